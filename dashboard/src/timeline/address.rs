@@ -1,22 +1,22 @@
-//! What of the timeline an address tells: trace, time, selection, colours, what is folded and hidden, search.
+//! What of the timeline is in an address: trace, time, selection, colours, what is folded and hidden, search.
 
 use super::{
-    TimelineView,
-    compare::Compare,
+    command::{ColorBy, Command},
+    layout::Viewport,
     model::Folding,
-    state::{ColorBy, Command, State},
-    viewport::Viewport,
+    panels::compare::Compare,
+    state::State,
 };
-use crate::{Data, address::Params};
+use crate::{
+    Data,
+    accepts::{Accepts, Names},
+    address::Params,
+};
 use profiler::{SliceId, Store};
 use std::ops::Range;
 
-/// What is shown now.
-pub(super) fn of(view: &TimelineView, data: &Data) -> Params {
-    let mut out = Params::default();
-    let trace = data.traces.get(view.trace_idx).filter(|_| data.traces.len() > 1);
-    out.set_some("trace", trace.map(|t| &t.name));
-    let Some(state) = &view.state else { return out };
+/// Adds a timeline's state.
+pub(super) fn set_state(out: &mut Params, state: &State) {
     if state.follow {
         out.set("follow", 1);
     } else {
@@ -43,18 +43,18 @@ pub(super) fn of(view: &TimelineView, data: &Data) -> Params {
     out.set_some("tracks", Some(state.folding.filter.text()).filter(|t| !t.is_empty()));
     out.set_some("critical", state.critical.then_some(1));
     out.set_some("log", state.log.then_some(1));
-    if let Some(compare) = &view.compare {
-        out.set_some("below", data.traces.get(compare.trace_idx).map(|t| &t.name));
-        if let Some([above, below]) = &compare.moments {
-            out.set("step", above.range.start);
-            out.set("step-below", below.range.start);
-        }
-    }
-    out.set_some("search", Some(&view.search).filter(|s| !s.is_empty()));
-    out
 }
 
-/// Puts what an address says into the state; commands for the rest.
+/// Adds a comparison.
+pub(super) fn set_comparison(out: &mut Params, compare: &Compare, data: &Data) {
+    out.set_some("below", data.traces.get(compare.trace_idx).map(|t| &t.name));
+    if let Some([above, below]) = &compare.steps {
+        out.set("step", above.range.start);
+        out.set("step-below", below.range.start);
+    }
+}
+
+/// Puts what an address has into the state; commands for the rest.
 pub(super) fn arrive(params: &Params, state: &mut State, store: &Store, whole: &Range<i64>) -> Vec<Command> {
     let mut folding = Folding {
         processes: params.read_list("processes").into_iter().collect(),
@@ -62,8 +62,8 @@ pub(super) fn arrive(params: &Params, state: &mut State, store: &Store, whole: &
         hidden: params.read_list("hidden").into_iter().collect(),
         pinned: params.read_list("pinned"),
         heights: params.read_list("heights").as_chunks::<2>().0.iter().map(|[t, h]| (*t, *h as usize)).collect(),
-        // An address tells no order: the user's stays.
-        places: std::mem::take(&mut state.folding.places),
+        // An address has no order: the user's stays.
+        order: std::mem::take(&mut state.folding.order),
         hosts: std::mem::take(&mut state.folding.hosts),
         ..Folding::default()
     };
@@ -86,14 +86,14 @@ pub(super) fn arrive(params: &Params, state: &mut State, store: &Store, whole: &
     out
 }
 
-/// What an address shows below.
+/// The comparison of an address.
 pub(super) fn comparison(params: &Params, data: &Data, above: &Store) -> Option<Compare> {
     let name = params.get("below")?;
     let idx = data.traces.iter().position(|t| *t.name == *name && !t.store.tracks().is_empty())?;
-    let mut compare = Compare::of(data, idx);
+    let mut compare = Compare::with_trace(data, idx);
     let start = |name: &str| params.get(name)?.parse().ok();
     if let Some(starts) = start("step").zip(start("step-below")) {
-        compare.lay(above, &data.traces[idx].store, starts.into());
+        compare.align(above, &data.traces[idx].store, starts.into());
     }
     Some(compare)
 }
@@ -106,4 +106,28 @@ fn slice_id(text: &str) -> Option<SliceId> {
         ordinal: parts.next()?.parse().ok()?,
     };
     parts.next().is_none().then_some(id)
+}
+
+/// The parameters of addresses of this panel.
+pub fn accepts() -> Names {
+    vec![
+        ("trace", Accepts::Text),
+        ("below", Accepts::Text),
+        ("slice", Accepts::Text),
+        ("search", Accepts::Text),
+        ("tracks", Accepts::Text),
+        ("colour", Accepts::Words(ColorBy::ALL.iter().map(|by| by.name()).collect())),
+        ("hidden", Accepts::List),
+        ("folded", Accepts::List),
+        ("processes", Accepts::List),
+        ("pinned", Accepts::List),
+        ("heights", Accepts::List),
+        ("view", Accepts::Range),
+        ("range", Accepts::Range),
+        ("step", Accepts::Number),
+        ("step-below", Accepts::Number),
+        ("critical", Accepts::Flag),
+        ("log", Accepts::Flag),
+        ("follow", Accepts::Flag),
+    ]
 }

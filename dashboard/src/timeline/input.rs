@@ -1,32 +1,22 @@
 //! Gestures and keys to commands.
 //!
 //! The wheel zooms at the cursor while all rows fit and scrolls them otherwise; with Ctrl it always zooms, with Shift it
-//! moves in time (as in Perfetto). Over the ruler and the overview it always zooms.
+//! moves in time (as in Perfetto). Over the ruler and the minimap it always zooms.
 
 use super::{
-    state::{ColorBy, Command},
-    viewport::Scale,
+    command::{ColorBy, Command},
+    layers::{FrameContext, minimap},
+    layout::Scale,
 };
-use crate::{command::Entry, theme::metrics};
-use egui::{Key, Modifiers, PointerButton, Pos2, Rect, Response, Ui};
-use std::{ops::Range, sync::LazyLock};
+use crate::{command::Entry, theme::metrics, widgets::keys_are_free};
+use egui::{Key, Modifiers, PointerButton, Pos2, Response, Ui};
+use std::sync::LazyLock;
 
 /// One notch of W, S or the wheel.
 const ZOOM_STEP: f64 = 1.35;
 const PAN_STEP: f64 = 0.2;
 /// How far the arrow keys scroll.
 const SCROLL_STEP: f32 = 3.0 * metrics::LANE_H;
-
-/// Where the parts of the timeline are.
-#[derive(Clone, Copy, Debug)]
-pub struct Areas {
-    /// The overview of the whole trace.
-    pub minimap: Rect,
-    /// Time ticks and steps.
-    pub ruler: Rect,
-    /// The rows, right of their names.
-    pub body: Rect,
-}
 
 /// A drag in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -38,8 +28,8 @@ pub enum Drag {
     Pan,
     /// Selects from this time on.
     Range(i64),
-    /// Moves the view in the overview.
-    Overview,
+    /// Moves the view in the minimap.
+    Minimap,
 }
 
 /// A command with its keys. `make` is given where the pointer is, as a share of the width.
@@ -74,22 +64,22 @@ const BINDINGS: &[Binding] = &[
     bound(&[Key::ArrowUp], "Up", "Scroll up", "up", |_| Command::Scroll(-SCROLL_STEP)),
     bound(&[Key::ArrowDown], "Down", "Scroll down", "down", |_| Command::Scroll(SCROLL_STEP)),
     bound(&[Key::F], "F", "Fit the selected slice or range", "fit", |_| Command::Fit),
-    bound(&[Key::Num0, Key::Home], "0", "Show the whole trace", "whole", |_| Command::Whole),
+    bound(&[Key::Num0, Key::Home], "0", "Fit the whole trace", "whole", |_| Command::FitTrace),
     bound(&[Key::Period], ".", "Next slice of the same name", "next", |_| Command::SameName { forward: true }),
     bound(&[Key::Comma], ",", "Previous slice of the same name", "previous", |_| Command::SameName { forward: false }),
-    bound(&[Key::CloseBracket], "]", "Along the arrow: what the selected slice led to", "flow out", |_| {
+    bound(&[Key::CloseBracket], "]", "Follow the arrow to what the selected slice led to", "flow out", |_| {
         Command::AlongFlow { forward: true }
     }),
-    bound(&[Key::OpenBracket], "[", "Back along the arrow: what led to the selected slice", "flow in", |_| {
+    bound(&[Key::OpenBracket], "[", "Follow the arrow back to what led to the selected slice", "flow in", |_| {
         Command::AlongFlow { forward: false }
     }),
     bound(&[Key::L], "L", "Follow the live trace, or stop", "follow", |_| Command::ToggleFollow),
     bound(&[Key::Slash], "/", "Search slices; Enter goes to the next match", "search", |_| Command::FocusSearch),
     bound(&[Key::C], "C", "Mark the critical path, or stop", "critical", |_| Command::ToggleCritical),
-    bound(&[Key::M], "M", "Put a bookmark here", "note", Command::AddNote),
-    bound(&[Key::V], "V", "Compare with another step or trace below, or stop", "compare", |_| Command::ToggleCompare),
+    bound(&[Key::M], "M", "Add a bookmark here", "note", Command::AddNote),
+    bound(&[Key::V], "V", "Compare with another step or trace, or stop", "compare", |_| Command::ToggleCompare),
     bound(&[Key::J], "J", "Compare with the next step", "compare next", |_| Command::CompareStep { forward: true }),
-    bound(&[Key::K], "K", "Compare with the step before", "compare previous", |_| Command::CompareStep {
+    bound(&[Key::K], "K", "Compare with the previous step", "compare previous", |_| Command::CompareStep {
         forward: false,
     }),
     bound(&[Key::G], "G", "Show the log messages, or stop", "log", |_| Command::ToggleLog),
@@ -112,8 +102,8 @@ const GESTURES: &[Entry] = &[
     Entry::gesture("Shift + wheel, drag", "Move in time"),
     Entry::gesture("Drag on the ruler, Shift + drag", "Select a range: statistics"),
     Entry::gesture("Click", "Select a slice, or a stall where nothing ran"),
-    Entry::gesture("Double click", "Fit the slice"),
-    Entry::gesture("Right click on a track's name", "Pin, move, height, hide"),
+    Entry::gesture("Double-click", "Fit the slice"),
+    Entry::gesture("Right-click on a track's name", "Pin, move, height, hide"),
     Entry::gesture("Click a flag in the ruler", "Edit the bookmark"),
     Entry::gesture("Esc", "Deselect"),
 ];
@@ -130,10 +120,30 @@ pub fn command_of(id: &str) -> Option<Command> {
     BINDINGS.iter().find(|b| b.entry.id == id).map(|b| (b.make)(0.5))
 }
 
-/// What keys ask for. Only while they are free.
-pub fn keys(ui: &Ui, pointer: Option<Pos2>, scale: &Scale) -> Vec<Command> {
-    let at = pointer.map_or(0.5, |p| f64::from((p.x - scale.left()) / scale.width()).clamp(0.0, 1.0));
-    let mut out = Vec::new();
+/// Adds what keys, wheel and pointer ask for.
+pub fn commands(ui: &Ui, response: &Response, ctx: &FrameContext<'_>, drag: &mut Drag, out: &mut Vec<Command>) {
+    let (pointer, scale) = (response.hover_pos(), &ctx.frame.scale);
+    let cursor = pointer.filter(|at| ctx.areas.have_time(*at)).map(|at| scale.time_from_x(at.x));
+    if cursor.is_some() && cursor != ctx.state.cursor {
+        out.push(Command::Cursor(cursor));
+    }
+    // Keys go to the panel under the pointer.
+    let elsewhere = ui.input(|i| i.pointer.hover_pos()).is_some_and(|pos| !ctx.content.panel.contains(pos));
+    if keys_are_free(ui) && !elsewhere {
+        keys(ui, pointer.map_or(0.5, |at| share_of_width(at, scale)), out);
+    }
+    if let Some(pointer) = pointer {
+        wheel(ui, pointer, ctx, out);
+    }
+    out.extend(drags(ui, response, ctx, drag).into_iter().flatten());
+}
+
+fn share_of_width(at: Pos2, scale: &Scale) -> f64 {
+    f64::from((at.x - scale.left()) / scale.width()).clamp(0.0, 1.0)
+}
+
+/// What keys ask for. `at`: the pointer, as a share of the width.
+fn keys(ui: &Ui, at: f64, out: &mut Vec<Command>) {
     ui.input_mut(|input| {
         for binding in BINDINGS {
             let n: usize = binding.keys.iter().map(|key| input.count_and_consume_key(Modifiers::NONE, *key)).sum();
@@ -143,13 +153,12 @@ pub fn keys(ui: &Ui, pointer: Option<Pos2>, scale: &Scale) -> Vec<Command> {
     if ui.input_mut(|i| i.consume_key(Modifiers::NONE, Key::Escape)) {
         out.extend([Command::Select(None), Command::SelectRange(None), Command::SelectNode(None)]);
     }
-    out
 }
 
-/// What the wheel asks for. `scrolls`: whether there are more rows than fit.
-pub fn wheel(ui: &Ui, pointer: Pos2, areas: &Areas, scale: &Scale, scrolls: bool) -> Vec<Command> {
-    let at = f64::from((pointer.x - scale.left()) / scale.width()).clamp(0.0, 1.0);
-    let mut out = Vec::new();
+/// What the wheel asks for.
+fn wheel(ui: &Ui, pointer: Pos2, ctx: &FrameContext<'_>, out: &mut Vec<Command>) {
+    let scale = &ctx.frame.scale;
+    let at = share_of_width(pointer, scale);
     // egui turns Ctrl + wheel and pinching into a zoom factor, and Shift + wheel into sideways scrolling.
     let (zoom, scroll) = ui.input(|i| (f64::from(i.zoom_delta()), i.smooth_scroll_delta()));
     if (zoom - 1.0).abs() > 1e-4 {
@@ -159,54 +168,44 @@ pub fn wheel(ui: &Ui, pointer: Pos2, areas: &Areas, scale: &Scale, scrolls: bool
         out.push(Command::Drag(-(f64::from(scroll.x) * scale.ns_per_px()).round() as i64));
     }
     if scroll.y.abs() > 0.01 {
-        let over_rows = areas.body.y_range().contains(pointer.y);
-        if scrolls && over_rows {
+        let over_rows = ctx.areas.body.y_range().contains(pointer.y);
+        if ctx.scrolls() && over_rows {
             out.push(Command::Scroll(-scroll.y));
         } else {
             out.push(Command::Zoom { factor: (-f64::from(scroll.y) / 200.0).exp2(), at });
         }
     }
-    out
 }
 
-/// What pressing, dragging and releasing asks for.
-pub fn drags(
-    ui: &Ui,
-    response: &Response,
-    areas: &Areas,
-    scale: &Scale,
-    whole: &Range<i64>,
-    drag: &mut Drag,
-) -> Vec<Command> {
+/// What dragging asks for: at most two commands.
+fn drags(ui: &Ui, response: &Response, ctx: &FrameContext<'_>, drag: &mut Drag) -> [Option<Command>; 2] {
     let Some(pointer) = response.interact_pointer_pos() else {
         *drag = Drag::None;
-        return Vec::new();
+        return [None, None];
     };
+    let (areas, scale) = (&ctx.areas, &ctx.frame.scale);
     if response.drag_started_by(PointerButton::Primary) || response.drag_started_by(PointerButton::Middle) {
         let origin = ui.input(|i| i.pointer.press_origin()).unwrap_or(pointer);
         let shift = ui.input(|i| i.modifiers.shift);
         *drag = if areas.minimap.contains(origin) {
-            Drag::Overview
+            Drag::Minimap
         } else if areas.ruler.contains(origin) || shift {
             Drag::Range(scale.time_from_x(origin.x))
         } else {
             Drag::Pan
         };
     }
-    let overview = Scale::new(super::viewport::Viewport::whole(whole), areas.minimap.left(), areas.minimap.width());
     match *drag {
         Drag::Pan => {
             let moved = response.drag_delta();
-            vec![Command::Drag(-(f64::from(moved.x) * scale.ns_per_px()).round() as i64), Command::Scroll(-moved.y)]
+            let ns = -(f64::from(moved.x) * scale.ns_per_px()).round() as i64;
+            [Some(Command::Drag(ns)), Some(Command::Scroll(-moved.y))]
         }
         Drag::Range(from) => {
             let to = scale.time_from_x(pointer.x.clamp(scale.left(), scale.right()));
-            vec![Command::SelectRange(Some(from.min(to)..from.max(to)))]
+            [Some(Command::SelectRange(Some(from.min(to)..from.max(to)))), None]
         }
-        Drag::Overview => vec![Command::CentreOn(overview.time_from_x(pointer.x))],
-        Drag::None if response.clicked() && areas.minimap.contains(pointer) => {
-            vec![Command::CentreOn(overview.time_from_x(pointer.x))]
-        }
-        Drag::None => Vec::new(),
+        Drag::Minimap => [Some(minimap::centre_on(ctx, pointer.x)), None],
+        Drag::None => [None, None],
     }
 }

@@ -1,254 +1,47 @@
-//! What the user did to the timeline, as commands on its state. No egui: each gesture is tested as a command.
+//! The timeline's state: what commands did to it. No egui: each gesture is tested as a command.
 
 use super::{
-    find, flows,
-    model::{self, Folding},
-    viewport::{Eased, Viewport},
+    command::{ColorBy, Command, LaneId, RangeTab},
+    layout::{Eased, Viewport},
+    model::{Folding, find, flows, rows::rows},
 };
 use profiler::{SliceId, SliceRef, Stall, Store};
-use std::{ops::Range, sync::Arc};
-
-/// What gives a slice its colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ColorBy {
-    /// Its op type or name: the same colour in every session.
-    #[default]
-    Op,
-    /// What its slices mean: op, kernel, copy, wait, ...
-    Category,
-    /// The device of its node, or of its track.
-    Device,
-    /// Its track.
-    Track,
-    /// The threads whose names differ by a number only.
-    Pool,
-    /// Its process.
-    Process,
-    /// The CPU that its thread ran on, where scheduling was recorded.
-    Cpu,
-    /// Its step.
-    Step,
-    /// Slices stand back; stalls have a colour for each cause.
-    Cause,
-}
-
-impl ColorBy {
-    /// Every choice, in order.
-    pub const ALL: [Self; 9] = [
-        Self::Op,
-        Self::Category,
-        Self::Device,
-        Self::Track,
-        Self::Pool,
-        Self::Process,
-        Self::Cpu,
-        Self::Step,
-        Self::Cause,
-    ];
-
-    /// What to call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Op => "op",
-            Self::Category => "category",
-            Self::Device => "device",
-            Self::Track => "track",
-            Self::Pool => "thread pool",
-            Self::Process => "process",
-            Self::Cpu => "CPU",
-            Self::Step => "step",
-            Self::Cause => "stall cause",
-        }
-    }
-}
+use std::ops::Range;
 
 /// How much of a live trace is shown while following it, at first.
 pub const FOLLOW_NS: i64 = 250_000_000;
 /// Following stays behind the clock by as much as slices come late, up to this; what comes later still shows as open.
 const LAG_MAX_NS: i64 = 800_000_000;
 
-/// One act of the user.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Command {
-    /// Shows `factor` times as much; the time at `at` (0 left, 1 right) stays.
-    Zoom {
-        /// Below 1 zooms in.
-        factor: f64,
-        /// Where, as a share of the width.
-        at: f64,
-    },
-    /// Moves by a share of the width, smoothly.
-    Pan(f64),
-    /// Moves by ns, at once: the pointer drags.
-    Drag(i64),
-    /// Shows from here on, at once: the minimap.
-    CentreOn(i64),
-    /// Scrolls the rows by points, down when positive.
-    Scroll(f32),
-    /// Shows the selected slice or range; everything if there is none.
-    Fit,
-    /// Shows everything.
-    Whole,
-    /// Shows this range.
-    Show(Range<i64>),
-    /// Selects a slice, or none.
-    Select(Option<SliceId>),
-    /// Selects a slice and brings it into view.
-    Reveal(SliceId),
-    /// Selects a stall.
-    SelectStall(Box<Stall>),
-    /// Selects a range of time, or none.
-    SelectRange(Option<Range<i64>>),
-    /// Selects the next or previous slice of the same name.
-    SameName {
-        /// To the right.
-        forward: bool,
-    },
-    /// Selects the slice at the other end of an arrow of the selected one.
-    AlongFlow {
-        /// To what it led; else to what led to it.
-        forward: bool,
-    },
-    /// Shows exactly this, at once.
-    View(Viewport),
-    /// Brings a track's row into sight.
-    RevealTrack(u32),
-    /// Follows a live trace, or stops.
-    ToggleFollow,
-    /// Colours slices by this.
-    ColorBy(ColorBy),
-    /// Folds or unfolds a track.
-    ToggleTrack(u32),
-    /// Folds or unfolds a process.
-    ToggleProcess(u32),
-    /// Folds or unfolds a host.
-    ToggleHost(String),
-    /// Hides a track.
-    HideTrack(u32),
-    /// Puts a track above all others, or back.
-    TogglePin(u32),
-    /// Moves a track by one place.
-    MoveTrack {
-        /// Row of the tracks.
-        track: u32,
-        /// Else down.
-        up: bool,
-    },
-    /// Makes a track's lanes higher or lower.
-    ResizeTrack {
-        /// Row of the tracks.
-        track: u32,
-        /// Else lower.
-        higher: bool,
-    },
-    /// Shows only the tracks whose names match.
-    FilterTracks(String),
-    /// Marks the critical paths of the steps on the screen, or stops.
-    ToggleCritical,
-    /// Shows the log messages, or stops.
-    ToggleLog,
-    /// The pointer is at this time.
-    Cursor(Option<i64>),
-    /// Says this of the selected range.
-    RangeTab(RangeTab),
-    /// Shows the durations of this name in the selected range.
-    SpreadOf(String),
-    /// Puts a bookmark at the selected slice or range, or else at this share of the width.
-    AddNote(f64),
-    /// Opens the bookmark at this time to be edited, or closes it.
-    EditNote(Option<i64>),
-    /// Shows all hidden tracks.
-    ShowHidden,
-    /// Shows another step or trace below, or stops.
-    ToggleCompare,
-    /// Takes the next step below, or the one before.
-    CompareStep {
-        /// The next.
-        forward: bool,
-    },
-    /// Puts the cursor into the search box.
-    FocusSearch,
-    /// Selects everything that has the selected slice's node.
-    SelectNode(Option<Arc<str>>),
-}
-
-/// What is said of the selected range.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RangeTab {
-    /// Ops and the largest stalls.
-    #[default]
-    Ops,
-    /// Names with their durations.
-    Names,
-    /// How busy each track was.
-    Tracks,
-    /// Slices by what they are nested in.
-    Flame,
-    /// Samples by call stack.
-    Samples,
-}
-
-impl RangeTab {
-    /// Every tab, in order.
-    pub const ALL: [Self; 5] = [Self::Ops, Self::Names, Self::Tracks, Self::Flame, Self::Samples];
-
-    /// What to call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ops => "Ops and stalls",
-            Self::Names => "Durations",
-            Self::Tracks => "Tracks",
-            Self::Flame => "Flame graph",
-            Self::Samples => "Samples",
-        }
-    }
-}
-
-/// A lane of a track.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowOf {
-    /// Row of the tracks.
-    pub track: u32,
-    /// Which lane.
-    pub lane: u32,
-}
-
 /// The timeline's state for one trace.
 #[derive(Debug)]
 pub struct State {
-    /// What is shown.
     pub eased: Eased,
     /// Whether the view keeps up with a live trace.
     pub follow: bool,
-    /// How late slices come, lately, ns: following ends that much before now, so that what it shows is complete.
+    /// How late slices came recently, ns: following ends that much before now, so that what it shows is complete.
     lag_ns: i64,
     /// Scrolled down by this much, points.
     pub scroll: f32,
-    /// The selected slice.
     pub selected: Option<SliceId>,
     /// The selected stall, when no slice is.
     pub stall: Option<Box<Stall>>,
-    /// The selected range.
     pub range: Option<Range<i64>>,
-    /// What is folded and hidden.
     pub folding: Folding,
-    /// What gives colours.
     pub color_by: ColorBy,
-    /// The row to be scrolled into sight in the next layout.
-    pub scroll_to: Option<RowOf>,
-    /// What is said of the selected range.
+    /// The lane to scroll to in the next frame.
+    pub scroll_to: Option<LaneId>,
+    /// What is shown about the selected range.
     pub range_tab: RangeTab,
     /// The name whose durations are shown.
-    pub spread_of: Option<String>,
-    /// Whether critical paths are marked.
+    pub durations_of: Option<String>,
     pub critical: bool,
-    /// Whether log messages are listed.
     pub log: bool,
     /// Where the pointer was last.
     pub cursor: Option<i64>,
     /// The bookmark that is being edited, by its time.
     pub editing: Option<i64>,
-    /// What a key could not do, until the next act: "no further slice with this name".
+    /// Why a key did nothing, until the next command: "No further slice with this name".
     pub notice: Option<&'static str>,
 }
 
@@ -272,7 +65,7 @@ impl State {
             color_by: ColorBy::default(),
             scroll_to: None,
             range_tab: RangeTab::default(),
-            spread_of: None,
+            durations_of: None,
             critical: false,
             log: false,
             cursor: None,
@@ -301,7 +94,7 @@ impl State {
             Command::View(view) => self.jump(view.clamped(trace)),
             Command::Scroll(points) => self.scroll += points,
             Command::Fit => self.go(self.fit_target(store, trace), now),
-            Command::Whole => self.go(Viewport::whole(trace), now),
+            Command::FitTrace => self.go(Viewport::whole(trace), now),
             Command::Show(range) => self.go(Viewport::fitted(&range, trace), now),
             Command::Select(id) => (self.selected, self.stall) = (id, None),
             Command::SelectStall(stall) => {
@@ -312,16 +105,16 @@ impl State {
             Command::SelectRange(range) => self.range = range.filter(|r| r.start < r.end),
             Command::SameName { forward } => {
                 let next = self.slice(store).map(|s| find::same_name(store, &s, forward));
-                self.walk(next, "no further slice with this name", store, trace, now);
+                self.walk(next, "No further slice with this name", store, trace, now);
             }
             Command::AlongFlow { forward } => {
                 let next = self.slice(store).map(|s| flows::neighbour(store, &s, forward));
-                let none = if forward { "no arrow leaves this slice" } else { "no arrow comes to this slice" };
+                let none = if forward { "No arrow leaves this slice" } else { "No arrow comes to this slice" };
                 self.walk(next, none, store, trace, now);
             }
             Command::RevealTrack(track) => {
                 self.folding.reveal(store, track);
-                self.scroll_to = Some(RowOf { track, lane: 0 });
+                self.scroll_to = Some(LaneId { track, lane: 0 });
             }
             Command::ToggleFollow => self.toggle_follow(store, trace),
             Command::ColorBy(by) => self.color_by = by,
@@ -331,13 +124,13 @@ impl State {
             Command::HideTrack(track) => self.folding.hide(track),
             Command::TogglePin(track) => self.folding.toggle_pin(track),
             Command::MoveTrack { track, up } => {
-                let shown = model::rows(store, &self.folding).tracks();
+                let shown = rows(store, &self.folding).tracks();
                 self.folding.move_track(store, &shown, track, up);
             }
-            Command::ResizeTrack { track, higher } => self.folding.resize(track, higher),
+            Command::ResizeTrack { track, taller } => self.folding.resize(track, taller),
             Command::FilterTracks(text) => self.folding.set_filter(&text),
             Command::RangeTab(tab) => self.range_tab = tab,
-            Command::SpreadOf(name) => self.spread_of = Some(name),
+            Command::ShowDurations(name) => self.durations_of = Some(name),
             Command::ToggleCritical => self.critical ^= true,
             Command::ToggleLog => self.log ^= true,
             Command::EditNote(time) => self.editing = time,
@@ -363,7 +156,7 @@ impl State {
         match next {
             Some(Some(next)) => self.reveal(next.id, store, trace, now),
             Some(None) => self.notice = Some(none),
-            None => self.notice = Some("select a slice first"),
+            None => self.notice = Some("Select a slice first"),
         }
     }
 
@@ -386,7 +179,7 @@ impl State {
         if self.eased.is_moving(now) { self.eased.glide(target, now) } else { self.eased.jump(target) }
     }
 
-    /// Where a new bookmark goes.
+    /// The time of a new bookmark.
     pub fn note_time(&self, store: &Store, at: f64) -> i64 {
         let selected = self.slice(store).map(|s| s.start).or_else(|| self.range.as_ref().map(|r| r.start));
         let view = self.eased.target();
@@ -412,11 +205,11 @@ impl State {
 
     fn reveal(&mut self, id: SliceId, store: &Store, trace: &Range<i64>, now: f64) {
         let Some(slice) = store.slice(id) else {
-            self.notice = Some("that slice is no longer in memory");
+            self.notice = Some("That slice is no longer in memory");
             return;
         };
         (self.selected, self.stall) = (Some(id), None);
-        self.scroll_to = Some(RowOf { track: id.track, lane: id.lane });
+        self.scroll_to = Some(LaneId { track: id.track, lane: id.lane });
         self.folding.reveal(store, id.track);
         let target = self.eased.target().revealing(&(slice.start..slice.end), trace);
         if target != self.eased.target() {
@@ -431,7 +224,7 @@ impl State {
             let end = store.range().end.min(trace.end);
             self.eased.jump(Viewport { start: end - len, end });
         } else if !store.is_live() {
-            self.notice = Some("the trace is finished: nothing to follow");
+            self.notice = Some("The trace is finished: nothing to follow");
         }
     }
 }
@@ -460,7 +253,7 @@ mod tests {
         assert_eq!(check(&[Command::Zoom { factor: 0.5, at: 0.0 }]).1, "4..154");
         assert_eq!(check(&[Command::Zoom { factor: 0.5, at: 1.0 }]).1, "154..303");
         assert_eq!(check(&[Command::Zoom { factor: 0.5, at: 0.0 }, Command::Pan(0.5)]).1, "79..228");
-        assert_eq!(check(&[Command::Zoom { factor: 0.1, at: 0.5 }, Command::Whole]).1, "4..303");
+        assert_eq!(check(&[Command::Zoom { factor: 0.1, at: 0.5 }, Command::FitTrace]).1, "4..303");
         assert_eq!(check(&[Command::Show(100_000..200_000)]).1, "90..210");
         assert_eq!(check(&[Command::SelectRange(Some(100_000..110_000)), Command::Fit]).1, "99..111");
         assert_eq!(check(&[Command::Zoom { factor: 0.1, at: 0.5 }, Command::Drag(-1 << 40)]).1, "4..34");
@@ -477,8 +270,8 @@ mod tests {
         assert_eq!(view, "168..183", "centred on it at the same zoom");
         assert_eq!(state.scroll_to.map(|r| r.track), state.selected.map(|s| s.track));
         let (state, _) = check(&[Command::Select(Some(add.id)), next.clone(), next.clone(), next.clone()]);
-        assert_eq!(state.notice, Some("no further slice with this name"));
-        assert_eq!(check(&[next]).0.notice, Some("select a slice first"));
+        assert_eq!(state.notice, Some("No further slice with this name"));
+        assert_eq!(check(&[next]).0.notice, Some("Select a slice first"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Stores for tests, built through the store's own door.
+//! Stores for tests, built as the store is from files.
 
 use super::model::{Row, Rows};
 use profiler::{

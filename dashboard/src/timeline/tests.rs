@@ -29,10 +29,10 @@ fn press(harness: &mut Panel<TimelineView>, key: Key) {
 fn place(harness: &Panel<TimelineView>, time: i64, track: u32, lane: u32) -> Pos2 {
     let view = &harness.state().view;
     let area = harness.get_by_label_contains("Timeline: ").rect();
-    let areas = super::canvas::areas(area);
+    let areas = super::layers::Areas::new(area);
     let state = view.state.as_ref().unwrap();
     let shown = state.eased.target();
-    let x = super::viewport::Scale::new(shown, areas.body.left(), areas.body.width()).x_from_time(time);
+    let x = super::layout::viewport::Scale::new(shown, areas.body.left(), areas.body.width()).x_from_time(time);
     pos2(x, areas.body.top() - state.scroll + view.canvas.lane_middle(track, lane).unwrap())
 }
 
@@ -91,7 +91,7 @@ fn a_click_on_a_gap_says_why_nothing_ran() {
         let at = place(&harness, 150_000, 2, 0);
         click(&mut harness, at);
         if harness.query_by_label(&gap.text(&store).replace('`', "")).is_some() {
-            let exact = super::facts::exact(gap.dur());
+            let exact = super::model::facts::exact(gap.dur());
             assert!(harness.query_all_by_label(&exact).next().is_some(), "{exact}");
             let culprit = store.slice(gap.culprit.unwrap()).unwrap();
             assert_eq!(store.slice_name(&culprit), "layer1/MatMul");
@@ -176,7 +176,7 @@ fn what_the_graph_picks_is_shown() {
     assert_eq!(query.node.as_deref(), Some("layer2"));
     harness.state_mut().selection.slice.set(ViewKind::Ops, None);
     let store = demo(3);
-    let id = super::find::first_of_node(&store, "layer1/MatMul", 200_000).unwrap().id;
+    let id = super::model::find::first_of_node(&store, "layer1/MatMul", 200_000).unwrap().id;
     harness.state_mut().selection.slice.set(ViewKind::Ops, Some(crate::selection::SlicePick { trace_idx: 0, id }));
     harness.run_steps(3);
     assert!(harness.query_all_by_label("220 µs (220,000 ns)").next().is_some());
@@ -320,23 +320,23 @@ fn views(harness: &Panel<TimelineView>) -> Vec<String> {
     all.map(|n| n.accesskit_node().label().unwrap_or_default()).collect()
 }
 
-/// How much later the lower picture is, from what both say that they show.
-fn moments(harness: &Panel<TimelineView>) -> Vec<(String, i64)> {
+/// The names and starts of the compared steps.
+fn compared_steps(harness: &Panel<TimelineView>) -> Vec<(String, i64)> {
     let compare = harness.state().view.compare.as_ref().unwrap();
-    compare.moments.iter().flatten().map(|m| (m.name.clone(), m.range.start)).collect()
+    compare.steps.iter().flatten().map(|m| (m.name.clone(), m.range.start)).collect()
 }
 
 #[test]
 fn a_step_is_compared_with_another_one() {
     let mut harness = harness(demo(5));
-    harness.state_mut().view.asked_for = vec![super::Command::Show(100_000..200_000)];
+    harness.state_mut().view.queued = vec![super::command::Command::Show(100_000..200_000)];
     harness.run_steps(4);
     press(&mut harness, Key::V);
     harness.run_steps(3);
-    let before = moments(&harness);
+    let before = compared_steps(&harness);
     assert_eq!(before[0].1, 110_000, "{before:?}: the step in the middle of the view");
     assert_ne!(before[0], before[1]);
-    wait_for(&mut harness, "Steps, below against above: as long");
+    wait_for(&mut harness, "Steps, B against A: same duration");
     assert_eq!(views(&harness).len(), 2);
     // The lower one moves with the upper one, later by as much as its step begins later.
     press(&mut harness, Key::W);
@@ -347,11 +347,11 @@ fn a_step_is_compared_with_another_one() {
     let (above, below) = (view.state.as_ref().unwrap(), view.compare.as_ref().unwrap());
     assert_eq!(below.state.eased.target(), above.eased.target().shifted(shift));
     press(&mut harness, Key::K);
-    assert!(moments(&harness)[1].1 < before[1].1 || moments(&harness)[1] == before[1]);
+    assert!(compared_steps(&harness)[1].1 < before[1].1 || compared_steps(&harness)[1] == before[1]);
     press(&mut harness, Key::J);
-    harness.get_by_label("The step after, above").click();
+    harness.get_by_label("Next step, A").click();
     harness.run_steps(4);
-    assert_eq!(moments(&harness)[0].1, 210_000);
+    assert_eq!(compared_steps(&harness)[0].1, 210_000);
     press(&mut harness, Key::V);
     assert_eq!(views(&harness).len(), 1);
 }
@@ -364,13 +364,13 @@ fn two_traces_are_compared_at_the_same_step_and_slices_are_picked_in_each() {
     harness.run_steps(3);
     press(&mut harness, Key::V);
     harness.run_steps(3);
-    let [above, below] = &moments(&harness)[..] else { panic!("two steps") };
+    let [above, below] = &compared_steps(&harness)[..] else { panic!("two steps") };
     assert_eq!(above, below, "the same step");
     assert_eq!(harness.state().view.compare.as_ref().unwrap().trace_idx, 1);
     let area = harness.query_all_by_label_contains("Timeline: ").last().unwrap().rect();
-    let areas = super::canvas::areas(area);
+    let areas = super::layers::Areas::new(area);
     let lower = harness.state().view.compare.as_ref().unwrap();
-    let scale = super::viewport::Scale::new(lower.state.eased.target(), areas.body.left(), areas.body.width());
+    let scale = super::layout::viewport::Scale::new(lower.state.eased.target(), areas.body.left(), areas.body.width());
     let y = areas.body.top() - lower.state.scroll + lower.lane_middle(1, 0).unwrap();
     let at = pos2(scale.x_from_time(150_000), y);
     click(&mut harness, at);
@@ -386,7 +386,7 @@ fn two_traces_are_compared_at_the_same_step_and_slices_are_picked_in_each() {
     state.data = std::mem::take(&mut state.data).with_trace("other", demo(2));
     state.view.go_to(&params);
     second.run_steps(3);
-    assert_eq!(moments(&second), moments(&harness));
+    assert_eq!(compared_steps(&second), compared_steps(&harness));
 }
 
 #[test]

@@ -1,0 +1,39 @@
+//! The slices in the selected range, or else on the screen, as CSV.
+
+use super::state::State;
+use crate::export::csv_field;
+use profiler::Store;
+use std::fmt::Write as _;
+
+/// Slices that are written, at most; a longer table has a note in its last line.
+const MAX_ROWS: usize = 1_000_000;
+
+/// `track,lane,start_ns,dur_ns,name,category,node,step`, a line per slice, by track and time.
+pub(super) fn csv(store: &Store, state: &State) -> String {
+    let range = state.range.clone().unwrap_or_else(|| state.eased.target().range());
+    let mut out = String::from("process,track,lane,start_ns,dur_ns,name,category,node,step\n");
+    let shown = store.tracks().iter().filter(|t| !state.folding.hidden.contains(&t.id.0));
+    let mut left = MAX_ROWS;
+    for track in shown {
+        let process = store.processes().get(track.process as usize).map_or("", |p| &p.name);
+        let (process, track_name) = (csv_field(process), csv_field(&track.name));
+        for (lane_idx, lane) in track.lanes.iter().enumerate() {
+            for slice in lane.slices(&range) {
+                if left == 0 {
+                    let _ = writeln!(out, "# cut after {MAX_ROWS} slices: select a shorter range");
+                    return out;
+                }
+                left -= 1;
+                let site = store.sites().get(slice.site as usize);
+                let (name, category) = site.map_or(("", ""), |s| (&s.name, &s.category_name));
+                let node = store.node_of(&slice).map_or("", |n| &n.name);
+                let step = store.step_id_of(&slice).map_or_else(String::new, |s| s.to_string());
+                let (start, dur) = (slice.start, slice.dur());
+                let (name, category, node) = (csv_field(name), csv_field(category), csv_field(node));
+                let _ =
+                    writeln!(out, "{process},{track_name},{lane_idx},{start},{dur},{name},{category},{node},{step}");
+            }
+        }
+    }
+    out
+}

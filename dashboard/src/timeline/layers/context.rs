@@ -1,0 +1,187 @@
+//! What a frame is made of: the trace, the user's state, and where everything is.
+
+use super::tags::Tags;
+use crate::{
+    config::Note,
+    theme::{Palette, metrics, palette},
+    timeline::{
+        layout::{Frame, Hit, RowLayout, Scale, Sizes},
+        model::{Arrow, Findings, Matches, Row, find},
+        raster::Scene,
+        state::State,
+    },
+};
+use egui::{Pos2, Rect, Ui, pos2, vec2};
+use profiler::{SliceRef, Stall, Store};
+use std::ops::Range;
+
+/// The parts of the canvas.
+#[derive(Clone, Copy, Debug)]
+pub struct Areas {
+    /// The whole trace, at the top.
+    pub minimap: Rect,
+    /// Time ticks and steps.
+    pub ruler: Rect,
+    /// The rows, right of their names.
+    pub body: Rect,
+    /// The rows' names.
+    pub labels: Rect,
+}
+
+impl Areas {
+    /// Divides the canvas.
+    pub fn new(all: Rect) -> Self {
+        let left = all.left() + metrics::GUTTER_W.min(all.width() * 0.4);
+        let minimap = Rect::from_min_max(all.min, pos2(all.right(), all.top() + metrics::MINIMAP_H));
+        let ruler_h = metrics::RULER_H + metrics::LANE_H;
+        let ruler = Rect::from_min_size(pos2(left, minimap.bottom() + 1.0), vec2(all.right() - left, ruler_h));
+        let top = ruler.bottom() + metrics::GAP;
+        let body = Rect::from_min_max(pos2(left, top), all.max.max(pos2(left, top)));
+        let labels = Rect::from_min_max(pos2(all.left(), top), body.left_bottom());
+        Self { minimap, ruler, body, labels }
+    }
+
+    /// Ruler and rows.
+    pub fn timed(&self) -> Rect {
+        Rect::from_min_max(self.ruler.min, self.body.max)
+    }
+
+    /// Whether a point has a time: in the ruler or the rows.
+    pub fn have_time(&self, at: Pos2) -> bool {
+        self.body.contains(at) || self.ruler.contains(at)
+    }
+}
+
+/// What is shown of a trace.
+pub struct Content<'a> {
+    pub trace_idx: usize,
+    pub store: &'a Store,
+    /// All its time.
+    pub whole: &'a Range<i64>,
+    /// What the analysis found out, perhaps about a moment ago.
+    pub findings: Option<&'a Findings>,
+    /// Whether slices that do not match are dimmed.
+    pub dims: bool,
+    /// The panel, with its bar and details.
+    pub panel: Rect,
+    /// What made the selected slice ready.
+    pub before: Option<SliceRef>,
+    pub arrows: &'a [Arrow],
+    pub notes: Vec<Note>,
+}
+
+impl Content<'_> {
+    /// The stalls on the screen, longest first.
+    pub fn stalls(&self) -> &[Stall] {
+        self.findings.map_or(&[], |f| &f.stalls.top)
+    }
+
+    /// The slices that stand out, if there is a search.
+    fn matches(&self) -> Option<&Matches> {
+        self.findings.map(|f| &*f.matches).filter(|_| self.dims)
+    }
+}
+
+/// What every layer draws from.
+pub struct FrameContext<'a> {
+    pub content: &'a Content<'a>,
+    /// The user's state of it.
+    pub state: &'a State,
+    pub rows: &'a RowLayout,
+    /// Those that are on the screen.
+    pub visible: Range<usize>,
+    pub areas: Areas,
+    /// Times and row sizes in points.
+    pub frame: Frame,
+    pub palette: &'static Palette,
+    /// The pointer, while it drags nothing.
+    pub pointer: Option<Pos2>,
+    pub tags: Tags,
+}
+
+impl<'a> FrameContext<'a> {
+    /// The context of a frame, without the pointer.
+    pub fn new(ui: &Ui, content: &'a Content<'a>, state: &'a State, rows: &'a RowLayout, areas: Areas) -> Self {
+        let view = state.eased.view(ui.input(|i| i.time));
+        let frame = Frame {
+            view,
+            scale: Scale::new(view, areas.body.left(), areas.body.width()),
+            pixels_per_point: ui.pixels_per_point(),
+            sizes: sizes(ui),
+        };
+        let visible = rows.visible(state.scroll, state.scroll + areas.body.height());
+        let (palette, tags) = (palette(ui), Tags::default());
+        Self { content, state, rows, visible, areas, frame, palette, pointer: None, tags }
+    }
+
+    /// The trace.
+    pub fn store(&self) -> &'a Store {
+        self.content.store
+    }
+
+    /// The visible rows' picture is made from this.
+    pub fn scene(&self) -> Scene<'a> {
+        let (store, rows, palette) = (self.content.store, self.rows, self.palette);
+        Scene { store, rows, matches: self.content.matches(), palette }
+    }
+
+    /// The screen y of the top of all rows.
+    pub fn top(&self) -> f32 {
+        self.areas.body.top() - self.state.scroll
+    }
+
+    /// Whether there are more rows than fit.
+    pub fn scrolls(&self) -> bool {
+        self.rows.height() > self.areas.body.height()
+    }
+
+    /// Whether a time range touches the view.
+    pub fn is_seen(&self, range: &Range<i64>) -> bool {
+        range.end > self.frame.view.start && range.start < self.frame.view.end
+    }
+
+    /// The lane or counter at a point.
+    pub fn row_at(&self, at: Pos2) -> Option<Hit> {
+        self.rows.hit(at.y - self.top()).filter(|_| self.areas.body.contains(at))
+    }
+
+    /// The slice at a point, or else near it.
+    pub fn slice_at(&self, at: Pos2, slack_px: f32) -> Option<SliceRef> {
+        let Hit::Lane { track, lane } = self.row_at(at)? else { return None };
+        let scale = &self.frame.scale;
+        find::slice_at(self.store(), track, lane, scale.time_from_x(at.x), scale.ns_of_px(slack_px))
+    }
+
+    /// The rectangle of a time range in a lane. Off the screen it lies at the edge.
+    pub fn rect(&self, track: u32, lane: u32, range: &Range<i64>) -> Option<Rect> {
+        let band = self.rows.lane(track, lane)?;
+        let (x0, x1) = self.frame.edges(range.start, range.end);
+        let y = self.top() + band.top;
+        Some(Rect::from_min_max(pos2(x0, y), pos2(x1, y + band.height - 1.0)))
+    }
+
+    /// The rectangle of a time range in the lane of what runs on a track.
+    pub fn work_rect(&self, track: u32, range: &Range<i64>) -> Option<Rect> {
+        let lane = self.rows.rows.rows.iter().find_map(|row| match row {
+            Row::Track { track: t, work_lane, .. } if t.0 == track => Some(*work_lane),
+            _ => None,
+        })?;
+        self.rect(track, lane, range)
+    }
+
+    /// The rectangle of a slice.
+    pub fn slice_rect(&self, slice: &SliceRef) -> Option<Rect> {
+        self.rect(slice.id.track, slice.id.lane, &(slice.start..slice.end))
+    }
+}
+
+/// The sizes of rows; lanes are as dense as controls are.
+pub fn sizes(ui: &Ui) -> Sizes {
+    let density = ui.spacing().interact_size.y / metrics::ROW_H;
+    Sizes {
+        lane_h: (metrics::LANE_H * density).round(),
+        heading_h: (metrics::ROW_H * density).round(),
+        counter_h: (metrics::COUNTER_H * density).round(),
+        gap: metrics::GAP,
+    }
+}

@@ -1,0 +1,40 @@
+//! Arrows: what led to the selected slice, and what it led to.
+
+use super::{
+    FrameContext, Layer,
+    shapes::{arrow, error_bar},
+};
+use egui::{Painter, Pos2, pos2};
+use profiler::FlowEnd;
+
+/// The arrows of the selected slice.
+pub struct Flows;
+
+impl Layer for Flows {
+    fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
+        let Some(slice) = ctx.state.slice(ctx.store()) else { return };
+        let Some(rect) = ctx.slice_rect(&slice) else { return };
+        let p = ctx.palette;
+        if let Some(from) = ctx.content.before.as_ref().and_then(|before| ctx.slice_rect(before)) {
+            arrow(painter, from.right_center(), rect.left_center(), p.highlight);
+        }
+        for flow in ctx.content.arrows {
+            let other_lane = flow.slice.map_or(0, |s| s.id.lane);
+            let ends = (end_at(ctx, flow.here, slice.id.lane), end_at(ctx, flow.other, other_lane));
+            let (Some(here), Some(other)) = ends else { continue };
+            let (from, to) = if flow.leaves { (here, other) } else { (other, here) };
+            arrow(painter, from, to, p.accent);
+            if flow.error_ns > 0 {
+                let time = flow.other.time;
+                let (from, to) = (time.saturating_sub(flow.error_ns), time.saturating_add(flow.error_ns));
+                let (x0, x1) = ctx.frame.edges(from, to);
+                error_bar(painter, x0..=x1, other.y, p.accent);
+            }
+        }
+    }
+}
+
+fn end_at(ctx: &FrameContext<'_>, end: FlowEnd, lane: u32) -> Option<Pos2> {
+    let rect = ctx.rect(end.track.0, lane, &(end.time..end.time))?;
+    Some(pos2(ctx.frame.scale.x_from_time(end.time), rect.center().y))
+}

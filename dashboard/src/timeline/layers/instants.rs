@@ -1,0 +1,84 @@
+//! Instants: small marks at the top of their track's outermost lane.
+
+use super::{FrameContext, Layer, Tooltip};
+use crate::{
+    theme::metrics,
+    timeline::{
+        layout::{Hit, ticks},
+        model::Row,
+    },
+};
+use egui::{Mesh, Painter, Pos2, pos2};
+use profiler::{Category, InstantEvent, Store, Track};
+use std::ops::Range;
+
+/// The instants of a track in a range of time.
+fn in_range<'a>(track: &'a Track, range: &Range<i64>) -> &'a [InstantEvent] {
+    let from = track.instants.partition_point(|i| i.time < range.start);
+    let to = track.instants.partition_point(|i| i.time < range.end);
+    &track.instants[from..to.max(from)]
+}
+
+/// Stamps of transfers are arrows, not marks; that a node's values are finite is no event.
+fn is_shown(store: &Store, instant: &InstantEvent) -> bool {
+    store.sites().get(instant.site as usize).is_none_or(|s| match s.category {
+        Category::Transfer | Category::RemoteTransfer => false,
+        Category::Numerics => instant.arg != 0,
+        _ => true,
+    })
+}
+
+/// The instants of the visible tracks, one mark per physical pixel at most.
+pub struct Instants;
+
+impl Layer for Instants {
+    fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
+        let frame = &ctx.frame;
+        let pixel_ns = frame.scale.ns_of_px(1.0 / frame.pixels_per_point).max(1);
+        let mut mesh = Mesh::default();
+        for (row, position) in ctx.rows.iter(ctx.visible.clone()) {
+            let Row::Track { track, .. } = row else { continue };
+            let Some(t) = ctx.store().track(*track) else { continue };
+            let y = ctx.top() + position.top;
+            let mut drawn_to = i64::MIN;
+            for instant in in_range(t, &frame.view.range()) {
+                if instant.time < drawn_to || !is_shown(ctx.store(), instant) {
+                    continue;
+                }
+                drawn_to = instant.time.saturating_add(pixel_ns);
+                let x = frame.scale.x_from_time(instant.time);
+                let first = mesh.vertices.len() as u32;
+                for corner in [pos2(x - metrics::MARK, y), pos2(x + metrics::MARK, y), pos2(x, y + 1.5 * metrics::MARK)]
+                {
+                    mesh.colored_vertex(corner, ctx.palette.highlight);
+                }
+                mesh.add_triangle(first, first + 1, first + 2);
+            }
+        }
+        painter.add(mesh);
+    }
+
+    fn hit<'a>(&self, ctx: &'a FrameContext<'_>, at: Pos2) -> Option<Tooltip<'a>> {
+        let instant = under(ctx, at)?;
+        let site = ctx.store().sites().get(instant.site as usize);
+        Some(Box::new(move |ui| {
+            ui.label(site.map_or("?", |s| &s.name));
+            let category = site.map_or("", |s| &s.category_name);
+            let text = format!("{category} at {}", ticks::position(instant.time, 1));
+            ui.colored_label(ctx.palette.text_weak, text);
+        }))
+    }
+}
+
+/// The instant whose mark is at a point.
+fn under<'a>(ctx: &FrameContext<'a>, at: Pos2) -> Option<&'a InstantEvent> {
+    let Hit::Lane { track, .. } = ctx.row_at(at)? else { return None };
+    let (store, scale) = (ctx.store(), &ctx.frame.scale);
+    let rect = ctx.rect(track.0, 0, &ctx.frame.view.range())?;
+    if at.y > rect.top() + 1.5 * metrics::MARK {
+        return None;
+    }
+    let (time, slack) = (scale.time_from_x(at.x), scale.ns_of_px(metrics::MARK).max(1));
+    let near = in_range(store.track(track)?, &(time.saturating_sub(slack)..time.saturating_add(slack)));
+    near.iter().filter(|i| is_shown(store, i)).min_by_key(|i| (i.time - time).abs())
+}

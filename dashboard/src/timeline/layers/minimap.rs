@@ -1,0 +1,129 @@
+//! The minimap: how busy all tracks together were over the whole trace, and what of it is on the screen.
+
+use super::{Content, FrameContext, Layer};
+use crate::{
+    theme::{metrics, mix},
+    timeline::{
+        command::Command,
+        layout::{Scale, Viewport},
+    },
+};
+use egui::{Mesh, Painter, Pos2, Rect, Stroke, pos2};
+use profiler::Store;
+use std::ops::Range;
+
+/// The minimap: at the bottom what ran, above that in grey what waited.
+#[derive(Default)]
+pub struct Minimap {
+    key: Option<Key>,
+    density: Vec<Density>,
+}
+
+/// What the densities are of.
+struct Key {
+    whole: Range<i64>,
+    n_columns: usize,
+    /// Where slices were missing: how often some had come by then.
+    lacked_at: Option<u64>,
+}
+
+impl Minimap {
+    /// Recomputes the densities when the trace grew by a column.
+    fn update(&mut self, content: &Content<'_>, width: f32) {
+        let n = (width / 2.0).max(1.0) as usize;
+        // A live trace's minimap moves with its end: anew when that moved by a column.
+        let whole = content.whole;
+        let column = (whole.end - whole.start) / n as i64 + 1;
+        // One that lacked what is still to come is made again when something came.
+        let pager = content.store.pager();
+        let came = pager.map_or(0, |pager| pager.version());
+        let fresh = self.key.as_ref().is_some_and(|key| {
+            let moved = (key.whole.end - whole.end).abs();
+            let is_same = key.n_columns == n && key.whole.start == whole.start && moved < column;
+            is_same && key.lacked_at.is_none_or(|version| version == came)
+        });
+        if !fresh {
+            self.density = density(content.store, whole, n);
+            let lacks = pager.is_some_and(|pager| pager.has_requests());
+            self.key = Some(Key { whole: whole.clone(), n_columns: n, lacked_at: lacks.then_some(came) });
+        }
+    }
+}
+
+impl Layer for Minimap {
+    fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
+        let (area, view, p) = (ctx.areas.minimap, ctx.frame.view, ctx.palette);
+        self.update(ctx.content, area.width());
+        painter.rect_filled(area, 0.0, p.canvas);
+        let mut mesh = Mesh::default();
+        let column = area.width() / self.density.len().max(1) as f32;
+        for (i, d) in self.density.iter().enumerate() {
+            let x = area.left() + i as f32 * column;
+            let mut bottom = area.bottom();
+            for (share, color) in
+                [(d.busy, mix(p.canvas, p.accent, 0.65)), (d.waiting, mix(p.canvas, p.text_weak, 0.2))]
+            {
+                if share > 0.0 {
+                    // However short, it is visible.
+                    let top = (bottom - (share * (area.height() - 2.0)).max(1.0)).max(area.top());
+                    mesh.add_colored_rect(Rect::from_min_max(pos2(x, top), pos2(x + column, bottom)), color);
+                    bottom = top;
+                }
+            }
+        }
+        painter.add(mesh);
+        let scale = scale(area, ctx.content.whole);
+        let x = |time| scale.x_from_time(time).clamp(area.left(), area.right());
+        let window = Rect::from_x_y_ranges(x(view.start)..=x(view.end).max(x(view.start) + 2.0), area.y_range());
+        let shade = mix(p.canvas, p.text_weak, 0.5).gamma_multiply(0.35);
+        painter.rect_filled(Rect::from_x_y_ranges(area.left()..=window.left(), area.y_range()), 0.0, shade);
+        painter.rect_filled(Rect::from_x_y_ranges(window.right()..=area.right(), area.y_range()), 0.0, shade);
+        let line = Stroke::new(metrics::HAIRLINE, p.text_weak);
+        painter.rect_stroke(window, 0.0, line, egui::StrokeKind::Inside);
+    }
+
+    fn click(&self, ctx: &FrameContext<'_>, at: Pos2) -> Option<Command> {
+        ctx.areas.minimap.contains(at).then(|| centre_on(ctx, at.x))
+    }
+}
+
+/// Moves the view to where the pointer is in the minimap.
+pub fn centre_on(ctx: &FrameContext<'_>, x: f32) -> Command {
+    Command::CentreOn(scale(ctx.areas.minimap, ctx.content.whole).time_from_x(x))
+}
+
+fn scale(area: Rect, whole: &Range<i64>) -> Scale {
+    Scale::new(Viewport::whole(whole), area.left(), area.width())
+}
+
+/// How busy the tracks were in a column.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Density {
+    busy: f32,
+    waiting: f32,
+}
+
+/// How busy the tracks were in each of `n` columns of the trace, by the slices of their outermost lanes.
+fn density(store: &Store, trace: &Range<i64>, n: usize) -> Vec<Density> {
+    let view = Viewport::whole(trace);
+    let scale = Scale::new(view, 0.0, n as f32);
+    let mut out = vec![Density::default(); n];
+    let mut spans = Vec::new();
+    let tracks = store.tracks().iter().filter(|t| t.n_slices() > 0).count().max(1) as f32;
+    for lane in store.tracks().iter().filter_map(|t| t.lanes.iter().find(|l| !l.is_empty())) {
+        spans.clear();
+        lane.spans(view.range(), n, &mut spans);
+        for span in &spans {
+            let (x0, x1) = (scale.x_from_time(span.start), scale.x_from_time(span.end));
+            let share = |ns: i64| ns as f32 / (span.end - span.start).max(1) as f32 / tracks;
+            let (busy, waiting) = (share(span.busy_ns), share(span.wait_ns));
+            let first = x0.max(0.0) as usize;
+            for (column, sum) in out.iter_mut().enumerate().take(x1.max(0.0) as usize + 1).skip(first) {
+                let covered = (x1.min(column as f32 + 1.0) - x0.max(column as f32)).max(0.0);
+                sum.busy += busy * covered;
+                sum.waiting += waiting * covered;
+            }
+        }
+    }
+    out
+}

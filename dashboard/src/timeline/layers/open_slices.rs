@@ -1,0 +1,73 @@
+//! Slices that have not ended: hatched, fading towards now.
+
+use super::{FrameContext, Layer};
+use crate::{
+    theme::{metrics, mix, on_fill},
+    timeline::{
+        model::Row,
+        raster::{fitted, label_font},
+    },
+};
+use egui::{Align2, Color32, Mesh, Painter, Rect, pos2};
+use profiler::Track;
+
+/// The open slices of the visible tracks.
+pub struct OpenSlices;
+
+impl Layer for OpenSlices {
+    fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
+        let (store, p, frame, top) = (ctx.store(), ctx.palette, &ctx.frame, ctx.top());
+        let now = ctx.content.whole.end;
+        let mut mesh = Mesh::default();
+        for (row, position) in ctx.rows.iter(ctx.visible.clone()) {
+            let Row::Track { track, lanes, .. } = row else { continue };
+            let open = store.track(*track).map_or(&[][..], |t: &Track| &t.open);
+            for slice in open.iter().filter(|o| o.start < frame.view.end && now > frame.view.start) {
+                let Some(nth) = lanes.iter().position(|l| *l == u32::from(slice.depth)) else { continue };
+                let (x0, x1) = frame.edges(slice.start, now.max(slice.start));
+                let band = position.lane(nth);
+                let y = top + band.top;
+                let rect = Rect::from_min_max(pos2(x0, y), pos2(x1, y + band.height - 1.0));
+                let site = store.sites().get(slice.site as usize);
+                let fill = site.map_or(p.aggregate, |s| p.mark_of_name(&s.name));
+                fading(&mut mesh, rect, mix(p.stripe, fill, 0.8), mix(p.stripe, fill, 0.15));
+                hatch(&mut mesh, rect, p.stripe);
+                let name = store.nodes().get(slice.node as usize).map(|n| &n.name).or(site.map(|s| &s.name));
+                let text = name.and_then(|n| fitted(painter, n, rect.width() - 2.0 * metrics::GAP));
+                if let (Some(text), true) = (text, rect.width() >= metrics::LABEL_MIN_W) {
+                    painter.add(std::mem::take(&mut mesh));
+                    let at = pos2(x0 + metrics::GAP, rect.center().y);
+                    painter.text(at, Align2::LEFT_CENTER, text, label_font(), on_fill(mix(p.stripe, fill, 0.8)));
+                }
+            }
+        }
+        painter.add(mesh);
+    }
+}
+
+fn fading(mesh: &mut Mesh, rect: Rect, from: Color32, to: Color32) {
+    let first = mesh.vertices.len() as u32;
+    for (corner, color) in
+        [(rect.left_top(), from), (rect.right_top(), to), (rect.left_bottom(), from), (rect.right_bottom(), to)]
+    {
+        mesh.colored_vertex(corner, color);
+    }
+    mesh.add_triangle(first, first + 1, first + 2);
+    mesh.add_triangle(first + 2, first + 1, first + 3);
+}
+
+/// Slanted stripes; at most a few hundred.
+fn hatch(mesh: &mut Mesh, rect: Rect, color: Color32) {
+    let slant = rect.height() / 2.0;
+    let pitch = (rect.width() / 300.0).max(7.0);
+    let mut x = rect.left() + slant;
+    while x + 1.5 < rect.right() {
+        let first = mesh.vertices.len() as u32;
+        for (dx, y) in [(0.0, rect.top()), (1.5, rect.top()), (-slant, rect.bottom()), (1.5 - slant, rect.bottom())] {
+            mesh.colored_vertex(pos2(x + dx, y), color);
+        }
+        mesh.add_triangle(first, first + 1, first + 2);
+        mesh.add_triangle(first + 2, first + 1, first + 3);
+        x += pitch;
+    }
+}

@@ -1,0 +1,91 @@
+//! Texts over the ruler: a range's length, bookmarks, the pointer's time. Each stands on a background of its own, and none covers
+//! another.
+
+use crate::{
+    theme::{Palette, metrics},
+    timeline::raster::label_font,
+};
+use egui::{Align2, Galley, Painter, Pos2, Rect, pos2, vec2};
+use std::sync::Arc;
+
+/// The texts over the ruler of a frame, put there from the most to the least important.
+#[derive(Default)]
+pub struct Tags {
+    all: Vec<(Rect, Arc<Galley>)>,
+}
+
+impl Tags {
+    /// Puts a text at the first of `positions` that is free; if none is, it is left out.
+    pub fn put(&mut self, painter: &Painter, text: String, positions: &[(Pos2, Align2)], p: &Palette) {
+        let galley = painter.layout_no_wrap(text, label_font(), p.text_strong);
+        let free = positions.iter().map(|position| background(&galley, *position)).find(|rect| !self.covers(*rect));
+        self.all.extend(free.map(|rect| (rect, galley)));
+    }
+
+    /// Puts a text at the first of `positions` that is free, or else next to what is in its way, as near as there is room.
+    pub fn put_somewhere(&mut self, painter: &Painter, text: String, positions: &[(Pos2, Align2)], p: &Palette) {
+        let Some((usual, _)) = positions.first() else { return };
+        let galley = painter.layout_no_wrap(text, label_font(), p.text_strong);
+        let adjacent = |(rect, _): &(Rect, Arc<Galley>)| {
+            let gap = 2.0 * metrics::GAP;
+            let (left, right) = (pos2(rect.left() - gap, usual.y), pos2(rect.right() + gap, usual.y));
+            [(left, Align2::RIGHT_TOP), (right, Align2::LEFT_TOP)]
+        };
+        let room = painter.clip_rect().x_range();
+        let mut others: Vec<Rect> =
+            self.all.iter().flat_map(adjacent).map(|position| background(&galley, position)).collect();
+        others.retain(|rect| room.contains(rect.left()) && room.contains(rect.right()));
+        let distance = |rect: &Rect| (rect.center().x - usual.x).abs();
+        others.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let mut all = positions.iter().map(|position| background(&galley, *position)).chain(others);
+        // In a ruler that is full it is more useful than what it covers: it follows the pointer.
+        let first = background(&galley, positions[0]);
+        let rect = all.find(|rect| !self.covers(*rect)).unwrap_or(first);
+        self.all.push((rect, galley));
+    }
+
+    /// Draws them.
+    pub fn paint(&self, painter: &Painter, p: &Palette) {
+        for (rect, galley) in &self.all {
+            painter.rect_filled(*rect, f32::from(metrics::RADIUS), p.raised);
+            painter.galley(rect.min + MARGIN, Arc::clone(galley), p.text_strong);
+        }
+    }
+
+    /// Whether something stands in `rect`.
+    pub fn covers(&self, rect: Rect) -> bool {
+        self.all.iter().any(|(tag, _)| tag.intersects(rect))
+    }
+}
+
+/// Between a text and the edge of its background.
+const MARGIN: egui::Vec2 = vec2(metrics::GAP, 1.0);
+
+fn background(galley: &Galley, (at, align): (Pos2, Align2)) -> Rect {
+    align.anchor_size(at, galley.size()).expand2(MARGIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pointers_time_stands_next_to_what_was_there() {
+        let ctx = egui::Context::default();
+        let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
+            let (p, painter) = (Palette::of(true), ui.painter());
+            for x in (0..400).map(|x| 100.0 + x as f32) {
+                let mut tags = Tags::default();
+                let centre = [(pos2(300.0, 0.0), Align2::CENTER_TOP)];
+                tags.put(painter, "121.35 ms".into(), &centre, p);
+                tags.put(painter, "left out".into(), &centre, p);
+                assert_eq!(tags.all.len(), 1);
+                let sides = [(pos2(x + 4.0, 0.0), Align2::LEFT_TOP), (pos2(x - 4.0, 0.0), Align2::RIGHT_TOP)];
+                tags.put_somewhere(painter, "1.234 567 s".into(), &sides, p);
+                assert!(!tags.all[0].0.intersects(tags.all[1].0), "at {x}");
+                assert!((tags.all[1].0.center().x - x).abs() < 200.0);
+            }
+        });
+        output.textures_delta.clear();
+    }
+}

@@ -1,0 +1,84 @@
+//! Where threads ran on CPUs, as far as the pixels of a picture show: where several threads share a pixel of a CPU, the one
+//! that ran longest has it.
+
+use super::frame::Frame;
+use crate::timeline::model::cpu_runs::{cpu_number, cpu_tracks, host_of};
+use profiler::Store;
+use rustc_hash::FxHashMap;
+
+/// A thread's run on a CPU, on the screen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuRun {
+    /// Left edge.
+    pub x0: f32,
+    /// Right edge.
+    pub x1: f32,
+    pub cpu: usize,
+}
+
+/// A thread of the kernel: thread ids are told apart by host.
+type Thread<'a> = (&'a str, u32);
+
+/// The runs of the threads in a view.
+pub struct CpuRuns<'a> {
+    store: &'a Store,
+    runs: FxHashMap<Thread<'a>, Vec<CpuRun>>,
+}
+
+impl<'a> CpuRuns<'a> {
+    /// Collects those in a frame's view.
+    pub fn new(store: &'a Store, frame: &Frame) -> Self {
+        let mut runs: FxHashMap<Thread<'a>, Vec<CpuRun>> = FxHashMap::default();
+        let mut spans = Vec::new();
+        for track in cpu_tracks(store) {
+            let cpu = cpu_number(track);
+            for lane in &track.lanes {
+                spans.clear();
+                lane.spans(frame.view.range(), frame.width_px(), &mut spans);
+                for span in &spans {
+                    let Some(top) = lane.slice_now(span.top) else { continue };
+                    let (x0, x1) = frame.edges(span.start, span.end);
+                    runs.entry((host_of(store, track), top.correlation)).or_default().push(CpuRun { x0, x1, cpu });
+                }
+            }
+        }
+        runs.values_mut().for_each(|list| list.sort_by(|a, b| a.x0.total_cmp(&b.x0)));
+        Self { store, runs }
+    }
+
+    /// The runs of a track's thread that touch a part of the screen, clipped to it.
+    pub fn between(&self, track: u32, x0: f32, x1: f32) -> impl Iterator<Item = CpuRun> + '_ {
+        let thread = self.store.tracks().get(track as usize).filter(|t| t.tid > 0);
+        let list = thread.and_then(|t| self.runs.get(&(host_of(self.store, t), t.tid))).map_or(&[][..], Vec::as_slice);
+        // A thread is on one CPU at a time: what begins later ends later, but for a pixel.
+        let first = list.partition_point(|run| run.x1 <= x0).saturating_sub(1);
+        let touching = list[first..].iter().take_while(move |run| run.x0 < x1).filter(move |run| run.x1 > x0);
+        touching.map(move |run| CpuRun { x0: run.x0.max(x0), x1: run.x1.min(x1), cpu: run.cpu })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::{
+        layout::{
+            frame::Sizes,
+            viewport::{Scale, Viewport},
+        },
+        model::cpu_runs::tests::two_cpus,
+    };
+
+    #[test]
+    fn runs_of_a_thread_on_the_screen() {
+        let store = two_cpus();
+        let view = Viewport { start: 0, end: 100_000 };
+        let sizes = Sizes { lane_h: 10.0, heading_h: 10.0, counter_h: 10.0, gap: 0.0 };
+        let frame = Frame { view, scale: Scale::new(view, 0.0, 100.0), pixels_per_point: 1.0, sizes };
+        let runs = CpuRuns::new(&store, &frame);
+        let thread = store.tracks().iter().find(|t| t.name == "worker").unwrap().id.0;
+        let got: Vec<CpuRun> = runs.between(thread, 10.0, 80.0).collect();
+        let want = [CpuRun { x0: 10.0, x1: 40.0, cpu: 0 }, CpuRun { x0: 60.0, x1: 80.0, cpu: 1 }];
+        assert_eq!(got, want);
+        assert_eq!(runs.between(thread, 41.0, 59.0).count(), 0, "it ran nowhere");
+    }
+}

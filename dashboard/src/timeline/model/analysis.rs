@@ -1,0 +1,214 @@
+//! What takes longer than a frame: the use of tracks, statistics of the selected range, matches of a query.
+//! Pure functions of the request, for a background thread.
+
+use super::{
+    durations::{DurationHistogram, duration_histograms},
+    find::{self, Matches, Query},
+    flame::{self, FlameBox},
+    log::{self, LogLine},
+};
+use crate::data::Shared;
+use profiler::{
+    CauseTotal, OpStat, Residency, Stall, Store, TrackUse,
+    analysis::{critical::CriticalPath, ops::critical_paths},
+    by_cause, op_stats, stalls, track_use,
+};
+use std::{ops::Range, sync::Arc};
+
+/// Stalls that a view shows, at most: the longest.
+pub const TOP_STALLS: usize = 200;
+/// Steps whose stalls are looked for, at most: the last ones of a range. In a view with more, each is far below a pixel.
+pub const MAX_STEPS: usize = 2_000;
+/// Slices that are analysed at once, at most: those of the last steps, at least of one. Stalls take about 170 bytes a slice
+/// while they are looked for.
+pub const MAX_SLICES: u64 = 1_000_000;
+
+/// Steps whose critical paths are marked, at most.
+pub const MAX_PATHS: usize = 50;
+
+/// A frame's request for analyses of one version of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Question {
+    pub trace_idx: usize,
+    pub version: u64,
+    pub view: Range<i64>,
+    pub range: Option<Range<i64>>,
+    pub query: Query,
+    pub critical: bool,
+    pub log: bool,
+}
+
+/// The stalls of some steps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stalls {
+    /// The longest, at most [`TOP_STALLS`], longest first.
+    pub top: Vec<Stall>,
+    /// Sums of all by cause, the largest first.
+    pub by_cause: Vec<CauseTotal>,
+    /// The last part of the range that was looked at, ns, where that is not all of it.
+    pub only_last_ns: Option<i64>,
+}
+
+/// Statistics of a range.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RangeFacts {
+    pub range: Range<i64>,
+    /// Whether its slices are in memory; else what follows is empty.
+    pub residency: Residency,
+    pub n_slices: u64,
+    /// Per op type, the one with most time first.
+    pub ops: Vec<OpStat>,
+    pub tracks: Vec<TrackUse>,
+    /// Per name, the one with most time first.
+    pub names: Vec<DurationHistogram>,
+    /// Slices by what they are nested in.
+    pub flame: Vec<FlameBox>,
+    /// Whether there were too many for the flame graph.
+    pub flame_is_cut: bool,
+    pub samples: Vec<FlameBox>,
+    pub stalls: Stalls,
+}
+
+/// The answers to a question. The parts are shared, so that one that did not change is not computed again.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    pub question: Question,
+    /// Whether the slices on the screen are in memory; else their stalls are not known.
+    pub residency: Residency,
+    pub stalls: Arc<Stalls>,
+    pub track_use: Arc<Vec<TrackUse>>,
+    pub range: Option<Arc<RangeFacts>>,
+    pub matches: Arc<Matches>,
+    /// The critical paths of the steps on the screen, or of the last [`MAX_PATHS`] of them.
+    pub paths: Arc<Vec<CriticalPath>>,
+    /// The log messages, once they were requested.
+    pub log: Option<Arc<Vec<LogLine>>>,
+}
+
+/// A question with the store and the findings before.
+pub struct Request {
+    pub question: Question,
+    pub store: Shared<Store>,
+    /// The answers before, of which some may still hold.
+    pub before: Option<Arc<Findings>>,
+}
+
+/// Computes the findings, reusing those before that still hold.
+pub fn answer(request: Request) -> Findings {
+    // Recursive: a loader that waits to write must not hold up the window behind this read.
+    let store = request.store.read_recursive();
+    let q = request.question;
+    let question = Question { version: store.version(), ..q };
+    let q = &question;
+    let before = request.before.filter(|b| (b.question.trace_idx, b.question.version) == (q.trace_idx, q.version));
+    let before = before.as_deref();
+    let same_view = before.filter(|b| b.question.view == q.view);
+    let residency = store.residency(&q.view);
+    let (on_screen, uses) = match same_view {
+        Some(b) => (Arc::clone(&b.stalls), Arc::clone(&b.track_use)),
+        None if residency != Residency::Resident => Default::default(),
+        None => (Arc::new(stalls_of(&store, &q.view)), Arc::new(track_use(&store, q.view.clone()))),
+    };
+    let range = match (&q.range, before.and_then(|b| b.range.as_ref())) {
+        (Some(range), Some(known)) if known.range == *range => Some(Arc::clone(known)),
+        (Some(range), _) => Some(Arc::new(range_facts(&store, range))),
+        (None, _) => None,
+    };
+    let matches = match before.filter(|b| b.question.query == q.query) {
+        Some(b) => Arc::clone(&b.matches),
+        None => Arc::new(find::matches(&store, &q.query)),
+    };
+    let paths = match same_view.filter(|b| b.question.critical || !q.critical) {
+        Some(b) => Arc::clone(&b.paths),
+        None if q.critical && residency == Residency::Resident => Arc::new(paths_of(&store, &q.view)),
+        None => Arc::default(),
+    };
+    let log = match before.and_then(|b| b.log.as_ref()) {
+        Some(known) => Some(Arc::clone(known)),
+        None => q.log.then(|| Arc::new(log::lines(&store))),
+    };
+    Findings { residency, stalls: on_screen, track_use: uses, range, matches, paths, log, question }
+}
+
+/// Statistics of a range; looks at every slice in it.
+pub fn range_facts(store: &Store, range: &Range<i64>) -> RangeFacts {
+    let residency = store.residency(range);
+    if residency != Residency::Resident {
+        return RangeFacts { range: range.clone(), residency, ..RangeFacts::default() };
+    }
+    let (flame, flame_is_cut) = flame::of_slices(store, range, |_| true);
+    RangeFacts {
+        range: range.clone(),
+        residency,
+        n_slices: find::count_in(store, range),
+        ops: op_stats(store, range.clone()),
+        tracks: track_use(store, range.clone()),
+        names: duration_histograms(store, range),
+        flame,
+        flame_is_cut,
+        samples: flame::of_samples(store, range),
+        stalls: stalls_of(store, range),
+    }
+}
+
+/// The critical paths of the steps that touch a range, or of the last [`MAX_PATHS`] of them; without steps the range's.
+fn paths_of(store: &Store, range: &Range<i64>) -> Vec<CriticalPath> {
+    let touching = store.steps().iter().rev().filter(|s| s.start < range.end && s.end > range.start);
+    let first = touching.take(MAX_PATHS).last().map_or(range.start, |s| s.start.max(range.start));
+    critical_paths(store, first..range.end)
+}
+
+/// The last part of a range that is analysed at once: no more than `max_steps` steps or [`MAX_SLICES`], but at least one step.
+pub fn recent(store: &Store, whole: &Range<i64>, max_steps: usize) -> Range<i64> {
+    let touching = store.steps().iter().filter(|s| s.start < whole.end && s.end > whole.start);
+    let starts: Vec<i64> = touching.map(|s| s.start).collect();
+    latest(&starts, whole, max_steps, |range| find::count_in(store, range) <= MAX_SLICES)
+}
+
+/// The end of `whole` that `fits`: the last steps, no more than `max_steps` and at least one; without steps the last part
+/// of the time. `starts` has where the steps begin.
+fn latest(starts: &[i64], whole: &Range<i64>, max_steps: usize, fits: impl Fn(&Range<i64>) -> bool) -> Range<i64> {
+    let from = |start: i64| start.max(whole.start)..whole.end;
+    if starts.len() <= max_steps && fits(whole) {
+        return whole.clone();
+    }
+    let last = &starts[starts.len().saturating_sub(max_steps)..];
+    if let Some(&newest) = last.last() {
+        let first = last.partition_point(|&start| !fits(&from(start)));
+        return from(last.get(first).copied().unwrap_or(newest));
+    }
+    let (mut too_early, mut fitting) = (whole.start, whole.end);
+    while fitting - too_early > 1 {
+        let middle = too_early + (fitting - too_early) / 2;
+        if fits(&from(middle)) { fitting = middle } else { too_early = middle }
+    }
+    from(fitting)
+}
+
+/// The stalls of the [`recent`] steps of a range.
+pub fn stalls_of(store: &Store, range: &Range<i64>) -> Stalls {
+    let recent = recent(store, range, MAX_STEPS);
+    let only_last_ns = (recent.start > range.start).then(|| recent.end - recent.start);
+    let mut top = stalls(store, recent);
+    let by_cause = by_cause(&top);
+    top.truncate(TOP_STALLS);
+    Stalls { top, by_cause, only_last_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_slices_those_of_the_last_steps() {
+        let starts = [0, 100, 200, 300];
+        let at_most = |n: i64| move |range: &Range<i64>| range.end - range.start <= n;
+        assert_eq!(latest(&starts, &(0..400), 9, at_most(400)), 0..400);
+        assert_eq!(latest(&starts, &(0..400), 9, at_most(250)), 200..400);
+        assert_eq!(latest(&starts, &(0..400), 9, at_most(10)), 300..400, "one step, however large");
+        assert_eq!(latest(&[], &(0..400), 9, at_most(150)), 250..400, "no steps: the last part");
+        assert_eq!(latest(&[], &(0..400), 9, |_| false), 400..400);
+        assert_eq!(latest(&starts, &(0..400), 2, at_most(400)), 200..400);
+        assert_eq!(latest(&[], &(7..7), 9, |_| true), 7..7);
+    }
+}

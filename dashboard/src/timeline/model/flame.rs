@@ -1,0 +1,191 @@
+//! Flame graphs of a range: slices added up by what they are nested in, and samples by call stack.
+
+use profiler::{FlameNode, SliceRef, Store};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Slices that are added up, at most.
+pub const MAX_SLICES: usize = 2_000_000;
+/// Levels that are shown, at most.
+const MAX_DEPTH: usize = 64;
+
+/// A box of a flame graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlameBox {
+    pub name: String,
+    /// Nesting, 0 outermost.
+    pub depth: usize,
+    /// Where it begins, of the widths of all outermost boxes, 0..1.
+    pub start: f64,
+    /// How much of that it covers.
+    pub width: f64,
+    /// Weight with what is nested in it: ns, or samples.
+    pub total: u64,
+    /// Weight without.
+    pub own: u64,
+    /// How many slices; 0 for samples.
+    pub count: u64,
+}
+
+/// A tree of weights.
+#[derive(Default)]
+struct Tree {
+    nodes: Vec<Node>,
+    by_key: FxHashMap<(u32, u32), u32>,
+}
+
+struct Node {
+    name: String,
+    parent: u32,
+    depth: usize,
+    total: u64,
+    nested: u64,
+    count: u64,
+}
+
+const ROOT: u32 = u32::MAX;
+
+/// The slices of a range on all tracks that `shows`, by what they are nested in. The flag: whether slices were left out.
+pub fn of_slices(store: &Store, range: &Range<i64>, shows: impl Fn(u32) -> bool) -> (Vec<FlameBox>, bool) {
+    let mut tree = Tree::default();
+    let mut left = MAX_SLICES;
+    for track in store.tracks().iter().filter(|t| shows(t.id.0)) {
+        // What the lane above holds: begin, end, node of the tree.
+        let mut above: Vec<(i64, i64, u32)> = Vec::new();
+        for (nth, lane) in track.lanes.iter().enumerate() {
+            let mut here = Vec::new();
+            let mut at = 0;
+            for slice in lane.slices(range) {
+                if left == 0 {
+                    return (boxes(&tree), true);
+                }
+                left -= 1;
+                while above.get(at).is_some_and(|(_, end, _)| *end <= slice.start) {
+                    at += 1;
+                }
+                let parent = above.get(at).filter(|(start, end, _)| *start <= slice.start && slice.end <= *end);
+                if parent.is_none()
+                    && nth > 0
+                    && !above.is_empty()
+                    && above.get(at).is_some_and(|(s, ..)| *s < slice.end)
+                {
+                    // It overlaps what it is not nested in: a lane for that, and outermost here.
+                    here.push((slice.start, slice.end, tree.add(store, ROOT, &slice, range)));
+                    continue;
+                }
+                let node = tree.add(store, parent.map_or(ROOT, |(_, _, node)| *node), &slice, range);
+                here.push((slice.start, slice.end, node));
+            }
+            if !here.is_empty() {
+                above = here;
+            }
+        }
+    }
+    (boxes(&tree), false)
+}
+
+impl Tree {
+    fn add(&mut self, store: &Store, parent: u32, slice: &SliceRef, range: &Range<i64>) -> u32 {
+        let depth = self.nodes.get(parent as usize).map_or(0, |p| p.depth + 1);
+        let nodes = &mut self.nodes;
+        let row = *self.by_key.entry((parent, slice.site)).or_insert_with(|| {
+            let name = store.sites().get(slice.site as usize).map_or_else(|| "?".to_owned(), |s| s.name.clone());
+            nodes.push(Node { name, parent, depth, total: 0, nested: 0, count: 0 });
+            nodes.len() as u32 - 1
+        });
+        let ns = slice.end.min(range.end).saturating_sub(slice.start.max(range.start)).max(0) as u64;
+        let node = &mut self.nodes[row as usize];
+        node.total += ns;
+        node.count += 1;
+        if let Some(parent) = self.nodes.get_mut(parent as usize) {
+            parent.nested += ns;
+        }
+        row
+    }
+}
+
+/// Boxes side by side, the heaviest first.
+fn boxes(tree: &Tree) -> Vec<FlameBox> {
+    let weights = tree.nodes.iter().map(|n| (n.parent, n.depth, n.total));
+    let starts = starts(&weights.collect::<Vec<_>>());
+    let all: u64 = tree.nodes.iter().filter(|n| n.parent == ROOT).map(|n| n.total).sum();
+    let share = |weight: u64| weight as f64 / all.max(1) as f64;
+    let made = tree.nodes.iter().zip(starts).map(|(n, start)| FlameBox {
+        name: n.name.clone(),
+        depth: n.depth,
+        start: share(start),
+        width: share(n.total),
+        total: n.total,
+        own: n.total.saturating_sub(n.nested),
+        count: n.count,
+    });
+    made.filter(|b| b.depth < MAX_DEPTH && b.total > 0).collect()
+}
+
+/// The samples of a range by call stack.
+pub fn of_samples(store: &Store, range: &Range<i64>) -> Vec<FlameBox> {
+    let nodes: Vec<FlameNode> = profiler::flame(store, &[], range.clone());
+    let weights: Vec<_> = nodes.iter().map(|n| (n.parent.map_or(ROOT, |p| p as u32), n.depth, n.total)).collect();
+    let starts = starts(&weights);
+    let all: u64 = nodes.iter().filter(|n| n.parent.is_none()).map(|n| n.total).sum();
+    let share = |weight: u64| weight as f64 / all.max(1) as f64;
+    let made = nodes.into_iter().zip(starts).map(|(n, start)| FlameBox {
+        start: share(start),
+        width: share(n.total),
+        total: n.total,
+        own: n.own,
+        count: 0,
+        name: n.name,
+        depth: n.depth,
+    });
+    made.filter(|b| b.depth < MAX_DEPTH).collect()
+}
+
+/// Where each node begins, given (parent, depth, weight) of each; siblings from the heaviest to the lightest.
+fn starts(nodes: &[(u32, usize, u64)]) -> Vec<u64> {
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by_key(|i| (nodes[*i].1, nodes[*i].0, std::cmp::Reverse(nodes[*i].2), *i));
+    let mut starts = vec![0; nodes.len()];
+    // Where the next child of each node begins; the outermost ones' is the last.
+    let mut next = vec![0_u64; nodes.len() + 1];
+    for i in order {
+        let (parent, _, weight) = nodes[i];
+        let slot = (parent as usize).min(nodes.len());
+        starts[i] = next[slot];
+        next[slot] += weight;
+        next[i] = starts[i];
+    }
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::testing::demo;
+
+    #[test]
+    fn slices_add_up_by_what_they_are_nested_in() {
+        let store = demo(3);
+        let (boxes, is_cut) = of_slices(&store, &store.range(), |_| true);
+        let find = |name: &str, depth: usize| boxes.iter().find(|b| b.name == name && b.depth == depth).unwrap();
+        assert!(!is_cut);
+        let product = find("MatMul", 0);
+        assert_eq!((product.total, product.count), (3 * (50_000 + 13_000), 6));
+        assert_eq!(product.own, 3 * (50_000 + 13_000 - 10_000 - 5_000));
+        let shard = find("MatMul", 1);
+        assert_eq!((shard.total, shard.count), (3 * 15_000, 6));
+        assert!(shard.start >= product.start && shard.start + shard.width <= product.start + product.width + 1e-9);
+        let outermost: f64 = boxes.iter().filter(|b| b.depth == 0).map(|b| b.width).sum();
+        assert!((outermost - 1.0).abs() < 1e-9);
+        // Half of a slice counts half.
+        let (boxes, _) = of_slices(&store, &(20_000..45_000), |track| track == 1);
+        assert_eq!(boxes[0].total, 25_000);
+        assert_eq!(of_slices(&Store::new(), &(0..1), |_| true), (Vec::new(), false));
+    }
+
+    #[test]
+    fn siblings_are_adjacent() {
+        let nodes = [(ROOT, 0, 10), (ROOT, 0, 30), (1, 1, 5), (1, 1, 20), (3, 2, 20)];
+        assert_eq!(starts(&nodes), [30, 0, 20, 0, 0]);
+    }
+}

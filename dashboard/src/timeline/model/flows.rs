@@ -1,0 +1,172 @@
+//! Arrows: what led to a slice, and what it led to.
+
+use super::find;
+use profiler::{Category, Flow, FlowEnd, SliceRef, Store, TrackId, Transfer};
+
+/// Arrows of a slice that are shown, at most, in each direction.
+pub const MAX_SHOWN: usize = 32;
+
+/// An arrow of a slice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arrow {
+    /// Its name: `edge`, `launch`.
+    pub name: String,
+    /// Whether it leaves the slice; else it arrives there.
+    pub leaves: bool,
+    pub other: FlowEnd,
+    pub here: FlowEnd,
+    /// The slice at the other end.
+    pub slice: Option<SliceRef>,
+    /// The most that the ends' clocks may differ, ns; 0 on one host.
+    pub error_ns: i64,
+}
+
+/// The most that the times of two tracks may differ, ns: the sum of their hosts' clock bounds.
+fn clock_error_ns(store: &Store, a: TrackId, b: TrackId) -> i64 {
+    let process = |track: TrackId| store.processes().get(store.track(track)?.process as usize);
+    let (Some(a), Some(b)) = (process(a), process(b)) else { return 0 };
+    if a.host == b.host {
+        return 0;
+    }
+    let bound = |process: &profiler::Process| process.clock.map_or(0, |clock| clock.bound_ns);
+    i64::try_from(bound(a).saturating_add(bound(b))).unwrap_or(i64::MAX)
+}
+
+/// The innermost slice of a track that covers a time. Arrows come and go at the edges of slices: an end counts as inside.
+pub fn slice_around(store: &Store, end: FlowEnd) -> Option<SliceRef> {
+    let track = store.track(end.track)?;
+    let at_edge = |s: &SliceRef| s.start <= end.time && end.time <= s.end;
+    let around = end.time.saturating_sub(1)..end.time.saturating_add(1);
+    track.lanes.iter().rev().find_map(|lane| lane.slices(&around).rev().find(at_edge))
+}
+
+/// The arrows of which one end is in the slice and in none nested in it. Looks at every flow: not in every frame.
+pub fn arrows_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
+    let is_here = |end: &FlowEnd| {
+        end.track.0 == slice.id.track
+            && (slice.start..=slice.end).contains(&end.time)
+            && slice_around(store, *end).is_none_or(|s| s.id == slice.id)
+    };
+    let mut out = transfers_of(store, slice);
+    let mut shown = [0, 0];
+    for Flow { site, from, to, .. } in store.flows() {
+        let (Some(from), Some(to)) = (from, to) else { continue };
+        if store.sites().get(*site as usize).is_some_and(|s| s.category.is_transfer()) {
+            continue;
+        }
+        for (leaves, here, other) in [(true, from, to), (false, to, from)] {
+            if shown[usize::from(leaves)] < MAX_SHOWN && is_here(here) {
+                shown[usize::from(leaves)] += 1;
+                let name = store.sites().get(*site as usize).map_or_else(String::new, |s| s.name.clone());
+                let error_ns = clock_error_ns(store, here.track, other.track);
+                out.push(Arrow {
+                    name,
+                    leaves,
+                    other: *other,
+                    here: *here,
+                    slice: slice_around(store, *other),
+                    error_ns,
+                });
+            }
+        }
+    }
+    out
+}
+
+/// The slice at the other end of the slice's arrow: the first that it led to, or the last that led to it. An op without
+/// arrows was led to by the one that made it ready.
+pub fn neighbour(store: &Store, slice: &SliceRef, forward: bool) -> Option<SliceRef> {
+    let arrows = arrows_of(store, slice).into_iter().filter(|a| a.leaves == forward);
+    let others = arrows.filter_map(|a| a.slice).filter(|s| s.id != slice.id);
+    if forward {
+        others.min_by_key(|s| s.start).or_else(|| find::successor(store, slice))
+    } else {
+        others.max_by_key(|s| s.start).or_else(|| find::predecessor(store, slice))
+    }
+}
+
+/// The transfers of values that a `_Send` or `_Recv` slice is an end of. Consumers are unblocked after the `_Recv` ended, so
+/// that its end of the flow lies in no slice: the nodes identify it.
+fn transfers_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
+    let step = store.step_id_of(slice);
+    if store.category(slice) != Category::Op || store.node_of(slice).is_none() {
+        return Vec::new();
+    }
+    let of_step = store.transfers().iter().filter(|t| Some(t.step_id) == step);
+    let arrow = |t: &Transfer| {
+        let leaves = t.sender == slice.node;
+        let from = FlowEnd { track: t.from?, time: t.left? };
+        let to = FlowEnd { track: t.to?, time: t.unblocked? };
+        let (here, other) = if leaves { (from, to) } else { (to, from) };
+        let name = crate::format::bytes(u64::from(t.bytes));
+        let error_ns = clock_error_ns(store, here.track, other.track);
+        Some(Arrow { name, leaves, other, here, slice: slice_around(store, other), error_ns })
+    };
+    of_step.filter(|t| t.sender == slice.node || t.receiver == slice.node).filter_map(arrow).take(MAX_SHOWN).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::testing::slice;
+    use profiler::{
+        Batch,
+        batch::{Event, EventKind, NO_NODE, Name, TrackKey},
+    };
+
+    #[test]
+    fn arrows_belong_to_the_innermost_slice() {
+        let mut batch = Batch::new();
+        batch.set_origin(0);
+        for (id, (category, name)) in (0..).zip([("launch", "cudaLaunchKernel"), ("kernel", "gemm"), ("flow", "ac2g")])
+        {
+            batch.name(Name::Site { pid: 1, id, category: category.into(), name: name.into() });
+        }
+        let flow = |kind, at, correlation| Event { kind, correlation, ..slice(at, at, 2, NO_NODE, 0) };
+        let host = &mut batch.track(TrackKey { pid: 1, ring: 0 }).events;
+        host.extend([slice(0, 100, 1, NO_NODE, 0), slice(10, 20, 0, NO_NODE, 1), flow(EventKind::FlowOut, 10, 7)]);
+        let stream = &mut batch.track(TrackKey { pid: 1, ring: 1 }).events;
+        stream.extend([slice(50, 80, 1, NO_NODE, 0), flow(EventKind::FlowIn, 50, 7), flow(EventKind::FlowIn, 60, 8)]);
+        let mut store = Store::new();
+        store.apply(batch);
+
+        let at = |track: usize, lane: usize| store.tracks()[track].lanes[lane].slice(0).unwrap();
+        assert_eq!(arrows_of(&store, &at(0, 0)), [], "the launch inside has it");
+        let out = arrows_of(&store, &at(0, 1));
+        assert_eq!(out.len(), 1);
+        assert_eq!((out[0].name.as_str(), out[0].leaves, out[0].slice), ("ac2g", true, Some(at(1, 0))));
+        let back = arrows_of(&store, &at(1, 0));
+        assert_eq!(back.len(), 1, "an arrow without its tail is none");
+        assert_eq!((back[0].leaves, back[0].slice), (false, Some(at(0, 1))));
+    }
+
+    #[test]
+    fn a_value_goes_from_its_send_to_its_recv() {
+        let mut batch = Batch::new();
+        batch.set_origin(0);
+        let sites =
+            [("op", "_Send"), ("op", "_Recv"), ("transfer", "send"), ("transfer", "edge"), ("transfer", "arrive")];
+        for (id, (category, name)) in (0..).zip(sites) {
+            batch.name(Name::Site { pid: 1, id, category: category.into(), name: name.into() });
+        }
+        for (id, (name, op)) in (0..).zip([("a/_send", "_Send"), ("a/_recv", "_Recv")]) {
+            batch.name(Name::Node { pid: 1, id, name: name.into(), op: op.into(), device: "cpu:0".into() });
+        }
+        let arg = 3 << 32 | 288;
+        let stamp = |kind, at, site, node| Event { kind, correlation: 9, arg, ..slice(at, at, site, node, 0) };
+        let op = |start, end, node: u32| Event { arg, ..slice(start, end, node, node, 0) };
+        let sender = &mut batch.track(TrackKey { pid: 1, ring: 0 }).events;
+        sender.extend([op(10, 20, 0), stamp(EventKind::Instant, 11, 2, 0), stamp(EventKind::FlowOut, 15, 3, 0)]);
+        let receiver = &mut batch.track(TrackKey { pid: 1, ring: 1 }).events;
+        receiver.extend([op(30, 32, 1), stamp(EventKind::Instant, 31, 4, 1), stamp(EventKind::FlowIn, 40, 3, 1)]);
+        let mut store = Store::new();
+        store.apply(batch);
+
+        let [send, recv] = [0, 1].map(|track: usize| store.tracks()[track].lanes[0].slice(0).unwrap());
+        let there = arrows_of(&store, &send);
+        assert_eq!(there.len(), 1, "the flow of the same transfer is no second arrow");
+        assert_eq!((there[0].name.as_str(), there[0].leaves, there[0].other.time), ("288 B", true, 40));
+        let back = arrows_of(&store, &recv);
+        assert_eq!((back[0].leaves, back[0].slice), (false, Some(send)));
+    }
+}

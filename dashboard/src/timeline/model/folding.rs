@@ -1,0 +1,155 @@
+//! How the user arranged the rows: what is folded, hidden, pinned, moved, filtered, and how tall lanes are.
+
+use crate::filter::Filter;
+use profiler::{Store, TrackId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Heights of a track's lanes that the user can choose, in tenths of the normal one.
+pub const HEIGHTS: [u16; 5] = [6, 10, 16, 26, 40];
+
+/// How the user arranged the rows. Rows of the store's tables, which stay.
+#[derive(Clone, Debug, Default)]
+pub struct Folding {
+    /// Hosts of which only the heading shows.
+    pub hosts: FxHashSet<String>,
+    /// Processes of which only the heading shows.
+    pub processes: FxHashSet<u32>,
+    /// Tracks that show their outermost lane only.
+    pub tracks: FxHashSet<u32>,
+    /// Tracks that do not show.
+    pub hidden: FxHashSet<u32>,
+    /// Tracks that come first, in this order.
+    pub pinned: Vec<u32>,
+    /// Tracks whose lanes are not of the normal height: index of [`HEIGHTS`].
+    pub heights: FxHashMap<u32, usize>,
+    /// Tracks that were moved: their index among those of their process.
+    pub order: FxHashMap<u32, usize>,
+    /// Tracks whose names do not match do not show.
+    pub filter: Filter,
+    /// Grows with every change.
+    pub(in crate::timeline) revision: u64,
+}
+
+impl Folding {
+    /// Folds or unfolds a host.
+    pub fn toggle_host(&mut self, host: &str) {
+        if !self.hosts.remove(host) {
+            self.hosts.insert(host.to_owned());
+        }
+        self.revision += 1;
+    }
+
+    /// Puts a track above all others, or back to its process.
+    pub fn toggle_pin(&mut self, track: u32) {
+        match self.pinned.iter().position(|t| *t == track) {
+            Some(at) => _ = self.pinned.remove(at),
+            None => self.pinned.push(track),
+        }
+        self.revision += 1;
+    }
+
+    /// Makes a track's lanes taller, or shorter.
+    pub fn resize(&mut self, track: u32, taller: bool) {
+        let now = self.heights.get(&track).copied().unwrap_or(NORMAL_HEIGHT);
+        let next = if taller { (now + 1).min(HEIGHTS.len() - 1) } else { now.saturating_sub(1) };
+        self.heights.insert(track, next);
+        self.heights.retain(|_, height| *height != NORMAL_HEIGHT);
+        self.revision += 1;
+    }
+
+    /// The height of a track's lanes, in tenths of the normal one.
+    pub fn height(&self, track: u32) -> u16 {
+        HEIGHTS[self.heights.get(&track).copied().unwrap_or(NORMAL_HEIGHT).min(HEIGHTS.len() - 1)]
+    }
+
+    /// Moves a track by one row, among the pinned ones or within its process. `shown`: the tracks of all rows, in order.
+    pub fn move_track(&mut self, store: &Store, shown: &[TrackId], track: u32, up: bool) {
+        let swap = |list: &mut [u32]| {
+            let Some(at) = list.iter().position(|t| *t == track) else { return false };
+            let other = if up { at.checked_sub(1) } else { Some(at + 1).filter(|i| *i < list.len()) };
+            other.is_some_and(|other| {
+                list.swap(at, other);
+                true
+            })
+        };
+        let is_changed = if self.pinned.contains(&track) {
+            swap(&mut self.pinned)
+        } else {
+            let Some(process) = store.tracks().get(track as usize).map(|t| t.process) else { return };
+            let of_process =
+                |id: &&TrackId| store.track(**id).is_some_and(|t| t.process == process) && !self.pinned.contains(&id.0);
+            let mut order: Vec<u32> = shown.iter().filter(of_process).map(|id| id.0).collect();
+            let is_changed = swap(&mut order);
+            self.order.extend(order.into_iter().zip(0..));
+            is_changed
+        };
+        self.revision += u64::from(is_changed);
+    }
+
+    /// Shows only the tracks whose names match, and counters.
+    pub fn set_filter(&mut self, text: &str) {
+        if text != self.filter.text() {
+            self.filter.set(text);
+            self.revision += 1;
+        }
+    }
+
+    /// Folds or unfolds a process.
+    pub fn toggle_process(&mut self, process: u32) {
+        toggle(&mut self.processes, process);
+        self.revision += 1;
+    }
+
+    /// Folds or unfolds a track.
+    pub fn toggle_track(&mut self, track: u32) {
+        toggle(&mut self.tracks, track);
+        self.revision += 1;
+    }
+
+    /// Hides a track.
+    pub fn hide(&mut self, track: u32) {
+        self.hidden.insert(track);
+        self.revision += 1;
+    }
+
+    /// Shows every hidden track.
+    pub fn show_all(&mut self) {
+        self.hidden.clear();
+        self.revision += 1;
+    }
+
+    /// Replaces everything.
+    pub fn set(&mut self, new: Self) {
+        *self = Self { revision: self.revision + 1, ..new };
+    }
+
+    /// Makes sure that a track's lanes show: a search or a link leads there.
+    pub fn reveal(&mut self, store: &Store, track: u32) {
+        let Some(t) = store.tracks().get(track as usize) else { return };
+        let host = store.processes().get(t.process as usize).map_or("", |p| &p.host);
+        let removed = [
+            self.hosts.remove(host),
+            self.processes.remove(&t.process),
+            self.tracks.remove(&track),
+            self.hidden.remove(&track),
+        ];
+        self.revision += u64::from(removed.contains(&true));
+        if !self.filter.matches(&t.name) {
+            self.set_filter("");
+        }
+    }
+
+    /// Grows with every change.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+}
+
+/// Index of the normal height in [`HEIGHTS`].
+const NORMAL_HEIGHT: usize = 1;
+
+fn toggle(set: &mut FxHashSet<u32>, row: u32) {
+    if !set.remove(&row) {
+        set.insert(row);
+    }
+}

@@ -1,0 +1,87 @@
+//! Log messages: what programs wrote while they ran.
+
+use profiler::{Category, Store, TrackId};
+
+/// Messages that are listed, at most: the newest.
+const MAX_LINES: usize = 100_000;
+/// Letters of a message that are shown, at most.
+const MAX_LEN: usize = 400;
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// When, ns from the origin.
+    pub time: i64,
+    pub track: TrackId,
+    /// Row of the sites: level or target, and what it is called.
+    pub site: u32,
+    /// Row of the arguments; `u32::MAX` for none.
+    pub args: u32,
+}
+
+/// All messages by time: instants that are no samples and no stamps of transfers, nor reports that all values are finite.
+pub fn lines(store: &Store) -> Vec<LogLine> {
+    let is_message = |i: &profiler::InstantEvent| {
+        store.sites().get(i.site as usize).is_some_and(|s| match s.category {
+            Category::Other => true,
+            Category::Numerics => i.arg != 0,
+            _ => false,
+        })
+    };
+    let of_track = |t: &'_ profiler::Track| {
+        let messages = t.instants.iter().filter(|i| is_message(i));
+        messages.map(|i| LogLine { time: i.time, track: t.id, site: i.site, args: i.args }).collect::<Vec<_>>()
+    };
+    let mut all: Vec<LogLine> = store.tracks().iter().flat_map(of_track).collect();
+    all.sort_by_key(|line| line.time);
+    let over = all.len().saturating_sub(MAX_LINES);
+    all.drain(..over);
+    all
+}
+
+/// The message's text: what it says, or what it is called.
+pub fn text(store: &Store, line: &LogLine) -> String {
+    let name = store.sites().get(line.site as usize).map_or("?", |s| &s.name);
+    let args = store.args().get(line.args).unwrap_or_default();
+    let message = serde_json::from_str::<serde_json::Value>(&args)
+        .ok()
+        .and_then(|v| Some(v.get("message")?.as_str()?.to_owned()));
+    let is_numerics = store.sites().get(line.site as usize).is_some_and(|s| s.category == Category::Numerics);
+    let text = match message {
+        Some(message) if is_numerics => format!("{name}: {message}"),
+        Some(message) => message,
+        None if args.is_empty() || args == "{}" => name.to_owned(),
+        None => format!("{name} {args}"),
+    };
+    text.chars().take(MAX_LEN).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::testing::slice;
+    use profiler::{
+        Batch,
+        batch::{Event, EventKind, NO_NODE, Name, TrackKey},
+    };
+
+    #[test]
+    fn messages_of_all_threads_by_time() {
+        let mut batch = Batch::new();
+        batch.set_origin(0);
+        for (id, (category, name)) in (0..).zip([("app WARN", "event"), ("op", "MatMul"), ("app", "checkpoint")]) {
+            batch.name(Name::Site { pid: 1, id, category: category.into(), name: name.into() });
+        }
+        let said = batch.args(r#"{"message":"queue\nlow","left":3}"#);
+        let fields = batch.args(r#"{"step":7}"#);
+        let message = |at, site, args| Event { kind: EventKind::Instant, args, ..slice(at, at, site, NO_NODE, 0) };
+        let none = profiler::batch::NO_ARGS;
+        batch.track(TrackKey { pid: 1, ring: 0 }).events.extend([message(50, 0, said), message(60, 1, none)]);
+        batch.track(TrackKey { pid: 1, ring: 1 }).events.extend([message(10, 2, fields), message(55, 2, none)]);
+        let mut store = Store::new();
+        store.apply(batch);
+        let all = lines(&store);
+        let texts: Vec<String> = all.iter().map(|l| format!("{} {}", l.time, text(&store, l))).collect();
+        assert_eq!(texts, ["10 checkpoint {\"step\":7}", "50 queue low", "55 checkpoint"]);
+    }
+}

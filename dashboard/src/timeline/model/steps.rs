@@ -1,0 +1,65 @@
+//! Steps that are compared.
+
+use crate::format;
+use profiler::{Step, Store};
+use std::ops::Range;
+
+/// A step that is compared with another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ComparedStep {
+    /// Its name: `train 12`.
+    pub name: String,
+    pub range: Range<i64>,
+}
+
+impl ComparedStep {
+    /// A step of a store.
+    pub fn new(store: &Store, step: &Step) -> Self {
+        let label = store.sites().get(step.site as usize).map_or("step", |s| &s.name);
+        Self { name: format::step_name(label, step.summary_step), range: step.start..step.end }
+    }
+}
+
+/// The step that covers a time, or else the one that begins nearest to it.
+pub fn step_near(store: &Store, time: i64) -> Option<&Step> {
+    let covers = store.steps().iter().rev().find(|s| (s.start..s.end).contains(&time));
+    covers.or_else(|| store.steps().iter().min_by_key(|s| s.start.abs_diff(time)))
+}
+
+/// The process and site of a step: only steps of one kind are compared.
+fn kind(store: &Store, step: &Step) -> (u32, u32) {
+    (store.tracks().get(step.slice.track as usize).map_or(u32::MAX, |t| t.process), step.site)
+}
+
+/// Another step of the same trace: that of median length of its kind, or else the one after or before.
+pub fn other_step<'a>(store: &'a Store, step: &Step) -> Option<&'a Step> {
+    let mut all: Vec<&Step> = store.steps().iter().filter(|s| kind(store, s) == kind(store, step)).collect();
+    all.sort_by_key(|s| (s.end - s.start, s.start));
+    let typical = all.get(all.len() / 2).copied().filter(|s| s.start != step.start);
+    typical.or_else(|| {
+        let range = step.start..step.end;
+        neighbour(store, &range, true).or_else(|| neighbour(store, &range, false))
+    })
+}
+
+/// The step of another trace with the same number, or else that of median length.
+pub fn same_step<'a>(store: &'a Store, step: &Step) -> Option<&'a Step> {
+    let same = store.steps().iter().find(|s| s.summary_step == step.summary_step);
+    same.or_else(|| {
+        let mut all: Vec<&Step> = store.steps().iter().collect();
+        all.sort_by_key(|s| (s.end - s.start, s.start));
+        all.get(all.len() / 2).copied()
+    })
+}
+
+/// The next or previous step of the same kind.
+pub fn neighbour<'a>(store: &'a Store, of: &Range<i64>, forward: bool) -> Option<&'a Step> {
+    let steps = store.steps();
+    let this = steps.iter().find(|s| s.start == of.start && s.end == of.end)?;
+    let is_next = |s: &&Step| kind(store, s) == kind(store, this);
+    if forward {
+        steps.iter().filter(is_next).find(|s| s.start > of.start)
+    } else {
+        steps.iter().rev().filter(is_next).find(|s| s.start < of.start)
+    }
+}

@@ -1,0 +1,297 @@
+//! Two steps below each other: a second picture under the first, of another step of the same trace or of another trace, moved
+//! and zoomed as one with it.
+
+use super::{
+    TraceContext,
+    compare_table::{CompareTable, TableKey, difference},
+};
+use crate::{
+    Data, Selection,
+    data::TraceData,
+    format,
+    theme::palette,
+    timeline::{
+        analyser::Analyser,
+        canvas::Canvas,
+        command::{Command, shifted},
+        layers::Content,
+        model::{
+            ComparedStep, Question,
+            facts::{facts, predecessor_of},
+            flows::arrows_of,
+            steps::{neighbour, other_step, same_step, step_near},
+        },
+        shared_selection,
+        state::State,
+    },
+    widgets::named,
+};
+use egui::{ComboBox, Rect, RichText, Role, Ui};
+use profiler::Store;
+use std::ops::Range;
+
+/// The lower picture: B, where the upper one is A.
+pub struct Compare {
+    pub trace_idx: usize,
+    /// Its state; the view is the upper one's, later by [`Self::shift`].
+    pub state: State,
+    /// The two steps; without steps the traces are aligned at their start.
+    pub steps: Option<[ComparedStep; 2]>,
+    canvas: Canvas,
+    analyser: Analyser,
+    table: CompareTable,
+    commands: Vec<Command>,
+    /// Where it was in the frame before.
+    rect: Rect,
+}
+
+/// What a frame of the lower picture wants of the upper one.
+#[derive(Default)]
+pub struct CompareResponse {
+    /// Commands for the upper picture.
+    pub commands: Vec<Command>,
+    /// Something was selected below.
+    pub selected: bool,
+}
+
+impl Compare {
+    /// Compares the step that is selected, or else in the middle of the view, with the same one of another trace, or a typical
+    /// one of this trace.
+    pub fn start(data: &Data, trace_idx: usize, store: &Store, state: &State) -> Result<Self, &'static str> {
+        let other = (0..data.traces.len()).find(|i| *i != trace_idx && !data.traces[*i].store.tracks().is_empty());
+        let above = step_near(store, focus(store, state));
+        if above.is_none() && other.is_none() {
+            return Err("The trace has no steps: open another one to compare it with");
+        }
+        let below_idx = other.unwrap_or(trace_idx);
+        let mut compare = Self::with_trace(data, below_idx);
+        let above = above.map(|step| (ComparedStep::new(store, step), *step));
+        compare.steps = above.and_then(|(above, step)| {
+            let below: &Store = &data.traces[below_idx].store;
+            let found = if below_idx == trace_idx { other_step(below, &step) } else { same_step(below, &step) };
+            Some([above, ComparedStep::new(below, found?)])
+        });
+        Ok(compare)
+    }
+
+    /// Shows another trace below, aligned at the start.
+    pub fn with_trace(data: &Data, trace_idx: usize) -> Self {
+        let store: &Store = &data.traces[trace_idx].store;
+        Self {
+            trace_idx,
+            state: State::new(store, &store.range()),
+            steps: None,
+            canvas: Canvas::default(),
+            analyser: Analyser::default(),
+            table: CompareTable::default(),
+            commands: Vec::new(),
+            rect: Rect::NOTHING,
+        }
+    }
+
+    /// Aligns the steps that begin at these times, where both exist.
+    pub fn align(&mut self, above: &Store, below: &Store, starts: [i64; 2]) {
+        let at = |store: &Store, start: i64| {
+            store.steps().iter().find(|s| s.start == start).map(|step| ComparedStep::new(store, step))
+        };
+        self.steps = at(above, starts[0]).zip(at(below, starts[1])).map(<[ComparedStep; 2]>::from);
+    }
+
+    /// What is added to a time of A for the same of B.
+    pub fn shift(&self, above: &Store, below: &Store) -> i64 {
+        match &self.steps {
+            Some([upper, lower]) => lower.range.start.saturating_sub(upper.range.start),
+            None => below.range().start.saturating_sub(above.range().start),
+        }
+    }
+
+    /// Selects nothing.
+    pub fn deselect(&mut self) {
+        (self.state.selected, self.state.stall) = (None, None);
+    }
+
+    /// The bounds of the upper view: both traces.
+    pub fn reach(&self, upper: &TraceContext<'_>) -> Range<i64> {
+        let below: &Store = &upper.data.traces[self.trace_idx].store;
+        let shift = self.shift(upper.store, below);
+        union(upper.whole, &shifted(&below.range(), shift.saturating_neg()))
+    }
+
+    /// Whether something is selected here.
+    pub fn has_selection(&self) -> bool {
+        self.state.selected.is_some() || self.state.stall.is_some()
+    }
+
+    /// Commands for this picture in the next frame.
+    pub fn queue(&mut self, commands: Vec<Command>) {
+        self.commands.extend(commands);
+    }
+
+    /// The panel above this picture, as it was in the frame before.
+    pub fn rest_of(&self, panel: Rect) -> Rect {
+        if self.rect.is_positive() { Rect::from_min_max(panel.min, self.rect.right_top()) } else { panel }
+    }
+
+    /// Takes the next or previous step as A (0) or B (1).
+    pub fn go_to_step(&mut self, upper: &TraceContext<'_>, which: usize, forward: bool) {
+        let below: &Store = &upper.data.traces[self.trace_idx].store;
+        let store = if which == 0 { upper.store } else { below };
+        let Some(steps) = &mut self.steps else { return };
+        if let Some(step) = neighbour(store, &steps[which].range, forward) {
+            steps[which] = ComparedStep::new(store, step);
+        }
+    }
+
+    /// The bar and the picture.
+    pub fn ui(
+        &mut self,
+        ui: &mut Ui,
+        upper: &TraceContext<'_>,
+        state: &State,
+        selection: &mut Selection,
+    ) -> CompareResponse {
+        let trace = &upper.data.traces[self.trace_idx];
+        let store: &Store = &trace.store;
+        let mut response = CompareResponse::default();
+        self.rect = ui.max_rect();
+        ui.horizontal(|ui| self.bar(ui, upper, &mut response));
+        let shift = self.shift(upper.store, store);
+        self.state.eased = state.eased.shifted(shift);
+        self.state.range = state.range.as_ref().map(|r| shifted(r, shift));
+        (self.state.color_by, self.state.critical) = (state.color_by, state.critical);
+        let view = self.state.eased.target();
+        let question = Question {
+            trace_idx: self.trace_idx,
+            version: store.version(),
+            view: view.range(),
+            critical: state.critical,
+            ..Question::default()
+        };
+        let findings = self.analyser.findings(ui.ctx(), &trace.store, question, upper.now);
+        let whole = store.range();
+        let reach = union(&whole, &shifted(upper.whole, shift));
+        let slice = self.state.slice(store);
+        let arrows = slice.map(|slice| arrows_of(store, &slice)).unwrap_or_default();
+        let before = slice.and_then(|slice| predecessor_of(&facts(store, &slice, &arrows)));
+        let content = Content {
+            trace_idx: self.trace_idx,
+            store,
+            whole: &whole,
+            findings: findings.as_deref().filter(|f| f.question.trace_idx == self.trace_idx),
+            dims: false,
+            panel: self.rect,
+            before,
+            arrows: &arrows,
+            notes: selection.notes.of(&trace.path).to_vec(),
+        };
+        let (commands, trace_idx) = (std::mem::take(&mut self.commands), self.trace_idx);
+        let mut stands_out = false;
+        self.canvas.ui(ui, &content, &mut self.state, commands, |state, command| {
+            shared_selection::pass_on(&command, trace_idx, state, store, selection, &mut stands_out);
+            response.selected |= command.selects();
+            if command.is_shared() {
+                response.commands.push(command.shifted(shift.saturating_neg()));
+            } else {
+                state.apply(command, store, &reach, upper.now);
+            }
+        });
+        response.selected &= self.has_selection();
+        if self.state.eased.target() != view {
+            response.commands.push(Command::View(self.state.eased.target().shifted(shift.saturating_neg())));
+        }
+        response
+    }
+
+    /// What is compared with what.
+    fn bar(&mut self, ui: &mut Ui, upper: &TraceContext<'_>, response: &mut CompareResponse) {
+        let p = palette(ui);
+        if ui.small_button("x").on_hover_text("End the comparison (V)").clicked() {
+            response.commands.push(Command::ToggleCompare);
+        }
+        if upper.data.traces.len() > 1 {
+            self.trace_choice(ui, upper);
+        }
+        let Some([above, below]) = self.steps.clone() else {
+            ui.label("The traces are aligned at their start");
+            return;
+        };
+        for (which, what, step) in [(0, "A", &above), (1, "B", &below)] {
+            ui.colored_label(p.text_weak, what);
+            for (text, forward, hint) in [("<", false, "Previous step"), (">", true, "Next step")] {
+                let button = ui.small_button(text).on_hover_text(format!("{hint}, {what}"));
+                named(&button, Role::Button, &format!("{hint}, {what}"));
+                if button.clicked() {
+                    self.go_to_step(upper, which, forward);
+                    let steps = self.steps.as_ref().map(|m| m[0].range.clone());
+                    response.commands.extend(steps.filter(|_| which == 0).map(Command::Show));
+                }
+            }
+            ui.label(RichText::new(&step.name).color(p.text_strong));
+            ui.label(format::duration_ns(step.range.end - step.range.start));
+        }
+        ui.colored_label(p.text_weak, "B against A:");
+        ui.label(difference(&above.range, &below.range));
+    }
+
+    fn trace_choice(&mut self, ui: &mut Ui, upper: &TraceContext<'_>) {
+        let (data, mut chosen) = (upper.data, self.trace_idx);
+        let name = |i: usize| data.traces.get(i).map_or("", |t: &TraceData| &t.name);
+        ComboBox::from_label("B").selected_text(name(chosen)).show_ui(ui, |ui| {
+            for i in 0..data.traces.len() {
+                ui.selectable_value(&mut chosen, i, name(i));
+            }
+        });
+        if chosen == self.trace_idx {
+            return;
+        }
+        let above = self.steps.take().map(|[above, _]| above);
+        let rect = self.rect;
+        *self = Self { rect, ..Self::with_trace(data, chosen) };
+        let step = above.as_ref().and_then(|m| step_near(upper.store, m.range.start)).or(upper.store.steps().first());
+        let store: &Store = &data.traces[chosen].store;
+        let same = chosen == upper.trace_idx;
+        let found = step.and_then(|s| if same { other_step(store, s) } else { same_step(store, s) });
+        self.steps = step.zip(found).map(|(a, b)| [ComparedStep::new(upper.store, a), ComparedStep::new(store, b)]);
+    }
+
+    /// What names cost in A and B: in the selected range, or else in the two steps, or in the view.
+    pub fn table_ui(&mut self, ui: &mut Ui, upper: &TraceContext<'_>, state: &State) {
+        let below = &upper.data.traces[self.trace_idx];
+        let shift = self.shift(upper.store, &below.store);
+        let (title, ranges) = match (&state.range, &self.steps) {
+            (Some(range), _) => ("Selected range", [range.clone(), shifted(range, shift)]),
+            (None, Some([above, below])) => ("Steps", [above.range.clone(), below.range.clone()]),
+            (None, None) => {
+                let view = state.eased.target().range();
+                ("On the screen", [view.clone(), shifted(&view, shift)])
+            }
+        };
+        let key = TableKey {
+            traces: [upper.trace_idx, self.trace_idx],
+            versions: [upper.store.version(), below.store.version()],
+            ranges,
+        };
+        self.table.ui(ui, title, &key, || [upper.trace.store.shared(), below.store.shared()]);
+    }
+}
+
+/// The time that the user looks at.
+fn focus(store: &Store, state: &State) -> i64 {
+    let slice = state.slice(store).map(|s| s.start);
+    let stall = || state.stall.as_ref().map(|s| s.start);
+    let view = state.eased.target();
+    slice.or_else(stall).unwrap_or_else(|| view.start.saturating_add(view.ns() / 2))
+}
+
+/// All that either has.
+fn union(a: &Range<i64>, b: &Range<i64>) -> Range<i64> {
+    a.start.min(b.start)..a.end.max(b.end)
+}
+
+#[cfg(test)]
+impl Compare {
+    /// Middle of a lane relative to the top of all rows.
+    pub fn lane_middle(&self, track: u32, lane: u32) -> Option<f32> {
+        self.canvas.lane_middle(track, lane)
+    }
+}

@@ -1,0 +1,178 @@
+//! What names cost in the two parts of a comparison, as a table.
+
+use super::range::{end_row, grid, number};
+use crate::{
+    data::Shared,
+    format, natural,
+    theme::{metrics, palette},
+    timeline::{
+        background::Background,
+        model::{DurationHistogram, durations::duration_histograms},
+    },
+};
+use egui::{Context, RichText, ScrollArea, Ui};
+use profiler::Store;
+use rustc_hash::FxHashMap;
+use std::{cmp::Reverse, ops::Range, sync::Arc};
+
+/// Names that are listed, at most.
+const MAX_ROWS: usize = 200;
+
+/// The ranges of traces that a table is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableKey {
+    pub traces: [usize; 2],
+    pub versions: [u64; 2],
+    pub ranges: [Range<i64>; 2],
+}
+
+struct TableRequest {
+    key: TableKey,
+    stores: [Shared<Store>; 2],
+}
+
+/// Slice names and their time in A and B.
+#[derive(Debug, PartialEq)]
+struct Table {
+    key: TableKey,
+    rows: Vec<NameRow>,
+}
+
+/// Slices of one name in A and B: how many, and their time, ns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct NameRow {
+    name: String,
+    category: String,
+    count: [u64; 2],
+    ns: [i64; 2],
+}
+
+impl NameRow {
+    fn delta_ns(&self) -> i64 {
+        self.ns[1] - self.ns[0]
+    }
+}
+
+/// The table, computed off the UI thread.
+#[derive(Default)]
+pub struct CompareTable {
+    background: Option<Background<TableRequest, Table>>,
+    requested: Option<TableKey>,
+}
+
+impl CompareTable {
+    /// Shows the table, under a title.
+    pub fn ui(&mut self, ui: &mut Ui, title: &str, key: &TableKey, stores: impl Fn() -> [Shared<Store>; 2]) {
+        let text = format!("{title}, B against A: {}", difference(&key.ranges[0], &key.ranges[1]));
+        ui.label(RichText::new(text).color(palette(ui).text_strong).size(metrics::TEXT_TITLE));
+        match self.table(ui.ctx(), key, stores) {
+            Some(table) => rows_ui(ui, &table.rows),
+            None => _ = ui.label("Computing…"),
+        }
+    }
+
+    fn table(&mut self, ctx: &Context, key: &TableKey, stores: impl Fn() -> [Shared<Store>; 2]) -> Option<Arc<Table>> {
+        let background = self.background.get_or_insert_with(|| {
+            let ctx = ctx.clone();
+            Background::start("timeline comparison", answer, move || ctx.request_repaint())
+        });
+        let result = background.result();
+        if self.requested.as_ref() != Some(key) && !background.is_busy() {
+            background.request(TableRequest { key: key.clone(), stores: stores() });
+            self.requested = Some(key.clone());
+        }
+        // While the view moves or a trace grows, the table of a moment ago stands.
+        result.filter(|t| t.key.traces == key.traces)
+    }
+}
+
+fn answer(request: TableRequest) -> Table {
+    let [above, below] = &request.stores;
+    let mut rows: FxHashMap<(String, String), NameRow> = FxHashMap::default();
+    for (side, store, range) in [(0, above, &request.key.ranges[0]), (1, below, &request.key.ranges[1])] {
+        // Recursive: as in `analysis::answer`.
+        for histogram in duration_histograms(&store.read_recursive(), range) {
+            let DurationHistogram { name, category, count, total_ns, .. } = histogram;
+            let row = rows.entry((category.clone(), name.clone()));
+            let row = row.or_insert_with(|| NameRow { name, category, ..NameRow::default() });
+            row.count[side] += count;
+            row.ns[side] += total_ns;
+        }
+    }
+    let mut rows: Vec<NameRow> = rows.into_values().collect();
+    let most = |row: &NameRow| Reverse(row.delta_ns().abs());
+    rows.sort_by(|a, b| most(a).cmp(&most(b)).then_with(|| natural::order(&a.name, &b.name)));
+    Table { key: request.key, rows }
+}
+
+fn rows_ui(ui: &mut Ui, rows: &[NameRow]) {
+    let p = palette(ui);
+    ScrollArea::both().id_salt("comparison").auto_shrink([false, false]).show(ui, |ui| {
+        grid(ui, "comparison", &["Name", "Category", "A", "B", "Δ (B − A)", "Count A", "Count B"], |ui| {
+            for row in rows.iter().take(MAX_ROWS) {
+                let name: String = row.name.chars().take(60).collect();
+                ui.label(name);
+                ui.label(RichText::new(&row.category).color(p.text_weak));
+                for ns in row.ns {
+                    number(ui, format::duration_ns(ns));
+                }
+                let delta = row.delta_ns();
+                let sign = if delta > 0 { "+" } else { "" };
+                let color = if delta > 0 { p.warning } else { p.text };
+                number(ui, RichText::new(format!("{sign}{}", format::duration_ns(delta))).color(color));
+                for count in row.count {
+                    number(ui, format::count(count));
+                }
+                end_row(ui);
+            }
+        });
+        if rows.len() > MAX_ROWS {
+            ui.label(format!("and {} more", rows.len() - MAX_ROWS));
+        }
+    });
+}
+
+/// How long B took against A: `290 µs slower (18 %)`.
+pub fn difference(a: &Range<i64>, b: &Range<i64>) -> String {
+    let (a, b) = (a.end - a.start, b.end - b.start);
+    let share = format::percent((b - a).abs() as f64 / a.max(1) as f64);
+    match b.cmp(&a) {
+        std::cmp::Ordering::Equal => "same duration".to_owned(),
+        std::cmp::Ordering::Greater => format!("{} slower ({share})", format::duration_ns(b - a)),
+        std::cmp::Ordering::Less => format!("{} faster ({share})", format::duration_ns(a - b)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{data::Held, timeline::testing::demo};
+
+    #[test]
+    fn names_are_summed_in_a_and_b() {
+        let (above, below) = (Held::owned(demo(3)), Held::owned(demo(2)));
+        let ranges = [104_000..203_000, 0..300_000];
+        let key = TableKey { traces: [0, 1], versions: [0, 0], ranges: ranges.clone() };
+        let table = answer(TableRequest { key, stores: [above.shared(), below.shared()] });
+        let expected = |store: &Store, range: &Range<i64>, row: &NameRow| {
+            let found = duration_histograms(store, range)
+                .into_iter()
+                .find(|s| s.name == row.name && s.category == row.category);
+            found.map_or((0, 0), |s| (s.count, s.total_ns))
+        };
+        assert!(!table.rows.is_empty());
+        for row in &table.rows {
+            assert_eq!((row.count[0], row.ns[0]), expected(&above, &ranges[0], row), "{}", row.name);
+            assert_eq!((row.count[1], row.ns[1]), expected(&below, &ranges[1], row), "{}", row.name);
+        }
+        assert!(table.rows.is_sorted_by_key(|r| Reverse(r.delta_ns().abs())));
+    }
+
+    #[test]
+    fn durations_in_words() {
+        assert_eq!(difference(&(0..100), &(50..150)), "same duration");
+        assert_eq!(difference(&(0..1_000), &(0..1_250)), "250 ns slower (25.0 %)");
+        assert_eq!(difference(&(0..1_000), &(0..500)), "500 ns faster (50.0 %)");
+        assert_eq!(difference(&(0..0), &(0..1)), "1 ns slower (100.0 %)");
+    }
+}

@@ -1,0 +1,72 @@
+//! The selected slice in words.
+
+use crate::{
+    Selection, ViewKind,
+    theme::{metrics, palette},
+    timeline::{
+        command::Command,
+        model::{Fact, Link},
+    },
+};
+use egui::{RichText, Ui};
+
+/// The facts, with links.
+pub fn details_ui(ui: &mut Ui, title: &str, facts: &[Fact], selection: &mut Selection) -> Vec<Command> {
+    let mut out = Vec::new();
+    let p = palette(ui);
+    ui.horizontal(|ui| {
+        ui.label(RichText::new(title).color(p.text_strong).size(metrics::TEXT_TITLE));
+        if ui.small_button("<").on_hover_text("Previous slice of this name (,)").clicked() {
+            out.push(Command::SameName { forward: false });
+        }
+        if ui.small_button(">").on_hover_text("Next slice of this name (.)").clicked() {
+            out.push(Command::SameName { forward: true });
+        }
+    });
+    // Two columns where there is room: all facts fit under the picture.
+    let spacing = [metrics::GAP_WIDE, 2.0];
+    let n_columns = if ui.available_width() > metrics::TWO_FACTS_W { 2 } else { 1 };
+    egui::Grid::new(("slice facts", n_columns)).num_columns(2 * n_columns).spacing(spacing).show(ui, |ui| {
+        let n_rows = facts.len().div_ceil(n_columns);
+        for i in 0..n_rows {
+            for fact in facts.iter().skip(i).step_by(n_rows) {
+                ui.label(RichText::new(&*fact.name).color(p.text_weak));
+                ui.horizontal(|ui| {
+                    fact_ui(ui, fact, selection, &mut out);
+                    ui.add_space(metrics::GAP_WIDE);
+                });
+            }
+            ui.end_row();
+        }
+    });
+    out
+}
+
+fn fact_ui(ui: &mut Ui, fact: &Fact, selection: &mut Selection, out: &mut Vec<Command>) {
+    match &fact.link {
+        None => {
+            ui.label(&fact.value);
+        }
+        Some(Link::Node(node)) => {
+            if ui.link(&**node).on_hover_text("Highlight all slices of this node").clicked() {
+                out.push(Command::SelectNode(Some(node.clone())));
+            }
+            for (view, what) in [(ViewKind::Graph, "graph"), (ViewKind::Scalars, "summaries")] {
+                if ui.small_button(what).on_hover_text(format!("Show this node in {}", view.title())).clicked() {
+                    out.push(Command::SelectNode(Some(node.clone())));
+                    selection.show(view);
+                }
+            }
+        }
+        Some(Link::Slice(slice)) => {
+            if ui.link(&fact.value).on_hover_text("Go to that slice").clicked() {
+                out.push(Command::Reveal(slice.id));
+            }
+        }
+        Some(Link::Step(range)) => {
+            if ui.link(&fact.value).on_hover_text("Show this step").clicked() {
+                out.push(Command::Show(range.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! A flame graph on the screen, from top to bottom.
+
+use crate::{
+    format,
+    theme::{metrics, on_fill, palette},
+    timeline::{
+        model::FlameBox,
+        raster::{fitted, label_font},
+    },
+    widgets::describe,
+};
+use egui::{Align2, Mesh, Rect, Sense, Ui, pos2, vec2};
+
+/// Shows the boxes from top to bottom; `weight` writes a weight.
+pub fn flame_ui(ui: &mut Ui, what: &str, boxes: &[FlameBox], weight: impl Fn(u64) -> String) {
+    let p = palette(ui);
+    let depth = boxes.iter().map(|b| b.depth + 1).max().unwrap_or(0);
+    let size = vec2(ui.available_width(), depth as f32 * metrics::LANE_H);
+    let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
+    describe(&response, || {
+        let top = boxes.iter().filter(|b| b.depth == 0).max_by_key(|b| b.total);
+        let top = top.map_or_else(String::new, |b| format!(", most in {}: {}", b.name, weight(b.total)));
+        format!("Flame graph of {what}: {}{top}", format::counted_as(boxes.len() as u64, "box", "boxes"))
+    });
+    let place = |b: &FlameBox| {
+        let x = |share: f64| rect.left() + (share * f64::from(rect.width())) as f32;
+        let y = rect.top() + b.depth as f32 * metrics::LANE_H;
+        Rect::from_min_max(pos2(x(b.start), y), pos2(x(b.start + b.width), y + metrics::LANE_H - 1.0))
+    };
+    let painter = ui.painter_at(rect);
+    let mut mesh = Mesh::default();
+    let pixel = 1.0 / ui.pixels_per_point();
+    let mut labels = Vec::new();
+    for b in boxes {
+        let at = place(b);
+        if at.width() < pixel || !ui.is_rect_visible(at) {
+            continue;
+        }
+        let gap = if at.width() > 3.0 { pixel } else { 0.0 };
+        let fill = p.mark_of_name(&b.name);
+        mesh.add_colored_rect(Rect::from_min_max(at.min, pos2(at.right() - gap, at.bottom())), fill);
+        if at.width() >= metrics::LABEL_MIN_W {
+            labels.push((at, &b.name, fill));
+        }
+    }
+    painter.add(mesh);
+    for (at, name, fill) in labels {
+        if let Some(text) = fitted(&painter, name, at.width() - 2.0 * metrics::GAP) {
+            let pos = pos2(at.left() + metrics::GAP, at.center().y);
+            let color = on_fill(fill);
+            painter.text(pos, Align2::LEFT_CENTER, text, label_font(), color);
+        }
+    }
+    let Some(pos) = response.hover_pos() else { return };
+    let Some(under) = boxes.iter().find(|b| place(b).contains(pos)) else { return };
+    response.on_hover_ui_at_pointer(|ui| {
+        ui.label(&under.name);
+        ui.label(format!("{} ({})", weight(under.total), format::percent(under.width)));
+        ui.colored_label(palette(ui).text_weak, format!("{} in itself", weight(under.own)));
+        if under.count > 0 {
+            ui.colored_label(palette(ui).text_weak, format::counted(under.count, "slice"));
+        }
+    });
+}

@@ -1,0 +1,48 @@
+//! A histogram of durations.
+
+use crate::{
+    format,
+    theme::{metrics, palette},
+    timeline::model::{DurationHistogram, durations::BARS},
+    widgets::describe,
+};
+use egui::{Align2, FontId, Mesh, Rect, Sense, Ui, pos2, vec2};
+
+/// The durations of a name as bars, each twice as long as the one before.
+pub fn histogram_ui(ui: &mut Ui, histogram: &DurationHistogram) {
+    let p = palette(ui);
+    let height = 4.0 * metrics::ROW_H;
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::hover());
+    let used = |i: &usize| histogram.bars[*i] > 0;
+    let (Some(first), Some(last)) = ((0..BARS).find(used), (0..BARS).rfind(used)) else { return };
+    let most = histogram.bars.iter().max().copied().unwrap_or(0).max(1);
+    let (short, long) = (format::duration_ns(histogram.min_ns), format::duration_ns(histogram.max_ns));
+    describe(&response, || {
+        let n = format::counted(histogram.count, "slice");
+        format!("Durations of {}: {n} from {short} to {long}", histogram.name)
+    });
+    let painter = ui.painter_at(rect);
+    painter.rect_filled(rect, f32::from(metrics::RADIUS), p.canvas);
+    let inner = Rect::from_min_max(rect.min, pos2(rect.right(), rect.bottom() - metrics::AXIS_LABEL_H));
+    let width = inner.width() / (last - first + 1) as f32;
+    let mut mesh = Mesh::default();
+    for (nth, i) in (first..=last).enumerate() {
+        let left = inner.left() + nth as f32 * width;
+        let full = histogram.bars[i] as f32 / most as f32 * (inner.height() - metrics::GAP);
+        let full = if histogram.bars[i] > 0 { full.max(1.0) } else { 0.0 };
+        let bar = Rect::from_min_max(pos2(left + 1.0, inner.bottom() - full), pos2(left + width - 1.0, inner.bottom()));
+        mesh.add_colored_rect(bar, p.mark_of_name(&histogram.name));
+    }
+    painter.add(mesh);
+    let font = FontId::proportional(metrics::TEXT_TICK);
+    let begin = format::duration_ns(1_i64 << first);
+    let end = format::duration_ns(1_i64 << (last + 1).min(62));
+    painter.text(rect.left_bottom() + vec2(metrics::GAP, -2.0), Align2::LEFT_BOTTOM, begin, font.clone(), p.text_weak);
+    painter.text(rect.right_bottom() - vec2(metrics::GAP, 2.0), Align2::RIGHT_BOTTOM, end, font, p.text_weak);
+    if let Some(at) = response.hover_pos().filter(|at| inner.contains(*at)) {
+        let i = first + (((at.x - inner.left()) / width) as usize).min(last - first);
+        let (from, to) = (format::duration_ns(1_i64 << i), format::duration_ns(1_i64 << (i + 1).min(62)));
+        let n = format::counted(u64::from(histogram.bars[i]), "slice");
+        response.on_hover_text_at_pointer(format!("{from} to {to}: {n}"));
+    }
+}

@@ -1,0 +1,190 @@
+//! The selected range in figures.
+
+use super::{flame::flame_ui, histogram::histogram_ui, stalls::list_ui};
+use crate::{
+    far, format,
+    theme::{metrics, palette},
+    timeline::{
+        command::{Command, RangeTab},
+        layout::ticks,
+        model::{RangeFacts, flame::MAX_SLICES},
+        state::State,
+    },
+};
+use egui::{RichText, ScrollArea, Ui};
+use profiler::Store;
+use std::ops::Range;
+
+/// The figures. `facts`: `None` while they are being computed.
+pub fn range_ui(
+    ui: &mut Ui,
+    store: &Store,
+    range: &Range<i64>,
+    state: &State,
+    facts: Option<&RangeFacts>,
+) -> Vec<Command> {
+    let mut out = Vec::new();
+    let p = palette(ui);
+    let step = ticks::nice_step((range.end - range.start) / 500);
+    ui.horizontal(|ui| {
+        let (from, to) = (ticks::position(range.start, step), ticks::position(range.end, step));
+        let text = format!("Range {from} to {to}: {}", format::duration_ns(range.end - range.start));
+        ui.label(RichText::new(text).color(p.text_strong).size(metrics::TEXT_TITLE));
+        if ui.small_button("Zoom").on_hover_text("Show this range (F)").clicked() {
+            out.push(Command::Show(range.clone()));
+        }
+        if ui.small_button("Clear").on_hover_text("Select no range (Esc)").clicked() {
+            out.push(Command::SelectRange(None));
+        }
+    });
+    let Some(facts) = facts.filter(|f| f.range == *range) else {
+        ui.label("Computing…");
+        return out;
+    };
+    if let Some(note) = far::note(facts.residency) {
+        ui.label(note);
+        return out;
+    }
+    let ops = facts.ops.iter().filter(|o| o.category == "op");
+    let (n_ops, total) = ops.fold((0, 0), |(n, ns), o| (n + o.figures.count, ns + o.figures.total_ns));
+    let slices = format::counted(facts.n_slices, "slice");
+    ui.label(format!("{slices}, {} taking {}", format::counted(n_ops, "op"), format::duration_ns(total)));
+    ui.horizontal_wrapped(|ui| {
+        for tab in RangeTab::ALL {
+            if ui.selectable_label(state.range_tab == tab, tab.name()).clicked() {
+                out.push(Command::RangeTab(tab));
+            }
+        }
+    });
+    ScrollArea::both().id_salt(("range facts", state.range_tab.name())).auto_shrink([false, false]).show(ui, |ui| {
+        match state.range_tab {
+            RangeTab::Ops => ops_ui(ui, store, facts, &mut out),
+            RangeTab::Names => names_ui(ui, facts, state.durations_of.as_deref(), &mut out),
+            RangeTab::Tracks => tracks_ui(ui, store, facts, &mut out),
+            RangeTab::Flame => {
+                if facts.flame_is_cut {
+                    let most = format::count(MAX_SLICES as u64);
+                    ui.colored_label(
+                        p.warning,
+                        format!("Only the first {most} slices are shown. Select a shorter range for all."),
+                    );
+                }
+                flame_ui(ui, "slices", &facts.flame, |ns| format::duration_ns(ns as i64));
+            }
+            RangeTab::Samples if facts.samples.is_empty() => {
+                ui.label(
+                    "No call stacks were sampled here. Record some with: stepscope record --sample 1000 -- COMMAND",
+                );
+            }
+            RangeTab::Samples => {
+                flame_ui(ui, "samples", &facts.samples, |n| format::counted(n, "sample"));
+            }
+        }
+    });
+    out
+}
+
+fn ops_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>) {
+    let weak = palette(ui).text_weak;
+    grid(ui, "range ops", &["Name", "Category", "Count", "Total", "Self", "Share"], |ui| {
+        for op in facts.ops.iter().take(20) {
+            ui.label(op.op.chars().take(60).collect::<String>());
+            ui.label(RichText::new(&op.category).color(weak));
+            number(ui, format::count(op.figures.count));
+            number(ui, format::duration_ns(op.figures.total_ns));
+            number(ui, format::duration_ns(op.figures.self_ns));
+            number(ui, format::percent(op.figures.share));
+            end_row(ui);
+        }
+    });
+    if facts.ops.len() > 20 {
+        ui.label(format!("and {} more: see Ops", facts.ops.len() - 20));
+    }
+    ui.label(RichText::new("Longest stalls of its steps").color(weak));
+    if facts.stalls.top.is_empty() {
+        ui.label("None");
+    }
+    if let Some(stall) = list_ui(ui, store, &facts.stalls.top, 10) {
+        out.push(Command::SelectStall(Box::new(stall.clone())));
+    }
+}
+
+/// Names that are listed, at most.
+const MAX_NAMES: usize = 100;
+
+/// Names with a histogram of the durations of one of them.
+fn names_ui(ui: &mut Ui, facts: &RangeFacts, chosen: Option<&str>, out: &mut Vec<Command>) {
+    let weak = palette(ui).text_weak;
+    // One slice has no distribution.
+    let most = || facts.names.iter().find(|n| n.count > 1).or(facts.names.first());
+    let shown = chosen.and_then(|name| facts.names.iter().find(|n| n.name == name)).or_else(most);
+    if let Some(histogram) = shown {
+        ui.label(RichText::new(format!("Durations of {}", histogram.name)).color(weak));
+        histogram_ui(ui, histogram);
+    }
+    egui::Grid::new("range names").num_columns(8).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+        for title in ["Name", "Category", "Count", "Total", "Mean", "Shortest", "Longest"] {
+            let heading = ui.label(RichText::new(title).color(weak));
+            if title == "Total" {
+                heading.on_hover_text("Time inside the range; the other columns are about whole slices");
+            }
+        }
+        ui.end_row();
+        for row in facts.names.iter().take(MAX_NAMES) {
+            let is_shown = shown.is_some_and(|s| s.name == row.name);
+            let name: String = row.name.chars().take(60).collect();
+            if ui.selectable_label(is_shown, name).on_hover_text("Show its durations").clicked() {
+                out.push(Command::ShowDurations(row.name.clone()));
+            }
+            ui.label(RichText::new(&row.category).color(weak));
+            number(ui, format::count(row.count));
+            number(ui, format::duration_ns(row.total_ns));
+            number(ui, format::duration_ns(row.mean_ns));
+            number(ui, format::duration_ns(row.min_ns));
+            number(ui, format::duration_ns(row.max_ns));
+            end_row(ui);
+        }
+    });
+    if facts.names.len() > MAX_NAMES {
+        ui.label(format!("and {} more", facts.names.len() - MAX_NAMES));
+    }
+}
+
+fn tracks_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>) {
+    grid(ui, "range tracks", &["Track", "Busy", "Waiting", "Utilisation"], |ui| {
+        for used in &facts.tracks {
+            let name = store.track(used.track).map_or("?", |t| &t.name);
+            if ui.link(name).on_hover_text("Scroll to this track").clicked() {
+                out.push(Command::RevealTrack(used.track.0));
+            }
+            number(ui, format::duration_ns(used.busy_ns));
+            number(ui, format::duration_ns(used.wait_ns));
+            number(ui, format::percent(used.utilisation));
+            end_row(ui);
+        }
+    });
+}
+
+/// A striped grid with headings.
+pub(super) fn grid(ui: &mut Ui, id: &str, titles: &[&str], rows: impl FnOnce(&mut Ui)) {
+    let weak = palette(ui).text_weak;
+    let grid = egui::Grid::new(id).num_columns(titles.len() + 1).striped(true).spacing([metrics::GAP_WIDE, 2.0]);
+    grid.show(ui, |ui| {
+        for title in titles {
+            ui.label(RichText::new(*title).color(weak));
+        }
+        ui.end_row();
+        rows(ui);
+    });
+}
+
+/// Ends a row after a number: the last column takes all the width that is left, which is none for a number.
+pub(super) fn end_row(ui: &mut Ui) {
+    ui.label("");
+    ui.end_row();
+}
+
+/// A cell that aligns right, as numbers do.
+pub(super) fn number(ui: &mut Ui, text: impl Into<egui::WidgetText>) {
+    ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| ui.label(text));
+}

@@ -1,0 +1,60 @@
+//! The selected stall in words, and lists of stalls.
+
+use crate::{
+    format,
+    theme::{metrics, palette},
+    timeline::{command::Command, layers::stalls::color, model::exact},
+    widgets::with_names,
+};
+use egui::{RichText, Ui};
+use profiler::{Stall, Store};
+
+/// The selected stall in words, with where it leads.
+pub fn details_ui(ui: &mut Ui, store: &Store, stall: &Stall) -> Vec<Command> {
+    let mut out = Vec::new();
+    let p = palette(ui);
+    ui.label(with_names(&stall.text(store), metrics::TEXT_TITLE, p.text_strong));
+    egui::Grid::new("stall facts").num_columns(2).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+        let name = |ui: &mut Ui, text: &str| ui.label(RichText::new(text).color(p.text_weak));
+        name(ui, "Cause");
+        ui.label(stall.cause.to_string());
+        ui.end_row();
+        name(ui, "Duration");
+        ui.label(exact(stall.dur()));
+        ui.end_row();
+        name(ui, "Start");
+        ui.label(exact(stall.start));
+        ui.end_row();
+        for (what, id) in [("Culprit", stall.culprit), ("Next slice", stall.blocked)] {
+            let Some(slice) = id.and_then(|id| store.slice(id)) else { continue };
+            name(ui, what);
+            if ui.link(store.slice_name(&slice)).on_hover_text("Go to that slice").clicked() {
+                out.push(Command::Reveal(slice.id));
+            }
+            ui.end_row();
+        }
+    });
+    out
+}
+
+/// The longest stalls as a list; gives back the one that was clicked.
+pub fn list_ui<'a>(ui: &mut Ui, store: &Store, stalls: &'a [Stall], most: usize) -> Option<&'a Stall> {
+    let p = palette(ui);
+    let mut clicked = None;
+    for stall in stalls.iter().take(most) {
+        ui.horizontal(|ui| {
+            let (dot, _) = ui.allocate_exact_size(egui::Vec2::splat(metrics::SWATCH), egui::Sense::hover());
+            ui.painter().rect_filled(dot, 2.0, color(stall.cause, p));
+            ui.label(format::duration_ns(stall.dur()));
+            // What does not fit is in the tooltip.
+            ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Truncate);
+            let text = stall.text(store);
+            let link = ui.add(egui::Link::new(with_names(&text, metrics::TEXT, ui.visuals().hyperlink_color)));
+            let hint = with_names(&format!("{text}\nClick: show in Timeline"), metrics::TEXT, p.text);
+            if link.on_hover_text(hint).clicked() {
+                clicked = Some(stall);
+            }
+        });
+    }
+    clicked
+}

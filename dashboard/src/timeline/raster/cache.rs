@@ -1,0 +1,336 @@
+//! Slices of a few pixels, as a cache of pixels that stay while the view moves.
+//!
+//! A lane of short slices has about as many bars as it has pixels: drawing all of them anew is most of what a frame of a
+//! moving view would take. So they are drawn once, as columns of pixels on a grid that is fixed in time as long as the zoom
+//! is, and a view that moves adds the columns that come into it. A ring holds them: for each lane a row of pixels that is
+//! stretched over its height, and one that is stretched over its middle, where waits are. Wider slices stay spans, for
+//! rectangles and labels.
+//!
+//! Another zoom is another grid. While the zoom changes from frame to frame and there is much to draw, a column is several
+//! physical pixels wide.
+
+use super::{
+    scene::Scene,
+    span_buffer::SourceVersion,
+    strips::{BarStyle, WIDEST_PX, full_rect, middle_rect},
+};
+use crate::{
+    theme::UNTINTED,
+    timeline::{
+        command::ColorBy,
+        layout::{
+            Bar, Frame, LaneBand, LaneSpans, RowPosition, Slices,
+            bars::{self, bars},
+        },
+        model::Row,
+    },
+};
+use egui::{Color32, ColorImage, Context, Mesh, Painter, Rect, Shape, TextureHandle, TextureOptions, pos2};
+use profiler::{Span, TrackId};
+use std::ops::Range;
+
+/// Of the view's columns, how many are drawn ahead where it moves to.
+const AHEAD: i64 = 8;
+
+/// Columns of all lanes that are drawn in one frame of a zoom that changes, at most.
+const IN_MOTION: usize = 30_000;
+/// Physical pixels of a column then, at most.
+const COARSEST: usize = 4;
+
+/// Columns from the origin up to which floats are exact; no view is near that and near the origin too.
+const FURTHEST: f64 = (1_u64 << 52) as f64;
+
+/// What the pixels depend on, except where the view begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RasterKey {
+    pub source: SourceVersion,
+    pub rows: Range<usize>,
+    pub ns: i64,
+    pub px: usize,
+    pub color_by: ColorBy,
+    pub palette: usize,
+    pub dim: bool,
+    /// Whether the zoom is another one than in the frame before.
+    pub in_motion: bool,
+}
+
+/// A lane of the picture.
+struct CachedLane {
+    row: usize,
+    nth: usize,
+    track: TrackId,
+    lane: u32,
+    /// Spans that are too wide for pixels, from left to right.
+    wide: Vec<Span>,
+}
+
+/// The cached pixels and wide slices.
+pub struct RasterCache {
+    key: Option<RasterKey>,
+    /// Where column 0 begins, ns.
+    origin: i64,
+    columns_per_ns: f64,
+    /// Physical pixels of a column.
+    step: usize,
+    /// The columns that are drawn.
+    drawn: Range<i64>,
+    /// The columns of the view.
+    view: Range<i64>,
+    /// Columns that the ring has room for.
+    room: usize,
+    pixels: Vec<Color32>,
+    lanes: Vec<CachedLane>,
+    texture: Option<TextureHandle>,
+    spans: Vec<Span>,
+}
+
+impl Default for RasterCache {
+    fn default() -> Self {
+        Self {
+            key: None,
+            origin: 0,
+            columns_per_ns: 0.0,
+            step: 1,
+            drawn: 0..0,
+            view: 0..0,
+            room: 0,
+            pixels: Vec::new(),
+            lanes: Vec::new(),
+            texture: None,
+            spans: Vec::new(),
+        }
+    }
+}
+
+impl RasterCache {
+    /// Draws what the view lacks, in colours by `style`; whether a texture of at most `max_side` pixels either way can hold
+    /// it.
+    pub fn show(
+        &mut self,
+        ctx: &Context,
+        max_side: usize,
+        key: RasterKey,
+        scene: &Scene<'_>,
+        frame: &Frame,
+        style: impl Fn(&Slices) -> BarStyle,
+    ) -> bool {
+        let is_current = self.key.as_ref() == Some(&key);
+        if !is_current {
+            self.lanes = lanes(scene, key.rows.clone());
+            let steps = (self.lanes.len() * key.px).div_ceil(IN_MOTION);
+            self.step = if key.in_motion { steps.clamp(1, COARSEST) } else { 1 };
+        }
+        let width = key.px.div_ceil(self.step);
+        let room = (width + width / 2).min(max_side);
+        if room < width || 2 * self.lanes.len() > max_side {
+            *self = Self::default();
+            return false;
+        }
+        let width = width as i64;
+        self.view = self.column(frame.view.start)..self.column(frame.view.start) + width;
+        let ahead = (width / AHEAD).min(room as i64 - width);
+        if is_current && self.drawn.start < self.view.end && self.view.start < self.drawn.end {
+            let Range { start, end } = self.drawn.clone();
+            if self.view.end > end {
+                self.draw(ctx, end..self.view.end + ahead, scene, style);
+            } else if self.view.start < start {
+                self.draw(ctx, self.view.start - ahead..start, scene, style);
+            }
+        } else {
+            self.origin = frame.view.start;
+            self.columns_per_ns = key.px as f64 / self.step as f64 / key.ns.max(1) as f64;
+            (self.room, self.drawn, self.view) = (room, 0..0, 0..width);
+            self.lanes.iter_mut().for_each(|lane| lane.wide.clear());
+            self.pixels.clear();
+            self.pixels.resize(2 * self.lanes.len() * room, Color32::TRANSPARENT);
+            self.draw(ctx, 0..width, scene, style);
+        }
+        // In motion or not is all the same where that made no difference.
+        self.key = Some(RasterKey { in_motion: self.is_coarse(), ..key });
+        true
+    }
+
+    fn px_per_ns(&self) -> f64 {
+        self.columns_per_ns * self.step as f64
+    }
+
+    /// Whether columns are wider than a physical pixel; the next frame can be exact.
+    pub fn is_coarse(&self) -> bool {
+        self.step > 1
+    }
+
+    /// The column that begins nearest to a time.
+    fn column(&self, time: i64) -> i64 {
+        // Halves go up on either side of the origin. This is `floor`, for which not every processor has an instruction.
+        let column = time.saturating_sub(self.origin) as f64 * self.columns_per_ns + 0.5;
+        let column = column.clamp(-FURTHEST, FURTHEST);
+        let whole = column as i64;
+        whole - i64::from((whole as f64) > column)
+    }
+
+    /// Draws columns next to those that are drawn, and drops those that the ring has no more room for.
+    fn draw(&mut self, ctx: &Context, columns: Range<i64>, scene: &Scene<'_>, style: impl Fn(&Slices) -> BarStyle) {
+        let room = self.room as i64;
+        let goes_right = columns.start == self.drawn.end;
+        self.drawn = match goes_right {
+            true => self.drawn.start.max(columns.end - room)..columns.end,
+            false => columns.start..self.drawn.end.min(columns.start + room),
+        };
+        let (origin, columns_per_ns) = (self.origin, self.columns_per_ns);
+        let px_per_ns = self.px_per_ns();
+        let time = |column: i64| origin.saturating_add((column as f64 / columns_per_ns).round() as i64);
+        // What ends half a column before the first may still be nearest to that.
+        let read = columns.start - 1..columns.end;
+        let (window, n_read) = (time(read.start)..time(read.end), (read.end - read.start) as usize);
+        let at = slot(columns.start, self.room);
+        let (mut lanes, mut spans) = (std::mem::take(&mut self.lanes), std::mem::take(&mut self.spans));
+        for (nth, lane) in lanes.iter_mut().enumerate() {
+            self.clear(nth, &columns);
+            spans.clear();
+            if let Some(store) = scene.store.track(lane.track).and_then(|t| t.lanes.get(lane.lane as usize)) {
+                store.spans(window.clone(), n_read, &mut spans);
+            }
+            for span in spans.iter().filter(|span| !is_wide(span, px_per_ns)) {
+                let style = style(&bars::slices(span, lane.track, lane.lane, 1.0 / columns_per_ns));
+                self.fill(nth, span, &columns, at, style);
+            }
+            self.add_wide(&mut lane.wide, &spans, goes_right);
+        }
+        (self.lanes, self.spans) = (lanes, spans);
+        self.upload(ctx, &columns);
+    }
+
+    /// Adds the wide ones of the spans that are new, and drops those that no column shows.
+    fn add_wide(&self, cached: &mut Vec<Span>, spans: &[Span], goes_right: bool) {
+        let wide = spans.iter().filter(|span| is_wide(span, self.px_per_ns())).copied();
+        if goes_right {
+            let last = cached.last().map(|span| span.first);
+            cached.extend(wide.filter(|span| last.is_none_or(|last| last < span.first)));
+        } else {
+            let first = cached.first().map(|span| span.first);
+            cached.splice(0..0, wide.filter(|span| first.is_none_or(|first| span.first < first)));
+        }
+        cached.retain(|span| self.column(span.end) >= self.drawn.start && self.column(span.start) <= self.drawn.end);
+    }
+
+    fn clear(&mut self, nth: usize, columns: &Range<i64>) {
+        for part in parts(columns, self.room) {
+            for row in [2 * nth, 2 * nth + 1] {
+                self.pixels[row * self.room..][part.clone()].fill(Color32::TRANSPARENT);
+            }
+        }
+    }
+
+    /// Draws the part of a narrow span that is in `columns`, of which the first is `at` in the ring: a pixel at least.
+    fn fill(&mut self, nth: usize, span: &Span, columns: &Range<i64>, at: usize, style: BarStyle) {
+        let from = self.column(span.start);
+        let to = self.column(span.end).max(from + 1);
+        let (full, middle) = self.pixels[2 * nth * self.room..].split_at_mut(self.room);
+        for column in from.max(columns.start)..to.min(columns.end) {
+            let along = at + (column - columns.start) as usize;
+            let slot = if along < self.room { along } else { along - self.room };
+            if let Some(color) = style.full {
+                full[slot] = color;
+            }
+            // Work hides the wait that the pixel showed before.
+            if let Some(color) = style.middle.or(style.full) {
+                middle[slot] = color;
+            }
+        }
+    }
+
+    /// Hands the columns on to the screen; all of them, if it has none of this size.
+    fn upload(&mut self, ctx: &Context, columns: &Range<i64>) {
+        let (room, n_rows) = (self.room, 2 * self.lanes.len());
+        if n_rows == 0 {
+            self.texture = None;
+            return;
+        }
+        match self.texture.as_mut().filter(|texture| texture.size() == [room, n_rows]) {
+            Some(texture) => {
+                for part in parts(columns, room) {
+                    let rows = self.pixels.chunks_exact(room).flat_map(|row| &row[part.clone()]).copied();
+                    let image = ColorImage::new([part.len(), n_rows], rows.collect());
+                    texture.set_partial([part.start, 0], image, TextureOptions::NEAREST);
+                }
+            }
+            None => {
+                let image = ColorImage::new([room, n_rows], self.pixels.clone());
+                self.texture = Some(ctx.load_texture("slices", image, TextureOptions::NEAREST));
+            }
+        }
+    }
+
+    /// The wide slices in the view.
+    pub fn wide(&self, positions: &[RowPosition], frame: &Frame) -> impl Iterator<Item = Bar> {
+        let view = frame.view.range();
+        let lanes = self.lanes.iter().map(move |CachedLane { row, nth, track, lane, wide }| {
+            let first = wide.partition_point(|span| span.end <= view.start);
+            let last = wide.partition_point(|span| span.start < view.end).max(first);
+            LaneSpans { row: *row, nth: *nth, track: *track, lane: *lane, spans: &wide[first..last] }
+        });
+        bars(lanes, positions, frame)
+    }
+
+    /// Paints the pixels; `on_screen` moves a lane to where it is on the screen.
+    pub fn paint(
+        &self,
+        painter: &Painter,
+        positions: &[RowPosition],
+        frame: &Frame,
+        on_screen: impl Fn(LaneBand) -> LaneBand,
+    ) {
+        let Some(texture) = &self.texture else { return };
+        let mut mesh = Mesh::with_texture(texture.id());
+        let [room, n_rows] = texture.size().map(|n| n as f32);
+        let step = self.step as f32 / frame.pixels_per_point;
+        let x = |column: i64| frame.scale.left() + (column - self.view.start) as f32 * step;
+        for (nth, cached) in self.lanes.iter().enumerate() {
+            let lane = on_screen(positions[cached.row].lane(cached.nth));
+            let mut from = self.view.start;
+            for part in parts(&self.view, self.room) {
+                let to = from + part.len() as i64;
+                let (x0, x1) = (x(from), x(to));
+                for (row, rect) in (2 * nth..).zip([full_rect(lane, x0, x1), middle_rect(lane, x0, x1)]) {
+                    let (v0, v1) = (row as f32 / n_rows, (row + 1) as f32 / n_rows);
+                    let (u0, u1) = (part.start as f32 / room, part.end as f32 / room);
+                    mesh.add_rect_with_uv(rect, Rect::from_min_max(pos2(u0, v0), pos2(u1, v1)), UNTINTED);
+                }
+                from = to;
+            }
+        }
+        painter.add(Shape::mesh(mesh));
+    }
+}
+
+/// The lanes of rows, with nothing in them.
+fn lanes(scene: &Scene<'_>, rows: Range<usize>) -> Vec<CachedLane> {
+    let mut out = Vec::new();
+    for row in rows {
+        let Row::Track { track, lanes, .. } = &scene.rows.rows.rows[row] else { continue };
+        let of = |(nth, lane): (usize, &u32)| CachedLane { row, nth, track: *track, lane: *lane, wide: Vec::new() };
+        out.extend(lanes.iter().enumerate().map(of));
+    }
+    out
+}
+
+fn is_wide(span: &Span, px_per_ns: f64) -> bool {
+    (span.end - span.start) as f64 * px_per_ns > f64::from(WIDEST_PX)
+}
+
+/// Where a column is in a ring.
+fn slot(column: i64, room: usize) -> usize {
+    column.rem_euclid(room as i64) as usize
+}
+
+/// Where columns are in a ring: in one piece, or in two.
+fn parts(columns: &Range<i64>, room: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+    let n = (columns.end - columns.start).max(0) as usize;
+    let start = if n == 0 { 0 } else { slot(columns.start, room) };
+    let first = n.min(room - start);
+    [start..start + first, 0..n - first].into_iter().filter(|part| !part.is_empty())
+}
+
+#[cfg(test)]
+#[path = "cache_tests.rs"]
+mod tests;

@@ -1,0 +1,157 @@
+//! Tests of the cache against what it draws afresh.
+
+use super::*;
+use crate::{
+    theme::Palette,
+    timeline::{
+        layout::{RowLayout, Scale, Sizes, Viewport},
+        model::{Folding, rows::rows},
+        testing::{one_track, slice},
+    },
+};
+use proptest::prelude::*;
+
+const WIDTH: usize = 100;
+
+fn frame(start: i64, ns: i64) -> Frame {
+    let view = Viewport { start, end: start + ns };
+    let sizes = Sizes { lane_h: 18.0, heading_h: 20.0, counter_h: 30.0, gap: 2.0 };
+    Frame { view, scale: Scale::new(view, 0.0, WIDTH as f32), pixels_per_point: 1.0, sizes }
+}
+
+/// Slices stand out by which one they are.
+fn style(slices: &Slices) -> BarStyle {
+    BarStyle { full: Some(Palette::of(true).fill(slices.top as usize)), middle: None }
+}
+
+struct Fixture {
+    cache: RasterCache,
+    store: profiler::Store,
+}
+
+impl Fixture {
+    fn of(slices: &[(i64, i64)]) -> Self {
+        let events = slices.iter().map(|(start, end)| slice(*start, *end, 1, u32::MAX, 0)).collect();
+        Self { cache: RasterCache::default(), store: one_track(events) }
+    }
+
+    /// Shows a view: its pixels, and its wide slices.
+    fn view(&mut self, start: i64, ns: i64, max_side: usize) -> (Vec<Color32>, Vec<(f32, f32)>) {
+        let rows = rows(&self.store, &Folding::default());
+        let frame = frame(start, ns);
+        let rows = RowLayout::new(rows, &frame.sizes);
+        let palette = Palette::of(true);
+        let scene = Scene { store: &self.store, rows: &rows, matches: None, palette };
+        let key = RasterKey {
+            source: SourceVersion::default(),
+            rows: 0..rows.positions.len(),
+            ns,
+            px: WIDTH,
+            color_by: ColorBy::Op,
+            palette: 0,
+            dim: false,
+            in_motion: false,
+        };
+        assert!(self.cache.show(&Context::default(), max_side, key, &scene, &frame, style));
+        let (view, room) = (self.cache.view.clone(), self.cache.room);
+        let pixels = view.map(|column| self.cache.pixels[slot(column, room)]).collect();
+        let wide = self.cache.wide(&rows.positions, &frame).map(|bar| (bar.x0, bar.x1)).collect();
+        (pixels, wide)
+    }
+}
+
+#[test]
+fn a_ring_holds_columns_in_one_piece_or_two() {
+    let parts_of = |columns| parts(&columns, 10).map(|part| (part.start, part.end)).collect::<Vec<_>>();
+    assert_eq!(parts_of(3..7), [(3, 7)]);
+    assert_eq!(parts_of(8..12), [(8, 10), (0, 2)]);
+    assert_eq!(parts_of(-2..8), [(8, 10), (0, 8)]);
+    assert_eq!(parts_of(5..5), []);
+}
+
+#[test]
+fn what_a_texture_cannot_hold_is_not_shown() {
+    let mut shown = Fixture::of(&[(0, 10)]);
+    let rows = rows(&shown.store, &Folding::default());
+    let frame = frame(0, 1_000);
+    let rows = RowLayout::new(rows, &frame.sizes);
+    let scene = Scene { store: &shown.store, rows: &rows, matches: None, palette: Palette::of(true) };
+    let (source, range) = (SourceVersion::default(), 0..rows.positions.len());
+    let key = RasterKey {
+        source,
+        rows: range,
+        ns: 1_000,
+        px: WIDTH,
+        color_by: ColorBy::Op,
+        palette: 0,
+        dim: false,
+        in_motion: false,
+    };
+    for max_side in [0, WIDTH - 1] {
+        assert!(!shown.cache.show(&Context::default(), max_side, key.clone(), &scene, &frame, style));
+        assert_eq!(shown.cache.wide(&rows.positions, &frame).count(), 0);
+    }
+}
+
+#[test]
+fn what_moves_is_coarse_and_exact_again_in_the_next_frame() {
+    let store = one_track((0..1_000).map(|i| slice(i * 100, i * 100 + i % 60, 1, u32::MAX, 0)).collect());
+    let rows = rows(&store, &Folding::default());
+    let (mut frame, px) = (frame(0, 100_000), 2 * IN_MOTION);
+    frame.scale = Scale::new(frame.view, 0.0, px as f32);
+    let rows = RowLayout::new(rows, &frame.sizes);
+    let scene = Scene { store: &store, rows: &rows, matches: None, palette: Palette::of(true) };
+    let (mut cache, ctx) = (RasterCache::default(), Context::default());
+    ctx.input_mut(|i| i.max_texture_side = 2 * px);
+    let mut show = |in_motion| {
+        let (source, range, color_by) = (SourceVersion::default(), 0..rows.positions.len(), ColorBy::Op);
+        let key = RasterKey { source, rows: range, ns: 100_000, px, color_by, palette: 0, dim: false, in_motion };
+        assert!(cache.show(&ctx, 2 * px, key, &scene, &frame, style));
+        let wide: Vec<Bar> = cache.wide(&rows.positions, &frame).collect();
+        (cache.is_coarse(), cache.pixels[..cache.view.end as usize].to_vec(), wide)
+    };
+    let ((is_coarse, coarse, wide), (stays_coarse, fine, still_wide)) = (show(true), show(false));
+    assert!(is_coarse && !stays_coarse);
+    assert_eq!((coarse.len(), fine.len()), (px / 2, px));
+    assert_eq!(wide, still_wide, "wide ones are exact in motion too");
+    let drawn = |column: &Color32| *column != Color32::TRANSPARENT;
+    for (two, one) in fine.chunks_exact(2).zip(&coarse) {
+        assert!(drawn(one) || !two.iter().all(drawn), "what fills a column is in it");
+    }
+    assert!(coarse.iter().any(drawn));
+}
+
+#[test]
+fn a_view_at_the_other_end_of_time_is_drawn_anew() {
+    let far = 1 << 60;
+    let mut shown = Fixture::of(&[(100, 102), (far, far + 2)]);
+    let drawn = |(pixels, _): (Vec<Color32>, Vec<_>)| pixels.iter().filter(|p| **p != Color32::TRANSPARENT).count();
+    for start in [50, far - 50, 50] {
+        assert_eq!(drawn(shown.view(start, 100, 150)), 2, "a pixel is a ns");
+    }
+}
+
+proptest! {
+    /// Slices further apart than a pixel do not merge: however the view came there, it shows the same.
+    #[test]
+    fn a_view_looks_the_same_however_it_came_there(
+        gaps in proptest::collection::vec((11_i64..300, 1_i64..80), 1..200),
+        moves in proptest::collection::vec(-1_500_i64..1_500, 1..40),
+        max_side in 100_usize..200,
+    ) {
+        let mut at = 0;
+        let slices: Vec<(i64, i64)> = gaps.iter().map(|(gap, dur)| {
+            let start = at + gap;
+            at = start + dur;
+            (start, at)
+        }).collect();
+        let (mut moved, mut start) = (Fixture::of(&slices), 0);
+        moved.view(start, 1_000, max_side);
+        for step in moves {
+            // A column is 10 ns: by whole ones, so that both grids are the same.
+            start += step / 10 * 10;
+            let mut fresh = Fixture::of(&slices);
+            prop_assert_eq!(moved.view(start, 1_000, max_side), fresh.view(start, 1_000, max_side));
+        }
+    }
+}

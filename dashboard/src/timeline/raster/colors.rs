@@ -1,0 +1,142 @@
+//! The colours of slices.
+
+use super::strips::BarStyle;
+use crate::{
+    theme::{Palette, laid_over, mix},
+    timeline::{command::ColorBy, layout::Slices, model::cpu_runs::cpu_number},
+};
+use egui::Color32;
+use profiler::{Category, Store, TrackKind};
+
+/// The colours of slices, worked out once per picture.
+pub struct Colors<'a> {
+    store: &'a Store,
+    by: ColorBy,
+    /// By row of the sites: its colour, and whether nothing ran.
+    sites: Vec<(Color32, bool)>,
+    /// By row of the nodes.
+    nodes: Vec<Color32>,
+    /// By row of the tracks.
+    tracks: Vec<Color32>,
+    /// By number of a CPU or step.
+    numbered: Vec<Color32>,
+    background: Color32,
+    /// What of a colour is left where hardly anything ran.
+    least: f32,
+    /// Threads that ran, where only scheduling is known.
+    ran: Color32,
+    quiet: Color32,
+    muted: Color32,
+}
+
+impl<'a> Colors<'a> {
+    /// Works out the colours of a store.
+    pub fn new(store: &'a Store, palette: &Palette, by: ColorBy) -> Self {
+        let of_site = |s: &profiler::SiteInfo| {
+            let quiet = is_quiet(s.category);
+            // A step covers everything below it: it stays in the background.
+            let fill = match (s.category, by) {
+                (Category::Step, _) => mix(palette.stripe, palette.aggregate, 0.5),
+                (_, ColorBy::Category) => palette.mark_of_name(&s.category_name),
+                _ => palette.mark_of_name(&s.name),
+            };
+            (fill, quiet)
+        };
+        let of_track = |t: &profiler::Track| match by {
+            ColorBy::Device if t.device.is_empty() => mix(palette.stripe, palette.aggregate, 0.8),
+            ColorBy::Device => palette.mark_of_name(&t.device),
+            ColorBy::Pool => palette.mark_of_name(pool_of(&t.name)),
+            ColorBy::Process => palette.mark(t.process as usize),
+            ColorBy::Cpu if t.kind == TrackKind::Cpu => palette.mark(cpu_number(t)),
+            ColorBy::Cpu => mix(palette.stripe, palette.aggregate, 0.6),
+            _ => palette.mark(t.id.0 as usize),
+        };
+        let of_node = |n: &profiler::NodeInfo| match by {
+            ColorBy::Device => palette.mark_of_name(&n.device),
+            _ => palette.aggregate,
+        };
+        Self {
+            store,
+            by,
+            sites: store.sites().iter().map(of_site).collect(),
+            nodes: store.nodes().iter().map(of_node).collect(),
+            tracks: store.tracks().iter().map(of_track).collect(),
+            numbered: (0..12).map(|i| palette.mark(i)).collect(),
+            background: palette.stripe,
+            least: palette.least_density(),
+            ran: palette.good,
+            quiet: mix(palette.stripe, palette.aggregate, 0.4),
+            muted: mix(palette.stripe, palette.aggregate, 0.6),
+        }
+    }
+
+    /// The colour of a CPU or step by its number.
+    pub fn numbered(&self, number: usize) -> Color32 {
+        self.numbered[number % self.numbered.len()]
+    }
+
+    /// Of a thread that ran on a CPU: one colour, unless CPUs have theirs, since waits have all others.
+    pub fn of_cpu_run(&self, cpu: usize) -> Color32 {
+        match self.by {
+            ColorBy::Cpu => self.numbered(cpu),
+            _ => self.ran,
+        }
+    }
+
+    /// Whether nothing ran in them.
+    pub fn is_quiet(&self, slices: &Slices) -> bool {
+        self.sites.get(slices.site as usize).is_some_and(|s| s.1)
+    }
+
+    /// The style of a bar.
+    pub fn style(&self, slices: &Slices, dim: bool) -> BarStyle {
+        let fill = self.fill(slices, dim);
+        match self.is_quiet(slices) {
+            true => BarStyle { full: None, middle: Some(fill) },
+            false if slices.waiting == 0.0 => BarStyle { full: Some(fill), middle: None },
+            false => BarStyle { full: Some(fill), middle: Some(self.wait_over(fill, slices.waiting, dim)) },
+        }
+    }
+
+    fn fill(&self, slices: &Slices, dim: bool) -> Color32 {
+        let track = || self.tracks.get(slices.track as usize).copied().unwrap_or(self.quiet);
+        let full = match self.by {
+            _ if self.is_quiet(slices) => self.quiet,
+            ColorBy::Op | ColorBy::Category => self.sites.get(slices.site as usize).map_or(self.quiet, |s| s.0),
+            ColorBy::Device => self.nodes.get(slices.node as usize).copied().unwrap_or_else(track),
+            ColorBy::Track | ColorBy::Pool | ColorBy::Process | ColorBy::Cpu => track(),
+            ColorBy::Step => self.numbered(slices.step(self.store).unwrap_or(0) as usize),
+            // The stalls have the colours.
+            ColorBy::Cause => self.muted,
+        };
+        self.faded(full, slices.density, dim)
+    }
+
+    /// A wait that shares a bar with work of the colour `fill`: as full as its share of the time.
+    fn wait_over(&self, fill: Color32, share: f32, dim: bool) -> Color32 {
+        let quiet = if dim { mix(self.background, self.quiet, 0.22) } else { self.quiet };
+        laid_over(fill, quiet, (256.0 * share) as u32)
+    }
+
+    /// Several slices, or one that is less than a pixel: as full as the time was busy, but never invisible.
+    pub fn faded(&self, full: Color32, density: f32, dim: bool) -> Color32 {
+        let color = if density < 1.0 {
+            laid_over(self.background, full, (256.0 * egui::lerp(self.least..=1.0, density)) as u32)
+        } else {
+            full
+        };
+        if dim { mix(self.background, color, 0.22) } else { color }
+    }
+}
+
+/// The name of a pool: its threads' names without their numbers.
+fn pool_of(name: &str) -> &str {
+    name.trim_end_matches(|c: char| {
+        c.is_ascii_digit() || c == ')' || c == '(' || c == '-' || c == '_' || c == ' ' || c == '#'
+    })
+}
+
+/// Whether a slice is drawn quietly: nothing ran.
+fn is_quiet(category: Category) -> bool {
+    category == Category::Wait
+}

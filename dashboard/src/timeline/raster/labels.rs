@@ -1,0 +1,79 @@
+//! Names on slices, cut to fit.
+
+use crate::theme::metrics;
+use egui::{Color32, FontId, Painter, Pos2};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Labels of a picture, at most.
+const MAX_LABELS: usize = 1_000;
+/// Names cut to fit that are cached, at most.
+const MAX_FITS: usize = 20_000;
+
+/// A text on a slice.
+pub struct Label {
+    /// The slice's track.
+    pub track: u32,
+    pub pos: Pos2,
+    /// As much of the name as fits.
+    pub text: Arc<str>,
+    pub color: Color32,
+}
+
+/// A name by its node and site, and the room for it in whole points.
+type Fit = (u32, u32, u16);
+
+/// The labels of a picture.
+#[derive(Default)]
+pub struct Labels {
+    /// Those of this picture.
+    pub all: Vec<Label>,
+    /// What was cut to fit before; names come again and again. For one trace and scale.
+    fits: FxHashMap<Fit, Option<Arc<str>>>,
+    fits_of: Option<(usize, u32)>,
+}
+
+impl Labels {
+    /// Starts a picture of a trace at a scale, without labels.
+    pub fn start(&mut self, trace_idx: usize, pixels_per_point: f32) {
+        self.all.clear();
+        let fits_of = Some((trace_idx, pixels_per_point.to_bits()));
+        if self.fits_of != fits_of || self.fits.len() > MAX_FITS {
+            self.fits.clear();
+            self.fits_of = fits_of;
+        }
+    }
+
+    /// Whether further ones may be added.
+    pub fn have_room(&self) -> bool {
+        self.all.len() < MAX_LABELS
+    }
+
+    /// What fits into `room` points of the name of a node and site.
+    pub fn fit(&mut self, painter: &Painter, (node, site): (u32, u32), full: &str, room: f32) -> Option<Arc<str>> {
+        let known = self.fits.entry((node, site, room as u16));
+        known.or_insert_with(|| fitted(painter, full, room.floor()).map(Into::into)).clone()
+    }
+}
+
+/// The font of labels on slices.
+pub fn label_font() -> FontId {
+    FontId::proportional(metrics::TEXT_SMALL)
+}
+
+/// A name cut to `room` points: all of it, or its last part (`MatMul` of `layer1/MatMul`), or the beginning of that.
+pub fn fitted(painter: &Painter, full: &str, room: f32) -> Option<String> {
+    let width = |text: &str| painter.layout_no_wrap(text.to_owned(), label_font(), Color32::PLACEHOLDER).size().x;
+    if width(full) <= room {
+        return Some(full.to_owned());
+    }
+    let leaf = full.rsplit('/').next().unwrap_or(full);
+    if leaf.len() < full.len() && width(leaf) <= room {
+        return Some(leaf.to_owned());
+    }
+    let galley = painter.layout_no_wrap(leaf.to_owned(), label_font(), Color32::PLACEHOLDER);
+    let row = galley.rows.first()?;
+    let dots = metrics::TEXT_SMALL * 0.75;
+    let n = row.glyphs.iter().take_while(|g| g.max_x() <= room - dots).count();
+    (n >= 2).then(|| leaf.chars().take(n).chain(['…']).collect())
+}

@@ -1,0 +1,16 @@
+//! Pixels: the slices of all visible rows as a picture, cached until something that it depends on changes.
+
+pub mod cache;
+pub mod colors;
+pub mod labels;
+pub mod picture;
+pub mod scene;
+pub mod span_buffer;
+pub mod strips;
+
+pub use self::{
+    labels::{fitted, label_font},
+    picture::{Picture, PictureKey},
+    scene::Scene,
+    span_buffer::SourceVersion,
+};

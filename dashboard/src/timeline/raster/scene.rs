@@ -1,0 +1,17 @@
+//! What a picture is made from.
+
+use crate::{
+    theme::Palette,
+    timeline::{layout::RowLayout, model::Matches},
+};
+use profiler::Store;
+
+/// A trace's rows with their colours.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    pub store: &'a Store,
+    pub rows: &'a RowLayout,
+    /// What stands out, if anything does.
+    pub matches: Option<&'a Matches>,
+    pub palette: &'a Palette,
+}

@@ -1,0 +1,133 @@
+//! Spans of more than the view, cached while it moves: a view that stays within them reads no lane again.
+//!
+//! How slices merge depends on what a pixel stands for and not on where the view begins. So what was read holds as long
+//! as the zoom does; a quarter of the view more is read on either side.
+
+use crate::timeline::{
+    layout::{Frame, LaneSpans, RowLayout},
+    model::Row,
+};
+use profiler::{Span, Store, TrackId};
+use std::ops::Range;
+
+/// Of the view's width, what is read beyond each of its ends.
+const MARGIN: i64 = 4;
+
+/// The state of what is drawn: whatever is cached of another one is stale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceVersion {
+    pub trace_idx: usize,
+    pub store: u64,
+    /// The revision of what is folded.
+    pub folding: u64,
+}
+
+/// What the cached spans are of, but for where the view begins.
+#[derive(PartialEq, Eq)]
+struct Key {
+    source: SourceVersion,
+    rows: Range<usize>,
+    view_ns: i64,
+    view_px: usize,
+}
+
+/// A lane's spans.
+struct Lane {
+    /// Its row, and which of the row's lanes it is.
+    row: usize,
+    nth: usize,
+    track: TrackId,
+    lane: u32,
+    spans: Range<usize>,
+}
+
+/// The cached spans.
+#[derive(Default)]
+pub struct SpanBuffer {
+    key: Option<Key>,
+    window: Range<i64>,
+    spans: Vec<Span>,
+    lanes: Vec<Lane>,
+}
+
+impl SpanBuffer {
+    /// The spans of the rows in `range`, lane by lane.
+    pub fn spans(
+        &mut self,
+        source: SourceVersion,
+        store: &Store,
+        rows: &RowLayout,
+        range: Range<usize>,
+        frame: &Frame,
+    ) -> impl Iterator<Item = LaneSpans<'_>> {
+        let view = frame.view.range();
+        let key = Key { source, rows: range.clone(), view_ns: frame.view.ns(), view_px: frame.width_px() };
+        if self.key.as_ref() != Some(&key) || view.start < self.window.start || self.window.end < view.end {
+            self.fetch(store, rows, range, frame);
+            self.key = Some(key);
+        }
+        let all = &self.spans;
+        self.lanes.iter().map(move |lane| {
+            let spans = &all[lane.spans.clone()];
+            let first = spans.partition_point(|s| s.end <= view.start && s.start < view.start);
+            let last = spans.partition_point(|s| s.start < view.end);
+            let spans = &spans[first..last.max(first)];
+            LaneSpans { row: lane.row, nth: lane.nth, track: lane.track, lane: lane.lane, spans }
+        })
+    }
+
+    fn fetch(&mut self, store: &Store, rows: &RowLayout, range: Range<usize>, frame: &Frame) {
+        let (view, px) = (frame.view.range(), frame.width_px());
+        let margin = frame.view.ns() / MARGIN;
+        self.window = view.start.saturating_sub(margin)..view.end.saturating_add(margin);
+        let px = px + 2 * (px as i64 / MARGIN) as usize;
+        self.spans.clear();
+        self.lanes.clear();
+        for row in range {
+            let Row::Track { track, lanes, .. } = &rows.rows.rows[row] else { continue };
+            let Some(t) = store.track(*track) else { continue };
+            for (nth, &lane_idx) in lanes.iter().enumerate() {
+                let Some(lane) = t.lanes.get(lane_idx as usize) else { continue };
+                let first = self.spans.len();
+                lane.spans(self.window.clone(), px, &mut self.spans);
+                let spans = first..self.spans.len();
+                self.lanes.push(Lane { row, nth, track: *track, lane: lane_idx, spans });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::{
+        layout::{Scale, Sizes, Viewport},
+        model::{Folding, rows::rows},
+        testing::demo,
+    };
+
+    #[test]
+    fn a_view_that_moves_sees_every_slice_whether_read_or_cached() {
+        let store = demo(40);
+        let sizes = Sizes { lane_h: 18.0, heading_h: 20.0, counter_h: 30.0, gap: 2.0 };
+        let rows = RowLayout::new(rows(&store, &Folding::default()), &sizes);
+        let (mut cached, mut n_read) = (SpanBuffer::default(), 0);
+        for start in (0..2_000_000).step_by(30_011) {
+            let view = Viewport { start, end: start + 700_000 };
+            let frame = Frame { view, scale: Scale::new(view, 0.0, 50.0), pixels_per_point: 1.0, sizes };
+            let before = cached.window.clone();
+            for lane in cached.spans(SourceVersion::default(), &store, &rows, 0..rows.positions.len(), &frame) {
+                let of_store = &store.track(lane.track).unwrap().lanes[lane.lane as usize];
+                let touching = of_store.touching(&view.range());
+                let first = lane.spans.first().map_or(touching.start, |s| s.first);
+                let end = lane.spans.last().map_or(touching.end, |s| s.first + s.count);
+                assert!(first <= touching.start && touching.end <= end, "{touching:?} in {first}..{end}");
+                assert!(lane.spans.windows(2).all(|w| w[0].first + w[0].count == w[1].first), "none left out");
+                let pixel = view.ns() / 50 + 1;
+                assert!(lane.spans.iter().all(|s| s.count == 1 || s.end - s.start <= pixel));
+            }
+            n_read += usize::from(cached.window != before);
+        }
+        assert!((5..=20).contains(&n_read), "read {n_read} times for 67 views");
+    }
+}

@@ -1,0 +1,125 @@
+//! The window's selection: what other panels select becomes commands, what is selected here is passed on to them.
+
+use super::{
+    command::Command,
+    model::{find, flows},
+    state::State,
+};
+use crate::{
+    Selection, ViewKind,
+    selection::{SlicePick, TimeRange},
+};
+use profiler::{Category, Store};
+
+const ME: ViewKind = ViewKind::Timeline;
+
+/// The revisions of the selection up to which the panel has followed it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SelectionRevisions {
+    node: u64,
+    slice: u64,
+    time: u64,
+    step: u64,
+    track: u64,
+}
+
+impl SelectionRevisions {
+    /// Whether another panel selected a slice since.
+    pub(super) fn is_new(&self, selection: &Selection) -> bool {
+        selection.slice.revision() > self.slice
+    }
+
+    /// Whether another panel selected a track since.
+    pub(super) fn is_new_track(&self, selection: &Selection) -> bool {
+        selection.track.revision() > self.track
+    }
+
+    /// What other panels selected since, as commands.
+    pub(super) fn news(
+        &mut self,
+        trace_idx: usize,
+        store: &Store,
+        selection: &Selection,
+        state: &State,
+    ) -> Vec<Command> {
+        let mut out = Vec::new();
+        if let Some(pick) = selection.slice.news(ME, &mut self.slice).filter(|p| p.trace_idx == trace_idx) {
+            out.push(Command::Reveal(pick.id));
+            // Large enough to be seen, with some of what is around it.
+            let slice = store.slice(pick.id).filter(|s| s.dur().saturating_mul(50) < state.eased.target().ns());
+            let around = slice.map(|s| (s.dur().max(10).saturating_mul(8), s.start, s.end));
+            out.extend(around.map(|(m, start, end)| Command::Show(start.saturating_sub(m)..end.saturating_add(m))));
+        }
+        if let Some(node) = selection.node.news(ME, &mut self.node) {
+            let view = state.eased.target();
+            let first = find::first_of_node(store, node, view.start);
+            out.extend(first.filter(|s| s.start >= view.end || s.end <= view.start).map(|s| Command::Reveal(s.id)));
+        }
+        if let Some(range) = selection.time.news(ME, &mut self.time).filter(|r| r.trace_idx == trace_idx) {
+            out.extend([Command::SelectRange(Some(range.ns.clone())), Command::Show(range.ns.clone())]);
+        }
+        if let Some((_, track)) = selection.track.news(ME, &mut self.track).filter(|t| t.0 == trace_idx) {
+            out.push(Command::RevealTrack(*track));
+        }
+        if let Some(step) = selection.step.news(ME, &mut self.step) {
+            let found = store.steps().iter().find(|s| s.summary_step == *step);
+            out.extend(found.map(|s| Command::Show(s.start..s.end)));
+        }
+        out
+    }
+}
+
+/// Passes on what a command selects. `stands_out`: whether the selected node is to stand out here as well.
+pub(super) fn pass_on(
+    command: &Command,
+    trace_idx: usize,
+    state: &State,
+    store: &Store,
+    selection: &mut Selection,
+    stands_out: &mut bool,
+) {
+    let id = match command {
+        Command::Select(id) => *id,
+        Command::Reveal(id) => Some(*id),
+        Command::SameName { forward } => {
+            let next = state.slice(store).and_then(|s| find::same_name(store, &s, *forward));
+            let Some(next) = next else { return };
+            Some(next.id)
+        }
+        Command::AlongFlow { forward } => {
+            let next = state.slice(store).and_then(|s| flows::neighbour(store, &s, *forward));
+            let Some(next) = next else { return };
+            Some(next.id)
+        }
+        Command::SelectNode(node) => {
+            *stands_out = node.is_some();
+            selection.node.set(ME, node.clone());
+            if node.is_none() {
+                selection.op.set(ME, None);
+            }
+            return;
+        }
+        _ => return,
+    };
+    selection.slice.set(ME, id.map(|id| SlicePick { trace_idx, id }));
+    let Some(slice) = id.and_then(|id| store.slice(id)) else { return };
+    // While a node from elsewhere stands out, walking over its slices must not lose it.
+    let others_stand_out = selection.node.get().is_some() && (selection.node.by() != Some(ME) || *stands_out);
+    if !others_stand_out && let Some(node) = store.node_of(&slice) {
+        selection.node.set(ME, Some(node.name.as_str().into()));
+    }
+    if store.category(&slice) == Category::Step
+        && let Some(step) = store.step_id_of(&slice).and_then(|id| store.step(id, slice.start))
+    {
+        selection.step.set(ME, Some(step.summary_step));
+    }
+}
+
+/// Passes on the selected range.
+pub(super) fn pass_on_range(trace_idx: usize, state: &State, selection: &mut Selection) {
+    let mine = selection.time.by().is_none_or(|by| by == ME);
+    let same = selection.time.get().map(|r| &r.ns) == state.range.as_ref();
+    if !same && (mine || state.range.is_some()) {
+        selection.time.set(ME, state.range.clone().map(|ns| TimeRange { trace_idx, ns }));
+    }
+}

@@ -1,0 +1,353 @@
+//! The panel as the window sees it: one trace, or two that are compared.
+
+use super::{
+    address,
+    analyser::Analyser,
+    canvas::Canvas,
+    command::Command,
+    csv, input,
+    layers::Content,
+    model::{Findings, Query, Question, facts::predecessor_of},
+    panels::{
+        TraceContext,
+        bar::{Bar, SearchState, bar_ui},
+        bottom::BottomPanel,
+        compare::Compare,
+        log, notes,
+    },
+    shared_selection::{self, SelectionRevisions},
+    state::State,
+};
+use crate::{
+    Data, Selection, View, ViewKind,
+    address::Params,
+    command::Entry,
+    data::{Status, TraceData},
+    theme::metrics,
+    widgets::{Edge, Extent, empty_state, side, toolbar},
+};
+use egui::{ComboBox, Rect, Ui};
+use profiler::Store;
+use std::{ops::Range, sync::Arc};
+
+/// How often a followed trace that brings nothing new is shown anew, seconds.
+const FOLLOW_IDLE_S: f32 = 0.2;
+
+/// The panel's state.
+#[derive(Default)]
+pub struct TimelineView {
+    trace_idx: usize,
+    pub(super) state: Option<State>,
+    pub(super) canvas: Canvas,
+    search: String,
+    focus_search: bool,
+    /// The next match was requested, or (false) the one before.
+    go_to_match: Option<bool>,
+    /// Whether the node that was selected here stands out here too (a link was clicked), or in other panels only.
+    own_node_stands_out: bool,
+    analyser: Analyser,
+    /// The lower picture, while two are compared.
+    pub(super) compare: Option<Compare>,
+    bottom: BottomPanel,
+    revisions: SelectionRevisions,
+    /// Commands for the next frame.
+    pub(super) queued: Vec<Command>,
+    /// Where to go in the next frame.
+    destination: Option<Params>,
+}
+
+impl View for TimelineView {
+    fn kind(&self) -> ViewKind {
+        ViewKind::Timeline
+    }
+
+    fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
+        self.follow_selected_trace(selection);
+        if let Some(params) = &self.destination {
+            let named = params.get("trace").and_then(|name| data.traces.iter().position(|t| *t.name == *name));
+            if let Some(idx) = named {
+                self.set_trace(idx);
+            }
+        }
+        let Some(trace) = data.traces.get(self.trace_idx).or(data.traces.first()) else {
+            return empty_state(
+                ui,
+                "No trace yet",
+                "Open a run folder or its trace folder. Record any program with: stepscope record -- COMMAND",
+            );
+        };
+        self.trace_idx = self.trace_idx.min(data.traces.len() - 1);
+        if trace.store.tracks().is_empty() {
+            let source = data.sources.iter().find(|s| s.path == trace.path);
+            let text = match source.map(|s| (s.warnings.is_empty(), s.status)) {
+                Some((false, _)) => "The trace could not be read. See Warnings (top right).",
+                Some((true, Status::Finished)) => "It has ended without any slices.",
+                _ => "Slices appear here as soon as a thread emits the first one.",
+            };
+            return empty_state(ui, "The trace is empty", text);
+        }
+        self.trace_ui(ui, data, trace, selection);
+    }
+
+    fn entries(&self) -> &'static [Entry] {
+        input::entries()
+    }
+
+    fn run(&mut self, id: &'static str) {
+        self.queued.extend(input::command_of(id));
+    }
+
+    fn address(&self, data: &Data) -> Params {
+        let mut out = Params::default();
+        let trace = data.traces.get(self.trace_idx).filter(|_| data.traces.len() > 1);
+        out.set_some("trace", trace.map(|t| &t.name));
+        let Some(state) = &self.state else { return out };
+        address::set_state(&mut out, state);
+        if let Some(compare) = &self.compare {
+            address::set_comparison(&mut out, compare, data);
+        }
+        out.set_some("search", Some(&self.search).filter(|s| !s.is_empty()));
+        out
+    }
+
+    fn go_to(&mut self, params: &Params) {
+        self.destination = Some(params.clone());
+    }
+
+    fn table(&self, data: &Data, _selection: &Selection) -> Option<String> {
+        Some(csv::csv(&data.traces.get(self.trace_idx)?.store, self.state.as_ref()?))
+    }
+}
+
+impl TimelineView {
+    fn trace_ui(&mut self, ui: &mut Ui, data: &Data, trace: &TraceData, selection: &mut Selection) {
+        let store: &Store = &trace.store;
+        let panel = ui.max_rect();
+        let now = ui.input(|i| i.time);
+        let whole = whole_range(store);
+        let mut state = self.state.take().unwrap_or_else(|| State::new(store, &whole));
+        // There is nothing to keep up with any more, and no reason for further frames.
+        state.follow &= store.is_live();
+        state.keep_up(&whole, store.range().end, now);
+        let mut commands = self.revisions.news(self.trace_idx, store, selection, &state);
+        commands.append(&mut self.queued);
+        if let Some(params) = self.destination.take() {
+            self.search = params.get("search").unwrap_or_default().to_owned();
+            commands.extend(address::arrive(&params, &mut state, store, &whole));
+            self.compare = address::comparison(&params, data, store);
+        }
+        let findings = self.findings(ui, trace, &state, selection);
+        let findings = findings.as_deref();
+        let cx = TraceContext { data, trace_idx: self.trace_idx, trace, store, whole: &whole, findings, now };
+
+        commands.extend(toolbar(ui, |ui| ui.horizontal_wrapped(|ui| self.bar(ui, &cx, &state, selection)).inner));
+        if state.log {
+            commands.extend(log_ui(ui, store, findings, state.cursor));
+        }
+        let has_trace = |c: &Compare| data.traces.get(c.trace_idx).is_some_and(|t| !t.store.tracks().is_empty());
+        self.compare = self.compare.take().filter(has_trace);
+        commands.extend(self.bottom.ui(ui, &cx, &state, self.compare.as_mut(), selection));
+        self.pictures(ui, &cx, panel, &mut state, commands, selection);
+        shared_selection::pass_on_range(self.trace_idx, &state, selection);
+        if let Some(time) = state.editing {
+            let mut all = selection.notes.of(&trace.path).to_vec();
+            if notes::editor_ui(ui.ctx(), &mut all, time) {
+                state.editing = None;
+            }
+            selection.notes.set(&trace.path, all);
+        }
+        if state.eased.is_moving(now) {
+            ui.ctx().request_repaint();
+        } else if state.follow {
+            // New slices bring frames of their own; without any, time still passes.
+            ui.ctx().request_repaint_after_secs(FOLLOW_IDLE_S);
+        }
+        self.state = Some(state);
+    }
+
+    /// The picture, or two of them below each other. `panel`: all of the panel, with its bar and details.
+    fn pictures(
+        &mut self,
+        ui: &mut Ui,
+        cx: &TraceContext<'_>,
+        panel: Rect,
+        state: &mut State,
+        commands: Vec<Command>,
+        selection: &mut Selection,
+    ) {
+        let dims = !self.query(selection).is_empty();
+        let mut compare = self.compare.take();
+        let details = self.bottom.details(self.trace_idx, state.selected);
+        let content = Content {
+            trace_idx: self.trace_idx,
+            store: cx.store,
+            whole: cx.whole,
+            findings: cx.findings.filter(|f| f.question.trace_idx == self.trace_idx),
+            dims,
+            panel: compare.as_ref().map_or(panel, |c| c.rest_of(panel)),
+            before: details.and_then(|d| predecessor_of(&d.facts)),
+            arrows: details.map_or(&[], |d| &d.arrows),
+            notes: selection.notes.of(&cx.trace.path).to_vec(),
+        };
+        let reach = compare.as_ref().map_or_else(|| cx.whole.clone(), |c| c.reach(cx));
+        let selected_below = compare.as_ref().is_some_and(Compare::has_selection);
+        let (mut selected, mut of_comparison, mut below) = (false, Vec::new(), Vec::new());
+        let draw = |ui: &mut Ui| {
+            self.canvas.ui(ui, &content, state, commands, |state, command| {
+                // Walking goes on from what is selected, wherever that is.
+                if selected_below && command.needs_selection() {
+                    return below.push(command);
+                }
+                let stands_out = &mut self.own_node_stands_out;
+                shared_selection::pass_on(&command, cx.trace_idx, state, cx.store, selection, stands_out);
+                self.focus_search |= command == Command::FocusSearch;
+                selected |= command.selects();
+                if command.changes_comparison() {
+                    of_comparison.push(command.clone());
+                }
+                state.apply(command, cx.store, &reach, cx.now);
+            });
+        };
+        match &mut compare {
+            None => draw(ui),
+            Some(compare) => {
+                side(ui, Edge::Top, "timeline above", Extent::Share(0.5), draw);
+                if selected {
+                    compare.deselect();
+                }
+                compare.queue(below);
+                let response = compare.ui(ui, cx, state, selection);
+                if response.selected {
+                    (state.selected, state.stall) = (None, None);
+                }
+                self.queued.extend(response.commands);
+                if !self.queued.is_empty() {
+                    ui.ctx().request_repaint();
+                }
+            }
+        }
+        self.compare = compare;
+        self.change_comparison(&of_comparison, cx, state);
+    }
+
+    /// Starts or ends a comparison, or takes another step for it.
+    fn change_comparison(&mut self, commands: &[Command], cx: &TraceContext<'_>, state: &mut State) {
+        for command in commands {
+            match (command, &mut self.compare) {
+                (Command::CompareStep { forward }, Some(compare)) => compare.go_to_step(cx, 1, *forward),
+                (_, Some(_)) => self.compare = None,
+                (_, None) => match Compare::start(cx.data, cx.trace_idx, cx.store, state) {
+                    Ok(compare) => {
+                        self.queued.extend(compare.steps.as_ref().map(|s| Command::Show(s[0].range.clone())));
+                        self.compare = Some(compare);
+                    }
+                    Err(why) => state.notice = Some(why),
+                },
+            }
+        }
+    }
+
+    /// What stands out: the search, and what other panels selected.
+    pub(super) fn query(&self, selection: &Selection) -> Query {
+        let mine = selection.node.by() == Some(ViewKind::Timeline) && !self.own_node_stands_out;
+        Query {
+            node: selection.node.get().filter(|_| !mine).cloned(),
+            op: selection.op.get().cloned(),
+            text: self.search.trim().to_lowercase(),
+        }
+    }
+
+    /// The latest findings, after a request for newer ones where that is due.
+    fn findings(&mut self, ui: &Ui, trace: &TraceData, state: &State, selection: &Selection) -> Option<Arc<Findings>> {
+        let question = Question {
+            trace_idx: self.trace_idx,
+            version: trace.store.version(),
+            view: state.eased.target().range(),
+            range: state.range.clone(),
+            query: self.query(selection),
+            critical: state.critical,
+            log: state.log,
+        };
+        self.analyser.findings(ui.ctx(), &trace.store, question, ui.input(|i| i.time))
+    }
+
+    fn bar(&mut self, ui: &mut Ui, cx: &TraceContext<'_>, state: &State, selection: &mut Selection) -> Vec<Command> {
+        if cx.data.traces.len() > 1 {
+            self.trace_choice(ui, cx.data);
+        }
+        let query = self.query(selection);
+        let matches = cx.findings.filter(|f| f.question.query == query).map(|f| &*f.matches);
+        let search = SearchState {
+            picked: query.node.as_deref().or(query.op.as_deref()),
+            text: &mut self.search,
+            focus: std::mem::take(&mut self.focus_search),
+            count: matches.map(|m| m.count),
+        };
+        let notes = cx.data.traces.get(self.trace_idx).map_or(&[][..], |t| selection.notes.of(&t.path));
+        let bar = Bar { state, is_live: cx.store.is_live(), rows: self.canvas.rows(), notes, now: cx.now };
+        let mut response = bar_ui(ui, &bar, search);
+        // Requested before the matches are known, it is done when they are.
+        self.go_to_match = response.go_to_match.or(self.go_to_match);
+        if let Some(matches) = matches
+            && let Some(forward) = self.go_to_match.take()
+        {
+            let from = state.slice(cx.store).map_or_else(|| state.eased.target().start, |s| s.start);
+            // Around the end, as searches do.
+            let first = if forward { i64::MIN } else { i64::MAX };
+            let next = matches.neighbour(from, forward).or_else(|| matches.neighbour(first, forward));
+            response.commands.extend(next.map(|s| Command::Reveal(s.id)));
+        }
+        response.commands
+    }
+
+    fn trace_choice(&mut self, ui: &mut Ui, data: &Data) {
+        let mut chosen = self.trace_idx;
+        let name = data.traces.get(chosen).map_or("", |t| &t.name);
+        ComboBox::from_label("Trace").selected_text(name).show_ui(ui, |ui| {
+            for (i, trace) in data.traces.iter().enumerate() {
+                ui.selectable_value(&mut chosen, i, &*trace.name);
+            }
+        });
+        self.set_trace(chosen);
+    }
+
+    fn follow_selected_trace(&mut self, selection: &Selection) {
+        let by_slice = selection.slice.get().filter(|_| selection.slice.by() != Some(ViewKind::Timeline));
+        if let Some(pick) = by_slice.filter(|_| self.revisions.is_new(selection)) {
+            self.set_trace(pick.trace_idx);
+        }
+        if let Some((trace_idx, _)) = selection.track.get().filter(|_| self.revisions.is_new_track(selection)) {
+            self.set_trace(*trace_idx);
+        }
+    }
+
+    /// Shows a trace. What was cached of another one goes.
+    fn set_trace(&mut self, idx: usize) {
+        if idx != self.trace_idx {
+            self.trace_idx = idx;
+            self.state = None;
+            self.canvas = Canvas::default();
+            self.bottom = BottomPanel::default();
+            self.compare = None;
+        }
+    }
+}
+
+/// The log messages next to the picture.
+fn log_ui(ui: &mut Ui, store: &Store, findings: Option<&Findings>, cursor: Option<i64>) -> Vec<Command> {
+    let lines = findings.and_then(|f| f.log.as_deref()).map(Vec::as_slice);
+    let usual = Extent::Points(1.5 * metrics::SIDE_W);
+    let commands = side(ui, Edge::Right, "timeline log", usual, |ui| log::panel_ui(ui, store, lines, cursor));
+    commands.into_iter().collect()
+}
+
+/// All the time of a trace; of a live one up to now, by the clock of this machine.
+fn whole_range(store: &Store) -> Range<i64> {
+    let range = store.range();
+    if !store.is_live() {
+        return range;
+    }
+    // At most a second ahead of the newest event: a trace from elsewhere has another clock.
+    let now = events::clock::mono_now().saturating_sub(store.origin_ns());
+    range.start..now.clamp(range.end, range.end.saturating_add(1_000_000_000))
+}
