@@ -1,5 +1,12 @@
 //! The repository's rules as a test: the dependency table, module docs, file sizes, leftovers, layering inside
-//! `dashboard`, colours, checks that are left out, and that every command the README shows exists.
+//! `dashboard`, colours, checks that are left out, and that every command the README shows exists; circles of imports
+//! ([`circles`]), banned words ([`words`]) and public items without a caller ([`unused`]).
+
+mod circles;
+mod modules;
+mod source;
+mod unused;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -75,8 +82,33 @@ fn manifest(member: &str) -> toml::Table {
     text.parse().expect("cargo reads it")
 }
 
-/// Members with their Rust files, read once.
+/// The members of the workspace.
+fn members() -> Vec<String> {
+    let manifest = manifest(".");
+    let all = manifest["workspace"]["members"].as_array().expect("a list").iter().filter_map(toml::Value::as_str);
+    all.map(str::to_owned).collect()
+}
+
+/// The member that a file belongs to; `docs` for what belongs to none.
+fn member_of(path: &Path) -> String {
+    let mut all = members();
+    all.sort_by_key(|member| std::cmp::Reverse(member.len()));
+    all.into_iter().find(|member| path.starts_with(member)).unwrap_or_else(|| "docs".to_owned())
+}
+
+/// Rust files.
 fn rust_files() -> Vec<(PathBuf, String)> {
+    files_of(&["rs"])
+}
+
+/// Rust files and the documents, but for the history.
+fn text_files() -> Vec<(PathBuf, String)> {
+    let mut files = files_of(&["rs", "md"]);
+    files.retain(|(path, _)| path != Path::new("CHANGELOG.md") && !path.starts_with("tests/data"));
+    files
+}
+
+fn files_of(extensions: &[&str]) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![root()];
     while let Some(folder) = folders.pop() {
@@ -87,18 +119,35 @@ fn rust_files() -> Vec<(PathBuf, String)> {
                 if name != "target" && name != "runs" && !name.to_string_lossy().starts_with('.') {
                     folders.push(path);
                 }
-            } else if path.extension().is_some_and(|ext| ext == "rs") {
-                let text = fs::read_to_string(&path).expect("Rust files are UTF-8");
+            } else if path.extension().is_some_and(|ext| extensions.iter().any(|own| ext == *own)) {
+                let text = fs::read_to_string(&path).expect("text files are UTF-8");
                 found.push((path.strip_prefix(root()).expect("below the root").to_path_buf(), text));
             }
         }
     }
-    assert!(found.len() > 20, "the walk found only {} Rust files", found.len());
+    assert!(found.len() > 20, "the walk found only {} files", found.len());
+    found.sort();
     found
 }
 
 fn fail_with(rule: &str, broken: &[String]) {
     assert!(broken.is_empty(), "{rule}:\n  {}", broken.join("\n  "));
+}
+
+/// Holds what was found by member (a count, and lines that say where) against the debt of each: it may only shrink.
+fn check_debt(rule: &str, found: &BTreeMap<String, (usize, Vec<String>)>, debt: &[(&str, usize)]) {
+    let mut broken = Vec::new();
+    for (member, (count, lines)) in found {
+        let allowed = debt.iter().find(|(name, _)| name == member).map_or(0, |(_, count)| *count);
+        if *count > allowed {
+            broken.push(format!("{member}: {count}, {allowed} are allowed:\n    {}", lines.join("\n    ")));
+        } else if *count < allowed {
+            broken.push(format!("{member}: only {count} are left, lower the debt from {allowed}"));
+        }
+    }
+    let unknown = debt.iter().filter(|(member, _)| !found.contains_key(*member));
+    broken.extend(unknown.map(|(member, _)| format!("{member}: there is no such member, delete its debt")));
+    fail_with(rule, &broken);
 }
 
 #[test]
@@ -122,9 +171,7 @@ fn members_use_what_the_table_says() {
     fail_with("the dependency table", &broken);
     let listed: Vec<&str> =
         MAY_USE.iter().map(|(member, ..)| *member).chain(["tests", "tests/bench", "tests/support"]).collect();
-    let workspace = manifest(".");
-    let all = workspace["workspace"]["members"].as_array().expect("a list").iter().filter_map(toml::Value::as_str);
-    let unlisted: Vec<String> = all.filter(|member| !listed.contains(member)).map(str::to_owned).collect();
+    let unlisted: Vec<String> = members().into_iter().filter(|member| !listed.contains(&member.as_str())).collect();
     fail_with("members that the dependency table lacks", &unlisted);
 }
 
