@@ -31,7 +31,7 @@ pub fn start(folder: &Path, address: Option<&str>) -> Result<Option<Sender>, Sen
 impl From<SendError> for Failure {
     fn from(error: SendError) -> Failure {
         match error {
-            SendError::Address(_) | SendError::Taken(_) => Failure::wrong_use(error),
+            SendError::Address(_) | SendError::InUse(_) => Failure::wrong_use(error),
             _ => Failure::Work(error.into()),
         }
     }

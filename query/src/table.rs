@@ -1,7 +1,7 @@
 //! A table as DataFusion scans it: the files of sealed traces, and streams of record batches of all else.
 
 use crate::derived::Derived;
-use crate::logdir::{self, OfRuns};
+use crate::logdir::{self, RunRows, Take};
 use crate::schema::{TRACE, TableInfo};
 use crate::source::{Parquet, Source, Sources};
 use async_trait::async_trait;
@@ -32,9 +32,6 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use std::fmt;
 use std::sync::Arc;
 
-/// Takes a batch; false where no more are wanted.
-pub(crate) type Take<'a> = &'a mut dyn FnMut(RecordBatch) -> bool;
-
 /// Files of a bucket that are checked at once.
 const PARALLEL: usize = 16;
 /// Batches that wait for who reads them.
@@ -49,7 +46,7 @@ pub(crate) enum Rows {
     /// What an analysis makes of a trace.
     Derived(Derived),
     /// What is in the logdir.
-    Logdir(OfRuns),
+    Logdir(RunRows),
 }
 
 /// A table over all sources.

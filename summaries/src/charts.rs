@@ -26,6 +26,7 @@ use paint::{Area, Drawn, Paint};
 
 pub use bars::Bar;
 pub use curves::Curve;
+pub use paint::Theme;
 
 /// A chart.
 #[derive(Debug, Clone)]
@@ -54,15 +55,6 @@ pub enum Shape {
     Distributions(Vec<(i64, Histogram)>),
     /// A bar for each name. The chart is as high as its bars.
     Bars(Vec<Bar>),
-}
-
-/// The ground of a chart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Theme {
-    /// Dark on white.
-    Light,
-    /// Light on black.
-    Dark,
 }
 
 /// How large a chart is, and its ground.

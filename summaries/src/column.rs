@@ -222,6 +222,13 @@ impl FromIterator<f64> for Numbers {
     }
 }
 
+/// Ranges of rows between restarts.
+pub(crate) fn pieces(restarts: &[usize], len: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+    let starts = std::iter::once(0).chain(restarts.iter().copied());
+    let ends = restarts.iter().copied().chain(std::iter::once(len));
+    starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -17,6 +17,7 @@ use crate::{
     series::Series,
 };
 pub use keras::KerasError;
+pub use run_metadata::NamedGraph;
 
 /// The plugins whose values hold a graph: a Keras model, the graphs of functions, the same with a profile.
 const KERAS: &str = "graph_keras_model";
@@ -40,15 +41,6 @@ pub struct TaggedGraph {
     kind: String,
     place: Place,
     metadata: Arc<SummaryMetadata>,
-}
-
-/// One graph of a [`TaggedGraph`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct NamedGraph {
-    /// What it shows beside the others of its tag; empty for the main one.
-    pub part: &'static str,
-    /// The graph.
-    pub graph: GraphDef,
 }
 
 /// Why a tag gives no graph.

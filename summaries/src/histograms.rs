@@ -3,9 +3,9 @@
 use std::{io, ops::Range};
 
 use crate::{
+    column::pieces,
     histogram::Histogram,
     packed::{Packer, unpack},
-    series::pieces,
     spill::SpillingBytes,
 };
 

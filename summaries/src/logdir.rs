@@ -27,6 +27,7 @@ use crate::{
     walk::{Found, Identity, identity, run_name, walk},
     watch::{Place, Watch},
 };
+pub use follow_run::Changes;
 use follow_run::{RunFollower, Turn};
 
 /// How much one poll reads at most for each processor: its points are committed while caches have them, and a window waits
@@ -56,28 +57,6 @@ pub enum LogdirError {
         /// Why.
         source: io::Error,
     },
-}
-
-/// What a poll changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Changes {
-    /// The runs that are new or have something new, by name.
-    pub runs: Vec<String>,
-    /// How many points were added.
-    pub n_points: u64,
-    /// How many bytes were read.
-    pub n_bytes: u64,
-    /// How many damaged ranges were found.
-    pub n_damaged: u64,
-    /// There is more to read now: poll again at once.
-    pub has_more: bool,
-}
-
-impl Changes {
-    /// Whether nothing changed.
-    pub fn is_empty(&self) -> bool {
-        self.runs.is_empty()
-    }
 }
 
 /// Folders (and single event files) that are followed.

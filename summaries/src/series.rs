@@ -171,10 +171,3 @@ impl FromIterator<Point> for ScalarSeries {
         series
     }
 }
-
-/// Ranges of rows between restarts.
-pub(crate) fn pieces(restarts: &[usize], len: usize) -> impl Iterator<Item = Range<usize>> + '_ {
-    let starts = std::iter::once(0).chain(restarts.iter().copied());
-    let ends = restarts.iter().copied().chain(std::iter::once(len));
-    starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end)
-}

@@ -7,7 +7,7 @@
 use std::{mem, ops::Range, path::Path, sync::Arc};
 
 use formats::{
-    proto::{SummaryMetadata, TaggedRunMetadata, TensorProto},
+    proto::{SummaryMetadata, TaggedRunMetadata},
     tfrecord::{Block, Record, Scan},
 };
 use prost::Message;
@@ -406,17 +406,11 @@ impl SegmentTag {
     }
 }
 
-fn decode_tensor(bytes: &[u8]) -> Result<(TensorProto, Vec<f64>), DamageKind> {
-    let tensor = TensorProto::decode(bytes).map_err(|_| DamageKind::Undecodable)?;
-    let numbers = tensor::numbers(&tensor).ok_or(DamageKind::Undecodable)?;
-    Ok((tensor, numbers))
-}
-
 fn decode_scalar(bytes: &[u8]) -> Result<f64, DamageKind> {
     if let Some(value) = tensor::scalar(bytes) {
         return Ok(value);
     }
-    match decode_tensor(bytes)?.1[..] {
+    match tensor::decode(bytes)?.1[..] {
         [value] => Ok(value),
         _ => Err(DamageKind::Undecodable),
     }

@@ -185,6 +185,13 @@ fn f64_from_half(bits: u16) -> f64 {
     if bits & 0x8000 == 0 { magnitude } else { -magnitude }
 }
 
+/// A tensor's message and its numbers.
+pub(crate) fn decode(bytes: &[u8]) -> Result<(TensorProto, Vec<f64>), DamageKind> {
+    let tensor = TensorProto::decode(bytes).map_err(|_| DamageKind::Undecodable)?;
+    let numbers = numbers(&tensor).ok_or(DamageKind::Undecodable)?;
+    Ok((tensor, numbers))
+}
+
 #[cfg(test)]
 mod tests {
     use formats::proto::{TensorShapeProto, tensor_shape_proto::Dim};

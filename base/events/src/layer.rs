@@ -14,6 +14,7 @@
 //! ```
 
 use crate::emit::{self, SliceGuard};
+use crate::local::count_lost;
 use crate::names::{self, NodeId, SiteId};
 use crate::record::MAX_TEXT;
 use std::cell::{Cell, RefCell};
@@ -84,7 +85,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventsLayer {
             if entered.len() < MAX_ENTERED {
                 entered.push((id.into_u64(), emit::slice_of(site, NodeId::NONE)));
             } else {
-                emit::count_lost();
+                count_lost();
             }
         });
     }

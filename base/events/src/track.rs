@@ -3,12 +3,12 @@
 //! A track is one more ring of the process, so that it is as bounded, counted and safe against a `kill -9` as a thread's.
 //! Whoever holds it writes it; times are given, not read, and may lie in the past.
 
-use crate::emit::{Local, Slice};
+use crate::local::{Local, Slice};
 use crate::meta::{Entry, NoteKind, TrackKind};
 use crate::names::{self, NodeId, SiteId};
 use crate::record::{Kind, Record, site_word};
 use crate::ring::RingFile;
-use crate::session;
+use crate::rings;
 use std::sync::Arc;
 
 /// What a track shows.
@@ -71,7 +71,7 @@ impl Track {
         let tid = if let Shows::Thread { tid } = shows { tid } else { 0 };
         let name = name.to_owned();
         let of = |kind, ring, name| Entry::Track { ring, kind, process: std::process::id(), tid, order, name };
-        let (generation, ring) = session::track_ring(&name.clone(), tid, |ring| match shows {
+        let (generation, ring) = rings::track_ring(&name.clone(), tid, |ring| match shows {
             Shows::Thread { .. } => of(TrackKind::Thread, ring, name),
             Shows::Operations => of(TrackKind::Async, ring, name),
             Shows::Stream { device, stream } => {
@@ -86,7 +86,7 @@ impl Track {
     /// Whether its session still records; a track of an ended session writes nothing that anybody reads.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        session::is_running(self.generation)
+        rings::is_running(self.generation)
     }
 
     /// Writes a slice. A full ring drops it and counts it.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+pub use world::Key;
 use world::{Timer, World};
 
 /// Whether this program ever simulated: those that do not pay for one load.
@@ -24,24 +25,6 @@ static IS_USED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static SEAT: RefCell<Option<Seat>> = const { RefCell::new(None) };
-}
-
-/// What threads wait on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Key {
-    /// Something in memory, by its address.
-    At(usize),
-    /// A thread's end, or its sleep.
-    Thread(usize),
-    /// The end of a process's threads.
-    Process(usize),
-}
-
-impl Key {
-    /// The key of what lies there.
-    pub fn of<T: ?Sized>(what: &T) -> Key {
-        Key::At(std::ptr::from_ref(what).cast::<()>() as usize)
-    }
 }
 
 /// A process of a simulation: one life of it.

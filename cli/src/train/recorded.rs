@@ -8,7 +8,7 @@ use std::time::Duration;
 use distributed::Worker;
 use events::StartError;
 use events::control::Control;
-use gather::{Giver, Scratch, Sender, SenderOptions};
+use gather::{Scratch, Sender, SenderOptions, TransportProvider};
 use parking_lot::Mutex;
 use profiler::{Collector, CollectorOptions};
 
@@ -21,7 +21,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 const TO_SEND: Duration = Duration::from_secs(10);
 
 /// The run that has the process record: where its streams go.
-type Giving = Arc<Mutex<Option<Giver>>>;
+type Giving = Arc<Mutex<Option<TransportProvider>>>;
 
 /// Records for runs that ask for it. A process that records already, for whoever started it, stays as it is.
 pub(super) fn serve(worker: &Worker) {
@@ -39,7 +39,7 @@ pub(super) fn serve(worker: &Worker) {
         DATA => {
             if let Some(giver) = &*giving.lock() {
                 // The sender asks for another.
-                let _ = giver.give(stream);
+                let _ = giver.provide(stream);
             }
         }
         // Closed: nothing else is known.
@@ -118,11 +118,11 @@ fn begin(stream: &UnixStream, giving: &Giving) -> Result<Recording, Refusal> {
     let collector = Collector::start(&dir, CollectorOptions::default()).map_err(|error| for_now(error.to_string()))?;
     let control = Control::open(&dir).map_err(|error| for_now(error.to_string()))?;
     let asking = stream.try_clone().map_err(|error| for_now(error.to_string()))?;
-    let (giver, given) = gather::given(move || {
+    let (giver, given) = gather::transport(move || {
         // The run that is gone is seen where its words are read.
         let _ = say(&asking, &Tell::Connect.to_json());
     });
-    let sender = Sender::start_given(&dir, given, SenderOptions::default());
+    let sender = Sender::start_over(&dir, given, SenderOptions::default());
     let sender = sender.map_err(|error| for_now(error.to_string()))?;
     *giving = Some(giver);
     Ok(Recording { session, collector, sender, control, _folder: folder })

@@ -141,7 +141,7 @@ impl Connection {
     /// One of the traces, to be viewed.
     #[must_use]
     pub fn trace(self: &Arc<Connection>, path: &str) -> Arc<dyn Ask> {
-        Arc::new(FarTrace { connection: Arc::clone(self), path: path.to_owned() })
+        Arc::new(RemoteTrace { connection: Arc::clone(self), path: path.to_owned() })
     }
 }
 
@@ -172,12 +172,12 @@ fn start(command: &[String], started: &Program) -> io::Result<Pipes> {
 }
 
 /// A trace on the other side of a connection.
-struct FarTrace {
+struct RemoteTrace {
     connection: Arc<Connection>,
     path: String,
 }
 
-impl Ask for FarTrace {
+impl Ask for RemoteTrace {
     fn ask(&self, question: &[u8]) -> Result<Bytes, FarError> {
         let request = LookRequest { trace: self.path.clone(), question: Bytes::copy_from_slice(question) };
         let reply = self.connection.wait(self.connection.client.clone().look(request));

@@ -2,7 +2,7 @@
 //! copied is what is read.
 
 use crate::connection::{Connection, ViewError};
-use crate::far::MAX_READ;
+use crate::remote::MAX_READ;
 use crate::scratch::Scratch;
 use crate::wire::FilePlace;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! A path that is served to distant viewers: a trace, a run's folder, or a logdir of many.
 
-use crate::far::{POLL, Served};
+use crate::remote::{POLL, Served};
 use crate::wire::{FilePlace, Listing, TracePlace};
 use formats::graph_file::SAVED_MODEL;
 use formats::{FileKind, sniff};

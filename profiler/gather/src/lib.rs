@@ -1,12 +1,12 @@
-//! Gathers the trace folders of many processes and hosts into one, over gRPC, and answers distant viewers from it.
+//! Gathers the trace folders of many processes and hosts into one, over gRPC, and answers remote viewers from it.
 //!
 //! In reading order:
 //!
 //! 1. `identity`: a trace folder's id and a machine's clock, which outlive connections.
-//! 2. `tail`, `exchange`, [`Sender`]: a folder's growing files and its clock's stamps, to a collector; [`given()`]: over connections that somebody else makes; [`Unsealed`]: those of a sealed one.
+//! 2. `tail`, `exchange`, [`Sender`]: a folder's growing files and its clock's stamps, to a collector; [`transport()`]: over connections that somebody else makes; [`Unsealed`]: those of a sealed one.
 //! 3. `mirror`, `hub`: the collector's copies, what of them is safe, the clocks' files.
 //! 4. `receive`, `limits`, [`Server`]: the collector's side of connections.
-//! 5. `far`, `folder`, [`Host`]: what distant viewers may look at: a gathered trace, or a folder of traces and event files.
+//! 5. `remote`, `folder`, [`Host`]: what remote viewers may look at: a gathered trace, or a folder of traces and event files.
 //! 6. [`Connection`], [`LogdirCopy`]: the viewer's side, to an address or through a program's standard input and output; [`Scratch`]: where copies lie.
 //!
 //! A member of its own, not a part of `profiler`: what it needs for gRPC (tonic, hyper, tokio: about 60 crates, a minute of CPU time) would
@@ -15,20 +15,20 @@
 mod connection;
 mod copy;
 mod exchange;
-mod far;
 mod folder;
-mod given;
 mod hub;
 mod identity;
 mod limits;
 mod mirror;
 mod receive;
+mod remote;
 mod scratch;
 mod sender;
 mod serve;
 mod server;
 mod stdio;
 mod tail;
+mod transport;
 mod unsealed;
 
 /// The messages, generated from `proto/gather.proto`.
@@ -39,12 +39,12 @@ pub mod wire {
 
 pub use connection::{Connection, ViewError};
 pub use copy::{Copied, CopyError, LogdirCopy};
-pub use given::{Given, Giver, given};
 pub use identity::Clock;
 pub use scratch::Scratch;
 pub use sender::{SendError, Sender, SenderOptions, SenderReport};
 pub use serve::{Host, HostError, serve_stdio};
 pub use server::{ServeError, Server, ServerOptions, ServerReport};
+pub use transport::{Transport, TransportProvider, transport};
 pub use unsealed::Unsealed;
 
 /// Of the protocol.

@@ -5,9 +5,9 @@
 //! the collector's answer to the greeting tells where to go on. Memory: the window of what is not acknowledged, and one block.
 
 use crate::exchange::Exchanger;
-use crate::given::Given;
-use crate::identity::{Clock, FolderId};
+use crate::identity::{ClaimError, Clock, FolderId};
 use crate::tail::{Part, Tail};
+use crate::transport::{Problem, Transport};
 use crate::wire::{Hello, Piece, State, Up, Welcome, down, gather_client::GatherClient, up};
 use crate::{MAX_MESSAGE, VERSION};
 use parking_lot::Mutex;
@@ -77,7 +77,7 @@ pub enum SendError {
     Address(String),
     /// Another process sends the folder.
     #[error("{0} is being sent already")]
-    Taken(PathBuf),
+    InUse(PathBuf),
     /// The folder cannot be written.
     #[error("cannot send {0}: {1}")]
     Folder(PathBuf, #[source] io::Error),
@@ -91,7 +91,7 @@ struct Shared {
     folder: FolderId,
     endpoint: Endpoint,
     /// Who makes the connections; otherwise they are made to the endpoint's address.
-    given: Option<Given>,
+    transport: Option<Transport>,
     options: SenderOptions,
     report: Mutex<SenderReport>,
     /// What was acknowledged of each file.
@@ -126,15 +126,15 @@ impl Sender {
     ///
     /// # Errors
     /// That another process sends the folder, or that it cannot be written.
-    pub fn start_given(trace_dir: &Path, given: Given, options: SenderOptions) -> Result<Sender, SendError> {
+    pub fn start_over(trace_dir: &Path, transport: Transport, options: SenderOptions) -> Result<Sender, SendError> {
         // The name is nobody's.
-        Sender::begin(trace_dir, Endpoint::from_static("http://given"), Some(given), options)
+        Sender::begin(trace_dir, Endpoint::from_static("http://given"), Some(transport), options)
     }
 
     fn begin(
         trace_dir: &Path,
         endpoint: Endpoint,
-        given: Option<Given>,
+        transport: Option<Transport>,
         options: SenderOptions,
     ) -> Result<Sender, SendError> {
         let endpoint = endpoint
@@ -144,12 +144,12 @@ impl Sender {
             .keep_alive_timeout(Duration::from_secs(3))
             .keep_alive_while_idle(true);
         let dir = std::path::absolute(trace_dir).map_err(|e| SendError::Folder(trace_dir.to_owned(), e))?;
-        let folder = FolderId::claim(&dir).map_err(|e| match e.kind() {
-            io::ErrorKind::WouldBlock => SendError::Taken(dir.clone()),
-            _ => SendError::Folder(dir.clone(), e),
+        let folder = FolderId::claim(&dir).map_err(|e| match e {
+            ClaimError::InUse => SendError::InUse(dir.clone()),
+            ClaimError::Io(e) => SendError::Folder(dir.clone(), e),
         })?;
         let (report, safe, exchanges) = (Mutex::default(), Mutex::default(), Arc::default());
-        let shared = Arc::new(Shared { dir, folder, endpoint, given, options, report, safe, exchanges });
+        let shared = Arc::new(Shared { dir, folder, endpoint, transport, options, report, safe, exchanges });
         let (stop, stopping) = watch::channel(None);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SendError::Thread)?;
         let thread = std::thread::Builder::new().name("sender".to_owned()).spawn({
@@ -218,12 +218,10 @@ async fn keep_sending(shared: &Shared, stopping: watch::Receiver<Option<Duration
     }
 }
 
-pub(crate) type Problem = Box<dyn std::error::Error + Send + Sync>;
-
 impl Shared {
     async fn connect(&self) -> Result<Channel, Problem> {
-        match &self.given {
-            Some(given) => given.connect(&self.endpoint).await,
+        match &self.transport {
+            Some(transport) => transport.connect(&self.endpoint).await,
             None => Ok(self.endpoint.connect().await?),
         }
     }
@@ -273,8 +271,8 @@ fn greet(shared: &Shared, welcome: &Welcome) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Sent and not acknowledged.
-struct Sent {
+/// A piece that is sent and not acknowledged yet.
+struct Unacknowledged {
     sequence: u64,
     bytes: u64,
     /// File and its end there; `None` for a state.
@@ -287,7 +285,7 @@ struct Connection<'a> {
     tail: Tail,
     control: Option<events::control::Control>,
     sequence: u64,
-    on_the_way: VecDeque<Sent>,
+    on_the_way: VecDeque<Unacknowledged>,
     bytes: u64,
 }
 
@@ -336,7 +334,7 @@ impl Connection<'_> {
         self.sequence += 1;
         let bytes = part.data.len() as u64;
         let end = Some((part.file.clone(), part.offset + bytes));
-        self.on_the_way.push_back(Sent { sequence: self.sequence, bytes, end });
+        self.on_the_way.push_back(Unacknowledged { sequence: self.sequence, bytes, end });
         self.bytes += bytes;
         let crc = crc32c::crc32c(&part.data);
         let piece = Piece { sequence: self.sequence, file: part.file, offset: part.offset, crc, data: part.data };
@@ -346,7 +344,7 @@ impl Connection<'_> {
     /// Sends what the control page says; gives back its sequence number.
     async fn state(&mut self, finished: bool) -> Result<u64, Problem> {
         self.sequence += 1;
-        self.on_the_way.push_back(Sent { sequence: self.sequence, bytes: 0, end: None });
+        self.on_the_way.push_back(Unacknowledged { sequence: self.sequence, bytes: 0, end: None });
         let lost = self.control.as_ref().map(events::control::Control::lost).unwrap_or_default();
         let state = State {
             sequence: self.sequence,

@@ -1,9 +1,9 @@
 //! Serves a path to distant viewers: on an address, or through standard input and output.
 
 use crate::MAX_MESSAGE;
-use crate::far::Far;
 use crate::folder::Folder;
 use crate::limits::Incoming;
+use crate::remote::RemoteService;
 use crate::stdio::Pipes;
 use crate::wire::far_server::FarServer;
 use std::io;
@@ -89,7 +89,7 @@ pub fn serve_stdio(path: &Path) -> Result<(), HostError> {
 
 fn router(path: &Path) -> Result<Router, HostError> {
     let folder = Folder::open(path).map_err(|error| HostError::Path(path.to_owned(), error))?;
-    let far = FarServer::new(Far(Arc::new(folder))).max_decoding_message_size(MAX_MESSAGE);
+    let far = FarServer::new(RemoteService(Arc::new(folder))).max_decoding_message_size(MAX_MESSAGE);
     Ok(Server::builder().initial_stream_window_size(1 << 20).initial_connection_window_size(2 << 20).add_service(far))
 }
 

@@ -1,10 +1,10 @@
 //! The collector as a whole: listens, keeps what comes, follows it for distant viewers, and ends.
 
 use crate::MAX_MESSAGE;
-use crate::far::{Far, Gathered, follow};
-use crate::hub::Hub;
+use crate::hub::{Hub, HubError};
 use crate::limits::Incoming;
 use crate::receive::Receiver;
+use crate::remote::{Gathered, RemoteService, follow};
 use crate::wire::far_server::FarServer;
 use crate::wire::gather_server::GatherServer;
 use profiler::{Store, StoreOptions};
@@ -69,10 +69,10 @@ pub struct ServerReport {
 pub enum ServeError {
     /// The folder holds something else.
     #[error("{0} holds something else than a gathered trace: choose an empty or new folder")]
-    Used(PathBuf),
+    NotEmpty(PathBuf),
     /// Another collector writes there.
     #[error("another collector gathers into {0}")]
-    Taken(PathBuf),
+    InUse(PathBuf),
     /// The folder's times are of a clock that has ended.
     #[error("{0} was gathered before this machine was started again, on another clock: choose a new folder")]
     OtherClock(PathBuf),
@@ -124,7 +124,7 @@ impl Server {
             move || follow(&hub, &store, &stopping)
         });
         let following = Some(following.map_err(ServeError::Threads)?);
-        let far = FarServer::new(Far(Arc::new(Gathered(profiler::far::Server::new(store)))));
+        let far = FarServer::new(RemoteService(Arc::new(Gathered(profiler::far::Server::new(store)))));
         let stop = serve(&runtime, &hub, incoming, Some(far.max_decoding_message_size(MAX_MESSAGE)));
         let (stop, runtime, given) = (Some(stop), Some(runtime), None);
         Ok(Server { address: Some(address), hub, turned_away, given, stopping, stop, runtime, following })
@@ -147,7 +147,7 @@ impl Server {
         Ok(Server { address: None, hub, turned_away, given, stopping, stop, runtime, following: None })
     }
 
-    /// Takes a connection that somebody else made ([`crate::given()`] has its other end). One for which there is no place is closed.
+    /// Takes a connection that somebody else made ([`crate::transport()`] has its other end). One for which there is no place is closed.
     ///
     /// # Errors
     /// Those of the system.
@@ -207,13 +207,13 @@ impl Server {
 }
 
 /// Why a folder cannot be gathered into.
-fn refused(dir: &Path, error: io::Error) -> ServeError {
+fn refused(dir: &Path, error: HubError) -> ServeError {
     let here = dir.to_owned();
-    match error.kind() {
-        io::ErrorKind::AlreadyExists => ServeError::Used(here),
-        io::ErrorKind::WouldBlock => ServeError::Taken(here),
-        io::ErrorKind::CrossesDevices => ServeError::OtherClock(here),
-        _ => ServeError::Folder(here, error),
+    match error {
+        HubError::NotEmpty => ServeError::NotEmpty(here),
+        HubError::InUse => ServeError::InUse(here),
+        HubError::OtherClock => ServeError::OtherClock(here),
+        HubError::Io(error) => ServeError::Folder(here, error),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A sealed trace, as what it was sealed from: a sender sends folders that collectors wrote.
 
-use crate::identity::FolderId;
+use crate::identity::{ClaimError, FolderId};
 use crate::sender::SendError;
 use profiler::{Store, seal};
 use std::io;
@@ -26,9 +26,9 @@ impl Unsealed {
     /// That another process sends the folder, or that it cannot be written.
     pub fn create(trace_dir: &Path, store: &Store) -> Result<Unsealed, SendError> {
         let failed = |e: io::Error| SendError::Folder(trace_dir.to_owned(), e);
-        let id = FolderId::claim(trace_dir).map_err(|e| match e.kind() {
-            io::ErrorKind::WouldBlock => SendError::Taken(trace_dir.to_owned()),
-            _ => failed(e),
+        let id = FolderId::claim(trace_dir).map_err(|e| match e {
+            ClaimError::InUse => SendError::InUse(trace_dir.to_owned()),
+            ClaimError::Io(e) => failed(e),
         })?;
         let made = Unsealed { scratch: trace_dir.join(SCRATCH), id };
         // One that was killed may have left it.

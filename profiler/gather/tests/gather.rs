@@ -235,12 +235,12 @@ fn folders_that_hold_something_else_are_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("mine.txt"), "mine").unwrap();
     let refused = Server::start(dir.path(), loopback(), &ServerOptions::default());
-    assert!(matches!(refused, Err(ServeError::Used(_))));
+    assert!(matches!(refused, Err(ServeError::NotEmpty(_))));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     let gathered = dir.path().join("gathered");
     let first = server(&gathered);
     let second = Server::start(&gathered, loopback(), &ServerOptions::default());
-    assert!(matches!(second, Err(ServeError::Taken(_))));
+    assert!(matches!(second, Err(ServeError::InUse(_))));
     let taken = Server::start(&dir.path().join("other"), first.address(), &ServerOptions::default());
     assert!(matches!(taken, Err(ServeError::Listen(..))));
     let folder = Folder::create(&dir.path().join("a"), 61, 1);
@@ -266,10 +266,10 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
     // The other process of the second round has the number of the one of the first.
     for (round, n) in [(0, 300), (1, 200)] {
         let server = Arc::new(Server::start_within(&run, &ServerOptions::default()).unwrap());
-        assert!(matches!(Server::start_within(&run, &ServerOptions::default()), Err(ServeError::Taken(_))));
+        assert!(matches!(Server::start_within(&run, &ServerOptions::default()), Err(ServeError::InUse(_))));
         let mut other = Folder::create(&dir.path().join(format!("other{round}")), NOBODY + 1, begin);
         let (wanted, wants) = mpsc::channel();
-        let (giver, given) = gather::given(move || {
+        let (provider, transport) = gather::transport(move || {
             let _ = wanted.send(());
         });
         let taking = Arc::clone(&server);
@@ -277,10 +277,10 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
             for () in wants {
                 let (a, b) = UnixStream::pair().unwrap();
                 taking.take(a).unwrap();
-                giver.give(b).unwrap();
+                provider.provide(b).unwrap();
             }
         });
-        let sender = Sender::start_given(&other.dir, given, SenderOptions::default()).unwrap();
+        let sender = Sender::start_over(&other.dir, transport, SenderOptions::default()).unwrap();
         for i in 0..n {
             other.slice(begin + i as i64 * 1_000, 900, i);
             other.flush(0);

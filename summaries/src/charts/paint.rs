@@ -9,7 +9,14 @@ use plotters::{
     style::register_font,
 };
 
-use super::Theme;
+/// The ground of a chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Theme {
+    /// Dark on white.
+    Light,
+    /// Light on black.
+    Dark,
+}
 
 pub(super) type Area<DB> = DrawingArea<DB, Shift>;
 pub(super) type Drawn<T, DB> = Result<T, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;

@@ -10,7 +10,14 @@ use formats::{
 use prost::Message;
 use rustc_hash::FxHashMap;
 
-use super::NamedGraph;
+/// One graph of a [`TaggedGraph`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedGraph {
+    /// What it shows beside the others of its tag; empty for the main one.
+    pub part: &'static str,
+    /// The graph.
+    pub graph: GraphDef,
+}
 
 /// Fields of `RunMetadata`.
 const STEP_STATS: u32 = 1;

@@ -1,7 +1,7 @@
 //! Nearest neighbours, all pairs compared: exact, on all threads, and fast enough for the tens of thousands of vectors that
 //! a picture shows.
 
-use super::{Progress, Vectors, in_parallel};
+use super::vectors::{Progress, Vectors, in_parallel};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What near means.

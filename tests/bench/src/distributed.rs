@@ -21,9 +21,8 @@ use ::net::simulated::Network;
 use ::threads::simulation::Simulation;
 use processes::{Bare, JOB_ID, Process};
 
-use crate::BenchError;
 use crate::peer::{MPI, PYTHON, Peer};
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 
 /// The option that makes this program one of the other processes.
 pub const PROCESS: &str = "--process";

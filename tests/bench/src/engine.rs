@@ -11,8 +11,7 @@ mod versus;
 
 use rings::Rings;
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use ::engine::graph::{Graph, NodeId, Output};
 use ::engine::passes::Passes;
 use ::engine::{DType, RunOptions, Session, SessionOptions, Tensor};

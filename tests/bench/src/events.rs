@@ -9,8 +9,7 @@ pub mod beside;
 #[cfg(feature = "peers")]
 mod tracers;
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use ::events::layer::EventsLayer;
 use ::events::ring::RingReader;
 use ::events::{NodeId, Session, SiteId, clock, emit_close, emit_slice, now, open, site, slice};

@@ -13,8 +13,7 @@ use std::process::{Command, ExitCode};
 
 use ::profiler::{Store, StoreOptions, seal};
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use crate::watched::{Watched, watch};
 
 /// The option by which this program opens a trace in one way and prints how many slices it has.

@@ -31,11 +31,8 @@ mod summaries;
 mod tracing_cost;
 mod watched;
 
-use report::Report;
+use report::{BenchError, Report};
 use std::process::ExitCode;
-
-/// What a benchmark may fail with: it says so and the others run.
-type BenchError = Box<dyn std::error::Error>;
 
 /// A benchmark: one file.
 struct Bench {

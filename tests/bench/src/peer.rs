@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::BenchError;
+use crate::report::BenchError;
 
 /// The environment variable that names the python with TensorFlow.
 pub const PYTHON: &str = "STEPSCOPE_TENSORFLOW";

@@ -1,8 +1,7 @@
 //! The profiler: collecting, reading back, appending to the store, what a frame of the timeline asks of the pyramids, and the
 //! analyses.
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use ::events::{NodeId, clock, emit_slice, now};
 use ::profiler::batch::{Event, EventKind, Name, TrackKey};
 use ::profiler::{Batch, Collector, CollectorOptions, Span, Store, StoreOptions, TraceReader, op_stats};

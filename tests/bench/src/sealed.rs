@@ -3,8 +3,7 @@
 //!
 //! Ten million slices; `STEPSCOPE_BENCH_SLICES` sets another number (the soak takes 100 million).
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use ::events::clock;
 use ::profiler::batch::{Event, EventKind, NO_ARGS, Name, TrackKey};
 use ::profiler::{Batch, SealedWriter, Span, Store, StoreOptions, TraceReader, op_stats};

@@ -5,8 +5,7 @@ use std::{path::Path, thread, time::Duration};
 use ::events::clock;
 use ::summaries::{Logdir, SummaryWriter, WriterOptions};
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 
 mod cost;
 #[cfg(feature = "window")]

@@ -9,8 +9,7 @@ use std::time::Duration;
 use events::clock;
 use profiler::{Collector, CollectorOptions};
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 
 /// Twice the collector's interval and a little.
 const DRAIN: Duration = Duration::from_millis(45);

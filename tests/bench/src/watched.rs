@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ::events::clock;
 
-use crate::BenchError;
+use crate::report::BenchError;
 
 /// What it took.
 #[derive(Clone, Debug)]

@@ -8,7 +8,23 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
-use super::Key;
+/// What threads wait on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// Something in memory, by its address.
+    At(usize),
+    /// A thread's end, or its sleep.
+    Thread(usize),
+    /// The end of a process's threads.
+    Process(usize),
+}
+
+impl Key {
+    /// The key of what lies there.
+    pub fn of<T: ?Sized>(what: &T) -> Key {
+        Key::At(std::ptr::from_ref(what).cast::<()>() as usize)
+    }
+}
 
 pub(super) struct World {
     pub state: Mutex<State>,

@@ -2,12 +2,13 @@
 //! between calls and their work.
 //!
 //! Records come a buffer at a time, and what belongs together may come in any order and in different buffers. So a buffer is
-//! gone through twice, first for what others refer to (contexts, events, correlations); and what waits for its other half waits in
-//! tables that are bounded, of which what is given up is counted.
+//! read twice, first for what others refer to (contexts, events, correlations); what waits for its other half waits in
+//! bounded tables, whose evictions are counted.
 //!
 //! Slices look as those of an imported trace of PyTorch's profiler do (`kernel`, `copy`, `launch`, `sync`), so that analyses find
 //! the same in both.
 
+mod open_ranges;
 mod ranges;
 mod tracks;
 mod work;
@@ -18,7 +19,7 @@ use crate::record::{Object, Place, Record, Span, Text};
 use crate::words;
 use events::clock::{self, TicksToNs};
 use events::{Kind, NodeId, SiteId};
-use ranges::Ranges;
+use open_ranges::Ranges;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use tracks::Tracks;
@@ -90,7 +91,7 @@ struct Launch {
     start: u64,
 }
 
-/// See the module's notes.
+/// Writes the records of a process to tracks of the running session.
 pub struct Translator {
     tracks: Tracks,
     ranges: Ranges,

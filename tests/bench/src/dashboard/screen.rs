@@ -1,7 +1,6 @@
 //! Something that draws, in a context without a window.
 
-use super::ms;
-use crate::BenchError;
+use crate::report::{BenchError, Report};
 use ::dashboard::{Options, app::App, pace::Pace, theme};
 use ::events::clock;
 use std::{
@@ -184,5 +183,19 @@ impl<S> Screen<S> {
                 due = due.min(wish);
             }
         }
+    }
+}
+
+/// Nanoseconds as milliseconds.
+pub fn ms(ns: i64) -> f64 {
+    ns as f64 / 1e6
+}
+
+/// Adds the median and the worst of some frames.
+pub fn add_frames(report: &mut Report, case: &str, mut frames: Vec<f64>) {
+    frames.sort_by(f64::total_cmp);
+    if let (Some(median), Some(worst)) = (frames.get(frames.len() / 2), frames.last()) {
+        report.add(format!("{case}: median"), *median, "ms");
+        report.add(format!("{case}: worst"), *worst, "ms");
     }
 }

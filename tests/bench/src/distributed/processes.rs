@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use ::distributed::{TaskName, Worker, WorkerOptions};
 
 use super::PROCESS;
-use crate::BenchError;
+use crate::report::BenchError;
 
 /// The job's id.
 pub const JOB_ID: &str = "bench";

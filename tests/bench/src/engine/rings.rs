@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use ::events::record::Record;
 use ::events::ring::RingReader;
 
-use crate::BenchError;
+use crate::report::BenchError;
 
 /// The recording and its rings' readers.
 pub(super) struct Rings {

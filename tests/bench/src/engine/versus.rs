@@ -7,9 +7,8 @@ use ::events::clock;
 use ::profiler::{Collector, CollectorOptions, Store, StoreOptions, TraceReader, op_stats};
 
 use super::{models, plain_session, session};
-use crate::BenchError;
 use crate::peer::{PYTHON, Peer};
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use crate::tracing_cost::Blocks;
 
 /// Turns that each side has.

@@ -16,8 +16,7 @@ use tempfile::TempDir;
 
 use super::tracers::{TRACERS, Tracer};
 use super::{BLOCK, median, quantile};
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 
 /// The option by which this program is one of the tracers' processes.
 pub const EMIT: &str = "--emit-with";

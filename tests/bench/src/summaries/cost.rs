@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::BenchError;
+use crate::report::BenchError;
 
 /// Of one load.
 #[derive(Debug, Clone, Copy)]

@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 use super::cost::{self, Cost};
 use super::logs::{LOGS, Log};
 use super::{minimal, rustboard};
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 
 /// The option by which this program loads a logdir and prints what it cost, for the process of its own: `OPTION WAY LOGDIR`.
 pub const LOAD: &str = "--load-logdir";

@@ -1,4 +1,4 @@
-//! The service for distant viewers, whatever it is that they look at.
+//! The service for remote viewers, whatever it is that they look at.
 
 use crate::wire::far_server;
 use crate::wire::{ListRequest, Listing, LookReply, LookRequest, ReadReply, ReadRequest};
@@ -17,9 +17,9 @@ pub(crate) const POLL: Duration = Duration::from_millis(50);
 /// Bytes of a file that are read at a time.
 pub(crate) const MAX_READ: u32 = 1 << 20;
 
-/// What distant viewers can look at. Its functions may wait for the disk.
+/// What remote viewers can look at. Its functions may wait for the disk.
 pub(crate) trait Served: Send + Sync + 'static {
-    /// What there is.
+    /// The traces and event files.
     fn list(&self) -> io::Result<Listing>;
     /// The answer to a question about a trace.
     fn look(&self, trace: &str, question: &[u8]) -> io::Result<Vec<u8>>;
@@ -45,7 +45,7 @@ impl Served for Gathered {
     }
 }
 
-/// Follows the gathered folder into the store until told to stop, and keeps what messages tell of clocks.
+/// Follows the gathered folder into the store until it is stopped, and stores what messages say about clocks.
 pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
     let mut reader: Option<TraceReader> = None;
     while !stopping.load(Ordering::Acquire) {
@@ -70,9 +70,9 @@ pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
 }
 
 /// The service.
-pub(crate) struct Far(pub(crate) Arc<dyn Served>);
+pub(crate) struct RemoteService(pub(crate) Arc<dyn Served>);
 
-impl Far {
+impl RemoteService {
     async fn off<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Served) -> io::Result<T> + Send + 'static,
@@ -89,7 +89,7 @@ impl Far {
 }
 
 #[tonic::async_trait]
-impl far_server::Far for Far {
+impl far_server::Far for RemoteService {
     async fn list(&self, request: Request<ListRequest>) -> Result<Response<Listing>, Status> {
         let version = request.into_inner().version;
         if version != crate::VERSION {
