@@ -36,7 +36,7 @@ pub enum Format {
 
 /// Rows as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct QueryResult {
     /// The columns' names.
     pub columns: Vec<String>,
     /// Of each column, whether it holds numbers.
@@ -47,14 +47,14 @@ pub struct Answer {
     pub has_more: bool,
 }
 
-impl Answer {
+impl QueryResult {
     /// Without rows.
-    pub(crate) fn of(schema: &Schema) -> Answer {
+    pub(crate) fn of(schema: &Schema) -> QueryResult {
         let fields = schema.fields();
-        Answer {
+        QueryResult {
             columns: fields.iter().map(|field| field.name().clone()).collect(),
             are_numbers: fields.iter().map(|field| field.data_type().is_numeric()).collect(),
-            ..Answer::default()
+            ..QueryResult::default()
         }
     }
 }

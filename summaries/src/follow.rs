@@ -52,7 +52,7 @@ enum Packed {
 
 /// What one look at a file did.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Look {
+pub(crate) struct ReadReport {
     /// Bytes that were understood or skipped.
     pub n_bytes: u64,
     /// The file has more that the allowance did not cover.
@@ -99,7 +99,7 @@ impl FileFollower {
     }
 
     /// Reads about `allowance` bytes of what is new into `stage`.
-    pub fn look(&mut self, allowance: u64, now_ns: i64, stage: &mut RunStage) -> Look {
+    pub fn look(&mut self, allowance: u64, now_ns: i64, stage: &mut RunStage) -> ReadReport {
         let before = (self.stream.read_offset(), self.log.count());
         let state = self.state.clone();
         let begin = self.stream.offset();
@@ -114,7 +114,7 @@ impl FileFollower {
         if after.0 != before.0 {
             self.last_growth_ns = now_ns;
         }
-        Look {
+        ReadReport {
             n_bytes: self.stream.offset().saturating_sub(begin),
             has_more,
             is_changed: before != after || state != self.state,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use formats::proto::{GraphDef, SummaryMetadata};
 
 use crate::{
-    media::{MediaError, Place},
+    media::{MediaError, RecordPosition},
     run::Run,
     sample::Sample,
     series::Series,
@@ -39,7 +39,7 @@ pub struct TaggedGraph {
     /// The x axis: the program's step.
     pub step: i64,
     kind: String,
-    place: Place,
+    place: RecordPosition,
     metadata: Arc<SummaryMetadata>,
 }
 

@@ -24,8 +24,8 @@ use rustc_hash::FxHashSet;
 use crate::{
     run::{Problem, Runs},
     stage::spare,
-    walk::{Found, Identity, identity, run_name, walk},
-    watch::{Place, Watch},
+    walk::{Identity, RunFile, identity, run_name, walk},
+    watch::{Watch, WatchTarget},
 };
 pub use follow_run::Changes;
 use follow_run::{RunFollower, Turn};
@@ -90,10 +90,10 @@ struct Root {
 
 impl Root {
     /// What is watched for it.
-    fn place(&self) -> Place {
+    fn place(&self) -> WatchTarget {
         match self.path.parent() {
-            Some(folder) if self.path.is_file() => Place { folder: folder.to_owned(), is_recursive: false },
-            _ => Place { folder: self.path.clone(), is_recursive: true },
+            Some(folder) if self.path.is_file() => WatchTarget { folder: folder.to_owned(), is_recursive: false },
+            _ => WatchTarget { folder: self.path.clone(), is_recursive: true },
         }
     }
 }
@@ -179,7 +179,7 @@ impl Logdir {
         if !self.watch.is_wanted() {
             return;
         }
-        let places: Vec<Place> = self.roots.iter().map(Root::place).collect();
+        let places: Vec<WatchTarget> = self.roots.iter().map(Root::place).collect();
         let identities = places.iter().map(|place| identity(&place.folder).ok()).collect();
         if self.watched.as_ref() != Some(&identities) {
             self.watch.start(places);
@@ -220,7 +220,7 @@ impl Logdir {
                 // A problem in it is found by the next walk, which tells it.
                 walk(&root.path, &path, &mut Vec::new())
             } else if let (true, Some(folder)) = (is_event_file_name(&path), path.parent()) {
-                vec![Found { run: run_name(&root.path, folder), folder: folder.to_owned(), file: path.clone() }]
+                vec![RunFile { run: run_name(&root.path, folder), folder: folder.to_owned(), file: path.clone() }]
             } else {
                 continue;
             };
@@ -234,7 +234,7 @@ impl Logdir {
         }
     }
 
-    fn add(&mut self, found: Found, prefix: Option<&str>, now_ns: i64) {
+    fn add(&mut self, found: RunFile, prefix: Option<&str>, now_ns: i64) {
         let name = match (prefix, found.run.as_str()) {
             (None, run) => run.to_owned(),
             (Some(prefix), ".") => prefix.to_owned(),
@@ -321,11 +321,11 @@ fn poll_bytes() -> u64 {
 }
 
 /// A root that is a file is a run by itself, named by the file.
-fn single_file(root: &Root) -> Found {
+fn single_file(root: &Root) -> RunFile {
     let path = &root.path;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let run = if root.prefix.is_some() { ".".to_owned() } else { name };
-    Found { run, folder: path.parent().unwrap_or(path).to_owned(), file: path.clone() }
+    RunFile { run, folder: path.parent().unwrap_or(path).to_owned(), file: path.clone() }
 }
 
 /// What tells a root from the others: nothing if it is the only one, its last part if no other has the same, else all of it.

@@ -23,7 +23,7 @@ use crate::{
 
 /// Where a value is in the event files.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct RecordPosition {
     /// The event file.
     pub file: Arc<Path>,
     /// Where its record begins, in bytes from the file's beginning (of a gzipped file: from its content's beginning).
@@ -69,7 +69,7 @@ pub struct MediaRow {
     /// Unix seconds at which the value was written.
     pub wall: f64,
     /// Where it is.
-    pub place: Place,
+    pub place: RecordPosition,
 }
 
 /// A tag's values that are not numbers; rows in the order of arrival.
@@ -131,7 +131,7 @@ impl MediaSeries {
     }
 }
 
-impl Place {
+impl RecordPosition {
     /// Reads and decodes the value of a tag of `kind` with `metadata`, as [`MediaSeries::read`] does; for a reader that
     /// does not hold on to the series.
     ///

@@ -126,14 +126,14 @@ impl Copied {
 
 /// A range to read. Its first `n_overlap` bytes are there already.
 #[derive(Debug, Clone)]
-struct Wanted {
+struct RangeRequest {
     object: ObjectMeta,
     range: Range<u64>,
     n_overlap: u64,
 }
 
 /// What became of a range.
-enum Taken {
+enum CopyOutcome {
     Appended,
     /// What was there is not what is there now.
     Other,
@@ -206,7 +206,7 @@ impl Remote {
         let objects = self.list()?;
         let mut fetched = Fetched { n_files: objects.len(), ..Fetched::default() };
         let before = self.cost.n_bytes;
-        let mut wanted: Vec<Wanted> = objects.iter().flat_map(|object| self.wanted(object)).collect();
+        let mut wanted: Vec<RangeRequest> = objects.iter().flat_map(|object| self.wanted(object)).collect();
         while !wanted.is_empty() {
             let others = self.copy_all(wanted, &mut fetched.failed)?;
             wanted = Vec::new();
@@ -291,17 +291,17 @@ impl Remote {
     }
 
     /// The ranges by which an object grew.
-    fn wanted(&self, object: &ObjectMeta) -> Vec<Wanted> {
+    fn wanted(&self, object: &ObjectMeta) -> Vec<RangeRequest> {
         let n_there = self.known.get(&object.location).map_or(0, |copied| copied.n_bytes);
         if object.size <= n_there {
             return Vec::new();
         }
         if !self.has_ranges {
-            return vec![Wanted { object: object.clone(), range: 0..object.size, n_overlap: n_there }];
+            return vec![RangeRequest { object: object.clone(), range: 0..object.size, n_overlap: n_there }];
         }
         let n_overlap = n_there.min(OVERLAP);
         let begins = (n_there - n_overlap..object.size).step_by(RANGE as usize);
-        let range = |begin: u64| Wanted {
+        let range = |begin: u64| RangeRequest {
             object: object.clone(),
             range: begin..(begin + RANGE).min(object.size),
             n_overlap: n_there.saturating_sub(begin),
@@ -310,9 +310,13 @@ impl Remote {
     }
 
     /// Reads ranges, several at a time, and appends them to their files; the objects that are not what they were.
-    fn copy_all(&mut self, wanted: Vec<Wanted>, failed: &mut Vec<RemoteError>) -> Result<Vec<ObjectMeta>, RemoteError> {
+    fn copy_all(
+        &mut self,
+        wanted: Vec<RangeRequest>,
+        failed: &mut Vec<RemoteError>,
+    ) -> Result<Vec<ObjectMeta>, RemoteError> {
         let (store, has_ranges) = (self.store.clone(), self.has_ranges);
-        let get = |wanted: Wanted| {
+        let get = |wanted: RangeRequest| {
             let store = store.clone();
             async move {
                 let options = GetOptions {
@@ -341,8 +345,8 @@ impl Remote {
                 }
                 match bytes {
                     Ok(bytes) => match self.take(&wanted, &bytes)? {
-                        Taken::Appended => {}
-                        Taken::Other => {
+                        CopyOutcome::Appended => {}
+                        CopyOutcome::Other => {
                             given_up.insert(key);
                             others.push(wanted.object);
                         }
@@ -363,8 +367,8 @@ impl Remote {
         })
     }
 
-    fn take(&mut self, wanted: &Wanted, bytes: &[u8]) -> Result<Taken, RemoteError> {
-        let Some(copied) = self.known.get_mut(&wanted.object.location) else { return Ok(Taken::Other) };
+    fn take(&mut self, wanted: &RangeRequest, bytes: &[u8]) -> Result<CopyOutcome, RemoteError> {
+        let Some(copied) = self.known.get_mut(&wanted.object.location) else { return Ok(CopyOutcome::Other) };
         self.cost.n_bytes += bytes.len() as u64;
         let n_overlap = wanted.n_overlap as usize;
         let appended = (|| {
@@ -373,10 +377,10 @@ impl Remote {
             file.seek(SeekFrom::Start(wanted.range.start))?;
             file.read_exact(&mut there)?;
             if bytes.get(..n_overlap) != Some(&there[..]) {
-                return Ok(Taken::Other);
+                return Ok(CopyOutcome::Other);
             }
             file.write_all(&bytes[n_overlap..])?;
-            Ok(Taken::Appended)
+            Ok(CopyOutcome::Appended)
         })();
         copied.n_bytes += (bytes.len() - n_overlap.min(bytes.len())) as u64;
         copied.e_tag.clone_from(&wanted.object.e_tag);

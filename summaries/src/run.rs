@@ -15,7 +15,7 @@ use prost::{DecodeError, Message};
 use crate::{
     by_name::ByName,
     damage::Damage,
-    media::{MediaError, Place},
+    media::{MediaError, RecordPosition},
     sample::Sample,
     series::Series,
     writer::HParam,
@@ -119,11 +119,11 @@ pub struct TaggedRecord {
     pub step: i64,
     /// Unix seconds.
     pub wall: f64,
-    place: Place,
+    place: RecordPosition,
 }
 
 impl TaggedRecord {
-    pub(crate) fn new(tag: String, step: i64, wall: f64, place: Place) -> Self {
+    pub(crate) fn new(tag: String, step: i64, wall: f64, place: RecordPosition) -> Self {
         Self { tag, step, wall, place }
     }
 

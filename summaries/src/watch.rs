@@ -38,7 +38,7 @@ pub(crate) struct Touched {
 
 /// A folder that is watched.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct WatchTarget {
     pub folder: PathBuf,
     /// With all that is below it.
     pub is_recursive: bool,
@@ -89,7 +89,7 @@ impl Watch {
 
     /// Begins to watch these places, instead of those before; returns at once. Where the system refuses, polls go on
     /// without its help.
-    pub fn start(&mut self, places: Vec<Place>) {
+    pub fn start(&mut self, places: Vec<WatchTarget>) {
         self.started = Arc::default();
         let (shared, started) = (self.shared.clone(), self.started.clone());
         let watch = move || {
@@ -97,7 +97,7 @@ impl Watch {
             let relative = forms.filter(|(absolute, given)| absolute != given).collect();
             let listener = Listener { shared: shared.clone(), relative };
             let Ok(mut watcher) = notify::recommended_watcher(move |event| listener.take(event)) else { return };
-            let mut watches = |place: &Place| {
+            let mut watches = |place: &WatchTarget| {
                 let mode = if place.is_recursive { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
                 watcher.watch(&absolute(&place.folder), mode).is_ok()
             };

@@ -19,17 +19,17 @@ const CONTINUES: &str = "continuing after step ";
 const ENDLESS: &str = "--steps 1000000";
 
 /// A place for runs: folders of their own for logdirs, checkpoints, and the sockets of launchers.
-struct Place {
+struct Fixture {
     folder: tempfile::TempDir,
     binary: PathBuf,
 }
 
-impl Place {
-    fn new(what_is_skipped: &str) -> Option<Place> {
+impl Fixture {
+    fn new(what_is_skipped: &str) -> Option<Fixture> {
         let binary = stepscope_binary(what_is_skipped)?;
         let folder = tempfile::tempdir().expect("a scratch folder");
         std::fs::create_dir(folder.path().join("tmp")).expect("the scratch folder is ours");
-        Some(Place { folder, binary })
+        Some(Fixture { folder, binary })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -116,7 +116,7 @@ fn kill_and_wait(run: &Running, victim: u32) {
 
 /// Runs that are killed at random, launchers included, until `n_kills` of their processes are gone. Gives how long it took until
 /// each loss was told.
-fn kill_at_random(place: &Place, args: &str, steps: u64, n_kills: usize, dice: &mut Dice) -> Vec<Duration> {
+fn kill_at_random(place: &Fixture, args: &str, steps: u64, n_kills: usize, dice: &mut Dice) -> Vec<Duration> {
     let (mut n, mut told, mut round) = (0, Vec::new(), 0);
     while n < n_kills {
         round += 1;
@@ -171,7 +171,7 @@ fn kill_at_random(place: &Place, args: &str, steps: u64, n_kills: usize, dice: &
 
 #[test]
 fn kills_change_nothing() {
-    let Some(place) = Place::new("kill -9 of processes that train together") else { return };
+    let Some(place) = Fixture::new("kill -9 of processes that train together") else { return };
     let steps = times(150, 400) as u64;
     let args = format!(
         "mlp --workers 2 --steps {steps} --seed 3 --checkpoint-every 7 --max-restarts 100000 --trace off --quiet"
@@ -188,7 +188,7 @@ fn kills_change_nothing() {
 /// A model with generators on all tasks: what dropout draws continues, too.
 #[test]
 fn generators_of_all_tasks_continue() {
-    let Some(place) = Place::new("kill -9 of processes that train a model with dropout") else { return };
+    let Some(place) = Fixture::new("kill -9 of processes that train a model with dropout") else { return };
     let args = "convnet --workers 2 --seed 3 --checkpoint-every 2 --max-restarts 9 --trace off --quiet";
     let mut run = place.train("killed", &format!("{args} {ENDLESS}"));
     let folder = place.checkpoints("killed");
@@ -210,7 +210,7 @@ fn generators_of_all_tasks_continue() {
 /// Whoever is killed while a checkpoint is written: there is always a whole one, and never an older one than before.
 #[test]
 fn kills_while_saving_leave_a_whole_checkpoint() {
-    let Some(place) = Place::new("kill -9 of processes that save") else { return };
+    let Some(place) = Fixture::new("kill -9 of processes that save") else { return };
     let args = "mlp --workers 2 --seed 3 --checkpoint-every 1 --max-restarts 100000 --trace off --quiet";
     let mut run = place.train("saving", &format!("{args} {ENDLESS}"));
     run.wait_for_checkpoint(&place.checkpoints("saving"), 0, PATIENCE);
@@ -237,7 +237,7 @@ fn kills_while_saving_leave_a_whole_checkpoint() {
 /// A process that is stopped holds its connections, and is silent.
 #[test]
 fn a_stopped_process_is_lost_within_three_seconds() {
-    let Some(place) = Place::new("kill -STOP of processes that train together") else { return };
+    let Some(place) = Fixture::new("kill -STOP of processes that train together") else { return };
     let args = "mlp --workers 2 --seed 3 --checkpoint-every 20 --max-restarts 9 --trace off --quiet";
     let mut run = place.train("stopped", &format!("{args} {ENDLESS}"));
     let folder = place.checkpoints("stopped");
@@ -266,7 +266,7 @@ fn a_stopped_process_is_lost_within_three_seconds() {
 
 #[test]
 fn sigterm_saves_first_and_the_run_goes_on_later() {
-    let Some(place) = Place::new("SIGTERM of a launcher") else { return };
+    let Some(place) = Fixture::new("SIGTERM of a launcher") else { return };
     let args = "mlp --workers 2 --steps 120 --seed 3 --checkpoint-every 1000 --trace off --quiet";
     place.undisturbed("undisturbed", args);
     let mut run = place.train("ended", &args.replace("--steps 120", "--steps 100000"));
@@ -286,7 +286,7 @@ fn sigterm_saves_first_and_the_run_goes_on_later() {
 
 #[test]
 fn the_budget_of_restarts_ends() {
-    let Some(place) = Place::new("more losses than a run may have") else { return };
+    let Some(place) = Fixture::new("more losses than a run may have") else { return };
     let args = "mlp --workers 2 --steps 100000 --seed 3 --checkpoint-every 5 --max-restarts 1 --trace off --quiet";
     let mut run = place.train("exhausted", args);
     for n in 1..=2 {
@@ -307,7 +307,7 @@ fn the_budget_of_restarts_ends() {
 /// A full disk is told, costs no checkpoint that was there, and the run goes on when there is room.
 #[test]
 fn a_full_disk_is_told_and_leaves_what_was_saved() {
-    let Some(place) = Place::new("a full disk") else { return };
+    let Some(place) = Fixture::new("a full disk") else { return };
     let folder = place.path("checkpoints-full");
     std::fs::create_dir(&folder).expect("our folder");
     let mount = |options: &str| {
@@ -350,7 +350,7 @@ fn test_loss(command: &mut Command) -> f64 {
 /// One process goes on from what several saved, and several from what one did.
 #[test]
 fn one_process_and_several_read_each_others_checkpoints() {
-    let Some(place) = Place::new("checkpoints of one process and of several") else { return };
+    let Some(place) = Fixture::new("checkpoints of one process and of several") else { return };
     for model in ["mlp", "convnet"] {
         let args = |steps: u64| format!("{model} --steps {steps} --seed 3 --trace off --quiet --json");
         let loss = |name: &str, steps: u64, with: &str| {
@@ -373,7 +373,7 @@ fn one_process_and_several_read_each_others_checkpoints() {
 
 /// Steps without an order: the loss is what stays the same, within 20 % of what was learned.
 fn goes_on_without_an_order(how: &str, steps: u64, seed: u64) {
-    let Some(place) = Place::new("kill -9 of processes that train without an order") else { return };
+    let Some(place) = Fixture::new("kill -9 of processes that train without an order") else { return };
     let [steps, more] = [steps, steps + 1].map(|steps| format!("--steps {steps}"));
     let args = &format!("mlp {how} {steps} --seed 3 --checkpoint-every 30 --max-restarts 1000 --trace off --quiet");
     let undisturbed = test_loss(place.command("undisturbed", args).arg("--json"));
@@ -406,7 +406,7 @@ fn training_with_a_backup_worker_goes_on() {
 /// The run's files: the trace has all processes, and TensorBoard is told what is done again.
 #[test]
 fn trace_and_summaries_survive_a_loss() {
-    let Some(place) = Place::new("trace and summaries of a run that lost a process") else { return };
+    let Some(place) = Fixture::new("trace and summaries of a run that lost a process") else { return };
     let args = "mlp --workers 2 --seed 3 --checkpoint-every 40 --max-restarts 9 --quiet";
     let mut command = place.command("traced", &format!("{args} {ENDLESS}"));
     let logdir = logdir_of(&command);

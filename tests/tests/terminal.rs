@@ -81,17 +81,17 @@ node { name: "read" op: "ReadVariableOp" input: "v" attr { key: "dtype" value { 
 "#;
 
 /// A folder with what the commands of the table need.
-struct Place {
+struct Fixture {
     binary: PathBuf,
     folder: tempfile::TempDir,
 }
 
-impl Place {
-    fn new(what: &str) -> Option<Place> {
+impl Fixture {
+    fn new(what: &str) -> Option<Fixture> {
         let binary = stepscope_binary(what)?;
         let folder = tempfile::tempdir().expect("a scratch folder");
         fs::write(folder.path().join("graph.pbtxt"), GRAPH).expect("the scratch folder is writable");
-        let place = Place { binary, folder };
+        let place = Fixture { binary, folder };
         let output = place
             .command("train mlp --steps 20 --logdir run --checkpoint-dir ckpt")
             .output()
@@ -176,7 +176,7 @@ fn complaints(stderr: &str) -> Vec<&str> {
 
 #[test]
 fn every_command_is_in_the_tables() {
-    let Some(place) = Place::new("the list of commands") else { return };
+    let Some(place) = Fixture::new("the list of commands") else { return };
     let told: BTreeSet<String> = CASES
         .iter()
         .map(|(_, line)| line.split(' ').next().expect("a command").to_owned())
@@ -187,7 +187,7 @@ fn every_command_is_in_the_tables() {
 
 #[test]
 fn results_that_cannot_be_written_are_an_error() {
-    let Some(place) = Place::new("results on a full device") else { return };
+    let Some(place) = Fixture::new("results on a full device") else { return };
     for (kind, line) in CASES {
         if place.lacks(line) {
             continue;
@@ -203,7 +203,7 @@ fn results_that_cannot_be_written_are_an_error() {
 
 #[test]
 fn a_reader_who_leaves_ends_a_command_quietly() {
-    let Some(place) = Place::new("results for readers who leave") else { return };
+    let Some(place) = Fixture::new("results for readers who leave") else { return };
     for (kind, line) in CASES {
         if place.lacks(line) {
             continue;
@@ -234,7 +234,7 @@ fn a_reader_who_leaves_ends_a_command_quietly() {
 
 #[test]
 fn each_object_says_its_version() {
-    let Some(place) = Place::new("versions of JSON objects") else { return };
+    let Some(place) = Fixture::new("versions of JSON objects") else { return };
     for (kind, line) in CASES.iter().filter(|(_, line)| line.ends_with("--json")) {
         let mut child =
             place.command(line).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary starts");
@@ -272,7 +272,7 @@ enum Stream {
 
 #[test]
 fn the_exit_code_says_which_signal_ended_a_command() {
-    let Some(place) = Place::new("signals") else { return };
+    let Some(place) = Fixture::new("signals") else { return };
     // A script that runs the tests in the background has them ignore SIGINT; what they start would inherit that, and `record`
     // keeps what it inherits.
     // SAFETY: nothing here has a handler of its own that this could replace.
@@ -314,7 +314,7 @@ fn the_exit_code_says_which_signal_ended_a_command() {
 
 #[test]
 fn what_takes_longer_says_how_far_it_is_unless_it_is_to_be_quiet() {
-    let Some(place) = Place::new("progress") else { return };
+    let Some(place) = Fixture::new("progress") else { return };
     let said = |line: &str| {
         let output = output_of(&mut place.command(line));
         assert!(output.status.success());
@@ -338,7 +338,7 @@ fn last_rate(stderr: &str) -> (u64, f64) {
 
 #[test]
 fn progress_and_summary_of_a_continued_run_agree() {
-    let Some(place) = Place::new("progress after a restart") else { return };
+    let Some(place) = Fixture::new("progress after a restart") else { return };
     let train = |steps: u32| {
         let line = format!("train mlp --steps {steps} --checkpoint-dir again --logdir NEW --json");
         let output = output_of(&mut place.command(&line));
@@ -359,7 +359,7 @@ fn progress_and_summary_of_a_continued_run_agree() {
 
 #[test]
 fn rows_of_a_run_come_while_it_goes_on_and_end_with_it() {
-    let Some(place) = Place::new("export --follow") else { return };
+    let Some(place) = Fixture::new("export --follow") else { return };
     let mut train = place
         .command("train mlp --steps 300 --logdir followed")
         .stdout(Stdio::null())
@@ -413,7 +413,7 @@ fn drop_field(line: &str, n: usize) -> String {
 
 #[test]
 fn shells_and_man_read_what_is_written_for_them() {
-    let Some(place) = Place::new("completions and the manual") else { return };
+    let Some(place) = Fixture::new("completions and the manual") else { return };
     let commands = place.commands();
     let script = output_of(&mut place.command("completions bash")).stdout;
     fs::write(place.path("completions.bash"), &script).expect("the scratch folder is writable");
@@ -450,7 +450,7 @@ const READERS: &[&str] = &[
 
 #[test]
 fn a_path_that_holds_nothing_is_told_once_in_one_line() {
-    let Some(place) = Place::new("paths without traces") else { return };
+    let Some(place) = Fixture::new("paths without traces") else { return };
     fs::create_dir(place.path("empty")).expect("the scratch folder is writable");
     fs::write(place.path("notes.txt"), "no trace\n").expect("the scratch folder is writable");
     for line in READERS {

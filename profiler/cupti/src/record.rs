@@ -17,7 +17,7 @@ pub struct Span {
 
 /// Where a device's work ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct StreamLocation {
     /// The device.
     pub device: u32,
     /// The context.
@@ -31,7 +31,7 @@ pub struct Place {
 #[allow(missing_docs)] // CUDA's own words
 pub struct Kernel {
     pub span: Span,
-    pub place: Place,
+    pub place: StreamLocation,
     pub correlation: u32,
     pub name: Text,
     pub grid: [u32; 3],
@@ -79,7 +79,7 @@ pub enum Record<'a> {
     Kernel(Kernel),
     Memory {
         span: Span,
-        place: Place,
+        place: StreamLocation,
         correlation: u32,
         bytes: u64,
         graph: u32,
@@ -87,7 +87,7 @@ pub enum Record<'a> {
     },
     Graph {
         span: Span,
-        place: Place,
+        place: StreamLocation,
         correlation: u32,
         graph: u32,
     },
@@ -174,7 +174,7 @@ pub enum Object {
         thread: u32,
     },
     /// A stream; device and context alone have `u32::MAX` for what is not told.
-    Device(Place),
+    Device(StreamLocation),
     /// Nothing known.
     Unknown,
 }
@@ -242,8 +242,8 @@ impl Fields<'_> {
         Ok(Span { start: self.u64(start)?, end: self.u64(end)? })
     }
 
-    fn place(&self, device: usize, context: usize, stream: usize) -> Result<Place, Short> {
-        Ok(Place { device: self.u32(device)?, context: self.u32(context)?, stream: self.u32(stream)? })
+    fn place(&self, device: usize, context: usize, stream: usize) -> Result<StreamLocation, Short> {
+        Ok(StreamLocation { device: self.u32(device)?, context: self.u32(context)?, stream: self.u32(stream)? })
     }
 
     fn object(&self, at: usize) -> Result<Object, Short> {
@@ -251,9 +251,9 @@ impl Fields<'_> {
         Ok(match self.u32(at)? {
             1 => Object::Process(a),
             2 => Object::Thread { process: a, thread: b },
-            3 => Object::Device(Place { device: a, context: u32::MAX, stream: u32::MAX }),
-            4 => Object::Device(Place { device: a, context: b, stream: u32::MAX }),
-            5 => Object::Device(Place { device: a, context: b, stream: c }),
+            3 => Object::Device(StreamLocation { device: a, context: u32::MAX, stream: u32::MAX }),
+            4 => Object::Device(StreamLocation { device: a, context: b, stream: u32::MAX }),
+            5 => Object::Device(StreamLocation { device: a, context: b, stream: c }),
             _ => Object::Unknown,
         })
     }

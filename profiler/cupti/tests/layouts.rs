@@ -8,7 +8,7 @@ use common::{call, event, marker, memcpy, wait};
 use cudarc::cupti::sys;
 use cupti::buffer::{Bounds, records};
 use cupti::layout::{Kind, Layout, NEWEST, OLDEST};
-use cupti::record::{MemoryWork, Object, Payload, Place, Record, Span, Text, record};
+use cupti::record::{MemoryWork, Object, Payload, Record, Span, StreamLocation, Text, record};
 
 /// Versions of the library with the structs that their headers name for each kind, from the list of versions in
 /// `cupti_version.h` and the comments of `CUpti_ActivityKind`.
@@ -79,7 +79,7 @@ fn a_kernel_of_every_version_is_read() {
     for (version, bytes) in versions {
         let Ok(Record::Kernel(kernel)) = record(&bytes) else { panic!("{version}: not read") };
         assert_eq!(kernel.span, Span { start: 5, end: 9 }, "{version}");
-        assert_eq!(kernel.place, Place { device: 2, context: 1, stream: 7 }, "{version}");
+        assert_eq!(kernel.place, StreamLocation { device: 2, context: 1, stream: 7 }, "{version}");
         assert_eq!((kernel.correlation, kernel.name), (42, Text(name)), "{version}");
         assert_eq!((kernel.grid, kernel.block), ([11, 12, 13], [14, 15, 16]), "{version}");
         let memory = (kernel.static_shared, kernel.dynamic_shared, kernel.local_per_thread);
@@ -90,7 +90,7 @@ fn a_kernel_of_every_version_is_read() {
 
 #[test]
 fn memory_work_of_every_version_is_read() {
-    let place = Place { device: 2, context: 1, stream: 7 };
+    let place = StreamLocation { device: 2, context: 1, stream: 7 };
     let span = Span { start: 5, end: 9 };
     macro_rules! copies {
         ($($type:ident),*) => { vec![$(record!($type {
@@ -170,7 +170,7 @@ fn waits_events_and_graphs_of_every_version_are_read() {
             streamId: 7u32,
         })),*] };
     }
-    let place = Place { device: 2, context: 1, stream: 7 };
+    let place = StreamLocation { device: 2, context: 1, stream: 7 };
     for bytes in graphs!(CUpti_ActivityGraphTrace, CUpti_ActivityGraphTrace2) {
         assert_eq!(record(&bytes), Ok(Record::Graph { span, place, correlation: 42, graph: 6 }));
     }

@@ -72,29 +72,29 @@ struct Tasks {
 
 /// How the tasks reach each other.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum Transport {
     Tcp,
     Unix,
 }
 
-impl Way {
+impl Transport {
     fn name(self) -> &'static str {
         match self {
-            Way::Tcp => "TCP",
-            Way::Unix => "Unix socket",
+            Transport::Tcp => "TCP",
+            Transport::Unix => "Unix socket",
         }
     }
 
     fn address(self, folder: &tempfile::TempDir, task: usize) -> String {
         match self {
-            Way::Tcp => "127.0.0.1:0".to_owned(),
-            Way::Unix => format!("unix:{}/{task}", folder.path().display()),
+            Transport::Tcp => "127.0.0.1:0".to_owned(),
+            Transport::Unix => format!("unix:{}/{task}", folder.path().display()),
         }
     }
 }
 
 impl Tasks {
-    fn start(n: usize, way: Way) -> Result<Tasks, BenchError> {
+    fn start(n: usize, way: Transport) -> Result<Tasks, BenchError> {
         let folder = tempfile::tempdir()?;
         let own = processes::worker(0, &way.address(&folder, 0))?;
         let start = |task| Process::start(&format!("worker {task}"), &way.address(&folder, task));
@@ -123,7 +123,7 @@ fn null_steps(report: &mut Report, mut peer: Option<&mut Peer>, n: usize) -> Res
     if !report.wants(&case) {
         return Ok(());
     }
-    let tasks = Tasks::start(n, Way::Tcp)?;
+    let tasks = Tasks::start(n, Transport::Tcp)?;
     let g = Graph::new();
     let targets: Vec<String> = (1..=n).map(|task| format!("null{task}")).collect();
     for (task, target) in (1..).zip(&targets) {
@@ -155,7 +155,7 @@ fn in_one_process(report: &mut Report, n: usize) -> Result<(), BenchError> {
         return Ok(());
     }
     let folder = tempfile::tempdir()?;
-    let start = |task: usize| processes::worker(task as u32, &Way::Unix.address(&folder, task));
+    let start = |task: usize| processes::worker(task as u32, &Transport::Unix.address(&folder, task));
     let workers: Vec<Worker> = (0..n).map(start).collect::<Result<_, _>>()?;
     let tasks = workers.iter().map(|worker| (worker.task().clone(), worker.address().clone())).collect();
     let cluster = Cluster { id: JOB_ID.into(), master: None, tasks, certificates: None };
@@ -238,7 +238,7 @@ fn values(report: &mut Report, mut peer: Option<&mut Peer>) -> Result<(), BenchE
             continue;
         }
         let (mut running, mut ways) = (Vec::new(), Vec::new());
-        for way in [Way::Tcp, Way::Unix] {
+        for way in [Transport::Tcp, Transport::Unix] {
             let tasks = Tasks::start(1, way)?;
             ways.push((way, OneWay::new(&tasks.master, bytes)?, Bytes::new(way, bytes)?, Vec::new(), Vec::new()));
             running.push(tasks);
@@ -332,7 +332,7 @@ struct Bytes {
 }
 
 impl Bytes {
-    fn new(way: Way, bytes: usize) -> Result<Bytes, BenchError> {
+    fn new(way: Transport, bytes: usize) -> Result<Bytes, BenchError> {
         let folder = tempfile::tempdir()?;
         let process = Process::start("echo", &way.address(&folder, 1))?;
         let bare = Bare::connect(&process.address)?;

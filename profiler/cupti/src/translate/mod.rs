@@ -15,7 +15,7 @@ mod work;
 
 use crate::buffer::Unread;
 use crate::recent::Recent;
-use crate::record::{Object, Place, Record, Span, Text};
+use crate::record::{Object, Record, Span, StreamLocation, Text};
 use crate::words;
 use events::clock::{self, TicksToNs};
 use events::{Kind, NodeId, SiteId};
@@ -102,7 +102,7 @@ pub struct Translator {
     nodes: Recent<u32, NodeId>,
     launches: Recent<u32, Launch>,
     /// Work whose call has not come yet: where and when it began.
-    unlaunched: Recent<u32, Vec<(Place, u64)>>,
+    unlaunched: Recent<u32, Vec<(StreamLocation, u64)>>,
     report: Report,
 }
 
@@ -266,7 +266,7 @@ impl Translator {
     }
 
     /// Work began: the arrow from its call.
-    fn worked(&mut self, correlation: u32, place: Place, start: u64) {
+    fn worked(&mut self, correlation: u32, place: StreamLocation, start: u64) {
         self.report.works += 1;
         if correlation == 0 {
             return;
@@ -277,7 +277,7 @@ impl Translator {
         }
     }
 
-    fn arrow(&mut self, correlation: u32, launch: Launch, place: Place, start: u64) {
+    fn arrow(&mut self, correlation: u32, launch: Launch, place: StreamLocation, start: u64) {
         let site = self.site("cuda", "launch");
         let at = |kind, at| move |track: &mut events::Track| track.point(kind, at, site, NodeId::NONE, correlation, "");
         self.tracks.calls(launch.thread, at(Kind::FlowOut, launch.start));
