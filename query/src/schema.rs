@@ -16,7 +16,7 @@ const ABOUT: &[(&str, &str)] = &[
     ("flows", "an arrow between two tracks; an end that did not come is null"),
     ("counters", "a value from a time on"),
     ("instants", "something at one time: a log message, a sample"),
-    ("memory", "bytes taken or (negative) given back"),
+    ("memory", "bytes allocated or (negative) freed"),
     ("transfers", "a value's way between devices, with its five stamps"),
     ("open_slices", "what had begun and not ended"),
     ("sites", "what slices, counters and instants are called"),
@@ -118,10 +118,10 @@ mod tests {
 
     #[test]
     fn every_stored_table_is_told_of() {
-        let told: Vec<&str> = stored().iter().map(|table| table.name).collect();
+        let listed: Vec<&str> = stored().iter().map(|table| table.name).collect();
         let mut kept: Vec<&str> = profiler::seal::tables().map(|(name, _)| name).collect();
-        kept.retain(|name| !told.contains(name));
+        kept.retain(|name| !listed.contains(name));
         assert!(kept.is_empty(), "no line in ABOUT for {kept:?}");
-        assert_eq!(told.len(), ABOUT.len());
+        assert_eq!(listed.len(), ABOUT.len());
     }
 }

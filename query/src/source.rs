@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Memory of the traces that stay open beside those in use, in case that another table asks for them.
+/// Memory of the traces that stay open in addition to those in use, in case that another table asks for them.
 const KEPT_BYTES: u64 = 1 << 30;
 /// Warnings that are kept; more are counted.
 const MAX_WARNINGS: usize = 100;
@@ -144,7 +144,7 @@ impl Sources {
         Ok(store)
     }
 
-    /// Whether what is checked of a table's file in a bucket is as it was written; where it is not, that is told.
+    /// Whether what is checked of a table's file in a bucket is as it was written; where it is not, that is a warning.
     ///
     /// # Errors
     /// The bucket does not give it.

@@ -249,7 +249,7 @@ impl PartitionStream for Streamed {
             for trace in &traces {
                 let store = match sources.store(trace) {
                     Ok(store) => store,
-                    // One of many that cannot be read is told; the others are there.
+                    // One of many that cannot be read is a warning; the others are read.
                     Err(error) if sources.traces.len() > 1 => {
                         sources.warn(error.to_string());
                         continue;

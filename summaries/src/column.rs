@@ -98,7 +98,7 @@ impl Floats {
     }
 }
 
-/// Numbers with a pyramid over them, so that the extent of any range is found without looking at all of it.
+/// Numbers with a pyramid over them, so that the extent of any range is found without looking at every number.
 ///
 /// ```
 /// let mut numbers = summaries::Numbers::default();

@@ -1,4 +1,4 @@
-//! What could not be read, and where: shown to the user beside the run.
+//! What could not be read, and where: shown to the user with the run.
 
 use std::{fmt, ops::Range, path::Path, sync::Arc};
 
@@ -46,7 +46,7 @@ impl From<tfrecord::DamageKind> for DamageKind {
     }
 }
 
-/// One file's damage: all of it counted, the first ranges kept until they are taken.
+/// One file's damage: all counted, the first ranges kept until they are taken.
 #[derive(Debug)]
 pub(crate) struct DamageLog {
     file: Arc<Path>,

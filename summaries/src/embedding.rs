@@ -1,4 +1,4 @@
-//! Embeddings for the projector: vectors in files beside a run's event files, and what is known of each. The run's
+//! Embeddings for the projector: vectors in files next to a run's event files, and what is known of each. The run's
 //! `projector_config.pbtxt` names them.
 
 use std::{
@@ -63,7 +63,7 @@ pub enum EmbeddingError {
 
 impl Embedding {
     /// Reads the files that `info` names; their paths are relative to `run`, where the configuration lies. Metadata and
-    /// images that cannot be used are told in the notes.
+    /// images that cannot be used are listed in the notes.
     ///
     /// # Errors
     /// When there are no vectors.

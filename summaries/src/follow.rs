@@ -211,7 +211,7 @@ impl FileFollower {
         end: u64,
         stage: &mut RunStage,
     ) -> io::Result<()> {
-        // A block of what there is at most.
+        // A block of what is there at most.
         let up_to = |block: usize, stream: &RecordStream| (size - stream.offset()).min(block as u64) as usize;
         let Some(first) = self.stream.next_block(source, up_to(FIRST_BLOCK, &self.stream))? else { return Ok(()) };
         let segment = Segment::of_block(self.path.clone(), first, stage.known());

@@ -77,15 +77,15 @@ impl Run {
         })
     }
 
-    /// Every `RunMetadata` with a profile that the run holds, with its step: what TensorFlow 1 wrote beside summaries, then what
+    /// Every `RunMetadata` with a profile that the run holds, with its step: what TensorFlow 1 wrote next to summaries, then what
     /// TensorFlow 2 wrote as summaries. What cannot be read is left out.
     pub fn profiles(&self) -> impl Iterator<Item = Profile<'_>> {
-        let beside = self.run_metadata.iter().map(Profile::Record);
+        let records = self.run_metadata.iter().map(Profile::Record);
         let tagged = self.series.values().filter_map(|series| match series {
             Series::Media(series) if series.kind() == PROFILE => Some(series),
             _ => None,
         });
-        beside.chain(tagged.flat_map(|series| (0..series.len()).map(move |row| Profile::Value { series, row })))
+        records.chain(tagged.flat_map(|series| (0..series.len()).map(move |row| Profile::Value { series, row })))
     }
 }
 

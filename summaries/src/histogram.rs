@@ -28,7 +28,7 @@ pub struct Histogram {
     pub buckets: Vec<Bucket>,
 }
 
-/// What TensorFlow 1's form has beside the buckets.
+/// The totals that TensorFlow 1's form has in addition to the buckets.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Totals {
     pub min: f64,

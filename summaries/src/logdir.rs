@@ -39,7 +39,7 @@ const MAX_PROCESSORS: usize = 16;
 const TURN_BYTES: u64 = 1 << 20;
 /// The folders are walked again after this many times the time that the last walk took, so walking costs under 5 %.
 const WALK_PAUSE: i64 = 20;
-/// The same where the system tells of new files: a walk only makes sure.
+/// The same where the system reports new files: a walk only makes sure.
 const WATCHED_WALK_PAUSE: i64 = 200;
 /// For how long a folder that appeared is looked into at every poll.
 const FRESH_NS: i64 = 100_000_000;
@@ -76,7 +76,7 @@ pub struct Logdir {
     watch: Watch,
     /// What the roots were when they began to be watched: a root that is made anew must be watched anew.
     watched: Option<Vec<Option<Identity>>>,
-    /// Folders that have just appeared, until when they are looked into again: the system tells of what is in them only
+    /// Folders that have just appeared, until when they are looked into again: the system reports what is in them only
     /// once it watches them, which is a little later.
     fresh: Vec<(PathBuf, i64)>,
 }
@@ -126,15 +126,15 @@ impl Logdir {
         })
     }
 
-    /// Calls `wake` from a thread of its own whenever the system tells that something below the logdir may be new: time
+    /// Calls `wake` from a thread of its own whenever the system reports that something below the logdir may be new: time
     /// for a [`poll`](Self::poll). The system is asked once all that is there was read, and only by those who call this:
-    /// a reader that does not follow does not pay for it. Where the system cannot tell (see
+    /// a reader that does not follow does not pay for it. Where the system cannot report it (see
     /// [`is_watching`](Self::is_watching)), `wake` is never called.
     pub fn on_activity(&mut self, wake: impl Fn() + Send + Sync + 'static) {
         self.watch.on_activity(Box::new(wake));
     }
 
-    /// Whether the system tells of changes in all folders that were found; else frequent polls are the way to see them.
+    /// Whether the system reports changes in all folders that were found; else changes are seen by frequent polls.
     pub fn is_watching(&self) -> bool {
         self.watch.is_complete() && self.problems.is_empty()
     }
@@ -174,7 +174,7 @@ impl Logdir {
         while self.poll().has_more {}
     }
 
-    /// Watches the roots, if somebody wants to be told and they are not watched already.
+    /// Watches the roots, if somebody wants notifications and they are not watched already.
     fn keep_watching(&mut self) {
         if !self.watch.is_wanted() {
             return;
@@ -208,7 +208,7 @@ impl Logdir {
         is_changed
     }
 
-    /// Takes in what the system told to be new, without a walk over everything.
+    /// Takes in what the system reported as new, without a walk over everything.
     fn take_created(&mut self, created: FxHashSet<PathBuf>, now_ns: i64) {
         self.fresh.retain(|(folder, until_ns)| now_ns < *until_ns && !created.contains(folder));
         let again = self.fresh.clone();
@@ -217,7 +217,7 @@ impl Logdir {
                 continue;
             };
             let found = if path.is_dir() {
-                // A problem in it is found by the next walk, which tells it.
+                // A problem in it is found by the next walk, which reports it.
                 walk(&root.path, &path, &mut Vec::new())
             } else if let (true, Some(folder)) = (is_event_file_name(&path), path.parent()) {
                 vec![RunFile { run: run_name(&root.path, folder), folder: folder.to_owned(), file: path.clone() }]
@@ -328,7 +328,7 @@ fn single_file(root: &Root) -> RunFile {
     RunFile { run, folder: path.parent().unwrap_or(path).to_owned(), file: path.clone() }
 }
 
-/// What tells a root from the others: nothing if it is the only one, its last part if no other has the same, else all of it.
+/// The name of a root among the others: empty if it is the only one, its last part if no other has the same, else its full path.
 fn prefix_of(path: &Path, all: &[PathBuf]) -> Option<String> {
     let is_same = |other: &&PathBuf| other.file_name() == path.file_name();
     match (all.len(), path.file_name()) {

@@ -2,7 +2,7 @@
 //!
 //! Level 0 has a node for every 32 numbers, each further level one for 32 nodes below. A query takes at most 31 numbers
 //! or nodes at either end of each level. Only full groups have a node, so nodes never change. NaN and infinities never
-//! enter least, greatest or sum: they are told apart.
+//! enter least, greatest or sum: they are counted apart.
 
 use std::ops::Range;
 

@@ -35,7 +35,7 @@ const N_PARALLEL: usize = 16;
 const OVERLAP: u64 = 64;
 /// How long a request is tried again.
 const RETRY: Duration = Duration::from_secs(20);
-/// Objects that a listing's request tells at most.
+/// Objects that a listing returns at most.
 const PAGE: u64 = 1000;
 /// Between two listings, at least and at most; within, so that listing takes a twentieth of the time.
 const PAUSE: Range<Duration> = Duration::from_secs(2)..Duration::from_secs(60);
@@ -140,7 +140,7 @@ enum CopyOutcome {
 }
 
 impl Remote {
-    /// Prepares to read `url`. Where and who is told by each store's usual variables (`AWS_ACCESS_KEY_ID`,
+    /// Prepares to read `url`. Endpoint and credentials come from each store's usual variables (`AWS_ACCESS_KEY_ID`,
     /// `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`, ...). Nothing is asked of the store yet.
     ///
     /// # Errors
@@ -189,7 +189,7 @@ impl Remote {
         Duration::from_nanos((self.listing_ns * PAUSE_FACTOR).unsigned_abs()).clamp(PAUSE.start, PAUSE.end)
     }
 
-    /// Lists the event files and makes an empty copy of those that are new: a logdir that can be opened before all of it
+    /// Lists the event files and makes an empty copy of those that are new: a logdir that can be opened before everything
     /// was read. How many there are.
     ///
     /// # Errors
@@ -201,7 +201,7 @@ impl Remote {
     /// Copies what is new.
     ///
     /// # Errors
-    /// When the bucket cannot be listed, or the copy not be written. An object that cannot be read is told in the result.
+    /// When the bucket cannot be listed, or the copy not be written. An object that cannot be read is reported in the result.
     pub fn fetch(&mut self) -> Result<Fetched, RemoteError> {
         let objects = self.list()?;
         let mut fetched = Fetched { n_files: objects.len(), ..Fetched::default() };

@@ -65,7 +65,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The hyperparameters of the run's session, read from its event files: none when it tells none, or they cannot be
+    /// The hyperparameters of the run's session, read from its event files: none when it has none, or they cannot be
     /// read any more.
     pub fn hparams(&self) -> BTreeMap<String, HParam> {
         let mut all = BTreeMap::new();

@@ -317,7 +317,7 @@ impl RunStage {
         &self.known
     }
 
-    /// Takes the next segment of a file; its damage is told to `damaged`.
+    /// Takes the next segment of a file; its damage is passed to `damaged`.
     pub fn absorb(&mut self, mut segment: Segment, mut damaged: impl FnMut(DamageKind, Range<u64>)) {
         if !segment.agrees(&self.known) {
             segment = self.decoded_again(segment);

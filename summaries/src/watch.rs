@@ -1,4 +1,4 @@
-//! What the operating system tells of changes below a logdir (inotify on Linux), so that a write is seen at once.
+//! Notifications of the operating system about changes below a logdir (inotify on Linux), so that a write is seen at once.
 //!
 //! It is a help, not the truth: events may be dropped, network disks send none, and the number of folders is limited
 //! (`fs.inotify.max_user_watches`). So polls still look at every file in turn, and walk the folders now and then.
@@ -22,7 +22,7 @@ use notify::{
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
-/// More paths than this between two polls are not told apart: a walk finds them.
+/// More paths than this between two polls are not distinguished: a walk finds them.
 const MAX_TOUCHED: usize = 1 << 16;
 
 /// What changed since the last poll.
@@ -44,7 +44,7 @@ pub(crate) struct WatchTarget {
     pub is_recursive: bool,
 }
 
-/// What the system is asked to tell.
+/// The notifications that are requested.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     shared: Arc<Shared>,
@@ -77,7 +77,7 @@ impl Watch {
         *self.shared.wake.lock() = Some(wake);
     }
 
-    /// Whether somebody wants to be told.
+    /// Whether somebody wants notifications.
     pub fn is_wanted(&self) -> bool {
         self.shared.wake.lock().is_some()
     }
@@ -105,7 +105,7 @@ impl Watch {
             let n_watched = places.iter().filter(|place| watches(place)).count();
             *started.watcher.lock() = Some(watcher);
             started.is_complete.store(n_watched == places.len(), Ordering::Release);
-            // What came before a folder was watched, nobody told.
+            // Nobody reported what came before a folder was watched.
             shared.touched.lock().is_lost = true;
             shared.wake();
         };

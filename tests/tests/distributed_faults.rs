@@ -1,7 +1,7 @@
 //! Training in several processes that is disturbed: processes killed and stopped, while they train and while they save, full disks,
 //! signals. Every run that goes on ends with the variables of the undisturbed one, bit by bit.
 
-#![allow(clippy::print_stderr, reason = "a test that tells what it skips, and what it measured")]
+#![allow(clippy::print_stderr, reason = "a test that prints what it skips, and what it measured")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ use stepscope_tests::{TERMINATED, left_out, stepscope_binary};
 const PATIENCE: Duration = Duration::from_secs(120);
 /// What each attempt but the first says when it has the variables.
 const CONTINUES: &str = "continuing after step ";
-/// For runs that end when they are told to: however late a test comes to disturb them, they are at work.
+/// For runs that end when they are stopped: however late a test comes to disturb them, they are at work.
 const ENDLESS: &str = "--steps 1000000";
 
 /// A place for runs: folders of their own for logdirs, checkpoints, and the sockets of launchers.
@@ -115,9 +115,9 @@ fn kill_and_wait(run: &Running, victim: u32) {
 }
 
 /// Runs that are killed at random, launchers included, until `n_kills` of their processes are gone. Gives how long it took until
-/// each loss was told.
+/// each loss was reported.
 fn kill_at_random(place: &Fixture, args: &str, steps: u64, n_kills: usize, dice: &mut Dice) -> Vec<Duration> {
-    let (mut n, mut told, mut round) = (0, Vec::new(), 0);
+    let (mut n, mut printed, mut round) = (0, Vec::new(), 0);
     while n < n_kills {
         round += 1;
         let name = format!("killed-{round}");
@@ -159,14 +159,14 @@ fn kill_at_random(place: &Fixture, args: &str, steps: u64, n_kills: usize, dice:
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 if let Some((when, _)) = run.lines_with("; restart ").get(before) {
-                    told.push(Duration::from_nanos((when - at).max(0) as u64));
+                    printed.push(Duration::from_nanos((when - at).max(0) as u64));
                 }
                 restarts = run.lines_with("; restart ").len();
             }
         }
         place.assert_same("undisturbed", &name, steps);
     }
-    told
+    printed
 }
 
 #[test]
@@ -177,11 +177,16 @@ fn kills_change_nothing() {
         "mlp --workers 2 --steps {steps} --seed 3 --checkpoint-every 7 --max-restarts 100000 --trace off --quiet"
     );
     place.undisturbed("undisturbed", &args);
-    let mut told = kill_at_random(&place, &args, steps, times(5, 200), &mut Dice(11));
-    assert!(!told.is_empty(), "no loss was told");
-    told.sort();
-    eprintln!("told of {} losses: median {:?}, longest {:?}", told.len(), told[told.len() / 2], told[told.len() - 1]);
-    assert!(told[told.len() / 2] < Duration::from_millis(200), "{told:?}");
+    let mut printed = kill_at_random(&place, &args, steps, times(5, 200), &mut Dice(11));
+    assert!(!printed.is_empty(), "no loss was reported");
+    printed.sort();
+    eprintln!(
+        "reported {} losses: median {:?}, longest {:?}",
+        printed.len(),
+        printed[printed.len() / 2],
+        printed[printed.len() - 1]
+    );
+    assert!(printed[printed.len() / 2] < Duration::from_millis(200), "{printed:?}");
     place.assert_clean();
 }
 
@@ -246,14 +251,14 @@ fn a_stopped_process_is_lost_within_three_seconds() {
         // All of them train: it saves every 20 steps.
         run.wait_for_checkpoint(&folder, before, PATIENCE);
         let stopped = all_of(&run)[who];
-        let [n_told, n_continued] = ["; restart ", CONTINUES].map(|part| run.lines_with(part).len());
+        let [n_reported, n_continued] = ["; restart ", CONTINUES].map(|part| run.lines_with(part).len());
         assert!(signal("-STOP", stopped));
         // What `kill` itself takes is not the launcher's.
         let at = events::clock::mono_now();
-        let told = run.wait_for("; restart ", n_told + 1, seconds(10));
-        let took = Duration::from_nanos((told - at).max(0) as u64);
-        assert!(took < Duration::from_secs(3), "told after {took:?}: {}", run.text());
-        eprintln!("process {who} of 3 stopped: told after {took:?}");
+        let printed = run.wait_for("; restart ", n_reported + 1, seconds(10));
+        let took = Duration::from_nanos((printed - at).max(0) as u64);
+        assert!(took < Duration::from_secs(3), "reported after {took:?}: {}", run.text());
+        eprintln!("process {who} of 3 stopped: reported after {took:?}");
         run.wait_for(CONTINUES, n_continued + 1, PATIENCE);
         before = newest(&folder);
         assert!(!is_running(stopped), "what was stopped is gone");
@@ -304,7 +309,7 @@ fn the_budget_of_restarts_ends() {
     place.assert_clean();
 }
 
-/// A full disk is told, costs no checkpoint that was there, and the run goes on when there is room.
+/// A full disk is reported, costs no checkpoint that was there, and the run goes on when there is room.
 #[test]
 fn a_full_disk_is_told_and_leaves_what_was_saved() {
     let Some(place) = Fixture::new("a full disk") else { return };
@@ -323,16 +328,16 @@ fn a_full_disk_is_told_and_leaves_what_was_saved() {
     let mut run = place.train("full", args);
     let status = run.end(PATIENCE);
     let whole = std::fs::read_to_string(folder.join("checkpoint"));
-    let told = run.text();
+    let printed = run.text();
     let done = mount("remount,size=64m").then(|| {
         place.undisturbed("full", args);
         place.undisturbed("undisturbed", args);
         (place.checkpoint("full", 60), place.checkpoint("undisturbed", 60))
     });
     assert!(Command::new("umount").arg(&folder).status().is_ok_and(|status| status.success()));
-    assert_eq!(status.code(), Some(1), "{told}");
-    assert!(told.contains("No space left on device"), "{told}");
-    assert!(!told.contains("; restart "), "a disk that is full now is full then: {told}");
+    assert_eq!(status.code(), Some(1), "{printed}");
+    assert!(printed.contains("No space left on device"), "{printed}");
+    assert!(!printed.contains("; restart "), "a disk that is full now is full then: {printed}");
     assert!(whole.is_ok_and(|text| text.contains("model-10")), "the first checkpoint fitted");
     let (full, undisturbed) = done.expect("a larger one");
     assert!(full == undisturbed && !full.is_empty(), "it went on from what was saved");
@@ -343,8 +348,8 @@ fn test_loss(command: &mut Command) -> f64 {
     let out = command.stdout(Stdio::piped()).output().expect("the binary starts");
     let text = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(out.status.success(), "{text}");
-    let told: serde_json::Value = serde_json::from_slice(&out.stdout).expect("one JSON object");
-    told["test_loss"].as_f64().expect("a loss")
+    let printed: serde_json::Value = serde_json::from_slice(&out.stdout).expect("one JSON object");
+    printed["test_loss"].as_f64().expect("a loss")
 }
 
 /// One process goes on from what several saved, and several from what one did.
@@ -403,7 +408,7 @@ fn training_with_a_backup_worker_goes_on() {
     goes_on_without_an_order("--workers 3 --backup-workers 1", 400, 6);
 }
 
-/// The run's files: the trace has all processes, and TensorBoard is told what is done again.
+/// The run's files: the trace has all processes, and TensorBoard learns what is done again.
 #[test]
 fn trace_and_summaries_survive_a_loss() {
     let Some(place) = Fixture::new("trace and summaries of a run that lost a process") else { return };
@@ -422,10 +427,13 @@ fn trace_and_summaries_survive_a_loss() {
     let step: i64 = step.split(' ').next().and_then(|step| step.parse().ok()).expect("a number");
     let out =
         Command::new(&place.binary).args(["analyze", "--json"]).arg(logdir.join("trace")).output().expect("it runs");
-    let told: serde_json::Value = serde_json::from_slice(&out.stdout).expect("one JSON object");
-    assert!(told["slices"].as_u64() > Some(1000) && told["tracks"].as_array().map(Vec::len) > Some(5), "{told}");
+    let printed: serde_json::Value = serde_json::from_slice(&out.stdout).expect("one JSON object");
+    assert!(
+        printed["slices"].as_u64() > Some(1000) && printed["tracks"].as_array().map(Vec::len) > Some(5),
+        "{printed}"
+    );
     // The second event files say from which step on the first ones are void.
-    // All of the summarised steps are there, the last one from the process that came to it; of what the workers tell of themselves, too.
+    // All of the summarised steps are there, the last one from the process that came to it; of what the workers report about themselves, too.
     let mut runs = summaries::Logdir::open(std::slice::from_ref(&logdir)).expect("the logdir opens");
     runs.read_all();
     let runs = runs.runs();

@@ -28,7 +28,7 @@ fn near(trace: &Path) -> Store {
     store
 }
 
-/// Everything of a distant trace, once it is read there.
+/// Everything of a remote trace, once it is read there.
 fn far(connection: &Arc<Connection>, trace: &str, n: u64) -> Store {
     let mut viewer = Viewer::new(connection.trace(trace));
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
@@ -95,8 +95,8 @@ fn a_run_is_served_at_an_address() {
     let mut serve = serve.spawn().expect("the binary starts");
     let mut line = String::new();
     BufReader::new(serve.stdout.as_mut().expect("stdout is piped")).read_line(&mut line).expect("it says where");
-    let told: serde_json::Value = serde_json::from_str(&line).expect("one JSON object");
-    assert_serves(&Connection::to_address(told["address"].as_str().expect("an address")).expect("threads"), &run);
+    let printed: serde_json::Value = serde_json::from_str(&line).expect("one JSON object");
+    assert_serves(&Connection::to_address(printed["address"].as_str().expect("an address")).expect("threads"), &run);
     let kill = Command::new("kill").args(["-INT", &serve.id().to_string()]).status();
     assert!(kill.expect("kill runs").success());
     assert_eq!(serve.wait().expect("it ends").code(), Some(INTERRUPTED));

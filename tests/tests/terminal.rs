@@ -177,12 +177,12 @@ fn complaints(stderr: &str) -> Vec<&str> {
 #[test]
 fn every_command_is_in_the_tables() {
     let Some(place) = Fixture::new("the list of commands") else { return };
-    let told: BTreeSet<String> = CASES
+    let printed: BTreeSet<String> = CASES
         .iter()
         .map(|(_, line)| line.split(' ').next().expect("a command").to_owned())
         .chain(SILENT.iter().map(|name| (*name).to_owned()))
         .collect();
-    assert_eq!(place.commands(), told, "each command with what it writes belongs into CASES, or into SILENT");
+    assert_eq!(place.commands(), printed, "each command with what it writes belongs into CASES, or into SILENT");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn each_object_says_its_version() {
     }
 }
 
-/// Commands that go on until they are told to end, and the stream and text by which they show that they are at it.
+/// Commands that go on until they are interrupted, and the stream and text by which they show that they are at it.
 const LONG: &[(&str, Stream, &str)] = &[
     ("demo --headless --steps 1000000 --logdir NEW", Stream::Err, "step "),
     ("train mlp --steps 1000000 --logdir NEW --json", Stream::Err, "step "),
@@ -350,11 +350,14 @@ fn progress_and_summary_of_a_continued_run_agree() {
     let (summary, stderr) = train(440);
     assert_eq!((summary["steps"].as_u64(), summary["restored_steps"].as_u64()), (Some(440), Some(400)));
     let (step, rate) = last_rate(&stderr);
-    let told = summary["steps_per_second"].as_f64().expect("a number");
+    let printed = summary["steps_per_second"].as_f64().expect("a number");
     assert_eq!(step, 440);
-    assert!((rate - told).abs() <= 0.5, "the line says {rate} steps/s, the summary {told}");
+    assert!((rate - printed).abs() <= 0.5, "the line says {rate} steps/s, the summary {printed}");
     let seconds = summary["seconds"].as_f64().expect("a number");
-    assert!((told * seconds - 40.0).abs() < 0.01, "{told} steps/s for {seconds} s are the 40 steps that were done");
+    assert!(
+        (printed * seconds - 40.0).abs() < 0.01,
+        "{printed} steps/s for {seconds} s are the 40 steps that were done"
+    );
 }
 
 #[test]
@@ -462,10 +465,10 @@ fn a_path_that_holds_nothing_is_told_once_in_one_line() {
             }
             let output = output_of(&mut place.command(&line.replace("PATH", path)));
             let stderr = String::from_utf8_lossy(&output.stderr);
-            let told: Vec<&str> = stderr.lines().filter(|line| line.starts_with("stepscope: ")).collect();
+            let printed: Vec<&str> = stderr.lines().filter(|line| line.starts_with("stepscope: ")).collect();
             assert_eq!(output.status.code(), Some(2), "{line} of {path}: {stderr}");
-            assert_eq!((told.len(), stderr.lines().count()), (1, 1), "{line} of {path}: {stderr}");
-            assert_eq!(told[0].matches(path).count(), 1, "{line} of {path}: {stderr}");
+            assert_eq!((printed.len(), stderr.lines().count()), (1, 1), "{line} of {path}: {stderr}");
+            assert_eq!(printed[0].matches(path).count(), 1, "{line} of {path}: {stderr}");
         }
     }
 }

@@ -261,7 +261,7 @@ fn random_programs(steps: &mut Steps, list: &left_out::List) -> Result<(), Faile
     Ok(())
 }
 
-/// Last: what starts only beside MPI takes the released program's place.
+/// Last: what starts only with MPI takes the released program's place.
 fn soak_mpi(steps: &mut Steps, mut env: Vec<(&'static str, String)>, list: &left_out::List) -> Result<(), Failed> {
     match prepare::mpi(steps) {
         Ok(mpi) => env.extend(mpi),

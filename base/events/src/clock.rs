@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// What a tick is on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A counter of the CPU with a constant, unknown rate: anchors tell the rate.
+    /// A counter of the CPU with a constant, unknown rate: anchors give the rate.
     Counter,
     /// `CLOCK_MONOTONIC_RAW`: a tick is a nanosecond.
     MonotonicRaw,

@@ -3,7 +3,7 @@
 //! ```text
 //! byte 0          magic "STPCTRL1" u64; zero until the page is ready. The last byte is the version
 //!      8          switch u32: 1 record, 0 do not
-//!      12         steps u32: so many more steps, then recording goes off; it goes on with the next step that begins. 0: no such wish
+//!      12         steps u32: so many more steps, then recording goes off; it goes on with the next step that begins. 0: not requested
 //!      16         dumps asked for u32          20  dumps done u32
 //!      24         flight recorder u32: 1 rings keep their newest records, which a dump writes to the trace
 //!      32         slow step u64, ns: a step that takes longer asks for a dump; 0 none does
@@ -336,7 +336,7 @@ impl Collector {
 impl Drop for Collector {
     fn drop(&mut self) {
         // A child that the program forked may still hold the open file, and with it the lock, which closing our
-        // descriptor would leave taken. If it cannot be given up here it ends with the last descriptor.
+        // descriptor would leave taken. If it cannot be abandoned here it ends with the last descriptor.
         self.control.file.unlock().ok();
     }
 }

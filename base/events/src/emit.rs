@@ -236,7 +236,7 @@ pub fn free(site: SiteId, node: NodeId, bytes: u64, in_use: u64) {
     point(Kind::Free, site, node, in_use_word(in_use), bytes);
 }
 
-/// Bytes in use as memory events carry them: in 64 bytes and one more, so that 0 stands for "not told". Saturates at 256 GiB.
+/// Bytes in use as memory events carry them: in 64 bytes and one more, so that 0 stands for "unknown". Saturates at 256 GiB.
 #[inline]
 fn in_use_word(in_use: u64) -> u32 {
     u32::try_from(in_use / 64 + 1).unwrap_or(u32::MAX)

@@ -11,7 +11,7 @@ pub(crate) const OFF: u32 = 0;
 /// The generation of a thread that is ending: it gets no ring any more.
 pub(crate) const ENDED: u32 = u32::MAX;
 
-/// The switch: [`OFF`], or the number of the session that records. One load tells both whether to emit and whether the
+/// The switch: [`OFF`], or the number of the session that records. One load answers both whether to emit and whether the
 /// thread's ring belongs to this session.
 pub(crate) static STATE: AtomicU32 = AtomicU32::new(OFF);
 /// Events of threads without a ring, not yet added to the control page.

@@ -12,7 +12,7 @@
 //!
 //! ```text
 //! tag 1 Process   pid u32, start i64 (Unix ns), clock u32 (0 ticks of a counter, 1 nanoseconds), host, exe, n u32, n args,
-//!                 born u64 (with the pid it tells processes apart; 0 or absent: unknown)
+//!                 born u64 (with the pid it identifies the process; 0 or absent: unknown)
 //! tag 2 Thread    ring u32, tid u32, name
 //! tag 3 Site      id u32, category, name
 //! tag 4 Node      id u32, name, op, device
@@ -346,7 +346,7 @@ fn decode(tag: u32, payload: &[u8]) -> Decoded {
     entry.map_or(Decoded::Malformed, Decoded::Entry)
 }
 
-/// What a process tells of itself.
+/// What a process reports about itself.
 fn decode_own(tag: u32, p: &mut Payload<'_>) -> Option<Entry> {
     Some(match tag {
         1 => return decode_process(p),
@@ -357,7 +357,7 @@ fn decode_own(tag: u32, p: &mut Payload<'_>) -> Option<Entry> {
     })
 }
 
-/// What a recorder tells of others.
+/// What a recorder reports about other processes.
 fn decode_outside(tag: u32, p: &mut Payload<'_>) -> Option<Entry> {
     Some(match tag {
         6 => Entry::Track {
@@ -540,7 +540,7 @@ impl MetaReader {
         self.pending.drain(..at);
     }
 
-    /// What stands at the front of `bytes`; `None` when more bytes are needed to tell.
+    /// What stands at the front of `bytes`; `None` when more bytes are needed.
     fn frame(&self, bytes: &[u8]) -> Option<Step> {
         if bytes.is_empty() {
             return None;

@@ -40,7 +40,7 @@ pub enum Kind {
     /// An arrow ends here.
     FlowIn = 4,
     /// `arg` bytes were allocated. `correlation`: the bytes of the site that are then handed out, in 64 bytes and one more; 0
-    /// where that is not told.
+    /// where that is unknown.
     Alloc = 5,
     /// `arg` bytes were freed; `correlation` as for [`Kind::Alloc`].
     Free = 6,
@@ -69,7 +69,7 @@ impl Kind {
     }
 }
 
-/// The deepest depth that a record tells apart.
+/// The deepest depth that a record can hold.
 pub const MAX_DEPTH: u32 = 15;
 
 /// Bytes of a text that one record holds.
@@ -91,7 +91,7 @@ pub fn site_word(kind: Kind, depth: u32, site: SiteId) -> u32 {
 pub struct Record {
     /// When it began, ticks.
     pub begin: u64,
-    /// How long it took, ticks; zero for points; `u32::MAX` when a [`Kind::LongSlice`] before it tells.
+    /// How long it took, ticks; zero for points; `u32::MAX` when a [`Kind::LongSlice`] before it has it.
     pub dur: u32,
     /// Kind, depth and site id.
     pub site: u32,

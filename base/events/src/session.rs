@@ -181,7 +181,7 @@ fn process_entry(pid: u32) -> Entry {
     }
 }
 
-/// When a process began, in clock ticks since the machine did: with its id its identity. 0 where the system does not tell.
+/// When a process began, in clock ticks since the machine did: with its id its identity. 0 where the system does not say.
 #[must_use]
 pub fn born(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -219,7 +219,7 @@ fn switch_off_in_forked_children() {
 #[must_use = "the step ends with step_ends"]
 pub struct StepMark {
     counted: bool,
-    /// Raw monotonic ns; 0 where nobody asks how long it takes.
+    /// Raw monotonic ns; 0 where its duration is not needed.
     begin_ns: i64,
 }
 
@@ -268,7 +268,7 @@ pub fn dump() -> bool {
 /// good.
 const PANIC_LOOKS: u32 = 20;
 
-/// Makes a panic tell its message and ask for a dump, from now on in this process.
+/// Makes a panic log its message and request a dump, from now on in this process.
 fn dump_on_panic() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// What a track shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows<'a> {
-    /// What a thread of this process did, told by another than itself.
+    /// What a thread of this process did, reported by another thread.
     Thread {
         /// The system's id of the thread.
         tid: u32,
@@ -51,7 +51,7 @@ pub struct Span<'a> {
     pub args: &'a str,
 }
 
-/// See the module's notes.
+/// A track of the running session, written by its holder.
 pub struct Track {
     local: Local,
     /// Keeps what `local` points to.

@@ -33,7 +33,7 @@ mod tests {
 
     impl Error for ChainError {
         fn source(&self) -> Option<&(dyn Error + 'static)> {
-            self.1.as_deref().map(|told| told as &(dyn Error + 'static))
+            self.1.as_deref().map(|cause| cause as &(dyn Error + 'static))
         }
     }
 

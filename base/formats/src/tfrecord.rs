@@ -23,7 +23,7 @@
 //!   has a chance below 2^-60 a byte.
 
 use std::{
-    io::{self, Read, Write},
+    io::{self, Read},
     ops::Range,
 };
 
@@ -55,16 +55,6 @@ pub fn append_record(out: &mut Vec<u8>, data: &[u8]) {
     out.extend_from_slice(&masked_crc(&length).to_le_bytes());
     out.extend_from_slice(data);
     out.extend_from_slice(&masked_crc(data).to_le_bytes());
-}
-
-/// Writes one framed record with a single call of `write_all`, so that a crash tears at most this record.
-///
-/// # Errors
-/// Those of `out`.
-pub fn write_record(out: &mut impl Write, data: &[u8]) -> io::Result<()> {
-    let mut frame = Vec::new();
-    append_record(&mut frame, data);
-    out.write_all(&frame)
 }
 
 /// What is wrong with a range of bytes.
@@ -221,7 +211,7 @@ enum Header {
     Bad,
 }
 
-/// The header at the beginning of `input`; `None` if not all of it is there.
+/// The header at the beginning of `input`; `None` if it is incomplete.
 fn header(input: &[u8]) -> Option<Header> {
     let (length, rest) = input.split_first_chunk::<8>()?;
     let crc = rest.first_chunk::<4>()?;
@@ -352,7 +342,7 @@ impl RecordStream {
     }
 
     /// The next records as a block of about `size` bytes: fast, and for another thread to decode. `None` when what comes
-    /// next is not a whole record behind a good header, or not even there: [`next`](Self::next) tells what it is.
+    /// next is not a whole record behind a good header, or not even there: [`next`](Self::next) says what it is.
     ///
     /// # Errors
     /// Those of `source`; nothing is lost, the call may be repeated.

@@ -2,7 +2,7 @@
 //!
 //! The threads are the system's, so the code below is what runs in production, but only one of them has its turn. It gives the turn
 //! away where it waits: a seed says who is next, timers move the clock when nobody is ready. All that depends on nothing else
-//! happens again with the same seed, and [`Simulation::trace`] tells whether it did.
+//! happens again with the same seed, and [`Simulation::trace`] shows whether it did.
 //!
 //! The thread that calls [`Simulation::run`] drives: it starts processes, kills them ([`Simulation::kill`]: their threads unwind from
 //! where they wait) and stops them for a while ([`Simulation::pause`]). What joins processes, as a network, is an
@@ -262,7 +262,7 @@ impl Simulation {
         self.0.state.lock().pause(process.0, time);
     }
 
-    /// What each turn takes, and up to as much again; at first a microsecond. With nothing the clock tells of waits alone, as if each thread
+    /// What each turn takes, and up to as much again; at first a microsecond. With zero the clock measures waits alone, as if each thread
     /// had a processor.
     pub fn set_turn(&self, time: Duration) {
         self.0.state.lock().turn_ns = time.as_nanos() as u64;

@@ -23,7 +23,7 @@ pub enum Kind {
     Device = 8,
     /// A context and its device.
     Context = 9,
-    /// A kernel, which may run beside others.
+    /// A kernel, which may run at the same time as others.
     ConcurrentKernel = 10,
     /// A name that the program gave to something.
     Name = 11,

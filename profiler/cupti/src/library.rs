@@ -23,7 +23,7 @@ pub struct Failed {
     pub text: String,
 }
 
-/// See the module's notes.
+/// The functions of CUPTI that a session calls.
 pub trait Library: Send + Sync {
     /// `cuptiGetVersion`.
     ///
@@ -40,7 +40,7 @@ pub trait Library: Send + Sync {
     /// # Errors
     /// See [`Library::version`].
     fn use_clock(&self, clock: Clock) -> Result<(), Failed>;
-    /// Lets threads be told by the system's ids.
+    /// Makes CUPTI report threads by the system's ids.
     ///
     /// # Errors
     /// See [`Library::version`].
@@ -61,7 +61,7 @@ pub trait Library: Send + Sync {
     fn dropped(&self, context: usize, stream: u32) -> u64;
     /// The name of a call.
     fn call_name(&self, is_runtime: bool, id: u32) -> Option<String>;
-    /// The text at an address that a record told.
+    /// The text at an address that a record holds.
     fn text(&self, address: u64) -> Option<String>;
     /// From now on this thread works for `id`, until [`Library::pop`].
     ///
@@ -123,12 +123,12 @@ impl Loaded {
         }
         let mut text: *const c_char = std::ptr::null();
         // SAFETY: CUptiResult cuptiGetResultString(CUptiResult, const char **).
-        let told =
+        let name =
             unsafe { self.function::<unsafe extern "C" fn(u32, *mut *const c_char) -> u32>("cuptiGetResultString") };
         // SAFETY: `text` is valid for a pointer; the function writes one to a static string, or nothing.
-        let is_told = told.is_ok_and(|f| unsafe { f(result, &raw mut text) } == OK) && !text.is_null();
+        let is_found = name.is_ok_and(|f| unsafe { f(result, &raw mut text) } == OK) && !text.is_null();
         // SAFETY: a static string of the library.
-        let words = is_told.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
+        let words = is_found.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
         Err(Failed { function, text: words.unwrap_or_else(|| format!("error {result}")) })
     }
 }

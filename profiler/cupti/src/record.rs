@@ -170,10 +170,10 @@ pub enum Object {
     Thread {
         /// Its process.
         process: u32,
-        /// Its id, the system's where CUPTI was told so.
+        /// Its id, the system's where CUPTI was set up so.
         thread: u32,
     },
-    /// A stream; device and context alone have `u32::MAX` for what is not told.
+    /// A stream; device and context alone have `u32::MAX` for what is unknown.
     Device(StreamLocation),
     /// Nothing known.
     Unknown,

@@ -99,11 +99,11 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins; the events session must run. What the library has not is told in the trace, and is no error where the rest
+    /// Begins; the events session must run. What the library lacks is reported in the trace, and is no error where the rest
     /// can be recorded.
     ///
     /// # Errors
-    /// That nothing can be recorded; the trace tells it too.
+    /// That nothing can be recorded; the trace reports it too.
     pub fn start(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
         let started = Recorder::begin(library);
         if let Err(why) = &started {
@@ -140,7 +140,12 @@ impl Recorder {
         // Before any kind is on: times must not be of two clocks.
         library.use_clock(clock).map_err(Unavailable::Refused)?;
         if let Err(why) = library.use_system_thread_ids() {
-            note(NoteKind::Unavailable, 1, "CUDA thread ids", &format!("threads are told by CUDA's own ids: {why}"));
+            note(
+                NoteKind::Unavailable,
+                1,
+                "CUDA thread ids",
+                &format!("threads are identified by CUDA's own ids: {why}"),
+            );
         }
         let (mut on, mut refused) = (Vec::new(), Vec::new());
         for kind in Kind::ALL {
@@ -299,7 +304,7 @@ impl Reader {
             self.dropped += self.library.dropped(full.context, full.stream);
         }
         if any {
-            self.tell();
+            self.report_losses();
         }
     }
 
@@ -320,7 +325,7 @@ impl Reader {
     }
 
     /// What the user has to know, so far.
-    fn tell(&self) {
+    fn report_losses(&self) {
         let report = self.translator.report();
         let (refused, foreign) = pool().troubles();
         let lost = |n: u64, source: &str, text: String| {
@@ -351,7 +356,7 @@ impl Reader {
     fn finish(mut self) -> Report {
         self.pass();
         self.translator.finish();
-        self.tell();
+        self.report_losses();
         let report = self.translator.report();
         for (n, what) in [(report.without_call, "work without its call"), (report.unended, "ranges without an end")] {
             if n > 0 {

@@ -256,7 +256,7 @@ fn a_buffer_is_cut_into_its_records() {
     let (found, unread) = records(&buffer[..buffer.len() - 1], Bounds::Of(&layout));
     assert_eq!((found.len(), unread.cut, unread.bytes), (3, 1, 0));
 
-    // A kind that is not read has no length: what follows is counted, unless the library tells the bounds.
+    // A kind that is not read has no length: what follows is counted, unless the library gives the bounds.
     let mut odd = buffer.clone();
     odd[40..44].copy_from_slice(&77u32.to_le_bytes());
     let (found, unread) = records(&odd, Bounds::Of(&layout));

@@ -32,7 +32,7 @@ struct State {
     refuses: bool,
     dropped: u64,
     pushed: Vec<u64>,
-    /// Buffers that are not given back before the flush.
+    /// Buffers that are not returned before the flush.
     lent: Vec<(usize, Vec<u8>)>,
 }
 
@@ -209,7 +209,7 @@ fn planted(texts: &mut Texts, tick: impl Fn(u64) -> u64) -> Vec<Vec<u8>> {
         records.push(call(true, id, tick(start), tick(end), thread, correlation));
     }
     records.push(event(3, 13, 5, 70));
-    // The same event is recorded again later: its number tells which is meant.
+    // The same event is recorded again later: its number says which is meant.
     records.push(event(99, 7, 5, 71));
     records.push(wait(2, tick(22), tick(24), 4, 7, 5, 70));
     records.push(wait(3, tick(40), tick(560), 6, 7, u32::MAX, 0));
@@ -218,7 +218,7 @@ fn planted(texts: &mut Texts, tick: impl Fn(u64) -> u64) -> Vec<Vec<u8>> {
         let name = texts.address(name);
         records.push(kernel!(CUpti_ActivityKernel9, tick(start), tick(end), 7u32, correlation, name));
     }
-    // CUPTI tells works and calls in no common order.
+    // CUPTI reports works and calls in no common order.
     records.reverse();
     records
 }
@@ -433,15 +433,15 @@ fn what_is_lost_or_odd_is_told_in_the_trace() {
     assert_eq!((report.unread.unknown[&77], report.without_time, report.early.0), (1, 1, 1));
     assert_eq!(report.dropped, 1);
     assert!((report.early.1 - 10_000).abs() < 500, "{}", report.early.1);
-    let told = |kind, source: &str| {
+    let warnings_of = |kind, source: &str| {
         let found = store.warnings().iter().find(|w| w.kind == kind && w.source == source);
         found.unwrap_or_else(|| panic!("{source}: {:?}", store.warnings())).count
     };
-    assert_eq!(told(WarningKind::Dropped, "CUDA unread"), 1);
-    assert_eq!(told(WarningKind::Dropped, "CUDA records"), 1);
-    assert_eq!(told(WarningKind::Dropped, "CUDA times"), 1);
-    assert_eq!(told(WarningKind::Clock, "CUDA clock"), 1);
-    assert!(told(WarningKind::Dropped, "CUDA work without its call") >= 1);
+    assert_eq!(warnings_of(WarningKind::Dropped, "CUDA unread"), 1);
+    assert_eq!(warnings_of(WarningKind::Dropped, "CUDA records"), 1);
+    assert_eq!(warnings_of(WarningKind::Dropped, "CUDA times"), 1);
+    assert_eq!(warnings_of(WarningKind::Clock, "CUDA clock"), 1);
+    assert!(warnings_of(WarningKind::Dropped, "CUDA work without its call") >= 1);
 }
 
 #[test]

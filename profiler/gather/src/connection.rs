@@ -51,7 +51,7 @@ pub struct Connection {
 /// The program that was started last, by its name. It is killed when another takes its place, or the connection goes.
 type Program = Arc<Mutex<Option<(String, Child)>>>;
 
-/// How long a program may take to end once it says nothing more: its exit code tells why.
+/// How long a program may take to end once it says nothing more: its exit code says why.
 const TO_END: Duration = Duration::from_secs(2);
 
 impl Connection {
@@ -121,7 +121,7 @@ impl Connection {
         Some(ViewError::Ended(self.place.clone(), name.clone(), code))
     }
 
-    /// What there is to look at.
+    /// The traces and event files to look at.
     ///
     /// # Errors
     /// That nobody answers there.

@@ -1,4 +1,4 @@
-//! A distant logdir, copied to a temporary folder as it grows: every byte of an event file is needed to verify its records, so what is
+//! A remote logdir, copied to a temporary folder as it grows: every byte of an event file is needed to verify its records, so what is
 //! copied is what is read.
 
 use crate::connection::{Connection, ViewError};

@@ -1,4 +1,4 @@
-//! A path that is served to distant viewers: a trace, a run's folder, or a logdir of many.
+//! A path that is served to remote viewers: a trace, a run's folder, or a logdir of many.
 
 use crate::remote::{POLL, Served};
 use crate::wire::{FilePlace, Listing, TracePlace};
@@ -19,13 +19,13 @@ const MAX_DEPTH: usize = 32;
 const MAX_ENTRIES: usize = 100_000;
 /// Traces that are followed at a time.
 const MAX_TRACES: usize = 64;
-/// What belongs to a run beside its event files: the graph, what started it, embeddings with their labels.
+/// What belongs to a run in addition to its event files: the graph, what started it, embeddings with their labels.
 const BESIDE: [&str; 3] = ["graph.pb", "run.json", PROJECTOR];
 const PROJECTOR: &str = "projector_config.pbtxt";
-/// Files of embeddings: labels, vectors and pictures, beside their configuration.
+/// Files of embeddings: labels, vectors and pictures, next to their configuration.
 const EMBEDDINGS: [&str; 3] = ["tsv", "bytes", "png"];
 
-/// See the module's notes. Traces are opened when somebody looks at them, and followed until this goes.
+/// A served path. Traces are opened when a viewer requests them, and followed until this is dropped.
 pub(crate) struct Folder {
     root: PathBuf,
     traces: Mutex<BTreeMap<String, Arc<far::Server>>>,
@@ -79,7 +79,7 @@ impl Folder {
         let (theirs, stopping, root) = (Arc::clone(&store), Arc::clone(&self.stopping), self.root.clone());
         let (opened, has_opened) = mpsc::channel();
         let work = move || {
-            // An error is told to the viewer who asked.
+            // An error is reported to the viewer that asked.
             let source = Source::open(&root, &path).map_err(|error| opened.send(Err(error)));
             if let Ok(source) = source {
                 let _ = opened.send(Ok(()));
@@ -113,7 +113,7 @@ impl Source {
         Ok(Source::Foreign(Box::new(import)))
     }
 
-    /// Reads into the store until told to stop; a folder that is gone, or a file that is read, stays as it was read.
+    /// Reads into the store until it is stopped; a folder that is gone, or a file that is read, stays as it was read.
     fn follow(mut self, store: &RwLock<Store>, stopping: &AtomicBool) {
         while !stopping.load(Ordering::Acquire) {
             let batch = match &mut self {

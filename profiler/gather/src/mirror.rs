@@ -41,7 +41,7 @@ struct Copy {
     is_dirty: bool,
 }
 
-/// See the module's notes.
+/// A copy of a trace folder, written in order.
 pub(crate) struct Mirror {
     dir: PathBuf,
     copies: BTreeMap<String, Copy>,
@@ -119,7 +119,7 @@ impl Mirror {
                 Item::State(state) => {
                     sequence = state.sequence;
                     finished |= state.finished;
-                    self.tell(&state);
+                    self.write_state(&state);
                 }
             }
         }
@@ -139,7 +139,7 @@ impl Mirror {
         Ok((sequence, bytes))
     }
 
-    fn tell(&self, state: &State) {
+    fn write_state(&self, state: &State) {
         if let Some(claim) = &self.claim {
             let (events, threads, meta) = (state.lost_events, state.lost_threads, state.lost_meta);
             claim.tell_lost(Lost { events, threads, meta });

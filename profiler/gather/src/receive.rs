@@ -18,7 +18,7 @@ const BATCH_BYTES: usize = 4 << 20;
 const BATCH_ITEMS: usize = 1024;
 /// How long a batch waits for more.
 const BATCH_WAIT: Duration = Duration::from_millis(10);
-/// A connection that does not greet in this time, or says nothing for so long, ends: senders tell their state twice a second.
+/// A connection that does not greet in this time, or says nothing for so long, ends: senders report their state twice a second.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The service.

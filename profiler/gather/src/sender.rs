@@ -2,7 +2,7 @@
 //!
 //! The folder is recorded as without a sender, and is the buffer: whatever the network or the collector do, nothing is lost but
 //! what the folder itself counts as dropped. The position in each file is what identifies bytes, so that after a kill of either side
-//! the collector's answer to the greeting tells where to go on. Memory: the window of what is not acknowledged, and one block.
+//! the collector's reply to the greeting says where to go on. Memory: the window of what is not acknowledged, and one block.
 
 use crate::exchange::Exchanger;
 use crate::identity::{ClaimError, Clock, FolderId};
@@ -296,7 +296,7 @@ impl Connection<'_> {
         mut stopping: watch::Receiver<Option<Duration>>,
     ) -> Result<(), Problem> {
         let mut looking = tokio::time::interval(self.shared.options.interval);
-        let mut telling = tokio::time::interval(STATE_PAUSE);
+        let mut reporting = tokio::time::interval(STATE_PAUSE);
         let mut last = None;
         loop {
             let ends = stopping.borrow_and_update().is_some();
@@ -311,7 +311,7 @@ impl Connection<'_> {
                     self.acknowledged(answer.what.as_ref());
                 }
                 _ = looking.tick() => {}
-                _ = telling.tick() => { self.state(false).await?; }
+                _ = reporting.tick() => { self.state(false).await?; }
                 _ = stopping.changed(), if !ends => {}
             }
             if last.is_some_and(|last| self.on_the_way.front().is_none_or(|sent| sent.sequence > last)) {

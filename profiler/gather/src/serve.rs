@@ -1,4 +1,4 @@
-//! Serves a path to distant viewers: on an address, or through standard input and output.
+//! Serves a path to remote viewers: on an address, or through standard input and output.
 
 use crate::MAX_MESSAGE;
 use crate::folder::Folder;
@@ -60,7 +60,7 @@ impl Host {
         Ok(Host { address, _runtime: runtime })
     }
 
-    /// Where it listens: tells the port where `listen` had 0.
+    /// Where it listens: with the port where `listen` had 0.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

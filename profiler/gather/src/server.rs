@@ -1,4 +1,4 @@
-//! The collector as a whole: listens, keeps what comes, follows it for distant viewers, and ends.
+//! The collector as a whole: listens, keeps what comes, follows it for remote viewers, and ends.
 
 use crate::MAX_MESSAGE;
 use crate::hub::{Hub, HubError};
@@ -30,7 +30,7 @@ pub struct ServerOptions {
     pub sync: bool,
     /// Connections at once; a sender has two, a viewer one.
     pub max_connections: usize,
-    /// What is kept in memory for distant viewers.
+    /// What is kept in memory for remote viewers.
     pub keep: StoreOptions,
 }
 
@@ -159,7 +159,7 @@ impl Server {
         Ok(())
     }
 
-    /// Where it listens: tells the port where `listen` had 0; `0.0.0.0:0` where it listens nowhere.
+    /// Where it listens: with the port where `listen` had 0; `0.0.0.0:0` where it listens nowhere.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)))
@@ -224,7 +224,12 @@ fn runtime() -> Result<Runtime, ServeError> {
 }
 
 /// Serves what comes, until what this gives is used or dropped.
-fn serve(runtime: &Runtime, hub: &Arc<Hub>, incoming: Incoming, far: Option<FarServer<Far>>) -> oneshot::Sender<()> {
+fn serve(
+    runtime: &Runtime,
+    hub: &Arc<Hub>,
+    incoming: Incoming,
+    far: Option<FarServer<RemoteService>>,
+) -> oneshot::Sender<()> {
     let (stop, stopped) = oneshot::channel::<()>();
     let service = Arc::clone(hub);
     runtime.spawn(async move {
@@ -236,7 +241,7 @@ fn serve(runtime: &Runtime, hub: &Arc<Hub>, incoming: Incoming, far: Option<FarS
             .http2_keepalive_timeout(Some(Duration::from_secs(5)))
             .add_service(GatherServer::new(Receiver(service)).max_decoding_message_size(MAX_MESSAGE))
             .add_optional_service(far);
-        // It ends when it is told to; connections that are open then are cut with the runtime.
+        // It ends when it is stopped; connections that are open then are cut with the runtime.
         let until = async { stopped.await.unwrap_or(()) };
         let _ = router.serve_with_incoming_shutdown(incoming, until).await;
     });

@@ -40,7 +40,7 @@ struct Growing {
     limit: u64,
 }
 
-/// See the module's notes.
+/// The unsent ends of a trace folder's files.
 pub(crate) struct Tail {
     dir: PathBuf,
     have: BTreeMap<String, FileLength>,
@@ -168,7 +168,7 @@ fn begin(file: File, path: &Path, have: &BTreeMap<String, FileLength>) -> io::Re
     let own = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let is_chunks = is_chunks(&own);
     let stem = own.strip_suffix(".bin").unwrap_or(&own);
-    // A file that was written anew is sent whole, beside what was sent before: readers take no event twice.
+    // A file that was written anew is sent from its beginning, under another name than what was sent before: readers take no event twice.
     let names = std::iter::once(own.clone()).chain((1u32..).map(|n| format!("{stem}.r{n}.bin")));
     let len = file.metadata()?.len();
     for name in names {

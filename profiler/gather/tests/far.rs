@@ -1,4 +1,4 @@
-//! What distant viewers see is what is there: a collector's trace, and the folders that `serve` serves.
+//! What remote viewers see is what is there: a collector's trace, and the folders that `serve` serves.
 #![allow(clippy::unwrap_used)] // a test file
 
 mod common;
@@ -37,7 +37,7 @@ fn spans(store: &Store, view: &Range<i64>, px: usize) -> Vec<Span> {
     spans
 }
 
-/// Polls until the distant store has as many slices, and what is beside them.
+/// Polls until the remote store has as many slices, and what is next to them.
 fn follow(viewer: &mut Viewer, near: &Store) -> Store {
     let far = RwLock::new(Store::with_options(StoreOptions::UNBOUNDED));
     let viewer = RwLock::new(viewer);

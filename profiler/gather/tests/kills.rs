@@ -45,7 +45,7 @@ fn other_process() {
     }
 }
 
-/// Records slices 0, 1, ... under this process's name, collects and sends them, until told to stop; says then what became of them.
+/// Records slices 0, 1, ... under this process's name, collects and sends them, until it is stopped; says then what became of them.
 fn produce(dir: &Path, address: &str) {
     let sender = Sender::start(dir, address, SenderOptions::default()).unwrap();
     let collector = Collector::start(dir, CollectorOptions::default()).unwrap();

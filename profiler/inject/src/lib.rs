@@ -2,7 +2,7 @@
 //! calls [`InitializeInjection`] when the program initialises CUDA. `NVTX_INJECTION64_PATH` names it for NVTX, which calls
 //! [`InitializeInjectionNvtx2`] with the first range of each of the program's libraries that has NVTX in it. `stepscope record` sets both.
 //!
-//! It records into the folder that `STEPSCOPE_TRACE` names, until the process exits. Whatever goes wrong is told in the trace, or on
+//! It records into the folder that `STEPSCOPE_TRACE` names, until the process exits. Whatever goes wrong is reported in the trace, or on
 //! standard error where there is none; the program runs on in any case.
 //!
 //! A program that a recorded one starts (`exec`) records as itself. A child that is only forked has CUDA of its parent, which no longer
@@ -82,7 +82,7 @@ fn begin() {
     if let Err(error) = events::start_from_env() {
         return eprintln!("stepscope: process {process} is not recorded: {error}");
     }
-    // Where there is no CUPTI, or it refuses, the trace tells why.
+    // Where there is no CUPTI, or it refuses, the trace says why.
     let Ok(recorder) = Recorder::start_here() else { return };
     drop(blocked);
     if let Ok(mut running) = RUNNING.lock() {

@@ -101,7 +101,7 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
-    /// What a failed job's text tells. Ballista sends no kinds of errors, only their texts.
+    /// The error that a failed job's text stands for. Ballista sends no kinds of errors, only their texts.
     pub(crate) fn of_job(text: &str) -> ClusterError {
         let between = |text: &str, from: &str, to: &str| -> Option<String> {
             let rest = &text[text.find(from)? + from.len()..];

@@ -20,7 +20,7 @@ pub struct Curve {
 
 /// A line and a band have no more points than show in a chart: the extremes of each stretch.
 const MAX_POINTS: usize = 4_000;
-/// Names in the legend; how many more there are is told.
+/// Names in the legend; how many more there are is shown.
 const MAX_NAMES: usize = 10;
 
 pub(super) fn draw<DB: DrawingBackend>(

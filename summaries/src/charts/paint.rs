@@ -28,7 +28,7 @@ pub(super) const TEXT: u32 = 13;
 pub(super) const TITLE: u32 = 16;
 const FONT: &str = "sans-serif";
 
-/// Okabe and Ito's colours, which people with colour-blindness can tell apart, each ground's least visible ones last.
+/// Okabe and Ito's colours, which people with colour-blindness can distinguish, each ground's least visible ones last.
 const ON_LIGHT: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -105,7 +105,7 @@ impl Paint {
         Ok(())
     }
 
-    /// As much of a text as so many pixels hold, the rest told by dots.
+    /// As much of a text as so many pixels hold, the rest replaced by dots.
     pub fn cut(&self, text: &str, size: u32, width: u32) -> String {
         // Letters are about half as wide as high.
         let n = (2 * width / size).max(4) as usize;
@@ -148,7 +148,7 @@ fn span(range: Range<f64>) -> f64 {
     range.end - range.start
 }
 
-/// A number at an axis of this span: as many digits as tell it from its neighbours.
+/// A number at an axis of this span: as many digits as distinguish it from its neighbours.
 fn number(value: f64, span: f64) -> String {
     // Far from 0 the neighbours' common digits cannot be left out.
     let most = value.abs().max(span);

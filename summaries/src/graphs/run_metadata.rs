@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 /// One graph of a [`TaggedGraph`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedGraph {
-    /// What it shows beside the others of its tag; empty for the main one.
+    /// Its part among the graphs of its tag; empty for the main one.
     pub part: &'static str,
     /// The graph.
     pub graph: GraphDef,

@@ -34,7 +34,7 @@ pub(super) struct Turn<'a> {
     pub n_polls: usize,
     /// In how many polls every idle file is looked at once.
     pub n_turns: usize,
-    /// Files of which the system told.
+    /// Files that the system reported.
     pub touched: &'a FxHashSet<PathBuf>,
 }
 

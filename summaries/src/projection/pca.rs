@@ -5,7 +5,7 @@ use super::vectors::{Position, Progress, Random, Vectors, in_parallel};
 
 /// Above this many dimensions the covariance is not formed, but applied vector by vector.
 const MAX_FORMED: usize = 1024;
-/// Directions that are iterated beside those wanted: they make the wanted ones converge.
+/// Directions that are iterated in addition to those requested: they make the requested ones converge.
 const N_BESIDE: usize = 8;
 /// Steps at most; with a clear gap between eigenvalues a dozen do.
 const MAX_STEPS: usize = 500;

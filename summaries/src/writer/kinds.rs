@@ -145,7 +145,7 @@ impl SummaryWriter {
         self.add(tag, about("pr_curves", content, DataClass::Tensor), floats(&[6, curve.recall.len()], &values), step);
     }
 
-    /// Begins a session: this run was made with these hyperparameters, and `metrics` are the tags that tell how good it
+    /// Begins a session: this run was made with these hyperparameters, and `metrics` are the tags that measure how good it
     /// is. End it with [`end_session`](Self::end_session).
     pub fn add_hparams(&self, hparams: &BTreeMap<String, HParam>, metrics: &[&str]) {
         let infos = hparams.iter().map(|(name, value)| HParamInfo {

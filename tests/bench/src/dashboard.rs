@@ -1,7 +1,7 @@
 //! The window's frames and waits, headless: the panels' code and egui's tessellation, no GL. [`window`] has the real one.
 //!
 //! `dashboard=graph` runs one part: `timeline`, `panels`, `growing`, `live`, `graph`, `flat`, `scalars`, `window`; and `timeline100m`,
-//! which takes minutes and is run by its name only. Frames are CPU ms of the UI thread; waits are ms by the clock, from the act to the
+//! which takes minutes and is run by its name only. Frames are CPU ms of the UI thread; waits are ms of wall time, from the act to the
 //! end of the frame that shows its outcome.
 
 mod flat;

@@ -140,9 +140,9 @@ fn null_steps(report: &mut Report, mut peer: Option<&mut Peer>, n: usize) -> Res
             theirs.extend(peer.measure(&format!("null {n}"), 100, false)?.wall_ns);
         }
     }
-    told(report, &case, "", &ours, None);
+    add_times(report, &case, "", &ours, None);
     if !theirs.is_empty() {
-        told(report, &case, ", TensorFlow", &theirs, None);
+        add_times(report, &case, ", TensorFlow", &theirs, None);
         report.add(format!("{case}, of TensorFlow's time"), 100.0 * median(&ours) / median(&theirs), "%");
     }
     Ok(())
@@ -166,7 +166,7 @@ fn in_one_process(report: &mut Report, n: usize) -> Result<(), BenchError> {
     let step = session.prepare(&[], &[], &names)?;
     let mut taken = Vec::new();
     times(&mut taken, 50, || Ok(step.run(&[]).map(drop)?))?;
-    told(report, &case, "", &taken, None);
+    add_times(report, &case, "", &taken, None);
     report.add(format!("{case}, a task"), median(&taken) / n as f64 / 1e3, "us");
     Ok(())
 }
@@ -193,7 +193,7 @@ fn simulated_step(simulation: &Simulation, n: usize) -> Result<(u64, Duration), 
         let (process, address) = (simulation.process(&format!("w{task}")), format!("w{task}:4000"));
         tasks.insert(TaskName::new("worker", task), address.parse()?);
         let body = move || {
-            // Where it cannot start, nobody answers, which the master tells.
+            // Where it cannot start, nobody answers, which the master reports.
             let _worker = processes::worker(task, &address);
             loop {
                 ::threads::sleep(Duration::from_secs(3600));
@@ -262,8 +262,8 @@ fn values(report: &mut Report, mut peer: Option<&mut Peer>) -> Result<(), BenchE
         }
         let bytes = (bytes > 4).then_some(bytes);
         for (way, _, _, ours, bare) in &ways {
-            told(report, &case, &format!(", {}", way.name()), ours, bytes);
-            told(report, &case, &format!(", bare {}", way.name()), bare, bytes);
+            add_times(report, &case, &format!(", {}", way.name()), ours, bytes);
+            add_times(report, &case, &format!(", bare {}", way.name()), bare, bytes);
             if !theirs.is_empty() {
                 let share = 100.0 * median(ours) / median(&theirs);
                 report.add(format!("{case}, {}, of TensorFlow's time", way.name()), share, "%");
@@ -271,7 +271,7 @@ fn values(report: &mut Report, mut peer: Option<&mut Peer>) -> Result<(), BenchE
         }
         for (peer, times) in [("by MPI", &ours_by_mpi), ("TensorFlow", &theirs), ("Open MPI", &mpis)] {
             if !times.is_empty() {
-                told(report, &case, &format!(", {peer}"), times, bytes);
+                add_times(report, &case, &format!(", {peer}"), times, bytes);
             }
         }
     }
@@ -371,7 +371,7 @@ fn quantile(times: &[f64], share: f64) -> f64 {
 }
 
 /// The median and the least, and the rate where there are bytes.
-fn told(report: &mut Report, case: &str, who: &str, times: &[f64], bytes: Option<usize>) {
+fn add_times(report: &mut Report, case: &str, who: &str, times: &[f64], bytes: Option<usize>) {
     report.add(format!("{case}{who}"), median(times) / 1e3, "us");
     report.add(format!("{case}{who}, least"), quantile(times, 0.0) / 1e3, "us");
     if let Some(bytes) = bytes {

@@ -1,4 +1,4 @@
-//! The sealed form of a trace: what writing costs, how large it is, how quickly it opens and is drawn and scanned; beside
+//! The sealed form of a trace: what writing costs, how large it is, how quickly it opens and is drawn and scanned; next to
 //! what the machine needs to move the same bytes.
 //!
 //! Ten million slices; `STEPSCOPE_BENCH_SLICES` sets another number (the soak takes 100 million).

@@ -40,7 +40,7 @@ pub struct RingInfo {
     pub name: String,
     /// Records that it holds, a power of two.
     pub capacity: u32,
-    /// When it was made, ticks: tells it from another ring that had the same number before.
+    /// When it was made, ticks: distinguishes it from an earlier ring of the same number.
     pub made: u64,
 }
 
@@ -280,7 +280,7 @@ impl RingReader {
         entries.filter_map(|(entry, depth)| entry.get().map(|found| open_slice(found, depth))).collect()
     }
 
-    /// Removes the file of a finished, drained ring and tells its process, which then gives up the mapping. Until then
+    /// Removes the file of a finished, drained ring and notifies its process, which then releases the mapping. Until then
     /// the ring counts against the process's limit.
     ///
     /// # Errors

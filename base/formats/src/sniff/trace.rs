@@ -98,10 +98,10 @@ fn is_perf_line(line: &str) -> bool {
     (2..=12).contains(&at) && words[at + 1..].iter().any(|w| w.ends_with(':'))
 }
 
-/// All of them begin with field 1, a message; its fields tell.
+/// All protobuf traces begin with field 1, a message; its fields identify the format.
 fn protobuf(prefix: &[u8]) -> Option<TraceFormat> {
     let mut messages = Fields::new(prefix);
-    // Cut by the end of what is looked at, the first may still tell.
+    // The first message may be enough even where the prefix cuts it.
     let first = match messages.next()? {
         Ok((1, Value::Bytes(bytes))) => bytes,
         Ok(_) => return None,

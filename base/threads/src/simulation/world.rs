@@ -301,7 +301,7 @@ impl State {
             return None;
         }
         let picked = {
-            // Borrowed apart: `random` needs all of it.
+            // Borrowed apart: `random` borrows the whole state.
             let nth = self.random(n as u64) as usize;
             let can_run = |thread: &usize| self.processes[self.threads[*thread].process].paused_until <= self.now;
             (0..self.ready.len()).filter(|at| can_run(&self.ready[*at])).nth(nth)?
@@ -313,7 +313,7 @@ impl State {
         Some(thread)
     }
 
-    /// Until something happens. Where nothing can, the driver is told.
+    /// Until something happens. Where nothing can, the driver is notified.
     fn let_time_pass(&mut self) {
         let resumed = self.ready.iter().map(|thread| self.processes[self.threads[*thread].process].paused_until);
         let next = self.timers.first_key_value().map(|((at, _), _)| *at).into_iter().chain(resumed).min();
@@ -328,11 +328,11 @@ impl State {
 
     /// Who waits, where all do and nothing can wake them.
     fn told_stuck(&self) -> Option<String> {
-        let told = |thread: &Thread| match thread.process {
+        let described = |thread: &Thread| match thread.process {
             0 => thread.name.clone(),
             process => format!("{} in {}", thread.name, self.processes[process].name),
         };
-        let waits = self.threads.iter().filter(|thread| thread.ended.is_none()).map(told);
+        let waits = self.threads.iter().filter(|thread| thread.ended.is_none()).map(described);
         self.is_stuck.then(|| waits.collect::<Vec<_>>().join(", "))
     }
 }

@@ -22,7 +22,7 @@ enum TrackKey {
     Overhead,
 }
 
-/// See the module's notes.
+/// Open tracks by what they show.
 #[derive(Default)]
 pub(super) struct Tracks {
     open: FxHashMap<TrackKey, Track>,

@@ -103,7 +103,7 @@ impl Translator {
             args.insert("stream".to_owned(), stream.into());
             args.insert("wait_on_stream".to_owned(), stream.into());
         }
-        // A handle is used again and again; the number of its use tells which recording is meant.
+        // A handle is used again and again; the number of its use says which recording is meant.
         let keys = [sync_id.map(EventKey::Sync), Some(EventKey::Handle(context, event))];
         let recorded = keys.into_iter().flatten().find_map(|key| self.events.get(key).copied());
         if let Some(recorded) = recorded.filter(|_| matches!(what, 1 | 2)) {

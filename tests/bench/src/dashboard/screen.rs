@@ -97,7 +97,7 @@ impl<S> Screen<S> {
         self.frame(vec![event(true), event(false)]).cpu_ms
     }
 
-    /// Frames until `is_there`, which gets the state and what is shown; how long that took, in ms by the clock.
+    /// Frames until `is_there`, which gets the state and what is shown; how long that took, in ms of wall time.
     ///
     /// # Errors
     /// That it does not come.
@@ -121,15 +121,15 @@ impl<S> Screen<S> {
     /// From here on frames come when they are asked for, with [`Screen::shown_when_woken`] and its like, and time passes as
     /// the clock says.
     pub fn woken(&mut self) -> Result<(), BenchError> {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         // One frame at once: while a wish from before stands, egui hands on no later one.
-        tell.send(clock::mono_now())?;
+        sender.send(clock::mono_now())?;
         self.ctx.set_request_repaint_callback(move |wish| {
             let delay = i64::try_from(wish.delay.as_nanos()).unwrap_or(i64::MAX);
             // The screen may be gone.
-            let _ = tell.send(clock::mono_now().saturating_add(delay));
+            let _ = sender.send(clock::mono_now().saturating_add(delay));
         });
-        self.wishes = Some(told);
+        self.wishes = Some(receiver);
         self.ctx.enable_accesskit();
         self.cpu_when_woken(Duration::from_secs(2)).map(drop)
     }

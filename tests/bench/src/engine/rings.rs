@@ -40,7 +40,7 @@ impl Rings {
         Ok(())
     }
 
-    /// Events that found their ring full: 0, or the figures tell of dropping.
+    /// Events that found their ring full: 0, or the figures are of dropping.
     pub fn dropped(&self) -> u64 {
         self.readers.values().map(RingReader::dropped).sum()
     }

@@ -1,5 +1,5 @@
 //! Side by side with TensorFlow: each case in blocks, ours and TensorFlow's in turn, so that a slow moment of the
-//! machine hits both. One thread is compared in CPU time, two by the clock; figures are medians over all repetitions.
+//! machine hits both. One thread is compared in CPU time, two in wall time; figures are medians over all repetitions.
 
 use ::engine::graph::Graph;
 use ::engine::{Callable, RunOptions, Tensor};
@@ -30,7 +30,7 @@ pub(super) struct Case {
     pub unit: Unit,
 }
 
-/// What a case is told in.
+/// The unit of a case's figure.
 #[derive(Clone, Copy)]
 pub(super) enum Unit {
     NsPerNode,
@@ -68,7 +68,7 @@ pub(super) fn run(report: &mut Report) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// What tracing costs each model's training step, beside what TensorFlow's own full trace costs the same model.
+/// What tracing costs each model's training step, next to what TensorFlow's own full trace costs the same model.
 pub(super) fn tracing(report: &mut Report) -> Result<(), BenchError> {
     const PAIRS: usize = 100;
     for case in wanted_models(report)? {

@@ -1,4 +1,4 @@
-//! What a slice costs beside other tracers, each in a process of its own, visited in turns.
+//! What a slice costs next to other tracers, each in a process of its own, visited in turns.
 //!
 //! A visit is [`BLOCKS`] blocks of slices on one or two threads at once; in each round every tracer gets one visit, in alternating
 //! order, so that a busy machine disturbs all alike. Processes and not threads, since each of them wants to be the process's
@@ -50,17 +50,17 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
             }
             rounds.push(ns);
         }
-        tell(report, n_threads, &rounds);
+        add_figures(report, n_threads, &rounds);
     }
     processes.into_iter().try_for_each(Process::end)
 }
 
-fn tell(report: &mut Report, n_threads: usize, rounds: &[Vec<f64>]) {
+fn add_figures(report: &mut Report, n_threads: usize, rounds: &[Vec<f64>]) {
     let of = |name: &str| TRACERS.iter().position(|(n, _)| *n == name);
     let Some(ours) = of(OURS) else { return };
     let threads = if n_threads == 1 { "1 thread".to_owned() } else { format!("{n_threads} threads") };
     for (i, (name, _)) in TRACERS.iter().enumerate() {
-        let case = format!("beside, {threads}: {name}");
+        let case = format!("next to, {threads}: {name}");
         report.add(format!("{case}, median"), median(rounds.iter().map(|ns| ns[i])), "ns");
         report.add(format!("{case}, first decile"), quantile(rounds.iter().map(|ns| ns[i]), 0.1), "ns");
         report.add(format!("{case}, of our guard's"), median(rounds.iter().map(|ns| ns[i] / ns[ours])), "times");
@@ -158,7 +158,7 @@ fn serve(name: &str, folder: &Path) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// A thread that emits when it is told to.
+/// A thread that emits on request.
 struct Worker {
     go: Sender<Arc<AtomicUsize>>,
     done: Receiver<Vec<f64>>,

@@ -1,4 +1,4 @@
-//! Loading whole logdirs, each in a process of its own, beside TensorBoard's data server and beside the least that a reader
+//! Loading whole logdirs, each in a process of its own, next to TensorBoard's data server and next to the least that a reader
 //! can do: the checksums alone, and one thread that keeps all points in plain columns.
 
 use std::path::{Path, PathBuf};
@@ -76,14 +76,14 @@ fn measure(report: &mut Report, log: &Log, logdir: &Path, peer: Option<&str>) ->
     if log.is_scalar() {
         let n_cores = thread::available_parallelism()?.get() as f64;
         let share = ours.wall_s / (least(&costs[1]).wall_s / n_cores);
-        report.add(format!("{}: wall beside the minimal pass divided by cores", log.name), share, "x");
+        report.add(format!("{}: wall next to the minimal pass divided by cores", log.name), share, "x");
         let per_point = (ours.rss - BASE_BYTES).max(0.0) / log.n_points() as f64;
         report.add(format!("{}: memory per point beyond 50 MB", log.name), per_point, "bytes");
     }
     Ok(())
 }
 
-/// The least of each figure.
+/// The best of each figure.
 fn least(costs: &[Cost]) -> Cost {
     let least = |of: fn(&Cost) -> f64| costs.iter().map(of).fold(f64::INFINITY, f64::min);
     Cost { wall_s: least(|c| c.wall_s), cpu_s: least(|c| c.cpu_s), rss: least(|c| c.rss) }
