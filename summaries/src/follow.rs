@@ -37,7 +37,7 @@ pub(crate) struct FileFollower {
     state: FileState,
     log: DamageLog,
     last_growth_ns: i64,
-    /// Tells the file from one that takes its name.
+    /// Distinguishes the file from one that takes its name.
     identity: Option<u64>,
 }
 

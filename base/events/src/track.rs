@@ -112,7 +112,7 @@ impl Track {
     }
 }
 
-/// Tells whoever opens the trace something: `count` in total of `source`; a later note of the same kind and source takes its
+/// Reports something to whoever opens the trace: `count` in total of `source`; a later note of the same kind and source takes its
 /// place. Nothing where nothing is recorded.
 pub fn note(kind: NoteKind, count: u64, source: &str, text: &str) {
     names::append(&Entry::Note { kind, count, source: source.to_owned(), text: text.to_owned() });

@@ -10,7 +10,7 @@ use crate::proto::{Event, event::What};
 /// What the first record of a file says: the version of the format.
 const FILE_VERSION: &str = "brain.Event:2";
 
-/// Tells the files of one process apart that begin in the same second.
+/// Distinguishes the files of one process that begin in the same second.
 static N_FILES: AtomicU32 = AtomicU32::new(0);
 
 /// An event file that is being written.

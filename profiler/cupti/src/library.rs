@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_char, c_void};
 pub type Requested = extern "C" fn(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize);
 /// Takes a buffer back.
 pub type Completed = extern "C" fn(context: *mut c_void, stream: u32, buffer: *mut u8, size: usize, valid: usize);
-/// Tells the time.
+/// Returns the time.
 pub type Clock = extern "C" fn() -> u64;
 
 /// A function that failed, with what the library says of it.
@@ -123,10 +123,10 @@ impl Loaded {
         }
         let mut text: *const c_char = std::ptr::null();
         // SAFETY: CUptiResult cuptiGetResultString(CUptiResult, const char **).
-        let name =
+        let describe =
             unsafe { self.function::<unsafe extern "C" fn(u32, *mut *const c_char) -> u32>("cuptiGetResultString") };
         // SAFETY: `text` is valid for a pointer; the function writes one to a static string, or nothing.
-        let is_found = name.is_ok_and(|f| unsafe { f(result, &raw mut text) } == OK) && !text.is_null();
+        let is_found = describe.is_ok_and(|f| unsafe { f(result, &raw mut text) } == OK) && !text.is_null();
         // SAFETY: a static string of the library.
         let words = is_found.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
         Err(Failed { function, text: words.unwrap_or_else(|| format!("error {result}")) })

@@ -139,7 +139,7 @@ pub enum Record<'a> {
         flags: u32,
         id: u32,
         payload: Payload,
-        colour: u32,
+        color: u32,
         category: u32,
     },
     Name {
@@ -348,7 +348,7 @@ fn named<'a>(f: &Fields<'_>, kind: Kind) -> Result<Record<'a>, Short> {
                 (4, n) => Payload::Integer(n.cast_signed()),
                 _ => Payload::None,
             },
-            colour: f.u32(about::DATA_COLOUR)?,
+            color: f.u32(about::DATA_COLOR)?,
             category: f.u32(about::DATA_CATEGORY)?,
         },
         Kind::Name => Record::Name { object: f.object(about::NAME_OBJECT)?, name: Text(f.u64(about::NAME_TEXT)?) },

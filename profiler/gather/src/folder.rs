@@ -20,7 +20,7 @@ const MAX_ENTRIES: usize = 100_000;
 /// Traces that are followed at a time.
 const MAX_TRACES: usize = 64;
 /// What belongs to a run in addition to its event files: the graph, what started it, embeddings with their labels.
-const BESIDE: [&str; 3] = ["graph.pb", "run.json", PROJECTOR];
+const RUN_FILES: [&str; 3] = ["graph.pb", "run.json", PROJECTOR];
 const PROJECTOR: &str = "projector_config.pbtxt";
 /// Files of embeddings: labels, vectors and pictures, next to their configuration.
 const EMBEDDINGS: [&str; 3] = ["tsv", "bytes", "png"];
@@ -194,10 +194,10 @@ fn file_place(path: &Path, name: String) -> io::Result<FilePlace> {
 
 /// Whether a file below a logdir belongs to a run: nothing else is given out.
 fn is_served(path: &Path) -> bool {
-    let is_beside = BESIDE.iter().any(|name| path.ends_with(name));
+    let is_run_file = RUN_FILES.iter().any(|name| path.ends_with(name));
     let is_embedding = EMBEDDINGS.iter().any(|end| path.extension() == Some(end.as_ref()));
     formats::is_event_file_name(path)
-        || is_beside
+        || is_run_file
         || (is_embedding && path.parent().is_some_and(|folder| folder.join(PROJECTOR).is_file()))
 }
 

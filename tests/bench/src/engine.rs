@@ -50,7 +50,7 @@ pub fn loops(report: &mut Report) -> Result<(), BenchError> {
     loops::run(report)
 }
 
-/// The same and more next to TensorFlow, case by case in turns.
+/// The same and more compared with TensorFlow, case by case in turns.
 pub fn versus(report: &mut Report) -> Result<(), BenchError> {
     versus::run(report)
 }

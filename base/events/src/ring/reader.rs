@@ -62,7 +62,7 @@ pub struct OpenSlice {
 pub struct Drained {
     /// Records appended.
     pub records: usize,
-    /// Whether the positions made no sense; what was in the ring is given up.
+    /// Whether the positions made no sense; the content of the ring is discarded.
     pub damaged: bool,
 }
 

@@ -192,8 +192,8 @@ impl Translator {
                 // The lower half: see `session::working_for`.
                 self.nodes.set(correlation, NodeId::new(id as u32));
             }
-            Record::MarkerData { flags, id, payload, colour, category } => {
-                self.ranges.data(id, (flags & 2 != 0).then_some(colour), category, payload);
+            Record::MarkerData { flags, id, payload, color, category } => {
+                self.ranges.data(id, (flags & 2 != 0).then_some(color), category, payload);
             }
             Record::Name { object, name } => {
                 if let Some(name) = names.text(name) {

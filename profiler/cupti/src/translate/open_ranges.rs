@@ -10,7 +10,7 @@ const OPEN: usize = 1 << 16;
 /// What came with a marker.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Data {
-    pub(super) colour: Option<u32>,
+    pub(super) color: Option<u32>,
     pub(super) category: u32,
     pub(super) payload: Option<Payload>,
 }
@@ -40,8 +40,8 @@ impl Default for Ranges {
 }
 
 impl Ranges {
-    pub(super) fn data(&mut self, id: u32, colour: Option<u32>, category: u32, payload: Payload) {
-        self.data.set(id, Data { colour, category, payload: Some(payload) });
+    pub(super) fn data(&mut self, id: u32, color: Option<u32>, category: u32, payload: Payload) {
+        self.data.set(id, Data { color, category, payload: Some(payload) });
     }
 
     pub(super) fn forgotten(&self) -> u64 {

@@ -45,7 +45,7 @@ impl Translator {
     }
 
     fn args(&mut self, id: u32, begun: &Begun) -> String {
-        let Data { colour, category, payload } = self.ranges.data.take(id).unwrap_or_default();
+        let Data { color, category, payload } = self.ranges.data.take(id).unwrap_or_default();
         let mut args = Map::new();
         if let Some(domain) = &begun.domain {
             args.insert("domain".to_owned(), domain.as_str().into());
@@ -53,7 +53,7 @@ impl Translator {
         if category != 0 {
             args.insert("category".to_owned(), category.into());
         }
-        if let Some(argb) = colour {
+        if let Some(argb) = color {
             args.insert("colour".to_owned(), format!("#{:06x}", argb & 0xff_ffff).into());
         }
         let payload = match payload {

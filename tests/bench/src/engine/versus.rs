@@ -68,7 +68,7 @@ pub(super) fn run(report: &mut Report) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// What tracing costs each model's training step, next to what TensorFlow's own full trace costs the same model.
+/// What tracing costs each model's training step, compared with what TensorFlow's own full trace costs the same model.
 pub(super) fn tracing(report: &mut Report) -> Result<(), BenchError> {
     const PAIRS: usize = 100;
     for case in wanted_models(report)? {

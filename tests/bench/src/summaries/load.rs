@@ -1,4 +1,4 @@
-//! Loading whole logdirs, each in a process of its own, next to TensorBoard's data server and next to the least that a reader
+//! Loading whole logdirs, each in a process of its own, compared with TensorBoard's data server and compared with the least that a reader
 //! can do: the checksums alone, and one thread that keeps all points in plain columns.
 
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ fn measure(report: &mut Report, log: &Log, logdir: &Path, peer: Option<&str>) ->
     if log.is_scalar() {
         let n_cores = thread::available_parallelism()?.get() as f64;
         let share = ours.wall_s / (least(&costs[1]).wall_s / n_cores);
-        report.add(format!("{}: wall next to the minimal pass divided by cores", log.name), share, "x");
+        report.add(format!("{}: wall beside the minimal pass divided by cores", log.name), share, "x");
         let per_point = (ours.rss - BASE_BYTES).max(0.0) / log.n_points() as f64;
         report.add(format!("{}: memory per point beyond 50 MB", log.name), per_point, "bytes");
     }

@@ -1,4 +1,4 @@
-//! What a slice costs next to other tracers, each in a process of its own, visited in turns.
+//! What a slice costs compared with other tracers, each in a process of its own, visited in turns.
 //!
 //! A visit is [`BLOCKS`] blocks of slices on one or two threads at once; in each round every tracer gets one visit, in alternating
 //! order, so that a busy machine disturbs all alike. Processes and not threads, since each of them wants to be the process's
@@ -60,7 +60,7 @@ fn add_figures(report: &mut Report, n_threads: usize, rounds: &[Vec<f64>]) {
     let Some(ours) = of(OURS) else { return };
     let threads = if n_threads == 1 { "1 thread".to_owned() } else { format!("{n_threads} threads") };
     for (i, (name, _)) in TRACERS.iter().enumerate() {
-        let case = format!("next to, {threads}: {name}");
+        let case = format!("beside, {threads}: {name}");
         report.add(format!("{case}, median"), median(rounds.iter().map(|ns| ns[i])), "ns");
         report.add(format!("{case}, first decile"), quantile(rounds.iter().map(|ns| ns[i]), 0.1), "ns");
         report.add(format!("{case}, of our guard's"), median(rounds.iter().map(|ns| ns[i] / ns[ours])), "times");
