@@ -29,7 +29,7 @@ fn near(trace: &Path) -> Store {
 }
 
 /// Everything of a remote trace, once it is read there.
-fn far(connection: &Arc<Connection>, trace: &str, n: u64) -> Store {
+fn remote(connection: &Arc<Connection>, trace: &str, n: u64) -> Store {
     let mut viewer = Viewer::new(connection.trace(trace));
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     let begin = mono_now();
@@ -62,9 +62,10 @@ fn assert_serves(connection: &Arc<Connection>, run: &Path) {
     let listing = connection.list().expect("it lists");
     let traces: Vec<&str> = listing.traces.iter().map(|t| t.path.as_str()).collect();
     assert_eq!(traces, ["trace"]);
-    let (near, far) = (near(&run.join("trace")), far(connection, "trace", near(&run.join("trace")).stats().slices));
-    assert_eq!(slices(&far), slices(&near));
-    assert_eq!((far.steps(), far.processes(), far.nodes()), (near.steps(), near.processes(), near.nodes()));
+    let (near, remote) =
+        (near(&run.join("trace")), remote(connection, "trace", near(&run.join("trace")).stats().slices));
+    assert_eq!(slices(&remote), slices(&near));
+    assert_eq!((remote.steps(), remote.processes(), remote.nodes()), (near.steps(), near.processes(), near.nodes()));
     let mut copy = LogdirCopy::new(Arc::clone(connection)).expect("a scratch folder");
     let copied = copy.fetch().expect("files come");
     assert!(copied.n_files >= 3, "{copied:?}: event files, the graph and run.json");

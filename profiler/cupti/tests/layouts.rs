@@ -204,7 +204,7 @@ fn names_and_markers_of_every_version_are_read() {
     }
     for bytes in data!(CUpti_ActivityMarkerData, CUpti_ActivityMarkerData2) {
         let payload = Payload::Integer(-5);
-        let want = Record::MarkerData { flags: 2, id: 9, payload, colour: 0xff_10_20_30, category: 3 };
+        let want = Record::MarkerData { flags: 2, id: 9, payload, color: 0xff_10_20_30, category: 3 };
         assert_eq!(record(&bytes), Ok(want));
     }
     let object = Object::Thread { process: std::process::id(), thread: 33 };

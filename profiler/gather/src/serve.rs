@@ -89,8 +89,11 @@ pub fn serve_stdio(path: &Path) -> Result<(), HostError> {
 
 fn router(path: &Path) -> Result<Router, HostError> {
     let folder = Folder::open(path).map_err(|error| HostError::Path(path.to_owned(), error))?;
-    let far = FarServer::new(RemoteService(Arc::new(folder))).max_decoding_message_size(MAX_MESSAGE);
-    Ok(Server::builder().initial_stream_window_size(1 << 20).initial_connection_window_size(2 << 20).add_service(far))
+    let remote = FarServer::new(RemoteService(Arc::new(folder))).max_decoding_message_size(MAX_MESSAGE);
+    Ok(Server::builder()
+        .initial_stream_window_size(1 << 20)
+        .initial_connection_window_size(2 << 20)
+        .add_service(remote))
 }
 
 fn runtime() -> Result<Runtime, HostError> {

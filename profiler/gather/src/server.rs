@@ -124,8 +124,8 @@ impl Server {
             move || follow(&hub, &store, &stopping)
         });
         let following = Some(following.map_err(ServeError::Threads)?);
-        let far = FarServer::new(RemoteService(Arc::new(Gathered(profiler::far::Server::new(store)))));
-        let stop = serve(&runtime, &hub, incoming, Some(far.max_decoding_message_size(MAX_MESSAGE)));
+        let remote = FarServer::new(RemoteService(Arc::new(Gathered(profiler::far::Server::new(store)))));
+        let stop = serve(&runtime, &hub, incoming, Some(remote.max_decoding_message_size(MAX_MESSAGE)));
         let (stop, runtime, given) = (Some(stop), Some(runtime), None);
         Ok(Server { address: Some(address), hub, turned_away, given, stopping, stop, runtime, following })
     }
@@ -228,7 +228,7 @@ fn serve(
     runtime: &Runtime,
     hub: &Arc<Hub>,
     incoming: Incoming,
-    far: Option<FarServer<RemoteService>>,
+    remote: Option<FarServer<RemoteService>>,
 ) -> oneshot::Sender<()> {
     let (stop, stopped) = oneshot::channel::<()>();
     let service = Arc::clone(hub);
@@ -240,7 +240,7 @@ fn serve(
             .http2_keepalive_interval(Some(Duration::from_secs(2)))
             .http2_keepalive_timeout(Some(Duration::from_secs(5)))
             .add_service(GatherServer::new(Receiver(service)).max_decoding_message_size(MAX_MESSAGE))
-            .add_optional_service(far);
+            .add_optional_service(remote);
         // It ends when it is stopped; connections that are open then are cut with the runtime.
         let until = async { stopped.await.unwrap_or(()) };
         let _ = router.serve_with_incoming_shutdown(incoming, until).await;
