@@ -44,7 +44,7 @@ impl Default for Options {
     }
 }
 
-/// What a path or URL holds, as tables.
+/// The content of a path or URL as tables.
 pub struct Database {
     context: SessionContext,
     sources: Arc<Sources>,
@@ -121,7 +121,7 @@ impl Database {
         self.sources.traces.iter().map(|source| source.label.as_str())
     }
 
-    /// What the user has to know of what was read since the last call: damage, traces that are left out.
+    /// Warnings for the user since the last call: damage, traces that are left out.
     #[must_use]
     pub fn take_warnings(&self) -> Vec<String> {
         self.sources.take_warnings()

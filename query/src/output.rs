@@ -39,7 +39,7 @@ pub enum Format {
 pub struct QueryResult {
     /// The columns' names.
     pub columns: Vec<String>,
-    /// Of each column, whether it holds numbers.
+    /// Whether each column holds numbers.
     pub are_numbers: Vec<bool>,
     /// As many cells each as there are columns; null is empty.
     pub rows: Vec<Vec<String>>,

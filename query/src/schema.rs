@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// The column that every table of a trace ends with.
 pub const TRACE: &str = "trace";
 
-/// What a row of each table is; `?` after a type: may be null.
+/// The meaning of a row of each table; `?` after a type: may be null.
 const ABOUT: &[(&str, &str)] = &[
     ("slices", "work with a begin and an end"),
     ("tracks", "a row of the timeline: a thread, a stream, a CPU"),
@@ -32,7 +32,7 @@ const ABOUT: &[(&str, &str)] = &[
 pub struct TableInfo {
     /// As queries say it.
     pub name: &'static str,
-    /// What a row is.
+    /// The meaning of a row.
     pub about: &'static str,
     /// The columns; texts are string views.
     pub schema: SchemaRef,

@@ -17,7 +17,7 @@ const KEPT_BYTES: u64 = 1 << 30;
 /// Warnings that are kept; more are counted.
 const MAX_WARNINGS: usize = 100;
 
-/// Where the rows of a trace come from.
+/// The source of a trace's rows.
 #[derive(Debug)]
 pub(crate) enum Location {
     /// The Parquet files of a sealed trace, which are what was written.
@@ -33,7 +33,7 @@ pub(crate) enum Location {
 /// A trace.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// What its rows have in the column `trace`: its path below the root, `.` for the root itself.
+    /// The value of its rows in the column `trace`: its path below the root, `.` for the root itself.
     pub(crate) label: String,
     pub(crate) place: Location,
     open: Mutex<Weak<Store>>,
@@ -170,7 +170,7 @@ impl Sources {
         }
     }
 
-    /// What was noted since the last call.
+    /// The notes since the last call.
     pub(crate) fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.warnings))
     }
@@ -238,7 +238,7 @@ fn has_summaries(path: &Path) -> bool {
     matches!(formats::sniff(path), Ok(FileKind::EventFile | FileKind::Logdir | FileKind::RunFolder))
 }
 
-/// What a trace is called: as the run that it is of.
+/// The name of a trace: that of its run.
 fn label(root: &Path, path: &Path) -> String {
     let below = path.strip_prefix(root).unwrap_or(path);
     let name = bucket::run_of(&below.to_string_lossy());

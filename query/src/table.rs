@@ -39,13 +39,13 @@ const WAITING: usize = 2;
 /// Bytes of a file's end that are read first: footers of some hundred row groups, so that remote files take one request less.
 const FOOTER: usize = 256 << 10;
 
-/// What the rows of a table come of.
+/// The source of a table's rows.
 pub(crate) enum Rows {
-    /// What the traces have in their files.
+    /// The files of the traces.
     Stored,
-    /// What an analysis makes of a trace.
+    /// An analysis of a trace.
     Derived(Derived),
-    /// What is in the logdir.
+    /// The content of the logdir.
     Logdir(RunRows),
 }
 

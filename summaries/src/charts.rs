@@ -33,18 +33,18 @@ pub use paint::Theme;
 pub struct Chart {
     /// Above it.
     pub title: String,
-    /// What it shows.
+    /// Its content.
     pub shape: Shape,
 }
 
-/// What a chart shows.
+/// The content of a chart.
 #[derive(Debug, Clone)]
 pub enum Shape {
     /// Curves over a common x axis.
     Curves {
-        /// What the x axis is called.
+        /// The name of the x axis.
         x: String,
-        /// What the y axis is called.
+        /// The name of the y axis.
         y: String,
         /// The curves.
         curves: Vec<Curve>,

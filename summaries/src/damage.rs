@@ -7,7 +7,7 @@ use formats::tfrecord;
 /// How many damaged ranges of one file are kept one by one; the rest is counted.
 const MAX_PER_FILE: u64 = 256;
 
-/// What is wrong with a range of an event file.
+/// The fault of a range of an event file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DamageKind {
     /// A record's data does not match its checksum; it is skipped.
@@ -30,9 +30,9 @@ pub enum DamageKind {
 pub struct Damage {
     /// The file.
     pub file: Arc<Path>,
-    /// What is wrong.
+    /// The fault.
     pub kind: DamageKind,
-    /// Where, in bytes from the file's beginning.
+    /// The range in bytes from the file's beginning.
     pub bytes: Range<u64>,
 }
 

@@ -15,13 +15,13 @@ use crate::projection::Vectors;
 pub struct Embedding {
     /// The vectors.
     pub vectors: Vectors,
-    /// What is known of each: names of the columns of `metadata`.
+    /// The known labels of each: names of the columns of `metadata`.
     pub columns: Vec<String>,
     /// A row for each vector, with a text for each column; empty where nothing is known.
     pub metadata: Vec<Vec<String>>,
     /// Images of the vectors.
     pub sprites: Option<Sprites>,
-    /// What could not be used of the files, for the user.
+    /// Problems with the files, for the user.
     pub notes: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ pub enum EmbeddingError {
     Vectors {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The fault and its position.
         reason: String,
     },
 }

@@ -10,7 +10,7 @@ pub(crate) struct EventView<'a> {
     pub what: EventKind<'a>,
 }
 
-/// What an event carries, serialised.
+/// An event's payload, serialised.
 #[derive(Debug, PartialEq)]
 pub(crate) enum EventKind<'a> {
     Summary(&'a [u8]),

@@ -25,7 +25,7 @@ use crate::{
 const ACTIVE_NS: i64 = 10_000_000_000;
 /// The first block of a look; small, since what a growing file has is there at once.
 const FIRST_BLOCK: usize = 256 << 10;
-/// What one thread decodes at a time.
+/// The bytes that one thread decodes at a time.
 const BLOCK: usize = 1 << 20;
 
 /// A file that is followed.
@@ -50,7 +50,7 @@ enum Packed {
     Done,
 }
 
-/// What one look at a file did.
+/// The result of reading a file once.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ReadReport {
     /// Bytes that were understood or skipped.

@@ -74,7 +74,7 @@ pub struct Logdir {
     cursor: usize,
     n_polls: usize,
     watch: Watch,
-    /// What the roots were when they began to be watched: a root that is made anew must be watched anew.
+    /// The identities of the roots when they began to be watched: a root that is made anew must be watched anew.
     watched: Option<Vec<Option<Identity>>>,
     /// Folders that have just appeared, until when they are looked into again: the system reports what is in them only
     /// once it watches them, which is a little later.
@@ -84,12 +84,12 @@ pub struct Logdir {
 #[derive(Debug)]
 struct Root {
     path: PathBuf,
-    /// What run names begin with when there are several roots.
+    /// The prefix of run names when there are several roots.
     prefix: Option<String>,
 }
 
 impl Root {
-    /// What is watched for it.
+    /// The path to watch for it.
     fn place(&self) -> WatchTarget {
         match self.path.parent() {
             Some(folder) if self.path.is_file() => WatchTarget { folder: folder.to_owned(), is_recursive: false },
@@ -139,7 +139,7 @@ impl Logdir {
         self.watch.is_complete() && self.problems.is_empty()
     }
 
-    /// What was read so far. Hold the guard briefly: the next poll's commit waits for it.
+    /// Returns the runs as read so far. Hold the guard briefly: the next poll's commit waits for it.
     pub fn runs(&self) -> RwLockReadGuard<'_, Runs> {
         self.shared.read()
     }

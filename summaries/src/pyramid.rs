@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Numbers of a node, and nodes of one above it.
 const FANOUT: usize = 32;
 
-/// What a range of numbers spans.
+/// The extent of a range of numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extent {
     /// The least finite number; infinity when there is none.
@@ -29,7 +29,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Of nothing.
+    /// The extent of no numbers.
     pub const EMPTY: Self = Self {
         min: f64::INFINITY,
         max: f64::NEG_INFINITY,

@@ -49,7 +49,7 @@ pub enum RemoteError {
     Url {
         /// As it was given.
         url: String,
-        /// What is wrong and what to do.
+        /// The fault and its remedy.
         reason: String,
     },
     /// The store did not answer, or refused.
@@ -57,7 +57,7 @@ pub enum RemoteError {
     Store {
         /// The URL of the bucket or object.
         at: String,
-        /// What the store said.
+        /// The store's message.
         reason: String,
     },
     /// The copy cannot be written.
@@ -70,7 +70,7 @@ pub enum RemoteError {
     },
 }
 
-/// What reading a bucket took so far.
+/// The cost of reading a bucket so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RemoteCost {
     /// Requests that list objects.
@@ -81,7 +81,7 @@ pub struct RemoteCost {
     pub n_bytes: u64,
 }
 
-/// What a fetch found.
+/// The result of a fetch.
 #[derive(Debug, Default)]
 pub struct Fetched {
     /// Event files there are.
@@ -132,10 +132,10 @@ struct RangeRequest {
     n_overlap: u64,
 }
 
-/// What became of a range.
+/// The outcome of a requested range.
 enum CopyOutcome {
     Appended,
-    /// What was there is not what is there now.
+    /// The object changed since.
     Other,
 }
 
@@ -179,7 +179,7 @@ impl Remote {
         &self.folder
     }
 
-    /// What reading took so far.
+    /// The cost of reading so far.
     pub fn cost(&self) -> RemoteCost {
         self.cost
     }

@@ -54,7 +54,7 @@ pub struct Run {
     pub graph: Option<Arc<GraphBlob>>,
     /// Profiles of single steps that TensorFlow 1 wrote, in the order of arrival.
     pub run_metadata: Vec<TaggedRecord>,
-    /// What could not be read, at most 256 ranges of each file.
+    /// The unreadable ranges, at most 256 ranges of each file.
     pub damage: Vec<Damage>,
     /// How many damaged ranges there are in all.
     pub n_damaged: u64,

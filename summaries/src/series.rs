@@ -41,7 +41,7 @@ impl Series {
         }
     }
 
-    /// What it is: `scalars`, `histograms`, or the plugin that shows it, as the file names it.
+    /// Its kind: `scalars`, `histograms`, or the plugin that shows it, as the file names it.
     pub fn kind(&self) -> &str {
         match self {
             Self::Scalar(_) => "scalars",

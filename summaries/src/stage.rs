@@ -31,7 +31,7 @@ pub(crate) mod spare;
 /// The least number of tags that a block is expected to have.
 const FEW_TAGS: usize = 16;
 
-/// What a tag is.
+/// The kind of a tag.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     Scalar,
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
     Media(Arc<str>),
 }
 
-/// What the tags of a run are, as far as they are absorbed.
+/// The kinds of a run's tags, as far as they are absorbed.
 pub(crate) type TagKinds = FxHashMap<Box<str>, Kind>;
 
 /// The values of some records, by tag.

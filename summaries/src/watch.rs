@@ -25,7 +25,7 @@ use rustc_hash::FxHashSet;
 /// More paths than this between two polls are not distinguished: a walk finds them.
 const MAX_TOUCHED: usize = 1 << 16;
 
-/// What changed since the last poll.
+/// The changes since the last poll.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
     /// Files that were written to.
@@ -65,7 +65,7 @@ struct Shared {
     wake: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
 }
 
-/// What one watcher knows.
+/// The state of one watcher.
 struct Listener {
     shared: Arc<Shared>,
     /// Watched folders that were given in a relative form, with the form in which events name them.
@@ -113,7 +113,7 @@ impl Watch {
         let _ = thread::Builder::new().name("watch logdir".to_owned()).spawn(watch);
     }
 
-    /// What changed since the last call.
+    /// The changes since the last call.
     pub fn take(&mut self) -> Touched {
         mem::take(&mut *self.shared.touched.lock())
     }

@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is checked and tested beyond what is built by default.
+/// Features that are checked and tested in addition to the default ones.
 const FEATURES: &str =
     "--features=stepscope/s3,engine/s3,stepscope/buckets,summaries/buckets,stepscope/cluster,stepscope-bench/query";
 

@@ -58,7 +58,7 @@ const AZURE_PACKAGE: &str = "azurite@3.35.0";
 /// The Firefox profiler's own reader of profiles.
 const FIREFOX_PACKAGE: &str = "@firefox-devtools/profiler-cli@0.10.0";
 
-/// What the engine is compared with.
+/// The packages that the engine is compared with.
 const TENSORFLOW_PACKAGES: &[&str] = &["tensorflow-cpu==2.21.0"];
 
 /// Programs that people log with, whose files are read and compared with TensorBoard's view.
@@ -157,7 +157,7 @@ pub fn for_tests(steps: &mut Steps) -> Vec<(&'static str, String)> {
     env
 }
 
-/// What was brought; what was not is said.
+/// The packages that were fetched; missing ones are printed.
 fn had<T>(what: &str, brought: Result<T, Failed>) -> Option<T> {
     brought.map_err(|Failed(why)| eprintln!("{what}: not tested, since this failed: {why}")).ok()
 }
@@ -230,7 +230,7 @@ pub fn mpi(steps: &mut Steps) -> Result<Vec<(&'static str, String)>, Failed> {
     Ok(env)
 }
 
-/// What a command says, if it succeeds.
+/// A command's output, if it succeeds.
 fn said(program: &str, args: &[&str]) -> Option<String> {
     let answer = Command::new(program).args(args).output().ok().filter(|answer| answer.status.success())?;
     Some(String::from_utf8(answer.stdout).ok()?.trim().to_owned())

@@ -231,7 +231,7 @@ impl Local {
     }
 }
 
-/// What a slice's record says, without its duration.
+/// A slice's record without its duration.
 #[derive(Clone, Copy)]
 pub(crate) struct Slice {
     pub(crate) begin: u64,

@@ -25,7 +25,7 @@
 use crate::names::{NodeId, SiteId};
 use bytemuck::{Pod, Zeroable};
 
-/// What an event is; four bits of the site word.
+/// The kind of an event; four bits of the site word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -97,7 +97,7 @@ pub struct Record {
     pub site: u32,
     /// The graph node, or [`NodeId::NONE`]'s number.
     pub node: u32,
-    /// What it belongs together with; the category of the site says in which sense.
+    /// The number that related events share; the category of the site says in which sense.
     pub correlation: u32,
     /// A value; the category of the site says which.
     pub arg: u64,
@@ -176,7 +176,7 @@ impl Record {
 /// An event as readers want it: long slices joined, the site word taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What it is; never [`Kind::LongSlice`] or [`Kind::Text`].
+    /// Its kind; never [`Kind::LongSlice`] or [`Kind::Text`].
     pub kind: Kind,
     /// How many slices were open around it, at most [`MAX_DEPTH`].
     pub depth: u32,
@@ -188,7 +188,7 @@ pub struct Event {
     pub begin: u64,
     /// How long it took, ticks.
     pub dur: u64,
-    /// What it belongs together with.
+    /// The number that related events share.
     pub correlation: u32,
     /// Its value; the bits of an `f64` for a counter.
     pub arg: u64,

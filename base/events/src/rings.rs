@@ -27,7 +27,7 @@ impl Default for Options {
     }
 }
 
-/// What the session's threads share.
+/// The state that the session's threads share.
 pub(crate) struct Shared {
     pub(crate) trace_dir: PathBuf,
     pub(crate) options: Options,

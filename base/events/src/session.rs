@@ -66,7 +66,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Where it records.
+    /// The folder that it records into.
     #[must_use]
     pub fn trace_dir(&self) -> &Path {
         &self.shared.trace_dir
@@ -114,7 +114,7 @@ impl Drop for Session {
 /// `stepscope record` use [`start_from_env`], which records into the folder of that; the recorder says where else a program records.
 ///
 /// # Errors
-/// That the process records already, or that the folder cannot be written.
+/// The process records already, or the folder cannot be written.
 pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> {
     let mut current = lock(&SESSION);
     if let Some(other) = &*current {

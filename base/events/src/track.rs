@@ -11,10 +11,10 @@ use crate::ring::RingFile;
 use crate::rings;
 use std::sync::Arc;
 
-/// What a track shows.
+/// The subject of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows<'a> {
-    /// What a thread of this process did, reported by another thread.
+    /// The work of a thread of this process, reported by another thread.
     Thread {
         /// The system's id of the thread.
         tid: u32,
@@ -26,7 +26,7 @@ pub enum Shows<'a> {
         /// Its number on the device; `None` for what the device does on no stream.
         stream: Option<u64>,
     },
-    /// What begins and ends on no thread.
+    /// Operations that begin and end on no thread.
     Operations,
 }
 

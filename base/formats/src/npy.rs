@@ -85,9 +85,9 @@ pub enum NpyError {
     /// The data are shorter or longer than the header says.
     #[error("the header announces {expected} bytes of data, the file has {found}")]
     Length {
-        /// What shape and type need.
+        /// The length that shape and type need.
         expected: u64,
-        /// What is there.
+        /// The actual length.
         found: u64,
     },
     /// The archive is damaged or of another format.
@@ -98,7 +98,7 @@ pub enum NpyError {
     Member {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The fault.
         source: Box<NpyError>,
     },
 }

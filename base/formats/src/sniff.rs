@@ -21,7 +21,7 @@ const MAX_ENTRIES: usize = 100_000;
 /// How deep a logdir is looked into; symbolic links may make it endless.
 const MAX_DEPTH: usize = 32;
 
-/// What a path holds.
+/// The content of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// TFRecords of `Event`; also an empty file that is named as one.
@@ -43,7 +43,7 @@ pub enum FileKind {
     Unknown(Foreign),
 }
 
-/// What something is that cannot be opened. Reads like the end of a sentence: `not an event file, graph or trace (looks
+/// A kind of file that cannot be opened. Reads like the end of a sentence: `not an event file, graph or trace (looks
 /// like PNG)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Foreign {
@@ -70,7 +70,7 @@ impl fmt::Display for Foreign {
     }
 }
 
-/// What `path` holds, from the first 64 KiB of a file, or from the names and files below a folder.
+/// The content of `path`, from the first 64 KiB of a file, or from the names and files below a folder.
 ///
 /// # Errors
 /// When `path` does not exist or cannot be read.

@@ -227,7 +227,7 @@ impl Simulation {
         Process(self.0.state.lock().add_process(name))
     }
 
-    /// What a process is called.
+    /// The name of a process.
     #[must_use]
     pub fn name(&self, process: Process) -> Arc<str> {
         self.0.state.lock().name(process.0)
@@ -262,7 +262,7 @@ impl Simulation {
         self.0.state.lock().pause(process.0, time);
     }
 
-    /// What each turn takes, and up to as much again; at first a microsecond. With zero the clock measures waits alone, as if each thread
+    /// The time that each turn takes, and up to as much again; at first a microsecond. With zero the clock measures waits alone, as if each thread
     /// had a processor.
     pub fn set_turn(&self, time: Duration) {
         self.0.state.lock().turn_ns = time.as_nanos() as u64;
@@ -307,7 +307,7 @@ impl Simulation {
         self.0.state.lock().n_turns
     }
 
-    /// What a type adds to the simulation, made when it is first asked for.
+    /// Returns a type's extension of the simulation, made at its first use.
     #[must_use]
     pub fn extension<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
         let mut all = self.0.extensions.lock();

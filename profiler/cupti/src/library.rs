@@ -86,7 +86,7 @@ impl Loaded {
     /// Finds the library.
     ///
     /// # Errors
-    /// That there is none.
+    /// No library is found.
     pub fn find() -> Result<Loaded, Failed> {
         let missing = || Failed { function: "dlopen", text: "no libcupti is found".to_owned() };
         Ok(Loaded { library: crate::find::library().ok_or_else(missing)? })

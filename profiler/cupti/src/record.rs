@@ -15,7 +15,7 @@ pub struct Span {
     pub end: u64,
 }
 
-/// Where a device's work ran.
+/// The stream that a device's work ran on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StreamLocation {
     /// The device.
@@ -47,7 +47,7 @@ pub struct Kernel {
     pub graph_node: u64,
 }
 
-/// What a device did to memory.
+/// A device's work on memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryWork {
     /// `CUpti_ActivityMemcpyKind` and the two `CUpti_ActivityMemoryKind`s.
@@ -161,7 +161,7 @@ pub enum Record<'a> {
     },
 }
 
-/// What a record is about: `CUpti_ActivityObjectKind` with its id.
+/// The subject of a record: `CUpti_ActivityObjectKind` with its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Object {
     /// A process.
@@ -259,10 +259,10 @@ impl Fields<'_> {
     }
 }
 
-/// What one record says. `bytes` ends where the record does: what a version lacks is not looked for behind it.
+/// Reads one record. `bytes` ends where the record does: what a version lacks is not looked for behind it.
 ///
 /// # Errors
-/// That it is cut.
+/// It is cut.
 pub fn record(bytes: &[u8]) -> Result<Record<'_>, Short> {
     let kind = Fields { bytes, kind: 0 }.u32(0)?;
     let f = Fields { bytes, kind };

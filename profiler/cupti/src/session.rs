@@ -103,7 +103,7 @@ impl Recorder {
     /// can be recorded.
     ///
     /// # Errors
-    /// That nothing can be recorded; the trace reports it too.
+    /// Nothing can be recorded; the trace reports it too.
     pub fn start(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
         let started = Recorder::begin(library);
         if let Err(why) = &started {
@@ -324,7 +324,7 @@ impl Reader {
         begins
     }
 
-    /// What the user has to know, so far.
+    /// Counts for the user, so far.
     fn report_losses(&self) {
         let report = self.translator.report();
         let (refused, foreign) = pool().troubles();

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Why there is no connection, or no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
-    /// The address is none.
+    /// The address is invalid.
     #[error("{0} is no address (HOST:PORT)")]
     Address(String),
     /// There was no answer.
@@ -58,7 +58,7 @@ impl Connection {
     /// To who listens at an address.
     ///
     /// # Errors
-    /// That the address is none.
+    /// The address is invalid.
     pub fn to_address(address: &str) -> Result<Arc<Connection>, ViewError> {
         let has_port =
             address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
@@ -74,7 +74,7 @@ impl Connection {
     /// is started with the first question, and again when it has ended.
     ///
     /// # Errors
-    /// That the system gives no threads.
+    /// The system gives no threads.
     pub fn to_program(place: &str, program: &[String]) -> Result<Arc<Connection>, ViewError> {
         let command: Arc<[String]> = program.into();
         let running = Program::default();
@@ -124,7 +124,7 @@ impl Connection {
     /// The traces and event files to look at.
     ///
     /// # Errors
-    /// That nobody answers there.
+    /// Nobody answers there.
     pub fn list(&self) -> Result<Listing, ViewError> {
         self.wait(self.client.clone().list(ListRequest { version: crate::VERSION }))
     }
@@ -132,7 +132,7 @@ impl Connection {
     /// Up to a mebibyte of a file; less only at its end.
     ///
     /// # Errors
-    /// That there is no such file, or that nobody answers.
+    /// There is no such file, or nobody answers.
     pub fn read(&self, path: &str, offset: u64, length: u32) -> Result<Bytes, ViewError> {
         let request = ReadRequest { path: path.to_owned(), offset, length };
         Ok(self.wait(self.client.clone().read(request))?.data)

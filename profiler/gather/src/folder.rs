@@ -19,7 +19,7 @@ const MAX_DEPTH: usize = 32;
 const MAX_ENTRIES: usize = 100_000;
 /// Traces that are followed at a time.
 const MAX_TRACES: usize = 64;
-/// What belongs to a run in addition to its event files: the graph, what started it, embeddings with their labels.
+/// Files of a run in addition to its event files: the graph, what started it, embeddings with their labels.
 const RUN_FILES: [&str; 3] = ["graph.pb", "run.json", PROJECTOR];
 const PROJECTOR: &str = "projector_config.pbtxt";
 /// Files of embeddings: labels, vectors and pictures, next to their configuration.
@@ -42,7 +42,7 @@ impl Folder {
     /// Serves what is at `path`.
     ///
     /// # Errors
-    /// That it cannot be read, or holds nothing that can be shown.
+    /// It cannot be read, or holds nothing that can be shown.
     pub(crate) fn open(path: &Path) -> io::Result<Folder> {
         let has_traces = || locate::traces_below(path).is_ok_and(|lookup| !lookup.traces.is_empty());
         match sniff(path)? {
@@ -94,7 +94,7 @@ impl Folder {
     }
 }
 
-/// What a trace is read from.
+/// The source of a trace.
 enum Source {
     Folder(Box<TraceReader>),
     Foreign(Box<import::Import>),

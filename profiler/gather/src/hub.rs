@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Folders and clocks of one collector, at most.
 const MAX_FOLDERS: usize = 4096;
 
-/// What a collector took so far.
+/// Counts of what a collector received so far.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) connections: AtomicU64,

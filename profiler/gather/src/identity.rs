@@ -35,7 +35,7 @@ impl FolderId {
     /// The folder's id; makes one where there is none.
     ///
     /// # Errors
-    /// That another process sends the folder, or that it cannot be written.
+    /// Another process sends the folder, or it cannot be written.
     pub(crate) fn claim(trace_dir: &Path) -> Result<FolderId, ClaimError> {
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(trace_dir.join(FOLDER_ID))?;
@@ -62,7 +62,7 @@ impl FolderId {
     /// Gives another folder the same id.
     ///
     /// # Errors
-    /// That the folder is not writable.
+    /// The folder is not writable.
     pub(crate) fn copy_to(&self, trace_dir: &Path) -> io::Result<()> {
         std::fs::write(trace_dir.join(FOLDER_ID), to_hex(&self.id))
     }

@@ -47,7 +47,7 @@ pub use server::{ServeError, Server, ServerOptions, ServerReport};
 pub use transport::{Transport, TransportProvider, transport};
 pub use unsealed::Unsealed;
 
-/// Of the protocol.
+/// The protocol's version.
 pub(crate) const VERSION: u32 = 1;
 /// The longest message that a collector and its senders take, bytes.
 pub(crate) const MAX_MESSAGE: usize = 1 << 20;

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// Files of one folder, at most: a process has two.
 const MAX_FILES: usize = 4096;
 
-/// What a connection brings.
+/// An item that a connection brings.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     Piece(Piece),
@@ -53,7 +53,7 @@ pub(crate) struct Mirror {
     pub(crate) repeated: u64,
 }
 
-/// Where a folder's copy is made.
+/// The path of a folder's copy.
 pub(crate) fn place(gathered: &Path, hello: &Hello) -> PathBuf {
     let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
     let host: String = hello.host.chars().filter(plain).take(64).collect();

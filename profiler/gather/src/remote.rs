@@ -17,7 +17,7 @@ pub(crate) const POLL: Duration = Duration::from_millis(50);
 /// Bytes of a file that are read at a time.
 pub(crate) const MAX_READ: u32 = 1 << 20;
 
-/// What remote viewers can look at. Its functions may wait for the disk.
+/// A path that remote viewers can open. Its functions may wait for the disk.
 pub(crate) trait Served: Send + Sync + 'static {
     /// The traces and event files.
     fn list(&self) -> io::Result<Listing>;

@@ -48,7 +48,7 @@ impl Default for SenderOptions {
     }
 }
 
-/// What a sender did.
+/// Counts of a sender.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SenderReport {
     /// Whether it is connected now.
@@ -90,11 +90,11 @@ struct Shared {
     dir: PathBuf,
     folder: FolderId,
     endpoint: Endpoint,
-    /// Who makes the connections; otherwise they are made to the endpoint's address.
+    /// Makes the connections; without it they are made to the endpoint's address.
     transport: Option<Transport>,
     options: SenderOptions,
     report: Mutex<SenderReport>,
-    /// What was acknowledged of each file.
+    /// The acknowledged length of each file.
     safe: Mutex<BTreeMap<String, u64>>,
     exchanges: Arc<AtomicU64>,
 }
@@ -112,7 +112,7 @@ impl Sender {
     /// Starts sending a trace folder, which must exist. A collector that is away is waited for, for ever.
     ///
     /// # Errors
-    /// That the address is none, that another process sends the folder, or that it cannot be written.
+    /// The address is invalid, another process sends the folder, or it cannot be written.
     pub fn start(trace_dir: &Path, address: &str, options: SenderOptions) -> Result<Sender, SendError> {
         let wrong = |_| SendError::Address(address.to_owned());
         if address.rsplit_once(':').is_none_or(|(host, port)| host.is_empty() || port.parse::<u16>().is_err()) {
@@ -125,7 +125,7 @@ impl Sender {
     /// The same over connections that somebody else makes.
     ///
     /// # Errors
-    /// That another process sends the folder, or that it cannot be written.
+    /// Another process sends the folder, or it cannot be written.
     pub fn start_over(trace_dir: &Path, transport: Transport, options: SenderOptions) -> Result<Sender, SendError> {
         // The name is nobody's.
         Sender::begin(trace_dir, Endpoint::from_static("http://given"), Some(transport), options)
@@ -159,7 +159,7 @@ impl Sender {
         Ok(Sender { shared, stop, thread: Some(thread.map_err(SendError::Thread)?) })
     }
 
-    /// What it has done so far.
+    /// Its counts so far.
     #[must_use]
     pub fn progress(&self) -> SenderReport {
         let exchanges = self.shared.exchanges.load(Ordering::Relaxed);

@@ -30,7 +30,7 @@ pub struct ServerOptions {
     pub sync: bool,
     /// Connections at once; a sender has two, a viewer one.
     pub max_connections: usize,
-    /// What is kept in memory for remote viewers.
+    /// The limits of the store for remote viewers.
     pub keep: StoreOptions,
 }
 
@@ -41,7 +41,7 @@ impl Default for ServerOptions {
     }
 }
 
-/// What a collector has done so far.
+/// A collector's counts so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerReport {
     /// Trace folders that are here.
@@ -108,7 +108,7 @@ impl Server {
     /// come through ssh, unless the network is trusted.
     ///
     /// # Errors
-    /// That the folder holds something else or is in use, or that the address cannot be listened at.
+    /// The folder holds something else or is in use, or the address cannot be listened at.
     pub fn start(dir: &Path, listen: SocketAddr, options: &ServerOptions) -> Result<Server, ServeError> {
         let hub = Arc::new(Hub::open(dir, options.sync).map_err(|e| refused(dir, e))?);
         let runtime = runtime()?;
@@ -134,7 +134,7 @@ impl Server {
     /// whoever reads it reads all as one. It listens nowhere: connections are given ([`Server::take`]).
     ///
     /// # Errors
-    /// That the folder is in use, or cannot be written.
+    /// The folder is in use, or cannot be written.
     pub fn start_within(trace_dir: &Path, options: &ServerOptions) -> Result<Server, ServeError> {
         let hub = Arc::new(Hub::within(trace_dir, options.sync).map_err(|e| refused(trace_dir, e))?);
         let runtime = runtime()?;
@@ -159,13 +159,13 @@ impl Server {
         Ok(())
     }
 
-    /// Where it listens: with the port where `listen` had 0; `0.0.0.0:0` where it listens nowhere.
+    /// Its address, with the port where `listen` had 0; `0.0.0.0:0` where it listens nowhere.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
-    /// What it has done so far.
+    /// Its counts so far.
     #[must_use]
     pub fn progress(&self) -> ServerReport {
         let counts = &self.hub.counts;

@@ -29,7 +29,7 @@ pub(crate) struct Part {
 /// A file that grows.
 struct Growing {
     file: File,
-    /// What it is called on the other side.
+    /// Its name on the other side.
     name: String,
     /// Everything before was given out.
     at: u64,

@@ -23,7 +23,7 @@ impl Unsealed {
     /// Makes them of a trace folder and the store that was read of it, in a folder in it.
     ///
     /// # Errors
-    /// That another process sends the folder, or that it cannot be written.
+    /// Another process sends the folder, or it cannot be written.
     pub fn create(trace_dir: &Path, store: &Store) -> Result<Unsealed, SendError> {
         let failed = |e: io::Error| SendError::Folder(trace_dir.to_owned(), e);
         let id = FolderId::claim(trace_dir).map_err(|e| match e {

@@ -32,7 +32,7 @@ pub struct Ballista {
     running: Mutex<Running>,
 }
 
-/// What the last query left.
+/// The state that the last query left.
 #[derive(Default)]
 struct Running {
     /// A task of its own: a query that is cancelled while its plan is on its way has a job too.

@@ -46,7 +46,7 @@ const LAST_LOOK: Duration = Duration::from_millis(200);
 const FETCHES: u8 = 3;
 const PAUSE_MS: u64 = 500;
 
-/// Where queries are sent.
+/// The address of the scheduler.
 #[derive(Clone)]
 pub(crate) struct Scheduler {
     url: Url,
@@ -234,7 +234,7 @@ async fn fetch(
     Ok(Box::pin(datafusion::physical_plan::stream::RecordBatchStreamAdapter::new(schema, rows)))
 }
 
-/// What Ballista says, without the name of its error's variant.
+/// Ballista's message, without the name of its error's variant.
 fn text(error: &BallistaError) -> String {
     match error {
         BallistaError::GrpcConnectionError(text)

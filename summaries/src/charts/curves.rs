@@ -10,7 +10,7 @@ use super::paint::{Area, Drawn, Paint, TEXT, TITLE, around};
 /// A line, and the band about it.
 #[derive(Debug, Clone, Default)]
 pub struct Curve {
-    /// What the legend calls it; empty for none.
+    /// Its name in the legend; empty for none.
     pub label: String,
     /// x and y. A y that is not finite breaks the line.
     pub points: Vec<(f64, f64)>,

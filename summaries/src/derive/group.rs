@@ -7,7 +7,7 @@ use regex::Regex;
 use super::align::{by_step, interpolated};
 use crate::{run::Run, series::ScalarSeries};
 
-/// What makes runs a group.
+/// The criterion by which runs are grouped.
 #[derive(Debug, Clone)]
 pub enum GroupBy {
     /// The first capture of the pattern in the run's name, or its whole match when it captures nothing.
@@ -43,7 +43,7 @@ pub enum Align {
     Interpolated,
 }
 
-/// What several series span at one step. Values that are not finite take no part.
+/// The range of several series at one step. Values that are not finite take no part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BandPoint {
     /// The step.

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use crate::{follow::FileFollower, run::Run, stage::RunStage};
 
-/// What a poll changed.
+/// The changes that a poll made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     /// The runs that are new or have something new, by name.

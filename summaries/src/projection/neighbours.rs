@@ -4,7 +4,7 @@
 use super::vectors::{Progress, Vectors, in_parallel};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What near means.
+/// The measure of distance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Metric {
     /// The length of the difference.

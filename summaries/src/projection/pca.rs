@@ -12,7 +12,7 @@ const MAX_STEPS: usize = 500;
 /// Eigenvalues that move less than this share in a step have converged.
 const TOLERANCE: f64 = 1e-13;
 
-/// Where the vectors lie along the directions in which they vary most.
+/// The coordinates of the vectors along the directions in which they vary most.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pca {
     /// How many directions: as many as were asked for, or as many dimensions as there are.
@@ -246,7 +246,7 @@ pub(super) fn reduced(vectors: &Vectors, progress: &Progress) -> Option<Vectors>
     Some(Vectors::new(MAX_DIMS, found.coordinates))
 }
 
-/// Where layouts begin: the first principal components, the first one with this standard deviation.
+/// The initial layout: the first principal components, the first one with this standard deviation.
 pub(super) fn start(vectors: &Vectors, n_dims: usize, deviation: f32, progress: &Progress) -> Option<Vec<Position>> {
     let found = pca(vectors, n_dims, progress)?;
     let k = found.n_components;

@@ -19,7 +19,7 @@ pub struct TsneOptions {
     pub n_steps: usize,
     /// Cells that look smaller than this count as one: 0 is exact, 1 coarse.
     pub theta: f32,
-    /// What near means.
+    /// The measure of distance.
     pub metric: Metric,
 }
 

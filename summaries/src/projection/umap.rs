@@ -17,7 +17,7 @@ pub struct UmapOptions {
     pub n_neighbours: usize,
     /// How often edges are gone through; `None` for 500, or 200 of many vectors.
     pub n_epochs: Option<usize>,
-    /// What near means.
+    /// The measure of distance.
     pub metric: Metric,
 }
 

@@ -19,7 +19,7 @@ pub enum ValueError {
     Size {
         /// How many there are.
         n: usize,
-        /// What they should fill.
+        /// The size that they should fill.
         expected: String,
     },
     /// The image cannot be encoded.

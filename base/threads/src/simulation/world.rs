@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
-/// What threads wait on.
+/// The subject of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
     /// Something in memory, by its address.
@@ -31,7 +31,7 @@ pub(super) struct World {
     pub extensions: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
 }
 
-/// What happens at a time.
+/// An action at a time.
 pub(super) enum Timer {
     /// A thread has waited long enough.
     Late(usize),
@@ -45,7 +45,7 @@ pub(super) struct State {
     pub now: i64,
     pub trace: u64,
     pub n_turns: u64,
-    /// What a turn takes, nanoseconds: this and up to as much again.
+    /// The time of a turn, nanoseconds: this and up to as much again.
     pub turn_ns: u64,
     random: u64,
     /// In place of numbers that nobody else has.
@@ -287,7 +287,7 @@ impl State {
         self.processes[process].paused_until = self.now.saturating_add(time);
     }
 
-    /// What is due by now.
+    /// The timers that are due by now.
     fn due(&mut self) -> Option<Timer> {
         let first = self.timers.first_entry()?;
         (first.key().0 <= self.now).then(|| first.remove())
@@ -326,7 +326,7 @@ impl State {
         }
     }
 
-    /// Who waits, where all do and nothing can wake them.
+    /// The threads that wait, where all do and nothing can wake them.
     fn told_stuck(&self) -> Option<String> {
         let described = |thread: &Thread| match thread.process {
             0 => thread.name.clone(),

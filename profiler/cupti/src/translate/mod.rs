@@ -24,7 +24,7 @@ use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use tracks::Tracks;
 
-/// What the records point to: texts in the process, names in the library.
+/// Resolves the references of records: texts in the process, names in the library.
 pub trait Names {
     /// The text at this address of the process; `None` for none.
     fn text(&self, text: Text) -> Option<String>;
@@ -32,7 +32,7 @@ pub trait Names {
     fn call(&self, is_runtime: bool, id: u32) -> Option<String>;
 }
 
-/// What became of the records.
+/// Counts of the records that were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Kernels, graphs, copies and settings of memory.
@@ -130,7 +130,7 @@ impl Translator {
         }
     }
 
-    /// What became of the records so far.
+    /// Counts of the records so far.
     #[must_use]
     pub fn report(&self) -> Report {
         let gone = self.unlaunched.forgotten + self.ranges.forgotten();

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 /// Ranges that are open, at most.
 const OPEN: usize = 1 << 16;
 
-/// What came with a marker.
+/// The data of a marker.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Data {
     pub(super) color: Option<u32>,

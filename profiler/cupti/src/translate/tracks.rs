@@ -10,7 +10,7 @@ const FIRST_STREAM: i32 = 1 << 24;
 /// Of these tracks there may be so many: each is a ring with memory of its own.
 const MAX_TRACKS: usize = 512;
 
-/// What a track is of.
+/// The source of a track.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum TrackKey {
     Stream(StreamLocation),
@@ -126,7 +126,7 @@ impl Tracks {
         }
     }
 
-    /// What a thread is called: by NVTX, else by the system.
+    /// The name of a thread: by NVTX, else by the system.
     fn thread(&self, tid: u32) -> String {
         let named =
             self.names.iter().find(|(object, _)| matches!(object, Object::Thread { thread, .. } if *thread == tid));
