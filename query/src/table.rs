@@ -1,7 +1,7 @@
 //! A table as DataFusion scans it: the files of sealed traces, and streams of record batches of all else.
 
 use crate::derived::Derived;
-use crate::logdir::{self, RunRows, Take};
+use crate::logdir::{self, RunRows};
 use crate::schema::{TRACE, TableInfo};
 use crate::source::{Parquet, Source, Sources};
 use async_trait::async_trait;

@@ -8,7 +8,7 @@ mod run_metadata;
 
 use std::sync::Arc;
 
-use formats::proto::{GraphDef, SummaryMetadata};
+use formats::proto::SummaryMetadata;
 
 use crate::{
     media::{MediaError, RecordPosition},

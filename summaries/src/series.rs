@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use crate::{
-    column::{Floats, Numbers, Steps},
+    column::{Floats, Numbers, Steps, pieces},
     histograms::HistogramSeries,
     media::MediaSeries,
 };

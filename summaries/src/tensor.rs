@@ -4,6 +4,9 @@ use formats::{
     proto::{DataType, TensorProto},
     wire::{Fields, Value},
 };
+use prost::Message;
+
+use crate::damage::DamageKind;
 
 const FLOAT: u64 = DataType::DtFloat as u64;
 const DOUBLE: u64 = DataType::DtDouble as u64;
@@ -196,7 +199,6 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(TensorProto, Vec<f64>), DamageKind
 mod tests {
     use formats::proto::{TensorShapeProto, tensor_shape_proto::Dim};
 
-    use prost::Message as _;
 
     use super::*;
 

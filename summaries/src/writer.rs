@@ -16,7 +16,6 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
     thread::JoinHandle,
-    time::Duration,
 };
 
 use events::clock;

@@ -10,7 +10,7 @@ use formats::{
 use prost::Message;
 use rustc_hash::FxHashMap;
 
-/// One graph of a [`TaggedGraph`].
+/// One graph of a [`TaggedGraph`](super::TaggedGraph).
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedGraph {
     /// Its part among the graphs of its tag; empty for the main one.
