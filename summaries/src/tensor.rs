@@ -199,7 +199,6 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(TensorProto, Vec<f64>), DamageKind
 mod tests {
     use formats::proto::{TensorShapeProto, tensor_shape_proto::Dim};
 
-
     use super::*;
 
     fn tensor(dtype: DataType, dims: &[i64]) -> TensorProto {
