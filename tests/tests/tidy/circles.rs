@@ -33,7 +33,7 @@ fn no_files_import_each_other_in_a_circle() {
     let files: BTreeMap<PathBuf, String> = rust_files().into_iter().collect();
     let mut found = BTreeMap::new();
     for member in members() {
-        let imports = imports_of(&member, &files);
+        let imports = imports_of(member, &files);
         let mut lines = Vec::new();
         for circle in circles(&imports) {
             for ((from, to), names) in &imports {
@@ -44,7 +44,7 @@ fn no_files_import_each_other_in_a_circle() {
             }
         }
         let n_files = circles(&imports).iter().map(std::collections::BTreeSet::len).sum();
-        found.insert(member, (n_files, lines));
+        found.insert(member.clone(), (n_files, lines));
     }
     check_debt("files in circles of imports", &found, DEBT);
 }

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use stepscope_tests::{root, stepscope_binary};
 
@@ -82,18 +83,21 @@ fn manifest(member: &str) -> toml::Table {
     text.parse().expect("cargo reads it")
 }
 
-/// The members of the workspace.
-fn members() -> Vec<String> {
-    let manifest = manifest(".");
-    let all = manifest["workspace"]["members"].as_array().expect("a list").iter().filter_map(toml::Value::as_str);
-    all.map(str::to_owned).collect()
+/// The members of the workspace, the deepest folders first.
+fn members() -> &'static [String] {
+    static MEMBERS: OnceLock<Vec<String>> = OnceLock::new();
+    MEMBERS.get_or_init(|| {
+        let manifest = manifest(".");
+        let all = manifest["workspace"]["members"].as_array().expect("a list").iter().filter_map(toml::Value::as_str);
+        let mut all: Vec<String> = all.map(str::to_owned).collect();
+        all.sort_by_key(|member| std::cmp::Reverse(member.len()));
+        all
+    })
 }
 
 /// The member that a file belongs to; `docs` for what belongs to none.
 fn member_of(path: &Path) -> String {
-    let mut all = members();
-    all.sort_by_key(|member| std::cmp::Reverse(member.len()));
-    all.into_iter().find(|member| path.starts_with(member)).unwrap_or_else(|| "docs".to_owned())
+    members().iter().find(|member| path.starts_with(member)).map_or("docs", String::as_str).to_owned()
 }
 
 /// Rust files.
@@ -171,7 +175,7 @@ fn members_use_what_the_table_says() {
     fail_with("the dependency table", &broken);
     let listed: Vec<&str> =
         MAY_USE.iter().map(|(member, ..)| *member).chain(["tests", "tests/bench", "tests/support"]).collect();
-    let unlisted: Vec<String> = members().into_iter().filter(|member| !listed.contains(&member.as_str())).collect();
+    let unlisted: Vec<String> = members().iter().filter(|member| !listed.contains(&member.as_str())).cloned().collect();
     fail_with("members that the dependency table lacks", &unlisted);
 }
 

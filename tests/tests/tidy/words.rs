@@ -121,7 +121,7 @@ fn by_member(
     find: impl Fn(&str) -> Vec<String>,
 ) -> BTreeMap<String, (usize, Vec<String>)> {
     let mut found: BTreeMap<String, (usize, Vec<String>)> =
-        members().into_iter().chain(["docs".to_owned()]).map(|member| (member, Default::default())).collect();
+        members().iter().cloned().chain(["docs".to_owned()]).map(|member| (member, Default::default())).collect();
     for (path, text) in files.iter().filter(|(path, _)| !is_own_list(path)) {
         let entry = found.entry(member_of(path)).or_default();
         let lines = find(text);
