@@ -271,8 +271,8 @@ fn read_use<'a>(tree: &[Token<'a>], before: &[&'a str], is_reexport: bool, uses:
             Token::Sign('{') => {
                 let end = group_end(tree, at);
                 let (mut begin, mut depth) = (at + 1, 0);
-                for i in at + 1..end {
-                    match tree[i] {
+                for (i, token) in tree.iter().enumerate().take(end).skip(at + 1) {
+                    match token {
                         Token::Sign('{') => depth += 1,
                         Token::Sign('}') if i + 1 < end => depth -= 1,
                         Token::Sign(',') if depth == 0 => {
