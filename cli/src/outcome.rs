@@ -42,7 +42,7 @@ impl From<train::TrainError> for Failure {
 impl From<gather::SendError> for Failure {
     fn from(error: gather::SendError) -> Failure {
         match error {
-            gather::SendError::Address(_) | gather::SendError::Taken(_) => Failure::wrong_use(error),
+            gather::SendError::Address(_) | gather::SendError::InUse(_) => Failure::wrong_use(error),
             _ => Failure::Work(error.into()),
         }
     }

@@ -31,7 +31,7 @@ impl Tables for Opened {
 
     fn query(&self, sql: &str, max_rows: usize) -> Result<Answer, String> {
         let answer = self.0.answer(sql, max_rows).map_err(|error| error.to_string())?;
-        let query::Answer { columns, are_numbers, rows, has_more } = answer;
+        let query::QueryResult { columns, are_numbers, rows, has_more } = answer;
         Ok(Answer { columns, are_numbers, rows, has_more })
     }
 

@@ -136,7 +136,7 @@ fn traces(objects: &[(String, ObjectMeta)], store: &Arc<dyn ObjectStore>, handle
     found
 }
 
-/// The files of a sealed trace that has nothing beside it.
+/// The files of a sealed trace that has nothing next to it.
 fn sealed(objects: &[(String, ObjectMeta)]) -> Option<BTreeMap<String, ObjectMeta>> {
     let is_more = |path: &str| path == "gathered.json" || is_collected(folder_and_name(path).1);
     if objects.iter().any(|(path, _)| is_more(path)) {

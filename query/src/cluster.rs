@@ -14,7 +14,7 @@ pub trait Cluster: Send + Sync {
     /// The settings and rules that plans for it are made with.
     ///
     /// # Errors
-    /// What DataFusion says of them.
+    /// DataFusion's message about them.
     fn prepare(&self, state: SessionState) -> Result<SessionState>;
 
     /// Runs a plan, and gives its rows in its order.

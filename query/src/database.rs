@@ -2,7 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::error::QueryError;
-use crate::output::{Answer, Format, Writer, cells};
+use crate::output::{Format, QueryResult, Writer, cells};
 use crate::schema::{self, TableInfo};
 use crate::source::Sources;
 use crate::table::{Rows, SourceTable};
@@ -44,7 +44,7 @@ impl Default for Options {
     }
 }
 
-/// What a path or URL holds, as tables.
+/// The content of a path or URL as tables.
 pub struct Database {
     context: SessionContext,
     sources: Arc<Sources>,
@@ -121,7 +121,7 @@ impl Database {
         self.sources.traces.iter().map(|source| source.label.as_str())
     }
 
-    /// What the user has to know of what was read since the last call: damage, traces that are left out.
+    /// Warnings for the user since the last call: damage, traces that are left out.
     #[must_use]
     pub fn take_warnings(&self) -> Vec<String> {
         self.sources.take_warnings()
@@ -152,7 +152,7 @@ impl Database {
     ///
     /// # Errors
     /// As [`query`](Self::query).
-    pub fn answer(&self, sql: &str, max_rows: usize) -> Result<Answer, QueryError> {
+    pub fn answer(&self, sql: &str, max_rows: usize) -> Result<QueryResult, QueryError> {
         // One more, to know whether there are more.
         self.until_cancelled(async { collect(self.rows(sql, Some(max_rows.saturating_add(1))).await?, max_rows).await })
     }
@@ -242,8 +242,8 @@ async fn write(
 }
 
 /// The rows as text.
-async fn collect(mut rows: SendableRecordBatchStream, max_rows: usize) -> Result<Answer, QueryError> {
-    let mut answer = Answer::of(&rows.schema());
+async fn collect(mut rows: SendableRecordBatchStream, max_rows: usize) -> Result<QueryResult, QueryError> {
+    let mut answer = QueryResult::of(&rows.schema());
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(|e| QueryError::of_run(&e))?;
         answer.rows.extend(cells(&batch)?);

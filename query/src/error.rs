@@ -13,7 +13,7 @@ pub enum QueryError {
     Open {
         /// The path or URL.
         at: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// The text is no query, or one of tables, columns or statements that are not there.
@@ -36,7 +36,7 @@ pub enum QueryError {
 }
 
 impl QueryError {
-    /// What DataFusion says while a query is planned.
+    /// DataFusion's message while a query is planned.
     pub(crate) fn of_plan(error: &DataFusionError) -> QueryError {
         let text = match error.find_root() {
             DataFusionError::SchemaError(error, _) => match error.as_ref() {
@@ -50,7 +50,7 @@ impl QueryError {
         QueryError::Sql(text.lines().map(str::trim).collect::<Vec<_>>().join(" "))
     }
 
-    /// What DataFusion says while a query runs.
+    /// DataFusion's message while a query runs.
     pub(crate) fn of_run(error: &DataFusionError) -> QueryError {
         match error.find_root() {
             DataFusionError::ResourcesExhausted(what) => {

@@ -25,4 +25,4 @@ mod table;
 pub use cluster::Cluster;
 pub use database::{Canceller, Database, Options};
 pub use error::QueryError;
-pub use output::{Answer, Format};
+pub use output::{Format, QueryResult};

@@ -2,7 +2,6 @@
 
 use crate::schema::TableInfo;
 use crate::source::Sources;
-use crate::table::Take;
 use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::error::{DataFusionError, Result};
@@ -12,14 +11,17 @@ use summaries::{Logdir, Point, Remote, Run, Series};
 /// Rows of a batch.
 const ROWS: usize = 1 << 14;
 
+/// Takes a batch; false where no more are wanted.
+pub(crate) type Take<'a> = &'a mut dyn FnMut(RecordBatch) -> bool;
+
 /// A table, and how its rows are made of a run.
-pub(crate) struct OfRuns {
+pub(crate) struct RunRows {
     pub(crate) info: TableInfo,
     pub(crate) rows: fn(&TableInfo, &str, &Run, Take<'_>) -> Result<bool>,
 }
 
 /// The tables.
-pub(crate) fn tables() -> [OfRuns; 2] {
+pub(crate) fn tables() -> [RunRows; 2] {
     let field = |(name, kind): (&str, DataType)| Field::new(name, kind, false);
     let scalars = [
         ("run", DataType::Utf8View),
@@ -39,16 +41,16 @@ pub(crate) fn tables() -> [OfRuns; 2] {
     ]);
     let info = |name, about, fields: Vec<Field>| TableInfo { name, about, schema: Arc::new(Schema::new(fields)) };
     [
-        OfRuns {
+        RunRows {
             info: info("scalars", "a point of a scalar, every one", scalars.map(field).into()),
             rows: scalar_rows,
         },
-        OfRuns { info: info("summaries", "what a run has under a tag", of_series), rows: series_rows },
+        RunRows { info: info("summaries", "what a run has under a tag", of_series), rows: series_rows },
     ]
 }
 
 /// Reads the logdir at the root, and gives the rows of each run.
-pub(crate) fn read(sources: &Sources, table: &OfRuns, take: Take<'_>) -> Result<()> {
+pub(crate) fn read(sources: &Sources, table: &RunRows, take: Take<'_>) -> Result<()> {
     let failed = |text: String| DataFusionError::External(text.into());
     let bucket = match &sources.bucket {
         None => None,

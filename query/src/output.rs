@@ -37,10 +37,10 @@ pub enum Format {
 
 /// Rows as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct QueryResult {
     /// The columns' names.
     pub columns: Vec<String>,
-    /// Of each column, whether it holds numbers.
+    /// Whether each column holds numbers.
     pub are_numbers: Vec<bool>,
     /// As many cells each as there are columns; null is empty.
     pub rows: Vec<Vec<String>>,
@@ -48,14 +48,14 @@ pub struct Answer {
     pub has_more: bool,
 }
 
-impl Answer {
+impl QueryResult {
     /// Without rows.
-    pub(crate) fn of(schema: &Schema) -> Answer {
+    pub(crate) fn of(schema: &Schema) -> QueryResult {
         let fields = schema.fields();
-        Answer {
+        QueryResult {
             columns: fields.iter().map(|field| field.name().clone()).collect(),
             are_numbers: fields.iter().map(|field| field.data_type().is_numeric()).collect(),
-            ..Answer::default()
+            ..QueryResult::default()
         }
     }
 }

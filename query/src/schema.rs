@@ -11,7 +11,7 @@ pub const TRACE: &str = "trace";
 pub struct TableInfo {
     /// As queries say it.
     pub name: &'static str,
-    /// What a row is.
+    /// The meaning of a row.
     pub about: &'static str,
     /// The columns; texts are string views.
     pub schema: SchemaRef,

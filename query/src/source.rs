@@ -12,14 +12,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Memory of the traces that stay open beside those in use, in case that another table asks for them.
+/// Memory of the traces that stay open in addition to those in use, in case that another table asks for them.
 const KEPT_BYTES: u64 = 1 << 30;
 /// Warnings that are kept; more are counted.
 const MAX_WARNINGS: usize = 100;
 
-/// Where the rows of a trace come from.
+/// The source of a trace's rows.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// The Parquet files of a sealed trace, which are what was written.
     Sealed(PathBuf),
     /// A trace folder that is read through a store: live, left by a crash, gathered, or damaged.
@@ -33,9 +33,9 @@ pub(crate) enum Place {
 /// A trace.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// What its rows have in the column `trace`: its path below the root, `.` for the root itself.
+    /// The value of its rows in the column `trace`: its path below the root, `.` for the root itself.
     pub(crate) label: String,
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     open: Mutex<Weak<Store>>,
 }
 
@@ -72,7 +72,7 @@ impl Sources {
             let (bucket, traces) = Bucket::open(root, runtime.handle())?;
             sources.url = bucket.url.clone();
             sources.bucket = Some(Arc::new(bucket));
-            found.extend(traces.into_iter().map(|trace| (trace.label.clone(), Place::Objects(trace))));
+            found.extend(traces.into_iter().map(|trace| (trace.label.clone(), Location::Objects(trace))));
         } else {
             let path = fs::canonicalize(root).map_err(|e| failed(e.to_string()))?;
             sources.walk(&path, &mut found).map_err(|e| failed(e.to_string()))?;
@@ -89,7 +89,7 @@ impl Sources {
         Ok(sources)
     }
 
-    fn walk(&self, root: &Path, found: &mut Vec<(String, Place)>) -> std::io::Result<()> {
+    fn walk(&self, root: &Path, found: &mut Vec<(String, Location)>) -> std::io::Result<()> {
         let lookup = locate::traces_below(root)?;
         for trace in lookup.traces {
             if trace.is_own() {
@@ -99,7 +99,7 @@ impl Sources {
             // The ranks of a job have their own clocks here, and a label each.
             let (files, left_out) = import::without_copies(&trace.files);
             left_out.into_iter().for_each(|notice| self.warn(notice.text));
-            found.extend(files.into_iter().map(|file| (label(root, &file), Place::File(file))));
+            found.extend(files.into_iter().map(|file| (label(root, &file), Location::File(file))));
         }
         for (folder, error) in lookup.unreadable {
             self.warn(format!("{}: {error}", folder.display()));
@@ -111,13 +111,13 @@ impl Sources {
     }
 
     /// How the trace in a folder is read.
-    fn place(&self, path: PathBuf) -> Place {
-        let Some(folder) = seal::whole_folder(&path) else { return Place::Folder(path) };
+    fn place(&self, path: PathBuf) -> Location {
+        let Some(folder) = seal::whole_folder(&path) else { return Location::Folder(path) };
         match seal::check(&folder) {
-            Ok(()) => Place::Sealed(folder),
+            Ok(()) => Location::Sealed(folder),
             Err(problem) => {
                 self.warn(format!("{}: {problem}; what is damaged is left out", folder.display()));
-                Place::Folder(path)
+                Location::Folder(path)
             }
         }
     }
@@ -144,12 +144,12 @@ impl Sources {
         Ok(store)
     }
 
-    /// Whether what is checked of a table's file in a bucket is as it was written; where it is not, that is told.
+    /// Whether what is checked of a table's file in a bucket is as it was written; where it is not, that is a warning.
     ///
     /// # Errors
     /// The bucket does not give it.
     pub(crate) async fn is_good(&self, source: &Source, table: &str) -> object_store::Result<bool> {
-        let Place::Objects(trace) = &source.place else { return Ok(true) };
+        let Location::Objects(trace) = &source.place else { return Ok(true) };
         let damage = trace.damage(&format!("{table}.parquet")).await?;
         if let Some(problem) = &damage {
             self.warn(format!("{}: {problem}; what is damaged is left out", self.at(source)));
@@ -170,7 +170,7 @@ impl Sources {
         }
     }
 
-    /// What was noted since the last call.
+    /// The notes since the last call.
     pub(crate) fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.warnings))
     }
@@ -182,23 +182,23 @@ impl Source {
     pub(crate) fn file(&self, table: &str) -> Option<Option<Parquet>> {
         let name = format!("{table}.parquet");
         match &self.place {
-            Place::Sealed(folder) => {
+            Location::Sealed(folder) => {
                 let path = folder.join(name);
                 Some(path.is_file().then_some(Parquet::Local(path)))
             }
-            Place::Objects(trace) => {
+            Location::Objects(trace) => {
                 let files = trace.sealed.as_ref()?;
                 Some(files.get(&name).cloned().map(Parquet::Object))
             }
-            Place::Folder(_) | Place::File(_) => None,
+            Location::Folder(_) | Location::File(_) => None,
         }
     }
 
     fn read(&self) -> Result<Store, String> {
         match &self.place {
-            Place::Sealed(path) | Place::Folder(path) => read_folder(path),
-            Place::File(path) => read_file(path),
-            Place::Objects(trace) => {
+            Location::Sealed(path) | Location::Folder(path) => read_folder(path),
+            Location::File(path) => read_file(path),
+            Location::Objects(trace) => {
                 let copy = trace.copy()?;
                 if copy.is_dir() { read_folder(&copy) } else { read_file(&copy) }
             }
@@ -238,7 +238,7 @@ fn has_summaries(path: &Path) -> bool {
     matches!(formats::sniff(path), Ok(FileKind::EventFile | FileKind::Logdir | FileKind::RunFolder))
 }
 
-/// What a trace is called: as the run that it is of.
+/// The name of a trace: that of its run.
 fn label(root: &Path, path: &Path) -> String {
     let below = path.strip_prefix(root).unwrap_or(path);
     let name = bucket::run_of(&below.to_string_lossy());

@@ -1,7 +1,7 @@
 //! A table as DataFusion scans it: the files of sealed traces, and streams of record batches of all else.
 
 use crate::derived::Derived;
-use crate::logdir::{self, OfRuns};
+use crate::logdir::{self, RunRows};
 use crate::schema::{TRACE, TableInfo};
 use crate::source::{Parquet, Source, Sources};
 use async_trait::async_trait;
@@ -32,9 +32,6 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use std::fmt;
 use std::sync::Arc;
 
-/// Takes a batch; false where no more are wanted.
-pub(crate) type Take<'a> = &'a mut dyn FnMut(RecordBatch) -> bool;
-
 /// Files of a bucket that are checked at once.
 const PARALLEL: usize = 16;
 /// Batches that wait for who reads them.
@@ -42,14 +39,14 @@ const WAITING: usize = 2;
 /// Bytes of a file's end that are read first: footers of some hundred row groups, so that remote files take one request less.
 const FOOTER: usize = 256 << 10;
 
-/// What the rows of a table come of.
+/// The source of a table's rows.
 pub(crate) enum Rows {
-    /// What the traces have in their files.
+    /// The files of the traces.
     Stored,
-    /// What an analysis makes of a trace.
+    /// An analysis of a trace.
     Derived(Derived),
-    /// What is in the logdir.
-    Logdir(OfRuns),
+    /// The content of the logdir.
+    Logdir(RunRows),
 }
 
 /// A table over all sources.
@@ -252,7 +249,7 @@ impl PartitionStream for Streamed {
             for trace in &traces {
                 let store = match sources.store(trace) {
                     Ok(store) => store,
-                    // One of many that cannot be read is told; the others are there.
+                    // One of many that cannot be read is a warning; the others are read.
                     Err(error) if sources.traces.len() > 1 => {
                         sources.warn(error.to_string());
                         continue;

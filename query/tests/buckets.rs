@@ -46,7 +46,7 @@ fn buckets_are_asked_as_folders_are() {
     assert_eq!(value(&open("s3://runs/team/runs/a/trace/sealed"), "select count(*) from slices"), json!(6_000));
     assert_eq!(value(&open("s3://runs/team/runs/a/"), "select max(trace) from slices"), json!("."));
 
-    // Damage in what is checked is found, told, and the rest is read.
+    // Damage in what is checked is found, reported, and the rest is read.
     let damaged = "damaged/a/trace/sealed";
     moto.put_folder(&dir.path().join("b c/trace/sealed"), damaged);
     let mut bytes = std::fs::read(dir.path().join("b c/trace/sealed/tracks.parquet")).unwrap();
@@ -57,8 +57,9 @@ fn buckets_are_asked_as_folders_are() {
     assert!(database.take_warnings().is_empty());
     let error = try_rows(&database, "select count(*) from tracks").err().map(|e| e.to_string()).unwrap_or_default();
     let warnings = database.take_warnings();
-    let told = warnings.iter().chain([&error]).any(|text| text.contains("tracks.parquet") && text.contains("checksum"));
-    assert!(told, "{warnings:?} {error}");
+    let is_reported =
+        warnings.iter().chain([&error]).any(|text| text.contains("tracks.parquet") && text.contains("checksum"));
+    assert!(is_reported, "{warnings:?} {error}");
 
     for (url, says) in [("s3://runs/missing", "nothing"), ("s3://nobucket/x", "")] {
         let error = Database::open(url, Options::default()).err().unwrap();

@@ -26,24 +26,25 @@ use paint::{Area, Drawn, Paint};
 
 pub use bars::Bar;
 pub use curves::Curve;
+pub use paint::Theme;
 
 /// A chart.
 #[derive(Debug, Clone)]
 pub struct Chart {
     /// Above it.
     pub title: String,
-    /// What it shows.
+    /// Its content.
     pub shape: Shape,
 }
 
-/// What a chart shows.
+/// The content of a chart.
 #[derive(Debug, Clone)]
 pub enum Shape {
     /// Curves over a common x axis.
     Curves {
-        /// What the x axis is called.
+        /// The name of the x axis.
         x: String,
-        /// What the y axis is called.
+        /// The name of the y axis.
         y: String,
         /// The curves.
         curves: Vec<Curve>,
@@ -54,15 +55,6 @@ pub enum Shape {
     Distributions(Vec<(i64, Histogram)>),
     /// A bar for each name. The chart is as high as its bars.
     Bars(Vec<Bar>),
-}
-
-/// The ground of a chart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Theme {
-    /// Dark on white.
-    Light,
-    /// Light on black.
-    Dark,
 }
 
 /// How large a chart is, and its ground.

@@ -98,7 +98,7 @@ impl Floats {
     }
 }
 
-/// Numbers with a pyramid over them, so that the extent of any range is found without looking at all of it.
+/// Numbers with a pyramid over them, so that the extent of any range is found without looking at every number.
 ///
 /// ```
 /// let mut numbers = summaries::Numbers::default();
@@ -220,6 +220,13 @@ impl FromIterator<f64> for Numbers {
         numbers.extend(values);
         numbers
     }
+}
+
+/// Ranges of rows between restarts.
+pub(crate) fn pieces(restarts: &[usize], len: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+    let starts = std::iter::once(0).chain(restarts.iter().copied());
+    let ends = restarts.iter().copied().chain(std::iter::once(len));
+    starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end)
 }
 
 #[cfg(test)]

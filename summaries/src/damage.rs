@@ -1,4 +1,4 @@
-//! What could not be read, and where: shown to the user beside the run.
+//! What could not be read, and where: shown to the user with the run.
 
 use std::{fmt, ops::Range, path::Path, sync::Arc};
 
@@ -7,7 +7,7 @@ use formats::tfrecord;
 /// How many damaged ranges of one file are kept one by one; the rest is counted.
 const MAX_PER_FILE: u64 = 256;
 
-/// What is wrong with a range of an event file.
+/// The fault of a range of an event file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DamageKind {
     /// A record's data does not match its checksum; it is skipped.
@@ -30,9 +30,9 @@ pub enum DamageKind {
 pub struct Damage {
     /// The file.
     pub file: Arc<Path>,
-    /// What is wrong.
+    /// The fault.
     pub kind: DamageKind,
-    /// Where, in bytes from the file's beginning.
+    /// The range in bytes from the file's beginning.
     pub bytes: Range<u64>,
 }
 
@@ -46,7 +46,7 @@ impl From<tfrecord::DamageKind> for DamageKind {
     }
 }
 
-/// One file's damage: all of it counted, the first ranges kept until they are taken.
+/// One file's damage: all counted, the first ranges kept until they are taken.
 #[derive(Debug)]
 pub(crate) struct DamageLog {
     file: Arc<Path>,

@@ -1,4 +1,4 @@
-//! Embeddings for the projector: vectors in files beside a run's event files, and what is known of each. The run's
+//! Embeddings for the projector: vectors in files next to a run's event files, and what is known of each. The run's
 //! `projector_config.pbtxt` names them.
 
 use std::{
@@ -15,13 +15,13 @@ use crate::projection::Vectors;
 pub struct Embedding {
     /// The vectors.
     pub vectors: Vectors,
-    /// What is known of each: names of the columns of `metadata`.
+    /// The known labels of each: names of the columns of `metadata`.
     pub columns: Vec<String>,
     /// A row for each vector, with a text for each column; empty where nothing is known.
     pub metadata: Vec<Vec<String>>,
     /// Images of the vectors.
     pub sprites: Option<Sprites>,
-    /// What could not be used of the files, for the user.
+    /// Problems with the files, for the user.
     pub notes: Vec<String>,
 }
 
@@ -56,14 +56,14 @@ pub enum EmbeddingError {
     Vectors {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The fault and its position.
         reason: String,
     },
 }
 
 impl Embedding {
     /// Reads the files that `info` names; their paths are relative to `run`, where the configuration lies. Metadata and
-    /// images that cannot be used are told in the notes.
+    /// images that cannot be used are listed in the notes.
     ///
     /// # Errors
     /// When there are no vectors.

@@ -7,12 +7,12 @@ use formats::wire::{Fields, Malformed, Value};
 pub(crate) struct EventView<'a> {
     pub wall: f64,
     pub step: i64,
-    pub what: What<'a>,
+    pub what: EventKind<'a>,
 }
 
-/// What an event carries, serialised.
+/// An event's payload, serialised.
 #[derive(Debug, PartialEq)]
-pub(crate) enum What<'a> {
+pub(crate) enum EventKind<'a> {
     Summary(&'a [u8]),
     Graph(&'a [u8]),
     MetaGraph(&'a [u8]),
@@ -25,15 +25,15 @@ pub(crate) enum What<'a> {
 impl<'a> EventView<'a> {
     /// The fields of `tensorflow.Event`, whatever their order.
     pub fn parse(record: &'a [u8]) -> Result<Self, Malformed> {
-        let mut event = Self { wall: 0.0, step: 0, what: What::Other };
+        let mut event = Self { wall: 0.0, step: 0, what: EventKind::Other };
         for field in Fields::new(record) {
             match field? {
                 (1, Value::Fixed64(bits)) => event.wall = f64::from_bits(bits),
                 (2, Value::Varint(step)) => event.step = step as i64,
-                (4, Value::Bytes(bytes)) => event.what = What::Graph(bytes),
-                (5, Value::Bytes(bytes)) => event.what = What::Summary(bytes),
-                (8, Value::Bytes(bytes)) => event.what = What::RunMetadata(bytes),
-                (9, Value::Bytes(bytes)) => event.what = What::MetaGraph(bytes),
+                (4, Value::Bytes(bytes)) => event.what = EventKind::Graph(bytes),
+                (5, Value::Bytes(bytes)) => event.what = EventKind::Summary(bytes),
+                (8, Value::Bytes(bytes)) => event.what = EventKind::RunMetadata(bytes),
+                (9, Value::Bytes(bytes)) => event.what = EventKind::MetaGraph(bytes),
                 _ => {}
             }
         }

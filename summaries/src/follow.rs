@@ -25,7 +25,7 @@ use crate::{
 const ACTIVE_NS: i64 = 10_000_000_000;
 /// The first block of a look; small, since what a growing file has is there at once.
 const FIRST_BLOCK: usize = 256 << 10;
-/// What one thread decodes at a time.
+/// The bytes that one thread decodes at a time.
 const BLOCK: usize = 1 << 20;
 
 /// A file that is followed.
@@ -37,7 +37,7 @@ pub(crate) struct FileFollower {
     state: FileState,
     log: DamageLog,
     last_growth_ns: i64,
-    /// Tells the file from one that takes its name.
+    /// Distinguishes the file from one that takes its name.
     identity: Option<u64>,
 }
 
@@ -50,9 +50,9 @@ enum Packed {
     Done,
 }
 
-/// What one look at a file did.
+/// The result of reading a file once.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Look {
+pub(crate) struct ReadReport {
     /// Bytes that were understood or skipped.
     pub n_bytes: u64,
     /// The file has more that the allowance did not cover.
@@ -99,7 +99,7 @@ impl FileFollower {
     }
 
     /// Reads about `allowance` bytes of what is new into `stage`.
-    pub fn look(&mut self, allowance: u64, now_ns: i64, stage: &mut RunStage) -> Look {
+    pub fn look(&mut self, allowance: u64, now_ns: i64, stage: &mut RunStage) -> ReadReport {
         let before = (self.stream.read_offset(), self.log.count());
         let state = self.state.clone();
         let begin = self.stream.offset();
@@ -114,7 +114,7 @@ impl FileFollower {
         if after.0 != before.0 {
             self.last_growth_ns = now_ns;
         }
-        Look {
+        ReadReport {
             n_bytes: self.stream.offset().saturating_sub(begin),
             has_more,
             is_changed: before != after || state != self.state,
@@ -211,7 +211,7 @@ impl FileFollower {
         end: u64,
         stage: &mut RunStage,
     ) -> io::Result<()> {
-        // A block of what there is at most.
+        // A block of what is there at most.
         let up_to = |block: usize, stream: &RecordStream| (size - stream.offset()).min(block as u64) as usize;
         let Some(first) = self.stream.next_block(source, up_to(FIRST_BLOCK, &self.stream))? else { return Ok(()) };
         let segment = Segment::of_block(self.path.clone(), first, stage.known());

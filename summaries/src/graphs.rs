@@ -8,15 +8,16 @@ mod run_metadata;
 
 use std::sync::Arc;
 
-use formats::proto::{GraphDef, SummaryMetadata};
+use formats::proto::SummaryMetadata;
 
 use crate::{
-    media::{MediaError, Place},
+    media::{MediaError, RecordPosition},
     run::Run,
     sample::Sample,
     series::Series,
 };
 pub use keras::KerasError;
+pub use run_metadata::NamedGraph;
 
 /// The plugins whose values hold a graph: a Keras model, the graphs of functions, the same with a profile.
 const KERAS: &str = "graph_keras_model";
@@ -38,17 +39,8 @@ pub struct TaggedGraph {
     /// The x axis: the program's step.
     pub step: i64,
     kind: String,
-    place: Place,
+    place: RecordPosition,
     metadata: Arc<SummaryMetadata>,
-}
-
-/// One graph of a [`TaggedGraph`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct NamedGraph {
-    /// What it shows beside the others of its tag; empty for the main one.
-    pub part: &'static str,
-    /// The graph.
-    pub graph: GraphDef,
 }
 
 /// Why a tag gives no graph.
@@ -85,15 +77,15 @@ impl Run {
         })
     }
 
-    /// Every `RunMetadata` with a profile that the run holds, with its step: what TensorFlow 1 wrote beside summaries, then what
+    /// Every `RunMetadata` with a profile that the run holds, with its step: what TensorFlow 1 wrote next to summaries, then what
     /// TensorFlow 2 wrote as summaries. What cannot be read is left out.
     pub fn profiles(&self) -> impl Iterator<Item = Profile<'_>> {
-        let beside = self.run_metadata.iter().map(Profile::Record);
+        let records = self.run_metadata.iter().map(Profile::Record);
         let tagged = self.series.values().filter_map(|series| match series {
             Series::Media(series) if series.kind() == PROFILE => Some(series),
             _ => None,
         });
-        beside.chain(tagged.flat_map(|series| (0..series.len()).map(move |row| Profile::Value { series, row })))
+        records.chain(tagged.flat_map(|series| (0..series.len()).map(move |row| Profile::Value { series, row })))
     }
 }
 

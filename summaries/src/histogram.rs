@@ -28,7 +28,7 @@ pub struct Histogram {
     pub buckets: Vec<Bucket>,
 }
 
-/// What TensorFlow 1's form has beside the buckets.
+/// The totals that TensorFlow 1's form has in addition to the buckets.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Totals {
     pub min: f64,
@@ -39,7 +39,7 @@ pub(crate) struct Totals {
 }
 
 impl Default for Histogram {
-    /// Of no value.
+    /// A histogram of no value.
     fn default() -> Self {
         Self::from_buckets(Vec::new())
     }
@@ -82,7 +82,7 @@ impl Histogram {
         [self.min, self.max, self.num]
     }
 
-    /// What a distribution is drawn by, as TensorBoard has it: least, greatest, and the quantiles of a normal distribution
+    /// The values by which a distribution is drawn, as in TensorBoard: least, greatest, and the quantiles of a normal distribution
     /// half a standard deviation apart.
     pub const QUANTILES: [f64; 9] = [0.0, 0.0668, 0.1587, 0.3085, 0.5, 0.6915, 0.8413, 0.9332, 1.0];
 
@@ -110,7 +110,7 @@ impl Histogram {
     }
 }
 
-/// What the buckets alone say: where the first and the last full one begin and end, and the sum of their counts.
+/// The totals that the buckets alone give: where the first and the last full one begin and end, and the sum of their counts.
 pub(crate) fn totals_of(buckets: &[Bucket]) -> [f64; 3] {
     [
         buckets.iter().find(is_full).map_or(f64::NAN, |b| b.left),

@@ -3,9 +3,9 @@
 use std::{io, ops::Range};
 
 use crate::{
+    column::pieces,
     histogram::Histogram,
     packed::{Packer, unpack},
-    series::pieces,
     spill::SpillingBytes,
 };
 
@@ -19,7 +19,7 @@ pub struct HistogramSeries {
     pub wall: Vec<f64>,
     /// The graph node that makes the values; empty when the file does not say.
     pub node_name: String,
-    /// Where each ends in `bytes`.
+    /// The end of each in `bytes`.
     ends: Vec<u64>,
     bytes: SpillingBytes,
     restarts: Vec<usize>,

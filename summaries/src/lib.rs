@@ -68,7 +68,7 @@ pub use graphs::{KerasError, NamedGraph, Profile, TaggedGraph, TaggedGraphError,
 pub use histogram::{Bucket, Histogram};
 pub use histograms::HistogramSeries;
 pub use logdir::{Changes, Logdir, LogdirError};
-pub use media::{MediaError, MediaRow, MediaSeries, Place};
+pub use media::{MediaError, MediaRow, MediaSeries, RecordPosition};
 pub use pyramid::Extent;
 #[cfg(feature = "buckets")]
 pub use remote::{Fetched, Remote, RemoteCost, RemoteError, open_bucket};

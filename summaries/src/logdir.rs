@@ -24,9 +24,10 @@ use rustc_hash::FxHashSet;
 use crate::{
     run::{Problem, Runs},
     stage::spare,
-    walk::{Found, Identity, identity, run_name, walk},
-    watch::{Place, Watch},
+    walk::{Identity, RunFile, identity, run_name, walk},
+    watch::{Watch, WatchTarget},
 };
+pub use follow_run::Changes;
 use follow_run::{RunFollower, Turn};
 
 /// How much one poll reads at most for each processor: its points are committed while caches have them, and a window waits
@@ -38,7 +39,7 @@ const MAX_PROCESSORS: usize = 16;
 const TURN_BYTES: u64 = 1 << 20;
 /// The folders are walked again after this many times the time that the last walk took, so walking costs under 5 %.
 const WALK_PAUSE: i64 = 20;
-/// The same where the system tells of new files: a walk only makes sure.
+/// The same where the system reports new files: a walk only makes sure.
 const WATCHED_WALK_PAUSE: i64 = 200;
 /// For how long a folder that appeared is looked into at every poll.
 const FRESH_NS: i64 = 100_000_000;
@@ -58,28 +59,6 @@ pub enum LogdirError {
     },
 }
 
-/// What a poll changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Changes {
-    /// The runs that are new or have something new, by name.
-    pub runs: Vec<String>,
-    /// How many points were added.
-    pub n_points: u64,
-    /// How many bytes were read.
-    pub n_bytes: u64,
-    /// How many damaged ranges were found.
-    pub n_damaged: u64,
-    /// There is more to read now: poll again at once.
-    pub has_more: bool,
-}
-
-impl Changes {
-    /// Whether nothing changed.
-    pub fn is_empty(&self) -> bool {
-        self.runs.is_empty()
-    }
-}
-
 /// Folders (and single event files) that are followed.
 #[derive(Debug)]
 pub struct Logdir {
@@ -95,9 +74,9 @@ pub struct Logdir {
     cursor: usize,
     n_polls: usize,
     watch: Watch,
-    /// What the roots were when they began to be watched: a root that is made anew must be watched anew.
+    /// The identities of the roots when they began to be watched: a root that is made anew must be watched anew.
     watched: Option<Vec<Option<Identity>>>,
-    /// Folders that have just appeared, until when they are looked into again: the system tells of what is in them only
+    /// Folders that have just appeared, until when they are looked into again: the system reports what is in them only
     /// once it watches them, which is a little later.
     fresh: Vec<(PathBuf, i64)>,
 }
@@ -105,16 +84,16 @@ pub struct Logdir {
 #[derive(Debug)]
 struct Root {
     path: PathBuf,
-    /// What run names begin with when there are several roots.
+    /// The prefix of run names when there are several roots.
     prefix: Option<String>,
 }
 
 impl Root {
-    /// What is watched for it.
-    fn place(&self) -> Place {
+    /// The path to watch for it.
+    fn place(&self) -> WatchTarget {
         match self.path.parent() {
-            Some(folder) if self.path.is_file() => Place { folder: folder.to_owned(), is_recursive: false },
-            _ => Place { folder: self.path.clone(), is_recursive: true },
+            Some(folder) if self.path.is_file() => WatchTarget { folder: folder.to_owned(), is_recursive: false },
+            _ => WatchTarget { folder: self.path.clone(), is_recursive: true },
         }
     }
 }
@@ -147,20 +126,20 @@ impl Logdir {
         })
     }
 
-    /// Calls `wake` from a thread of its own whenever the system tells that something below the logdir may be new: time
+    /// Calls `wake` from a thread of its own whenever the system reports that something below the logdir may be new: time
     /// for a [`poll`](Self::poll). The system is asked once all that is there was read, and only by those who call this:
-    /// a reader that does not follow does not pay for it. Where the system cannot tell (see
+    /// a reader that does not follow does not pay for it. Where the system cannot report it (see
     /// [`is_watching`](Self::is_watching)), `wake` is never called.
     pub fn on_activity(&mut self, wake: impl Fn() + Send + Sync + 'static) {
         self.watch.on_activity(Box::new(wake));
     }
 
-    /// Whether the system tells of changes in all folders that were found; else frequent polls are the way to see them.
+    /// Whether the system reports changes in all folders that were found; else changes are seen by frequent polls.
     pub fn is_watching(&self) -> bool {
         self.watch.is_complete() && self.problems.is_empty()
     }
 
-    /// What was read so far. Hold the guard briefly: the next poll's commit waits for it.
+    /// Returns the runs as read so far. Hold the guard briefly: the next poll's commit waits for it.
     pub fn runs(&self) -> RwLockReadGuard<'_, Runs> {
         self.shared.read()
     }
@@ -195,12 +174,12 @@ impl Logdir {
         while self.poll().has_more {}
     }
 
-    /// Watches the roots, if somebody wants to be told and they are not watched already.
+    /// Watches the roots, if somebody wants notifications and they are not watched already.
     fn keep_watching(&mut self) {
         if !self.watch.is_wanted() {
             return;
         }
-        let places: Vec<Place> = self.roots.iter().map(Root::place).collect();
+        let places: Vec<WatchTarget> = self.roots.iter().map(Root::place).collect();
         let identities = places.iter().map(|place| identity(&place.folder).ok()).collect();
         if self.watched.as_ref() != Some(&identities) {
             self.watch.start(places);
@@ -229,7 +208,7 @@ impl Logdir {
         is_changed
     }
 
-    /// Takes in what the system told to be new, without a walk over everything.
+    /// Takes in what the system reported as new, without a walk over everything.
     fn take_created(&mut self, created: FxHashSet<PathBuf>, now_ns: i64) {
         self.fresh.retain(|(folder, until_ns)| now_ns < *until_ns && !created.contains(folder));
         let again = self.fresh.clone();
@@ -238,10 +217,10 @@ impl Logdir {
                 continue;
             };
             let found = if path.is_dir() {
-                // A problem in it is found by the next walk, which tells it.
+                // A problem in it is found by the next walk, which reports it.
                 walk(&root.path, &path, &mut Vec::new())
             } else if let (true, Some(folder)) = (is_event_file_name(&path), path.parent()) {
-                vec![Found { run: run_name(&root.path, folder), folder: folder.to_owned(), file: path.clone() }]
+                vec![RunFile { run: run_name(&root.path, folder), folder: folder.to_owned(), file: path.clone() }]
             } else {
                 continue;
             };
@@ -255,7 +234,7 @@ impl Logdir {
         }
     }
 
-    fn add(&mut self, found: Found, prefix: Option<&str>, now_ns: i64) {
+    fn add(&mut self, found: RunFile, prefix: Option<&str>, now_ns: i64) {
         let name = match (prefix, found.run.as_str()) {
             (None, run) => run.to_owned(),
             (Some(prefix), ".") => prefix.to_owned(),
@@ -342,14 +321,14 @@ fn poll_bytes() -> u64 {
 }
 
 /// A root that is a file is a run by itself, named by the file.
-fn single_file(root: &Root) -> Found {
+fn single_file(root: &Root) -> RunFile {
     let path = &root.path;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let run = if root.prefix.is_some() { ".".to_owned() } else { name };
-    Found { run, folder: path.parent().unwrap_or(path).to_owned(), file: path.clone() }
+    RunFile { run, folder: path.parent().unwrap_or(path).to_owned(), file: path.clone() }
 }
 
-/// What tells a root from the others: nothing if it is the only one, its last part if no other has the same, else all of it.
+/// The name of a root among the others: empty if it is the only one, its last part if no other has the same, else its full path.
 fn prefix_of(path: &Path, all: &[PathBuf]) -> Option<String> {
     let is_same = |other: &&PathBuf| other.file_name() == path.file_name();
     match (all.len(), path.file_name()) {

@@ -21,12 +21,12 @@ use crate::{
     sample::{Sample, decode},
 };
 
-/// Where a value is in the event files.
+/// The position of a value in the event files.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct RecordPosition {
     /// The event file.
     pub file: Arc<Path>,
-    /// Where its record begins, in bytes from the file's beginning (of a gzipped file: from its content's beginning).
+    /// The offset of its record, in bytes from the file's beginning (of a gzipped file: from its content's beginning).
     pub offset: u64,
     /// Which of the record's values.
     pub value_idx: u32,
@@ -56,7 +56,7 @@ pub enum MediaError {
     Undecodable {
         /// The tag's kind.
         kind: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
 }
@@ -68,8 +68,8 @@ pub struct MediaRow {
     pub step: i64,
     /// Unix seconds at which the value was written.
     pub wall: f64,
-    /// Where it is.
-    pub place: Place,
+    /// Its position.
+    pub place: RecordPosition,
 }
 
 /// A tag's values that are not numbers; rows in the order of arrival.
@@ -79,7 +79,7 @@ pub struct MediaSeries {
     rows: Vec<MediaRow>,
     /// The graph node that makes the values; empty when the file does not say.
     pub node_name: String,
-    /// What the tag's metadata says: a name and a description to show, and what its plugin keeps (see
+    /// The tag's metadata: a name and a description to show, and what its plugin keeps (see
     /// [`formats::plugins`]).
     pub metadata: Arc<SummaryMetadata>,
 }
@@ -131,7 +131,7 @@ impl MediaSeries {
     }
 }
 
-impl Place {
+impl RecordPosition {
     /// Reads and decodes the value of a tag of `kind` with `metadata`, as [`MediaSeries::read`] does; for a reader that
     /// does not hold on to the series.
     ///
@@ -174,7 +174,7 @@ fn first_record(source: &mut impl Read, offset: u64) -> io::Result<Option<Vec<u8
     })
 }
 
-/// What a tag's first metadata says; what cannot be read of it is left out.
+/// Reads a tag's first metadata; unreadable parts are left out.
 pub(crate) fn parse_metadata(bytes: Option<&[u8]>) -> Arc<SummaryMetadata> {
     Arc::new(bytes.and_then(|bytes| SummaryMetadata::decode(bytes).ok()).unwrap_or_default())
 }

@@ -92,7 +92,7 @@ pub(crate) fn unpack(bytes: &[u8]) -> Option<Histogram> {
     Some(histogram)
 }
 
-/// The NaN that says that a file does not tell.
+/// The NaN that stands for a value that a file does not have.
 fn is_unknown(value: f64) -> bool {
     value.to_bits() == f64::NAN.to_bits()
 }

@@ -2,14 +2,14 @@
 //!
 //! Level 0 has a node for every 32 numbers, each further level one for 32 nodes below. A query takes at most 31 numbers
 //! or nodes at either end of each level. Only full groups have a node, so nodes never change. NaN and infinities never
-//! enter least, greatest or sum: they are told apart.
+//! enter least, greatest or sum: they are counted apart.
 
 use std::ops::Range;
 
 /// Numbers of a node, and nodes of one above it.
 const FANOUT: usize = 32;
 
-/// What a range of numbers spans.
+/// The extent of a range of numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extent {
     /// The least finite number; infinity when there is none.
@@ -29,7 +29,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Of nothing.
+    /// The extent of no numbers.
     pub const EMPTY: Self = Self {
         min: f64::INFINITY,
         max: f64::NEG_INFINITY,

@@ -35,7 +35,7 @@ const N_PARALLEL: usize = 16;
 const OVERLAP: u64 = 64;
 /// How long a request is tried again.
 const RETRY: Duration = Duration::from_secs(20);
-/// Objects that a listing's request tells at most.
+/// Objects that a listing returns at most.
 const PAGE: u64 = 1000;
 /// Between two listings, at least and at most; within, so that listing takes a twentieth of the time.
 const PAUSE: Range<Duration> = Duration::from_secs(2)..Duration::from_secs(60);
@@ -49,7 +49,7 @@ pub enum RemoteError {
     Url {
         /// As it was given.
         url: String,
-        /// What is wrong and what to do.
+        /// The fault and its remedy.
         reason: String,
     },
     /// The store did not answer, or refused.
@@ -57,7 +57,7 @@ pub enum RemoteError {
     Store {
         /// The URL of the bucket or object.
         at: String,
-        /// What the store said.
+        /// The store's message.
         reason: String,
     },
     /// The copy cannot be written.
@@ -70,7 +70,7 @@ pub enum RemoteError {
     },
 }
 
-/// What reading a bucket took so far.
+/// The cost of reading a bucket so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RemoteCost {
     /// Requests that list objects.
@@ -81,7 +81,7 @@ pub struct RemoteCost {
     pub n_bytes: u64,
 }
 
-/// What a fetch found.
+/// The result of a fetch.
 #[derive(Debug, Default)]
 pub struct Fetched {
     /// Event files there are.
@@ -126,21 +126,21 @@ impl Copied {
 
 /// A range to read. Its first `n_overlap` bytes are there already.
 #[derive(Debug, Clone)]
-struct Wanted {
+struct RangeRequest {
     object: ObjectMeta,
     range: Range<u64>,
     n_overlap: u64,
 }
 
-/// What became of a range.
-enum Taken {
+/// The outcome of a requested range.
+enum CopyOutcome {
     Appended,
-    /// What was there is not what is there now.
+    /// The object changed since.
     Other,
 }
 
 impl Remote {
-    /// Prepares to read `url`. Where and who is told by each store's usual variables (`AWS_ACCESS_KEY_ID`,
+    /// Prepares to read `url`. Endpoint and credentials come from each store's usual variables (`AWS_ACCESS_KEY_ID`,
     /// `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`, ...). Nothing is asked of the store yet.
     ///
     /// # Errors
@@ -179,7 +179,7 @@ impl Remote {
         &self.folder
     }
 
-    /// What reading took so far.
+    /// The cost of reading so far.
     pub fn cost(&self) -> RemoteCost {
         self.cost
     }
@@ -189,7 +189,7 @@ impl Remote {
         Duration::from_nanos((self.listing_ns * PAUSE_FACTOR).unsigned_abs()).clamp(PAUSE.start, PAUSE.end)
     }
 
-    /// Lists the event files and makes an empty copy of those that are new: a logdir that can be opened before all of it
+    /// Lists the event files and makes an empty copy of those that are new: a logdir that can be opened before everything
     /// was read. How many there are.
     ///
     /// # Errors
@@ -201,12 +201,12 @@ impl Remote {
     /// Copies what is new.
     ///
     /// # Errors
-    /// When the bucket cannot be listed, or the copy not be written. An object that cannot be read is told in the result.
+    /// When the bucket cannot be listed, or the copy not be written. An object that cannot be read is reported in the result.
     pub fn fetch(&mut self) -> Result<Fetched, RemoteError> {
         let objects = self.list()?;
         let mut fetched = Fetched { n_files: objects.len(), ..Fetched::default() };
         let before = self.cost.n_bytes;
-        let mut wanted: Vec<Wanted> = objects.iter().flat_map(|object| self.wanted(object)).collect();
+        let mut wanted: Vec<RangeRequest> = objects.iter().flat_map(|object| self.wanted(object)).collect();
         while !wanted.is_empty() {
             let others = self.copy_all(wanted, &mut fetched.failed)?;
             wanted = Vec::new();
@@ -291,17 +291,17 @@ impl Remote {
     }
 
     /// The ranges by which an object grew.
-    fn wanted(&self, object: &ObjectMeta) -> Vec<Wanted> {
+    fn wanted(&self, object: &ObjectMeta) -> Vec<RangeRequest> {
         let n_there = self.known.get(&object.location).map_or(0, |copied| copied.n_bytes);
         if object.size <= n_there {
             return Vec::new();
         }
         if !self.has_ranges {
-            return vec![Wanted { object: object.clone(), range: 0..object.size, n_overlap: n_there }];
+            return vec![RangeRequest { object: object.clone(), range: 0..object.size, n_overlap: n_there }];
         }
         let n_overlap = n_there.min(OVERLAP);
         let begins = (n_there - n_overlap..object.size).step_by(RANGE as usize);
-        let range = |begin: u64| Wanted {
+        let range = |begin: u64| RangeRequest {
             object: object.clone(),
             range: begin..(begin + RANGE).min(object.size),
             n_overlap: n_there.saturating_sub(begin),
@@ -310,9 +310,13 @@ impl Remote {
     }
 
     /// Reads ranges, several at a time, and appends them to their files; the objects that are not what they were.
-    fn copy_all(&mut self, wanted: Vec<Wanted>, failed: &mut Vec<RemoteError>) -> Result<Vec<ObjectMeta>, RemoteError> {
+    fn copy_all(
+        &mut self,
+        wanted: Vec<RangeRequest>,
+        failed: &mut Vec<RemoteError>,
+    ) -> Result<Vec<ObjectMeta>, RemoteError> {
         let (store, has_ranges) = (self.store.clone(), self.has_ranges);
-        let get = |wanted: Wanted| {
+        let get = |wanted: RangeRequest| {
             let store = store.clone();
             async move {
                 let options = GetOptions {
@@ -341,8 +345,8 @@ impl Remote {
                 }
                 match bytes {
                     Ok(bytes) => match self.take(&wanted, &bytes)? {
-                        Taken::Appended => {}
-                        Taken::Other => {
+                        CopyOutcome::Appended => {}
+                        CopyOutcome::Other => {
                             given_up.insert(key);
                             others.push(wanted.object);
                         }
@@ -363,8 +367,8 @@ impl Remote {
         })
     }
 
-    fn take(&mut self, wanted: &Wanted, bytes: &[u8]) -> Result<Taken, RemoteError> {
-        let Some(copied) = self.known.get_mut(&wanted.object.location) else { return Ok(Taken::Other) };
+    fn take(&mut self, wanted: &RangeRequest, bytes: &[u8]) -> Result<CopyOutcome, RemoteError> {
+        let Some(copied) = self.known.get_mut(&wanted.object.location) else { return Ok(CopyOutcome::Other) };
         self.cost.n_bytes += bytes.len() as u64;
         let n_overlap = wanted.n_overlap as usize;
         let appended = (|| {
@@ -373,10 +377,10 @@ impl Remote {
             file.seek(SeekFrom::Start(wanted.range.start))?;
             file.read_exact(&mut there)?;
             if bytes.get(..n_overlap) != Some(&there[..]) {
-                return Ok(Taken::Other);
+                return Ok(CopyOutcome::Other);
             }
             file.write_all(&bytes[n_overlap..])?;
-            Ok(Taken::Appended)
+            Ok(CopyOutcome::Appended)
         })();
         copied.n_bytes += (bytes.len() - n_overlap.min(bytes.len())) as u64;
         copied.e_tag.clone_from(&wanted.object.e_tag);

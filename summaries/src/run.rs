@@ -15,7 +15,7 @@ use prost::{DecodeError, Message};
 use crate::{
     by_name::ByName,
     damage::Damage,
-    media::{MediaError, Place},
+    media::{MediaError, RecordPosition},
     sample::Sample,
     series::Series,
     writer::HParam,
@@ -54,7 +54,7 @@ pub struct Run {
     pub graph: Option<Arc<GraphBlob>>,
     /// Profiles of single steps that TensorFlow 1 wrote, in the order of arrival.
     pub run_metadata: Vec<TaggedRecord>,
-    /// What could not be read, at most 256 ranges of each file.
+    /// The unreadable ranges, at most 256 ranges of each file.
     pub damage: Vec<Damage>,
     /// How many damaged ranges there are in all.
     pub n_damaged: u64,
@@ -65,7 +65,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The hyperparameters of the run's session, read from its event files: none when it tells none, or they cannot be
+    /// The hyperparameters of the run's session, read from its event files: none when it has none, or they cannot be
     /// read any more.
     pub fn hparams(&self) -> BTreeMap<String, HParam> {
         let mut all = BTreeMap::new();
@@ -119,11 +119,11 @@ pub struct TaggedRecord {
     pub step: i64,
     /// Unix seconds.
     pub wall: f64,
-    place: Place,
+    place: RecordPosition,
 }
 
 impl TaggedRecord {
-    pub(crate) fn new(tag: String, step: i64, wall: f64, place: Place) -> Self {
+    pub(crate) fn new(tag: String, step: i64, wall: f64, place: RecordPosition) -> Self {
         Self { tag, step, wall, place }
     }
 

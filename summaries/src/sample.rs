@@ -41,7 +41,7 @@ pub struct EncodedImage {
     pub width: u32,
     /// Pixels; 0 when the file does not say.
     pub height: u32,
-    /// The encoded file; its first bytes tell the format.
+    /// The encoded file; its first bytes identify the format.
     pub bytes: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ pub struct EncodedAudio {
     pub content_type: String,
     /// Frames per second; 0 when only the encoded file says.
     pub sample_rate: f32,
-    /// What to show beside it (Markdown); mostly empty.
+    /// The text to show with it (Markdown); mostly empty.
     pub label: String,
     /// The encoded file.
     pub bytes: Vec<u8>,

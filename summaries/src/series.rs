@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use crate::{
-    column::{Floats, Numbers, Steps},
+    column::{Floats, Numbers, Steps, pieces},
     histograms::HistogramSeries,
     media::MediaSeries,
 };
@@ -41,7 +41,7 @@ impl Series {
         }
     }
 
-    /// What it is: `scalars`, `histograms`, or the plugin that shows it, as the file names it.
+    /// Its kind: `scalars`, `histograms`, or the plugin that shows it, as the file names it.
     pub fn kind(&self) -> &str {
         match self {
             Self::Scalar(_) => "scalars",
@@ -170,11 +170,4 @@ impl FromIterator<Point> for ScalarSeries {
         series.extend(points);
         series
     }
-}
-
-/// Ranges of rows between restarts.
-pub(crate) fn pieces(restarts: &[usize], len: usize) -> impl Iterator<Item = Range<usize>> + '_ {
-    let starts = std::iter::once(0).chain(restarts.iter().copied());
-    let ends = restarts.iter().copied().chain(std::iter::once(len));
-    starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end)
 }

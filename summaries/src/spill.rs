@@ -36,12 +36,12 @@ pub(crate) struct SpillingBytes {
     /// Ranges in the file: where each begins here, and there.
     spilled: Vec<(u64, u64)>,
     n_spilled: u64,
-    held: Held,
+    held: MemoryBuffer,
 }
 
 /// Bytes in memory, counted in [`HELD`].
 #[derive(Debug, Default)]
-struct Held(Vec<u8>);
+struct MemoryBuffer(Vec<u8>);
 
 impl SpillingBytes {
     pub fn len(&self) -> u64 {
@@ -62,7 +62,7 @@ impl SpillingBytes {
         if let Ok(place) = write(&self.held.0) {
             self.spilled.push((self.n_spilled, place));
             self.n_spilled += self.held.0.len() as u64;
-            self.held = Held::default();
+            self.held = MemoryBuffer::default();
         }
     }
 
@@ -104,14 +104,14 @@ fn write(bytes: &[u8]) -> io::Result<u64> {
     Ok(place)
 }
 
-impl Clone for Held {
+impl Clone for MemoryBuffer {
     fn clone(&self) -> Self {
         HELD.fetch_add(self.0.len() as u64, Ordering::Relaxed);
         Self(self.0.clone())
     }
 }
 
-impl Drop for Held {
+impl Drop for MemoryBuffer {
     fn drop(&mut self) {
         HELD.fetch_sub(self.0.len() as u64, Ordering::Relaxed);
     }

@@ -7,7 +7,7 @@
 use std::{mem, ops::Range, path::Path, sync::Arc};
 
 use formats::{
-    proto::{SummaryMetadata, TaggedRunMetadata, TensorProto},
+    proto::{SummaryMetadata, TaggedRunMetadata},
     tfrecord::{Block, Record, Scan},
 };
 use prost::Message;
@@ -15,9 +15,9 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     damage::DamageKind,
-    event::{Data, EventView, ValueView, What, plugin_name, values},
+    event::{Data, EventKind, EventView, ValueView, plugin_name, values},
     histograms::{HistogramSeries, PackedRows},
-    media::{MediaRow, MediaSeries, Place, parse_metadata},
+    media::{MediaRow, MediaSeries, RecordPosition, parse_metadata},
     run::{GraphBlob, Run, TaggedRecord},
     series::{Point, ScalarSeries, Series},
     tensor,
@@ -31,7 +31,7 @@ pub(crate) mod spare;
 /// The least number of tags that a block is expected to have.
 const FEW_TAGS: usize = 16;
 
-/// What a tag is.
+/// The kind of a tag.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     Scalar,
@@ -39,8 +39,8 @@ pub(crate) enum Kind {
     Media(Arc<str>),
 }
 
-/// What the tags of a run are, as far as they are absorbed.
-pub(crate) type Known = FxHashMap<Box<str>, Kind>;
+/// The kinds of a run's tags, as far as they are absorbed.
+pub(crate) type TagKinds = FxHashMap<Box<str>, Kind>;
 
 /// The values of some records, by tag.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Segment {
     }
 
     /// The values of a block, by what is known of their tags so far.
-    pub fn of_block(file: Arc<Path>, block: Block, known: &Known) -> Self {
+    pub fn of_block(file: Arc<Path>, block: Block, known: &TagKinds) -> Self {
         let mut segment = Self::new(file);
         segment.take_block(&block, known);
         let is_sure = segment.tags.iter().all(|tag| known.contains_key(&tag.name));
@@ -106,7 +106,7 @@ impl Segment {
         segment
     }
 
-    fn take_block(&mut self, block: &Block, known: &Known) {
+    fn take_block(&mut self, block: &Block, known: &TagKinds) {
         let n_bytes = block.bytes().end - block.bytes().start;
         for found in block.records() {
             match found {
@@ -125,7 +125,7 @@ impl Segment {
     }
 
     /// Takes the values of a record. What of it cannot be understood goes to the damage; the rest is kept.
-    pub fn take(&mut self, record: &Record<&[u8]>, known: &Known) {
+    pub fn take(&mut self, record: &Record<&[u8]>, known: &TagKinds) {
         if self.take_known_form(record.data) {
             return;
         }
@@ -134,7 +134,7 @@ impl Segment {
             return self.damage.push((DamageKind::Undecodable, bytes));
         };
         match event.what {
-            What::Summary(summary) => {
+            EventKind::Summary(summary) => {
                 for (value_idx, value) in values(summary).enumerate() {
                     let result = match value {
                         Ok(value) => self.take_value(&event, &value, (record.offset, value_idx as u32), known),
@@ -146,16 +146,16 @@ impl Segment {
                     }
                 }
             }
-            What::Graph(graph) => self.take_graph(GraphBlob::of_graph(graph.to_vec())),
-            What::MetaGraph(graph) => self.take_graph(GraphBlob::of_meta_graph(graph.to_vec())),
-            What::RunMetadata(tagged) => match TaggedRunMetadata::decode(tagged) {
+            EventKind::Graph(graph) => self.take_graph(GraphBlob::of_graph(graph.to_vec())),
+            EventKind::MetaGraph(graph) => self.take_graph(GraphBlob::of_meta_graph(graph.to_vec())),
+            EventKind::RunMetadata(tagged) => match TaggedRunMetadata::decode(tagged) {
                 Ok(tagged) => {
-                    let place = Place { file: self.file.clone(), offset: record.offset, value_idx: 0 };
+                    let place = RecordPosition { file: self.file.clone(), offset: record.offset, value_idx: 0 };
                     self.run_metadata.push(TaggedRecord::new(tagged.tag, event.step, event.wall, place));
                 }
                 Err(_) => self.damage.push((DamageKind::Undecodable, bytes)),
             },
-            What::Other => {}
+            EventKind::Other => {}
         }
     }
 
@@ -196,7 +196,7 @@ impl Segment {
         event: &EventView<'_>,
         value: &ValueView<'_>,
         (offset, value_idx): (u64, u32),
-        known: &Known,
+        known: &TagKinds,
     ) -> Result<(), DamageKind> {
         let idx = self.tag(value, known);
         let tag = &mut self.tags[idx];
@@ -214,7 +214,11 @@ impl Segment {
                 rows.push(step, wall, |histogram| distribution::of_tensor(bytes, histogram))?;
             }
             (Rows::Media(rows), data) if takes(tag.kind.as_ref(), data) => {
-                rows.push(MediaRow { step, wall, place: Place { file: self.file.clone(), offset, value_idx } });
+                rows.push(MediaRow {
+                    step,
+                    wall,
+                    place: RecordPosition { file: self.file.clone(), offset, value_idx },
+                });
             }
             _ => return Err(DamageKind::KindChanged),
         }
@@ -223,7 +227,7 @@ impl Segment {
     }
 
     /// The entry of the value's tag.
-    fn tag(&mut self, value: &ValueView<'_>, known: &Known) -> usize {
+    fn tag(&mut self, value: &ValueView<'_>, known: &TagKinds) -> usize {
         let guess = self.next_idx();
         let idx = match self.tags.get(guess) {
             Some(tag) if *tag.raw == *value.tag => guess,
@@ -239,7 +243,7 @@ impl Segment {
         idx
     }
 
-    fn add_tag(&mut self, value: &ValueView<'_>, known: &Known) -> usize {
+    fn add_tag(&mut self, value: &ValueView<'_>, known: &TagKinds) -> usize {
         let idx = self.tags.len();
         let name: Box<str> = String::from_utf8_lossy(value.tag).into();
         let kind = known.get(&name).cloned().or_else(|| kind_of(value));
@@ -264,7 +268,7 @@ impl Segment {
     }
 
     /// Whether what the segment took its tags for is what they are.
-    fn agrees(&self, known: &Known) -> bool {
+    fn agrees(&self, known: &TagKinds) -> bool {
         self.tags.iter().all(|tag| match (&tag.kind, known.get(&tag.name)) {
             (None, _) => false,
             (Some(_), None) => true,
@@ -303,17 +307,17 @@ fn takes(kind: Option<&Kind>, data: Data<'_>) -> bool {
 /// The new points of a run's tags.
 #[derive(Debug, Default)]
 pub(crate) struct RunStage {
-    known: Known,
+    known: TagKinds,
     segments: Vec<Segment>,
 }
 
 impl RunStage {
     /// What the tags are, for the decoding of further segments.
-    pub fn known(&self) -> &Known {
+    pub fn known(&self) -> &TagKinds {
         &self.known
     }
 
-    /// Takes the next segment of a file; its damage is told to `damaged`.
+    /// Takes the next segment of a file; its damage is passed to `damaged`.
     pub fn absorb(&mut self, mut segment: Segment, mut damaged: impl FnMut(DamageKind, Range<u64>)) {
         if !segment.agrees(&self.known) {
             segment = self.decoded_again(segment);
@@ -406,17 +410,11 @@ impl SegmentTag {
     }
 }
 
-fn decode_tensor(bytes: &[u8]) -> Result<(TensorProto, Vec<f64>), DamageKind> {
-    let tensor = TensorProto::decode(bytes).map_err(|_| DamageKind::Undecodable)?;
-    let numbers = tensor::numbers(&tensor).ok_or(DamageKind::Undecodable)?;
-    Ok((tensor, numbers))
-}
-
 fn decode_scalar(bytes: &[u8]) -> Result<f64, DamageKind> {
     if let Some(value) = tensor::scalar(bytes) {
         return Ok(value);
     }
-    match decode_tensor(bytes)?.1[..] {
+    match tensor::decode(bytes)?.1[..] {
         [value] => Ok(value),
         _ => Err(DamageKind::Undecodable),
     }

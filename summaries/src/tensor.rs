@@ -4,6 +4,9 @@ use formats::{
     proto::{DataType, TensorProto},
     wire::{Fields, Value},
 };
+use prost::Message;
+
+use crate::damage::DamageKind;
 
 const FLOAT: u64 = DataType::DtFloat as u64;
 const DOUBLE: u64 = DataType::DtDouble as u64;
@@ -185,11 +188,16 @@ fn f64_from_half(bits: u16) -> f64 {
     if bits & 0x8000 == 0 { magnitude } else { -magnitude }
 }
 
+/// A tensor's message and its numbers.
+pub(crate) fn decode(bytes: &[u8]) -> Result<(TensorProto, Vec<f64>), DamageKind> {
+    let tensor = TensorProto::decode(bytes).map_err(|_| DamageKind::Undecodable)?;
+    let numbers = numbers(&tensor).ok_or(DamageKind::Undecodable)?;
+    Ok((tensor, numbers))
+}
+
 #[cfg(test)]
 mod tests {
     use formats::proto::{TensorShapeProto, tensor_shape_proto::Dim};
-
-    use prost::Message as _;
 
     use super::*;
 

@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 64;
 
 /// An event file and the run that it belongs to.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct RunFile {
     /// The folder's name below the root, `.` for the root itself.
     pub run: String,
     /// The folder.
@@ -25,7 +25,7 @@ pub(crate) struct Found {
 /// The event files at and below `folder`, which is `root` or below it: each folder's in name order, which is the order of
 /// their beginning, since the names hold the time. Symbolic links are followed, but not in circles. What cannot be looked
 /// at goes to `problems`.
-pub(crate) fn walk(root: &Path, folder: &Path, problems: &mut Vec<Problem>) -> Vec<Found> {
+pub(crate) fn walk(root: &Path, folder: &Path, problems: &mut Vec<Problem>) -> Vec<RunFile> {
     let mut walk = Walk { root, problems, found: Vec::new(), above: Vec::new() };
     walk.folder(folder);
     walk.found
@@ -34,7 +34,7 @@ pub(crate) fn walk(root: &Path, folder: &Path, problems: &mut Vec<Problem>) -> V
 struct Walk<'a> {
     root: &'a Path,
     problems: &'a mut Vec<Problem>,
-    found: Vec<Found>,
+    found: Vec<RunFile>,
     /// The folders that the walk is in.
     above: Vec<Identity>,
 }
@@ -68,7 +68,7 @@ impl Walk<'_> {
         files.sort_unstable();
         folders.sort_unstable();
         let run = run_name(self.root, folder);
-        self.found.extend(files.into_iter().map(|file| Found { run: run.clone(), folder: folder.to_owned(), file }));
+        self.found.extend(files.into_iter().map(|file| RunFile { run: run.clone(), folder: folder.to_owned(), file }));
         self.above.push(identity);
         for folder in folders {
             self.folder(&folder);

@@ -1,4 +1,4 @@
-//! What the operating system tells of changes below a logdir (inotify on Linux), so that a write is seen at once.
+//! Notifications of the operating system about changes below a logdir (inotify on Linux), so that a write is seen at once.
 //!
 //! It is a help, not the truth: events may be dropped, network disks send none, and the number of folders is limited
 //! (`fs.inotify.max_user_watches`). So polls still look at every file in turn, and walk the folders now and then.
@@ -22,10 +22,10 @@ use notify::{
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
-/// More paths than this between two polls are not told apart: a walk finds them.
+/// More paths than this between two polls are not distinguished: a walk finds them.
 const MAX_TOUCHED: usize = 1 << 16;
 
-/// What changed since the last poll.
+/// The changes since the last poll.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
     /// Files that were written to.
@@ -38,13 +38,13 @@ pub(crate) struct Touched {
 
 /// A folder that is watched.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct WatchTarget {
     pub folder: PathBuf,
     /// With all that is below it.
     pub is_recursive: bool,
 }
 
-/// What the system is asked to tell.
+/// The notifications that are requested.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     shared: Arc<Shared>,
@@ -65,7 +65,7 @@ struct Shared {
     wake: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
 }
 
-/// What one watcher knows.
+/// The state of one watcher.
 struct Listener {
     shared: Arc<Shared>,
     /// Watched folders that were given in a relative form, with the form in which events name them.
@@ -77,7 +77,7 @@ impl Watch {
         *self.shared.wake.lock() = Some(wake);
     }
 
-    /// Whether somebody wants to be told.
+    /// Whether somebody wants notifications.
     pub fn is_wanted(&self) -> bool {
         self.shared.wake.lock().is_some()
     }
@@ -89,7 +89,7 @@ impl Watch {
 
     /// Begins to watch these places, instead of those before; returns at once. Where the system refuses, polls go on
     /// without its help.
-    pub fn start(&mut self, places: Vec<Place>) {
+    pub fn start(&mut self, places: Vec<WatchTarget>) {
         self.started = Arc::default();
         let (shared, started) = (self.shared.clone(), self.started.clone());
         let watch = move || {
@@ -97,7 +97,7 @@ impl Watch {
             let relative = forms.filter(|(absolute, given)| absolute != given).collect();
             let listener = Listener { shared: shared.clone(), relative };
             let Ok(mut watcher) = notify::recommended_watcher(move |event| listener.take(event)) else { return };
-            let mut watches = |place: &Place| {
+            let mut watches = |place: &WatchTarget| {
                 let mode = if place.is_recursive { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
                 watcher.watch(&absolute(&place.folder), mode).is_ok()
             };
@@ -105,7 +105,7 @@ impl Watch {
             let n_watched = places.iter().filter(|place| watches(place)).count();
             *started.watcher.lock() = Some(watcher);
             started.is_complete.store(n_watched == places.len(), Ordering::Release);
-            // What came before a folder was watched, nobody told.
+            // Nobody reported what came before a folder was watched.
             shared.touched.lock().is_lost = true;
             shared.wake();
         };
@@ -113,7 +113,7 @@ impl Watch {
         let _ = thread::Builder::new().name("watch logdir".to_owned()).spawn(watch);
     }
 
-    /// What changed since the last call.
+    /// The changes since the last call.
     pub fn take(&mut self) -> Touched {
         mem::take(&mut *self.shared.touched.lock())
     }

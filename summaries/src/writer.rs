@@ -16,7 +16,6 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
     thread::JoinHandle,
-    time::Duration,
 };
 
 use events::clock;
@@ -28,30 +27,15 @@ use formats::{
 use prost::Message;
 
 pub use embedding::read_config as read_projector_config;
-pub use kinds::{HParam, Mesh, Pixels, ValueError};
+pub use encode::{Pixels, ValueError};
+pub use kinds::{HParam, Mesh};
 use queue::Queue;
+pub use queue::WriterOptions;
 
 mod embedding;
 mod encode;
 mod kinds;
 mod queue;
-
-/// How a writer trades delay for work.
-#[derive(Debug, Clone)]
-pub struct WriterOptions {
-    /// How long a record may wait in the queue.
-    pub flush_every: Duration,
-    /// How many bytes the queue holds.
-    pub queue_bytes: usize,
-    /// How long a caller waits for a full queue before its record is dropped.
-    pub max_wait: Duration,
-}
-
-impl Default for WriterOptions {
-    fn default() -> Self {
-        Self { flush_every: Duration::from_millis(30), queue_bytes: 16 << 20, max_wait: Duration::from_secs(1) }
-    }
-}
 
 /// Why an event file is not whole.
 #[derive(Debug, Clone, thiserror::Error)]

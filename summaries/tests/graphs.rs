@@ -1,4 +1,4 @@
-//! Graphs under tags of event files beside what TensorBoard's graphs plugin shows of the same files
+//! Graphs under tags of event files compared with what TensorBoard's graphs plugin shows of the same files
 //! (`tests/scripts/graph_summary_fixtures.py`).
 
 // Clippy's exceptions for tests do not reach the helpers of an integration test.

@@ -43,7 +43,7 @@ impl Rng {
     }
 }
 
-/// Points, and whether anything was told about the file.
+/// Points, and whether anything was reported about the file.
 fn read(path: &Path) -> (usize, bool) {
     let mut logdir = Logdir::open(&[path.to_owned()]).unwrap();
     logdir.read_all();
@@ -91,7 +91,7 @@ fn a_thousand_mutated_files() {
         let (n, is_told) = read(&path);
         // A cut between two records leaves a shorter whole file, as does one that takes whole records out.
         let is_shorter_whole = whole.starts_with(&bytes);
-        assert!(n == 200 || is_told || is_shorter_whole, "file {i} has {n} points and nothing is told");
+        assert!(n == 200 || is_told || is_shorter_whole, "file {i} has {n} points and nothing is printed");
         n_points += n;
     }
     // One mutation costs one or two records, except a cut: half the points come through even with four of them.

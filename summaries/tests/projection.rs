@@ -1,4 +1,4 @@
-//! Layouts beside scikit-learn's and umap-learn's, of the same handwritten digits. `STEPSCOPE_SKLEARN` is a Python that has
+//! Layouts compared with scikit-learn's and umap-learn's, of the same handwritten digits. `STEPSCOPE_SKLEARN` is a Python that has
 //! both; without it this test says so and passes.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // Tests say what they skip.
@@ -13,7 +13,7 @@ use summaries::projection::{Progress, TsneOptions, UmapOptions, Vectors, pca, ts
 
 #[track_caller]
 fn python() -> Option<PathBuf> {
-    test_support::path_in("STEPSCOPE_SKLEARN", "layouts beside scikit-learn's and umap-learn's")
+    test_support::path_in("STEPSCOPE_SKLEARN", "layouts compared with scikit-learn's and umap-learn's")
 }
 
 /// Runs the kept script; what it prints.
@@ -46,17 +46,17 @@ fn layouts_are_as_good_as_the_references() {
     let progress = Progress::default();
 
     write(&ours, 3, &pca(&vectors, 3, &progress).unwrap().coordinates);
-    let told = peer(&python, &["judge", data_text, ours_text, "pca"]);
-    assert!(told["difference"].as_f64().unwrap() < 1e-3, "principal components: {told}");
+    let printed = peer(&python, &["judge", data_text, ours_text, "pca"]);
+    assert!(printed["difference"].as_f64().unwrap() < 1e-3, "principal components: {printed}");
 
     let flat = |places: Vec<[f32; 3]>| -> Vec<f32> { places.iter().flat_map(|p| [p[0], p[1]]).collect() };
     write(&ours, 2, &flat(tsne(&vectors, TsneOptions::default(), &progress, |_| {}).unwrap()));
     let with_tsne = peer(&python, &["judge", data_text, ours_text, "tsne"]);
     write(&ours, 2, &flat(umap(&vectors, UmapOptions::default(), &progress, |_| {}).unwrap()));
     let with_umap = peer(&python, &["judge", data_text, ours_text, "umap"]);
-    for (name, told) in [("t-SNE", with_tsne), ("UMAP", with_umap)] {
-        eprintln!("trustworthiness of {name}: {told}");
-        let [ours, theirs] = ["ours", "theirs"].map(|who| told[who].as_f64().unwrap());
-        assert!(ours > theirs - 0.01, "{name}: {told}");
+    for (name, printed) in [("t-SNE", with_tsne), ("UMAP", with_umap)] {
+        eprintln!("trustworthiness of {name}: {printed}");
+        let [ours, theirs] = ["ours", "theirs"].map(|who| printed[who].as_f64().unwrap());
+        assert!(ours > theirs - 0.01, "{name}: {printed}");
     }
 }

@@ -24,8 +24,8 @@ fn check(path: &str, expected: &[&str]) {
     assert_eq!(dump(runs.by_name.values().next().unwrap()), expected);
 }
 
-/// The tags of `tf2_all_plugins` with all that is in it, one point of `loss` left out, and what was told about it.
-fn all_plugins_but_one_loss<'a>(told: &[&'a str]) -> Vec<&'a str> {
+/// The tags of `tf2_all_plugins` with all that is in it, one point of `loss` left out, and what was reported about it.
+fn all_plugins_but_one_loss<'a>(printed: &[&'a str]) -> Vec<&'a str> {
     let tags = [
         "_hparams_/session_start_info hparams 1",
         "img images 3",
@@ -34,7 +34,7 @@ fn all_plugins_but_one_loss<'a>(told: &[&'a str]) -> Vec<&'a str> {
         "tone audio 3",
         "w histograms 60",
     ];
-    tags.iter().chain(told).copied().collect()
+    tags.iter().chain(printed).copied().collect()
 }
 
 #[test]

@@ -50,12 +50,12 @@ def validate(document):
     kubernetes_validate.validate(document, "1.31", strict=True)
 
 
-told = {"jobs": {}}
+found = {"jobs": {}}
 for document in yaml.safe_load_all(open(sys.argv[1])):
     if document["kind"] != "JobSet":
         validate(document)
         if document["kind"] == "ConfigMap":
-            told["cluster"] = document["data"]["cluster.toml"]
+            found["cluster"] = document["data"]["cluster.toml"]
         continue
     check(document, JOBSET, "jobset")
     spec = document["spec"]
@@ -63,10 +63,10 @@ for document in yaml.safe_load_all(open(sys.argv[1])):
         name = f"{document['metadata']['name']}-{job['name']}-0"
         validate({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": job["template"]["spec"]})
         (container,) = job["template"]["spec"]["template"]["spec"]["containers"]
-        told["jobs"][job["name"]] = {
+        found["jobs"][job["name"]] = {
             "command": container["command"] + container["args"],
             "hosts": [f"{name}-{i}.{spec['network']['subdomain']}" for i in range(job["template"]["spec"]["completions"])],
             "mounts": [mount["mountPath"] for mount in container["volumeMounts"]],
         }
-    assert set(spec["successPolicy"]["targetReplicatedJobs"]) <= set(told["jobs"])
-print(json.dumps(told))
+    assert set(spec["successPolicy"]["targetReplicatedJobs"]) <= set(found["jobs"])
+print(json.dumps(found))

@@ -28,7 +28,7 @@ pub struct Node {
 }
 
 impl Tree {
-    /// Connects, and tells programs that somebody listens: they expose no tree otherwise.
+    /// Connects, and shows programs that somebody listens: they expose no tree otherwise.
     ///
     /// # Errors
     /// When a bus cannot be reached.

@@ -1,6 +1,6 @@
 //! A desktop without a screen: X server, window manager and accessibility bus, all private to one test.
 //!
-//! Everything is started on free addresses and ended on drop, so that tests run beside each other.
+//! Everything is started on free addresses and ended on drop, so that tests run at the same time.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

@@ -193,8 +193,8 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// The step of a folder's newest checkpoint; 0 where there is none.
 pub fn newest(folder: &Path) -> u64 {
-    let told = fs::read_to_string(folder.join("checkpoint")).unwrap_or_default();
-    told.split('"').nth(1).and_then(|name| name.rsplit('-').next()?.parse().ok()).unwrap_or(0)
+    let printed = fs::read_to_string(folder.join("checkpoint")).unwrap_or_default();
+    printed.split('"').nth(1).and_then(|name| name.rsplit('-').next()?.parse().ok()).unwrap_or(0)
 }
 
 /// The files of the checkpoint of a step, by name: byte by byte what the variables and generators are.

@@ -9,15 +9,15 @@ use std::time::Duration;
 use profiler::{Store, StoreOptions, TraceReader};
 use stepscope_tests::{TERMINATED, stepscope_binary};
 
-/// A collector and the address that it told.
+/// A collector and the address that it printed.
 fn collect(binary: &Path, folder: &Path, listen: &str) -> (Child, String) {
     let mut command = Command::new(binary);
     command.args(["collect", "--json", "--listen", listen, "-o"]).arg(folder);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().expect("stdout is piped")).read_line(&mut line).expect("it says where");
-    let told: serde_json::Value = serde_json::from_str(&line).expect("one JSON object");
-    let address = told["address"].as_str().expect("an address").to_owned();
+    let printed: serde_json::Value = serde_json::from_str(&line).expect("one JSON object");
+    let address = printed["address"].as_str().expect("an address").to_owned();
     (child, address)
 }
 

@@ -246,9 +246,9 @@ fn differences_are_told() {
     check_refused(&stepscope(&binary, &wanted), &["/device:GPU:99", "stepscope doctor"]);
     let output = stepscope(&binary, &["compare", &a, &b, "--feed", &feed, "--fetch", "y", "--every-node", "--json"]);
     assert_eq!(output.status.code(), Some(1));
-    let told: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
-    assert_eq!(told["first_difference"], "two:0");
-    let y = told["outputs"].as_array().unwrap().iter().find(|o| o["name"] == "y:0").unwrap();
+    let printed: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    assert_eq!(printed["first_difference"], "two:0");
+    let y = printed["outputs"].as_array().unwrap().iter().find(|o| o["name"] == "y:0").unwrap();
     assert_eq!((y["largest"].as_f64(), y["relative"].as_f64()), (Some(1.0), Some(0.5)));
 }
 

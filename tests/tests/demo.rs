@@ -97,7 +97,7 @@ fn a_run_is_never_overwritten() {
     let output = stepscope(&binary, &["demo", "--headless", "--steps", "5", "--logdir", &shown]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("not empty"), "{}", text(&output.stderr));
-    assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 1, "nothing was written beside it");
+    assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 1, "nothing was written next to it");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn train(binary: &Path, logdir: &Path, more: &[&str]) -> Value {
     serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {problems}"))
 }
 
-/// The same until both workers have told of themselves, and no longer; gives how many steps that were.
+/// The same until both workers have reported, and no longer; gives how many steps that were.
 fn train_until_both_tell(binary: &Path, logdir: &Path, more: &[&str]) -> i64 {
     let mut command = Command::new(binary);
     command
@@ -29,18 +29,18 @@ fn train_until_both_tell(binary: &Path, logdir: &Path, more: &[&str]) -> i64 {
         .arg(logdir)
         .args(more);
     let mut run = Running::start(command.stdout(Stdio::piped()));
-    until("both workers tell of themselves", || {
+    until("both workers report", || {
         let Ok(mut all) = summaries::Logdir::open(&[logdir.to_owned()]) else { return false };
         all.read_all();
         let runs = all.runs();
-        let tells = |run: &&str| runs.by_name.get(*run).is_some_and(|run| run.series.contains_key("loss"));
-        ["worker_0", "worker_1"].iter().all(tells)
+        let reports = |run: &&str| runs.by_name.get(*run).is_some_and(|run| run.series.contains_key("loss"));
+        ["worker_0", "worker_1"].iter().all(reports)
     });
     assert!(signal("-TERM", run.child.id()));
     assert_eq!(run.end(Duration::from_secs(20)).code(), Some(TERMINATED), "{more:?}: {}", run.text());
-    let told: Value =
+    let printed: Value =
         serde_json::from_reader(run.child.stdout.take().expect("stdout is piped")).expect("one JSON object");
-    told["steps"].as_i64().expect("a number of steps")
+    printed["steps"].as_i64().expect("a number of steps")
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn scalar(logdir: &Path, run: &str, tag: &str) -> Vec<(i64, f64)> {
     }
 }
 
-/// What each worker tells of itself is in its own event folder, and of a synchronous step the mean of what they tell is what the run
-/// tells.
+/// What each worker reports about itself is in its own event folder; of a synchronous step the run reports the mean of what the workers
+/// report.
 #[test]
 fn workers_write_summaries_of_their_own() {
     let Some(binary) = stepscope_binary("the summaries of several processes") else { return };
@@ -142,10 +142,14 @@ fn one_trace_has_all_tasks() {
     let mut command = Command::new(&binary);
     command.args(["analyze", "--json"]).arg(logdir.join("trace"));
     let out = command.output().expect("the binary starts");
-    let told: Value = serde_json::from_slice(&out.stdout).expect("one JSON object");
+    let printed: Value = serde_json::from_slice(&out.stdout).expect("one JSON object");
     // The steps of the launcher's process are run by the tasks, each under the number that it has there.
-    let n_steps = told["steps"].as_array().map(Vec::len).or_else(|| told["steps"].as_u64().map(|n| n as usize));
-    assert!(told["slices"].as_u64() > Some(500) && n_steps >= Some(20), "{} slices, {n_steps:?} steps", told["slices"]);
+    let n_steps = printed["steps"].as_array().map(Vec::len).or_else(|| printed["steps"].as_u64().map(|n| n as usize));
+    assert!(
+        printed["slices"].as_u64() > Some(500) && n_steps >= Some(20),
+        "{} slices, {n_steps:?} steps",
+        printed["slices"]
+    );
 }
 
 /// A run with two workers that goes on until it is ended, and its processes' ids: the training client's, and the workers'.
@@ -168,9 +172,9 @@ fn a_lost_worker_ends_the_run_by_name_and_leaves_no_process() {
         let (mut run, processes) = endless(&binary, &folder.path().join(format!("run{how}")));
         assert!(signal(how, processes[1 + lost]));
         assert_eq!(run.end(Duration::from_secs(20)).code(), Some(1), "{how}");
-        let told = run.text();
-        assert!(told.contains(&format!("/job:worker/task:{lost} was lost")), "{how}: {told}");
-        assert!(told.contains("with --checkpoint-dir DIR the run would go on"), "{how}: {told}");
+        let printed = run.text();
+        assert!(printed.contains(&format!("/job:worker/task:{lost} was lost")), "{how}: {printed}");
+        assert!(printed.contains("with --checkpoint-dir DIR the run would go on"), "{how}: {printed}");
         until("no process is left", || !processes.iter().any(|process| is_running(*process)));
     }
 }
@@ -218,14 +222,14 @@ fn a_cluster_of_processes_trains_what_it_is_told() {
             "--cluster",
         ]);
         command.arg(&file);
-        let (child, told) = first_line(command);
-        assert_eq!(told["task"], format!("/job:worker/task:{task}"));
+        let (child, printed) = first_line(command);
+        assert_eq!(printed["task"], format!("/job:worker/task:{task}"));
         processes.push(child);
     }
     let mut command = Command::new(&binary);
     command.args(["master", "--json", "--cluster"]).arg(&file);
-    let (master, told) = first_line(command);
-    assert_eq!(told["tasks"], 2);
+    let (master, printed) = first_line(command);
+    assert_eq!(printed["tasks"], 2);
     processes.push(master);
     let cluster = file.to_str().expect("a path in UTF-8");
     let there = train(&binary, &folder.path().join("there"), &["--cluster", cluster, "--trace", "off"]);
@@ -266,9 +270,9 @@ fn training_without_input_says_what_it_waits_for_and_can_be_ended() {
     command.arg("--logdir").arg(folder.path().join("run")).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut client = command.spawn().expect("the binary starts");
     let mut lines = BufReader::new(client.stderr.take().expect("stderr is piped")).lines().map_while(Result::ok);
-    let told = lines.find(|line| line.contains("makes no progress")).expect("it says so before it ends");
-    assert!(told.contains("step 1 (train)") && told.contains("/job:worker/task:"), "{told}");
-    assert!(told.contains("QueueDequeue"), "{told}");
+    let printed = lines.find(|line| line.contains("makes no progress")).expect("it says so before it ends");
+    assert!(printed.contains("step 1 (train)") && printed.contains("/job:worker/task:"), "{printed}");
+    assert!(printed.contains("QueueDequeue"), "{printed}");
     assert!(signal("-TERM", client.id()));
     assert!(lines.last().is_some_and(|line| line.contains("cancelled")), "the last line says why it ended");
     let ended = client.wait().expect("it ends");

@@ -1,7 +1,7 @@
 //! Training in several processes that is disturbed: processes killed and stopped, while they train and while they save, full disks,
 //! signals. Every run that goes on ends with the variables of the undisturbed one, bit by bit.
 
-#![allow(clippy::print_stderr, reason = "a test that tells what it skips, and what it measured")]
+#![allow(clippy::print_stderr, reason = "a test that prints what it skips, and what it measured")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,21 +15,21 @@ use stepscope_tests::{TERMINATED, left_out, stepscope_binary};
 const PATIENCE: Duration = Duration::from_secs(120);
 /// What each attempt but the first says when it has the variables.
 const CONTINUES: &str = "continuing after step ";
-/// For runs that end when they are told to: however late a test comes to disturb them, they are at work.
+/// For runs that end when they are stopped: however late a test comes to disturb them, they are at work.
 const ENDLESS: &str = "--steps 1000000";
 
 /// A place for runs: folders of their own for logdirs, checkpoints, and the sockets of launchers.
-struct Place {
+struct Fixture {
     folder: tempfile::TempDir,
     binary: PathBuf,
 }
 
-impl Place {
-    fn new(what_is_skipped: &str) -> Option<Place> {
+impl Fixture {
+    fn new(what_is_skipped: &str) -> Option<Fixture> {
         let binary = stepscope_binary(what_is_skipped)?;
         let folder = tempfile::tempdir().expect("a scratch folder");
         std::fs::create_dir(folder.path().join("tmp")).expect("the scratch folder is ours");
-        Some(Place { folder, binary })
+        Some(Fixture { folder, binary })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -115,9 +115,9 @@ fn kill_and_wait(run: &Running, victim: u32) {
 }
 
 /// Runs that are killed at random, launchers included, until `n_kills` of their processes are gone. Gives how long it took until
-/// each loss was told.
-fn kill_at_random(place: &Place, args: &str, steps: u64, n_kills: usize, dice: &mut Dice) -> Vec<Duration> {
-    let (mut n, mut told, mut round) = (0, Vec::new(), 0);
+/// each loss was reported.
+fn kill_at_random(place: &Fixture, args: &str, steps: u64, n_kills: usize, dice: &mut Dice) -> Vec<Duration> {
+    let (mut n, mut printed, mut round) = (0, Vec::new(), 0);
     while n < n_kills {
         round += 1;
         let name = format!("killed-{round}");
@@ -159,36 +159,41 @@ fn kill_at_random(place: &Place, args: &str, steps: u64, n_kills: usize, dice: &
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 if let Some((when, _)) = run.lines_with("; restart ").get(before) {
-                    told.push(Duration::from_nanos((when - at).max(0) as u64));
+                    printed.push(Duration::from_nanos((when - at).max(0) as u64));
                 }
                 restarts = run.lines_with("; restart ").len();
             }
         }
         place.assert_same("undisturbed", &name, steps);
     }
-    told
+    printed
 }
 
 #[test]
 fn kills_change_nothing() {
-    let Some(place) = Place::new("kill -9 of processes that train together") else { return };
+    let Some(place) = Fixture::new("kill -9 of processes that train together") else { return };
     let steps = times(150, 400) as u64;
     let args = format!(
         "mlp --workers 2 --steps {steps} --seed 3 --checkpoint-every 7 --max-restarts 100000 --trace off --quiet"
     );
     place.undisturbed("undisturbed", &args);
-    let mut told = kill_at_random(&place, &args, steps, times(5, 200), &mut Dice(11));
-    assert!(!told.is_empty(), "no loss was told");
-    told.sort();
-    eprintln!("told of {} losses: median {:?}, longest {:?}", told.len(), told[told.len() / 2], told[told.len() - 1]);
-    assert!(told[told.len() / 2] < Duration::from_millis(200), "{told:?}");
+    let mut printed = kill_at_random(&place, &args, steps, times(5, 200), &mut Dice(11));
+    assert!(!printed.is_empty(), "no loss was reported");
+    printed.sort();
+    eprintln!(
+        "reported {} losses: median {:?}, longest {:?}",
+        printed.len(),
+        printed[printed.len() / 2],
+        printed[printed.len() - 1]
+    );
+    assert!(printed[printed.len() / 2] < Duration::from_millis(200), "{printed:?}");
     place.assert_clean();
 }
 
 /// A model with generators on all tasks: what dropout draws continues, too.
 #[test]
 fn generators_of_all_tasks_continue() {
-    let Some(place) = Place::new("kill -9 of processes that train a model with dropout") else { return };
+    let Some(place) = Fixture::new("kill -9 of processes that train a model with dropout") else { return };
     let args = "convnet --workers 2 --seed 3 --checkpoint-every 2 --max-restarts 9 --trace off --quiet";
     let mut run = place.train("killed", &format!("{args} {ENDLESS}"));
     let folder = place.checkpoints("killed");
@@ -210,7 +215,7 @@ fn generators_of_all_tasks_continue() {
 /// Whoever is killed while a checkpoint is written: there is always a whole one, and never an older one than before.
 #[test]
 fn kills_while_saving_leave_a_whole_checkpoint() {
-    let Some(place) = Place::new("kill -9 of processes that save") else { return };
+    let Some(place) = Fixture::new("kill -9 of processes that save") else { return };
     let args = "mlp --workers 2 --seed 3 --checkpoint-every 1 --max-restarts 100000 --trace off --quiet";
     let mut run = place.train("saving", &format!("{args} {ENDLESS}"));
     run.wait_for_checkpoint(&place.checkpoints("saving"), 0, PATIENCE);
@@ -237,7 +242,7 @@ fn kills_while_saving_leave_a_whole_checkpoint() {
 /// A process that is stopped holds its connections, and is silent.
 #[test]
 fn a_stopped_process_is_lost_within_three_seconds() {
-    let Some(place) = Place::new("kill -STOP of processes that train together") else { return };
+    let Some(place) = Fixture::new("kill -STOP of processes that train together") else { return };
     let args = "mlp --workers 2 --seed 3 --checkpoint-every 20 --max-restarts 9 --trace off --quiet";
     let mut run = place.train("stopped", &format!("{args} {ENDLESS}"));
     let folder = place.checkpoints("stopped");
@@ -246,14 +251,14 @@ fn a_stopped_process_is_lost_within_three_seconds() {
         // All of them train: it saves every 20 steps.
         run.wait_for_checkpoint(&folder, before, PATIENCE);
         let stopped = all_of(&run)[who];
-        let [n_told, n_continued] = ["; restart ", CONTINUES].map(|part| run.lines_with(part).len());
+        let [n_reported, n_continued] = ["; restart ", CONTINUES].map(|part| run.lines_with(part).len());
         assert!(signal("-STOP", stopped));
         // What `kill` itself takes is not the launcher's.
         let at = events::clock::mono_now();
-        let told = run.wait_for("; restart ", n_told + 1, seconds(10));
-        let took = Duration::from_nanos((told - at).max(0) as u64);
-        assert!(took < Duration::from_secs(3), "told after {took:?}: {}", run.text());
-        eprintln!("process {who} of 3 stopped: told after {took:?}");
+        let printed = run.wait_for("; restart ", n_reported + 1, seconds(10));
+        let took = Duration::from_nanos((printed - at).max(0) as u64);
+        assert!(took < Duration::from_secs(3), "reported after {took:?}: {}", run.text());
+        eprintln!("process {who} of 3 stopped: reported after {took:?}");
         run.wait_for(CONTINUES, n_continued + 1, PATIENCE);
         before = newest(&folder);
         assert!(!is_running(stopped), "what was stopped is gone");
@@ -266,7 +271,7 @@ fn a_stopped_process_is_lost_within_three_seconds() {
 
 #[test]
 fn sigterm_saves_first_and_the_run_goes_on_later() {
-    let Some(place) = Place::new("SIGTERM of a launcher") else { return };
+    let Some(place) = Fixture::new("SIGTERM of a launcher") else { return };
     let args = "mlp --workers 2 --steps 120 --seed 3 --checkpoint-every 1000 --trace off --quiet";
     place.undisturbed("undisturbed", args);
     let mut run = place.train("ended", &args.replace("--steps 120", "--steps 100000"));
@@ -286,7 +291,7 @@ fn sigterm_saves_first_and_the_run_goes_on_later() {
 
 #[test]
 fn the_budget_of_restarts_ends() {
-    let Some(place) = Place::new("more losses than a run may have") else { return };
+    let Some(place) = Fixture::new("more losses than a run may have") else { return };
     let args = "mlp --workers 2 --steps 100000 --seed 3 --checkpoint-every 5 --max-restarts 1 --trace off --quiet";
     let mut run = place.train("exhausted", args);
     for n in 1..=2 {
@@ -304,10 +309,10 @@ fn the_budget_of_restarts_ends() {
     place.assert_clean();
 }
 
-/// A full disk is told, costs no checkpoint that was there, and the run goes on when there is room.
+/// A full disk is reported, costs no checkpoint that was there, and the run goes on when there is room.
 #[test]
 fn a_full_disk_is_told_and_leaves_what_was_saved() {
-    let Some(place) = Place::new("a full disk") else { return };
+    let Some(place) = Fixture::new("a full disk") else { return };
     let folder = place.path("checkpoints-full");
     std::fs::create_dir(&folder).expect("our folder");
     let mount = |options: &str| {
@@ -323,16 +328,16 @@ fn a_full_disk_is_told_and_leaves_what_was_saved() {
     let mut run = place.train("full", args);
     let status = run.end(PATIENCE);
     let whole = std::fs::read_to_string(folder.join("checkpoint"));
-    let told = run.text();
+    let printed = run.text();
     let done = mount("remount,size=64m").then(|| {
         place.undisturbed("full", args);
         place.undisturbed("undisturbed", args);
         (place.checkpoint("full", 60), place.checkpoint("undisturbed", 60))
     });
     assert!(Command::new("umount").arg(&folder).status().is_ok_and(|status| status.success()));
-    assert_eq!(status.code(), Some(1), "{told}");
-    assert!(told.contains("No space left on device"), "{told}");
-    assert!(!told.contains("; restart "), "a disk that is full now is full then: {told}");
+    assert_eq!(status.code(), Some(1), "{printed}");
+    assert!(printed.contains("No space left on device"), "{printed}");
+    assert!(!printed.contains("; restart "), "a disk that is full now is full then: {printed}");
     assert!(whole.is_ok_and(|text| text.contains("model-10")), "the first checkpoint fitted");
     let (full, undisturbed) = done.expect("a larger one");
     assert!(full == undisturbed && !full.is_empty(), "it went on from what was saved");
@@ -343,14 +348,14 @@ fn test_loss(command: &mut Command) -> f64 {
     let out = command.stdout(Stdio::piped()).output().expect("the binary starts");
     let text = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(out.status.success(), "{text}");
-    let told: serde_json::Value = serde_json::from_slice(&out.stdout).expect("one JSON object");
-    told["test_loss"].as_f64().expect("a loss")
+    let printed: serde_json::Value = serde_json::from_slice(&out.stdout).expect("one JSON object");
+    printed["test_loss"].as_f64().expect("a loss")
 }
 
 /// One process goes on from what several saved, and several from what one did.
 #[test]
 fn one_process_and_several_read_each_others_checkpoints() {
-    let Some(place) = Place::new("checkpoints of one process and of several") else { return };
+    let Some(place) = Fixture::new("checkpoints of one process and of several") else { return };
     for model in ["mlp", "convnet"] {
         let args = |steps: u64| format!("{model} --steps {steps} --seed 3 --trace off --quiet --json");
         let loss = |name: &str, steps: u64, with: &str| {
@@ -373,7 +378,7 @@ fn one_process_and_several_read_each_others_checkpoints() {
 
 /// Steps without an order: the loss is what stays the same, within 20 % of what was learned.
 fn goes_on_without_an_order(how: &str, steps: u64, seed: u64) {
-    let Some(place) = Place::new("kill -9 of processes that train without an order") else { return };
+    let Some(place) = Fixture::new("kill -9 of processes that train without an order") else { return };
     let [steps, more] = [steps, steps + 1].map(|steps| format!("--steps {steps}"));
     let args = &format!("mlp {how} {steps} --seed 3 --checkpoint-every 30 --max-restarts 1000 --trace off --quiet");
     let undisturbed = test_loss(place.command("undisturbed", args).arg("--json"));
@@ -403,10 +408,10 @@ fn training_with_a_backup_worker_goes_on() {
     goes_on_without_an_order("--workers 3 --backup-workers 1", 400, 6);
 }
 
-/// The run's files: the trace has all processes, and TensorBoard is told what is done again.
+/// The run's files: the trace has all processes, and TensorBoard learns what is done again.
 #[test]
 fn trace_and_summaries_survive_a_loss() {
-    let Some(place) = Place::new("trace and summaries of a run that lost a process") else { return };
+    let Some(place) = Fixture::new("trace and summaries of a run that lost a process") else { return };
     let args = "mlp --workers 2 --seed 3 --checkpoint-every 40 --max-restarts 9 --quiet";
     let mut command = place.command("traced", &format!("{args} {ENDLESS}"));
     let logdir = logdir_of(&command);
@@ -422,10 +427,13 @@ fn trace_and_summaries_survive_a_loss() {
     let step: i64 = step.split(' ').next().and_then(|step| step.parse().ok()).expect("a number");
     let out =
         Command::new(&place.binary).args(["analyze", "--json"]).arg(logdir.join("trace")).output().expect("it runs");
-    let told: serde_json::Value = serde_json::from_slice(&out.stdout).expect("one JSON object");
-    assert!(told["slices"].as_u64() > Some(1000) && told["tracks"].as_array().map(Vec::len) > Some(5), "{told}");
+    let printed: serde_json::Value = serde_json::from_slice(&out.stdout).expect("one JSON object");
+    assert!(
+        printed["slices"].as_u64() > Some(1000) && printed["tracks"].as_array().map(Vec::len) > Some(5),
+        "{printed}"
+    );
     // The second event files say from which step on the first ones are void.
-    // All of the summarised steps are there, the last one from the process that came to it; of what the workers tell of themselves, too.
+    // All of the summarised steps are there, the last one from the process that came to it; of what the workers report about themselves, too.
     let mut runs = summaries::Logdir::open(std::slice::from_ref(&logdir)).expect("the logdir opens");
     runs.read_all();
     let runs = runs.runs();

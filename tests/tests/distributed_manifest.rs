@@ -11,7 +11,7 @@ fn strings(value: &Value) -> Vec<&str> {
     value.as_array().expect("a list").iter().map(|text| text.as_str().expect("text")).collect()
 }
 
-fn told(python: &Path) -> Value {
+fn printed(python: &Path) -> Value {
     let mut command = Command::new(python);
     command.arg(root().join("tests/scripts/jobset.py")).arg(root().join("docs/distributed/jobset.yaml"));
     let out = command.output().expect("python starts");
@@ -23,20 +23,20 @@ fn told(python: &Path) -> Value {
 fn the_jobset_is_one_and_its_commands_work() {
     let Some(python) = from_env("STEPSCOPE_PYTHON", "the manifest for Kubernetes") else { return };
     let Some(binary) = stepscope_binary("the manifest for Kubernetes") else { return };
-    let told = told(&python);
+    let printed = printed(&python);
     let folder = tempfile::tempdir().expect("a scratch folder");
-    let cluster = told["cluster"].as_str().expect("the cluster's file");
+    let cluster = printed["cluster"].as_str().expect("the cluster's file");
     // Each task's address is its pod's.
-    for host in strings(&told["jobs"]["worker"]["hosts"]) {
+    for host in strings(&printed["jobs"]["worker"]["hosts"]) {
         assert!(cluster.contains(&format!("\"{host}:4001\"")), "{host} in {cluster}");
     }
-    let client = strings(&told["jobs"]["client"]["hosts"])[0];
+    let client = strings(&printed["jobs"]["client"]["hosts"])[0];
     assert!(cluster.contains(&format!("master = \"{client}:4000\"")), "{client} in {cluster}");
     // Here the certificates are in another place, and the pods are nowhere.
     let here = cluster.replace("/etc/stepscope/certificates", &folder.path().join("c").display().to_string());
     let file = folder.path().join("cluster.toml");
     std::fs::write(&file, here).expect("our folder");
-    let mut hosts = strings(&told["jobs"]["worker"]["hosts"]);
+    let mut hosts = strings(&printed["jobs"]["worker"]["hosts"]);
     hosts.push(client);
     let certified =
         Command::new(&binary).args(["certify", "--quiet", "-o"]).arg(folder.path().join("c")).args(hosts).output();
@@ -45,7 +45,7 @@ fn the_jobset_is_one_and_its_commands_work() {
         ("worker", "train-worker-0-1.train"),
         ("client", "/job:worker/task:0 at train-worker-0-0.train:4001 cannot be reached"),
     ] {
-        let words = strings(&told["jobs"][job]["command"]);
+        let words = strings(&printed["jobs"][job]["command"]);
         assert_eq!(words[0], "stepscope");
         let mounted = "/etc/stepscope/cluster/cluster.toml";
         assert!(words.iter().any(|word| word.ends_with(mounted)), "{words:?}");

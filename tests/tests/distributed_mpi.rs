@@ -1,5 +1,5 @@
 //! Training in the processes that Open MPI's `mpirun` started. `STEPSCOPE_MPI_BIN` names a program that was built with MPI, `STEPSCOPE_MPI`
-//! a python beside `mpirun`; `cargo xtask soak` makes both.
+//! a python next to `mpirun`; `cargo xtask soak` makes both.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -47,8 +47,8 @@ fn here(binary: &Path, logdir: &Path, more: &[&str]) -> Value {
     serde_json::from_slice(&out.stdout).expect("one JSON object")
 }
 
-fn loss(told: &Value) -> f64 {
-    told["final_loss"].as_f64().expect("a loss")
+fn loss(printed: &Value) -> f64 {
+    printed["final_loss"].as_f64().expect("a loss")
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //!
 //! This takes root, `ip`, `nft` and `tc`, and a kernel that knows namespaces; without any of these the test says so.
 
-#![allow(clippy::print_stderr, reason = "a test that tells what it skips, and what it measured")]
+#![allow(clippy::print_stderr, reason = "a test that prints what it skips, and what it measured")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -217,8 +217,8 @@ fn disturbed(cluster: &Cluster, network: &Network, name: &str, fault: &Fault<'_>
     rules.iter().for_each(|(host, rule)| network.disturb(*host, rule));
     let mut ends_with = 0;
     if lasts > 0 {
-        let told = run.wait_for("; restart ", 1, Duration::from_secs(10));
-        eprintln!("{what}: told after {:?}", Duration::from_nanos((told - at).max(0) as u64));
+        let printed = run.wait_for("; restart ", 1, Duration::from_secs(10));
+        eprintln!("{what}: reported after {:?}", Duration::from_nanos((printed - at).max(0) as u64));
         std::thread::sleep(Duration::from_secs(lasts).saturating_sub(since(at)));
         network.heal();
         run.wait_for("continuing after step", 1, PATIENCE);

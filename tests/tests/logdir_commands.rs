@@ -176,9 +176,9 @@ fn a_bucket_that_this_build_or_machine_cannot_read_is_one_line() {
     let Some(binary) = stepscope_binary("buckets that cannot be read") else { return };
     for command in [&["runs", "s3://nowhere/logs"][..], &["export", "s3://nowhere/logs"]] {
         let output = Command::new(&binary).args(command).env_remove("AWS_ACCESS_KEY_ID").output().expect("it starts");
-        let told = text(&output.stderr);
-        assert_eq!((output.status.code(), told.lines().count()), (Some(2), 1), "{told}");
-        assert!(told.contains("s3://nowhere/logs: "), "{told}");
+        let printed = text(&output.stderr);
+        assert_eq!((output.status.code(), printed.lines().count()), (Some(2), 1), "{printed}");
+        assert!(printed.contains("s3://nowhere/logs: "), "{printed}");
     }
 }
 

@@ -59,13 +59,13 @@ fn examples_of_the_readme_run() {
         assert!(COMMANDS.contains(&name), "{line}: run it here, or say in OTHERS that it is not");
         missing.retain(|other| *other != name);
         let output = shell(&binary, dir.path(), line);
-        let told = String::from_utf8_lossy(&output.stderr);
+        let printed = String::from_utf8_lossy(&output.stderr);
         if name == "query" && !output.status.success() {
             // Built without SQL: it says how to get it.
-            assert!(told.contains("--features query"), "{line}: {told}");
+            assert!(printed.contains("--features query"), "{line}: {printed}");
             continue;
         }
-        assert!(output.status.success(), "{line}: {told}");
+        assert!(output.status.success(), "{line}: {printed}");
     }
     assert!(missing.is_empty(), "the README shows no {missing:?}");
     let made = ["page/index.html", "job", "job.pftrace", "loss.parquet"];

@@ -117,7 +117,7 @@ fn cuda_is_recorded_by_the_library_that_its_driver_loads() {
     assert_eq!(track.map(profiler::Track::n_slices), Some(1), "{:?}", store.tracks());
 }
 
-/// What is counted of threads is told by op; what is no counter's name is said.
+/// Counts of threads are reported by op; an unknown counter's name is refused.
 #[test]
 fn counters_are_told_of_threads() {
     let Some(binary) = stepscope_binary("record --counters") else { return };
@@ -132,11 +132,11 @@ fn counters_are_told_of_threads() {
         return left_out(format_args!("counters of threads: {stderr}"));
     }
     let analyze = Command::new(&binary).arg("analyze").arg(&trace).arg("--json").output().expect("the binary starts");
-    let told: serde_json::Value = serde_json::from_slice(&analyze.stdout).expect("one JSON object");
-    let total = &told["counters"]["total"];
+    let printed: serde_json::Value = serde_json::from_slice(&analyze.stdout).expect("one JSON object");
+    let total = &printed["counters"]["total"];
     assert!(total["page-faults"].as_u64() > Some(100) && total["task-clock"].as_u64() > Some(100_000), "{total}");
-    let outside = told["counters"]["outside_ops"]["page-faults"].as_u64().expect("a number");
-    let ops = told["ops"].as_array().expect("a list");
+    let outside = printed["counters"]["outside_ops"]["page-faults"].as_u64().expect("a number");
+    let ops = printed["ops"].as_array().expect("a list");
     let inside: u64 = ops.iter().filter_map(|op| op["counters"]["page-faults"].as_u64()).sum();
     assert_eq!(Some(inside + outside), total["page-faults"].as_u64());
     let has_instructions = total["instructions"].as_u64().is_some_and(|n| n > 1_000_000);
@@ -179,10 +179,10 @@ fn without_privileges_the_lesser_ways_work_and_say_so() {
     let warnings = stderr.lines().filter(|l| l.starts_with("warning: ")).count();
     assert!(warnings > 0 && stderr.contains("tracefs") && stderr.contains("root"), "{stderr}");
     let store = read(&trace);
-    let told = store.warnings().iter().filter(|w| w.kind == WarningKind::Unavailable).count();
-    assert_eq!(told, warnings, "the trace says the same: {:?}", store.warnings());
+    let printed = store.warnings().iter().filter(|w| w.kind == WarningKind::Unavailable).count();
+    assert_eq!(printed, warnings, "the trace says the same: {:?}", store.warnings());
     if stderr.contains("(perf events)") {
-        let switches = stderr.lines().find(|l| l.contains("switches")).expect("the summary tells switches");
+        let switches = stderr.lines().find(|l| l.contains("switches")).expect("the summary prints switches");
         assert!(!switches.contains(" 0 switches"), "{switches}");
     } else {
         assert!(store.counters().len() >= 2, "the counters of /proc are the last resort");

@@ -210,13 +210,13 @@ fn doctor_tells_each_means_and_how_to_get_it() {
         let at = text.find(&format!("\"name\":\"{name}\"")).or_else(|| text.find(&format!("\"{name}\"")));
         assert!(at.is_some(), "{name} is missing: {text}");
     }
-    let told: Vec<serde_json::Value> = match serde_json::from_str::<serde_json::Value>(&text) {
+    let printed: Vec<serde_json::Value> = match serde_json::from_str::<serde_json::Value>(&text) {
         Ok(serde_json::Value::Array(checks)) => checks,
         Ok(object) => object["checks"].as_array().cloned().unwrap_or_default(),
         Err(_) => text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
     };
-    assert!(!told.is_empty(), "{text}");
-    for check in told {
+    assert!(!printed.is_empty(), "{text}");
+    for check in printed {
         let missing = check["state"] == "missing";
         assert!(!missing || check["remedy"].as_str().is_some_and(|r| r.len() > 10), "{check}");
         assert!(check["seen"].as_str().is_some_and(|seen| !seen.is_empty()), "{check}");

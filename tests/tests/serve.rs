@@ -28,8 +28,8 @@ fn near(trace: &Path) -> Store {
     store
 }
 
-/// Everything of a distant trace, once it is read there.
-fn far(connection: &Arc<Connection>, trace: &str, n: u64) -> Store {
+/// Everything of a remote trace, once it is read there.
+fn remote(connection: &Arc<Connection>, trace: &str, n: u64) -> Store {
     let mut viewer = Viewer::new(connection.trace(trace));
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     let begin = mono_now();
@@ -62,9 +62,10 @@ fn assert_serves(connection: &Arc<Connection>, run: &Path) {
     let listing = connection.list().expect("it lists");
     let traces: Vec<&str> = listing.traces.iter().map(|t| t.path.as_str()).collect();
     assert_eq!(traces, ["trace"]);
-    let (near, far) = (near(&run.join("trace")), far(connection, "trace", near(&run.join("trace")).stats().slices));
-    assert_eq!(slices(&far), slices(&near));
-    assert_eq!((far.steps(), far.processes(), far.nodes()), (near.steps(), near.processes(), near.nodes()));
+    let (near, remote) =
+        (near(&run.join("trace")), remote(connection, "trace", near(&run.join("trace")).stats().slices));
+    assert_eq!(slices(&remote), slices(&near));
+    assert_eq!((remote.steps(), remote.processes(), remote.nodes()), (near.steps(), near.processes(), near.nodes()));
     let mut copy = LogdirCopy::new(Arc::clone(connection)).expect("a scratch folder");
     let copied = copy.fetch().expect("files come");
     assert!(copied.n_files >= 3, "{copied:?}: event files, the graph and run.json");
@@ -95,8 +96,8 @@ fn a_run_is_served_at_an_address() {
     let mut serve = serve.spawn().expect("the binary starts");
     let mut line = String::new();
     BufReader::new(serve.stdout.as_mut().expect("stdout is piped")).read_line(&mut line).expect("it says where");
-    let told: serde_json::Value = serde_json::from_str(&line).expect("one JSON object");
-    assert_serves(&Connection::to_address(told["address"].as_str().expect("an address")).expect("threads"), &run);
+    let printed: serde_json::Value = serde_json::from_str(&line).expect("one JSON object");
+    assert_serves(&Connection::to_address(printed["address"].as_str().expect("an address")).expect("threads"), &run);
     let kill = Command::new("kill").args(["-INT", &serve.id().to_string()]).status();
     assert!(kill.expect("kill runs").success());
     assert_eq!(serve.wait().expect("it ends").code(), Some(INTERRUPTED));

@@ -320,7 +320,7 @@ fn tensorboards_accumulator_reads_what_we_write() {
     }
 }
 
-/// Kinds that no accumulator tells the meaning of: what TensorBoard's plugins make of them.
+/// Kinds whose meaning no accumulator knows: what TensorBoard's plugins make of them.
 #[test]
 fn tensorboards_plugins_show_what_we_write() {
     let Some(python) = python() else { return };

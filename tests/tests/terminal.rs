@@ -81,17 +81,17 @@ node { name: "read" op: "ReadVariableOp" input: "v" attr { key: "dtype" value { 
 "#;
 
 /// A folder with what the commands of the table need.
-struct Place {
+struct Fixture {
     binary: PathBuf,
     folder: tempfile::TempDir,
 }
 
-impl Place {
-    fn new(what: &str) -> Option<Place> {
+impl Fixture {
+    fn new(what: &str) -> Option<Fixture> {
         let binary = stepscope_binary(what)?;
         let folder = tempfile::tempdir().expect("a scratch folder");
         fs::write(folder.path().join("graph.pbtxt"), GRAPH).expect("the scratch folder is writable");
-        let place = Place { binary, folder };
+        let place = Fixture { binary, folder };
         let output = place
             .command("train mlp --steps 20 --logdir run --checkpoint-dir ckpt")
             .output()
@@ -177,18 +177,18 @@ fn complaints(stderr: &str) -> Vec<&str> {
 
 #[test]
 fn every_command_is_in_the_tables() {
-    let Some(place) = Place::new("the list of commands") else { return };
-    let told: BTreeSet<String> = CASES
+    let Some(place) = Fixture::new("the list of commands") else { return };
+    let printed: BTreeSet<String> = CASES
         .iter()
         .map(|(_, line)| line.split(' ').next().expect("a command").to_owned())
         .chain(SILENT.iter().map(|name| (*name).to_owned()))
         .collect();
-    assert_eq!(place.commands(), told, "each command with what it writes belongs into CASES, or into SILENT");
+    assert_eq!(place.commands(), printed, "each command with what it writes belongs into CASES, or into SILENT");
 }
 
 #[test]
 fn results_that_cannot_be_written_are_an_error() {
-    let Some(place) = Place::new("results on a full device") else { return };
+    let Some(place) = Fixture::new("results on a full device") else { return };
     for (kind, line) in CASES {
         if place.lacks(line) {
             continue;
@@ -204,7 +204,7 @@ fn results_that_cannot_be_written_are_an_error() {
 
 #[test]
 fn a_reader_who_leaves_ends_a_command_quietly() {
-    let Some(place) = Place::new("results for readers who leave") else { return };
+    let Some(place) = Fixture::new("results for readers who leave") else { return };
     for (kind, line) in CASES {
         if place.lacks(line) {
             continue;
@@ -235,7 +235,7 @@ fn a_reader_who_leaves_ends_a_command_quietly() {
 
 #[test]
 fn each_object_says_its_version() {
-    let Some(place) = Place::new("versions of JSON objects") else { return };
+    let Some(place) = Fixture::new("versions of JSON objects") else { return };
     for (kind, line) in CASES.iter().filter(|(_, line)| line.ends_with("--json")) {
         let mut child =
             place.command(line).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary starts");
@@ -252,7 +252,7 @@ fn each_object_says_its_version() {
     }
 }
 
-/// Commands that go on until they are told to end, and the stream and text by which they show that they are at it.
+/// Commands that go on until they are interrupted, and the stream and text by which they show that they are at it.
 const LONG: &[(&str, Stream, &str)] = &[
     ("demo --headless --steps 1000000 --logdir NEW", Stream::Err, "step "),
     ("train mlp --steps 1000000 --logdir NEW --json", Stream::Err, "step "),
@@ -273,7 +273,7 @@ enum Stream {
 
 #[test]
 fn the_exit_code_says_which_signal_ended_a_command() {
-    let Some(place) = Place::new("signals") else { return };
+    let Some(place) = Fixture::new("signals") else { return };
     // A script that runs the tests in the background has them ignore SIGINT; what they start would inherit that, and `record`
     // keeps what it inherits.
     // SAFETY: nothing here has a handler of its own that this could replace.
@@ -315,7 +315,7 @@ fn the_exit_code_says_which_signal_ended_a_command() {
 
 #[test]
 fn what_takes_longer_says_how_far_it_is_unless_it_is_to_be_quiet() {
-    let Some(place) = Place::new("progress") else { return };
+    let Some(place) = Fixture::new("progress") else { return };
     let said = |line: &str| {
         let output = output_of(&mut place.command(line));
         assert!(output.status.success());
@@ -339,7 +339,7 @@ fn last_rate(stderr: &str) -> (u64, f64) {
 
 #[test]
 fn progress_and_summary_of_a_continued_run_agree() {
-    let Some(place) = Place::new("progress after a restart") else { return };
+    let Some(place) = Fixture::new("progress after a restart") else { return };
     let train = |steps: u32| {
         let line = format!("train mlp --steps {steps} --checkpoint-dir again --logdir NEW --json");
         let output = output_of(&mut place.command(&line));
@@ -351,16 +351,19 @@ fn progress_and_summary_of_a_continued_run_agree() {
     let (summary, stderr) = train(440);
     assert_eq!((summary["steps"].as_u64(), summary["restored_steps"].as_u64()), (Some(440), Some(400)));
     let (step, rate) = last_rate(&stderr);
-    let told = summary["steps_per_second"].as_f64().expect("a number");
+    let printed = summary["steps_per_second"].as_f64().expect("a number");
     assert_eq!(step, 440);
-    assert!((rate - told).abs() <= 0.5, "the line says {rate} steps/s, the summary {told}");
+    assert!((rate - printed).abs() <= 0.5, "the line says {rate} steps/s, the summary {printed}");
     let seconds = summary["seconds"].as_f64().expect("a number");
-    assert!((told * seconds - 40.0).abs() < 0.01, "{told} steps/s for {seconds} s are the 40 steps that were done");
+    assert!(
+        (printed * seconds - 40.0).abs() < 0.01,
+        "{printed} steps/s for {seconds} s are the 40 steps that were done"
+    );
 }
 
 #[test]
 fn rows_of_a_run_come_while_it_goes_on_and_end_with_it() {
-    let Some(place) = Place::new("export --follow") else { return };
+    let Some(place) = Fixture::new("export --follow") else { return };
     let mut train = place
         .command("train mlp --steps 300 --logdir followed")
         .stdout(Stdio::null())
@@ -414,7 +417,7 @@ fn drop_field(line: &str, n: usize) -> String {
 
 #[test]
 fn shells_and_man_read_what_is_written_for_them() {
-    let Some(place) = Place::new("completions and the manual") else { return };
+    let Some(place) = Fixture::new("completions and the manual") else { return };
     let commands = place.commands();
     let script = output_of(&mut place.command("completions bash")).stdout;
     fs::write(place.path("completions.bash"), &script).expect("the scratch folder is writable");
@@ -451,7 +454,7 @@ const READERS: &[&str] = &[
 
 #[test]
 fn a_path_that_holds_nothing_is_told_once_in_one_line() {
-    let Some(place) = Place::new("paths without traces") else { return };
+    let Some(place) = Fixture::new("paths without traces") else { return };
     fs::create_dir(place.path("empty")).expect("the scratch folder is writable");
     fs::write(place.path("notes.txt"), "no trace\n").expect("the scratch folder is writable");
     for line in READERS {
@@ -463,10 +466,10 @@ fn a_path_that_holds_nothing_is_told_once_in_one_line() {
             }
             let output = output_of(&mut place.command(&line.replace("PATH", path)));
             let stderr = String::from_utf8_lossy(&output.stderr);
-            let told: Vec<&str> = stderr.lines().filter(|line| line.starts_with("stepscope: ")).collect();
+            let printed: Vec<&str> = stderr.lines().filter(|line| line.starts_with("stepscope: ")).collect();
             assert_eq!(output.status.code(), Some(2), "{line} of {path}: {stderr}");
-            assert_eq!((told.len(), stderr.lines().count()), (1, 1), "{line} of {path}: {stderr}");
-            assert_eq!(told[0].matches(path).count(), 1, "{line} of {path}: {stderr}");
+            assert_eq!((printed.len(), stderr.lines().count()), (1, 1), "{line} of {path}: {stderr}");
+            assert_eq!(printed[0].matches(path).count(), 1, "{line} of {path}: {stderr}");
         }
     }
 }

@@ -37,8 +37,8 @@ impl Program {
     #[track_caller]
     fn import(&self, from: &Path, to: &str) -> u64 {
         let output = self.done(&["import".as_ref(), from, "-o".as_ref(), &self.path(to), "--json".as_ref()]);
-        let told: Value = serde_json::from_slice(&output).expect("one JSON object");
-        told["slices"].as_u64().expect("a count")
+        let printed: Value = serde_json::from_slice(&output).expect("one JSON object");
+        printed["slices"].as_u64().expect("a count")
     }
 }
 
@@ -66,9 +66,9 @@ fn a_trace_goes_through_every_format() {
         let tables = program.path(&format!("{name}-tables"));
         program.done(&["export".as_ref(), &trace, "--format".as_ref(), "parquet".as_ref(), "-o".as_ref(), &tables]);
         assert_eq!(program.import(&tables, &format!("{name}-tables-back")), slices, "{name} as Parquet");
-        let told = program.done(&["analyze".as_ref(), &trace, "--json".as_ref()]);
-        let told: Value = serde_json::from_slice(&told).expect("one JSON object");
-        assert_eq!(told["slices"].as_u64(), Some(slices), "{name}, analysed");
+        let printed = program.done(&["analyze".as_ref(), &trace, "--json".as_ref()]);
+        let printed: Value = serde_json::from_slice(&printed).expect("one JSON object");
+        assert_eq!(printed["slices"].as_u64(), Some(slices), "{name}, analysed");
     }
 }
 
@@ -82,9 +82,9 @@ fn a_folder_of_other_tools_traces_is_one_trace() {
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a scratch folder");
         std::fs::write(path, &text).expect("a scratch folder");
     }
-    let told = program.done(&["analyze".as_ref(), &job, "--json".as_ref()]);
-    let told: Value = serde_json::from_slice(&told).expect("one JSON object");
-    assert_eq!(told["slices"].as_u64(), Some(4));
+    let printed = program.done(&["analyze".as_ref(), &job, "--json".as_ref()]);
+    let printed: Value = serde_json::from_slice(&printed).expect("one JSON object");
+    assert_eq!(printed["slices"].as_u64(), Some(4));
     let output = program.run(&["analyze".as_ref(), &program.path("logdir")]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
@@ -115,16 +115,16 @@ fn tracks_of_ranks_are_told_apart() {
         let text = format!(r#"{{"deviceProperties":[],{info},"traceEvents":[{}]}}"#, events.join(","));
         std::fs::write(job.join(format!("rank{rank}.json")), text).expect("a scratch folder");
     }
-    let told = program.done(&["analyze".as_ref(), &job, "--json".as_ref()]);
-    let told: Value = serde_json::from_slice(&told).expect("one JSON object");
-    assert_eq!(told["schema_version"], 1);
+    let printed = program.done(&["analyze".as_ref(), &job, "--json".as_ref()]);
+    let printed: Value = serde_json::from_slice(&printed).expect("one JSON object");
+    assert_eq!(printed["schema_version"], 1);
     let (mut n, mut ranks) = (0, std::collections::BTreeSet::new());
-    check_tracks(&told, &told["tracks"], &mut |object| {
+    check_tracks(&printed, &printed["tracks"], &mut |object| {
         n += 1;
         ranks.insert(object["rank"].as_u64().expect("a rank"));
     });
     assert!(n > 10 && ranks.len() == 2, "{n} objects of {ranks:?}");
-    assert!(told["stalls"].as_array().is_some_and(|stalls| !stalls.is_empty()));
+    assert!(printed["stalls"].as_array().is_some_and(|stalls| !stalls.is_empty()));
     let diff = program.done(&["diff".as_ref(), &job, &job, "--json".as_ref()]);
     let diff: Value = serde_json::from_slice(&diff).expect("one JSON object");
     assert_eq!(diff["schema_version"], 1);

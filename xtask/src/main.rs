@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is checked and tested beyond what is built by default.
+/// Features that are checked and tested in addition to the default ones.
 const FEATURES: &str =
     "--features=stepscope/s3,engine/s3,stepscope/buckets,summaries/buckets,stepscope/cluster,stepscope-bench/query";
 
@@ -261,7 +261,7 @@ fn random_programs(steps: &mut Steps, list: &left_out::List) -> Result<(), Faile
     Ok(())
 }
 
-/// Last: what starts only beside MPI takes the released program's place.
+/// Last: what starts only with MPI takes the released program's place.
 fn soak_mpi(steps: &mut Steps, mut env: Vec<(&'static str, String)>, list: &left_out::List) -> Result<(), Failed> {
     match prepare::mpi(steps) {
         Ok(mpi) => env.extend(mpi),

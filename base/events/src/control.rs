@@ -3,7 +3,7 @@
 //! ```text
 //! byte 0          magic "STPCTRL1" u64; zero until the page is ready. The last byte is the version
 //!      8          switch u32: 1 record, 0 do not
-//!      12         steps u32: so many more steps, then recording goes off; it goes on with the next step that begins. 0: no such wish
+//!      12         steps u32: so many more steps, then recording goes off; it goes on with the next step that begins. 0: not requested
 //!      16         dumps asked for u32          20  dumps done u32
 //!      24         flight recorder u32: 1 rings keep their newest records, which a dump writes to the trace
 //!      32         slow step u64, ns: a step that takes longer asks for a dump; 0 none does
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 pub const FILE_NAME: &str = "control";
 /// The environment variable that names the trace folder to programs that call [`crate::start_from_env`].
 pub const ENV: &str = "STEPSCOPE_TRACE";
-/// What a file in that folder is called, before its process' id, that holds the folder into which the process records instead, since it
+/// Name of a file in that folder, before its process' id, that holds the folder into which the process records instead, since it
 /// calls [`crate::start`].
 pub const ELSEWHERE: &str = "elsewhere-";
 /// The environment variable with the address of the collector that gathers the traces of several processes and hosts.
@@ -91,7 +91,7 @@ impl Control {
     /// Opens the folder's page, or makes it with the switch as given. Several processes may do so at once.
     ///
     /// # Errors
-    /// That the folder is not writable or full, or that `control` is some other file.
+    /// The folder is not writable or full, or `control` is some other file.
     pub fn open_or_create(trace_dir: &Path, on: bool) -> Result<Self, ControlError> {
         let path = trace_dir.join(FILE_NAME);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
@@ -111,7 +111,7 @@ impl Control {
     /// Opens the page of a folder that somebody records into.
     ///
     /// # Errors
-    /// That there is none, that it is not writable, or that `control` is some other file.
+    /// It is missing, not writable, or `control` is some other file.
     pub fn open(trace_dir: &Path) -> Result<Self, ControlError> {
         let control = Self::map(OpenOptions::new().read(true).write(true).open(trace_dir.join(FILE_NAME))?)?;
         control.check()?;
@@ -211,7 +211,7 @@ impl Control {
         (self.page().dumps_asked.load(Ordering::Acquire), self.page().dumps_done.load(Ordering::Acquire))
     }
 
-    /// What is known of the collector.
+    /// The collector's state.
     #[must_use]
     pub fn collector(&self) -> CollectorState {
         let page = self.page();
@@ -222,7 +222,7 @@ impl Control {
         }
     }
 
-    /// What could not be recorded in any ring.
+    /// Losses outside of any ring.
     #[must_use]
     pub fn lost(&self) -> Lost {
         let page = self.page();
@@ -285,7 +285,7 @@ impl Collector {
     /// Becomes the folder's collector. The page is made, switched on, where it is missing.
     ///
     /// # Errors
-    /// That there is one already, or that the page cannot be opened.
+    /// There is one already, or the page cannot be opened.
     pub fn claim(trace_dir: &Path) -> Result<Self, ClaimError> {
         let control = Control::open_or_create(trace_dir, true)?;
         match control.file.try_lock() {
@@ -336,7 +336,7 @@ impl Collector {
 impl Drop for Collector {
     fn drop(&mut self) {
         // A child that the program forked may still hold the open file, and with it the lock, which closing our
-        // descriptor would leave taken. If it cannot be given up here it ends with the last descriptor.
+        // descriptor would leave taken. If it cannot be abandoned here it ends with the last descriptor.
         self.control.file.unlock().ok();
     }
 }

@@ -14,6 +14,7 @@
 //! ```
 
 use crate::emit::{self, SliceGuard};
+use crate::local::count_lost;
 use crate::names::{self, NodeId, SiteId};
 use crate::record::MAX_TEXT;
 use std::cell::{Cell, RefCell};
@@ -61,7 +62,7 @@ impl SiteCache {
 
 thread_local! {
     static SITES: SiteCache = const { SiteCache([const { Cell::new((0, SiteId::OTHER)) }; 256]) };
-    /// Of the event that is told.
+    /// Text of the event that is logged.
     static TEXT: RefCell<Text> = const { RefCell::new(Text(String::new())) };
     /// The spans that the thread is in, innermost last.
     static ENTERED: RefCell<Vec<(u64, SliceGuard)>> = const { RefCell::new(Vec::new()) };
@@ -84,7 +85,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventsLayer {
             if entered.len() < MAX_ENTERED {
                 entered.push((id.into_u64(), emit::slice_of(site, NodeId::NONE)));
             } else {
-                emit::count_lost();
+                count_lost();
             }
         });
     }
@@ -104,15 +105,15 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventsLayer {
             return;
         }
         let Ok(site) = SITES.try_with(|sites| sites.site(event.metadata())) else { return };
-        let told = TEXT.try_with(|text| {
-            // A field whose formatting logs something itself: that one is told without its text.
+        let is_logged = TEXT.try_with(|text| {
+            // A field whose formatting logs something itself: that one is logged without its text.
             let Ok(mut text) = text.try_borrow_mut() else { return false };
             text.0.clear();
             event.record(&mut *text);
             emit::log(site, &text.0);
             true
         });
-        if told != Ok(true) {
+        if is_logged != Ok(true) {
             emit::instant(site, 0);
         }
     }

@@ -31,10 +31,12 @@ pub mod clock;
 pub mod control;
 pub mod emit;
 pub mod layer;
+mod local;
 pub mod meta;
 pub mod names;
 pub mod record;
 pub mod ring;
+mod rings;
 pub mod session;
 pub mod track;
 
@@ -45,7 +47,6 @@ pub use emit::{
 };
 pub use names::{NodeId, SiteId, node, site};
 pub use record::{Event, Kind, Record};
-pub use session::{
-    Options, Session, StartError, StepMark, dump, recording_into, start, start_from_env, step_begins, step_ends,
-};
+pub use rings::Options;
+pub use session::{Session, StartError, StepMark, dump, recording_into, start, start_from_env, step_begins, step_ends};
 pub use track::Track;

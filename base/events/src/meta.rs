@@ -12,7 +12,7 @@
 //!
 //! ```text
 //! tag 1 Process   pid u32, start i64 (Unix ns), clock u32 (0 ticks of a counter, 1 nanoseconds), host, exe, n u32, n args,
-//!                 born u64 (with the pid it tells processes apart; 0 or absent: unknown)
+//!                 born u64 (with the pid it identifies the process; 0 or absent: unknown)
 //! tag 2 Thread    ring u32, tid u32, name
 //! tag 3 Site      id u32, category, name
 //! tag 4 Node      id u32, name, op, device
@@ -55,7 +55,7 @@ pub enum Entry {
         pid: u32,
         /// When the session began, Unix nanoseconds.
         start_ns: i64,
-        /// What its ticks are.
+        /// The meaning of its ticks.
         clock: Source,
         /// Its machine's name.
         host: String,
@@ -75,16 +75,16 @@ pub enum Entry {
         /// Its name; empty when it has none.
         name: String,
     },
-    /// What a site id means.
+    /// The meaning of a site id.
     Site {
         /// The id.
         id: u32,
-        /// What kind of site: `op`, `step`, ... or a `tracing` target.
+        /// The kind of site: `op`, `step`, ... or a `tracing` target.
         category: String,
         /// The name of the slices and counters there.
         name: String,
     },
-    /// What a node id means.
+    /// The meaning of a node id.
     Node {
         /// The id.
         id: u32,
@@ -97,11 +97,11 @@ pub enum Entry {
     },
     /// One instant on the three clocks.
     Anchor(Anchor),
-    /// What a ring of a recorder shows: a thread of another process, a CPU.
+    /// The track of a recorder's ring: a thread of another process, a CPU.
     Track {
         /// The number in the chunks' headers.
         ring: u32,
-        /// What it stands for.
+        /// Its meaning.
         kind: TrackKind,
         /// The process whose it is.
         process: u32,
@@ -150,7 +150,7 @@ pub enum Entry {
         /// The source file, empty where unknown.
         file: String,
     },
-    /// What a ring shows of a device: a stream of work.
+    /// The track of a device's ring: a stream of work.
     Stream {
         /// The number in the ring's file name.
         ring: u32,
@@ -165,18 +165,18 @@ pub enum Entry {
     },
     /// Something that the user has to know.
     Note {
-        /// What about.
+        /// Its subject.
         kind: NoteKind,
         /// How many, in total.
         count: u64,
-        /// Of what; a later note of the same kind and source replaces it.
+        /// Its source; a later note of the same kind and source replaces it.
         source: String,
         /// The sentence.
         text: String,
     },
 }
 
-/// What a recorder's track stands for.
+/// The subject of a recorder's track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum TrackKind {
@@ -194,7 +194,7 @@ impl TrackKind {
     }
 }
 
-/// What a [`Entry::Note`] is about.
+/// The subject of an [`Entry::Note`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum NoteKind {
@@ -329,7 +329,7 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// What a frame with a good checksum holds.
+/// The content of a frame with a good checksum.
 enum Decoded {
     Entry(Entry),
     UnknownTag,
@@ -346,7 +346,7 @@ fn decode(tag: u32, payload: &[u8]) -> Decoded {
     entry.map_or(Decoded::Malformed, Decoded::Entry)
 }
 
-/// What a process tells of itself.
+/// A process's report about itself.
 fn decode_own(tag: u32, p: &mut Payload<'_>) -> Option<Entry> {
     Some(match tag {
         1 => return decode_process(p),
@@ -357,7 +357,7 @@ fn decode_own(tag: u32, p: &mut Payload<'_>) -> Option<Entry> {
     })
 }
 
-/// What a recorder tells of others.
+/// A recorder's report about other processes.
 fn decode_outside(tag: u32, p: &mut Payload<'_>) -> Option<Entry> {
     Some(match tag {
         6 => Entry::Track {
@@ -417,7 +417,7 @@ impl Writer {
     /// Opens the meta file of process `pid`, or makes it.
     ///
     /// # Errors
-    /// That the folder cannot be written.
+    /// The folder cannot be written.
     pub fn create(trace_dir: &Path, pid: u32) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path(trace_dir, pid))?;
         Ok(Self { file, buffer: Vec::new(), lost: 0 })
@@ -471,7 +471,7 @@ impl MetaReader {
     /// Opens a meta file; it may still be empty.
     ///
     /// # Errors
-    /// That the file cannot be opened.
+    /// The file cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         Ok(Self { file, pending: Vec::new(), in_gap: false, damaged: 0, skipped_bytes: 0, unknown: 0 })
@@ -480,7 +480,7 @@ impl MetaReader {
     /// Appends to `out` what was completed since the last call; returns how many entries that were.
     ///
     /// # Errors
-    /// That reading failed; entries before the failure are in `out`, and the call may be repeated.
+    /// Reading failed; entries before the failure are in `out`, and the call may be repeated.
     pub fn poll(&mut self, out: &mut Vec<Entry>) -> io::Result<usize> {
         let before = out.len();
         loop {
@@ -540,7 +540,7 @@ impl MetaReader {
         self.pending.drain(..at);
     }
 
-    /// What stands at the front of `bytes`; `None` when more bytes are needed to tell.
+    /// The entry at the front of `bytes`; `None` when more bytes are needed.
     fn frame(&self, bytes: &[u8]) -> Option<Step> {
         if bytes.is_empty() {
             return None;

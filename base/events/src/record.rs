@@ -25,7 +25,7 @@
 use crate::names::{NodeId, SiteId};
 use bytemuck::{Pod, Zeroable};
 
-/// What an event is; four bits of the site word.
+/// The kind of an event; four bits of the site word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -40,7 +40,7 @@ pub enum Kind {
     /// An arrow ends here.
     FlowIn = 4,
     /// `arg` bytes were allocated. `correlation`: the bytes of the site that are then handed out, in 64 bytes and one more; 0
-    /// where that is not told.
+    /// where that is unknown.
     Alloc = 5,
     /// `arg` bytes were freed; `correlation` as for [`Kind::Alloc`].
     Free = 6,
@@ -69,7 +69,7 @@ impl Kind {
     }
 }
 
-/// The deepest depth that a record tells apart.
+/// The deepest depth that a record can hold.
 pub const MAX_DEPTH: u32 = 15;
 
 /// Bytes of a text that one record holds.
@@ -91,13 +91,13 @@ pub fn site_word(kind: Kind, depth: u32, site: SiteId) -> u32 {
 pub struct Record {
     /// When it began, ticks.
     pub begin: u64,
-    /// How long it took, ticks; zero for points; `u32::MAX` when a [`Kind::LongSlice`] before it tells.
+    /// How long it took, ticks; zero for points; `u32::MAX` when a [`Kind::LongSlice`] before it has it.
     pub dur: u32,
     /// Kind, depth and site id.
     pub site: u32,
     /// The graph node, or [`NodeId::NONE`]'s number.
     pub node: u32,
-    /// What it belongs together with; the category of the site says in which sense.
+    /// The number that related events share; the category of the site says in which sense.
     pub correlation: u32,
     /// A value; the category of the site says which.
     pub arg: u64,
@@ -176,7 +176,7 @@ impl Record {
 /// An event as readers want it: long slices joined, the site word taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What it is; never [`Kind::LongSlice`] or [`Kind::Text`].
+    /// Its kind; never [`Kind::LongSlice`] or [`Kind::Text`].
     pub kind: Kind,
     /// How many slices were open around it, at most [`MAX_DEPTH`].
     pub depth: u32,
@@ -188,7 +188,7 @@ pub struct Event {
     pub begin: u64,
     /// How long it took, ticks.
     pub dur: u64,
-    /// What it belongs together with.
+    /// The number that related events share.
     pub correlation: u32,
     /// Its value; the bits of an `f64` for a counter.
     pub arg: u64,

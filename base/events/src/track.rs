@@ -3,18 +3,18 @@
 //! A track is one more ring of the process, so that it is as bounded, counted and safe against a `kill -9` as a thread's.
 //! Whoever holds it writes it; times are given, not read, and may lie in the past.
 
-use crate::emit::{Local, Slice};
+use crate::local::{Local, Slice};
 use crate::meta::{Entry, NoteKind, TrackKind};
 use crate::names::{self, NodeId, SiteId};
 use crate::record::{Kind, Record, site_word};
 use crate::ring::RingFile;
-use crate::session;
+use crate::rings;
 use std::sync::Arc;
 
-/// What a track shows.
+/// The subject of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows<'a> {
-    /// What a thread of this process did, told by another than itself.
+    /// The work of a thread of this process, reported by another thread.
     Thread {
         /// The system's id of the thread.
         tid: u32,
@@ -26,7 +26,7 @@ pub enum Shows<'a> {
         /// Its number on the device; `None` for what the device does on no stream.
         stream: Option<u64>,
     },
-    /// What begins and ends on no thread.
+    /// Operations that begin and end on no thread.
     Operations,
 }
 
@@ -51,7 +51,7 @@ pub struct Span<'a> {
     pub args: &'a str,
 }
 
-/// See the module's notes.
+/// A track of the running session, written by its holder.
 pub struct Track {
     local: Local,
     /// Keeps what `local` points to.
@@ -71,7 +71,7 @@ impl Track {
         let tid = if let Shows::Thread { tid } = shows { tid } else { 0 };
         let name = name.to_owned();
         let of = |kind, ring, name| Entry::Track { ring, kind, process: std::process::id(), tid, order, name };
-        let (generation, ring) = session::track_ring(&name.clone(), tid, |ring| match shows {
+        let (generation, ring) = rings::track_ring(&name.clone(), tid, |ring| match shows {
             Shows::Thread { .. } => of(TrackKind::Thread, ring, name),
             Shows::Operations => of(TrackKind::Async, ring, name),
             Shows::Stream { device, stream } => {
@@ -86,7 +86,7 @@ impl Track {
     /// Whether its session still records; a track of an ended session writes nothing that anybody reads.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        session::is_running(self.generation)
+        rings::is_running(self.generation)
     }
 
     /// Writes a slice. A full ring drops it and counts it.
@@ -112,7 +112,7 @@ impl Track {
     }
 }
 
-/// Tells whoever opens the trace something: `count` in total of `source`; a later note of the same kind and source takes its
+/// Reports something to whoever opens the trace: `count` in total of `source`; a later note of the same kind and source takes its
 /// place. Nothing where nothing is recorded.
 pub fn note(kind: NoteKind, count: u64, source: &str, text: &str) {
     names::append(&Entry::Note { kind, count, source: source.to_owned(), text: text.to_owned() });

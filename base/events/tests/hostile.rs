@@ -1,5 +1,5 @@
 //! Damaged, truncated and foreign rings, meta files and control pages: no panic, no read outside the file, nothing
-//! silently wrong where a checksum could tell.
+//! silently wrong where a checksum detects it.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -13,7 +13,7 @@ use events::ring::{RingError, RingReader, peek};
 use proptest::prelude::*;
 use std::path::Path;
 
-/// A ring with records, drops, an open slice; and the meta file beside it.
+/// A ring with records, drops, an open slice; and the meta file next to it.
 fn sample(dir: &Path) -> (Vec<u8>, Vec<u8>) {
     let session = start(dir, 32);
     (0..40).for_each(numbered::emit);
@@ -184,8 +184,8 @@ fn meta_files() {
             prop_assert!(whole.contains(entry), "made up: {entry:?}");
         }
         // What is missing shows, except when the file ends between two frames: nobody can know of those.
-        let told = reader.damaged() > 0 || reader.unfinished_bytes() > 0 || bytes.len() < meta.len();
-        prop_assert!(entries.len() >= whole.len() || told);
+        let is_reported = reader.damaged() > 0 || reader.unfinished_bytes() > 0 || bytes.len() < meta.len();
+        prop_assert!(entries.len() >= whole.len() || is_reported);
     });
     proptest!(|(pieces in prop::collection::vec(0..300usize, 0..20))| {
         let (entries, reader) = read_meta(&meta, &pieces);

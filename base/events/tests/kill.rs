@@ -1,4 +1,4 @@
-//! `kill -9` at random moments: every event that the program had emitted, as it told us through a page of its own, is in
+//! `kill -9` at random moments: every event that the program had emitted, as it says in a page of its own, is in
 //! the ring or was drained, whole and in order.
 //!
 //! The test program starts itself again as the program that is killed.

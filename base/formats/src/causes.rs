@@ -23,25 +23,25 @@ mod tests {
     use std::fmt;
 
     #[derive(Debug)]
-    struct Told(&'static str, Option<Box<Told>>);
+    struct ChainError(&'static str, Option<Box<ChainError>>);
 
-    impl fmt::Display for Told {
+    impl fmt::Display for ChainError {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str(self.0)
         }
     }
 
-    impl Error for Told {
+    impl Error for ChainError {
         fn source(&self) -> Option<&(dyn Error + 'static)> {
-            self.1.as_deref().map(|told| told as &(dyn Error + 'static))
+            self.1.as_deref().map(|cause| cause as &(dyn Error + 'static))
         }
     }
 
     #[test]
     fn nothing_is_said_twice() {
-        let last = Told("refused", None);
-        let same = Told("connect", Some(Box::new(last)));
-        let first = Told("transport: connect", Some(Box::new(same)));
+        let last = ChainError("refused", None);
+        let same = ChainError("connect", Some(Box::new(last)));
+        let first = ChainError("transport: connect", Some(Box::new(same)));
         assert_eq!(all_causes(&first), "transport: connect: refused");
     }
 }

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::proto::{Event, event::What};
 
-/// What the first record of a file says: the version of the format.
+/// The first record of a file: the version of the format.
 const FILE_VERSION: &str = "brain.Event:2";
 
-/// Tells the files of one process apart that begin in the same second.
+/// Distinguishes the files of one process that begin in the same second.
 static N_FILES: AtomicU32 = AtomicU32::new(0);
 
 /// An event file that is being written.
@@ -21,7 +21,7 @@ pub struct EventFile {
     end: u64,
 }
 
-/// What the first record of a file is. `wall` is the time, in Unix seconds.
+/// The first record of a file. `wall` is the time, in Unix seconds.
 pub fn version(wall: f64) -> Event {
     Event { wall_time: wall, step: 0, what: Some(What::FileVersion(FILE_VERSION.into())), source_metadata: None }
 }
@@ -45,7 +45,7 @@ impl EventFile {
         EventFile { path, file, end: 0 }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -11,7 +11,7 @@
 //! - [`npy`]: NumPy's arrays and archives.
 //! - [`wire`]: protobuf fields without messages, for the readers of millions of records.
 //! - [`mod@sniff`]: what a file or folder is, from its content.
-//! - [`all_causes`]: an error's text with those behind it, for readers of what is far away.
+//! - [`all_causes`]: an error's text with those behind it, for readers of remote files.
 
 mod causes;
 pub mod event_file;

@@ -83,11 +83,11 @@ pub enum NpyError {
     #[error("element type {0:?} cannot be read: numbers, bool, bytes and text can")]
     Type(String),
     /// The data are shorter or longer than the header says.
-    #[error("the header tells of {expected} bytes of data, the file has {found}")]
+    #[error("the header announces {expected} bytes of data, the file has {found}")]
     Length {
-        /// What shape and type need.
+        /// The length that shape and type need.
         expected: u64,
-        /// What is there.
+        /// The actual length.
         found: u64,
     },
     /// The archive is damaged or of another format.
@@ -98,7 +98,7 @@ pub enum NpyError {
     Member {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The fault.
         source: Box<NpyError>,
     },
 }
@@ -378,7 +378,7 @@ mod tests {
         let structured = file("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (), }", &[]);
         assert!(text(&structured).contains("structured"));
         let huge = file("{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", &[0; 8]);
-        assert_eq!(text(&huge), "the header tells of 18446744073709551615 bytes of data, the file has 8");
+        assert_eq!(text(&huge), "the header announces 18446744073709551615 bytes of data, the file has 8");
         let negative = file("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }", &[0; 8]);
         assert_eq!(text(&negative), "the array's header is damaged: its shape is not made of sizes");
         assert!(decode_npz(b"no archive").unwrap_err().to_string().starts_with("not an archive"));

@@ -21,7 +21,7 @@ const MAX_ENTRIES: usize = 100_000;
 /// How deep a logdir is looked into; symbolic links may make it endless.
 const MAX_DEPTH: usize = 32;
 
-/// What a path holds.
+/// The content of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// TFRecords of `Event`; also an empty file that is named as one.
@@ -43,28 +43,7 @@ pub enum FileKind {
     Unknown(Foreign),
 }
 
-/// Formats of traces that can be imported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TraceFormat {
-    /// Chrome's trace events in JSON: PyTorch's Kineto, viztracer and many others.
-    ChromeJson,
-    /// Perfetto's protobuf.
-    Perfetto,
-    /// XPlane protobuf, of XLA's profilers (TensorFlow, JAX, PyTorch/XLA).
-    XPlane,
-    /// TensorFlow's RunMetadata or StepStats.
-    StepStats,
-    /// The kernel's `trace` file (ftrace, `trace-cmd report`, systrace), as text.
-    Ftrace,
-    /// What `perf script` prints.
-    PerfScript,
-    /// What Nsight Systems exports as SQLite.
-    Nsys,
-    /// `trace.dat`, what `trace-cmd` records.
-    TraceDat,
-}
-
-/// What something is that cannot be opened. Reads like the end of a sentence: `not an event file, graph or trace (looks
+/// A kind of file that cannot be opened. Reads like the end of a sentence: `not an event file, graph or trace (looks
 /// like PNG)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Foreign {
@@ -91,7 +70,7 @@ impl fmt::Display for Foreign {
     }
 }
 
-/// What `path` holds, from the first 64 KiB of a file, or from the names and files below a folder.
+/// The content of `path`, from the first 64 KiB of a file, or from the names and files below a folder.
 ///
 /// # Errors
 /// When `path` does not exist or cannot be read.
@@ -270,21 +249,6 @@ fn begins_with_graph(prefix: &[u8]) -> bool {
     }
 }
 
-fn is_name(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.iter().all(u8::is_ascii_graphic)
-}
-
-/// The number and the content (cut where the input ends) of a leading length-delimited field.
-fn first_field(bytes: &[u8]) -> Option<(u32, &[u8])> {
-    let (&tag, mut rest) = bytes.split_first()?;
-    if tag & 7 != 2 || tag & 0x80 != 0 {
-        return None;
-    }
-    let length = prost::encoding::decode_varint(&mut rest).ok()?;
-    let n = usize::try_from(length).unwrap_or(usize::MAX).min(rest.len());
-    Some((u32::from(tag >> 3), &rest[..n]))
-}
-
 /// Whether a whole record is anywhere in the prefix: an event file with a damaged beginning.
 fn has_record(prefix: &[u8]) -> bool {
     let mut scanner = RecordScanner::default();
@@ -298,6 +262,9 @@ fn has_record(prefix: &[u8]) -> bool {
 }
 
 mod trace;
+
+pub use trace::TraceFormat;
+use trace::{first_field, is_name};
 
 #[cfg(test)]
 mod tests;

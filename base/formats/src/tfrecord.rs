@@ -23,7 +23,7 @@
 //!   has a chance below 2^-60 a byte.
 
 use std::{
-    io::{self, Read, Write},
+    io::{self, Read},
     ops::Range,
 };
 
@@ -57,17 +57,7 @@ pub fn append_record(out: &mut Vec<u8>, data: &[u8]) {
     out.extend_from_slice(&masked_crc(data).to_le_bytes());
 }
 
-/// Writes one framed record with a single call of `write_all`, so that a crash tears at most this record.
-///
-/// # Errors
-/// Those of `out`.
-pub fn write_record(out: &mut impl Write, data: &[u8]) -> io::Result<()> {
-    let mut frame = Vec::new();
-    append_record(&mut frame, data);
-    out.write_all(&frame)
-}
-
-/// What is wrong with a range of bytes.
+/// The fault of a range of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DamageKind {
     /// A record whose data does not match its CRC.
@@ -81,13 +71,13 @@ pub enum DamageKind {
 /// A damaged range of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// What is wrong.
+    /// The fault.
     pub kind: DamageKind,
     /// Offsets from the beginning of the file.
     pub bytes: Range<u64>,
 }
 
-/// What a scanner finds next.
+/// The next finding of a scanner.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Scan<T> {
     /// A record whose two CRCs hold.
@@ -131,7 +121,7 @@ impl RecordScanner {
         Self { offset, search: None }
     }
 
-    /// Where in the file the input of the next call begins: everything before it is done with.
+    /// The offset in the file at which the input of the next call begins: everything before it is done with.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -221,7 +211,7 @@ enum Header {
     Bad,
 }
 
-/// The header at the beginning of `input`; `None` if not all of it is there.
+/// The header at the beginning of `input`; `None` if it is incomplete.
 fn header(input: &[u8]) -> Option<Header> {
     let (length, rest) = input.split_first_chunk::<8>()?;
     let crc = rest.first_chunk::<4>()?;
@@ -248,7 +238,7 @@ pub fn begins_with_record(prefix: &[u8]) -> bool {
 /// [`records`](Self::records), which may run on another thread than the one that reads.
 #[derive(Debug)]
 pub struct Block {
-    /// Where the first record begins in the file.
+    /// The offset of the first record in the file.
     offset: u64,
     bytes: Vec<u8>,
     range: Range<usize>,
@@ -303,12 +293,12 @@ impl RecordStream {
         Self { scanner: RecordScanner::new(offset), ..Self::default() }
     }
 
-    /// Where the source must stand: everything before was read.
+    /// The offset at which the source must stand: everything before was read.
     pub fn read_offset(&self) -> u64 {
         self.scanner.offset() + self.n_waiting()
     }
 
-    /// Where the first byte that is not yet part of a finding lies.
+    /// The offset of the first byte that is not yet part of a finding.
     pub fn offset(&self) -> u64 {
         self.scanner.offset()
     }
@@ -352,7 +342,7 @@ impl RecordStream {
     }
 
     /// The next records as a block of about `size` bytes: fast, and for another thread to decode. `None` when what comes
-    /// next is not a whole record behind a good header, or not even there: [`next`](Self::next) tells what it is.
+    /// next is not a whole record behind a good header, or not even there: [`next`](Self::next) says what it is.
     ///
     /// # Errors
     /// Those of `source`; nothing is lost, the call may be repeated.

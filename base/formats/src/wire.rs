@@ -33,7 +33,7 @@ impl<'a> Fields<'a> {
         Self { rest: message }
     }
 
-    /// What is behind the last field that was given.
+    /// The bytes behind the last field that was returned.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

@@ -2,7 +2,7 @@
 //!
 //! The threads are the system's, so the code below is what runs in production, but only one of them has its turn. It gives the turn
 //! away where it waits: a seed says who is next, timers move the clock when nobody is ready. All that depends on nothing else
-//! happens again with the same seed, and [`Simulation::trace`] tells whether it did.
+//! happens again with the same seed, and [`Simulation::trace`] shows whether it did.
 //!
 //! The thread that calls [`Simulation::run`] drives: it starts processes, kills them ([`Simulation::kill`]: their threads unwind from
 //! where they wait) and stops them for a while ([`Simulation::pause`]). What joins processes, as a network, is an
@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+pub use world::Key;
 use world::{Timer, World};
 
 /// Whether this program ever simulated: those that do not pay for one load.
@@ -24,24 +25,6 @@ static IS_USED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static SEAT: RefCell<Option<Seat>> = const { RefCell::new(None) };
-}
-
-/// What threads wait on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Key {
-    /// Something in memory, by its address.
-    At(usize),
-    /// A thread's end, or its sleep.
-    Thread(usize),
-    /// The end of a process's threads.
-    Process(usize),
-}
-
-impl Key {
-    /// The key of what lies there.
-    pub fn of<T: ?Sized>(what: &T) -> Key {
-        Key::At(std::ptr::from_ref(what).cast::<()>() as usize)
-    }
 }
 
 /// A process of a simulation: one life of it.
@@ -244,7 +227,7 @@ impl Simulation {
         Process(self.0.state.lock().add_process(name))
     }
 
-    /// What a process is called.
+    /// The name of a process.
     #[must_use]
     pub fn name(&self, process: Process) -> Arc<str> {
         self.0.state.lock().name(process.0)
@@ -279,7 +262,7 @@ impl Simulation {
         self.0.state.lock().pause(process.0, time);
     }
 
-    /// What each turn takes, and up to as much again; at first a microsecond. With nothing the clock tells of waits alone, as if each thread
+    /// The time that each turn takes, and up to as much again; at first a microsecond. With zero the clock measures waits alone, as if each thread
     /// had a processor.
     pub fn set_turn(&self, time: Duration) {
         self.0.state.lock().turn_ns = time.as_nanos() as u64;
@@ -324,7 +307,7 @@ impl Simulation {
         self.0.state.lock().n_turns
     }
 
-    /// What a type adds to the simulation, made when it is first asked for.
+    /// Returns a type's extension of the simulation, made at its first use.
     #[must_use]
     pub fn extension<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
         let mut all = self.0.extensions.lock();

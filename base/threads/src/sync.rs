@@ -63,7 +63,7 @@ impl<T> Drop for MutexGuard<'_, T> {
     }
 }
 
-/// Where threads wait for what a `parking_lot` lock guards to change. They may wake early: look again.
+/// A condition variable for a `parking_lot` lock. They may wake early: look again.
 #[derive(Debug, Default)]
 pub struct Condvar(parking_lot::Condvar);
 

@@ -16,7 +16,7 @@ use egui::{
 };
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
-use summaries::{Embedding, projection::Place};
+use summaries::{Embedding, projection::Position};
 
 /// Labels of vectors that stand out, at most.
 const MAX_LABELS: usize = 60;
@@ -211,7 +211,7 @@ impl EmbeddingsView {
     }
 
     /// Takes in a layout.
-    pub(super) fn take_places(&mut self, places: &[Place]) {
+    pub(super) fn take_places(&mut self, places: &[Position]) {
         self.places = model::fitted(places);
         self.revision += 1;
     }

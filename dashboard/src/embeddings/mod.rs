@@ -29,7 +29,7 @@ use model::{ColorBy, Coloring};
 use std::sync::Arc;
 use summaries::{
     Embedding,
-    projection::{Metric, Place, TsneOptions, UmapOptions, nearest_of},
+    projection::{Metric, Position, TsneOptions, UmapOptions, nearest_of},
 };
 use worker::{Method, Worker};
 
@@ -176,7 +176,7 @@ pub struct EmbeddingsView {
     /// What the worker lays out.
     at_work: Option<Choices>,
     layout_seen: u64,
-    places: Vec<Place>,
+    places: Vec<Position>,
     explained: Vec<f64>,
     /// Grows whenever the picture changes.
     revision: u64,

@@ -3,7 +3,7 @@
 
 use crate::filter::Filter;
 use std::collections::BTreeMap;
-use summaries::{Embedding, projection::Place};
+use summaries::{Embedding, projection::Position};
 
 /// Values of a column that have a colour of their own, at most.
 pub const MAX_GROUPS: usize = 12;
@@ -104,10 +104,10 @@ pub fn found(embedding: &Embedding, filter: &Filter) -> Vec<usize> {
 }
 
 /// Moved and scaled so that nearly all points lie within the unit ball.
-pub fn fitted(places: &[Place]) -> Vec<Place> {
+pub fn fitted(places: &[Position]) -> Vec<Position> {
     let n = places.len().max(1) as f32;
     let middle = [0, 1, 2].map(|d| places.iter().map(|p| p[d]).sum::<f32>() / n);
-    let radius = |p: &Place| (0..3).map(|d| (p[d] - middle[d]).powi(2)).sum::<f32>().sqrt();
+    let radius = |p: &Position| (0..3).map(|d| (p[d] - middle[d]).powi(2)).sum::<f32>().sqrt();
     let mut radii: Vec<f32> = places.iter().map(radius).collect();
     radii.sort_by(f32::total_cmp);
     // A lone point far off makes nothing of the others.

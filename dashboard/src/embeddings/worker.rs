@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::{sync::Arc, thread::JoinHandle};
 use summaries::{
     Embedding,
-    projection::{Place, Progress, TsneOptions, UmapOptions, along, pca, tsne, umap},
+    projection::{Position, Progress, TsneOptions, UmapOptions, along, pca, tsne, umap},
 };
 
 /// How to lay out.
@@ -27,7 +27,7 @@ pub enum Method {
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     /// A place for each vector; empty until there is a first one.
-    pub places: Arc<Vec<Place>>,
+    pub places: Arc<Vec<Position>>,
     /// Of principal components, the share of the variance that each explains.
     pub explained: Vec<f64>,
     /// Whether it is finished.
@@ -50,7 +50,7 @@ impl Worker {
         let layout: Arc<Mutex<Layout>> = Arc::default();
         let (theirs, out) = (Arc::clone(&progress), Arc::clone(&layout));
         let work = move || {
-            let put = |places: &[Place], is_done: bool, explained: Vec<f64>| {
+            let put = |places: &[Position], is_done: bool, explained: Vec<f64>| {
                 let mut layout = out.lock();
                 layout.places = Arc::new(places.to_vec());
                 layout.is_done = is_done;
@@ -59,7 +59,7 @@ impl Worker {
                 drop(layout);
                 wake();
             };
-            let show = |places: &[Place]| put(places, false, Vec::new());
+            let show = |places: &[Position]| put(places, false, Vec::new());
             let found = match method {
                 Method::Pca { n_dims } => pca(&embedding.vectors, n_dims, &theirs).map(|found| {
                     let k = found.n_components;

@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use summaries::{HParam, Place, Run, Sample, ScalarSeries, Series};
+use summaries::{HParam, RecordPosition, Run, Sample, ScalarSeries, Series};
 
 /// Where a run's hyperparameters are told.
 pub struct Source {
@@ -23,7 +23,7 @@ pub struct Source {
     label: Arc<str>,
     /// The run's folder, and the values of the plugin.
     folder: PathBuf,
-    places: Vec<(Place, Arc<SummaryMetadata>)>,
+    places: Vec<(RecordPosition, Arc<SummaryMetadata>)>,
 }
 
 /// What was found.

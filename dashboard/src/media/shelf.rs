@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 
 use formats::proto::SummaryMetadata;
 use rustc_hash::FxHashMap;
-use summaries::{MediaSeries, Place};
+use summaries::{MediaSeries, RecordPosition};
 
 use super::decode::{Shown, shown};
 
@@ -14,7 +14,7 @@ type Key = (Arc<str>, usize);
 
 struct Request {
     key: Key,
-    place: Place,
+    place: RecordPosition,
     kind: String,
     metadata: Arc<SummaryMetadata>,
 }

@@ -11,10 +11,10 @@ use formats::{
 };
 use regex::{Regex, RegexBuilder};
 use std::sync::Arc;
-use summaries::{Place, Sample, Series};
+use summaries::{RecordPosition, Sample, Series};
 
 /// Where layouts are told.
-pub type Source = (Place, Arc<SummaryMetadata>);
+pub type Source = (RecordPosition, Arc<SummaryMetadata>);
 
 /// What was read.
 #[derive(Debug, Default)]

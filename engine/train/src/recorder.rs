@@ -8,7 +8,7 @@ use std::time::Duration;
 use distributed::Worker;
 use events::StartError;
 use events::control::Control;
-use gather::{ConnectionSupplier, Scratch, Sender, SenderOptions};
+use gather::{TransportProvider, Scratch, Sender, SenderOptions};
 use parking_lot::Mutex;
 use profiler::{Collector, CollectorOptions};
 
@@ -21,7 +21,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 const TO_SEND: Duration = Duration::from_secs(10);
 
 /// The way by which the run's streams get to the sender, while a run records.
-type StreamSource = Arc<Mutex<Option<ConnectionSupplier>>>;
+type StreamSource = Arc<Mutex<Option<TransportProvider>>>;
 
 /// Records for runs that ask for it. A process that records already, for whoever started it, stays as it is.
 pub(crate) fn serve(worker: &Worker) {
@@ -39,7 +39,7 @@ pub(crate) fn serve(worker: &Worker) {
         DATA => {
             if let Some(giver) = &*streams.lock() {
                 // The sender asks for another.
-                let _ = giver.supply(stream);
+                let _ = giver.provide(stream);
             }
         }
         // Closed: nothing else is known.
@@ -120,11 +120,11 @@ fn begin(stream: &UnixStream, streams: &StreamSource) -> Result<Recording, Refus
     let collector = Collector::start(&dir, CollectorOptions::default()).map_err(|error| retry(error.to_string()))?;
     let control = Control::open(&dir).map_err(|error| retry(error.to_string()))?;
     let asking = stream.try_clone().map_err(|error| retry(error.to_string()))?;
-    let (giver, connector) = gather::connector(move || {
+    let (giver, connector) = gather::transport(move || {
         // A run that is gone is noticed where its messages are read.
         let _ = send(&asking, &RecordEvent::Connect);
     });
-    let sender = Sender::start_connecting(&dir, connector, SenderOptions::default());
+    let sender = Sender::start_over(&dir, connector, SenderOptions::default());
     let sender = sender.map_err(|error| retry(error.to_string()))?;
     *streams = Some(giver);
     Ok(Recording { session, collector, sender, control, _folder: folder })

@@ -13,7 +13,7 @@ pub enum Bounds<'a> {
     At(&'a [usize]),
 }
 
-/// What could not be read of a buffer.
+/// The unreadable part of a buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
     /// Records of kinds that are not read, by kind.

@@ -23,7 +23,7 @@ pub enum Kind {
     Device = 8,
     /// A context and its device.
     Context = 9,
-    /// A kernel, which may run next to others.
+    /// A kernel, which may run at the same time as others.
     ConcurrentKernel = 10,
     /// A name that the program gave to something.
     Name = 11,
@@ -260,7 +260,7 @@ pub(crate) mod about {
     pub(crate) const DATA_ID: usize = 8;
     pub(crate) const DATA_PAYLOAD_KIND: usize = 12;
     pub(crate) const DATA_PAYLOAD: usize = 16;
-    pub(crate) const DATA_COLOUR: usize = 24;
+    pub(crate) const DATA_COLOR: usize = 24;
     pub(crate) const DATA_CATEGORY: usize = 28;
 
     pub(crate) const NAME_OBJECT: usize = 4;

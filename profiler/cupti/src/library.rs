@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_char, c_void};
 pub type Requested = extern "C" fn(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize);
 /// Takes a buffer back.
 pub type Completed = extern "C" fn(context: *mut c_void, stream: u32, buffer: *mut u8, size: usize, valid: usize);
-/// Tells the time.
+/// Returns the time.
 pub type Clock = extern "C" fn() -> u64;
 
 /// A function that failed, with what the library says of it.
@@ -23,7 +23,7 @@ pub struct Failed {
     pub text: String,
 }
 
-/// The functions of CUPTI that are used.
+/// The functions of CUPTI that a session calls.
 pub trait Library: Send + Sync {
     /// `cuptiGetVersion`.
     ///
@@ -40,7 +40,7 @@ pub trait Library: Send + Sync {
     /// # Errors
     /// See [`Library::version`].
     fn use_clock(&self, clock: Clock) -> Result<(), Failed>;
-    /// Lets threads be reported by the system's ids.
+    /// Makes CUPTI report threads by the system's ids.
     ///
     /// # Errors
     /// See [`Library::version`].
@@ -50,7 +50,7 @@ pub trait Library: Send + Sync {
     /// # Errors
     /// See [`Library::version`].
     fn switch(&self, kind: Kind, on: bool) -> Result<(), Failed>;
-    /// Returns the buffers of which all records are complete, or all of them if `is_forced`.
+    /// Gives back the buffers of which all records are complete, or all of them if `is_forced`.
     ///
     /// # Errors
     /// See [`Library::version`].
@@ -61,7 +61,7 @@ pub trait Library: Send + Sync {
     fn dropped(&self, context: usize, stream: u32) -> u64;
     /// The name of a call.
     fn call_name(&self, is_runtime: bool, id: u32) -> Option<String>;
-    /// The text at an address that a record reported.
+    /// The text at an address that a record holds.
     fn text(&self, address: u64) -> Option<String>;
     /// From now on this thread works for `id`, until [`Library::pop`].
     ///
@@ -86,7 +86,7 @@ impl Loaded {
     /// Finds the library.
     ///
     /// # Errors
-    /// That there is none.
+    /// No library is found.
     pub fn find() -> Result<Loaded, Failed> {
         let missing = || Failed { function: "dlopen", text: "no libcupti is found".to_owned() };
         Ok(Loaded { library: crate::find::library().ok_or_else(missing)? })
@@ -123,12 +123,12 @@ impl Loaded {
         }
         let mut text: *const c_char = std::ptr::null();
         // SAFETY: CUptiResult cuptiGetResultString(CUptiResult, const char **).
-        let told =
+        let describe =
             unsafe { self.function::<unsafe extern "C" fn(u32, *mut *const c_char) -> u32>("cuptiGetResultString") };
         // SAFETY: `text` is valid for a pointer; the function writes one to a static string, or nothing.
-        let is_told = told.is_ok_and(|f| unsafe { f(result, &raw mut text) } == OK) && !text.is_null();
+        let is_found = describe.is_ok_and(|f| unsafe { f(result, &raw mut text) } == OK) && !text.is_null();
         // SAFETY: a static string of the library.
-        let words = is_told.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
+        let words = is_found.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
         Err(Failed { function, text: words.unwrap_or_else(|| format!("error {result}")) })
     }
 }

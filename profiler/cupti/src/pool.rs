@@ -28,12 +28,12 @@ struct Slot {
     stream: AtomicU64,
 }
 
-// SAFETY: the memory is the slot's own; who may touch it is reported by `state`, of which every change is one atomic exchange.
+// SAFETY: the memory is the slot's own; `state` says who may touch it, of which every change is one atomic exchange.
 unsafe impl Send for Slot {}
 // SAFETY: as above.
 unsafe impl Sync for Slot {}
 
-/// Buffers that are used again.
+/// A fixed number of buffers for CUPTI to fill.
 pub struct Pool {
     slots: Vec<Slot>,
     /// Times that no buffer was free.
@@ -153,7 +153,7 @@ mod tests {
         pool.give_back(b.as_ptr(), 1, 11, 3);
         pool.give_back(b.as_ptr(), 1, 11, 3);
         pool.give_back([0u8].as_ptr(), 1, 0, 0);
-        assert_eq!(pool.troubles(), (1, 2), "given back twice, and another's");
+        assert_eq!(pool.troubles(), (1, 2), "returned twice, and another's");
         {
             let full = pool.full().unwrap();
             assert_eq!((full.bytes(), full.context, full.stream), (&[7u8][..], 11, 3));

@@ -1,9 +1,10 @@
-//! A map that keeps its newest entries only: what is looked up soon after it was put in.
+//! A map that keeps its newest entries only: they are looked up soon after they were added.
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::hash::Hash;
 
+/// A bounded map that evicts its oldest entries.
 pub(crate) struct Recent<K, V> {
     by_key: FxHashMap<K, V>,
     order: VecDeque<K>,

@@ -15,9 +15,9 @@ pub struct Span {
     pub end: u64,
 }
 
-/// Where a device's work ran.
+/// The stream that a device's work ran on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct StreamId {
+pub struct StreamLocation {
     /// The device.
     pub device: u32,
     /// The context.
@@ -31,7 +31,7 @@ pub struct StreamId {
 #[allow(missing_docs)] // CUDA's own words
 pub struct Kernel {
     pub span: Span,
-    pub place: StreamId,
+    pub place: StreamLocation,
     pub correlation: u32,
     pub name: Text,
     pub grid: [u32; 3],
@@ -47,7 +47,7 @@ pub struct Kernel {
     pub graph_node: u64,
 }
 
-/// What a device did to memory.
+/// A device's work on memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryWork {
     /// `CUpti_ActivityMemcpyKind` and the two `CUpti_ActivityMemoryKind`s.
@@ -79,7 +79,7 @@ pub enum Record<'a> {
     Kernel(Kernel),
     Memory {
         span: Span,
-        place: StreamId,
+        place: StreamLocation,
         correlation: u32,
         bytes: u64,
         graph: u32,
@@ -87,7 +87,7 @@ pub enum Record<'a> {
     },
     Graph {
         span: Span,
-        place: StreamId,
+        place: StreamLocation,
         correlation: u32,
         graph: u32,
     },
@@ -139,7 +139,7 @@ pub enum Record<'a> {
         flags: u32,
         id: u32,
         payload: Payload,
-        colour: u32,
+        color: u32,
         category: u32,
     },
     Name {
@@ -161,7 +161,7 @@ pub enum Record<'a> {
     },
 }
 
-/// What a record is about: `CUpti_ActivityObjectKind` with its id.
+/// The subject of a record: `CUpti_ActivityObjectKind` with its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Object {
     /// A process.
@@ -170,11 +170,11 @@ pub enum Object {
     Thread {
         /// Its process.
         process: u32,
-        /// Its id, the system's where CUPTI was reported so.
+        /// Its id, the system's where CUPTI was set up so.
         thread: u32,
     },
-    /// A stream; device and context alone have `u32::MAX` for what is not reported.
-    Device(StreamId),
+    /// A stream; device and context alone have `u32::MAX` for what is unknown.
+    Device(StreamLocation),
     /// Nothing known.
     Unknown,
 }
@@ -242,8 +242,8 @@ impl Fields<'_> {
         Ok(Span { start: self.u64(start)?, end: self.u64(end)? })
     }
 
-    fn place(&self, device: usize, context: usize, stream: usize) -> Result<StreamId, Short> {
-        Ok(StreamId { device: self.u32(device)?, context: self.u32(context)?, stream: self.u32(stream)? })
+    fn place(&self, device: usize, context: usize, stream: usize) -> Result<StreamLocation, Short> {
+        Ok(StreamLocation { device: self.u32(device)?, context: self.u32(context)?, stream: self.u32(stream)? })
     }
 
     fn object(&self, at: usize) -> Result<Object, Short> {
@@ -251,18 +251,18 @@ impl Fields<'_> {
         Ok(match self.u32(at)? {
             1 => Object::Process(a),
             2 => Object::Thread { process: a, thread: b },
-            3 => Object::Device(StreamId { device: a, context: u32::MAX, stream: u32::MAX }),
-            4 => Object::Device(StreamId { device: a, context: b, stream: u32::MAX }),
-            5 => Object::Device(StreamId { device: a, context: b, stream: c }),
+            3 => Object::Device(StreamLocation { device: a, context: u32::MAX, stream: u32::MAX }),
+            4 => Object::Device(StreamLocation { device: a, context: b, stream: u32::MAX }),
+            5 => Object::Device(StreamLocation { device: a, context: b, stream: c }),
             _ => Object::Unknown,
         })
     }
 }
 
-/// What one record says. `bytes` ends where the record does: what a version lacks is not looked for behind it.
+/// Reads one record. `bytes` ends where the record does: what a version lacks is not looked for behind it.
 ///
 /// # Errors
-/// That it is cut.
+/// It is cut.
 pub fn record(bytes: &[u8]) -> Result<Record<'_>, Short> {
     let kind = Fields { bytes, kind: 0 }.u32(0)?;
     let f = Fields { bytes, kind };
@@ -348,7 +348,7 @@ fn named<'a>(f: &Fields<'_>, kind: Kind) -> Result<Record<'a>, Short> {
                 (4, n) => Payload::Integer(n.cast_signed()),
                 _ => Payload::None,
             },
-            colour: f.u32(about::DATA_COLOUR)?,
+            color: f.u32(about::DATA_COLOR)?,
             category: f.u32(about::DATA_CATEGORY)?,
         },
         Kind::Name => Record::Name { object: f.object(about::NAME_OBJECT)?, name: Text(f.u64(about::NAME_TEXT)?) },

@@ -99,11 +99,11 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins; the events session must run. What the library has not is reported in the trace, and is no error where the rest
+    /// Begins; the events session must run. What the library lacks is reported in the trace, and is no error where the rest
     /// can be recorded.
     ///
     /// # Errors
-    /// That nothing can be recorded; the trace says it too.
+    /// Nothing can be recorded; the trace reports it too.
     pub fn start(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
         let started = Recorder::begin(library);
         if let Err(why) = &started {
@@ -304,7 +304,7 @@ impl Reader {
             self.dropped += self.library.dropped(full.context, full.stream);
         }
         if any {
-            self.tell();
+            self.report_losses();
         }
     }
 
@@ -324,8 +324,8 @@ impl Reader {
         begins
     }
 
-    /// What the user has to know, so far.
-    fn tell(&self) {
+    /// Counts for the user, so far.
+    fn report_losses(&self) {
         let report = self.translator.report();
         let (refused, foreign) = pool().troubles();
         let lost = |n: u64, source: &str, text: String| {
@@ -356,7 +356,7 @@ impl Reader {
     fn finish(mut self) -> Report {
         self.pass();
         self.translator.finish();
-        self.tell();
+        self.report_losses();
         let report = self.translator.report();
         for (n, what) in [(report.without_call, "work without its call"), (report.unended, "ranges without an end")] {
             if n > 0 {

@@ -8,7 +8,7 @@ use common::{call, event, marker, memcpy, wait};
 use cudarc::cupti::sys;
 use cupti::buffer::{Bounds, records};
 use cupti::layout::{Kind, Layout, NEWEST, OLDEST};
-use cupti::record::{MemoryWork, Object, Payload, Record, Span, StreamId, Text, record};
+use cupti::record::{MemoryWork, Object, Payload, Record, Span, StreamLocation, Text, record};
 
 /// Versions of the library with the structs that their headers name for each kind, from the list of versions in
 /// `cupti_version.h` and the comments of `CUpti_ActivityKind`.
@@ -79,7 +79,7 @@ fn a_kernel_of_every_version_is_read() {
     for (version, bytes) in versions {
         let Ok(Record::Kernel(kernel)) = record(&bytes) else { panic!("{version}: not read") };
         assert_eq!(kernel.span, Span { start: 5, end: 9 }, "{version}");
-        assert_eq!(kernel.place, StreamId { device: 2, context: 1, stream: 7 }, "{version}");
+        assert_eq!(kernel.place, StreamLocation { device: 2, context: 1, stream: 7 }, "{version}");
         assert_eq!((kernel.correlation, kernel.name), (42, Text(name)), "{version}");
         assert_eq!((kernel.grid, kernel.block), ([11, 12, 13], [14, 15, 16]), "{version}");
         let memory = (kernel.static_shared, kernel.dynamic_shared, kernel.local_per_thread);
@@ -90,7 +90,7 @@ fn a_kernel_of_every_version_is_read() {
 
 #[test]
 fn memory_work_of_every_version_is_read() {
-    let place = StreamId { device: 2, context: 1, stream: 7 };
+    let place = StreamLocation { device: 2, context: 1, stream: 7 };
     let span = Span { start: 5, end: 9 };
     macro_rules! copies {
         ($($type:ident),*) => { vec![$(record!($type {
@@ -170,7 +170,7 @@ fn waits_events_and_graphs_of_every_version_are_read() {
             streamId: 7u32,
         })),*] };
     }
-    let place = StreamId { device: 2, context: 1, stream: 7 };
+    let place = StreamLocation { device: 2, context: 1, stream: 7 };
     for bytes in graphs!(CUpti_ActivityGraphTrace, CUpti_ActivityGraphTrace2) {
         assert_eq!(record(&bytes), Ok(Record::Graph { span, place, correlation: 42, graph: 6 }));
     }
@@ -204,7 +204,7 @@ fn names_and_markers_of_every_version_are_read() {
     }
     for bytes in data!(CUpti_ActivityMarkerData, CUpti_ActivityMarkerData2) {
         let payload = Payload::Integer(-5);
-        let want = Record::MarkerData { flags: 2, id: 9, payload, colour: 0xff_10_20_30, category: 3 };
+        let want = Record::MarkerData { flags: 2, id: 9, payload, color: 0xff_10_20_30, category: 3 };
         assert_eq!(record(&bytes), Ok(want));
     }
     let object = Object::Thread { process: std::process::id(), thread: 33 };
@@ -256,7 +256,7 @@ fn a_buffer_is_cut_into_its_records() {
     let (found, unread) = records(&buffer[..buffer.len() - 1], Bounds::Of(&layout));
     assert_eq!((found.len(), unread.cut, unread.bytes), (3, 1, 0));
 
-    // A kind that is not read has no length: what follows is counted, unless the library says the bounds.
+    // A kind that is not read has no length: what follows is counted, unless the library gives the bounds.
     let mut odd = buffer.clone();
     odd[40..44].copy_from_slice(&77u32.to_le_bytes());
     let (found, unread) = records(&odd, Bounds::Of(&layout));

@@ -9,15 +9,12 @@ use common::{Texts, call, event, marker, memcpy, wait};
 use cupti::layout::{Kind, Layout};
 use cupti::library::{Clock, Completed, Failed, Requested};
 use cupti::{Library, Recorder, Report, Unavailable, working_for};
+use profiler::{Cause, Collector, CollectorOptions, Store, StoreOptions, TraceReader, WarningKind};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use trace_analysis::stalls::Cause;
-use trace_model::WarningKind;
-use trace_record::{Collector, CollectorOptions};
-use trace_store::{Store, StoreOptions, TraceReader};
 
 /// A process has one recording session: these tests take turns.
 static TURN: Mutex<()> = Mutex::new(());
@@ -35,7 +32,7 @@ struct State {
     refuses: bool,
     dropped: u64,
     pushed: Vec<u64>,
-    /// Buffers that are not freed before the flush.
+    /// Buffers that are not returned before the flush.
     lent: Vec<(usize, Vec<u8>)>,
 }
 
@@ -221,7 +218,7 @@ fn planted(texts: &mut Texts, tick: impl Fn(u64) -> u64) -> Vec<Vec<u8>> {
         let name = texts.address(name);
         records.push(kernel!(CUpti_ActivityKernel9, tick(start), tick(end), 7u32, correlation, name));
     }
-    // CUPTI says works and calls in no common order.
+    // CUPTI reports works and calls in no common order.
     records.reverse();
     records
 }
@@ -265,8 +262,8 @@ fn as_kineto() -> String {
 /// Stalls by cause, in whole us, of streams.
 fn causes(store: &Store) -> BTreeMap<&'static str, i64> {
     let mut found = BTreeMap::new();
-    for stall in trace_analysis::stalls(store, store.range()) {
-        if store.track(stall.track).unwrap().kind == trace_model::TrackKind::Stream {
+    for stall in profiler::stalls(store, store.range()) {
+        if store.track(stall.track).unwrap().kind == profiler::TrackKind::Stream {
             *found.entry(stall.cause.name()).or_default() += (stall.dur() + 500) / 1_000;
         }
     }
@@ -292,7 +289,7 @@ fn the_analysis_finds_what_was_planted_as_in_an_imported_trace() {
     let file = tempfile::NamedTempFile::with_suffix(".json").unwrap();
     std::fs::write(file.path(), as_kineto()).unwrap();
     let mut imported = Store::with_options(StoreOptions::UNBOUNDED);
-    trace_formats::import::open(&[file.path().to_owned()]).unwrap().read_all(&mut imported).unwrap();
+    profiler::import::open(&[file.path().to_owned()]).unwrap().read_all(&mut imported).unwrap();
 
     let (live, other) = (causes(&store), causes(&imported));
     assert_eq!(live.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
@@ -311,7 +308,7 @@ fn the_analysis_finds_what_was_planted_as_in_an_imported_trace() {
     assert!(live[Cause::Synchronisation.name()] >= 15, "{live:?}");
 
     let device = |store: &Store| {
-        let rows = trace_analysis::breakdown::device_breakdowns(store, store.range());
+        let rows = profiler::analysis::breakdown::device_breakdowns(store, store.range());
         let rows =
             rows.iter().map(|r| (r.device.clone(), r.times.compute_ns, r.times.copy_exposed_ns, r.streams.len()));
         rows.collect::<Vec<_>>()
@@ -436,15 +433,15 @@ fn what_is_lost_or_odd_is_told_in_the_trace() {
     assert_eq!((report.unread.unknown[&77], report.without_time, report.early.0), (1, 1, 1));
     assert_eq!(report.dropped, 1);
     assert!((report.early.1 - 10_000).abs() < 500, "{}", report.early.1);
-    let told = |kind, source: &str| {
+    let warnings_of = |kind, source: &str| {
         let found = store.warnings().iter().find(|w| w.kind == kind && w.source == source);
         found.unwrap_or_else(|| panic!("{source}: {:?}", store.warnings())).count
     };
-    assert_eq!(told(WarningKind::Dropped, "CUDA unread"), 1);
-    assert_eq!(told(WarningKind::Dropped, "CUDA records"), 1);
-    assert_eq!(told(WarningKind::Dropped, "CUDA times"), 1);
-    assert_eq!(told(WarningKind::Clock, "CUDA clock"), 1);
-    assert!(told(WarningKind::Dropped, "CUDA work without its call") >= 1);
+    assert_eq!(warnings_of(WarningKind::Dropped, "CUDA unread"), 1);
+    assert_eq!(warnings_of(WarningKind::Dropped, "CUDA records"), 1);
+    assert_eq!(warnings_of(WarningKind::Dropped, "CUDA times"), 1);
+    assert_eq!(warnings_of(WarningKind::Clock, "CUDA clock"), 1);
+    assert!(warnings_of(WarningKind::Dropped, "CUDA work without its call") >= 1);
 }
 
 #[test]

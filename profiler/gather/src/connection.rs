@@ -6,6 +6,7 @@ use crate::wire::{ListRequest, Listing, LookRequest, ReadRequest};
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
+use profiler::far::{Ask, FarError};
 use std::future::Future;
 use std::io;
 use std::process::Stdio;
@@ -14,7 +15,6 @@ use std::time::Duration;
 use tokio::process::Child;
 use tokio::runtime::Runtime;
 use tonic::transport::{Channel, Endpoint};
-use trace_store::remote::{RemoteError, Transport};
 
 /// The longest answer that is taken.
 const MAX_ANSWER: usize = 64 << 20;
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Why there is no connection, or no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
-    /// The address is none.
+    /// The address is invalid.
     #[error("{0} is no address (HOST:PORT)")]
     Address(String),
     /// There was no answer.
@@ -58,7 +58,7 @@ impl Connection {
     /// To who listens at an address.
     ///
     /// # Errors
-    /// That the address is none.
+    /// The address is invalid.
     pub fn to_address(address: &str) -> Result<Arc<Connection>, ViewError> {
         let has_port =
             address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
@@ -74,7 +74,7 @@ impl Connection {
     /// is started with the first question, and again when it has ended.
     ///
     /// # Errors
-    /// That the system gives no threads.
+    /// The system gives no threads.
     pub fn to_program(place: &str, program: &[String]) -> Result<Arc<Connection>, ViewError> {
         let command: Arc<[String]> = program.into();
         let running = Program::default();
@@ -121,10 +121,10 @@ impl Connection {
         Some(ViewError::Ended(self.place.clone(), name.clone(), code))
     }
 
-    /// What there is to look at.
+    /// The traces and event files to look at.
     ///
     /// # Errors
-    /// That nobody answers there.
+    /// Nobody answers there.
     pub fn list(&self) -> Result<Listing, ViewError> {
         self.wait(self.client.clone().list(ListRequest { version: crate::VERSION }))
     }
@@ -132,7 +132,7 @@ impl Connection {
     /// Up to a mebibyte of a file; less only at its end.
     ///
     /// # Errors
-    /// That there is no such file, or that nobody answers.
+    /// There is no such file, or nobody answers.
     pub fn read(&self, path: &str, offset: u64, length: u32) -> Result<Bytes, ViewError> {
         let request = ReadRequest { path: path.to_owned(), offset, length };
         Ok(self.wait(self.client.clone().read(request))?.data)
@@ -140,7 +140,7 @@ impl Connection {
 
     /// One of the traces, to be viewed.
     #[must_use]
-    pub fn trace(self: &Arc<Connection>, path: &str) -> Arc<dyn Transport> {
+    pub fn trace(self: &Arc<Connection>, path: &str) -> Arc<dyn Ask> {
         Arc::new(RemoteTrace { connection: Arc::clone(self), path: path.to_owned() })
     }
 }
@@ -177,14 +177,14 @@ struct RemoteTrace {
     path: String,
 }
 
-impl Transport for RemoteTrace {
-    fn request(&self, request: &[u8]) -> Result<Bytes, RemoteError> {
-        let request = LookRequest { trace: self.path.clone(), question: Bytes::copy_from_slice(request) };
+impl Ask for RemoteTrace {
+    fn ask(&self, question: &[u8]) -> Result<Bytes, FarError> {
+        let request = LookRequest { trace: self.path.clone(), question: Bytes::copy_from_slice(question) };
         let reply = self.connection.wait(self.connection.client.clone().look(request));
-        Ok(reply.map_err(|error| RemoteError::Connection(error.to_string()))?.answer)
+        Ok(reply.map_err(|error| FarError::Connection(error.to_string()))?.answer)
     }
 
-    fn location(&self) -> String {
+    fn place(&self) -> String {
         match self.path.as_str() {
             "" => self.connection.place.clone(),
             path => format!("{}/{path}", self.connection.place),

@@ -16,11 +16,11 @@ pub struct LogdirCopy {
     connection: Arc<Connection>,
     scratch: Scratch,
     folder: PathBuf,
-    /// What was copied of each file: its identity, and how many bytes.
+    /// The copied part of each file: its identity, and how many bytes.
     known: BTreeMap<String, (u64, u64)>,
 }
 
-/// What a look has brought.
+/// The result of one poll.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     /// Files that are there.
@@ -51,7 +51,7 @@ impl LogdirCopy {
     /// An empty copy.
     ///
     /// # Errors
-    /// That there is no place for temporary files.
+    /// There is no place for temporary files.
     pub fn new(connection: Arc<Connection>) -> io::Result<LogdirCopy> {
         let scratch = Scratch::new("stepscope-far-")?;
         // What is copied may be called as it likes.
@@ -60,13 +60,13 @@ impl LogdirCopy {
         Ok(LogdirCopy { connection, scratch, folder, known: BTreeMap::new() })
     }
 
-    /// Where the files are.
+    /// The folder with the files.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What to remove where the process ends without dropping this: the files, and what is around them.
+    /// The folder to remove where the process ends without dropping this: the files, and what is around them.
     #[must_use]
     pub fn scratch(&self) -> &Path {
         self.scratch.path()
@@ -75,7 +75,7 @@ impl LogdirCopy {
     /// Copies what is new. What was copied before an error stays.
     ///
     /// # Errors
-    /// That the other side does not answer, or that the copy cannot be written.
+    /// The other side does not answer, or the copy cannot be written.
     pub fn fetch(&mut self) -> Result<Copied, CopyError> {
         let listing = self.connection.list()?;
         let mut copied = Copied {
@@ -120,7 +120,7 @@ impl LogdirCopy {
         Ok(at - begin)
     }
 
-    /// Where a file goes: below the folder, whatever the other side says.
+    /// The path of a file's copy: below the folder, whatever the other side says.
     fn path_of(&self, name: &str) -> Result<PathBuf, CopyError> {
         let is_plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         if is_plain && !name.is_empty() { Ok(self.folder.join(name)) } else { Err(CopyError::Name(name.to_owned())) }

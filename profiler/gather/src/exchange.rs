@@ -15,7 +15,7 @@ const BURST_PAUSE: Duration = Duration::from_millis(2);
 const PAUSE: Duration = Duration::from_millis(100);
 const LATER_PAUSE: Duration = Duration::from_millis(250);
 const FIRST_EXCHANGES: u32 = 100;
-/// An answer that takes longer says nothing worth having.
+/// A reply that takes longer is useless.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Exchanges stamps with a collector.
@@ -54,10 +54,10 @@ impl Exchanger {
     async fn exchange(&mut self) -> Result<(), Status> {
         let asked_ns = (self.clock.now)();
         let ask = ClockAsk { clock: self.clock.id.clone(), asked_ns, last: self.last.take() };
-        let tell = tokio::time::timeout(PATIENCE, self.client.clock(ask)).await;
+        let reply = tokio::time::timeout(PATIENCE, self.client.clock(ask)).await;
         let answered_ns = (self.clock.now)();
-        let tell = tell.map_err(|_| Status::deadline_exceeded("the collector does not answer"))??.into_inner();
-        let (received_ns, sent_ns) = (tell.received_ns, tell.sent_ns);
+        let reply = reply.map_err(|_| Status::deadline_exceeded("the collector does not answer"))??.into_inner();
+        let (received_ns, sent_ns) = (reply.received_ns, reply.sent_ns);
         self.last = Some(Exchange { asked_ns, received_ns, sent_ns, answered_ns });
         self.n.fetch_add(1, Ordering::Relaxed);
         Ok(())

@@ -5,6 +5,7 @@ use crate::wire::{FilePlace, Listing, TracePlace};
 use formats::graph_file::SAVED_MODEL;
 use formats::{FileKind, sniff};
 use parking_lot::{Mutex, RwLock};
+use profiler::{Batch, Store, StoreOptions, TraceReader, far, import, locate};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -12,25 +13,22 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
-use trace_formats::{import, locate};
-use trace_model::Batch;
-use trace_store::{Store, StoreOptions, TraceReader, Update};
 
 /// How deep a logdir is looked into, and how many entries of it.
 const MAX_DEPTH: usize = 32;
 const MAX_ENTRIES: usize = 100_000;
 /// Traces that are followed at a time.
 const MAX_TRACES: usize = 64;
-/// What belongs to a run next to its event files: the graph, what started it, embeddings with their labels.
-const BESIDE: [&str; 3] = ["graph.pb", "run.json", PROJECTOR];
+/// Files of a run in addition to its event files: the graph, what started it, embeddings with their labels.
+const RUN_FILES: [&str; 3] = ["graph.pb", "run.json", PROJECTOR];
 const PROJECTOR: &str = "projector_config.pbtxt";
 /// Files of embeddings: labels, vectors and pictures, next to their configuration.
 const EMBEDDINGS: [&str; 3] = ["tsv", "bytes", "png"];
 
-/// Traces are opened when somebody looks at them, and followed until this goes.
+/// A served path. Traces are opened when a viewer requests them, and followed until this is dropped.
 pub(crate) struct Folder {
     root: PathBuf,
-    traces: Mutex<BTreeMap<String, Arc<trace_store::remote::Server>>>,
+    traces: Mutex<BTreeMap<String, Arc<far::Server>>>,
     stopping: Arc<AtomicBool>,
 }
 
@@ -44,7 +42,7 @@ impl Folder {
     /// Serves what is at `path`.
     ///
     /// # Errors
-    /// That it cannot be read, or holds nothing that can be shown.
+    /// It cannot be read, or holds nothing that can be shown.
     pub(crate) fn open(path: &Path) -> io::Result<Folder> {
         let has_traces = || locate::traces_below(path).is_ok_and(|lookup| !lookup.traces.is_empty());
         match sniff(path)? {
@@ -68,7 +66,7 @@ impl Folder {
         if path.starts_with(&self.root) { Ok(path) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
-    fn server(&self, trace: &str) -> io::Result<Arc<trace_store::remote::Server>> {
+    fn server(&self, trace: &str) -> io::Result<Arc<far::Server>> {
         let path = self.path_of(trace)?;
         let mut traces = self.traces.lock();
         if let Some(server) = traces.get(trace) {
@@ -81,7 +79,7 @@ impl Folder {
         let (theirs, stopping, root) = (Arc::clone(&store), Arc::clone(&self.stopping), self.root.clone());
         let (opened, has_opened) = mpsc::channel();
         let work = move || {
-            // An error is reported to the viewer who asked.
+            // An error is reported to the viewer that asked.
             let source = Source::open(&root, &path).map_err(|error| opened.send(Err(error)));
             if let Ok(source) = source {
                 let _ = opened.send(Ok(()));
@@ -90,13 +88,13 @@ impl Folder {
         };
         std::thread::Builder::new().name("follow".to_owned()).spawn(work)?;
         has_opened.recv().map_err(io::Error::other)??;
-        let server = Arc::new(trace_store::remote::Server::new(store));
+        let server = Arc::new(far::Server::new(store));
         traces.insert(trace.to_owned(), Arc::clone(&server));
         Ok(server)
     }
 }
 
-/// What a trace is read from.
+/// The source of a trace.
 enum Source {
     Folder(Box<TraceReader>),
     Foreign(Box<import::Import>),
@@ -115,16 +113,16 @@ impl Source {
         Ok(Source::Foreign(Box::new(import)))
     }
 
-    /// Reads into the store until reported to stop; a folder that is gone, or a file that is read, stays as it was read.
+    /// Reads into the store until it is stopped; a folder that is gone, or a file that is read, stays as it was read.
     fn follow(mut self, store: &RwLock<Store>, stopping: &AtomicBool) {
         while !stopping.load(Ordering::Acquire) {
-            let update: Option<Update> = match &mut self {
+            let batch = match &mut self {
                 Source::Folder(reader) => reader.poll_staged().ok(),
-                Source::Foreign(import) => import.poll_staged().ok().map(|batch| live_until_read(batch).into()),
+                Source::Foreign(import) => import.poll_staged().ok().map(live_until_read),
             };
-            let Some(update) = update else { return };
-            let more = update.more();
-            store.write().apply(update);
+            let Some(batch) = batch else { return };
+            let more = batch.more();
+            store.write().apply(batch);
             match &self {
                 Source::Foreign(_) if !more => return,
                 _ if !more => std::thread::park_timeout(POLL),
@@ -167,7 +165,7 @@ impl Served for Folder {
     }
 
     fn look(&self, trace: &str, question: &[u8]) -> io::Result<Vec<u8>> {
-        Ok(self.server(trace)?.respond(question))
+        Ok(self.server(trace)?.answer(question))
     }
 
     fn read(&self, path: &str, offset: u64, length: u32) -> io::Result<Vec<u8>> {
@@ -196,10 +194,10 @@ fn file_place(path: &Path, name: String) -> io::Result<FilePlace> {
 
 /// Whether a file below a logdir belongs to a run: nothing else is given out.
 fn is_served(path: &Path) -> bool {
-    let is_beside = BESIDE.iter().any(|name| path.ends_with(name));
+    let is_run_file = RUN_FILES.iter().any(|name| path.ends_with(name));
     let is_embedding = EMBEDDINGS.iter().any(|end| path.extension() == Some(end.as_ref()));
     formats::is_event_file_name(path)
-        || is_beside
+        || is_run_file
         || (is_embedding && path.parent().is_some_and(|folder| folder.join(PROJECTOR).is_file()))
 }
 

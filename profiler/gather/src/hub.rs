@@ -4,20 +4,19 @@ use crate::identity::{Clock, ID_BYTES, is_clock_id, to_hex};
 use crate::mirror::{Item, Mirror, MirrorError, place};
 use crate::wire::{Exchange, FileLength, Hello};
 use parking_lot::Mutex;
+use profiler::clocks::{self, Fact};
+use profiler::follow::gathered::{FILE, GatheredInfo, read_json};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use trace_model::clocks;
-use trace_model::clocks::Fact;
-use trace_model::layout::{GATHERED_FILE, GatheredInfo, read_json};
 
 /// Folders and clocks of one collector, at most.
 const MAX_FOLDERS: usize = 4096;
 
-/// What a collector took so far.
+/// Counts of what a collector received so far.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) connections: AtomicU64,
@@ -29,6 +28,26 @@ pub(crate) struct Counts {
     pub(crate) failed_writes: AtomicU64,
 }
 
+/// Why a folder cannot be gathered into.
+#[derive(Debug)]
+pub(crate) enum HubError {
+    /// It holds something else.
+    NotEmpty,
+    /// Another collector gathers into it.
+    InUse,
+    /// It was begun before the machine restarted: times on the new clock would not fit.
+    OtherClock,
+    /// It cannot be written.
+    Io(io::Error),
+}
+
+impl From<io::Error> for HubError {
+    fn from(error: io::Error) -> Self {
+        HubError::Io(error)
+    }
+}
+
+/// A collector's copies of trace folders, its clocks' files and its counts.
 pub(crate) struct Hub {
     dir: PathBuf,
     pub(crate) clock: Clock,
@@ -50,12 +69,11 @@ impl Hub {
     /// Opens a gathered folder, or makes one in an empty or missing folder.
     ///
     /// # Errors
-    /// That it holds something else ([`io::ErrorKind::AlreadyExists`]), that another collector has it
-    /// ([`io::ErrorKind::WouldBlock`]), or that it cannot be written.
-    pub(crate) fn open(dir: &Path, sync: bool) -> io::Result<Hub> {
+    /// See [`HubError`].
+    pub(crate) fn open(dir: &Path, sync: bool) -> Result<Hub, HubError> {
         std::fs::create_dir_all(dir)?;
-        if !dir.join(GATHERED_FILE).is_file() && std::fs::read_dir(dir)?.next().is_some() {
-            return Err(io::ErrorKind::AlreadyExists.into());
+        if !dir.join(FILE).is_file() && std::fs::read_dir(dir)?.next().is_some() {
+            return Err(HubError::NotEmpty);
         }
         Hub::within(dir, sync)
     }
@@ -64,21 +82,24 @@ impl Hub {
     ///
     /// # Errors
     /// As [`Hub::open`].
-    pub(crate) fn within(dir: &Path, sync: bool) -> io::Result<Hub> {
-        let path = dir.join(GATHERED_FILE);
+    pub(crate) fn within(dir: &Path, sync: bool) -> Result<Hub, HubError> {
+        let path = dir.join(FILE);
         let mut lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
-        lock.try_lock()?;
+        lock.try_lock().map_err(|e| match e {
+            TryLockError::WouldBlock => HubError::InUse,
+            TryLockError::Error(e) => HubError::Io(e),
+        })?;
         let clock = Clock::here();
         let info = GatheredInfo { version: 1, clock: clock.id.clone() };
         match read_json::<GatheredInfo>(&path) {
             // After a restart of the machine its clock is another one, and times would not fit together.
-            Ok(before) if before.clock != clock.id => return Err(io::ErrorKind::CrossesDevices.into()),
+            Ok(before) if before.clock != clock.id => return Err(HubError::OtherClock),
             Ok(_) => {}
             Err(_) if lock.metadata()?.len() == 0 => {
                 lock.write_all(serde_json::to_string_pretty(&info)?.as_bytes())?;
                 lock.sync_all()?;
             }
-            Err(e) => return Err(e),
+            Err(e) => return Err(HubError::Io(e)),
         }
         let mut mirrors = BTreeMap::new();
         for entry in std::fs::read_dir(dir)? {
@@ -122,7 +143,7 @@ impl Hub {
         Ok((Turn { mirror, number }, files))
     }
 
-    /// Takes what a connection brought; returns up to which sequence number it is safe.
+    /// Takes what a connection brought; returns the sequence number up to which it is safe.
     pub(crate) fn take(&self, turn: &Turn, items: Vec<Item>) -> Result<u64, MirrorError> {
         let mut mirror = turn.mirror.lock();
         if mirror.turn != turn.number {
@@ -159,7 +180,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Keeps what messages reported of clocks.
+    /// Stores what messages say about clocks.
     pub(crate) fn learnt(&self, facts: &[(String, Fact)]) -> io::Result<()> {
         facts.iter().try_for_each(|(clock, fact)| self.append(clock, &clocks::file::fact_frame(fact)))
     }

@@ -16,17 +16,32 @@ pub(crate) struct FolderId {
     _lock: File,
 }
 
+/// Why a folder cannot be claimed.
+#[derive(Debug)]
+pub(crate) enum ClaimError {
+    /// Another process sends it.
+    InUse,
+    /// It cannot be written.
+    Io(io::Error),
+}
+
+impl From<io::Error> for ClaimError {
+    fn from(error: io::Error) -> Self {
+        ClaimError::Io(error)
+    }
+}
+
 impl FolderId {
     /// The folder's id; makes one where there is none.
     ///
     /// # Errors
-    /// That the folder is not writable; [`io::ErrorKind::WouldBlock`] when somebody sends it already.
-    pub(crate) fn claim(trace_dir: &Path) -> io::Result<FolderId> {
+    /// Another process sends the folder, or it cannot be written.
+    pub(crate) fn claim(trace_dir: &Path) -> Result<FolderId, ClaimError> {
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(trace_dir.join(FOLDER_ID))?;
         file.try_lock().map_err(|e| match e {
-            TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
-            TryLockError::Error(e) => e,
+            TryLockError::WouldBlock => ClaimError::InUse,
+            TryLockError::Error(e) => ClaimError::Io(e),
         })?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;
@@ -47,7 +62,7 @@ impl FolderId {
     /// Gives another folder the same id.
     ///
     /// # Errors
-    /// That the folder is not writable.
+    /// The folder is not writable.
     pub(crate) fn copy_to(&self, trace_dir: &Path) -> io::Result<()> {
         std::fs::write(trace_dir.join(FOLDER_ID), to_hex(&self.id))
     }

@@ -3,17 +3,16 @@
 //! In reading order:
 //!
 //! 1. `identity`: a trace folder's id and a machine's clock, which outlive connections.
-//! 2. `tail`, `exchange`, [`Sender`]: a folder's growing files and its clock's stamps, to a collector; [`connector()`]: over connections that somebody else makes; [`Unsealed`]: those of a sealed one.
+//! 2. `tail`, `exchange`, [`Sender`]: a folder's growing files and its clock's stamps, to a collector; [`transport()`]: over connections that somebody else makes; [`Unsealed`]: those of a sealed one.
 //! 3. `mirror`, `hub`: the collector's copies, what of them is safe, the clocks' files.
 //! 4. `receive`, `limits`, [`Server`]: the collector's side of connections.
-//! 5. `far`, `folder`, [`Host`]: what remote viewers may look at: a gathered trace, or a folder of traces and event files.
+//! 5. `remote`, `folder`, [`Host`]: what remote viewers may look at: a gathered trace, or a folder of traces and event files.
 //! 6. [`Connection`], [`LogdirCopy`]: the viewer's side, to an address or through a program's standard input and output; [`Scratch`]: where copies lie.
 //!
 //! A member of its own, not a part of `profiler`: what it needs for gRPC (tonic, hyper, tokio: about 60 crates, a minute of CPU time) would
 //! else be compiled into the engine's tests and the dashboard too. docs/collection.md says how to use it, docs/trace-format.md what it promises.
 
 mod connection;
-mod connector;
 mod copy;
 mod exchange;
 mod folder;
@@ -29,6 +28,7 @@ mod serve;
 mod server;
 mod stdio;
 mod tail;
+mod transport;
 mod unsealed;
 
 /// The messages, generated from `proto/gather.proto`.
@@ -38,16 +38,16 @@ pub mod wire {
 }
 
 pub use connection::{Connection, ViewError};
-pub use connector::{ConnectionSupplier, Connector, connector};
 pub use copy::{Copied, CopyError, LogdirCopy};
 pub use identity::Clock;
 pub use scratch::Scratch;
 pub use sender::{SendError, Sender, SenderOptions, SenderReport};
 pub use serve::{Host, HostError, serve_stdio};
 pub use server::{ServeError, Server, ServerOptions, ServerReport};
+pub use transport::{Transport, TransportProvider, transport};
 pub use unsealed::Unsealed;
 
-/// Of the protocol.
+/// The protocol's version.
 pub(crate) const VERSION: u32 = 1;
 /// The longest message that a collector and its senders take, bytes.
 pub(crate) const MAX_MESSAGE: usize = 1 << 20;

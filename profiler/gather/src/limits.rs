@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tonic::transport::server::Connected;
 
-/// What a connection goes over.
+/// The transport of a connection.
 trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
@@ -48,7 +48,7 @@ impl AsyncWrite for Limited {
     }
 }
 
-/// Where connections come from.
+/// The source of connections.
 enum Door {
     Listener(TcpListener),
     /// Somebody else makes them.

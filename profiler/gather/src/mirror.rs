@@ -8,16 +8,16 @@ use crate::identity::to_hex;
 use crate::tail::{is_trace_file, tail_crc};
 use crate::wire::{FileLength, Hello, Piece, State};
 use events::control::{Collector, Lost};
+use profiler::follow::gathered::{SOURCE_FILE, SourceInfo, read_json};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use trace_model::layout::{SOURCE_FILE, SourceInfo, read_json};
 
 /// Files of one folder, at most: a process has two.
 const MAX_FILES: usize = 4096;
 
-/// What a connection brings.
+/// An item that a connection brings.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     Piece(Piece),
@@ -41,6 +41,7 @@ struct Copy {
     is_dirty: bool,
 }
 
+/// A copy of a trace folder, written in order.
 pub(crate) struct Mirror {
     dir: PathBuf,
     copies: BTreeMap<String, Copy>,
@@ -52,7 +53,7 @@ pub(crate) struct Mirror {
     pub(crate) repeated: u64,
 }
 
-/// Where a folder's copy is made.
+/// The path of a folder's copy.
 pub(crate) fn place(gathered: &Path, hello: &Hello) -> PathBuf {
     let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
     let host: String = hello.host.chars().filter(plain).take(64).collect();
@@ -106,7 +107,7 @@ impl Mirror {
         self.copies.iter().map(length).collect::<io::Result<_>>().map_err(|e| MirrorError::Io(self.dir.clone(), e))
     }
 
-    /// Takes what came, makes it safe, and returns up to which sequence number that is; and how many new bytes.
+    /// Takes what came, makes it safe, and gives back up to which sequence number that is; and how many new bytes.
     pub(crate) fn take(&mut self, items: Vec<Item>, sync: bool) -> Result<(u64, u64), MirrorError> {
         let (mut sequence, mut bytes, mut finished) = (0, 0, false);
         for item in items {
@@ -118,7 +119,7 @@ impl Mirror {
                 Item::State(state) => {
                     sequence = state.sequence;
                     finished |= state.finished;
-                    self.tell(&state);
+                    self.write_state(&state);
                 }
             }
         }
@@ -138,14 +139,14 @@ impl Mirror {
         Ok((sequence, bytes))
     }
 
-    fn tell(&self, state: &State) {
+    fn write_state(&self, state: &State) {
         if let Some(claim) = &self.claim {
             let (events, threads, meta) = (state.lost_events, state.lost_threads, state.lost_meta);
             claim.tell_lost(Lost { events, threads, meta });
         }
     }
 
-    /// Appends what is new of a piece; returns how much that is.
+    /// Appends what is new of a piece; gives back how much that is.
     fn write(&mut self, piece: &Piece) -> Result<u64, MirrorError> {
         if !is_trace_file(&piece.file) {
             return Err(MirrorError::Wrong(format!("{:?} is no file of a trace folder", piece.file)));

@@ -18,7 +18,7 @@ const BATCH_BYTES: usize = 4 << 20;
 const BATCH_ITEMS: usize = 1024;
 /// How long a batch waits for more.
 const BATCH_WAIT: Duration = Duration::from_millis(10);
-/// A connection that does not greet in this time, or says nothing for so long, ends: senders say their state twice a second.
+/// A connection that does not greet in this time, or says nothing for so long, ends: senders report their state twice a second.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The service.
@@ -119,7 +119,7 @@ async fn receive(
     }
 }
 
-/// Adds a message to the batch; returns its size.
+/// Adds a message to the batch; gives back its size.
 fn add(message: Up, items: &mut Vec<Item>) -> Result<usize, Status> {
     match message.what {
         Some(up::What::Piece(piece)) => {

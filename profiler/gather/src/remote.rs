@@ -3,12 +3,12 @@
 use crate::wire::far_server;
 use crate::wire::{ListRequest, Listing, LookReply, LookRequest, ReadReply, ReadRequest};
 use parking_lot::RwLock;
+use profiler::{Store, TraceReader, far};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tonic::{Request, Response, Status};
-use trace_store::{Store, TraceReader, Update};
 
 use crate::hub::Hub;
 
@@ -17,9 +17,9 @@ pub(crate) const POLL: Duration = Duration::from_millis(50);
 /// Bytes of a file that are read at a time.
 pub(crate) const MAX_READ: u32 = 1 << 20;
 
-/// What remote viewers can look at. Its functions may wait for the disk.
+/// A path that remote viewers can open. Its functions may wait for the disk.
 pub(crate) trait Served: Send + Sync + 'static {
-    /// What there is.
+    /// The traces and event files.
     fn list(&self) -> io::Result<Listing>;
     /// The answer to a question about a trace.
     fn look(&self, trace: &str, question: &[u8]) -> io::Result<Vec<u8>>;
@@ -28,7 +28,7 @@ pub(crate) trait Served: Send + Sync + 'static {
 }
 
 /// The trace that a collector gathers.
-pub(crate) struct Gathered(pub(crate) trace_store::remote::Server);
+pub(crate) struct Gathered(pub(crate) far::Server);
 
 impl Served for Gathered {
     fn list(&self) -> io::Result<Listing> {
@@ -37,7 +37,7 @@ impl Served for Gathered {
     }
 
     fn look(&self, trace: &str, question: &[u8]) -> io::Result<Vec<u8>> {
-        if trace.is_empty() { Ok(self.0.respond(question)) } else { Err(io::ErrorKind::NotFound.into()) }
+        if trace.is_empty() { Ok(self.0.answer(question)) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
     fn read(&self, _: &str, _: u64, _: u32) -> io::Result<Vec<u8>> {
@@ -45,7 +45,7 @@ impl Served for Gathered {
     }
 }
 
-/// Follows the gathered folder into the store until reported to stop, and keeps what messages report clocks.
+/// Follows the gathered folder into the store until it is stopped, and stores what messages say about clocks.
 pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
     let mut reader: Option<TraceReader> = None;
     while !stopping.load(Ordering::Acquire) {
@@ -53,10 +53,10 @@ pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
             reader = TraceReader::open(hub.dir()).ok();
         }
         // What cannot be read is tried again: the next look may find it.
-        let update = reader.as_mut().and_then(|reader| reader.poll_staged().ok());
-        let more = update.as_ref().is_some_and(Update::more);
-        if let Some(update) = update {
-            store.write().apply(update);
+        let batch = reader.as_mut().and_then(|reader| reader.poll_staged().ok());
+        let more = batch.as_ref().is_some_and(profiler::Batch::more);
+        if let Some(batch) = batch {
+            store.write().apply(batch);
         }
         if let Some(reader) = &mut reader {
             let facts = reader.take_clock_facts();

@@ -21,7 +21,7 @@ impl Scratch {
     /// A new folder, called `prefix` with something that is only its own. It holds a file `lock`, and nothing else.
     ///
     /// # Errors
-    /// That no folder can be made among the temporary files.
+    /// No folder can be made among the temporary files.
     pub fn new(prefix: &str) -> io::Result<Scratch> {
         Scratch::below(&std::env::temp_dir(), prefix)
     }
@@ -50,7 +50,7 @@ impl Scratch {
         Ok(file.exists().then(|| Scratch { path: path.to_owned(), _lock: lock }))
     }
 
-    /// Where it is.
+    /// The folder's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

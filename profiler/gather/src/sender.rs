@@ -2,12 +2,12 @@
 //!
 //! The folder is recorded as without a sender, and is the buffer: whatever the network or the collector do, nothing is lost but
 //! what the folder itself counts as dropped. The position in each file is what identifies bytes, so that after a kill of either side
-//! the collector's answer to the greeting says where to go on. Memory: the window of what is not acknowledged, and one block.
+//! the collector's reply to the greeting says where to go on. Memory: the window of what is not acknowledged, and one block.
 
-use crate::connector::{Connector, Problem};
 use crate::exchange::Exchanger;
-use crate::identity::{Clock, FolderId};
-use crate::tail::{FilePart, Tail};
+use crate::identity::{ClaimError, Clock, FolderId};
+use crate::tail::{Part, Tail};
+use crate::transport::{Problem, Transport};
 use crate::wire::{Hello, Piece, State, Up, Welcome, down, gather_client::GatherClient, up};
 use crate::{MAX_MESSAGE, VERSION};
 use parking_lot::Mutex;
@@ -48,7 +48,7 @@ impl Default for SenderOptions {
     }
 }
 
-/// What a sender did.
+/// Counts of a sender.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SenderReport {
     /// Whether it is connected now.
@@ -77,7 +77,7 @@ pub enum SendError {
     Address(String),
     /// Another process sends the folder.
     #[error("{0} is being sent already")]
-    Taken(PathBuf),
+    InUse(PathBuf),
     /// The folder cannot be written.
     #[error("cannot send {0}: {1}")]
     Folder(PathBuf, #[source] io::Error),
@@ -90,11 +90,11 @@ struct Shared {
     dir: PathBuf,
     folder: FolderId,
     endpoint: Endpoint,
-    /// Who makes the connections; otherwise they are made to the endpoint's address.
-    connector: Option<Connector>,
+    /// Makes the connections; without it they are made to the endpoint's address.
+    transport: Option<Transport>,
     options: SenderOptions,
     report: Mutex<SenderReport>,
-    /// What was acknowledged of each file.
+    /// The acknowledged length of each file.
     safe: Mutex<BTreeMap<String, u64>>,
     exchanges: Arc<AtomicU64>,
 }
@@ -112,7 +112,7 @@ impl Sender {
     /// Starts sending a trace folder, which must exist. A collector that is away is waited for, for ever.
     ///
     /// # Errors
-    /// That the address is none, that another process sends the folder, or that it cannot be written.
+    /// The address is invalid, another process sends the folder, or it cannot be written.
     pub fn start(trace_dir: &Path, address: &str, options: SenderOptions) -> Result<Sender, SendError> {
         let wrong = |_| SendError::Address(address.to_owned());
         if address.rsplit_once(':').is_none_or(|(host, port)| host.is_empty() || port.parse::<u16>().is_err()) {
@@ -125,20 +125,16 @@ impl Sender {
     /// The same over connections that somebody else makes.
     ///
     /// # Errors
-    /// That another process sends the folder, or that it cannot be written.
-    pub fn start_connecting(
-        trace_dir: &Path,
-        connector: Connector,
-        options: SenderOptions,
-    ) -> Result<Sender, SendError> {
+    /// Another process sends the folder, or it cannot be written.
+    pub fn start_over(trace_dir: &Path, transport: Transport, options: SenderOptions) -> Result<Sender, SendError> {
         // The name is nobody's.
-        Sender::begin(trace_dir, Endpoint::from_static("http://connector"), Some(connector), options)
+        Sender::begin(trace_dir, Endpoint::from_static("http://given"), Some(transport), options)
     }
 
     fn begin(
         trace_dir: &Path,
         endpoint: Endpoint,
-        connector: Option<Connector>,
+        transport: Option<Transport>,
         options: SenderOptions,
     ) -> Result<Sender, SendError> {
         let endpoint = endpoint
@@ -148,12 +144,12 @@ impl Sender {
             .keep_alive_timeout(Duration::from_secs(3))
             .keep_alive_while_idle(true);
         let dir = std::path::absolute(trace_dir).map_err(|e| SendError::Folder(trace_dir.to_owned(), e))?;
-        let folder = FolderId::claim(&dir).map_err(|e| match e.kind() {
-            io::ErrorKind::WouldBlock => SendError::Taken(dir.clone()),
-            _ => SendError::Folder(dir.clone(), e),
+        let folder = FolderId::claim(&dir).map_err(|e| match e {
+            ClaimError::InUse => SendError::InUse(dir.clone()),
+            ClaimError::Io(e) => SendError::Folder(dir.clone(), e),
         })?;
         let (report, safe, exchanges) = (Mutex::default(), Mutex::default(), Arc::default());
-        let shared = Arc::new(Shared { dir, folder, endpoint, connector, options, report, safe, exchanges });
+        let shared = Arc::new(Shared { dir, folder, endpoint, transport, options, report, safe, exchanges });
         let (stop, stopping) = watch::channel(None);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SendError::Thread)?;
         let thread = std::thread::Builder::new().name("sender".to_owned()).spawn({
@@ -163,14 +159,14 @@ impl Sender {
         Ok(Sender { shared, stop, thread: Some(thread.map_err(SendError::Thread)?) })
     }
 
-    /// What it has done so far.
+    /// Its counts so far.
     #[must_use]
     pub fn progress(&self) -> SenderReport {
         let exchanges = self.shared.exchanges.load(Ordering::Relaxed);
         SenderReport { exchanges, ..self.shared.report.lock().clone() }
     }
 
-    /// Sends the rest and says that nothing follows; evicts after `patience`. What is not acknowledged then stays in the folder: a
+    /// Sends the rest and says that nothing follows; gives up after `patience`. What is not acknowledged then stays in the folder: a
     /// later sender goes on. Stop recording and collecting first.
     pub fn finish(mut self, patience: Duration) -> SenderReport {
         self.end(Some(patience));
@@ -224,8 +220,8 @@ async fn keep_sending(shared: &Shared, stopping: watch::Receiver<Option<Duration
 
 impl Shared {
     async fn connect(&self) -> Result<Channel, Problem> {
-        match &self.connector {
-            Some(connector) => connector.connect(&self.endpoint).await,
+        match &self.transport {
+            Some(transport) => transport.connect(&self.endpoint).await,
             None => Ok(self.endpoint.connect().await?),
         }
     }
@@ -275,7 +271,7 @@ fn greet(shared: &Shared, welcome: &Welcome) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Sent and not acknowledged.
+/// A piece that is sent and not acknowledged yet.
 struct Unacknowledged {
     sequence: u64,
     bytes: u64,
@@ -300,7 +296,7 @@ impl Connection<'_> {
         mut stopping: watch::Receiver<Option<Duration>>,
     ) -> Result<(), Problem> {
         let mut looking = tokio::time::interval(self.shared.options.interval);
-        let mut telling = tokio::time::interval(STATE_PAUSE);
+        let mut reporting = tokio::time::interval(STATE_PAUSE);
         let mut last = None;
         loop {
             let ends = stopping.borrow_and_update().is_some();
@@ -315,7 +311,7 @@ impl Connection<'_> {
                     self.acknowledged(answer.what.as_ref());
                 }
                 _ = looking.tick() => {}
-                _ = telling.tick() => { self.state(false).await?; }
+                _ = reporting.tick() => { self.state(false).await?; }
                 _ = stopping.changed(), if !ends => {}
             }
             if last.is_some_and(|last| self.on_the_way.front().is_none_or(|sent| sent.sequence > last)) {
@@ -334,7 +330,7 @@ impl Connection<'_> {
         Ok(false)
     }
 
-    async fn piece(&mut self, part: FilePart) -> Result<(), Problem> {
+    async fn piece(&mut self, part: Part) -> Result<(), Problem> {
         self.sequence += 1;
         let bytes = part.data.len() as u64;
         let end = Some((part.file.clone(), part.offset + bytes));
@@ -345,7 +341,7 @@ impl Connection<'_> {
         Ok(self.up.send(Up { what: Some(up::What::Piece(piece)) }).await?)
     }
 
-    /// Sends what the control page says; returns its sequence number.
+    /// Sends what the control page says; gives back its sequence number.
     async fn state(&mut self, finished: bool) -> Result<u64, Problem> {
         self.sequence += 1;
         self.on_the_way.push_back(Unacknowledged { sequence: self.sequence, bytes: 0, end: None });

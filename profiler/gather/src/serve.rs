@@ -45,7 +45,7 @@ impl Host {
     /// Serves `path` at `listen`. There is no authentication: who reaches the address can look at what is there.
     ///
     /// # Errors
-    /// That the path holds nothing that can be shown, or that the address cannot be listened at.
+    /// The path holds nothing that can be shown, or the address cannot be listened at.
     pub fn start(path: &Path, listen: SocketAddr) -> Result<Host, HostError> {
         let router = router(path)?;
         let runtime = runtime()?;
@@ -60,7 +60,7 @@ impl Host {
         Ok(Host { address, _runtime: runtime })
     }
 
-    /// Where it listens: says the port where `listen` had 0.
+    /// Its address, with the port where `listen` had 0.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -70,7 +70,7 @@ impl Host {
 /// Serves `path` to who is at the other end of standard input and output, until they end.
 ///
 /// # Errors
-/// That the path holds nothing that can be shown, or that the system gives no threads.
+/// The path holds nothing that can be shown, or the system gives no threads.
 pub fn serve_stdio(path: &Path) -> Result<(), HostError> {
     let router = router(path)?;
     let runtime = runtime()?;
@@ -89,8 +89,11 @@ pub fn serve_stdio(path: &Path) -> Result<(), HostError> {
 
 fn router(path: &Path) -> Result<Router, HostError> {
     let folder = Folder::open(path).map_err(|error| HostError::Path(path.to_owned(), error))?;
-    let far = FarServer::new(RemoteService(Arc::new(folder))).max_decoding_message_size(MAX_MESSAGE);
-    Ok(Server::builder().initial_stream_window_size(1 << 20).initial_connection_window_size(2 << 20).add_service(far))
+    let remote = FarServer::new(RemoteService(Arc::new(folder))).max_decoding_message_size(MAX_MESSAGE);
+    Ok(Server::builder()
+        .initial_stream_window_size(1 << 20)
+        .initial_connection_window_size(2 << 20)
+        .add_service(remote))
 }
 
 fn runtime() -> Result<Runtime, HostError> {

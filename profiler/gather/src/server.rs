@@ -1,12 +1,13 @@
 //! The collector as a whole: listens, keeps what comes, follows it for remote viewers, and ends.
 
 use crate::MAX_MESSAGE;
-use crate::hub::Hub;
+use crate::hub::{Hub, HubError};
 use crate::limits::Incoming;
 use crate::receive::Receiver;
 use crate::remote::{Gathered, RemoteService, follow};
 use crate::wire::far_server::FarServer;
 use crate::wire::gather_server::GatherServer;
+use profiler::{Store, StoreOptions};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -17,7 +18,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
-use trace_store::{Store, StoreOptions};
 
 /// Connections that were given and wait to be served.
 const GIVEN: usize = 64;
@@ -30,7 +30,7 @@ pub struct ServerOptions {
     pub sync: bool,
     /// Connections at once; a sender has two, a viewer one.
     pub max_connections: usize,
-    /// What is kept in memory for remote viewers.
+    /// The limits of the store for remote viewers.
     pub keep: StoreOptions,
 }
 
@@ -41,7 +41,7 @@ impl Default for ServerOptions {
     }
 }
 
-/// What a collector has done so far.
+/// A collector's counts so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerReport {
     /// Trace folders that are here.
@@ -69,10 +69,10 @@ pub struct ServerReport {
 pub enum ServeError {
     /// The folder holds something else.
     #[error("{0} holds something else than a gathered trace: choose an empty or new folder")]
-    Used(PathBuf),
+    NotEmpty(PathBuf),
     /// Another collector writes there.
     #[error("another collector gathers into {0}")]
-    Taken(PathBuf),
+    InUse(PathBuf),
     /// The folder's times are of a clock that has ended.
     #[error("{0} was gathered before this machine was started again, on another clock: choose a new folder")]
     OtherClock(PathBuf),
@@ -108,7 +108,7 @@ impl Server {
     /// come through ssh, unless the network is trusted.
     ///
     /// # Errors
-    /// That the folder holds something else or is in use, or that the address cannot be listened at.
+    /// The folder holds something else or is in use, or the address cannot be listened at.
     pub fn start(dir: &Path, listen: SocketAddr, options: &ServerOptions) -> Result<Server, ServeError> {
         let hub = Arc::new(Hub::open(dir, options.sync).map_err(|e| refused(dir, e))?);
         let runtime = runtime()?;
@@ -124,8 +124,8 @@ impl Server {
             move || follow(&hub, &store, &stopping)
         });
         let following = Some(following.map_err(ServeError::Threads)?);
-        let far = FarServer::new(RemoteService(Arc::new(Gathered(trace_store::remote::Server::new(store)))));
-        let stop = serve(&runtime, &hub, incoming, Some(far.max_decoding_message_size(MAX_MESSAGE)));
+        let remote = FarServer::new(RemoteService(Arc::new(Gathered(profiler::far::Server::new(store)))));
+        let stop = serve(&runtime, &hub, incoming, Some(remote.max_decoding_message_size(MAX_MESSAGE)));
         let (stop, runtime, given) = (Some(stop), Some(runtime), None);
         Ok(Server { address: Some(address), hub, turned_away, given, stopping, stop, runtime, following })
     }
@@ -134,7 +134,7 @@ impl Server {
     /// whoever reads it reads all as one. It listens nowhere: connections are given ([`Server::take`]).
     ///
     /// # Errors
-    /// That the folder is in use, or cannot be written.
+    /// The folder is in use, or cannot be written.
     pub fn start_within(trace_dir: &Path, options: &ServerOptions) -> Result<Server, ServeError> {
         let hub = Arc::new(Hub::within(trace_dir, options.sync).map_err(|e| refused(trace_dir, e))?);
         let runtime = runtime()?;
@@ -147,7 +147,7 @@ impl Server {
         Ok(Server { address: None, hub, turned_away, given, stopping, stop, runtime, following: None })
     }
 
-    /// Takes a connection that somebody else made ([`crate::given()`] has its other end). One for which there is no place is closed.
+    /// Takes a connection that somebody else made ([`crate::transport()`] has its other end). One for which there is no place is closed.
     ///
     /// # Errors
     /// Those of the system.
@@ -159,13 +159,13 @@ impl Server {
         Ok(())
     }
 
-    /// Where it listens: says the port where `listen` had 0; `0.0.0.0:0` where it listens nowhere.
+    /// Its address, with the port where `listen` had 0; `0.0.0.0:0` where it listens nowhere.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
-    /// What it has done so far.
+    /// Its counts so far.
     #[must_use]
     pub fn progress(&self) -> ServerReport {
         let counts = &self.hub.counts;
@@ -207,13 +207,13 @@ impl Server {
 }
 
 /// Why a folder cannot be gathered into.
-fn refused(dir: &Path, error: io::Error) -> ServeError {
+fn refused(dir: &Path, error: HubError) -> ServeError {
     let here = dir.to_owned();
-    match error.kind() {
-        io::ErrorKind::AlreadyExists => ServeError::Used(here),
-        io::ErrorKind::WouldBlock => ServeError::Taken(here),
-        io::ErrorKind::CrossesDevices => ServeError::OtherClock(here),
-        _ => ServeError::Folder(here, error),
+    match error {
+        HubError::NotEmpty => ServeError::NotEmpty(here),
+        HubError::InUse => ServeError::InUse(here),
+        HubError::OtherClock => ServeError::OtherClock(here),
+        HubError::Io(error) => ServeError::Folder(here, error),
     }
 }
 
@@ -228,7 +228,7 @@ fn serve(
     runtime: &Runtime,
     hub: &Arc<Hub>,
     incoming: Incoming,
-    far: Option<FarServer<RemoteService>>,
+    remote: Option<FarServer<RemoteService>>,
 ) -> oneshot::Sender<()> {
     let (stop, stopped) = oneshot::channel::<()>();
     let service = Arc::clone(hub);
@@ -240,8 +240,8 @@ fn serve(
             .http2_keepalive_interval(Some(Duration::from_secs(2)))
             .http2_keepalive_timeout(Some(Duration::from_secs(5)))
             .add_service(GatherServer::new(Receiver(service)).max_decoding_message_size(MAX_MESSAGE))
-            .add_optional_service(far);
-        // It ends when it is reported to; connections that are open then are cut with the runtime.
+            .add_optional_service(remote);
+        // It ends when it is stopped; connections that are open then are cut with the runtime.
         let until = async { stopped.await.unwrap_or(()) };
         let _ = router.serve_with_incoming_shutdown(incoming, until).await;
     });

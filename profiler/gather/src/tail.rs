@@ -2,12 +2,12 @@
 
 use crate::wire::FileLength;
 use bytes::Bytes;
+use profiler::chunks;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use trace_model::chunks;
 
 /// Bytes of a piece, at most.
 pub(crate) const PIECE: usize = 128 << 10;
@@ -20,7 +20,7 @@ const SEAM: usize = 64;
 
 /// The next bytes of a file.
 #[derive(Clone, Debug)]
-pub(crate) struct FilePart {
+pub(crate) struct Part {
     pub(crate) file: String,
     pub(crate) offset: u64,
     pub(crate) data: Bytes,
@@ -29,7 +29,7 @@ pub(crate) struct FilePart {
 /// A file that grows.
 struct Growing {
     file: File,
-    /// What it is called on the other side.
+    /// Its name on the other side.
     name: String,
     /// Everything before was given out.
     at: u64,
@@ -40,13 +40,14 @@ struct Growing {
     limit: u64,
 }
 
+/// The unsent ends of a trace folder's files.
 pub(crate) struct Tail {
     dir: PathBuf,
     have: BTreeMap<String, FileLength>,
     files: BTreeMap<PathBuf, Growing>,
     /// Files with something new, in order.
     queue: VecDeque<PathBuf>,
-    parts: VecDeque<FilePart>,
+    parts: VecDeque<Part>,
 }
 
 /// Why reading on makes no sense on this connection.
@@ -54,7 +55,7 @@ pub(crate) struct Tail {
 pub(crate) enum TailError {
     #[error("{0}: {1}")]
     Io(PathBuf, #[source] io::Error),
-    /// A write failed (disk full) and was revoked after it had been read.
+    /// A write failed (disk full) and was taken back after it had been read.
     #[error("{0} was written anew")]
     Rewritten(PathBuf),
 }
@@ -105,7 +106,7 @@ impl Tail {
     }
 
     /// The next part up to the last look; `to_the_end`: also what may not be whole.
-    pub(crate) fn next(&mut self, to_the_end: bool) -> Result<Option<FilePart>, TailError> {
+    pub(crate) fn next(&mut self, to_the_end: bool) -> Result<Option<Part>, TailError> {
         while self.parts.is_empty() {
             let Some(path) = self.queue.front() else { return Ok(None) };
             let Some(growing) = self.files.get_mut(path) else {
@@ -121,7 +122,7 @@ impl Tail {
             let begin = growing.at - data.len() as u64;
             for at in (0..data.len()).step_by(PIECE) {
                 let part = data.slice(at..data.len().min(at + PIECE));
-                self.parts.push_back(FilePart { file: growing.name.clone(), offset: begin + at as u64, data: part });
+                self.parts.push_back(Part { file: growing.name.clone(), offset: begin + at as u64, data: part });
             }
         }
         Ok(self.parts.pop_front())
@@ -167,7 +168,7 @@ fn begin(file: File, path: &Path, have: &BTreeMap<String, FileLength>) -> io::Re
     let own = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let is_chunks = is_chunks(&own);
     let stem = own.strip_suffix(".bin").unwrap_or(&own);
-    // A file that was written anew is sent whole, next to what was sent before: readers take no event twice.
+    // A file that was written anew is sent from its beginning, under another name than what was sent before: readers take no event twice.
     let names = std::iter::once(own.clone()).chain((1u32..).map(|n| format!("{stem}.r{n}.bin")));
     let len = file.metadata()?.len();
     for name in names {

@@ -1,10 +1,10 @@
 //! A sealed trace, as what it was sealed from: a sender sends folders that collectors wrote.
 
-use crate::identity::FolderId;
+use crate::identity::{ClaimError, FolderId};
 use crate::sender::SendError;
+use profiler::{Store, seal};
 use std::io;
 use std::path::{Path, PathBuf};
-use trace_store::{Store, seal};
 
 /// The folder in the trace's, for as long as it is sent.
 const SCRATCH: &str = "unsealed";
@@ -23,12 +23,12 @@ impl Unsealed {
     /// Makes them of a trace folder and the store that was read of it, in a folder in it.
     ///
     /// # Errors
-    /// That another process sends the folder, or that it cannot be written.
+    /// Another process sends the folder, or it cannot be written.
     pub fn create(trace_dir: &Path, store: &Store) -> Result<Unsealed, SendError> {
         let failed = |e: io::Error| SendError::Folder(trace_dir.to_owned(), e);
-        let id = FolderId::claim(trace_dir).map_err(|e| match e.kind() {
-            io::ErrorKind::WouldBlock => SendError::Taken(trace_dir.to_owned()),
-            _ => failed(e),
+        let id = FolderId::claim(trace_dir).map_err(|e| match e {
+            ClaimError::InUse => SendError::InUse(trace_dir.to_owned()),
+            ClaimError::Io(e) => failed(e),
         })?;
         let made = Unsealed { scratch: trace_dir.join(SCRATCH), id };
         // One that was killed may have left it.

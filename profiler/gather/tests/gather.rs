@@ -1,15 +1,15 @@
-//! Folders of several processes and hosts into one collector: everything once, on one clock, and seen from another process.
+//! Folders of several processes and hosts into one collector: everything once, on one clock, and seen from afar.
 #![allow(clippy::unwrap_used)] // a test file
 
 mod common;
 
 use common::{Folder, args, loopback, read, wait_until};
 use gather::{Clock, Sender, SenderOptions, ServeError, Server, ServerOptions};
+use profiler::Store;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use trace_store::Store;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// More than the system's processes have.
@@ -195,7 +195,7 @@ fn a_file_that_was_written_anew_is_sent_anew() {
     bytes.extend(&first);
     std::fs::write(&path, &bytes).unwrap();
     wait_until("the first part is there", || sender.progress().acknowledged > bytes.len() as u64);
-    // As after a failed write: revoked, and the same records come in other chunks.
+    // As after a failed write: taken back, and the same records come in other chunks.
     let mut again = Folder::create(&dir.path().join("b"), 41, begin);
     let chunks = [add(&mut again, 0..60), add(&mut again, 60..250)];
     let mut other = std::fs::read(&path).unwrap()[..32].to_vec();
@@ -235,12 +235,12 @@ fn folders_that_hold_something_else_are_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("mine.txt"), "mine").unwrap();
     let refused = Server::start(dir.path(), loopback(), &ServerOptions::default());
-    assert!(matches!(refused, Err(ServeError::Used(_))));
+    assert!(matches!(refused, Err(ServeError::NotEmpty(_))));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     let gathered = dir.path().join("gathered");
     let first = server(&gathered);
     let second = Server::start(&gathered, loopback(), &ServerOptions::default());
-    assert!(matches!(second, Err(ServeError::Taken(_))));
+    assert!(matches!(second, Err(ServeError::InUse(_))));
     let taken = Server::start(&dir.path().join("other"), first.address(), &ServerOptions::default());
     assert!(matches!(taken, Err(ServeError::Listen(..))));
     let folder = Folder::create(&dir.path().join("a"), 61, 1);
@@ -266,10 +266,10 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
     // The other process of the second round has the number of the one of the first.
     for (round, n) in [(0, 300), (1, 200)] {
         let server = Arc::new(Server::start_within(&run, &ServerOptions::default()).unwrap());
-        assert!(matches!(Server::start_within(&run, &ServerOptions::default()), Err(ServeError::Taken(_))));
+        assert!(matches!(Server::start_within(&run, &ServerOptions::default()), Err(ServeError::InUse(_))));
         let mut other = Folder::create(&dir.path().join(format!("other{round}")), NOBODY + 1, begin);
         let (wanted, wants) = mpsc::channel();
-        let (giver, connector) = gather::connector(move || {
+        let (provider, transport) = gather::transport(move || {
             let _ = wanted.send(());
         });
         let taking = Arc::clone(&server);
@@ -277,10 +277,10 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
             for () in wants {
                 let (a, b) = UnixStream::pair().unwrap();
                 taking.take(a).unwrap();
-                giver.supply(b).unwrap();
+                provider.provide(b).unwrap();
             }
         });
-        let sender = Sender::start_connecting(&other.dir, connector, SenderOptions::default()).unwrap();
+        let sender = Sender::start_over(&other.dir, transport, SenderOptions::default()).unwrap();
         for i in 0..n {
             other.slice(begin + i as i64 * 1_000, 900, i);
             other.flush(0);
@@ -295,8 +295,7 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
         assert_eq!(Arc::into_inner(server).unwrap().stop().refused, 0);
         expected.push(n as usize);
         let counts = |store: &Store| {
-            let lanes =
-                store.tracks().iter().map(|track| track.lanes.iter().map(trace_store::Lane::len).sum::<usize>());
+            let lanes = store.tracks().iter().map(|track| track.lanes.iter().map(profiler::Lane::len).sum::<usize>());
             let mut counts: Vec<usize> = lanes.filter(|n| *n > 0).collect();
             counts.sort_unstable_by(|a, b| b.cmp(a));
             counts
@@ -304,14 +303,14 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
         let all: Vec<usize> = expected.iter().copied().chain([1]).collect();
         assert_eq!(counts(&read(&run)), all, "before it is sealed");
         let (reader, store) = follower.get_or_insert_with(|| {
-            let store = Store::with_options(trace_store::StoreOptions::UNBOUNDED);
-            (trace_store::TraceReader::open(&run).unwrap(), store)
+            let store = Store::with_options(profiler::StoreOptions::UNBOUNDED);
+            (profiler::TraceReader::open(&run).unwrap(), store)
         });
         if round == 0 {
             reader.read_all(store).unwrap();
             assert_eq!(counts(store), all);
         }
-        let report = trace_store::sealing::seal(&run).unwrap();
+        let report = profiler::seal::seal(&run).unwrap();
         assert_eq!(report.kept, None);
         assert!(!run.join("gathered.json").exists());
         assert_eq!(counts(&read(&run)), all, "sealed");
@@ -319,6 +318,6 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
             reader.read_all(store).unwrap();
             assert_eq!(counts(store), all, "for who followed it");
         }
-        assert!(trace_store::sealing::seal(&run).unwrap().sealed.is_none(), "there is nothing more to seal");
+        assert!(profiler::seal::seal(&run).unwrap().sealed.is_none(), "there is nothing more to seal");
     }
 }

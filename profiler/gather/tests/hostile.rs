@@ -90,7 +90,7 @@ fn piece(sequence: u64, file: &str, offset: u64, data: &[u8]) -> Up {
     Up { what: Some(up::What::Piece(piece)) }
 }
 
-/// Sends messages; returns the acknowledged number, or what the collector says against them.
+/// Sends messages; gives back the acknowledged number, or what the collector says against them.
 fn talk(server: &Server, messages: Vec<Up>) -> Result<u64, tonic::Status> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

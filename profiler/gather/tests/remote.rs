@@ -6,13 +6,12 @@ mod common;
 use common::{Folder, loopback, read, wait_until};
 use gather::{Connection, Host, LogdirCopy, Sender, SenderOptions, Server, ServerOptions};
 use parking_lot::RwLock;
+use profiler::far::Viewer;
+use profiler::{AtHand, Span, Store, StoreOptions};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use trace_model::lod::Span;
-use trace_store::remote::Viewer;
-use trace_store::{Residency, Store, StoreOptions};
 
 /// A thread's slices and a counter.
 fn recorded(dir: &Path, n: i64) -> Folder {
@@ -40,49 +39,49 @@ fn spans(store: &Store, view: &Range<i64>, px: usize) -> Vec<Span> {
 
 /// Polls until the remote store has as many slices, and what is next to them.
 fn follow(viewer: &mut Viewer, near: &Store) -> Store {
-    let far = RwLock::new(Store::with_options(StoreOptions::UNBOUNDED));
+    let remote = RwLock::new(Store::with_options(StoreOptions::UNBOUNDED));
     let viewer = RwLock::new(viewer);
     let points = |store: &Store| store.counters().iter().map(|c| c.time.len()).sum::<usize>();
     let all = |store: &Store| (store.stats().slices, points(store), store.range());
     wait_until("all is there", || {
         let batch = viewer.write().poll().unwrap();
-        far.write().apply(batch);
-        all(&far.read()) == all(near)
+        remote.write().apply(batch);
+        all(&remote.read()) == all(near)
     });
-    far.into_inner()
+    remote.into_inner()
 }
 
 fn load(store: &Store) {
-    while store.pager().is_some_and(|pages| pages.load_requested()) {}
+    while store.pager().is_some_and(|pages| pages.load_wished()) {}
 }
 
 fn slices(store: &Store, range: &Range<i64>) -> Vec<(i64, i64, u64, String)> {
-    while store.residency(range) == Residency::Loading {
-        assert!(store.pager().unwrap().load_requested());
+    while store.at_hand(range) == AtHand::Coming {
+        assert!(store.pager().unwrap().load_wished());
     }
     let lanes = store.tracks().iter().flat_map(|track| &track.lanes);
     let slices = lanes.flat_map(|lane| lane.slices(range));
     slices.map(|s| (s.start, s.end, s.arg, store.slice_name(&s).to_owned())).collect()
 }
 
-fn assert_same(far: &Store, near: &Store) {
-    assert_eq!((far.origin_ns(), far.range()), (near.origin_ns(), near.range()));
-    assert_eq!((far.processes(), far.sites()), (near.processes(), near.sites()));
+fn assert_same(remote: &Store, near: &Store) {
+    assert_eq!((remote.origin_ns(), remote.range()), (near.origin_ns(), near.range()));
+    assert_eq!((remote.processes(), remote.sites()), (near.processes(), near.sites()));
     let points = |store: &Store| store.counters().iter().map(|c| (c.time.clone(), c.value.clone())).collect::<Vec<_>>();
-    assert_eq!(points(far), points(near));
+    assert_eq!(points(remote), points(near));
     let all = near.range();
     // Wider than a pixel at every zoom: each span is a slice, and both have the same.
     let few = all.start + 1_000_000..all.start + 1_100_000;
-    spans(far, &few, 640);
-    load(far);
-    assert_eq!(spans(far, &few, 640), spans(near, &few, 640));
+    spans(remote, &few, 640);
+    load(remote);
+    assert_eq!(spans(remote, &few, 640), spans(near, &few, 640));
     let count = |spans: &[Span]| {
         spans.iter().map(|s| (u64::from(s.count), s.busy_ns)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
     };
-    spans(far, &all, 1_000);
-    load(far);
-    assert_eq!(count(&spans(far, &all, 1_000)), count(&spans(near, &all, 1_000)));
-    assert_eq!(slices(far, &few), slices(near, &few));
+    spans(remote, &all, 1_000);
+    load(remote);
+    assert_eq!(count(&spans(remote, &all, 1_000)), count(&spans(near, &all, 1_000)));
+    assert_eq!(slices(remote, &few), slices(near, &few));
 }
 
 #[test]

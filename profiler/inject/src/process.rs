@@ -1,4 +1,4 @@
-//! What can be reported of the process that the library was loaded into, and what it must not notice.
+//! The process that the library was loaded into: what is recorded about it, and what it must not notice.
 
 use std::mem::MaybeUninit;
 use std::os::unix::fs::MetadataExt;

@@ -5,12 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use trace_store::{Store, TraceReader};
+use profiler::{Store, TraceReader};
 
 /// The library, which cargo builds next to the tests.
 fn library() -> PathBuf {
-    let beside = std::env::current_exe().unwrap();
-    let deps = beside.parent().unwrap();
+    let test = std::env::current_exe().unwrap();
+    let deps = test.parent().unwrap();
     let found = [deps.join("libstepscope_inject.so"), deps.with_file_name("libstepscope_inject.so")];
     found.into_iter().find(|path| path.is_file()).expect("cargo built the library")
 }
@@ -102,9 +102,9 @@ fn a_program_without_cupti_runs_and_its_trace_says_once_what_is_missing() {
     if cupti::Loaded::find().is_err() {
         assert_eq!(String::from_utf8_lossy(&output.stdout), "1 1 0\n");
         let (store, _) = slices(folder.path());
-        let told: Vec<_> = store.warnings().iter().filter(|told| told.source == "CUDA (CUPTI)").collect();
+        let warning: Vec<_> = store.warnings().iter().filter(|warning| warning.source == "CUDA (CUPTI)").collect();
         assert!(
-            matches!(&told[..], [told] if told.text.contains("install the CUDA toolkit")),
+            matches!(&warning[..], [warning] if warning.text.contains("install the CUDA toolkit")),
             "{:?}",
             store.warnings()
         );

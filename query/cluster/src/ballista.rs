@@ -22,7 +22,7 @@ use url::Url;
 const PORT: u16 = 50050;
 /// Parts into which the work is cut where nobody says how many: as Ballista's own clients do.
 const PARTS: usize = 16;
-/// Time for a scheduler to be told that a job is over.
+/// Time for a scheduler to learn that a job is over.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// See the [module](self).
@@ -32,7 +32,7 @@ pub struct Ballista {
     running: Mutex<Running>,
 }
 
-/// What the last query left.
+/// The state that the last query left.
 #[derive(Default)]
 struct Running {
     /// A task of its own: a query that is cancelled while its plan is on its way has a job too.
@@ -76,7 +76,7 @@ fn parse(address: &str) -> Result<Url, ClusterError> {
     if !is_bare || !url.username().is_empty() || url.password().is_some() {
         return Err(refused("it has more than a host and a port"));
     }
-    // `http` has a port of its own, which a URL does not tell from none.
+    // `http` has a port of its own, which a URL does not distinguish from none.
     let says_port = rest.trim_end_matches('/').ends_with(":80");
     if url.port().is_none() && !says_port {
         url.set_port(Some(PORT)).map_err(|()| refused("it has no host"))?;
@@ -98,16 +98,16 @@ impl query::Cluster for Ballista {
         let plan = shipping.plan(plan).await?;
         self.running.lock().written = shipping.written;
         let schema = plan.schema();
-        let (tell, told) = tokio::sync::oneshot::channel();
+        let (sender, receiver) = tokio::sync::oneshot::channel();
         let scheduler = self.scheduler.clone();
         self.running.lock().job = Some(tokio::spawn(async move {
             let job = scheduler.submit(client, &plan, &context).await;
             let kept = job.as_ref().ok().cloned();
             // Who asked may have been cancelled.
-            let _ = tell.send(job);
+            let _ = sender.send(job);
             kept
         }));
-        let job = told.await.map_err(|e| DataFusionError::External(Box::new(e)))??;
+        let job = receiver.await.map_err(|e| DataFusionError::External(Box::new(e)))??;
         let parts = self.scheduler.result(job).await?;
         let to = Arc::clone(&schema);
         let rows = parts.and_then(move |batch| {
@@ -125,7 +125,7 @@ impl query::Cluster for Ballista {
                     job.end().await;
                 }
             };
-            // A scheduler that is gone has nothing to be told.
+            // A scheduler that is gone needs no message.
             let _ = tokio::time::timeout(FAREWELL, end).await;
         }
         drop(written);

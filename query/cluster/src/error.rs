@@ -8,9 +8,9 @@ pub enum ClusterError {
     /// Not how a scheduler is named.
     #[error("{address:?} is no address of a Ballista scheduler: {reason}; say df://HOST:PORT")]
     Address {
-        /// What was given.
+        /// The input.
         address: String,
-        /// What is wrong with it.
+        /// The fault in it.
         reason: String,
     },
     /// The folder for rows that are too many for a plan cannot be used.
@@ -18,7 +18,7 @@ pub enum ClusterError {
     Scratch {
         /// The folder, or a file in it.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// Nobody there, or nobody who speaks Ballista's protocol.
@@ -26,7 +26,7 @@ pub enum ClusterError {
     NoScheduler {
         /// Its address.
         at: String,
-        /// What came instead of an answer.
+        /// The reply.
         reason: String,
     },
     /// Client and scheduler are of different major versions, whose plans differ.
@@ -37,9 +37,9 @@ pub enum ClusterError {
     Refused {
         /// Its address.
         at: String,
-        /// What it did.
+        /// The action.
         what: &'static str,
-        /// What it says.
+        /// Its message.
         reason: String,
     },
     /// More rows than a plan takes along.
@@ -76,7 +76,7 @@ pub enum ClusterError {
     Bucket {
         /// The beginning of its URL.
         scheme: String,
-        /// What an executor says.
+        /// The executor's message.
         reason: String,
     },
     /// An executor's memory is too small.
@@ -95,13 +95,13 @@ pub enum ClusterError {
     Fetch {
         /// The executor's address, or that of who answers for it.
         at: String,
-        /// What came instead of rows.
+        /// The reply.
         reason: String,
     },
 }
 
 impl ClusterError {
-    /// What a failed job's text tells. Ballista sends no kinds of errors, only their texts.
+    /// The error that a failed job's text stands for. Ballista sends no kinds of errors, only their texts.
     pub(crate) fn of_job(text: &str) -> ClusterError {
         let between = |text: &str, from: &str, to: &str| -> Option<String> {
             let rest = &text[text.find(from)? + from.len()..];

@@ -35,7 +35,7 @@ type Client = SchedulerGrpcClient<Channel>;
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long a scheduler may take to answer; it plans a query's stages after it has answered.
 const ANSWER: Duration = Duration::from_secs(60);
-/// Bytes of a message that schedulers and executors take unless they are told otherwise.
+/// Bytes of a message that schedulers and executors take unless they are configured otherwise.
 const MESSAGE: usize = 16 << 20;
 /// Bytes of it that are left for the settings.
 const SETTINGS: usize = 1 << 20;
@@ -46,7 +46,7 @@ const LAST_LOOK: Duration = Duration::from_millis(200);
 const FETCHES: u8 = 3;
 const PAUSE_MS: u64 = 500;
 
-/// Where queries are sent.
+/// The address of the scheduler.
 #[derive(Clone)]
 pub(crate) struct Scheduler {
     url: Url,
@@ -166,7 +166,7 @@ impl Scheduler {
 impl Job {
     /// Ends it where it runs; executors delete its rows.
     pub(crate) async fn end(mut self) {
-        // What cannot be told is found by the cluster itself some minutes later.
+        // What cannot be reported is found by the cluster itself some minutes later.
         if self.is_over.load(Ordering::Relaxed) {
             let request = CleanJobDataParams { job_id: self.id.clone(), ..Default::default() };
             let _ = self.client.clean_job_data(request).await;
@@ -234,7 +234,7 @@ async fn fetch(
     Ok(Box::pin(datafusion::physical_plan::stream::RecordBatchStreamAdapter::new(schema, rows)))
 }
 
-/// What Ballista says, without the name of its error's variant.
+/// Ballista's message, without the name of its error's variant.
 fn text(error: &BallistaError) -> String {
     match error {
         BallistaError::GrpcConnectionError(text)

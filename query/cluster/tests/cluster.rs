@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use summaries::{SummaryWriter, WriterOptions};
 use traces::{chrome, open, rows, sealed, try_rows, value};
 
-/// Longer than any of these tests: nothing is given up that is only slow.
+/// Longer than any of these tests: nothing is abandoned that is only slow.
 const PATIENT_S: u64 = 180;
 
 #[test]

@@ -32,7 +32,7 @@ impl Moto {
     /// A server with an empty bucket `runs`, which the environment of this process names from now on.
     pub fn start() -> Option<Self> {
         let python = test_support::variable("STEPSCOPE_MOTO", "SQL on buckets")?;
-        // The port is free now; moto has no way to choose one and tell it.
+        // The port is free now; moto has no way to choose one and print it.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = Command::new(python);
         command.args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()]);

@@ -10,7 +10,7 @@ use super::paint::{Area, Drawn, Paint, TEXT, TITLE, around};
 /// A line, and the band about it.
 #[derive(Debug, Clone, Default)]
 pub struct Curve {
-    /// What the legend calls it; empty for none.
+    /// Its name in the legend; empty for none.
     pub label: String,
     /// x and y. A y that is not finite breaks the line.
     pub points: Vec<(f64, f64)>,
@@ -20,7 +20,7 @@ pub struct Curve {
 
 /// A line and a band have no more points than show in a chart: the extremes of each stretch.
 const MAX_POINTS: usize = 4_000;
-/// Names in the legend; how many more there are is told.
+/// Names in the legend; how many more there are is shown.
 const MAX_NAMES: usize = 10;
 
 pub(super) fn draw<DB: DrawingBackend>(

@@ -133,7 +133,7 @@ fn span(range: Range<f64>) -> f64 {
     range.end - range.start
 }
 
-/// A number at an axis of this span: as many digits as tell it from its neighbours.
+/// A number at an axis of this span: as many digits as distinguish it from its neighbours.
 fn number(value: f64, span: f64) -> String {
     // Far from 0 the neighbours' common digits cannot be left out.
     let most = value.abs().max(span);

@@ -4,13 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regex::Regex;
 
-use super::{
-    align::{by_step, interpolated},
-    smooth::quantile,
-};
+use super::align::{by_step, interpolated};
 use crate::{run::Run, series::ScalarSeries};
 
-/// What makes runs a group.
+/// The criterion by which runs are grouped.
 #[derive(Debug, Clone)]
 pub enum GroupBy {
     /// The first capture of the pattern in the run's name, or its whole match when it captures nothing.
@@ -46,7 +43,7 @@ pub enum Align {
     Interpolated,
 }
 
-/// What several series span at one step. Values that are not finite take no part.
+/// The range of several series at one step. Values that are not finite take no part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BandPoint {
     /// The step.
@@ -86,8 +83,21 @@ pub fn band(series: &[&ScalarSeries], align: Align, quantiles: &[f64]) -> Vec<Ba
     steps.into_iter().filter_map(point).collect()
 }
 
+/// The `q`-quantile (0 to 1) of numbers, interpolated linearly between the two next ones; NaN of none. Reorders `values`.
+fn quantile(values: &mut [f64], q: f64) -> f64 {
+    if values.is_empty() {
+        return f64::NAN;
+    }
+    let place = q.clamp(0.0, 1.0) * (values.len() - 1) as f64;
+    let (_, &mut low, above) = values.select_nth_unstable_by(place as usize, f64::total_cmp);
+    let next = above.iter().copied().min_by(f64::total_cmp).unwrap_or(low);
+    if place.fract() == 0.0 { low } else { low + (next - low) * place.fract() }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::series::Point;
 
@@ -119,5 +129,22 @@ mod tests {
             got.iter().map(|p| (p.step, p.n, p.mean)).collect::<Vec<_>>(),
             [(0, 2, 0.5), (1, 2, 3.0), (2, 2, 3.5)]
         );
+    }
+
+    #[test]
+    fn quantiles_by_hand() {
+        assert_eq!(quantile(&mut [3.0, 1.0, 2.0, 4.0], 0.25), 1.75);
+        assert!(quantile(&mut [], 0.5).is_nan());
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_are_those_of_the_sorted(mut values in prop::collection::vec(-9.0..9.0f64, 1..40), q in 0.0..=1.0f64) {
+            let got = quantile(&mut values.clone(), q);
+            values.sort_by(f64::total_cmp);
+            let position = q * (values.len() - 1) as f64;
+            let (low, high) = (values[position.floor() as usize], values[position.ceil() as usize]);
+            prop_assert!((got - (low + (high - low) * position.fract())).abs() < 1e-12);
+        }
     }
 }

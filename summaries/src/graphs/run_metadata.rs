@@ -10,7 +10,14 @@ use formats::{
 use prost::Message;
 use rustc_hash::FxHashMap;
 
-use super::NamedGraph;
+/// One graph of a [`TaggedGraph`](super::TaggedGraph).
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedGraph {
+    /// Its part among the graphs of its tag; empty for the main one.
+    pub part: &'static str,
+    /// The graph.
+    pub graph: GraphDef,
+}
 
 /// Fields of `RunMetadata`.
 const STEP_STATS: u32 = 1;

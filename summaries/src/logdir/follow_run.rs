@@ -4,8 +4,29 @@ use std::path::PathBuf;
 
 use rustc_hash::FxHashSet;
 
-use super::Changes;
 use crate::{follow::FileFollower, run::Run, stage::RunStage};
+
+/// The changes that a poll made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// The runs that are new or have something new, by name.
+    pub runs: Vec<String>,
+    /// How many points were added.
+    pub n_points: u64,
+    /// How many bytes were read.
+    pub n_bytes: u64,
+    /// How many damaged ranges were found.
+    pub n_damaged: u64,
+    /// There is more to read now: poll again at once.
+    pub has_more: bool,
+}
+
+impl Changes {
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+}
 
 /// Which files are due in this poll.
 pub(super) struct Turn<'a> {
@@ -13,7 +34,7 @@ pub(super) struct Turn<'a> {
     pub n_polls: usize,
     /// In how many polls every idle file is looked at once.
     pub n_turns: usize,
-    /// Files of which the system told.
+    /// Files that the system reported.
     pub touched: &'a FxHashSet<PathBuf>,
 }
 

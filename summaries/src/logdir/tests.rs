@@ -280,7 +280,7 @@ fn large_logdirs_are_read_in_bounded_polls() {
     assert!(runs.by_name.values().all(|run| run.series["x"].n_points() == n));
 }
 
-/// The metadata that says what a tag is may be in an early block while later ones are decoded beside it.
+/// The metadata that says what a tag is may be in an early block while later ones are decoded at the same time.
 #[test]
 fn blocks_that_are_decoded_side_by_side_know_their_tags() {
     let dir = tempfile::tempdir().unwrap();
@@ -313,7 +313,7 @@ fn a_file_that_takes_anothers_place_is_read_anew() {
     assert_eq!(logdir.runs().by_name["."].damage[0].kind, DamageKind::Rewritten);
 }
 
-/// What the system tells wakes the loader, and one poll brings it in: a new point, a new file, a new run.
+/// A notification of the system wakes the loader, and one poll brings it in: a new point, a new file, a new run.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_system_tells_of_what_is_new() {
@@ -332,7 +332,7 @@ fn the_system_tells_of_what_is_new() {
             logdir.runs().by_name.values().flat_map(|run| run.series.values()).map(Series::n_points).sum()
         };
         while n_points(&logdir) < n {
-            woken.recv_timeout(std::time::Duration::from_secs(10)).expect("the system tells");
+            woken.recv_timeout(std::time::Duration::from_secs(10)).expect("the system reports it");
             logdir.poll();
         }
     }
@@ -365,7 +365,7 @@ fn a_root_that_comes_back_is_watched_again() {
     until(&mut logdir, &|logdir| logdir.is_watching() && logdir.runs().by_name.contains_key("b"));
     woken.try_iter().for_each(drop);
     append(&root.join("c/x.tfevents"), &scalar("x", 1.0, 1));
-    woken.recv_timeout(std::time::Duration::from_secs(10)).expect("the system tells");
+    woken.recv_timeout(std::time::Duration::from_secs(10)).expect("the system reports it");
     until(&mut logdir, &|logdir| logdir.runs().by_name.contains_key("c"));
 }
 

@@ -1,6 +1,6 @@
 //! Layouts along axes of one's own: from what some vectors have in common to what others have.
 
-use super::{Place, Vectors};
+use super::{Position, Vectors};
 
 /// Where the vectors lie along two directions, each from the mean of a group of vectors to that of another; an empty group
 /// stands for all vectors. Measured from the mean of all, in the vectors' own units; a direction between equal means has
@@ -9,7 +9,7 @@ use super::{Place, Vectors};
 /// # Panics
 /// When a group names a vector that there is not.
 #[must_use]
-pub fn along(vectors: &Vectors, axes: [[&[usize]; 2]; 2]) -> Vec<Place> {
+pub fn along(vectors: &Vectors, axes: [[&[usize]; 2]; 2]) -> Vec<Position> {
     let all: Vec<usize> = (0..vectors.len()).collect();
     let mean = |group: &[usize]| mean_of(vectors, if group.is_empty() { &all } else { group });
     let middle = mean(&[]);

@@ -1,10 +1,10 @@
 //! Nearest neighbours, all pairs compared: exact, on all threads, and fast enough for the tens of thousands of vectors that
 //! a picture shows.
 
-use super::{Progress, Vectors, in_parallel};
+use super::vectors::{Progress, Vectors, in_parallel};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What near means.
+/// The measure of distance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Metric {
     /// The length of the difference.

@@ -1,18 +1,18 @@
 //! Principal components, by orthogonal iteration on the covariance with Rayleigh-Ritz steps (Golub and Van Loan 2013, 8.3):
 //! the few components that a picture needs cost little whatever the number of dimensions.
 
-use super::{Progress, Random, Vectors, in_parallel};
+use super::vectors::{Position, Progress, Random, Vectors, in_parallel};
 
 /// Above this many dimensions the covariance is not formed, but applied vector by vector.
 const MAX_FORMED: usize = 1024;
-/// Directions that are iterated beside those wanted: they make the wanted ones converge.
+/// Directions that are iterated in addition to those requested: they make the requested ones converge.
 const N_BESIDE: usize = 8;
 /// Steps at most; with a clear gap between eigenvalues a dozen do.
 const MAX_STEPS: usize = 500;
 /// Eigenvalues that move less than this share in a step have converged.
 const TOLERANCE: f64 = 1e-13;
 
-/// Where the vectors lie along the directions in which they vary most.
+/// The coordinates of the vectors along the directions in which they vary most.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pca {
     /// How many directions: as many as were asked for, or as many dimensions as there are.
@@ -230,6 +230,39 @@ fn rotate(a: &mut [Vec<f64>], v: &mut [Vec<f64>], p: usize, q: usize) {
     for (x, y) in above[p].iter_mut().zip(below[0].iter_mut()) {
         (*x, *y) = (c * *x - s * *y, s * *x + c * *y);
     }
+}
+
+/// Dimensions above which many vectors are reduced to their principal components before neighbours are looked for.
+const MAX_DIMS: usize = 50;
+/// So many vectors are many.
+const MANY: usize = 4_000;
+
+/// The vectors as t-SNE and UMAP take them: many long ones are reduced first, as is usual.
+pub(super) fn reduced(vectors: &Vectors, progress: &Progress) -> Option<Vectors> {
+    if vectors.len() <= MANY || vectors.n_dims() <= MAX_DIMS {
+        return Some(vectors.clone());
+    }
+    let found = pca(vectors, MAX_DIMS, progress)?;
+    Some(Vectors::new(MAX_DIMS, found.coordinates))
+}
+
+/// The initial layout: the first principal components, the first one with this standard deviation.
+pub(super) fn start(vectors: &Vectors, n_dims: usize, deviation: f32, progress: &Progress) -> Option<Vec<Position>> {
+    let found = pca(vectors, n_dims, progress)?;
+    let k = found.n_components;
+    let first = (0..vectors.len()).map(|i| found.coordinates[i * k].powi(2)).sum::<f32>() / vectors.len().max(1) as f32;
+    let scale = if first > 0.0 { deviation / first.sqrt() } else { 0.0 };
+    let mut random = Random::new(7);
+    let place = |i: usize| {
+        let mut place = [0.0; 3];
+        for (d, x) in place.iter_mut().enumerate().take(n_dims) {
+            let component = if d < k { found.coordinates[i * k + d] * scale } else { 0.0 };
+            // Equal vectors part, and so do dimensions that the vectors do not have.
+            *x = component + (random.unit() - 0.5) * deviation * 1e-2;
+        }
+        place
+    };
+    Some((0..vectors.len()).map(place).collect())
 }
 
 #[cfg(test)]

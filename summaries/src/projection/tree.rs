@@ -3,7 +3,7 @@
 //! Points are sorted along a Z-order curve, so that each cell is a range of them; cells stand in an array in the order of
 //! a walk, each with the place after all its parts: the walk needs no stack.
 
-use super::Place;
+use super::Position;
 
 /// Points that a cell keeps without parts.
 const LEAF: usize = 8;
@@ -12,7 +12,7 @@ const BITS: u32 = 20;
 
 struct Cell {
     /// The mean of its points.
-    middle: Place,
+    middle: Position,
     /// How many.
     n: f32,
     /// The square of its width.
@@ -27,7 +27,7 @@ struct Cell {
 pub struct Tree {
     cells: Vec<Cell>,
     points: Vec<(u64, u32)>,
-    sorted: Vec<Place>,
+    sorted: Vec<Position>,
 }
 
 /// The bits of `x`, with `gap` zeros between.
@@ -37,7 +37,7 @@ fn spread(x: u32, gap: u32) -> u64 {
 
 impl Tree {
     /// Of points; the first `n_dims` numbers count.
-    pub fn new(places: &[Place], n_dims: usize) -> Self {
+    pub fn new(places: &[Position], n_dims: usize) -> Self {
         let (mut lo, mut hi) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
         for place in places {
             for d in 0..n_dims {
@@ -46,7 +46,7 @@ impl Tree {
         }
         let width = (0..n_dims).map(|d| hi[d] - lo[d]).fold(f32::MIN_POSITIVE, f32::max);
         let scale = ((1_u32 << BITS) - 1) as f32 / width;
-        let code = |place: &Place| {
+        let code = |place: &Position| {
             let bits = |d: usize| spread(((place[d] - lo[d]) * scale) as u32, n_dims as u32 - 1) << d;
             (0..n_dims).map(bits).sum::<u64>()
         };
@@ -92,7 +92,7 @@ impl Tree {
 
     /// What t-SNE's repulsion does to `at`: the sum of `q^2 (at - other)` over all others and that of `q`, with
     /// `q = 1 / (1 + distance^2)`. Cells that look smaller than `theta` count as one.
-    pub fn repulsion(&self, at: Place, theta: f32) -> ([f32; 3], f32) {
+    pub fn repulsion(&self, at: Position, theta: f32) -> ([f32; 3], f32) {
         let (mut force, mut sum) = ([0.0_f32; 3], 0.0_f32);
         let theta2 = theta * theta;
         let mut i = 0;
@@ -123,11 +123,11 @@ impl Tree {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Random;
+    use super::super::vectors::Random;
     use super::*;
     use proptest::prelude::*;
 
-    fn exact(places: &[Place], i: usize) -> ([f32; 3], f32) {
+    fn exact(places: &[Position], i: usize) -> ([f32; 3], f32) {
         let (mut force, mut sum) = ([0.0; 3], 0.0);
         for (_, other) in places.iter().enumerate().filter(|(j, _)| *j != i) {
             let d = [0, 1, 2].map(|k| places[i][k] - other[k]);
@@ -148,7 +148,7 @@ mod tests {
                 (0..n_dims).for_each(|d| place[d] = (random.unit() * 8.0).floor() * if d == 0 { 1.0 } else { 0.7 });
                 place
             };
-            let places: Vec<Place> = (0..n).map(|_| place()).collect();
+            let places: Vec<Position> = (0..n).map(|_| place()).collect();
             let tree = Tree::new(&places, n_dims);
             prop_assert_eq!(tree.order().len(), n);
             for i in 0..n {

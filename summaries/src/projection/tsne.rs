@@ -2,10 +2,10 @@
 //! Belkina and others (2019), as scikit-learn has it.
 
 use super::{
-    Metric, Place, Progress, Vectors, in_parallel,
-    neighbours::{Neighbours, nearest},
-    reduced, start,
+    neighbours::{Metric, Neighbours, nearest},
+    pca::{reduced, start},
     tree::Tree,
+    vectors::{Position, Progress, Vectors, in_parallel},
 };
 
 /// How a layout is made.
@@ -19,7 +19,7 @@ pub struct TsneOptions {
     pub n_steps: usize,
     /// Cells that look smaller than this count as one: 0 is exact, 1 coarse.
     pub theta: f32,
-    /// What near means.
+    /// The measure of distance.
     pub metric: Metric,
 }
 
@@ -41,8 +41,8 @@ pub fn tsne(
     vectors: &Vectors,
     options: TsneOptions,
     progress: &Progress,
-    mut show: impl FnMut(&[Place]),
-) -> Option<Vec<Place>> {
+    mut show: impl FnMut(&[Position]),
+) -> Option<Vec<Position>> {
     let n = vectors.len();
     if n < 3 {
         return start(vectors, options.n_dims, 1.0, progress);
@@ -134,12 +134,12 @@ fn symmetric(n: usize, found: &Neighbours, weights: &[f32]) -> Edges {
 }
 
 /// How the mismatch grows with each coordinate.
-fn gradient(places: &[Place], edges: &Edges, exaggeration: f32, options: TsneOptions) -> Vec<Place> {
+fn gradient(places: &[Position], edges: &Edges, exaggeration: f32, options: TsneOptions) -> Vec<Position> {
     let tree = Tree::new(places, options.n_dims);
     let order: Vec<usize> = tree.order().collect();
     let parts = in_parallel(places.len(), |rows| {
         let mut sum = 0.0_f64;
-        let forces: Vec<(Place, Place)> = order[rows]
+        let forces: Vec<(Position, Position)> = order[rows]
             .iter()
             .map(|&i| {
                 let at = places[i];
@@ -168,8 +168,8 @@ fn gradient(places: &[Place], edges: &Edges, exaggeration: f32, options: TsneOpt
 /// Gradient descent with momentum, and a step size for each coordinate that grows while its direction holds.
 struct Descent {
     rate: f32,
-    velocity: Vec<Place>,
-    gains: Vec<Place>,
+    velocity: Vec<Position>,
+    gains: Vec<Position>,
 }
 
 impl Descent {
@@ -178,7 +178,7 @@ impl Descent {
         Self { rate, velocity: vec![[0.0; 3]; n], gains: vec![[1.0; 3]; n] }
     }
 
-    fn step(&mut self, places: &mut [Place], gradient: &[Place], momentum: f32) {
+    fn step(&mut self, places: &mut [Position], gradient: &[Position], momentum: f32) {
         let mut mean = [0.0_f64; 3];
         for (i, place) in places.iter_mut().enumerate() {
             for k in 0..3 {
@@ -197,7 +197,7 @@ impl Descent {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{clusters, kept_together};
+    use super::super::vectors::tests::{clusters, kept_together};
     use super::*;
 
     #[test]

@@ -2,9 +2,9 @@
 //! near and others are not.
 
 use super::{
-    Metric, Place, Progress, Random, Vectors,
-    neighbours::{Neighbours, nearest},
-    reduced, start,
+    neighbours::{Metric, Neighbours, nearest},
+    pca::{reduced, start},
+    vectors::{Position, Progress, Random, Vectors},
 };
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct UmapOptions {
     pub n_neighbours: usize,
     /// How often edges are gone through; `None` for 500, or 200 of many vectors.
     pub n_epochs: Option<usize>,
-    /// What near means.
+    /// The measure of distance.
     pub metric: Metric,
 }
 
@@ -44,8 +44,8 @@ pub fn umap(
     vectors: &Vectors,
     options: UmapOptions,
     progress: &Progress,
-    mut show: impl FnMut(&[Place]),
-) -> Option<Vec<Place>> {
+    mut show: impl FnMut(&[Position]),
+) -> Option<Vec<Position>> {
     let n = vectors.len();
     let vectors = reduced(vectors, progress)?;
     let found = nearest(&vectors, options.n_neighbours.max(2) - 1, options.metric, progress)?;
@@ -144,14 +144,14 @@ fn schedule(graph: &BTreeMap<(u32, u32), f32>, n_epochs: usize) -> Vec<Edge> {
     edges
 }
 
-fn difference(places: &[Place], i: usize, j: usize) -> ([f32; 3], f32) {
+fn difference(places: &[Position], i: usize, j: usize) -> ([f32; 3], f32) {
     let (a, b) = (places[i], places[j]);
     let d = [a[0] - b[0], a[1] - b[1], a[2] - b[2]];
     (d, d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
 }
 
 /// Moves two neighbours together.
-fn pull(places: &mut [Place], i: usize, j: usize, rate: f32) {
+fn pull(places: &mut [Position], i: usize, j: usize, rate: f32) {
     let (d, distance2) = difference(places, i, j);
     if distance2 <= 0.0 {
         return;
@@ -166,7 +166,7 @@ fn pull(places: &mut [Place], i: usize, j: usize, rate: f32) {
 }
 
 /// Moves `i` away from another.
-fn push(places: &mut [Place], i: usize, other: usize, rate: f32) {
+fn push(places: &mut [Position], i: usize, other: usize, rate: f32) {
     let (d, distance2) = difference(places, i, other);
     if distance2 <= 0.0 {
         return;
@@ -177,7 +177,7 @@ fn push(places: &mut [Place], i: usize, other: usize, rate: f32) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{clusters, kept_together};
+    use super::super::vectors::tests::{clusters, kept_together};
     use super::*;
 
     #[test]

@@ -9,7 +9,6 @@ use formats::{
 };
 use prost::Message;
 
-use super::decode_tensor;
 use crate::{
     damage::DamageKind,
     histogram::{Histogram, Totals},
@@ -46,7 +45,7 @@ pub(super) fn of_tensor(bytes: &[u8], into: &mut Histogram) -> Result<(), Damage
             _ => {}
         }
     }
-    let (tensor, numbers) = decode_tensor(bytes)?;
+    let (tensor, numbers) = tensor::decode(bytes)?;
     match tensor::shape(&tensor).as_deref() {
         Some([_, 3]) => {
             into.set_rows(numbers.as_chunks().0.iter().copied());

@@ -34,7 +34,7 @@ pub fn give_back(mut points: Vec<Point>) {
     KEPT.lock().push(points);
 }
 
-/// Frees all of it: nothing more is to be read for now.
+/// Frees everything: nothing more is to be read for now.
 pub fn clear() {
     for points in KEPT.lock().drain(..) {
         N_KEPT.fetch_sub(points.capacity(), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Embeddings for the projector: files beside the event file, and the configuration that names them.
+//! Embeddings for the projector: files next to the event file, and the configuration that names them.
 
 use std::{fmt::Write as _, fs, io, path::Path};
 

@@ -1,6 +1,31 @@
 //! Pixels and samples as the files that viewers know.
 
-use super::kinds::{Pixels, ValueError};
+/// An image's pixels, row by row from the top, 8 bits a channel.
+#[derive(Debug, Clone, Copy)]
+pub struct Pixels<'a> {
+    /// Pixels.
+    pub width: u32,
+    /// Pixels.
+    pub height: u32,
+    /// `width * height` times 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGBA) bytes.
+    pub data: &'a [u8],
+}
+
+/// Why a value cannot be a summary.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ValueError {
+    /// Not as much data as the sizes say.
+    #[error("{n} values do not fill {expected}")]
+    Size {
+        /// How many there are.
+        n: usize,
+        /// The size that they should fill.
+        expected: String,
+    },
+    /// The image cannot be encoded.
+    #[error("the image cannot be encoded as PNG: {0}")]
+    Png(String),
+}
 
 /// A PNG file of 8 bits a channel.
 pub(super) fn png(pixels: Pixels<'_>) -> Result<Vec<u8>, ValueError> {

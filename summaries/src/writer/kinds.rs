@@ -17,19 +17,11 @@ use formats::{
 };
 use prost::Message;
 
-use super::{SummaryWriter, encode};
+use super::{
+    SummaryWriter,
+    encode::{self, Pixels, ValueError},
+};
 use crate::{histogram::Bucket, sample::PrCurve};
-
-/// An image's pixels, row by row from the top, 8 bits a channel.
-#[derive(Debug, Clone, Copy)]
-pub struct Pixels<'a> {
-    /// Pixels.
-    pub width: u32,
-    /// Pixels.
-    pub height: u32,
-    /// `width * height` times 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGBA) bytes.
-    pub data: &'a [u8],
-}
 
 /// A mesh: what is empty is not written.
 #[derive(Debug, Clone, Copy, Default)]
@@ -51,22 +43,6 @@ pub enum HParam {
     Text(String),
     /// Yes or no.
     Bool(bool),
-}
-
-/// Why a value cannot be a summary.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ValueError {
-    /// Not as much data as the sizes say.
-    #[error("{n} values do not fill {expected}")]
-    Size {
-        /// How many there are.
-        n: usize,
-        /// What they should fill.
-        expected: String,
-    },
-    /// The image cannot be encoded.
-    #[error("the image cannot be encoded as PNG: {0}")]
-    Png(String),
 }
 
 impl SummaryWriter {
@@ -169,7 +145,7 @@ impl SummaryWriter {
         self.add(tag, about("pr_curves", content, DataClass::Tensor), floats(&[6, curve.recall.len()], &values), step);
     }
 
-    /// Begins a session: this run was made with these hyperparameters, and `metrics` are the tags that tell how good it
+    /// Begins a session: this run was made with these hyperparameters, and `metrics` are the tags that measure how good it
     /// is. End it with [`end_session`](Self::end_session).
     pub fn add_hparams(&self, hparams: &BTreeMap<String, HParam>, metrics: &[&str]) {
         let infos = hparams.iter().map(|(name, value)| HParamInfo {

@@ -6,7 +6,22 @@ use events::clock;
 use formats::{event_file::EventFile, tfrecord::append_record};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::WriterOptions;
+/// How a writer trades delay for work.
+#[derive(Debug, Clone)]
+pub struct WriterOptions {
+    /// How long a record may wait in the queue.
+    pub flush_every: Duration,
+    /// How many bytes the queue holds.
+    pub queue_bytes: usize,
+    /// How long a caller waits for a full queue before its record is dropped.
+    pub max_wait: Duration,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        Self { flush_every: Duration::from_millis(30), queue_bytes: 16 << 20, max_wait: Duration::from_secs(1) }
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Queue {

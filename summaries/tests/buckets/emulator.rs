@@ -14,14 +14,14 @@ use object_store::{
     ObjectStore, ObjectStoreExt, PutPayload, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder, path::Path as Key,
 };
 
-/// Ports that are free now: the servers have no way to choose one and tell it.
+/// Ports that are free now: the servers have no way to choose one and print it.
 struct Ports {
     s3: u16,
     google: u16,
     azure: u16,
 }
 
-/// Who and where the stores are, told the way that a user tells it.
+/// Credentials and endpoints of the stores, set the way that a user sets them.
 static PORTS: LazyLock<Ports> = LazyLock::new(|| {
     let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let ports = Ports { s3: free(), google: free(), azure: free() };

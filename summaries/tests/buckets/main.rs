@@ -90,7 +90,7 @@ fn is_followed(store: &Emulator, no_bucket: &str) {
     assert_eq!((bucket.cost().n_list_requests, bucket.cost().n_get_requests), (4, 3));
     assert_eq!(n_points(&mut logdir, "a"), 1000);
 
-    // Another file of the same name is read from its beginning, longer or not; a deleted one is told.
+    // Another file of the same name is read from its beginning, longer or not; a deleted one is reported.
     let longer = event_file(1500);
     store.put(&format!("team/logs/a/{name}"), longer.clone());
     store.delete(&format!("team/logs/b c/ü/{name}"));

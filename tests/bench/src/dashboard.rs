@@ -1,7 +1,7 @@
 //! The window's frames and waits, headless: the panels' code and egui's tessellation, no GL. [`window`] has the real one.
 //!
 //! `dashboard=graph` runs one part: `timeline`, `panels`, `growing`, `live`, `graph`, `flat`, `scalars`, `window`; and `timeline100m`,
-//! which takes minutes and is run by its name only. Frames are CPU ms of the UI thread; waits are ms by the clock, from the act to the
+//! which takes minutes and is run by its name only. Frames are CPU ms of the UI thread; waits are ms of wall time, from the act to the
 //! end of the frame that shows its outcome.
 
 mod flat;
@@ -13,7 +13,7 @@ mod screen;
 mod timeline;
 pub mod window;
 
-use crate::{BenchError, report::Report};
+use crate::report::{BenchError, Report};
 
 /// Runs the parts that are asked for.
 pub fn run(report: &mut Report) -> Result<(), BenchError> {
@@ -37,18 +37,4 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
         }
     }
     Ok(())
-}
-
-/// Nanoseconds as milliseconds.
-fn ms(ns: i64) -> f64 {
-    ns as f64 / 1e6
-}
-
-/// Adds the median and the worst of some frames.
-fn add_frames(report: &mut Report, case: &str, mut frames: Vec<f64>) {
-    frames.sort_by(f64::total_cmp);
-    if let (Some(median), Some(worst)) = (frames.get(frames.len() / 2), frames.last()) {
-        report.add(format!("{case}: median"), *median, "ms");
-        report.add(format!("{case}: worst"), *worst, "ms");
-    }
 }

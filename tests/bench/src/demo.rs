@@ -4,8 +4,7 @@ use engine::data::Batches;
 use engine::models::{MlpOptions, mlp};
 use engine::{Graph, Output, RunOptions, Session, SessionOptions, Tensor};
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use crate::tracing_cost::Blocks;
 
 const PAIRS: usize = 400;

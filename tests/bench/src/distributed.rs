@@ -21,9 +21,8 @@ use ::net::simulated::Network;
 use ::threads::simulation::Simulation;
 use processes::{Bare, JOB_ID, Process};
 
-use crate::BenchError;
 use crate::peer::{MPI, PYTHON, Peer};
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 
 /// The option that makes this program one of the other processes.
 pub const PROCESS: &str = "--process";
@@ -73,29 +72,29 @@ struct Tasks {
 
 /// How the tasks reach each other.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum Transport {
     Tcp,
     Unix,
 }
 
-impl Way {
+impl Transport {
     fn name(self) -> &'static str {
         match self {
-            Way::Tcp => "TCP",
-            Way::Unix => "Unix socket",
+            Transport::Tcp => "TCP",
+            Transport::Unix => "Unix socket",
         }
     }
 
     fn address(self, folder: &tempfile::TempDir, task: usize) -> String {
         match self {
-            Way::Tcp => "127.0.0.1:0".to_owned(),
-            Way::Unix => format!("unix:{}/{task}", folder.path().display()),
+            Transport::Tcp => "127.0.0.1:0".to_owned(),
+            Transport::Unix => format!("unix:{}/{task}", folder.path().display()),
         }
     }
 }
 
 impl Tasks {
-    fn start(n: usize, way: Way) -> Result<Tasks, BenchError> {
+    fn start(n: usize, way: Transport) -> Result<Tasks, BenchError> {
         let folder = tempfile::tempdir()?;
         let own = processes::worker(0, &way.address(&folder, 0))?;
         let start = |task| Process::start(&format!("worker {task}"), &way.address(&folder, task));
@@ -124,7 +123,7 @@ fn null_steps(report: &mut Report, mut peer: Option<&mut Peer>, n: usize) -> Res
     if !report.wants(&case) {
         return Ok(());
     }
-    let tasks = Tasks::start(n, Way::Tcp)?;
+    let tasks = Tasks::start(n, Transport::Tcp)?;
     let g = Graph::new();
     let targets: Vec<String> = (1..=n).map(|task| format!("null{task}")).collect();
     for (task, target) in (1..).zip(&targets) {
@@ -141,9 +140,9 @@ fn null_steps(report: &mut Report, mut peer: Option<&mut Peer>, n: usize) -> Res
             theirs.extend(peer.measure(&format!("null {n}"), 100, false)?.wall_ns);
         }
     }
-    told(report, &case, "", &ours, None);
+    add_times(report, &case, "", &ours, None);
     if !theirs.is_empty() {
-        told(report, &case, ", TensorFlow", &theirs, None);
+        add_times(report, &case, ", TensorFlow", &theirs, None);
         report.add(format!("{case}, of TensorFlow's time"), 100.0 * median(&ours) / median(&theirs), "%");
     }
     Ok(())
@@ -156,7 +155,7 @@ fn in_one_process(report: &mut Report, n: usize) -> Result<(), BenchError> {
         return Ok(());
     }
     let folder = tempfile::tempdir()?;
-    let start = |task: usize| processes::worker(task as u32, &Way::Unix.address(&folder, task));
+    let start = |task: usize| processes::worker(task as u32, &Transport::Unix.address(&folder, task));
     let workers: Vec<Worker> = (0..n).map(start).collect::<Result<_, _>>()?;
     let tasks = workers.iter().map(|worker| (worker.task().clone(), worker.address().clone())).collect();
     let cluster = Cluster { id: JOB_ID.into(), master: None, tasks, certificates: None };
@@ -167,7 +166,7 @@ fn in_one_process(report: &mut Report, n: usize) -> Result<(), BenchError> {
     let step = session.prepare(&[], &[], &names)?;
     let mut taken = Vec::new();
     times(&mut taken, 50, || Ok(step.run(&[]).map(drop)?))?;
-    told(report, &case, "", &taken, None);
+    add_times(report, &case, "", &taken, None);
     report.add(format!("{case}, a task"), median(&taken) / n as f64 / 1e3, "us");
     Ok(())
 }
@@ -194,7 +193,7 @@ fn simulated_step(simulation: &Simulation, n: usize) -> Result<(u64, Duration), 
         let (process, address) = (simulation.process(&format!("w{task}")), format!("w{task}:4000"));
         tasks.insert(TaskName::new("worker", task), address.parse()?);
         let body = move || {
-            // Where it cannot start, nobody answers, which the master tells.
+            // Where it cannot start, nobody answers, which the master reports.
             let _worker = processes::worker(task, &address);
             loop {
                 ::threads::sleep(Duration::from_secs(3600));
@@ -239,7 +238,7 @@ fn values(report: &mut Report, mut peer: Option<&mut Peer>) -> Result<(), BenchE
             continue;
         }
         let (mut running, mut ways) = (Vec::new(), Vec::new());
-        for way in [Way::Tcp, Way::Unix] {
+        for way in [Transport::Tcp, Transport::Unix] {
             let tasks = Tasks::start(1, way)?;
             ways.push((way, OneWay::new(&tasks.master, bytes)?, Bytes::new(way, bytes)?, Vec::new(), Vec::new()));
             running.push(tasks);
@@ -263,8 +262,8 @@ fn values(report: &mut Report, mut peer: Option<&mut Peer>) -> Result<(), BenchE
         }
         let bytes = (bytes > 4).then_some(bytes);
         for (way, _, _, ours, bare) in &ways {
-            told(report, &case, &format!(", {}", way.name()), ours, bytes);
-            told(report, &case, &format!(", bare {}", way.name()), bare, bytes);
+            add_times(report, &case, &format!(", {}", way.name()), ours, bytes);
+            add_times(report, &case, &format!(", bare {}", way.name()), bare, bytes);
             if !theirs.is_empty() {
                 let share = 100.0 * median(ours) / median(&theirs);
                 report.add(format!("{case}, {}, of TensorFlow's time", way.name()), share, "%");
@@ -272,7 +271,7 @@ fn values(report: &mut Report, mut peer: Option<&mut Peer>) -> Result<(), BenchE
         }
         for (peer, times) in [("by MPI", &ours_by_mpi), ("TensorFlow", &theirs), ("Open MPI", &mpis)] {
             if !times.is_empty() {
-                told(report, &case, &format!(", {peer}"), times, bytes);
+                add_times(report, &case, &format!(", {peer}"), times, bytes);
             }
         }
     }
@@ -333,7 +332,7 @@ struct Bytes {
 }
 
 impl Bytes {
-    fn new(way: Way, bytes: usize) -> Result<Bytes, BenchError> {
+    fn new(way: Transport, bytes: usize) -> Result<Bytes, BenchError> {
         let folder = tempfile::tempdir()?;
         let process = Process::start("echo", &way.address(&folder, 1))?;
         let bare = Bare::connect(&process.address)?;
@@ -372,7 +371,7 @@ fn quantile(times: &[f64], share: f64) -> f64 {
 }
 
 /// The median and the least, and the rate where there are bytes.
-fn told(report: &mut Report, case: &str, who: &str, times: &[f64], bytes: Option<usize>) {
+fn add_times(report: &mut Report, case: &str, who: &str, times: &[f64], bytes: Option<usize>) {
     report.add(format!("{case}{who}"), median(times) / 1e3, "us");
     report.add(format!("{case}{who}, least"), quantile(times, 0.0) / 1e3, "us");
     if let Some(bytes) = bytes {

@@ -1,7 +1,7 @@
 //! The engine: nanoseconds per node, microseconds per trivial step, gemm rates, kernels, a perceptron's steps.
 //!
-//! Each figure is the least of many runs. What one thread does alone is told in CPU time, so that neighbours on a shared
-//! machine do not count; where two threads work together only the wall clock tells, and wants a quiet machine.
+//! Each figure is the best of many runs. What one thread does alone is given in CPU time, so that neighbours on a shared
+//! machine do not count; where two threads work together wall time is measured, on a quiet machine.
 
 mod compute;
 mod loops;
@@ -11,8 +11,7 @@ mod versus;
 
 use rings::Rings;
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use ::engine::graph::{Graph, NodeId, Output};
 use ::engine::passes::Passes;
 use ::engine::{DType, RunOptions, Session, SessionOptions, Tensor};
@@ -51,7 +50,7 @@ pub fn loops(report: &mut Report) -> Result<(), BenchError> {
     loops::run(report)
 }
 
-/// The same and more beside TensorFlow, case by case in turns.
+/// The same and more compared with TensorFlow, case by case in turns.
 pub fn versus(report: &mut Report) -> Result<(), BenchError> {
     versus::run(report)
 }

@@ -5,12 +5,11 @@
 //! the ring is emptied, so that no record is dropped.
 
 #[cfg(feature = "peers")]
-pub mod beside;
+pub mod others;
 #[cfg(feature = "peers")]
 mod tracers;
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use ::events::layer::EventsLayer;
 use ::events::ring::RingReader;
 use ::events::{NodeId, Session, SiteId, clock, emit_close, emit_slice, now, open, site, slice};
@@ -116,7 +115,7 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
     }
     drop(session);
     #[cfg(feature = "peers")]
-    beside::run(report)?;
+    others::run(report)?;
     #[cfg(not(feature = "peers"))]
     report.add("other tracers are not measured: built without the feature peers", 0.0, "");
     Ok(())

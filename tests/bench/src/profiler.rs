@@ -1,8 +1,7 @@
 //! The profiler: collecting, reading back, appending to the store, what a frame of the timeline asks of the pyramids, and the
 //! analyses.
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use ::events::{NodeId, clock, emit_slice, now};
 use ::profiler::batch::{Event, EventKind, Name, TrackKey};
 use ::profiler::{Batch, Collector, CollectorOptions, Span, Store, StoreOptions, TraceReader, op_stats};
@@ -169,7 +168,7 @@ fn analysis(report: &mut Report) {
     });
 }
 
-/// Events per second of an analysis, by its CPU time and by the clock on all cores: the medians of rounds.
+/// Events per second of an analysis, by its CPU time and by wall time on all cores: the medians of rounds.
 fn rates(report: &mut Report, what: &str, events: f64, analyse: impl Fn() -> usize) -> usize {
     const ROUNDS: usize = 5;
     let (mut cpu, mut wall, mut found) = (Vec::new(), Vec::new(), 0);
@@ -179,7 +178,7 @@ fn rates(report: &mut Report, what: &str, events: f64, analyse: impl Fn() -> usi
         cpu.push(clock::cpu_now() - begun.0);
         wall.push(clock::mono_now() - begun.1);
     }
-    for (how, times) in [("CPU", &mut cpu), ("all cores, by the clock", &mut wall)] {
+    for (how, times) in [("CPU", &mut cpu), ("all cores, wall time", &mut wall)] {
         times.sort_unstable();
         report.add(format!("analysis: {what} ({how})"), events / times[ROUNDS / 2] as f64 * 1e3, "M events/s");
     }

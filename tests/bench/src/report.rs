@@ -8,6 +8,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
+/// The error of a benchmark: it is printed and the others run.
+pub type BenchError = Box<dyn std::error::Error>;
+
 /// The figures of one benchmark's run.
 pub struct Report {
     bench: &'static str,

@@ -1,10 +1,9 @@
-//! The sealed form of a trace: what writing costs, how large it is, how quickly it opens and is drawn and scanned; beside
+//! The sealed form of a trace: what writing costs, how large it is, how quickly it opens and is drawn and scanned; next to
 //! what the machine needs to move the same bytes.
 //!
 //! Ten million slices; `STEPSCOPE_BENCH_SLICES` sets another number (the soak takes 100 million).
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use ::events::clock;
 use ::profiler::batch::{Event, EventKind, NO_ARGS, Name, TrackKey};
 use ::profiler::{Batch, SealedWriter, Span, Store, StoreOptions, TraceReader, op_stats};
@@ -85,7 +84,7 @@ fn write(report: &mut Report, label: &str, n: usize, folder: &Path) -> Result<()
         names.name(Name::Node { pid: 1, id, name, op, device: "/device:cpu:0".into() });
     }
     writer.apply(names)?;
-    let mut made = Made { at: [0; LANES as usize], step: 0, step_start: 0, random: 1 };
+    let mut made = Generator { at: [0; LANES as usize], step: 0, step_start: 0, random: 1 };
     let (mut cpu, mut left, rss) = (0, n, rss_bytes());
     let mut most = 0;
     while left > 0 {
@@ -110,14 +109,14 @@ fn write(report: &mut Report, label: &str, n: usize, folder: &Path) -> Result<()
 }
 
 /// The made-up run, as far as it has come.
-struct Made {
+struct Generator {
     at: [i64; LANES as usize],
     step: u64,
     step_start: i64,
     random: u64,
 }
 
-impl Made {
+impl Generator {
     fn number(&mut self, below: u64) -> u64 {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.random >> 33) % below

@@ -1,8 +1,7 @@
 //! SQL over a sealed trace: windows of time, full scans and a join, in rounds with DuckDB over the same files where the python of
 //! `STEPSCOPE_PYTHON` has it.
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use ::events::clock;
 use ::query::{Database, Format, Options};
 use serde_json::Value;

@@ -5,8 +5,7 @@ use std::{path::Path, thread, time::Duration};
 use ::events::clock;
 use ::summaries::{Logdir, SummaryWriter, WriterOptions};
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 
 mod cost;
 #[cfg(feature = "window")]
@@ -16,7 +15,7 @@ pub mod logs;
 mod minimal;
 mod rustboard;
 
-/// A window's loader polls this often, and whenever the system tells of a write.
+/// A window's loader polls this often, and whenever the system reports a write.
 const POLL_EVERY: Duration = Duration::from_millis(30);
 const N_POINTS: i64 = 200;
 const N_STEPS: i64 = 10_000;

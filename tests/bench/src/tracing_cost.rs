@@ -9,8 +9,7 @@ use std::time::Duration;
 use events::clock;
 use profiler::{Collector, CollectorOptions};
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 
 /// Twice the collector's interval and a little.
 const DRAIN: Duration = Duration::from_millis(45);
@@ -19,7 +18,7 @@ const DRAIN: Duration = Duration::from_millis(45);
 pub struct Blocks<'a> {
     /// Names the figures.
     pub name: &'a str,
-    /// Pairs of blocks, at least 100 for an interval that tells.
+    /// Pairs of blocks, at least 100 for a meaningful interval.
     pub pairs: usize,
     /// Steps of a block.
     pub steps: usize,
@@ -66,7 +65,7 @@ impl Blocks<'_> {
         let slices = collector.progress().slices - before;
         drop(recording);
         let collected = collector.stop();
-        self.tell(report, &on, &off, slices);
+        self.add_figures(report, &on, &off, slices);
         let name = self.name;
         report.add(format!("{name}, dropped events"), collected.dropped as f64, "events");
         let bytes = collected.bytes as f64 / collected.records.max(1) as f64;
@@ -74,7 +73,7 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    fn tell(&self, report: &mut Report, on: &[Block], off: &[Block], slices: u64) {
+    fn add_figures(&self, report: &mut Report, on: &[Block], off: &[Block], slices: u64) {
         let name = self.name;
         let percent = sorted(on.iter().zip(off).map(|(on, off)| (on.cpu_ns / off.cpu_ns - 1.0) * 100.0));
         // The binomial 95 % interval of the median: order statistics n/2 -+ 1.96 sqrt(n)/2.

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use ::events::clock;
 
-use crate::BenchError;
+use crate::report::BenchError;
 
 /// What it took.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// Seconds by the clock.
+    /// Wall time in seconds.
     pub wall_s: f64,
     /// CPU seconds of all its threads, to the hundredth.
     pub cpu_s: f64,
@@ -30,7 +30,7 @@ pub fn watch(command: &mut Command) -> Result<Watched, BenchError> {
     let begin_ns = clock::mono_now();
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (mut anonymous, mut cpu_s) = (0.0f64, 0.0);
-    // Its last CPU time is told of it until it is waited for.
+    // Its last CPU time can be read until it is waited for.
     loop {
         let stat = fs::read_to_string(format!("/proc/{}/stat", child.id()))?;
         // After the name, which may hold anything but ends with the last parenthesis: state is field 3, utime 14, stime 15.

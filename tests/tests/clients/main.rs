@@ -208,11 +208,11 @@ fn the_program_lists_every_tag() {
         for kind in ["scalars", "histograms", "images", "audio", "text", "pr_curves"] {
             for (run, tags) in expected.get(kind).into_iter().flatten() {
                 for (tag, points) in tags {
-                    let told = &run_of(run)["tags"][tag];
+                    let printed = &run_of(run)["tags"][tag];
                     let n_points = points.as_array().unwrap().len();
                     // Of TensorFlow 1's images and sounds each is a tag of its own.
                     assert_eq!(
-                        (&told["kind"], &told["points"]),
+                        (&printed["kind"], &printed["points"]),
                         (&kind.into(), &n_points.into()),
                         "{client} {run} {tag}"
                     );
@@ -220,8 +220,8 @@ fn the_program_lists_every_tag() {
             }
         }
         for session in expected.get("hparams").into_iter().flat_map(|runs| runs[""]["sessions"].as_object()).flatten() {
-            let told = run_of(session.0)["hparams"].as_object().unwrap();
-            let values: serde_json::Map<_, _> = told.iter().map(|(k, v)| (k.clone(), reading::bits_of(v))).collect();
+            let printed = run_of(session.0)["hparams"].as_object().unwrap();
+            let values: serde_json::Map<_, _> = printed.iter().map(|(k, v)| (k.clone(), reading::bits_of(v))).collect();
             assert_eq!(Some(&values), session.1["hparams"].as_object(), "{client} {}", session.0);
         }
     }

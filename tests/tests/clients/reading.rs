@@ -16,7 +16,7 @@ use summaries::{
     Sample, Series, read_projector_config,
 };
 
-/// What there is under each tag.
+/// The content of each tag.
 pub type Tags = BTreeMap<String, Value>;
 /// By kind and run.
 pub type Kinds = BTreeMap<String, BTreeMap<String, Tags>>;
@@ -112,7 +112,7 @@ fn histograms(series: &HistogramSeries, theirs: &Value) -> (Value, Value) {
     (rows.into(), distributions.into())
 }
 
-/// The values of one tag, told to `add` by kind and tag.
+/// The values of one tag, passed to `add` by kind and tag.
 fn media_values(tag: &str, media: &MediaSeries, mut add: impl FnMut(&str, &str, Value)) {
     let samples = || media.rows().iter().enumerate().map(|(row, at)| (at, media.read(row).unwrap()));
     let points = |what: &dyn Fn(Sample) -> Vec<Value>| -> Value {
@@ -142,7 +142,7 @@ fn media_values(tag: &str, media: &MediaSeries, mut add: impl FnMut(&str, &str, 
     }
 }
 
-/// What a sample shows beside its step and wall time.
+/// What a sample shows in addition to its step and wall time.
 fn one_sample(sample: Sample) -> Vec<Value> {
     let numbers = |values: &[f64]| json!(values.iter().map(|x| bits(*x)).collect::<Vec<_>>());
     match sample {

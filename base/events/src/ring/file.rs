@@ -8,7 +8,7 @@ use std::io;
 /// the disk is full at the first store.
 ///
 /// # Errors
-/// That there is no space, or that the file system refuses.
+/// There is no space, or the file system refuses.
 pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -35,7 +35,7 @@ pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
 /// Maps the file with its pages present and writable, so that the first stores take no page fault (100 ns and more each).
 ///
 /// # Errors
-/// That the system refuses the mapping.
+/// The system refuses the mapping.
 pub(crate) fn map_present(file: &File) -> io::Result<MmapRaw> {
     let map = MmapRaw::map_raw(file)?;
     #[cfg(target_os = "linux")]

@@ -27,7 +27,7 @@ pub(crate) fn publish(head: &AtomicU64, end: u64) {
     head.store(end, PUBLISH);
 }
 
-/// The producer: places that the consumer has given back, where `head` records were published. A `tail` that cannot be is another
+/// The producer: slots that the consumer has freed, where `head` records were published. A `tail` that cannot be is another
 /// process's mistake; the ring counts as full then.
 #[inline]
 pub(crate) fn free(head: u64, tail: &AtomicU64, capacity: u64) -> u64 {

@@ -27,7 +27,7 @@ pub enum RingError {
     Damaged(&'static str),
 }
 
-/// Who writes a ring.
+/// The writer of a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingInfo {
     /// The process.
@@ -40,7 +40,7 @@ pub struct RingInfo {
     pub name: String,
     /// Records that it holds, a power of two.
     pub capacity: u32,
-    /// When it was made, ticks: tells it from another ring that had the same number before.
+    /// When it was made, ticks: distinguishes it from an earlier ring of the same number.
     pub made: u64,
 }
 
@@ -57,12 +57,12 @@ pub struct OpenSlice {
     pub depth: u32,
 }
 
-/// What one [`RingReader::drain`] took.
+/// The result of one [`RingReader::drain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
     /// Records appended.
     pub records: usize,
-    /// Whether the positions made no sense; what was in the ring is given up.
+    /// Whether the positions made no sense; the content of the ring is discarded.
     pub damaged: bool,
 }
 
@@ -109,7 +109,7 @@ impl RingReader {
     /// Opens a ring to drain it.
     ///
     /// # Errors
-    /// That the file is missing, not writable, not ready, or not a sound ring.
+    /// The file is missing, not writable, not ready, or not a sound ring.
     pub fn open(path: &Path) -> Result<Self, RingError> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let len = file.metadata()?.len();
@@ -145,13 +145,13 @@ impl RingReader {
         }
     }
 
-    /// Who writes it.
+    /// Its writer.
     #[must_use]
     pub fn info(&self) -> &RingInfo {
         &self.info
     }
 
-    /// Where the file is (or was, once retired).
+    /// The file's path (its former one, once retired).
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -213,7 +213,7 @@ impl RingReader {
         self.header().producer.overwrites.load(Ordering::Relaxed) != 0
     }
 
-    /// What a flight recorder's ring holds now and was not consumed. Its producer goes on meanwhile. Nothing is consumed:
+    /// Returns the records that a flight recorder's ring holds and that were not consumed. Its producer goes on meanwhile. Nothing is consumed:
     /// [`consume_to`](Self::consume_to) does it once the records are safe.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
@@ -280,11 +280,11 @@ impl RingReader {
         entries.filter_map(|(entry, depth)| entry.get().map(|found| open_slice(found, depth))).collect()
     }
 
-    /// Removes the file of a finished, drained ring and tells its process, which then gives up the mapping. Until then
+    /// Removes the file of a finished, drained ring and notifies its process, which then releases the mapping. Until then
     /// the ring counts against the process's limit.
     ///
     /// # Errors
-    /// That the file cannot be removed.
+    /// The file cannot be removed.
     pub fn retire(self) -> io::Result<()> {
         std::fs::remove_file(&self.path)?;
         self.header().consumer.retired.store(1, Ordering::Relaxed);
@@ -296,7 +296,7 @@ fn open_slice((begin, site, node): (u64, u32, u32), depth: u32) -> OpenSlice {
     OpenSlice { begin, site: SiteId::from_bits(site), node: NodeId::new(node), depth }
 }
 
-/// What a flight recorder's ring held.
+/// The content of a flight recorder's ring.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// Sequence number of the first of `records`.
@@ -307,10 +307,10 @@ pub struct Snapshot {
     pub records: Vec<Record>,
 }
 
-/// What a ring held at one moment.
+/// A ring's content at one moment.
 #[derive(Clone, Debug)]
 pub struct Peek {
-    /// Who wrote it.
+    /// Its writer.
     pub info: RingInfo,
     /// The position of the first of `records`: how many were drained before.
     pub first: u64,
@@ -332,7 +332,7 @@ pub struct Peek {
 /// read gives an error, not a signal): for rings whose producer is dead or whose consumer is somebody else.
 ///
 /// # Errors
-/// That the file is missing or not a sound ring.
+/// The file is missing or not a sound ring.
 pub fn peek(path: &Path) -> Result<Peek, RingError> {
     let file = File::open(path)?;
     if file.metadata()?.len() == 0 {

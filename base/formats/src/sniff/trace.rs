@@ -1,7 +1,27 @@
 //! Which tool's trace a file is, by its first bytes.
 
-use super::TraceFormat;
 use crate::wire::{Fields, Value};
+
+/// Formats of traces that can be imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TraceFormat {
+    /// Chrome's trace events in JSON: PyTorch's Kineto, viztracer and many others.
+    ChromeJson,
+    /// Perfetto's protobuf.
+    Perfetto,
+    /// XPlane protobuf, of XLA's profilers (TensorFlow, JAX, PyTorch/XLA).
+    XPlane,
+    /// TensorFlow's RunMetadata or StepStats.
+    StepStats,
+    /// The kernel's `trace` file (ftrace, `trace-cmd report`, systrace), as text.
+    Ftrace,
+    /// What `perf script` prints.
+    PerfScript,
+    /// What Nsight Systems exports as SQLite.
+    Nsys,
+    /// `trace.dat`, what `trace-cmd` records.
+    TraceDat,
+}
 
 /// Lines of a text that are looked at.
 const MAX_LINES: usize = 200;
@@ -78,14 +98,14 @@ fn is_perf_line(line: &str) -> bool {
     (2..=12).contains(&at) && words[at + 1..].iter().any(|w| w.ends_with(':'))
 }
 
-/// All of them begin with field 1, a message; its fields tell.
+/// All protobuf traces begin with field 1, a message; its fields identify the format.
 fn protobuf(prefix: &[u8]) -> Option<TraceFormat> {
     let mut messages = Fields::new(prefix);
-    // Cut by the end of what is looked at, the first may still tell.
+    // The first message may be enough even where the prefix cuts it.
     let first = match messages.next()? {
         Ok((1, Value::Bytes(bytes))) => bytes,
         Ok(_) => return None,
-        Err(_) => super::first_field(prefix)?.1,
+        Err(_) => first_field(prefix)?.1,
     };
     let fields: Vec<(u32, Value<'_>)> = Fields::new(first).take(16).map_while(Result::ok).collect();
     let known = |field: &(u32, Value<'_>)| {
@@ -127,8 +147,22 @@ fn is_plane(fields: &[(u32, Value<'_>)], bytes: &[u8]) -> bool {
 /// StepStats in RunMetadata, or alone: a device's name within one or two messages.
 fn is_device_stats(bytes: &[u8]) -> bool {
     let is_device = |bytes: &[u8]| {
-        super::first_field(bytes)
-            .is_some_and(|(field, name)| field == 1 && name.starts_with(b"/") && super::is_name(name))
+        first_field(bytes).is_some_and(|(field, name)| field == 1 && name.starts_with(b"/") && is_name(name))
     };
-    is_device(bytes) || super::first_field(bytes).is_some_and(|(field, inner)| field == 1 && is_device(inner))
+    is_device(bytes) || first_field(bytes).is_some_and(|(field, inner)| field == 1 && is_device(inner))
+}
+
+pub(super) fn is_name(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(u8::is_ascii_graphic)
+}
+
+/// The number and the content (cut where the input ends) of a leading length-delimited field.
+pub(super) fn first_field(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (&tag, mut rest) = bytes.split_first()?;
+    if tag & 7 != 2 || tag & 0x80 != 0 {
+        return None;
+    }
+    let length = prost::encoding::decode_varint(&mut rest).ok()?;
+    let n = usize::try_from(length).unwrap_or(usize::MAX).min(rest.len());
+    Some((u32::from(tag >> 3), &rest[..n]))
 }

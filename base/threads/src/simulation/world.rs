@@ -8,14 +8,30 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
-use super::Key;
+/// The subject of a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// Something in memory, by its address.
+    At(usize),
+    /// A thread's end, or its sleep.
+    Thread(usize),
+    /// The end of a process's threads.
+    Process(usize),
+}
+
+impl Key {
+    /// The key of what lies there.
+    pub fn of<T: ?Sized>(what: &T) -> Key {
+        Key::At(std::ptr::from_ref(what).cast::<()>() as usize)
+    }
+}
 
 pub(super) struct World {
     pub state: Mutex<State>,
     pub extensions: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
 }
 
-/// What happens at a time.
+/// An action at a time.
 pub(super) enum Timer {
     /// A thread has waited long enough.
     Late(usize),
@@ -29,7 +45,7 @@ pub(super) struct State {
     pub now: i64,
     pub trace: u64,
     pub n_turns: u64,
-    /// What a turn takes, nanoseconds: this and up to as much again.
+    /// The time of a turn, nanoseconds: this and up to as much again.
     pub turn_ns: u64,
     random: u64,
     /// In place of numbers that nobody else has.
@@ -271,7 +287,7 @@ impl State {
         self.processes[process].paused_until = self.now.saturating_add(time);
     }
 
-    /// What is due by now.
+    /// The timers that are due by now.
     fn due(&mut self) -> Option<Timer> {
         let first = self.timers.first_entry()?;
         (first.key().0 <= self.now).then(|| first.remove())
@@ -285,7 +301,7 @@ impl State {
             return None;
         }
         let picked = {
-            // Borrowed apart: `random` needs all of it.
+            // Borrowed apart: `random` borrows the whole state.
             let nth = self.random(n as u64) as usize;
             let can_run = |thread: &usize| self.processes[self.threads[*thread].process].paused_until <= self.now;
             (0..self.ready.len()).filter(|at| can_run(&self.ready[*at])).nth(nth)?
@@ -297,7 +313,7 @@ impl State {
         Some(thread)
     }
 
-    /// Until something happens. Where nothing can, the driver is told.
+    /// Until something happens. Where nothing can, the driver is notified.
     fn let_time_pass(&mut self) {
         let resumed = self.ready.iter().map(|thread| self.processes[self.threads[*thread].process].paused_until);
         let next = self.timers.first_key_value().map(|((at, _), _)| *at).into_iter().chain(resumed).min();
@@ -310,13 +326,13 @@ impl State {
         }
     }
 
-    /// Who waits, where all do and nothing can wake them.
+    /// The threads that wait, where all do and nothing can wake them.
     fn told_stuck(&self) -> Option<String> {
-        let told = |thread: &Thread| match thread.process {
+        let described = |thread: &Thread| match thread.process {
             0 => thread.name.clone(),
             process => format!("{} in {}", thread.name, self.processes[process].name),
         };
-        let waits = self.threads.iter().filter(|thread| thread.ended.is_none()).map(told);
+        let waits = self.threads.iter().filter(|thread| thread.ended.is_none()).map(described);
         self.is_stuck.then(|| waits.collect::<Vec<_>>().join(", "))
     }
 }

@@ -2,28 +2,29 @@
 //! between calls and their work.
 //!
 //! Records come a buffer at a time, and what belongs together may come in any order and in different buffers. So a buffer is
-//! gone through twice, first for what others refer to (contexts, events, correlations); and what waits for its other half waits in
-//! tables that are bounded, of which what is evicted is counted.
+//! read twice, first for what others refer to (contexts, events, correlations); what waits for its other half waits in
+//! bounded tables, whose evictions are counted.
 //!
 //! Slices look as those of an imported trace of PyTorch's profiler do (`kernel`, `copy`, `launch`, `sync`), so that analyses find
 //! the same in both.
 
+mod open_ranges;
 mod ranges;
 mod tracks;
 mod work;
 
 use crate::buffer::Unread;
 use crate::recent::Recent;
-use crate::record::{Object, Record, Span, StreamId, Text};
+use crate::record::{Object, Record, Span, StreamLocation, Text};
 use crate::words;
 use events::clock::{self, TicksToNs};
 use events::{Kind, NodeId, SiteId};
-use ranges::Ranges;
+use open_ranges::Ranges;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use tracks::Tracks;
 
-/// What the records point to: texts in the process, names in the library.
+/// Resolves the references of records: texts in the process, names in the library.
 pub trait Names {
     /// The text at this address of the process; `None` for none.
     fn text(&self, text: Text) -> Option<String>;
@@ -31,7 +32,7 @@ pub trait Names {
     fn call(&self, is_runtime: bool, id: u32) -> Option<String>;
 }
 
-/// What became of the records.
+/// Counts of the records that were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Kernels, graphs, copies and settings of memory.
@@ -90,7 +91,7 @@ struct Launch {
     start: u64,
 }
 
-/// Turns activity records into events of tracks.
+/// Writes the records of a process to tracks of the running session.
 pub struct Translator {
     tracks: Tracks,
     ranges: Ranges,
@@ -101,7 +102,7 @@ pub struct Translator {
     nodes: Recent<u32, NodeId>,
     launches: Recent<u32, Launch>,
     /// Work whose call has not come yet: where and when it began.
-    unlaunched: Recent<u32, Vec<(StreamId, u64)>>,
+    unlaunched: Recent<u32, Vec<(StreamLocation, u64)>>,
     report: Report,
 }
 
@@ -129,7 +130,7 @@ impl Translator {
         }
     }
 
-    /// What became of the records so far.
+    /// Counts of the records so far.
     #[must_use]
     pub fn report(&self) -> Report {
         let gone = self.unlaunched.forgotten + self.ranges.forgotten();
@@ -191,8 +192,8 @@ impl Translator {
                 // The lower half: see `session::working_for`.
                 self.nodes.set(correlation, NodeId::new(id as u32));
             }
-            Record::MarkerData { flags, id, payload, colour, category } => {
-                self.ranges.data(id, (flags & 2 != 0).then_some(colour), category, payload);
+            Record::MarkerData { flags, id, payload, color, category } => {
+                self.ranges.data(id, (flags & 2 != 0).then_some(color), category, payload);
             }
             Record::Name { object, name } => {
                 if let Some(name) = names.text(name) {
@@ -265,7 +266,7 @@ impl Translator {
     }
 
     /// Work began: the arrow from its call.
-    fn worked(&mut self, correlation: u32, place: StreamId, start: u64) {
+    fn worked(&mut self, correlation: u32, place: StreamLocation, start: u64) {
         self.report.works += 1;
         if correlation == 0 {
             return;
@@ -276,7 +277,7 @@ impl Translator {
         }
     }
 
-    fn arrow(&mut self, correlation: u32, launch: Launch, place: StreamId, start: u64) {
+    fn arrow(&mut self, correlation: u32, launch: Launch, place: StreamLocation, start: u64) {
         let site = self.site("cuda", "launch");
         let at = |kind, at| move |track: &mut events::Track| track.point(kind, at, site, NodeId::NONE, correlation, "");
         self.tracks.calls(launch.thread, at(Kind::FlowOut, launch.start));

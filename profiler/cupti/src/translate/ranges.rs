@@ -3,61 +3,17 @@
 //! A range of a thread (push, pop) and one of the process (start, end) are two markers of one id each, a mark is one. Colour,
 //! category and payload come in a record of their own, which is before, behind or absent.
 
+use super::open_ranges::{Begun, Data};
 use super::{Names, Translator};
-use crate::recent::Recent;
 use crate::record::{Object, Payload, Record};
 use crate::words;
 use events::{Kind, NodeId, clock};
-use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
 /// Flags of a marker.
 const MARK: u32 = 1;
 const BEGIN: u32 = 2;
 const END: u32 = 4;
-/// Ranges that are open, at most.
-const OPEN: usize = 1 << 16;
-
-/// What came with a marker.
-#[derive(Clone, Copy, Default)]
-struct Data {
-    colour: Option<u32>,
-    category: u32,
-    payload: Option<Payload>,
-}
-
-/// A range that has begun.
-struct Begun {
-    time: u64,
-    name: String,
-    domain: Option<String>,
-    /// `None` for one of the process.
-    thread: Option<u32>,
-    depth: u32,
-}
-
-pub(super) struct Ranges {
-    open: Recent<u32, Begun>,
-    data: Recent<u32, Data>,
-    depth: FxHashMap<u32, u32>,
-}
-
-impl Default for Ranges {
-    fn default() -> Self {
-        let (open, data) = (Recent::new(OPEN), Recent::new(OPEN));
-        Ranges { open, data, depth: FxHashMap::default() }
-    }
-}
-
-impl Ranges {
-    pub(super) fn data(&mut self, id: u32, colour: Option<u32>, category: u32, payload: Payload) {
-        self.data.set(id, Data { colour, category, payload: Some(payload) });
-    }
-
-    pub(super) fn forgotten(&self) -> u64 {
-        self.open.forgotten
-    }
-}
 
 impl Translator {
     pub(super) fn marker(&mut self, record: &Record<'_>, names: &dyn Names) {
@@ -89,7 +45,7 @@ impl Translator {
     }
 
     fn args(&mut self, id: u32, begun: &Begun) -> String {
-        let Data { colour, category, payload } = self.ranges.data.take(id).unwrap_or_default();
+        let Data { color, category, payload } = self.ranges.data.take(id).unwrap_or_default();
         let mut args = Map::new();
         if let Some(domain) = &begun.domain {
             args.insert("domain".to_owned(), domain.as_str().into());
@@ -97,7 +53,7 @@ impl Translator {
         if category != 0 {
             args.insert("category".to_owned(), category.into());
         }
-        if let Some(argb) = colour {
+        if let Some(argb) = color {
             args.insert("colour".to_owned(), format!("#{:06x}", argb & 0xff_ffff).into());
         }
         let payload = match payload {

@@ -1,6 +1,6 @@
 //! The tracks of a process's CUDA activity, opened when first needed.
 
-use crate::record::{Object, StreamId};
+use crate::record::{Object, StreamLocation};
 use events::Track;
 use events::track::Shows;
 use rustc_hash::FxHashMap;
@@ -10,10 +10,10 @@ const FIRST_STREAM: i32 = 1 << 24;
 /// Of these tracks there may be so many: each is a ring with memory of its own.
 const MAX_TRACKS: usize = 512;
 
-/// What a track is of.
+/// The source of a track.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum TrackSubject {
-    Stream(StreamId),
+enum TrackKey {
+    Stream(StreamLocation),
     /// Waits for a device or an event, which are no stream's.
     Waits(u32),
     Calls(u32),
@@ -22,9 +22,10 @@ enum TrackSubject {
     Overhead,
 }
 
+/// Open tracks by what they show.
 #[derive(Default)]
 pub(super) struct Tracks {
-    open: FxHashMap<TrackSubject, Track>,
+    open: FxHashMap<TrackKey, Track>,
     devices: FxHashMap<u32, String>,
     names: FxHashMap<Object, String>,
     /// Context in which a stream of this device and number was met first.
@@ -43,39 +44,39 @@ impl Tracks {
         self.names.insert(object, name);
     }
 
-    pub(super) fn stream(&mut self, place: StreamId, write: impl FnOnce(&mut Track)) {
-        self.with(TrackSubject::Stream(place), write);
+    pub(super) fn stream(&mut self, place: StreamLocation, write: impl FnOnce(&mut Track)) {
+        self.with(TrackKey::Stream(place), write);
     }
 
     /// What a device's waits are written to that are no stream's.
     pub(super) fn waits(&mut self, device: u32, write: impl FnOnce(&mut Track)) {
-        self.with(TrackSubject::Waits(device), write);
+        self.with(TrackKey::Waits(device), write);
     }
 
     /// The calls of a thread.
     pub(super) fn calls(&mut self, thread: u32, write: impl FnOnce(&mut Track)) {
-        self.with(TrackSubject::Calls(thread), write);
+        self.with(TrackKey::Calls(thread), write);
     }
 
     /// The ranges of NVTX that a thread entered.
     pub(super) fn ranges(&mut self, thread: u32, write: impl FnOnce(&mut Track)) {
-        self.with(TrackSubject::Ranges(thread), write);
+        self.with(TrackKey::Ranges(thread), write);
     }
 
     /// Ranges that are no thread's.
     pub(super) fn all_ranges(&mut self, write: impl FnOnce(&mut Track)) {
-        self.with(TrackSubject::AllRanges, write);
+        self.with(TrackKey::AllRanges, write);
     }
 
     pub(super) fn overhead(&mut self, write: impl FnOnce(&mut Track)) {
-        self.with(TrackSubject::Overhead, write);
+        self.with(TrackKey::Overhead, write);
     }
 
     pub(super) fn close(&mut self) {
         self.open.clear();
     }
 
-    fn with(&mut self, of: TrackSubject, write: impl FnOnce(&mut Track)) {
+    fn with(&mut self, of: TrackKey, write: impl FnOnce(&mut Track)) {
         if !self.open.contains_key(&of)
             && self.open.len() < MAX_TRACKS
             && let Some(track) = self.make(of)
@@ -95,9 +96,9 @@ impl Tracks {
         }
     }
 
-    fn make(&mut self, of: TrackSubject) -> Option<Track> {
+    fn make(&mut self, of: TrackKey) -> Option<Track> {
         match of {
-            TrackSubject::Stream(place) => {
+            TrackKey::Stream(place) => {
                 let device = self.device(place.device);
                 let number = i32::try_from(place.stream).unwrap_or(i32::MAX).min(FIRST_STREAM);
                 let first = *self.first_context.entry((place.device, place.stream)).or_insert(place.context);
@@ -111,23 +112,21 @@ impl Tracks {
                 let shows = Shows::Stream { device: &device, stream: Some(u64::from(place.stream)) };
                 Track::open(shows, &name, FIRST_STREAM + number)
             }
-            TrackSubject::Waits(device) => {
+            TrackKey::Waits(device) => {
                 let device = self.device(device);
                 let shows = Shows::Stream { device: &device, stream: None };
                 Track::open(shows, &format!("{device} waits"), FIRST_STREAM - 1)
             }
-            TrackSubject::Calls(tid) => {
+            TrackKey::Calls(tid) => {
                 Track::open(Shows::Thread { tid }, &format!("CUDA calls of {}", self.thread(tid)), 1)
             }
-            TrackSubject::Ranges(tid) => {
-                Track::open(Shows::Thread { tid }, &format!("NVTX of {}", self.thread(tid)), 1)
-            }
-            TrackSubject::AllRanges => Track::open(Shows::Operations, "NVTX ranges", 2),
-            TrackSubject::Overhead => Track::open(Shows::Operations, "CUDA profiling overhead", 3),
+            TrackKey::Ranges(tid) => Track::open(Shows::Thread { tid }, &format!("NVTX of {}", self.thread(tid)), 1),
+            TrackKey::AllRanges => Track::open(Shows::Operations, "NVTX ranges", 2),
+            TrackKey::Overhead => Track::open(Shows::Operations, "CUDA profiling overhead", 3),
         }
     }
 
-    /// What a thread is called: by NVTX, else by the system.
+    /// The name of a thread: by NVTX, else by the system.
     fn thread(&self, tid: u32) -> String {
         let named =
             self.names.iter().find(|(object, _)| matches!(object, Object::Thread { thread, .. } if *thread == tid));

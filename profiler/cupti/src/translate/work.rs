@@ -2,7 +2,7 @@
 
 use super::Names;
 use super::{EventKey, Translator};
-use crate::record::{Kernel, MemoryWork, Record, Span, StreamId};
+use crate::record::{Kernel, MemoryWork, Record, Span, StreamLocation};
 use crate::words;
 use events::NodeId;
 use serde_json::{Map, Value, json};
@@ -61,7 +61,7 @@ impl Translator {
         self.work("copy", &name, span, place, correlation, bytes, &args);
     }
 
-    pub(super) fn graph(&mut self, span: Span, place: StreamId, correlation: u32, graph: u32) {
+    pub(super) fn graph(&mut self, span: Span, place: StreamLocation, correlation: u32, graph: u32) {
         if self.is_timed(span) {
             let args = json!({"correlation": correlation, "context": place.context, "graph id": graph});
             self.work("kernel", &format!("CUDA graph {graph}"), span, place, correlation, 0, &args);
@@ -75,7 +75,7 @@ impl Translator {
         category: &'static str,
         name: &str,
         span: Span,
-        place: StreamId,
+        place: StreamLocation,
         correlation: u32,
         bytes: u64,
         args: &Value,
@@ -117,7 +117,7 @@ impl Translator {
         let device = self.contexts.get(&context).copied().unwrap_or(0);
         // Only a stream's own wait is on the stream: it runs nothing meanwhile.
         match stream.filter(|_| what == 2) {
-            Some(stream) => self.tracks.stream(StreamId { device, context, stream }, |track| track.slice(slice)),
+            Some(stream) => self.tracks.stream(StreamLocation { device, context, stream }, |track| track.slice(slice)),
             None => self.tracks.waits(device, |track| track.slice(slice)),
         }
         self.report.waits += 1;

@@ -63,7 +63,7 @@ fn spawn(role: &str, dir: &Path, n_executors: usize, timeout_s: u64) -> Child {
         .env(DIR, dir)
         .env(EXECUTORS, n_executors.to_string())
         .env(TIMEOUT, timeout_s.to_string())
-        // Its end tells the other process that nobody needs it any more.
+        // Its end shows the other process that nobody needs it any more.
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -176,7 +176,7 @@ pub fn other_process() {
 }
 
 /// A file that is there as a whole or not at all.
-fn tell(path: &Path, text: &str) {
+fn publish(path: &Path, text: &str) {
     let part = path.with_extension("part");
     std::fs::write(&part, format!("{text}\n")).unwrap();
     std::fs::rename(part, path).unwrap();
@@ -202,12 +202,12 @@ async fn schedule(dir: &Path, n_executors: usize, timeout_s: u64) {
     let watched = scheduler.clone();
     let dir = dir.to_owned();
     tokio::spawn(async move {
-        tell(&dir.join("port"), &port.to_string());
+        publish(&dir.join("port"), &port.to_string());
         loop {
             if watched.is_ready() {
-                tell(&dir.join("ready"), "");
+                publish(&dir.join("ready"), "");
             }
-            tell(&dir.join("running"), &(watched.running_job_number() + watched.pending_job_number()).to_string());
+            publish(&dir.join("running"), &(watched.running_job_number() + watched.pending_job_number()).to_string());
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     });

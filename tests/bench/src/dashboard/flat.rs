@@ -1,11 +1,10 @@
 //! A scope of 5,000 nodes that no series folds: what freezes other graph views for minutes.
 
 use super::{
-    add_frames,
     graph::{is_drawn, on_graph, open},
-    ms,
+    screen::{add_frames, ms},
 };
-use crate::{BenchError, report::Report};
+use crate::report::{BenchError, Report};
 use ::dashboard::View as _;
 use ::events::clock;
 use formats::proto::{GraphDef, NodeDef};

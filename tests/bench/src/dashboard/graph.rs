@@ -2,8 +2,8 @@
 //!
 //! The file is `graphs/tf_inception_v3_4towers.tfevents.gz` below `STEPSCOPE_DATA`; without it the part is skipped.
 
-use super::{add_frames, ms, screen::Screen};
-use crate::{BenchError, report::Report};
+use super::screen::{Screen, add_frames, ms};
+use crate::report::{BenchError, Report};
 use ::dashboard::{
     Data, Selection, View as _,
     graph::{ColourBy, GraphView},

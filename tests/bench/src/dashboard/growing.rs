@@ -1,7 +1,7 @@
 //! The timeline of a growing trace: what of it is in memory, 50 tracks of 10M slices.
 
-use super::{add_frames, ms, screen::Screen};
-use crate::{BenchError, report::Report};
+use super::screen::{Screen, add_frames, ms};
+use crate::report::{BenchError, Report};
 use ::dashboard::{Data, Selection, View as _, timeline::TimelineView};
 use ::events::clock;
 use profiler::{

@@ -1,8 +1,8 @@
 //! From a write to the frame that shows it: a point of a scalar, and a slice of a program that is recorded. The window
-//! draws when it is woken, as on a screen, and its CPU in between is told.
+//! draws when it is woken, as on a screen, and its CPU time in between is measured.
 
-use super::{add_frames, ms, screen::Screen};
-use crate::{BenchError, report::Report};
+use super::screen::{Screen, add_frames, ms};
+use crate::report::{BenchError, Report};
 use ::events::{self as emit, clock};
 use profiler::{Collector, CollectorOptions};
 use std::{thread, time::Duration};

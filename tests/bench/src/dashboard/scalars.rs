@@ -1,7 +1,11 @@
 //! The scalars of 100 runs with 50 tags of 1,000 steps, in the whole window.
 
-use super::{add_frames, screen::Screen};
-use crate::{BenchError, report::Report, sealed, summaries::logs::LOGS};
+use super::screen::{Screen, add_frames};
+use crate::{
+    report::{BenchError, Report},
+    sealed,
+    summaries::logs::LOGS,
+};
 use egui::{Event, Modifiers, MouseWheelSource, MouseWheelUnit, TouchPhase, pos2, vec2};
 
 const LOG: &str = "100 runs x 50 tags x 1k steps";

@@ -1,7 +1,6 @@
 //! Something that draws, in a context without a window.
 
-use super::ms;
-use crate::BenchError;
+use crate::report::{BenchError, Report};
 use ::dashboard::{Options, app::App, pace::Pace, theme};
 use ::events::clock;
 use std::{
@@ -27,7 +26,7 @@ pub struct Screen<S> {
     draw: fn(&mut egui::Ui, &mut S),
     time: f64,
     /// When frames were asked for, once somebody waits for that.
-    wishes: Option<Receiver<i64>>,
+    requests: Option<Receiver<i64>>,
 }
 
 /// What a frame came to.
@@ -44,7 +43,7 @@ impl Screen<App> {
         let ctx = egui::Context::default();
         let (paths, at) = (vec![path.to_owned()], Some(at.parse()?));
         let app = App::new(&ctx, Options { paths, at, ..Options::default() }, Pace::default());
-        Ok(Self { ctx, state: app, draw: |ui, app| app.ui(ui), time: 0.0, wishes: None })
+        Ok(Self { ctx, state: app, draw: |ui, app| app.ui(ui), time: 0.0, requests: None })
     }
 }
 
@@ -54,7 +53,7 @@ impl<S> Screen<S> {
         let ctx = egui::Context::default();
         theme::install(&ctx);
         let state = make(&ctx);
-        Self { ctx, state, draw, time: 0.0, wishes: None }
+        Self { ctx, state, draw, time: 0.0, requests: None }
     }
 
     /// One frame.
@@ -98,7 +97,7 @@ impl<S> Screen<S> {
         self.frame(vec![event(true), event(false)]).cpu_ms
     }
 
-    /// Frames until `is_there`, which gets the state and what is shown; how long that took, in ms by the clock.
+    /// Frames until `is_there`, which gets the state and what is shown; how long that took, in ms of wall time.
     ///
     /// # Errors
     /// That it does not come.
@@ -122,15 +121,15 @@ impl<S> Screen<S> {
     /// From here on frames come when they are asked for, with [`Screen::shown_when_woken`] and its like, and time passes as
     /// the clock says.
     pub fn woken(&mut self) -> Result<(), BenchError> {
-        let (tell, told) = mpsc::channel();
-        // One frame at once: while a wish from before stands, egui hands on no later one.
-        tell.send(clock::mono_now())?;
-        self.ctx.set_request_repaint_callback(move |wish| {
-            let delay = i64::try_from(wish.delay.as_nanos()).unwrap_or(i64::MAX);
+        let (sender, receiver) = mpsc::channel();
+        // One frame at once: while a request from before stands, egui hands on no later one.
+        sender.send(clock::mono_now())?;
+        self.ctx.set_request_repaint_callback(move |request| {
+            let delay = i64::try_from(request.delay.as_nanos()).unwrap_or(i64::MAX);
             // The screen may be gone.
-            let _ = tell.send(clock::mono_now().saturating_add(delay));
+            let _ = sender.send(clock::mono_now().saturating_add(delay));
         });
-        self.wishes = Some(told);
+        self.requests = Some(receiver);
         self.ctx.enable_accesskit();
         self.cpu_when_woken(Duration::from_secs(2)).map(drop)
     }
@@ -168,7 +167,7 @@ impl<S> Screen<S> {
 
     /// The frame that is asked for next, if one is until then.
     fn next_wish(&mut self, latest: i64) -> Option<Frame> {
-        let wishes = self.wishes.as_ref()?;
+        let requests = self.requests.as_ref()?;
         let mut due = i64::MAX;
         loop {
             let now = clock::mono_now();
@@ -180,9 +179,23 @@ impl<S> Screen<S> {
                 return None;
             }
             let pause = Duration::from_nanos((due.min(latest) - now).unsigned_abs());
-            if let Ok(wish) = wishes.recv_timeout(pause) {
-                due = due.min(wish);
+            if let Ok(request) = requests.recv_timeout(pause) {
+                due = due.min(request);
             }
         }
+    }
+}
+
+/// Nanoseconds as milliseconds.
+pub fn ms(ns: i64) -> f64 {
+    ns as f64 / 1e6
+}
+
+/// Adds the median and the worst of some frames.
+pub fn add_frames(report: &mut Report, case: &str, mut frames: Vec<f64>) {
+    frames.sort_by(f64::total_cmp);
+    if let (Some(median), Some(worst)) = (frames.get(frames.len() / 2), frames.last()) {
+        report.add(format!("{case}: median"), *median, "ms");
+        report.add(format!("{case}: worst"), *worst, "ms");
     }
 }

@@ -1,7 +1,10 @@
 //! The timeline of a sealed trace, in the whole window: ten million slices, or `STEPSCOPE_BENCH_SLICES`.
 
-use super::{add_frames, screen::Screen};
-use crate::{BenchError, report::Report, sealed};
+use super::screen::{Screen, add_frames};
+use crate::{
+    report::{BenchError, Report},
+    sealed,
+};
 use ::dashboard::app::App;
 
 const FRAMES: usize = 40;

@@ -2,7 +2,10 @@
 //!
 //! On the display of the session, or one of Xvfb where there is none; without either the part is skipped.
 
-use crate::{BenchError, report::Report, sealed, watched};
+use crate::{
+    report::{BenchError, Report},
+    sealed, watched,
+};
 use ::dashboard::Options;
 use ::events::clock;
 use std::{

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use ::distributed::{TaskName, Worker, WorkerOptions};
 
 use super::PROCESS;
-use crate::BenchError;
+use crate::report::BenchError;
 
 /// The job's id.
 pub const JOB_ID: &str = "bench";
@@ -61,7 +61,7 @@ pub fn be(what: &str, address: &str) -> ExitCode {
     }
 }
 
-fn told(address: &dyn std::fmt::Display) -> Result<(), BenchError> {
+fn print_address(address: &dyn std::fmt::Display) -> Result<(), BenchError> {
     println!("{address}");
     #[expect(clippy::disallowed_methods, reason = "a program whose output is its result")]
     let mut stdout = std::io::stdout();
@@ -76,7 +76,7 @@ pub fn worker(task: u32, address: &str) -> Result<Worker, BenchError> {
 
 fn be_worker(task: &str, address: &str) -> Result<(), BenchError> {
     let worker = worker(task.parse()?, address)?;
-    told(worker.address())?;
+    print_address(worker.address())?;
     std::io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }
@@ -85,11 +85,11 @@ fn be_worker(task: &str, address: &str) -> Result<(), BenchError> {
 fn be_echo(address: &str) -> Result<(), BenchError> {
     if let Some(path) = address.strip_prefix("unix:") {
         let listener = UnixListener::bind(path)?;
-        told(&address)?;
+        print_address(&address)?;
         return answer(listener.accept()?.0);
     }
     let listener = TcpListener::bind(address)?;
-    told(&listener.local_addr()?)?;
+    print_address(&listener.local_addr()?)?;
     let stream = listener.accept()?.0;
     stream.set_nodelay(true)?;
     answer(stream)

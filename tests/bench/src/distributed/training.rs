@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::median;
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 
 /// Turns of each way.
 const TURNS: usize = 5;
 const STEPS: u32 = 60;
 
-/// The release program beside this one.
+/// The release program next to this one.
 fn program() -> Result<PathBuf, BenchError> {
     let found = std::env::current_exe()?.with_file_name("stepscope");
     if found.is_file() { Ok(found) } else { Err(format!("{} is missing: build it first", found.display()).into()) }
@@ -34,7 +33,7 @@ fn rate(program: &Path, workers: Option<u32>, is_traced: bool) -> Result<f64, Be
         return Err(format!("{command:?} ended with {}", output.status).into());
     }
     let result: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    result["steps_per_second"].as_f64().ok_or_else(|| "no rate in what the training told".into())
+    result["steps_per_second"].as_f64().ok_or_else(|| "no rate in what the training printed".into())
 }
 
 /// Compares them.

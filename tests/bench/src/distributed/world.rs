@@ -8,7 +8,7 @@ use ::net::Limits;
 use serde_json::{Value, json};
 
 use super::{OneWay, times};
-use crate::BenchError;
+use crate::report::BenchError;
 
 /// Between two looks at the end, and how long it may take.
 const PERIOD: Duration = Duration::from_millis(20);

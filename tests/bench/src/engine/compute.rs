@@ -6,8 +6,7 @@ use ::engine::passes::{PIPELINE, Passes};
 use ::engine::{DType, PartialShape, RunOptions, Tensor};
 
 use super::{constant, least, now, session, session_with};
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 
 /// Square matrix products.
 pub(super) fn matmul(report: &mut Report, threads: usize) -> Result<(), BenchError> {

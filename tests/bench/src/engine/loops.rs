@@ -1,7 +1,6 @@
 //! What control flow costs: nanoseconds per node execution of loops whose ops do next to nothing.
 
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use ::engine::DType;
 use ::engine::graph::{ContextId, Graph, GraphError, Output, WhileOptions};
 

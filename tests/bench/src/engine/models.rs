@@ -6,7 +6,7 @@ use ::engine::{DType, PartialShape, Tensor};
 
 use super::versus::{Case, Unit};
 use super::{constant, graphs};
-use crate::BenchError;
+use crate::report::BenchError;
 
 type Built<T> = Result<T, BenchError>;
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use ::events::record::Record;
 use ::events::ring::RingReader;
 
-use crate::BenchError;
+use crate::report::BenchError;
 
 /// The recording and its rings' readers.
 pub(super) struct Rings {
@@ -40,7 +40,7 @@ impl Rings {
         Ok(())
     }
 
-    /// Events that found their ring full: 0, or the figures tell of dropping.
+    /// Events that found their ring full: 0, or the figures are of dropping.
     pub fn dropped(&self) -> u64 {
         self.readers.values().map(RingReader::dropped).sum()
     }

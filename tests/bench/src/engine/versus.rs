@@ -1,5 +1,5 @@
 //! Side by side with TensorFlow: each case in blocks, ours and TensorFlow's in turn, so that a slow moment of the
-//! machine hits both. One thread is compared in CPU time, two by the clock; figures are medians over all repetitions.
+//! machine hits both. One thread is compared in CPU time, two in wall time; figures are medians over all repetitions.
 
 use ::engine::graph::Graph;
 use ::engine::{Callable, RunOptions, Tensor};
@@ -7,9 +7,8 @@ use ::events::clock;
 use ::profiler::{Collector, CollectorOptions, Store, StoreOptions, TraceReader, op_stats};
 
 use super::{models, plain_session, session};
-use crate::BenchError;
 use crate::peer::{PYTHON, Peer};
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 use crate::tracing_cost::Blocks;
 
 /// Turns that each side has.
@@ -31,7 +30,7 @@ pub(super) struct Case {
     pub unit: Unit,
 }
 
-/// What a case is told in.
+/// The unit of a case's figure.
 #[derive(Clone, Copy)]
 pub(super) enum Unit {
     NsPerNode,
@@ -69,7 +68,7 @@ pub(super) fn run(report: &mut Report) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// What tracing costs each model's training step, beside what TensorFlow's own full trace costs the same model.
+/// What tracing costs each model's training step, compared with what TensorFlow's own full trace costs the same model.
 pub(super) fn tracing(report: &mut Report) -> Result<(), BenchError> {
     const PAIRS: usize = 100;
     for case in wanted_models(report)? {

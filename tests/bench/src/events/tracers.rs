@@ -18,7 +18,7 @@ use tracing_chrome::{ChromeLayerBuilder, FlushGuard};
 use tracing_subscriber::layer::SubscriberExt;
 
 use super::BLOCK;
-use crate::BenchError;
+use crate::report::BenchError;
 
 /// A tracer in use.
 pub trait Tracer: Send + Sync {

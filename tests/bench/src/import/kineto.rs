@@ -47,7 +47,7 @@ const STREAMS: [u32; 3] = [7, 20, 24];
 /// # Errors
 /// The file cannot be written.
 pub fn write(path: &Path, n: u64) -> io::Result<Written> {
-    let mut made = Made {
+    let mut made = Generator {
         out: BufWriter::with_capacity(1 << 20, File::create(path)?),
         random: 1,
         left: n,
@@ -89,7 +89,7 @@ const LAST: &str = r#"  {
 ]}
 "#;
 
-struct Made {
+struct Generator {
     out: BufWriter<File>,
     random: u64,
     left: u64,
@@ -113,7 +113,7 @@ struct Slice<'a> {
     end: u64,
 }
 
-impl Made {
+impl Generator {
     fn number(&mut self, below: u64) -> u64 {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.random >> 33) % below

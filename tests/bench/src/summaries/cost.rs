@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use crate::BenchError;
+use crate::report::BenchError;
 
 /// Of one load.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost {
-    /// Seconds by the clock.
+    /// Wall time in seconds.
     pub wall_s: f64,
     /// Seconds of all its threads.
     pub cpu_s: f64,

@@ -1,4 +1,4 @@
-//! Loading whole logdirs, each in a process of its own, beside TensorBoard's data server and beside the least that a reader
+//! Loading whole logdirs, each in a process of its own, compared with TensorBoard's data server and compared with the least that a reader
 //! can do: the checksums alone, and one thread that keeps all points in plain columns.
 
 use std::path::{Path, PathBuf};
@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 use super::cost::{self, Cost};
 use super::logs::{LOGS, Log};
 use super::{minimal, rustboard};
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 
 /// The option by which this program loads a logdir and prints what it cost, for the process of its own: `OPTION WAY LOGDIR`.
 pub const LOAD: &str = "--load-logdir";
@@ -84,7 +83,7 @@ fn measure(report: &mut Report, log: &Log, logdir: &Path, peer: Option<&str>) ->
     Ok(())
 }
 
-/// The least of each figure.
+/// The best of each figure.
 fn least(costs: &[Cost]) -> Cost {
     let least = |of: fn(&Cost) -> f64| costs.iter().map(of).fold(f64::INFINITY, f64::min);
     Cost { wall_s: least(|c| c.wall_s), cpu_s: least(|c| c.cpu_s), rss: least(|c| c.rss) }

@@ -9,7 +9,7 @@ use std::path::Path;
 use formats::tfrecord::masked_crc;
 use formats::wire::{Fields, Malformed, Value};
 
-use crate::BenchError;
+use crate::report::BenchError;
 
 /// What is read at a time.
 const CHUNK: u64 = 1 << 20;

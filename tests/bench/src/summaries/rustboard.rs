@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::cost::{self, Cost};
-use crate::BenchError;
+use crate::report::BenchError;
 use ::events::clock;
 
 /// The environment variable that names the python.

@@ -1,4 +1,4 @@
-//! What a slice costs beside other tracers, each in a process of its own, visited in turns.
+//! What a slice costs compared with other tracers, each in a process of its own, visited in turns.
 //!
 //! A visit is [`BLOCKS`] blocks of slices on one or two threads at once; in each round every tracer gets one visit, in alternating
 //! order, so that a busy machine disturbs all alike. Processes and not threads, since each of them wants to be the process's
@@ -16,8 +16,7 @@ use tempfile::TempDir;
 
 use super::tracers::{TRACERS, Tracer};
 use super::{BLOCK, median, quantile};
-use crate::BenchError;
-use crate::report::Report;
+use crate::report::{BenchError, Report};
 
 /// The option by which this program is one of the tracers' processes.
 pub const EMIT: &str = "--emit-with";
@@ -51,12 +50,12 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
             }
             rounds.push(ns);
         }
-        tell(report, n_threads, &rounds);
+        add_figures(report, n_threads, &rounds);
     }
     processes.into_iter().try_for_each(Process::end)
 }
 
-fn tell(report: &mut Report, n_threads: usize, rounds: &[Vec<f64>]) {
+fn add_figures(report: &mut Report, n_threads: usize, rounds: &[Vec<f64>]) {
     let of = |name: &str| TRACERS.iter().position(|(n, _)| *n == name);
     let Some(ours) = of(OURS) else { return };
     let threads = if n_threads == 1 { "1 thread".to_owned() } else { format!("{n_threads} threads") };
@@ -159,7 +158,7 @@ fn serve(name: &str, folder: &Path) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// A thread that emits when it is told to.
+/// A thread that emits on request.
 struct Worker {
     go: Sender<Arc<AtomicUsize>>,
     done: Receiver<Vec<f64>>,

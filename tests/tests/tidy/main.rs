@@ -1,10 +1,18 @@
 //! The repository's rules as a test: the dependency table, module docs, file sizes, leftovers, layering inside
-//! `dashboard`, colours, checks that are left out, and that every command the README shows exists.
+//! `dashboard`, colours, checks that are left out, and that every command the README shows exists; circles of imports
+//! ([`circles`]), banned words ([`words`]) and public items without a caller ([`unused`]).
+
+mod circles;
+mod modules;
+mod source;
+mod unused;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use stepscope_tests::{root, stepscope_binary};
 
@@ -100,8 +108,36 @@ fn manifest(member: &str) -> toml::Table {
     text.parse().expect("cargo reads it")
 }
 
-/// Members with their Rust files, read once.
+/// The members of the workspace, the deepest folders first.
+fn members() -> &'static [String] {
+    static MEMBERS: OnceLock<Vec<String>> = OnceLock::new();
+    MEMBERS.get_or_init(|| {
+        let manifest = manifest(".");
+        let all = manifest["workspace"]["members"].as_array().expect("a list").iter().filter_map(toml::Value::as_str);
+        let mut all: Vec<String> = all.map(str::to_owned).collect();
+        all.sort_by_key(|member| std::cmp::Reverse(member.len()));
+        all
+    })
+}
+
+/// The member that a file belongs to; `docs` for what belongs to none.
+fn member_of(path: &Path) -> String {
+    members().iter().find(|member| path.starts_with(member)).map_or("docs", String::as_str).to_owned()
+}
+
+/// Rust files.
 fn rust_files() -> Vec<(PathBuf, String)> {
+    files_of(&["rs"])
+}
+
+/// Rust files and the documents, but for the history.
+fn text_files() -> Vec<(PathBuf, String)> {
+    let mut files = files_of(&["rs", "md"]);
+    files.retain(|(path, _)| path != Path::new("CHANGELOG.md") && !path.starts_with("tests/data"));
+    files
+}
+
+fn files_of(extensions: &[&str]) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![root()];
     while let Some(folder) = folders.pop() {
@@ -112,18 +148,35 @@ fn rust_files() -> Vec<(PathBuf, String)> {
                 if name != "target" && name != "runs" && !name.to_string_lossy().starts_with('.') {
                     folders.push(path);
                 }
-            } else if path.extension().is_some_and(|ext| ext == "rs") {
-                let text = fs::read_to_string(&path).expect("Rust files are UTF-8");
+            } else if path.extension().is_some_and(|ext| extensions.iter().any(|own| ext == *own)) {
+                let text = fs::read_to_string(&path).expect("text files are UTF-8");
                 found.push((path.strip_prefix(root()).expect("below the root").to_path_buf(), text));
             }
         }
     }
-    assert!(found.len() > 20, "the walk found only {} Rust files", found.len());
+    assert!(found.len() > 20, "the walk found only {} files", found.len());
+    found.sort();
     found
 }
 
 fn fail_with(rule: &str, broken: &[String]) {
     assert!(broken.is_empty(), "{rule}:\n  {}", broken.join("\n  "));
+}
+
+/// Holds what was found by member (a count, and lines that say where) against the debt of each: it may only shrink.
+fn check_debt(rule: &str, found: &BTreeMap<String, (usize, Vec<String>)>, debt: &[(&str, usize)]) {
+    let mut broken = Vec::new();
+    for (member, (count, lines)) in found {
+        let allowed = debt.iter().find(|(name, _)| name == member).map_or(0, |(_, count)| *count);
+        if *count > allowed {
+            broken.push(format!("{member}: {count}, {allowed} are allowed:\n    {}", lines.join("\n    ")));
+        } else if *count < allowed {
+            broken.push(format!("{member}: only {count} are left, lower the debt from {allowed}"));
+        }
+    }
+    let unknown = debt.iter().filter(|(member, _)| !found.contains_key(*member));
+    broken.extend(unknown.map(|(member, _)| format!("{member}: there is no such member, delete its debt")));
+    fail_with(rule, &broken);
 }
 
 #[test]
@@ -147,9 +200,7 @@ fn members_use_what_the_table_says() {
     fail_with("the dependency table", &broken);
     let listed: Vec<&str> =
         MAY_USE.iter().map(|(member, ..)| *member).chain(["tests", "tests/bench", "tests/support"]).collect();
-    let workspace = manifest(".");
-    let all = workspace["workspace"]["members"].as_array().expect("a list").iter().filter_map(toml::Value::as_str);
-    let unlisted: Vec<String> = all.filter(|member| !listed.contains(member)).map(str::to_owned).collect();
+    let unlisted: Vec<String> = members().iter().filter(|member| !listed.contains(&member.as_str())).cloned().collect();
     fail_with("members that the dependency table lacks", &unlisted);
 }
 
@@ -272,7 +323,7 @@ fn models_and_layouts_know_no_egui() {
 const PALETTES: &[&str] = &["base/palette", "dashboard/src/theme", "summaries/src/charts/paint.rs"];
 
 /// Whether there is a colour in a line of code: one that is made of numbers, one of egui's own, or `#rgb` of HTML.
-fn has_colour(code: &str) -> bool {
+fn has_color(code: &str) -> bool {
     let made = [
         "from_rgb",
         "from_gray",
@@ -297,9 +348,9 @@ fn has_colour(code: &str) -> bool {
 }
 
 #[test]
-fn colours_come_from_the_palettes() {
-    assert!(has_colour("Color32::from_rgb(1, 2, 3)") && has_colour("Color32::RED") && has_colour("fill=\"#fa0\""));
-    assert!(!has_colour("Color32::TRANSPARENT") && !has_colour("#[test]") && !has_colour("r#\"x\"#"));
+fn colors_come_from_the_palettes() {
+    assert!(has_color("Color32::from_rgb(1, 2, 3)") && has_color("Color32::RED") && has_color("fill=\"#fa0\""));
+    assert!(!has_color("Color32::TRANSPARENT") && !has_color("#[test]") && !has_color("r#\"x\"#"));
     let product = |path: &Path| {
         let is_product =
             ["cli", "dashboard", "profiler", "query", "summaries"].iter().any(|member| path.starts_with(member));
@@ -309,7 +360,7 @@ fn colours_come_from_the_palettes() {
     let mut broken = Vec::new();
     for (path, text) in rust_files().iter().filter(|(path, _)| product(path)) {
         for (number, line) in text.lines().enumerate() {
-            if has_colour(line.split("//").next().unwrap_or("")) {
+            if has_color(line.split("//").next().unwrap_or("")) {
                 broken.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
             }
         }

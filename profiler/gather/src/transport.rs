@@ -1,0 +1,62 @@
+//! Connections that somebody else makes, one after the other as they are requested: for senders whose collector cannot be reached at an
+//! address.
+
+use hyper_util::rt::TokioIo;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use tokio::sync::{Mutex, mpsc};
+use tonic::transport::{Channel, Endpoint};
+
+/// Connections that may wait to be used.
+const WAITING: usize = 16;
+/// How long a requested connection may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(crate) type Problem = Box<dyn std::error::Error + Send + Sync>;
+
+/// The end that makes the connections of a [`crate::Sender`].
+#[derive(Clone)]
+pub struct TransportProvider(mpsc::Sender<UnixStream>);
+
+/// The end from which a [`crate::Sender`] takes its connections.
+pub struct Transport {
+    request: Box<dyn Fn() + Send + Sync>,
+    connections: Mutex<mpsc::Receiver<UnixStream>>,
+}
+
+/// Both ends. `request` is called when a connection is needed; the provider then makes one.
+pub fn transport(request: impl Fn() + Send + Sync + 'static) -> (TransportProvider, Transport) {
+    let (sender, connections) = mpsc::channel(WAITING);
+    (TransportProvider(sender), Transport { request: Box::new(request), connections: Mutex::new(connections) })
+}
+
+impl TransportProvider {
+    /// Provides a connection whose other end a collector has ([`crate::Server::take`]). One that nobody needs is closed.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn provide(&self, stream: UnixStream) -> io::Result<()> {
+        stream.set_nonblocking(true)?;
+        // Dropped where there is no room, or no sender any more.
+        let _ = self.0.try_send(stream);
+        Ok(())
+    }
+}
+
+impl Transport {
+    /// The next one.
+    pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<Channel, Problem> {
+        let mut connections = self.connections.lock().await;
+        (self.request)();
+        let next = tokio::time::timeout(PATIENCE, connections.recv()).await;
+        let stream = next.map_err(|_| "no connection to the collector was made")?.ok_or("nobody makes connections")?;
+        drop(connections);
+        let mut stream = Some(tokio::net::UnixStream::from_std(stream)?);
+        let connector = tower::service_fn(move |_| {
+            let taken = stream.take().map(TokioIo::new).ok_or(io::ErrorKind::NotConnected);
+            async move { taken.map_err(io::Error::from) }
+        });
+        Ok(endpoint.connect_with_connector(connector).await?)
+    }
+}
