@@ -28,7 +28,7 @@ use crate::store::{Category, SliceRef, Store, TrackKind, Transfer};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// `arg` of a wait for a value from another device (docs/trace-format.md).
+/// `arg` of a wait for a value from another device (docs/formats/trace-format.md).
 const AWAITS_VALUE: u64 = 0;
 
 /// (row of the process, correlation).

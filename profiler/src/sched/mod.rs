@@ -4,7 +4,7 @@
 //! events, [`live`] puts them into a recording. Where tracefs is not to be had, [`crate::sample`] hands the same [`Event`]s from perf
 //! events; other tools' traces have them too ([`crate::import`]).
 //!
-//! A thread gets a track of slices in category `off cpu`, one per [state](ThreadState) that it was in (docs/trace-format.md), and each CPU one
+//! A thread gets a track of slices in category `off cpu`, one per [state](ThreadState) that it was in (docs/formats/trace-format.md), and each CPU one
 //! of slices in category `running`.
 
 pub(crate) mod derive;
