@@ -32,7 +32,8 @@ The newest figure of each case in [tests/bench/bench.jsonl](../tests/bench/bench
 `cargo xtask bench NAME` measures and appends; `cargo xtask measured` writes this page, and a test compares the two.
 
 Times are medians, with the worst in brackets where it was noted.
-*Peer* is what another program took for the same work in the same run, and *ratio* our time as a part of the peer's (below 1 is faster), unless it says otherwise.
+*Peer* is the figure of another program for the same work in the same run.
+*Ratio* is our time over the peer's, below 1 where ours is faster; in `events`, the other tracer's time over our guard's.
 Compare figures of one machine only: \"Xeon\" and \"EPYC\" are virtual machines with two cores each, which other programs shared.
 ";
 
