@@ -23,7 +23,8 @@ const RATIOS: &[&str] =
 const PEERS: &[&str] = &["TensorFlow", "DuckDB", "Open MPI"];
 
 /// Figures that say less than the median of the same case.
-const LEFT_OUT: &[&str] = &[", least", ", min", ", first decile", ", pairs", "interval from", "interval to"];
+const LEFT_OUT: &[&str] =
+    &[", least", ", min", ", first decile", ", pairs", "interval from", "interval to", "least times"];
 
 const HEAD: &str = "\
 # Measured
