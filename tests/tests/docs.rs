@@ -1,12 +1,12 @@
-//! The documents: every relative link resolves, and prose has one sentence a line, in lines of at most 140 columns.
+//! The documents: every relative link resolves, pages that code names exist, and prose has lines of at most 140 columns.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use stepscope_tests::root;
 
-/// The Markdown files of the repository, but for those that other programs wrote.
-fn pages() -> Vec<(PathBuf, String)> {
+/// The files of the repository with this ending, but for those that other programs wrote.
+fn files(ending: &str) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![root()];
     while let Some(folder) = folders.pop() {
@@ -15,13 +15,13 @@ fn pages() -> Vec<(PathBuf, String)> {
             let is_ours = !name.starts_with('.') && !["target", "runs", "fixtures", "node_modules"].contains(&&*name);
             if path.is_dir() && is_ours {
                 folders.push(path);
-            } else if path.extension().is_some_and(|ext| ext == "md") {
-                let text = fs::read_to_string(&path).expect("documents are UTF-8");
+            } else if path.extension().is_some_and(|ext| ext == ending) {
+                let text = fs::read_to_string(&path).expect("the file is UTF-8");
                 found.push((path, text));
             }
         }
     }
-    assert!(found.len() > 20, "the walk found only {} documents", found.len());
+    assert!(!found.is_empty(), "no file ends with {ending}");
     found
 }
 
@@ -59,7 +59,7 @@ fn broken_link(page: &Path, link: &str) -> Option<String> {
 #[test]
 fn links_resolve() {
     let mut broken = Vec::new();
-    for (page, text) in pages() {
+    for (page, text) in files("md") {
         for (number, line) in prose(&text) {
             for rest in line.split("](").skip(1) {
                 let link = rest.split([')', ' ']).next().unwrap_or("");
@@ -73,10 +73,32 @@ fn links_resolve() {
     assert!(broken.is_empty(), "links that lead nowhere:\n  {}", broken.join("\n  "));
 }
 
+/// The paths below `docs` that a text names.
+fn named_pages(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices("docs/").filter_map(|(start, _)| {
+        let is_whole = !text[..start].ends_with(|c: char| c.is_alphanumeric() || "/-_.".contains(c));
+        let rest = &text[start..];
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !"/-_.".contains(c)).unwrap_or(rest.len());
+        let path = rest[..end].trim_end_matches('.');
+        (is_whole && [".md", ".yaml", ".png"].iter().any(|ending| path.ends_with(ending))).then_some(path)
+    })
+}
+
+#[test]
+fn pages_that_code_names_exist() {
+    let mut broken = Vec::new();
+    for (path, text) in ["rs", "proto", "py"].into_iter().flat_map(files) {
+        for page in named_pages(&text).filter(|page| !root().join(page).exists()) {
+            broken.push(format!("{}: {page}", path.display()));
+        }
+    }
+    assert!(broken.is_empty(), "pages that do not exist:\n  {}", broken.join("\n  "));
+}
+
 #[test]
 fn lines_of_prose_are_short() {
     let mut broken = Vec::new();
-    for (page, text) in pages() {
+    for (page, text) in files("md") {
         for (number, line) in prose(&text).filter(|(_, line)| !line.starts_with('|') && line.chars().count() > 140) {
             broken.push(format!("{}:{number}: {} columns", page.display(), line.chars().count()));
         }
