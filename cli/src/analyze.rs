@@ -16,7 +16,7 @@ use crate::outcome::{Failure, Outcome};
 use crate::table::{Table, cut};
 use crate::trace_file;
 
-/// Of the JSON that `analyze` and `diff` print (docs/formats/json.md): higher where a field went or means something else.
+/// Of the JSON that `analyze` and `diff` print (docs/json.md): higher where a field went or means something else.
 pub const SCHEMA_VERSION: u32 = 1;
 /// Rows of each table for a person.
 const TOP: usize = 10;

@@ -116,7 +116,7 @@ pub enum Switch {
 /// `stepscope analyze TRACE`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-docs/use/analysis.md defines every figure.
+docs/analysis.md defines every figure.
 
 Examples:
   stepscope analyze runs/demo-20261121-101500
@@ -285,7 +285,7 @@ pub enum ExportAs {
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
 Without SQL: lists the tables, with their columns and units. Every row says its trace, so that a folder of many traces is asked
-at once. docs/use/query.md has more. From source: cargo build --release --features query (cluster for --cluster)
+at once. docs/query.md has more. From source: cargo build --release --features query (cluster for --cluster)
 
 Examples:
   stepscope query runs/demo-20261121-101500

@@ -1,4 +1,4 @@
-//! Analyses of a trace: pure functions over the [`Store`](crate::Store). docs/use/analysis.md has the definitions.
+//! Analyses of a trace: pure functions over the [`Store`](crate::Store). docs/analysis.md has the definitions.
 //!
 //! In reading order:
 //!

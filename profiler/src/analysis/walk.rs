@@ -76,7 +76,7 @@ pub(crate) enum Late {
 }
 
 impl Late {
-    /// Why a wait that held no thread was one: its `arg` tells (docs/formats/trace-format.md).
+    /// Why a wait that held no thread was one: its `arg` tells (docs/trace-format.md).
     pub(crate) fn parked(wait: &SliceRef) -> Late {
         match wait.arg {
             1 => Late::QueueEmpty,
