@@ -88,7 +88,7 @@ pub fn table(table: &text::Table) {
     }
 }
 
-/// Prints an object of results on one line. What a command's objects have is documented in `docs/json.md`; the version grows when a key
+/// Prints an object of results on one line. What a command's objects have is documented in `docs/formats/json.md`; the version grows when a key
 /// goes, or comes to mean something else.
 pub fn object(schema_version: u32, object: serde_json::Value) {
     line(versioned(schema_version, object));

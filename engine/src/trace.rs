@@ -1,7 +1,7 @@
 //! What the engine emits as events: slices of steps, ops and shards, idle workers, memory.
 //!
 //! Whether a step is traced is decided once, when it begins ([`StepTrace`]); the executor's untraced loop does not
-//! know of events at all. The meaning of `correlation` and `arg` per category is docs/design/first-light.md's.
+//! know of events at all. The meaning of `correlation` and `arg` per category is docs/formats/trace-format.md's.
 
 use std::cell::Cell;
 
@@ -235,7 +235,7 @@ impl Arrival {
     }
 }
 
-/// What an asynchronous kernel waits for; the number is the `arg` of its event (docs/trace-format.md).
+/// What an asynchronous kernel waits for; the number is the `arg` of its event (docs/formats/trace-format.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Awaits {

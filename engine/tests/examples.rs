@@ -1,4 +1,4 @@
-//! Every program in `examples` runs, and tells what `docs/engine.md` says it does. `cargo test` builds them; where only this
+//! Every program in `examples` runs, and tells what `docs/use/training.md` says it does. `cargo test` builds them; where only this
 //! test was built, that is said.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that says what it skips")]

@@ -13,7 +13,7 @@ fn strings(value: &Value) -> Vec<&str> {
 
 fn printed(python: &Path) -> Value {
     let mut command = Command::new(python);
-    command.arg(root().join("tests/scripts/jobset.py")).arg(root().join("docs/distributed/jobset.yaml"));
+    command.arg(root().join("tests/scripts/jobset.py")).arg(root().join("docs/use/jobset.yaml"));
     let out = command.output().expect("python starts");
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(&out.stdout).expect("JSON")

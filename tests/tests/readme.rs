@@ -1,4 +1,4 @@
-//! The README's examples of the profiler and of logdirs, each as it stands there, one after the other in one folder.
+//! The examples of the README and of docs/use/commands.md, each as it stands there, one after the other in one folder.
 
 use std::fs;
 use std::path::Path;
@@ -42,32 +42,44 @@ fn prepare(binary: &Path, folder: &Path) {
     fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it may be run");
 }
 
+/// The pages with examples, in the order in which they run.
+const PAGES: &[&str] = &["README.md", "docs/use/commands.md"];
+
+/// The lines of a page's code blocks that begin with the program's name.
+fn examples(page: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(page)).expect("the page");
+    let blocks = text.split("```").skip(1).step_by(2);
+    let lines = blocks.flat_map(str::lines).filter(|line| line.starts_with("stepscope "));
+    lines.map(str::to_owned).collect()
+}
+
 #[test]
-fn examples_of_the_readme_run() {
+fn examples_of_the_pages_run() {
     let Some(binary) = stepscope_binary("the README's examples") else { return };
-    let readme = fs::read_to_string(root().join("README.md")).expect("the README");
-    let (_, section) = readme.split_once("## Commands").expect("a section of commands");
-    let block = section.split("```").nth(1).expect("a block of examples");
     let dir = tempfile::tempdir().expect("a scratch folder");
     prepare(&binary, dir.path());
     let mut missing: Vec<&str> = COMMANDS.to_vec();
-    for line in block.lines().filter(|line| !line.is_empty()) {
-        let name = line.split_whitespace().nth(1).expect("a command");
-        if OTHERS.contains(&name) {
-            continue;
+    for page in PAGES {
+        let lines = examples(page);
+        assert!(lines.len() > 2, "{page} has only {lines:?}");
+        for line in lines {
+            let name = line.split_whitespace().nth(1).expect("a command");
+            if OTHERS.contains(&name) {
+                continue;
+            }
+            assert!(COMMANDS.contains(&name), "{page}: {line}: run it here, or say in OTHERS that it is not");
+            missing.retain(|other| *other != name);
+            let output = shell(&binary, dir.path(), &line);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            if name == "query" && !output.status.success() {
+                // Built without SQL: it says how to get it.
+                assert!(errors.contains("--features query"), "{line}: {errors}");
+                continue;
+            }
+            assert!(output.status.success(), "{page}: {line}: {errors}");
         }
-        assert!(COMMANDS.contains(&name), "{line}: run it here, or say in OTHERS that it is not");
-        missing.retain(|other| *other != name);
-        let output = shell(&binary, dir.path(), line);
-        let printed = String::from_utf8_lossy(&output.stderr);
-        if name == "query" && !output.status.success() {
-            // Built without SQL: it says how to get it.
-            assert!(printed.contains("--features query"), "{line}: {printed}");
-            continue;
-        }
-        assert!(output.status.success(), "{line}: {printed}");
     }
-    assert!(missing.is_empty(), "the README shows no {missing:?}");
+    assert!(missing.is_empty(), "the pages show no {missing:?}");
     let made = ["page/index.html", "job", "job.pftrace", "loss.parquet"];
     assert!(made.iter().all(|path| dir.path().join(path).exists()), "{made:?}");
 }

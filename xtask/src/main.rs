@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)] // xtask is a program: it talks to the terminal.
 
 mod left_out;
+mod measured;
 mod prepare;
 mod steps;
 
@@ -19,7 +20,8 @@ cargo xtask COMMAND
   check            fmt, clippy and docs: what an editor's save should pass
   test             everything CI runs: brings what the tests need, then check, unit, doc, tidy, end-to-end and window
                    tests; the last lines say which checks were left out, and why
-  bench [NAME...]  benchmarks: a table here, JSON lines appended to docs/bench.jsonl; no name: lists them
+  bench [NAME...]  benchmarks: a table here, JSON lines appended to tests/bench/bench.jsonl; no name: lists them
+  measured         writes docs/measured.md: the newest figure of each benchmark's case
   soak             the long versions of the fault tests (kill -9, damaged files, disturbed networks), and 3,000 random programs
                    against TensorFlow; about two hours
   release          the program as it is released, with SQL, clusters and buckets: target folder/released/stepscope-VERSION-MACHINE.tar.gz
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Some("check") => check(&mut steps),
         Some("test") => test(&mut steps),
         Some("bench") => bench(&mut steps, &rest),
+        Some("measured") => measured::write(),
         Some("soak") => soak(&mut steps),
         Some("shots") => shots(&mut steps, &rest),
         Some("release") => release(&mut steps),

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// The name of the step that failed.
+#[derive(Debug)]
 pub struct Failed(pub String);
 
 /// The steps run so far, with their wall times.

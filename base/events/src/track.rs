@@ -43,7 +43,7 @@ pub struct Span<'a> {
     pub site: SiteId,
     /// The graph node that it worked for.
     pub node: NodeId,
-    /// Meaning by category (docs/trace-format.md).
+    /// Meaning by category (docs/formats/trace-format.md).
     pub correlation: u32,
     /// Meaning by category.
     pub arg: u64,

@@ -4,7 +4,7 @@ use profiler::Store;
 use profiler::analysis::breakdown::Breakdown;
 use profiler::analysis::critical::{CriticalPath, PathKind};
 
-/// Of the JSON that `analyze` and `diff` print (docs/json.md): higher where a field went or means something else.
+/// Of the JSON that `analyze` and `diff` print (docs/formats/json.md): higher where a field went or means something else.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Sum of the lengths of critical paths, ns.

@@ -1,4 +1,4 @@
-//! `stepscope analyze --json`: docs/json.md has its fields.
+//! `stepscope analyze --json`: docs/formats/json.md has its fields.
 
 use profiler::analysis::breakdown::{Breakdown, DeviceBreakdown};
 use profiler::analysis::memory::DeviceMemory;

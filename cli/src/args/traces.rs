@@ -116,7 +116,7 @@ pub enum Switch {
 /// `stepscope analyze TRACE`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-docs/analysis.md defines every figure.
+docs/use/analysis.md defines every figure.
 
 Examples:
   stepscope analyze runs/demo-20261121-101500
@@ -285,7 +285,7 @@ pub enum ExportAs {
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
 Without SQL: lists the tables, with their columns and units. Every row names its trace, so that one query covers a folder of
-many. docs/query.md has more. From source: cargo build --release --features query (cluster for --cluster)
+many. docs/use/query.md has more. From source: cargo build --release --features query (cluster for --cluster)
 
 Examples:
   stepscope query runs/demo-20261121-101500

@@ -14,7 +14,7 @@ impl Kinds {
     const KNOWN: u8 = 8;
     const NAN: u8 = 1;
 
-    /// As the `arg` of an event tells (docs/trace-format.md).
+    /// As the `arg` of an event tells (docs/formats/trace-format.md).
     fn of_event(arg: u64) -> Self {
         Self(arg as u8 & 7 | Self::KNOWN)
     }

@@ -1,4 +1,4 @@
-//! The messages that run a step, as arrows of the trace (docs/trace-format.md): what a task waited for between its steps is what its
+//! The messages that run a step, as arrows of the trace (docs/formats/trace-format.md): what a task waited for between its steps is what its
 //! master did, and through the answers what the other tasks did.
 
 use events::{Kind, NodeId, SiteId, site};

@@ -28,7 +28,7 @@ use std::ops::Range;
 use trace_model::{Category, NO_NODE, SliceRef, TrackKind, Transfer};
 use trace_store::Store;
 
-/// `arg` of a wait for a value from another device (docs/trace-format.md).
+/// `arg` of a wait for a value from another device (docs/formats/trace-format.md).
 const AWAITS_VALUE: u64 = 0;
 
 /// (row of the process, correlation).

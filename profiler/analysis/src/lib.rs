@@ -1,4 +1,4 @@
-//! Analyses of a trace: pure functions over the [`Store`](trace_store::Store). docs/analysis.md has the definitions.
+//! Analyses of a trace: pure functions over the [`Store`](trace_store::Store). docs/use/analysis.md has the definitions.
 //!
 //! 1. `spans`, `doing`: what a slice means for the analyses.
 //! 2. `line`: each track's slices flattened into pieces that follow each other.

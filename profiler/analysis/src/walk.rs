@@ -75,7 +75,7 @@ pub(crate) enum IdleReason {
 }
 
 impl IdleReason {
-    /// Why a wait that held no thread was one: its `arg` says (docs/trace-format.md).
+    /// Why a wait that held no thread was one: its `arg` says (docs/formats/trace-format.md).
     pub(crate) fn parked(wait: &SliceRef) -> IdleReason {
         match wait.arg {
             1 => IdleReason::QueueEmpty,

@@ -158,7 +158,7 @@ fn what_is_exported_is_whole_there() {
 }
 
 /// Files of other tools: the names whose slices (or their durations) trace_processor has otherwise, and how many slices it
-/// drops because they overlap. Reasons in docs/import.md.
+/// drops because they overlap. Reasons in docs/formats/import.md.
 const FILES: [(&str, &[&str], i64); 9] = [
     ("hta_critical_path_alexnet.json.gz", &["Stream Sync"], 8),
     ("hta_event_sync_multi_stream.json.gz", &[], 0),

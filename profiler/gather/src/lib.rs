@@ -10,7 +10,7 @@
 //! 6. [`Connection`], [`LogdirCopy`]: the viewer's side, to an address or through a program's standard input and output; [`Scratch`]: where copies lie.
 //!
 //! A member of its own, not a part of `profiler`: what it needs for gRPC (tonic, hyper, tokio: about 60 crates, a minute of CPU time) would
-//! else be compiled into the engine's tests and the dashboard too. docs/collection.md says how to use it, docs/trace-format.md what it promises.
+//! else be compiled into the engine's tests and the dashboard too. docs/use/collection.md says how to use it, docs/formats/trace-format.md what it promises.
 
 mod connection;
 mod copy;

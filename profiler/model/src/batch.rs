@@ -51,7 +51,7 @@ pub struct Event {
     pub site: u32,
     /// Graph node or [`NO_NODE`].
     pub node: u32,
-    /// Meaning by category (docs/trace-format.md).
+    /// Meaning by category (docs/formats/trace-format.md).
     pub correlation: u32,
     /// Meaning by category.
     pub arg: u64,

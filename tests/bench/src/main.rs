@@ -1,7 +1,7 @@
 //! All benchmarks; `cargo xtask bench` starts them.
 //!
 //! `stepscope-bench NAME...` runs the named ones, prints a table of each on stdout and appends one JSON object per figure to
-//! `docs/bench.jsonl`: `date`, `commit`, `cpu`, `bench`, `case`, `value`, `unit`. Without a name it lists them.
+//! `tests/bench/bench.jsonl`: `date`, `commit`, `cpu`, `bench`, `case`, `value`, `unit`. Without a name it lists them.
 //! `versus=lstm` runs only the cases whose names contain `lstm`, of the benchmarks that take their cases one by one.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program whose output is its result")]

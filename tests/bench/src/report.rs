@@ -57,12 +57,12 @@ impl Report {
         text
     }
 
-    /// Appends the figures to `docs/bench.jsonl` of the checkout that this program was built from.
+    /// Appends the figures to `tests/bench/bench.jsonl` of the checkout that this program was built from.
     ///
     /// # Errors
     /// That the file cannot be written.
     pub fn append(&self) -> io::Result<()> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench.jsonl");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench.jsonl");
         let (date, commit, cpu) = (date(clock::wall_now_ns()), commit(), cpu_model());
         let mut lines = String::new();
         for Figure { case, value, unit } in &self.figures {

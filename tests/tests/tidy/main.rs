@@ -402,9 +402,11 @@ fn tests_leave_nothing_out_in_silence() {
     fail_with("tests that do not go by test_support", &broken);
 }
 
-/// The commands in the README's code blocks: words after `stepscope`, `cargo run --release --` and `cargo xtask`.
+/// The commands in the code blocks of the README and its page of commands: words after `stepscope`,
+/// `cargo run --release --` and `cargo xtask`.
 fn readme_commands() -> BTreeMap<String, Vec<String>> {
-    let text = fs::read_to_string(root().join("README.md")).expect("README.md");
+    let pages = ["README.md", "docs/use/commands.md"].map(|page| fs::read_to_string(root().join(page)));
+    let text = pages.map(|page| page.expect("the page")).join("\n");
     let mut commands: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut in_block = false;
     for line in text.lines() {

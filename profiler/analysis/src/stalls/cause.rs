@@ -112,11 +112,11 @@ mod tests {
 
     #[test]
     fn the_documentation_has_the_table() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/analysis.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/use/analysis.md");
         let docs = std::fs::read_to_string(path).unwrap();
         for cause in Cause::ALL {
             let line = format!("| {} | {} |", cause.name(), cause.info().help);
-            assert!(docs.contains(&line), "docs/analysis.md lacks\n{line}");
+            assert!(docs.contains(&line), "docs/use/analysis.md lacks\n{line}");
         }
     }
 }

@@ -5,7 +5,7 @@
 //! what cannot be explained is a part of its own. The walk is backward, from what ran after the gap to its last-arriving
 //! predecessor, and on to that one's predecessor, until the gap's beginning is reached (`analysis::walk`).
 //!
-//! Pure functions over the store; docs/analysis.md has the definitions.
+//! Pure functions over the store; docs/use/analysis.md has the definitions.
 
 mod blame;
 pub mod cause;

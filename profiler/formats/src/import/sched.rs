@@ -2,7 +2,7 @@
 //! uses too ([`trace_model::scheduling::derive`]).
 //!
 //! A CPU's track has a slice per stay of a thread on it (category `running`), a thread's track one per time off (category `off cpu`), a disk's
-//! one per request (category `disk`); docs/trace-format.md says what they carry. All threads are followed.
+//! one per request (category `disk`); docs/formats/trace-format.md says what they carry. All threads are followed.
 
 use super::fields::{EventFields, ProcessIdx, TrackIdx};
 use super::problems::Problem;

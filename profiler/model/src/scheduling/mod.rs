@@ -2,7 +2,7 @@
 //!
 //! [`mod@format`] and [`page`] take the kernel's ring apart, [`derive`] makes slices of its events, for recordings and for imports.
 //!
-//! A thread gets a track of slices in category `off cpu`, one per [state](ThreadState) that it was in (docs/trace-format.md), and each CPU one
+//! A thread gets a track of slices in category `off cpu`, one per [state](ThreadState) that it was in (docs/formats/trace-format.md), and each CPU one
 //! of slices in category `running`.
 
 pub mod derive;
