@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use anyhow::Context;
-use dashboard::{Far, Found};
+use dashboard::{RemoteSource, RemoteSources};
 use gather::{Connection, Copied, CopyError, LogdirCopy, ViewError};
 use parking_lot::Mutex;
 
@@ -42,7 +42,7 @@ pub struct Distant {
     /// Buckets, which are copied as long as this lives.
     buckets: Mutex<Vec<Source>>,
     /// What was looked at before the window opened, by URL.
-    found: Mutex<HashMap<String, Found>>,
+    found: Mutex<HashMap<String, RemoteSources>>,
 }
 
 impl Drop for Distant {
@@ -72,7 +72,7 @@ impl Distant {
     }
 
     /// What the window opens URLs with.
-    pub fn opener(self: &Arc<Distant>) -> dashboard::OpenFar {
+    pub fn opener(self: &Arc<Distant>) -> dashboard::OpenRemote {
         let distant = Arc::clone(self);
         Arc::new(move |url| {
             let known = distant.found.lock().remove(url);
@@ -80,7 +80,7 @@ impl Distant {
         })
     }
 
-    fn open(&self, url: &str) -> Result<Found, Failure> {
+    fn open(&self, url: &str) -> Result<RemoteSources, Failure> {
         let url = url.trim_end_matches('/');
         if let Some(address) = url.strip_prefix(CONNECT) {
             let connection = Connection::to_address(address).map_err(Failure::wrong_use)?;
@@ -97,16 +97,16 @@ impl Distant {
     }
 
     /// A bucket holds a logdir.
-    fn bucket(&self, url: &str) -> Result<Found, Failure> {
+    fn bucket(&self, url: &str) -> Result<RemoteSources, Failure> {
         let bucket = Source::follow(Path::new(url))?;
         let (tell, found) = mpsc::channel();
         // The other end is in this function.
-        let _ = tell.send((url.to_owned(), Far::Logdir(bucket.path().to_owned())));
+        let _ = tell.send((url.to_owned(), RemoteSource::Logdir(bucket.path().to_owned())));
         self.buckets.lock().push(bucket);
         Ok(found)
     }
 
-    fn found_at(&self, connection: &Arc<Connection>, url: &str) -> Result<Found, Failure> {
+    fn found_at(&self, connection: &Arc<Connection>, url: &str) -> Result<RemoteSources, Failure> {
         let mut copy =
             LogdirCopy::new(Arc::clone(connection)).context("a copy of a logdir needs a temporary folder")?;
         let copied = copy.fetch().map_err(|error| Failure::wrong_use(format_args!("{error}{}", hint(&error))))?;
@@ -146,21 +146,21 @@ struct News {
     /// Of the logdir's copy.
     folder: PathBuf,
     connection: Arc<Connection>,
-    tell: mpsc::Sender<(String, Far)>,
+    tell: mpsc::Sender<(String, RemoteSource)>,
     /// URLs that were told.
     known: HashSet<String>,
 }
 
 impl News {
     /// What a look has brought; an error when nobody listens any more.
-    fn tell(&mut self, copied: &Copied) -> Result<(), mpsc::SendError<(String, Far)>> {
+    fn tell(&mut self, copied: &Copied) -> Result<(), mpsc::SendError<(String, RemoteSource)>> {
         if copied.n_files > 0 && self.known.insert(format!("logdir of {}", self.url)) {
-            self.tell.send((self.url.clone(), Far::Logdir(self.folder.clone())))?;
+            self.tell.send((self.url.clone(), RemoteSource::Logdir(self.folder.clone())))?;
         }
         for trace in &copied.traces {
             let url = if trace.is_empty() { self.url.clone() } else { format!("{}/{trace}", self.url) };
             if self.known.insert(url.clone()) {
-                self.tell.send((url, Far::Trace(self.connection.trace(trace))))?;
+                self.tell.send((url, RemoteSource::Trace(self.connection.trace(trace))))?;
             }
         }
         Ok(())
