@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use anyhow::Context;
-use dashboard::{Far, Found};
+use dashboard::{RemoteSource, RemoteSources};
 use gather::{Connection, Copied, CopyError, LogdirCopy, ViewError};
 use parking_lot::Mutex;
 
@@ -41,7 +41,7 @@ pub struct RemoteRuns {
     /// Buckets, which are copied while this exists.
     buckets: Mutex<Vec<Source>>,
     /// What was opened before the window, by URL.
-    opened: Mutex<HashMap<String, Found>>,
+    opened: Mutex<HashMap<String, RemoteSources>>,
 }
 
 impl Drop for RemoteRuns {
@@ -71,7 +71,7 @@ impl RemoteRuns {
     }
 
     /// By this the window opens URLs.
-    pub fn opener(self: &Arc<RemoteRuns>) -> dashboard::OpenFar {
+    pub fn opener(self: &Arc<RemoteRuns>) -> dashboard::OpenRemote {
         let remote = Arc::clone(self);
         Arc::new(move |url| {
             let early = remote.opened.lock().remove(url);
@@ -79,7 +79,7 @@ impl RemoteRuns {
         })
     }
 
-    fn open(&self, url: &str) -> Result<Found, Failure> {
+    fn open(&self, url: &str) -> Result<RemoteSources, Failure> {
         let url = url.trim_end_matches('/');
         if let Some(address) = url.strip_prefix(CONNECT) {
             let connection = Connection::to_address(address).map_err(Failure::wrong_use)?;
@@ -96,16 +96,16 @@ impl RemoteRuns {
     }
 
     /// A bucket holds a logdir.
-    fn bucket(&self, url: &str) -> Result<Found, Failure> {
+    fn bucket(&self, url: &str) -> Result<RemoteSources, Failure> {
         let bucket = Source::follow(Path::new(url))?;
         let (sender, found) = mpsc::channel();
         // The other end is in this function.
-        let _ = sender.send((url.to_owned(), Far::Logdir(bucket.path().to_owned())));
+        let _ = sender.send((url.to_owned(), RemoteSource::Logdir(bucket.path().to_owned())));
         self.buckets.lock().push(bucket);
         Ok(found)
     }
 
-    fn found_at(&self, connection: &Arc<Connection>, url: &str) -> Result<Found, Failure> {
+    fn found_at(&self, connection: &Arc<Connection>, url: &str) -> Result<RemoteSources, Failure> {
         let mut copy =
             LogdirCopy::new(Arc::clone(connection)).context("a copy of a logdir needs a temporary folder")?;
         let copied = copy.fetch().map_err(|error| Failure::wrong_use(format_args!("{error}{}", hint(&error))))?;
@@ -145,21 +145,21 @@ struct Announcer {
     /// The folder of the logdir's copy.
     folder: PathBuf,
     connection: Arc<Connection>,
-    sender: mpsc::Sender<(String, Far)>,
+    sender: mpsc::Sender<(String, RemoteSource)>,
     /// URLs that were announced.
     announced: HashSet<String>,
 }
 
 impl Announcer {
     /// Announces what a fetch has brought; an error when nobody listens any more.
-    fn announce(&mut self, copied: &Copied) -> Result<(), mpsc::SendError<(String, Far)>> {
+    fn announce(&mut self, copied: &Copied) -> Result<(), mpsc::SendError<(String, RemoteSource)>> {
         if copied.n_files > 0 && self.announced.insert(format!("logdir of {}", self.url)) {
-            self.sender.send((self.url.clone(), Far::Logdir(self.folder.clone())))?;
+            self.sender.send((self.url.clone(), RemoteSource::Logdir(self.folder.clone())))?;
         }
         for trace in &copied.traces {
             let url = if trace.is_empty() { self.url.clone() } else { format!("{}/{trace}", self.url) };
             if self.announced.insert(url.clone()) {
-                self.sender.send((url, Far::Trace(self.connection.trace(trace))))?;
+                self.sender.send((url, RemoteSource::Trace(self.connection.trace(trace))))?;
             }
         }
         Ok(())

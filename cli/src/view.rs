@@ -50,7 +50,7 @@ fn show_at(
     title: &str,
     at: Option<dashboard::Address>,
     close_when: CloseWhen,
-    open_far: Option<dashboard::OpenFar>,
+    open_remote: Option<dashboard::OpenRemote>,
 ) -> Result<(), dashboard::Error> {
     let theme = match window.theme {
         args::Theme::System => None,
@@ -66,7 +66,7 @@ fn show_at(
     let config = dashboard::config::default_path();
     let title = title.to_owned();
     let sql = sql_engine();
-    dashboard::run(dashboard::Options { paths, open_far, sql, theme, renderer, title, at, config, close_when })
+    dashboard::run(dashboard::Options { paths, open_remote, sql, theme, renderer, title, at, config, close_when })
 }
 
 /// The engine of the SQL panel, where this program has one.

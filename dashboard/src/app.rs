@@ -11,13 +11,13 @@ use crate::{
     graph::GraphView,
     histograms::HistogramsView,
     hparams::HParamsView,
-    loader::{Loader, OpenFar, is_url},
+    loader::{Loader, OpenRemote, is_url},
     media::MediaView,
     ops::OpsView,
     pace::Pace,
     scalars::ScalarsView,
     shell::{
-        self, Choice, CommandPalette, FocusRing, KnownFacts, Memory, Navigation, OpenDialog, Panels, ProblemsWindow,
+        self, Choice, CommandPalette, FocusRing, Memory, Navigation, OpenDialog, Panels, ProblemsWindow, RunFactsCache,
         Saving, SettingsWindow, ShortcutsWindow, SourceAct, StartAct, Tabs, TopBar, TopBarAction,
     },
     sql::{SqlView, engine::Engine},
@@ -47,7 +47,7 @@ pub struct Options {
     /// Run folders, logdirs, traces, graph files.
     pub paths: Vec<PathBuf>,
     /// Finds what URLs stand for; without it none is opened.
-    pub open_far: Option<OpenFar>,
+    pub open_remote: Option<OpenRemote>,
     /// Answers SQL; without it there is no such panel.
     pub sql: Option<Arc<dyn Engine>>,
     /// The theme of this window; `None` for the one in the settings.
@@ -125,7 +125,7 @@ pub struct App {
     /// What the user opened: what stands in a deep link.
     opened: Vec<PathBuf>,
     /// What the top bar says.
-    facts: KnownFacts,
+    facts: RunFactsCache,
     /// A theme for this window only, in place of the settings'.
     own_theme: Option<Theme>,
     open: OpenDialog,
@@ -167,9 +167,10 @@ impl App {
         theme::install(ctx);
         ctx.options_mut(|o| o.zoom_with_keyboard = false);
         let (repaint, paced) = (ctx.clone(), pace.clone());
-        let open_far = options.open_far.unwrap_or_else(|| Arc::new(|_| Err("this program opens no URLs".to_owned())));
+        let open_remote =
+            options.open_remote.unwrap_or_else(|| Arc::new(|_| Err("this program opens no URLs".to_owned())));
         // What is committed until then shares the frame.
-        let loader = Loader::new(Arc::new(move || repaint.request_repaint_after(paced.pause())), open_far);
+        let loader = Loader::new(Arc::new(move || repaint.request_repaint_after(paced.pause())), open_remote);
         if let Some(when) = options.close_when {
             close_when(ctx.clone(), when);
         }
@@ -196,7 +197,7 @@ impl App {
             memory: Memory::open(options.config),
             navigation: Navigation::new(options.at),
             opened: Vec::new(),
-            facts: KnownFacts::default(),
+            facts: RunFactsCache::default(),
             own_theme: options.theme,
             open: OpenDialog::default(),
             palette: CommandPalette::default(),
@@ -258,7 +259,7 @@ impl App {
             self.memory.config.pins = self.selection.pins.clone();
         }
         self.memory.config.sides = side_sizes(ui);
-        self.memory.keep(ui.ctx());
+        self.memory.store(ui.ctx());
         note_typing(ui.ctx());
         self.focus_ring.ui(ui);
         self.saving.end_frame(ui.ctx(), ui.layer_id());
@@ -456,7 +457,7 @@ impl App {
             ShellCommand::CopyLink => {
                 let address = shell::address(&self.tabs, data, &self.selection);
                 ctx.copy_text(shell::command_line(&self.opened, &address));
-                self.saving.tell(ctx, "Copied: a command that opens this view");
+                self.saving.notify(ctx, "Copied: a command that opens this view");
             }
             ShellCommand::SavePng => self.saving.png(ctx, &self.tabs),
             ShellCommand::SaveSvg => self.saving.svg(ctx, &self.tabs),

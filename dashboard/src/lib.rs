@@ -48,7 +48,7 @@ pub mod widgets;
 pub use address::Address;
 pub use app::{Error, Options, Renderer, run};
 pub use data::Data;
-pub use loader::{Far, Found, OpenFar};
+pub use loader::{OpenRemote, RemoteSource, RemoteSources};
 pub use selection::Selection;
 pub use theme::Theme;
 pub use view::{View, ViewKind};

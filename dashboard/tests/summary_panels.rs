@@ -360,7 +360,7 @@ fn an_embedding_is_laid_out_searched_and_has_neighbours() {
     writer.close().unwrap();
     let mut window = at(dir.path(), "embeddings?picked=3");
     window.wait_for("Embedding by PCA: 60 vectors, picked cat3");
-    window.wait_for("explain ");
+    window.wait_for("Variance explained: ");
     window.wait_for("Nearest to cat3");
     assert!(window.shows("Vector cat") && !window.shows("Vector dog"), "its neighbours are its kind");
     for (method, name) in [("t-SNE", "Method: t-SNE"), ("UMAP", "Method: UMAP")] {
@@ -370,7 +370,7 @@ fn an_embedding_is_laid_out_searched_and_has_neighbours() {
     window.click("Method: PCA");
     // What it says of itself moves the field below.
     window.wait_for("Embedding by PCA: 60 vectors");
-    window.wait_for("explain ");
+    window.wait_for("Variance explained: ");
     window.type_text("Find vectors (regex)", "owl5");
     window.wait_for("5 vectors");
     window.wait_for("Vector owl59");

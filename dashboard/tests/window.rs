@@ -4,7 +4,7 @@
 mod room;
 mod support;
 
-use dashboard::{Far, OpenFar, Options, theme::SystemFonts};
+use dashboard::{OpenRemote, Options, RemoteSource, theme::SystemFonts};
 use egui_kittest::kittest::Queryable;
 use std::{
     path::{Path, PathBuf},
@@ -184,9 +184,9 @@ fn the_palette_finds_commands_and_names() {
     window.wait_for("metrics/accuracy: 2 runs");
     window.ctrl(egui::Modifiers::NONE, egui::Key::K);
     window.type_text("Command palette", "zzzz");
-    window.wait_for("Nothing is called so.");
+    window.wait_for("No matches");
     window.key(egui::Key::Escape);
-    assert!(!window.shows("Nothing is called so."));
+    assert!(!window.shows("No matches"));
 }
 
 /// The timeline behind takes Escape too, when nothing is before it.
@@ -200,9 +200,9 @@ fn escape_closes_the_palette_over_the_timeline() {
     window.wait_for("Timeline: ");
     window.ctrl(egui::Modifiers::NONE, egui::Key::K);
     window.type_text("Command palette", "zzzz");
-    window.wait_for("Nothing is called so.");
+    window.wait_for("No matches");
     window.key(egui::Key::Escape);
-    assert!(!window.shows("Nothing is called so."));
+    assert!(!window.shows("No matches"));
 }
 
 #[test]
@@ -443,21 +443,21 @@ fn what_appears_at_a_url_shows_without_opening_it_again() {
     let appeared = is_there.clone();
     let mut window = Window::with(move || {
         let (first, second, appeared) = (first.clone(), second.clone(), appeared.clone());
-        let open_far = move |url: &str| {
+        let open_remote = move |url: &str| {
             let (tell, found) = mpsc::channel();
-            tell.send((url.to_owned(), Far::Logdir(first.clone()))).expect("the other end is here");
+            tell.send((url.to_owned(), RemoteSource::Logdir(first.clone()))).expect("the other end is here");
             let (second, appeared, later) = (second.clone(), appeared.clone(), format!("{url}/later"));
             std::thread::spawn(move || {
                 while !appeared.load(Ordering::Relaxed) {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 // The window may have closed.
-                let _ = tell.send((later, Far::Logdir(second)));
+                let _ = tell.send((later, RemoteSource::Logdir(second)));
             });
             Ok(found)
         };
-        let open_far: OpenFar = Arc::new(open_far);
-        Options { paths: vec!["ssh://there/runs".into()], open_far: Some(open_far), ..Options::default() }
+        let open_remote: OpenRemote = Arc::new(open_remote);
+        Options { paths: vec!["ssh://there/runs".into()], open_remote: Some(open_remote), ..Options::default() }
     });
     window.wait_for("loss: 2 runs");
     assert!(!window.shows("late: 1 run"));

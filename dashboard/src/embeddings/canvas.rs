@@ -1,9 +1,9 @@
 //! The picture: a dot for each vector, the picked one with its neighbours.
 
 use super::{
-    EmbeddingsView,
     model::{self, Coloring},
-    sprites::Sheet,
+    picture::{Picture, Texture},
+    state::EmbeddingsView,
 };
 use crate::{
     chart::dots,
@@ -11,9 +11,7 @@ use crate::{
     theme::{self, Palette, metrics, mix, palette},
     widgets,
 };
-use egui::{
-    Align2, Color32, FontId, Mesh, Pos2, Rect, Sense, Shape, Stroke, TextureHandle, TextureOptions, Ui, pos2, vec2,
-};
+use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Sense, Shape, Stroke, TextureOptions, Ui, pos2, vec2};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use summaries::{Embedding, projection::Position};
@@ -21,24 +19,8 @@ use summaries::{Embedding, projection::Position};
 /// Labels of vectors that stand out, at most.
 const MAX_LABELS: usize = 60;
 
-/// The dots, kept while nothing that they depend on changes.
-#[derive(Default)]
-pub(super) struct Picture {
-    of: Option<(u64, crate::chart::orbit::Orbit, [u32; 4], usize, bool)>,
-    placed: Vec<(Pos2, f32)>,
-    dots: Arc<Mesh>,
-    images: Arc<Mesh>,
-}
-
-/// The sheet of images as the graphics has it.
-#[derive(Default)]
-pub(super) struct Texture {
-    of: Option<Arc<Sheet>>,
-    handle: Option<TextureHandle>,
-}
-
 impl EmbeddingsView {
-    /// Shows the picture and answers the pointer; the vector that was picked.
+    /// Shows the picture and handles the pointer; returns the vector that was picked.
     pub(super) fn canvas_ui(&mut self, ui: &mut Ui, embedding: &Embedding) -> Option<usize> {
         let p = palette(ui);
         let rect = ui.available_rect_before_wrap();
@@ -48,7 +30,8 @@ impl EmbeddingsView {
             let n_vectors = self.places.len();
             let n = format::counted(n_vectors as u64, "vector");
             let picked = self.picked.map_or_else(String::new, |i| format!(", picked {}", self.label(embedding, i)));
-            let of_sheet = self.texture.of.iter().filter(|_| self.choices.has_sprites && self.texture.handle.is_some());
+            let of_sheet =
+                self.texture.sheet.iter().filter(|_| self.choices.has_sprites && self.texture.handle.is_some());
             let n_images: usize =
                 of_sheet.map(|sheet| (0..n_vectors).filter(|i| sheet.place(*i).is_some()).count()).sum();
             let images = if n_images > 0 { format!(", {n_images} of them as images") } else { String::new() };
@@ -59,12 +42,12 @@ impl EmbeddingsView {
         let is_flat = self.choices.is_flat();
         self.orbit.input(ui, &response, is_flat);
         let corners = [rect.min.x, rect.min.y, rect.max.x, rect.max.y].map(f32::to_bits);
-        let of = (self.revision, self.orbit, corners, p.id(), self.choices.has_sprites);
-        if self.picture.of != Some(of) {
+        let key = (self.revision, self.orbit, corners, p.id(), self.choices.has_sprites);
+        if self.picture.key != Some(key) {
             let placed: Vec<(Pos2, f32)> =
                 self.places.iter().map(|place| self.orbit.place(rect, *place, is_flat)).collect();
             let (dots, images) = self.meshes(&placed, rect, p);
-            self.picture = Picture { of: Some(of), dots: Arc::new(dots), images: Arc::new(images), placed };
+            self.picture = Picture { key: Some(key), dots: Arc::new(dots), images: Arc::new(images), placed };
         }
         painter.add(Shape::Mesh(Arc::clone(&self.picture.dots)));
         painter.add(Shape::Mesh(Arc::clone(&self.picture.images)));
@@ -84,11 +67,11 @@ impl EmbeddingsView {
         response.clicked().then_some(i)
     }
 
-    /// Gives the sheet of images to the graphics, where it takes one so large.
+    /// Loads the sheet of images as a texture, where the graphics supports its size.
     fn load_sprites(&mut self, ui: &Ui) {
         let loaded = self.read.as_ref().and_then(|(_, read)| read.as_ref().ok());
         let sheet = loaded.and_then(|loaded| loaded.sheet.as_ref()?.as_ref().ok());
-        let is_known = match (&self.texture.of, sheet) {
+        let is_known = match (&self.texture.sheet, sheet) {
             (Some(known), Some(sheet)) => Arc::ptr_eq(known, sheet),
             (None, None) => true,
             _ => false,
@@ -101,32 +84,33 @@ impl EmbeddingsView {
             let image = theme::picture(sheet.picture.size, &sheet.picture.rgba);
             ui.ctx().load_texture("sprites", image, TextureOptions::LINEAR)
         });
-        self.texture = Texture { of: sheet.cloned(), handle };
+        self.texture = Texture { sheet: sheet.cloned(), handle };
         self.revision += 1;
     }
 
-    /// Dots and images, the farthest first. Where something is searched for, all else stands back.
+    /// Dots and images, the farthest first. During a search all vectors that do not match are muted.
     fn meshes(&self, placed: &[(Pos2, f32)], rect: Rect, p: &Palette) -> (Mesh, Mesh) {
-        let sprites = self.texture.of.as_ref().zip(self.texture.handle.as_ref()).filter(|_| self.choices.has_sprites);
+        let sprites =
+            self.texture.sheet.as_ref().zip(self.texture.handle.as_ref()).filter(|_| self.choices.has_sprites);
         let mut images = sprites.map_or_else(Mesh::default, |(_, handle)| Mesh::with_texture(handle.id()));
-        let found: FxHashSet<usize> = self.found.iter().copied().collect();
+        let matches: FxHashSet<usize> = self.matches.iter().copied().collect();
         let mut order: Vec<usize> = (0..placed.len()).filter(|i| rect.contains(placed[*i].0)).collect();
-        let rank = |i: &usize| (found.contains(i), -placed[*i].1);
+        let rank = |i: &usize| (matches.contains(i), -placed[*i].1);
         order.sort_by(|a, b| rank(a).0.cmp(&rank(b).0).then(rank(a).1.total_cmp(&rank(b).1)));
         let mut mesh = Mesh::default();
         let radius = if placed.len() > 5_000 { 0.6 * metrics::DOT } else { metrics::DOT };
         for i in order {
             let (pos, depth) = placed[i];
-            let is_behind = !found.is_empty() && !found.contains(&i);
+            let is_behind = !matches.is_empty() && !matches.contains(&i);
             let color = if is_behind { mix(p.canvas, p.aggregate, 0.5) } else { self.color(i, p) };
-            // The farthest are still seen on the canvas.
+            // The farthest still stand out from the canvas.
             let near = mix(p.canvas, color, 1.0 - 0.2 * (depth.clamp(-0.6, 1.0) + 0.6) / 1.6);
             let size = 1.0 - 0.25 * depth.clamp(-1.0, 1.0);
             match sprites.and_then(|(sheet, _)| Some((sheet.place(i)?, sheet.aspect()))) {
                 Some(([from, to], aspect)) => {
                     let width = metrics::SPRITE * size * self.orbit.zoom.clamp(1.0, metrics::SPRITE_ZOOM);
                     let uv = Rect::from_min_max(pos2(from[0], from[1]), pos2(to[0], to[1]));
-                    // Their colours say what dots' say, paler: the images stay what they are.
+                    // The colours of dots, paler, so that the images stay recognisable.
                     let tint = if self.coloring == Coloring::Plain && !is_behind {
                         theme::UNTINTED
                     } else {
@@ -159,7 +143,7 @@ impl EmbeddingsView {
             }
         }
         let near = self.neighbours.iter().map(|(i, _)| *i);
-        let named = self.picked.into_iter().chain(near).chain(self.found.iter().copied());
+        let named = self.picked.into_iter().chain(near).chain(self.matches.iter().copied());
         for i in named.take(MAX_LABELS) {
             let Some(pos) = pos(i).filter(|pos| rect.contains(*pos)) else { continue };
             let is_picked = self.picked == Some(i);
@@ -169,13 +153,13 @@ impl EmbeddingsView {
             let text: String = self.label(embedding, i).chars().take(40).collect();
             let galley = painter.layout_no_wrap(text, FontId::proportional(metrics::TEXT_SMALL), p.text_strong);
             let at = pos + vec2(2.0 * metrics::DOT, -galley.size().y / 2.0);
-            let ground = Rect::from_min_size(at, galley.size()).expand2(vec2(2.0, 0.0));
-            painter.rect_filled(ground, 2.0, p.canvas.gamma_multiply(0.75));
+            let background = Rect::from_min_size(at, galley.size()).expand2(vec2(2.0, 0.0));
+            painter.rect_filled(background, 2.0, p.canvas.gamma_multiply(0.75));
             painter.galley(at, galley, p.text_strong);
         }
     }
 
-    /// What the colours stand for.
+    /// The meaning of the colours.
     fn legend(&self, ui: &Ui, rect: Rect) {
         let p = palette(ui);
         let painter = ui.painter_at(rect);
@@ -205,19 +189,19 @@ impl EmbeddingsView {
         }
     }
 
-    /// What a vector is called.
+    /// The label of a vector.
     pub(super) fn label(&self, embedding: &Embedding, i: usize) -> String {
         model::label(embedding, self.choices.label, i)
     }
 
-    /// Takes in a layout.
+    /// Shows a layout.
     pub(super) fn take_places(&mut self, places: &[Position]) {
-        self.places = model::fitted(places);
+        self.places = model::scaled(places);
         self.revision += 1;
     }
 }
 
-/// The colour of the `i`-th word.
+/// The colour of the `i`-th value.
 fn group_color(i: usize, p: &Palette) -> Color32 {
     if i < model::MAX_GROUPS { p.mark(i) } else { p.aggregate }
 }

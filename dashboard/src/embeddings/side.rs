@@ -1,6 +1,9 @@
-//! The controls at the left: what is laid out, how, what colours stand for, search, neighbours.
+//! The controls at the left: embedding, layout, colours, search, neighbours.
 
-use super::{Choices, ColorBy, EmbeddingsView, MethodName};
+use super::{
+    model::{Choices, ColorBy, MethodName},
+    state::EmbeddingsView,
+};
 use crate::{
     format,
     theme::{metrics, palette},
@@ -9,7 +12,7 @@ use crate::{
 use egui::{ComboBox, DragValue, ProgressBar, RichText, Role, Sense, Ui};
 use summaries::{Embedding, projection::Metric};
 
-/// Found vectors that are listed, at most.
+/// Matching vectors that are listed, at most.
 const MAX_LISTED: usize = 200;
 
 impl EmbeddingsView {
@@ -81,27 +84,28 @@ impl EmbeddingsView {
         if worker.is_running() {
             ui.horizontal(|ui| {
                 ui.add(ProgressBar::new(worker.share()).desired_width(metrics::PROGRESS_W).show_percentage());
-                if ui.button("Stop").on_hover_text("What there is stays").clicked() {
+                if ui.button("Stop").on_hover_text("Keeps the current layout").clicked() {
                     worker.stop();
                 }
             });
         } else if !self.explained.is_empty() {
             let shares: Vec<String> = self.explained.iter().map(|share| format::percent(*share)).collect();
-            ui.weak(format!("explain {} of the variance", shares.join(" + ")));
+            let total = format::percent(self.explained.iter().sum());
+            ui.weak(format!("Variance explained: {total} ({})", shares.join(" + ")));
         } else if self.places.len() < embedding.vectors.len() {
-            ui.weak("stopped before the first layout");
+            ui.weak("Stopped before the first layout");
         }
     }
 
-    /// Images in the place of dots, and why there are none.
+    /// Images in place of dots, or the reason why there are none.
     fn sprites_ui(&mut self, ui: &mut Ui) {
         let loaded = self.read.as_ref().and_then(|(_, read)| read.as_ref().ok());
         match loaded.and_then(|loaded| loaded.sheet.as_ref()) {
             None => {}
-            Some(Err(why)) => _ = ui.colored_label(palette(ui).warning, format!("no images: {why}")),
+            Some(Err(why)) => _ = ui.colored_label(palette(ui).warning, format!("No images: {why}")),
             Some(Ok(sheet)) if sheet.picture.size.iter().any(|side| *side > ui.input(|i| i.max_texture_side)) => {
                 let [width, height] = sheet.picture.size;
-                let text = format!("no images: a sheet of {width} x {height} pixels is larger than the graphics takes");
+                let text = format!("No images: a sheet of {width} x {height} pixels is too large for the graphics");
                 ui.colored_label(palette(ui).warning, text);
             }
             Some(Ok(_)) => _ = ui.checkbox(&mut self.choices.has_sprites, "Images"),
@@ -149,10 +153,10 @@ impl EmbeddingsView {
         if self.search.text().is_empty() {
             return;
         }
-        let n = format::counted(self.found.len() as u64, "vector");
-        ui.weak(if self.found.len() > MAX_LISTED { format!("{n}, the first {MAX_LISTED}:") } else { n });
-        let found: Vec<usize> = self.found.iter().copied().take(MAX_LISTED).collect();
-        if let Some(i) = self.list_ui(ui, embedding, found.into_iter().map(|i| (i, String::new()))) {
+        let n = format::counted(self.matches.len() as u64, "vector");
+        ui.weak(if self.matches.len() > MAX_LISTED { format!("{n}, the first {MAX_LISTED}:") } else { n });
+        let matches: Vec<usize> = self.matches.iter().copied().take(MAX_LISTED).collect();
+        if let Some(i) = self.list_ui(ui, embedding, matches.into_iter().map(|i| (i, String::new()))) {
             self.picked = Some(i);
         }
     }
@@ -160,15 +164,11 @@ impl EmbeddingsView {
     fn neighbours_ui(&mut self, ui: &mut Ui, embedding: &Embedding) {
         let Some(picked) = self.picked else { return };
         heading(ui, &format!("Nearest to {}", self.label(embedding, picked)));
-        let mut count = self.choices.n_nearest;
         ui.horizontal(|ui| {
-            let response = ui.add(DragValue::new(&mut count).range(1..=100));
+            let response = ui.add(DragValue::new(&mut self.choices.n_nearest).range(1..=100));
             named(&response, Role::SpinButton, "Nearest neighbours");
             ui.weak("by distance in all dimensions");
         });
-        if count != self.choices.n_nearest {
-            self.choices.n_nearest = count;
-        }
         let rows: Vec<(usize, String)> =
             self.neighbours.iter().map(|(i, d)| (*i, format::value(f64::from(*d)))).collect();
         if let Some(i) = self.list_ui(ui, embedding, rows.into_iter()) {
@@ -176,7 +176,7 @@ impl EmbeddingsView {
         }
     }
 
-    /// A line for each vector; the one that was clicked.
+    /// Shows a line for each vector; returns the one that was clicked.
     fn list_ui(
         &self,
         ui: &mut Ui,
@@ -214,7 +214,7 @@ fn heading(ui: &mut Ui, text: &str) {
     named(&response, Role::Heading, text);
 }
 
-/// What stands at the ends of the axes.
+/// The vectors at the ends of the axes.
 fn ends_ui(ui: &mut Ui, choices: &mut Choices) {
     let names = ["left", "right", "below", "above"];
     egui::Grid::new("ends").num_columns(2).show(ui, |ui| {
@@ -222,13 +222,13 @@ fn ends_ui(ui: &mut Ui, choices: &mut Choices) {
             ui.weak(name);
             let edit = egui::TextEdit::singleline(end).hint_text("vectors (regex)").desired_width(f32::INFINITY);
             ui.add(edit)
-                .on_hover_text("The axis goes between the means of these; empty: the mean of all")
+                .on_hover_text("The axis runs between the means of these vectors; if empty, the mean of all")
                 .accessible_name(format!("Vectors {name}"));
             ui.end_row();
         }
     });
     if choices.ends.iter().all(|end| end.trim().is_empty()) {
-        ui.weak("Name vectors at some end: without any, all lie on one dot.");
+        ui.weak("Enter vectors at one end at least; otherwise all points coincide");
     }
 }
 

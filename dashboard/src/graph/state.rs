@@ -1,19 +1,11 @@
 //! What the panel shows, and the commands that change it.
 
 use super::{
-    camera::Camera,
-    changes::Changes,
-    colour::{ColourBy, see_structures},
-    export::Export,
-    layout::{CHILDREN_MAX, Expansion, Picture},
+    analysis::{self, Changes, OverSteps, Summaries, Times},
+    layout::{CHILDREN_MAX, Expansion, PicBox, Picture, Update, Worker},
     model::{ItemId, Kind, Model},
-    over_steps::OverSteps,
-    search::Search,
-    summaries::Summaries,
-    times::Times,
-    trace,
-    transition::{Flight, Transition},
-    worker::{Done, Worker},
+    paint::{Camera, ColorBy, Export, Flight, Transition, assign_structure_colors},
+    panels::Search,
 };
 use crate::{Data, Selection, ViewKind};
 use egui::{Context, Pos2, Rect};
@@ -21,43 +13,42 @@ use formats::proto::GraphDef;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// Boxes that one "open level" adds at most.
+/// Boxes that one "Expand one level" adds at most.
 const OPEN_LEVEL_MAX: usize = 20_000;
 
 /// The Graph panel's state.
 #[derive(Default)]
 pub struct GraphView {
     pub(super) graph_idx: usize,
-    pub(super) colour_by: ColourBy,
+    pub(super) color_by: ColorBy,
     pub(super) selected: Option<ItemId>,
     pub(super) hovered: Option<ItemId>,
     pub(super) traced: Option<FxHashSet<ItemId>>,
-    /// Where a way begins whose other end is to be picked.
-    pub(super) way_from: Option<ItemId>,
-    /// What the user should know of the last command.
+    /// The start of a path whose end is to be picked.
+    pub(super) path_from: Option<ItemId>,
+    /// A message about the last command.
     pub(super) notice: Option<&'static str>,
     pub(super) search: Search,
     /// A command of the palette, for the next frame.
-    pub(super) asked: Option<&'static str>,
+    pub(super) command: Option<&'static str>,
     /// Whether the first node with a NaN or an infinity is to be shown once it is known.
-    pub(super) seeks_first_sick: bool,
+    pub(super) seeks_first_non_finite: bool,
     /// The graph that an address names.
     pub(super) wanted_graph: Option<Box<str>>,
-    /// What the next frame copies.
+    /// The format to copy in the next frame.
     pub(super) export: Option<Export>,
     pub(super) times: Times,
-    /// What the selection took in each step.
     pub(super) over_steps: OverSteps,
     pub(super) changes: Changes,
     /// The graph to compare with; `None` for the one before it in the list, or after the first.
     pub(super) compare_with: Option<Box<str>>,
     pub(super) summaries: Summaries,
-    /// Colour by class of structure, in the order in which they were seen.
-    pub(super) structure_colours: FxHashMap<u32, usize>,
+    /// Colour by class of structure.
+    pub(super) structure_colors: FxHashMap<u32, usize>,
     pub(super) camera: Camera,
-    /// Show everything as soon as the size of the view is known.
+    /// Fit the graph as soon as the size of the view is known.
     pub(super) fit: bool,
-    /// Everything was shown, and nobody moved the camera since: it follows the size of the view.
+    /// Whether the graph is fitted and the camera has not moved since: it follows the size of the view.
     pub(super) fitted: bool,
     /// Bring this into view as soon as it is drawn.
     pub(super) center_on: Option<ItemId>,
@@ -65,9 +56,9 @@ pub struct GraphView {
     pub(super) transition: Option<Transition>,
     pub(super) model: Option<Arc<Model>>,
     pub(super) picture: Arc<Picture>,
-    /// The box that was clicked and where it was on the screen: the next picture keeps it there.
+    /// The box that was clicked and its place on the screen, where the next picture puts it.
     anchor: Option<(ItemId, Pos2)>,
-    /// How large the legend was in the last frame.
+    /// The size of the legend in the last frame.
     pub(super) legend_size: egui::Vec2,
     /// The rect of the view in the last frame.
     pub(super) view: Option<Rect>,
@@ -76,7 +67,7 @@ pub struct GraphView {
     worker: Option<Worker>,
     seen_node: u64,
     seen_selection: Option<ItemId>,
-    wanted: Option<Arc<str>>,
+    wanted_node: Option<Arc<str>>,
 }
 
 impl GraphView {
@@ -85,20 +76,20 @@ impl GraphView {
         self.worker.as_ref().is_some_and(Worker::is_busy)
     }
 
-    /// Chooses what the colours say.
-    pub fn colour(&mut self, by: ColourBy) {
-        self.colour_by = by;
+    /// Sets what the colours show.
+    pub fn color_by(&mut self, by: ColorBy) {
+        self.color_by = by;
     }
 
-    /// The graph that changes are told against, if another one is open.
-    pub(super) fn against(&self, data: &Data) -> Option<usize> {
+    /// The graph to compare with, if another one is open.
+    pub(super) fn other_graph(&self, data: &Data) -> Option<usize> {
         let wanted = self.compare_with.as_deref();
         let named = data.graphs.iter().position(|g| Some(&*g.name) == wanted).filter(|&idx| idx != self.graph_idx);
-        let beside = if self.graph_idx == 0 { 1 } else { self.graph_idx - 1 };
-        named.or((beside < data.graphs.len()).then_some(beside))
+        let neighbour = if self.graph_idx == 0 { 1 } else { self.graph_idx - 1 };
+        named.or((neighbour < data.graphs.len()).then_some(neighbour))
     }
 
-    /// Takes in new data, finished work and what other views picked.
+    /// Follows new data, finished work and selections of other panels.
     pub(super) fn update(&mut self, ctx: &Context, data: &Data, selection: &mut Selection) {
         let now = ctx.input(|i| i.time);
         self.graph_idx = self.graph_idx.min(data.graphs.len().saturating_sub(1));
@@ -106,33 +97,30 @@ impl GraphView {
             && !self.def.as_ref().is_some_and(|def| Arc::ptr_eq(def, &graph.def))
         {
             self.def = Some(Arc::clone(&graph.def));
-            let worker = self.worker.take().or_else(|| Worker::start(ctx.clone()));
-            self.worker = worker;
-            if let Some(worker) = &mut self.worker {
-                worker.build(Arc::clone(&graph.def));
-            }
+            let worker = self.worker.get_or_insert_with(|| {
+                let ctx = ctx.clone();
+                Worker::start(move || ctx.request_repaint())
+            });
+            worker.build(Arc::clone(&graph.def));
         }
-        for done in self.worker.as_mut().map(Worker::take).unwrap_or_default() {
-            match done {
-                Done::Model(model) => self.take_model(&model),
-                Done::Picture(model, picture) => {
-                    if self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, &model)) {
-                        let visible = picture.boxes.iter().map(|b| b.item);
-                        see_structures(&model, visible, &mut self.structure_colours);
-                        self.take_picture(picture, now);
-                    }
-                }
+        match self.worker.as_mut().and_then(Worker::take) {
+            Some(Update::Model(model)) => self.take_model(&model),
+            Some(Update::Picture(model, picture)) => {
+                let visible = picture.boxes.iter().map(|b| b.item);
+                assign_structure_colors(&model, visible, &mut self.structure_colors);
+                self.take_picture(picture, now);
             }
+            None => {}
         }
         if let Some(name) = selection.node.news(ViewKind::Graph, &mut self.seen_node) {
-            self.wanted = Some(Arc::clone(name));
+            self.wanted_node = Some(Arc::clone(name));
         }
         let Some(model) = self.model.clone() else { return };
-        if let Some(item) = self.wanted.take().and_then(|name| model.find(&name)) {
+        if let Some(item) = self.wanted_node.take().and_then(|name| model.find(&name)) {
             self.reveal(&model, item);
             self.seen_selection = self.selected;
         }
-        match self.against(data).filter(|_| self.colour_by == ColourBy::Change) {
+        match self.other_graph(data).filter(|_| self.color_by == ColorBy::Change) {
             Some(other) => self.changes.update(ctx, &model, &data.graphs[other].def),
             None => self.changes.clear(),
         }
@@ -140,7 +128,7 @@ impl GraphView {
         self.times.update(ctx, &model, data, range.as_ref(), now);
     }
 
-    /// A new model takes over what was open and selected, by name.
+    /// Transfers what was open and selected to a new model, by name.
     fn take_model(&mut self, model: &Arc<Model>) {
         let old = self.model.replace(Arc::clone(model));
         let carry = |item: ItemId| old.as_ref().and_then(|old| model.find(old.name(item)));
@@ -148,11 +136,11 @@ impl GraphView {
         let unlimited = self.expansion.unlimited.iter().filter_map(|&i| carry(i)).collect();
         self.selected = self.selected.and_then(carry);
         self.seen_selection = self.selected;
-        (self.traced, self.way_from, self.notice) = (None, None, None);
+        (self.traced, self.path_from, self.notice) = (None, None, None);
         (self.anchor, self.hovered, self.center_on) = (None, None, None);
         // The old picture's items mean something else in this model, or nothing.
         self.picture = Arc::default();
-        self.structure_colours.clear();
+        self.structure_colors.clear();
         self.fit |= self.fitted;
         if old.is_none() {
             open = first_open(model);
@@ -169,7 +157,7 @@ impl GraphView {
         if let Some((item, at)) = self.anchor.take()
             && let (Some(new), Some(view)) = (self.picture.find(item), self.view)
         {
-            let top = |b: &super::layout::PicBox| [b.center()[0], b.rect[1]];
+            let top = |b: &PicBox| [b.center()[0], b.rect[1]];
             if let Some(old) = old.find(item) {
                 shift = [top(new)[0] - top(old)[0], top(new)[1] - top(old)[1]];
             }
@@ -184,7 +172,7 @@ impl GraphView {
         }
     }
 
-    /// Moves the camera so far as is needed to see all of `rect`; never closer.
+    /// Moves the camera as far as needed to show all of `rect`, without zooming in.
     fn fly_to_show(&mut self, view: Rect, rect: [f32; 4], now: f64) {
         if view.contains_rect(self.camera.rect_to_screen(view, rect)) {
             return;
@@ -218,12 +206,12 @@ impl GraphView {
             self.notice = None;
         }
         if item.is_none() {
-            self.way_from = None;
+            self.path_from = None;
         }
         self.selected = item;
     }
 
-    /// Tells the other views what is selected, if that changed here.
+    /// Shares the selection with the other panels, if it changed here.
     pub(super) fn share_selection(&mut self, model: &Model, selection: &mut Selection) {
         if self.selected != self.seen_selection {
             self.seen_selection = self.selected;
@@ -232,7 +220,7 @@ impl GraphView {
         }
     }
 
-    /// Opens or closes a scope; its box stays where it is on the screen.
+    /// Expands or collapses a scope; its box stays where it is on the screen.
     pub(super) fn toggle(&mut self, model: &Arc<Model>, item: ItemId) {
         if !model.is_expandable(item) {
             return;
@@ -246,7 +234,7 @@ impl GraphView {
         self.redraw(model);
     }
 
-    /// Opens everything around an item, selects it and brings it into view.
+    /// Expands everything around an item, selects it and brings it into view.
     pub(super) fn reveal(&mut self, model: &Arc<Model>, item: ItemId) {
         let host = model.host(item);
         let (mut scope, mut changed) = (model.parent(host), false);
@@ -267,7 +255,7 @@ impl GraphView {
         }
     }
 
-    /// Opens every closed scope in view of the selected scope, or of the whole graph, one level.
+    /// Expands every visible scope of the selected scope, or of the whole graph, by one level.
     pub(super) fn open_level(&mut self, model: &Arc<Model>) {
         let within = self.selected.filter(|&i| !model.is_op(i)).unwrap_or(ItemId::ROOT);
         let closed: Vec<ItemId> = self
@@ -289,7 +277,7 @@ impl GraphView {
         self.redraw(model);
     }
 
-    /// Closes the selected scope or the one around the selected node; without a selection, all.
+    /// Collapses the selected scope or the one around the selected node; without a selection, all.
     pub(super) fn close(&mut self, model: &Arc<Model>) {
         let scope = self.selected.map(|i| if self.expansion.open.contains(&i) { i } else { model.parent(i) });
         match scope {
@@ -303,7 +291,7 @@ impl GraphView {
         }
     }
 
-    /// Closes every scope.
+    /// Collapses every scope.
     pub(super) fn close_all(&mut self, model: &Arc<Model>) {
         self.expansion.open.clear();
         self.fit = true;
@@ -318,29 +306,29 @@ impl GraphView {
         }
     }
 
-    /// Marks everything the selection depends on, or what depends on it; or ends the marking.
+    /// Highlights everything the selection depends on (or what depends on it), or clears the highlight.
     pub(super) fn toggle_trace(&mut self, model: &Model, forward: bool) {
-        let along = if forward { trace::downstream } else { trace::upstream };
+        let along = if forward { analysis::downstream } else { analysis::upstream };
         self.traced = match (self.traced.take(), self.selected) {
             (None, Some(item)) => Some(along(model, item)),
             _ => None,
         };
     }
 
-    /// Begins a way at the selection, or marks what lies between its begin and the selection.
-    pub(super) fn way(&mut self, model: &Model) {
+    /// Starts a path at the selection, or highlights the nodes between its start and the selection.
+    pub(super) fn find_path(&mut self, model: &Model) {
         let Some(item) = self.selected else { return };
-        match self.way_from.take() {
-            None => self.way_from = Some(item),
+        match self.path_from.take() {
+            None => self.path_from = Some(item),
             Some(from) => {
-                self.traced = trace::between(model, from, item);
-                self.notice = self.traced.is_none().then_some("no way between these two");
+                self.traced = analysis::between(model, from, item);
+                self.notice = self.traced.is_none().then_some("No path between these two");
             }
         }
     }
 }
 
-/// What is open at first: nothing, or a lone scope that holds everything.
+/// The scopes that are open at first: none, or a single scope that contains everything.
 fn first_open(model: &Model) -> FxHashSet<ItemId> {
     let mut open = FxHashSet::default();
     let mut scope = ItemId::ROOT;

@@ -45,11 +45,11 @@ fn a_click_on_the_button_opens_and_closes_a_scope() {
     let mut harness = panel(TEXT);
     assert!(has(&harness, "scope layer1, 3 nodes, collapsed"));
     assert!(!has(&harness, "node layer1/mul, MatMul"));
-    harness.get_by_role_and_label(Role::Button, "Open layer1").click();
+    harness.get_by_role_and_label(Role::Button, "Expand layer1").click();
     settle(&mut harness);
     assert!(has(&harness, "scope layer1, 3 nodes, expanded"));
     assert!(has(&harness, "node layer1/mul, MatMul"));
-    harness.get_by_role_and_label(Role::Button, "Close layer1").click();
+    harness.get_by_role_and_label(Role::Button, "Collapse layer1").click();
     settle(&mut harness);
     assert!(!has(&harness, "node layer1/mul, MatMul"));
 }
@@ -110,8 +110,8 @@ fn a_node_picked_elsewhere_is_revealed() {
 fn every_colour_and_an_empty_graph_are_painted() {
     for text in [TEXT, ""] {
         let mut harness = panel(text);
-        for by in ColourBy::ALL {
-            harness.state_mut().view.colour(by);
+        for by in ColorBy::all() {
+            harness.state_mut().view.color_by(by);
             settle(&mut harness);
         }
     }
@@ -125,7 +125,7 @@ fn a_graph_is_compared_with_the_one_before_it() {
     let data = std::mem::take(&mut harness.state_mut().data);
     harness.state_mut().data = data.with_graph("after", Arc::unwrap_or_clone(graph(&after)));
     harness.state_mut().view.graph_idx = 1;
-    harness.state_mut().view.colour(ColourBy::Change);
+    harness.state_mut().view.color_by(ColorBy::Change);
     harness.state_mut().selection.node.set(ViewKind::Timeline, Some("layer1/mul".into()));
     // The other graph is compared in a thread of its own, which the layout does not wait for.
     wait_for(&mut harness, "here: _Fused");
@@ -173,12 +173,12 @@ fn a_trace_tells_where_nodes_ran_of_which_the_graph_says_nothing() {
 
 #[test]
 fn the_first_nan_is_looked_for_as_long_as_there_may_be_one() {
-    let can = |shown: &crate::panel_test::Shown<GraphView>| shown.view.can("first sick", &shown.data);
+    let can = |shown: &crate::panel_test::Shown<GraphView>| shown.view.can("first-non-finite", &shown.data);
     let def = Arc::unwrap_or_clone(graph("layer1/MatMul = MatMul()"));
     let data = Data::default().with_graph("test", def).with_trace("demo", crate::timeline::testing::demo(1));
     let mut view = GraphView::default();
-    assert!(view.can("first sick", &data), "nobody looked yet");
-    view.run("first sick");
+    assert!(view.can("first-non-finite", &data), "nobody looked yet");
+    view.run("first-non-finite");
     let mut harness = crate::panel_test::panel(view, data, [1100.0, 800.0]);
     settle(&mut harness);
     wait_for(&mut harness, "layer1");
@@ -190,6 +190,6 @@ fn the_first_nan_is_looked_for_as_long_as_there_may_be_one() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(!can(harness.state()), "this trace tells of none");
-    assert_eq!(harness.state().view.colour_by, ColourBy::Health);
-    assert!(!harness.state().view.seeks_first_sick);
+    assert_eq!(harness.state().view.color_by, ColorBy::Health);
+    assert!(!harness.state().view.seeks_first_non_finite);
 }

@@ -4,9 +4,9 @@ use crate::natural;
 use formats::{FileKind, Foreign, sniff};
 use std::path::{Path, PathBuf};
 
-/// Entries of a folder that are looked at.
+/// Entries of a folder that are considered.
 const MAX_ENTRIES: usize = 10_000;
-/// How they are named, compressed or not: a folder of thousands of other files is not opened file by file.
+/// Extensions of graph files, compressed or not: a folder of thousands of other files is not opened file by file.
 const GRAPHS: [&str; 3] = [".pb", ".pbtxt", ".onnx"];
 
 /// Whether a path is a folder without runs whose files open together.

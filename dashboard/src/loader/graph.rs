@@ -1,6 +1,9 @@
 //! Reads a graph file once, a folder of them, and the graph of a run.
 
-use super::{Shared, SourceId, short_name};
+use super::{
+    shared::Shared,
+    slots::{SourceId, short_name},
+};
 use crate::data::{GraphData, SourceKind, Status, Warning};
 use std::{
     path::{Path, PathBuf},
@@ -22,7 +25,7 @@ pub(super) fn load(shared: &Shared, source: SourceId, path: &Path) {
     }
 }
 
-/// Reads all graphs of a folder into the window; what cannot be read is told.
+/// Reads all graphs of a folder into the window; unreadable ones become warnings.
 pub(super) fn load_all(shared: &Shared, source: SourceId, files: &[PathBuf]) {
     shared.slots.set_kind(source, SourceKind::Graph, None);
     let mut warnings = Vec::new();
@@ -47,8 +50,8 @@ pub(super) fn load_all(shared: &Shared, source: SourceId, files: &[PathBuf]) {
     shared.slots.set_status(source, Status::Finished);
 }
 
-/// The graph of a run that its event files hold, or else its `graph.pb`. `None` where there is neither, or what is
-/// there cannot be read: the event files' damage says so, and a `graph.pb` may be just being written.
+/// The graph of a run from its event files, or else from its `graph.pb`. `None` where there is neither or it cannot be
+/// read: damaged event files have their own warning, and a `graph.pb` may still be being written.
 pub(super) fn of_run(blob: Option<&summaries::GraphBlob>, folder: &Path) -> Option<Arc<formats::proto::GraphDef>> {
     match blob {
         Some(blob) => blob.decode().ok(),

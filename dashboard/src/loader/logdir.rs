@@ -1,15 +1,19 @@
-//! Follows a folder with runs: their event files, and the traces and graphs beside them.
+//! Follows a folder with runs: their event files, and the traces and graphs next to them.
 
-use super::{POLL, Shared, SourceId, beside::Beside};
+use super::{
+    artifacts::RunArtifacts,
+    shared::{POLL, Shared},
+    slots::SourceId,
+};
 use crate::data::{SourceKind, Status, Warning};
 use events::clock;
 use std::{path::Path, sync::Arc};
 use summaries::{Logdir, Runs};
 
-/// A logdir that has not grown for this long is taken as finished until it grows again.
+/// A logdir that has not grown for this long counts as finished until it grows again.
 const QUIET_NS: i64 = 10_000_000_000;
-/// Between two looks for traces and graphs beside the event files.
-const LOOK_NS: i64 = 500_000_000;
+/// Pause between two searches for traces and graphs next to the event files.
+const SEARCH_NS: i64 = 500_000_000;
 /// Damaged places that are listed one by one.
 const MAX_LISTED: usize = 20;
 
@@ -23,14 +27,14 @@ pub(super) fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
     shared.slots.add_logdir(source, logdir.shared());
     let loader = std::thread::current();
     logdir.on_activity(move || loader.unpark());
-    let mut beside = Beside::new(shared.clone(), source, path);
+    let mut artifacts = RunArtifacts::new(shared.clone(), source, path);
     let mut grew_ns = i64::MIN;
-    let mut looked_ns = i64::MIN;
+    let mut searched_ns = i64::MIN;
     let mut is_read = false;
     loop {
         let changes = logdir.poll();
         let now_ns = clock::mono_now();
-        // What was there already says nothing about a writer.
+        // The first read says nothing about a writer.
         if is_read && !changes.is_empty() {
             grew_ns = now_ns;
         }
@@ -44,14 +48,14 @@ pub(super) fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
         };
         is_read |= !changes.has_more;
         let mut is_changed = !changes.is_empty() | shared.slots.set_status(source, status);
-        let is_first = looked_ns == i64::MIN;
-        if is_read && now_ns - looked_ns.max(-LOOK_NS) >= LOOK_NS {
-            looked_ns = now_ns;
-            is_changed |= beside.look(&logdir);
+        let is_first = searched_ns == i64::MIN;
+        if is_read && now_ns - searched_ns.max(-SEARCH_NS) >= SEARCH_NS {
+            searched_ns = now_ns;
+            is_changed |= artifacts.update(&logdir);
         }
         if is_changed || is_first {
-            let told = warnings(&logdir.runs()).into_iter().chain(beside.warnings()).collect();
-            is_changed |= shared.slots.set_warnings(source, told);
+            let warnings = warnings(&logdir.runs()).into_iter().chain(artifacts.warnings()).collect();
+            is_changed |= shared.slots.set_warnings(source, warnings);
         }
         if is_changed {
             (shared.wake)();
@@ -61,7 +65,7 @@ pub(super) fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
             break;
         }
     }
-    beside.stop();
+    artifacts.stop();
 }
 
 /// Damage and problems as counted lines.

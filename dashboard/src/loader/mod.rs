@@ -1,25 +1,28 @@
 //! Threads that follow files and commit what they read.
 //!
-//! [`Loader::open`] starts one thread a path. It looks at what the path holds and becomes its follower: [`logdir`] for
-//! folders with runs ([`beside`] opens the traces and graphs in them), [`trace`] for a trace folder or another tool's trace, [`mod@far`] for
-//! what another machine has, [`graph`] for a graph file; [`folder`] finds graphs and traces that lie in one folder. A follower
-//! asks for a frame only when something changed, so that an idle window costs nothing.
+//! [`Loader::open`] starts one thread a path. It detects what the path holds and follows it: [`logdir`] follows folders
+//! with runs ([`artifacts`] opens the traces, graphs and profiles in them), [`trace`] a trace folder or another tool's
+//! trace, [`remote`] a URL, [`graph`] reads a graph file; [`folder`] finds graphs and traces that lie in one folder. A
+//! follower requests a frame only when something changed, so that an idle window costs nothing.
 //!
 //! Lock order: the slots' lock is never held while waiting for the lock of a [`Shared`](crate::data::Shared) value.
 
-mod beside;
-mod far;
+mod artifacts;
 mod folder;
 mod graph;
 mod logdir;
+mod remote;
+mod shared;
 mod slots;
 mod trace;
 
 use crate::data::Data;
-pub use far::{Far, Found, OpenFar, is_url};
 pub use folder::opens_whole;
 use formats::{FileKind, sniff};
 use profiler::locate;
+pub use remote::{OpenRemote, RemoteSource, RemoteSources, is_url};
+use shared::Shared;
+pub use shared::Wake;
 use slots::{Slots, SourceId};
 use std::{
     path::{Path, PathBuf},
@@ -28,16 +31,10 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
-    time::Duration,
 };
-
-/// Called by loader threads when something new is to be shown.
-pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// Paths that may be open at a time: each has its thread.
 const MAX_SOURCES: usize = 64;
-/// Between two looks at growing files: half of what a frame may lag behind a write.
-const POLL: Duration = Duration::from_millis(30);
 
 /// Everything that is open. Dropping it stops the threads.
 pub struct Loader {
@@ -45,43 +42,15 @@ pub struct Loader {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What the threads share with the window.
-struct Shared {
-    slots: Slots,
-    wake: Wake,
-    open_far: OpenFar,
-    stop: AtomicBool,
-}
-
-impl Shared {
-    /// Sleeps until the next look is due; whether to go on with the source at all.
-    fn pause(&self, source: SourceId, time: Duration) -> bool {
-        if !self.is_stopping(source) {
-            std::thread::park_timeout(time);
-        }
-        !self.is_stopping(source)
-    }
-
-    /// Whether the window closes.
-    fn is_closing(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Whether the window closes, or the user stopped this source.
-    fn is_stopping(&self, source: SourceId) -> bool {
-        self.is_closing() || self.slots.is_stopped(source)
-    }
-}
-
 impl Loader {
-    /// Nothing open. `wake` asks for a new frame, `open_far` finds what URLs stand for.
-    pub fn new(wake: Wake, open_far: OpenFar) -> Self {
-        let shared = Shared { slots: Slots::default(), wake, open_far, stop: AtomicBool::new(false) };
+    /// Nothing open. `wake` asks for a new frame, `open_remote` opens URLs.
+    pub fn new(wake: Wake, open_remote: OpenRemote) -> Self {
+        let shared = Shared { slots: Slots::default(), wake, open_remote, stop: AtomicBool::new(false) };
         Self { shared: Arc::new(shared), threads: Vec::new() }
     }
 
-    /// Opens a file or folder; what is wrong with it shows up as a failed source. A path that is open already stays as
-    /// it is, and a failed one is tried again.
+    /// Opens a file or folder; an error becomes a failed source. A path that is open already stays as it is, and a failed
+    /// one is retried.
     pub fn open(&mut self, path: PathBuf) {
         let shared = self.shared.clone();
         let n_open = shared.slots.n_sources();
@@ -122,10 +91,10 @@ impl Drop for Loader {
     }
 }
 
-/// A thread's life: finds out what the path is and follows it.
+/// Detects what a path holds and follows it.
 fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
     if let Some(url) = path.to_str().filter(|_| is_url(path)) {
-        far::open(shared, source, url);
+        remote::open(shared, source, url);
         return (shared.wake)();
     }
     match sniff(path) {
@@ -134,7 +103,7 @@ fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
             match (folder::graphs(path), locate::trace_at(path)) {
                 (graphs, _) if !graphs.is_empty() => graph::load_all(shared, source, &graphs),
                 (_, Ok(only)) if only.path == path => trace::import(shared, source, &only.files),
-                // Runs may come; traces below are found as those beside runs.
+                // Runs may come; traces below are found as artifacts of runs.
                 _ => logdir::follow(shared, source, path),
             }
         }
@@ -145,13 +114,4 @@ fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
         Ok(FileKind::Unknown(what)) => shared.slots.fail(source, &what.to_string()),
     }
     (shared.wake)();
-}
-
-/// The last part of a path, for lists; the whole path where it has none.
-fn short_name(path: &Path) -> Arc<str> {
-    let whole = || path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    match path.file_name() {
-        Some(name) => name.to_string_lossy().into(),
-        None => whole().file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into(),
-    }
 }

@@ -1,4 +1,4 @@
-//! What is open, as the loader threads tell it and a frame reads it.
+//! The open sources, written by the loader threads and read by frames.
 
 use crate::data::{
     Data, GraphData, Held, LogdirData, Shared, SourceInfo, SourceKind, Status, TraceData, Warning, unique_labels,
@@ -6,7 +6,7 @@ use crate::data::{
 use parking_lot::Mutex;
 use std::{path::Path, sync::Arc};
 
-/// A row of the sources, as it was opened by one reader: what a reader says after another took its place counts no more.
+/// A row of the sources as opened by one reader: updates of a reader that was replaced by another are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SourceId {
     row: usize,
@@ -29,7 +29,8 @@ struct Rows {
 }
 
 impl Rows {
-    /// Rows of the sources as they were opened, each with those found in it after it: which thread was faster is not seen.
+    /// Rows of the sources in the order in which they were opened, each followed by those found in it, whichever thread was
+    /// faster.
     fn in_order(&self) -> Vec<usize> {
         let mut rows: Vec<usize> = (0..self.sources.len()).collect();
         rows.sort_by_key(|&row| (self.found_in[row].unwrap_or(row), row));
@@ -65,7 +66,7 @@ impl Slots {
         let mut rows = self.0.lock();
         let fresh = SourceInfo {
             kind: SourceKind::Unknown,
-            name: super::short_name(path),
+            name: short_name(path),
             path: path.into(),
             status: Status::Loading,
             progress: None,
@@ -96,22 +97,22 @@ impl Slots {
         row.error = Some(error.split_whitespace().collect::<Vec<_>>().join(" ").into());
     }
 
-    /// Sets the status; whether it is another one than before. What was stopped stays so.
+    /// Sets the status, unless the source was stopped; returns whether it changed.
     pub(super) fn set_status(&self, source: SourceId, status: Status) -> bool {
         let mut rows = self.0.lock();
         let Some(row) = rows.row(source) else { return false };
         row.status != Status::Stopped && std::mem::replace(&mut row.status, status) != status
     }
 
-    /// Sets how much is read; whether that is worth a frame.
+    /// Sets the share that is read; returns whether that is worth a frame.
     pub(super) fn set_progress(&self, source: SourceId, share: f32) -> bool {
         let mut rows = self.0.lock();
         let Some(row) = rows.row(source) else { return false };
-        let is_news = row.progress.is_none_or(|known| (share - known).abs() >= 0.01);
-        if is_news {
+        let is_visible = row.progress.is_none_or(|known| (share - known).abs() >= 0.01);
+        if is_visible {
             row.progress = Some(share.clamp(0.0, 1.0));
         }
-        is_news
+        is_visible
     }
 
     /// Stops a source that is being read or followed.
@@ -127,7 +128,7 @@ impl Slots {
         self.0.lock().row(source).is_none_or(|row| row.status == Status::Stopped)
     }
 
-    /// Sets the warnings; whether they are other ones than before.
+    /// Sets the warnings; returns whether they changed.
     pub(super) fn set_warnings(&self, source: SourceId, warnings: Vec<Warning>) -> bool {
         let mut rows = self.0.lock();
         let Some(row) = rows.row(source) else { return false };
@@ -207,5 +208,14 @@ impl Slots {
             }
         }
         data
+    }
+}
+
+/// The last part of a path, for lists; the whole path where it has none.
+pub(super) fn short_name(path: &Path) -> Arc<str> {
+    let full = || path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    match path.file_name() {
+        Some(name) => name.to_string_lossy().into(),
+        None => full().file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into(),
     }
 }

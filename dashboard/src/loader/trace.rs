@@ -1,6 +1,9 @@
 //! Follows a trace folder into a store, and reads other tools' traces.
 
-use super::{POLL, Shared, SourceId};
+use super::{
+    shared::{POLL, Shared},
+    slots::SourceId,
+};
 use crate::data::{SourceKind, Status, Warning};
 use parking_lot::RwLock;
 use profiler::{Pages, Store, StoreOptions, TraceReader, WarningKind, import};
@@ -22,7 +25,7 @@ pub(super) fn follow(shared: &Shared, source: SourceId, path: &Path) {
     let mut is_read = false;
     let mut pager: Option<Arc<dyn Pages>> = None;
     loop {
-        // Of a sealed trace what the last picture lacked comes first.
+        // Pages of a sealed trace that the last picture requested come first.
         if pager.as_ref().is_some_and(|pager| pager.load_requested()) {
             (shared.wake)();
         }
@@ -56,7 +59,7 @@ pub(super) fn import(shared: &Shared, source: SourceId, paths: &[PathBuf]) {
     }
 }
 
-/// Reads what is being imported. The window shows what has come so far.
+/// Reads an import; the window shows what has been read so far.
 pub(super) fn read(shared: &Shared, source: SourceId, mut import: import::Import) {
     let store = Arc::new(RwLock::new(Store::with_options(StoreOptions::UNBOUNDED)));
     shared.slots.add_trace(source, store.clone());
@@ -83,7 +86,7 @@ pub(super) fn read(shared: &Shared, source: SourceId, mut import: import::Import
     }
 }
 
-/// How the trace is doing, and what was lost.
+/// The status of a trace, and its warnings.
 pub(super) fn state(store: &Store, is_read: bool) -> (Status, Vec<Warning>) {
     let is_recovered = store.warnings().iter().any(|w| w.kind == WarningKind::Recovered);
     let status = match (is_read, store.is_live(), is_recovered) {
@@ -92,12 +95,12 @@ pub(super) fn state(store: &Store, is_read: bool) -> (Status, Vec<Warning>) {
         (true, false, true) => Status::Crashed,
         (true, false, false) => Status::Finished,
     };
-    let warnings = store.warnings().iter().map(|w| Warning { count: w.count, text: told(w) });
+    let warnings = store.warnings().iter().map(|w| Warning { count: w.count, text: text_of(w) });
     (status, warnings.collect())
 }
 
-/// A warning with what it is about, which some say themselves.
-fn told(warning: &profiler::Warning) -> String {
+/// A warning with its source, which some texts contain already.
+fn text_of(warning: &profiler::Warning) -> String {
     match warning.text.starts_with(&warning.source) {
         true => warning.text.clone(),
         false => format!("{}: {}", warning.source, warning.text),

@@ -1,9 +1,9 @@
-//! A ring around what has the keyboard's focus: from the first Tab on, until the pointer is used.
+//! A ring around the widget with the keyboard focus: from the first Tab until the pointer is used.
 
 use crate::theme::{metrics, palette};
 use egui::{Id, Key, LayerId, Order, Stroke, StrokeKind, Ui};
 
-/// Between what has the focus and the ring, and how wide that is, points.
+/// Distance of the ring from the widget, and its width, points.
 const GAP: f32 = 1.0;
 const WIDTH: f32 = 2.0;
 
@@ -27,7 +27,7 @@ impl FocusRing {
         if !self.by_keys {
             return;
         }
-        // Of what is scrolled out of sight there is no response.
+        // A widget that is scrolled out of view has no response.
         let Some(response) = ctx.memory(egui::Memory::focused).and_then(|id| ctx.read_response(id)) else { return };
         let painter = ctx.layer_painter(LayerId::new(Order::Tooltip, Id::unique("focus ring")));
         let stroke = Stroke::new(WIDTH, palette(ui).accent);

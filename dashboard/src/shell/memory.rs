@@ -1,18 +1,18 @@
-//! What is remembered between runs of the window, and when it is written.
+//! The configuration that is stored between runs of the window.
 
 use crate::config::Config;
 use std::path::PathBuf;
 
-/// After a change, how long to wait for more of it before the file is written, seconds.
+/// Time to wait for more changes before the file is written, seconds.
 const WAIT_S: f64 = 1.0;
 
-/// See the module's notes.
+/// The configuration in force and its file.
 #[derive(Default)]
 pub struct Memory {
     /// The settings in force, recent paths, layouts, notes.
     pub config: Config,
     path: Option<PathBuf>,
-    /// What the file holds.
+    /// The contents of the file.
     written: Config,
     /// When a change was first seen.
     changed_at: Option<f64>,
@@ -20,7 +20,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Reads the file at `path`; without one nothing is remembered.
+    /// Reads the file at `path`; without one nothing is stored.
     pub fn open(path: Option<PathBuf>) -> Self {
         let mut memory = Self::default();
         let Some(path) = path else { return memory };
@@ -30,19 +30,19 @@ impl Memory {
                 memory.config = config;
                 memory.path = Some(path);
             }
-            // It may be worth something to somebody: it is left alone.
-            Err(error) => memory.error = Some(format!("Settings are not remembered: {}: {error}", path.display())),
+            // It may be of value to somebody: it is not overwritten.
+            Err(error) => memory.error = Some(format!("Settings are not stored: {}: {error}", path.display())),
         }
         memory
     }
 
-    /// Why nothing is remembered.
+    /// The reason why nothing is stored.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    /// Writes what changed, a moment after it did. Call once a frame.
-    pub fn keep(&mut self, ctx: &egui::Context) {
+    /// Writes changes after a short delay. Call once a frame.
+    pub fn store(&mut self, ctx: &egui::Context) {
         if self.path.is_none() || self.config == self.written {
             return;
         }
@@ -59,7 +59,7 @@ impl Memory {
         let Some(path) = &self.path else { return };
         self.changed_at = None;
         if let Err(error) = self.config.save(path) {
-            self.error = Some(format!("Settings are not remembered: {}: {error}", path.display()));
+            self.error = Some(format!("Settings are not stored: {}: {error}", path.display()));
             self.path = None;
         }
         self.written = self.config.clone();

@@ -1,37 +1,28 @@
 //! What surrounds the panels: top bar, tabs, dialogs, start screen, command palette.
+//!
+//! `panels` arranges the panels in tabs and goes to addresses; `contents` says which of them have something to show;
+//! `top_bar` shows `run_facts`, `start` fills the window while nothing is open; `dialogs` lie over it.
 
-mod about;
-mod arrangement;
-pub mod browse;
+mod contents;
+mod dialogs;
 mod focus;
 mod icon;
-mod kinds;
 mod memory;
-mod navigation;
-mod open;
-mod palette;
-mod problems;
-mod save;
-mod saving;
-mod settings;
-mod shortcuts;
+mod panels;
+mod run_facts;
 mod start;
-mod tabs;
+mod status;
 mod top_bar;
 
-pub use self::palette::{Choice, CommandPalette, Panels};
-pub use about::{KnownFacts, RunFacts, first_panel, has_something, has_something_now, kind_of, shows_anything};
-pub use arrangement::Layout;
+pub use contents::{first_panel, has_something, has_something_now, kind_of, shows_anything};
+pub use dialogs::{
+    Choice, CommandPalette, OpenDialog, Panels, ProblemsWindow, SaveDialog, Saving, SettingsWindow, ShortcutsWindow,
+    SourceAct, drop_target, n_problems,
+};
 pub use focus::FocusRing;
 pub use icon::app_icon;
 pub use memory::Memory;
-pub use navigation::{Navigation, address, command_line};
-pub use open::OpenDialog;
-pub use problems::{ProblemsWindow, SourceAct, drop_target, n_problems};
-pub use save::SaveDialog;
-pub use saving::Saving;
-pub use settings::SettingsWindow;
-pub use shortcuts::ShortcutsWindow;
+pub use panels::{Layout, Navigation, Tabs, address, command_line, panel_key};
+pub use run_facts::{RunFacts, RunFactsCache};
 pub use start::{StartAct, start_screen};
-pub use tabs::{Tabs, panel_key};
 pub use top_bar::{TopBar, TopBarAction};

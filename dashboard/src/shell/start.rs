@@ -1,8 +1,8 @@
-//! What the window says while nothing is open: what was open before, what can be opened, how, and what could not be.
+//! The start screen: recent paths, what can be opened and how, and errors.
 
-use super::{
+use super::dialogs::{
     browse,
-    problems::{SourceAct, error_line, loading_ui},
+    sources::{SourceAct, error_line, loading_ui},
 };
 use crate::{
     Data,
@@ -14,29 +14,29 @@ use crate::{
 use egui::{Rect, RichText, Role, ScrollArea, Sense, Ui, vec2};
 use std::path::PathBuf;
 
-/// Kinds of things that open, and what they show.
+/// Kinds of things that open, and their contents.
 const OPENS: [(&str, &str); 5] = [
-    ("A run folder, or a folder of runs", "everything of a run, joined: curves, graph, timeline"),
+    ("A run folder, or a folder of runs", "curves, graph and timeline of a run, linked"),
     ("TensorBoard event files", "scalars, histograms and the graph, while they grow"),
     ("A trace", "ours, PyTorch, Chrome, Perfetto, XPlane, RunMetadata, ftrace, perf script"),
     ("A graph", "GraphDef, SavedModel, meta graph, ONNX; gzipped or not"),
     ("Nothing yet?", "stepscope demo trains a model and opens this window on it"),
 ];
 
-/// What was asked for.
+/// An action on the start screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StartAct {
-    /// The dialog.
+    /// Show the open dialog.
     Dialog,
-    /// A path that was open before.
+    /// Open a recent path.
     Open(PathBuf),
-    /// A path is to be forgotten.
+    /// Remove a recent path.
     Forget(PathBuf),
-    /// Something about a source.
+    /// Act on a source.
     Source(SourceAct),
 }
 
-/// Fills the window; what was asked for.
+/// Shows the start screen; returns what was clicked.
 pub fn start_screen(ui: &mut Ui, data: &Data, recent: &[Recent], open_keys: &str) -> Option<StartAct> {
     let p = palette(ui);
     let mut act = None;
@@ -65,7 +65,7 @@ pub fn start_screen(ui: &mut Ui, data: &Data, recent: &[Recent], open_keys: &str
             }
             if !recent.is_empty() {
                 ui.add_space(metrics::GAP_WIDE);
-                ui.label(RichText::new("Opened before").color(p.text_strong));
+                ui.label(RichText::new("Recent").color(p.text_strong));
                 ui.add_space(metrics::GAP);
                 for r in recent.iter().take(8) {
                     act = recent_row(ui, r).or(act.take());

@@ -1,6 +1,6 @@
-//! The bar at the top: what runs, how it does, what is wrong, theme and help.
+//! The bar at the top: the run and its figures, warnings, theme and help.
 
-use super::{RunFacts, n_problems};
+use super::{dialogs::n_problems, run_facts::RunFacts, status::status_dot};
 use crate::{
     Data, Theme,
     data::Status,
@@ -10,12 +10,12 @@ use crate::{
 };
 use egui::{Align, Color32, Label, Layout, Rect, Response, RichText, Role, Sense, Ui, vec2};
 
-/// What was clicked.
+/// A click on the bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopBarAction {
     /// Open something.
     Open,
-    /// Show what is wrong.
+    /// Show sources and warnings.
     Problems,
     /// Show the shortcuts.
     Help,
@@ -31,7 +31,7 @@ pub enum TopBarAction {
 pub struct TopBar<'a> {
     /// What is open.
     pub data: &'a Data,
-    /// What it says of a run, if there is one.
+    /// Facts about the run, if there is one.
     pub facts: Option<&'a RunFacts>,
     /// The theme in force.
     pub theme: Theme,
@@ -40,7 +40,7 @@ pub struct TopBar<'a> {
 }
 
 impl TopBar<'_> {
-    /// Shows the bar; what was clicked, if anything.
+    /// Shows the bar; returns what was clicked.
     pub fn ui(&self, ui: &mut Ui) -> Option<TopBarAction> {
         let mut action = None;
         ui.horizontal_centered(|ui| {
@@ -77,11 +77,11 @@ impl TopBar<'_> {
         action
     }
 
-    /// How much of what is being read is read.
+    /// The share that is read of the sources being loaded.
     fn loading(&self, ui: &mut Ui) {
         let loading = || self.data.sources.iter().filter(|s| s.status == Status::Loading);
         let shares: Vec<f32> = loading().filter_map(|s| s.progress).collect();
-        let text = format!("loading {}", format::counted(loading().count() as u64, "path"));
+        let text = format!("Loading {}", format::counted(loading().count() as u64, "path"));
         if shares.is_empty() {
             ui.weak(text);
         } else {
@@ -109,7 +109,7 @@ impl TopBar<'_> {
             return;
         };
         subject(ui, &facts.label, Some(facts.status)).on_hover_text(facts.text());
-        // Figures are not cut: those for which there is no room are told over the name.
+        // Figures are not cut: those without room are in the tooltip of the name.
         for (name, value) in facts.figures() {
             if !fact(ui, name, &value) {
                 break;
@@ -118,13 +118,13 @@ impl TopBar<'_> {
     }
 }
 
-/// How wide a text is.
+/// The width of a text.
 fn width(ui: &Ui, text: &str) -> f32 {
     let font = egui::FontId::proportional(metrics::TEXT);
     ui.painter().layout_no_wrap(text.to_owned(), font, Color32::PLACEHOLDER).size().x.ceil()
 }
 
-/// What is open, and how it does: the name is shortened where there is no room for both.
+/// The name of what is open and its status: the name is shortened where there is no room for both.
 fn subject(ui: &mut Ui, name: &str, status: Option<Status>) -> Response {
     let gaps = ui.spacing().item_spacing.x + metrics::GAP;
     let for_status = status.map_or(0.0, |status| gaps + metrics::SWATCH + width(ui, status.name()) + 1.0);
@@ -139,7 +139,7 @@ fn subject(ui: &mut Ui, name: &str, status: Option<Status>) -> Response {
     response.inner
 }
 
-/// A weak name and its value, where both have room; whether they had.
+/// Shows a weak name and its value where both have room; returns whether they had.
 fn fact(ui: &mut Ui, name: &str, value: &str) -> bool {
     let gap = ui.spacing().item_spacing.x;
     let has_room = metrics::PAD + 3.0 * gap + width(ui, name) + width(ui, value) <= ui.available_width();
@@ -149,22 +149,6 @@ fn fact(ui: &mut Ui, name: &str, value: &str) -> bool {
         ui.label(value);
     }
     has_room
-}
-
-/// A dot and the status in words.
-pub fn status_dot(ui: &mut Ui, status: Status) {
-    let p = palette(ui);
-    let color = match status {
-        Status::Live => p.good,
-        Status::Loading => p.accent,
-        Status::Finished => p.aggregate,
-        Status::Crashed | Status::Stopped => p.warning,
-        Status::Failed => p.error,
-    };
-    ui.spacing_mut().item_spacing.x = metrics::GAP;
-    let (rect, _) = ui.allocate_exact_size(vec2(metrics::SWATCH, metrics::ROW_H), Sense::hover());
-    ui.painter().circle_filled(rect.center(), metrics::SWATCH * 0.4, color);
-    ui.label(RichText::new(status.name()).color(p.text_weak));
 }
 
 fn warnings_badge(ui: &mut Ui, n: u64) -> Response {

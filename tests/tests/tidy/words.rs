@@ -11,7 +11,7 @@ const TYPES: &[(&str, &str)] = &[
     ("Answer", "Reply, Rows or what the answer is"),
     ("Ask", "Request"),
     ("Asked", "Request"),
-    ("AtHand", "Residency"),
+    ("Residency", "Residency"),
     ("Beside", "Adjacent..., or what stands there"),
     ("Brief", "...Header, ...Summary"),
     ("Done", "Result"),

@@ -2,7 +2,7 @@
 //! upper one; a port stands for the item at the other end as its own scope draws it, so the parts of one edge meet
 //! across any number of borders. What would clutter (sources that reach many children, control edges) becomes notes.
 
-use super::{Note, NoteKind};
+use super::scope_layout::{Note, NoteKind};
 use crate::graph::model::{Edge, ItemId, MetaEdge, Model};
 
 /// An outside item with more ends in a scope than this is noted at each of them instead of drawn.
@@ -44,16 +44,16 @@ fn collect<'m>(
 ) -> Bridges {
     let mut found: Vec<(ItemId, ItemId, Edge)> = edges
         .map(|edge| {
-            let (far, near) = ends(edge);
-            (model.side_of(far, near), model.child_towards(scope, near), *edge)
+            let (outer, child) = ends(edge);
+            (model.side_of(outer, child), model.child_towards(scope, child), *edge)
         })
         .collect();
-    found.sort_by_key(|&(far, near, _)| (far, near));
+    found.sort_by_key(|&(outer, child, _)| (outer, child));
     let mut merged: Vec<Crossing> = Vec::new();
-    for (far, near, edge) in found {
+    for (outer, child, edge) in found {
         match merged.last_mut() {
-            Some((f, n, sum)) if (*f, *n) == (far, near) => sum.add(&edge),
-            _ => merged.push((far, near, MetaEdge::of(far, near, &edge))),
+            Some((o, c, sum)) if (*o, *c) == (outer, child) => sum.add(&edge),
+            _ => merged.push((outer, child, MetaEdge::of(outer, child, &edge))),
         }
     }
     choose(&merged)
@@ -74,11 +74,11 @@ fn choose(merged: &[Crossing]) -> Bridges {
         if drawn {
             bridges.ports.push(group[0].0);
         }
-        for &(far, near, edge) in group {
+        for &(outer, child, edge) in group {
             match (drawn, edge.is_control()) {
-                (true, false) => bridges.drawn.push((port, near, edge)),
-                (_, true) => bridges.notes.push((near, Note { item: far, kind: NoteKind::Control })),
-                (false, false) => bridges.notes.push((near, Note { item: far, kind: NoteKind::Shortcut })),
+                (true, false) => bridges.drawn.push((port, child, edge)),
+                (_, true) => bridges.notes.push((child, Note { item: outer, kind: NoteKind::Control })),
+                (false, false) => bridges.notes.push((child, Note { item: outer, kind: NoteKind::Shortcut })),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What is visible, flat and in absolute coordinates. What is only looked at where it shows, the points of edges and the
 //! annotations of boxes, stays in the layouts of their scopes.
 
-use super::{Note, ScopeLayout, Span};
+use super::scope_layout::{Note, ScopeLayout, Span};
 use crate::graph::model::{ItemId, MetaEdge, Model};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub struct PicEdge {
 
 /// An open scope in the picture.
 #[derive(Clone, Debug, PartialEq)]
-struct Placed {
+struct PlacedScope {
     layout: Arc<ScopeLayout>,
     /// Its top left corner.
     corner: [f32; 2],
@@ -69,7 +69,7 @@ pub struct Picture {
     pub boxes: Vec<PicBox>,
     /// Edges.
     pub edges: Vec<PicEdge>,
-    scopes: Vec<Placed>,
+    scopes: Vec<PlacedScope>,
     /// Width and height.
     pub size: [f32; 2],
     /// Where the root's side area begins (x), if it has one.
@@ -82,7 +82,7 @@ pub struct Picture {
 impl Picture {
     /// The points that an edge of this picture passes, producer to consumer.
     pub fn points(&self, edge: &PicEdge) -> impl DoubleEndedIterator<Item = [f32; 2]> + '_ {
-        let Placed { layout, corner: [dx, dy], .. } = &self.scopes[edge.scope as usize];
+        let PlacedScope { layout, corner: [dx, dy], .. } = &self.scopes[edge.scope as usize];
         edge.span.of(&layout.points).iter().map(move |[x, y]| [x + dx, y + dy])
     }
 
@@ -127,14 +127,14 @@ impl Picture {
 }
 
 /// The open scopes, outer before inner.
-fn placed(root: Arc<ScopeLayout>) -> Vec<Placed> {
+fn placed(root: Arc<ScopeLayout>) -> Vec<PlacedScope> {
     let mut scopes = Vec::new();
-    let mut stack = vec![Placed { layout: root, corner: [0.0; 2], depth: 0 }];
+    let mut stack = vec![PlacedScope { layout: root, corner: [0.0; 2], depth: 0 }];
     while let Some(scope) = stack.pop() {
         for child in &scope.layout.boxes {
             if let Some(inner) = &child.inner {
                 let [x, y, ..] = rect(child.center, child.size, scope.corner);
-                stack.push(Placed { layout: Arc::clone(inner), corner: [x, y], depth: scope.depth + 1 });
+                stack.push(PlacedScope { layout: Arc::clone(inner), corner: [x, y], depth: scope.depth + 1 });
             }
         }
         scopes.push(scope);
@@ -142,9 +142,9 @@ fn placed(root: Arc<ScopeLayout>) -> Vec<Placed> {
     scopes
 }
 
-fn edges(scopes: &[Placed]) -> Vec<PicEdge> {
+fn edges(scopes: &[PlacedScope]) -> Vec<PicEdge> {
     let mut out = Vec::with_capacity(scopes.iter().map(|scope| scope.layout.edges.len()).sum());
-    for (nth, Placed { layout, corner: [dx, dy], .. }) in (0..).zip(scopes) {
+    for (nth, PlacedScope { layout, corner: [dx, dy], .. }) in (0..).zip(scopes) {
         out.extend(layout.edges.iter().map(|edge| {
             let [left, top, right, bottom] = edge.bounds;
             PicEdge {
@@ -160,9 +160,9 @@ fn edges(scopes: &[Placed]) -> Vec<PicEdge> {
     out
 }
 
-fn boxes(scopes: &[Placed]) -> Vec<PicBox> {
+fn boxes(scopes: &[PlacedScope]) -> Vec<PicBox> {
     let mut out = Vec::with_capacity(scopes.iter().map(|scope| scope.layout.boxes.len()).sum());
-    for (nth, Placed { layout, corner, depth }) in (0..).zip(scopes) {
+    for (nth, PlacedScope { layout, corner, depth }) in (0..).zip(scopes) {
         out.extend(layout.boxes.iter().zip(0..).map(|(child, idx)| {
             let rect = rect(child.center, child.size, *corner);
             PicBox {

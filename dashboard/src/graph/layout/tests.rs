@@ -1,12 +1,13 @@
 //! What every picture keeps: siblings apart, children inside, every edge drawn or noted, the same picture twice.
 
-use super::*;
-use crate::graph::model::{Kind, Role, tests::graph};
+use super::{cache::visible_scopes, *};
+use crate::graph::model::{ItemId, Kind, Model, Role, tests::graph};
 use proptest::prelude::*;
+use std::sync::atomic::AtomicBool;
 
 fn picture(model: &Model, open: &[ItemId]) -> Picture {
     let open = Expansion { open: open.iter().copied().collect(), ..Expansion::default() };
-    Layouts::default().picture(model, &open, &AtomicBool::new(false)).unwrap()
+    LayoutCache::default().picture(model, &open, &AtomicBool::new(false)).unwrap()
 }
 
 fn check(model: &Model, open: &[ItemId]) {
@@ -65,13 +66,13 @@ fn an_edge_into_an_open_scope_goes_on_inside() {
 #[test]
 fn a_closed_and_opened_scope_is_not_laid_out_again() {
     let model = Model::build(graph("x = Placeholder()\ns/a = Neg(x)\ns/b = Neg(s/a)"));
-    let mut layouts = Layouts::default();
+    let mut layouts = LayoutCache::default();
     let open = Expansion { open: [model.find("s").unwrap()].into_iter().collect(), ..Expansion::default() };
     let go = AtomicBool::new(false);
     for expansion in [&open, &Expansion::default(), &open] {
         layouts.picture(&model, expansion, &go).unwrap();
     }
-    assert_eq!(layouts.kept.len(), 3, "root closed, root open, s");
+    assert_eq!(layouts.layouts.len(), 3, "root closed, root open, s");
 }
 
 #[test]

@@ -1,8 +1,13 @@
 //! GraphDef to [`Model`]. Linear in the file, except for sorting the metaedges.
 
 use super::{
-    Csr, Edge, ItemId, Kind, KindColumn, Model, Names, Role, Structure, Warning, control, edges, parse_input, shapes,
-    structure,
+    columns::{KindColumn, Model, Names},
+    control,
+    csr::Csr,
+    edges,
+    input_ref::parse_input,
+    items::{Edge, ItemId, Kind, Role, Structure, Warning},
+    shapes, structure,
     tree::{self, LIBRARY, RawNode, TreeItem},
 };
 use crate::selection::is_at_or_below;

@@ -1,23 +1,22 @@
-//! Loops and conditionals: which scopes are one.
+//! Scopes that are loops or conditionals.
 //!
-//! A loop is what goes round a `LoopCond`; a conditional is what lies between a `Switch` and a `Merge`. Those nodes stand in
-//! the scope of the loop or conditional itself, whoever wrote the file (`while/LoopCond`, `cond/Merge`); what it does is in
-//! that scope and below.
+//! A loop contains a `LoopCond`; a conditional contains a `Switch` and a `Merge`. Every exporter puts these nodes directly
+//! into the scope of the loop or conditional (`while/LoopCond`, `cond/Merge`), with its body in that scope and below.
 
-use super::{ItemId, Model};
+use super::{columns::Model, items::ItemId};
 use rustc_hash::FxHashMap;
 
-/// What runs a scope's nodes more than once, or not always.
+/// The control flow of a scope's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Again and again.
+    /// Its body runs repeatedly.
     Loop,
-    /// One of two branches.
+    /// One of two branches runs.
     Conditional,
 }
 
 impl Control {
-    /// What to call it.
+    /// Its name in the window.
     pub fn name(self) -> &'static str {
         match self {
             Self::Loop => "loop",
@@ -26,9 +25,9 @@ impl Control {
     }
 }
 
-/// Which of the nodes that tell stand in a scope.
+/// Ops in a scope that mark a loop or a conditional.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct Markers {
     loop_cond: bool,
     switch: bool,
     merge: bool,
@@ -36,25 +35,25 @@ struct Seen {
 
 /// The scopes that are loops or conditionals.
 pub(super) fn find(model: &Model) -> FxHashMap<ItemId, Control> {
-    let mut seen: FxHashMap<ItemId, Seen> = FxHashMap::default();
+    let mut markers: FxHashMap<ItemId, Markers> = FxHashMap::default();
     for item in model.items() {
         let scope = model.parent(item);
         if scope == ItemId::ROOT {
             continue;
         }
         match model.op(item) {
-            "LoopCond" => seen.entry(scope).or_default().loop_cond = true,
-            "Switch" | "RefSwitch" => seen.entry(scope).or_default().switch = true,
-            "Merge" | "RefMerge" => seen.entry(scope).or_default().merge = true,
+            "LoopCond" => markers.entry(scope).or_default().loop_cond = true,
+            "Switch" | "RefSwitch" => markers.entry(scope).or_default().switch = true,
+            "Merge" | "RefMerge" => markers.entry(scope).or_default().merge = true,
             _ => {}
         }
     }
-    let control = |seen: Seen| match seen {
-        Seen { loop_cond: true, .. } => Some(Control::Loop),
-        Seen { switch: true, merge: true, .. } => Some(Control::Conditional),
+    let control = |found: Markers| match found {
+        Markers { loop_cond: true, .. } => Some(Control::Loop),
+        Markers { switch: true, merge: true, .. } => Some(Control::Conditional),
         _ => None,
     };
-    seen.into_iter().filter_map(|(scope, seen)| Some((scope, control(seen)?))).collect()
+    markers.into_iter().filter_map(|(scope, found)| Some((scope, control(found)?))).collect()
 }
 
 #[cfg(test)]

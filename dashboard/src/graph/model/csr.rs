@@ -42,11 +42,6 @@ impl<T> Csr<T> {
             _ => &[],
         }
     }
-
-    /// All values.
-    pub fn values(&self) -> &[T] {
-        &self.values
-    }
 }
 
 impl<T: Copy> Csr<T> {

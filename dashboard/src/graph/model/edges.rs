@@ -4,7 +4,11 @@
 //! jump pointers (Myers, "An applicative random-access stack", 1983): logarithmic even in a scope a hundred thousand
 //! levels deep.
 
-use super::{Csr, Edge, ItemId, MetaEdge, Model, Role};
+use super::{
+    columns::Model,
+    csr::Csr,
+    items::{Edge, ItemId, MetaEdge, Role},
+};
 
 /// Fills everything that is derived from the edges as written.
 pub(super) fn connect(model: &mut Model) {

@@ -6,13 +6,6 @@ use formats::proto::{AttrValue, NodeDef, TensorShapeProto, attr_value::Value};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape(pub Vec<i64>);
 
-impl Shape {
-    /// Elements, unknown dimensions counted as 1, saturating.
-    pub fn n_elements(&self) -> u64 {
-        n_elements(self.0.iter().copied())
-    }
-}
-
 impl std::fmt::Display for Shape {
     /// `128×512`, `?×64`, `scalar`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

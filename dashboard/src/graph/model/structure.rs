@@ -9,7 +9,10 @@
 //! The work is the sum over edges of the number of branching scopes around them; a file made to blow that up stops at
 //! [`WORK_MAX`] and says so.
 
-use super::{Edge, ItemId, Kind, Model, Structure, Warning};
+use super::{
+    columns::Model,
+    items::{Edge, ItemId, Kind, Structure, Warning},
+};
 use rustc_hash::FxHashMap;
 
 /// Visits of an edge in a scope after which scopes are no longer compared.

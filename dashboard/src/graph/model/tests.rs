@@ -1,7 +1,8 @@
 //! Text in, text out: a few nodes as lines, the tree and the edges as lines.
 
 use super::*;
-use formats::proto::NodeDef;
+use formats::proto::{GraphDef, NodeDef};
+use std::sync::Arc;
 
 /// `name = Op(input, input) @device`, one node a line.
 pub(crate) fn graph(text: &str) -> Arc<GraphDef> {

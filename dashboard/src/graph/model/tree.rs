@@ -3,7 +3,11 @@
 //! A node `A` that is also a scope (`A/B` exists) becomes the scope's child `(A)`. Everything is iterative: a name may
 //! have a hundred thousand components.
 
-use super::{ItemId, Kind, NameSpan, Role, series};
+use super::{
+    columns::NameSpan,
+    items::{ItemId, Kind, Role},
+    series,
+};
 use rustc_hash::FxHashMap;
 
 /// A node before it has its place: name and op.

@@ -6,7 +6,7 @@ use super::screen::{Screen, add_frames, ms};
 use crate::report::{BenchError, Report};
 use ::dashboard::{
     Data, Selection, View as _,
-    graph::{ColourBy, GraphView},
+    graph::{ColorBy, GraphView},
     loader::Loader,
 };
 use ::events::clock;
@@ -128,12 +128,12 @@ fn frames(report: &mut Report, screen: &mut Screen<Graph>) -> Result<(), BenchEr
     screen.until("graph", is_drawn)?;
     screen.rest();
     for level in 0..6 {
-        for by in ColourBy::ALL {
-            screen.state.view.colour(by);
+        for by in ColorBy::all() {
+            screen.state.view.color_by(by);
             let took = screen.frame(Vec::new()).cpu_ms;
-            report.add(format!("graph, {level} levels open: first frame with colour {}", by.name()), took, "ms");
+            report.add(format!("graph, {level} levels open: first frame with colour {}", by.title()), took, "ms");
         }
-        screen.state.view.colour(ColourBy::default());
+        screen.state.view.color_by(ColorBy::default());
         screen.rest();
         add_frames(report, &format!("graph, {level} levels open: frame"), screen.frames(FRAMES));
         let begin = clock::mono_now();

@@ -1,0 +1,84 @@
+//! Embeddings on disk: the projector's configurations next to the event files, listed and read in a thread.
+
+use super::sprites::Sheet;
+use crate::{Data, natural};
+use formats::plugins::EmbeddingInfo;
+use std::{path::PathBuf, sync::Arc};
+use summaries::{Embedding, read_projector_config};
+
+/// An embedding that a configuration names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedEmbedding {
+    /// The run's name and the tensor's.
+    pub name: Arc<str>,
+    folder: PathBuf,
+    info: EmbeddingInfo,
+}
+
+/// A request to the thread.
+pub enum Request {
+    /// List the embeddings of these folders, each with the name of its run.
+    List(Vec<(Arc<str>, PathBuf)>),
+    /// Read an embedding.
+    Read(ListedEmbedding),
+}
+
+/// A reply of the thread.
+pub enum Reply {
+    /// Embeddings, and configurations that cannot be read.
+    List(Vec<ListedEmbedding>, Vec<String>),
+    /// An embedding, or the error.
+    Read(ListedEmbedding, Result<LoadedEmbedding, String>),
+}
+
+/// An embedding with its images.
+#[derive(Clone, Debug)]
+pub struct LoadedEmbedding {
+    /// Vectors with their metadata.
+    pub embedding: Arc<Embedding>,
+    /// Their images, or the error; `None` where none are named.
+    pub sheet: Option<Result<Arc<Sheet>, String>>,
+}
+
+/// The folders of a logdir and of its runs.
+pub fn folders(data: &Data) -> Vec<(Arc<str>, PathBuf)> {
+    let tops = data.logdirs.iter().map(|logdir| (logdir.name.clone(), logdir.path.to_path_buf()));
+    let runs = data.runs().map(|run| (run.label.clone(), run.run.path.clone()));
+    let mut out: Vec<(Arc<str>, PathBuf)> = tops.chain(runs).collect();
+    out.sort_by(|a, b| natural::order(&a.1.to_string_lossy(), &b.1.to_string_lossy()).then_with(|| a.1.cmp(&b.1)));
+    out.dedup_by(|a, b| a.1 == b.1);
+    out
+}
+
+/// Handles a request.
+pub fn reply(request: Request) -> Reply {
+    match request {
+        Request::List(folders) => {
+            let (mut listed, mut errors) = (Vec::new(), Vec::new());
+            for (run, folder) in folders {
+                match read_projector_config(&folder) {
+                    Ok(config) => {
+                        listed.extend(config.into_iter().flat_map(|c| c.embeddings).map(|info| ListedEmbedding {
+                            name: format!("{run}: {}", info.tensor_name).into(),
+                            folder: folder.clone(),
+                            info,
+                        }))
+                    }
+                    // A logdir may be a file.
+                    Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {}
+                    Err(error) => errors.push(format!("{}: {error}", folder.display())),
+                }
+            }
+            Reply::List(listed, errors)
+        }
+        Request::Read(listed) => {
+            let loaded = |mut embedding: Embedding| {
+                // The file is large, and no longer needed.
+                let sheet = embedding.sprites.take().map(|sprites| Sheet::read(&sprites).map(Arc::new));
+                LoadedEmbedding { embedding: Arc::new(embedding), sheet }
+            };
+            let read = Embedding::read(&listed.folder, &listed.info).map(loaded).map_err(|e| e.to_string());
+            Reply::Read(listed, read)
+        }
+    }
+}

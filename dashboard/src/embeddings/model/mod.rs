@@ -1,0 +1,14 @@
+//! Everything about embeddings that is not on the screen: `files` lists and reads them, `choices` are the user's,
+//! `projection` lays vectors out in a thread, `vectors` has their colours, labels and matches, `sprites` their images.
+
+mod choices;
+mod files;
+mod projection;
+mod sprites;
+mod vectors;
+
+pub(super) use choices::{Choices, MethodName};
+pub(super) use files::{ListedEmbedding, LoadedEmbedding, Reply, Request, folders, reply};
+pub(super) use projection::Worker;
+pub(super) use sprites::Sheet;
+pub(super) use vectors::{ColorBy, Coloring, MAX_GROUPS, label, matching, scaled};

@@ -1,0 +1,131 @@
+//! The panel's state, and how it follows files, layouts and choices.
+
+use super::{
+    model::{self, Choices, ColorBy, Coloring, ListedEmbedding, LoadedEmbedding, Reply, Request, Worker, matching},
+    picture::{Picture, Texture},
+};
+use crate::{Data, chart::orbit::Orbit, filter::Filter, timeline::background::Background};
+use egui::Ui;
+use std::sync::Arc;
+use summaries::{
+    Embedding,
+    projection::{Metric, Position, nearest_of},
+};
+
+/// The panel's state.
+#[derive(Default)]
+pub struct EmbeddingsView {
+    pub(super) choices: Choices,
+    pub(super) reader: Option<Background<Request, Reply>>,
+    /// The number of folders that were searched.
+    pub(super) n_searched: Option<usize>,
+    pub(super) listed: Vec<ListedEmbedding>,
+    pub(super) errors: Vec<String>,
+    /// The requested embedding, and the one that was read.
+    pub(super) requested: Option<ListedEmbedding>,
+    pub(super) read: Option<(ListedEmbedding, Result<LoadedEmbedding, String>)>,
+    pub(super) worker: Option<Worker>,
+    /// The choices that the worker lays out.
+    pub(super) running: Option<Choices>,
+    pub(super) layout_seen: u64,
+    pub(super) places: Vec<Position>,
+    pub(super) explained: Vec<f64>,
+    /// Grows whenever the picture changes.
+    pub(super) revision: u64,
+    pub(super) coloring_of: Option<ColorBy>,
+    pub(super) coloring: Coloring,
+    pub(super) color_column: Option<usize>,
+    pub(super) search: Filter,
+    pub(super) searched: Option<String>,
+    pub(super) matches: Vec<usize>,
+    pub(super) picked: Option<usize>,
+    pub(super) neighbours: Vec<(usize, f32)>,
+    pub(super) neighbours_of: Option<(usize, usize, Metric)>,
+    pub(super) orbit: Orbit,
+    pub(super) picture: Picture,
+    pub(super) texture: Texture,
+}
+
+impl EmbeddingsView {
+    /// The chosen embedding, once it is read.
+    pub(super) fn embedding(&self) -> Option<Arc<Embedding>> {
+        let (listed, read) = self.read.as_ref()?;
+        let is_chosen = self.choices.name.as_deref() == Some(&*listed.name);
+        read.as_ref().ok().filter(|_| is_chosen).map(|loaded| Arc::clone(&loaded.embedding))
+    }
+
+    /// Lists embeddings of new folders, and reads the chosen one.
+    pub(super) fn update_files(&mut self, ui: &Ui, data: &Data) {
+        let ctx = ui.ctx().clone();
+        let reader = self
+            .reader
+            .get_or_insert_with(|| Background::start("embeddings", model::reply, move || ctx.request_repaint()));
+        let n_folders = data.logdirs.len() + data.runs().count();
+        if self.n_searched != Some(n_folders) && !reader.is_busy() {
+            self.n_searched = Some(n_folders);
+            reader.request(Request::List(model::folders(data)));
+            return;
+        }
+        match reader.result().as_deref() {
+            Some(Reply::List(listed, errors)) if *listed != self.listed || *errors != self.errors => {
+                self.listed.clone_from(listed);
+                self.errors.clone_from(errors);
+            }
+            Some(Reply::Read(listed, read)) if self.read.as_ref().is_none_or(|(known, _)| known != listed) => {
+                self.read = Some((listed.clone(), read.clone()));
+                (self.worker, self.running, self.coloring_of, self.searched) = (None, None, None, None);
+                self.places.clear();
+                if self.picked.is_some_and(|i| read.as_ref().is_ok_and(|l| i >= l.embedding.vectors.len())) {
+                    self.picked = None;
+                }
+                self.neighbours_of = None;
+            }
+            _ => {}
+        }
+        let is_known = |name: &String| self.listed.iter().any(|listed| *listed.name == **name);
+        if !self.choices.name.as_ref().is_some_and(is_known) {
+            self.choices.name = self.listed.first().map(|listed| listed.name.to_string());
+        }
+        let chosen = self.listed.iter().find(|listed| Some(&*listed.name) == self.choices.name.as_deref());
+        if let Some(chosen) = chosen.filter(|chosen| self.requested.as_ref() != Some(chosen) && !reader.is_busy()) {
+            if self.requested.is_some() {
+                self.picked = None;
+            }
+            self.requested = Some(chosen.clone());
+            reader.request(Request::Read(chosen.clone()));
+        }
+    }
+
+    /// Starts the chosen layout and follows its progress, the colours, the search and the picked vector.
+    pub(super) fn update(&mut self, ui: &Ui, embedding: &Arc<Embedding>) {
+        let laid_out = self.choices.of_layout();
+        if self.running.as_ref() != Some(&laid_out) {
+            let (ctx, method) = (ui.ctx().clone(), self.choices.method(embedding));
+            self.worker = Some(Worker::start(Arc::clone(embedding), method, move || ctx.request_repaint()));
+            (self.running, self.layout_seen) = (Some(laid_out), 0);
+            self.explained.clear();
+        }
+        if let Some(layout) = self.worker.as_ref().map(Worker::layout).filter(|l| l.revision != self.layout_seen) {
+            self.layout_seen = layout.revision;
+            self.take_places(&layout.places);
+            self.explained = layout.explained;
+        }
+        if self.coloring_of != Some(self.choices.color) {
+            self.coloring_of = Some(self.choices.color);
+            self.color_column = self.choices.color.column(embedding);
+            self.coloring = Coloring::of(embedding, self.color_column);
+            self.revision += 1;
+        }
+        if self.searched.as_deref() != Some(self.search.text()) {
+            self.searched = Some(self.search.text().to_owned());
+            self.matches = matching(embedding, &self.search);
+            self.revision += 1;
+        }
+        let wanted = self.picked.map(|i| (i, self.choices.n_nearest, self.choices.metric));
+        if self.neighbours_of != wanted {
+            self.neighbours_of = wanted;
+            let nearest = wanted.map(|(i, k, metric)| nearest_of(&embedding.vectors, i, k, metric));
+            self.neighbours = nearest.unwrap_or_default();
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Whether the values of nodes are finite: from traces (`train --numerics trace`) and from the values of summaries.
+
+use crate::{
+    Data, format,
+    graph::model::{ItemId, Model},
+    recorded::Recorded,
+};
+use profiler::{Category, Store};
+use std::{ops::Range, sync::Arc};
+use summaries::Series;
+
+/// The kinds of values that a node had: a set of flags.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ValueKinds(u8);
+
+impl ValueKinds {
+    const KNOWN: u8 = 8;
+    const NAN: u8 = 1;
+
+    /// From the `arg` of an event (docs/trace-format.md).
+    fn of_event(arg: u64) -> Self {
+        Self(arg as u8 & 7 | Self::KNOWN)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    fn is_finite(self) -> bool {
+        self.0 & !Self::KNOWN == 0
+    }
+
+    fn has_nan(self) -> bool {
+        self.0 & Self::NAN != 0
+    }
+}
+
+/// Nodes below an item, or the node itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Health {
+    /// Nodes whose values were checked.
+    pub known: u32,
+    /// Those that had a NaN.
+    pub nan: u32,
+    /// Those that had an infinity and no NaN.
+    pub inf: u32,
+}
+
+impl Health {
+    /// The health of one node.
+    fn of(kinds: ValueKinds) -> Self {
+        let is_known = kinds != ValueKinds::default();
+        let is_inf = !kinds.is_finite() && !kinds.has_nan();
+        Self { known: is_known.into(), nan: kinds.has_nan().into(), inf: is_inf.into() }
+    }
+
+    pub fn add(&mut self, other: Self) {
+        self.known += other.known;
+        self.nan += other.nan;
+        self.inf += other.inf;
+    }
+
+    /// Nodes that had only finite values.
+    pub fn finite(self) -> u32 {
+        self.known - self.nan - self.inf
+    }
+
+    /// In words; `None` where no value was checked.
+    pub fn text(self, is_op: bool) -> Option<String> {
+        Some(match self {
+            Self { known: 0, .. } => return None,
+            Self { nan: 1.., .. } if is_op => "NaN".to_owned(),
+            Self { inf: 1.., .. } if is_op => "infinite".to_owned(),
+            _ if is_op => "finite".to_owned(),
+            Self { known, nan: 0, inf: 0 } => format!("{} finite", format::counted(known.into(), "node")),
+            Self { known, nan, inf } => {
+                format!("{nan} with NaN and {inf} infinite of {}", format::counted(known.into(), "node"))
+            }
+        })
+    }
+}
+
+/// Value kinds of nodes that summaries record, by name.
+pub(super) type SummaryKinds = Vec<(Arc<str>, ValueKinds)>;
+
+/// The value kinds of the nodes that the scalars of all runs record. (Histograms hold finite values only.)
+pub(super) fn of_summaries(recorded: &mut Recorded, data: &Data) -> SummaryKinds {
+    recorded.update(data);
+    let of = |series: &Series| {
+        let Series::Scalar(scalars) = series else { return None };
+        let source = recorded.of(series.node_name())?;
+        let extent = scalars.values().extent(0..scalars.len());
+        let kinds = u8::from(extent.has_nan) | u8::from(extent.has_inf) << 1 | u8::from(extent.has_neg_inf) << 2;
+        Some((Arc::clone(source), ValueKinds::of_event(kinds.into())))
+    };
+    data.runs().flat_map(|run| run.run.series.values()).filter_map(of).collect()
+}
+
+/// Value kinds of a model's nodes in a range of time, by item, and the first node with a NaN or an infinity.
+#[derive(Default)]
+pub(super) struct ObservedKinds {
+    kinds: Vec<ValueKinds>,
+    first: Option<(i64, ItemId)>,
+}
+
+impl ObservedKinds {
+    /// Starts with what summaries record.
+    pub fn new(model: &Model, recorded: &SummaryKinds) -> Self {
+        let mut kinds = vec![ValueKinds::default(); model.n_items()];
+        for (name, of) in recorded {
+            if let Some(item) = model.find(name) {
+                kinds[item.idx()].add(*of);
+            }
+        }
+        Self { kinds, first: None }
+    }
+
+    /// Adds a trace. Events report changes: the last one before the range holds at its start.
+    pub fn add(&mut self, model: &Model, store: &Store, span: &Range<i64>) {
+        let item_of =
+            |site: &profiler::SiteInfo| (site.category == Category::Numerics).then(|| model.find(&site.name)).flatten();
+        let items: Vec<Option<ItemId>> = store.sites().iter().map(item_of).collect();
+        if items.iter().all(Option::is_none) {
+            return;
+        }
+        let events = store.tracks().iter().flat_map(|track| &track.instants).filter(|event| event.time < span.end);
+        let mut events: Vec<(i64, ItemId, ValueKinds)> = events
+            .filter_map(|event| {
+                Some((event.time, (*items.get(event.site as usize)?)?, ValueKinds::of_event(event.arg)))
+            })
+            .collect();
+        events.sort_by_key(|(time, ..)| *time);
+        let mut at_start = vec![ValueKinds::default(); self.kinds.len()];
+        for (time, item, kinds) in events {
+            if time < span.start {
+                at_start[item.idx()] = kinds;
+                continue;
+            }
+            self.kinds[item.idx()].add(kinds);
+            if !kinds.is_finite() && self.first.is_none_or(|(first, _)| time < first) {
+                self.first = Some((time, item));
+            }
+        }
+        self.kinds.iter_mut().zip(at_start).for_each(|(kinds, before)| kinds.add(before));
+    }
+
+    /// The health of one item, without what is below it.
+    pub fn of(&self, item: ItemId) -> Health {
+        self.kinds.get(item.idx()).map_or_else(Health::default, |kinds| Health::of(*kinds))
+    }
+
+    /// The node that was the first to have a NaN or an infinity.
+    pub fn first(&self) -> Option<ItemId> {
+        self.first.map(|(_, item)| item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::model::tests::graph;
+    use profiler::{
+        Batch,
+        batch::{Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey},
+    };
+    use summaries::{Point, Run, Runs, ScalarSeries};
+
+    /// Instants of nodes' sites: (time, node's row, arg).
+    fn trace(nodes: &[&str], events: &[(i64, u32, u64)]) -> Store {
+        let (mut store, mut batch) = (Store::new(), Batch::new());
+        batch.set_origin(0);
+        for (id, name) in (0..).zip(nodes) {
+            batch.name(Name::Site { pid: 1, id, category: "numerics".into(), name: (*name).into() });
+        }
+        for (start, site, arg) in events.iter().copied() {
+            let (kind, node, correlation) = (EventKind::Instant, NO_NODE, NO_NODE);
+            let event = Event { kind, depth: 0, start, end: start, site, node, correlation, arg, args: NO_ARGS };
+            // Any worker may run a node.
+            batch.track(TrackKey { pid: 1, ring: (start % 2) as u32 }).events.push(event);
+        }
+        store.apply(batch);
+        store
+    }
+
+    #[test]
+    fn what_held_at_the_begin_of_a_range_counts_and_the_first_is_named() {
+        let model = Model::build(graph("a/x = Log()\na/y = Neg(a/x)\nb = Neg(a/y)\nc = Neg(b)"));
+        let store = trace(
+            &["a/x", "a/y", "b", "gone"],
+            &[(0, 0, 0), (1, 1, 0), (2, 2, 0), (7, 0, 4), (8, 1, 1), (9, 3, 1), (20, 0, 0)],
+        );
+        let of = |range: Range<i64>| {
+            let mut observed = ObservedKinds::new(&model, &SummaryKinds::new());
+            observed.add(&model, &store, &range);
+            let names = ["a/x", "a/y", "b", "c"].map(|name| observed.of(model.find(name).unwrap()).text(true));
+            let names = names.map(|text| text.unwrap_or_else(|| "?".to_owned()));
+            (names.join(" "), observed.first().map(|item| model.name(item).to_owned()))
+        };
+        assert_eq!(of(0..100), ("infinite NaN finite ?".to_owned(), Some("a/x".to_owned())));
+        assert_eq!(of(0..5), ("finite finite finite ?".to_owned(), None));
+        assert_eq!(of(10..15), ("infinite NaN finite ?".to_owned(), None), "they became so before");
+        assert_eq!(of(20..100).0, "infinite NaN finite ?", "at 20 it still was, until it no longer was");
+    }
+
+    #[test]
+    fn scalars_tell_of_the_nodes_that_they_record() {
+        let def = graph("loss = Mean()\nrate = Mean()\ns/loss = ScalarSummary(loss)\ns/rate = ScalarSummary(rate)");
+        let mut run = Run::default();
+        for (tag, node, values) in
+            [("loss", "s/loss", [1.0, f64::NAN]), ("rate", "s/rate", [1.0, 0.5]), ("else", "", [f64::NAN; 2])]
+        {
+            let mut scalars = ScalarSeries::default();
+            scalars.node_name = node.to_owned();
+            for (step, value) in (0..).zip(values) {
+                scalars.push(Point { step, wall: 0.0, value });
+            }
+            run.series.insert(tag.to_owned(), Series::Scalar(Box::new(scalars)));
+        }
+        let runs = Runs { by_name: [("a".to_owned(), run)].into_iter().collect(), ..Runs::default() };
+        let data = Data::default().with_graph("g", (*def).clone()).with_runs("logs", runs);
+        let recorded = of_summaries(&mut Recorded::default(), &data);
+        let model = Model::build(def);
+        let observed = ObservedKinds::new(&model, &recorded);
+        assert_eq!(observed.of(model.find("loss").unwrap()), Health { known: 1, nan: 1, inf: 0 });
+        assert_eq!(observed.of(model.find("rate").unwrap()), Health { known: 1, nan: 0, inf: 0 });
+        assert_eq!(observed.of(model.find("s/loss").unwrap()), Health::default());
+    }
+}

@@ -1,0 +1,161 @@
+//! Time of the selected item in each of the newest steps, summed up in a thread of its own.
+
+use crate::{
+    Data,
+    data::Shared,
+    format,
+    graph::model::{ItemId, Model},
+    timeline::background::Background,
+};
+use egui::Context;
+use profiler::{Residency, Category, Store};
+use rustc_hash::FxHashMap;
+use std::{ops::Range, sync::Arc};
+
+/// The newest steps of each trace that are shown.
+const MAX_STEPS: usize = 120;
+/// Least time between two readings of growing traces, seconds.
+const EVERY: f64 = 1.0;
+
+/// The time of an item in a step.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct StepCost {
+    /// Index of its trace.
+    pub trace_idx: usize,
+    /// The step's name: `train 120`.
+    pub name: String,
+    /// The step's time range.
+    pub range: Range<i64>,
+    /// Total time of the item's kernels; kernels that run in parallel are all counted.
+    pub total_ns: i64,
+}
+
+struct Request {
+    model: Arc<Model>,
+    item: ItemId,
+    stores: Vec<Shared<Store>>,
+}
+
+struct ItemSteps {
+    model: Arc<Model>,
+    item: ItemId,
+    steps: Vec<StepCost>,
+}
+
+/// The selected item's steps.
+#[derive(Default)]
+pub(crate) struct OverSteps {
+    thread: Option<Background<Request, ItemSteps>>,
+    requested: Option<(ItemId, Vec<u64>)>,
+    requested_at: f64,
+    costs: Option<Arc<ItemSteps>>,
+}
+
+impl OverSteps {
+    /// Requests the steps of `item` where something changed.
+    pub fn update(&mut self, ctx: &Context, model: &Arc<Model>, item: ItemId, data: &Data, now: f64) {
+        if data.traces.is_empty() {
+            return;
+        }
+        let wake = ctx.clone();
+        let thread = self.thread.get_or_insert_with(|| {
+            Background::start("graph steps", |request| sum(&request), move || wake.request_repaint())
+        });
+        self.costs = thread.result().filter(|costs| costs.item == item && Arc::ptr_eq(&costs.model, model));
+        let key = (item, data.traces.iter().map(|trace| trace.store.version()).collect());
+        if self.requested.as_ref() == Some(&key) {
+            return;
+        }
+        let is_same_item = self.requested.as_ref().is_some_and(|(known, _)| *known == item);
+        let due = self.requested_at + thread.refresh_s(EVERY);
+        if thread.is_busy() || (is_same_item && now < due) {
+            ctx.request_repaint_after_secs((due - now).max(EVERY) as f32);
+            return;
+        }
+        (self.requested, self.requested_at) = (Some(key), now);
+        let stores = data.traces.iter().map(|trace| trace.store.shared()).collect();
+        thread.request(Request { model: Arc::clone(model), item, stores });
+    }
+
+    /// The steps, once computed.
+    pub fn steps(&self) -> &[StepCost] {
+        self.costs.as_ref().map_or(&[], |costs| &costs.steps)
+    }
+}
+
+fn sum(request: &Request) -> ItemSteps {
+    let of_trace = |(trace_idx, store): (usize, &Shared<Store>)| {
+        // Recursive: a loader that waits to write must not hold up the window behind this read.
+        costs(&store.read_recursive(), trace_idx, &request.model, request.item)
+    };
+    let steps = request.stores.iter().enumerate().flat_map(of_trace).collect();
+    ItemSteps { model: Arc::clone(&request.model), item: request.item, steps }
+}
+
+/// The newest steps of a trace with the item's time; none where it ran in none of them, or where not all are loaded.
+fn costs(store: &Store, trace_idx: usize, model: &Model, item: ItemId) -> Vec<StepCost> {
+    let newest = &store.steps()[store.steps().len().saturating_sub(MAX_STEPS)..];
+    let (Some(start), Some(end)) = (newest.iter().map(|s| s.start).min(), newest.iter().map(|s| s.end).max()) else {
+        return Vec::new();
+    };
+    let span = start..end;
+    if store.residency(&span) != Residency::Resident {
+        return Vec::new();
+    }
+    let is_mine = |name: &str| model.find(name).is_some_and(|found| model.is_below(found, item));
+    let mine: Vec<bool> = store.nodes().iter().map(|node| is_mine(&node.name)).collect();
+    // A step's number is unique in its process.
+    let process = |track: u32| store.tracks().get(track as usize).map_or(0, |track| track.process);
+    let key = |(i, step): (usize, &profiler::Step)| ((process(step.slice.track), step.id), i);
+    let place: FxHashMap<(u32, u32), usize> = newest.iter().enumerate().map(key).collect();
+    let mut totals = vec![0; newest.len()];
+    for track in store.tracks() {
+        for slice in track.lanes.iter().flat_map(|lane| lane.slices(&span)) {
+            let is_run = mine.get(slice.node as usize) == Some(&true) && store.category(&slice) == Category::Op;
+            let id = is_run.then(|| store.step_id_of(&slice)).flatten();
+            if let Some(i) = id.and_then(|id| place.get(&(track.process, id))) {
+                totals[*i] += slice.dur();
+            }
+        }
+    }
+    if totals.iter().all(|total| *total == 0) {
+        return Vec::new();
+    }
+    let cost = |(step, total_ns): (&profiler::Step, i64)| {
+        let label = store.sites().get(step.site as usize).map_or("step", |site| &site.name);
+        let number = if step.summary_step >= 0 { step.summary_step } else { i64::from(step.id) };
+        let name = format!("{label} {}", format::step(number));
+        StepCost { trace_idx, name, range: step.start..step.end, total_ns }
+    };
+    newest.iter().zip(totals).map(cost).collect()
+}
+
+/// The steps in one sentence.
+pub(crate) fn summary(steps: &[StepCost]) -> String {
+    let of = |f: fn(i64, i64) -> i64| steps.iter().map(|s| s.total_ns).reduce(f).unwrap_or(0);
+    let mean = steps.iter().map(|s| s.total_ns).sum::<i64>() / steps.len().max(1) as i64;
+    let [least, mean, most] = [of(i64::min), mean, of(i64::max)].map(format::duration_ns);
+    format!("Over {}: {mean} on average, from {least} to {most}", format::counted(steps.len() as u64, "step"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{graph::model::tests::graph, timeline::testing::demo};
+
+    #[test]
+    fn a_node_and_its_scope_over_the_steps() {
+        let model = Model::build(graph("layer1/MatMul = MatMul()\nlayer1/Add = Add()\nlayer2/never = MatMul()"));
+        let store = demo(3);
+        let of = |name: &str| {
+            let found = costs(&store, 0, &model, model.find(name).unwrap());
+            found.iter().map(|step| step.total_ns).collect::<Vec<_>>()
+        };
+        assert_eq!(of("layer1/MatMul"), [50_000; 3]);
+        assert_eq!(of("layer1"), [58_000; 3], "a scope has what is in it");
+        assert!(of("layer2/never").is_empty());
+        let found = costs(&store, 0, &model, model.find("layer1").unwrap());
+        assert_eq!(summary(&found), "Over 3 steps: 58.0 µs on average, from 58.0 µs to 58.0 µs");
+        assert_eq!(found[1].range, store.steps()[1].start..store.steps()[1].end);
+    }
+}

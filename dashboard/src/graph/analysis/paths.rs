@@ -1,0 +1,91 @@
+//! Everything a node depends on, everything that depends on it, and the nodes between two nodes.
+
+use crate::graph::model::{ItemId, Model};
+use rustc_hash::FxHashSet;
+
+/// `item`, all nodes that it depends on, and the scopes around these.
+pub(crate) fn upstream(model: &Model, item: ItemId) -> FxHashSet<ItemId> {
+    with_scopes(model, reached(model, item, false))
+}
+
+/// `item`, all nodes that depend on it, and the scopes around these.
+pub(crate) fn downstream(model: &Model, item: ItemId) -> FxHashSet<ItemId> {
+    with_scopes(model, reached(model, item, true))
+}
+
+/// The nodes on any path between two items in either direction, both included; `None` where there is no path.
+pub(crate) fn between(model: &Model, one: ItemId, other: ItemId) -> Option<FxHashSet<ItemId>> {
+    let is_in =
+        |item: ItemId, found: &FxHashSet<ItemId>| (item.0..model.end(item).0).any(|i| found.contains(&ItemId(i)));
+    for (from, to) in [(one, other), (other, one)] {
+        let after = reached(model, from, true);
+        if is_in(to, &after) {
+            let before = reached(model, to, false);
+            return Some(with_scopes(model, after.intersection(&before).copied().collect()));
+        }
+    }
+    None
+}
+
+/// The nodes of an item and all that lie before (or after) them.
+fn reached(model: &Model, item: ItemId, forward: bool) -> FxHashSet<ItemId> {
+    let mut stack: Vec<ItemId> = (item.0..model.end(item).0).map(ItemId).collect();
+    let mut found: FxHashSet<ItemId> = stack.iter().copied().collect();
+    while let Some(at) = stack.pop() {
+        let mut visit = |next: ItemId| {
+            if found.insert(next) {
+                stack.push(next);
+            }
+        };
+        if forward {
+            model.outputs(at).for_each(|edge| visit(edge.dst));
+        } else {
+            model.inputs(at).for_each(|edge| visit(edge.src));
+        }
+    }
+    found
+}
+
+fn with_scopes(model: &Model, mut found: FxHashSet<ItemId>) -> FxHashSet<ItemId> {
+    let nodes: Vec<ItemId> = found.iter().copied().collect();
+    for node in nodes {
+        let mut scope = model.parent(node);
+        while scope != ItemId::ROOT && found.insert(scope) {
+            scope = model.parent(scope);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::model::tests::graph;
+
+    #[test]
+    fn what_a_node_depends_on_is_found_through_scopes_and_cycles() {
+        let text = "x = P()\ns/a = Neg(x, s/l:1)\ns/l = NextIteration(s/a)\nb = Neg(x)\ny = Neg(s/a)";
+        let model = Model::build(graph(text));
+        let found = upstream(&model, model.find("y").unwrap());
+        let mut names: Vec<_> = found.iter().map(|&i| model.name(i)).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["s", "s/a", "s/l", "x", "y"]);
+    }
+
+    #[test]
+    fn paths_lie_between_two_nodes_in_either_order() {
+        let text = "x = P()\nz = P()\ns/a = Neg(x)\ns/b = Add(s/a, z)\ny = Neg(s/b)\nside = Neg(x)";
+        let model = Model::build(graph(text));
+        let item = |name: &str| model.find(name).unwrap();
+        let sorted = |found: FxHashSet<ItemId>| {
+            let mut names: Vec<_> = found.into_iter().map(|i| model.name(i).to_owned()).collect();
+            names.sort_unstable();
+            names
+        };
+        let path = sorted(between(&model, item("x"), item("y")).unwrap());
+        assert_eq!(path, ["s", "s/a", "s/b", "x", "y"]);
+        assert_eq!(sorted(between(&model, item("y"), item("x")).unwrap()), path);
+        assert_eq!(between(&model, item("side"), item("y")), None);
+        assert_eq!(sorted(downstream(&model, item("z"))), ["s", "s/b", "y", "z"]);
+    }
+}

@@ -1,0 +1,256 @@
+//! Figures of each node in the open traces: executions, time, share of the critical paths, bytes at the memory peak,
+//! device, whether its values were finite; summed over scopes.
+
+use super::{
+    devices::{Devices, TracedDevices},
+    health::{self, Health, ObservedKinds, SummaryKinds},
+};
+use crate::{
+    Data,
+    data::{Shared, Status},
+    graph::model::{ItemId, Model},
+    recorded::Recorded,
+    timeline::background::Background,
+};
+use egui::Context;
+use profiler::analysis::{
+    critical::{PathKind, critical_path},
+    memory::memory_timelines,
+};
+use std::{ops::Range, sync::Arc};
+
+/// Least time between two readings of growing traces, in seconds of the window's clock.
+const EVERY: f64 = 0.5;
+
+/// Traces to sum up, with the part of their time that counts.
+struct Request {
+    model: Arc<Model>,
+    stores: Vec<(Shared<profiler::Store>, Option<Range<i64>>)>,
+    recorded: SummaryKinds,
+}
+
+/// Times by item of the model they were summed for.
+struct Sums {
+    model: Arc<Model>,
+    times: Vec<NodeTime>,
+    /// The first node with a NaN or an infinity.
+    first_non_finite: Option<ItemId>,
+    devices: Devices,
+}
+
+/// The newest steps whose critical paths are computed.
+pub(crate) const MAX_STEPS: usize = 20;
+
+/// Executions of a node or of everything below a scope.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct NodeTime {
+    pub count: u64,
+    pub total_ns: i64,
+    /// Time on the critical paths.
+    pub path_ns: i64,
+    /// Bytes allocated by it at the memory peak of its device.
+    pub peak_bytes: i64,
+    /// Whether its values were finite.
+    pub health: Health,
+}
+
+impl NodeTime {
+    fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.total_ns += other.total_ns;
+        self.path_ns += other.path_ns;
+        self.peak_bytes += other.peak_bytes;
+        self.health.add(other.health);
+    }
+}
+
+/// One of a node's figures.
+pub(crate) type Metric = fn(&NodeTime) -> i64;
+
+/// Times of a model's items, summed up in a thread of its own.
+#[derive(Default)]
+pub(crate) struct Times {
+    sums: Option<Arc<Sums>>,
+    thread: Option<Background<Request, Sums>>,
+    recorded: Recorded,
+    versions: Vec<u64>,
+    range: Option<Range<i64>>,
+    model: Option<Arc<Model>>,
+    requested_at: f64,
+    generation: u64,
+}
+
+impl Times {
+    /// Requests the sums where something changed. `range` limits the time, in trace `range.0`.
+    pub fn update(
+        &mut self,
+        ctx: &Context,
+        model: &Arc<Model>,
+        data: &Data,
+        range: Option<&(usize, Range<i64>)>,
+        now: f64,
+    ) {
+        if data.traces.is_empty() && data.logdirs.is_empty() {
+            return;
+        }
+        let ctx = ctx.clone();
+        let thread = self.thread.get_or_insert_with(|| {
+            let wake = ctx.clone();
+            Background::start("graph times", sum, move || wake.request_repaint())
+        });
+        let sums = thread.result().filter(|sums| Arc::ptr_eq(&sums.model, model));
+        let is_same = match (&self.sums, &sums) {
+            (Some(old), Some(new)) => Arc::ptr_eq(old, new),
+            (old, new) => old.is_none() && new.is_none(),
+        };
+        self.generation += u64::from(!is_same);
+        self.sums = sums;
+        let traces = data.traces.iter().map(|trace| trace.store.version());
+        let versions: Vec<u64> = traces.chain(data.logdirs.iter().map(|logdir| logdir.runs.version)).collect();
+        let same_model = self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, model));
+        let same_request = same_model && self.range.as_ref() == range.map(|r| &r.1);
+        if same_request && versions == self.versions {
+            return;
+        }
+        let due = self.requested_at + thread.refresh_s(EVERY);
+        if (same_request && now < due) || thread.is_busy() {
+            ctx.request_repaint_after_secs((due - now).max(EVERY) as f32);
+            return;
+        }
+        (self.versions, self.requested_at) = (versions, now);
+        (self.range, self.model) = (range.map(|r| r.1.clone()), Some(Arc::clone(model)));
+        let traces = data.traces.iter().enumerate().filter(|(idx, _)| range.is_none_or(|(of, _)| of == idx));
+        let stores = traces.map(|(_, trace)| (trace.store.shared(), range.map(|r| r.1.clone()))).collect();
+        let recorded = health::of_summaries(&mut self.recorded, data);
+        thread.request(Request { model: Arc::clone(model), stores, recorded });
+    }
+
+    /// Whether everything that is open has been summed up.
+    pub fn is_known(&self, data: &Data) -> bool {
+        let is_read = data.sources.iter().all(|source| source.status != Status::Loading);
+        let has_nothing = data.traces.is_empty() && data.logdirs.is_empty();
+        is_read && (has_nothing || self.sums.is_some() && !self.is_busy())
+    }
+
+    /// Grows with each result.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether something is being summed up.
+    pub fn is_busy(&self) -> bool {
+        self.thread.as_ref().is_some_and(Background::is_busy)
+    }
+
+    /// The first node with a NaN or an infinity in the traces.
+    pub fn first_non_finite(&self) -> Option<ItemId> {
+        self.sums.as_ref().and_then(|sums| sums.first_non_finite)
+    }
+
+    /// The device of a node, from the graph or else from the traces.
+    pub fn device<'a>(&'a self, model: &'a Model, item: ItemId) -> &'a str {
+        self.sums.as_ref().map_or_else(|| model.device(item), |sums| sums.devices.device(model, item))
+    }
+
+    /// Whether a node's device is known from a trace only.
+    pub fn is_device_traced(&self, model: &Model, item: ItemId) -> bool {
+        self.sums.as_ref().is_some_and(|sums| sums.devices.is_traced(model, item))
+    }
+
+    /// The devices of a scope's nodes with how many are on each, most frequent first.
+    pub fn device_counts<'a>(&'a self, model: &'a Model, scope: ItemId) -> Vec<(&'a str, u32)> {
+        let own = || model.device_counts(scope).collect();
+        self.sums.as_ref().map_or_else(own, |sums| sums.devices.counts(model, scope))
+    }
+
+    /// The figures of an item; zero where no trace knows it.
+    pub fn of(&self, item: ItemId) -> NodeTime {
+        self.sums.as_ref().and_then(|sums| sums.times.get(item.idx())).copied().unwrap_or_default()
+    }
+
+    /// Share of the total time, 0..=1.
+    pub fn share(&self, item: ItemId) -> f32 {
+        self.share_of(item, |time| time.total_ns)
+    }
+
+    /// Share of the total of a figure, 0..=1.
+    pub fn share_of(&self, item: ItemId, metric: Metric) -> f32 {
+        let all = metric(&self.of(ItemId::ROOT));
+        if all > 0 { metric(&self.of(item)).max(0) as f32 / all as f32 } else { 0.0 }
+    }
+}
+
+/// Sums up the figures of each node, then of each scope.
+fn sum(Request { model, stores, recorded }: Request) -> Sums {
+    let mut times = vec![NodeTime::default(); model.n_items()];
+    let mut observed = ObservedKinds::new(&model, &recorded);
+    let mut traced = TracedDevices::default();
+    for (store, range) in &stores {
+        // Recursive: a loader that waits to write must not hold up the window behind this read.
+        let store = store.read_recursive();
+        // Half-open: an event at the very end is included.
+        let span = range.clone().unwrap_or_else(|| store.range().start..store.range().end.saturating_add(1));
+        observed.add(&model, &store, &span);
+        traced.add(&model, &store);
+        if store.residency(&span) != profiler::Residency::Resident {
+            continue;
+        }
+        let mut add = |node: &str, time: NodeTime| {
+            if let Some(item) = model.find(node) {
+                times[item.idx()].add(time);
+            }
+        };
+        for stat in profiler::node_stats(&store, span.clone()) {
+            let (count, total_ns) = (stat.figures.count, stat.figures.total_ns);
+            add(&stat.name, NodeTime { count, total_ns, ..NodeTime::default() });
+        }
+        let is_inside = |step: &&profiler::Step| span.start <= step.start && step.end <= span.end;
+        for step in store.steps().iter().rev().filter(is_inside).take(MAX_STEPS) {
+            for segment in critical_path(&store, step).segments {
+                let ran = segment.slice.filter(|_| !matches!(segment.kind, PathKind::Stall(_)));
+                if let Some(node) = ran.and_then(|id| store.slice(id)).and_then(|slice| store.node_of(&slice)) {
+                    add(&node.name, NodeTime { path_ns: segment.dur(), ..NodeTime::default() });
+                }
+            }
+        }
+        for (node, peak_bytes) in memory_timelines(&store).into_iter().flat_map(|device| device.live_at_peak) {
+            add(&node, NodeTime { peak_bytes, ..NodeTime::default() });
+        }
+    }
+    for item in model.items() {
+        times[item.idx()].health = observed.of(item);
+    }
+    for item in (1..model.n_items() as u32).rev().map(ItemId) {
+        let own = times[item.idx()];
+        times[model.parent(item).idx()].add(own);
+    }
+    let devices = Devices::new(&model, &traced);
+    Sums { model, times, first_non_finite: observed.first(), devices }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::testing::demo;
+    use formats::proto::{GraphDef, NodeDef};
+    use parking_lot::RwLock;
+
+    #[test]
+    fn times_and_parts_of_critical_paths_of_nodes_and_scopes() {
+        let node = |name: &str| NodeDef { name: name.into(), op: "MatMul".into(), ..NodeDef::default() };
+        let names = ["layer1/MatMul", "layer1/Add", "layer2/MatMul", "layer2/never"];
+        let def = GraphDef { node: names.map(node).to_vec(), ..GraphDef::default() };
+        let model = Arc::new(Model::build(Arc::new(def)));
+        let store = Arc::new(RwLock::new(demo(3)));
+        let sums =
+            sum(Request { model: Arc::clone(&model), stores: vec![(store, None)], recorded: SummaryKinds::new() });
+        let of = |name: &str| {
+            let time = sums.times[model.find(name).unwrap().idx()];
+            (time.count, time.total_ns / 3, time.path_ns / 3)
+        };
+        assert_eq!(of("layer1/MatMul"), (3, 50_000, 50_000));
+        assert_eq!(of("layer1/Add"), (3, 8_000, 8_000));
+        assert_eq!(of("layer1"), (6, 58_000, 58_000), "a scope has what is in it");
+        assert_eq!((of("layer2/MatMul"), of("layer2/never")), ((3, 13_000, 13_000), (0, 0, 0)));
+    }
+}

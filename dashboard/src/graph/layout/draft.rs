@@ -1,0 +1,242 @@
+//! One open scope before it is drawn: its children chosen, side area and notes decided, its connected parts found.
+
+use super::{
+    bridge::{self, Bridges},
+    scope_layout::{CHILDREN_MAX, NOTES_MAX, Note, NoteKind, ScopeLayout},
+};
+use crate::graph::model::{
+    ItemId, Kind, MetaEdge, Model,
+    side_area::{Area, CONTROL_MAX, areas},
+};
+use crate::theme::metrics::graph as m;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// An open scope to lay out.
+pub(super) struct OpenScope<'a> {
+    pub model: &'a Model,
+    pub scope: ItemId,
+    /// Whether all its children are drawn, however many.
+    pub is_unlimited: bool,
+    /// The layouts of its open children.
+    pub inner: FxHashMap<ItemId, Arc<ScopeLayout>>,
+}
+
+/// A child that becomes a box.
+pub(super) struct Child {
+    pub item: ItemId,
+    pub side: bool,
+    pub inner: Option<Arc<ScopeLayout>>,
+    pub size: [f32; 2],
+    pub notes_in: Vec<Note>,
+    pub notes_out: Vec<Note>,
+}
+
+impl Child {
+    /// Room that notes take left and right of the box.
+    fn margins(&self) -> (f32, f32) {
+        let side = |notes: &[Note]| if notes.is_empty() { 0.0 } else { m::NOTE_W };
+        (side(&self.notes_in), side(&self.notes_out))
+    }
+
+    /// Width and height with the room for its notes.
+    pub fn outer(&self) -> [f32; 2] {
+        let (left, right) = self.margins();
+        let rows = self.notes_in.len().max(self.notes_out.len()) as f32;
+        [self.size[0] + left + right, self.size[1].max(rows * m::NOTE_H)]
+    }
+
+    /// Offset of the box's middle from the middle of its room.
+    pub fn shift(&self) -> f32 {
+        let (left, right) = self.margins();
+        (left - right) / 2.0
+    }
+}
+
+pub(super) struct Draft {
+    pub children: Vec<Child>,
+    pub n_more: u32,
+    /// Edges between children that are drawn, by place.
+    pub core: Vec<(usize, usize, MetaEdge)>,
+    pub ins: Bridges,
+    pub outs: Bridges,
+    pub place_of: FxHashMap<ItemId, usize>,
+    /// Each child's place in its part.
+    pub vertex_of: Vec<u32>,
+}
+
+/// Children that are connected, by place, the edges between them, and whether the ports belong to them.
+#[derive(Default)]
+pub(super) struct Part {
+    pub children: Vec<usize>,
+    pub core: Vec<(usize, usize, MetaEdge)>,
+    pub ports: bool,
+}
+
+impl Draft {
+    /// The children of a scope with their notes, and the edges to draw between them.
+    pub fn new(open: &OpenScope<'_>) -> Self {
+        let mut draft = Self::of_children(open);
+        draft.sort_edges(open.model, open.scope);
+        draft.annotate(open.model);
+        draft
+    }
+
+    fn of_children(&OpenScope { model, scope, is_unlimited, ref inner }: &OpenScope<'_>) -> Self {
+        let all = model.children(scope);
+        let mut shown: Vec<ItemId> = all.to_vec();
+        if !is_unlimited && all.len() > CHILDREN_MAX {
+            shown.sort_by_key(|&c| (!inner.contains_key(&c), std::cmp::Reverse(model.n_nodes(c)), c));
+            shown.truncate(CHILDREN_MAX);
+            shown.sort_unstable();
+        }
+        let areas = areas(model, scope, &shown);
+        let child = |(&item, area): (&ItemId, Area)| {
+            let inner = inner.get(&item).cloned();
+            let size = inner.as_ref().map_or_else(|| box_size(model, item), |layout| layout.size);
+            Child { item, side: area == Area::Side, inner, size, notes_in: vec![], notes_out: vec![] }
+        };
+        let n_more = (all.len() - shown.len()) as u32;
+        let place_of = shown.iter().enumerate().map(|(idx, &c)| (c, idx)).collect();
+        let vertex_of = vec![0; shown.len()];
+        let children = shown.iter().zip(areas).map(child).collect();
+        let (ins, outs) = match scope {
+            ItemId::ROOT => (Bridges::default(), Bridges::default()),
+            _ => (bridge::inwards(model, scope), bridge::outwards(model, scope)),
+        };
+        Self { children, n_more, core: vec![], ins, outs, place_of, vertex_of }
+    }
+
+    /// Decides which edges are drawn and which become notes at both ends.
+    fn sort_edges(&mut self, model: &Model, scope: ItemId) {
+        let edges = model.metaedges(scope);
+        let mut controls = vec![0_u32; self.children.len()];
+        let ends = |e: &MetaEdge, of: &FxHashMap<ItemId, usize>| Some((*of.get(&e.src)?, *of.get(&e.dst)?));
+        for edge in edges.iter().filter(|e| e.is_control()) {
+            if let Some((src, dst)) = ends(edge, &self.place_of) {
+                controls[src] += 1;
+                controls[dst] += 1;
+            }
+        }
+        for edge in edges {
+            let Some((src, dst)) = ends(edge, &self.place_of) else { continue };
+            let has_auxiliary = self.children[src].side || self.children[dst].side;
+            let crowded = edge.is_control() && controls[src].max(controls[dst]) > CONTROL_MAX;
+            if has_auxiliary || crowded {
+                let kind = if edge.is_control() { NoteKind::Control } else { NoteKind::Shortcut };
+                self.children[src].notes_out.push(Note { item: edge.dst, kind });
+                self.children[dst].notes_in.push(Note { item: edge.src, kind });
+            } else {
+                self.core.push((src, dst, *edge));
+            }
+        }
+        for (bridges, inwards) in [(&mut self.ins, true), (&mut self.outs, false)] {
+            // A bridge to a child in the side area, or to one beyond the limit, is not drawn.
+            let mut notes = std::mem::take(&mut bridges.notes);
+            let (place_of, children) = (&self.place_of, &self.children);
+            bridges.drawn.retain(|&(port, near, _)| match place_of.get(&near) {
+                Some(&place) if !children[place].side => true,
+                _ => {
+                    notes.push((near, Note { item: bridges.ports[port], kind: NoteKind::Shortcut }));
+                    false
+                }
+            });
+            for (near, note) in notes {
+                let Some(&place) = self.place_of.get(&near) else { continue };
+                let child = &mut self.children[place];
+                if inwards { child.notes_in.push(note) } else { child.notes_out.push(note) }
+            }
+        }
+    }
+
+    /// Adds constants and summaries, drops repetitions and what goes beyond the limit.
+    fn annotate(&mut self, model: &Model) {
+        for child in &mut self.children {
+            if child.inner.is_some() {
+                child.notes_in.clear();
+                child.notes_out.clear();
+                continue;
+            }
+            let constants = model.constants(child.item).iter().map(|&item| Note { item, kind: NoteKind::Constant });
+            child.notes_in.splice(0..0, constants);
+            let summaries = model.summaries(child.item).iter().map(|&item| Note { item, kind: NoteKind::Summary });
+            child.notes_out.splice(0..0, summaries);
+            for notes in [&mut child.notes_in, &mut child.notes_out] {
+                let mut seen = rustc_hash::FxHashSet::default();
+                notes.retain(|note| seen.insert(note.item));
+                if notes.len() > NOTES_MAX {
+                    let rest = (notes.len() - NOTES_MAX + 1) as u32;
+                    notes.truncate(NOTES_MAX - 1);
+                    notes.push(Note { item: child.item, kind: NoteKind::More(rest) });
+                }
+            }
+        }
+    }
+
+    /// Connected parts of the core, the one with the ports first, in the order of their first children.
+    pub fn parts(&mut self) -> Vec<Part> {
+        let n = self.children.len();
+        let mut sets = Sets::new(n + 1);
+        for &(src, dst, _) in &self.core {
+            sets.join(src, dst);
+        }
+        for (_, near, _) in self.ins.drawn.iter().chain(&self.outs.drawn) {
+            sets.join(self.place_of[near], n);
+        }
+        let mut part_of: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut parts: Vec<Part> = Vec::new();
+        if !self.ins.drawn.is_empty() || !self.outs.drawn.is_empty() {
+            part_of.insert(sets.find(n), 0);
+            parts.push(Part { ports: true, ..Part::default() });
+        }
+        for place in (0..n).filter(|&place| !self.children[place].side) {
+            let part = *part_of.entry(sets.find(place)).or_insert_with(|| {
+                parts.push(Part::default());
+                parts.len() - 1
+            });
+            self.vertex_of[place] = parts[part].children.len() as u32;
+            parts[part].children.push(place);
+        }
+        for edge in std::mem::take(&mut self.core) {
+            if let Some(&part) = part_of.get(&sets.find(edge.0)) {
+                parts[part].core.push(edge);
+            }
+        }
+        parts
+    }
+}
+
+/// Size of a box that is not open.
+fn box_size(model: &Model, item: ItemId) -> [f32; 2] {
+    let chars = model.label(item).chars().count() as f32;
+    match model.kind(item) {
+        Kind::Op => [(chars * m::CHAR_W + m::OP_PAD).clamp(m::OP_MIN_W, m::OP_MAX_W), m::OP_H],
+        _ => {
+            let n = model.n_nodes(item).max(1) as f32;
+            let height = (m::SCOPE_H + n.log2() * 2.5).min(m::SCOPE_MAX_H);
+            [(chars * m::CHAR_W + m::BOX_PAD).clamp(m::BOX_MIN_W, m::BOX_MAX_W), height]
+        }
+    }
+}
+
+/// Union-find.
+struct Sets(Vec<usize>);
+
+impl Sets {
+    fn new(n: usize) -> Self {
+        Self((0..n).collect())
+    }
+
+    fn find(&mut self, mut at: usize) -> usize {
+        while self.0[at] != at {
+            self.0[at] = self.0[self.0[at]];
+            at = self.0[at];
+        }
+        at
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.find(a), self.find(b));
+        self.0[a.max(b)] = a.min(b);
+    }
+}

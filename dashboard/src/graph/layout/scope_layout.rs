@@ -1,0 +1,105 @@
+//! An open scope laid out: its boxes, edges and annotations in its own coordinates.
+
+use crate::graph::model::{ItemId, MetaEdge};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// Children of one scope that are drawn; the rest is counted as "and N more".
+pub const CHILDREN_MAX: usize = 1_500;
+/// Annotations on one side of a box that are drawn; the rest is counted.
+pub const NOTES_MAX: usize = 5;
+
+/// The open scopes; the root is always open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expansion {
+    /// Open scopes.
+    pub open: FxHashSet<ItemId>,
+    /// Scopes whose children are all drawn, however many.
+    pub unlimited: FxHashSet<ItemId>,
+}
+
+/// The meaning of an annotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteKind {
+    /// A constant that feeds the node.
+    Constant,
+    /// A summary op that records it.
+    Summary,
+    /// The other end of an edge that is not drawn.
+    Shortcut,
+    /// The same for a control edge.
+    Control,
+    /// The number of further annotations.
+    More(u32),
+}
+
+/// A small mark next to a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The item it refers to.
+    pub item: ItemId,
+    /// The kind of reference.
+    pub kind: NoteKind,
+}
+
+/// A stretch of a list of points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Span {
+    /// The stretch of `points` since `start`.
+    pub fn since(start: usize, points: &[[f32; 2]]) -> Self {
+        Self { start: start as u32, end: points.len() as u32 }
+    }
+
+    pub fn of(self, points: &[[f32; 2]]) -> &[[f32; 2]] {
+        &points[self.start as usize..self.end as usize]
+    }
+}
+
+/// A child in its scope's layout.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BoxLayout {
+    pub item: ItemId,
+    /// Middle of the box, from the scope's top left corner.
+    pub center: [f32; 2],
+    pub size: [f32; 2],
+    pub inner: Option<Arc<ScopeLayout>>,
+    pub side: bool,
+    pub notes_in: Arc<[Note]>,
+    pub notes_out: Arc<[Note]>,
+}
+
+/// An edge in its scope's layout: between two children, or a bridge from the border to a child.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct EdgeLayout {
+    pub edge: MetaEdge,
+    /// Among the scope's points.
+    pub span: Span,
+    /// Left, top, right, bottom of these points.
+    pub bounds: [f32; 4],
+    /// Its width at zoom 1.
+    pub width: f32,
+    /// Whether it has its head in this scope (a bridge outwards has not).
+    pub has_head: bool,
+}
+
+/// An open scope laid out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ScopeLayout {
+    pub size: [f32; 2],
+    pub boxes: Vec<BoxLayout>,
+    pub edges: Vec<EdgeLayout>,
+    pub points: Vec<[f32; 2]>,
+    /// Where edges from an outside item enter: offset from the middle of the lower border.
+    pub in_ports: FxHashMap<ItemId, f32>,
+    /// Where edges to an outside item leave: offset from the middle of the upper border.
+    pub out_ports: FxHashMap<ItemId, f32>,
+    /// Left border of the side area, if there is one.
+    pub side_x: Option<f32>,
+    /// Children that are not drawn.
+    pub n_more: u32,
+}

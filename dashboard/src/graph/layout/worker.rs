@@ -1,0 +1,112 @@
+//! The thread that builds models and lays out pictures, so that no graph freezes the window. A new request cancels the
+//! layout in progress.
+
+use super::{cache::LayoutCache, picture::Picture, scope_layout::Expansion};
+use crate::{graph::model::Model, timeline::background::Background};
+use formats::proto::GraphDef;
+use std::{
+    cell::RefCell,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// A finished piece of work.
+#[derive(Clone)]
+pub(crate) enum Update {
+    /// A model.
+    Model(Arc<Model>),
+    /// A picture of a model.
+    Picture(Arc<Model>, Arc<Picture>),
+}
+
+enum Job {
+    Model(Arc<GraphDef>),
+    Picture(Arc<Model>, Expansion, Arc<AtomicBool>),
+}
+
+/// A job or its result with its number; a cancelled job has no result.
+struct Numbered<T>(u64, T);
+
+/// The window's side of the thread.
+pub(crate) struct Worker {
+    thread: Background<Numbered<Job>, Numbered<Option<Update>>>,
+    cancel: Arc<AtomicBool>,
+    is_building: bool,
+    n_requested: u64,
+    n_received: u64,
+}
+
+impl Worker {
+    /// Starts the thread; `wake` asks for a frame.
+    pub fn start(wake: impl Fn() + Send + 'static) -> Self {
+        let drawer = RefCell::new(Drawer::default());
+        let work = move |Numbered(number, job)| Numbered(number, drawer.borrow_mut().work(job));
+        let thread = Background::start("graph layout", work, wake);
+        Self { thread, cancel: Arc::default(), is_building: false, n_requested: 0, n_received: 0 }
+    }
+
+    /// Requests the model of a graph.
+    pub fn build(&mut self, def: Arc<GraphDef>) {
+        self.is_building = true;
+        self.request(Job::Model(def));
+    }
+
+    /// Requests a picture. While a new model is being built none is needed.
+    pub fn draw(&mut self, model: Arc<Model>, expansion: Expansion) {
+        if !self.is_building {
+            let cancel = Arc::default();
+            self.request(Job::Picture(model, expansion, Arc::clone(&cancel)));
+            self.cancel = cancel;
+        }
+    }
+
+    fn request(&mut self, job: Job) {
+        self.cancel.store(true, Ordering::Relaxed);
+        self.n_requested += 1;
+        self.thread.request(Numbered(self.n_requested, job));
+    }
+
+    /// Returns the result of the newest request, once.
+    pub fn take(&mut self) -> Option<Update> {
+        let result =
+            self.thread.result().filter(|result| self.n_received < result.0 && result.0 == self.n_requested)?;
+        self.n_received = result.0;
+        self.is_building = false;
+        result.1.clone()
+    }
+
+    /// Whether a result is still to come.
+    pub fn is_busy(&self) -> bool {
+        self.n_received < self.n_requested
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.cancel.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The thread's state: layouts of the model that it drew last.
+#[derive(Default)]
+struct Drawer {
+    model: Option<Arc<Model>>,
+    layouts: LayoutCache,
+}
+
+impl Drawer {
+    fn work(&mut self, job: Job) -> Option<Update> {
+        match job {
+            Job::Model(def) => Some(Update::Model(Arc::new(Model::build(def)))),
+            Job::Picture(model, expansion, cancel) => {
+                if !self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, &model)) {
+                    *self = Self { model: Some(Arc::clone(&model)), ..Self::default() };
+                }
+                let picture = self.layouts.picture(&model, &expansion, &cancel).ok()?;
+                Some(Update::Picture(model, Arc::new(picture)))
+            }
+        }
+    }
+}

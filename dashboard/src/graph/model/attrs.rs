@@ -1,0 +1,107 @@
+//! Attributes of nodes as text.
+
+use super::shapes::Shape;
+use formats::proto::{AttrValue, DataType, TensorProto, TensorShapeProto, attr_value::Value};
+
+/// Longest text of one attribute.
+const TEXT_MAX: usize = 240;
+
+/// An attribute's value on one line, cut where it is long.
+pub(crate) fn text(attr: &AttrValue) -> String {
+    let mut text = match &attr.value {
+        None => "none".to_owned(),
+        Some(value) => of_value(value),
+    };
+    if let Some((at, _)) = text.char_indices().nth(TEXT_MAX) {
+        text.truncate(at);
+        text.push('…');
+    }
+    text
+}
+
+fn of_value(value: &Value) -> String {
+    match value {
+        Value::S(bytes) => String::from_utf8_lossy(&bytes[..bytes.len().min(4 * TEXT_MAX)]).into_owned(),
+        Value::I(i) => i.to_string(),
+        Value::F(f) => f.to_string(),
+        Value::B(b) => b.to_string(),
+        Value::Type(t) => dtype(*t),
+        Value::Shape(shape) => self::shape(shape),
+        Value::Tensor(tensor) => self::tensor(tensor),
+        Value::Func(function) => format!("function {}", function.name),
+        Value::Placeholder(name) => format!("placeholder {name}"),
+        Value::List(list) => {
+            let mut parts: Vec<String> = Vec::new();
+            let most = 24;
+            parts.extend(
+                list.s.iter().take(most).map(|s| String::from_utf8_lossy(&s[..s.len().min(TEXT_MAX)]).into_owned()),
+            );
+            parts.extend(list.i.iter().take(most).map(ToString::to_string));
+            parts.extend(list.f.iter().take(most).map(ToString::to_string));
+            parts.extend(list.b.iter().take(most).map(ToString::to_string));
+            parts.extend(list.r#type.iter().take(most).map(|t| dtype(*t)));
+            parts.extend(list.shape.iter().take(most).map(shape));
+            parts.extend(list.tensor.iter().take(most).map(tensor));
+            parts.extend(list.func.iter().take(most).map(|f| f.name.clone()));
+            let n = list.s.len() + list.i.len() + list.f.len() + list.b.len() + list.r#type.len();
+            let n = n + list.shape.len() + list.tensor.len() + list.func.len();
+            if n > parts.len() {
+                parts.push(format!("… {n} in all"));
+            }
+            format!("[{}]", parts.join(", "))
+        }
+    }
+}
+
+/// `float32` for `DT_FLOAT`, in the names that numpy uses.
+fn dtype(number: i32) -> String {
+    let Ok(known) = DataType::try_from(number) else { return format!("type {number}") };
+    let name = known.as_str_name().trim_start_matches("DT_").to_lowercase();
+    match name.as_str() {
+        "float" => "float32".to_owned(),
+        "double" => "float64".to_owned(),
+        "half" => "float16".to_owned(),
+        _ => name,
+    }
+}
+
+fn shape(shape: &TensorShapeProto) -> String {
+    if shape.unknown_rank {
+        "unknown rank".to_owned()
+    } else {
+        Shape(shape.dim.iter().map(|d| d.size).collect()).to_string()
+    }
+}
+
+fn tensor(tensor: &TensorProto) -> String {
+    let what = format!("{} {}", dtype(tensor.dtype), tensor.tensor_shape.as_ref().map(shape).unwrap_or_default());
+    let first = |list: Vec<String>| if list.is_empty() { String::new() } else { format!(": {}", list.join(", ")) };
+    let some = |n: usize| n.min(8);
+    let values = if !tensor.float_val.is_empty() {
+        tensor.float_val[..some(tensor.float_val.len())].iter().map(ToString::to_string).collect()
+    } else if !tensor.int_val.is_empty() {
+        tensor.int_val[..some(tensor.int_val.len())].iter().map(ToString::to_string).collect()
+    } else if !tensor.int64_val.is_empty() {
+        tensor.int64_val[..some(tensor.int64_val.len())].iter().map(ToString::to_string).collect()
+    } else if !tensor.string_val.is_empty() {
+        let text = |s: &Vec<u8>| String::from_utf8_lossy(&s[..s.len().min(60)]).into_owned();
+        tensor.string_val[..some(tensor.string_val.len())].iter().map(|s| text(&s.to_vec())).collect()
+    } else if tensor.dtype == DataType::DtFloat as i32 {
+        tensor
+            .tensor_content
+            .chunks_exact(4)
+            .take(8)
+            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]).to_string())
+            .collect()
+    } else if tensor.dtype == DataType::DtInt32 as i32 {
+        tensor
+            .tensor_content
+            .chunks_exact(4)
+            .take(8)
+            .map(|b| i32::from_le_bytes([b[0], b[1], b[2], b[3]]).to_string())
+            .collect()
+    } else {
+        Vec::new()
+    };
+    what + &first(values)
+}

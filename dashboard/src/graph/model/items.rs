@@ -1,0 +1,98 @@
+//! Items of a graph and the edges between them.
+
+/// An item of a [`Model`]: a name scope, a folded series or a node. Numbers are pre-order positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ItemId(pub u32);
+
+impl ItemId {
+    /// The graph itself.
+    pub const ROOT: Self = Self(0);
+
+    pub(crate) fn idx(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The whole graph.
+    Root,
+    /// A name scope.
+    Scope,
+    /// Nodes of one op whose names differ in the trailing `_N` only.
+    Series,
+    /// The function library.
+    Library,
+    /// The body of a library function.
+    Function,
+    /// A node.
+    Op,
+}
+
+/// How a picture shows an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// As a box.
+    Shown,
+    /// As an annotation of its consumers: a constant that feeds something.
+    Constant,
+    /// As an annotation of its producers: a summary op.
+    Summary,
+    /// Not at all: a scope that holds only annotations.
+    Empty,
+}
+
+/// An edge of the graph as written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// Producer.
+    pub src: ItemId,
+    /// Consumer.
+    pub dst: ItemId,
+    /// The producer's output; 0 for control edges.
+    pub port: u32,
+    /// Orders execution, carries no tensor.
+    pub control: bool,
+    /// The consumer writes the variable behind the tensor (input 0 of `Assign` and its like).
+    pub reference: bool,
+    /// Elements of the tensor, unknown dimensions counted as 1; 1 where no shape is known; 0 for control edges.
+    pub size: u64,
+}
+
+/// All edges between two children of one scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetaEdge {
+    /// Producing child.
+    pub src: ItemId,
+    /// Consuming child.
+    pub dst: ItemId,
+    /// Edges that carry tensors.
+    pub n_data: u32,
+    /// Control edges.
+    pub n_control: u32,
+    /// Edges by which the consumer writes a variable; counted in `n_data` too.
+    pub n_reference: u32,
+    /// Elements over all tensors.
+    pub size: u64,
+    /// One of the edges, for the label.
+    pub sample: Edge,
+}
+
+/// A structure shared by several scopes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Structure {
+    /// Equal for items of equal structure; numbered by first appearance.
+    pub class: u32,
+    /// How many items share it.
+    pub n_members: u32,
+}
+
+/// Something in the file that could not be shown as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// How often.
+    pub count: u64,
+    /// What, with one example.
+    pub text: String,
+}

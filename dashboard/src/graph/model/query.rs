@@ -1,0 +1,112 @@
+//! A search query: words are parts of names or ops (a regular expression), and `op:`, `device:` and `attr:` narrow it.
+//!
+//! `conv op:Conv2D device:gpu attr:padding=SAME` finds nodes that match every term. The values of `op:`, `device:` and
+//! `attr:NAME=` match substrings; `attr:NAME` alone matches nodes that have the attribute.
+
+use super::{attrs, columns::Model, items::ItemId};
+use crate::filter::Filter;
+
+/// A query as typed.
+#[derive(Default)]
+pub(crate) struct Query {
+    typed: String,
+    filter: Filter,
+    op: Option<String>,
+    device: Option<String>,
+    attrs: Vec<(String, Option<String>)>,
+}
+
+impl Query {
+    /// The query as typed.
+    pub fn text(&self) -> &str {
+        &self.typed
+    }
+
+    /// The error of a part that is not a regular expression.
+    pub fn error(&self) -> Option<&str> {
+        self.filter.error()
+    }
+
+    /// Parses a new query.
+    pub fn set(&mut self, typed: &str) {
+        *self = Query { typed: typed.to_owned(), ..Query::default() };
+        let mut words = Vec::new();
+        for word in typed.split_whitespace() {
+            let lower = word.to_lowercase();
+            if let Some(op) = lower.strip_prefix("op:") {
+                self.op = Some(op.to_owned());
+            } else if let Some(device) = lower.strip_prefix("device:") {
+                self.device = Some(device.to_owned());
+            } else if let Some(attr) = lower.strip_prefix("attr:") {
+                let (name, value) = attr.split_once('=').map_or((attr, None), |(name, value)| (name, Some(value)));
+                self.attrs.push((name.to_owned(), value.map(str::to_owned)));
+            } else {
+                words.push(word);
+            }
+        }
+        self.filter.set(&words.join(" "));
+    }
+
+    /// Whether it has a `device:` term.
+    pub fn has_device(&self) -> bool {
+        self.device.is_some()
+    }
+
+    /// Whether an item that runs on `device` matches.
+    pub fn matches(&self, model: &Model, item: ItemId, device: &str) -> bool {
+        let by_text = || self.filter.matches(model.name(item)) || self.filter.matches(model.op(item));
+        let narrows = self.op.is_some() || self.device.is_some() || !self.attrs.is_empty();
+        let part = |text: &str, part: &Option<String>| {
+            part.as_ref().is_none_or(|part| text.to_lowercase().contains(part.as_str()))
+        };
+        if narrows && !model.is_op(item) {
+            return false;
+        }
+        part(model.op(item), &self.op)
+            && part(device, &self.device)
+            && by_text()
+            && self.attrs.iter().all(|(name, value)| has_attr(model, item, name, value))
+    }
+}
+
+fn has_attr(model: &Model, item: ItemId, name: &str, value: &Option<String>) -> bool {
+    let Some(def) = model.node_def(item) else { return false };
+    let found = def.attr.iter().filter(|(key, _)| key.to_lowercase() == name);
+    let fits = |text: String| value.as_ref().is_none_or(|part| text.to_lowercase().contains(part.as_str()));
+    found.into_iter().any(|(_, attr)| fits(attrs::text(attr)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::model::tests::graph;
+    use formats::proto::{AttrValue, attr_value::Value};
+    use std::sync::Arc;
+
+    #[test]
+    fn words_and_narrowing_are_joined_by_and() {
+        let mut def = (*graph("a/conv = Conv2D()\nb/conv = Conv2D()\nb/relu = Relu(b/conv)")).clone();
+        def.node[0].device = "/gpu:0".into();
+        let same = AttrValue { value: Some(Value::S(b"SAME".to_vec())) };
+        def.node[1].attr.insert("padding".into(), same);
+        let model = Model::build(Arc::new(def));
+        let check = |typed: &str, expected: &[&str]| {
+            let mut query = Query::default();
+            query.set(typed);
+            let found: Vec<&str> = model
+                .items()
+                .skip(1)
+                .filter(|&i| query.matches(&model, i, model.device(i)))
+                .map(|i| model.name(i))
+                .collect();
+            assert_eq!(found, expected, "{typed}");
+        };
+        check("op:conv2d", &["a/conv", "b/conv"]);
+        check("^b op:conv", &["b/conv"]);
+        check("device:GPU", &["a/conv"]);
+        check("attr:padding", &["b/conv"]);
+        check("attr:padding=same op:conv", &["b/conv"]);
+        check("attr:padding=valid", &[]);
+        check("relu|^a$", &["a", "b/relu"]);
+    }
+}

@@ -1,0 +1,54 @@
+//! The whole picture, small in a corner, with a frame around what is in view; a click or drag moves there.
+
+use super::{camera::Camera, scene::Scene};
+use crate::{
+    theme::{metrics, metrics::graph as m, mix},
+    widgets::named,
+};
+use egui::{Mesh, Rect, Role, Sense, Shape, Stroke, StrokeKind, Ui, pos2, vec2};
+
+/// Boxes drawn at most; outer ones come first.
+const BOXES_MAX: usize = 4_000;
+
+/// Paints the minimap over the lower right corner. Returns where the user wants the camera's centre.
+pub(crate) fn minimap_ui(ui: &mut Ui, scene: &Scene<'_>) -> Option<egui::Vec2> {
+    let [w, h] = scene.picture.size;
+    let seen = scene.camera.seen(scene.view);
+    let all_in_view = seen[0] <= 0.0 && seen[1] <= 0.0 && seen[2] >= w && seen[3] >= h;
+    if all_in_view || w < 1.0 || h < 1.0 || scene.view.width() < 2.5 * m::MINIMAP_W {
+        return None;
+    }
+    let scale = (m::MINIMAP_W / w).min(m::MINIMAP_H / h);
+    let size = vec2((w * scale).max(24.0), (h * scale).max(24.0));
+    let frame = Rect::from_min_size(
+        scene.view.right_bottom() - size - vec2(2.0, 2.0) * metrics::PAD,
+        size + vec2(1.0, 1.0) * metrics::PAD,
+    );
+    let area = frame.shrink(metrics::PAD / 2.0);
+    let response = ui.interact(frame, ui.scope_id().with("minimap"), Sense::click_and_drag());
+    named(&response, Role::Image, "Overview of the whole graph");
+    let p = scene.palette();
+    let painter = ui.painter().with_clip_rect(scene.view);
+    painter.rect(
+        frame,
+        metrics::RADIUS,
+        p.panel.gamma_multiply(0.94),
+        Stroke::new(metrics::HAIRLINE, p.border),
+        StrokeKind::Inside,
+    );
+    let center = vec2(w, h) / 2.0;
+    let small = Camera { center, zoom: scale };
+    let mut mesh = Mesh::default();
+    for b in scene.picture.boxes.iter().take(BOXES_MAX) {
+        let color =
+            if b.open { mix(p.canvas, p.aggregate, 0.2) } else { mix(scene.colors.fill(b.item), p.aggregate, 0.3) };
+        let rect = small.rect_to_screen(area, b.rect);
+        mesh.add_colored_rect(Rect::from_min_max(rect.min, rect.max.max(rect.min + vec2(1.0, 1.0))), color);
+    }
+    painter.add(Shape::mesh(mesh));
+    let in_view = small.rect_to_screen(area, seen).intersect(frame);
+    painter.rect(in_view, 2, p.accent.gamma_multiply(0.12), Stroke::new(metrics::LINE, p.accent), StrokeKind::Inside);
+    let wanted = response.interact_pointer_pos().filter(|_| response.dragged() || response.clicked())?;
+    let [x, y] = small.to_picture(area, wanted);
+    Some(pos2(x, y).to_vec2())
+}

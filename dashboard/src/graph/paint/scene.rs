@@ -1,0 +1,63 @@
+//! Everything that a frame paints, and fonts for its zoom.
+
+use super::{camera::Camera, color::Colors};
+use crate::graph::{
+    layout::{PicBox, Picture},
+    model::{ItemId, Model},
+};
+use crate::theme::{Palette, metrics};
+use egui::{Align2, Color32, FontId, Painter, Rect};
+use rustc_hash::FxHashSet;
+
+/// Boxes or edges in view above which there are neither labels nor curves.
+pub(super) const DETAIL_MAX: usize = 1_000;
+/// Everything that a frame paints.
+pub(crate) struct Scene<'a> {
+    pub model: &'a Model,
+    pub picture: &'a Picture,
+    pub colors: &'a Colors<'a>,
+    pub camera: Camera,
+    pub view: Rect,
+    pub selected: Option<ItemId>,
+    pub hovered: Option<ItemId>,
+    /// Highlighted items; everything else is dimmed.
+    pub traced: Option<&'a FxHashSet<ItemId>>,
+    /// How far edges are faded in, 0..=1.
+    pub fade: f32,
+    /// Rects of boxes, also while they move between two pictures.
+    pub rect_of: &'a dyn Fn(&PicBox) -> [f32; 4],
+}
+
+impl Scene<'_> {
+    pub fn palette(&self) -> &'static Palette {
+        self.colors.palette
+    }
+
+    pub fn is_dimmed(&self, item: ItemId) -> bool {
+        self.traced.is_some_and(|traced| !traced.contains(&item))
+    }
+
+    /// A font for the zoom, in half points so that the atlas holds few sizes; `None` when illegible.
+    pub fn font(&self, size: f32) -> Option<FontId> {
+        let size = (size * self.camera.zoom * 2.0).round() / 2.0;
+        (size >= 6.5).then(|| FontId::proportional(size.min(24.0)))
+    }
+
+    /// The font of a box's name: as `font`, but where that is illegible the smallest legible one, if the box is high enough.
+    pub fn name_font(&self, size: f32, rect: Rect) -> Option<FontId> {
+        let least = FontId::proportional(metrics::TEXT_TICK);
+        self.font(size).filter(|f| f.size >= least.size).or((rect.height() >= least.size).then_some(least))
+    }
+}
+
+/// Text on one line, cut with an ellipsis where it does not fit.
+pub(super) fn text_in(painter: &Painter, text: &str, font: FontId, color: Color32, rect: Rect, align: Align2) {
+    if rect.width() < font.size {
+        return;
+    }
+    let mut job = egui::text::LayoutJob::simple_singleline(text.to_owned(), font, color);
+    job.wrap = egui::text::TextWrapping::truncate_at_width(rect.width());
+    let galley = painter.layout_job(job);
+    let at = align.align_size_within_rect(galley.size(), rect).min;
+    painter.galley(at, galley, color);
+}

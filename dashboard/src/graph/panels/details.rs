@@ -1,0 +1,363 @@
+//! The selected item in detail, to the right of the picture.
+
+use super::step_chart;
+use crate::{
+    ViewKind, format,
+    graph::{
+        analysis::{Counts, GraphDiff, MAX_STEPS, StepCost, Tag, Times, step_summary},
+        model::{Control, Edge, ItemId, Kind, Model, attr_text, output_shape},
+    },
+    theme::{metrics, palette},
+};
+use egui::{Grid, RichText, ScrollArea, Ui};
+use std::ops::Range;
+
+/// Rows of a list that are shown; the rest is counted.
+const ROWS_MAX: usize = 40;
+
+/// An action on the selected item.
+pub(crate) enum Action {
+    /// Show this item.
+    Reveal(ItemId),
+    /// Toggle the highlight of everything the item depends on, or (forward) of what depends on it.
+    Trace {
+        /// Towards consumers.
+        forward: bool,
+    },
+    /// Start or end a path between two items.
+    Path,
+    /// Show the item's slices.
+    Timeline,
+    /// Show a step.
+    Step {
+        /// Index of its trace.
+        trace_idx: usize,
+        /// Its time range.
+        ns: Range<i64>,
+    },
+    /// Show a summary of the item.
+    Summary(Tag),
+    /// Deselect.
+    Close,
+}
+
+/// The selected item with everything that is known of it.
+pub(crate) struct Details<'a> {
+    pub model: &'a Model,
+    pub item: ItemId,
+    /// Figures from traces.
+    pub times: &'a Times,
+    /// The item's time in each step.
+    pub steps: &'a [StepCost],
+    /// Tags that record the item.
+    pub tags: &'a [Tag],
+    /// Differences from another graph, if one is compared with.
+    pub diff: Option<&'a GraphDiff>,
+    /// Whether something is highlighted.
+    pub is_traced: bool,
+    /// The start of a path whose end is to be picked.
+    pub path_from: Option<ItemId>,
+    /// A message about the last command.
+    pub notice: Option<&'static str>,
+}
+
+impl Details<'_> {
+    /// Shows the panel's contents; returns what was clicked.
+    pub fn ui(&self, ui: &mut Ui) -> Option<Action> {
+        let &Self { model, item, times, .. } = self;
+        let header = self.header(ui);
+        ui.separator();
+        let area = ScrollArea::vertical().auto_shrink([false, false]);
+        let content = area.show(ui, |ui| {
+            if let Some(diff) = self.diff {
+                changed(ui, model, diff, item);
+            }
+            let own = if model.is_op(item) { node(ui, model, times, item) } else { scope(ui, model, times, item) };
+            let tag = summaries(ui, self.tags);
+            health(ui, times, item, model.is_op(item));
+            time(ui, times, item);
+            let step = over_steps(ui, self.steps);
+            own.or(tag).or(step)
+        });
+        header.or(content.inner)
+    }
+
+    /// Name and buttons.
+    fn header(&self, ui: &mut Ui) -> Option<Action> {
+        let &Self { model, item, .. } = self;
+        let mut action = None;
+        ui.horizontal(|ui| {
+            ui.heading(model.label(item).as_ref());
+            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                if ui.small_button("Close").on_hover_text("Deselect (Esc)").clicked() {
+                    action = Some(Action::Close);
+                }
+            });
+        });
+        ui.add(egui::Label::new(RichText::new(model.name(item)).monospace().color(palette(ui).text_weak)).wrap());
+        ui.add_space(metrics::GAP);
+        ui.horizontal_wrapped(|ui| {
+            let mut button = |text: &str, hint: &str, then: Action| {
+                let response = ui.button(text);
+                let response = if hint.is_empty() { response } else { response.on_hover_text(hint) };
+                if response.clicked() {
+                    action = Some(then);
+                }
+            };
+            if self.is_traced {
+                button("Clear highlight", "Clear the highlight (T)", Action::Trace { forward: false });
+            } else {
+                let hint = "Highlight everything it depends on (T)";
+                button("Trace inputs", hint, Action::Trace { forward: false });
+                let hint = "Highlight everything that depends on it (O)";
+                button("Trace outputs", hint, Action::Trace { forward: true });
+            }
+            let path = if self.path_from.is_some() { "Find path to here" } else { "Find path from here" };
+            button(path, "Highlight the nodes between two items (P)", Action::Path);
+            if self.times.of(item).count > 0 {
+                button("Show in timeline", "", Action::Timeline);
+            }
+        });
+        if let Some(from) = self.path_from.filter(|from| *from != item) {
+            ui.colored_label(palette(ui).text_weak, format!("Path from {}", model.name(from)));
+        }
+        if let Some(notice) = self.notice {
+            ui.colored_label(palette(ui).warning, notice);
+        }
+        action
+    }
+}
+
+/// Differences from the other graph: of a node in full, of a scope as counts.
+fn changed(ui: &mut Ui, model: &Model, diff: &GraphDiff, item: ItemId) {
+    let Counts { differ, only_here } = diff.of(item);
+    section(ui, "Compared with the other graph");
+    if model.is_op(item) {
+        if only_here > 0 {
+            ui.label("only in this graph");
+        } else if differ == 0 {
+            ui.label("the same in both");
+        }
+        for (what, here, there) in diff.differences(model, item) {
+            ui.label(RichText::new(what).color(palette(ui).text_weak));
+            ui.add(egui::Label::new(format!("here: {here}")).wrap());
+            ui.add(egui::Label::new(format!("there: {there}")).wrap());
+        }
+        return;
+    }
+    let nodes = |n: usize| format::counted(n as u64, "node");
+    ui.label(format!("{} only in this graph, {} differ", nodes(only_here as usize), nodes(differ as usize)));
+    let missing = diff.missing(model.name(item));
+    if !missing.is_empty() {
+        ui.label(format!("{} only in the other graph:", nodes(missing.len())));
+        for name in missing.iter().take(ROWS_MAX) {
+            ui.add(egui::Label::new(RichText::new(name).color(palette(ui).text_weak)).wrap());
+        }
+        if missing.len() > ROWS_MAX {
+            ui.label(format!("and {} more", missing.len() - ROWS_MAX));
+        }
+    }
+}
+
+/// The tags that record the item; a click leads to the curve or the histogram.
+fn summaries(ui: &mut Ui, tags: &[Tag]) -> Option<Action> {
+    if tags.is_empty() {
+        return None;
+    }
+    section(ui, &format!("Summaries ({})", tags.len()));
+    let mut action = None;
+    for tag in tags.iter().take(ROWS_MAX) {
+        ui.horizontal(|ui| {
+            if ui.link(&*tag.name).on_hover_text(format!("Show in {}", tag.view.title())).clicked() {
+                action = Some(Action::Summary(tag.clone()));
+            }
+            let kind = if tag.view == ViewKind::Scalars { "scalar" } else { "histogram" };
+            ui.label(RichText::new(kind).color(palette(ui).text_weak).small());
+        });
+    }
+    if tags.len() > ROWS_MAX {
+        ui.label(format!("and {} more", tags.len() - ROWS_MAX));
+    }
+    action
+}
+
+fn section(ui: &mut Ui, title: &str) {
+    ui.add_space(metrics::GAP);
+    ui.label(RichText::new(title).strong());
+}
+
+fn row(ui: &mut Ui, name: &str, value: &str) {
+    ui.label(RichText::new(name).color(palette(ui).text_weak));
+    ui.add(egui::Label::new(value).wrap());
+    ui.end_row();
+}
+
+fn node(ui: &mut Ui, model: &Model, times: &Times, item: ItemId) -> Option<Action> {
+    let def = model.node_def(item);
+    Grid::new("node").num_columns(2).show(ui, |ui| {
+        row(ui, "op", model.op(item));
+        match times.device(model, item) {
+            "" => row(ui, "device", "not assigned"),
+            device if times.is_device_traced(model, item) => row(ui, "device", &format!("{device} (from the trace)")),
+            device => row(ui, "device", device),
+        }
+        for port in 0..16 {
+            let Some(shape) = def.and_then(|def| output_shape(def, port)) else { break };
+            row(ui, &format!("output {port}"), &shape.to_string());
+        }
+    });
+    if let Some(def) = def.filter(|def| !def.attr.is_empty()) {
+        section(ui, "Attributes");
+        Grid::new("attributes").num_columns(2).show(ui, |ui| {
+            for (name, attr) in def.attr.iter().filter(|(name, _)| *name != "_output_shapes") {
+                row(ui, name, &attr_text(attr));
+            }
+        });
+    }
+    let mut clicked = None;
+    let mut list = |ui: &mut Ui, title: &str, control: bool, edges: Vec<(ItemId, &Edge)>| {
+        clicked = clicked.or(links(ui, model, title, edges.into_iter().filter(|(_, e)| e.control == control)));
+    };
+    for (title, control) in [("Inputs", false), ("Control inputs", true)] {
+        list(ui, title, control, model.inputs(item).map(|e| (e.src, e)).collect());
+    }
+    for (title, control) in [("Outputs", false), ("Control outputs", true)] {
+        list(ui, title, control, model.outputs(item).map(|e| (e.dst, e)).collect());
+    }
+    clicked.map(Action::Reveal)
+}
+
+/// A list of nodes that can be clicked, with the shapes of what they carry.
+fn links<'e>(
+    ui: &mut Ui,
+    model: &Model,
+    title: &str,
+    edges: impl Iterator<Item = (ItemId, &'e Edge)>,
+) -> Option<ItemId> {
+    let edges: Vec<(ItemId, &Edge)> = edges.collect();
+    if edges.is_empty() {
+        return None;
+    }
+    section(ui, &format!("{title} ({})", edges.len()));
+    let mut clicked = None;
+    for &(other, edge) in edges.iter().take(ROWS_MAX) {
+        ui.horizontal_wrapped(|ui| {
+            if ui.link(model.name(other)).clicked() {
+                clicked = Some(other);
+            }
+            let shape = model.node_def(edge.src).filter(|_| !edge.control).and_then(|def| output_shape(def, edge.port));
+            if let Some(shape) = shape {
+                ui.label(RichText::new(shape.to_string()).color(palette(ui).text_weak).small());
+            }
+        });
+    }
+    if edges.len() > ROWS_MAX {
+        ui.label(format!("and {} more", edges.len() - ROWS_MAX));
+    }
+    clicked
+}
+
+fn scope(ui: &mut Ui, model: &Model, times: &Times, item: ItemId) -> Option<Action> {
+    Grid::new("scope").num_columns(2).show(ui, |ui| {
+        row(ui, "kind", model.control(item).map_or(model.kind(item).name(), Control::name));
+        row(ui, "nodes", &format::count(u64::from(model.n_nodes(item))));
+        row(ui, "children", &format::count(model.children(item).len() as u64));
+        let structure = model.structure(item);
+        let text = match structure.n_members {
+            0 | 1 => "unique".to_owned(),
+            n => format!("same in {n} places"),
+        };
+        row(ui, "structure", &text);
+    });
+    histogram(ui, "Ops", &model.op_counts(item).collect::<Vec<_>>());
+    histogram(ui, "Devices", &times.device_counts(model, item));
+    same_structure(ui, model, item).map(Action::Reveal)
+}
+
+fn histogram(ui: &mut Ui, title: &str, counts: &[(&str, u32)]) {
+    section(ui, &format!("{title} ({})", counts.len()));
+    Grid::new(title).num_columns(2).show(ui, |ui| {
+        for &(name, n) in counts.iter().take(ROWS_MAX) {
+            row(ui, &format::count(u64::from(n)), if name.is_empty() { "not assigned" } else { name });
+        }
+    });
+    if counts.len() > ROWS_MAX {
+        ui.label(format!("and {} more", counts.len() - ROWS_MAX));
+    }
+}
+
+fn same_structure(ui: &mut Ui, model: &Model, item: ItemId) -> Option<ItemId> {
+    let class = model.structure(item);
+    if class.n_members < 2 {
+        return None;
+    }
+    section(ui, "Same structure");
+    let others = model.items().filter(|&i| i != item && model.structure(i) == class);
+    let mut clicked = None;
+    for other in others.take(ROWS_MAX) {
+        if ui.link(model.name(other)).clicked() {
+            clicked = Some(other);
+        }
+    }
+    clicked
+}
+
+/// Whether values are finite, where they were checked.
+fn health(ui: &mut Ui, times: &Times, item: ItemId, is_op: bool) {
+    let health = times.of(item).health;
+    let Some(text) = health.text(is_op) else { return };
+    section(ui, "Values");
+    let p = palette(ui);
+    let color = match (health.nan, health.inf) {
+        (0, 0) => p.good,
+        (0, _) => p.warning,
+        _ => p.error,
+    };
+    ui.colored_label(color, text);
+}
+
+fn time(ui: &mut Ui, times: &Times, item: ItemId) {
+    let time = times.of(item);
+    if time.count == 0 {
+        return;
+    }
+    section(ui, "Time in the open traces");
+    Grid::new("time").num_columns(2).show(ui, |ui| {
+        row(ui, "executions", &format::count(time.count));
+        row(ui, "total", &format::duration_ns(time.total_ns));
+        row(ui, "mean", &format::duration_ns(time.total_ns / time.count.min(i64::MAX as u64) as i64));
+        row(ui, "share", &format::percent(f64::from(times.share(item))));
+        if time.path_ns > 0 {
+            let share = format::percent(f64::from(times.share_of(item, |time| time.path_ns)));
+            let path = format::duration_ns(time.path_ns);
+            row(ui, "on critical paths", &format!("{path} ({share}) of the newest {MAX_STEPS} steps"));
+        }
+        if time.peak_bytes > 0 {
+            row(ui, "peak memory", &format::bytes(time.peak_bytes as u64));
+        }
+    });
+}
+
+/// The item's time in each step; a click leads to the step.
+fn over_steps(ui: &mut Ui, steps: &[StepCost]) -> Option<Action> {
+    if steps.is_empty() {
+        return None;
+    }
+    section(ui, "Time per step");
+    let clicked = step_chart::chart_ui(ui, steps);
+    ui.add(egui::Label::new(RichText::new(step_summary(steps)).color(palette(ui).text_weak)).wrap());
+    clicked.map(|step| Action::Step { trace_idx: step.trace_idx, ns: step.range.clone() })
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Root => "graph",
+            Self::Scope => "name scope",
+            Self::Series => "series of nodes",
+            Self::Library => "function library",
+            Self::Function => "function",
+            Self::Op => "node",
+        }
+    }
+}

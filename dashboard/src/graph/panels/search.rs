@@ -1,0 +1,130 @@
+//! Search over names, ops, devices and attributes (see [`Query`]), without a limit on hits.
+
+use crate::{
+    format,
+    graph::{
+        analysis::Times,
+        model::{ItemId, Model, Query},
+    },
+    theme::{metrics, palette},
+    widgets::focus_all,
+};
+use egui::{RichText, ScrollArea, TextEdit, Ui};
+use std::sync::Arc;
+
+/// Height of the list of hits, at most.
+const LIST_H: f32 = 320.0;
+
+/// The search box and its hits.
+#[derive(Default)]
+pub(crate) struct Search {
+    query: Query,
+    typed: String,
+    hits: Vec<ItemId>,
+    /// The hit that Enter goes to.
+    at: usize,
+    /// Whether the arrow keys moved to another hit, which is to scroll into view.
+    moved: bool,
+    model: Option<Arc<Model>>,
+    /// The generation of [`Times`] whose devices were searched.
+    generation: u64,
+    wants_focus: bool,
+    /// Whether the list of hits is shown.
+    pub is_open: bool,
+}
+
+impl Search {
+    /// Puts the keyboard into the search box.
+    pub fn focus(&mut self) {
+        self.wants_focus = true;
+        self.is_open = true;
+    }
+
+    /// Shows the box; returns the hit that was chosen.
+    pub fn field(&mut self, ui: &mut Ui, model: &Arc<Model>, times: &Times) -> Option<ItemId> {
+        let id = ui.scope_id().with("graph search");
+        let n = self.hits.len();
+        if n > 0 && ui.memory(|memory| memory.has_focus(id)) {
+            // Before the field sees them.
+            let [down, up] = [egui::Key::ArrowDown, egui::Key::ArrowUp]
+                .map(|key| ui.input_mut(|i| i.count_and_consume_key(egui::Modifiers::NONE, key)));
+            self.at = (self.at + down + (n - up % n)) % n;
+            self.moved |= down != up;
+        }
+        let edit = TextEdit::singleline(&mut self.typed).id(id).hint_text("Search names and ops  ( / )");
+        let response = ui.add(edit.desired_width(200.0));
+        let response = response.on_hover_text("Also: op:Conv2D  device:gpu  attr:padding=same");
+        if std::mem::take(&mut self.wants_focus) {
+            focus_all(&response, &self.typed);
+        }
+        if response.gained_focus() {
+            self.is_open = true;
+        }
+        self.update(model, times);
+        let enter = response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter));
+        if ui.input(|i| i.key_pressed(egui::Key::Escape)) {
+            self.is_open = false;
+        }
+        if let Some(error) = self.query.error() {
+            ui.colored_label(palette(ui).warning, format!("taken literally: {error}"));
+        } else if !self.typed.is_empty() {
+            ui.label(RichText::new(format::counted(self.hits.len() as u64, "hit")).color(palette(ui).text_weak));
+        }
+        if enter && !self.hits.is_empty() {
+            let hit = self.hits[self.at % self.hits.len()];
+            self.at = (self.at + 1) % self.hits.len();
+            response.request_focus();
+            return Some(hit);
+        }
+        None
+    }
+
+    fn update(&mut self, model: &Arc<Model>, times: &Times) {
+        let same_model = self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, model));
+        let same_devices = !self.query.has_device() || self.generation == times.generation();
+        if same_model && same_devices && self.query.text() == self.typed {
+            return;
+        }
+        self.generation = times.generation();
+        self.query.set(&self.typed);
+        self.model = Some(Arc::clone(model));
+        self.at = 0;
+        self.hits.clear();
+        if !self.typed.is_empty() {
+            self.hits.extend(model.items().skip(1).filter(|&i| self.query.matches(model, i, times.device(model, i))));
+        }
+    }
+
+    /// The hits, shown row by row as far as they are in view. Returns the one that was clicked.
+    pub fn list(&mut self, ui: &mut Ui, model: &Model) -> Option<ItemId> {
+        let mut chosen = None;
+        let weak = palette(ui).text_weak;
+        let area = ScrollArea::vertical().auto_shrink([false, true]).max_height(LIST_H).min_scrolled_height(LIST_H);
+        let pitch = metrics::ROW_H + ui.spacing().item_spacing.y;
+        let area = match std::mem::take(&mut self.moved) {
+            true => area.vertical_scroll_offset((self.at as f32 * pitch - LIST_H / 2.0).max(0.0)),
+            false => area,
+        };
+        area.show_rows(ui, metrics::ROW_H, self.hits.len(), |ui, rows| {
+            for at in rows {
+                let hit = self.hits[at];
+                ui.horizontal(|ui| {
+                    if ui.selectable_label(at == self.at, model.name(hit)).clicked() {
+                        chosen = Some(hit);
+                    }
+                    let what = match model.is_op(hit) {
+                        true => model.op(hit).to_owned(),
+                        false => format::counted(u64::from(model.n_nodes(hit)), "node"),
+                    };
+                    ui.label(RichText::new(what).color(weak).small());
+                });
+            }
+        });
+        chosen
+    }
+
+    /// Whether there is anything to list.
+    pub fn has_hits(&self) -> bool {
+        self.is_open && !self.hits.is_empty()
+    }
+}

@@ -1,0 +1,135 @@
+//! Opens URLs: traces and logdirs of other machines. Traces are fetched as far as they are shown.
+
+use super::{logdir, shared::Shared, slots::SourceId, trace};
+use crate::data::{SourceKind, Warning};
+use events::clock;
+use parking_lot::RwLock;
+use profiler::{
+    Batch, Store, StoreOptions,
+    far::{Transport, Viewer},
+};
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
+    time::Duration,
+};
+
+/// Pause between two checks for requested pages: less than a frame.
+const PAGE_REQUESTS: Duration = Duration::from_millis(10);
+/// Pause between two checks for a new source or a closing window.
+const APPEARS: Duration = Duration::from_millis(100);
+/// Least pause between two polls of a trace that grows, of one that is finished, and as a multiple of the last poll's time.
+const LIVE_NS: i64 = 150_000_000;
+const FINISHED_NS: i64 = 2_000_000_000;
+const REST: i64 = 10;
+
+/// A source at a URL.
+pub enum RemoteSource {
+    /// A trace, fetched as far as it is shown.
+    Trace(Arc<dyn Transport>),
+    /// A local copy of a logdir, which the sender updates.
+    Logdir(PathBuf),
+}
+
+/// Sources at a URL as they appear, each with its own URL. It ends when no more can appear.
+pub type RemoteSources = mpsc::Receiver<(String, RemoteSource)>;
+
+/// Opens a URL; waits for the other machine. An error is a sentence for the user.
+pub type OpenRemote = Arc<dyn Fn(&str) -> Result<RemoteSources, String> + Send + Sync>;
+
+/// Whether a path is a URL.
+pub fn is_url(path: &Path) -> bool {
+    path.to_str()
+        .and_then(|path| path.split_once("://"))
+        .is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric()))
+}
+
+/// Follows everything that is or appears at a URL until the window closes, each source in a thread of its own. The first
+/// one takes the row of the URL.
+pub(super) fn open(shared: &Arc<Shared>, source: SourceId, url: &str) {
+    let sources = match (shared.open_remote)(url) {
+        Ok(sources) => sources,
+        Err(error) => return shared.slots.fail(source, &error),
+    };
+    let (mut own_row, mut threads) = (Some(source), Vec::new());
+    while !shared.is_stopping(source) {
+        let (url, remote) = match sources.recv_timeout(APPEARS) {
+            Ok(appeared) => appeared,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        let Some(id) = own_row.take().or_else(|| shared.slots.add_source(Path::new(&url), Some(source))) else {
+            continue;
+        };
+        let theirs = Arc::clone(shared);
+        let thread = std::thread::Builder::new().name("load".to_owned());
+        match thread.spawn(move || follow_any(&theirs, id, remote)) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => shared.slots.fail(id, &format!("cannot start a thread: {error}")),
+        }
+    }
+    if own_row.is_some() && !shared.is_stopping(source) {
+        shared.slots.fail(source, "nothing there can be shown");
+    }
+    for thread in threads {
+        // One that panicked has shown what it could.
+        let _ = thread.join();
+    }
+}
+
+fn follow_any(shared: &Arc<Shared>, source: SourceId, remote: RemoteSource) {
+    match remote {
+        RemoteSource::Trace(ask) => follow(shared, source, ask),
+        RemoteSource::Logdir(folder) => logdir::follow(shared, source, &folder),
+    }
+    (shared.wake)();
+}
+
+/// Follows a remote trace until the window closes. A broken connection is made again.
+fn follow(shared: &Shared, source: SourceId, ask: Arc<dyn Transport>) {
+    shared.slots.set_kind(source, SourceKind::Trace, Some(&ask.place()));
+    let store = Arc::new(RwLock::new(Store::with_options(StoreOptions::UNBOUNDED)));
+    shared.slots.add_trace(source, store.clone());
+    let mut viewer = Viewer::new(ask);
+    let (mut due_ns, mut is_read) = (i64::MIN, false);
+    loop {
+        let pages = store.read().pager().cloned();
+        let mut is_changed = pages.is_some_and(|pages| pages.has_requests() && pages.load_requested());
+        let now_ns = clock::mono_now();
+        if now_ns >= due_ns {
+            match viewer.poll() {
+                Ok(batch) => {
+                    is_changed |= store.write().apply(batch);
+                    is_read = true;
+                    let (status, warnings) = trace::state(&store.read(), is_read);
+                    is_changed |= shared.slots.set_status(source, status);
+                    is_changed |= shared.slots.set_warnings(source, warnings);
+                }
+                // What has been read can still be shown.
+                Err(error) if is_read => {
+                    let warning = Warning { count: 1, text: format!("{error}; trying again") };
+                    is_changed |= shared.slots.set_warnings(source, vec![warning]);
+                }
+                Err(error) => return shared.slots.fail(source, &error.to_string()),
+            }
+            let least = if store.read().is_live() { LIVE_NS } else { FINISHED_NS };
+            let took = clock::mono_now() - now_ns;
+            due_ns = now_ns.saturating_add(least.max(took.saturating_mul(REST)));
+        } else if is_changed {
+            // Pages that arrived, or warnings why they did not.
+            store.write().apply(Batch::new());
+            let (status, warnings) = trace::state(&store.read(), is_read);
+            shared.slots.set_status(source, status);
+            shared.slots.set_warnings(source, warnings);
+        }
+        if is_changed {
+            (shared.wake)();
+        }
+        if !shared.pause(source, PAGE_REQUESTS) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Panels that have something to show. No egui here.
+
+use crate::{
+    Data, ViewKind, catalogue,
+    data::{SourceKind, Status},
+};
+use summaries::Series;
+
+/// Whether a panel has something to show, or will have: a run that goes on writes scalars.
+pub fn has_something(data: &Data, kind: ViewKind) -> bool {
+    let has = |kind: fn(&Series) -> bool| data.runs().any(|r| r.run.series.values().any(kind));
+    match kind {
+        ViewKind::Scalars => {
+            let goes_on = data.sources.iter().any(|s| s.kind == SourceKind::Logdir && s.status == Status::Live);
+            goes_on || has(|s| matches!(s, Series::Scalar(_)))
+        }
+        ViewKind::Histograms => has(|s| matches!(s, Series::Histogram(_))),
+        ViewKind::Media => has(|s| matches!(s, Series::Media(s) if !catalogue::has_own_panel(s.kind()))),
+        ViewKind::Embeddings => data.runs().take(64).any(|r| r.run.path.join("projector_config.pbtxt").exists()),
+        ViewKind::HParams => has(|s| s.kind() == "hparams"),
+        ViewKind::Graph => !data.graphs.is_empty(),
+        ViewKind::Timeline | ViewKind::Ops | ViewKind::Bottlenecks => !data.traces.is_empty(),
+        ViewKind::Sql => !(data.traces.is_empty() && data.logdirs.is_empty()),
+    }
+}
+
+/// The panel to open on: the first that has something to show.
+pub fn first_panel(data: &Data) -> ViewKind {
+    let order = [ViewKind::Scalars, ViewKind::Timeline, ViewKind::Graph, ViewKind::Histograms, ViewKind::Media];
+    order.into_iter().find(|kind| has_something(data, *kind)).unwrap_or(ViewKind::Scalars)
+}
+
+/// Whether a panel has something to show already, while more is being read.
+pub fn has_something_now(data: &Data, kind: ViewKind) -> bool {
+    let has_slices = || data.traces.iter().any(|trace| trace.store.tracks().iter().any(|track| track.n_slices() > 0));
+    match kind {
+        ViewKind::Scalars => data.runs().any(|r| r.run.series.values().any(|s| matches!(s, Series::Scalar(_)))),
+        ViewKind::Timeline | ViewKind::Ops | ViewKind::Bottlenecks => has_slices(),
+        // Queries can be run, but nothing is shown yet.
+        ViewKind::Sql => false,
+        kind => has_something(data, kind),
+    }
+}
+
+/// Whether anything can be shown already.
+pub fn shows_anything(data: &Data) -> bool {
+    let is_loading = data.sources.iter().any(|source| source.status == Status::Loading);
+    match is_loading {
+        true => ViewKind::ALL.into_iter().any(|kind| has_something_now(data, kind)),
+        false => kind_of(data).is_some(),
+    }
+}
+
+/// The kind of what is open, under which the layout of the panels is stored; `None` while nothing is open.
+pub fn kind_of(data: &Data) -> Option<&'static str> {
+    match (data.logdirs.is_empty(), data.traces.is_empty(), data.graphs.is_empty()) {
+        (false, false, _) => Some("run"),
+        (false, true, _) => Some("logdir"),
+        (true, false, _) => Some("trace"),
+        (true, true, false) => Some("graph"),
+        (true, true, true) => None,
+    }
+}

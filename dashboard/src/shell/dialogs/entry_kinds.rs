@@ -1,0 +1,67 @@
+//! Kinds of the entries of a folder, detected in a thread of its own: a slow disk or a huge folder stops no frame.
+
+use super::browse;
+use crate::timeline::background::Background;
+use egui::Context;
+use events::clock;
+use rustc_hash::FxHashMap;
+use std::path::{Path, PathBuf};
+
+/// Time after which a partial result is returned, ns.
+const SLICE_NS: i64 = 50_000_000;
+
+/// What a path would be opened as; `None` where it cannot be opened.
+type Kind = Option<&'static str>;
+
+/// Detects the kinds of paths, as many as there is time for.
+type Detector = Background<Vec<PathBuf>, Vec<(PathBuf, Kind)>>;
+
+/// The known kinds of entries.
+#[derive(Default)]
+pub(super) struct EntryKinds {
+    known: FxHashMap<PathBuf, Kind>,
+    detector: Option<Detector>,
+}
+
+impl EntryKinds {
+    /// Forgets everything: folders change.
+    pub fn clear(&mut self) {
+        self.known.clear();
+    }
+
+    /// The kind of a path, if known.
+    pub fn of(&self, path: &Path) -> Option<Kind> {
+        self.known.get(path).copied()
+    }
+
+    /// Collects results and requests the kinds of these paths.
+    pub fn request(&mut self, ctx: &Context, unknown: Vec<PathBuf>) {
+        if unknown.is_empty() {
+            return;
+        }
+        let ctx = ctx.clone();
+        let detector =
+            self.detector.get_or_insert_with(|| Background::start("folder", detect, move || ctx.request_repaint()));
+        let is_busy = detector.is_busy();
+        for (path, kind) in detector.result().iter().flat_map(|found| found.iter()) {
+            self.known.entry(path.clone()).or_insert(*kind);
+        }
+        if !is_busy {
+            detector.request(unknown.into_iter().filter(|path| !self.known.contains_key(path)).collect());
+        }
+    }
+}
+
+/// The kinds of the first of these paths, as many as there is time for, at least one.
+fn detect(paths: Vec<PathBuf>) -> Vec<(PathBuf, Kind)> {
+    let begin = clock::mono_now();
+    let mut found = Vec::new();
+    for path in paths {
+        if !found.is_empty() && clock::mono_now() - begin > SLICE_NS {
+            break;
+        }
+        let kind = browse::kind_text(&path);
+        found.push((path, kind));
+    }
+    found
+}

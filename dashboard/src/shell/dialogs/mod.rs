@@ -1,0 +1,20 @@
+//! Dialogs over the window: `open` (with `browse` and `entry_kinds`), `save` and `saving`, `settings`, `shortcuts`, `sources`,
+//! and the command palette in `palette`.
+
+pub(super) mod browse;
+mod entry_kinds;
+mod open;
+mod palette;
+mod save;
+mod saving;
+mod settings;
+mod shortcuts;
+pub(super) mod sources;
+
+pub use open::OpenDialog;
+pub use palette::{Choice, CommandPalette, Panels};
+pub use save::SaveDialog;
+pub use saving::Saving;
+pub use settings::SettingsWindow;
+pub use shortcuts::ShortcutsWindow;
+pub use sources::{ProblemsWindow, SourceAct, drop_target, n_problems};

@@ -1,0 +1,216 @@
+//! The arrangement of the panels as a value: stored in a file, applied to the tree of tiles.
+
+use crate::ViewKind;
+use egui_tiles::{Container, Linear, LinearDir, Tile, TileId, Tiles, Tree};
+use serde_json::{Value, json};
+
+/// Nesting of a remembered arrangement, at most.
+const MAX_DEPTH: usize = 8;
+
+/// A part of the window.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Layout {
+    /// A panel.
+    Panel(ViewKind),
+    /// One of several is in front.
+    Tabs {
+        /// Index of that one.
+        front: usize,
+        /// From left to right.
+        parts: Vec<Layout>,
+    },
+    /// Next to each other.
+    Row {
+        /// Widths, relative.
+        shares: Vec<f32>,
+        /// From left to right.
+        parts: Vec<Layout>,
+    },
+    /// One above the other.
+    Column {
+        /// Heights, relative.
+        shares: Vec<f32>,
+        /// From top to bottom.
+        parts: Vec<Layout>,
+    },
+}
+
+impl Layout {
+    /// Panels in one row of tabs.
+    pub fn tabs(kinds: impl IntoIterator<Item = ViewKind>) -> Self {
+        Self::Tabs { front: 0, parts: kinds.into_iter().map(Self::Panel).collect() }
+    }
+
+    /// The arrangement of a tree. Grids count as rows.
+    pub fn of(tree: &Tree<ViewKind>) -> Self {
+        tree.root().and_then(|root| Self::of_tile(&tree.tiles, root)).unwrap_or_else(|| Self::tabs([]))
+    }
+
+    fn of_tile(tiles: &Tiles<ViewKind>, id: TileId) -> Option<Self> {
+        let children = |container: &Container| -> Vec<(TileId, Self)> {
+            container.children().filter_map(|c| Some((*c, Self::of_tile(tiles, *c)?))).collect()
+        };
+        Some(match tiles.get(id)? {
+            Tile::Pane(kind) => Self::Panel(*kind),
+            Tile::Container(container) => {
+                let children = children(container);
+                match container {
+                    Container::Tabs(tabs) => Self::Tabs {
+                        front: children.iter().position(|(c, _)| Some(*c) == tabs.active).unwrap_or(0),
+                        parts: children.into_iter().map(|(_, part)| part).collect(),
+                    },
+                    Container::Linear(linear) => {
+                        let shares = children.iter().map(|(c, _)| linear.shares[*c]).collect();
+                        let parts = children.into_iter().map(|(_, part)| part).collect();
+                        match linear.dir {
+                            LinearDir::Horizontal => Self::Row { shares, parts },
+                            LinearDir::Vertical => Self::Column { shares, parts },
+                        }
+                    }
+                    Container::Grid(_) => Self::Row {
+                        shares: vec![1.0; children.len()],
+                        parts: children.into_iter().map(|(_, part)| part).collect(),
+                    },
+                }
+            }
+        })
+    }
+
+    /// A tree with this arrangement of the panels that there are. Each is in it once: what occurs twice is left out the second
+    /// time, and what is missing is added to a row of tabs.
+    pub fn tree(&self, kinds: impl IntoIterator<Item = ViewKind>) -> Tree<ViewKind> {
+        let mut tiles = Tiles::default();
+        let mut missing: Vec<ViewKind> = kinds.into_iter().collect();
+        let mut root = self.insert(&mut tiles, &mut missing);
+        if !missing.is_empty() {
+            let rest: Vec<TileId> = missing.iter().map(|kind| tiles.insert_pane(*kind)).collect();
+            let first_tabs = tiles.iter().find(|(_, t)| matches!(t, Tile::Container(Container::Tabs(_)))).map(|t| *t.0);
+            match first_tabs.and_then(|id| tiles.get_mut(id)) {
+                Some(Tile::Container(tabs)) => rest.into_iter().for_each(|tile| tabs.add_child(tile)),
+                _ => {
+                    let children = root.into_iter().chain(rest).collect();
+                    root = Some(tiles.insert_tab_tile(children));
+                }
+            }
+        }
+        let root = root.unwrap_or_else(|| tiles.insert_tab_tile(Vec::new()));
+        Tree::new(egui::Id::unique("panels"), root, tiles)
+    }
+
+    fn insert(&self, tiles: &mut Tiles<ViewKind>, missing: &mut Vec<ViewKind>) -> Option<TileId> {
+        let mut all = |parts: &[Self], tiles: &mut Tiles<ViewKind>| -> Vec<(usize, TileId)> {
+            let children = parts.iter().enumerate();
+            children.filter_map(|(nth, part)| Some((nth, part.insert(tiles, missing)?))).collect()
+        };
+        match self {
+            Self::Panel(kind) => {
+                let at = missing.iter().position(|k| k == kind)?;
+                missing.remove(at);
+                Some(tiles.insert_pane(*kind))
+            }
+            Self::Tabs { front, parts } => {
+                let children = all(parts, tiles);
+                let id = tiles.insert_tab_tile(children.iter().map(|(_, id)| *id).collect());
+                let active = children.iter().find(|(nth, _)| nth == front).map(|(_, id)| *id);
+                if let (Some(active), Some(Tile::Container(Container::Tabs(tabs)))) = (active, tiles.get_mut(id)) {
+                    tabs.set_active(active);
+                }
+                (!children.is_empty()).then_some(id)
+            }
+            Self::Row { shares, parts } | Self::Column { shares, parts } => {
+                let dir = if matches!(self, Self::Row { .. }) { LinearDir::Horizontal } else { LinearDir::Vertical };
+                let children = all(parts, tiles);
+                let mut linear = Linear::new(dir, children.iter().map(|(_, id)| *id).collect());
+                for (nth, id) in &children {
+                    linear.shares.set_share(*id, shares.get(*nth).copied().unwrap_or(1.0).clamp(0.05, 20.0));
+                }
+                (!children.is_empty()).then(|| tiles.insert_container(linear))
+            }
+        }
+    }
+
+    /// As JSON: `"timeline"`, `{"tabs": [..], "front": 0}`, `{"row": [..], "shares": [..]}`, `{"column": ..}`.
+    pub fn to_json(&self) -> Value {
+        let all = |parts: &[Self]| parts.iter().map(Self::to_json).collect::<Vec<_>>();
+        match self {
+            Self::Panel(kind) => kind.id().into(),
+            Self::Tabs { front, parts } => json!({ "tabs": all(parts), "front": front }),
+            Self::Row { shares, parts } => json!({ "row": all(parts), "shares": shares }),
+            Self::Column { shares, parts } => json!({ "column": all(parts), "shares": shares }),
+        }
+    }
+
+    /// From JSON; `None` where it is none of ours. Panels that this version does not know are left out.
+    pub fn from_json(value: &Value) -> Option<Self> {
+        Self::read(value, MAX_DEPTH)
+    }
+
+    fn read(value: &Value, depth: usize) -> Option<Self> {
+        if let Some(name) = value.as_str() {
+            return ViewKind::ALL.into_iter().find(|kind| kind.id() == name).map(Self::Panel);
+        }
+        let depth = depth.checked_sub(1)?;
+        let parts = |name: &str| -> Option<Vec<Self>> {
+            Some(value[name].as_array()?.iter().filter_map(|part| Self::read(part, depth)).collect())
+        };
+        let shares =
+            || value["shares"].as_array().into_iter().flatten().map(|s| s.as_f64().unwrap_or(1.0) as f32).collect();
+        if let Some(parts) = parts("tabs") {
+            let front = value["front"].as_u64().unwrap_or(0) as usize;
+            return Some(Self::Tabs { front, parts });
+        }
+        if let Some(parts) = parts("row") {
+            return Some(Self::Row { shares: shares(), parts });
+        }
+        parts("column").map(|parts| Self::Column { shares: shares(), parts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_arrangement_survives_the_tree_and_the_file() {
+        let rest: Vec<Layout> = ViewKind::ALL
+            .into_iter()
+            .filter(|k| *k != ViewKind::Timeline && *k != ViewKind::Graph)
+            .map(Layout::Panel)
+            .collect();
+        let split = Layout::Row {
+            shares: vec![0.5, 1.5],
+            parts: vec![
+                Layout::Tabs { front: 1, parts: rest },
+                Layout::Column {
+                    shares: vec![1.0, 2.0],
+                    parts: vec![
+                        Layout::Tabs { front: 0, parts: vec![Layout::Panel(ViewKind::Graph)] },
+                        Layout::Tabs { front: 0, parts: vec![Layout::Panel(ViewKind::Timeline)] },
+                    ],
+                },
+            ],
+        };
+        for layout in [Layout::tabs(ViewKind::ALL), split] {
+            assert_eq!(Layout::of(&layout.tree(ViewKind::ALL)), layout);
+            assert_eq!(Layout::from_json(&layout.to_json()), Some(layout));
+        }
+    }
+
+    #[test]
+    fn every_panel_is_there_once_whatever_the_file_says() {
+        for text in [
+            r#"{"tabs":["ops","ops","nowhere"],"front":77}"#,
+            r#"{"row":[{"tabs":[]},{"column":[]}],"shares":[null]}"#,
+            r#""ops""#,
+        ] {
+            let layout = Layout::from_json(&serde_json::from_str(text).unwrap()).unwrap();
+            let tree = layout.tree(ViewKind::ALL);
+            let mut kinds: Vec<ViewKind> =
+                tree.tiles.tiles().filter_map(|t| if let Tile::Pane(kind) = t { Some(*kind) } else { None }).collect();
+            kinds.sort_unstable();
+            assert_eq!(kinds, ViewKind::ALL, "{text}");
+            assert!(!tree.is_empty());
+        }
+        assert_eq!(Layout::from_json(&json!(5)), None);
+    }
+}
