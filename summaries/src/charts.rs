@@ -26,7 +26,6 @@ use paint::{Area, Drawn, Paint};
 
 pub use bars::Bar;
 pub use curves::Curve;
-pub use paint::Theme;
 
 /// A chart.
 #[derive(Debug, Clone)]
@@ -57,7 +56,16 @@ pub enum Shape {
     Bars(Vec<Bar>),
 }
 
-/// How large a chart is, and its ground.
+/// The background of a chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Theme {
+    /// Dark on white.
+    Light,
+    /// Light on black.
+    Dark,
+}
+
+/// The size and background of a chart.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
     /// Pixels, 64 to 8192.
@@ -118,7 +126,7 @@ impl Chart {
 
     fn draw<DB: DrawingBackend>(&self, area: &Area<DB>, paint: &Paint) -> Drawn<(), DB> {
         paint::use_font();
-        area.fill(&paint.ground)?;
+        area.fill(&paint.background)?;
         match &self.shape {
             Shape::Curves { x, y, curves } => curves::draw(area, paint, &self.title, (x, y), curves)?,
             Shape::Ridges(rows) => histograms::draw_ridges(area, paint, &self.title, rows)?,

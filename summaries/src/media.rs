@@ -17,7 +17,7 @@ use formats::{
 use prost::Message;
 
 use crate::{
-    event::{EventView, What, values},
+    event::{EventKind, EventView, values},
     sample::{Sample, decode},
 };
 
@@ -141,7 +141,7 @@ impl RecordPosition {
         let record = self.record()?;
         let changed = || MediaError::Changed { path: self.file.clone(), offset: self.offset };
         let event = EventView::parse(&record).map_err(|_| changed())?;
-        let What::Summary(summary) = event.what else { return Err(changed()) };
+        let EventKind::Summary(summary) = event.what else { return Err(changed()) };
         let value = values(summary).nth(self.value_idx as usize).ok_or_else(changed)?.map_err(|_| changed())?;
         decode(kind, metadata, &value).map_err(|reason| MediaError::Undecodable { kind: kind.to_owned(), reason })
     }

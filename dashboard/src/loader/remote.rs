@@ -90,7 +90,7 @@ fn follow_any(shared: &Arc<Shared>, source: SourceId, remote: RemoteSource) {
 
 /// Follows a remote trace until the window closes. A broken connection is made again.
 fn follow(shared: &Shared, source: SourceId, ask: Arc<dyn Transport>) {
-    shared.slots.set_kind(source, SourceKind::Trace, Some(&ask.place()));
+    shared.slots.set_kind(source, SourceKind::Trace, Some(&ask.location()));
     let store = Arc::new(RwLock::new(Store::with_options(StoreOptions::UNBOUNDED)));
     shared.slots.add_trace(source, store.clone());
     let mut viewer = Viewer::new(ask);
