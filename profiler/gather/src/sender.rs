@@ -170,7 +170,7 @@ impl Sender {
         SenderReport { exchanges, ..self.shared.report.lock().clone() }
     }
 
-    /// Sends the rest and says that nothing follows; evicts after `patience`. What is not acknowledged then stays in the folder: a
+    /// Sends the rest and says that nothing follows; gives up after `patience`. What is not acknowledged then stays in the folder: a
     /// later sender goes on. Stop recording and collecting first.
     pub fn finish(mut self, patience: Duration) -> SenderReport {
         self.end(Some(patience));

@@ -241,7 +241,7 @@ fn serve(
             .http2_keepalive_timeout(Some(Duration::from_secs(5)))
             .add_service(GatherServer::new(Receiver(service)).max_decoding_message_size(MAX_MESSAGE))
             .add_optional_service(far);
-        // It ends when it is reported to; connections that are open then are cut with the runtime.
+        // It ends on request; connections that are open then are cut with the runtime.
         let until = async { stopped.await.unwrap_or(()) };
         let _ = router.serve_with_incoming_shutdown(incoming, until).await;
     });

@@ -76,7 +76,7 @@ pub(super) fn shifts(stages: &mut [Stage], messages: &[Message], notices: &mut V
     placed.shifts
 }
 
-/// The sentence for a file that was laid next to another one.
+/// The sentence for a file that was aligned with another one.
 fn laid(stages: &[Stage], idx: usize, beside: usize, by: &str, shift: Shift, bound: i64) -> Notice {
     let drift = match shift {
         Shift::Constant(_) => String::new(),

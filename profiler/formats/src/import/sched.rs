@@ -117,7 +117,7 @@ impl Sched {
         out.stage.problems.add(Problem::TooManyThreads, machine.seen.untracked, None);
     }
 
-    /// What births report processes, where the file does not say it otherwise; in order of time, a thread's maker before it.
+    /// What births say of processes, where the file does not say it otherwise; in order of time, a thread's maker before it.
     fn learn_processes(&mut self, told: &[(i64, u32, FileEvent)]) {
         for (.., told) in told {
             if let FileEvent::Complete(SchedKind::Born { parent, thread, in_process, .. }) = told {

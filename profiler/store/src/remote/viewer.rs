@@ -140,7 +140,7 @@ impl Viewer {
         Some(kept)
     }
 
-    /// Gives the tracks their lanes. Of a track that is not reported of yet they wait.
+    /// Gives the tracks their lanes. Of a track that is not reported yet they wait.
     fn place(&self, contents: &mut Contents) {
         for ((track, lane), remote) in &self.lanes {
             let Some(row) = contents.tracks.get_mut(*track as usize).filter(|_| (*lane as usize) < MAX_LANES) else {

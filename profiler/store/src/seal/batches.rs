@@ -35,7 +35,7 @@ pub fn tables() -> &'static [Table] {
     const { &TABLES }
 }
 
-/// The tables next to the slices, each as a Parquet file in memory, with its name.
+/// The tables other than the slices, each as a Parquet file in memory, with its name.
 ///
 /// # Errors
 /// That the columns cannot be coded.

@@ -1,4 +1,4 @@
-//! The tables next to `slices`, as rows of a store: from columns.
+//! The tables other than `slices`, as rows of a store: from columns.
 
 use super::columns::TableError;
 use super::schema::{

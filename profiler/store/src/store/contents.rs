@@ -118,7 +118,7 @@ impl Store {
         }
     }
 
-    /// Gives away what is next to the slices; of flows and transfers the last `pending` stay, whose rest may come.
+    /// Gives away what is not a slice; of flows and transfers the last `pending` stay, whose rest may come.
     pub(crate) fn drain_side(&mut self, pending: usize) -> SideRows {
         let mut rows = SideRows::default();
         for track in &mut self.tracks {

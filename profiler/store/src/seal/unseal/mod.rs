@@ -257,7 +257,7 @@ impl<'a> Writer<'a> {
         Record { begin: self.ticks(at), dur: 0, site: site_word(kind, 0, site), ..rest }
     }
 
-    /// What is next to the slices.
+    /// What is not a slice.
     fn sides(&mut self) -> io::Result<()> {
         let store = self.store;
         // The stamps of transfers are written from these: they have the nodes.
