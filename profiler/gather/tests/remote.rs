@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use trace_model::lod::Span;
-use trace_store::remote::Viewer;
 use trace_store::{Residency, Store, StoreOptions};
+use trace_store::remote::Viewer;
 
 /// A thread's slices and a counter.
 fn recorded(dir: &Path, n: i64) -> Folder {
