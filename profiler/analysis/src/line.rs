@@ -214,7 +214,7 @@ fn around(doings: &Activities<'_>, slices: &[SliceRef], steps: &[Range<i64>]) ->
     slices.iter().enumerate().map(is_around).collect()
 }
 
-/// What a line needs next to its track.
+/// What a line needs besides its track.
 struct LineInputs {
     told: RunsByThread,
     running: Running,
@@ -274,7 +274,7 @@ fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, beside: &Lin
     (Line { track: id, process, kind, slices, pieces }, syncs)
 }
 
-/// What a device's track may have next to kernels, copies and collectives: what it calls an op, and its wait for input.
+/// What a device's track may have besides kernels, copies and collectives: what it calls an op, and its wait for input.
 fn is_device_op(doing: Activity) -> bool {
     matches!(doing, Activity::Op | Activity::HostOp | Activity::Input)
 }

@@ -35,7 +35,7 @@ pub struct Analysis {
     pub ops: Vec<OpRow>,
     /// What was counted of threads; of each op [`OpRow::counts`].
     pub counted: CounterTotals,
-    /// Of each device of which it is reported what its ops did.
+    /// Of each device whose ops report what they did.
     pub rooflines: Vec<Roofline>,
     /// By name scope.
     pub scopes: Vec<ScopeRow>,

@@ -1,4 +1,4 @@
-//! Rooflines (Williams, Waterman, Patterson 2009): the floating-point operations a second that each op reached, next to what its device
+//! Rooflines (Williams, Waterman, Patterson 2009): the floating-point operations a second that each op reached, and what its device
 //! could reach at most at as many operations per byte of memory traffic.
 //!
 //! What an op did is reported by its slices' arguments `flops` and `bytes_accessed` (XLA's cost analysis, in XPlane traces), or by counters of

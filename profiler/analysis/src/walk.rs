@@ -276,7 +276,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         last.unwrap_or(Link { arrival: start, via: Edge::Order, next: Next::Unknown })
     }
 
-    /// What a piece's slice itself needed, next to its line.
+    /// What a piece's slice itself needed, besides its line.
     fn needed(&self, at: PieceId) -> Option<Link<'d>> {
         let (piece, slice) = (self.piece(at), self.deps.lines.slice(at));
         match piece.doing {

@@ -11,7 +11,7 @@ use trace_formats::export::{ExportFormat, export};
 use trace_model::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
 use trace_store::Store;
 
-/// The profiler's library, with a profile loaded. It runs as a process of its own until it is reported to stop.
+/// The profiler's library, with a profile loaded. It runs as a process of its own until it is stopped.
 struct Profiler {
     program: PathBuf,
     node: std::ffi::OsString,

@@ -1,4 +1,4 @@
-//! PyTorch traces: what we say of them next to what HolisticTraceAnalysis says (`fixtures/hta/make.py` asked it).
+//! PyTorch traces: what we say of them compared with what HolisticTraceAnalysis says (`fixtures/hta/make.py` asked it).
 //!
 //! The traces are HTA's own; `test_support::data` says where they are looked for.
 
@@ -8,9 +8,9 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use trace_analysis::stalls;
 use trace_analysis::breakdown::{DeviceBreakdown, device_breakdowns};
 use trace_analysis::critical::{PathKind, Segment, critical_path_of_range};
-use trace_analysis::stalls;
 use trace_analysis::stalls::Cause;
 use trace_model::{Batch, Category, Event, EventKind, NO_ARGS, NO_NODE, Name, SliceRef, TrackKey, TrackKind};
 use trace_store::{Store, StoreOptions};

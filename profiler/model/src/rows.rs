@@ -1,4 +1,4 @@
-//! Rows of a trace next to its slices: steps, counters, flows, transfers, memory.
+//! Rows of a trace other than slices: steps, counters, flows, transfers, memory.
 
 use crate::slice::SliceId;
 use crate::track::TrackId;

@@ -8,7 +8,7 @@ use crate::stalls::{Cause, duration};
 use trace_model::SliceRef;
 use trace_store::Store;
 
-/// From here on communication is reported of even where the path does not lead through it.
+/// From here on communication is reported even where the path does not lead through it.
 const MIN_EXPOSED: f64 = 0.1;
 const EXPOSED: &str = "exposed communication";
 

@@ -11,7 +11,7 @@ use std::ops::Range;
 use trace_model::{Category, ThreadState, TrackId};
 use trace_store::Store;
 
-/// Functions that are reported of, at most.
+/// Functions that are reported, at most.
 const MAX_FUNCTIONS: usize = 3;
 /// A thread that ran for less than this share of the busiest one's time is a helper: its sleep keeps nobody waiting.
 const HELPER: i64 = 20;

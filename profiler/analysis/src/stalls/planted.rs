@@ -121,7 +121,7 @@ impl Host {
                 let _ = writeln!(self.text, "gpu{waits} wait {0}..{0} for {records} record {record}", now + 1);
                 let _ = writeln!(self.text, "main launch: cudaStreamWaitEvent {}..{}", now + 1, now + 2);
                 self.goes_on(now + 2, Cause::HostLate);
-                // A stream waits for all events that it was reported of; what another has is in order.
+                // A stream waits for all events that were reported to it; what another has is in order.
                 if waits != records
                     && let Some(work) = &self.streams[records]
                     && self.awaited[waits].as_ref().is_none_or(|other| other.at < work.at)

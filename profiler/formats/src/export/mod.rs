@@ -28,7 +28,7 @@ pub enum ExportFormat {
     Firefox,
 }
 
-/// Writes a store; `progress` is reported the share that is written, 0 to 1, now and then.
+/// Writes a store; `progress` gets the share that is written, 0 to 1, now and then.
 ///
 /// # Errors
 /// Of `out`.

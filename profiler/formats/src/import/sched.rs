@@ -9,9 +9,9 @@ use super::problems::Problem;
 use super::sites::SiteIdx;
 use super::stage::{Stage, TrackOf};
 use rustc_hash::FxHashMap;
-use trace_model::scheduling::derive::{Output, Scheduling, Slice};
-use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 use trace_model::{EventKind, ThreadState};
+use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
+use trace_model::scheduling::derive::{Output, Scheduling, Slice};
 
 /// `clone_flags` of a thread in its maker's process.
 const CLONE_THREAD: u64 = 0x1_0000;
@@ -117,7 +117,7 @@ impl Sched {
         out.stage.problems.add(Problem::TooManyThreads, machine.seen.untracked, None);
     }
 
-    /// What births report processes, where the file does not say it otherwise; in order of time, a thread's maker before it.
+    /// What births say of processes, where the file does not say it otherwise; in order of time, a thread's maker before it.
     fn learn_processes(&mut self, told: &[(i64, u32, FileEvent)]) {
         for (.., told) in told {
             if let FileEvent::Complete(SchedKind::Born { parent, thread, in_process, .. }) = told {

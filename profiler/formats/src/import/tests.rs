@@ -318,7 +318,7 @@ fn what_is_exported_comes_back() {
     }
 }
 
-/// What Perfetto's format has a place for: arguments in any order, arrows between slices, no numbers next to them.
+/// What Perfetto's format has a place for: arguments in any order, arrows between slices, no numbers with them.
 fn told_by_perfetto(store: &Store) -> Vec<String> {
     let origin = store.origin_ns();
     let mut lines = Vec::new();

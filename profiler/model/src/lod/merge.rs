@@ -17,7 +17,7 @@ const fn width(level: usize) -> usize {
 /// A segment as a query sees it.
 pub trait Slices {
     /// Number of slices.
-    fn len(&self) -> usize;
+    fn n_slices(&self) -> usize;
     /// A node of a level; the last may cover fewer slices than the others.
     fn node(&self, level: usize, i: usize) -> Option<Node>;
     /// Gives the slices of a range to `see`; false, and none, where they do not lie side by side in memory.
@@ -29,7 +29,7 @@ pub trait Slices {
 /// Feeds the slices `range` of a segment to `merge`, in the largest pieces that fit into a pixel. `base` is the index in
 /// the lane of the segment's first slice.
 pub fn walk(segment: &mut impl Slices, base: u32, range: Range<usize>, merge: &mut Merge<'_>) {
-    let len = segment.len();
+    let len = segment.n_slices();
     let mut i = range.start;
     // The level to try next: goes up where a node of the level above begins, and down where a node is too wide.
     let mut level = LEVELS - 1;

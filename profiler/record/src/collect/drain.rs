@@ -141,7 +141,7 @@ impl<S: Sink> Drain<S> {
         if self.report.limit_reached {
             return self.options.interval;
         }
-        // Asked before the look: what was recorded before the page request lies in a ring that the look finds.
+        // Asked before the look: what was recorded before the request lies in a ring that the look finds.
         let (asked, done) = self.claim.control().dumps();
         if asked != done {
             self.dumps = true;

@@ -1,6 +1,6 @@
 //! What processor and kernel count of each thread: cycles, cache misses, page faults.
 //!
-//! In reading order: [`kinds`] names what can be counted, [`groups`] opens the kernel's counters, [`parse`] takes what it says apart,
+//! In reading order: [`kinds`] names what can be counted, [`groups`] opens the kernel's counters, [`parse`] takes its records apart,
 //! [`threads`] turns that into points of each thread's counters.
 //!
 //! Nobody reads a counter while an op runs: the kernel puts the values of all counters of a thread into its ring a thousand times a second
@@ -36,7 +36,7 @@ impl Counting {
         Counting { groups, threads, waiting: Vec::new(), lost: 0 }
     }
 
-    /// Adds what the rings hold to the tracks. What they say next to counters (which threads and programs there are) comes back.
+    /// Adds what the rings hold to the tracks. What they say besides counters (which threads and programs there are) comes back.
     pub(crate) fn poll(&mut self, last: bool, tracks: &mut Tracks) -> Vec<Record> {
         let until = clock::mono_now().max(0).unsigned_abs();
         let mut told = std::mem::take(&mut self.waiting);

@@ -3,7 +3,7 @@
 //! The other process has the trace in a [`Store`](crate::store::Store), whatever it is (being recorded, gathered, sealed, another tool's),
 //! and a [`Server`] answers requests for it. Here a [`Viewer`] makes a store of its own, whose lanes are *remote*:
 //!
-//! 1. *State*: what is next to the slices comes whole, as the tables of a [sealed](crate::seal) trace; those that did not change
+//! 1. *State*: what is not a slice comes whole, as the tables of a [sealed](crate::seal) trace; those that did not change
 //!    since are left out. Of each lane come its numbers of slices, and the start of each 4,096th (a *fence*).
 //! 2. *Tiles*: pictures are made of tiles. One is 512 pixels of 2^n ns wide and holds the slices of a lane that begin in it, joined
 //!    while they fit into a pixel, as [`lod`](trace_model::lod) does: at most 1,026 pieces, however many slices there are. Where each piece

@@ -28,7 +28,7 @@ pub struct Server {
     tables: Mutex<Tables>,
 }
 
-/// The tables next to the slices, as they were coded last.
+/// The tables other than the slices, as they were coded last.
 #[derive(Debug, Default)]
 struct Tables {
     /// Version and generation of the store, and its numbers of names.

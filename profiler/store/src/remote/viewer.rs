@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use trace_model::layout::BLOCK;
 use trace_model::{Batch, ColdLane, MAX_LANES};
+use trace_model::layout::BLOCK;
 
 /// Follows a remote trace.
 pub struct Viewer {
@@ -140,7 +140,7 @@ impl Viewer {
         Some(kept)
     }
 
-    /// Gives the tracks their lanes. Of a track that is not reported of yet they wait.
+    /// Gives the tracks their lanes. Of a track that is not reported yet they wait.
     fn place(&self, contents: &mut Contents) {
         for ((track, lane), remote) in &self.lanes {
             let Some(row) = contents.tracks.get_mut(*track as usize).filter(|_| (*lane as usize) < MAX_LANES) else {

@@ -189,7 +189,7 @@ fn read_sides(reading: &mut TableReader<'_>, parts: &mut Contents, version: u32)
     reading.table(OpenRow::TABLE, |batch| open_rows(batch, parts));
 }
 
-/// The contents of the tables next to the slices, each a Parquet file in memory, by name.
+/// The contents of the tables other than the slices, each a Parquet file in memory, by name.
 ///
 /// # Errors
 /// The first table that is of no use, and why.

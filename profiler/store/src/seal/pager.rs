@@ -46,7 +46,7 @@ pub struct Pager {
     cache: Mutex<Cache>,
     /// Row groups that a picture would have shown, had they been here.
     requests: Mutex<BTreeSet<u32>>,
-    /// Grows when page requests came true.
+    /// Grows when requested pages have come.
     version: AtomicU64,
     loads: AtomicU64,
 }

@@ -50,7 +50,7 @@ impl Resolver {
 
 /// `find` for each row, called once for rows whose texts have the same places in the dictionaries.
 fn by_keys<T: Copy, const N: usize>(columns: [&Texts<'_>; N], n: usize, find: impl Fn(usize) -> T) -> Vec<T> {
-    let dictionaries = columns.map(|texts| texts.keys());
+    let dictionaries = columns.map(Texts::keys);
     if dictionaries.iter().any(Option::is_none) {
         return (0..n).map(find).collect();
     }

@@ -295,7 +295,7 @@ impl Sidecar {
         })
     }
 
-    /// Bytes that it has in memory, next to what is mapped.
+    /// Bytes that it has in memory, besides what is mapped.
     pub(super) fn memory_bytes(&self) -> usize {
         match &self.bytes {
             Bytes::Mapped(_) => 0,

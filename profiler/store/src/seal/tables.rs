@@ -1,4 +1,4 @@
-//! The tables next to `slices`, as columns: from the rows of a store.
+//! The tables other than `slices`, as columns: from the rows of a store.
 
 use super::SealError;
 use super::file::TableFile;

@@ -8,10 +8,7 @@ use super::transfers::Transfers;
 use super::{Store, StoreOptions};
 use std::ops::Range;
 use std::sync::Arc;
-use trace_model::{
-    Args, Flow, Frame, InstantEvent, MemoryEvent, NO_ARGS, NodeInfo, Pages, Point, Process, Row, SiteInfo, Stack, Step,
-    TrackId, Transfer, Warning,
-};
+use trace_model::{Args, Flow, Frame, InstantEvent, MemoryEvent, NO_ARGS, NodeInfo, Pages, Point, Process, Row, SiteInfo, Stack, Step, TrackId, Transfer, Warning};
 
 /// The contents of a store.
 #[derive(Debug, Default)]
@@ -118,7 +115,7 @@ impl Store {
         }
     }
 
-    /// Gives away what is next to the slices; of flows and transfers the last `pending` stay, whose rest may come.
+    /// Gives away what is not a slice; of flows and transfers the last `pending` stay, whose rest may come.
     pub(crate) fn drain_side(&mut self, pending: usize) -> SideRows {
         let mut rows = SideRows::default();
         for track in &mut self.tracks {

@@ -1,4 +1,4 @@
-//! What a trace says next to slices: steps, counters, flows, memory, warnings.
+//! What a trace has besides slices: steps, counters, flows, memory, warnings.
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;

@@ -2,7 +2,7 @@
 //! it was at most so much when it left.
 //!
 //! Nothing is assumed of how long messages take: the difference is the middle of what both ways leave, and the bound is half of that.
-//! Files that exchange no messages with the first are laid next to those that do, the surest first; bounds add up on the way.
+//! Files that exchange no messages with the first are aligned with those that do, the surest first; bounds add up on the way.
 
 use super::{Shift, clock_notice, laid, title};
 use crate::import::messages::Message;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use trace_model::Notice;
 use trace_model::clocks::{Fact, Line, Side};
 
-/// What a file's times are shifted by, and for those that are laid next to the first one how wrong that may be.
+/// What a file's times are shifted by, and for those that are aligned with the first one how wrong that may be.
 pub(super) struct ClockShifts {
     pub(super) shifts: Vec<Shift>,
     pub(super) bounds: Vec<Option<i64>>,
@@ -37,7 +37,7 @@ enum Relation {
     Contradictory,
 }
 
-/// Lays files next to others by the messages between them, and warns of those for which that cannot be.
+/// Lays files with others by the messages between them, and warns of those for which that cannot be.
 pub(super) fn by_messages(
     stages: &[Stage],
     messages: &[Message],
@@ -114,7 +114,7 @@ fn early(messages: &[Message], shifts: &[Shift], of: usize) -> usize {
     its.filter(|m| shifts[m.to].apply(m.came) < shifts[m.from].apply(m.sent)).count()
 }
 
-/// What is known of `other` next to `via`, whose shift is known.
+/// What is known of `other` relative to `via`, whose shift is known.
 fn relation(by_pair: &Messages, (via, shift): (usize, Shift), other: usize, presumed: Option<Shift>) -> Relation {
     let of = |pair| by_pair.get(&pair).map_or(&[][..], Vec::as_slice);
     let least: Vec<Fact> =

@@ -175,7 +175,7 @@ enum Next {
     Packet { begin: usize, end: usize },
     /// Another field, so long.
     Other(usize),
-    /// So many bytes are needed to say.
+    /// So many bytes are needed to decide.
     More(usize),
     /// No field.
     Bad,
@@ -224,7 +224,7 @@ impl Reader for Perfetto {
             }
             match next_packet(self.window.bytes()) {
                 Next::Packet { begin, end } => {
-                    // Decoding borrows the window; a copy of one packet is cheap next to it.
+                    // Decoding borrows the window; a copy of one packet is cheap compared with it.
                     let packet = self.window.bytes()[begin..end].to_vec();
                     self.packet(&packet, stage);
                     self.window.consume(end);

@@ -1,4 +1,4 @@
-//! Files that trace-cmd 3.1.6 recorded (`tests/fixtures/trace-cmd/make.sh`), next to what its own report says of them.
+//! Files that trace-cmd 3.1.6 recorded (`tests/fixtures/trace-cmd/make.sh`), compared with its own report.
 
 use crate::import::tests::{import, read_bytes, shown, warnings};
 use proptest::prelude::*;

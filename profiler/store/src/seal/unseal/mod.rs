@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use trace_model::chunks::{ChunkHeader, FLAG_LAST};
 use trace_model::{Category, Counter, NO_ARGS, NO_NODE, NO_STACK, SliceRef, TrackId, TrackKind, WarningKind, chunks};
+use trace_model::chunks::{ChunkHeader, FLAG_LAST};
 
 /// Records of a ring that are written at a time.
 const BLOCK: usize = 1 << 12;
@@ -257,7 +257,7 @@ impl<'a> Writer<'a> {
         Record { begin: self.ticks(at), dur: 0, site: site_word(kind, 0, site), ..rest }
     }
 
-    /// What is next to the slices.
+    /// What is not a slice.
     fn sides(&mut self) -> io::Result<()> {
         let store = self.store;
         // The stamps of transfers are written from these: they have the nodes.

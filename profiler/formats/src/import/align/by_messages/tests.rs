@@ -71,7 +71,7 @@ fn rounds(a: usize, b: usize, n: i64) -> Vec<Sent> {
         .collect()
 }
 
-/// By how much the first slice of a rank is off next to rank 0's: both began at the same true time.
+/// By how much the first slice of a rank is off compared with rank 0's: both began at the same true time.
 fn begin(store: &Store, rank: usize) -> i64 {
     times(store, rank, "begin")[0].start - times(store, 0, "begin")[0].start
 }
