@@ -126,7 +126,7 @@ impl Chart {
 
     fn draw<DB: DrawingBackend>(&self, area: &Area<DB>, paint: &Paint) -> Drawn<(), DB> {
         paint::use_font();
-        area.fill(&paint.ground)?;
+        area.fill(&paint.background)?;
         match &self.shape {
             Shape::Curves { x, y, curves } => curves::draw(area, paint, &self.title, (x, y), curves)?,
             Shape::Ridges(rows) => histograms::draw_ridges(area, paint, &self.title, rows)?,
