@@ -52,6 +52,7 @@ pub fn track_name(store: &Store, id: u32) -> &str {
     store.tracks().get(id as usize).map_or("?", |t| t.name.trim())
 }
 
+/// Processes whose clocks were aligned, with their offsets.
 pub fn clocks(store: &Store) -> impl Iterator<Item = (&profiler::Process, profiler::ClockOffset)> {
     store.processes().iter().filter_map(|process| Some((process, process.clock?)))
 }
