@@ -1,31 +1,10 @@
 //! What can be done, as tables: the list of shortcuts, the command palette and the keys themselves read them, so that
 //! none of the three can say what another does not do.
 
-use crate::ViewKind;
+use crate::panels::ViewKind;
 use egui::{Key, KeyboardShortcut, Modifiers};
 
-/// A line of a panel's table: a command with its keys, or a gesture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// What [`crate::View::run`] is given; empty for what only keys or the pointer can do.
-    pub id: &'static str,
-    /// `W / S`, `Ctrl + wheel`; empty without any.
-    pub keys: &'static str,
-    /// What it does, as an order: `Show the whole trace`.
-    pub what: &'static str,
-}
-
-impl Entry {
-    /// A key or gesture that is no command of the palette.
-    pub const fn gesture(keys: &'static str, what: &'static str) -> Self {
-        Self { id: "", keys, what }
-    }
-
-    /// A command.
-    pub const fn command(id: &'static str, keys: &'static str, what: &'static str) -> Self {
-        Self { id, keys, what }
-    }
-}
+pub use ui::command::Entry;
 
 /// A command of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! The list of runs, shared by Scalars and Histograms: colours, which are shown, and the filter.
 
-use crate::{catalogue, filter::Filter, natural};
+use crate::panels::has_own_panel;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use summaries::{Run, Series};
+use ui::{filter::Filter, natural, theme::NO_COLOR};
 
 /// Runs beyond this many start hidden, as in TensorBoard: drawing thousands of curves helps nobody.
 pub const SHOWN_AT_FIRST: usize = 500;
@@ -30,7 +31,7 @@ impl Draws {
                 Series::Histogram(_) => Self::Curves,
                 Series::Scalar(series) if series.is_empty() => Self::Nothing,
                 Series::Scalar(_) => Self::Marks,
-                Series::Media(series) if catalogue::has_own_panel(series.kind()) => Self::Nothing,
+                Series::Media(series) if has_own_panel(series.kind()) => Self::Nothing,
                 Series::Media(_) => Self::Marks,
             };
             all = all.max(draws);
@@ -41,9 +42,6 @@ impl Draws {
         all
     }
 }
-
-/// The colour of a run that draws nothing: see [`Palette::series`](crate::theme::Palette::series).
-pub const NO_COLOR: usize = usize::MAX;
 
 /// One run of the list.
 #[derive(Clone, Debug)]

@@ -26,7 +26,8 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     ("summaries", &["events", "formats"], &[]),
     ("query", &["formats", "profiler", "summaries"], &[]),
     ("query/cluster", &["formats", "query"], &["profiler", "summaries"]),
-    ("dashboard", &["events", "formats", "profiler", "summaries", "text"], &[]),
+    ("dashboard", &["events", "formats", "profiler", "summaries", "text", "ui"], &[]),
+    ("dashboard/ui", &["events", "text"], &[]),
     (
         "cli",
         &[
@@ -244,7 +245,7 @@ fn models_and_layouts_know_no_egui() {
 }
 
 /// Where a colour may be made: the window's theme, the palette of charts in files, and the style of a report's page.
-const PALETTES: &[&str] = &["dashboard/src/theme", "summaries/src/charts/paint.rs", "cli/src/report/page.rs"];
+const PALETTES: &[&str] = &["dashboard/ui/src/theme", "summaries/src/charts/paint.rs", "cli/src/report/page.rs"];
 
 /// Whether there is a colour in a line of code: one that is made of numbers, one of egui's own, or `#rgb` of HTML.
 fn has_colour(code: &str) -> bool {

@@ -12,12 +12,13 @@ use crate::{
     Data, Selection, View, ViewKind,
     accepts::{Accepts, Names},
     address::Params,
+    cards::{CardGrid, run_list},
     catalogue::Catalogue,
     command::Entry,
     filter::Filter,
     scalars::{XAxis, axis_buttons},
     theme::metrics,
-    widgets::{CardGrid, empty_state, filter_box, named, run_list, side_panel, together, toolbar},
+    widgets::{empty_state, filter_box, named, side_panel, together, toolbar},
 };
 use card::Card;
 use egui::{Role, Ui};

@@ -23,13 +23,14 @@ use crate::{
     Data, Selection, View, ViewKind,
     accepts::{Accepts, Names},
     address::Params,
+    cards::{CardGrid, run_list},
     catalogue::Catalogue,
     chart::orbit,
     command::Entry,
     filter::Filter,
     shell::SaveDialog,
     theme::metrics,
-    widgets::{CardGrid, empty_state, filter_box, run_list, side_panel, together, toolbar},
+    widgets::{empty_state, filter_box, side_panel, together, toolbar},
 };
 use card::{Card, CardView};
 use egui::Ui;

@@ -5,7 +5,7 @@ use super::points::{Pieces, Points, XAxis};
 use super::smooth::Smoother;
 use crate::chart::{Polylines, Scale, XWindow, decimate::lower_bound};
 use std::ops::Range;
-use summaries::Numbers;
+use summaries::{Extent, Numbers};
 
 /// How curves are to look; the same for all cards.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -101,7 +101,9 @@ impl Curve {
         let add = |to: &mut Polylines, range: Range<usize>, x: &dyn Fn(usize) -> f64, values: &Numbers| {
             // Those without a place on the axis come first.
             let from = range.start + lower_bound(range.len(), |i| x(range.start + i) == f64::NEG_INFINITY);
-            to.add_numbers(from..range.end, window, x, values, place);
+            let extent =
+                |rows| Some(values.extent(rows)).filter(Extent::is_finite).map(|extent| [extent.min, extent.max]);
+            to.add_numbers(from..range.end, window, x, |row| values.get(row), extent, place);
         };
         let x = |i: usize| points.x(settings.axis, i);
         let smoothed = self.smooth_values(points, settings);

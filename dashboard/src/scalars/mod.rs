@@ -26,12 +26,13 @@ use crate::{
     Data, Selection, View, ViewKind,
     accepts::{Accepts, Names},
     address::Params,
+    cards::{CardGrid, run_list},
     catalogue::Catalogue,
     command::Entry,
     natural::Natural,
     runs::RunList,
     timeline::background::Background,
-    widgets::{CardGrid, empty_state, run_list, side_panel, toolbar},
+    widgets::{empty_state, side_panel, toolbar},
 };
 use card::{Card, CardView};
 use layouts::Layouts;

@@ -7,7 +7,6 @@
 
 mod address;
 pub mod analysis;
-pub mod background;
 mod buffer;
 pub mod canvas;
 mod compare;
@@ -41,6 +40,8 @@ pub(crate) mod testing;
 mod tests;
 pub mod ticks;
 pub mod viewport;
+
+pub use ui::background;
 
 use crate::{
     Data, Selection, View, ViewKind,

@@ -1,13 +1,13 @@
 //! The list of runs at the left of Scalars and Histograms.
 
-use super::filter_box;
-use crate::{
-    format,
-    runs::{RunEntry, RunList},
-    theme::{metrics, palette},
-};
+use crate::runs::{RunEntry, RunList};
 use egui::{Response, Role, ScrollArea, Sense, Ui, WidgetInfo, vec2};
 use std::sync::Arc;
+use ui::{
+    format,
+    theme::{metrics, palette},
+    widgets::filter_box,
+};
 
 /// Shows the filter, the switches for all and one row a run: click to show or hide, double click to show it alone. The run
 /// that is `picked` stands out.
@@ -72,6 +72,6 @@ fn row(ui: &mut Ui, runs: &RunList, entry: &RunEntry, is_picked: bool) -> Respon
     let text_color = if entry.is_on { p.text } else { p.text_weak };
     let left = center.x + metrics::SWATCH;
     let room = egui::Rect::from_min_max(egui::pos2(left, rect.top()), rect.max);
-    super::text_elided_at(ui, runs.short(&entry.label), room, text_color, runs.differs_at(&entry.label));
+    ui::widgets::text_elided_at(ui, runs.short(&entry.label), room, text_color, runs.differs_at(&entry.label));
     response.on_hover_text(format!("{}\nclick: show or hide · double click: show it alone", entry.label))
 }

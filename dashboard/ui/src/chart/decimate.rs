@@ -7,8 +7,6 @@
 
 use std::ops::Range;
 
-use summaries::Numbers;
-
 /// Up to this many points a column are looked at one by one.
 const SPARSE: usize = 64;
 
@@ -85,26 +83,28 @@ impl Polylines {
 
     /// Adds the curve of `rows`, whose x never decreases: as [`add`](Self::add) where a column of pixels has few points.
     /// Where it has many, what they span is looked up, so that the time depends on the columns and not on the points:
-    /// first, least, greatest and last value of a column stay. `place` gives a value's y in plot space and is monotonic;
-    /// a column with values that have no place there is looked at point by point.
+    /// first, least, greatest and last value of a column stay. `extent` gives the least and greatest value of rows that are all finite.
+    /// `place` gives a value's y in plot space and is monotonic; a column with values that have no place there is looked at point by
+    /// point.
     pub fn add_numbers(
         &mut self,
         rows: Range<usize>,
         window: XWindow,
         x: impl Fn(usize) -> f64,
-        values: &Numbers,
+        value: impl Fn(usize) -> f64,
+        extent: impl Fn(Range<usize>) -> Option<[f64; 2]>,
         place: impl Fn(f64) -> f64,
     ) {
         let first = rows.start + lower_bound(rows.len(), |i| x(rows.start + i) < window.lo).saturating_sub(1);
         let end = (rows.start + lower_bound(rows.len(), |i| x(rows.start + i) <= window.hi) + 1).min(rows.end);
         if end.saturating_sub(first) <= SPARSE * window.n_columns as usize {
-            return self.add(rows.len(), window, |i| (x(rows.start + i), place(values.get(rows.start + i))));
+            return self.add(rows.len(), window, |i| (x(rows.start + i), place(value(rows.start + i))));
         }
         self.starts.push(self.points.len());
         let mut row = first;
         for column in -1..=i64::from(window.n_columns) {
             let next = row + lower_bound(end - row, |i| window.column(x(row + i)) <= column);
-            self.add_column(row..next, window, &x, values, &place);
+            self.add_column(row..next, window, &x, &value, &extent, &place);
             row = next;
         }
     }
@@ -115,18 +115,16 @@ impl Polylines {
         rows: Range<usize>,
         window: XWindow,
         x: &impl Fn(usize) -> f64,
-        values: &Numbers,
+        value: &impl Fn(usize) -> f64,
+        extent: &impl Fn(Range<usize>) -> Option<[f64; 2]>,
         place: &impl Fn(f64) -> f64,
     ) {
-        let xy = |row: usize| (x(row), place(values.get(row)));
+        let xy = |row: usize| (x(row), place(value(row)));
         if rows.len() <= SPARSE {
             return self.add_points(rows, window, xy);
         }
-        let extent = values.extent(rows.clone());
-        let (least, greatest) = (place(extent.min), place(extent.max));
-        if !extent.is_finite() || !least.is_finite() || !greatest.is_finite() {
-            return self.add_points(rows, window, xy);
-        }
+        let ends = extent(rows.clone()).map(|ends| ends.map(place)).filter(|ends| ends.iter().all(|y| y.is_finite()));
+        let Some([least, greatest]) = ends else { return self.add_points(rows, window, xy) };
         let (first, last) = (xy(rows.start), xy(rows.end - 1));
         let middle = x(rows.start + rows.len() / 2);
         self.points.extend([[first.0, first.1], [middle, least], [middle, greatest], [last.0, last.1]]);
@@ -281,11 +279,16 @@ mod tests {
         ) {
             let n = 20_000;
             let value = |row: usize| if odd.contains(&row) { f64::NAN } else { seed[row % seed.len()] + row as f64 * 1e-3 };
-            let values: Numbers = (0..n).map(value).collect();
+            let values: Vec<f64> = (0..n).map(value).collect();
             let (lo, hi) = (ends.0.min(ends.1) * n as f64, ends.0.max(ends.1) * n as f64 + 1.0);
             let window = XWindow { lo, hi, n_columns: 20 };
             let (mut fast, mut slow) = (Polylines::default(), Polylines::default());
-            fast.add_numbers(0..n, window, |row| row as f64, &values, |y| y);
+            let extent = |rows: Range<usize>| {
+                let of = &values[rows];
+                let ends = [of.iter().copied().fold(f64::INFINITY, f64::min), of.iter().copied().fold(f64::NEG_INFINITY, f64::max)];
+                of.iter().all(|y| y.is_finite()).then_some(ends)
+            };
+            fast.add_numbers(0..n, window, |row| row as f64, |row| values[row], extent, |y| y);
             slow.add(n, window, |row| (row as f64, value(row)));
             prop_assert_eq!(fast.marks(), slow.marks());
             let span = |lines: &Polylines, column: i64| {

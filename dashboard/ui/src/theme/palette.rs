@@ -7,10 +7,11 @@ use super::{
     Colours, hues,
     schemes::{Scheme, TENSORBOARD_DARK, TENSORBOARD_LIGHT, TOL_DARK, TOL_LIGHT},
 };
-use crate::runs::NO_COLOR;
 use egui::Color32;
 use std::cell::Cell;
 
+/// The index of the colour of what draws nothing.
+pub const NO_COLOR: usize = usize::MAX;
 /// Colours of runs before one comes again.
 pub const N_SERIES: usize = 24;
 

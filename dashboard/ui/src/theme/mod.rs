@@ -10,7 +10,7 @@ mod schemes;
 mod style;
 
 pub use fonts::SystemFonts;
-pub use palette::{Palette, mix, on_fill, shaded};
+pub use palette::{NO_COLOR, Palette, mix, on_fill, shaded};
 pub use style::install;
 
 /// Which theme the window uses.

@@ -2,7 +2,6 @@
 
 mod busy;
 mod card_frame;
-mod card_grid;
 mod columns;
 mod dialog;
 mod empty;
@@ -12,7 +11,6 @@ mod keyboard;
 mod name;
 mod names;
 mod pointer;
-mod run_list;
 mod scroll;
 mod side;
 mod sort_heading;
@@ -23,7 +21,6 @@ mod toolbar;
 
 pub use busy::busy;
 pub use card_frame::{CardFrame, CardHeader};
-pub use card_grid::{CardGrid, width_button};
 pub use columns::columns;
 pub use dialog::Dialog;
 pub use empty::empty_state;
@@ -33,7 +30,6 @@ pub use keyboard::{focus_all, keys_are_free, note_typing};
 pub use name::{describe, named};
 pub use names::with_names;
 pub use pointer::pointer;
-pub use run_list::run_list;
 pub use scroll::scroll_area;
 pub use side::{Edge, Extent, SideSizes, put_side_sizes, side, side_panel, side_sizes};
 pub use sort_heading::{Sorting, beside, sort_heading};

@@ -1,15 +1,14 @@
 //! A scrolling page of cards: groups that fold, as many columns as fit, cards over the full width on demand. Cards out
 //! of sight are not shown, so that a page of thousands costs what is visible.
 
-use super::{Icon, icon_button};
-use crate::{
-    catalogue::{Catalogue, Group, TagRow},
-    format,
-    theme::{metrics, palette},
-};
+use crate::catalogue::{Catalogue, Group, TagRow};
 use egui::{Align, CollapsingHeader, Frame, Margin, Rect, RichText, ScrollArea, Ui, UiBuilder, pos2, vec2};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
+use ui::{
+    format,
+    theme::{metrics, palette},
+};
 
 /// Which cards are wide, and which one to scroll to.
 #[derive(Default)]
@@ -117,16 +116,6 @@ fn n_columns(width: f32, sizes: &[usize]) -> usize {
     let least = (((width + metrics::PAD) / (most_w + metrics::PAD)).ceil().max(1.0) as usize).min(most);
     let holes = |n: &usize| sizes.iter().map(|size| size.next_multiple_of(*n) - *size).sum::<usize>();
     (least..=most).rev().min_by_key(holes).unwrap_or(least)
-}
-
-/// The button that makes a card wide or narrow again; whether it was clicked.
-pub fn width_button(ui: &mut Ui, is_wide: bool, name: &str) -> bool {
-    let (icon, label) = if is_wide {
-        (Icon::Shrink, format!("One column: {name}"))
-    } else {
-        (Icon::Expand, format!("Full width: {name}"))
-    };
-    icon_button(ui, icon, &label, false).clicked()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A card's ground and title row.
 
-use super::{Icon, icon_button, named, text_elided, width_button};
+use super::{Icon, icon_button, named, text_elided};
 use crate::{
     export,
     theme::{metrics, palette},
@@ -99,4 +99,14 @@ impl CardFrame<'_> {
             }
         }
     }
+}
+
+/// The button that makes a card wide or narrow again; whether it was clicked.
+pub fn width_button(ui: &mut Ui, is_wide: bool, name: &str) -> bool {
+    let (icon, label) = if is_wide {
+        (Icon::Shrink, format!("One column: {name}"))
+    } else {
+        (Icon::Expand, format!("Full width: {name}"))
+    };
+    icon_button(ui, icon, &label, false).clicked()
 }
