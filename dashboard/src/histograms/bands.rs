@@ -1,7 +1,7 @@
 //! How the values of a series are distributed at each step: quantiles of its histograms, thinned to what fits. No egui.
 
 use super::bins::{position, thinned};
-use crate::{chart::Bounds, scalars::XAxis};
+use crate::{cards::XAxis, chart::Bounds};
 use summaries::{Histogram, HistogramSeries};
 
 /// Steps of a card at most.

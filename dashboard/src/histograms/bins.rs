@@ -3,7 +3,7 @@
 //! As TensorBoard does it (plugins/histogram/tf_histogram_dashboard, `vz_histogram_timeseries`): 30 bins over the union
 //! of all ranges; a bucket gives each bin the share of its count that overlaps it.
 
-use crate::scalars::XAxis;
+use crate::cards::XAxis;
 use summaries::{Bucket, Histogram, HistogramSeries};
 
 /// Bins of a ridge.

@@ -1,17 +1,17 @@
 //! One histogram series' card: ridges one behind the other (newest in front), or one upon the other, or bands over steps.
 
 use super::{
-    Mode,
     bands::Bands,
     bins::{N_BINS, Ridge, Ridges},
     distribution,
+    settings::{Mode, Settings},
 };
 use crate::{
     Data, Selection, ViewKind,
+    cards::XAxis,
     catalogue::TagRow,
     chart::ticks::{Moment, Unit, ticks},
     format,
-    scalars::XAxis,
     theme::{metrics, mix, palette},
     widgets::{self, CardFrame},
 };
@@ -42,11 +42,11 @@ impl Card {
         ui: &mut Ui,
         row: &TagRow,
         data: &Data,
-        view: (Mode, XAxis),
+        settings: &Settings,
         selection: &mut Selection,
         is_wide: bool,
     ) -> bool {
-        let (mode, axis) = view;
+        let (mode, axis) = (settings.mode, settings.axis);
         let target = row.target();
         let is_selected = row.is_selected(selection);
         let frame =

@@ -1,12 +1,12 @@
 //! One card: what its tag holds at a step, and a slider over the steps.
 
 use super::{
+    cache::MediaCache,
     decode::Shown,
     images::{ImageCard, Tone},
     mesh::{MeshCard, PartState as MeshPartState},
     pr,
-    rows::{Meshes, row_of_part, shelf_key},
-    shelf::Shelf,
+    rows::{Meshes, cache_key, row_of_part},
     sounds::SoundCard,
     steps::Stops,
     texts::TextCard,
@@ -39,7 +39,7 @@ pub struct CardView<'a> {
     /// What is open.
     pub data: &'a Data,
     /// The values.
-    pub shelf: &'a mut Shelf,
+    pub cache: &'a mut MediaCache,
     /// Which tags belong together as a mesh.
     pub meshes: &'a Meshes,
     /// Whether one step is chosen for all cards.
@@ -107,7 +107,7 @@ impl Card {
         let mut values = Vec::new();
         for (member, series) in &members {
             let at = self.stops.row(series, stop);
-            let shown = at.and_then(|at| view.shelf.value(&shelf_key(&row.tag, member), series, at));
+            let shown = at.and_then(|at| view.cache.value(&cache_key(&row.tag, member), series, at));
             values.extend(shown.map(|shown| Value { member, shown }));
         }
         let builder = UiBuilder::new().max_rect(inner).id_salt("value");
@@ -141,7 +141,7 @@ impl Card {
             };
             let at = if **tag == *row.tag { Some(stop) } else { row_of_part(first, stop, series) };
             match at.filter(|at| *at < series.len()) {
-                Some(at) => view.shelf.value(&shelf_key(tag, member), series, at).into(),
+                Some(at) => view.cache.value(&cache_key(tag, member), series, at).into(),
                 None => MeshPartState::Missing,
             }
         };

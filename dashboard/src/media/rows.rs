@@ -104,8 +104,8 @@ fn tags_of(member: &Member, data: &Data, id: &MeshId) -> MeshTags {
     tags
 }
 
-/// What a member's values of a tag are called on the shelf.
-pub fn shelf_key(tag: &str, member: &Member) -> Arc<str> {
+/// The cache's key of a member's values of a tag.
+pub fn cache_key(tag: &str, member: &Member) -> Arc<str> {
     format!("{tag}\n{}", member.label).into()
 }
 

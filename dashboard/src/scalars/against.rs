@@ -72,8 +72,9 @@ impl Against {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cards::XAxis;
     use crate::chart::XWindow;
-    use crate::scalars::{XAxis, curve::Curve, settings::Settings};
+    use crate::scalars::{curve::Curve, settings::Settings};
     use summaries::Point;
 
     fn series(points: &[(i64, f64)]) -> ScalarSeries {

@@ -4,7 +4,8 @@
 //! neighbours, so that the time does not depend on how many points there are. A run counts between its first and its
 //! last point; after a restart the newest start counts.
 
-use super::points::{Points, XAxis};
+use super::points::Points;
+use crate::cards::XAxis;
 use crate::{chart::decimate::lower_bound, natural::Natural};
 use regex::Regex;
 use std::{collections::BTreeMap, sync::Arc};

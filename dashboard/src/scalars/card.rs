@@ -6,12 +6,13 @@ use super::{
     curve::{Curve, CurveSettings},
     paint::{self, Weight},
     picture::{Key, Picture, Turn},
-    points::{Points, XAxis},
+    points::Points,
     range::Steps,
     range_band, tooltip,
 };
 use crate::{
     Data, Selection, ViewKind,
+    cards::XAxis,
     catalogue::{Member, TagRow},
     chart::{
         Bounds, XWindow,
@@ -191,7 +192,7 @@ impl Card {
         let union = |a: [f64; 2], b: [f64; 2]| [a[0].min(b[0]), a[1].max(b[1])];
         let empty = [f64::INFINITY, f64::NEG_INFINITY];
         let (mut x, mut y) = (empty, empty);
-        if !self.bands.all.is_empty() && !settings.ignore_outliers {
+        if !self.bands.all.is_empty() && settings.shows_outliers {
             y = self.bands.extent;
         }
         for line in lines {

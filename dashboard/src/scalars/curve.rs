@@ -1,8 +1,9 @@
 //! One series made ready to draw: smoothed, with its extents, cut to a window on demand. What it keeps holds until what it was
 //! made from changes, so that an unchanged frame costs nothing and a new point costs O(new).
 
-use super::points::{Pieces, Points, XAxis};
+use super::points::{Pieces, Points};
 use super::smooth::Smoother;
+use crate::cards::XAxis;
 use crate::chart::{Polylines, Scale, XWindow, decimate::lower_bound};
 use std::ops::Range;
 use summaries::{Extent, Numbers};
@@ -20,8 +21,22 @@ pub struct CurveSettings {
     pub scale: Scale,
     /// Whether x is to be logarithmic; wall time never is.
     pub log_x: bool,
-    /// Whether the y axis shows only the range from the 5 % to the 95 % quantile.
-    pub ignore_outliers: bool,
+    /// Whether the y axis shows more than the range from the 5 % to the 95 % quantile.
+    pub shows_outliers: bool,
+}
+
+impl Default for CurveSettings {
+    /// As in TensorBoard, so that a curve looks as people know it.
+    fn default() -> Self {
+        Self {
+            axis: XAxis::Step,
+            by_tag: false,
+            smoothing: 0.6,
+            scale: Scale::Linear,
+            log_x: false,
+            shows_outliers: true,
+        }
+    }
 }
 
 impl CurveSettings {
@@ -145,11 +160,11 @@ fn y_extent(values: &Numbers, settings: CurveSettings) -> [f64; 2] {
     if extent.n_finite == 0 {
         return empty;
     }
-    if !settings.ignore_outliers && ends.iter().all(|y| y.is_finite()) {
+    if settings.shows_outliers && ends.iter().all(|y| y.is_finite()) {
         return ends;
     }
     let places = values.iter().map(|y| settings.scale.forward(y)).filter(|y| y.is_finite());
-    if !settings.ignore_outliers {
+    if settings.shows_outliers {
         return places.fold(empty, |[lo, hi], y| [lo.min(y), hi.max(y)]);
     }
     let mut places: Vec<f64> = places.collect();
@@ -174,7 +189,7 @@ mod tests {
         smoothing: 0.0,
         scale: Scale::Linear,
         log_x: false,
-        ignore_outliers: false,
+        shows_outliers: true,
     };
 
     fn series(values: &[f64]) -> ScalarSeries {
@@ -202,7 +217,7 @@ mod tests {
     fn outliers_are_left_out_by_quantile() {
         let mut values: Vec<f64> = (0..=100).map(f64::from).collect();
         values[50] = 1e9;
-        let got = extent(&values, CurveSettings { ignore_outliers: true, ..SETTINGS });
+        let got = extent(&values, CurveSettings { shows_outliers: false, ..SETTINGS });
         assert_eq!(got, [5.0, 96.0]);
     }
 

@@ -2,45 +2,9 @@
 
 use std::ops::Range;
 
-use crate::chart::{Scale, ticks::Unit};
+use crate::cards::XAxis;
+use crate::chart::Scale;
 use summaries::{Numbers, ScalarSeries};
-
-/// What goes from left to right.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum XAxis {
-    /// The step.
-    #[default]
-    Step,
-    /// Seconds since the run's first point of this series.
-    Relative,
-    /// Unix seconds.
-    Wall,
-}
-
-impl XAxis {
-    /// All, in the order of the buttons.
-    pub const ALL: [Self; 3] = [Self::Step, Self::Relative, Self::Wall];
-
-    /// The button's text.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Step => "Step",
-            Self::Relative => "Relative",
-            Self::Wall => "Wall",
-        }
-    }
-}
-
-impl XAxis {
-    /// What its numbers mean.
-    pub fn unit(self) -> Unit {
-        match self {
-            Self::Step => Unit::Whole,
-            Self::Relative => Unit::Seconds,
-            Self::Wall => Unit::Wall,
-        }
-    }
-}
 
 /// Another tag's values in place of the axis.
 #[derive(Clone, Debug, Default)]

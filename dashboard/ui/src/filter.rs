@@ -1,5 +1,6 @@
 //! A text field that filters a list by regular expression.
 
+use crate::address::{Accepts, Value};
 use regex::{Regex, RegexBuilder};
 
 /// A filter as typed. An expression that does not compile matches literally, and [`Filter::error`] says why.
@@ -51,6 +52,28 @@ impl Filter {
             Some(regex) => regex.is_match(name),
             None => self.text.is_empty() || name.contains(&self.text),
         }
+    }
+}
+
+impl PartialEq for Filter {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Value for Filter {
+    fn accepts() -> Accepts {
+        Accepts::Text
+    }
+
+    fn texts(&self) -> Vec<String> {
+        vec![self.text.clone()]
+    }
+
+    fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let mut filter = Self::default();
+        filter.set(texts.next()?);
+        Some(filter)
     }
 }
 

@@ -3,6 +3,8 @@
 //! A scale maps a value to *plot space* first (its logarithm, say); bounds, zoom and pan live in plot space, where
 //! they are linear.
 
+use crate::address::{Accepts, Value};
+
 /// How values map to plot space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
@@ -34,6 +36,20 @@ impl Scale {
             Self::Linear => plot,
             Self::Log10 => 10f64.powf(plot),
         }
+    }
+}
+
+impl Value for Scale {
+    fn accepts() -> Accepts {
+        Accepts::Flag
+    }
+
+    fn texts(&self) -> Vec<String> {
+        (*self == Self::Log10).texts()
+    }
+
+    fn of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        bool::of_texts(texts).map(|is_log| if is_log { Self::Log10 } else { Self::Linear })
     }
 }
 

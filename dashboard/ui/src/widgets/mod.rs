@@ -2,6 +2,7 @@
 
 mod busy;
 mod card_frame;
+mod choice;
 mod columns;
 mod dialog;
 mod empty;
@@ -21,6 +22,7 @@ mod toolbar;
 
 pub use busy::busy;
 pub use card_frame::{CardFrame, CardHeader};
+pub use choice::{choice_buttons, choice_list};
 pub use columns::columns;
 pub use dialog::Dialog;
 pub use empty::empty_state;

@@ -20,7 +20,7 @@ struct Request {
 }
 
 /// The values; the thread ends when this is dropped.
-pub struct Shelf {
+pub struct MediaCache {
     requests: mpsc::Sender<Request>,
     answers: mpsc::Receiver<(Key, Shown)>,
     slots: FxHashMap<Arc<str>, Slot>,
@@ -32,7 +32,7 @@ struct Slot {
     shown: Option<Arc<Shown>>,
 }
 
-impl Shelf {
+impl MediaCache {
     /// Starts the thread, which calls `wake` when a value is ready.
     pub fn new(wake: impl Fn() + Send + 'static) -> Self {
         let (requests, asked) = mpsc::channel::<Request>();
