@@ -31,6 +31,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
+use table::TableColumn;
 
 /// The metrics of growing runs are looked up anew at most this often, seconds.
 const REFRESH_S: f64 = 0.5;
@@ -166,15 +167,9 @@ impl View for HParamsView {
     }
 
     fn table(&self, _data: &Data, _selection: &Selection) -> Option<String> {
-        let columns: Vec<&Column> = self.columns().collect();
-        let titles: Vec<String> = columns.iter().map(|column| export::csv_field(&column.key.title())).collect();
-        let headings: Vec<&str> = ["run", "status"].into_iter().chain(titles.iter().map(|t| &**t)).collect();
-        let row = |i: &usize| {
-            let session = &self.table.sessions[*i];
-            let cells = columns.iter().map(|c| session.cells.get(&c.key).map_or_else(String::new, Cell::exact));
-            [session.label.to_string(), session.status.to_owned()].into_iter().chain(cells).collect::<Vec<_>>()
-        };
-        Some(export::csv(&headings, self.shown.rows.iter().map(row)))
+        let columns = [TableColumn::Run, TableColumn::Status].into_iter().chain(self.columns().map(TableColumn::Value));
+        let columns: Vec<TableColumn<'_>> = columns.collect();
+        Some(ui::widgets::csv(&columns, self.shown.rows.iter().map(|i| &self.table.sessions[*i])))
     }
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {

@@ -1,8 +1,9 @@
 //! What runs did over a range of steps: a row for each tag and run. No egui here.
 
-use crate::{Data, catalogue::Catalogue, chart::decimate::lower_bound, export, format, natural};
-use std::{cmp::Ordering, sync::Arc};
+use crate::{Data, catalogue::Catalogue};
+use std::{borrow::Cow, cmp::Ordering, sync::Arc};
 use summaries::ScalarSeries;
+use ui::{chart::decimate::lower_bound, export, format, natural, widgets};
 
 /// First and last step, both in it.
 pub type Steps = [i64; 2];
@@ -36,9 +37,15 @@ impl Column {
     pub const ALL: [Self; 9] =
         [Self::Tag, Self::Run, Self::Start, Self::End, Self::Change, Self::Min, Self::Max, Self::Mean, Self::Points];
 
-    /// The heading.
-    pub fn title(self) -> &'static str {
-        match self {
+    /// Whether it holds words.
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::Tag | Self::Run)
+    }
+}
+
+impl widgets::Column<Row> for Column {
+    fn title(&self) -> Cow<'_, str> {
+        let title = match self {
             Self::Tag => "Tag",
             Self::Run => "Run",
             Self::Start => "Start",
@@ -48,12 +55,12 @@ impl Column {
             Self::Max => "Max",
             Self::Mean => "Mean",
             Self::Points => "Points",
-        }
+        };
+        title.into()
     }
 
-    /// What it says, in a sentence.
-    pub fn help(self) -> &'static str {
-        match self {
+    fn help(&self) -> Cow<'_, str> {
+        let help = match self {
             Self::Tag => "The tag",
             Self::Run => "The run",
             Self::Start => "The value at the range's first step that has one",
@@ -62,13 +69,26 @@ impl Column {
             Self::Min => "The least finite value",
             Self::Max => "The greatest finite value",
             Self::Mean => "The mean of the finite values",
-            Self::Points => "How many points, finite or not",
-        }
+            Self::Points => "The number of points, finite or not",
+        };
+        help.into()
     }
 
-    /// Whether it holds words.
-    pub fn is_text(self) -> bool {
-        matches!(self, Self::Tag | Self::Run)
+    fn is_text(&self) -> bool {
+        (*self).is_text()
+    }
+
+    fn text<'a>(&'a self, row: &'a Row) -> Cow<'a, str> {
+        let value = row.figures.get(*self);
+        match self {
+            Self::Tag => Cow::from(&*row.tag),
+            Self::Run => Cow::from(&*row.label),
+            Self::Points => format::count(row.figures.n).into(),
+            Self::Change if value.is_finite() => format!("{:+.2} %", 100.0 * value).into(),
+            Self::Change => Cow::default(),
+            Self::Min | Self::Max | Self::Mean if !value.is_finite() => Cow::default(),
+            _ => format::value(value).into(),
+        }
     }
 }
 
@@ -151,20 +171,6 @@ impl Figures {
 }
 
 impl Row {
-    /// A cell as text; empty where there is nothing to say.
-    pub fn cell(&self, column: Column) -> String {
-        let value = self.figures.get(column);
-        match column {
-            Column::Tag => self.tag.to_string(),
-            Column::Run => self.label.to_string(),
-            Column::Points => format::count(self.figures.n),
-            Column::Change if value.is_finite() => format!("{:+.2} %", 100.0 * value),
-            Column::Change => String::new(),
-            Column::Min | Column::Max | Column::Mean if !value.is_finite() => String::new(),
-            _ => format::value(value),
-        }
-    }
-
     fn order(&self, other: &Self, column: Column) -> Ordering {
         match column {
             Column::Tag => natural::order(&self.tag, &other.tag),

@@ -97,13 +97,6 @@ pub fn named<'a>(answer: &'a Answer, row: usize, what: &str) -> Option<&'a str> 
     answer.rows.get(row)?.get(column).map(String::as_str).filter(|name| !name.is_empty())
 }
 
-/// The rows as CSV.
-pub fn csv(answer: &Answer, order: &[usize]) -> String {
-    let headings: Vec<String> = answer.columns.iter().map(|name| crate::export::csv_field(name)).collect();
-    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
-    crate::export::csv(&headings, order.iter().map(|row| &answer.rows[*row]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,7 +117,10 @@ mod tests {
         assert_eq!(order(&answer, 1, false), [3, 1, 0, 2]);
         assert_eq!(order(&answer, 1, true), [0, 1, 3, 2]);
         assert_eq!(order(&answer, 0, false), [1, 3, 0, 2]);
-        assert_eq!(csv(&answer, &[1, 2]), "name,n\na,9\nc,\n");
+        assert_eq!(
+            ui::widgets::csv(&super::super::table::columns(&answer), [1, 2].iter().map(|row| &answer.rows[*row])),
+            "name,n\na,9\nc,\n"
+        );
     }
 
     #[test]

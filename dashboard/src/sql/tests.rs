@@ -115,10 +115,10 @@ fn a_query_is_asked_and_its_rows_lead_to_the_timeline() {
 fn what_is_wrong_is_said_and_a_query_can_be_stopped() {
     let mut harness = harness(Some(Arc::new(Small::default())), &["demo"]);
     wait_for(&mut harness, "slices");
-    "select 1 from nothing".clone_into(&mut harness.state_mut().view.text);
+    "select 1 from nothing".clone_into(&mut harness.state_mut().view.editor.text);
     harness.get_by_label("Run").click();
     wait_for(&mut harness, "no such table");
-    "select forever".clone_into(&mut harness.state_mut().view.text);
+    "select forever".clone_into(&mut harness.state_mut().view.editor.text);
     harness.get_by_label("Run").click();
     // Pressed until the query is there to be stopped.
     for _ in 0..6_000 {
