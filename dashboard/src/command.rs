@@ -94,19 +94,15 @@ pub const SHELL: &[ShellEntry] = &[
     ShellEntry {
         command: ShellCommand::Theme,
         keys: &[key(CTRL_SHIFT, Key::D)],
-        what: "Dark, light or the desktop's theme",
+        what: "Switch between dark, light and the desktop's theme",
     },
     ShellEntry {
         command: ShellCommand::Larger,
         keys: &[key(CTRL, Key::Plus), key(CTRL, Key::Equals)],
-        what: "Everything larger",
+        what: "Zoom in (UI scale)",
     },
-    ShellEntry { command: ShellCommand::Smaller, keys: &[key(CTRL, Key::Minus)], what: "Everything smaller" },
-    ShellEntry {
-        command: ShellCommand::NormalSize,
-        keys: &[key(CTRL, Key::Num0)],
-        what: "Everything in its normal size",
-    },
+    ShellEntry { command: ShellCommand::Smaller, keys: &[key(CTRL, Key::Minus)], what: "Zoom out (UI scale)" },
+    ShellEntry { command: ShellCommand::NormalSize, keys: &[key(CTRL, Key::Num0)], what: "Reset zoom (UI scale)" },
     ShellEntry { command: ShellCommand::ResetLayout, keys: &[], what: "Put all panels back into one row of tabs" },
     ShellEntry {
         command: ShellCommand::Shortcuts,
@@ -117,9 +113,9 @@ pub const SHELL: &[ShellEntry] = &[
 
 /// What else works everywhere.
 pub const GESTURES: &[Entry] = &[
-    Entry::gesture("1 … 9", "The panel with that place in the row of tabs"),
-    Entry::gesture("Drag a tab", "Put a panel beside another"),
-    Entry::gesture("Drag a border", "Give a list or the details more room; double click: as at first"),
+    Entry::gesture("1 … 9", "Bring the panel at that position in the row of tabs to the front"),
+    Entry::gesture("Drag a tab", "Put a panel next to another"),
+    Entry::gesture("Drag a border", "Resize a list or the details; double-click to reset"),
     Entry::gesture("Esc", "Close a dialog; clear the selection"),
     Entry::gesture("Tab", "The next control"),
 ];

@@ -6,7 +6,7 @@ use profiler::AtHand;
 pub fn note(hand: AtHand) -> Option<&'static str> {
     match hand {
         AtHand::All => None,
-        AtHand::Coming => Some("Slices are being fetched from the other machine …"),
+        AtHand::Coming => Some("Slices are being fetched from the other machine…"),
         AtHand::TooMany => Some(
             "Too many slices to fetch from the other machine: select a shorter range, or run stepscope analyze there.",
         ),

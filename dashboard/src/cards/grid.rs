@@ -46,7 +46,7 @@ impl CardGrid {
         n_columns: usize,
         card: &mut impl FnMut(&mut Ui, &TagRow, bool) -> bool,
     ) {
-        let title = if group.name.is_empty() { "Tags without a group" } else { &*group.name };
+        let title = if group.name.is_empty() { "Ungrouped" } else { &*group.name };
         let text = RichText::new(format!("{title}  ({})", n_shown(group))).color(palette(ui).text_strong);
         let is_revealed = self.reveal.as_ref().is_some_and(|tag| group.rows.iter().any(|row| row.key == *tag));
         let header = CollapsingHeader::new(text)

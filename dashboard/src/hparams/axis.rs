@@ -1,14 +1,15 @@
 //! A column as an axis: where each value stands from 0 to 1, its marks, and what a stretch of it holds. No egui here.
 
 use super::model::{Cell, Column, Filters, Key, Table};
-use crate::{
+use ui::{
+    address::Choice,
     chart::ticks::{Unit, log_ticks, ticks},
     format,
 };
 
-/// How numbers are spread along an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Spread {
+pub enum AxisScale {
     /// As they are.
     #[default]
     Linear,
@@ -18,20 +19,13 @@ pub enum Spread {
     Quantile,
 }
 
-impl Spread {
-    /// Every choice, in order.
-    pub const ALL: [Self; 3] = [Self::Linear, Self::Log, Self::Quantile];
+impl Choice for AxisScale {
+    const TABLE: &'static [(Self, &'static str, &'static str)] =
+        &[(Self::Linear, "linear", "linear"), (Self::Log, "log", "log"), (Self::Quantile, "quantile", "quantile")];
+}
 
-    /// What to call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Linear => "linear",
-            Self::Log => "log",
-            Self::Quantile => "quantile",
-        }
-    }
-
-    /// What suits a column that nobody chose for: values over three decades are spread by their logarithm, and so are a few values
+impl AxisScale {
+    /// The scale of a column that nobody chose for: values over three decades are spread by their logarithm, and so are a few values
     /// that lie more evenly by it (1e-4, 1e-3, 1e-2; 32, 64, 128).
     pub fn usual(column: &Column) -> Self {
         let few: Vec<f64> = column.values.iter().filter_map(finite).collect();
@@ -55,19 +49,19 @@ impl Spread {
     }
 }
 
-/// See the module's notes.
+/// A column as an axis.
 #[derive(Clone, Debug)]
 pub struct Axis {
     /// Which column.
     pub key: Key,
-    /// How numbers are spread; words are evenly apart.
-    pub spread: Spread,
+    /// The scale of numbers; words are evenly apart.
+    pub scale: AxisScale,
     kind: Kind,
 }
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// Least and greatest, in the spread's own measure; and the numbers themselves where they are few.
+    /// Least and greatest, on the scale; and the numbers themselves where they are few.
     Numbers([f64; 2], Vec<f64>),
     /// All numbers, sorted.
     Ranks(Vec<f64>),
@@ -76,12 +70,12 @@ enum Kind {
 
 impl Axis {
     /// Of a column of a table.
-    pub fn of(table: &Table, column: &Column, spread: Spread) -> Self {
+    pub fn of(table: &Table, column: &Column, scale: AxisScale) -> Self {
         let few = || column.values.iter().filter_map(finite).collect();
-        let kind = match (column.extent, spread) {
+        let kind = match (column.extent, scale) {
             (None, _) => Kind::Values(column.values.clone()),
-            (Some([lo, hi]), Spread::Log) if lo > 0.0 => Kind::Numbers(widened([lo.log10(), hi.log10()]), few()),
-            (Some(_), Spread::Quantile) => {
+            (Some([lo, hi]), AxisScale::Log) if lo > 0.0 => Kind::Numbers(widened([lo.log10(), hi.log10()]), few()),
+            (Some(_), AxisScale::Quantile) => {
                 let cells = table.sessions.iter().filter_map(|session| session.cells.get(&column.key));
                 let mut numbers: Vec<f64> = cells.filter_map(finite).collect();
                 numbers.sort_by(f64::total_cmp);
@@ -89,18 +83,18 @@ impl Axis {
                 Kind::Ranks(numbers)
             }
             (Some(extent), _) => {
-                let spread = Spread::Linear;
-                return Self { key: column.key.clone(), spread, kind: Kind::Numbers(widened(extent), few()) };
+                let scale = AxisScale::Linear;
+                return Self { key: column.key.clone(), scale, kind: Kind::Numbers(widened(extent), few()) };
             }
         };
-        Self { key: column.key.clone(), spread, kind }
+        Self { key: column.key.clone(), scale, kind }
     }
 
     /// Where a value stands, 0 to 1; `None` for one without a place.
     pub fn place(&self, cell: &Cell) -> Option<f64> {
         match (&self.kind, cell) {
             (Kind::Numbers([lo, hi], _), Cell::Number(x)) => {
-                let x = if self.spread == Spread::Log { x.log10() } else { *x };
+                let x = if self.scale == AxisScale::Log { x.log10() } else { *x };
                 x.is_finite().then(|| (x - lo) / (hi - lo))
             }
             (Kind::Ranks(numbers), Cell::Number(x)) if x.is_finite() => {
@@ -120,8 +114,11 @@ impl Axis {
                 few.iter().filter_map(mark).collect()
             }
             Kind::Numbers([lo, hi], _) => {
-                let marks =
-                    if self.spread == Spread::Log { log_ticks(*lo, *hi, n) } else { ticks(Unit::Number, *lo, *hi, n) };
+                let marks = if self.scale == AxisScale::Log {
+                    log_ticks(*lo, *hi, n)
+                } else {
+                    ticks(Unit::Number, *lo, *hi, n)
+                };
                 marks.into_iter().map(|tick| ((tick.at - lo) / (hi - lo), tick.label)).collect()
             }
             Kind::Ranks(numbers) => {
@@ -204,8 +201,8 @@ mod tests {
         Table::of(values.iter().enumerate().map(session).collect())
     }
 
-    fn places(table: &Table, spread: Spread) -> Vec<f64> {
-        let axis = Axis::of(table, &table.columns[0], spread);
+    fn places(table: &Table, scale: AxisScale) -> Vec<f64> {
+        let axis = Axis::of(table, &table.columns[0], scale);
         let cells = table.sessions.iter().map(|s| &s.cells[&Key::HParam("x".into())]);
         cells.map(|cell| axis.place(cell).unwrap_or(f64::NAN)).collect()
     }
@@ -213,47 +210,47 @@ mod tests {
     #[test]
     fn numbers_by_value_logarithm_and_rank() {
         let table = table(&[1.0, 10.0, 10.0, 10_000.0].map(Cell::Number));
-        assert_eq!(places(&table, Spread::Linear)[3], 1.0);
-        assert_eq!(places(&table, Spread::Log), [0.0, 0.25, 0.25, 1.0]);
-        assert_eq!(places(&table, Spread::Quantile), [0.0, 0.5, 0.5, 1.0]);
-        assert_eq!(Spread::usual(&table.columns[0]), Spread::Log);
+        assert_eq!(places(&table, AxisScale::Linear)[3], 1.0);
+        assert_eq!(places(&table, AxisScale::Log), [0.0, 0.25, 0.25, 1.0]);
+        assert_eq!(places(&table, AxisScale::Quantile), [0.0, 0.5, 0.5, 1.0]);
+        assert_eq!(AxisScale::usual(&table.columns[0]), AxisScale::Log);
     }
 
     #[test]
     fn words_and_lone_values() {
         let words = table(&[Cell::Text("b".into()), Cell::Text("a".into())]);
-        assert_eq!(places(&words, Spread::Linear), [1.0, 0.0]);
-        assert_eq!(places(&table(&[Cell::Number(0.0)]), Spread::Linear), [0.5]);
+        assert_eq!(places(&words, AxisScale::Linear), [1.0, 0.0]);
+        assert_eq!(places(&table(&[Cell::Number(0.0)]), AxisScale::Linear), [0.5]);
         let negative = table(&[-1.0, 1.0].map(Cell::Number));
-        assert_eq!(places(&negative, Spread::Log), [0.0, 1.0], "no logarithm: as they are");
+        assert_eq!(places(&negative, AxisScale::Log), [0.0, 1.0], "no logarithm: as they are");
     }
 
     #[test]
     fn few_numbers_are_marked_themselves() {
-        let check = |values: &[f64], spread: Spread, labels: &[&str]| {
+        let check = |values: &[f64], scale: AxisScale, labels: &[&str]| {
             let cells: Vec<Cell> = values.iter().copied().map(Cell::Number).collect();
             let table = table(&cells);
-            assert_eq!(Spread::usual(&table.columns[0]), spread, "{values:?}");
-            let ticks = Axis::of(&table, &table.columns[0], spread).ticks(5);
+            assert_eq!(AxisScale::usual(&table.columns[0]), scale, "{values:?}");
+            let ticks = Axis::of(&table, &table.columns[0], scale).ticks(5);
             assert_eq!(ticks.iter().map(|(_, label)| label.as_str()).collect::<Vec<_>>(), labels);
         };
-        check(&[32.0, 128.0, 64.0, 32.0], Spread::Log, &["32", "64", "128"]);
-        check(&[1e-4, 1e-3, 1e-2], Spread::Log, &["0.0001", "0.001", "0.01"]);
-        check(&[0.1, 0.2, 0.3], Spread::Linear, &["0.1", "0.2", "0.3"]);
-        check(&[0.0, 1.0], Spread::Linear, &["0", "1"]);
+        check(&[32.0, 128.0, 64.0, 32.0], AxisScale::Log, &["32", "64", "128"]);
+        check(&[1e-4, 1e-3, 1e-2], AxisScale::Log, &["0.0001", "0.001", "0.01"]);
+        check(&[0.1, 0.2, 0.3], AxisScale::Linear, &["0.1", "0.2", "0.3"]);
+        check(&[0.0, 1.0], AxisScale::Linear, &["0", "1"]);
     }
 
     #[test]
     fn a_brush_becomes_a_filter() {
         let numbers = table(&[1.0, 2.0, 3.0, 5.0].map(Cell::Number));
-        let axis = Axis::of(&numbers, &numbers.columns[0], Spread::Linear);
+        let axis = Axis::of(&numbers, &numbers.columns[0], AxisScale::Linear);
         let mut filters = Filters::default();
         axis.brush(&numbers, [0.2, 0.6], &mut filters);
         assert_eq!(filters.ranges.values().next(), Some(&[2.0, 3.0]));
         axis.brush(&numbers, [0.55, 0.6], &mut filters);
         assert_eq!(filters, Filters::default(), "nothing stands there");
         let words = table(&[Cell::Text("b".into()), Cell::Text("a".into())]);
-        Axis::of(&words, &words.columns[0], Spread::Linear).brush(&words, [0.9, 1.0], &mut filters);
+        Axis::of(&words, &words.columns[0], AxisScale::Linear).brush(&words, [0.9, 1.0], &mut filters);
         assert!(!filters.pass(&words.sessions[1]) && filters.pass(&words.sessions[0]));
     }
 }

@@ -1,12 +1,12 @@
 //! Sessions with their hyperparameters and metrics as a table: columns, filters, order.
 
-use crate::{format, natural};
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 use summaries::HParam;
+use ui::{address::Choice, format, natural};
 
 /// A hyperparameter or a metric.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,18 +53,9 @@ pub enum Statistic {
     Max,
 }
 
-impl Statistic {
-    /// Every choice, in order.
-    pub const ALL: [Self; 3] = [Self::Last, Self::Min, Self::Max];
-
-    /// What to call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Last => "Last",
-            Self::Min => "Min",
-            Self::Max => "Max",
-        }
-    }
+impl Choice for Statistic {
+    const TABLE: &'static [(Self, &'static str, &'static str)] =
+        &[(Self::Last, "Last", "Last"), (Self::Min, "Min", "Min"), (Self::Max, "Max", "Max")];
 }
 
 /// A cell.

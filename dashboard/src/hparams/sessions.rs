@@ -26,11 +26,11 @@ pub struct Source {
     places: Vec<(Place, Arc<SummaryMetadata>)>,
 }
 
-/// What was found.
+/// The hyperparameters of all runs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct SessionData {
     /// Runs with hyperparameters.
-    pub sessions: Vec<Told>,
+    pub sessions: Vec<SessionRun>,
     /// Metrics that experiments name: by logdir, the run below the session's and the tag.
     pub metrics: BTreeSet<(usize, Arc<str>, Arc<str>)>,
     /// Values that could not be read, with the first reason.
@@ -39,7 +39,7 @@ pub struct Found {
 
 /// A run's hyperparameters.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct SessionRun {
     logdir_idx: usize,
     run: Arc<str>,
     label: Arc<str>,
@@ -78,8 +78,8 @@ pub fn sources(data: &Data) -> Vec<Source> {
 }
 
 /// Reads everything.
-pub fn read(sources: Vec<Source>) -> Found {
-    let mut found = Found::default();
+pub fn read(sources: Vec<Source>) -> SessionData {
+    let mut found = SessionData::default();
     for source in sources {
         let (mut hparams, mut status) = (BTreeMap::new(), "");
         for (place, metadata) in &source.places {
@@ -113,7 +113,7 @@ pub fn read(sources: Vec<Source>) -> Found {
         }
         if !hparams.is_empty() {
             let Source { logdir_idx, run, label, .. } = source;
-            found.sessions.push(Told { logdir_idx, run, label, hparams, status });
+            found.sessions.push(SessionRun { logdir_idx, run, label, hparams, status });
         }
     }
     found
@@ -174,8 +174,8 @@ fn command_parameters(folder: &Path) -> BTreeMap<Arc<str>, Cell> {
 }
 
 /// The sessions with their metrics as of now.
-pub fn sessions(found: &Found, data: &Data, statistic: Statistic) -> Vec<Session> {
-    let session = |told: &Told| {
+pub fn sessions(found: &SessionData, data: &Data, statistic: Statistic) -> Vec<Session> {
+    let session = |told: &SessionRun| {
         let mut cells: BTreeMap<Key, Cell> =
             told.hparams.iter().map(|(name, cell)| (Key::HParam(name.clone()), cell.clone())).collect();
         let runs = &data.logdirs.get(told.logdir_idx)?.runs.by_name;

@@ -1,8 +1,8 @@
 //! The sessions as a table: rows that pick a run.
 
 use super::{
-    HParamsView,
     model::{Column, Key, Session},
+    state::State,
 };
 use crate::Selection;
 use egui::{Frame, Margin, Sense, Ui};
@@ -64,7 +64,7 @@ impl widgets::Column<Session> for TableColumn<'_> {
     }
 }
 
-impl HParamsView {
+impl State {
     /// Shows the table; the run that was picked.
     pub(super) fn table_ui(&mut self, ui: &mut Ui, selection: &Selection) -> Option<Arc<str>> {
         let has_status = self.table.sessions.iter().any(|session| !session.status.is_empty());
@@ -121,15 +121,6 @@ impl HParamsView {
         match &mut self.choices.sorting {
             Some(sorting) => sorting.click(key, false),
             none => *none = Some(Sorting { column: key, descending: false }),
-        }
-    }
-
-    /// The colour of a session.
-    pub(super) fn color(&self, ui: &Ui, session: usize) -> egui::Color32 {
-        match self.shown.colors.get(session) {
-            Some(Ok(share)) => palette(ui).ramp(*share),
-            Some(Err(color_idx)) => palette(ui).series(*color_idx),
-            None => palette(ui).aggregate,
         }
     }
 }

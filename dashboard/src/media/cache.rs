@@ -1,7 +1,7 @@
 //! The values on the screen: for each series the newest one that was requested. A thread reads and decodes them, so that a slow disk
 //! or a large picture holds up no frame. No egui here.
 
-use super::decode::{Shown, shown};
+use super::decode::{MediaValue, media_value};
 use formats::proto::SummaryMetadata;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -20,22 +20,22 @@ struct Request {
 
 /// The values; the thread ends when this is dropped.
 pub struct MediaCache {
-    queue: Queue<Request, (Key, Shown)>,
+    queue: Queue<Request, (Key, MediaValue)>,
     slots: FxHashMap<Arc<str>, Slot>,
 }
 
 #[derive(Default)]
 struct Slot {
     requested: Option<usize>,
-    value: Option<Arc<Shown>>,
+    value: Option<Arc<MediaValue>>,
 }
 
 impl MediaCache {
     /// Starts the thread, which calls `wake` when a value is ready.
     pub fn new(wake: impl Fn() + Send + 'static) -> Self {
         let read = |Request { key, place, kind, metadata }| match place.read(&kind, &metadata) {
-            Ok(sample) => (key, shown(sample)),
-            Err(error) => (key, Shown::Text(error.to_string())),
+            Ok(sample) => (key, media_value(sample)),
+            Err(error) => (key, MediaValue::Text(error.to_string())),
         };
         Self { queue: Queue::start("media", read, wake), slots: FxHashMap::default() }
     }
@@ -51,7 +51,7 @@ impl MediaCache {
     }
 
     /// The value at `row` of a series that is called `key`; until it is read, the one requested before.
-    pub fn value(&mut self, key: &Arc<str>, series: &MediaSeries, row: usize) -> Option<Arc<Shown>> {
+    pub fn value(&mut self, key: &Arc<str>, series: &MediaSeries, row: usize) -> Option<Arc<MediaValue>> {
         let slot = self.slots.entry(key.clone()).or_default();
         if slot.requested != Some(row) {
             slot.requested = Some(row);
@@ -59,7 +59,7 @@ impl MediaCache {
             let (kind, metadata) = (series.kind().to_owned(), series.metadata.clone());
             if !self.queue.request(Request { key: (key.clone(), row), place, kind, metadata }) {
                 let why = "the system has no thread left to read it with";
-                slot.value = Some(Arc::new(Shown::Text(why.into())));
+                slot.value = Some(Arc::new(MediaValue::Text(why.into())));
             }
         }
         slot.value.clone()

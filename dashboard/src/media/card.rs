@@ -2,13 +2,13 @@
 
 use super::{
     cache::MediaCache,
-    decode::Shown,
+    decode::MediaValue,
     images::{ImageCard, Tone},
     mesh::{MeshCard, PartState as MeshPartState},
     pr,
-    rows::{Meshes, cache_key, row_of_part},
+    rows::{Meshes, RunValue, cache_key, row_of_part},
     sounds::SoundCard,
-    steps::Stops,
+    steps::CardSteps,
     texts::TextCard,
 };
 use crate::{
@@ -25,7 +25,7 @@ use summaries::MediaSeries;
 /// A card's place in its series, and what it shows.
 #[derive(Default)]
 pub struct Card {
-    stops: Stops,
+    stops: CardSteps,
     /// `None` follows the newest.
     stop: Option<usize>,
     images: ImageCard,
@@ -48,14 +48,6 @@ pub struct CardView<'a> {
     pub tone: Tone,
     /// A file to save, with the name to offer.
     pub save: &'a mut Option<(String, Vec<u8>)>,
-}
-
-/// A run's value at the card's step.
-pub struct Value<'a> {
-    /// The run.
-    pub member: &'a Member,
-    /// Its value.
-    pub shown: Arc<Shown>,
 }
 
 impl Card {
@@ -108,24 +100,24 @@ impl Card {
         for (member, series) in &members {
             let at = self.stops.row(series, stop);
             let shown = at.and_then(|at| view.cache.value(&cache_key(&row.tag, member), series, at));
-            values.extend(shown.map(|shown| Value { member, shown }));
+            values.extend(shown.map(|shown| RunValue { member, shown }));
         }
         let builder = UiBuilder::new().max_rect(inner).id_salt("value");
         ui.scope_builder(builder, |ui| self.value(ui, row, &values, stop, view));
         header
     }
 
-    fn value(&mut self, ui: &mut Ui, row: &TagRow, values: &[Value<'_>], stop: usize, view: &mut CardView<'_>) {
+    fn value(&mut self, ui: &mut Ui, row: &TagRow, values: &[RunValue<'_>], stop: usize, view: &mut CardView<'_>) {
         let Some(first) = values.first() else { return };
         match &*first.shown {
-            Shown::Pictures(pictures) => self.images.ui(ui, &row.tag, &first.shown, pictures, view.tone),
-            Shown::Text(text) => self.text.plain(ui, text),
-            Shown::Markdown { n_columns, cells } => self.text.markdown(ui, *n_columns, cells),
-            Shown::Sounds(sounds) => {
+            MediaValue::Pictures(pictures) => self.images.ui(ui, &row.tag, &first.shown, pictures, view.tone),
+            MediaValue::Text(text) => self.text.plain(ui, text),
+            MediaValue::Markdown { n_columns, cells } => self.text.markdown(ui, *n_columns, cells),
+            MediaValue::Sounds(sounds) => {
                 self.sound.ui(ui, &row.tag, &first.shown, sounds, first.member.color_idx, view.save);
             }
-            Shown::PrCurve(_) => pr::ui(ui, &row.tag, values),
-            Shown::Mesh(_) => self.mesh(ui, row, first.member, stop, view),
+            MediaValue::PrCurve(_) => pr::ui(ui, &row.tag, values),
+            MediaValue::Mesh(_) => self.mesh(ui, row, first.member, stop, view),
         }
     }
 

@@ -17,7 +17,7 @@ const MAX_NUMBERS: usize = 200;
 
 /// What a card shows.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Shown {
+pub enum MediaValue {
     /// Side by side.
     Pictures(Vec<Picture>),
     /// As it is.
@@ -57,48 +57,48 @@ pub struct Picture {
     pub rgba: Vec<u8>,
 }
 
-/// A sample as it is shown; what cannot be shown, or holds nothing, says so.
-pub fn shown(sample: Sample) -> Shown {
+/// A sample as a value to show; what cannot be shown, or holds nothing, says so.
+pub fn media_value(sample: Sample) -> MediaValue {
     match as_it_is(sample) {
-        Shown::Pictures(pictures) if pictures.is_empty() => Shown::Text("no image at this step".into()),
-        Shown::Sounds(sounds) if sounds.is_empty() => Shown::Text("no sound at this step".into()),
-        Shown::Text(text) if text.is_empty() => Shown::Text("nothing at this step".into()),
-        Shown::Markdown { cells, .. } if cells.iter().all(|cell| cell.trim().is_empty()) => {
-            Shown::Text("an empty text".into())
+        MediaValue::Pictures(pictures) if pictures.is_empty() => MediaValue::Text("no image at this step".into()),
+        MediaValue::Sounds(sounds) if sounds.is_empty() => MediaValue::Text("no sound at this step".into()),
+        MediaValue::Text(text) if text.is_empty() => MediaValue::Text("nothing at this step".into()),
+        MediaValue::Markdown { cells, .. } if cells.iter().all(|cell| cell.trim().is_empty()) => {
+            MediaValue::Text("an empty text".into())
         }
-        shown => shown,
+        value => value,
     }
 }
 
-fn as_it_is(sample: Sample) -> Shown {
+fn as_it_is(sample: Sample) -> MediaValue {
     match sample {
         Sample::Images(images) => {
             let pictures: Result<Vec<Picture>, String> = images.iter().map(picture).collect();
-            pictures.map_or_else(Shown::Text, Shown::Pictures)
+            pictures.map_or_else(MediaValue::Text, MediaValue::Pictures)
         }
         Sample::Audio(sounds) => {
             let sound = |sound: summaries::EncodedAudio| {
                 let wav = Wav::read(&sound.bytes).map_err(|why| format!("{}: {why}", sound.content_type));
                 Sound { label: sound.label, bytes: sound.bytes, wav }
             };
-            Shown::Sounds(sounds.into_iter().map(sound).collect())
+            MediaValue::Sounds(sounds.into_iter().map(sound).collect())
         }
         Sample::Text(text) => markdown(text),
-        Sample::Tensor(tensor) => Shown::Text(numbers(&tensor)),
-        Sample::Mesh(part) => Shown::Mesh(part),
-        Sample::PrCurve(curve) => Shown::PrCurve(curve),
-        Sample::HParams(data) => Shown::Text(hparams(*data)),
+        Sample::Tensor(tensor) => MediaValue::Text(numbers(&tensor)),
+        Sample::Mesh(part) => MediaValue::Mesh(part),
+        Sample::PrCurve(curve) => MediaValue::PrCurve(curve),
+        Sample::HParams(data) => MediaValue::Text(hparams(*data)),
         Sample::Layout(layout) => {
             let charts = layout.category.iter().flat_map(|category| {
                 let line =
                     |chart: &formats::plugins::Chart| format!("{} / {}: {}", category.title, chart.title, tags(chart));
                 category.chart.iter().map(line).collect::<Vec<_>>()
             });
-            Shown::Text(charts.collect::<Vec<_>>().join("\n"))
+            MediaValue::Text(charts.collect::<Vec<_>>().join("\n"))
         }
         Sample::Blobs(blobs) => {
             let sizes = blobs.iter().map(|blob| format!("{} bytes", format::count(blob.len() as u64)));
-            Shown::Text(sizes.collect::<Vec<_>>().join("\n"))
+            MediaValue::Text(sizes.collect::<Vec<_>>().join("\n"))
         }
     }
 }
@@ -117,7 +117,7 @@ fn tags(chart: &formats::plugins::Chart) -> String {
 }
 
 /// A single text, a column of them, or a table; of more dimensions the first table, as TensorBoard shows it.
-fn markdown(text: TextTensor) -> Shown {
+fn markdown(text: TextTensor) -> MediaValue {
     let n_columns = match text.shape[..] {
         [] | [_] => 1,
         [.., n] => n,
@@ -128,7 +128,7 @@ fn markdown(text: TextTensor) -> Shown {
     };
     let mut cells = text.values;
     cells.truncate(n_rows.saturating_mul(n_columns));
-    Shown::Markdown { n_columns: n_columns.max(1), cells }
+    MediaValue::Markdown { n_columns: n_columns.max(1), cells }
 }
 
 fn numbers(tensor: &NumberTensor) -> String {
@@ -230,7 +230,7 @@ mod tests {
         ];
         for (color, pixels, rgba) in cases {
             let picture = Picture { size: [2, 1], rgba: rgba.to_vec() };
-            assert_eq!(shown(Sample::Images(vec![encoded(color, pixels)])), Shown::Pictures(vec![picture]));
+            assert_eq!(media_value(Sample::Images(vec![encoded(color, pixels)])), MediaValue::Pictures(vec![picture]));
         }
     }
 
@@ -244,7 +244,7 @@ mod tests {
             Sample::Text(TextTensor { shape: Vec::new(), values: vec![" ".into()] }),
         ];
         for sample in none {
-            assert!(matches!(shown(sample), Shown::Text(text) if !text.is_empty()));
+            assert!(matches!(media_value(sample), MediaValue::Text(text) if !text.is_empty()));
         }
     }
 
@@ -255,7 +255,7 @@ mod tests {
         let torn = EncodedImage { bytes: vec![0xff, 0xd8, 0xff], ..huge.clone() };
         let other = EncodedImage { bytes: b"GIF89a".to_vec(), ..huge.clone() };
         for image in [huge, torn, other] {
-            assert!(matches!(shown(Sample::Images(vec![image])), Shown::Text(text) if !text.is_empty()));
+            assert!(matches!(media_value(Sample::Images(vec![image])), MediaValue::Text(text) if !text.is_empty()));
         }
     }
 
@@ -263,14 +263,14 @@ mod tests {
     fn texts_and_numbers() {
         let text = TextTensor { shape: vec![2, 2], values: ["a", "b", "c", "d"].map(str::to_owned).to_vec() };
         let cells: Vec<String> = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
-        assert_eq!(shown(Sample::Text(text)), Shown::Markdown { n_columns: 2, cells: cells.clone() });
+        assert_eq!(media_value(Sample::Text(text)), MediaValue::Markdown { n_columns: 2, cells: cells.clone() });
         let cube = TextTensor { shape: vec![2, 1, 2], values: cells.clone() };
-        assert_eq!(shown(Sample::Text(cube)), Shown::Markdown { n_columns: 2, cells: cells[..2].to_vec() });
+        assert_eq!(media_value(Sample::Text(cube)), MediaValue::Markdown { n_columns: 2, cells: cells[..2].to_vec() });
         let empty = TextTensor { shape: vec![0, 0], values: Vec::new() };
-        assert_eq!(shown(Sample::Text(empty)), Shown::Text("an empty text".into()));
+        assert_eq!(media_value(Sample::Text(empty)), MediaValue::Text("an empty text".into()));
         let tensor =
             NumberTensor { dtype: formats::proto::DataType::DtFloat, shape: vec![300], values: vec![0.5; 300] };
-        let Shown::Text(text) = shown(Sample::Tensor(tensor)) else { panic!() };
+        let MediaValue::Text(text) = media_value(Sample::Tensor(tensor)) else { panic!() };
         assert!(text.starts_with("[300] DT_FLOAT\n0.5 0.5") && text.ends_with("and 100 more"), "{text}");
     }
 }

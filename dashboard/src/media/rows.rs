@@ -1,6 +1,7 @@
 //! Which cards there are: one for each tag and run, but precision-recall curves of all runs share one, and so do the
 //! parts of a mesh. No egui here.
 
+use super::decode::MediaValue;
 use crate::{
     Data,
     catalogue::{Catalogue, Member, TagRow, name_in_group},
@@ -10,6 +11,14 @@ use prost::Message;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use summaries::{MediaSeries, Series};
+
+/// A run's value at the card's step.
+pub struct RunValue<'a> {
+    /// The run.
+    pub member: &'a Member,
+    /// Its value.
+    pub shown: Arc<MediaValue>,
+}
 
 /// The plugin that shows a row's values.
 pub fn kind<'a>(row: &TagRow, data: &'a Data) -> &'a str {

@@ -4,12 +4,12 @@ use summaries::MediaSeries;
 
 /// The steps of a card.
 #[derive(Debug, Default)]
-pub struct Stops {
+pub struct CardSteps {
     of: Vec<usize>,
     steps: Vec<i64>,
 }
 
-impl Stops {
+impl CardSteps {
     /// Takes in what is new: of one series every row in its order, of several every step that any of them has.
     pub fn update(&mut self, series: &[&MediaSeries]) {
         let of = || series.iter().map(|s| s.len());

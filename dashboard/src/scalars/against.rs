@@ -13,7 +13,7 @@ use summaries::ScalarSeries;
 /// A growing pair is joined anew at most this often, seconds.
 const REFRESH_S: f64 = 0.5;
 
-/// See the module's notes.
+/// The values of another tag in place of the x axis.
 #[derive(Debug, Default)]
 pub struct Against {
     series: ScalarSeries,

@@ -6,7 +6,7 @@ use super::{
     curve::{Curve, CurveSettings},
     paint::{self, Weight},
     picture::{Key, Picture, Turn},
-    points::Points,
+    points::{Line, Points},
     range::Steps,
     range_band, tooltip,
 };
@@ -70,18 +70,7 @@ pub struct CardView<'a> {
     pub turn: Turn,
 }
 
-/// One line of the card in this frame.
-#[derive(Clone, Copy)]
-pub struct Line<'a> {
-    /// The run.
-    pub member: &'a Member,
-    /// Its points, at least one.
-    pub points: Points<'a>,
-    /// Of the points: see [`Curve::update`].
-    generation: u64,
-}
-
-/// A card's bands, kept while nothing that they depend on changes.
+/// A card's bands, cached while nothing that they depend on changes.
 #[derive(Debug, Default)]
 struct Bands {
     all: Vec<(Band, usize)>,

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::cards::XAxis;
+use crate::catalogue::Member;
 use crate::chart::Scale;
 use summaries::{Numbers, ScalarSeries};
 
@@ -179,6 +180,17 @@ impl Pieces {
         }
         best.map(|(_, i)| i)
     }
+}
+
+/// One line of the card in this frame.
+#[derive(Clone, Copy)]
+pub struct Line<'a> {
+    /// The run.
+    pub member: &'a Member,
+    /// Its points, at least one.
+    pub points: Points<'a>,
+    /// Of the points: see [`Curve::update`](super::curve::Curve::update).
+    pub generation: u64,
 }
 
 #[cfg(test)]

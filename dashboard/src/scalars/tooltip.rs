@@ -1,6 +1,6 @@
 //! What the runs' values are at the pointer.
 
-use super::{card::Line, curve::Curve, curve::CurveSettings};
+use super::{curve::Curve, curve::CurveSettings, points::Line};
 use crate::{
     chart::ticks::Moment,
     format, natural,

@@ -4,7 +4,7 @@ use crate::{
     Data, ViewKind, catalogue,
     data::{RunRef, SourceKind, Status},
     format,
-    runs::Draws,
+    runs::DrawKind,
 };
 use std::sync::Arc;
 use summaries::{ScalarSeries, Series};
@@ -120,7 +120,7 @@ impl RunFacts {
 
 /// How many runs draw curves, if several do; runs of hyperparameters within them count with them.
 fn n_runs(data: &Data) -> Option<usize> {
-    let n = data.runs().filter(|run| Draws::of(run.run) == Draws::Curves).count();
+    let n = data.runs().filter(|run| DrawKind::of(run.run) == DrawKind::Curves).count();
     (n > 1).then_some(n)
 }
 

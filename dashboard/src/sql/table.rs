@@ -1,6 +1,6 @@
 //! The rows as a table.
 
-use super::engine::Answer;
+use super::engine::RowSet;
 use egui::Ui;
 use std::borrow::Cow;
 use ui::{
@@ -37,7 +37,7 @@ impl Column<Vec<String>> for AnswerColumn<'_> {
 }
 
 /// The columns of an answer.
-pub fn columns(answer: &Answer) -> Vec<AnswerColumn<'_>> {
+pub fn columns(answer: &RowSet) -> Vec<AnswerColumn<'_>> {
     let all = answer.columns.iter().zip(&answer.are_numbers).enumerate();
     all.map(|(index, (title, is_number))| AnswerColumn { index, title, is_number: *is_number }).collect()
 }
@@ -45,7 +45,7 @@ pub fn columns(answer: &Answer) -> Vec<AnswerColumn<'_>> {
 /// Shows the rows `order` of an answer.
 pub fn table_ui<'a>(
     ui: &mut Ui,
-    answer: &'a Answer,
+    answer: &'a RowSet,
     order: &[usize],
     sorting: Option<Sorting<usize>>,
 ) -> TableClicks<AnswerColumn<'a>> {

@@ -1,7 +1,7 @@
 //! The thread that queries. The tables of the last path stay open, since opening them may take long.
 
 use super::{
-    engine::{Answer, Engine, Tables},
+    engine::{Engine, RowSet, Tables},
     model::{MAX_ROWS, Outcome, Subject},
 };
 use events::clock;
@@ -42,7 +42,7 @@ fn answer(engine: &dyn Engine, open: &mut Option<OpenTables>, query: Query, canc
         sql,
         path: path.clone(),
         tables: Vec::new(),
-        answer: Ok(Answer::default()),
+        answer: Ok(RowSet::default()),
         warnings: Vec::new(),
         took_ns: 0,
     };

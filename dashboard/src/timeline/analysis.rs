@@ -8,7 +8,7 @@ use super::{
     log::{self, LogLine},
     spread::{Spread, spreads},
 };
-use crate::data::{Held, Shared};
+use crate::data::{ReadGuard, Shared};
 use egui::Context;
 use profiler::{
     AtHand, CauseTotal, OpStat, Stall, Store, TrackUse,
@@ -131,7 +131,7 @@ impl Asker {
     pub fn findings(
         &mut self,
         ctx: &Context,
-        store: &Held<Store>,
+        store: &ReadGuard<Store>,
         question: Question,
         now: f64,
     ) -> Option<Arc<Findings>> {

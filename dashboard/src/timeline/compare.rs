@@ -533,11 +533,11 @@ impl Compare {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{data::Held, timeline::testing::demo};
+    use crate::{data::ReadGuard, timeline::testing::demo};
 
     #[test]
     fn names_are_summed_above_and_below() {
-        let (above, below) = (Held::owned(demo(3)), Held::owned(demo(2)));
+        let (above, below) = (ReadGuard::owned(demo(3)), ReadGuard::owned(demo(2)));
         let ranges = [104_000..203_000, 0..300_000];
         let key = Key { traces: [0, 1], versions: [0, 0], ranges: ranges.clone() };
         let table = answer(Ask { key, stores: [above.shared(), below.shared()] });

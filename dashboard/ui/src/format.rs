@@ -28,7 +28,7 @@ impl TimeUnit {
     /// What to call it.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Auto => "as fits",
+            Self::Auto => "Auto",
             Self::Ns => "ns",
             Self::Us => "µs",
             Self::Ms => "ms",

@@ -6,7 +6,7 @@ pub const SETTLED_S: f64 = 0.5;
 /// Steps that are kept, at most.
 const MOST: usize = 200;
 
-/// See the module's notes.
+/// Undo and redo of states of type `T`.
 #[derive(Debug)]
 pub struct History<T> {
     past: Vec<T>,

@@ -4,9 +4,9 @@ pub mod bounds;
 pub mod decimate;
 pub mod dots;
 pub mod frame;
-pub mod ink;
 pub mod input;
 pub mod orbit;
+pub mod raster;
 pub mod ticks;
 
 pub use bounds::{Bounds, Scale};

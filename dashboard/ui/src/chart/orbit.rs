@@ -1,4 +1,4 @@
-//! A point of view on something in three dimensions: drag to turn it, Ctrl and the wheel to come closer, Shift and drag
+//! A point of view on something in three dimensions: drag to turn it, Ctrl and the wheel to zoom, Shift and drag
 //! to move it.
 
 use crate::command::Entry;
@@ -8,7 +8,7 @@ use egui::{PointerButton, Pos2, Rect, Response, Ui, Vec2};
 pub const GESTURES: [Entry; 3] = [
     Entry::gesture("Drag (3-D)", "Turn it"),
     Entry::gesture("Shift + drag (3-D)", "Move it"),
-    Entry::gesture("Ctrl + wheel, double click (3-D)", "Come closer; back to the start"),
+    Entry::gesture("Ctrl + wheel, double click (3-D)", "Zoom; reset"),
 ];
 
 /// Radians that a drag over the whole height turns.
@@ -16,7 +16,7 @@ const TURN: f32 = 3.0;
 /// How far the eye is from the middle of a thing of size 1.
 const EYE: f32 = 3.0;
 
-/// See the module's notes.
+/// The point of view.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Orbit {
     /// To the side and up, radians.

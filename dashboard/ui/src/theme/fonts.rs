@@ -1,7 +1,7 @@
 //! The system's fonts, for letters that the window's own lack: Chinese, Japanese, Korean, Arabic, emoji and all others.
 //!
 //! Nothing is looked for until such a letter is to be painted. Then a thread asks the system, and the letter is a box until
-//! the answer is there; no frame waits for it. What no font has stays a box, and [`SystemFonts::missing`] tells of it.
+//! the answer is there; no frame waits for it. What no font has stays a box, and [`SystemFonts::missing`] reports it.
 
 use egui::{Context, FallbackRequest, FontFamily, FontInsert, FontProvider};
 use parking_lot::Mutex;
@@ -17,24 +17,24 @@ use std::{
 
 /// Letters that the system is asked for, at most: a hostile file may hold all there are.
 const MAX_ASKED: usize = 4096;
-/// Letters that are told of one by one.
-const MAX_TOLD: usize = 6;
+/// Letters that are listed one by one.
+const MAX_LISTED: usize = 6;
 
 /// A letter, with what belongs to it, and the kind of font that it is wanted in.
-type Wanted = (FontFamily, String);
+type LetterRequest = (FontFamily, String);
 /// Begins to look at fonts: may take its time.
 type Open = Box<dyn FnOnce() -> Arc<dyn FontProvider> + Send>;
 
-/// See the module's notes. When it is dropped nothing more is looked for.
+/// The search for fonts of letters that are missing; it ends when this is dropped.
 pub struct SystemFonts {
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<FontState>>,
 }
 
 /// What frames and the thread share. The frames' lock on egui is held around this one, never the other way round.
-struct Known {
+struct FontState {
     /// Until the first letter that is missing.
     open: Option<(Context, Open)>,
-    queue: Option<Sender<Wanted>>,
+    queue: Option<Sender<LetterRequest>>,
     asked: FxHashSet<(FontFamily, char)>,
     found: Vec<(FontFamily, FontInsert)>,
     missing: BTreeSet<char>,
@@ -48,7 +48,7 @@ impl SystemFonts {
 
     /// Those that `open` gives, as `ctx`'s last resort. It is called in a thread, for the first letter that is missing.
     pub fn install_from(ctx: &Context, open: impl FnOnce() -> Arc<dyn FontProvider> + Send + 'static) -> Self {
-        let known = Arc::new(Mutex::new(Known {
+        let known = Arc::new(Mutex::new(FontState {
             open: Some((ctx.clone(), Box::new(open))),
             queue: None,
             asked: FxHashSet::default(),
@@ -65,9 +65,9 @@ impl SystemFonts {
         if known.missing.is_empty() {
             return None;
         }
-        let told: Vec<String> =
-            known.missing.iter().take(MAX_TOLD).map(|c| format!("U+{:04X}", u32::from(*c))).collect();
-        let more = match known.missing.len() - told.len() {
+        let listed: Vec<String> =
+            known.missing.iter().take(MAX_LISTED).map(|c| format!("U+{:04X}", u32::from(*c))).collect();
+        let more = match known.missing.len() - listed.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
@@ -78,7 +78,7 @@ impl SystemFonts {
         Some(format!(
             "No font of this system has the letters {}{more}: they are shown as boxes. Install a font that has them (Noto Sans \
              CJK, say, or Noto Color Emoji) and open the window again.{rest}",
-            told.join(", ")
+            listed.join(", ")
         ))
     }
 }
@@ -92,7 +92,7 @@ impl Drop for SystemFonts {
 }
 
 /// What egui asks, in the middle of a frame.
-struct Fallback(Arc<Mutex<Known>>);
+struct Fallback(Arc<Mutex<FontState>>);
 
 impl FontProvider for Fallback {
     fn fonts_for_family(&self, family: &FontFamily) -> Vec<FontInsert> {
@@ -111,7 +111,8 @@ impl FontProvider for Fallback {
             let (queue, wanted) = channel();
             let theirs = Arc::clone(&self.0);
             // Without a thread the letters stay boxes.
-            let started = thread::Builder::new().name("fonts".into()).spawn(move || look(&ctx, &theirs, &wanted, open));
+            let started =
+                thread::Builder::new().name("fonts".into()).spawn(move || search(&ctx, &theirs, &wanted, open));
             known.queue = started.ok().map(|_| queue);
         }
         if let Some(queue) = &known.queue {
@@ -123,7 +124,7 @@ impl FontProvider for Fallback {
 }
 
 /// Looks for what is wanted until nobody wants anything any more.
-fn look(ctx: &Context, known: &Arc<Mutex<Known>>, wanted: &Receiver<Wanted>, open: Open) {
+fn search(ctx: &Context, known: &Arc<Mutex<FontState>>, wanted: &Receiver<LetterRequest>, open: Open) {
     let system = open();
     while let Ok(first) = wanted.recv() {
         let mut is_new = false;
@@ -220,7 +221,7 @@ mod tests {
         assert!(has("∃"), "the font is there for its other letters too");
         assert_eq!(fonts.missing(), None);
         assert!(!has("日") && !has("本"));
-        wait("what is missing is told", &|| fonts.missing().is_some_and(|text| text.contains("U+65E5, U+672C:")));
+        wait("what is missing is reported", &|| fonts.missing().is_some_and(|text| text.contains("U+65E5, U+672C:")));
         assert!(has("∀"), "and nothing is forgotten");
     }
 }

@@ -2,27 +2,28 @@
 //!
 //! Distances are Euclidean in Oklab (Björn Ottosson, "A perceptual color space for image processing", 2020).
 
-use super::palette::{N_SERIES, Palette, contrast};
 use egui::{Color32, Rgba};
 use std::{collections::BTreeMap, sync::Mutex};
 
+/// Colours of runs before one comes again.
+pub(super) const N_SERIES: usize = 24;
 /// Steps of hue, and the lightness and colourfulness that are tried.
 const HUES: usize = 48;
 const LIGHTNESS: [f32; 4] = [0.45, 0.55, 0.65, 0.78];
 const CHROMA: [f32; 2] = [0.09, 0.16];
-/// What a curve needs on its ground, with some room for rounding.
+/// What a curve needs on its background, with some room for rounding.
 const CONTRAST: f32 = 3.05;
 
-/// The colours of a palette after its `first` ones; made once.
-pub(super) fn more(of: &Palette, first: &[Color32]) -> &'static [Color32] {
+/// The colours of a palette after its `first` ones; made once. `greys`: its two backgrounds and the colour of aggregates.
+pub(super) fn more(greys: [Color32; 3], first: &[Color32]) -> &'static [Color32] {
     static MADE: Mutex<BTreeMap<Vec<[u8; 4]>, &'static [Color32]>> = Mutex::new(BTreeMap::new());
-    let key: Vec<[u8; 4]> = first.iter().chain([&of.canvas, &of.raised]).map(Color32::to_array).collect();
+    let key: Vec<[u8; 4]> = first.iter().chain(&greys[..2]).map(Color32::to_array).collect();
     let mut made = MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    made.entry(key).or_insert_with(|| Box::leak(farthest(of, first).into_boxed_slice()))
+    made.entry(key).or_insert_with(|| Box::leak(farthest(greys, first).into_boxed_slice()))
 }
 
-fn farthest(of: &Palette, first: &[Color32]) -> Vec<Color32> {
-    let stands_out = |color: &Color32| [of.canvas, of.raised].iter().all(|g| contrast(*color, *g) >= CONTRAST);
+fn farthest([canvas, raised, aggregate]: [Color32; 3], first: &[Color32]) -> Vec<Color32> {
+    let stands_out = |color: &Color32| [canvas, raised].iter().all(|g| contrast(*color, *g) >= CONTRAST);
     let at = |hue: usize, l: f32, c: f32| {
         let (sin, cos) = (std::f32::consts::TAU * hue as f32 / HUES as f32).sin_cos();
         from_oklab([l, c * cos, c * sin])
@@ -30,16 +31,27 @@ fn farthest(of: &Palette, first: &[Color32]) -> Vec<Color32> {
     let all = (0..HUES).flat_map(|hue| LIGHTNESS.iter().flat_map(move |l| CHROMA.iter().map(move |c| (hue, *l, *c))));
     let candidates: Vec<Color32> = all.filter_map(|(hue, l, c)| at(hue, l, c)).filter(stands_out).collect();
     // Text's and aggregates' greys are taken.
-    let mut taken: Vec<[f32; 3]> = first.iter().chain([&of.aggregate]).map(|color| oklab(*color)).collect();
+    let mut taken: Vec<[f32; 3]> = first.iter().chain([&aggregate]).map(|color| oklab(*color)).collect();
     let mut out = Vec::new();
     while first.len() + out.len() < N_SERIES {
         let nearest =
             |color: &&Color32| taken.iter().map(|t| distance(oklab(**color), *t)).fold(f32::INFINITY, f32::min);
-        let next = candidates.iter().max_by(|a, b| nearest(a).total_cmp(&nearest(b))).copied().unwrap_or(of.aggregate);
+        let next = candidates.iter().max_by(|a, b| nearest(a).total_cmp(&nearest(b))).copied().unwrap_or(aggregate);
         taken.push(oklab(next));
         out.push(next);
     }
     out
+}
+
+/// WCAG contrast of two opaque colours, 1 to 21.
+pub(super) fn contrast(a: Color32, b: Color32) -> f32 {
+    let (a, b) = (luminance(a), luminance(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+fn luminance(color: Color32) -> f32 {
+    let linear = egui::Rgba::from(color);
+    0.2126 * linear.r() + 0.7152 * linear.g() + 0.0722 * linear.b()
 }
 
 fn distance(a: [f32; 3], b: [f32; 3]) -> f32 {
@@ -78,7 +90,7 @@ fn from_oklab([l, a, b]: [f32; 3]) -> Option<Color32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::theme::Colours;
+    use crate::theme::{Colours, Palette};
 
     #[test]
     fn no_colour_comes_twice_and_all_are_told_apart() {

@@ -11,6 +11,7 @@ mod style;
 
 pub use fonts::SystemFonts;
 pub use palette::{NO_COLOR, Palette, mix, on_fill, shaded};
+pub use schemes::Colours;
 pub use style::install;
 
 /// Which theme the window uses.
@@ -57,37 +58,6 @@ impl Theme {
     }
 }
 
-/// Colours of runs, curves, slices and nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Colours {
-    /// Okabe and Ito's, told apart by colour-blind readers.
-    #[default]
-    OkabeIto,
-    /// Paul Tol's, told apart by colour-blind readers too.
-    Tol,
-    /// As TensorBoard colours runs.
-    TensorBoard,
-}
-
-impl Colours {
-    /// Every choice, in order.
-    pub const ALL: [Self; 3] = [Self::OkabeIto, Self::Tol, Self::TensorBoard];
-
-    /// What to call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::OkabeIto => "Okabe-Ito",
-            Self::Tol => "Tol",
-            Self::TensorBoard => "TensorBoard",
-        }
-    }
-
-    /// Puts the colours in force, in this thread.
-    pub fn apply(self) {
-        palette::set_colours(self);
-    }
-}
-
 /// How much room controls and tracks take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Density {
@@ -97,19 +67,19 @@ pub enum Density {
     #[default]
     Normal,
     /// Large targets, wide gaps.
-    Roomy,
+    Comfortable,
 }
 
 impl Density {
     /// Every choice, in order.
-    pub const ALL: [Self; 3] = [Self::Compact, Self::Normal, Self::Roomy];
+    pub const ALL: [Self; 3] = [Self::Compact, Self::Normal, Self::Comfortable];
 
     /// What to call it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Compact => "Compact",
             Self::Normal => "Normal",
-            Self::Roomy => "Roomy",
+            Self::Comfortable => "Comfortable",
         }
     }
 
@@ -118,7 +88,7 @@ impl Density {
         match self {
             Self::Compact => 0.8,
             Self::Normal => 1.0,
-            Self::Roomy => 1.35,
+            Self::Comfortable => 1.35,
         }
     }
 

@@ -4,20 +4,14 @@
 //! background asks for it; beyond eight they are made (see `hues`). Tests hold the contrast: text 4.5:1, curves and marks 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
 
 use super::{
-    Colours, hues,
-    schemes::{Scheme, TENSORBOARD_DARK, TENSORBOARD_LIGHT, TOL_DARK, TOL_LIGHT},
+    hues::{self, N_SERIES, contrast},
+    schemes::{Colours, Scheme, TENSORBOARD_DARK, TENSORBOARD_LIGHT, TOL_DARK, TOL_LIGHT, rgb},
 };
 use egui::Color32;
 use std::cell::Cell;
 
 /// The index of the colour of what draws nothing.
 pub const NO_COLOR: usize = usize::MAX;
-/// Colours of runs before one comes again.
-pub const N_SERIES: usize = 24;
-
-pub(super) const fn rgb(hex: u32) -> Color32 {
-    Color32::from_rgb((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)
-}
 
 /// Every colour of one theme.
 #[derive(Debug)]
@@ -203,9 +197,11 @@ thread_local! {
     static COLOURS: Cell<Colours> = const { Cell::new(Colours::OkabeIto) };
 }
 
-/// Chooses the colours of runs and categories in this thread.
-pub(super) fn set_colours(colours: Colours) {
-    COLOURS.set(colours);
+impl Colours {
+    /// Puts the colours in force, in this thread.
+    pub fn apply(self) {
+        COLOURS.set(self);
+    }
 }
 
 impl Palette {
@@ -225,7 +221,8 @@ impl Palette {
             NO_COLOR => self.aggregate,
             _ => match self.series.get(idx % N_SERIES) {
                 Some(color) => *color,
-                None => hues::more(self, &self.series)[idx % N_SERIES - self.series.len()],
+                None => hues::more([self.canvas, self.raised, self.aggregate], &self.series)
+                    [idx % N_SERIES - self.series.len()],
             },
         }
     }
@@ -290,17 +287,6 @@ pub fn mix(a: Color32, b: Color32, t: f32) -> Color32 {
 /// A surface of this colour in light of 0 (from the side) to 1 (from the front); none is black.
 pub fn shaded(color: Color32, light: f32) -> Color32 {
     mix(Color32::BLACK, color, 0.35 + 0.65 * light)
-}
-
-/// WCAG contrast of two opaque colours, 1 to 21.
-pub(super) fn contrast(a: Color32, b: Color32) -> f32 {
-    let (a, b) = (luminance(a), luminance(b));
-    (a.max(b) + 0.05) / (a.min(b) + 0.05)
-}
-
-fn luminance(color: Color32) -> f32 {
-    let linear = egui::Rgba::from(color);
-    0.2126 * linear.r() + 0.7152 * linear.g() + 0.0722 * linear.b()
 }
 
 #[cfg(test)]

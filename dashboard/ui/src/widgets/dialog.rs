@@ -14,7 +14,7 @@ pub struct Dialog<'a> {
 }
 
 /// What came of a dialog in a frame.
-pub struct Shown<R> {
+pub struct DialogResponse<R> {
     /// What its contents said.
     pub inner: R,
     /// Whether the user closed it.
@@ -43,7 +43,7 @@ impl<'a> Dialog<'a> {
     }
 
     /// Shows it. In `contents`, what is available is what the window has room for.
-    pub fn show<R>(self, ctx: &Context, contents: impl FnOnce(&mut Ui) -> R) -> Shown<R> {
+    pub fn show<R>(self, ctx: &Context, contents: impl FnOnce(&mut Ui) -> R) -> DialogResponse<R> {
         let frame = Frame::window(&ctx.global_style());
         let screen = ctx.content_rect().size();
         let top =
@@ -63,7 +63,7 @@ impl<'a> Dialog<'a> {
             let height = (room.y - (ui.cursor().top() - begin)).max(metrics::ROW_H);
             scroll_area(ui, [true, true], height).auto_shrink([false, true]).show(ui, contents).inner
         });
-        Shown { is_closed: is_crossed || modal.should_close(), inner: modal.inner }
+        DialogResponse { is_closed: is_crossed || modal.should_close(), inner: modal.inner }
     }
 }
 

@@ -34,8 +34,8 @@ pub fn sort_heading(ui: &mut Ui, title: &str, help: &str, is_text: bool, sorted:
         let response = ui.add(button).on_hover_text(help);
         let how = match sorted {
             None => "",
-            Some(true) => ", sorted, greatest first",
-            Some(false) => ", sorted, smallest first",
+            Some(true) => ", sorted, highest first",
+            Some(false) => ", sorted, lowest first",
         };
         named(&response, egui::Role::Button, &format!("Sort by {title}{how}"));
         response.clicked()

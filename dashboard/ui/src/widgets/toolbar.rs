@@ -7,7 +7,7 @@ use egui::{Align, Frame, Layout, Margin, Panel, RichText, Ui, UiBuilder, vec2};
 
 /// What a bar knows of itself from the frame before.
 #[derive(Clone, Copy, Default, PartialEq)]
-struct Known {
+struct BarState {
     /// The height of all its lines.
     height: f32,
     /// Whether all of them are to be seen.
@@ -19,14 +19,14 @@ pub fn toolbar<R>(ui: &mut Ui, contents: impl FnOnce(&mut Ui) -> R) -> R {
     let margin = Margin::symmetric(metrics::PAD as i8, metrics::GAP as i8);
     let frame = Frame::new().fill(palette(ui).panel).inner_margin(margin);
     let id = ui.scope_id().with("bar");
-    let before: Known = ui.data(|data| data.get_temp(id)).unwrap_or_default();
+    let before: BarState = ui.data(|data| data.get_temp(id)).unwrap_or_default();
     let (line, gap) = (ui.spacing().interact_size.y, ui.spacing().item_spacing.y);
     let share = if before.is_open { metrics::TOOLBAR_OPEN_SHARE } else { metrics::TOOLBAR_SHARE };
     let n_lines = ((ui.available_height() * share + gap) / (line + gap)).floor().max(1.0);
     let most = n_lines * (line + gap) - gap;
     // A little more than whole lines is a bar across.
     let is_cut = before.height > most + gap;
-    let mut now = Known { is_open: before.is_open && (is_cut || before.height > line + gap), ..before };
+    let mut now = BarState { is_open: before.is_open && (is_cut || before.height > line + gap), ..before };
     let has_button = is_cut || now.is_open;
     let shown = Panel::top("toolbar").frame(frame).show(ui, |ui| {
         let room = ui.available_rect_before_wrap();

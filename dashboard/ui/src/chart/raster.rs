@@ -10,7 +10,7 @@ use egui::{Color32, ColorImage};
 const PARTS: usize = 3;
 
 /// A picture under way.
-pub struct Ink {
+pub struct LineRaster {
     size: [usize; 2],
     pixels: Vec<Color32>,
     /// By part of a column: from where to where the line goes, and the pen with it. Empty where the second is less.
@@ -26,7 +26,7 @@ fn union(a: [f32; 2], b: [f32; 2]) -> [f32; 2] {
     [a[0].min(b[0]), a[1].max(b[1])]
 }
 
-impl Ink {
+impl LineRaster {
     /// A clear picture, in pixels.
     pub fn new(size: [usize; 2]) -> Self {
         let [width, height] = size;
@@ -130,10 +130,10 @@ mod tests {
 
     /// How much of each pixel is covered, in tenths, a row of digits for each row of pixels.
     fn drawn(size: [usize; 2], points: &[[f32; 2]], width: f32) -> Vec<String> {
-        let mut ink = Ink::new(size);
-        ink.line(points.iter().copied(), width, INK);
+        let mut raster = LineRaster::new(size);
+        raster.line(points.iter().copied(), width, INK);
         let tenth = |pixel: &Color32| char::from_digit(u32::from(pixel.a()) * 9 / 255, 10).unwrap();
-        ink.into_image().pixels.chunks(size[0].max(1)).map(|row| row.iter().map(tenth).collect()).collect()
+        raster.into_image().pixels.chunks(size[0].max(1)).map(|row| row.iter().map(tenth).collect()).collect()
     }
 
     #[test]
@@ -166,11 +166,11 @@ mod tests {
 
     #[test]
     fn later_lines_lie_over_earlier_ones() {
-        let mut ink = Ink::new([2, 1]);
+        let mut raster = LineRaster::new([2, 1]);
         let [below, above] = [0, 1].map(|nth| crate::theme::Palette::of(true).series(nth));
         for color in [below, above] {
-            ink.line([[0.0, 0.5], [2.0, 0.5]].into_iter(), 2.0, color);
+            raster.line([[0.0, 0.5], [2.0, 0.5]].into_iter(), 2.0, color);
         }
-        assert_eq!(ink.into_image().pixels, [above, above]);
+        assert_eq!(raster.into_image().pixels, [above, above]);
     }
 }
