@@ -1,12 +1,11 @@
 //! Distributions of histogram summaries over steps: a card for each tag and run.
 //!
-//! [`bins`], [`bands`]: what to draw, without egui. [`settings`]: the controls. [`card`]: one card, [`distribution`]: its bands.
+//! [`model`]: what to draw, without egui. [`settings`]: the controls. [`card`]: one card, [`distribution`]: its bands.
 
-mod bands;
-mod bins;
 mod card;
 mod distribution;
 mod export;
+mod model;
 mod settings;
 
 use crate::{
@@ -16,6 +15,7 @@ use crate::{
 };
 use card::Card;
 use egui::Ui;
+use model::{bands, bins};
 use settings::Settings;
 use summaries::HistogramSeries;
 use ui::command::Entry;

@@ -1,15 +1,12 @@
 //! Hyperparameters: which choices led to which results, as a table, as parallel coordinates and as points.
 //!
-//! [`sessions`]: what the runs tell, read by a thread. [`model`]: columns, filters, order; [`axis`]: values along a line;
-//! both without egui. [`state`]: what all pictures share. [`columns`]: the list at the left; [`table`], [`parallel`], [`scatter`]: the pictures.
+//! [`model`]: sessions, read by a thread; columns, filters, order; values along a line; without egui. [`state`]: what all pictures share. [`columns`]: the list at the left; [`table`], [`parallel`], [`scatter`]: the pictures.
 
-mod axis;
 mod columns;
 mod legend;
 mod model;
 mod parallel;
 mod scatter;
-mod sessions;
 mod state;
 mod table;
 
@@ -18,8 +15,10 @@ use crate::{
     address::{Accepts, Names, Params},
 };
 use egui::{ComboBox, Role, Ui};
-use model::{Key, Statistic, Table};
-use sessions::{SessionData, Source};
+use model::{
+    Key, Statistic, Table, axis,
+    sessions::{self, SessionData, Source},
+};
 use state::{Mode, State};
 use std::sync::Arc;
 use table::TableColumn;

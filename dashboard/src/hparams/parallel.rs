@@ -16,6 +16,7 @@ use egui::{
     epaint::ClippedShape, pos2, vec2,
 };
 use std::sync::Arc;
+use ui::address::Choice as _;
 
 /// The lines as triangles, kept while nothing that they depend on changes.
 #[derive(Default)]

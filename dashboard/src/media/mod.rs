@@ -1,23 +1,20 @@
 //! Images, sounds, texts, precision-recall curves, meshes and tensors: a card for each tag and run, with a slider over
 //! its steps.
 //!
-//! [`decode`], [`wav`]: what to show; [`rows`], [`steps`]: which cards and stops there are; [`cache`]: the thread that
+//! [`model`]: decoded values, cards and their steps; [`cache`]: the thread that
 //! fetches; all without egui. [`card`]: one card; [`images`], [`texts`], [`sounds`], [`pr`], [`mesh`]: what is on it; [`player`]: sounds
 //! aloud; [`markdown`]: texts as they are meant to look.
 
 mod cache;
 mod card;
-pub(crate) mod decode;
 mod images;
 mod markdown;
 mod mesh;
+mod model;
 mod player;
 mod pr;
-mod rows;
 mod sounds;
-mod steps;
 mod texts;
-mod wav;
 
 use crate::{
     Data, Selection, View, ViewKind,
@@ -30,7 +27,11 @@ use cache::MediaCache;
 use card::{Card, CardView};
 use egui::Ui;
 use images::Tone;
-use rows::Meshes;
+pub(crate) use model::decode;
+use model::{
+    rows::{self, Meshes},
+    steps, wav,
+};
 use summaries::MediaSeries;
 use ui::{
     address_fields,

@@ -53,6 +53,27 @@ pub enum Column {
     Share,
 }
 
+/// Every column with its heading, its heading in CSV and its explanation, in the order of CSV.
+const COLUMNS: &[(Column, &str, &str, &str)] = &[
+    (Column::Name, "Op", "name", "Name; click a row to highlight its slices"),
+    (Column::Op, "Op", "op", "Op type"),
+    (Column::Category, "Category", "category", "Kind of slice: an op, a kernel, a call of a device's runtime, a span"),
+    (Column::Device, "Device", "device", "The node's device"),
+    (Column::Count, "Count", "count", "Slices that touch the range"),
+    (Column::Total, "Total", "total_ns", "Time inside the range"),
+    (
+        Column::SelfTime,
+        "Self",
+        "self_ns",
+        "Time inside the range that no nested slice covers; of a node with that of its shards",
+    ),
+    (Column::Mean, "Mean", "mean_ns", "Mean duration of complete slices"),
+    (Column::P50, "p50", "p50_ns", "Half of the slices are at most this long"),
+    (Column::P99, "p99", "p99_ns", "99 of 100 slices are at most this long"),
+    (Column::Max, "Max", "max_ns", "The longest slice"),
+    (Column::Share, "Share", "share", "Share of the self time of all rows"),
+];
+
 impl Column {
     /// The columns of a grouping.
     pub fn of(grouping: Grouping) -> &'static [Self] {
@@ -61,6 +82,11 @@ impl Column {
             Grouping::Op => &[Name, Category, Count, Total, SelfTime, Mean, P50, P99, Max, Share],
             Grouping::Node => &[Name, Op, Count, Total, SelfTime, Mean, P50, P99, Max, Share],
         }
+    }
+
+    /// Its row of the table.
+    fn row(self) -> &'static (Self, &'static str, &'static str, &'static str) {
+        COLUMNS.iter().find(|row| row.0 == self).unwrap_or(&COLUMNS[0])
     }
 
     /// Whether it holds words, which align left and sort upwards first.
@@ -104,40 +130,11 @@ pub struct Heading(pub Column, pub Grouping);
 
 impl widgets::Column<Row> for Heading {
     fn title(&self) -> Cow<'_, str> {
-        let title = match self.0 {
-            Column::Name if self.1 == Grouping::Op => "Op",
-            Column::Name => "Node",
-            Column::Op => "Op",
-            Column::Category => "Category",
-            Column::Device => "Device",
-            Column::Count => "Count",
-            Column::Total => "Total",
-            Column::SelfTime => "Self",
-            Column::Mean => "Mean",
-            Column::P50 => "p50",
-            Column::P99 => "p99",
-            Column::Max => "Max",
-            Column::Share => "Share",
-        };
-        title.into()
+        if *self == Self(Column::Name, Grouping::Node) { "Node" } else { self.0.row().1 }.into()
     }
 
     fn help(&self) -> Cow<'_, str> {
-        let help = match self.0 {
-            Column::Name => "Name; click a row to highlight its slices",
-            Column::Op => "Op type",
-            Column::Category => "Kind of slice: an op, a kernel, a call of a device's runtime, a span",
-            Column::Device => "The node's device",
-            Column::Count => "Slices that touch the range",
-            Column::Total => "Time inside the range",
-            Column::SelfTime => "Time inside the range that no nested slice covers; of a node with that of its shards",
-            Column::Mean => "Mean duration of complete slices",
-            Column::P50 => "Half of the slices are at most this long",
-            Column::P99 => "99 of 100 slices are at most this long",
-            Column::Max => "The longest slice",
-            Column::Share => "Share of the self time of all rows",
-        };
-        help.into()
+        self.0.row().3.into()
     }
 
     fn is_text(&self) -> bool {
@@ -163,21 +160,7 @@ impl widgets::Column<Row> for Heading {
     }
 
     fn csv_title(&self) -> Cow<'_, str> {
-        let title = match self.0 {
-            Column::Name => "name",
-            Column::Op => "op",
-            Column::Category => "category",
-            Column::Device => "device",
-            Column::Count => "count",
-            Column::Total => "total_ns",
-            Column::SelfTime => "self_ns",
-            Column::Mean => "mean_ns",
-            Column::P50 => "p50_ns",
-            Column::P99 => "p99_ns",
-            Column::Max => "max_ns",
-            Column::Share => "share",
-        };
-        title.into()
+        self.0.row().2.into()
     }
 
     fn exact<'a>(&'a self, row: &'a Row) -> Cow<'a, str> {
@@ -233,9 +216,7 @@ fn compare(a: &Row, b: &Row, column: Column) -> Ordering {
 
 /// The rows `shown` with exact figures in ns.
 pub fn csv(rows: &[Row], shown: &[usize]) -> String {
-    use Column::{Category, Count, Device, Max, Mean, Name, Op, P50, P99, SelfTime, Share, Total};
-    let columns = [Name, Op, Category, Device, Count, Total, SelfTime, Mean, P50, P99, Max, Share];
-    let columns = columns.map(|column| Heading(column, Grouping::Op));
+    let columns: Vec<Heading> = COLUMNS.iter().map(|row| Heading(row.0, Grouping::Op)).collect();
     widgets::csv(&columns, shown.iter().filter_map(|i| rows.get(*i)))
 }
 

@@ -1,22 +1,16 @@
 //! Curves of scalar summaries: a card for each tag, a line for each run, live.
 //!
-//! [`points`], [`against`], [`smooth`], [`curve`], [`band`], [`range`], [`layouts`]: what to draw, without egui. [`settings`]: the
+//! [`model`]: what to draw, without egui. [`settings`]: the
 //! controls. [`card`]: one card; [`paint`], [`picture`], [`tooltip`], [`range_band`]: what is on it; [`range_table`]: what is below the cards.
 
-mod against;
-mod band;
 mod card;
-mod curve;
 mod export;
-mod layouts;
+mod model;
 mod paint;
 mod picture;
-mod points;
-mod range;
 mod range_band;
 mod range_table;
 mod settings;
-mod smooth;
 mod tooltip;
 
 use crate::{
@@ -27,7 +21,11 @@ use crate::{
     runs::RunList,
 };
 use card::{Card, CardView};
-use layouts::Layouts;
+use model::{
+    against, band, curve,
+    layouts::{self, Layouts},
+    points, range,
+};
 use picture::Turn;
 use range_table::RangeTable;
 use settings::Settings;

@@ -32,10 +32,27 @@ pub enum Column {
     Points,
 }
 
+/// Every column with its heading and explanation.
+const COLUMNS: [(Column, &str, &str); 9] = [
+    (Column::Tag, "Tag", "The tag"),
+    (Column::Run, "Run", "The run"),
+    (Column::Start, "Start", "The value at the range's first step that has one"),
+    (Column::End, "End", "The value at the range's last step that has one"),
+    (Column::Change, "Change", "From start to end, in % of the start"),
+    (Column::Min, "Min", "The least finite value"),
+    (Column::Max, "Max", "The greatest finite value"),
+    (Column::Mean, "Mean", "The mean of the finite values"),
+    (Column::Points, "Points", "The number of points, finite or not"),
+];
+
 impl Column {
     /// All, from left to right.
     pub const ALL: [Self; 9] =
         [Self::Tag, Self::Run, Self::Start, Self::End, Self::Change, Self::Min, Self::Max, Self::Mean, Self::Points];
+
+    fn row(self) -> &'static (Self, &'static str, &'static str) {
+        COLUMNS.iter().find(|row| row.0 == self).unwrap_or(&COLUMNS[0])
+    }
 
     /// Whether it holds words.
     pub fn is_text(self) -> bool {
@@ -45,33 +62,11 @@ impl Column {
 
 impl widgets::Column<Row> for Column {
     fn title(&self) -> Cow<'_, str> {
-        let title = match self {
-            Self::Tag => "Tag",
-            Self::Run => "Run",
-            Self::Start => "Start",
-            Self::End => "End",
-            Self::Change => "Change",
-            Self::Min => "Min",
-            Self::Max => "Max",
-            Self::Mean => "Mean",
-            Self::Points => "Points",
-        };
-        title.into()
+        self.row().1.into()
     }
 
     fn help(&self) -> Cow<'_, str> {
-        let help = match self {
-            Self::Tag => "The tag",
-            Self::Run => "The run",
-            Self::Start => "The value at the range's first step that has one",
-            Self::End => "The value at the range's last step that has one",
-            Self::Change => "From start to end, in % of the start",
-            Self::Min => "The least finite value",
-            Self::Max => "The greatest finite value",
-            Self::Mean => "The mean of the finite values",
-            Self::Points => "The number of points, finite or not",
-        };
-        help.into()
+        self.row().2.into()
     }
 
     fn is_text(&self) -> bool {

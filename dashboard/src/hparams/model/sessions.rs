@@ -1,7 +1,7 @@
 //! What the runs say of their hyperparameters: read from their event files (TensorBoard's hparams plugin, torch's
 //! `add_hparams`) and, where these say nothing, from the command in `run.json`. A thread reads. No egui here.
 
-use super::model::{Cell, Key, Session, Statistic};
+use super::table::{Cell, Key, Session, Statistic};
 use crate::{Data, data::RunRef};
 use formats::{
     plugins::{SessionStatus, h_params_plugin_data::Data as Content},

@@ -1,6 +1,6 @@
 //! A column as an axis: where each value stands from 0 to 1, its marks, and what a stretch of it holds. No egui here.
 
-use super::model::{Cell, Column, Filters, Key, Table};
+use super::table::{Cell, Column, Filters, Key, Table};
 use ui::{
     address::Choice,
     chart::ticks::{Unit, log_ticks, ticks},
@@ -188,7 +188,7 @@ fn widened([lo, hi]: [f64; 2]) -> [f64; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::Session;
+    use super::super::table::Session;
     use super::*;
     use std::collections::BTreeMap;
 
