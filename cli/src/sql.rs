@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dashboard::sql::engine::{Answer, Engine, Table, Tables};
+use dashboard::sql::engine::{Engine, RowSet, Table, Tables};
 use query::{Database, Options};
 
 /// DataFusion, as `stepscope query` has it.
@@ -29,10 +29,10 @@ impl Tables for Opened {
         self.0.tables().iter().map(table).collect()
     }
 
-    fn query(&self, sql: &str, max_rows: usize) -> Result<Answer, String> {
+    fn query(&self, sql: &str, max_rows: usize) -> Result<RowSet, String> {
         let answer = self.0.answer(sql, max_rows).map_err(|error| error.to_string())?;
         let query::QueryResult { columns, are_numbers, rows, has_more } = answer;
-        Ok(Answer { columns, are_numbers, rows, has_more })
+        Ok(RowSet { columns, are_numbers, rows, has_more })
     }
 
     fn canceller(&self) -> Arc<dyn Fn() + Send + Sync> {

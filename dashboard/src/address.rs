@@ -2,71 +2,12 @@
 //!
 //! `timeline?view=1000..2000&slice=2.0.17;scalars?smoothing=0.9`: a segment per visible panel, the one in front first. The
 //! same text is a deep link (`stepscope view PATH --at TEXT`) and a step of undo. A name or value that no panel has is an error
-//! that lists what there is ([`accepts`]); what only the files can tell (a node, a trace) is left out where it is not there.
+//! that lists what there is; what only the files can tell (a node, a trace) is left out where it is not there.
 
-use crate::{
-    ViewKind,
-    accepts::{self, Names},
-};
-use std::{fmt, ops::Range, str::FromStr};
+use crate::{ViewKind, bottlenecks, embeddings, graph, histograms, hparams, media, ops, scalars, sql, timeline};
+use std::{fmt, str::FromStr};
 
-/// What a panel shows: names with values, in a fixed order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Params(Vec<(String, String)>);
-
-impl Params {
-    /// Adds a value.
-    pub fn set(&mut self, name: &str, value: impl fmt::Display) {
-        self.0.push((name.to_owned(), value.to_string()));
-    }
-
-    /// Adds a value where there is one.
-    pub fn set_some(&mut self, name: &str, value: Option<impl fmt::Display>) {
-        if let Some(value) = value {
-            self.set(name, value);
-        }
-    }
-
-    /// Adds a range of times.
-    pub fn set_range(&mut self, name: &str, range: &Range<i64>) {
-        self.set(name, format_args!("{}..{}", range.start, range.end));
-    }
-
-    /// Adds numbers; none where there are none.
-    pub fn set_list(&mut self, name: &str, values: impl IntoIterator<Item = u32>) {
-        let text: Vec<String> = values.into_iter().map(|v| v.to_string()).collect();
-        if !text.is_empty() {
-            self.set(name, text.join("."));
-        }
-    }
-
-    /// The text of a value.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
-    }
-
-    /// A value; `None` where it is missing or reads as none.
-    pub fn read<T: FromStr>(&self, name: &str) -> Option<T> {
-        self.get(name)?.parse().ok()
-    }
-
-    /// A range of times, `start < end`.
-    pub fn read_range(&self, name: &str) -> Option<Range<i64>> {
-        let (start, end) = self.get(name)?.split_once("..")?;
-        let range = start.parse().ok()?..end.parse().ok()?;
-        (range.start < range.end).then_some(range)
-    }
-
-    /// Every value that was set under a name, in their order.
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
-    }
-
-    /// Numbers.
-    pub fn read_list(&self, name: &str) -> Vec<u32> {
-        self.get(name).map_or_else(Vec::new, |text| text.split('.').filter_map(|v| v.parse().ok()).collect())
-    }
-}
+pub use ui::address::{Accepts, Addressed, Names, Params};
 
 /// What the visible panels show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,11 +24,11 @@ const SHARED: &str = "window";
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let panels = self.panels.iter().map(|(kind, params)| (kind.id(), params));
-        let shared = (!self.shared.0.is_empty()).then_some((SHARED, &self.shared));
+        let shared = self.shared.iter().next().is_some().then_some((SHARED, &self.shared));
         for (nth, (name, params)) in panels.chain(shared).enumerate() {
             f.write_str(if nth > 0 { ";" } else { "" })?;
             f.write_str(name)?;
-            for (i, (name, value)) in params.0.iter().enumerate() {
+            for (i, (name, value)) in params.iter().enumerate() {
                 write!(f, "{}{name}={}", if i == 0 { '?' } else { '&' }, escaped(value))?;
             }
         }
@@ -128,15 +69,36 @@ pub enum AddressError {
     },
 }
 
+/// What a panel's part of an address may say.
+fn accepted_by(kind: ViewKind) -> Names {
+    match kind {
+        ViewKind::Scalars => scalars::accepts(),
+        ViewKind::Histograms => histograms::accepts(),
+        ViewKind::Graph => graph::accepts(),
+        ViewKind::Timeline => timeline::accepts(),
+        ViewKind::Ops => ops::accepts(),
+        ViewKind::Media => media::accepts(),
+        ViewKind::Bottlenecks => bottlenecks::accepts(),
+        ViewKind::HParams => hparams::accepts(),
+        ViewKind::Embeddings => embeddings::accepts(),
+        ViewKind::Sql => sql::accepts(),
+    }
+}
+
+/// What the part that all panels share may say.
+fn accepted_by_window() -> Names {
+    ["node", "op", "runs"].map(|name| (name, Accepts::Text)).into()
+}
+
 /// Nothing where all that is said of a panel can be said of it.
 fn check(panel: &'static str, names: &Names, params: &Params) -> Result<(), AddressError> {
-    for (name, value) in &params.0 {
-        let Some((_, accepts)) = names.iter().find(|(known, _)| known == name) else {
+    for (name, value) in params.iter() {
+        let Some((_, accepts)) = names.iter().find(|(known, _)| *known == name) else {
             let list = names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-            return Err(AddressError::Name { panel, name: name.clone(), list });
+            return Err(AddressError::Name { panel, name: name.to_owned(), list });
         };
         if !accepts.takes(value) {
-            let (name, value) = (name.clone(), value.clone());
+            let (name, value) = (name.to_owned(), value.to_owned());
             return Err(AddressError::Value { panel, name, value, list: accepts.text() });
         }
     }
@@ -146,8 +108,8 @@ fn check(panel: &'static str, names: &Names, params: &Params) -> Result<(), Addr
 impl Address {
     /// Whether every panel takes what this says of it, as a link that the window writes must.
     pub(crate) fn is_accepted(&self) -> bool {
-        self.panels.iter().all(|(kind, params)| check(kind.id(), &accepts::of_panel(*kind), params).is_ok())
-            && check(SHARED, &accepts::of_window(), &self.shared).is_ok()
+        self.panels.iter().all(|(kind, params)| check(kind.id(), &accepted_by(*kind), params).is_ok())
+            && check(SHARED, &accepted_by_window(), &self.shared).is_ok()
     }
 }
 
@@ -163,14 +125,14 @@ impl FromStr for Address {
                 let (name, value) = p.split_once('=').ok_or_else(|| AddressError::Param(p.to_owned()))?;
                 Ok((name.to_owned(), unescaped(value)))
             };
-            let params = Params(pairs.map(pair).collect::<Result<_, _>>()?);
+            let params: Params = pairs.map(pair).collect::<Result<_, _>>()?;
             match ViewKind::ALL.into_iter().find(|kind| kind.id() == name) {
                 Some(kind) => {
-                    check(kind.id(), &accepts::of_panel(kind), &params)?;
+                    check(kind.id(), &accepted_by(kind), &params)?;
                     out.panels.push((kind, params));
                 }
                 None if name == SHARED => {
-                    check(SHARED, &accepts::of_window(), &params)?;
+                    check(SHARED, &accepted_by_window(), &params)?;
                     out.shared = params;
                 }
                 None => return Err(AddressError::Panel(name.to_owned())),

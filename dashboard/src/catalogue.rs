@@ -1,5 +1,6 @@
 //! The tags of all shown runs, grouped and filtered: what cards a page of charts has. No egui here.
 
+pub(crate) use crate::panels::has_own_panel;
 use crate::{
     Data, Selection, data::RunRef, filter::Filter, natural::Natural, recorded::Recorded, runs::RunList,
     selection::is_at_or_below,
@@ -38,11 +39,6 @@ impl Kind for MediaSeries {
             _ => None,
         }
     }
-}
-
-/// Whether values of a plugin are shown elsewhere than among media.
-pub(crate) fn has_own_panel(kind: &str) -> bool {
-    matches!(kind, "hparams" | "custom_scalars") || summaries::is_graph_kind(kind)
 }
 
 /// A run that has the tag.

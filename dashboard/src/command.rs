@@ -1,31 +1,10 @@
 //! What can be done, as tables: the list of shortcuts, the command palette and the keys themselves read them, so that
 //! none of the three can say what another does not do.
 
-use crate::ViewKind;
+use crate::panels::ViewKind;
 use egui::{Key, KeyboardShortcut, Modifiers};
 
-/// A line of a panel's table: a command with its keys, or a gesture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// What [`crate::View::run`] is given; empty for what only keys or the pointer can do.
-    pub id: &'static str,
-    /// `W / S`, `Ctrl + wheel`; empty without any.
-    pub keys: &'static str,
-    /// What it does, as an order: `Show the whole trace`.
-    pub what: &'static str,
-}
-
-impl Entry {
-    /// A key or gesture that is no command of the palette.
-    pub const fn gesture(keys: &'static str, what: &'static str) -> Self {
-        Self { id: "", keys, what }
-    }
-
-    /// A command.
-    pub const fn command(id: &'static str, keys: &'static str, what: &'static str) -> Self {
-        Self { id, keys, what }
-    }
-}
+pub use ui::command::Entry;
 
 /// A command of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,19 +94,15 @@ pub const SHELL: &[ShellEntry] = &[
     ShellEntry {
         command: ShellCommand::Theme,
         keys: &[key(CTRL_SHIFT, Key::D)],
-        what: "Dark, light or the desktop's theme",
+        what: "Switch between dark, light and the desktop's theme",
     },
     ShellEntry {
         command: ShellCommand::Larger,
         keys: &[key(CTRL, Key::Plus), key(CTRL, Key::Equals)],
-        what: "Everything larger",
+        what: "Zoom in (UI scale)",
     },
-    ShellEntry { command: ShellCommand::Smaller, keys: &[key(CTRL, Key::Minus)], what: "Everything smaller" },
-    ShellEntry {
-        command: ShellCommand::NormalSize,
-        keys: &[key(CTRL, Key::Num0)],
-        what: "Everything in its normal size",
-    },
+    ShellEntry { command: ShellCommand::Smaller, keys: &[key(CTRL, Key::Minus)], what: "Zoom out (UI scale)" },
+    ShellEntry { command: ShellCommand::NormalSize, keys: &[key(CTRL, Key::Num0)], what: "Reset zoom (UI scale)" },
     ShellEntry { command: ShellCommand::ResetLayout, keys: &[], what: "Put all panels back into one row of tabs" },
     ShellEntry {
         command: ShellCommand::Shortcuts,
@@ -138,9 +113,9 @@ pub const SHELL: &[ShellEntry] = &[
 
 /// What else works everywhere.
 pub const GESTURES: &[Entry] = &[
-    Entry::gesture("1 … 9", "The panel with that place in the row of tabs"),
-    Entry::gesture("Drag a tab", "Put a panel beside another"),
-    Entry::gesture("Drag a border", "Give a list or the details more room; double click: as at first"),
+    Entry::gesture("1 … 9", "Bring the panel at that position in the row of tabs to the front"),
+    Entry::gesture("Drag a tab", "Put a panel next to another"),
+    Entry::gesture("Drag a border", "Resize a list or the details; double-click to reset"),
     Entry::gesture("Esc", "Close a dialog; clear the selection"),
     Entry::gesture("Tab", "The next control"),
 ];

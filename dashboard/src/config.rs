@@ -1,24 +1,23 @@
 //! What the window remembers between runs: settings, recent files, layouts, notes. One JSON file, replaced as a whole; what
 //! is missing or makes no sense in it takes its default.
 
-use crate::{
-    Theme,
-    format::TimeUnit,
-    shell::Layout,
-    theme::{Colours, Density, metrics},
-    widgets::SideSizes,
-};
+pub use crate::notes::{Note, Notes, Pins};
+
+use crate::{notes::MAX_NOTED, shell::Layout};
 use serde_json::{Map, Value, json};
 use std::{
     collections::BTreeMap,
     io,
     path::{Path, PathBuf},
 };
+use ui::{
+    format::TimeUnit,
+    theme::{Colours, Density, Theme, metrics},
+    widgets::SideSizes,
+};
 
 /// Recent paths that are kept, at most.
 const MAX_RECENT: usize = 20;
-/// Traces whose notes and logdirs whose pins are kept, at most: those that were changed last.
-const MAX_NOTED: usize = 200;
 /// Parts beside panels whose sizes are read, at most: there are fewer.
 const MAX_SIDES: usize = 64;
 
@@ -56,61 +55,6 @@ pub struct Recent {
     pub path: PathBuf,
     /// What it was read as: `trace`.
     pub kind: String,
-}
-
-/// A bookmark on a trace's time, with words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// ns from the trace's origin.
-    pub time: i64,
-    /// What the user wrote; may be empty.
-    pub text: String,
-}
-
-/// Bookmarks by trace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Notes(Vec<(PathBuf, Vec<Note>)>);
-
-impl Notes {
-    /// The notes of a trace, in order of time.
-    pub fn of(&self, path: &Path) -> &[Note] {
-        self.0.iter().find(|(known, _)| known == path).map_or(&[], |(_, notes)| notes)
-    }
-
-    /// Replaces the notes of a trace.
-    pub fn set(&mut self, path: &Path, notes: Vec<Note>) {
-        if self.of(path) == notes {
-            return;
-        }
-        self.0.retain(|(known, _)| known != path);
-        if !notes.is_empty() {
-            self.0.insert(0, (path.to_owned(), notes));
-        }
-        self.0.truncate(MAX_NOTED);
-    }
-}
-
-/// Pinned tags by logdir.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pins(Vec<(PathBuf, Vec<String>)>);
-
-impl Pins {
-    /// The pinned tags of a logdir, in the order of pinning.
-    pub fn of(&self, path: &Path) -> &[String] {
-        self.0.iter().find(|(known, _)| known == path).map_or(&[], |(_, tags)| tags)
-    }
-
-    /// Replaces the pinned tags of a logdir.
-    pub fn set(&mut self, path: &Path, tags: Vec<String>) {
-        if self.of(path) == tags {
-            return;
-        }
-        self.0.retain(|(known, _)| known != path);
-        if !tags.is_empty() {
-            self.0.insert(0, (path.to_owned(), tags));
-        }
-        self.0.truncate(MAX_NOTED);
-    }
 }
 
 /// Everything that is remembered.

@@ -11,9 +11,9 @@ use std::{ops::Deref, path::Path, sync::Arc};
 pub type Shared<T> = Arc<RwLock<T>>;
 
 /// A read guard that a frame holds on a shared value.
-pub struct Held<T>(ArcRwLockReadGuard<RawRwLock, T>);
+pub struct ReadGuard<T>(ArcRwLockReadGuard<RawRwLock, T>);
 
-impl<T> Held<T> {
+impl<T> ReadGuard<T> {
     /// Waits for the loader's commit in progress, if any, and holds the value still.
     pub fn of(shared: &Shared<T>) -> Self {
         // Recursive: where a background reader holds the lock and a loader waits for it, a frame still gets in.
@@ -31,7 +31,7 @@ impl<T> Held<T> {
     }
 }
 
-impl<T> Deref for Held<T> {
+impl<T> Deref for ReadGuard<T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.0
@@ -132,7 +132,7 @@ pub struct LogdirData {
     /// How it is doing.
     pub status: Status,
     /// Its runs.
-    pub runs: Held<summaries::Runs>,
+    pub runs: ReadGuard<summaries::Runs>,
     /// What to call each run, in the order of `runs.by_name`; unique in the window.
     pub labels: Arc<[Arc<str>]>,
 }
@@ -168,7 +168,7 @@ pub struct TraceData {
     /// How it is doing.
     pub status: Status,
     /// Everything read so far. What a view derives from it holds while [`profiler::Store::version`] stays.
-    pub store: Held<profiler::Store>,
+    pub store: ReadGuard<profiler::Store>,
 }
 
 impl TraceData {
@@ -215,7 +215,7 @@ impl Data {
     /// This data with a logdir more: for tests and for runs read elsewhere.
     #[must_use]
     pub fn with_runs(mut self, name: &str, runs: summaries::Runs) -> Self {
-        let (path, runs) = (Path::new(name).into(), Held::owned(runs));
+        let (path, runs) = (Path::new(name).into(), ReadGuard::owned(runs));
         let mut logdir = LogdirData { name: name.into(), path, status: Status::Finished, runs, labels: Arc::from([]) };
         logdir.labels = unique_labels(&logdir, !self.logdirs.is_empty());
         self.logdirs.push(logdir);
@@ -226,7 +226,12 @@ impl Data {
     #[must_use]
     pub fn with_trace(mut self, name: &str, store: profiler::Store) -> Self {
         let path = Path::new(name).into();
-        self.traces.push(TraceData { name: name.into(), path, status: Status::Finished, store: Held::owned(store) });
+        self.traces.push(TraceData {
+            name: name.into(),
+            path,
+            status: Status::Finished,
+            store: ReadGuard::owned(store),
+        });
         self
     }
 

@@ -6,7 +6,7 @@ use profiler::Residency;
 pub fn note(hand: Residency) -> Option<&'static str> {
     match hand {
         Residency::Resident => None,
-        Residency::Loading => Some("Slices are being fetched from the other machine …"),
+        Residency::Loading => Some("Slices are being fetched from the other machine…"),
         Residency::TooLarge => Some(
             "Too many slices to fetch from the other machine: select a shorter range, or run stepscope analyze there.",
         ),

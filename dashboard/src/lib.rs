@@ -8,47 +8,42 @@
 //! A view is `model` (what to show, no egui) -> `layout` (geometry) -> `paint` (shapes) -> `input` (events to
 //! commands). Colours and sizes come from [`theme`] only. The engine is never linked: everything comes from files.
 
-pub mod accepts;
 pub mod address;
 pub mod app;
 pub mod bottlenecks;
+pub mod cards;
 pub mod catalogue;
-pub mod chart;
 pub mod command;
 pub mod config;
 pub mod data;
 pub mod embeddings;
-pub mod export;
 mod far;
-pub mod filter;
-pub mod format;
-pub mod fuzzy;
 pub mod graph;
 pub mod histograms;
-pub mod history;
 pub mod hparams;
 pub mod loader;
 pub mod media;
-pub mod natural;
+pub mod notes;
 pub mod ops;
-pub mod pace;
 #[cfg(test)]
 mod panel_test;
+pub mod panels;
 pub mod recorded;
 pub mod runs;
 pub mod scalars;
 pub mod selection;
 pub mod shell;
 pub mod sql;
-pub mod theme;
 pub mod timeline;
 pub mod view;
-pub mod widgets;
 
 pub use address::Address;
 pub use app::{Error, Options, Renderer, run};
 pub use data::Data;
 pub use loader::{OpenRemote, RemoteSource, RemoteSources};
+pub use panels::ViewKind;
 pub use selection::Selection;
-pub use theme::Theme;
-pub use view::{View, ViewKind};
+pub use ui::address as accepts;
+pub use ui::theme::Theme;
+pub use ui::{chart, export, filter, format, fuzzy, history, natural, pace, theme, widgets};
+pub use view::View;

@@ -9,21 +9,21 @@ use egui_kittest::{
 use std::time::Duration;
 
 /// A panel with what it is shown.
-pub struct Shown<V> {
+pub struct PanelState<V> {
     pub view: V,
     pub data: Data,
     pub selection: Selection,
 }
 
 /// The panel on a screen of its own.
-pub type Panel<V> = Harness<'static, Shown<V>>;
+pub type Panel<V> = Harness<'static, PanelState<V>>;
 
 /// Shows a panel.
 pub fn panel<V: View + 'static>(view: V, data: Data, size: impl Into<Vec2>) -> Panel<V> {
-    let shown = Shown { view, data, selection: Selection::default() };
+    let shown = PanelState { view, data, selection: Selection::default() };
     let mut is_installed = false;
     Harness::builder().with_size(size).with_step_dt(0.2).build_ui_state(
-        move |ui, shown: &mut Shown<V>| {
+        move |ui, shown: &mut PanelState<V>| {
             if !std::mem::replace(&mut is_installed, true) {
                 theme::install(ui.ctx());
             }

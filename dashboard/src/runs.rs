@@ -1,16 +1,17 @@
 //! The list of runs, shared by Scalars and Histograms: colours, which are shown, and the filter.
 
-use crate::{catalogue, filter::Filter, natural};
+use crate::panels::has_own_panel;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use summaries::{Run, Series};
+use ui::{filter::Filter, natural, theme::NO_COLOR};
 
 /// Runs beyond this many start hidden, as in TensorBoard: drawing thousands of curves helps nobody.
 pub const SHOWN_AT_FIRST: usize = 500;
 
 /// What a run has to draw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Draws {
+pub enum DrawKind {
     /// Nothing: it holds hyperparameters, a graph, or nothing yet.
     #[default]
     Nothing,
@@ -20,7 +21,7 @@ pub enum Draws {
     Curves,
 }
 
-impl Draws {
+impl DrawKind {
     /// What this run has.
     pub fn of(run: &Run) -> Self {
         let mut all = Self::Nothing;
@@ -30,7 +31,7 @@ impl Draws {
                 Series::Histogram(_) => Self::Curves,
                 Series::Scalar(series) if series.is_empty() => Self::Nothing,
                 Series::Scalar(_) => Self::Marks,
-                Series::Media(series) if catalogue::has_own_panel(series.kind()) => Self::Nothing,
+                Series::Media(series) if has_own_panel(series.kind()) => Self::Nothing,
                 Series::Media(_) => Self::Marks,
             };
             all = all.max(draws);
@@ -41,9 +42,6 @@ impl Draws {
         all
     }
 }
-
-/// The colour of a run that draws nothing: see [`Palette::series`](crate::theme::Palette::series).
-pub const NO_COLOR: usize = usize::MAX;
 
 /// One run of the list.
 #[derive(Clone, Debug)]
@@ -56,7 +54,7 @@ pub struct RunEntry {
     pub is_on: bool,
     /// Where in the label the part begins that tells it from the runs before and after it in the list.
     pub differs_at: usize,
-    draws: Draws,
+    draws: DrawKind,
     version: Option<u64>,
     own_color: Option<usize>,
 }
@@ -91,7 +89,7 @@ impl RunList {
             }
             let entry = &mut self.entries[idx];
             if entry.version.replace(run.version) != Some(run.version) {
-                let draws = Draws::of(run).max(entry.draws);
+                let draws = DrawKind::of(run).max(entry.draws);
                 is_changed |= std::mem::replace(&mut entry.draws, draws) != draws;
             }
         }
@@ -130,9 +128,9 @@ impl RunList {
         for i in 0..self.entries.len() {
             let entry = &self.entries[i];
             let has_own = match entry.draws {
-                Draws::Nothing => false,
-                Draws::Marks => self.above(&entry.label).is_none(),
-                Draws::Curves => true,
+                DrawKind::Nothing => false,
+                DrawKind::Marks => self.above(&entry.label).is_none(),
+                DrawKind::Curves => true,
             };
             if has_own && entry.own_color.is_none() {
                 self.entries[i].own_color = Some(self.n_colors);
@@ -150,7 +148,7 @@ impl RunList {
     fn above(&self, label: &str) -> Option<usize> {
         let mut label = label;
         while let Some((folder, _)) = label.rsplit_once('/') {
-            if let Some(&at) = self.by_label.get(folder).filter(|at| self.entries[**at].draws > Draws::Nothing) {
+            if let Some(&at) = self.by_label.get(folder).filter(|at| self.entries[**at].draws > DrawKind::Nothing) {
                 return Some(at);
             }
             label = folder;
@@ -218,7 +216,7 @@ impl RunList {
 
 impl RunEntry {
     fn new(label: Arc<str>, is_on: bool) -> Self {
-        let (color_idx, draws) = (NO_COLOR, Draws::Nothing);
+        let (color_idx, draws) = (NO_COLOR, DrawKind::Nothing);
         Self { label, color_idx, is_on, differs_at: 0, draws, version: None, own_color: None }
     }
 }

@@ -5,8 +5,8 @@
 //! to it, and draw the highlight from [`Pick::get`] every frame.
 
 use crate::{
-    ViewKind,
-    config::{Notes, Pins},
+    notes::{Notes, Pins},
+    panels::ViewKind,
     runs::RunList,
 };
 use std::{ops::Range, sync::Arc};

@@ -8,7 +8,7 @@ mod support;
 
 use dashboard::{
     Options, Theme,
-    sql::engine::{Answer, Engine, Table, Tables},
+    sql::engine::{Engine, RowSet, Table, Tables},
 };
 use egui_kittest::kittest::Queryable;
 use std::{
@@ -113,10 +113,10 @@ impl Tables for Counted {
         vec![Table { name: "slices".into(), about: "what ran".into(), columns }]
     }
 
-    fn query(&self, _sql: &str, _max_rows: usize) -> Result<Answer, String> {
+    fn query(&self, _sql: &str, _max_rows: usize) -> Result<RowSet, String> {
         let rows = [("MatMul", "300"), ("Relu", "120"), ("train", "60")].map(|(name, n)| vec![name.into(), n.into()]);
         let (columns, are_numbers) = (vec!["name".into(), "n".into()], vec![false, true]);
-        Ok(Answer { columns, are_numbers, rows: rows.into(), has_more: false })
+        Ok(RowSet { columns, are_numbers, rows: rows.into(), has_more: false })
     }
 
     fn canceller(&self) -> Arc<dyn Fn() + Send + Sync> {

@@ -60,7 +60,7 @@ fn a_range_of_steps_is_a_table_that_sorts_and_copies() {
     window.wait_for("-80.00 %");
     assert!(window.shows("0.1000") && window.shows("0.02000") && window.shows("0.2000"));
     window.click("Sort by Start");
-    window.wait_for("Sort by Start, sorted, greatest first");
+    window.wait_for("Sort by Start, sorted, highest first");
     window.harness.get_by_label("Copy as CSV").click();
     window.harness.step();
     let copied = window.harness.output().platform_output.commands.iter().find_map(|command| match command {
@@ -145,7 +145,7 @@ fn sessions_are_filtered_sorted_and_picked() {
     let mut window = at(dir.path(), "hparams?sort=m:accuracy&descending=1");
     window.wait_for("3 of 3 sessions");
     assert!(window.shows("0.8") && window.shows("success"), "the newest accuracy of run1");
-    window.wait_for("Sort by accuracy, sorted, greatest first");
+    window.wait_for("Sort by accuracy, sorted, highest first");
     window.click("optimizer is sgd");
     window.wait_for("2 of 3 sessions");
     window.click("Metrics: Min");
@@ -163,9 +163,9 @@ fn sessions_as_parallel_coordinates_and_points() {
     let dir = three_sessions();
     let mut window = at(dir.path(), "hparams?mode=parallel&color=m:accuracy");
     window.wait_for("Parallel coordinates: 3 sessions on 3 axes");
-    window.click("Spread of rate: log");
-    window.wait_for("Spread of rate: quantile");
-    window.click("Show: Scatter");
+    window.click("Scale of rate: log");
+    window.wait_for("Scale of rate: quantile");
+    window.click("Show: Scatter plot");
     window.wait_for("accuracy against optimizer: 3 sessions");
     window.wait_for("Colours of accuracy: 0.");
     window.click("Show: Scatter matrix");

@@ -1,29 +1,33 @@
 //! The Bottlenecks panel: what a run spends its time on and what to change first, each line with its evidence.
 //!
-//! [`model`] is what is said, [`page`], [`chart`] and [`roofline`] show it. A background thread analyses.
+//! [`model`] is the report; [`page`], [`chart`] and [`roofline`] show it, [`parts`] is what they share. A background thread analyses.
 
 mod chart;
 pub mod model;
 mod page;
+mod parts;
 mod roofline;
 #[cfg(test)]
 mod tests;
 
 use crate::{
     Data, Selection, View, ViewKind,
-    accepts::{Accepts, Names},
-    address::Params,
-    command::Entry,
+    address::{Addressed, Names, Params},
     data::TraceData,
     selection::{SlicePick, TimeRange},
-    theme::{metrics, palette},
-    timeline::{background::Background, ticks},
-    widgets::{busy, empty_state, toolbar},
+    timeline::ticks,
 };
 use egui::{Frame, Margin, RichText, ScrollArea, Ui};
 use model::{Question, Report, Request};
-use page::Lead;
+use parts::Target;
 use std::sync::Arc;
+use ui::{
+    address_fields,
+    background::Refresher,
+    command::Entry,
+    theme::{metrics, palette},
+    widgets::{busy, empty_state, toolbar},
+};
 
 const ME: ViewKind = ViewKind::Bottlenecks;
 /// How often a growing trace is analysed anew, seconds, at most.
@@ -36,13 +40,22 @@ const ENTRIES: &[Entry] = &[
     Entry::gesture("Click a bar", "The step in Timeline"),
 ];
 
+/// The state of the controls.
+#[derive(Clone, Default)]
+struct Settings {
+    /// The trace that is shown, where there are several.
+    trace: Option<Arc<str>>,
+    all_steps: bool,
+}
+
+address_fields!(Settings { "trace" = trace: Option<Arc<str>>, "all" = all_steps: bool });
+
 /// The panel's state.
 #[derive(Default)]
 pub struct BottlenecksView {
     trace_idx: usize,
-    all_steps: bool,
-    analysis: Option<Background<Request, Report>>,
-    asked: Option<(Question, f64)>,
+    settings: Settings,
+    analysis: Refresher<Question, Request, Report>,
 }
 
 impl View for BottlenecksView {
@@ -55,22 +68,20 @@ impl View for BottlenecksView {
     }
 
     fn run(&mut self, id: &'static str) {
-        self.all_steps |= id == "all steps";
+        self.settings.all_steps |= id == "all steps";
     }
 
     fn address(&self, data: &Data) -> Params {
-        let mut out = Params::default();
-        out.set_some("trace", data.traces.get(self.trace_idx).filter(|_| data.traces.len() > 1).map(|t| &t.name));
-        out.set_some("all", self.all_steps.then_some(1));
-        out
+        let trace = data.traces.get(self.trace_idx).filter(|_| data.traces.len() > 1).map(|trace| trace.name.clone());
+        Settings { trace, ..self.settings.clone() }.params()
     }
 
     fn go_to(&mut self, params: &Params) {
-        self.all_steps = params.get("all").is_some();
+        self.settings.set_params(params);
     }
 
     fn table(&self, _data: &Data, _selection: &Selection) -> Option<String> {
-        Some(model::csv(&*self.analysis.as_ref()?.result()?))
+        Some(model::csv(&*self.analysis.result()?))
     }
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
@@ -80,7 +91,7 @@ impl View for BottlenecksView {
             self.trace_idx = range.trace_idx;
         }
         let Some(trace) = data.traces.get(self.trace_idx).or(data.traces.first()) else {
-            let text = "Open a trace, or a run with one: this page says what held it up and what to change first.";
+            let text = "Open a trace, or a run with one, to see what slows it down and what to change first.";
             return empty_state(ui, "No trace yet", text);
         };
         self.trace_idx = self.trace_idx.min(data.traces.len() - 1);
@@ -88,13 +99,13 @@ impl View for BottlenecksView {
         let report = self.report(ui, trace, range);
         toolbar(ui, |ui| self.bar_ui(ui, data, report.as_deref()));
         let Some(report) = report.filter(|r| r.question.trace_idx == self.trace_idx) else {
-            return empty_state(ui, "Analysing …", &format!("{} are looked at.", trace.n_slices()));
+            return empty_state(ui, "Analysing…", &format!("Reading {}", trace.n_slices()));
         };
         if let Some(note) = crate::far::note(report.hand) {
-            return empty_state(ui, "Not all is here", note);
+            return empty_state(ui, "Slices are missing", note);
         }
         let frame = Frame::new().inner_margin(Margin::symmetric(2 * metrics::PAD as i8, 0));
-        let lead = ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+        let target = ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
             let page = frame.show(ui, |ui| {
                 ui.set_max_width(ui.available_width().min(metrics::PAGE_W));
                 page::page_ui(ui, &trace.store, &report)
@@ -102,34 +113,23 @@ impl View for BottlenecksView {
             ui.add_space(metrics::GAP_WIDE);
             page.inner
         });
-        if let Some(lead) = lead.inner {
-            self.follow(lead, data, selection);
+        if let Some(target) = target.inner {
+            self.follow(target, data, selection);
         }
     }
 }
 
 impl BottlenecksView {
     fn report(&mut self, ui: &Ui, trace: &TraceData, range: Option<std::ops::Range<i64>>) -> Option<Arc<Report>> {
-        let now = ui.input(|i| i.time);
         let version = trace.store.version();
-        let question = Question { trace_idx: self.trace_idx, version, range, all_steps: self.all_steps };
-        let analysis = self.analysis.get_or_insert_with(|| {
-            let ctx = ui.ctx().clone();
-            Background::start("bottlenecks", model::answer, move || ctx.request_repaint())
-        });
-        let only_grown = |asked: &Question| Question { version, ..asked.clone() } == question;
-        let due = match &self.asked {
-            None => true,
-            Some((asked, _)) if *asked == question => false,
-            Some((asked, at)) => !only_grown(asked) || now - at >= analysis.refresh_s(REFRESH_S),
+        let question = Question { trace_idx: self.trace_idx, version, range, all_steps: self.settings.all_steps };
+        let is_growth = {
+            let question = question.clone();
+            move |asked: &Question| Question { version, ..asked.clone() } == question
         };
-        if due && !analysis.is_busy() {
-            analysis.request(Request { question: question.clone(), store: trace.store.shared() });
-            self.asked = Some((question, now));
-        } else if self.asked.as_ref().is_none_or(|(asked, _)| *asked != question) {
-            ui.ctx().request_repaint_after_secs(analysis.refresh_s(REFRESH_S) as f32);
-        }
-        analysis.result()
+        let request = |question: &Question| Request { question: question.clone(), store: trace.store.shared() };
+        let work = ("bottlenecks", model::answer as fn(Request) -> Report);
+        self.analysis.ask(ui.ctx(), work, question, REFRESH_S, is_growth, request)
     }
 
     fn bar_ui(&mut self, ui: &mut Ui, data: &Data, report: Option<&Report>) {
@@ -151,29 +151,29 @@ impl BottlenecksView {
             if let Some(limit) = page::limit_text(report) {
                 ui.label(RichText::new(limit).color(palette(ui).warning));
                 if ui.button("All steps").on_hover_text("Takes longer").clicked() {
-                    self.all_steps = true;
+                    self.settings.all_steps = true;
                 }
             }
-            if self.analysis.as_ref().is_some_and(Background::is_busy) {
+            if self.analysis.is_busy() {
                 busy(ui);
             }
         });
     }
 
     /// Shows where a line leads.
-    fn follow(&self, lead: Lead, data: &Data, selection: &mut Selection) {
+    fn follow(&self, target: Target, data: &Data, selection: &mut Selection) {
         let trace_idx = self.trace_idx;
-        match lead {
-            Lead::Time(ns, slice) => {
+        match target {
+            Target::Time(ns, slice) => {
                 selection.slice.set(ME, slice.map(|id| SlicePick { trace_idx, id }));
                 selection.time.set(ME, Some(TimeRange { trace_idx, ns }));
                 selection.show(ViewKind::Timeline);
             }
-            Lead::Node(node) => {
+            Target::Node(node) => {
                 selection.node.set(ME, Some(node));
                 selection.show(if data.graphs.is_empty() { ViewKind::Timeline } else { ViewKind::Graph });
             }
-            Lead::Op(op) => {
+            Target::Op(op) => {
                 selection.op.set(ME, Some(op));
                 selection.show(ViewKind::Timeline);
             }
@@ -183,5 +183,5 @@ impl BottlenecksView {
 
 /// What an address may say of this panel.
 pub(crate) fn accepts() -> Names {
-    vec![("trace", Accepts::Text), ("all", Accepts::Flag)]
+    Settings::accepts()
 }

@@ -3,16 +3,16 @@
 use super::{
     chart,
     model::{self, Report},
+    parts::{Target, heading, row_ui},
     roofline::rooflines_ui,
 };
-use crate::{
+use egui::{RichText, Ui};
+use profiler::{SliceId, SliceRef, Store, analysis::findings::Finding};
+use ui::{
     format,
     theme::{metrics, palette},
-    widgets::with_names,
+    widgets::{columns, figure_grid, with_names},
 };
-use egui::{Grid, RichText, Ui};
-use profiler::{SliceId, SliceRef, Store, analysis::findings::Finding};
-use std::{ops::Range, sync::Arc};
 
 /// Ops that are listed, at most.
 const MAX_OPS: usize = 30;
@@ -21,48 +21,30 @@ const MAX_NAME: usize = 80;
 /// Nodes of a memory peak that are listed, at most.
 const MAX_LIVE: usize = 6;
 
-/// Where a line leads.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Lead {
-    /// A range of the timeline, and a slice to select in it.
-    Time(Range<i64>, Option<SliceId>),
-    /// A node of the graph.
-    Node(Arc<str>),
-    /// An op's slices in the timeline.
-    Op(Arc<str>),
-}
-
 /// Shows everything; where a click leads.
-pub(super) fn page_ui(ui: &mut Ui, store: &Store, report: &Report) -> Option<Lead> {
-    let mut lead = None;
+pub(super) fn page_ui(ui: &mut Ui, store: &Store, report: &Report) -> Option<Target> {
+    let mut target = None;
     if store.tracks().iter().all(|track| track.n_slices() == 0) {
-        ui.label("The trace has no slices, so there is nothing to tell. What could not be read is under the warnings at the top right.");
+        ui.label("The trace has no slices. See Warnings (top right) for what could not be read.");
         return None;
     }
-    findings_ui(ui, store, &report.analysis.findings, &mut lead);
-    steps_ui(ui, report, &mut lead);
-    crate::widgets::columns(ui, 2, |columns| {
+    findings_ui(ui, store, &report.analysis.findings, &mut target);
+    steps_ui(ui, report, &mut target);
+    columns(ui, 2, |columns| {
         if let [left, right] = columns {
-            path_ui(left, store, report, &mut lead);
-            causes_ui(right, store, report, &mut lead);
+            path_ui(left, store, report, &mut target);
+            causes_ui(right, store, report, &mut target);
         }
     });
-    memory_ui(ui, store, report, &mut lead);
-    stragglers_ui(ui, store, report, &mut lead);
-    rooflines_ui(ui, &report.analysis.rooflines, &mut lead);
-    ops_ui(ui, report, &mut lead);
-    lead
+    memory_ui(ui, store, report, &mut target);
+    stragglers_ui(ui, store, report, &mut target);
+    rooflines_ui(ui, &report.analysis.rooflines, &mut target);
+    ops_ui(ui, report, &mut target);
+    target
 }
 
-pub(super) fn heading(ui: &mut Ui, text: &str) {
-    ui.add_space(metrics::GAP_WIDE);
-    let response = ui.label(RichText::new(text).size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
-    crate::widgets::named(&response, egui::Role::Heading, text);
-    ui.add_space(metrics::GAP);
-}
-
-fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], lead: &mut Option<Lead>) {
-    heading(ui, "What to change first");
+fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], target: &mut Option<Target>) {
+    heading(ui, "Top opportunities");
     if findings.is_empty() {
         ui.label("Nothing stands out: no single thing holds up the steps by more than 1 %.");
     }
@@ -79,15 +61,15 @@ fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], lead: &mut Opti
             });
             ui.add(egui::Label::new(with_names(&finding.text, metrics::TEXT, p.text)).wrap());
             ui.horizontal_wrapped(|ui| {
-                if ui.link("the longest of it").on_hover_text("Show it in Timeline").clicked() {
+                if ui.link("Longest").on_hover_text("Show it in Timeline").clicked() {
                     let holds = |id: &&SliceId| {
                         store.slice(**id).is_some_and(|s| s.start <= finding.range.start && s.end >= finding.range.end)
                     };
                     let slice = finding.slices.iter().find(holds).or(finding.slices.first());
-                    *lead = Some(Lead::Time(finding.range.clone(), slice.copied()));
+                    *target = Some(Target::Time(finding.range.clone(), slice.copied()));
                 }
                 for slice in finding.slices.iter().filter_map(|id| store.slice(*id)) {
-                    evidence_ui(ui, store, &slice, lead);
+                    evidence_ui(ui, store, &slice, target);
                 }
             });
         });
@@ -95,8 +77,8 @@ fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], lead: &mut Opti
     }
 }
 
-/// A slice with its way into the graph, which stay side by side.
-fn evidence_ui(ui: &mut Ui, store: &Store, slice: &SliceRef, lead: &mut Option<Lead>) {
+/// A slice with its link into the graph, which stay side by side.
+fn evidence_ui(ui: &mut Ui, store: &Store, slice: &SliceRef, target: &mut Option<Target>) {
     let (name, took) = (store.slice_name(slice), format::duration_ns(slice.dur()));
     let (text, node) = (format!("{}, {took}", format::shortened(name, MAX_NAME)), store.node_of(slice));
     let style = ui.style();
@@ -109,12 +91,12 @@ fn evidence_ui(ui: &mut Ui, store: &Store, slice: &SliceRef, lead: &mut Option<L
     // A part of its own height and width goes to the next line as a whole.
     ui.allocate_ui_with_layout(size, egui::Layout::left_to_right(egui::Align::Center), |ui| {
         if ui.link(text).on_hover_text("Show this slice in Timeline").clicked() {
-            *lead = Some(Lead::Time(slice.start..slice.end, Some(slice.id)));
+            *target = Some(Target::Time(slice.start..slice.end, Some(slice.id)));
         }
         if let Some(node) = node
             && ui.small_button("graph").on_hover_text(format!("Show {} in Graph", node.name)).clicked()
         {
-            *lead = Some(Lead::Node(node.name.as_str().into()));
+            *target = Some(Target::Node(node.name.as_str().into()));
         }
     });
 }
@@ -124,12 +106,12 @@ fn text_width(ui: &Ui, text: &str, style: &egui::TextStyle) -> f32 {
     ui.painter().layout_no_wrap(text.to_owned(), font, palette(ui).text).size().x
 }
 
-fn steps_ui(ui: &mut Ui, report: &Report, lead: &mut Option<Lead>) {
-    heading(ui, "Where the time of the steps went");
+fn steps_ui(ui: &mut Ui, report: &Report, target: &mut Option<Target>) {
+    heading(ui, "Time of the steps by part");
     if report.steps.is_empty() {
         let t = &report.analysis.breakdown;
-        ui.label("The trace has no steps; this is its whole range.");
-        let whole = [model::StepBar { name: "whole range".to_owned(), times: t.clone() }];
+        ui.label("The trace has no steps: its complete range is shown");
+        let whole = [model::StepBar { name: "complete range".to_owned(), times: t.clone() }];
         chart::legend_ui(ui, &whole);
         return;
     }
@@ -145,33 +127,14 @@ fn steps_ui(ui: &mut Ui, report: &Report, lead: &mut Option<Lead>) {
     }
     chart::legend_ui(ui, &report.steps);
     if let Some(step) = chart::chart_ui(ui, &report.steps).and_then(|i| report.steps.get(i)) {
-        *lead = Some(Lead::Time(step.times.range.clone(), None));
+        *target = Some(Target::Time(step.times.range.clone(), None));
     }
 }
 
-/// A row of figures that leads somewhere: name, time, share, count.
-pub(super) fn row_ui(ui: &mut Ui, name: &str, figures: &[String], hint: &str) -> bool {
-    let hint = with_names(hint, metrics::TEXT, palette(ui).text);
-    let is_clicked = ui.link(name).on_hover_text(hint).clicked();
-    for figure in figures {
-        ui.label(figure);
-    }
-    ui.end_row();
-    is_clicked
-}
-
-pub(super) fn headings_ui(ui: &mut Ui, titles: &[&str]) {
-    for title in titles {
-        ui.label(RichText::new(*title).color(palette(ui).text_weak));
-    }
-    ui.end_row();
-}
-
-fn path_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<Lead>) {
+fn path_ui(ui: &mut Ui, store: &Store, report: &Report, target: &mut Option<Target>) {
     heading(ui, "Critical path");
-    ui.weak("Only what is on it delays the end of a step.");
-    Grid::new("path").num_columns(4).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
-        headings_ui(ui, &["What", "Time", "Share", "Times"]);
+    ui.weak("Only what is on it delays the end of a step");
+    figure_grid(ui, "path", &["Part", "Time", "Share", "Count"], |ui| {
         for row in &report.path {
             let (time, share) = (format::duration_ns(row.total_ns), format::percent(row.share));
             let at = row.longest.slice.and_then(|id| store.slice(id));
@@ -179,40 +142,39 @@ fn path_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<Lead>)
             let hint =
                 format!("Longest: {} at {what}. Click: show it in Timeline", format::duration_ns(row.longest.dur()));
             if row_ui(ui, &model::path_kind(row.kind), &[time, share, format::count(row.count)], &hint) {
-                *lead = Some(Lead::Time(row.longest.start..row.longest.end, row.longest.slice));
+                *target = Some(Target::Time(row.longest.start..row.longest.end, row.longest.slice));
             }
         }
     });
 }
 
-fn causes_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<Lead>) {
+fn causes_ui(ui: &mut Ui, store: &Store, report: &Report, target: &mut Option<Target>) {
     heading(ui, "Stalls by cause");
-    ui.weak("Times in which a worker, stream or thread did nothing, added up over all of them.");
+    ui.weak("Idle time of workers, streams and threads, summed over all of them");
     if report.causes.is_empty() {
-        ui.label("None.");
+        ui.label("None");
     }
-    Grid::new("causes").num_columns(3).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
-        headings_ui(ui, &["Cause", "Time", "Stalls"]);
+    figure_grid(ui, "causes", &["Cause", "Time", "Stalls"], |ui| {
         for row in &report.causes {
             let figures = [format::duration_ns(row.total_ns), format::count(row.count)];
             let hint = format!("Longest: {}. Click: show it in Timeline", row.longest.text(store));
             if row_ui(ui, row.longest.cause.name(), &figures, &hint) {
-                *lead = Some(Lead::Time(row.longest.start..row.longest.end, row.longest.culprit));
+                *target = Some(Target::Time(row.longest.start..row.longest.end, row.longest.culprit));
             }
         }
     });
 }
 
-fn memory_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<Lead>) {
+fn memory_ui(ui: &mut Ui, store: &Store, report: &Report, target: &mut Option<Target>) {
     if report.analysis.memory.is_empty() {
         return;
     }
-    heading(ui, "Memory at its peak");
+    heading(ui, "Peak memory");
     for device in &report.analysis.memory {
         let peak = format!("{}: {}", device.device, format::bytes(device.peak_bytes.max(0) as u64));
         if ui.link(peak).on_hover_text("Show that moment in Timeline").clicked() {
             let around = (store.range().end - store.range().start) / 200;
-            *lead = Some(Lead::Time(device.peak_time - around..device.peak_time + around.max(1), None));
+            *target = Some(Target::Time(device.peak_time - around..device.peak_time + around.max(1), None));
         }
         ui.indent(&device.device, |ui| {
             for (node, bytes) in device.live_at_peak.iter().take(MAX_LIVE) {
@@ -221,7 +183,7 @@ fn memory_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<Lead
                     if node.is_empty() {
                         ui.weak("no node");
                     } else if ui.link(node).on_hover_text("Show it in Graph").clicked() {
-                        *lead = Some(Lead::Node(node.as_str().into()));
+                        *target = Some(Target::Node(node.as_str().into()));
                     }
                 });
             }
@@ -232,21 +194,20 @@ fn memory_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<Lead
             if device.rest_at_peak > 0 {
                 ui.horizontal(|ui| {
                     ui.label(format::bytes(device.rest_at_peak as u64));
-                    ui.weak("taken before the recording, or in small pieces");
+                    ui.weak("allocated before the recording, or in small pieces");
                 });
             }
         });
     }
 }
 
-fn stragglers_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<Lead>) {
+fn stragglers_ui(ui: &mut Ui, store: &Store, report: &Report, target: &mut Option<Target>) {
     let found = &report.analysis.stragglers;
     if found.processes.is_empty() {
         return;
     }
-    heading(ui, "Who came last");
-    Grid::new("stragglers").num_columns(4).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
-        headings_ui(ui, &["Process", "Times last", "Late together", "Others waited"]);
+    heading(ui, "Stragglers");
+    figure_grid(ui, "stragglers", &["Process", "Count", "Late in total", "Others waited"], |ui| {
         for row in &found.processes {
             let process = store.processes().get(row.process as usize);
             let name = process.map_or_else(|| "?".to_owned(), |p| format!("{} {}", p.title(), p.host));
@@ -255,33 +216,37 @@ fn stragglers_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<
             if row_ui(ui, &name, &figures, "Show its latest in Timeline") {
                 let of_it = found.collectives.iter().chain(&found.steps).filter(|l| l.process == row.process);
                 let worst = of_it.max_by_key(|l| l.late_ns).and_then(|l| store.slice(l.slice));
-                *lead = worst.map(|slice| Lead::Time(slice.start..slice.end, Some(slice.id)));
+                *target = worst.map(|slice| Target::Time(slice.start..slice.end, Some(slice.id)));
             }
         }
     });
 }
 
-fn ops_ui(ui: &mut Ui, report: &Report, lead: &mut Option<Lead>) {
+fn ops_ui(ui: &mut Ui, report: &Report, target: &mut Option<Target>) {
     heading(ui, "Ops, by their time on the critical path");
     let mut ops: Vec<_> = report.analysis.ops.iter().collect();
     ops.sort_by_key(|op| (std::cmp::Reverse(op.critical_ns), std::cmp::Reverse(op.figures.self_ns)));
-    Grid::new("bottleneck ops").num_columns(7).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
-        headings_ui(ui, &["Name", "Kind", "Device", "Times", "Self", "Critical", "Share of path"]);
-        for op in ops.iter().take(MAX_OPS) {
-            let figures = [
-                op.category.clone(),
-                op.device.clone(),
-                format::count(op.figures.count),
-                format::duration_ns(op.figures.self_ns),
-                format::duration_ns(op.critical_ns),
-                format::percent(op.critical_share),
-            ];
-            let name: String = op.name.chars().take(80).collect();
-            if row_ui(ui, &name, &figures, "Its slices stand out in Timeline") {
-                *lead = Some(Lead::Op(op.name.as_str().into()));
+    figure_grid(
+        ui,
+        "bottleneck ops",
+        &["Name", "Kind", "Device", "Count", "Self", "Critical", "Share of path"],
+        |ui| {
+            for op in ops.iter().take(MAX_OPS) {
+                let figures = [
+                    op.category.clone(),
+                    op.device.clone(),
+                    format::count(op.figures.count),
+                    format::duration_ns(op.figures.self_ns),
+                    format::duration_ns(op.critical_ns),
+                    format::percent(op.critical_share),
+                ];
+                let name: String = op.name.chars().take(80).collect();
+                if row_ui(ui, &name, &figures, "Highlights its slices in Timeline") {
+                    *target = Some(Target::Op(op.name.as_str().into()));
+                }
             }
-        }
-    });
+        },
+    );
     if ops.len() > MAX_OPS {
         ui.weak(format!("and {} more: see Ops", format::count((ops.len() - MAX_OPS) as u64)));
     }

@@ -1,37 +1,37 @@
 //! The roofline of each device: a point for each op, below the device's limits; both axes by powers of ten.
 
-use super::page::{Lead, heading, headings_ui, row_ui};
+use super::parts::{Target, heading, row_ui};
 use crate::{
     chart::dots,
     format,
     theme::{metrics, palette},
     widgets,
 };
-use egui::{Align2, FontId, Grid, Mesh, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, pos2, vec2};
+use egui::{Align2, FontId, Mesh, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, pos2, vec2};
 use profiler::analysis::roofline::{Bound, Roof, Roofline, RooflineRow, Work};
 
 /// Ops that are listed, at most.
 const MAX_ROWS: usize = 12;
 
 /// Shows all of them.
-pub(super) fn rooflines_ui(ui: &mut Ui, lines: &[Roofline], lead: &mut Option<Lead>) {
+pub(super) fn rooflines_ui(ui: &mut Ui, lines: &[Roofline], target: &mut Option<Target>) {
     for line in lines {
         let device = if line.device.is_empty() { "the host" } else { &line.device };
         heading(ui, &format!("Roofline of {device}"));
         ui.weak(limits_text(&line.roof));
         if let Some(scale) = Scale::of(line) {
-            plot_ui(ui, line, &scale, lead);
+            plot_ui(ui, line, &scale, target);
         }
-        table_ui(ui, line, lead);
+        table_ui(ui, line, target);
     }
 }
 
 fn limits_text(roof: &Roof) -> String {
     let limits = match (roof.flops_per_s, roof.bytes_per_s) {
         (Some(flops), Some(bytes)) => format!("At most {} and {}.", rate(flops, "FLOP/s"), rate(bytes, "B/s")),
-        (Some(flops), None) => format!("At most {}; what its memory gives is not told.", rate(flops, "FLOP/s")),
-        (None, Some(bytes)) => format!("At most {}; what it computes is not told.", rate(bytes, "B/s")),
-        (None, None) => "The trace does not tell the device's limits.".to_owned(),
+        (Some(flops), None) => format!("At most {}; its memory bandwidth is unknown.", rate(flops, "FLOP/s")),
+        (None, Some(bytes)) => format!("At most {}; its peak of operations is unknown.", rate(bytes, "B/s")),
+        (None, None) => "The device's limits are unknown.".to_owned(),
     };
     format!(
         "{limits} Ops at the left move too many bytes for what they compute, those at the right compute all the time."
@@ -83,7 +83,7 @@ fn place(work: &Work) -> Option<(f64, f64)> {
     (x > 0.0 && y > 0.0).then_some((x, y))
 }
 
-fn plot_ui(ui: &mut Ui, line: &Roofline, scale: &Scale, lead: &mut Option<Lead>) {
+fn plot_ui(ui: &mut Ui, line: &Roofline, scale: &Scale, target: &mut Option<Target>) {
     let size = vec2(ui.available_width().min(metrics::CARD_W[1]), metrics::CARD_CHART_H[1]);
     let (outer, response) = ui.allocate_exact_size(size, Sense::click());
     let mut inner = outer;
@@ -110,11 +110,11 @@ fn plot_ui(ui: &mut Ui, line: &Roofline, scale: &Scale, lead: &mut Option<Lead>)
         let n = format::counted(points.len() as u64, "op");
         format!("Roofline: {n}, operations a second by operations per byte")
     });
-    *lead = picked(ui, &response, &points, &line.roof).or(lead.take());
+    *target = picked(ui, &response, &points, &line.roof).or(target.take());
 }
 
 /// The op under the pointer in words; where a click on it leads.
-fn picked(ui: &Ui, response: &Response, points: &[(&RooflineRow, Pos2)], roof: &Roof) -> Option<Lead> {
+fn picked(ui: &Ui, response: &Response, points: &[(&RooflineRow, Pos2)], roof: &Roof) -> Option<Target> {
     let at = response.hover_pos()?;
     let (row, pos) = points.iter().min_by(|a, b| a.1.distance(at).total_cmp(&b.1.distance(at)))?;
     if pos.distance(at) > metrics::PICK_SLACK {
@@ -126,7 +126,7 @@ fn picked(ui: &Ui, response: &Response, points: &[(&RooflineRow, Pos2)], roof: &
         ui.label(format!("{} in {}", format::counted(row.count, "execution"), format::duration_ns(row.work.ns)));
         ui.label(figures(&row.work, roof).join(", "));
     });
-    response.clicked().then(|| Lead::Op(row.name.as_str().into()))
+    response.clicked().then(|| Target::Op(row.name.as_str().into()))
 }
 
 fn axes(ui: &Ui, inner: Rect, scale: &Scale, at: &impl Fn((f64, f64)) -> Pos2) {
@@ -156,7 +156,7 @@ fn axes(ui: &Ui, inner: Rect, scale: &Scale, at: &impl Fn((f64, f64)) -> Pos2) {
     painter.text(below, Align2::CENTER_TOP, "operations per byte", font, p.text_weak);
 }
 
-/// The limits: memory up to the ridge, arithmetic from there on; the one alone that is told.
+/// The limits: memory up to the ridge, arithmetic from there on; the only one that is known.
 fn roof(ui: &Ui, inner: Rect, line: &Roofline, scale: &Scale, at: &impl Fn((f64, f64)) -> Pos2) {
     let [left, right] = scale.x.map(|power| 10f64.powi(power));
     let Roof { flops_per_s: flops, bytes_per_s: bytes } = line.roof;
@@ -179,17 +179,18 @@ fn figures(work: &Work, roof: &Roof) -> Vec<String> {
     figures
 }
 
-fn table_ui(ui: &mut Ui, line: &Roofline, lead: &mut Option<Lead>) {
-    Grid::new(("roofline", &line.device)).num_columns(7).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(
+fn table_ui(ui: &mut Ui, line: &Roofline, target: &mut Option<Target>) {
+    widgets::figure_grid(
         ui,
+        ("roofline", &line.device),
+        &["Name", "Time", "Operations", "Memory", "Per byte", "Bound", "Reached"],
         |ui| {
-            headings_ui(ui, &["Name", "Time", "Operations", "Memory", "Per byte", "Bound", "Reached"]);
             for row in line.rows.iter().take(MAX_ROWS) {
                 let mut cells = vec![format::duration_ns(row.work.ns)];
                 cells.extend(figures(&row.work, &line.roof));
                 let name: String = row.name.chars().take(80).collect();
-                if row_ui(ui, &name, &cells, "Its slices stand out in Timeline") {
-                    *lead = Some(Lead::Op(row.name.as_str().into()));
+                if row_ui(ui, &name, &cells, "Highlights its slices in Timeline") {
+                    *target = Some(Target::Op(row.name.as_str().into()));
                 }
             }
         },

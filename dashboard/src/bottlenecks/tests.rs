@@ -15,7 +15,7 @@ fn harness(data: Data) -> Panel<BottlenecksView> {
 #[test]
 fn every_line_leads_to_its_evidence() {
     let mut harness = harness(Data::default().with_trace("demo", demo(4)));
-    wait_for(&mut harness, "What to change first");
+    wait_for(&mut harness, "Top opportunities");
     let expected = {
         let store = &harness.state().data.traces[0].store;
         profiler::analysis::report::analyse(store, store.range())
@@ -23,7 +23,7 @@ fn every_line_leads_to_its_evidence() {
     assert!(!expected.findings.is_empty());
     wait_for(&mut harness, &format!("1. {}", expected.findings[0].title));
     assert!(harness.query_by_label_contains("Step times: 4 steps, mean 88.0 µs, median 88.0 µs: compute").is_some());
-    harness.get_all_by_label("the longest of it").next().unwrap().click();
+    harness.get_all_by_label("Longest").next().unwrap().click();
     harness.run_steps(2);
     let selection = &mut harness.state_mut().selection;
     assert_eq!(selection.time.get().map(|t| t.ns.clone()), Some(expected.findings[0].range.clone()));

@@ -173,7 +173,7 @@ fn a_trace_tells_where_nodes_ran_of_which_the_graph_says_nothing() {
 
 #[test]
 fn the_first_nan_is_looked_for_as_long_as_there_may_be_one() {
-    let can = |shown: &crate::panel_test::Shown<GraphView>| shown.view.can("first-non-finite", &shown.data);
+    let can = |shown: &crate::panel_test::PanelState<GraphView>| shown.view.can("first-non-finite", &shown.data);
     let def = Arc::unwrap_or_clone(graph("layer1/MatMul = MatMul()"));
     let data = Data::default().with_graph("test", def).with_trace("demo", crate::timeline::testing::demo(1));
     let mut view = GraphView::default();

@@ -1,17 +1,17 @@
 //! One histogram series' card: ridges one behind the other (newest in front), or one upon the other, or bands over steps.
 
 use super::{
-    Mode,
     bands::Bands,
     bins::{N_BINS, Ridge, Ridges},
     distribution,
+    settings::{Mode, Settings},
 };
 use crate::{
     Data, Selection, ViewKind,
+    cards::XAxis,
     catalogue::TagRow,
     chart::ticks::{Moment, Unit, ticks},
     format,
-    scalars::XAxis,
     theme::{metrics, mix, palette},
     widgets::{self, CardFrame},
 };
@@ -26,7 +26,7 @@ pub struct Card {
 }
 
 /// Where ridges are on the screen.
-struct Places {
+struct RidgeLayout {
     inner: Rect,
     mode: Mode,
     lo: f64,
@@ -42,11 +42,11 @@ impl Card {
         ui: &mut Ui,
         row: &TagRow,
         data: &Data,
-        view: (Mode, XAxis),
+        settings: &Settings,
         selection: &mut Selection,
         is_wide: bool,
     ) -> bool {
-        let (mode, axis) = view;
+        let (mode, axis) = (settings.mode, settings.axis);
         let target = row.target();
         let is_selected = row.is_selected(selection);
         let frame =
@@ -86,7 +86,7 @@ impl Card {
         self.ridges.update(series, axis);
         let ridges = &self.ridges;
         widgets::describe(&response, || summary(row, series, ridges.newest));
-        let places = Places::new(inner, mode, ridges);
+        let places = RidgeLayout::new(inner, mode, ridges);
         axes(ui, &places, ridges, axis);
         paint(ui, &places, ridges, color);
         if let Some(step) = selection.step.get() {
@@ -99,7 +99,7 @@ impl Card {
     }
 }
 
-impl Places {
+impl RidgeLayout {
     fn new(inner: Rect, mode: Mode, ridges: &Ridges) -> Self {
         let (lo, hi) =
             ridges.rows.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), r| (lo.min(r.x), hi.max(r.x)));
@@ -131,7 +131,7 @@ impl Places {
     }
 }
 
-fn paint(ui: &Ui, places: &Places, ridges: &Ridges, color: Color32) {
+fn paint(ui: &Ui, places: &RidgeLayout, ridges: &Ridges, color: Color32) {
     let p = palette(ui);
     let painter = ui.painter_at(places.inner.expand(1.0));
     let n = ridges.rows.len().max(2);
@@ -165,7 +165,7 @@ fn filled(outline: &[Pos2], base: f32, color: Color32) -> Mesh {
 }
 
 /// Values below; steps or times at the right.
-fn axes(ui: &Ui, places: &Places, ridges: &Ridges, axis: XAxis) {
+fn axes(ui: &Ui, places: &RidgeLayout, ridges: &Ridges, axis: XAxis) {
     let p = palette(ui);
     let painter = ui.painter();
     let inner = places.inner;
@@ -191,14 +191,14 @@ fn axes(ui: &Ui, places: &Places, ridges: &Ridges, axis: XAxis) {
 }
 
 /// The ridge of the picked step stands out; there is none where that step is not drawn.
-fn mark(ui: &Ui, places: &Places, ridges: &Ridges, step: i64) {
+fn mark(ui: &Ui, places: &RidgeLayout, ridges: &Ridges, step: i64) {
     let Some(ridge) = ridges.rows.iter().rev().find(|ridge| ridge.step == step) else { return };
     let outline = places.outline(ridge, ridges.greatest);
     ui.painter_at(places.inner).add(Shape::line(outline, Stroke::new(metrics::LINE, palette(ui).accent)));
 }
 
 /// The ridge under the pointer stands out and says its step, the bin and its count; the step that was clicked.
-fn hover(ui: &Ui, response: &Response, places: &Places, ridges: &Ridges, series: &HistogramSeries) -> Option<i64> {
+fn hover(ui: &Ui, response: &Response, places: &RidgeLayout, ridges: &Ridges, series: &HistogramSeries) -> Option<i64> {
     let at = response.hover_pos()?;
     let across = (at.x - places.inner.left()) / places.inner.width() * N_BINS as f32;
     let bin = (across.max(0.0) as usize).min(N_BINS - 1);

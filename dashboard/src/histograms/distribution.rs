@@ -2,9 +2,9 @@
 
 use super::bands::{BandRow, Bands};
 use crate::{
+    cards::XAxis,
     chart::ticks::{Moment, Unit, ticks},
     format,
-    scalars::XAxis,
     theme::{metrics, mix, palette},
 };
 use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Response, Shape, Stroke, Ui, pos2};

@@ -1,8 +1,8 @@
 //! The list at the left: which columns are shown, and which of their values.
 
 use super::{
-    Choices,
     model::{Cell, Column, Key, Table},
+    state::Choices,
 };
 use crate::{
     theme::{metrics, palette},

@@ -1,6 +1,6 @@
 //! What the colours of lines and points stand for, where a column gives them.
 
-use super::{HParamsView, Mode};
+use super::state::{Mode, State};
 use crate::{
     theme::{metrics, palette},
     widgets,
@@ -10,7 +10,7 @@ use egui::{Align2, FontId, Mesh, Panel, Rect, Sense, Ui, pos2, vec2};
 /// Parts of the ramp that are drawn, each of one colour at its ends.
 const N_PARTS: u16 = 32;
 
-impl HParamsView {
+impl State {
     /// Shows the column's ramp with its values at the right, beside pictures.
     pub(super) fn legend_ui(&self, ui: &mut Ui) {
         let axis = self.choices.color.as_ref().and_then(|key| self.axis(key));

@@ -1,10 +1,10 @@
 //! Parallel coordinates: an upright axis for each column, a line for each session. A drag along an axis filters; a click on
-//! its name changes how its numbers are spread.
+//! its name changes the scale of its numbers.
 
 use super::{
-    HParamsView,
     axis::Axis,
     model::{Key, Session},
+    state::State,
 };
 use crate::{
     Selection,
@@ -16,6 +16,7 @@ use egui::{
     epaint::ClippedShape, pos2, vec2,
 };
 use std::sync::Arc;
+use ui::address::Choice as _;
 
 /// The lines as triangles, kept while nothing that they depend on changes.
 #[derive(Default)]
@@ -25,13 +26,13 @@ pub(super) struct Cache {
 }
 
 /// Where things are.
-struct Places {
+struct AxesLayout {
     /// Where the lines are.
     inner: Rect,
     axes: Vec<(Axis, f32)>,
 }
 
-impl Places {
+impl AxesLayout {
     fn y(&self, share: f64) -> f32 {
         self.inner.bottom() - share as f32 * self.inner.height()
     }
@@ -64,13 +65,13 @@ impl Places {
     }
 }
 
-impl HParamsView {
+impl State {
     /// Shows the axes and lines; the run that was picked.
-    pub(super) fn parallel_ui(&mut self, ui: &mut Ui, selection: &Selection) -> Option<Arc<str>> {
+    pub(super) fn parallel_ui(&mut self, ui: &mut Ui, cache: &mut Cache, selection: &Selection) -> Option<Arc<str>> {
         let outer = ui.available_rect_before_wrap().shrink(metrics::PAD);
         let keys: Vec<Key> = self.columns().map(|column| column.key.clone()).collect();
         if keys.is_empty() {
-            widgets::empty_state(ui, "No column is shown", "Switch some on at the left.");
+            widgets::empty_state(ui, "No column is shown", "Enable columns on the left.");
             return None;
         }
         let mut inner = outer.shrink2(vec2(metrics::AXIS_LABEL_W, metrics::GAP_WIDE));
@@ -78,13 +79,13 @@ impl HParamsView {
         let step = if keys.len() > 1 { inner.width() / (keys.len() - 1) as f32 } else { 0.0 };
         let axes = keys.iter().enumerate();
         let axes = axes.filter_map(|(i, key)| Some((self.axis(key)?, inner.left() + i as f32 * step)));
-        let places = Places { inner, axes: axes.collect() };
+        let places = AxesLayout { inner, axes: axes.collect() };
         let response = ui.allocate_rect(outer, Sense::click());
         widgets::describe(&response, || {
             let n = crate::format::counted(self.shown.rows.len() as u64, "session");
             format!("Parallel coordinates: {n} on {} axes", places.axes.len())
         });
-        self.paint_lines(ui, outer, &places);
+        self.paint_lines(ui, cache, outer, &places);
         let pointed = response.hover_pos().and_then(|at| self.nearest(&places, at));
         let picked = self.shown.rows.iter().find(|i| selection.run.get() == Some(&self.table.sessions[**i].label));
         for i in [picked.copied(), pointed].into_iter().flatten() {
@@ -101,14 +102,14 @@ impl HParamsView {
         response.clicked().then(|| session.label.clone())
     }
 
-    fn nearest(&self, places: &Places, at: Pos2) -> Option<usize> {
+    fn nearest(&self, places: &AxesLayout, at: Pos2) -> Option<usize> {
         let distances = self.shown.rows.iter().map(|i| (*i, places.distance(&self.table.sessions[*i], at)));
         let (i, distance) = distances.min_by(|a, b| a.1.total_cmp(&b.1))?;
         (distance <= metrics::PICK_SLACK).then_some(i)
     }
 
     /// Sessions that are filtered out lie faintly behind.
-    fn paint_lines(&mut self, ui: &Ui, outer: Rect, places: &Places) {
+    fn paint_lines(&self, ui: &Ui, cache: &mut Cache, outer: Rect, places: &AxesLayout) {
         let p = palette(ui);
         let of = (
             self.shown.revision,
@@ -116,7 +117,7 @@ impl HParamsView {
             p.id(),
             places.axes.len(),
         );
-        if self.parallel.of != Some(of) {
+        if cache.of != Some(of) {
             let is_shown: rustc_hash::FxHashSet<usize> = self.shown.rows.iter().copied().collect();
             let behind = (0..self.table.sessions.len()).filter(|i| !is_shown.contains(i));
             let faint = mix(p.panel, p.aggregate, 0.35);
@@ -134,13 +135,13 @@ impl HParamsView {
                     transform_after_tessellation: TSTransform::IDENTITY,
                 })
                 .collect();
-            self.parallel = Cache { of: Some(of), meshes: baked(ui, shapes) };
+            *cache = Cache { of: Some(of), meshes: baked(ui, shapes) };
         }
-        ui.painter().extend(self.parallel.meshes.iter().map(|mesh| Shape::Mesh(Arc::clone(mesh))));
+        ui.painter().extend(cache.meshes.iter().map(|mesh| Shape::Mesh(Arc::clone(mesh))));
     }
 
     /// An axis with its marks and name, and what is done on it.
-    fn axis_ui(&mut self, ui: &mut Ui, places: &Places, axis: &Axis, (x, step): (f32, f32)) {
+    fn axis_ui(&mut self, ui: &mut Ui, places: &AxesLayout, axis: &Axis, (x, step): (f32, f32)) {
         let p = palette(ui);
         let inner = places.inner;
         ui.painter().vline(x, inner.y_range(), Stroke::new(metrics::HAIRLINE, p.text_weak));
@@ -179,16 +180,16 @@ impl HParamsView {
             widgets::named(&response, Role::Label, &title);
             return;
         }
-        widgets::named(&response, Role::Button, &format!("Spread of {title}: {}", axis.spread.name()));
-        let next = axis.spread.next(column);
-        let hint = format!("{title}, {}\nclick: {}", axis.spread.name(), next.name());
+        widgets::named(&response, Role::Button, &format!("Scale of {title}: {}", axis.scale.title()));
+        let next = axis.scale.next(column);
+        let hint = format!("{title}, {}\nclick: {}", axis.scale.title(), next.title());
         if response.on_hover_text(hint).clicked() {
-            self.choices.spread.insert(axis.key.clone(), next);
+            self.choices.scale.insert(axis.key.clone(), next);
         }
     }
 
     /// Marks what passes, and takes in a drag or a click.
-    fn brush(&mut self, ui: &Ui, places: &Places, axis: &Axis, x: f32, response: &Response) {
+    fn brush(&mut self, ui: &Ui, places: &AxesLayout, axis: &Axis, x: f32, response: &Response) {
         let p = palette(ui);
         let id = response.id.with("from");
         if response.drag_started()

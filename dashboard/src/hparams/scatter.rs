@@ -1,6 +1,6 @@
 //! Sessions as points: one column against another, and every column against every other.
 
-use super::{HParamsView, axis::Axis, model::Key, parallel::session_tooltip};
+use super::{axis::Axis, model::Key, parallel::session_tooltip, state::State};
 use crate::{
     Selection,
     chart::dots,
@@ -29,7 +29,7 @@ impl Plot {
     }
 }
 
-impl HParamsView {
+impl State {
     /// One column against another; the run that was picked.
     pub(super) fn scatter_ui(&mut self, ui: &mut Ui, selection: &Selection) -> Option<Arc<str>> {
         let usual = |is_metric: bool| self.table.columns.iter().find(|c| c.key.is_metric() == is_metric);

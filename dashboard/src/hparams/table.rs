@@ -1,90 +1,110 @@
-//! The sessions as a table: headings that sort, rows that pick a run. Only the rows on the screen are built.
+//! The sessions as a table: rows that pick a run.
 
 use super::{
-    HParamsView,
-    model::{Cell, Column, Key},
+    model::{Column, Key, Session},
+    state::State,
 };
-use crate::{
-    Selection,
+use crate::Selection;
+use egui::{Frame, Margin, Sense, Ui};
+use std::{borrow::Cow, sync::Arc};
+use ui::{
     theme::{metrics, palette},
-    widgets::{Sorting, beside, figure_column, named, sort_heading, swatch, text_elided_at, wide_table, word_column},
+    widgets::{self, DataTable, Sorting, named, swatch, text_cell, text_elided_at, word_column},
 };
-use egui::{Align, Frame, Label, Layout, Margin, Sense, Ui};
-use egui_extras::{Column as Width, TableBuilder};
-use std::sync::Arc;
 
-impl HParamsView {
+/// A column of the table.
+#[derive(Clone, Copy)]
+pub(super) enum TableColumn<'a> {
+    /// The session's run.
+    Run,
+    /// A hyperparameter or metric.
+    Value(&'a Column),
+    /// How the session ended.
+    Status,
+}
+
+impl widgets::Column<Session> for TableColumn<'_> {
+    fn title(&self) -> Cow<'_, str> {
+        match self {
+            Self::Run => "Run".into(),
+            Self::Value(column) => column.key.title().into(),
+            Self::Status => "Status".into(),
+        }
+    }
+
+    fn is_text(&self) -> bool {
+        !matches!(self, Self::Value(Column { extent: Some(_), .. }))
+    }
+
+    fn can_sort(&self) -> bool {
+        matches!(self, Self::Value(_))
+    }
+
+    fn text<'a>(&'a self, session: &'a Session) -> Cow<'a, str> {
+        match self {
+            Self::Run => Cow::from(&*session.label),
+            Self::Value(column) => session.cells.get(&column.key).map_or_else(Cow::default, |cell| cell.text().into()),
+            Self::Status => session.status.into(),
+        }
+    }
+
+    fn csv_title(&self) -> Cow<'_, str> {
+        match self {
+            Self::Run => "run".into(),
+            Self::Value(_) => self.title(),
+            Self::Status => "status".into(),
+        }
+    }
+
+    fn exact<'a>(&'a self, session: &'a Session) -> Cow<'a, str> {
+        match self {
+            Self::Value(column) => session.cells.get(&column.key).map_or_else(Cow::default, |cell| cell.exact().into()),
+            _ => self.text(session),
+        }
+    }
+}
+
+impl State {
     /// Shows the table; the run that was picked.
     pub(super) fn table_ui(&mut self, ui: &mut Ui, selection: &Selection) -> Option<Arc<str>> {
-        let columns: Vec<&Column> = self.columns().collect();
         let has_status = self.table.sessions.iter().any(|session| !session.status.is_empty());
-        let (mut sort_by, mut picked) = (None, None);
-        let sorting = &self.choices.sorting;
-        let names = self.names_w(ui, selection);
+        let columns: Vec<TableColumn<'_>> = std::iter::once(TableColumn::Run)
+            .chain(self.columns().map(TableColumn::Value))
+            .chain(has_status.then_some(TableColumn::Status))
+            .collect();
+        let mut table = DataTable::new("sessions", &columns, &self.table.sessions).order(&self.shown.rows);
+        for (i, column) in columns.iter().enumerate().filter(|(_, column)| widgets::Column::is_text(*column)) {
+            let is_run = matches!(column, TableColumn::Run);
+            table = table.width(i, word_column(if is_run { self.names_w(ui, selection) } else { metrics::FIGURE_W }));
+        }
+        let sorted = |column: &TableColumn<'_>| match (column, &self.choices.sorting) {
+            (TableColumn::Value(column), Some(sorting)) => sorting.of(&column.key),
+            _ => None,
+        };
+        let is_selected = |session: &Session| selection.run.get() == Some(&session.label);
         let frame = Frame::new().inner_margin(Margin::symmetric(metrics::PAD as i8, 0));
-        frame.show(ui, |ui| {
-            wide_table(ui, |ui| {
-                let width = |column: &&Column| match column.extent {
-                    Some(_) => figure_column(ui, &column.key.title()),
-                    None => word_column(metrics::FIGURE_W),
-                };
-                let widths: Vec<Width> = columns.iter().map(width).collect();
-                let mut table = TableBuilder::new(ui)
-                    .striped(true)
-                    .sense(Sense::click())
-                    .cell_layout(Layout::left_to_right(Align::Center))
-                    .column(word_column(names));
-                table = widths.into_iter().fold(table, TableBuilder::column);
-                if has_status {
-                    table = table.column(word_column(metrics::FIGURE_W));
-                }
-                let header = table.header(metrics::ROW_H, |mut line| {
-                    line.col(|ui| _ = ui.weak("Run"));
-                    for column in &columns {
-                        line.col(|ui| {
-                            let sorted = sorting.as_ref().filter(|s| s.column == column.key).map(|s| s.descending);
-                            let title = column.key.title();
-                            if sort_heading(ui, &title, &title, column.extent.is_none(), sorted) {
-                                sort_by = Some(column.key.clone());
-                            }
-                        });
-                    }
-                    if has_status {
-                        line.col(|ui| _ = ui.weak("Status"));
-                    }
-                });
-                header.body(|body| {
-                    body.rows(metrics::ROW_H, self.shown.rows.len(), |mut line| {
-                        let i = self.shown.rows[line.index()];
-                        let session = &self.table.sessions[i];
-                        line.set_selected(selection.run.get() == Some(&session.label));
-                        line.col(|ui| {
-                            swatch(ui, self.color(ui, i));
-                            let (runs, label) = (&selection.runs, &*session.label);
-                            let (room, response) =
-                                ui.allocate_exact_size(ui.available_size_before_wrap(), Sense::hover());
-                            let color = ui.visuals().text_color();
-                            text_elided_at(ui, runs.short(label), room, color, runs.differs_at(label));
-                            named(&response, egui::Role::Label, label);
-                            response.on_hover_text(label);
-                        });
-                        for column in &columns {
-                            line.col(|ui| cell_ui(ui, session.cells.get(&column.key)));
-                        }
-                        if has_status {
-                            line.col(|ui| _ = ui.weak(session.status));
-                        }
-                        if line.response().clicked() {
-                            picked = Some(session.label.clone());
-                        }
-                    });
-                });
-            });
+        let clicks = frame.show(ui, |ui| {
+            table.show(ui, sorted, is_selected, |ui, column, session, i| match column {
+                TableColumn::Run => self.run_ui(ui, session, i, selection),
+                TableColumn::Value(_) => text_cell(ui, column, session),
+                TableColumn::Status => _ = ui.weak(session.status),
+            })
         });
-        if let Some(key) = sort_by {
+        let picked = clicks.inner.picked.map(|i| self.table.sessions[i].label.clone());
+        if let Some(TableColumn::Value(column)) = clicks.inner.sort_by {
+            let key = column.key.clone();
             self.sort_by(key);
         }
         picked
+    }
+
+    fn run_ui(&self, ui: &mut Ui, session: &Session, i: usize, selection: &Selection) {
+        swatch(ui, self.color(ui, i));
+        let (runs, label) = (&selection.runs, &*session.label);
+        let (room, response) = ui.allocate_exact_size(ui.available_size_before_wrap(), Sense::hover());
+        text_elided_at(ui, runs.short(label), room, ui.visuals().text_color(), runs.differs_at(label));
+        named(&response, egui::Role::Label, label);
+        response.on_hover_text(label);
     }
 
     /// How wide the column of runs is at first: as its longest name, but never more than a share of the room.
@@ -103,21 +123,4 @@ impl HParamsView {
             none => *none = Some(Sorting { column: key, descending: false }),
         }
     }
-
-    /// The colour of a session.
-    pub(super) fn color(&self, ui: &Ui, session: usize) -> egui::Color32 {
-        match self.shown.colors.get(session) {
-            Some(Ok(share)) => palette(ui).ramp(*share),
-            Some(Err(color_idx)) => palette(ui).series(*color_idx),
-            None => palette(ui).aggregate,
-        }
-    }
-}
-
-fn cell_ui(ui: &mut Ui, cell: Option<&Cell>) {
-    let Some(cell) = cell else { return };
-    beside(ui, matches!(cell, Cell::Text(_)), |ui| match cell {
-        Cell::Number(_) => ui.add(Label::new(cell.text()).selectable(false)),
-        Cell::Text(text) => ui.add(Label::new(&**text).selectable(false).truncate()),
-    });
 }

@@ -1,7 +1,7 @@
 //! The open sources, written by the loader threads and read by frames.
 
 use crate::data::{
-    Data, GraphData, Held, LogdirData, Shared, SourceInfo, SourceKind, Status, TraceData, Warning, unique_labels,
+    Data, GraphData, LogdirData, ReadGuard, Shared, SourceInfo, SourceKind, Status, TraceData, Warning, unique_labels,
 };
 use parking_lot::Mutex;
 use std::{path::Path, sync::Arc};
@@ -192,12 +192,12 @@ impl Slots {
         for (source, runs, labels) in logdirs {
             let info = &data.sources[source.row];
             let (name, path, status) = (info.name.clone(), info.path.clone(), info.status);
-            data.logdirs.push(LogdirData { name, path, status, runs: Held::of(&runs), labels });
+            data.logdirs.push(LogdirData { name, path, status, runs: ReadGuard::of(&runs), labels });
         }
         for (source, store) in traces {
             let info = &data.sources[source.row];
             let (name, path, status) = (info.name.clone(), info.path.clone(), info.status);
-            data.traces.push(TraceData { name, path, status, store: Held::of(&store) });
+            data.traces.push(TraceData { name, path, status, store: ReadGuard::of(&store) });
         }
         data.sources = in_order.into_iter().map(|row| data.sources[row].clone()).collect();
         for idx in 0..n_logdirs {

@@ -1,14 +1,14 @@
 //! One card: what its tag holds at a step, and a slider over the steps.
 
 use super::{
-    decode::Shown,
+    cache::MediaCache,
+    decode::MediaValue,
     images::{ImageCard, Tone},
     mesh::{MeshCard, PartState as MeshPartState},
     pr,
-    rows::{Meshes, row_of_part, shelf_key},
-    shelf::Shelf,
+    rows::{Meshes, RunValue, cache_key, row_of_part},
     sounds::SoundCard,
-    steps::Stops,
+    steps::CardSteps,
     texts::TextCard,
 };
 use crate::{
@@ -25,7 +25,7 @@ use summaries::MediaSeries;
 /// A card's place in its series, and what it shows.
 #[derive(Default)]
 pub struct Card {
-    stops: Stops,
+    stops: CardSteps,
     /// `None` follows the newest.
     stop: Option<usize>,
     images: ImageCard,
@@ -39,7 +39,7 @@ pub struct CardView<'a> {
     /// What is open.
     pub data: &'a Data,
     /// The values.
-    pub shelf: &'a mut Shelf,
+    pub cache: &'a mut MediaCache,
     /// Which tags belong together as a mesh.
     pub meshes: &'a Meshes,
     /// Whether one step is chosen for all cards.
@@ -48,14 +48,6 @@ pub struct CardView<'a> {
     pub tone: Tone,
     /// A file to save, with the name to offer.
     pub save: &'a mut Option<(String, Vec<u8>)>,
-}
-
-/// A run's value at the card's step.
-pub struct Value<'a> {
-    /// The run.
-    pub member: &'a Member,
-    /// Its value.
-    pub shown: Arc<Shown>,
 }
 
 impl Card {
@@ -107,25 +99,25 @@ impl Card {
         let mut values = Vec::new();
         for (member, series) in &members {
             let at = self.stops.row(series, stop);
-            let shown = at.and_then(|at| view.shelf.value(&shelf_key(&row.tag, member), series, at));
-            values.extend(shown.map(|shown| Value { member, shown }));
+            let shown = at.and_then(|at| view.cache.value(&cache_key(&row.tag, member), series, at));
+            values.extend(shown.map(|shown| RunValue { member, shown }));
         }
         let builder = UiBuilder::new().max_rect(inner).id_salt("value");
         ui.scope_builder(builder, |ui| self.value(ui, row, &values, stop, view));
         header
     }
 
-    fn value(&mut self, ui: &mut Ui, row: &TagRow, values: &[Value<'_>], stop: usize, view: &mut CardView<'_>) {
+    fn value(&mut self, ui: &mut Ui, row: &TagRow, values: &[RunValue<'_>], stop: usize, view: &mut CardView<'_>) {
         let Some(first) = values.first() else { return };
         match &*first.shown {
-            Shown::Pictures(pictures) => self.images.ui(ui, &row.tag, &first.shown, pictures, view.tone),
-            Shown::Text(text) => self.text.plain(ui, text),
-            Shown::Markdown { n_columns, cells } => self.text.markdown(ui, *n_columns, cells),
-            Shown::Sounds(sounds) => {
+            MediaValue::Pictures(pictures) => self.images.ui(ui, &row.tag, &first.shown, pictures, view.tone),
+            MediaValue::Text(text) => self.text.plain(ui, text),
+            MediaValue::Markdown { n_columns, cells } => self.text.markdown(ui, *n_columns, cells),
+            MediaValue::Sounds(sounds) => {
                 self.sound.ui(ui, &row.tag, &first.shown, sounds, first.member.color_idx, view.save);
             }
-            Shown::PrCurve(_) => pr::ui(ui, &row.tag, values),
-            Shown::Mesh(_) => self.mesh(ui, row, first.member, stop, view),
+            MediaValue::PrCurve(_) => pr::ui(ui, &row.tag, values),
+            MediaValue::Mesh(_) => self.mesh(ui, row, first.member, stop, view),
         }
     }
 
@@ -141,7 +133,7 @@ impl Card {
             };
             let at = if **tag == *row.tag { Some(stop) } else { row_of_part(first, stop, series) };
             match at.filter(|at| *at < series.len()) {
-                Some(at) => view.shelf.value(&shelf_key(tag, member), series, at).into(),
+                Some(at) => view.cache.value(&cache_key(tag, member), series, at).into(),
                 None => MeshPartState::Missing,
             }
         };

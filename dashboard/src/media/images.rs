@@ -1,6 +1,6 @@
 //! Images in a card: side by side, brighter or with more contrast for all cards, each card closer or farther.
 
-use super::decode::{Picture, Shown};
+use super::decode::{MediaValue, Picture};
 use crate::{
     format,
     theme::{self, metrics, palette},
@@ -67,27 +67,27 @@ impl Tone {
 #[derive(Default)]
 pub struct ImageCard {
     /// What the textures were made from.
-    of: Option<(Arc<Shown>, Tone)>,
+    of: Option<(Arc<MediaValue>, Tone)>,
     textures: Vec<TextureHandle>,
-    look: Look,
+    look: ImageView,
 }
 
 /// Which part of the images is seen; the same of all in a card.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Look {
+struct ImageView {
     /// 1 shows all of an image.
     zoom: f32,
     /// Its middle, in shares of the image.
     middle: Vec2,
 }
 
-impl Default for Look {
+impl Default for ImageView {
     fn default() -> Self {
         Self { zoom: 1.0, middle: vec2(0.5, 0.5) }
     }
 }
 
-impl Look {
+impl ImageView {
     /// Where the image is, when all of it would fill `fitted`.
     fn rect(&self, fitted: Rect) -> Rect {
         let size = fitted.size() * self.zoom;
@@ -118,7 +118,7 @@ impl Look {
 
 impl ImageCard {
     /// Shows the images in all of `ui`'s space.
-    pub fn ui(&mut self, ui: &mut Ui, tag: &str, shown: &Arc<Shown>, pictures: &[Picture], tone: Tone) {
+    pub fn ui(&mut self, ui: &mut Ui, tag: &str, shown: &Arc<MediaValue>, pictures: &[Picture], tone: Tone) {
         if !self.of.as_ref().is_some_and(|(of, with)| Arc::ptr_eq(of, shown) && *with == tone) {
             let texture = |picture: &Picture| {
                 let image = theme::picture(picture.size, &tone.applied(&picture.rgba));
@@ -194,8 +194,8 @@ mod tests {
     #[test]
     fn an_image_fills_its_place_however_close_it_is() {
         let fitted = Rect::from_min_size(pos2(10.0, 20.0), vec2(100.0, 50.0));
-        assert_eq!(Look::default().rect(fitted), fitted);
-        let closer = Look { zoom: 4.0, middle: vec2(0.125, 0.875) };
+        assert_eq!(ImageView::default().rect(fitted), fitted);
+        let closer = ImageView { zoom: 4.0, middle: vec2(0.125, 0.875) };
         let rect = closer.rect(fitted);
         assert!(rect.contains_rect(fitted) && rect.size() == vec2(400.0, 200.0), "{rect:?}");
         assert_eq!((rect.min.x, rect.max.y), (fitted.min.x, fitted.max.y), "its corner is in the corner");

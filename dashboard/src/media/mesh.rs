@@ -1,6 +1,6 @@
 //! Meshes and point clouds, turned by dragging.
 
-use super::decode::Shown;
+use super::decode::MediaValue;
 use crate::{
     chart::orbit::Orbit,
     format,
@@ -23,11 +23,11 @@ pub enum PartState {
     /// Being read.
     Reading,
     /// What was read: the part, or why there is none.
-    Read(Arc<Shown>),
+    Read(Arc<MediaValue>),
 }
 
-impl From<Option<Arc<Shown>>> for PartState {
-    fn from(value: Option<Arc<Shown>>) -> Self {
+impl From<Option<Arc<MediaValue>>> for PartState {
+    fn from(value: Option<Arc<MediaValue>>) -> Self {
         value.map_or(Self::Reading, Self::Read)
     }
 }
@@ -43,7 +43,7 @@ impl PartState {
     fn part(&self) -> Option<&MeshPart> {
         match self {
             Self::Read(shown) => match &**shown {
-                Shown::Mesh(part) => Some(part),
+                MediaValue::Mesh(part) => Some(part),
                 _ => None,
             },
             _ => None,
@@ -54,7 +54,7 @@ impl PartState {
     fn error(&self) -> Option<&str> {
         match self {
             Self::Read(shown) => match &**shown {
-                Shown::Text(why) => Some(why),
+                MediaValue::Text(why) => Some(why),
                 _ => None,
             },
             _ => None,
@@ -259,12 +259,12 @@ mod tests {
         assert_eq!(Model::of([None, None, None]), Model::default());
         let few = Model::of([Some(&vertices), None, Some(&part(1, &[1.0, 2.0, 3.0]))]);
         assert_eq!(few.note.as_deref(), Some("the first of 2, without its colours: 1 for 2 vertices"));
-        let empty = PartState::Read(Arc::new(Shown::Mesh(part(1, &[]))));
+        let empty = PartState::Read(Arc::new(MediaValue::Mesh(part(1, &[]))));
         for (vertices, note) in [
             (PartState::Missing, Some("nothing to draw: the run has no vertices of this mesh at this step")),
             (PartState::Reading, None),
             (empty, Some("nothing to draw: the mesh has no vertices at this step")),
-            (PartState::Read(Arc::new(Shown::Text("torn".into()))), Some("torn")),
+            (PartState::Read(Arc::new(MediaValue::Text("torn".into()))), Some("torn")),
         ] {
             let model = Model::of_states(&[vertices, PartState::Missing, PartState::Missing]);
             assert_eq!(model.note.as_deref(), note);

@@ -1,6 +1,6 @@
 //! Precision over recall, a curve for each run.
 
-use super::{card::Value, decode::Shown};
+use super::{decode::MediaValue, rows::RunValue};
 use crate::{
     chart::{Bounds, Scale, frame::Frame, ticks::Unit},
     format,
@@ -11,8 +11,8 @@ use egui::{Grid, Pos2, RichText, Sense, Shape, Stroke, Ui, vec2};
 use summaries::PrCurve;
 
 /// A run's point next to the pointer.
-struct Near<'a> {
-    value: &'a Value<'a>,
+struct NearestPoint<'a> {
+    value: &'a RunValue<'a>,
     curve: &'a PrCurve,
     /// The threshold's index.
     i: usize,
@@ -20,17 +20,17 @@ struct Near<'a> {
 }
 
 /// Shows the curves of all runs.
-pub fn ui(ui: &mut Ui, tag: &str, values: &[Value<'_>]) {
+pub fn ui(ui: &mut Ui, tag: &str, values: &[RunValue<'_>]) {
     let p = palette(ui);
     let bounds = Bounds { x: [0.0, 1.0], y: [0.0, 1.05] };
     let outer = ui.max_rect();
     let frame = Frame::new(outer, bounds, Scale::Linear);
     let response = ui.interact(frame.inner, ui.scope_id().with("chart"), Sense::hover());
     frame.paint(ui, Unit::Number);
-    let curves: Vec<(&Value<'_>, &PrCurve)> = values
+    let curves: Vec<(&RunValue<'_>, &PrCurve)> = values
         .iter()
         .filter_map(|value| match &*value.shown {
-            Shown::PrCurve(curve) => Some((value, curve)),
+            MediaValue::PrCurve(curve) => Some((value, curve)),
             _ => None,
         })
         .collect();
@@ -45,12 +45,12 @@ pub fn ui(ui: &mut Ui, tag: &str, values: &[Value<'_>]) {
         painter.add(Shape::line(points, Stroke::new(metrics::LINE, p.series(value.member.color_idx))));
     }
     let Some(at) = response.hover_pos() else { return };
-    let near: Vec<Near<'_>> = curves
+    let near: Vec<NearestPoint<'_>> = curves
         .iter()
         .filter_map(|(value, curve)| {
             let points = (0..n_defined(curve)).map(|i| (i, frame.pos(curve.recall[i], curve.precision[i])));
             let (i, pos) = points.min_by(|a, b| a.1.distance(at).total_cmp(&b.1.distance(at)))?;
-            Some(Near { value, curve, i, pos })
+            Some(NearestPoint { value, curve, i, pos })
         })
         .collect();
     for near in &near {
@@ -59,14 +59,14 @@ pub fn ui(ui: &mut Ui, tag: &str, values: &[Value<'_>]) {
     response.show_tooltip_ui(|ui| tooltip(ui, &near));
 }
 
-fn tooltip(ui: &mut Ui, near: &[Near<'_>]) {
+fn tooltip(ui: &mut Ui, near: &[NearestPoint<'_>]) {
     let p = palette(ui);
     Grid::new("values").num_columns(9).spacing(vec2(metrics::GAP_WIDE, metrics::GAP / 2.0)).show(ui, |ui| {
         for title in ["", "Run", "Threshold", "Precision", "Recall", "TP", "FP", "TN", "FN"] {
             ui.weak(title);
         }
         ui.end_row();
-        for Near { value, curve, i, .. } in near.iter().take(metrics::TOOLTIP_ROWS) {
+        for NearestPoint { value, curve, i, .. } in near.iter().take(metrics::TOOLTIP_ROWS) {
             swatch(ui, p.series(value.member.color_idx));
             ui.label(RichText::new(&*value.member.label).color(p.text_strong));
             ui.label(format!("{:.3}", threshold(curve, *i)));

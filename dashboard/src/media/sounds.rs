@@ -1,7 +1,7 @@
 //! Sounds: their curve, which plays from where it is clicked, and their files.
 
 use super::{
-    decode::{Shown, Sound},
+    decode::{MediaValue, Sound},
     player::{self, Playing},
     wav::Wav,
 };
@@ -19,7 +19,7 @@ const REDRAW_S: f32 = 0.05;
 /// What plays, and where it would begin.
 #[derive(Default)]
 pub struct SoundCard {
-    of: Option<Arc<Shown>>,
+    of: Option<Arc<MediaValue>>,
     /// Where each sound is, seconds.
     at: Vec<f64>,
     playing: Option<(usize, Playing, f64)>,
@@ -39,7 +39,7 @@ impl SoundCard {
         &mut self,
         ui: &mut Ui,
         tag: &str,
-        shown: &Arc<Shown>,
+        shown: &Arc<MediaValue>,
         sounds: &[Sound],
         color_idx: usize,
         save: &mut Option<(String, Vec<u8>)>,

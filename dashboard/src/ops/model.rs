@@ -1,8 +1,13 @@
 //! The rows of the ops table: figures per op type or per node, filtered and sorted. No egui.
 
-use crate::natural;
 use profiler::{Figures, NodeStat, OpStat};
-use std::cmp::Ordering;
+use std::{borrow::Cow, cmp::Ordering};
+use ui::{
+    address::Choice,
+    format::{count, duration_ns, percent},
+    natural,
+    widgets::{self, Sorting},
+};
 
 /// What a row stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +19,11 @@ pub enum Grouping {
     Node,
 }
 
+impl Choice for Grouping {
+    const TABLE: &'static [(Self, &'static str, &'static str)] =
+        &[(Self::Op, "op", "Per op"), (Self::Node, "node", "Per node")];
+}
+
 /// The table's columns, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
@@ -21,8 +31,10 @@ pub enum Column {
     Name,
     /// The node's op type; only per node.
     Op,
-    /// What it is: an op, a kernel, a call; only per name.
+    /// The kind of slice: an op, a kernel, a call; only per name.
     Category,
+    /// The node's device; in files only.
+    Device,
     /// Slices.
     Count,
     /// Time inside the range.
@@ -41,6 +53,27 @@ pub enum Column {
     Share,
 }
 
+/// Every column with its heading, its heading in CSV and its explanation, in the order of CSV.
+const COLUMNS: &[(Column, &str, &str, &str)] = &[
+    (Column::Name, "Op", "name", "Name; click a row to highlight its slices"),
+    (Column::Op, "Op", "op", "Op type"),
+    (Column::Category, "Category", "category", "Kind of slice: an op, a kernel, a call of a device's runtime, a span"),
+    (Column::Device, "Device", "device", "The node's device"),
+    (Column::Count, "Count", "count", "Slices that touch the range"),
+    (Column::Total, "Total", "total_ns", "Time inside the range"),
+    (
+        Column::SelfTime,
+        "Self",
+        "self_ns",
+        "Time inside the range that no nested slice covers; of a node with that of its shards",
+    ),
+    (Column::Mean, "Mean", "mean_ns", "Mean duration of complete slices"),
+    (Column::P50, "p50", "p50_ns", "Half of the slices are at most this long"),
+    (Column::P99, "p99", "p99_ns", "99 of 100 slices are at most this long"),
+    (Column::Max, "Max", "max_ns", "The longest slice"),
+    (Column::Share, "Share", "share", "Share of the self time of all rows"),
+];
+
 impl Column {
     /// The columns of a grouping.
     pub fn of(grouping: Grouping) -> &'static [Self] {
@@ -51,44 +84,14 @@ impl Column {
         }
     }
 
-    /// The heading.
-    pub fn title(self, grouping: Grouping) -> &'static str {
-        match self {
-            Self::Name if grouping == Grouping::Op => "Op",
-            Self::Name => "Node",
-            Self::Op => "Op",
-            Self::Category => "Category",
-            Self::Count => "Count",
-            Self::Total => "Total",
-            Self::SelfTime => "Self",
-            Self::Mean => "Mean",
-            Self::P50 => "p50",
-            Self::P99 => "p99",
-            Self::Max => "Max",
-            Self::Share => "Share",
-        }
-    }
-
-    /// What the heading means.
-    pub fn help(self) -> &'static str {
-        match self {
-            Self::Name => "Name; click a row to highlight its slices",
-            Self::Op => "Op type",
-            Self::Category => "What it is: an op, a kernel, a call of a device's runtime, a span",
-            Self::Count => "Slices that touch the range",
-            Self::Total => "Time inside the range",
-            Self::SelfTime => "Time inside the range that no nested slice covers; of a node with that of its shards",
-            Self::Mean => "Mean duration of whole slices",
-            Self::P50 => "Half of the slices are at most this long",
-            Self::P99 => "99 of 100 slices are at most this long",
-            Self::Max => "The longest slice",
-            Self::Share => "Share of the self time of all rows",
-        }
+    /// Its row of the table.
+    fn row(self) -> &'static (Self, &'static str, &'static str, &'static str) {
+        COLUMNS.iter().find(|row| row.0 == self).unwrap_or(&COLUMNS[0])
     }
 
     /// Whether it holds words, which align left and sort upwards first.
     pub fn is_text(self) -> bool {
-        matches!(self, Self::Name | Self::Op | Self::Category)
+        matches!(self, Self::Name | Self::Op | Self::Category | Self::Device)
     }
 }
 
@@ -121,32 +124,66 @@ impl From<&NodeStat> for Row {
     }
 }
 
-/// How the rows are ordered.
+/// A column of a table per op or per node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
-    /// By which column.
-    pub column: Column,
-    /// Greatest first.
-    pub descending: bool,
-}
+pub struct Heading(pub Column, pub Grouping);
 
-impl Default for Order {
-    fn default() -> Self {
-        Self { column: Column::SelfTime, descending: true }
+impl widgets::Column<Row> for Heading {
+    fn title(&self) -> Cow<'_, str> {
+        if *self == Self(Column::Name, Grouping::Node) { "Node" } else { self.0.row().1 }.into()
+    }
+
+    fn help(&self) -> Cow<'_, str> {
+        self.0.row().3.into()
+    }
+
+    fn is_text(&self) -> bool {
+        self.0.is_text()
+    }
+
+    fn text<'a>(&'a self, row: &'a Row) -> Cow<'a, str> {
+        let f = &row.figures;
+        match self.0 {
+            Column::Name => Cow::from(&row.name),
+            Column::Op => Cow::from(&row.op),
+            Column::Category => Cow::from(&row.category),
+            Column::Device => Cow::from(&row.device),
+            Column::Count => count(f.count).into(),
+            Column::Total => duration_ns(f.total_ns).into(),
+            Column::SelfTime => duration_ns(f.self_ns).into(),
+            Column::Mean => duration_ns(f.mean_ns.round() as i64).into(),
+            Column::P50 => duration_ns(f.p50_ns).into(),
+            Column::P99 => duration_ns(f.p99_ns).into(),
+            Column::Max => duration_ns(f.max_ns).into(),
+            Column::Share => percent(f.share).into(),
+        }
+    }
+
+    fn csv_title(&self) -> Cow<'_, str> {
+        self.0.row().2.into()
+    }
+
+    fn exact<'a>(&'a self, row: &'a Row) -> Cow<'a, str> {
+        let f = &row.figures;
+        match self.0 {
+            Column::Name | Column::Op | Column::Category | Column::Device => self.text(row),
+            Column::Count => f.count.to_string().into(),
+            Column::Total => f.total_ns.to_string().into(),
+            Column::SelfTime => f.self_ns.to_string().into(),
+            Column::Mean => f.mean_ns.to_string().into(),
+            Column::P50 => f.p50_ns.to_string().into(),
+            Column::P99 => f.p99_ns.to_string().into(),
+            Column::Max => f.max_ns.to_string().into(),
+            Column::Share => f.share.to_string().into(),
+        }
     }
 }
 
-impl Order {
-    /// After a click on a heading: that column, or the other way round.
-    #[must_use]
-    pub fn clicked(self, column: Column) -> Self {
-        let descending = if self.column == column { !self.descending } else { !column.is_text() };
-        Self { column, descending }
-    }
-}
+/// The order of rows that nobody sorted.
+pub const USUAL: Sorting<Column> = Sorting { column: Column::SelfTime, descending: true };
 
 /// Indices of the rows whose name, op or category contains `filter` (in any case), in order. Equal rows are ordered by name.
-pub fn arranged(rows: &[Row], filter: &str, order: Order) -> Vec<usize> {
+pub fn arranged(rows: &[Row], filter: &str, order: Sorting<Column>) -> Vec<usize> {
     let filter = filter.trim().to_lowercase();
     let fits = |row: &Row| [&row.name, &row.op, &row.category].iter().any(|text| text.to_lowercase().contains(&filter));
     let mut out: Vec<usize> = (0..rows.len()).filter(|i| filter.is_empty() || fits(&rows[*i])).collect();
@@ -165,6 +202,7 @@ fn compare(a: &Row, b: &Row, column: Column) -> Ordering {
         Column::Name => natural::order(&a.name, &b.name),
         Column::Op => natural::order(&a.op, &b.op),
         Column::Category => a.category.cmp(&b.category),
+        Column::Device => a.device.cmp(&b.device),
         Column::Count => f.count.cmp(&g.count),
         Column::Total => f.total_ns.cmp(&g.total_ns),
         Column::SelfTime => f.self_ns.cmp(&g.self_ns),
@@ -176,55 +214,17 @@ fn compare(a: &Row, b: &Row, column: Column) -> Ordering {
     }
 }
 
-/// A cell's text.
-pub fn cell(row: &Row, column: Column) -> String {
-    use crate::format::{count, duration_ns, percent};
-    let f = &row.figures;
-    match column {
-        Column::Name => row.name.clone(),
-        Column::Op => row.op.clone(),
-        Column::Category => row.category.clone(),
-        Column::Count => count(f.count),
-        Column::Total => duration_ns(f.total_ns),
-        Column::SelfTime => duration_ns(f.self_ns),
-        Column::Mean => duration_ns(f.mean_ns.round() as i64),
-        Column::P50 => duration_ns(f.p50_ns),
-        Column::P99 => duration_ns(f.p99_ns),
-        Column::Max => duration_ns(f.max_ns),
-        Column::Share => percent(f.share),
-    }
-}
-
 /// The rows `shown` with exact figures in ns.
 pub fn csv(rows: &[Row], shown: &[usize]) -> String {
-    let headings = [
-        "name", "op", "category", "device", "count", "total_ns", "self_ns", "mean_ns", "p50_ns", "p99_ns", "max_ns",
-        "share",
-    ];
-    let line = |row: &Row| {
-        let f = &row.figures;
-        [
-            row.name.clone(),
-            row.op.clone(),
-            row.category.clone(),
-            row.device.clone(),
-            f.count.to_string(),
-            f.total_ns.to_string(),
-            f.self_ns.to_string(),
-            f.mean_ns.to_string(),
-            f.p50_ns.to_string(),
-            f.p99_ns.to_string(),
-            f.max_ns.to_string(),
-            f.share.to_string(),
-        ]
-    };
-    crate::export::csv(&headings, shown.iter().filter_map(|i| rows.get(*i)).map(line))
+    let columns: Vec<Heading> = COLUMNS.iter().map(|row| Heading(row.0, Grouping::Op)).collect();
+    widgets::csv(&columns, shown.iter().filter_map(|i| rows.get(*i)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::timeline::testing::demo;
+    use ui::widgets::Column as _;
 
     fn rows(grouping: Grouping) -> Vec<Row> {
         let store = demo(3);
@@ -234,24 +234,29 @@ mod tests {
         }
     }
 
-    fn check(grouping: Grouping, filter: &str, order: Order) -> Vec<String> {
+    fn check(grouping: Grouping, filter: &str, order: Sorting<Column>) -> Vec<String> {
         let rows = rows(grouping);
         arranged(&rows, filter, order).into_iter().map(|i| rows[i].name.clone()).collect()
     }
 
+    fn clicked(mut order: Sorting<Column>, column: Column) -> Sorting<Column> {
+        order.click(column, !column.is_text());
+        order
+    }
+
     #[test]
     fn orders_by_any_column_and_back() {
-        let order = Order::default();
+        let order = USUAL;
         assert_eq!(check(Grouping::Node, "", order), ["layer1/MatMul", "layer2/MatMul", "layer1/Add"]);
-        let by_name = order.clicked(Column::Name);
+        let by_name = clicked(order, Column::Name);
         assert_eq!(check(Grouping::Node, "", by_name), ["layer1/Add", "layer1/MatMul", "layer2/MatMul"]);
-        let back = by_name.clicked(Column::Name);
+        let back = clicked(by_name, Column::Name);
         assert_eq!(check(Grouping::Node, "", back), ["layer2/MatMul", "layer1/MatMul", "layer1/Add"]);
-        let shortest = order.clicked(Column::P50).clicked(Column::P50);
+        let shortest = clicked(clicked(order, Column::P50), Column::P50);
         assert_eq!(check(Grouping::Node, "", shortest), ["layer1/Add", "layer2/MatMul", "layer1/MatMul"]);
         let rows = rows(Grouping::Node);
         for column in Column::of(Grouping::Node) {
-            let up = Order { column: *column, descending: false };
+            let up = Sorting { column: *column, descending: false };
             let sorted = arranged(&rows, "", up);
             assert!(sorted.windows(2).all(|w| compare(&rows[w[0]], &rows[w[1]], *column) != Ordering::Greater));
         }
@@ -259,17 +264,18 @@ mod tests {
 
     #[test]
     fn filters_by_name_and_op() {
-        assert_eq!(check(Grouping::Op, "", Order::default()), ["MatMul", "MatMul", "Add"], "an op, and its shards");
-        assert_eq!(check(Grouping::Op, "SHARD", Order::default()), ["MatMul"]);
-        assert_eq!(check(Grouping::Node, "LAYER1", Order::default()), ["layer1/MatMul", "layer1/Add"]);
-        assert_eq!(check(Grouping::Node, "add", Order::default()), ["layer1/Add"]);
-        assert!(check(Grouping::Node, "nothing", Order::default()).is_empty());
+        assert_eq!(check(Grouping::Op, "", USUAL), ["MatMul", "MatMul", "Add"], "an op, and its shards");
+        assert_eq!(check(Grouping::Op, "SHARD", USUAL), ["MatMul"]);
+        assert_eq!(check(Grouping::Node, "LAYER1", USUAL), ["layer1/MatMul", "layer1/Add"]);
+        assert_eq!(check(Grouping::Node, "add", USUAL), ["layer1/Add"]);
+        assert!(check(Grouping::Node, "nothing", USUAL).is_empty());
     }
 
     #[test]
     fn cells_carry_their_units() {
         let rows = rows(Grouping::Op);
-        let text: Vec<String> = Column::of(Grouping::Op).iter().map(|c| cell(&rows[0], *c)).collect();
+        let text: Vec<String> =
+            Column::of(Grouping::Op).iter().map(|c| Heading(*c, Grouping::Op).text(&rows[0]).into_owned()).collect();
         assert_eq!(text[..4], ["MatMul", "op", "6", "189 µs"]);
         assert_eq!(text[9], "67.6 %", "48 of 71 µs a step: what its shards take is theirs");
         let table = csv(&rows, &[0]);

@@ -1,6 +1,6 @@
-//! Beside the table: how busy each track was, what it waited for, and the largest stalls.
+//! Next to the table: how busy each track was, what it waited for, and the largest stalls.
 
-use super::Findings;
+use super::analysis::Findings;
 use crate::{
     Selection, ViewKind, format,
     selection::{SlicePick, TimeRange},

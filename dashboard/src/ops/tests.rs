@@ -11,7 +11,7 @@ use egui_kittest::kittest::Queryable as _;
 
 fn harness() -> Panel<OpsView> {
     let mut harness = panel(OpsView::default(), Data::default().with_trace("demo", demo(3)), [1300.0, 600.0]);
-    wait_for(&mut harness, "Sort by Self, sorted, greatest first");
+    wait_for(&mut harness, "Sort by Self, sorted, highest first");
     harness
 }
 

@@ -6,12 +6,13 @@ use super::{
     curve::{Curve, CurveSettings},
     paint::{self, Weight},
     picture::{Key, Picture, Turn},
-    points::{Points, XAxis},
+    points::{Line, Points},
     range::Steps,
     range_band, tooltip,
 };
 use crate::{
     Data, Selection, ViewKind,
+    cards::XAxis,
     catalogue::{Member, TagRow},
     chart::{
         Bounds, XWindow,
@@ -69,18 +70,7 @@ pub struct CardView<'a> {
     pub turn: Turn,
 }
 
-/// One line of the card in this frame.
-#[derive(Clone, Copy)]
-pub struct Line<'a> {
-    /// The run.
-    pub member: &'a Member,
-    /// Its points, at least one.
-    pub points: Points<'a>,
-    /// Of the points: see [`Curve::update`].
-    generation: u64,
-}
-
-/// A card's bands, kept while nothing that they depend on changes.
+/// A card's bands, cached while nothing that they depend on changes.
 #[derive(Debug, Default)]
 struct Bands {
     all: Vec<(Band, usize)>,
@@ -191,7 +181,7 @@ impl Card {
         let union = |a: [f64; 2], b: [f64; 2]| [a[0].min(b[0]), a[1].max(b[1])];
         let empty = [f64::INFINITY, f64::NEG_INFINITY];
         let (mut x, mut y) = (empty, empty);
-        if !self.bands.all.is_empty() && !settings.ignore_outliers {
+        if !self.bands.all.is_empty() && settings.shows_outliers {
             y = self.bands.extent;
         }
         for line in lines {

@@ -1,46 +1,37 @@
 //! Curves of scalar summaries: a card for each tag, a line for each run, live.
 //!
-//! [`points`], [`against`], [`smooth`], [`curve`], [`band`], [`range`], [`layouts`]: what to draw, without egui. [`settings`]: the
+//! [`model`]: what to draw, without egui. [`settings`]: the
 //! controls. [`card`]: one card; [`paint`], [`picture`], [`tooltip`], [`range_band`]: what is on it; [`range_table`]: what is below the cards.
 
-mod against;
-mod band;
 mod card;
-mod curve;
 mod export;
-mod layouts;
+mod model;
 mod paint;
 mod picture;
-mod points;
-mod range;
 mod range_band;
 mod range_table;
 mod settings;
-mod smooth;
 mod tooltip;
-
-pub use points::XAxis;
-pub use settings::axis_buttons;
 
 use crate::{
     Data, Selection, View, ViewKind,
-    accepts::{Accepts, Names},
-    address::Params,
+    address::{Addressed, Names, Params},
+    cards::{CardPage, CardPanel},
     catalogue::Catalogue,
-    command::Entry,
-    natural::Natural,
     runs::RunList,
-    timeline::background::Background,
-    widgets::{CardGrid, empty_state, run_list, side_panel, toolbar},
 };
 use card::{Card, CardView};
-use layouts::Layouts;
+use model::{
+    against, band, curve,
+    layouts::{self, Layouts},
+    points, range,
+};
 use picture::Turn;
 use range_table::RangeTable;
-use rustc_hash::FxHashMap;
 use settings::Settings;
 use std::{collections::BTreeSet, sync::Arc};
 use summaries::{ScalarSeries, Series};
+use ui::{Background, command::Entry, natural::Natural, theme};
 
 /// What can be done in the panel.
 const ENTRIES: &[Entry] = &[
@@ -53,23 +44,43 @@ const ENTRIES: &[Entry] = &[
     Entry::gesture("Drag the range's edge, Alt + drag", "Change the range of steps; mark another one"),
 ];
 
+const PAGE: CardPage = CardPage {
+    kind: ViewKind::Scalars,
+    runs: "scalar runs",
+    empty: [
+        "No scalars yet",
+        "A run that writes scalar summaries shows its curves here as they grow.\n\
+         Open a logdir, or start a run with: stepscope demo",
+    ],
+};
+
 /// The panel's state.
-#[derive(Default)]
 pub struct ScalarsView {
     settings: Settings,
-    catalogue: Catalogue,
-    cards: FxHashMap<Arc<str>, Card>,
-    grid: CardGrid,
+    panel: CardPanel<ScalarSeries, Card>,
     table: RangeTable,
     /// Logdirs whose remembered pins are in the catalogue.
     n_logdirs: usize,
     /// Tags of all runs: what can be an x axis. As of a number of series.
     tags: (usize, Vec<Arc<str>>),
     wants_range: bool,
-    layouts: Custom,
-    node_seen: u64,
-    tag_seen: u64,
+    layouts: CustomLayouts,
     turn: Turn,
+}
+
+impl Default for ScalarsView {
+    fn default() -> Self {
+        Self {
+            settings: Settings::default(),
+            panel: CardPanel::new(&PAGE),
+            table: RangeTable::default(),
+            n_logdirs: 0,
+            tags: (0, Vec::new()),
+            wants_range: false,
+            layouts: CustomLayouts::default(),
+            turn: Turn::default(),
+        }
+    }
 }
 
 /// Reads layouts; a question and its answer carry how many there were.
@@ -77,7 +88,7 @@ type LayoutReader = Background<(usize, Vec<layouts::Source>), (usize, Layouts)>;
 
 /// The runs' layouts, and the page of their charts.
 #[derive(Default)]
-struct Custom {
+struct CustomLayouts {
     reader: Option<LayoutReader>,
     /// How many values the runs have of layouts, as of these versions of the logdirs.
     n_values: (Vec<u64>, usize),
@@ -88,7 +99,7 @@ struct Custom {
     trouble: Vec<String>,
 }
 
-impl Custom {
+impl CustomLayouts {
     /// Reads what is new, and makes the page of it; whether there are layouts. `revision` is the catalogue's of all tags.
     fn update(&mut self, ui: &egui::Ui, data: &Data, runs: &RunList, revision: u64) -> bool {
         let versions: Vec<u64> = data.logdirs.iter().map(|logdir| logdir.runs.version).collect();
@@ -133,57 +144,46 @@ impl View for ScalarsView {
     }
 
     fn address(&self, _data: &Data) -> Params {
-        let mut out = self.settings.address();
-        self.catalogue.pins.iter().for_each(|pin| out.set("pin", pin));
-        out
+        self.settings.params()
     }
 
     fn go_to(&mut self, params: &Params) {
         self.settings.go_to(params);
-        self.catalogue.pins = params.all("pin").map(Into::into).collect();
     }
 
     fn table(&self, data: &Data, _selection: &Selection) -> Option<String> {
         Some(match self.settings.range {
             Some(steps) => self.table.csv(steps),
-            None => export::csv(&self.catalogue, data),
+            None => export::csv(&self.panel.catalogue, data),
         })
     }
 
     fn ui(&mut self, ui: &mut egui::Ui, data: &Data, selection: &mut Selection) {
         self.remembered_pins(data, selection);
-        self.catalogue.update::<ScalarSeries>(data, &selection.runs, &self.settings.filter);
-        if self.catalogue.n_tags == 0 {
-            let text = "A run that writes scalar summaries shows its curves here as they grow.\n\
-                        Open a logdir, or start a run with: stepscope demo";
-            return empty_state(ui, "No scalars yet", text);
-        }
+        self.panel.catalogue.pins.clone_from(&self.settings.pins);
+        self.panel.update(data, selection, &self.settings.filter);
         self.update_tags(data);
-        if std::mem::take(&mut self.wants_range) {
+        if self.panel.catalogue.n_tags > 0 && std::mem::take(&mut self.wants_range) {
             self.settings.toggle_range(all_steps(data));
         }
-        side_panel(ui, "scalar runs", |ui| run_list(ui, &mut selection.runs, selection.run.get()));
-        let has_layouts = self.layouts.update(ui, data, &selection.runs, self.catalogue.revision);
-        toolbar(ui, |ui| self.settings.ui(ui, &self.tags.1, || all_steps(data), has_layouts));
+        let has_layouts = self.layouts.update(ui, data, &selection.runs, self.panel.catalogue.revision);
+        let (settings, tags) = (&mut self.settings, &self.tags.1);
+        let controls = |ui: &mut egui::Ui, _: &Catalogue| settings.ui(ui, tags, || all_steps(data), has_layouts);
+        if !self.panel.frame_ui(ui, selection, controls) {
+            return;
+        }
         if self.settings.by_layout && has_layouts {
             for trouble in &self.layouts.trouble {
-                ui.colored_label(crate::theme::palette(ui).warning, trouble);
+                ui.colored_label(theme::palette(ui).warning, trouble);
             }
             return self.cards_ui(ui, data, selection);
         }
-        if self.catalogue.groups.is_empty() {
-            return empty_state(ui, "Nothing passes the filters", "Change the filter of tags or of runs.");
+        if let Some(steps) = self.settings.range.filter(|_| !self.panel.catalogue.groups.is_empty()) {
+            self.table.ui(ui, &self.panel.catalogue, data, steps, selection);
         }
-        if let Some(steps) = self.settings.range {
-            self.table.ui(ui, &self.catalogue, data, steps, selection);
+        if self.panel.has_matches(ui, selection) {
+            self.cards_ui(ui, data, selection);
         }
-        if let Some(node) = selection.node.news(ViewKind::Scalars, &mut self.node_seen) {
-            self.grid.reveal(&self.catalogue, |row| row.belongs_to(node));
-        }
-        if let Some(tag) = selection.tag.news(ViewKind::Scalars, &mut self.tag_seen) {
-            self.grid.reveal(&self.catalogue, |row| row.tag == *tag);
-        }
-        self.cards_ui(ui, data, selection);
     }
 }
 
@@ -201,13 +201,11 @@ impl ScalarsView {
             order: self.settings.order,
             turn: self.turn.next(),
         };
-        let (cards, pins) = (&mut self.cards, &self.catalogue.pins);
+        let pins = &self.settings.pins;
         let mut toggled = None;
-        let is_custom = self.settings.by_layout && !self.layouts.page.groups.is_empty();
-        let page = if is_custom { &self.layouts.page } else { &self.catalogue };
-        self.grid.ui(ui, page, |ui, row, is_wide| {
-            let card = cards.entry(row.key.clone()).or_default();
-            let pin = (!is_custom).then(|| pins.contains(&row.tag));
+        let custom = Some(&self.layouts.page).filter(|page| self.settings.by_layout && !page.groups.is_empty());
+        self.panel.cards_ui(ui, custom, |ui, card, row, is_wide| {
+            let pin = custom.is_none().then(|| pins.contains(&row.tag));
             let header = card.ui(ui, row, data, &mut view, selection, (is_wide, pin));
             if header.is_pin_toggled {
                 toggled = Some(row.tag.clone());
@@ -221,7 +219,7 @@ impl ScalarsView {
             ui.ctx().request_repaint();
         }
         let frame_nr = ui.ctx().cumulative_frame_nr();
-        self.cards.values_mut().for_each(|card| card.forget_unseen(frame_nr));
+        self.panel.cards_mut().for_each(|card| card.forget_unseen(frame_nr));
         if let Some(tag) = toggled {
             self.toggle_pin(&tag, data, selection);
         }
@@ -235,8 +233,8 @@ impl ScalarsView {
     fn remembered_pins(&mut self, data: &Data, selection: &Selection) {
         for logdir in data.logdirs.iter().skip(self.n_logdirs) {
             for tag in selection.pins.of(&logdir.path) {
-                if !self.catalogue.pins.iter().any(|pin| **pin == **tag) {
-                    self.catalogue.pins.push(tag.as_str().into());
+                if !self.settings.pins.iter().any(|pin| **pin == **tag) {
+                    self.settings.pins.push(tag.as_str().into());
                 }
             }
         }
@@ -245,7 +243,7 @@ impl ScalarsView {
 
     /// Pins a tag or not, and remembers it for the logdirs that have it. What a link pins is not remembered.
     fn toggle_pin(&mut self, tag: &Arc<str>, data: &Data, selection: &mut Selection) {
-        let pins = &mut self.catalogue.pins;
+        let pins = &mut self.settings.pins;
         let is_pinned = !pins.contains(tag);
         pins.retain(|pin| pin != tag);
         if is_pinned {
@@ -285,20 +283,5 @@ fn all_steps(data: &Data) -> range::Steps {
 
 /// What an address may say of this panel.
 pub(crate) fn accepts() -> Names {
-    vec![
-        ("filter", Accepts::Text),
-        ("xtag", Accepts::Text),
-        ("group", Accepts::Text),
-        ("pin", Accepts::Text),
-        ("x", Accepts::Words(XAxis::ALL.iter().map(|axis| axis.name()).collect())),
-        ("order", Accepts::Words(tooltip::Order::ALL.iter().map(|order| order.name()).collect())),
-        ("smoothing", Accepts::Number),
-        ("log", Accepts::Flag),
-        ("logx", Accepts::Flag),
-        ("outliers", Accepts::Flag),
-        ("layout", Accepts::Flag),
-        ("linkzoom", Accepts::Flag),
-        ("zoom", Accepts::Range),
-        ("range", Accepts::Range),
-    ]
+    Settings::accepts()
 }

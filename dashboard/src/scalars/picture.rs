@@ -3,7 +3,7 @@
 
 use super::{curve::CurveSettings, paint::Stroked};
 use crate::{
-    chart::{Bounds, Polylines, decimate::Mark, frame::Frame, ink::Ink},
+    chart::{Bounds, Polylines, decimate::Mark, frame::Frame, raster::LineRaster},
     theme::{self, metrics},
 };
 use egui::{ColorImage, Rect, TextureHandle, TextureOptions, Ui, emath::GuiRounding, pos2};
@@ -101,7 +101,7 @@ struct Pending {
     image: Arc<Mutex<Option<ColorImage>>>,
 }
 
-/// See the module's notes.
+/// Lines drawn into a texture.
 #[derive(Default)]
 pub struct Picture {
     of: Option<Key>,
@@ -179,12 +179,12 @@ impl Picture {
             if theirs.strong_count() == 0 {
                 return;
             }
-            let mut ink = Ink::new(key.size);
+            let mut raster = LineRaster::new(key.size);
             for Stroked { lines, color, width, .. } in &lines {
-                draw(&mut ink, lines, &frame, scale, (*width, *color));
+                draw(&mut raster, lines, &frame, scale, (*width, *color));
             }
             if let Some(slot) = theirs.upgrade() {
-                *slot.lock() = Some(ink.into_image());
+                *slot.lock() = Some(raster.into_image());
             }
             ctx.request_repaint();
         });
@@ -223,7 +223,7 @@ impl Picture {
     }
 }
 
-fn draw(ink: &mut Ink, lines: &Polylines, frame: &Frame, scale: f32, (width, color): (f32, egui::Color32)) {
+fn draw(raster: &mut LineRaster, lines: &Polylines, frame: &Frame, scale: f32, (width, color): (f32, egui::Color32)) {
     let origin = frame.inner.min;
     for line in lines.lines() {
         let width = if line.len() == 1 { 2.0 * metrics::DOT } else { width };
@@ -231,7 +231,7 @@ fn draw(ink: &mut Ink, lines: &Polylines, frame: &Frame, scale: f32, (width, col
             let at = (frame.pos(*x, *y) - origin) * scale;
             [at.x, at.y]
         };
-        ink.line(line.iter().map(point), width * scale, color);
+        raster.line(line.iter().map(point), width * scale, color);
     }
 }
 

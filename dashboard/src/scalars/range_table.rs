@@ -1,15 +1,13 @@
 //! The table below the cards: what each run did over the range of steps.
 
 use super::range::{self, Column, Row, Steps};
-use crate::{
-    Data, Selection, ViewKind,
-    catalogue::Catalogue,
+use crate::{Data, Selection, ViewKind, catalogue::Catalogue};
+use egui::Ui;
+use ui::{
     format,
     theme::{metrics, palette},
-    widgets::{Edge, Extent, Sorting, beside, figure_column, side, sort_heading, swatch, wide_table, word_column},
+    widgets::{DataTable, Edge, Extent, Sorting, side, swatch, text_cell},
 };
-use egui::{Align, Layout, Sense, Ui};
-use egui_extras::TableBuilder;
 
 /// A growing logdir's figures are made anew at most this often, seconds.
 const REFRESH_S: f64 = 0.5;
@@ -39,7 +37,7 @@ impl RangeTable {
             if self.rows.is_empty() {
                 ui.weak("No run has a point in this range.");
             } else {
-                wide_table(ui, |ui| self.table(ui, selection));
+                self.table(ui, selection);
             }
         });
     }
@@ -62,58 +60,23 @@ impl RangeTable {
     }
 
     fn table(&mut self, ui: &mut Ui, selection: &mut Selection) {
-        let widths = Column::ALL.map(|column| match column {
-            Column::Tag | Column::Run => word_column(metrics::NAME_W),
-            figures => figure_column(ui, figures.title()),
-        });
-        let mut table =
-            TableBuilder::new(ui).striped(true).sense(Sense::click()).cell_layout(Layout::left_to_right(Align::Center));
-        for width in widths {
-            table = table.column(width);
+        let clicks = DataTable::new("range", &Column::ALL, &self.rows).show(
+            ui,
+            |column| self.sorting.of(column),
+            |row| selection.run.get().is_some_and(|run| *run == row.label),
+            |ui, column, row, _| {
+                if *column == Column::Run {
+                    swatch(ui, palette(ui).series(row.color_idx));
+                }
+                text_cell(ui, column, row);
+            },
+        );
+        if let Some(row) = clicks.picked.and_then(|i| self.rows.get(i)) {
+            selection.run.set(ViewKind::Scalars, Some(row.label.clone()));
         }
-        let (mut sort_by, mut picked) = (None, None);
-        let (sorting, rows) = (self.sorting, &self.rows);
-        let header = table.header(metrics::ROW_H, |mut line| {
-            for column in Column::ALL {
-                let mut is_clicked = false;
-                let (_, cell) = line.col(|ui| {
-                    let sorted = (sorting.column == column).then_some(sorting.descending);
-                    is_clicked = sort_heading(ui, column.title(), column.help(), column.is_text(), sorted);
-                });
-                // Beside its words the heading's cell is clicked.
-                if is_clicked || cell.clicked() {
-                    sort_by = Some(column);
-                }
-            }
-        });
-        header.body(|body| {
-            body.rows(metrics::ROW_H, rows.len(), |mut line| {
-                let row = &rows[line.index()];
-                line.set_selected(selection.run.get().is_some_and(|run| *run == row.label));
-                for column in Column::ALL {
-                    line.col(|ui| cell(ui, row, column));
-                }
-                if line.response().clicked() {
-                    picked = Some(line.index());
-                }
-            });
-        });
-        if let Some(column) = sort_by {
+        if let Some(column) = clicks.sort_by {
             self.sorting.click(column, !column.is_text());
             range::sort(&mut self.rows, self.sorting.column, self.sorting.descending);
         }
-        if let Some(row) = picked.and_then(|i: usize| self.rows.get(i)) {
-            selection.run.set(ViewKind::Scalars, Some(row.label.clone()));
-        }
     }
-}
-
-fn cell(ui: &mut Ui, row: &Row, column: Column) {
-    beside(ui, column.is_text(), |ui| {
-        if column == Column::Run {
-            swatch(ui, palette(ui).series(row.color_idx));
-        }
-        let label = egui::Label::new(row.cell(column)).selectable(false);
-        ui.add(if column.is_text() { label.truncate() } else { label });
-    });
 }

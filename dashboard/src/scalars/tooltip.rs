@@ -1,6 +1,6 @@
 //! What the runs' values are at the pointer.
 
-use super::{card::Line, curve::Curve, curve::CurveSettings};
+use super::{curve::Curve, curve::CurveSettings, points::Line};
 use crate::{
     chart::ticks::Moment,
     format, natural,
@@ -10,6 +10,7 @@ use crate::{
 use egui::{Grid, RichText, Ui, vec2};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use ui::address::Choice;
 
 /// In which order runs stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,20 +26,16 @@ pub enum Order {
     Name,
 }
 
+impl Choice for Order {
+    const TABLE: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Greatest, "Greatest first", "Highest first"),
+        (Self::Least, "Least first", "Lowest first"),
+        (Self::Nearest, "Nearest first", "Nearest first"),
+        (Self::Name, "By name", "By name"),
+    ];
+}
+
 impl Order {
-    /// Every choice, in order.
-    pub const ALL: [Self; 4] = [Self::Greatest, Self::Least, Self::Nearest, Self::Name];
-
-    /// What to call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Greatest => "Greatest first",
-            Self::Least => "Least first",
-            Self::Nearest => "Nearest first",
-            Self::Name => "By name",
-        }
-    }
-
     /// Sorts rows; `y` is the pointer's, in plot space. What is no number comes last.
     pub fn sort(self, rows: &mut [Row], settings: CurveSettings, y: f64) {
         let value = |row: &Row| row.smoothed.unwrap_or(row.value);

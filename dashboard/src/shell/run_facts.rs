@@ -4,7 +4,7 @@ use crate::{
     Data,
     data::{RunRef, Status},
     format,
-    runs::Draws,
+    runs::DrawKind,
 };
 use std::sync::Arc;
 use summaries::{ScalarSeries, Series};
@@ -120,7 +120,7 @@ impl RunFacts {
 
 /// The number of runs that draw curves, if there are several; runs of hyperparameters within them count with them.
 fn n_runs(data: &Data) -> Option<usize> {
-    let n = data.runs().filter(|run| Draws::of(run.run) == Draws::Curves).count();
+    let n = data.runs().filter(|run| DrawKind::of(run.run) == DrawKind::Curves).count();
     (n > 1).then_some(n)
 }
 

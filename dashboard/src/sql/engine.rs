@@ -20,7 +20,7 @@ pub trait Tables: Send {
     ///
     /// # Errors
     /// One line, for the user.
-    fn query(&self, sql: &str, max_rows: usize) -> Result<Answer, String>;
+    fn query(&self, sql: &str, max_rows: usize) -> Result<RowSet, String>;
 
     /// Ends a query from another thread.
     fn canceller(&self) -> Arc<dyn Fn() + Send + Sync>;
@@ -42,7 +42,7 @@ pub struct Table {
 
 /// Rows as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct RowSet {
     /// The columns' names.
     pub columns: Vec<String>,
     /// Of each column, whether it holds numbers.

@@ -13,19 +13,21 @@ pub mod worker;
 
 use crate::{
     Data, Selection, View, ViewKind,
-    accepts::{Accepts, Names},
-    address::Params,
-    command::Entry,
-    format,
+    address::{Addressed, Names, Params},
     selection::TimeRange,
-    theme::{metrics, palette},
-    widgets::{Edge, Extent, Sorting, busy, empty_state, named, scroll_area, side, toolbar},
 };
 use egui::{Frame, Key, KeyboardShortcut, Margin, Modifiers, Panel, RichText, TextEdit, Ui};
 use engine::Engine;
 use model::{Outcome, Subject};
 use std::{path::Path, sync::Arc};
-use worker::{Question, Worker};
+use ui::{
+    address_fields,
+    command::Entry,
+    format,
+    theme::{metrics, palette},
+    widgets::{self, Edge, Extent, Sorting, busy, empty_state, named, scroll_area, side, toolbar},
+};
+use worker::{Query, Worker};
 
 /// Runs what the editor says.
 const RUN: KeyboardShortcut = KeyboardShortcut::new(Modifiers::COMMAND, Key::Enter);
@@ -35,12 +37,25 @@ const EDITOR_ROWS: usize = 6;
 /// What can be done in the panel.
 const ENTRIES: &[Entry] = &[
     Entry::command("run", "Ctrl+Enter", "Run the query"),
-    Entry::command("stop", "", "Stop the query that runs"),
-    Entry::gesture("Click a heading", "Sort the rows; again: the other way around"),
-    Entry::gesture("Click a row", "Its op and node stand out in the other panels; with ts_ns, its time is selected"),
+    Entry::command("stop", "", "Stop the running query"),
+    Entry::gesture("Click a heading", "Sort; click again to reverse"),
+    Entry::gesture("Click a row", "Highlights its op and node in the other panels; with ts_ns, selects its time"),
     Entry::gesture("Double click a row", "Show it in Timeline"),
     Entry::gesture("Click a table or column at the side", "Put its name into the query"),
 ];
+
+/// The state of the editor.
+struct Editor {
+    text: String,
+}
+
+impl Default for Editor {
+    fn default() -> Self {
+        Self { text: model::FIRST.to_owned() }
+    }
+}
+
+address_fields!(Editor { "query" = text: String });
 
 /// The panel's state.
 pub struct SqlView {
@@ -48,7 +63,7 @@ pub struct SqlView {
     worker: Option<Worker>,
     /// What is asked about; the first that is open where none was chosen.
     chosen: Option<Arc<Path>>,
-    text: String,
+    editor: Editor,
     history: Vec<String>,
     /// Of which path the tables were asked for.
     listed: Option<Arc<Path>>,
@@ -65,7 +80,7 @@ impl SqlView {
             engine,
             worker: None,
             chosen: None,
-            text: model::FIRST.to_owned(),
+            editor: Editor::default(),
             history: Vec::new(),
             listed: None,
             sorting: None,
@@ -92,21 +107,19 @@ impl View for SqlView {
     }
 
     fn address(&self, _data: &Data) -> Params {
-        let mut out = Params::default();
-        out.set_some("query", Some(&self.text).filter(|text| *text != model::FIRST));
-        out
+        self.editor.params()
     }
 
     fn go_to(&mut self, params: &Params) {
-        params.get("query").unwrap_or(model::FIRST).clone_into(&mut self.text);
+        self.editor.set_params(params);
     }
 
     fn table(&self, _data: &Data, _selection: &Selection) -> Option<String> {
-        let outcome = self.worker.as_ref()?.outcome()?;
+        let outcome = self.worker.as_ref()?.result()?;
         let answer = outcome.answer.as_ref().ok().filter(|answer| !answer.columns.is_empty())?;
         let all: Vec<usize> = (0..answer.rows.len()).collect();
         let order = if self.order.0 == Arc::as_ptr(&outcome) as usize { &self.order.2 } else { &all };
-        Some(model::csv(answer, order))
+        Some(widgets::csv(&table::columns(answer), order.iter().map(|row| &answer.rows[*row])))
     }
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
@@ -117,26 +130,26 @@ impl View for SqlView {
         let subjects = model::subjects(data);
         let chosen = subjects.iter().find(|s| Some(&s.path) == self.chosen.as_ref()).or(subjects.first()).cloned();
         let Some(subject) = chosen else {
-            return empty_state(ui, "Nothing to ask about", "Open a trace or a logdir: each is tables here.");
+            return empty_state(ui, "Nothing to query", "Open a trace or a logdir: each is a set of tables here.");
         };
         if self.worker.is_none() {
             let ctx = ui.ctx().clone();
-            self.worker = Some(Worker::start(engine.clone(), move || ctx.request_repaint()));
+            self.worker = Some(worker::start(engine.clone(), move || ctx.request_repaint()));
         }
         let is_run = ui.input_mut(|i| i.consume_shortcut(&RUN)) | std::mem::take(&mut self.is_run_wanted);
         let is_run = toolbar(ui, |ui| self.bar_ui(ui, &subjects, &subject)) | is_run;
         self.editor_ui(ui);
         let Some(worker) = &self.worker else { return };
-        if is_run && !self.text.trim().is_empty() {
-            model::remember(&mut self.history, &self.text);
+        if is_run && !self.editor.text.trim().is_empty() {
+            model::remember(&mut self.history, &self.editor.text);
             self.listed = Some(subject.path.clone());
             self.sorting = None;
-            worker.ask(Question { subject, sql: self.text.clone() });
+            worker.request(Query { subject, sql: self.editor.text.clone() });
         } else if self.listed.as_ref() != Some(&subject.path) && !worker.is_busy() {
             self.listed = Some(subject.path.clone());
-            worker.ask(Question { subject, sql: String::new() });
+            worker.request(Query { subject, sql: String::new() });
         }
-        let outcome = worker.outcome();
+        let outcome = worker.result();
         self.contents_ui(ui, outcome.as_ref(), data, selection);
     }
 }
@@ -161,7 +174,7 @@ impl SqlView {
                         }
                     }
                 });
-                named(&choice.response, egui::Role::ComboBox, &format!("Asked about: {}", subject.name));
+                named(&choice.response, egui::Role::ComboBox, &format!("Query: {}", subject.name));
             }
             is_run = ui.button("Run").on_hover_text(ui.ctx().format_shortcut(&RUN)).clicked();
             if ui.add_enabled(is_busy, egui::Button::new("Stop")).clicked() {
@@ -182,7 +195,7 @@ impl SqlView {
         let frame = Frame::new().fill(palette(ui).panel).inner_margin(margin);
         Panel::top("sql editor").frame(frame).show_separator_line(false).show(ui, |ui| {
             scroll_area(ui, [false, true], most).auto_shrink([false, true]).show(ui, |ui| {
-                let editor = TextEdit::multiline(&mut self.text).code_editor().desired_rows(EDITOR_ROWS);
+                let editor = TextEdit::multiline(&mut self.editor.text).code_editor().desired_rows(EDITOR_ROWS);
                 let editor = editor.desired_width(f32::INFINITY).hint_text("select ... from slices");
                 ui.add(editor).accessible_name("SQL query");
             });
@@ -194,8 +207,8 @@ impl SqlView {
         let shown = combo.show_ui(ui, |ui| {
             for sql in self.history.iter().rev() {
                 let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
-                if ui.selectable_label(*sql == self.text, line.chars().take(80).collect::<String>()).clicked() {
-                    self.text.clone_from(sql);
+                if ui.selectable_label(*sql == self.editor.text, line.chars().take(80).collect::<String>()).clicked() {
+                    self.editor.text.clone_from(sql);
                 }
             }
         });
@@ -204,15 +217,15 @@ impl SqlView {
 
     fn contents_ui(&mut self, ui: &mut Ui, outcome: Option<&Arc<Outcome>>, data: &Data, selection: &mut Selection) {
         let Some(outcome) = outcome else {
-            ui.label("opening the tables");
+            ui.label("Opening the tables…");
             return;
         };
         let usual = Extent::Points(1.3 * metrics::SIDE_W);
         if let Some(name) = side(ui, Edge::Right, "sql tables", usual, |ui| side::side_ui(ui, &outcome.tables)) {
-            if !self.text.ends_with([' ', '\n', '(', '.']) && !self.text.is_empty() {
-                self.text.push(' ');
+            if !self.editor.text.ends_with([' ', '\n', '(', '.']) && !self.editor.text.is_empty() {
+                self.editor.text.push(' ');
             }
-            self.text += &name;
+            self.editor.text += &name;
         }
         let frame = Frame::new().inner_margin(Margin::symmetric(metrics::PAD as i8, metrics::GAP as i8));
         frame.show(ui, |ui| self.outcome_ui(ui, outcome, data, selection));
@@ -231,7 +244,11 @@ impl SqlView {
             }
         };
         if answer.columns.is_empty() {
-            return empty_state(ui, "Ask", "Ctrl+Enter runs the query above; the tables are listed at the side.");
+            return empty_state(
+                ui,
+                "No query yet",
+                "Ctrl+Enter runs the query above; the tables are listed at the side.",
+            );
         }
         let n = format::counted(answer.rows.len() as u64, "row");
         let more = if answer.has_more { "the first " } else { "" };
@@ -244,16 +261,16 @@ impl SqlView {
             };
             self.order = (key, self.sorting, order);
         }
-        let acts = table::table_ui(ui, answer, &self.order.2, self.sorting);
-        if let Some(column) = acts.order_by {
+        let clicks = table::table_ui(ui, answer, &self.order.2, self.sorting);
+        if let Some(column) = clicks.sort_by.map(|column| column.index) {
             let begins_descending = answer.are_numbers[column];
             match &mut self.sorting {
                 Some(sorting) => sorting.click(column, begins_descending),
                 None => self.sorting = Some(Sorting { column, descending: begins_descending }),
             }
         }
-        if let Some(row) = acts.picked {
-            pick(outcome, row, acts.is_shown, data, selection);
+        if let Some(row) = clicks.picked {
+            pick(outcome, row, clicks.is_double, data, selection);
         }
     }
 }
@@ -285,5 +302,5 @@ fn pick(outcome: &Outcome, row: usize, is_shown: bool, data: &Data, selection: &
 
 /// What an address may say of this panel.
 pub(crate) fn accepts() -> Names {
-    vec![("query", Accepts::Text)]
+    Editor::accepts()
 }

@@ -1,6 +1,6 @@
 //! What is asked, what came back, and where a row lies in time.
 
-use super::engine::{Answer, Table};
+use super::engine::{RowSet, Table};
 use crate::{Data, data::SourceKind, data::Status, natural};
 use std::{cmp::Ordering, ops::Range, path::Path, sync::Arc};
 
@@ -46,7 +46,7 @@ pub struct Outcome {
     /// The tables there.
     pub tables: Vec<Table>,
     /// The rows, or what was wrong.
-    pub answer: Result<Answer, String>,
+    pub answer: Result<RowSet, String>,
     /// What was lost or damaged.
     pub warnings: Vec<String>,
     /// How long it took.
@@ -63,7 +63,7 @@ pub fn remember(history: &mut Vec<String>, sql: &str) {
 }
 
 /// The order of rows by a column: numbers by their value, texts in natural order, null last; equal ones stay as they came.
-pub fn order(answer: &Answer, column: usize, descending: bool) -> Vec<usize> {
+pub fn order(answer: &RowSet, column: usize, descending: bool) -> Vec<usize> {
     let mut order: Vec<usize> = (0..answer.rows.len()).collect();
     let cell = |row: usize| answer.rows[row].get(column).map_or("", String::as_str);
     let is_number = answer.are_numbers.get(column).copied().unwrap_or(false);
@@ -82,7 +82,7 @@ pub fn order(answer: &Answer, column: usize, descending: bool) -> Vec<usize> {
 }
 
 /// The time that a row tells: `ts_ns`, and `dur_ns` where it is there.
-pub fn time_of(answer: &Answer, row: usize) -> Option<Range<i64>> {
+pub fn time_of(answer: &RowSet, row: usize) -> Option<Range<i64>> {
     let cell = |name: &str| {
         let column = answer.columns.iter().position(|column| column == name)?;
         answer.rows.get(row)?.get(column)?.parse::<i64>().ok()
@@ -92,25 +92,18 @@ pub fn time_of(answer: &Answer, row: usize) -> Option<Range<i64>> {
 }
 
 /// What a row names: the value of its column `name` or `node`.
-pub fn named<'a>(answer: &'a Answer, row: usize, what: &str) -> Option<&'a str> {
+pub fn named<'a>(answer: &'a RowSet, row: usize, what: &str) -> Option<&'a str> {
     let column = answer.columns.iter().position(|column| column == what)?;
     answer.rows.get(row)?.get(column).map(String::as_str).filter(|name| !name.is_empty())
-}
-
-/// The rows as CSV.
-pub fn csv(answer: &Answer, order: &[usize]) -> String {
-    let headings: Vec<String> = answer.columns.iter().map(|name| crate::export::csv_field(name)).collect();
-    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
-    crate::export::csv(&headings, order.iter().map(|row| &answer.rows[*row]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn answer(columns: &[&str], are_numbers: &[bool], rows: &[&[&str]]) -> Answer {
+    fn answer(columns: &[&str], are_numbers: &[bool], rows: &[&[&str]]) -> RowSet {
         let text = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
-        Answer {
+        RowSet {
             columns: text(columns),
             are_numbers: are_numbers.to_vec(),
             rows: rows.iter().map(|row| text(row)).collect(),
@@ -124,7 +117,10 @@ mod tests {
         assert_eq!(order(&answer, 1, false), [3, 1, 0, 2]);
         assert_eq!(order(&answer, 1, true), [0, 1, 3, 2]);
         assert_eq!(order(&answer, 0, false), [1, 3, 0, 2]);
-        assert_eq!(csv(&answer, &[1, 2]), "name,n\na,9\nc,\n");
+        assert_eq!(
+            ui::widgets::csv(&super::super::table::columns(&answer), [1, 2].iter().map(|row| &answer.rows[*row])),
+            "name,n\na,9\nc,\n"
+        );
     }
 
     #[test]

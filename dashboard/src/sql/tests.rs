@@ -2,7 +2,7 @@
 
 use super::{
     SqlView,
-    engine::{Answer, Engine, Table, Tables},
+    engine::{Engine, RowSet, Table, Tables},
 };
 use crate::{
     Data, View,
@@ -35,7 +35,7 @@ impl Tables for Small {
         vec![Table { name: "slices".into(), about: "what ran".into(), columns }]
     }
 
-    fn query(&self, sql: &str, max_rows: usize) -> Result<Answer, String> {
+    fn query(&self, sql: &str, max_rows: usize) -> Result<RowSet, String> {
         if sql.contains("forever") {
             let (flag, changed) = &*self.is_cancelled;
             let mut flag = flag.lock();
@@ -48,7 +48,7 @@ impl Tables for Small {
             return Err("no such table".to_owned());
         }
         let rows = [["2000", "MatMul"], ["10000", "Add"]];
-        Ok(Answer {
+        Ok(RowSet {
             columns: vec!["ts_ns".into(), "name".into()],
             are_numbers: vec![true, false],
             rows: rows.iter().take(max_rows).map(|row| row.map(str::to_owned).to_vec()).collect(),
@@ -115,10 +115,10 @@ fn a_query_is_asked_and_its_rows_lead_to_the_timeline() {
 fn what_is_wrong_is_said_and_a_query_can_be_stopped() {
     let mut harness = harness(Some(Arc::new(Small::default())), &["demo"]);
     wait_for(&mut harness, "slices");
-    "select 1 from nothing".clone_into(&mut harness.state_mut().view.text);
+    "select 1 from nothing".clone_into(&mut harness.state_mut().view.editor.text);
     harness.get_by_label("Run").click();
     wait_for(&mut harness, "no such table");
-    "select forever".clone_into(&mut harness.state_mut().view.text);
+    "select forever".clone_into(&mut harness.state_mut().view.editor.text);
     harness.get_by_label("Run").click();
     // Pressed until the query is there to be stopped.
     for _ in 0..6_000 {
@@ -137,7 +137,7 @@ fn without_sql_or_anything_to_ask_it_says_so() {
     let mut without = harness(None, &["demo"]);
     wait_for(&mut without, "cargo build --release --features query");
     let mut empty = harness(Some(Arc::new(Small::default())), &[]);
-    wait_for(&mut empty, "Nothing to ask about");
+    wait_for(&mut empty, "Nothing to query");
     let mut other = harness(Some(Arc::new(Small::default())), &["other"]);
     wait_for(&mut other, "other: no trace");
 }

@@ -7,7 +7,7 @@ use super::{
         analysis::{Request, answer},
     },
 };
-use crate::data::Held;
+use crate::data::ReadGuard;
 use egui::Context;
 use profiler::Store;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl Analyser {
     pub fn findings(
         &mut self,
         ctx: &Context,
-        store: &Held<Store>,
+        store: &ReadGuard<Store>,
         question: Question,
         now: f64,
     ) -> Option<Arc<Findings>> {

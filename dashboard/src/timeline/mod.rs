@@ -7,7 +7,6 @@
 
 mod address;
 mod analyser;
-pub mod background;
 mod canvas;
 mod command;
 mod csv;
@@ -30,3 +29,4 @@ pub(crate) use layout::ticks;
 pub(crate) use model::analysis;
 pub(crate) use panels::stalls;
 pub use view::TimelineView;
+pub use ui::background;

@@ -38,7 +38,7 @@ fn dialogs_fit() {
     let none = egui::Modifiers::NONE;
     for (modifiers, key, parts) in [
         (none, egui::Key::F1, &["Close Shortcuts", "Everywhere"][..]),
-        (ctrl, egui::Key::Comma, &["Close Settings", "Theme: System", "Density: Roomy"]),
+        (ctrl, egui::Key::Comma, &["Close Settings", "Theme: System", "Density: Comfortable"]),
         (ctrl, egui::Key::K, &["Command palette", "Compare the runs over a range"]),
         (ctrl, egui::Key::O, &["Close Open a file", "Path to open", "Up"]),
     ] {
@@ -85,7 +85,7 @@ fn controls_leave_the_panel_its_room() {
     let mut window = small(vec![run()], "scalars");
     window.wait_for(": 1 run, ");
     window.wait();
-    assert!(window.rect("Tags without a group").bottom() < 0.6 * SMALL[1], "no card is seen");
+    assert!(window.rect("Ungrouped").bottom() < 0.6 * SMALL[1], "no card is seen");
     assert!(!window.is_inside("Group runs by (regex)") || window.rect("Group runs by (regex)").top() > SMALL[1]);
     window.harness.get_by_label("More controls").click();
     window.wait();

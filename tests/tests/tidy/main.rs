@@ -57,7 +57,8 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     ("summaries", &["events", "formats", "palette"], &[]),
     ("query", &["formats", "profiler", "summaries", "text"], &[]),
     ("query/cluster", &["formats", "query"], &["profiler", "summaries"]),
-    ("dashboard", &["events", "formats", "palette", "profiler", "summaries", "text"], &[]),
+    ("dashboard", &["events", "formats", "palette", "profiler", "summaries", "text", "ui"], &[]),
+    ("dashboard/ui", &["events", "palette", "text"], &[]),
     (
         "cli",
         &[
@@ -320,7 +321,7 @@ fn models_and_layouts_know_no_egui() {
 }
 
 /// Where a colour may be made: the palette, and where it becomes egui's and that of plotters.
-const PALETTES: &[&str] = &["base/palette", "dashboard/src/theme", "summaries/src/charts/paint.rs"];
+const PALETTES: &[&str] = &["base/palette", "dashboard/ui/src/theme", "summaries/src/charts/paint.rs"];
 
 /// Whether there is a colour in a line of code: one that is made of numbers, one of egui's own, or `#rgb` of HTML.
 fn has_color(code: &str) -> bool {

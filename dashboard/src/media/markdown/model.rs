@@ -8,7 +8,7 @@ const MAX_DEPTH: usize = 12;
 
 /// How a part of a line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct SpanStyle {
     /// `**so**`
     pub is_bold: bool,
     /// `*so*`
@@ -25,7 +25,7 @@ pub struct Span {
     /// Bytes of the line's text.
     pub range: Range<usize>,
     /// How it looks.
-    pub look: Look,
+    pub look: SpanStyle,
     /// Where it leads.
     pub link: Option<Arc<str>>,
 }
@@ -40,7 +40,7 @@ pub struct Line {
 }
 
 impl Line {
-    fn push(&mut self, text: &str, look: Look, link: Option<&Arc<str>>) {
+    fn push(&mut self, text: &str, look: SpanStyle, link: Option<&Arc<str>>) {
         let from = self.text.len();
         self.text.push_str(text);
         match self.spans.last_mut() {
@@ -94,7 +94,7 @@ struct Builder {
     /// Lists and quotes that are too deep to be opened.
     n_flat: usize,
     line: Line,
-    look: Look,
+    look: SpanStyle,
     link: Option<Arc<str>>,
     code: Option<String>,
     table: Option<Vec<Vec<Line>>>,
@@ -108,7 +108,7 @@ impl Builder {
             Event::Text(text) | Event::InlineMath(text) | Event::DisplayMath(text) => self.text(&text),
             // What HTML would do is not done: it is shown as it was written.
             Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
-            Event::Code(text) => self.line.push(&text, Look { is_code: true, ..self.look }, self.link.as_ref()),
+            Event::Code(text) => self.line.push(&text, SpanStyle { is_code: true, ..self.look }, self.link.as_ref()),
             Event::SoftBreak => self.text(" "),
             Event::HardBreak => self.text("\n"),
             Event::Rule => self.put(Block::Rule),
@@ -268,7 +268,7 @@ mod tests {
 
     fn of_line(line: &Line) -> String {
         let span = |span: &Span| {
-            let Look { is_bold, is_italic, is_struck, is_code } = span.look;
+            let SpanStyle { is_bold, is_italic, is_struck, is_code } = span.look;
             let marks: String = [(is_bold, 'b'), (is_italic, 'i'), (is_struck, 's'), (is_code, 'c')]
                 .iter()
                 .filter(|m| m.0)

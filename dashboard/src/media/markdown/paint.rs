@@ -3,7 +3,7 @@
 //! There is no bold font: bold words are painted twice, a pixel apart, as typewriters and old screens did. So they are bold in every
 //! script, with whatever font has its letters.
 
-use super::model::{Block, Line, Look};
+use super::model::{Block, Line, SpanStyle};
 use crate::{
     theme::{metrics, palette},
     widgets::{Icon, icon_button},
@@ -43,7 +43,7 @@ fn block_ui(ui: &mut Ui, block: &Block) {
 /// Words that can be selected. Bold ones are painted a second time.
 fn line_ui(ui: &mut Ui, line: &Line, size: f32, is_heading: bool) {
     let shift = ui.pixels_per_point().recip().max(size * metrics::BOLD_SHARE);
-    let is_bold = |look: Look| is_heading || look.is_bold;
+    let is_bold = |look: SpanStyle| is_heading || look.is_bold;
     let job = job(ui, line, size, &is_bold, shift);
     let has_link = line.spans.iter().any(|span| span.link.is_some());
     let label = Label::new(job).sense(if has_link { Sense::click() } else { Sense::hover() });
@@ -74,7 +74,7 @@ fn line_ui(ui: &mut Ui, line: &Line, size: f32, is_heading: bool) {
     }
 }
 
-fn job(ui: &Ui, line: &Line, size: f32, is_bold: &dyn Fn(Look) -> bool, shift: f32) -> LayoutJob {
+fn job(ui: &Ui, line: &Line, size: f32, is_bold: &dyn Fn(SpanStyle) -> bool, shift: f32) -> LayoutJob {
     let p = palette(ui);
     let mut job = LayoutJob { break_on_newline: true, ..LayoutJob::default() };
     for span in &line.spans {

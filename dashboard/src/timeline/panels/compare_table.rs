@@ -146,11 +146,11 @@ pub fn difference(a: &Range<i64>, b: &Range<i64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{data::Held, timeline::testing::demo};
+    use crate::{data::ReadGuard, timeline::testing::demo};
 
     #[test]
     fn names_are_summed_in_a_and_b() {
-        let (above, below) = (Held::owned(demo(3)), Held::owned(demo(2)));
+        let (above, below) = (ReadGuard::owned(demo(3)), ReadGuard::owned(demo(2)));
         let ranges = [104_000..203_000, 0..300_000];
         let key = TableKey { traces: [0, 1], versions: [0, 0], ranges: ranges.clone() };
         let table = answer(TableRequest { key, stores: [above.shared(), below.shared()] });

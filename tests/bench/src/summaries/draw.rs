@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use ::events::clock;
-use ::summaries::{Point, ScalarSeries};
+use ::summaries::{Extent, Point, ScalarSeries};
 use dashboard::chart::{Polylines, XWindow};
 
 use crate::report::Report;
@@ -28,7 +28,17 @@ pub fn run(report: &mut Report) {
         for _ in 0..5 {
             let begin_ns = clock::mono_now();
             lines.clear();
-            lines.add_numbers(0..series.len(), window, |row| series.step(row) as f64, series.values(), |y| y);
+            let values = series.values();
+            let extent =
+                |rows| Some(values.extent(rows)).filter(Extent::is_finite).map(|extent| [extent.min, extent.max]);
+            lines.add_numbers(
+                0..series.len(),
+                window,
+                |row| series.step(row) as f64,
+                |row| values.get(row),
+                extent,
+                |y| y,
+            );
             black_box(lines.n_points());
             best_ns = best_ns.min(clock::mono_now() - begin_ns);
         }

@@ -1,0 +1,39 @@
+//! Parts of the page: where a line leads, headings, rows of figures.
+
+use egui::{RichText, Ui};
+use profiler::SliceId;
+use std::{ops::Range, sync::Arc};
+use ui::{
+    theme::{metrics, palette},
+    widgets::{named, with_names},
+};
+
+/// The evidence that a line leads to.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Target {
+    /// A range of the timeline, and a slice to select in it.
+    Time(Range<i64>, Option<SliceId>),
+    /// A node of the graph.
+    Node(Arc<str>),
+    /// An op's slices in the timeline.
+    Op(Arc<str>),
+}
+
+/// A section's heading.
+pub(super) fn heading(ui: &mut Ui, text: &str) {
+    ui.add_space(metrics::GAP_WIDE);
+    let response = ui.label(RichText::new(text).size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
+    named(&response, egui::Role::Heading, text);
+    ui.add_space(metrics::GAP);
+}
+
+/// A row of figures that leads somewhere: name, time, share, count.
+pub(super) fn row_ui(ui: &mut Ui, name: &str, figures: &[String], hint: &str) -> bool {
+    let hint = with_names(hint, metrics::TEXT, palette(ui).text);
+    let is_clicked = ui.link(name).on_hover_text(hint).clicked();
+    for figure in figures {
+        ui.label(figure);
+    }
+    ui.end_row();
+    is_clicked
+}

@@ -1,0 +1,45 @@
+//! The x axis of charts over steps.
+
+use egui::{Role, Ui};
+use ui::{address::Choice, chart::ticks::Unit, theme::metrics, widgets::named};
+
+/// The quantity from left to right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum XAxis {
+    /// The step.
+    #[default]
+    Step,
+    /// Seconds since the run's first point of this series.
+    Relative,
+    /// Unix seconds.
+    Wall,
+}
+
+impl Choice for XAxis {
+    const TABLE: &'static [(Self, &'static str, &'static str)] =
+        &[(Self::Step, "Step", "Step"), (Self::Relative, "Relative", "Relative"), (Self::Wall, "Wall", "Wall")];
+}
+
+impl XAxis {
+    /// The unit of its numbers.
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::Step => Unit::Whole,
+            Self::Relative => Unit::Seconds,
+            Self::Wall => Unit::Wall,
+        }
+    }
+}
+
+/// Step, relative or wall time; the one that was clicked. `now`: the one that is the axis, unless something else is.
+pub fn axis_buttons(ui: &mut Ui, now: Option<XAxis>) -> Option<XAxis> {
+    ui.spacing_mut().item_spacing.x = metrics::GAP;
+    ui.weak("x");
+    let mut chosen = None;
+    for choice in XAxis::all() {
+        let response = ui.selectable_label(now == Some(choice), choice.title());
+        named(&response, Role::RadioButton, &format!("x axis: {}", choice.title()));
+        chosen = response.clicked().then_some(choice).or(chosen);
+    }
+    chosen
+}

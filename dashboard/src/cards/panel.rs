@@ -1,0 +1,102 @@
+//! A page of cards with its list of runs, its toolbar and what stands there when it is empty.
+
+use super::{CardGrid, run_list};
+use crate::{
+    Data, Selection,
+    catalogue::{Catalogue, Kind, TagRow},
+    panels::ViewKind,
+};
+use egui::Ui;
+use rustc_hash::FxHashMap;
+use std::{marker::PhantomData, sync::Arc};
+use ui::{
+    filter::Filter,
+    widgets::{empty_state, side_panel, toolbar},
+};
+
+/// What is different from panel to panel.
+pub struct CardPage {
+    /// The panel.
+    pub kind: ViewKind,
+    /// The name under which the width of its list of runs is remembered.
+    pub runs: &'static str,
+    /// Title and explanation where no run has such a tag.
+    pub empty: [&'static str; 2],
+}
+
+/// Cards of type `C` for series of kind `K`.
+pub struct CardPanel<K, C> {
+    page: &'static CardPage,
+    /// The tags that have a card.
+    pub catalogue: Catalogue,
+    cards: FxHashMap<Arc<str>, C>,
+    grid: CardGrid,
+    node_seen: u64,
+    tag_seen: u64,
+    series: PhantomData<K>,
+}
+
+impl<K: Kind, C: Default> CardPanel<K, C> {
+    /// A page without cards.
+    pub fn new(page: &'static CardPage) -> Self {
+        Self {
+            page,
+            catalogue: Catalogue::default(),
+            cards: FxHashMap::default(),
+            grid: CardGrid::default(),
+            node_seen: 0,
+            tag_seen: 0,
+            series: PhantomData,
+        }
+    }
+
+    /// Brings the catalogue up to date; whether it was made anew.
+    pub fn update(&mut self, data: &Data, selection: &Selection, filter: &Filter) -> bool {
+        self.catalogue.update::<K>(data, &selection.runs, filter)
+    }
+
+    /// Shows list of runs and `controls`; whether there is a tag, filtered or not.
+    pub fn frame_ui(&self, ui: &mut Ui, selection: &mut Selection, controls: impl FnOnce(&mut Ui, &Catalogue)) -> bool {
+        if self.catalogue.n_tags == 0 {
+            let [title, explanation] = self.page.empty;
+            empty_state(ui, title, explanation);
+            return false;
+        }
+        side_panel(ui, self.page.runs, |ui| run_list(ui, &mut selection.runs, selection.run.get()));
+        toolbar(ui, |ui| controls(ui, &self.catalogue));
+        true
+    }
+
+    /// Whether a card is left by the filters, else says so. Scrolls to the cards of what another panel selected.
+    pub fn has_matches(&mut self, ui: &mut Ui, selection: &Selection) -> bool {
+        if self.catalogue.groups.is_empty() {
+            empty_state(ui, "No matches", "Change the filter of tags or of runs.");
+            return false;
+        }
+        if let Some(node) = selection.node.news(self.page.kind, &mut self.node_seen) {
+            self.grid.reveal(&self.catalogue, |row| row.belongs_to(node));
+        }
+        if let Some(tag) = selection.tag.news(self.page.kind, &mut self.tag_seen) {
+            self.grid.reveal(&self.catalogue, |row| row.tag == *tag);
+        }
+        true
+    }
+
+    /// Shows the cards of `other`, or else of the panel's own catalogue. `card` draws one; it returns whether its width changes.
+    pub fn cards_ui(
+        &mut self,
+        ui: &mut Ui,
+        other: Option<&Catalogue>,
+        mut card: impl FnMut(&mut Ui, &mut C, &TagRow, bool) -> bool,
+    ) {
+        let cards = &mut self.cards;
+        self.grid.ui(ui, other.unwrap_or(&self.catalogue), |ui, row, is_wide| {
+            card(ui, cards.entry(row.key.clone()).or_default(), row, is_wide)
+        });
+    }
+
+    /// Every card that was shown so far.
+    pub fn cards_mut(&mut self) -> impl Iterator<Item = &mut C> {
+        self.cards.values_mut()
+    }
+}

@@ -1,0 +1,245 @@
+//! What the runs say of their hyperparameters: read from their event files (TensorBoard's hparams plugin, torch's
+//! `add_hparams`) and, where these say nothing, from the command in `run.json`. A thread reads. No egui here.
+
+use super::table::{Cell, Key, Session, Statistic};
+use crate::{Data, data::RunRef};
+use formats::{
+    plugins::{SessionStatus, h_params_plugin_data::Data as Content},
+    proto::SummaryMetadata,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use summaries::{HParam, RecordPosition, Run, Sample, ScalarSeries, Series};
+
+/// Where a run's hyperparameters are told.
+pub struct Source {
+    logdir_idx: usize,
+    run: Arc<str>,
+    label: Arc<str>,
+    /// The run's folder, and the values of the plugin.
+    folder: PathBuf,
+    places: Vec<(RecordPosition, Arc<SummaryMetadata>)>,
+}
+
+/// The hyperparameters of all runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionData {
+    /// Runs with hyperparameters.
+    pub sessions: Vec<SessionRun>,
+    /// Metrics that experiments name: by logdir, the run below the session's and the tag.
+    pub metrics: BTreeSet<(usize, Arc<str>, Arc<str>)>,
+    /// Values that could not be read, with the first reason.
+    pub unreadable: Option<(usize, String)>,
+}
+
+/// A run's hyperparameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionRun {
+    logdir_idx: usize,
+    run: Arc<str>,
+    label: Arc<str>,
+    hparams: BTreeMap<Arc<str>, Cell>,
+    status: &'static str,
+}
+
+/// How many values there are to read: as long as it stays the same, nothing is new.
+pub fn n_values(data: &Data) -> (usize, usize) {
+    let n =
+        |run: RunRef<'_>| run.run.series.values().map(|s| if is_hparams(s) { s.n_points() } else { 0 }).sum::<usize>();
+    (data.runs().count(), data.runs().map(n).sum())
+}
+
+fn is_hparams(series: &Series) -> bool {
+    matches!(series, Series::Media(s) if s.kind() == "hparams")
+}
+
+/// What is to be read.
+pub fn sources(data: &Data) -> Vec<Source> {
+    let source = |run: RunRef<'_>| {
+        let values = run.run.series.values().filter_map(|series| match series {
+            Series::Media(s) if s.kind() == "hparams" => Some(s),
+            _ => None,
+        });
+        let places = values.flat_map(|s| s.rows().iter().map(|row| (row.place.clone(), s.metadata.clone())));
+        Source {
+            logdir_idx: run.logdir_idx,
+            run: run.run.name.as_str().into(),
+            label: run.label.clone(),
+            folder: run.run.path.clone(),
+            places: places.collect(),
+        }
+    };
+    data.runs().map(source).collect()
+}
+
+/// Reads everything.
+pub fn read(sources: Vec<Source>) -> SessionData {
+    let mut found = SessionData::default();
+    for source in sources {
+        let (mut hparams, mut status) = (BTreeMap::new(), "");
+        for (place, metadata) in &source.places {
+            let content = match place.read("hparams", metadata) {
+                Ok(Sample::HParams(content)) => content.data,
+                Ok(_) => None,
+                Err(error) => {
+                    let known = found.unreadable.get_or_insert_with(|| (0, error.to_string()));
+                    known.0 += 1;
+                    None
+                }
+            };
+            match content {
+                Some(Content::Experiment(experiment)) => {
+                    let names = experiment.metric_infos.into_iter().filter_map(|info| info.name);
+                    let metric = |name: formats::plugins::MetricName| {
+                        (source.logdir_idx, name.group.trim_matches('.').into(), name.tag.into())
+                    };
+                    found.metrics.extend(names.map(metric));
+                }
+                Some(Content::SessionStartInfo(start)) => {
+                    let known = start.hparams.into_iter().filter_map(|(name, value)| Some((name, value.kind?)));
+                    hparams.extend(known.map(|(name, kind)| (name.into(), Cell::from(&HParam::from(kind)))));
+                }
+                Some(Content::SessionEndInfo(end)) => status = status_name(end.status()),
+                None => {}
+            }
+        }
+        if source.places.is_empty() {
+            hparams = command_parameters(&source.folder);
+        }
+        if !hparams.is_empty() {
+            let Source { logdir_idx, run, label, .. } = source;
+            found.sessions.push(SessionRun { logdir_idx, run, label, hparams, status });
+        }
+    }
+    found
+}
+
+fn status_name(status: SessionStatus) -> &'static str {
+    match status {
+        SessionStatus::StatusUnknown => "",
+        SessionStatus::StatusSuccess => "success",
+        SessionStatus::StatusFailure => "failure",
+        SessionStatus::StatusRunning => "running",
+    }
+}
+
+/// A `run.json` is a few hundred bytes; what is larger is none.
+const MAX_RUN_JSON: u64 = 1 << 20;
+/// Options that say where something goes, or how it is told and shown: no parameters of the model.
+const NO_PARAMETERS: [&str; 13] = [
+    "logdir",
+    "trace",
+    "headless",
+    "json",
+    "checkpoint-dir",
+    "checkpoint-every",
+    "summary-every",
+    "cluster",
+    "theme",
+    "renderer",
+    "quiet",
+    "verbose",
+    "collector",
+];
+
+/// The options of the command that `run.json` tells: `--learning-rate 0.1`, `--sync`; and what was trained.
+fn command_parameters(folder: &Path) -> BTreeMap<Arc<str>, Cell> {
+    let mut text = String::new();
+    let read = File::open(folder.join("run.json")).and_then(|f| f.take(MAX_RUN_JSON).read_to_string(&mut text));
+    let info = read.ok().and_then(|_| serde_json::from_str::<serde_json::Value>(&text).ok());
+    let Some(info) = info else { return BTreeMap::new() };
+    let words: Vec<&str> = info["command"].as_array().into_iter().flatten().filter_map(|w| w.as_str()).collect();
+    let mut out = BTreeMap::new();
+    for (i, word) in words.iter().enumerate() {
+        let Some(option) = word.strip_prefix("--") else { continue };
+        let next = words.get(i + 1).filter(|next| !next.starts_with("--"));
+        let (name, value) = match option.split_once('=') {
+            Some((name, value)) => (name, value),
+            None => (option, next.copied().unwrap_or("true")),
+        };
+        if !NO_PARAMETERS.contains(&name) {
+            let cell = value.parse().map_or_else(|_| Cell::Text(value.into()), Cell::Number);
+            out.insert(name.into(), cell);
+        }
+    }
+    if let Some(name) = info["name"].as_str().filter(|_| !words.is_empty()) {
+        out.insert("name".into(), Cell::Text(name.into()));
+    }
+    out
+}
+
+/// The sessions with their metrics as of now.
+pub fn sessions(found: &SessionData, data: &Data, statistic: Statistic) -> Vec<Session> {
+    let session = |told: &SessionRun| {
+        let mut cells: BTreeMap<Key, Cell> =
+            told.hparams.iter().map(|(name, cell)| (Key::HParam(name.clone()), cell.clone())).collect();
+        let runs = &data.logdirs.get(told.logdir_idx)?.runs.by_name;
+        let below = |group: &str| match (&*told.run, group) {
+            (run, "") => run.to_owned(),
+            (".", group) => group.to_owned(),
+            (run, group) => format!("{run}/{group}"),
+        };
+        let mut named = found.metrics.iter().filter(|(logdir_idx, ..)| *logdir_idx == told.logdir_idx).peekable();
+        if named.peek().is_some() {
+            for (_, group, tag) in named {
+                if let Some(Series::Scalar(series)) = runs.get(&below(group)).and_then(|run| run.series.get(&**tag)) {
+                    cells.extend(metric(group.clone(), tag, series, statistic));
+                }
+            }
+        } else {
+            // Nobody says what a metric is: every scalar of the session and of the runs in its folder.
+            let prefix = if &*told.run == "." { String::new() } else { format!("{}/", told.run) };
+            let own = runs.get(&*told.run).map(|run| ("", run));
+            let from = runs.partition_point(|name, _| *name < prefix);
+            let others = runs.iter().skip(from).take_while(|(name, _)| name.starts_with(&prefix));
+            let others = others.filter(|(name, _)| **name != *told.run && &*told.run != ".");
+            for (group, run) in own.into_iter().chain(others.map(|(name, run)| (&name[prefix.len()..], run))) {
+                cells.extend(scalars(run).filter_map(|(tag, series)| metric(group.into(), tag, series, statistic)));
+            }
+        }
+        Some(Session { label: told.label.clone(), cells, status: told.status })
+    };
+    found.sessions.iter().filter_map(session).collect()
+}
+
+fn scalars(run: &Run) -> impl Iterator<Item = (&str, &ScalarSeries)> {
+    run.series.iter().filter_map(|(tag, series)| match series {
+        Series::Scalar(series) => Some((tag.as_str(), &**series)),
+        _ => None,
+    })
+}
+
+/// A metric's cell, where it has a value.
+fn metric(group: Arc<str>, tag: &str, series: &ScalarSeries, statistic: Statistic) -> Option<(Key, Cell)> {
+    let extent = || series.values().extent(0..series.len());
+    let value = match statistic {
+        Statistic::Last => series.last()?.value,
+        Statistic::Min => Some(extent().min).filter(|x| x.is_finite())?,
+        Statistic::Max => Some(extent().max).filter(|x| x.is_finite())?,
+    };
+    Some((Key::Metric(group, tag.into()), Cell::Number(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_of_a_command() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = r#"{"name":"mnist","command":["stepscope","train","mnist","--learning-rate","0.1","--sync","--data=x","--logdir","y",
+            "--theme","dark","--renderer=wgpu","--summary-every","10","--quiet"]}"#;
+        std::fs::write(dir.path().join("run.json"), text).unwrap();
+        let got: Vec<(String, String)> =
+            command_parameters(dir.path()).into_iter().map(|(name, cell)| (name.to_string(), cell.exact())).collect();
+        let want = [("data", "x"), ("learning-rate", "0.1"), ("name", "mnist"), ("sync", "true")];
+        assert_eq!(got, want.map(|(a, b)| (a.to_owned(), b.to_owned())));
+        std::fs::write(dir.path().join("run.json"), "{").unwrap();
+        assert!(command_parameters(dir.path()).is_empty() && command_parameters(Path::new("/nowhere")).is_empty());
+    }
+}

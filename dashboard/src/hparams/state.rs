@@ -1,0 +1,163 @@
+//! The state that all pictures share: the table, the choices of the user, and the sessions that pass.
+
+use super::{
+    axis::{Axis, AxisScale},
+    model::{Column, Filters, Key, Session, Statistic, Table},
+};
+use crate::{Selection, address::Params};
+use egui::Ui;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use ui::{address::Choice, theme::palette, widgets::Sorting};
+
+/// A picture of the sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mode {
+    #[default]
+    Table,
+    Parallel,
+    Scatter,
+    Matrix,
+}
+
+impl Choice for Mode {
+    const TABLE: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Table, "table", "Table"),
+        (Self::Parallel, "parallel", "Parallel coordinates"),
+        (Self::Scatter, "scatter", "Scatter plot"),
+        (Self::Matrix, "matrix", "Scatter matrix"),
+    ];
+}
+
+/// The choices of the user.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Choices {
+    pub(super) mode: Mode,
+    pub(super) statistic: Statistic,
+    /// Columns that are not shown.
+    pub(super) hidden: BTreeSet<Key>,
+    pub(super) filters: Filters,
+    pub(super) sorting: Option<Sorting<Key>>,
+    pub(super) scale: BTreeMap<Key, AxisScale>,
+    pub(super) color: Option<Key>,
+    pub(super) x: Option<Key>,
+    pub(super) y: Option<Key>,
+}
+
+impl Choices {
+    /// Writes what differs from the usual choices.
+    pub(super) fn params(&self) -> Params {
+        let now = self;
+        let mut out = Params::default();
+        out.set_some("mode", (now.mode != Mode::default()).then(|| now.mode.id()));
+        out.set_some("metric", (now.statistic != Statistic::default()).then(|| now.statistic.id()));
+        if let Some(sorting) = &now.sorting {
+            out.set("sort", sorting.column.address());
+            out.set_some("descending", sorting.descending.then_some(1));
+        }
+        for (name, key) in [("color", &now.color), ("x", &now.x), ("y", &now.y)] {
+            out.set_some(name, key.as_ref().map(Key::address));
+        }
+        now.hidden.iter().for_each(|key| out.set("hide", key.address()));
+        now.scale.iter().for_each(|(key, scale)| out.set("spread", format!("{}:{}", scale.id(), key.address())));
+        for (key, [lo, hi]) in &now.filters.ranges {
+            out.set("range", serde_json::json!([key.address(), lo, hi]));
+        }
+        for (key, without) in now.filters.without.iter().filter(|(_, without)| !without.is_empty()) {
+            out.set("without", serde_json::json!([key.address(), without]));
+        }
+        out
+    }
+}
+
+/// The sessions that pass, in order, with their colours; cached while nothing that they depend on changes.
+#[derive(Default)]
+pub(super) struct Arrangement {
+    pub(super) of: Option<(Choices, u64, String)>,
+    pub(super) rows: Vec<usize>,
+    /// By session: its place on the colour's axis, or the index of its run's colour.
+    pub(super) colors: Vec<Result<f64, usize>>,
+    /// Grows with each change.
+    pub(super) revision: u64,
+}
+
+/// The table with the choices of the user.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) choices: Choices,
+    pub(super) table: Table,
+    pub(super) shown: Arrangement,
+}
+
+impl State {
+    /// The columns that are shown.
+    pub(super) fn columns(&self) -> impl Iterator<Item = &Column> {
+        self.table.columns.iter().filter(|column| !self.choices.hidden.contains(&column.key))
+    }
+
+    /// Brings the sessions that pass up to date. `made_at`: when the table was made.
+    pub(super) fn arrange(&mut self, made_at: f64, selection: &Selection) {
+        let (made_at, runs) = (made_at.to_bits(), selection.runs.filter.text());
+        let is_same = |of: &(Choices, u64, String)| of.0 == self.choices && of.1 == made_at && of.2 == runs;
+        if self.shown.of.as_ref().is_some_and(is_same) {
+            return;
+        }
+        let order = self.choices.sorting.as_ref().map(|s| (&s.column, s.descending));
+        self.shown.rows = self.table.arranged(&self.choices.filters, order, |l| selection.runs.filter.matches(l));
+        let axis = self.choices.color.as_ref().and_then(|key| self.axis(key));
+        let color = |session: &Session| match &axis {
+            Some(axis) => Ok(session.cells.get(&axis.key).and_then(|cell| axis.place(cell)).unwrap_or(f64::NAN)),
+            None => Err(selection.runs.color(&session.label).unwrap_or(0)),
+        };
+        self.shown.colors = self.table.sessions.iter().map(color).collect();
+        self.shown.of = Some((self.choices.clone(), made_at, runs.to_owned()));
+        self.shown.revision += 1;
+    }
+
+    /// A column as an axis.
+    pub(super) fn axis(&self, key: &Key) -> Option<Axis> {
+        let column = self.table.column(key)?;
+        let scale = self.choices.scale.get(key).copied().unwrap_or_else(|| AxisScale::usual(column));
+        Some(Axis::of(&self.table, column, scale))
+    }
+
+    /// The inverse of [`Choices::params`], once the columns are known. What is not there is left out.
+    pub(super) fn arrive(&mut self, params: &Params) {
+        let key_of = |text: &str| self.table.columns.iter().map(|c| &c.key).find(|key| key.address() == text).cloned();
+        let key = |name: &str| params.get(name).and_then(key_of);
+        let json = |text: &str| serde_json::from_str::<Value>(text).ok();
+        let mut now = Choices {
+            mode: params.get("mode").and_then(Mode::by_id).unwrap_or_default(),
+            statistic: params.get("metric").and_then(Statistic::by_id).unwrap_or_default(),
+            hidden: params.all("hide").filter_map(key_of).collect(),
+            color: key("color"),
+            x: key("x"),
+            y: key("y"),
+            ..Choices::default()
+        };
+        let descending = params.get("descending") == Some("1");
+        now.sorting = key("sort").map(|column| Sorting { column, descending });
+        let scale = |text: &str| {
+            let (name, key) = text.split_once(':')?;
+            Some((key_of(key)?, AxisScale::by_id(name)?))
+        };
+        now.scale = params.all("spread").filter_map(scale).collect();
+        let range = |value: Value| Some((key_of(value[0].as_str()?)?, [value[1].as_f64()?, value[2].as_f64()?]));
+        now.filters.ranges = params.all("range").filter_map(json).filter_map(range).collect();
+        let without = |value: Value| {
+            let out = value[1].as_array()?.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect();
+            Some((key_of(value[0].as_str()?)?, out))
+        };
+        now.filters.without = params.all("without").filter_map(json).filter_map(without).collect();
+        self.choices = now;
+    }
+
+    /// The colour of a session.
+    pub(super) fn color(&self, ui: &Ui, session: usize) -> egui::Color32 {
+        match self.shown.colors.get(session) {
+            Some(Ok(share)) => palette(ui).ramp(*share),
+            Some(Err(color_idx)) => palette(ui).series(*color_idx),
+            None => palette(ui).aggregate,
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Which values a card can show: a stop of its slider for each. No egui here.
+
+use summaries::MediaSeries;
+
+/// The steps of a card.
+#[derive(Debug, Default)]
+pub struct CardSteps {
+    of: Vec<usize>,
+    steps: Vec<i64>,
+}
+
+impl CardSteps {
+    /// Takes in what is new: of one series every row in its order, of several every step that any of them has.
+    pub fn update(&mut self, series: &[&MediaSeries]) {
+        let of = || series.iter().map(|s| s.len());
+        if of().eq(self.of.iter().copied()) {
+            return;
+        }
+        self.of = of().collect();
+        self.steps = series.iter().flat_map(|s| s.rows().iter().map(|row| row.step)).collect();
+        if series.len() > 1 {
+            self.steps.sort_unstable();
+            self.steps.dedup();
+        }
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The step of a stop.
+    pub fn step(&self, stop: usize) -> Option<i64> {
+        self.steps.get(stop).copied()
+    }
+
+    /// The newest stop that is not after `step`, or else the first.
+    pub fn at(&self, step: i64) -> usize {
+        self.steps.iter().rposition(|s| *s <= step).unwrap_or(0)
+    }
+
+    /// The row of one of the series at a stop; `None` where it has nothing yet.
+    pub fn row(&self, series: &MediaSeries, stop: usize) -> Option<usize> {
+        if self.of.len() == 1 {
+            return (stop < series.len()).then_some(stop);
+        }
+        let step = self.step(stop)?;
+        series.rows().iter().rposition(|row| row.step <= step)
+    }
+}

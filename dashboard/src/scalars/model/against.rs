@@ -1,0 +1,145 @@
+//! A series against another tag of its run: the points whose steps both have, in the order of the other's values.
+//!
+//! Smoothing goes along the steps, of both tags, before they are paired: so a tag against itself is the diagonal at any weight, and
+//! noise that both have in common stays on one line.
+
+use super::{
+    points::{OwnX, Points, Smoothed},
+    smooth::Smoother,
+};
+use std::collections::BTreeMap;
+use summaries::ScalarSeries;
+
+/// A growing pair is joined anew at most this often, seconds.
+const REFRESH_S: f64 = 0.5;
+
+/// The values of another tag in place of the x axis.
+#[derive(Debug, Default)]
+pub struct Against {
+    series: ScalarSeries,
+    own: OwnX,
+    /// What is smoothed: the series and the other.
+    smoothers: [Smoother; 2],
+    /// How many points each had, and the weight.
+    of: Option<([usize; 2], f64)>,
+    at: f64,
+    generation: u64,
+}
+
+impl Against {
+    /// Takes in what is new at time `now` in seconds; the whole is made anew, of growing series at most twice a second.
+    pub fn update(&mut self, series: &ScalarSeries, other: &ScalarSeries, weight: f64, now: f64) {
+        let of = ([series.len(), other.len()], weight);
+        let is_early = self.of.is_some_and(|(_, known)| known == weight) && now - self.at < REFRESH_S;
+        if self.of == Some(of) || is_early {
+            return;
+        }
+        // After a restart the newest counts.
+        let rows: BTreeMap<i64, usize> = (0..other.len()).map(|row| (other.step(row), row)).collect();
+        let x = |row: usize| other.values().get(row);
+        let pair = |row: usize| Some((row, *rows.get(&series.step(row))?));
+        let mut pairs: Vec<(usize, usize)> =
+            (0..series.len()).filter_map(pair).filter(|(_, row)| x(*row).is_finite()).collect();
+        pairs.sort_by(|a, b| x(a.1).total_cmp(&x(b.1)));
+        let raw_x: Vec<f64> = pairs.iter().map(|(_, row)| x(*row)).collect();
+        self.own = if weight > 0.0 {
+            let raw = pairs.iter().map(|(row, _)| series.values().get(*row)).collect();
+            let [smooth, smooth_x] = &mut self.smoothers;
+            let (smooth, smooth_x) = (smooth.update(series.values(), weight), smooth_x.update(other.values(), weight));
+            pairs.sort_by(|a, b| smooth_x.get(a.1).total_cmp(&smooth_x.get(b.1)));
+            let values = pairs.iter().map(|(row, _)| smooth.get(*row)).collect();
+            let x = pairs.iter().map(|(_, row)| smooth_x.get(*row)).collect();
+            OwnX { x, smoothed: Some(Smoothed { values, raw_x, raw }) }
+        } else {
+            OwnX { x: raw_x, smoothed: None }
+        };
+        self.series = pairs.into_iter().map(|(row, _)| series.point(row)).collect();
+        (self.of, self.at) = (Some(of), now);
+        self.generation += 1;
+    }
+
+    /// What came out.
+    pub fn points(&self) -> Points<'_> {
+        Points::at(&self.series, &self.own)
+    }
+
+    /// Grows with each change.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cards::XAxis;
+    use crate::chart::XWindow;
+    use crate::scalars::{curve::Curve, settings::Settings};
+    use summaries::Point;
+
+    fn series(points: &[(i64, f64)]) -> ScalarSeries {
+        points.iter().map(|&(step, value)| Point { step, wall: 0.0, value }).collect()
+    }
+
+    #[test]
+    fn common_steps_in_the_order_of_the_other() {
+        let loss = series(&[(0, 3.0), (1, 2.0), (2, 1.0), (3, 0.5), (4, 0.1)]);
+        let rate = series(&[(0, 0.3), (1, 0.1), (2, 0.2), (4, f64::NAN)]);
+        let mut against = Against::default();
+        against.update(&loss, &rate, 0.0, 0.0);
+        let points = against.points();
+        let got: Vec<(f64, f64)> =
+            (0..points.len()).map(|i| (points.x(XAxis::Step, i), points.values().get(i))).collect();
+        assert_eq!(got, [(0.1, 2.0), (0.2, 1.0), (0.3, 3.0)]);
+        let generation = against.generation();
+        against.update(&series(&[(0, 3.0)]), &rate, 0.0, 0.1);
+        assert_eq!(against.generation(), generation, "too early");
+        against.update(&series(&[(0, 3.0)]), &rate, 0.0, 1.0);
+        assert_eq!(against.points().len(), 1);
+    }
+
+    /// The moving average of TensorBoard, by its published formula.
+    fn smoothed(values: &[f64], weight: f64) -> Vec<f64> {
+        let (mut last, mut debias) = (0.0, 0.0);
+        let one = |y: &f64| {
+            last = weight * last + (1.0 - weight) * y;
+            debias = weight * debias + (1.0 - weight);
+            last / debias
+        };
+        values.iter().map(one).collect()
+    }
+
+    #[test]
+    fn smoothing_goes_along_the_steps_of_both() {
+        let noisy = |seed: usize| -> Vec<f64> {
+            (0..60).map(|i: usize| 60.0 - i as f64 + ((i * 37 + seed * 11) % 23) as f64).collect()
+        };
+        let of = |values: &[f64]| series(&(0..).zip(values).map(|(step, v)| (step, *v)).collect::<Vec<_>>());
+        let (loss, error) = (noisy(0), noisy(5));
+        let settings = Settings::default().curve;
+        let settings = super::super::curve::CurveSettings { smoothing: 0.8, by_tag: true, ..settings };
+        let drawn = |y: &[f64], x: &[f64]| {
+            let mut against = Against::default();
+            against.update(&of(y), &of(x), settings.smoothing, 0.0);
+            let (points, mut curve) = (against.points(), Curve::default());
+            curve.update(points, against.generation(), settings);
+            let [lo, hi] = curve.x_extent(points);
+            let (raw, smooth) = curve.cut(points, settings, XWindow { lo, hi, n_columns: 1000 });
+            let all = |lines: &crate::chart::Polylines| lines.lines().flatten().copied().collect::<Vec<[f64; 2]>>();
+            (all(&raw), all(&smooth), (lo, hi))
+        };
+        let (raw, smooth, ends) = drawn(&loss, &loss);
+        assert!(raw.iter().chain(&smooth).all(|[x, y]| (x - y).abs() < 1e-9), "against itself it is the diagonal");
+        let mut sorted = loss.clone();
+        sorted.sort_by(f64::total_cmp);
+        assert_eq!(ends, (sorted[0], sorted[59]), "what was written has its place too");
+        let (raw, smooth, _) = drawn(&loss, &error);
+        let mut expected: Vec<[f64; 2]> =
+            smoothed(&error, 0.8).into_iter().zip(smoothed(&loss, 0.8)).map(|(x, y)| [x, y]).collect();
+        expected.sort_by(|a, b| a[0].total_cmp(&b[0]));
+        assert_eq!(smooth.len(), expected.len());
+        let is_near = |(a, b): (&[f64; 2], &[f64; 2])| (a[0] - b[0]).abs() < 1e-9 && (a[1] - b[1]).abs() < 1e-9;
+        assert!(smooth.iter().zip(&expected).all(is_near), "{smooth:?} {expected:?}");
+        assert_eq!(raw.len(), 60);
+    }
+}

@@ -1,0 +1,255 @@
+//! One series made ready to draw: smoothed, with its extents, cut to a window on demand. What it keeps holds until what it was
+//! made from changes, so that an unchanged frame costs nothing and a new point costs O(new).
+
+use super::points::{Pieces, Points};
+use super::smooth::Smoother;
+use crate::cards::XAxis;
+use crate::chart::{Polylines, Scale, XWindow, decimate::lower_bound};
+use std::ops::Range;
+use summaries::{Extent, Numbers};
+
+/// How curves are to look; the same for all cards.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CurveSettings {
+    /// What goes from left to right,
+    pub axis: XAxis,
+    /// unless another tag's values do.
+    pub by_tag: bool,
+    /// Weight of the moving average, 0..1; 0 draws values as they are.
+    pub smoothing: f64,
+    /// How y maps to plot space.
+    pub scale: Scale,
+    /// Whether x is to be logarithmic; wall time never is.
+    pub log_x: bool,
+    /// Whether the y axis shows more than the range from the 5 % to the 95 % quantile.
+    pub shows_outliers: bool,
+}
+
+impl Default for CurveSettings {
+    /// As in TensorBoard, so that a curve looks as people know it.
+    fn default() -> Self {
+        Self {
+            axis: XAxis::Step,
+            by_tag: false,
+            smoothing: 0.6,
+            scale: Scale::Linear,
+            log_x: false,
+            shows_outliers: true,
+        }
+    }
+}
+
+impl CurveSettings {
+    /// How x maps to plot space.
+    pub fn x_scale(&self) -> Scale {
+        let has_log = self.by_tag || self.axis != XAxis::Wall;
+        if self.log_x && has_log { Scale::Log10 } else { Scale::Linear }
+    }
+}
+
+/// What is kept of one series.
+#[derive(Debug, Default)]
+pub struct Curve {
+    of: (XAxis, Scale, u64),
+    pieces: Pieces,
+    smoother: Smoother,
+    extent: Option<(usize, CurveSettings, [f64; 2])>,
+}
+
+impl Curve {
+    /// Takes in new points and a changed axis or weight. Call before the other methods, every frame. Points of another
+    /// `generation` are others from the first one on.
+    pub fn update(&mut self, points: Points<'_>, generation: u64, settings: CurveSettings) {
+        let of = (settings.axis, settings.x_scale(), generation);
+        if of.2 != self.of.2 {
+            *self = Self::default();
+        }
+        if of != self.of {
+            self.of = of;
+            self.pieces = Pieces::default();
+        }
+        self.pieces.update(points, settings.axis);
+        if settings.smoothing > 0.0 && points.smoothed().is_none() {
+            self.smoother.update(points.values(), settings.smoothing);
+        }
+    }
+
+    /// How many points an update with these would look at.
+    pub fn n_stale(&self, points: Points<'_>, generation: u64, settings: CurveSettings) -> usize {
+        if self.of != (settings.axis, settings.x_scale(), generation) {
+            return points.len();
+        }
+        let known = self.pieces.len();
+        let is_smoothed_here = settings.smoothing > 0.0 && points.smoothed().is_none();
+        let known = if is_smoothed_here { known.min(self.smoother.len_at(settings.smoothing)) } else { known };
+        points.len().checked_sub(known).unwrap_or(points.len())
+    }
+
+    /// Least and greatest x.
+    pub fn x_extent(&self, points: Points<'_>) -> [f64; 2] {
+        let [lo, hi] = self.pieces.x_extent();
+        match points.smoothed().map(|smoothed| &smoothed.raw_x[..]) {
+            Some([first, .., last]) => {
+                let ends = [*first, *last].map(|x| points.place(x)).map(|x| x.is_finite().then_some(x));
+                [ends[0].map_or(lo, |x| lo.min(x)), ends[1].map_or(hi, |x| hi.max(x))]
+            }
+            _ => [lo, hi],
+        }
+    }
+
+    /// Least and greatest y in plot space, of what has a place there; an empty interval if nothing has.
+    pub fn y_extent(&mut self, points: Points<'_>, settings: CurveSettings) -> [f64; 2] {
+        match self.extent {
+            Some((n, of, extent)) if n == points.len() && of == settings => extent,
+            _ => {
+                let extent = y_extent(points.values(), settings);
+                self.extent = Some((points.len(), settings, extent));
+                extent
+            }
+        }
+    }
+
+    /// The raw and the smoothed line in a window, in plot space; the smoothed one is empty without smoothing.
+    pub fn cut(&self, points: Points<'_>, settings: CurveSettings, window: XWindow) -> (Polylines, Polylines) {
+        let (mut raw, mut smooth) = (Polylines::default(), Polylines::default());
+        let place = |y: f64| if y.is_finite() { settings.scale.forward(y) } else { y };
+        let add = |to: &mut Polylines, range: Range<usize>, x: &dyn Fn(usize) -> f64, values: &Numbers| {
+            // Those without a place on the axis come first.
+            let from = range.start + lower_bound(range.len(), |i| x(range.start + i) == f64::NEG_INFINITY);
+            let extent =
+                |rows| Some(values.extent(rows)).filter(Extent::is_finite).map(|extent| [extent.min, extent.max]);
+            to.add_numbers(from..range.end, window, x, |row| values.get(row), extent, place);
+        };
+        let x = |i: usize| points.x(settings.axis, i);
+        let smoothed = self.smooth_values(points, settings);
+        for range in self.pieces.ranges() {
+            // What was smoothed before it got its x lies elsewhere as it was written, in another order.
+            if points.smoothed().is_none() {
+                add(&mut raw, range.clone(), &x, points.values());
+            }
+            if let Some(smoothed) = smoothed {
+                add(&mut smooth, range, &x, smoothed);
+            }
+        }
+        if let Some(own) = points.smoothed() {
+            add(&mut raw, 0..own.raw_x.len(), &|i| points.place(own.raw_x[i]), &own.raw);
+        }
+        (raw, smooth)
+    }
+
+    fn smooth_values<'a>(&'a self, points: Points<'a>, settings: CurveSettings) -> Option<&'a Numbers> {
+        let own = points.smoothed().map(|smoothed| &smoothed.values);
+        own.or_else(|| (settings.smoothing > 0.0).then(|| self.smoother.values()))
+    }
+
+    /// The smoothed value at a point, where smoothing is on.
+    pub fn smoothed(&self, points: Points<'_>, i: usize, settings: CurveSettings) -> Option<f64> {
+        self.smooth_values(points, settings).map(|values| values.get(i))
+    }
+
+    /// The point nearest to `x`.
+    pub fn nearest(&self, points: Points<'_>, settings: CurveSettings, x: f64) -> Option<usize> {
+        self.pieces.nearest(points, settings.axis, x)
+    }
+}
+
+fn y_extent(values: &Numbers, settings: CurveSettings) -> [f64; 2] {
+    let empty = [f64::INFINITY, f64::NEG_INFINITY];
+    let extent = values.extent(0..values.len());
+    let ends = [extent.min, extent.max].map(|y| settings.scale.forward(y));
+    if extent.n_finite == 0 {
+        return empty;
+    }
+    if settings.shows_outliers && ends.iter().all(|y| y.is_finite()) {
+        return ends;
+    }
+    let places = values.iter().map(|y| settings.scale.forward(y)).filter(|y| y.is_finite());
+    if settings.shows_outliers {
+        return places.fold(empty, |[lo, hi], y| [lo.min(y), hi.max(y)]);
+    }
+    let mut places: Vec<f64> = places.collect();
+    if places.is_empty() {
+        return empty;
+    }
+    let mut quantile = |q: f64| {
+        let place = (q * (places.len() - 1) as f64).round() as usize;
+        *places.select_nth_unstable_by(place, f64::total_cmp).1
+    };
+    [quantile(0.05), quantile(0.95)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use summaries::{Point, ScalarSeries};
+
+    const SETTINGS: CurveSettings = CurveSettings {
+        axis: XAxis::Step,
+        by_tag: false,
+        smoothing: 0.0,
+        scale: Scale::Linear,
+        log_x: false,
+        shows_outliers: true,
+    };
+
+    fn series(values: &[f64]) -> ScalarSeries {
+        let point = |(step, value): (i64, &f64)| Point { step, wall: 0.0, value: *value };
+        (0..).zip(values).map(point).collect()
+    }
+
+    fn extent(values: &[f64], settings: CurveSettings) -> [f64; 2] {
+        let series = series(values);
+        let points = Points::of(&series);
+        let mut curve = Curve::default();
+        curve.update(points, 0, settings);
+        curve.y_extent(points, settings)
+    }
+
+    #[test]
+    fn extents_skip_what_has_no_place() {
+        assert_eq!(extent(&[1.0, f64::NAN, 3.0, f64::INFINITY], SETTINGS), [1.0, 3.0]);
+        assert_eq!(extent(&[0.0, -5.0, 10.0, 1000.0], CurveSettings { scale: Scale::Log10, ..SETTINGS }), [1.0, 3.0]);
+        let none = extent(&[f64::NAN], SETTINGS);
+        assert!(none[0] > none[1]);
+    }
+
+    #[test]
+    fn outliers_are_left_out_by_quantile() {
+        let mut values: Vec<f64> = (0..=100).map(f64::from).collect();
+        values[50] = 1e9;
+        let got = extent(&values, CurveSettings { shows_outliers: false, ..SETTINGS });
+        assert_eq!(got, [5.0, 96.0]);
+    }
+
+    #[test]
+    fn a_logarithmic_x_leaves_out_what_has_no_place() {
+        let values = [5.0, 6.0, 7.0, 8.0];
+        let series: ScalarSeries =
+            [-1, 0, 10, 1000].into_iter().zip(values).map(|(step, value)| Point { step, wall: 0.0, value }).collect();
+        let settings = CurveSettings { log_x: true, ..SETTINGS };
+        let points = Points::of(&series).on(settings.x_scale());
+        let mut curve = Curve::default();
+        assert_eq!(curve.n_stale(points, 0, settings), 4);
+        curve.update(points, 0, settings);
+        assert_eq!((curve.n_stale(points, 0, settings), curve.n_stale(points, 0, SETTINGS)), (0, 4));
+        assert_eq!(curve.x_extent(points), [1.0, 3.0]);
+        let (raw, _) = curve.cut(points, settings, XWindow { lo: 0.0, hi: 4.0, n_columns: 10 });
+        assert_eq!(raw.lines().flatten().copied().collect::<Vec<_>>(), [[1.0, 7.0], [3.0, 8.0]]);
+        assert_eq!(CurveSettings { axis: XAxis::Wall, ..settings }.x_scale(), Scale::Linear);
+    }
+
+    #[test]
+    fn lines_of_a_window() {
+        let values = [1.0, 2.0, 3.0];
+        let series = series(&values);
+        let points = Points::of(&series);
+        let window = XWindow { lo: 0.0, hi: 2.0, n_columns: 10 };
+        let mut curve = Curve::default();
+        let settings = CurveSettings { smoothing: 0.6, ..SETTINGS };
+        curve.update(points, 0, settings);
+        let (raw, smooth) = curve.cut(points, settings, window);
+        assert_eq!((raw.n_points(), smooth.n_points()), (3, 3));
+        let (raw, smooth) = curve.cut(points, SETTINGS, window);
+        assert_eq!((raw.n_points(), smooth.n_points()), (3, 0));
+    }
+}

@@ -1,0 +1,232 @@
+//! A series as a chart sees it: steps, wall times and values, an x axis of choice, and its pieces.
+
+use std::ops::Range;
+
+use crate::cards::XAxis;
+use crate::catalogue::Member;
+use crate::chart::Scale;
+use summaries::{Numbers, ScalarSeries};
+
+/// Another tag's values in place of the axis.
+#[derive(Clone, Debug, Default)]
+pub struct OwnX {
+    /// The x of each point, smoothed where its values are.
+    pub x: Vec<f64>,
+    /// Where smoothing is on.
+    pub smoothed: Option<Smoothed>,
+}
+
+/// Points that were smoothed over their steps, before they were put in the order of another tag's values.
+#[derive(Clone, Debug, Default)]
+pub struct Smoothed {
+    /// The value of each point.
+    pub values: Numbers,
+    /// Places as they were written, in the order of their x,
+    pub raw_x: Vec<f64>,
+    /// and their values.
+    pub raw: Numbers,
+}
+
+/// The points of one series.
+#[derive(Clone, Copy, Debug)]
+pub struct Points<'a> {
+    series: &'a ScalarSeries,
+    own: Option<&'a OwnX>,
+    x_scale: Scale,
+}
+
+impl<'a> Points<'a> {
+    /// Of a series as it was written.
+    pub fn of(series: &'a ScalarSeries) -> Self {
+        Self { series, own: None, x_scale: Scale::Linear }
+    }
+
+    /// Of a series with an x for each point, which the axis does not matter to.
+    ///
+    /// # Panics
+    /// Where there are fewer `x` than points, when such a point is looked at.
+    pub fn at(series: &'a ScalarSeries, own: &'a OwnX) -> Self {
+        Self { series, own: Some(own), x_scale: Scale::Linear }
+    }
+
+    /// The same on an x axis of this scale.
+    #[must_use]
+    pub fn on(self, x_scale: Scale) -> Self {
+        Self { x_scale, ..self }
+    }
+
+    /// Whether x are another tag's values: ascending, whatever the steps.
+    pub fn has_own_x(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// What was smoothed before another tag's values became its x.
+    pub fn smoothed(&self) -> Option<&'a Smoothed> {
+        self.own?.smoothed.as_ref()
+    }
+
+    /// The series.
+    pub fn series(&self) -> &'a ScalarSeries {
+        self.series
+    }
+
+    /// How many points.
+    pub fn len(&self) -> usize {
+        self.series.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.series.is_empty()
+    }
+
+    /// What was measured.
+    pub fn values(&self) -> &'a Numbers {
+        self.series.values()
+    }
+
+    /// The x of a point, in plot space: minus infinity where it has no place on the scale. Exact for steps below 2^53.
+    pub fn x(&self, axis: XAxis, i: usize) -> f64 {
+        let x = match (self.own, axis) {
+            (Some(own), _) => own.x[i],
+            (None, XAxis::Step) => self.series.step(i) as f64,
+            (None, XAxis::Relative) => self.series.wall(i) - self.series.wall(0),
+            (None, XAxis::Wall) => self.series.wall(i),
+        };
+        self.place(x)
+    }
+
+    /// An x in plot space.
+    pub fn place(&self, x: f64) -> f64 {
+        match self.x_scale {
+            Scale::Linear => x,
+            // Before all others, so that the order stays.
+            Scale::Log10 if x <= 0.0 => f64::NEG_INFINITY,
+            scale => scale.forward(x),
+        }
+    }
+
+    /// Seconds from the first point on to this one, whatever the axis is.
+    pub fn relative_s(&self, i: usize) -> f64 {
+        let begin = match self.own {
+            None => self.series.wall(0),
+            Some(_) => self.series.points().map(|point| point.wall).fold(f64::INFINITY, f64::min),
+        };
+        self.series.wall(i) - begin
+    }
+}
+
+/// Ranges of indices over which x never decreases. A run that restarted from a checkpoint has one for each start:
+/// each is drawn as its own line, and nothing is thrown away.
+#[derive(Clone, Debug, Default)]
+pub struct Pieces {
+    starts: Vec<usize>,
+    n: usize,
+    x_min: f64,
+    x_max: f64,
+}
+
+impl Pieces {
+    /// Takes in the points after those already seen; the axis must be the same as before.
+    pub fn update(&mut self, points: Points<'_>, axis: XAxis) {
+        if points.len() < self.n {
+            *self = Self::default();
+        }
+        if self.n == 0 {
+            (self.x_min, self.x_max) = (f64::INFINITY, f64::NEG_INFINITY);
+        }
+        for i in self.n..points.len() {
+            let x = points.x(axis, i);
+            if i == 0 || x < points.x(axis, i - 1) || x.is_nan() {
+                self.starts.push(i);
+            }
+            if x.is_finite() {
+                self.x_min = self.x_min.min(x);
+                self.x_max = self.x_max.max(x);
+            }
+        }
+        self.n = points.len();
+    }
+
+    /// Points taken in.
+    pub fn len(&self) -> usize {
+        self.n
+    }
+
+    /// The pieces, in the order they were written.
+    pub fn ranges(&self) -> impl DoubleEndedIterator<Item = Range<usize>> + '_ {
+        (0..self.starts.len()).map(|i| self.starts[i]..self.starts.get(i + 1).copied().unwrap_or(self.n))
+    }
+
+    /// Least and greatest x; an empty interval without points.
+    pub fn x_extent(&self) -> [f64; 2] {
+        [self.x_min, self.x_max]
+    }
+
+    /// The point whose x is nearest; among equally near ones the newest.
+    pub fn nearest(&self, points: Points<'_>, axis: XAxis, x: f64) -> Option<usize> {
+        let mut best: Option<(f64, usize)> = None;
+        for range in self.ranges().rev() {
+            let after =
+                range.start + crate::chart::decimate::lower_bound(range.len(), |i| points.x(axis, range.start + i) < x);
+            for i in [after, after.wrapping_sub(1)] {
+                if range.contains(&i) {
+                    let distance = (points.x(axis, i) - x).abs();
+                    if best.is_none_or(|(least, _)| distance < least) {
+                        best = Some((distance, i));
+                    }
+                }
+            }
+        }
+        best.map(|(_, i)| i)
+    }
+}
+
+/// One line of the card in this frame.
+#[derive(Clone, Copy)]
+pub struct Line<'a> {
+    /// The run.
+    pub member: &'a Member,
+    /// Its points, at least one.
+    pub points: Points<'a>,
+    /// Of the points: see [`Curve::update`](super::curve::Curve::update).
+    pub generation: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use summaries::Point;
+
+    use super::*;
+
+    fn series(steps: &[i64]) -> ScalarSeries {
+        steps.iter().map(|step| Point { step: *step, wall: 0.0, value: 0.0 }).collect()
+    }
+
+    fn pieces(steps: &[i64]) -> (Pieces, ScalarSeries) {
+        let mut pieces = Pieces::default();
+        // In two parts, as a growing file gives them.
+        pieces.update(Points::of(&series(&steps[..steps.len() / 2])), XAxis::Step);
+        let series = series(steps);
+        pieces.update(Points::of(&series), XAxis::Step);
+        (pieces, series)
+    }
+
+    #[test]
+    fn a_restart_begins_a_new_piece() {
+        let (pieces, series) = pieces(&[0, 1, 2, 3, 2, 3, 4, 4, 0]);
+        assert_eq!(pieces.ranges().collect::<Vec<_>>(), [0..4, 4..8, 8..9]);
+        assert_eq!(pieces.x_extent(), [0.0, 4.0]);
+        let points = Points::of(&series);
+        assert_eq!(pieces.nearest(points, XAxis::Step, 2.9), Some(5), "the newer of two points at step 3");
+        assert_eq!(pieces.nearest(points, XAxis::Step, 99.0), Some(7));
+        assert_eq!(pieces.nearest(points, XAxis::Step, -5.0), Some(8));
+    }
+
+    #[test]
+    fn nothing_is_nearest_to_nothing() {
+        let (pieces, series) = pieces(&[]);
+        assert_eq!(pieces.nearest(Points::of(&series), XAxis::Step, 1.0), None);
+        assert!(pieces.x_extent()[0] > pieces.x_extent()[1]);
+    }
+}

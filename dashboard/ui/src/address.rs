@@ -1,0 +1,325 @@
+//! A panel's state as names with values in a text. What a panel says of itself is declared once, by [`address_fields`]: from the
+//! table follow the writer, the reader and what a text may say.
+//!
+//! [`address_fields`]: crate::address_fields
+
+use std::{fmt, ops::Range, str::FromStr, sync::Arc};
+
+/// Names with values, in a fixed order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Params(Vec<(String, String)>);
+
+impl Params {
+    /// Adds a value.
+    pub fn set(&mut self, name: &str, value: impl fmt::Display) {
+        self.0.push((name.to_owned(), value.to_string()));
+    }
+
+    /// Adds a value where there is one.
+    pub fn set_some(&mut self, name: &str, value: Option<impl fmt::Display>) {
+        if let Some(value) = value {
+            self.set(name, value);
+        }
+    }
+
+    /// Adds a range of times.
+    pub fn set_range(&mut self, name: &str, range: &Range<i64>) {
+        self.set(name, format_args!("{}..{}", range.start, range.end));
+    }
+
+    /// Adds numbers; none where there are none.
+    pub fn set_list(&mut self, name: &str, values: impl IntoIterator<Item = u32>) {
+        let text: Vec<String> = values.into_iter().map(|v| v.to_string()).collect();
+        if !text.is_empty() {
+            self.set(name, text.join("."));
+        }
+    }
+
+    /// Every name with its value.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// The text of a value.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    /// A value; `None` where it is missing or reads as none.
+    pub fn read<T: FromStr>(&self, name: &str) -> Option<T> {
+        self.get(name)?.parse().ok()
+    }
+
+    /// A range of times, `start < end`.
+    pub fn read_range(&self, name: &str) -> Option<Range<i64>> {
+        let (start, end) = self.get(name)?.split_once("..")?;
+        let range = start.parse().ok()?..end.parse().ok()?;
+        (range.start < range.end).then_some(range)
+    }
+
+    /// Every value that was set under a name, in their order.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    /// Numbers.
+    pub fn read_list(&self, name: &str) -> Vec<u32> {
+        self.get(name).map_or_else(Vec::new, |text| text.split('.').filter_map(|v| v.parse().ok()).collect())
+    }
+}
+
+impl FromIterator<(String, String)> for Params {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(values: I) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
+/// The values that a name takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Accepts {
+    /// Anything: names, filters, questions. What does not exist is known only once the files are read.
+    Text,
+    /// One of these.
+    Words(Vec<&'static str>),
+    /// `1`, or `0` for no.
+    Flag,
+    /// A number.
+    Number,
+    /// Two numbers with `..` between them.
+    Range,
+    /// Whole numbers with `.` between them.
+    List,
+}
+
+/// Names with the values that they take.
+pub type Names = Vec<(&'static str, Accepts)>;
+
+impl Accepts {
+    /// Whether a value is one of these.
+    pub fn takes(&self, value: &str) -> bool {
+        let is_number = |text: &str| text.parse::<f64>().is_ok();
+        match self {
+            Self::Text => true,
+            Self::Words(words) => words.contains(&value),
+            Self::Flag => matches!(value, "0" | "1"),
+            Self::Number => is_number(value),
+            Self::Range => value.split_once("..").is_some_and(|(from, to)| is_number(from) && is_number(to)),
+            Self::List => value.split('.').all(|part| part.parse::<u32>().is_ok()),
+        }
+    }
+
+    /// The values in words, for a message.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Text => "any text".to_owned(),
+            Self::Words(words) => words.join(", "),
+            Self::Flag => "0, 1".to_owned(),
+            Self::Number => "a number".to_owned(),
+            Self::Range => "two numbers, FROM..TO".to_owned(),
+            Self::List => "whole numbers with dots between them".to_owned(),
+        }
+    }
+}
+
+/// One of a closed set, each a row of one table.
+pub trait Choice: Copy + PartialEq + 'static {
+    /// Each with its name in addresses and its title in the window, in the window's order.
+    const TABLE: &'static [(Self, &'static str, &'static str)];
+
+    /// All of them.
+    fn all() -> impl Iterator<Item = Self> {
+        Self::TABLE.iter().map(|row| row.0)
+    }
+
+    /// The one with this name in addresses.
+    fn by_id(id: &str) -> Option<Self> {
+        Self::TABLE.iter().find(|row| row.1 == id).map(|row| row.0)
+    }
+
+    /// Its name in addresses, which stays from version to version.
+    fn id(self) -> &'static str {
+        Self::TABLE.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+    }
+
+    /// Its title in the window.
+    fn title(self) -> &'static str {
+        Self::TABLE.iter().find(|row| row.0 == self).map_or("", |row| row.2)
+    }
+}
+
+/// A state that addresses can say: written where it differs from the usual one.
+pub trait Addressed {
+    /// What an address may say.
+    fn accepts() -> Names;
+    /// What differs from the usual state.
+    fn params(&self) -> Params;
+    /// Takes on a state that was written; what is not said is as usual.
+    fn set_params(&mut self, params: &Params);
+}
+
+/// A field that stands in addresses.
+pub trait Value: Sized {
+    /// The texts that are such values.
+    fn accepts() -> Accepts;
+    /// Its texts: several where it is a list.
+    fn texts(&self) -> Vec<String>;
+    /// The value of these texts; `None` where there are none or they make no sense.
+    fn of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self>;
+}
+
+/// Declares what an address says of a state: `address_fields!(Settings { "filter" = filter: Filter, "log" = curve.log_y: bool })`. The
+/// state's [`Default`] is the usual one.
+#[macro_export]
+macro_rules! address_fields {
+    ($State:ty { $($name:literal = $($field:ident).+ : $Type:ty),+ $(,)? }) => {
+        impl $crate::address::Addressed for $State {
+            fn accepts() -> $crate::address::Names {
+                vec![$(($name, <$Type as $crate::address::Value>::accepts())),+]
+            }
+
+            fn params(&self) -> $crate::address::Params {
+                let (usual, mut out) = (<$State>::default(), $crate::address::Params::default());
+                $(if self.$($field).+ != usual.$($field).+ {
+                    $crate::address::Value::texts(&self.$($field).+).iter().for_each(|text| out.set($name, text));
+                })+
+                out
+            }
+
+            fn set_params(&mut self, params: &$crate::address::Params) {
+                let usual = <$State>::default();
+                $(self.$($field).+ =
+                    <$Type as $crate::address::Value>::of_texts(params.all($name)).unwrap_or(usual.$($field).+);)+
+            }
+        }
+    };
+}
+
+impl<T: Choice> Value for T {
+    fn accepts() -> Accepts {
+        Accepts::Words(T::TABLE.iter().map(|row| row.1).collect())
+    }
+
+    fn texts(&self) -> Vec<String> {
+        vec![self.id().to_owned()]
+    }
+
+    fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        T::by_id(texts.next()?)
+    }
+}
+
+impl Value for bool {
+    fn accepts() -> Accepts {
+        Accepts::Flag
+    }
+
+    fn texts(&self) -> Vec<String> {
+        vec![u8::from(*self).to_string()]
+    }
+
+    fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        texts.next().map(|text| text == "1")
+    }
+}
+
+impl Value for Vec<Arc<str>> {
+    fn accepts() -> Accepts {
+        Accepts::Text
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.iter().map(|text| text.to_string()).collect()
+    }
+
+    fn of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        Some(texts.map(Into::into).collect())
+    }
+}
+
+/// Implements [`Value`] for types that read and write themselves.
+macro_rules! values {
+    ($($Type:ty: $accepts:ident),+) => {$(
+        impl Value for $Type {
+            fn accepts() -> Accepts {
+                Accepts::$accepts
+            }
+
+            fn texts(&self) -> Vec<String> {
+                vec![self.to_string()]
+            }
+
+            fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+                texts.next()?.parse().ok()
+            }
+        }
+    )+};
+}
+
+values!(String: Text, f64: Number, u32: Number);
+
+impl Value for Option<Arc<str>> {
+    fn accepts() -> Accepts {
+        Accepts::Text
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.iter().map(|text| text.to_string()).collect()
+    }
+
+    fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        texts.next().map(|text| Some(text.into()))
+    }
+}
+
+impl<T: FromStr + fmt::Display> Value for Option<[T; 2]> {
+    fn accepts() -> Accepts {
+        Accepts::Range
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.iter().map(|[lo, hi]| format!("{lo}..{hi}")).collect()
+    }
+
+    fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let (lo, hi) = texts.next()?.split_once("..")?;
+        Some(Some([lo.parse().ok()?, hi.parse().ok()?]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq)]
+    struct State {
+        name: String,
+        is_on: bool,
+        tags: Vec<Arc<str>>,
+        range: Option<[i64; 2]>,
+    }
+
+    address_fields!(State {
+        "name" = name: String,
+        "on" = is_on: bool,
+        "tag" = tags: Vec<Arc<str>>,
+        "range" = range: Option<[i64; 2]>,
+    });
+
+    #[test]
+    fn fields_are_read_as_they_were_written() {
+        assert_eq!(State::default().params(), Params::default(), "the usual state says nothing");
+        let state = State { name: "a=b".into(), is_on: true, tags: vec!["x".into(), "y".into()], range: Some([-1, 7]) };
+        let params = state.params();
+        assert_eq!(
+            (params.get("name"), params.get("on"), params.get("range")),
+            (Some("a=b"), Some("1"), Some("-1..7"))
+        );
+        assert_eq!(params.all("tag").collect::<Vec<_>>(), ["x", "y"]);
+        let mut read = State { is_on: true, ..State::default() };
+        read.set_params(&params);
+        assert_eq!(read, state);
+        read.set_params(&Params::default());
+        assert_eq!(read, State::default());
+        assert_eq!(State::accepts()[3], ("range", Accepts::Range));
+    }
+}

@@ -1,0 +1,13 @@
+//! What all charts share: bounds and scales, ticks, pixel decimation, lines as pixels, dots, the frame with its grid, and mouse gestures.
+
+pub mod bounds;
+pub mod decimate;
+pub mod dots;
+pub mod frame;
+pub mod input;
+pub mod orbit;
+pub mod raster;
+pub mod ticks;
+
+pub use bounds::{Bounds, Scale};
+pub use decimate::{Polylines, XWindow};

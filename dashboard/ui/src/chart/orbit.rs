@@ -1,0 +1,96 @@
+//! A point of view on something in three dimensions: drag to turn it, Ctrl and the wheel to zoom, Shift and drag
+//! to move it.
+
+use crate::command::Entry;
+use egui::{PointerButton, Pos2, Rect, Response, Ui, Vec2};
+
+/// Gestures as text.
+pub const GESTURES: [Entry; 3] = [
+    Entry::gesture("Drag (3-D)", "Turn it"),
+    Entry::gesture("Shift + drag (3-D)", "Move it"),
+    Entry::gesture("Ctrl + wheel, double click (3-D)", "Zoom; reset"),
+];
+
+/// Radians that a drag over the whole height turns.
+const TURN: f32 = 3.0;
+/// How far the eye is from the middle of a thing of size 1.
+const EYE: f32 = 3.0;
+
+/// The point of view.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Orbit {
+    /// To the side and up, radians.
+    pub angles: [f32; 2],
+    /// Above 1: closer.
+    pub zoom: f32,
+    /// In shares of the picture's size.
+    pub shift: Vec2,
+}
+
+impl Default for Orbit {
+    fn default() -> Self {
+        Self { angles: [0.6, 0.35], zoom: 1.0, shift: Vec2::ZERO }
+    }
+}
+
+impl Orbit {
+    /// Takes in what the pointer does with the picture; whether anything changed. In two dimensions a drag moves.
+    pub fn input(&mut self, ui: &Ui, response: &Response, is_flat: bool) -> bool {
+        let before = *self;
+        let height = response.rect.height().max(1.0);
+        let (shift, zoom) = ui.input(|i| (i.modifiers.shift, i.zoom_delta()));
+        let is_moved = shift || is_flat || response.dragged_by(PointerButton::Middle);
+        if response.dragged() && is_moved {
+            self.shift += response.drag_delta() / height;
+        } else if response.dragged() {
+            let by = response.drag_delta() / height * TURN;
+            self.angles[0] += by.x;
+            self.angles[1] = (self.angles[1] + by.y).clamp(-1.55, 1.55);
+        }
+        if let (true, Some(at)) = (zoom != 1.0, response.hover_pos()) {
+            let zoomed = (self.zoom * zoom).clamp(0.05, 500.0);
+            // What is under the pointer stays there.
+            let pivot = (at - response.rect.center()) / height;
+            self.shift = pivot + (self.shift - pivot) * (zoomed / self.zoom);
+            self.zoom = zoomed;
+        }
+        if response.double_clicked() {
+            *self = Self::default();
+        }
+        *self != before
+    }
+
+    /// Where a point within the unit ball is on the screen, and how far away: the greater, the farther.
+    pub fn place(&self, rect: Rect, [x, y, z]: [f32; 3], is_flat: bool) -> (Pos2, f32) {
+        let scale = 0.45 * rect.height().min(rect.width()) * self.zoom;
+        let middle = rect.center() + self.shift * rect.height();
+        if is_flat {
+            return (middle + scale * Vec2::new(x, -y), 0.0);
+        }
+        let ([sin_a, cos_a], [sin_b, cos_b]) =
+            ([self.angles[0].sin(), self.angles[0].cos()], [self.angles[1].sin(), self.angles[1].cos()]);
+        let (x, z) = (cos_a * x + sin_a * z, cos_a * z - sin_a * x);
+        let (y, z) = (cos_b * y - sin_b * z, cos_b * z + sin_b * y);
+        let nearness = EYE / (EYE - z).max(0.2);
+        (middle + scale * nearness * Vec2::new(x, -y), -z)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use egui::{pos2, vec2};
+
+    #[test]
+    fn straight_ahead_is_as_it_is_and_near_things_are_larger() {
+        let rect = Rect::from_min_size(pos2(0.0, 0.0), vec2(100.0, 100.0));
+        let ahead = Orbit { angles: [0.0, 0.0], ..Orbit::default() };
+        let (pos, depth) = ahead.place(rect, [1.0, 0.0, 0.0], false);
+        assert!(pos.distance(pos2(95.0, 50.0)) < 1e-3 && depth == 0.0);
+        let (near, depth) = ahead.place(rect, [0.5, 0.5, 0.5], false);
+        assert!(near.x > 72.6 && near.y < 27.4 && depth < 0.0, "{near:?}");
+        let aside = Orbit { angles: [std::f32::consts::FRAC_PI_2, 0.0], ..ahead };
+        let (pos, _) = aside.place(rect, [1.0, 0.0, 0.0], false);
+        assert!(pos.distance(pos2(50.0, 50.0)) < 1e-2, "turned away: {pos:?}");
+    }
+}

@@ -1,0 +1,96 @@
+//! A text field that filters a list by regular expression.
+
+use crate::address::{Accepts, Value};
+use regex::{Regex, RegexBuilder};
+
+/// A filter as typed. An expression that does not compile matches literally, and [`Filter::error`] says why.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    text: String,
+    regex: Option<Regex>,
+    error: Option<String>,
+}
+
+impl Filter {
+    /// What was typed.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Replaces what was typed.
+    pub fn set(&mut self, text: &str) {
+        if text == self.text {
+            return;
+        }
+        text.clone_into(&mut self.text);
+        // A small limit: the filter is typed by hand, and each key compiles it.
+        let compiled = RegexBuilder::new(text).case_insensitive(true).size_limit(1 << 20).build();
+        (self.regex, self.error) = match compiled {
+            _ if text.is_empty() => (None, None),
+            Ok(regex) => (Some(regex), None),
+            Err(error) => {
+                let reason = error.to_string();
+                let last = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                (None, Some(last))
+            }
+        };
+    }
+
+    /// Why what was typed is no regular expression.
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    /// What was typed as an expression; `None` where it is none, or nothing.
+    pub fn regex(&self) -> Option<&Regex> {
+        self.regex.as_ref()
+    }
+
+    /// Whether `name` passes; everything passes an empty filter.
+    pub fn matches(&self, name: &str) -> bool {
+        match &self.regex {
+            Some(regex) => regex.is_match(name),
+            None => self.text.is_empty() || name.contains(&self.text),
+        }
+    }
+}
+
+impl PartialEq for Filter {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Value for Filter {
+    fn accepts() -> Accepts {
+        Accepts::Text
+    }
+
+    fn texts(&self) -> Vec<String> {
+        vec![self.text.clone()]
+    }
+
+    fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let mut filter = Self::default();
+        filter.set(texts.next()?);
+        Some(filter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regex_ignores_case_and_a_broken_one_is_literal() {
+        let mut filter = Filter::default();
+        assert!(filter.matches("anything"));
+        filter.set("LOSS|acc");
+        assert!(filter.matches("train/loss") && filter.matches("accuracy") && !filter.matches("lr"));
+        filter.set("f(x");
+        assert!(filter.error().is_some_and(|e| !e.is_empty()));
+        assert!(filter.matches("f(x)") && !filter.matches("fx"));
+        filter.set("");
+        assert!(filter.error().is_none() && filter.matches("anything"));
+    }
+}

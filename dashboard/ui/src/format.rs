@@ -1,0 +1,203 @@
+//! Numbers as people read them: times with a fitting unit, counts with separators, values with enough digits.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+
+pub use text::{bytes, count, counted, counted_as, exact_ns, signed_count as step};
+
+/// The unit of durations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// The one that fits.
+    #[default]
+    Auto,
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+}
+
+impl TimeUnit {
+    /// Every choice, in order.
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Ns, Self::Us, Self::Ms, Self::S];
+
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "Auto",
+            Self::Ns => "ns",
+            Self::Us => "µs",
+            Self::Ms => "ms",
+            Self::S => "s",
+        }
+    }
+}
+
+thread_local! {
+    /// Only the thread that draws makes text of times.
+    static TIME_UNIT: Cell<TimeUnit> = const { Cell::new(TimeUnit::Auto) };
+}
+
+/// Chooses the unit of durations in this thread.
+pub fn set_time_unit(unit: TimeUnit) {
+    TIME_UNIT.set(unit);
+}
+
+/// Whether time spans are told to the nanosecond, which takes more room.
+pub fn is_exact() -> bool {
+    TIME_UNIT.get() != TimeUnit::Auto
+}
+
+/// The first `most` letters of a text, with a sign that there are more.
+pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// A time span: with three significant digits and the unit that fits (`850 ns`, `12.3 µs`, `4.56 s`, `3 min 20 s`), or to
+/// the nanosecond in the unit that was chosen (`12.345 µs`).
+pub fn duration_ns(ns: i64) -> String {
+    let (divisor, decimals) = match TIME_UNIT.get() {
+        TimeUnit::Auto => return text::duration(ns),
+        TimeUnit::Ns => return exact_ns(ns),
+        TimeUnit::Us => (1_000, 3),
+        TimeUnit::Ms => (1_000_000, 6),
+        TimeUnit::S => (1_000_000_000, 9),
+    };
+    let (abs, sign) = (ns.unsigned_abs(), if ns < 0 { "-" } else { "" });
+    let (whole, rest) = (count(abs / divisor), abs % divisor);
+    format!("{sign}{whole}.{rest:0decimals$} {}", TIME_UNIT.get().name())
+}
+
+/// A step by its label: `train 40`; the label alone where it ends with the number (`ProfilerStep#4`).
+pub fn step_name(label: &str, number: i64) -> String {
+    let last = number.to_string();
+    let ends = label.strip_suffix(&last).is_some_and(|rest| !rest.ends_with(|c: char| c.is_ascii_digit()));
+    if ends { label.to_owned() } else { format!("{label} {}", step(number)) }
+}
+
+/// A summary's value with four significant digits: `0.0312`, `1.25e-7`, `12,345`, `NaN`.
+pub fn value(x: f64) -> String {
+    if !x.is_finite() {
+        return if x.is_nan() {
+            "NaN".to_owned()
+        } else if x > 0.0 {
+            "+inf".to_owned()
+        } else {
+            "-inf".to_owned()
+        };
+    }
+    let abs = x.abs();
+    if abs == 0.0 {
+        return "0".to_owned();
+    }
+    if !(1e-4..1e6).contains(&abs) {
+        return format!("{x:.3e}");
+    }
+    if x.fract() == 0.0 {
+        return step(x as i64);
+    }
+    four_digits(x)
+}
+
+/// A value that changes in place: as [`value`], but with its four digits where it happens to be a whole number, so that what is beside it
+/// stays where it is: `1.000` between `0.9844` and `1.016`.
+pub fn figure(x: f64) -> String {
+    if x.abs() < 1e3 && x.is_finite() && x.fract() == 0.0 { four_digits(x) } else { value(x) }
+}
+
+/// A number that somebody chose, without zeros that say nothing: `0.0001`, `0.9`, `1e-7`, `12,345`.
+pub fn chosen(x: f64) -> String {
+    let rounded: f64 = format!("{x:.5e}").parse().unwrap_or(x);
+    match rounded.abs() {
+        0.0 => "0".to_owned(),
+        abs if !abs.is_finite() => value(x),
+        abs if !(1e-4..1e6).contains(&abs) => format!("{rounded:e}"),
+        abs if abs >= 1e3 => grouped(&rounded.to_string()),
+        _ => rounded.to_string(),
+    }
+}
+
+/// With four significant digits; whole thousands are parted.
+fn four_digits(x: f64) -> String {
+    // The exponent after rounding to four digits: 0.0099999998 is 0.01000.
+    let rounded = format!("{:.3e}", x.abs());
+    let exponent = rounded.split_once('e').and_then(|(_, e)| e.parse::<i32>().ok()).unwrap_or(0);
+    let decimals = (3 - exponent).max(0) as usize;
+    grouped(&format!("{x:.decimals$}"))
+}
+
+/// A decimal number with its thousands parted.
+pub fn grouped(number: &str) -> String {
+    let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
+    let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(whole, fraction)| (whole, Some(fraction)));
+    let Ok(n) = whole.parse::<u64>() else { return number.to_owned() };
+    match fraction {
+        Some(fraction) => format!("{sign}{}.{fraction}", count(n)),
+        None => format!("{sign}{}", count(n)),
+    }
+}
+
+/// A share of a whole, 0..1, as percent: `12.3 %`.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chosen_unit_keeps_every_nanosecond() {
+        for (unit, text) in [
+            (TimeUnit::Ns, "-1,234,567 ns"),
+            (TimeUnit::Us, "-1,234.567 µs"),
+            (TimeUnit::Ms, "-1.234567 ms"),
+            (TimeUnit::S, "-0.001234567 s"),
+        ] {
+            set_time_unit(unit);
+            assert_eq!(duration_ns(-1_234_567), text);
+        }
+        set_time_unit(TimeUnit::Auto);
+    }
+
+    #[test]
+    fn figures_keep_their_width_and_chosen_numbers_are_short() {
+        assert_eq!([0.9844, 1.0, -1.0, 0.0, 5000.0].map(figure), ["0.9844", "1.000", "-1.000", "0.000", "5,000"]);
+        let cases = [1e-4, 0.9, 1e-7, 0.1 + 0.2, 12_345.5, 5000.0, -64.0, 0.0, 3e8];
+        assert_eq!(cases.map(chosen), ["0.0001", "0.9", "1e-7", "0.3", "12,345.5", "5,000", "-64", "0", "3e8"]);
+        assert_eq!(chosen(f64::NAN), "NaN");
+    }
+
+    #[test]
+    fn values_keep_four_digits() {
+        let cases = [
+            (0.0, "0"),
+            (0.031_24, "0.03124"),
+            (1.0, "1"),
+            (0.009_999_999_8, "0.01000"),
+            (0.97549, "0.9755"),
+            (1234.56, "1,235"),
+            (-98_765.4, "-98,765"),
+            (123.456, "123.5"),
+            (1.25e-7, "1.250e-7"),
+            (-2e9, "-2.000e9"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "-inf"),
+        ];
+        for (x, text) in cases {
+            assert_eq!(value(x), text);
+        }
+        assert_eq!(
+            (step_name("train", 1200), step_name("ProfilerStep#4", 4)),
+            ("train 1,200".into(), "ProfilerStep#4".into())
+        );
+        assert_eq!(step_name("phase14", 4), "phase14 4");
+    }
+}

@@ -1,0 +1,153 @@
+//! How the window looks: the only place that names colours and sizes.
+//!
+//! Views ask [`fn@palette`] for the colours of the theme in force and take sizes from [`metrics`].
+
+mod fonts;
+mod hues;
+pub mod metrics;
+mod palette;
+mod schemes;
+mod style;
+
+pub use self::palette::{NO_COLOR, Palette, mix, on_fill, shaded};
+pub use fonts::SystemFonts;
+pub use schemes::Colours;
+use schemes::rgb;
+pub use style::install;
+
+/// Which theme the window uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Theme {
+    /// As the desktop says.
+    #[default]
+    System,
+    /// Dark.
+    Dark,
+    /// Light.
+    Light,
+}
+
+impl Theme {
+    /// Every choice, in order.
+    pub const ALL: [Self; 3] = [Self::System, Self::Dark, Self::Light];
+
+    /// The theme after this one, for a toggle.
+    pub fn next(self) -> Self {
+        match self {
+            Self::System => Self::Dark,
+            Self::Dark => Self::Light,
+            Self::Light => Self::System,
+        }
+    }
+
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "System",
+            Self::Dark => "Dark",
+            Self::Light => "Light",
+        }
+    }
+
+    /// Puts the theme in force.
+    pub fn apply(self, ctx: &egui::Context) {
+        ctx.set_theme(match self {
+            Self::System => egui::ThemePreference::System,
+            Self::Dark => egui::ThemePreference::Dark,
+            Self::Light => egui::ThemePreference::Light,
+        });
+    }
+}
+
+/// How much room controls and tracks take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Density {
+    /// Most on the screen.
+    Compact,
+    /// In between.
+    #[default]
+    Normal,
+    /// Large targets, wide gaps.
+    Comfortable,
+}
+
+impl Density {
+    /// Every choice, in order.
+    pub const ALL: [Self; 3] = [Self::Compact, Self::Normal, Self::Comfortable];
+
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compact => "Compact",
+            Self::Normal => "Normal",
+            Self::Comfortable => "Comfortable",
+        }
+    }
+
+    /// Heights of controls and lanes against the normal ones.
+    pub fn factor(self) -> f32 {
+        match self {
+            Self::Compact => 0.8,
+            Self::Normal => 1.0,
+            Self::Comfortable => 1.35,
+        }
+    }
+
+    /// Puts the density in force.
+    pub fn apply(self, ctx: &egui::Context) {
+        ctx.all_styles_mut(|style| style::fill_spacing(style, self.factor()));
+    }
+}
+
+/// The colours in force in `ui`.
+pub fn palette(ui: &egui::Ui) -> &'static Palette {
+    Palette::of(ui.visuals().dark_mode)
+}
+
+/// A colour that comes from a file, which is no theme's.
+pub fn rgb(red: u8, green: u8, blue: u8) -> egui::Color32 {
+    egui::Color32::from_rgb(red, green, blue)
+}
+
+/// `share` of 256 parts of a colour over another one; both hold their alpha in them, so no channel exceeds it.
+pub fn laid_over(below: egui::Color32, above: egui::Color32, share: u32) -> egui::Color32 {
+    let share = share.min(256);
+    let rest = 256 - (u32::from(above.a()) * share + 127) / 255;
+    let [below, above] = [below, above].map(|color| u32::from_le_bytes(color.to_array()));
+    // Two channels at a time: neither sum needs more than its 16 bits.
+    let even = |color: u32| color & 0x00ff_00ff;
+    let [low, high] = [0, 8].map(|bits| even((even(below >> bits) * rest + even(above >> bits) * share) >> 8) << bits);
+    let [r, g, b, a] = (low | high).to_le_bytes();
+    egui::Color32::from_rgba_premultiplied(r, g, b, a)
+}
+
+/// What leaves a picture's own colours as they are.
+pub const UNTINTED: egui::Color32 = egui::Color32::WHITE;
+
+/// A picture's own colours, which are no theme's: red, green, blue and alpha of each pixel, row by row.
+pub fn picture(size: [usize; 2], rgba: &[u8]) -> egui::ColorImage {
+    egui::ColorImage::from_rgba_unmultiplied(size, rgba)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use egui::Color32;
+
+    #[test]
+    fn colours_lie_over_each_other_channel_by_channel() {
+        let colors = [0, 1, 60, 128, 254, 255].map(|alpha| Color32::from_rgba_unmultiplied(255, alpha, 7, alpha));
+        for (below, above) in colors.iter().flat_map(|below| colors.map(|above| (*below, above))) {
+            for share in (0..=256_u32).step_by(16).chain([1, 255, 300]) {
+                let (part, opaque) = (f64::from(share.min(256)) / 256.0, f64::from(above.a()) / 255.0);
+                let expected = |i: usize| {
+                    f64::from(below.to_array()[i]) * (1.0 - part * opaque) + f64::from(above.to_array()[i]) * part
+                };
+                let got = laid_over(below, above, share).to_array();
+                for (i, got) in got.into_iter().enumerate() {
+                    assert!((f64::from(got) - expected(i)).abs() < 1.6, "{below:?} {above:?} {share}: {got}");
+                }
+            }
+        }
+    }
+}

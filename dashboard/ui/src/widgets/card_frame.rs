@@ -1,0 +1,112 @@
+//! A card's ground and title row.
+
+use super::{Icon, icon_button, named, text_elided};
+use crate::{
+    export,
+    theme::{metrics, palette},
+};
+use egui::{Align, Layout, Popup, Rect, Role, Sense, Stroke, StrokeKind, Ui, UiBuilder, vec2};
+
+/// What a card is called and how it looks.
+#[derive(Clone, Copy, Debug)]
+pub struct CardFrame<'a> {
+    /// Short name, shown.
+    pub name: &'a str,
+    /// The whole tag, in the tooltip.
+    pub tag: &'a str,
+    /// The graph node behind the tag: a click on the title selects it.
+    pub node: Option<&'a str>,
+    /// Whether that node is selected.
+    pub is_selected: bool,
+    /// Whether the card takes the full width.
+    pub is_wide: bool,
+    /// Whether the card is pinned to the top of the page; `None` where cards cannot be.
+    pub pin: Option<bool>,
+}
+
+/// What was clicked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CardHeader {
+    /// The title.
+    pub is_clicked: bool,
+    /// The button for the width.
+    pub is_width_toggled: bool,
+    /// The pin.
+    pub is_pin_toggled: bool,
+}
+
+impl CardFrame<'_> {
+    /// Draws the ground and the title row with `values` at its right; the space that is left for the chart.
+    pub fn ui(&self, ui: &mut Ui, values: impl FnOnce(&mut Ui)) -> (CardHeader, Rect) {
+        let p = palette(ui);
+        let rect = ui.max_rect();
+        let radius = f32::from(metrics::RADIUS);
+        let (width, color) = if self.is_selected { (metrics::LINE, p.accent) } else { (metrics::HAIRLINE, p.border) };
+        ui.painter().rect(rect, radius, p.canvas, Stroke::new(width, color), StrokeKind::Inside);
+        let header = Rect::from_min_size(rect.min, vec2(rect.width(), metrics::CARD_HEADER_H));
+        let inner = header.shrink2(vec2(metrics::PAD, 0.0));
+        let (mut is_width_toggled, mut is_pin_toggled) = (false, false);
+        let builder = UiBuilder::new().max_rect(inner).layout(Layout::right_to_left(Align::Center));
+        let right = ui.scope_builder(builder, |ui| {
+            is_width_toggled = width_button(ui, self.is_wide, self.tag);
+            is_pin_toggled = self.pin_button(ui);
+            let save = icon_button(ui, Icon::Save, &format!("Save {}", self.tag), false);
+            Popup::menu(&save).show(|ui| self.save_menu(ui, rect));
+            let room = ui.available_rect_before_wrap();
+            let for_values = Rect::from_min_max(egui::pos2(room.center().x, room.top()), room.max);
+            let builder = UiBuilder::new().max_rect(for_values).layout(Layout::right_to_left(Align::Center));
+            ui.scope_builder(builder, |ui| {
+                values(ui);
+                ui.min_rect().left()
+            })
+            .inner
+        });
+        let title =
+            Rect::from_min_max(inner.min, egui::pos2(right.inner.min(right.response.rect.right()), inner.bottom()));
+        let is_clicked = self.title(ui, title, rect);
+        let mut chart = rect;
+        chart.min.y = header.bottom();
+        (CardHeader { is_clicked, is_width_toggled, is_pin_toggled }, chart.shrink2(vec2(1.0, 2.0)))
+    }
+
+    /// Whether the pin was clicked.
+    fn pin_button(&self, ui: &mut Ui) -> bool {
+        let Some(is_pinned) = self.pin else { return false };
+        let label = if is_pinned { format!("Unpin {}", self.tag) } else { format!("Pin {}", self.tag) };
+        icon_button(ui, Icon::Pin, &label, is_pinned).clicked()
+    }
+
+    fn title(&self, ui: &Ui, rect: Rect, card: Rect) -> bool {
+        let p = palette(ui);
+        let response = ui.interact(rect, ui.scope_id().with("title"), Sense::click());
+        named(&response, Role::Link, self.tag);
+        let color = if response.hovered() && self.node.is_some() { p.accent } else { p.text_strong };
+        text_elided(ui, self.name, rect, color);
+        let hint = match self.node {
+            Some(node) => format!("{}\nnode {node}: click to select it in every panel", self.tag),
+            None => self.tag.to_owned(),
+        };
+        let response = response.on_hover_text(format!("{hint}\nright click: save this card"));
+        response.context_menu(|ui| self.save_menu(ui, card));
+        response.clicked()
+    }
+
+    fn save_menu(&self, ui: &mut Ui, card: Rect) {
+        for (text, as_vectors) in [("Save this card as PNG", false), ("Save this card as SVG", true)] {
+            if ui.button(text).clicked() {
+                export::ask_for_card(ui.ctx(), export::Card { name: self.tag.to_owned(), rect: card, as_vectors });
+                ui.close();
+            }
+        }
+    }
+}
+
+/// The button that makes a card wide or narrow again; whether it was clicked.
+pub fn width_button(ui: &mut Ui, is_wide: bool, name: &str) -> bool {
+    let (icon, label) = if is_wide {
+        (Icon::Shrink, format!("One column: {name}"))
+    } else {
+        (Icon::Expand, format!("Full width: {name}"))
+    };
+    icon_button(ui, icon, &label, false).clicked()
+}

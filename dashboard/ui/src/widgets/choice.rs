@@ -1,0 +1,25 @@
+//! Choices out of a closed set.
+
+use super::named;
+use crate::address::Choice;
+use egui::{ComboBox, Response, Role, Ui};
+
+/// A button for each of the choices in one row; `what` is chosen (`Mode`).
+pub fn choice_buttons<T: Choice>(ui: &mut Ui, what: &str, chosen: &mut T) {
+    for choice in T::all() {
+        let response = ui.selectable_value(chosen, choice, choice.title());
+        named(&response, Role::RadioButton, &format!("{what}: {}", choice.title()));
+    }
+}
+
+/// A list of the choices that opens; `what` is chosen.
+pub fn choice_list<T: Choice>(ui: &mut Ui, what: &str, chosen: &mut T) -> Response {
+    let combo = ComboBox::from_id_salt(what).selected_text(chosen.title());
+    let response = combo.show_ui(ui, |ui| {
+        for choice in T::all() {
+            ui.selectable_value(chosen, choice, choice.title());
+        }
+    });
+    named(&response.response, Role::ComboBox, &format!("{what}: {}", chosen.title()));
+    response.response
+}

@@ -1,0 +1,166 @@
+//! A table of data: headings that sort, rows to click, figures at the right. Only the rows on the screen are built.
+
+use super::{Sorting, beside, figure_column, sort_heading, wide_table, word_column};
+use crate::{export, theme::metrics};
+use egui::{Align, AsIdSalt, IdSalt, Label, Layout, Sense, Ui};
+use egui_extras::{Column as Width, TableBuilder};
+use std::borrow::Cow;
+
+/// A column of rows of type `R`.
+pub trait Column<R: ?Sized> {
+    /// The heading.
+    fn title(&self) -> Cow<'_, str>;
+
+    /// The explanation of the heading.
+    fn help(&self) -> Cow<'_, str> {
+        self.title()
+    }
+
+    /// Whether it holds words, which align left and sort upwards first.
+    fn is_text(&self) -> bool;
+
+    /// Whether a click on the heading sorts.
+    fn can_sort(&self) -> bool {
+        true
+    }
+
+    /// A cell as it is shown.
+    fn text<'a>(&'a self, row: &'a R) -> Cow<'a, str>;
+
+    /// The heading in CSV.
+    fn csv_title(&self) -> Cow<'_, str> {
+        self.title()
+    }
+
+    /// A cell in CSV, with all digits.
+    fn exact<'a>(&'a self, row: &'a R) -> Cow<'a, str> {
+        self.text(row)
+    }
+}
+
+/// These columns of rows as CSV.
+pub fn csv<'a, R: 'a, C: Column<R>>(columns: &[C], rows: impl IntoIterator<Item = &'a R>) -> String {
+    let titles: Vec<String> = columns.iter().map(|column| export::csv_field(&column.csv_title())).collect();
+    let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
+    let line = |row| columns.iter().map(|column| column.exact(row).into_owned()).collect::<Vec<_>>();
+    export::csv(&titles, rows.into_iter().map(line))
+}
+
+/// A cell with the text of its column.
+pub fn text_cell<R>(ui: &mut Ui, column: &impl Column<R>, row: &R) {
+    let label = Label::new(column.text(row)).selectable(false);
+    ui.add(if column.is_text() { label.truncate() } else { label });
+}
+
+/// The user's clicks in a frame.
+pub struct TableClicks<C> {
+    /// A heading.
+    pub sort_by: Option<C>,
+    /// A row, by its index.
+    pub picked: Option<usize>,
+    /// Whether the row was clicked twice.
+    pub is_double: bool,
+}
+
+/// A table of `rows`.
+pub struct DataTable<'a, R, C> {
+    id: IdSalt,
+    columns: &'a [C],
+    rows: &'a [R],
+    order: Option<&'a [usize]>,
+    widths: Vec<(usize, Width)>,
+}
+
+impl<'a, R, C: Column<R> + Clone> DataTable<'a, R, C> {
+    /// All rows as they stand. Widths that the user gave are remembered under `id`.
+    pub fn new(id: impl AsIdSalt, columns: &'a [C], rows: &'a [R]) -> Self {
+        Self { id: IdSalt::new(id), columns, rows, order: None, widths: Vec::new() }
+    }
+
+    /// The rows with these indices, in their order.
+    #[must_use]
+    pub fn order(self, order: &'a [usize]) -> Self {
+        Self { order: Some(order), ..self }
+    }
+
+    /// The width of a column, in place of the usual one.
+    #[must_use]
+    pub fn width(mut self, column: usize, width: Width) -> Self {
+        self.widths.push((column, width));
+        self
+    }
+
+    /// Shows it. `sorted`: the direction of the column that the rows are sorted by; `cell` draws what is in a cell.
+    pub fn show(
+        self,
+        ui: &mut Ui,
+        sorted: impl Fn(&C) -> Option<bool>,
+        is_selected: impl Fn(&R) -> bool,
+        mut cell: impl FnMut(&mut Ui, &C, &R, usize),
+    ) -> TableClicks<C> {
+        let mut clicks = TableClicks { sort_by: None, picked: None, is_double: false };
+        wide_table(ui, |ui| {
+            let header = self.builder(ui).header(metrics::ROW_H, |mut line| {
+                for column in self.columns {
+                    let mut is_clicked = false;
+                    let (_, heading) = line.col(|ui| {
+                        if column.can_sort() {
+                            let (title, help) = (column.title(), column.help());
+                            is_clicked = sort_heading(ui, &title, &help, column.is_text(), sorted(column));
+                        } else {
+                            ui.weak(&*column.title());
+                        }
+                    });
+                    // Next to its words the heading's cell is clicked.
+                    if is_clicked || column.can_sort() && heading.clicked() {
+                        clicks.sort_by = Some(column.clone());
+                    }
+                }
+            });
+            header.body(|body| {
+                body.rows(metrics::ROW_H, self.order.map_or(self.rows.len(), <[usize]>::len), |mut line| {
+                    let i = self.order.map_or(line.index(), |order| order[line.index()]);
+                    let row = &self.rows[i];
+                    line.set_selected(is_selected(row));
+                    for column in self.columns {
+                        line.col(|ui| beside(ui, column.is_text(), |ui| cell(ui, column, row, i)));
+                    }
+                    let response = line.response();
+                    if response.clicked() {
+                        (clicks.picked, clicks.is_double) = (Some(i), response.double_clicked());
+                    }
+                });
+            });
+        });
+        clicks
+    }
+
+    fn builder<'b>(&self, ui: &'b mut Ui) -> TableBuilder<'b> {
+        let width = |(i, column): (usize, &C)| match self.widths.iter().find(|(of, _)| *of == i) {
+            Some((_, width)) => *width,
+            None if column.is_text() => word_column(metrics::NAME_W),
+            None => figure_column(ui, &column.title()),
+        };
+        let widths: Vec<Width> = self.columns.iter().enumerate().map(width).collect();
+        let table = TableBuilder::new(ui).id_salt(self.id).striped(true).sense(Sense::click());
+        let table = table.auto_shrink([false, false]).cell_layout(Layout::left_to_right(Align::Center));
+        widths.into_iter().fold(table, TableBuilder::column)
+    }
+}
+
+impl<C: PartialEq> Sorting<C> {
+    /// The direction of `column`, where this is by it.
+    pub fn of(&self, column: &C) -> Option<bool> {
+        (self.column == *column).then_some(self.descending)
+    }
+}
+
+/// A small table of figures: weak headings, then rows that `contents` ends.
+pub fn figure_grid(ui: &mut Ui, id: impl AsIdSalt, titles: &[&str], contents: impl FnOnce(&mut Ui)) {
+    let grid = egui::Grid::new(id).num_columns(titles.len()).striped(true).spacing([metrics::GAP_WIDE, 2.0]);
+    grid.show(ui, |ui| {
+        titles.iter().for_each(|title| _ = ui.weak(*title));
+        ui.end_row();
+        contents(ui);
+    });
+}

@@ -1,0 +1,85 @@
+//! The frame of every dialog. It is modal: nothing behind it takes the pointer or a key, or shows a tooltip. It is never larger than
+//! the window: what does not fit scrolls. Escape, its cross and a click beside it close it.
+
+use super::{Icon, icon_button, scroll_area};
+use crate::theme::{metrics, palette};
+use egui::{Align, Align2, Context, Frame, Id, Label, Layout, Modal, RichText, Ui, Vec2};
+
+/// A dialog.
+pub struct Dialog<'a> {
+    id: &'static str,
+    title: Option<&'a str>,
+    width: f32,
+    at_top: bool,
+}
+
+/// What came of a dialog in a frame.
+pub struct DialogResponse<R> {
+    /// What its contents said.
+    pub inner: R,
+    /// Whether the user closed it.
+    pub is_closed: bool,
+}
+
+impl<'a> Dialog<'a> {
+    /// In the middle of the window, as wide as most dialogs.
+    pub fn new(id: &'static str) -> Self {
+        Self { id, title: None, width: metrics::DIALOG_W, at_top: false }
+    }
+
+    /// With a title and a cross.
+    pub fn title(self, title: &'a str) -> Self {
+        Self { title: Some(title), ..self }
+    }
+
+    /// As wide as this, where the window is.
+    pub fn width(self, width: f32) -> Self {
+        Self { width, ..self }
+    }
+
+    /// Near the top of the window.
+    pub fn at_top(self) -> Self {
+        Self { at_top: true, ..self }
+    }
+
+    /// Shows it. In `contents`, what is available is what the window has room for.
+    pub fn show<R>(self, ctx: &Context, contents: impl FnOnce(&mut Ui) -> R) -> DialogResponse<R> {
+        let frame = Frame::window(&ctx.global_style());
+        let screen = ctx.content_rect().size();
+        let top =
+            if self.at_top { metrics::PALETTE_TOP.min(screen.y * metrics::PALETTE_TOP_SHARE) } else { metrics::PAD };
+        let room = screen - frame.total_margin().sum() - Vec2::new(2.0 * metrics::PAD, top + metrics::PAD);
+        let mut area = Modal::default_area(Id::unique(self.id)).movable(false);
+        if self.at_top {
+            area = area.anchor(Align2::CENTER_TOP, [0.0, top]);
+        }
+        let mut is_crossed = false;
+        let modal = Modal::new(Id::unique(self.id)).area(area).frame(frame).show(ctx, |ui| {
+            ui.set_width(self.width.min(room.x));
+            let begin = ui.cursor().top();
+            if let Some(title) = self.title {
+                is_crossed = header(ui, title);
+            }
+            let height = (room.y - (ui.cursor().top() - begin)).max(metrics::ROW_H);
+            scroll_area(ui, [true, true], height).auto_shrink([false, true]).show(ui, contents).inner
+        });
+        DialogResponse { is_closed: is_crossed || modal.should_close(), inner: modal.inner }
+    }
+}
+
+/// The title, and a cross; whether that was clicked.
+fn header(ui: &mut Ui, title: &str) -> bool {
+    let shown = ui.horizontal(|ui| {
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            let is_crossed = icon_button(ui, Icon::Close, &format!("Close {title}"), false).clicked();
+            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                let text = RichText::new(title).size(metrics::TEXT_TITLE).color(palette(ui).text_strong);
+                ui.add(Label::new(text).truncate());
+            });
+            is_crossed
+        })
+        .inner
+    });
+    ui.add_space(metrics::GAP);
+    shown.inner
+}
