@@ -27,6 +27,7 @@ use crate::{
     theme::metrics,
     widgets::{Edge, Extent, empty_state, side, toolbar},
 };
+use analysis::Input;
 use egui::Ui;
 use input::{canvas, commands};
 use model::{ItemId, Model};
@@ -108,7 +109,8 @@ impl View for GraphView {
 impl GraphView {
     fn details_ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection, model: &Arc<Model>, item: ItemId) {
         self.summaries.update(model, self.selected, data);
-        self.over_steps.update(ui.ctx(), model, item, data, ui.input(|i| i.time));
+        let input = Input { ctx: ui.ctx(), model, data, now: ui.input(|i| i.time) };
+        self.over_steps.update(input, item);
         let details = Details {
             model,
             item,

@@ -125,7 +125,8 @@ impl GraphView {
             None => self.changes.clear(),
         }
         let range = selection.time.get().map(|range| (range.trace_idx, range.ns.clone()));
-        self.times.update(ctx, &model, data, range.as_ref(), now);
+        let input = analysis::Input { ctx, model: &model, data, now };
+        self.times.update(input, range.as_ref());
     }
 
     /// Transfers what was open and selected to a new model, by name.

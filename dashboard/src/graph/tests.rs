@@ -147,7 +147,7 @@ fn loops_are_said_to_be_loops() {
         while/Next = NextIteration(while/Switch:1)";
     let mut harness = panel(text);
     assert!(has(&harness, "scope while, loop, 4 nodes, collapsed"));
-    harness.get_by_role_and_label(Role::Button, "Open while").click();
+    harness.get_by_role_and_label(Role::Button, "Expand while").click();
     settle(&mut harness);
     assert!(has(&harness, "scope while, loop, 4 nodes, expanded"));
 }
@@ -158,7 +158,8 @@ fn a_trace_tells_where_nodes_ran_of_which_the_graph_says_nothing() {
     let data = Data::default().with_graph("test", def).with_trace("demo", crate::timeline::testing::demo(1));
     let mut harness = crate::panel_test::panel(GraphView::default(), data, [1100.0, 800.0]);
     settle(&mut harness);
-    for (node, device) in [("layer1/MatMul", "cpu:0 (by the trace)"), ("other", "none given"), ("layer1", "cpu:0")] {
+    for (node, device) in [("layer1/MatMul", "cpu:0 (from the trace)"), ("other", "not assigned"), ("layer1", "cpu:0")]
+    {
         harness.state_mut().selection.node.put(Some(node.into()));
         wait_for(&mut harness, device);
     }

@@ -15,16 +15,17 @@ mod remote;
 mod shared;
 mod slots;
 mod trace;
+mod url;
 
 use crate::data::Data;
 pub use folder::opens_whole;
 use formats::{FileKind, sniff};
 use profiler::locate;
-pub use remote::{OpenRemote, RemoteSource, RemoteSources, is_url};
 use shared::Shared;
 pub use shared::Wake;
 use slots::{Slots, SourceId};
 use std::{
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -32,6 +33,7 @@ use std::{
     },
     thread::JoinHandle,
 };
+pub use url::{OpenRemote, RemoteSource, RemoteSources, is_url};
 
 /// Paths that may be open at a time: each has its thread.
 const MAX_SOURCES: usize = 64;
@@ -98,6 +100,7 @@ fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
         return (shared.wake)();
     }
     match sniff(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => shared.slots.fail(source, "File not found"),
         Err(error) => shared.slots.fail(source, &error.to_string()),
         Ok(FileKind::Unknown(formats::Foreign::NothingInFolder)) => {
             match (folder::graphs(path), locate::trace_at(path)) {

@@ -1,6 +1,6 @@
 //! Opens URLs: traces and logdirs of other machines. Traces are fetched as far as they are shown.
 
-use super::{logdir, shared::Shared, slots::SourceId, trace};
+use super::{logdir, shared::Shared, slots::SourceId, trace, url::RemoteSource};
 use crate::data::{SourceKind, Warning};
 use events::clock;
 use parking_lot::RwLock;
@@ -9,11 +9,8 @@ use profiler::{
     far::{Transport, Viewer},
 };
 use std::{
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        mpsc::{self, RecvTimeoutError},
-    },
+    path::Path,
+    sync::{Arc, mpsc::RecvTimeoutError},
     time::Duration,
 };
 
@@ -25,27 +22,6 @@ const APPEARS: Duration = Duration::from_millis(100);
 const LIVE_NS: i64 = 150_000_000;
 const FINISHED_NS: i64 = 2_000_000_000;
 const REST: i64 = 10;
-
-/// A source at a URL.
-pub enum RemoteSource {
-    /// A trace, fetched as far as it is shown.
-    Trace(Arc<dyn Transport>),
-    /// A local copy of a logdir, which the sender updates.
-    Logdir(PathBuf),
-}
-
-/// Sources at a URL as they appear, each with its own URL. It ends when no more can appear.
-pub type RemoteSources = mpsc::Receiver<(String, RemoteSource)>;
-
-/// Opens a URL; waits for the other machine. An error is a sentence for the user.
-pub type OpenRemote = Arc<dyn Fn(&str) -> Result<RemoteSources, String> + Send + Sync>;
-
-/// Whether a path is a URL.
-pub fn is_url(path: &Path) -> bool {
-    path.to_str()
-        .and_then(|path| path.split_once("://"))
-        .is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric()))
-}
 
 /// Follows everything that is or appears at a URL until the window closes, each source in a thread of its own. The first
 /// one takes the row of the URL.

@@ -1,8 +1,8 @@
 //! State shared by the loader threads and the window.
 
 use super::{
-    remote::OpenRemote,
     slots::{Slots, SourceId},
+    url::OpenRemote,
 };
 use std::{
     sync::{
@@ -27,7 +27,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Sleeps until the next look is due; whether to go on with the source at all.
+    /// Sleeps for a while; returns whether to go on with the source.
     pub fn pause(&self, source: SourceId, time: Duration) -> bool {
         if !self.is_stopping(source) {
             std::thread::park_timeout(time);

@@ -211,7 +211,7 @@ impl Slots {
     }
 }
 
-/// The last part of a path, for lists; the whole path where it has none.
+/// The last part of a path, for lists; the full path where it has none.
 pub(super) fn short_name(path: &Path) -> Arc<str> {
     let full = || path.canonicalize().unwrap_or_else(|_| path.to_owned());
     match path.file_name() {

@@ -5,7 +5,7 @@ use crate::{
     data::Shared,
     timeline::analysis::{Stalls, stalls_of},
 };
-use profiler::{AtHand, Store, TrackUse, node_stats, op_stats, track_use};
+use profiler::{Residency, Store, TrackUse, node_stats, op_stats, track_use};
 use std::ops::Range;
 
 /// The trace and range that figures are about.
@@ -25,7 +25,7 @@ pub struct Findings {
     /// The question.
     pub question: Question,
     /// Whether its slices were resident; else there are no figures.
-    pub hand: AtHand,
+    pub hand: Residency,
     /// The range that they are about.
     pub range: Range<i64>,
     /// Rows per op type.
@@ -51,8 +51,8 @@ pub fn answer(request: Request) -> Findings {
     let store = request.store.read_recursive();
     let question = Question { version: store.version(), ..request.question };
     let range = question.range.clone().unwrap_or_else(|| store.range());
-    let hand = store.at_hand(&range);
-    if hand != AtHand::All {
+    let hand = store.residency(&range);
+    if hand != Residency::Resident {
         return Findings { question, range, hand, ..Findings::default() };
     }
     Findings {

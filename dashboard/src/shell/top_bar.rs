@@ -29,7 +29,7 @@ pub enum TopBarAction {
 
 /// The bar.
 pub struct TopBar<'a> {
-    /// What is open.
+    /// The open sources.
     pub data: &'a Data,
     /// Facts about the run, if there is one.
     pub facts: Option<&'a RunFacts>,

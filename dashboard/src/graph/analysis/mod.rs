@@ -8,6 +8,7 @@
 mod changes;
 mod devices;
 mod health;
+mod input;
 mod over_steps;
 mod paths;
 mod summaries;
@@ -15,6 +16,7 @@ mod times;
 
 pub(super) use changes::{Changes, Counts, GraphDiff};
 pub(super) use health::Health;
+pub(super) use input::Input;
 pub(super) use over_steps::{OverSteps, StepCost, summary as step_summary};
 pub(super) use paths::{between, downstream, upstream};
 pub(super) use summaries::{Summaries, Tag};

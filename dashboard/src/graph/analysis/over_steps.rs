@@ -1,13 +1,12 @@
 //! Time of the selected item in each of the newest steps, summed up in a thread of its own.
 
+use super::input::Input;
 use crate::{
-    Data,
     data::Shared,
     format,
     graph::model::{ItemId, Model},
     timeline::background::Background,
 };
-use egui::Context;
 use profiler::{Residency, Category, Store};
 use rustc_hash::FxHashMap;
 use std::{ops::Range, sync::Arc};
@@ -53,7 +52,7 @@ pub(crate) struct OverSteps {
 
 impl OverSteps {
     /// Requests the steps of `item` where something changed.
-    pub fn update(&mut self, ctx: &Context, model: &Arc<Model>, item: ItemId, data: &Data, now: f64) {
+    pub fn update(&mut self, Input { ctx, model, data, now }: Input<'_>, item: ItemId) {
         if data.traces.is_empty() {
             return;
         }

@@ -4,6 +4,7 @@
 use super::{
     devices::{Devices, TracedDevices},
     health::{self, Health, ObservedKinds, SummaryKinds},
+    input::Input,
 };
 use crate::{
     Data,
@@ -12,7 +13,6 @@ use crate::{
     recorded::Recorded,
     timeline::background::Background,
 };
-use egui::Context;
 use profiler::analysis::{
     critical::{PathKind, critical_path},
     memory::memory_timelines,
@@ -82,14 +82,7 @@ pub(crate) struct Times {
 
 impl Times {
     /// Requests the sums where something changed. `range` limits the time, in trace `range.0`.
-    pub fn update(
-        &mut self,
-        ctx: &Context,
-        model: &Arc<Model>,
-        data: &Data,
-        range: Option<&(usize, Range<i64>)>,
-        now: f64,
-    ) {
+    pub fn update(&mut self, Input { ctx, model, data, now }: Input<'_>, range: Option<&(usize, Range<i64>)>) {
         if data.traces.is_empty() && data.logdirs.is_empty() {
             return;
         }

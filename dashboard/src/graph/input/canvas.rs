@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Boxes in view that the accessibility tree lists; outer and larger ones first.
 const ACCESSIBLE_MAX: usize = 400;
 
-/// What one frame's input asks for.
+/// A command from the pointer.
 enum Command {
     Select(Option<ItemId>),
     Toggle(ItemId),
@@ -194,8 +194,8 @@ fn keys(graph: &mut GraphView, ui: &Ui, model: &Arc<Model>, view: Rect) {
     }
 }
 
-/// Makes the boxes in view clickable one by one, for the pointer and for assistive technology; clicks elsewhere are
-/// looked up.
+/// Makes the boxes in view clickable one by one, for the pointer and for assistive technology; other clicks are resolved
+/// by position.
 fn boxes(ui: &mut Ui, scene: &Scene<'_>, visible: &[(usize, Rect)], canvas: &Response) -> Option<Command> {
     let mut command = None;
     if canvas.clicked() || canvas.double_clicked() {

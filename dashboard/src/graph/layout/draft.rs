@@ -56,16 +56,16 @@ impl Child {
 pub(super) struct Draft {
     pub children: Vec<Child>,
     pub n_more: u32,
-    /// Edges between children that are drawn, by place.
+    /// Edges between children that are drawn, by index.
     pub core: Vec<(usize, usize, MetaEdge)>,
     pub ins: Bridges,
     pub outs: Bridges,
-    pub place_of: FxHashMap<ItemId, usize>,
-    /// Each child's place in its part.
+    pub idx_of: FxHashMap<ItemId, usize>,
+    /// The index of each child in its part.
     pub vertex_of: Vec<u32>,
 }
 
-/// Children that are connected, by place, the edges between them, and whether the ports belong to them.
+/// Connected children by index, the edges between them, and whether the ports belong to them.
 #[derive(Default)]
 pub(super) struct Part {
     pub children: Vec<usize>,
@@ -97,14 +97,14 @@ impl Draft {
             Child { item, side: area == Area::Side, inner, size, notes_in: vec![], notes_out: vec![] }
         };
         let n_more = (all.len() - shown.len()) as u32;
-        let place_of = shown.iter().enumerate().map(|(idx, &c)| (c, idx)).collect();
+        let idx_of = shown.iter().enumerate().map(|(idx, &c)| (c, idx)).collect();
         let vertex_of = vec![0; shown.len()];
         let children = shown.iter().zip(areas).map(child).collect();
         let (ins, outs) = match scope {
             ItemId::ROOT => (Bridges::default(), Bridges::default()),
             _ => (bridge::inwards(model, scope), bridge::outwards(model, scope)),
         };
-        Self { children, n_more, core: vec![], ins, outs, place_of, vertex_of }
+        Self { children, n_more, core: vec![], ins, outs, idx_of, vertex_of }
     }
 
     /// Decides which edges are drawn and which become notes at both ends.
@@ -113,13 +113,13 @@ impl Draft {
         let mut controls = vec![0_u32; self.children.len()];
         let ends = |e: &MetaEdge, of: &FxHashMap<ItemId, usize>| Some((*of.get(&e.src)?, *of.get(&e.dst)?));
         for edge in edges.iter().filter(|e| e.is_control()) {
-            if let Some((src, dst)) = ends(edge, &self.place_of) {
+            if let Some((src, dst)) = ends(edge, &self.idx_of) {
                 controls[src] += 1;
                 controls[dst] += 1;
             }
         }
         for edge in edges {
-            let Some((src, dst)) = ends(edge, &self.place_of) else { continue };
+            let Some((src, dst)) = ends(edge, &self.idx_of) else { continue };
             let has_auxiliary = self.children[src].side || self.children[dst].side;
             let crowded = edge.is_control() && controls[src].max(controls[dst]) > CONTROL_MAX;
             if has_auxiliary || crowded {
@@ -133,17 +133,17 @@ impl Draft {
         for (bridges, inwards) in [(&mut self.ins, true), (&mut self.outs, false)] {
             // A bridge to a child in the side area, or to one beyond the limit, is not drawn.
             let mut notes = std::mem::take(&mut bridges.notes);
-            let (place_of, children) = (&self.place_of, &self.children);
-            bridges.drawn.retain(|&(port, near, _)| match place_of.get(&near) {
-                Some(&place) if !children[place].side => true,
+            let (idx_of, children) = (&self.idx_of, &self.children);
+            bridges.drawn.retain(|&(port, child, _)| match idx_of.get(&child) {
+                Some(&idx) if !children[idx].side => true,
                 _ => {
-                    notes.push((near, Note { item: bridges.ports[port], kind: NoteKind::Shortcut }));
+                    notes.push((child, Note { item: bridges.ports[port], kind: NoteKind::Shortcut }));
                     false
                 }
             });
-            for (near, note) in notes {
-                let Some(&place) = self.place_of.get(&near) else { continue };
-                let child = &mut self.children[place];
+            for (child, note) in notes {
+                let Some(&idx) = self.idx_of.get(&child) else { continue };
+                let child = &mut self.children[idx];
                 if inwards { child.notes_in.push(note) } else { child.notes_out.push(note) }
             }
         }
@@ -180,8 +180,8 @@ impl Draft {
         for &(src, dst, _) in &self.core {
             sets.join(src, dst);
         }
-        for (_, near, _) in self.ins.drawn.iter().chain(&self.outs.drawn) {
-            sets.join(self.place_of[near], n);
+        for (_, child, _) in self.ins.drawn.iter().chain(&self.outs.drawn) {
+            sets.join(self.idx_of[child], n);
         }
         let mut part_of: FxHashMap<usize, usize> = FxHashMap::default();
         let mut parts: Vec<Part> = Vec::new();
@@ -189,13 +189,13 @@ impl Draft {
             part_of.insert(sets.find(n), 0);
             parts.push(Part { ports: true, ..Part::default() });
         }
-        for place in (0..n).filter(|&place| !self.children[place].side) {
-            let part = *part_of.entry(sets.find(place)).or_insert_with(|| {
+        for idx in (0..n).filter(|&idx| !self.children[idx].side) {
+            let part = *part_of.entry(sets.find(idx)).or_insert_with(|| {
                 parts.push(Part::default());
                 parts.len() - 1
             });
-            self.vertex_of[place] = parts[part].children.len() as u32;
-            parts[part].children.push(place);
+            self.vertex_of[idx] = parts[part].children.len() as u32;
+            parts[part].children.push(idx);
         }
         for edge in std::mem::take(&mut self.core) {
             if let Some(&part) = part_of.get(&sets.find(edge.0)) {

@@ -1,5 +1,5 @@
-//! What is visible, flat and in absolute coordinates. What is only looked at where it shows, the points of edges and the
-//! annotations of boxes, stays in the layouts of their scopes.
+//! Everything visible, flat and in absolute coordinates. The points of edges and the annotations of boxes, which are
+//! needed only in view, stay in the layouts of their scopes.
 
 use super::scope_layout::{Note, ScopeLayout, Span};
 use crate::graph::model::{ItemId, MetaEdge, Model};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A box of the picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PicBox {
-    /// What it shows.
+    /// Its item.
     pub item: ItemId,
     /// Left, top, right, bottom.
     pub rect: [f32; 4],
@@ -39,7 +39,7 @@ impl PicBox {
 /// An edge, or the part of it between two borders.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PicEdge {
-    /// What it stands for. Its ends are the boxes as the lowest common scope draws them.
+    /// The edges it shows. Its ends are boxes of the lowest common scope.
     pub edge: MetaEdge,
     /// Which of the picture's scopes has its points, and which of them.
     scope: u32,

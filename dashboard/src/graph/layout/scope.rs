@@ -35,7 +35,7 @@ struct Block {
 }
 
 impl Block {
-    /// A place in the drawing with the flow turned upwards.
+    /// A point of the drawing with the flow turned upwards.
     fn flip(&self, [x, y]: [f32; 2]) -> [f32; 2] {
         [x, self.drawing.size[1] - y]
     }
@@ -63,34 +63,34 @@ impl Draft {
             push(a, b, self.out_dx(*src, edge.dst), self.in_dx(*dst, edge.src), *edge, !self.enters(*dst, edge.src));
         }
         if part.ports {
-            for &(port, near, edge) in &self.ins.drawn {
-                let place = self.place_of[&near];
-                let has_head = !self.enters(place, edge.src);
-                push((n + port) as u32, self.vertex_of[place], 0.0, self.in_dx(place, edge.src), edge, has_head);
+            for &(port, child, edge) in &self.ins.drawn {
+                let idx = self.idx_of[&child];
+                let has_head = !self.enters(idx, edge.src);
+                push((n + port) as u32, self.vertex_of[idx], 0.0, self.in_dx(idx, edge.src), edge, has_head);
             }
-            for &(port, near, edge) in &self.outs.drawn {
-                let place = self.place_of[&near];
+            for &(port, child, edge) in &self.outs.drawn {
+                let idx = self.idx_of[&child];
                 let edge = MetaEdge { src: edge.dst, dst: edge.src, ..edge };
-                push(self.vertex_of[place], (n + n_in + port) as u32, self.out_dx(place, edge.dst), 0.0, edge, false);
+                push(self.vertex_of[idx], (n + n_in + port) as u32, self.out_dx(idx, edge.dst), 0.0, edge, false);
             }
         }
         Ok(Block { drawing: drawings.draw(&vertices, &arcs, SPACING, cancel)?, edges })
     }
 
-    /// Where on the lower border of a child edges from `far` enter, from the middle of its room.
-    fn in_dx(&self, place: usize, far: ItemId) -> f32 {
-        let child = &self.children[place];
-        child.shift() + child.inner.as_ref().and_then(|i| i.in_ports.get(&far)).copied().unwrap_or(0.0)
+    /// Offset at which edges from `outer` enter a child, from the middle of its room.
+    fn in_dx(&self, idx: usize, outer: ItemId) -> f32 {
+        let child = &self.children[idx];
+        child.shift() + child.inner.as_ref().and_then(|i| i.in_ports.get(&outer)).copied().unwrap_or(0.0)
     }
 
-    /// Whether an edge from `far` goes on inside the child.
-    fn enters(&self, place: usize, far: ItemId) -> bool {
-        self.children[place].inner.as_ref().is_some_and(|inner| inner.in_ports.contains_key(&far))
+    /// Whether an edge from `outer` goes on inside the child.
+    fn enters(&self, idx: usize, outer: ItemId) -> bool {
+        self.children[idx].inner.as_ref().is_some_and(|inner| inner.in_ports.contains_key(&outer))
     }
 
-    fn out_dx(&self, place: usize, far: ItemId) -> f32 {
-        let child = &self.children[place];
-        child.shift() + child.inner.as_ref().and_then(|i| i.out_ports.get(&far)).copied().unwrap_or(0.0)
+    fn out_dx(&self, idx: usize, outer: ItemId) -> f32 {
+        let child = &self.children[idx];
+        child.shift() + child.inner.as_ref().and_then(|i| i.out_ports.get(&outer)).copied().unwrap_or(0.0)
     }
 
     fn assemble(mut self, scope: ItemId, parts: &[Part], blocks: &[Block]) -> ScopeLayout {
@@ -120,9 +120,9 @@ impl Draft {
             let at = [m::SCOPE_PAD + corner[0], top + spread + corner[1]];
             self.put(&mut layout, part, block, at);
         }
-        for ((&place, corner), size) in side.iter().zip(side_corners).zip(&side_sizes) {
+        for ((&idx, corner), size) in side.iter().zip(side_corners).zip(&side_sizes) {
             let x = side_x.unwrap_or(0.0) + m::SIDE_GAP + corner[0] + size[0] / 2.0;
-            let made = self.finish_box(place, [x, top + corner[1] + size[1] / 2.0]);
+            let made = self.finish_box(idx, [x, top + corner[1] + size[1] / 2.0]);
             layout.boxes.push(made);
         }
         layout
@@ -134,8 +134,8 @@ impl Draft {
             let [x, y] = block.flip(point);
             [x + at[0], y + at[1]]
         };
-        for (&place, &center) in part.children.iter().zip(&block.drawing.centers) {
-            let made = self.finish_box(place, shift(center));
+        for (&idx, &center) in part.children.iter().zip(&block.drawing.centers) {
+            let made = self.finish_box(idx, shift(center));
             layout.boxes.push(made);
         }
         let bottom = layout.size[1];
@@ -163,8 +163,8 @@ impl Draft {
         }
     }
 
-    fn finish_box(&mut self, place: usize, center: [f32; 2]) -> BoxLayout {
-        let child = &mut self.children[place];
+    fn finish_box(&mut self, idx: usize, center: [f32; 2]) -> BoxLayout {
+        let child = &mut self.children[idx];
         BoxLayout {
             item: child.item,
             center: [center[0] + child.shift(), center[1]],
@@ -198,7 +198,7 @@ fn shared(notes: Vec<Note>) -> Arc<[Note]> {
     if notes.is_empty() { Arc::default() } else { notes.into() }
 }
 
-/// Corners of the parts: the one with ports to the left over the whole height, the others on shelves beside it.
+/// Corners of the parts: the one with ports to the left over the whole height, the others on shelves to its right.
 fn arrange(parts: &[Part], sizes: &[[f32; 2]]) -> (Vec<[f32; 2]>, [f32; 2]) {
     let with_ports = parts.first().is_some_and(|part| part.ports);
     let (main, rest) = if with_ports { (sizes[0], &sizes[1..]) } else { ([0.0; 2], sizes) };

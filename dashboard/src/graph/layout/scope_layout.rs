@@ -42,7 +42,7 @@ pub struct Note {
     pub kind: NoteKind,
 }
 
-/// A stretch of a list of points.
+/// A range in a list of points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub start: u32,

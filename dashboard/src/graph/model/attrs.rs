@@ -74,34 +74,19 @@ fn shape(shape: &TensorShapeProto) -> String {
 }
 
 fn tensor(tensor: &TensorProto) -> String {
+    fn first<T: ToString>(values: impl IntoIterator<Item = T>) -> Vec<String> {
+        values.into_iter().take(8).map(|value| value.to_string()).collect()
+    }
+    let words = || tensor.tensor_content.chunks_exact(4).map(|b| [b[0], b[1], b[2], b[3]]);
+    let mut values = first(&tensor.float_val);
+    values.extend(first(&tensor.int_val));
+    values.extend(first(&tensor.int64_val));
+    values.extend(first(tensor.string_val.iter().map(|s| String::from_utf8_lossy(&s[..s.len().min(60)]).into_owned())));
+    if values.is_empty() && tensor.dtype == DataType::DtFloat as i32 {
+        values = first(words().map(f32::from_le_bytes));
+    } else if values.is_empty() && tensor.dtype == DataType::DtInt32 as i32 {
+        values = first(words().map(i32::from_le_bytes));
+    }
     let what = format!("{} {}", dtype(tensor.dtype), tensor.tensor_shape.as_ref().map(shape).unwrap_or_default());
-    let first = |list: Vec<String>| if list.is_empty() { String::new() } else { format!(": {}", list.join(", ")) };
-    let some = |n: usize| n.min(8);
-    let values = if !tensor.float_val.is_empty() {
-        tensor.float_val[..some(tensor.float_val.len())].iter().map(ToString::to_string).collect()
-    } else if !tensor.int_val.is_empty() {
-        tensor.int_val[..some(tensor.int_val.len())].iter().map(ToString::to_string).collect()
-    } else if !tensor.int64_val.is_empty() {
-        tensor.int64_val[..some(tensor.int64_val.len())].iter().map(ToString::to_string).collect()
-    } else if !tensor.string_val.is_empty() {
-        let text = |s: &Vec<u8>| String::from_utf8_lossy(&s[..s.len().min(60)]).into_owned();
-        tensor.string_val[..some(tensor.string_val.len())].iter().map(|s| text(&s.to_vec())).collect()
-    } else if tensor.dtype == DataType::DtFloat as i32 {
-        tensor
-            .tensor_content
-            .chunks_exact(4)
-            .take(8)
-            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]).to_string())
-            .collect()
-    } else if tensor.dtype == DataType::DtInt32 as i32 {
-        tensor
-            .tensor_content
-            .chunks_exact(4)
-            .take(8)
-            .map(|b| i32::from_le_bytes([b[0], b[1], b[2], b[3]]).to_string())
-            .collect()
-    } else {
-        Vec::new()
-    };
-    what + &first(values)
+    if values.is_empty() { what } else { format!("{what}: {}", values.join(", ")) }
 }

@@ -15,11 +15,11 @@ use formats::proto::{FunctionDef, GraphDef, NodeDef};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Longest part of a function's name that is kept in the paths of its nodes, so that a long name times many nodes
+/// Longest part of a function's name that is used in the paths of its nodes, so that a long name times many nodes
 /// does not take memory that the file's size does not justify.
 const FUNCTION_NAME_MAX: usize = 200;
 
-/// What the full names of a function's nodes begin with.
+/// The prefix of the full names of a function's nodes.
 pub(crate) fn function_prefix(function: &str) -> String {
     let name: String = function.chars().filter(|&c| c != '/').take(FUNCTION_NAME_MAX).collect();
     format!("{LIBRARY}/{name}/")
@@ -89,7 +89,7 @@ impl Draft {
         place.reserve(def.node.len());
         for (idx, node) in def.node.iter().enumerate() {
             let made = self.add(&node.name, "", &node.op, &node.device, (0, idx as u32));
-            if place.try_insert_first(&node.name, made).is_some() {
+            if is_taken(&mut place, &node.name, made) {
                 self.duplicates.add(|| node.name.clone());
             }
         }
@@ -111,7 +111,7 @@ impl Draft {
         let first = self.nodes.len() as u32;
         for (at, node) in function.node_def.iter().enumerate() {
             let made = self.add(&node.name, &prefix, &node.op, &node.device, (idx + 1, at as u32));
-            if place.try_insert_first(&node.name, made).is_some() {
+            if is_taken(&mut place, &node.name, made) {
                 self.duplicates.add(|| format!("{prefix}{}", node.name));
             }
         }
@@ -164,10 +164,8 @@ impl Draft {
         let ops: Vec<bool> = self.ops.list.iter().map(|op| is_summary(op)).collect();
         let constant = self.ops.idx.get("Const").copied();
         let name_of = |idx: usize| &self.text[self.nodes[idx].start as usize..self.nodes[idx].end as usize];
-        let (mut fed, mut controls, mut records) = (vec![], vec![], vec![]);
-        fed.resize(self.nodes.len(), false);
-        controls.resize(self.nodes.len(), false);
-        records.resize(self.nodes.len(), false);
+        let none = vec![false; self.nodes.len()];
+        let (mut fed, mut controls, mut records) = (none.clone(), none.clone(), none);
         for edge in &self.edges {
             let (src, dst) = (edge.src as usize, edge.dst as usize);
             let source_op = self.nodes[src].op;
@@ -177,8 +175,8 @@ impl Draft {
                 fed[src] = true;
             }
             let is_value = !edge.control && Some(source_op) != constant && !ops[source_op as usize];
-            // A summary op in a scope of its own (`summaries/...`) is part of the graph, not a note beside the node.
-            records[dst] |= is_value && is_beside(name_of(dst), name_of(src));
+            // A summary op in a scope of its own (`summaries/...`) is part of the graph, not an annotation.
+            records[dst] |= is_value && is_near(name_of(dst), name_of(src));
         }
         let role = |(idx, node): (usize, &RawNode)| {
             if Some(node.op) == constant && fed[idx] && !controls[idx] {
@@ -233,21 +231,9 @@ impl Draft {
     }
 }
 
-trait InsertFirst<K, V> {
-    /// Inserts unless the key is taken; the value that was refused.
-    fn try_insert_first(&mut self, key: K, value: V) -> Option<V>;
-}
-
-impl<'k> InsertFirst<&'k String, u32> for FxHashMap<&'k str, u32> {
-    fn try_insert_first(&mut self, key: &'k String, value: u32) -> Option<u32> {
-        match self.entry(key.as_str()) {
-            std::collections::hash_map::Entry::Occupied(_) => Some(value),
-            std::collections::hash_map::Entry::Vacant(slot) => {
-                slot.insert(value);
-                None
-            }
-        }
-    }
+/// Inserts unless the key is taken; returns whether it is.
+fn is_taken<'a>(map: &mut FxHashMap<&'a str, u32>, key: &'a str, value: u32) -> bool {
+    *map.entry(key).or_insert(value) != value
 }
 
 impl Model {
@@ -290,7 +276,7 @@ impl Model {
     fn histogram(&self, column: &[u32], n_values: usize) -> Csr<(u32, u32)> {
         let mut rows = Csr::with_capacity(column.len(), column.len());
         let (mut counts, mut seen) = (vec![0_u32; n_values], Vec::new());
-        // Scopes in scopes hold no values: only nodes are looked at, or a name of many components takes its square.
+        // Scopes have no values: only nodes are visited, or a name of many components would take quadratic time.
         let nodes: Vec<usize> = (0..column.len()).filter(|&idx| self.kind[idx].kind == Kind::Op).collect();
         let mut first = 0;
         for idx in 0..column.len() {
@@ -328,7 +314,7 @@ fn warnings(missing: &Tally, duplicates: &Tally) -> Vec<Warning> {
 }
 
 /// Whether a summary op stands in the scope of the node it records, or further out.
-fn is_beside(summary: &str, recorded: &str) -> bool {
+fn is_near(summary: &str, recorded: &str) -> bool {
     summary.rsplit_once('/').is_none_or(|(scope, _)| is_at_or_below(scope, recorded))
 }
 

@@ -1,9 +1,8 @@
 //! The graph's tables: everything that is known of each item and edge, a column each.
 
 use super::{
-    control::Control,
     csr::Csr,
-    items::{Edge, ItemId, Kind, MetaEdge, Role, Structure, Warning},
+    items::{Control, Edge, ItemId, Kind, MetaEdge, Role, Structure, Warning},
 };
 use formats::proto::{GraphDef, NodeDef};
 use rustc_hash::FxHashMap;
@@ -104,7 +103,7 @@ impl Model {
         (0..self.kind.len() as u32).map(ItemId)
     }
 
-    /// What `item` is.
+    /// The kind of `item`.
     pub fn kind(&self, item: ItemId) -> Kind {
         self.kind[item.idx()].kind
     }
@@ -255,7 +254,7 @@ impl Model {
         self.control.get(&scope).copied()
     }
 
-    /// What could not be shown as written.
+    /// Warnings about what could not be shown as written.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }

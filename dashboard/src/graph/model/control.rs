@@ -3,27 +3,11 @@
 //! A loop contains a `LoopCond`; a conditional contains a `Switch` and a `Merge`. Every exporter puts these nodes directly
 //! into the scope of the loop or conditional (`while/LoopCond`, `cond/Merge`), with its body in that scope and below.
 
-use super::{columns::Model, items::ItemId};
+use super::{
+    columns::Model,
+    items::{Control, ItemId},
+};
 use rustc_hash::FxHashMap;
-
-/// The control flow of a scope's nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Control {
-    /// Its body runs repeatedly.
-    Loop,
-    /// One of two branches runs.
-    Conditional,
-}
-
-impl Control {
-    /// Its name in the window.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Loop => "loop",
-            Self::Conditional => "conditional",
-        }
-    }
-}
 
 /// Ops in a scope that mark a loop or a conditional.
 #[derive(Clone, Copy, Default)]

@@ -1,6 +1,6 @@
 //! A node's input strings: `^node`, `node`, `node:1`, and in functions `node:out_arg:1`.
 
-/// What an input string refers to.
+/// The producer that an input string refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputRef<'a> {
     /// Name of the producer.

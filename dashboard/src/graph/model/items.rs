@@ -13,7 +13,7 @@ impl ItemId {
     }
 }
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The whole graph.
@@ -41,6 +41,25 @@ pub enum Role {
     Summary,
     /// Not at all: a scope that holds only annotations.
     Empty,
+}
+
+/// The control flow of a scope's nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Its body runs repeatedly.
+    Loop,
+    /// One of two branches runs.
+    Conditional,
+}
+
+impl Control {
+    /// Its name in the window.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Loop => "loop",
+            Self::Conditional => "conditional",
+        }
+    }
 }
 
 /// An edge of the graph as written.
@@ -93,6 +112,6 @@ pub struct Structure {
 pub struct Warning {
     /// How often.
     pub count: u64,
-    /// What, with one example.
+    /// Its text, with one example.
     pub text: String,
 }

@@ -30,7 +30,6 @@ pub(crate) mod tests;
 pub(crate) use attrs::text as attr_text;
 pub(crate) use build::function_prefix;
 pub use columns::Model;
-pub use control::Control;
-pub use items::{Edge, ItemId, Kind, MetaEdge, Role};
+pub use items::{Control, Edge, ItemId, Kind, MetaEdge, Role};
 pub(crate) use query::Query;
 pub use shapes::output_shape;

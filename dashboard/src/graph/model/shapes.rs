@@ -1,4 +1,4 @@
-//! Shapes of tensors, from what the file says: `_output_shapes`, or the attributes of ops that state their own shape.
+//! Shapes of tensors from the file: `_output_shapes`, or the attributes of ops that state their own shape.
 
 use formats::proto::{AttrValue, NodeDef, TensorShapeProto, attr_value::Value};
 
@@ -22,7 +22,7 @@ impl std::fmt::Display for Shape {
     }
 }
 
-/// The shape of output `port`, where the file tells it.
+/// The shape of output `port`, where the file has it.
 pub fn output_shape(node: &NodeDef, port: u32) -> Option<Shape> {
     find(node, port).map(|shape| Shape(shape.dim.iter().map(|d| d.size).collect()))
 }

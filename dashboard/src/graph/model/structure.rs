@@ -157,8 +157,8 @@ impl Finder {
     }
 }
 
-/// Producers before consumers (Kahn). `NextIteration` closes a loop: its outputs wait for nothing. What other cycles
-/// hold comes last, in pre-order.
+/// Producers before consumers (Kahn). `NextIteration` closes a loop: its outputs wait for nothing. Nodes of other
+/// cycles come last, in pre-order.
 fn topological(model: &Model) -> Vec<u32> {
     let loops = model.ops.idx.get("NextIteration").copied();
     let closes = |item: ItemId| Some(model.op_id(item)) == loops;

@@ -40,7 +40,7 @@ struct Draft {
     children: Vec<u32>,
 }
 
-/// Path prefix under which function bodies are kept, as TensorBoard names it.
+/// Path prefix of function bodies, as in TensorBoard.
 pub(super) const LIBRARY: &str = "__function_library__";
 
 /// Builds the tree. `text` holds the names; labels of series are added to it.

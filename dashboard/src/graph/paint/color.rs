@@ -38,7 +38,7 @@ pub(crate) struct ColorMode {
     pub title: &'static str,
     /// Its command, with its help.
     pub command: Entry,
-    legend: fn(&Colors<'_>, usize) -> Legend,
+    legend: LegendFn,
     /// The figure that the colours show, if it is one.
     heat: Option<Heat>,
 }
@@ -49,83 +49,65 @@ pub(crate) type Legend = Vec<(Color32, String)>;
 /// A figure as a colour scale.
 struct Heat {
     metric: Metric,
-    /// What 100 % is.
+    /// The meaning of 100 %.
     total: &'static str,
     /// Shown where no trace has the figure.
     missing: &'static str,
 }
 
+type LegendFn = fn(&Colors<'_>, usize) -> Legend;
+
+impl ColorMode {
+    const fn new(by: ColorBy, title: &'static str, command: Entry, legend: LegendFn) -> Self {
+        Self { by, title, command, legend, heat: None }
+    }
+
+    const fn of_heat(by: ColorBy, title: &'static str, command: Entry, heat: Heat) -> Self {
+        Self { by, title, command, legend: |colors, _| colors.legend_of_heat(), heat: Some(heat) }
+    }
+}
+
+const fn entry(id: &'static str, help: &'static str) -> Entry {
+    Entry::command(id, "", help)
+}
+
+const TIME: Heat =
+    Heat { metric: |node| node.total_ns, total: "all op time", missing: "no trace of these nodes is open" };
+const PATH: Heat = Heat {
+    metric: |node| node.path_ns,
+    total: "the critical paths' ops",
+    missing: "no trace of these nodes with steps is open",
+};
+const MEMORY: Heat = Heat {
+    metric: |node| node.peak_bytes,
+    total: "peak memory",
+    missing: "no trace of these nodes with memory is open",
+};
+
 /// All modes, in the order of [`ColorBy`] and of the menu.
-pub(crate) const COLOR_MODES: [ColorMode; 8] = [
-    ColorMode {
-        by: ColorBy::Structure,
-        title: "Structure",
-        command: Entry::command("colour structure", "", "Colour nodes by structure"),
-        legend: |colors, max| colors.legend_of_structure(max),
-        heat: None,
-    },
-    ColorMode {
-        by: ColorBy::Op,
-        title: "Op",
-        command: Entry::command("colour op", "", "Colour nodes by op"),
-        legend: |colors, max| colors.legend_of_ops(max),
-        heat: None,
-    },
-    ColorMode {
-        by: ColorBy::Device,
-        title: "Device",
-        command: Entry::command("colour device", "", "Colour nodes by device"),
-        legend: |colors, max| colors.legend_of_devices(max),
-        heat: None,
-    },
-    ColorMode {
-        by: ColorBy::Time,
-        title: "Time",
-        command: Entry::command("colour time", "", "Colour nodes by time"),
-        legend: |colors, max| colors.legend_of_heat(max),
-        heat: Some(Heat {
-            metric: |time| time.total_ns,
-            total: "all op time",
-            missing: "no trace of these nodes is open",
+pub(crate) const COLOR_MODES: [ColorMode; 8] = {
+    use ColorBy::{Change, Device, Health, Memory, Op, Path, Structure, Time};
+    let health = entry("colour health", "Colour nodes by whether their values are finite");
+    let change = entry("colour change", "Colour nodes by difference from another open graph");
+    let path = entry("colour path", "Colour nodes by share of the critical paths");
+    [
+        ColorMode::new(
+            Structure,
+            "Structure",
+            entry("colour structure", "Colour nodes by structure"),
+            |colors, max| colors.legend_of_structure(max),
+        ),
+        ColorMode::new(Op, "Op", entry("colour op", "Colour nodes by op"), |colors, max| colors.legend_of_ops(max)),
+        ColorMode::new(Device, "Device", entry("colour device", "Colour nodes by device"), |colors, max| {
+            colors.legend_of_devices(max)
         }),
-    },
-    ColorMode {
-        by: ColorBy::Path,
-        title: "Critical path",
-        command: Entry::command("colour path", "", "Colour nodes by share of the critical paths"),
-        legend: |colors, max| colors.legend_of_heat(max),
-        heat: Some(Heat {
-            metric: |time| time.path_ns,
-            total: "the critical paths' ops",
-            missing: "no trace of these nodes with steps is open",
-        }),
-    },
-    ColorMode {
-        by: ColorBy::Memory,
-        title: "Memory",
-        command: Entry::command("colour memory", "", "Colour nodes by peak memory"),
-        legend: |colors, max| colors.legend_of_heat(max),
-        heat: Some(Heat {
-            metric: |time| time.peak_bytes,
-            total: "peak memory",
-            missing: "no trace of these nodes with memory is open",
-        }),
-    },
-    ColorMode {
-        by: ColorBy::Health,
-        title: "Health",
-        command: Entry::command("colour health", "", "Colour nodes by whether their values are finite"),
-        legend: |colors, max| colors.legend_of_health(max),
-        heat: None,
-    },
-    ColorMode {
-        by: ColorBy::Change,
-        title: "Change",
-        command: Entry::command("colour change", "", "Colour nodes by difference from another open graph"),
-        legend: |colors, max| colors.legend_of_changes(max),
-        heat: None,
-    },
-];
+        ColorMode::of_heat(Time, "Time", entry("colour time", "Colour nodes by time"), TIME),
+        ColorMode::of_heat(Path, "Critical path", path, PATH),
+        ColorMode::of_heat(Memory, "Memory", entry("colour memory", "Colour nodes by peak memory"), MEMORY),
+        ColorMode::new(Health, "Health", health, |colors, _| colors.legend_of_health()),
+        ColorMode::new(Change, "Change", change, |colors, _| colors.legend_of_changes()),
+    ]
+};
 
 impl ColorBy {
     /// All, in the order of the menu.
@@ -274,7 +256,7 @@ impl Colors<'_> {
         }
     }
 
-    fn legend_of_health(&self, _: usize) -> Legend {
+    fn legend_of_health(&self) -> Legend {
         let (p, health) = (self.palette, self.times.of(ItemId::ROOT).health);
         if health == Health::default() && self.times.is_busy() {
             return vec![(p.raised, "Reading the traces…".to_owned())];
@@ -328,7 +310,7 @@ impl Colors<'_> {
         devices.map(|(d, n)| (self.device_fill(d), format!("{} ({n})", name(d)))).collect()
     }
 
-    fn legend_of_changes(&self, _: usize) -> Legend {
+    fn legend_of_changes(&self) -> Legend {
         let Some(diff) = self.changes.diff() else {
             let why = if self.changes.is_requested() { "Comparing…" } else { "no other graph is open" };
             return vec![(self.palette.raised, why.to_owned())];
@@ -347,7 +329,7 @@ impl Colors<'_> {
         list
     }
 
-    fn legend_of_heat(&self, _: usize) -> Legend {
+    fn legend_of_heat(&self) -> Legend {
         let Some(Heat { total, missing, .. }) = &self.by.mode().heat else { return Vec::new() };
         if self.heat_max <= 0.0 {
             return vec![(self.palette.raised, (*missing).to_owned())];

@@ -95,7 +95,7 @@ impl EdgeColors {
 fn lines(scene: &Scene<'_>, colors: &EdgeColors, edges: &[&PicEdge]) -> Mesh {
     let mut mesh = Mesh::default();
     let zoom = scene.camera.zoom;
-    // What is shorter than this on the screen is not drawn, be it an edge or a stretch of one.
+    // Edges and stretches shorter than this on the screen are not drawn.
     let least = 0.5 / zoom;
     let seen = edges.iter().filter(|e| e.bounds[2] - e.bounds[0] + e.bounds[3] - e.bounds[1] >= least);
     for edge in seen {

@@ -98,7 +98,7 @@ fn hex(color: Color32) -> String {
     format!("#{:02x}{:02x}{:02x}", color.r(), color.g(), color.b())
 }
 
-/// What is visible as a graph in Graphviz's language: open scopes are clusters.
+/// The visible graph in Graphviz's language: open scopes are clusters.
 pub(crate) fn dot(model: &Model, picture: &Picture) -> String {
     let mut out = "digraph {\n  rankdir=BT;\n  node [shape=box, style=rounded];\n".to_owned();
     // Boxes come outer before inner; a cluster is open until a box comes that is not inside.

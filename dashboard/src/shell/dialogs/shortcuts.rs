@@ -43,7 +43,7 @@ fn section(ui: &mut egui::Ui, title: &str, keys: impl Iterator<Item = (String, &
     let p = palette(ui);
     ui.add_space(metrics::GAP);
     ui.label(RichText::new(title).color(p.text_strong));
-    // What is too long for its column takes another line.
+    // Text that is too long for its column wraps.
     let key_w = metrics::KEY_COLUMN_W.min(ui.available_width() * metrics::KEY_COLUMN_SHARE);
     let most = ui.available_width() - key_w - ui.spacing().item_spacing.x;
     Grid::new(title).num_columns(2).min_col_width(key_w).max_col_width(most).show(ui, |ui| {

@@ -188,7 +188,7 @@ impl Behavior<ViewKind> for Frame<'_> {
     }
 }
 
-/// Keys 1 to 9: the panel asked for in this frame. (0 shows all of a trace or a graph.)
+/// The panel whose key (1 to 9) was pressed in this frame. (0 fits a trace or a graph.)
 pub fn panel_key(ui: &Ui) -> Option<ViewKind> {
     use egui::Key::{Num1, Num2, Num3, Num4, Num5, Num6, Num7, Num8, Num9};
     ui.input(|i| {

@@ -78,7 +78,7 @@ fn rank_positions(vertices: &[Vertex], layers: &Layers, spacing: Spacing) -> (Ve
     let (mut y, mut middles) = (0.0, Vec::with_capacity(heights.len()));
     for (rank, height) in heights.iter().enumerate() {
         middles.push(y + height / 2.0);
-        // Ranks with many edges between them stand further apart, so that the edges can be told apart.
+        // Ranks with many edges between them stand further apart, so that the edges can be distinguished.
         let crowd = (n_segments[rank] as f32 / 8.0).sqrt().clamp(1.0, 4.0);
         y += height + spacing.rank * crowd;
     }

@@ -10,8 +10,9 @@ use std::sync::atomic::AtomicBool;
 
 pub(super) fn positions(layers: &Layers, spacing: Spacing, cancel: &AtomicBool) -> Result<Vec<f32>, Cancelled> {
     let mut x = vec![0.0_f32; layers.width.len()];
+    let mut solver = Solver { layers, spacing, blocks: Vec::new() };
     for rank in &layers.order {
-        pack(layers, rank, spacing, &mut x);
+        solver.pack(rank, &mut x);
     }
     let n = layers.width.len();
     let n_sweeps = if n > 20_000 {
@@ -21,7 +22,6 @@ pub(super) fn positions(layers: &Layers, spacing: Spacing, cancel: &AtomicBool) 
     } else {
         24
     };
-    let mut solver = Solver::default();
     for sweep in 0..n_sweeps {
         check(cancel)?;
         // The last sweeps use both sides.
@@ -33,7 +33,7 @@ pub(super) fn positions(layers: &Layers, spacing: Spacing, cancel: &AtomicBool) 
         let n_ranks = layers.order.len();
         for step in 0..n_ranks {
             let rank = if sweep % 2 == 0 { step } else { n_ranks - 1 - step };
-            solver.settle(layers, &layers.order[rank], neighbours, spacing, &mut x);
+            solver.settle(&layers.order[rank], neighbours, &mut x);
         }
     }
     Ok(x)
@@ -47,48 +47,51 @@ enum Neighbours {
     Both,
 }
 
-/// Least distance between the centres of neighbours.
-fn gap(layers: &Layers, left: u32, right: u32, spacing: Spacing) -> f32 {
-    let real = |m: u32| (m as usize) < layers.n_real;
-    let space = match (real(left), real(right)) {
-        (true, true) => spacing.node,
-        (false, false) => spacing.edge,
-        _ => (spacing.node + spacing.edge) / 2.0,
-    };
-    (layers.width[left as usize] + layers.width[right as usize]) / 2.0 + space
-}
-
-/// Side by side around 0.
-fn pack(layers: &Layers, rank: &[u32], spacing: Spacing, x: &mut [f32]) {
-    let mut at = 0.0;
-    for (place, &member) in rank.iter().enumerate() {
-        if place > 0 {
-            at += gap(layers, rank[place - 1], member, spacing);
-        }
-        x[member as usize] = at;
-    }
-    let middle = at / 2.0;
-    for &member in rank {
-        x[member as usize] -= middle;
-    }
-}
-
-/// Blocks of the regression, reused between calls.
-#[derive(Default)]
-struct Solver {
-    /// (mean, weight, members)
+/// Positions members of ranks.
+struct Solver<'a> {
+    layers: &'a Layers,
+    spacing: Spacing,
+    /// Blocks of the regression as (mean, weight, members), reused between calls.
     blocks: Vec<(f64, f64, u32)>,
 }
 
-impl Solver {
-    fn settle(&mut self, layers: &Layers, rank: &[u32], neighbours: Neighbours, spacing: Spacing, x: &mut [f32]) {
+impl Solver<'_> {
+    /// Least distance between the centres of neighbours.
+    fn gap(&self, left: u32, right: u32) -> f32 {
+        let (layers, spacing) = (self.layers, self.spacing);
+        let real = |m: u32| (m as usize) < layers.n_real;
+        let space = match (real(left), real(right)) {
+            (true, true) => spacing.node,
+            (false, false) => spacing.edge,
+            _ => (spacing.node + spacing.edge) / 2.0,
+        };
+        (layers.width[left as usize] + layers.width[right as usize]) / 2.0 + space
+    }
+
+    /// Places the members of a rank next to each other around 0.
+    fn pack(&self, rank: &[u32], x: &mut [f32]) {
+        let mut at = 0.0;
+        for (idx, &member) in rank.iter().enumerate() {
+            if idx > 0 {
+                at += self.gap(rank[idx - 1], member);
+            }
+            x[member as usize] = at;
+        }
+        let middle = at / 2.0;
+        for &member in rank {
+            x[member as usize] -= middle;
+        }
+    }
+
+    /// Moves the members of a rank towards their neighbours.
+    fn settle(&mut self, rank: &[u32], neighbours: Neighbours, x: &mut [f32]) {
         self.blocks.clear();
         let mut offset = 0.0_f64;
-        for (place, &member) in rank.iter().enumerate() {
-            if place > 0 {
-                offset += f64::from(gap(layers, rank[place - 1], member, spacing));
+        for (idx, &member) in rank.iter().enumerate() {
+            if idx > 0 {
+                offset += f64::from(self.gap(rank[idx - 1], member));
             }
-            let (target, weight) = target(layers, x, member, neighbours);
+            let (target, weight) = target(self.layers, x, member, neighbours);
             let mut block = (target - offset, weight, 1);
             while let Some(&(mean, sum, n)) = self.blocks.last() {
                 if mean <= block.0 {
@@ -100,14 +103,14 @@ impl Solver {
             }
             self.blocks.push(block);
         }
-        let (mut place, mut offset) = (0, 0.0_f64);
+        let (mut idx, mut offset) = (0, 0.0_f64);
         for &(mean, _, n) in &self.blocks {
             for _ in 0..n {
-                if place > 0 {
-                    offset += f64::from(gap(layers, rank[place - 1], rank[place], spacing));
+                if idx > 0 {
+                    offset += f64::from(self.gap(rank[idx - 1], rank[idx]));
                 }
-                x[rank[place] as usize] = (mean + offset) as f32;
-                place += 1;
+                x[rank[idx] as usize] = (mean + offset) as f32;
+                idx += 1;
             }
         }
     }

@@ -17,10 +17,20 @@ pub(super) struct Ranked {
     pub reversed: Vec<bool>,
 }
 
-struct Graph {
-    /// Per vertex the arcs out of it and into it, by place, turned ones turned, self loops left out.
+/// The graph without cycles: arcs that close one are reversed.
+struct Graph<'a> {
+    arcs: &'a [Arc],
+    reversed: &'a [bool],
+    /// Per vertex the arcs out of it and into it, by index, without self loops.
     outs: Vec<Vec<u32>>,
     ins: Vec<Vec<u32>>,
+}
+
+impl Graph<'_> {
+    /// The tail and the head of an arc.
+    fn ends(&self, arc: u32) -> (u32, u32) {
+        ends(&self.arcs[arc as usize], self.reversed[arc as usize])
+    }
 }
 
 pub(super) fn rank(vertices: &[Vertex], arcs: &[Arc]) -> Ranked {
@@ -42,10 +52,10 @@ pub(super) fn rank(vertices: &[Vertex], arcs: &[Arc]) -> Ranked {
             ins[b as usize].push(idx as u32);
         }
     }
-    let graph = Graph { outs, ins };
-    let order = topological(n, arcs, &graph, &reversed);
-    let mut rank = longest_paths(vertices, arcs, &graph, &reversed, &order);
-    shorten(vertices, arcs, &graph, &reversed, &order, &mut rank);
+    let graph = Graph { arcs, reversed: &reversed, outs, ins };
+    let order = topological(&graph);
+    let mut rank = longest_paths(vertices, &graph, &order);
+    shorten(vertices, &graph, &order, &mut rank);
     normalise(vertices, &mut rank);
     Ranked { rank, reversed }
 }
@@ -97,14 +107,15 @@ fn back_arcs(vertices: &[Vertex], arcs: &[Arc], outs: &[Vec<u32>], ins: &[Vec<u3
     reversed
 }
 
-fn topological(n: usize, arcs: &[Arc], graph: &Graph, reversed: &[bool]) -> Vec<u32> {
+fn topological(graph: &Graph<'_>) -> Vec<u32> {
+    let n = graph.ins.len();
     let mut waiting: Vec<u32> = graph.ins.iter().map(|list| list.len() as u32).collect();
     let mut order: Vec<u32> = (0..n as u32).filter(|&v| waiting[v as usize] == 0).collect();
     let mut next = 0;
     while let Some(&v) = order.get(next) {
         next += 1;
         for &arc in &graph.outs[v as usize] {
-            let to = ends(&arcs[arc as usize], reversed[arc as usize]).1 as usize;
+            let to = graph.ends(arc).1 as usize;
             waiting[to] -= 1;
             if waiting[to] == 0 {
                 order.push(to as u32);
@@ -122,23 +133,20 @@ fn topological(n: usize, arcs: &[Arc], graph: &Graph, reversed: &[bool]) -> Vec<
     order
 }
 
-fn longest_paths(vertices: &[Vertex], arcs: &[Arc], graph: &Graph, reversed: &[bool], order: &[u32]) -> Vec<u32> {
+fn longest_paths(vertices: &[Vertex], graph: &Graph<'_>, order: &[u32]) -> Vec<u32> {
     let mut rank = vec![0_u32; vertices.len()];
     for &v in order {
-        // Whatever is held at the first rank has rank 0 to itself.
+        // Vertices fixed to the first rank have rank 0 to themselves.
         let least = u32::from(vertices[v as usize].end != End::First);
-        let above = graph.ins[v as usize].iter().map(|&arc| {
-            let from = ends(&arcs[arc as usize], reversed[arc as usize]).0;
-            rank[from as usize] + 1
-        });
+        let above = graph.ins[v as usize].iter().map(|&arc| rank[graph.ends(arc).0 as usize] + 1);
         rank[v as usize] = above.max().unwrap_or(0).max(least);
     }
     rank
 }
 
 /// Moves vertices within the ranks their neighbours leave free, to where their edges are shortest in sum.
-fn shorten(vertices: &[Vertex], arcs: &[Arc], graph: &Graph, reversed: &[bool], order: &[u32], rank: &mut [u32]) {
-    let weigh = |list: &[u32]| list.iter().map(|&arc| arcs[arc as usize].weight).sum::<f32>();
+fn shorten(vertices: &[Vertex], graph: &Graph<'_>, order: &[u32], rank: &mut [u32]) {
+    let weigh = |list: &[u32]| list.iter().map(|&arc| graph.arcs[arc as usize].weight).sum::<f32>();
     for sweep in 0..SHORTEN_SWEEPS {
         let mut moved = false;
         for step in 0..order.len() {
@@ -146,14 +154,8 @@ fn shorten(vertices: &[Vertex], arcs: &[Arc], graph: &Graph, reversed: &[bool], 
             if vertices[v].end != End::Free {
                 continue;
             }
-            let lowest = graph.ins[v]
-                .iter()
-                .map(|&arc| rank[ends(&arcs[arc as usize], reversed[arc as usize]).0 as usize] + 1)
-                .max();
-            let highest = graph.outs[v]
-                .iter()
-                .map(|&arc| rank[ends(&arcs[arc as usize], reversed[arc as usize]).1 as usize].saturating_sub(1))
-                .min();
+            let lowest = graph.ins[v].iter().map(|&arc| rank[graph.ends(arc).0 as usize] + 1).max();
+            let highest = graph.outs[v].iter().map(|&arc| rank[graph.ends(arc).1 as usize].saturating_sub(1)).min();
             let (ins, outs) = (weigh(&graph.ins[v]), weigh(&graph.outs[v]));
             let to = match (lowest, highest) {
                 (_, Some(highest)) if outs > ins => highest,
@@ -172,7 +174,7 @@ fn shorten(vertices: &[Vertex], arcs: &[Arc], graph: &Graph, reversed: &[bool], 
     }
 }
 
-/// Makes ranks consecutive, the first-held alone in the first and the last-held in the last.
+/// Makes ranks consecutive, with the vertices fixed to the first and the last rank alone in these.
 fn normalise(vertices: &[Vertex], rank: &mut [u32]) {
     let last = rank.iter().max().copied().unwrap_or(0) + 1;
     for (vertex, rank) in vertices.iter().zip(rank.iter_mut()) {
@@ -192,7 +194,7 @@ fn normalise(vertices: &[Vertex], rank: &mut [u32]) {
 
 /// Cuts edges into segments and puts members into ranks in the order of a walk from the first rank.
 pub(super) fn layers(vertices: &[Vertex], arcs: &[Arc], ranked: &Ranked) -> Layers {
-    let mut layers = Layers {
+    let layers = Layers {
         width: vertices.iter().map(|v| v.w).collect(),
         n_real: vertices.len(),
         rank: ranked.rank.clone(),
@@ -202,12 +204,11 @@ pub(super) fn layers(vertices: &[Vertex], arcs: &[Arc], ranked: &Ranked) -> Laye
     let mut by_span: Vec<u32> = (0..arcs.len() as u32).collect();
     let span = |arc: &Arc| ranked.rank[arc.src as usize].abs_diff(ranked.rank[arc.dst as usize]);
     by_span.sort_by_key(|&idx| span(&arcs[idx as usize]));
-    let mut shared: FxHashMap<(u32, i32, bool, u32), u32> = FxHashMap::default();
-    let mut segment_of: FxHashMap<(u32, i32, u32, i32), u32> = FxHashMap::default();
+    let mut cutter = Cutter { layers, dummies: FxHashMap::default(), segments: FxHashMap::default() };
     for idx in by_span {
-        let arc = &arcs[idx as usize];
-        cut(&mut layers, arc, idx as usize, ranked.reversed[idx as usize], &mut shared, &mut segment_of);
+        cutter.cut(&arcs[idx as usize], idx as usize, ranked.reversed[idx as usize]);
     }
+    let mut layers = cutter.layers;
     let n = layers.width.len();
     layers.up = Adjacency::build(n, &layers.segments, |s| s.b);
     layers.down = Adjacency::build(n, &layers.segments, |s| s.a);
@@ -215,56 +216,64 @@ pub(super) fn layers(vertices: &[Vertex], arcs: &[Arc], ranked: &Ranked) -> Laye
     layers
 }
 
-fn cut(
-    layers: &mut Layers,
-    arc: &Arc,
-    idx: usize,
-    reversed: bool,
-    shared: &mut FxHashMap<(u32, i32, bool, u32), u32>,
-    segment_of: &mut FxHashMap<(u32, i32, u32, i32), u32>,
-) {
-    let (a, b) = ends(arc, reversed);
-    let (a_dx, b_dx) = if reversed { (arc.dst_dx, arc.src_dx) } else { (arc.src_dx, arc.dst_dx) };
-    let (from, to) = (layers.rank[a as usize], layers.rank[b as usize]);
-    if from >= to {
-        return;
+/// Cuts edges into segments through dummies.
+struct Cutter {
+    layers: Layers,
+    /// Dummies by source, offset, direction and rank.
+    dummies: FxHashMap<(u32, i32, bool, u32), u32>,
+    /// Segments by their ends.
+    segments: FxHashMap<(u32, i32, u32, i32), u32>,
+}
+
+impl Cutter {
+    fn cut(&mut self, arc: &Arc, idx: usize, reversed: bool) {
+        let (a, b) = ends(arc, reversed);
+        let (a_dx, b_dx) = if reversed { (arc.dst_dx, arc.src_dx) } else { (arc.src_dx, arc.dst_dx) };
+        let (from, to) = (self.layers.rank[a as usize], self.layers.rank[b as usize]);
+        if from >= to {
+            return;
+        }
+        let (mut at, mut at_dx) = (a, a_dx);
+        for rank in from + 1..to {
+            // Edges of one source share the dummies they pass; a reversed edge belongs to its own source.
+            let key = (arc.src, key_dx(arc.src_dx), reversed, rank);
+            let dummy = match self.dummies.get(&key) {
+                Some(&dummy) => dummy,
+                None if self.layers.width.len() - self.layers.n_real >= DUMMIES_MAX => break,
+                None => {
+                    let made = self.layers.width.len() as u32;
+                    self.layers.width.push(0.0);
+                    self.layers.rank.push(rank);
+                    self.dummies.insert(key, made);
+                    made
+                }
+            };
+            self.layers.through[idx].push(dummy);
+            self.add(Segment { a: at, a_dx: at_dx, b: dummy, b_dx: 0.0, weight: arc.weight });
+            (at, at_dx) = (dummy, 0.0);
+        }
+        if self.layers.rank[at as usize] + 1 == to {
+            self.add(Segment { a: at, a_dx: at_dx, b, b_dx, weight: arc.weight });
+        } else {
+            self.layers.through[idx].clear();
+        }
     }
-    let (mut at, mut at_dx) = (a, a_dx);
-    let key_dx = |dx: f32| (dx * 8.0) as i32;
-    for rank in from + 1..to {
-        // Edges of one source share what they pass; a turned edge belongs to its own source.
-        let key = (arc.src, key_dx(arc.src_dx), reversed, rank);
-        let dummy = match shared.get(&key) {
-            Some(&dummy) => dummy,
-            None if layers.width.len() - layers.n_real >= DUMMIES_MAX => break,
-            None => {
-                let made = layers.width.len() as u32;
-                layers.width.push(0.0);
-                layers.rank.push(rank);
-                shared.insert(key, made);
-                made
-            }
-        };
-        layers.through[idx].push(dummy);
-        add_segment(layers, segment_of, Segment { a: at, a_dx: at_dx, b: dummy, b_dx: 0.0, weight: arc.weight });
-        (at, at_dx) = (dummy, 0.0);
-    }
-    if layers.rank[at as usize] + 1 == to {
-        add_segment(layers, segment_of, Segment { a: at, a_dx: at_dx, b, b_dx, weight: arc.weight });
-    } else {
-        layers.through[idx].clear();
+
+    fn add(&mut self, segment: Segment) {
+        let key = (segment.a, key_dx(segment.a_dx), segment.b, key_dx(segment.b_dx));
+        let made = self.layers.segments.len() as u32;
+        let known = *self.segments.entry(key).or_insert(made);
+        if known == made {
+            self.layers.segments.push(segment);
+        } else {
+            self.layers.segments[known as usize].weight += segment.weight;
+        }
     }
 }
 
-fn add_segment(layers: &mut Layers, segment_of: &mut FxHashMap<(u32, i32, u32, i32), u32>, segment: Segment) {
-    let key = (segment.a, (segment.a_dx * 8.0) as i32, segment.b, (segment.b_dx * 8.0) as i32);
-    let made = layers.segments.len() as u32;
-    let known = *segment_of.entry(key).or_insert(made);
-    if known == made {
-        layers.segments.push(segment);
-    } else {
-        layers.segments[known as usize].weight += segment.weight;
-    }
+/// An offset as a key.
+fn key_dx(dx: f32) -> i32 {
+    (dx * 8.0) as i32
 }
 
 /// First order of each rank: depth-first from the first rank, so that what hangs together stands together.
