@@ -101,6 +101,11 @@ const ROWS: &[(Is, Meaning, &str)] = &[
         "PyTorch with_stack: step, start_trace, stop_trace",
     ),
     (Is::Category("overhead"), Meaning::Profiler, "Kineto: buffers that CUPTI flushes and asks for"),
+    (
+        Is::Category("cuda_profiler_range"),
+        Meaning::Profiler,
+        "Kineto: kernels that CUPTI replayed to count; each has an equal share of the time, whatever it took",
+    ),
     (Is::Name("cudaProfilerStart"), Meaning::Profiler, "CUDA"),
     (Is::Name("cudaProfilerStop"), Meaning::Profiler, "CUDA"),
 ];
@@ -144,6 +149,7 @@ mod tests {
             ("host", "$profiler.py:226 stop_trace", Some(Meaning::Profiler)),
             ("python", "torch/profiler/profiler.py(719): step", Some(Meaning::Profiler)),
             ("overhead", "Activity Buffer Request", Some(Meaning::Profiler)),
+            ("cuda_profiler_range", "void gemm<4>", Some(Meaning::Profiler)),
             ("user_annotation", "## forward ##", None),
             ("collective", "enumerate(DataLoader)", None),
         ] {
