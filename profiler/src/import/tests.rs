@@ -210,32 +210,6 @@ fn a_kineto_trace_in_our_words() {
     assert!(store.flows().filter(|f| f.from.is_some() && f.to.is_some()).count() > 3_000);
 }
 
-/// A host that waits in `block_until_ready` is no host code to make cheaper: the kernel is what takes the time.
-#[test]
-fn jaxs_wait_for_its_devices_is_a_synchronisation() {
-    use formats::profile::{XEvent, XEventMetadata, XLine, XPlane, XSpace, x_event};
-    use prost::Message as _;
-    let plane = |plane: &str, line: &str, name: &str, from_us: i64, us: i64| {
-        let data = Some(x_event::Data::OffsetPs(from_us * 1_000_000));
-        let event = XEvent { metadata_id: 1, data, duration_ps: us * 1_000_000, ..XEvent::default() };
-        let name = XEventMetadata { id: 1, name: name.into(), ..XEventMetadata::default() };
-        XPlane {
-            name: plane.into(),
-            lines: vec![XLine { id: 1, name: line.into(), events: vec![event], ..XLine::default() }],
-            event_metadata: [(1, name)].into(),
-            ..XPlane::default()
-        }
-    };
-    let planes = vec![
-        plane("/host:CPU", "python3", "$api.py:3105 block_until_ready", 0, 1_000),
-        plane("/device:GPU:0", "Stream #1", "gemm", 10, 980),
-    ];
-    let store = import_bytes(&XSpace { planes, ..XSpace::default() }.encode_to_vec());
-    let found = crate::analysis::report::analyse(&store, store.range());
-    let first = &found.findings[0];
-    assert!(first.title == "slow kernel" && first.text.contains("`gemm`"), "{:#?}", found.findings);
-}
-
 /// Kineto's process of a device may have other tracks than streams: its work is the launching process's all the same, which so finds its
 /// launches, and is no peer of the host.
 #[test]

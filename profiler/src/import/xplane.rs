@@ -240,14 +240,8 @@ fn category<'a>(line: &'a XLine, name: &str, owner: &Owner, stats: &Stats<'_>) -
         (Owner::Host, _) if stats.number("step_num").is_some() => "step",
         (Owner::Host, _) if stats.number("correlation_id").is_some() => "launch",
         (Owner::Host, _) if stats.has("tf_op") => "op",
-        (Owner::Host, _) if waits_for_devices(name) => "sync",
         (Owner::Host, _) => "host",
     }
-}
-
-/// Functions of JAX that return when the devices are done: `$api.py:3105 block_until_ready` of its Python tracer.
-fn waits_for_devices(name: &str) -> bool {
-    name.rsplit(' ').next() == Some("block_until_ready")
 }
 
 /// An event's statistics and those of its description.
