@@ -76,6 +76,36 @@ fn what_children_emit_is_recorded() {
     assert!(has("ops") && has("doctor"), "{:?}", store.processes());
 }
 
+/// A program that names a trace folder of its own, or emits nothing, leaves the recorder's trace empty: the recorder says why, and
+/// nothing of what nobody asked for.
+#[test]
+fn an_empty_recording_says_why() {
+    const OWN: &str = "TEST_RECORDS_INTO";
+    if let Some(own) = std::env::var_os(OWN) {
+        let _recording = events::start(Path::new(&own), events::Options::default()).expect("it records");
+        return drop(events::slice(events::site!("app", "load")));
+    }
+    let Some(binary) = stepscope_binary("record: programs that record elsewhere") else { return };
+    let dir = tempfile::tempdir().expect("a scratch folder");
+    let (trace, own) = (dir.path().join("t"), dir.path().join("own"));
+    let warnings = |output: &Output| -> Vec<String> {
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stderr).lines().filter(|line| line.starts_with("warning: ")).map(str::to_owned).collect()
+    };
+    let program = std::env::current_exe().expect("this program").display().to_string();
+    let mut command = Command::new(&binary);
+    command.arg("record").arg("-o").arg(&trace).args(["--", &program, "--exact", "an_empty_recording_says_why"]);
+    let told = warnings(&command.env(OWN, &own).output().expect("the binary starts"));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains(&own.display().to_string()) && told[0].contains("start_from_env"), "{told:?}");
+    assert_eq!(read(&own).stats().slices, 1);
+    let told = warnings(&record(&binary, &dir.path().join("silent"), &[], &["true"]));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("no events") && told[0].contains("start_from_env"), "{told:?}");
+    let emits = warnings(&record(&binary, &dir.path().join("emits"), &[], &[&binary.display().to_string(), "ops"]));
+    assert!(emits.is_empty(), "{emits:?}");
+}
+
 /// What plays CUDA (profiler/inject/tests), built with `options`; `None` without a C compiler.
 fn stand_in(out: &Path, options: &[&str]) -> Option<()> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiler/inject/tests/standin.c");

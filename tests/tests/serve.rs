@@ -188,3 +188,26 @@ fn a_run_is_served_through_ssh() {
     let (ok, said) = view(&format!("{url}-not"), &binary);
     assert!(!ok && said.contains("No such file"), "{said}");
 }
+
+/// The exit code of ssh says what is wrong, once ssh itself has said more: 255 is its own, 127 the shell's there.
+#[test]
+fn a_host_that_cannot_be_reached_is_no_broken_pipe() {
+    let Some(binary) = stepscope_binary("view of hosts that are not there") else { return };
+    let dir = tempfile::tempdir().expect("a scratch folder");
+    let view = |code: i32| {
+        let ssh = dir.path().join("ssh");
+        std::fs::write(&ssh, format!("echo 'ssh: Could not resolve hostname nowhere' >&2\nexit {code}\n"))
+            .expect("the scratch folder is writable");
+        let mut view = Command::new(&binary);
+        view.args(["view", "ssh://nowhere/runs"]).env("STEPSCOPE_SSH", format!("sh {}", ssh.display()));
+        let output = view.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").output().expect("the binary starts");
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    for (code, says) in [(255, "no connection"), (127, "no stepscope there"), (1, "what it says stands above")] {
+        let said = view(code);
+        let own: Vec<&str> = said.lines().filter(|line| line.starts_with("stepscope: ")).collect();
+        assert!(own.len() == 1 && own[0].contains(says), "{code}: {said}");
+        assert!(!said.to_lowercase().contains("broken pipe"), "{code}: {said}");
+    }
+}

@@ -121,6 +121,11 @@ const ROWS: &[(NamePattern, Meaning, &str)] = &[
         "PyTorch with_stack: step, start_trace, stop_trace",
     ),
     (NamePattern::Category("overhead"), Meaning::Profiler, "Kineto: buffers that CUPTI flushes and asks for"),
+    (
+        NamePattern::Category("cuda_profiler_range"),
+        Meaning::Profiler,
+        "Kineto: kernels that CUPTI replayed to count; each has an equal share of the time, whatever it took",
+    ),
     (NamePattern::Name("cudaProfilerStart"), Meaning::Profiler, "CUDA"),
     (NamePattern::Name("cudaProfilerStop"), Meaning::Profiler, "CUDA"),
 ];
@@ -164,6 +169,7 @@ mod tests {
             ("host", "$profiler.py:226 stop_trace", Some(Meaning::Profiler)),
             ("python", "torch/profiler/profiler.py(719): step", Some(Meaning::Profiler)),
             ("overhead", "Activity Buffer Request", Some(Meaning::Profiler)),
+            ("cuda_profiler_range", "void gemm<4>", Some(Meaning::Profiler)),
             ("user_annotation", "## forward ##", None),
             ("collective", "enumerate(DataLoader)", None),
         ] {

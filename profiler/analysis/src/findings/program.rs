@@ -146,11 +146,35 @@ fn plain(name: &str) -> &str {
     name.trim().trim_end_matches(", scheduling")
 }
 
+/// Threads of Linux itself, by the beginnings of their names. They sleep until there is work for them: nobody waits for that.
+const OF_THE_KERNEL: &[&str] = &[
+    "cpuhp/",
+    "irq/",
+    "jbd2/",
+    "kcompactd",
+    "khugepaged",
+    "ksoftirqd/",
+    "kswapd",
+    "kthreadd",
+    "kworker/",
+    "migration/",
+    "mmcqd/",
+    "rcu_",
+    "rcuc/",
+    "rcuop/",
+    "rcuos/",
+    "swapper",
+    "watchdog/",
+];
+
 /// Threads that do something: the first of a process, and those that ran for long.
 fn matters<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = &'a ThreadTimes> {
     let busiest = facts.threads.iter().map(|t| t.running_ns).max().unwrap_or(0);
     facts.threads.iter().filter(move |t| {
         let track = facts.store.track(t.track);
+        if track.is_some_and(|track| OF_THE_KERNEL.iter().any(|begin| track.name.starts_with(begin))) {
+            return false;
+        }
         let pid = track.and_then(|track| facts.store.processes().get(track.process as usize)).map(|p| p.pid);
         t.running_ns.saturating_mul(HELPER) >= busiest || (track.is_some() && pid == track.map(|track| track.tid))
     })

@@ -243,6 +243,20 @@ fn a_program_without_steps_gets_findings_from_samples_waits_and_threads() {
 }
 
 #[test]
+fn threads_of_the_kernel_that_sleep_are_no_finding() {
+    let (_, found) = analysis(
+        "main off-cpu: sleeping 100000000..400000000 c 0
+         kworker/0 off-cpu: sleeping 0..900000000 c 0
+         cpu0 runs main 0..100000000
+         cpu0 runs main 400000000..1000000000
+         cpu1 runs kworker/0 900000000..1000000000",
+    );
+    let asleep: Vec<&str> =
+        found.findings.iter().map(|f| f.text.as_str()).filter(|t| t.contains("slept for")).collect();
+    assert!(asleep.len() == 1 && asleep[0].starts_with("`main` slept for 300 ms"), "{asleep:?}");
+}
+
+#[test]
 fn the_path_of_a_plain_program_leads_through_who_woke_it() {
     let (store, found) = plain(false);
     let [path] = &found.paths[..] else { panic!("{:?}", found.paths) };

@@ -13,6 +13,8 @@ fn check(trace: &str, want: &str) {
         .iter()
         .map(|s| {
             let track = &store.track(s.track).unwrap().name;
+            // The cause stands before the sentence wherever stalls are listed: it is not said twice.
+            assert!(!s.text(&store).starts_with(s.cause.name()), "{}", s.text(&store));
             let culprit = s.culprit.map(|c| format!(" {}", store.slice_name(&store.slice(c).unwrap())));
             format!("{track} {}..{} {:?}{}", s.start, s.end, s.cause, culprit.unwrap_or_default())
         })

@@ -74,9 +74,8 @@ pub(super) fn stall(store: &Store, stall: &Stall) -> String {
         (Cause::Dispatch, None) => format!("{me} took {time} to start {next}, which was ready"),
         (Cause::Memory, other) => format!("{me} waited for memory: {}", other.unwrap_or_else(|| time.clone())),
         (Cause::WakeUp, _) => format!("{me} slept for {time} while {next} was ready"),
-        (Cause::NothingReady, other) => {
-            format!("nothing ready for {me}: the longest of what ran was {}", other.unwrap_or_default())
-        }
+        (Cause::NothingReady, Some(other)) => format!("{me} had no op to run: the longest of what ran was {other}"),
+        (Cause::NothingReady, None) => format!("{me} had no op to run"),
         (Cause::StepBegin, _) => format!("{} had not started its first op", step()),
         (Cause::StepEnd, _) => format!("{} had no op left", step()),
         (Cause::Unexplained, _) => format!("{me} ran nothing for {time}, and the trace does not say why"),

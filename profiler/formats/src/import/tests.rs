@@ -210,6 +210,42 @@ fn a_kineto_trace_in_our_words() {
     assert!(store.flows().filter(|f| f.from.is_some() && f.to.is_some()).count() > 3_000);
 }
 
+/// Kineto's process of a device may have other tracks than streams: its work is the launching process's all the same, which so finds its
+/// launches, and is no peer of the host.
+#[test]
+fn a_devices_work_is_of_the_process_that_launched_it_whatever_else_the_device_has() {
+    let slice = |cat: &str, name: &str, pid: u32, tid: i32, ts: u32, dur: u32, args: &str| {
+        format!(
+            r#"{{"ph":"X","cat":"{cat}","name":"{name}","pid":{pid},"tid":{tid},"ts":{ts},"dur":{dur},"args":{{{args}}}}}"#
+        )
+    };
+    let label = |pid: u32, label: &str| {
+        format!(r#"{{"ph":"M","name":"process_labels","pid":{pid},"tid":0,"args":{{"labels":"{label}"}}}}"#)
+    };
+    let work = [
+        label(7, "CPU"),
+        label(0, "GPU 0"),
+        slice("cpu_op", "aten::mm", 7, 7, 0, 90, ""),
+        slice("cuda_runtime", "cudaLaunchKernel", 7, 7, 10, 5, r#""correlation":1"#),
+        slice("kernel", "gemm", 0, 20, 100, 400, r#""correlation":1,"device":0,"stream":20"#),
+        slice("cuda_runtime", "cudaDeviceSynchronize", 7, 7, 95, 410, r#""correlation":2"#),
+    ];
+    let others = [
+        slice("cuda_sync", "Context Sync", 0, -1, 500, 1, r#""correlation":2,"cuda_sync_kind":"Context Sync""#),
+        slice("python_function", "threading.py(359): wait", 0, 0, 0, 500, ""),
+    ];
+    for more in [&others[..0], &others[..1], &others[1..], &others] {
+        let store = import_bytes(format!("[{}]", [&work, more].concat().join(",")).as_bytes());
+        let host = store.tracks().iter().find(|t| t.tid == 7).unwrap();
+        let streams: Vec<&Track> = store.tracks().iter().filter(|t| t.kind == TrackKind::Stream).collect();
+        assert!(streams.iter().all(|t| t.process == host.process && t.device == "GPU 0"), "{more:?}");
+        let found = crate::analysis::report::analyse(&store, store.range());
+        assert!(found.stalls.iter().all(|s| s.cause != crate::Cause::PeerLate), "{more:?}: {:?}", found.stalls);
+        let kernel = found.findings.iter().find(|f| f.text.contains("`gemm`")).unwrap();
+        assert_eq!(kernel.saves_ns, 200_000, "the call waits for the kernel: {more:?}, {:#?}", found.findings);
+    }
+}
+
 #[test]
 fn ranks_stay_apart_and_share_a_clock() {
     let (Some(a), Some(b)) =

@@ -1,6 +1,7 @@
 //! Kineto writes a device as a process of its own. Here its streams belong to the process that launched their work, so that
 //! a launch finds its kernel; and ops learn in which step they ran.
 
+use super::kineto;
 use crate::import::fields::ProcessIdx;
 use crate::import::stage::Stage;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -24,10 +25,13 @@ fn join_streams(stage: &mut Stage) {
         launched_by.extend(launches.map(|s| (s.correlation, track.process)));
     }
     let launchers: FxHashSet<ProcessIdx> = launched_by.values().copied().collect();
+    // A device's process may have tracks that are no streams: synchronisations of all of it, frames of a thread that Kineto takes for thread 0.
+    let is_device: Vec<bool> = stage.processes.iter().map(|p| kineto::is_device(&p.label)).collect();
+    synchronisations(stage, &is_device);
     let of_threads: FxHashSet<ProcessIdx> = stage
         .tracks
         .iter()
-        .filter(|t| t.kind == TrackKind::Thread && !t.slices.is_empty())
+        .filter(|t| t.kind == TrackKind::Thread && !t.slices.is_empty() && !is_device[t.process as usize])
         .map(|t| t.process)
         .collect();
     for track in stage.tracks.iter_mut().filter(|t| t.kind == TrackKind::Stream) {
@@ -40,6 +44,20 @@ fn join_streams(stage: &mut Stage) {
         }
         let number = i32::try_from(track.stream.unwrap_or(0)).unwrap_or(i32::MAX).min(FIRST_STREAM);
         track.order = FIRST_STREAM + number;
+    }
+}
+
+/// The track of a device that has nothing but synchronisations of the whole device is no thread.
+fn synchronisations(stage: &mut Stage, is_device: &[bool]) {
+    let streams = stage.tracks.iter().filter(|t| t.kind == TrackKind::Stream);
+    let names: FxHashMap<ProcessIdx, String> = streams.map(|t| (t.process, t.device.clone())).collect();
+    let sites = &stage.sites;
+    let threads = stage.tracks.iter_mut().filter(|t| t.kind == TrackKind::Thread && is_device[t.process as usize]);
+    for track in threads {
+        let has_only = track.slices.iter().all(|s| sites.means(s.site) == Category::Sync);
+        if let Some(name) = names.get(&track.process).filter(|_| has_only && !track.slices.is_empty()) {
+            (track.kind, track.device, track.tid) = (TrackKind::Stream, name.clone(), 0);
+        }
     }
 }
 

@@ -109,6 +109,11 @@ pub(super) fn memory(args: &[u8]) -> Option<(i64, String)> {
     Some((bytes?, if device < 0 { kind.to_owned() } else { format!("{kind}:{device}") }))
 }
 
+/// Whether a process with this label is a device.
+pub(super) fn is_device(label: &str) -> bool {
+    label.strip_prefix("GPU ").is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()))
+}
+
 /// The rank in `distributedInfo`.
 pub(super) fn rank(info: &[u8]) -> Option<u32> {
     members(info).find(|(key, _)| *key == b"rank").and_then(|(_, v)| integer(v)?.try_into().ok())
