@@ -17,7 +17,7 @@ impl ValueKinds {
     const KNOWN: u8 = 8;
     const NAN: u8 = 1;
 
-    /// From the `arg` of an event (docs/trace-format.md).
+    /// From the `arg` of an event (docs/formats/trace-format.md).
     fn of_event(arg: u64) -> Self {
         Self(arg as u8 & 7 | Self::KNOWN)
     }
