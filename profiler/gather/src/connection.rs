@@ -6,7 +6,7 @@ use crate::wire::{ListRequest, Listing, LookRequest, ReadRequest};
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use profiler::far::{Ask, FarError};
+use profiler::far::{RemoteError, Transport};
 use std::future::Future;
 use std::io;
 use std::process::Stdio;
@@ -140,7 +140,7 @@ impl Connection {
 
     /// One of the traces, to be viewed.
     #[must_use]
-    pub fn trace(self: &Arc<Connection>, path: &str) -> Arc<dyn Ask> {
+    pub fn trace(self: &Arc<Connection>, path: &str) -> Arc<dyn Transport> {
         Arc::new(RemoteTrace { connection: Arc::clone(self), path: path.to_owned() })
     }
 }
@@ -177,14 +177,14 @@ struct RemoteTrace {
     path: String,
 }
 
-impl Ask for RemoteTrace {
-    fn ask(&self, question: &[u8]) -> Result<Bytes, FarError> {
-        let request = LookRequest { trace: self.path.clone(), question: Bytes::copy_from_slice(question) };
+impl Transport for RemoteTrace {
+    fn request(&self, request: &[u8]) -> Result<Bytes, RemoteError> {
+        let request = LookRequest { trace: self.path.clone(), question: Bytes::copy_from_slice(request) };
         let reply = self.connection.wait(self.connection.client.clone().look(request));
-        Ok(reply.map_err(|error| FarError::Connection(error.to_string()))?.answer)
+        Ok(reply.map_err(|error| RemoteError::Connection(error.to_string()))?.answer)
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         match self.path.as_str() {
             "" => self.connection.place.clone(),
             path => format!("{}/{path}", self.connection.place),

@@ -7,7 +7,7 @@ use common::{Folder, loopback, read, wait_until};
 use gather::{Connection, Host, LogdirCopy, Sender, SenderOptions, Server, ServerOptions};
 use parking_lot::RwLock;
 use profiler::far::Viewer;
-use profiler::{AtHand, Span, Store, StoreOptions};
+use profiler::{Residency, Span, Store, StoreOptions};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -52,12 +52,12 @@ fn follow(viewer: &mut Viewer, near: &Store) -> Store {
 }
 
 fn load(store: &Store) {
-    while store.pager().is_some_and(|pages| pages.load_wished()) {}
+    while store.pager().is_some_and(|pages| pages.load_requested()) {}
 }
 
 fn slices(store: &Store, range: &Range<i64>) -> Vec<(i64, i64, u64, String)> {
-    while store.at_hand(range) == AtHand::Coming {
-        assert!(store.pager().unwrap().load_wished());
+    while store.residency(range) == Residency::Loading {
+        assert!(store.pager().unwrap().load_requested());
     }
     let lanes = store.tracks().iter().flat_map(|track| &track.lanes);
     let slices = lanes.flat_map(|lane| lane.slices(range));

@@ -12,7 +12,6 @@ mod style;
 pub use self::palette::{NO_COLOR, Palette, mix, on_fill, shaded};
 pub use fonts::SystemFonts;
 pub use schemes::Colours;
-use schemes::rgb;
 pub use style::install;
 
 /// Which theme the window uses.

@@ -4,9 +4,8 @@
 //! background asks for it; beyond eight they are made (see `hues`). Tests hold the contrast: text 4.5:1, curves and marks 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
 
 use super::{
-    Colours,
-    hues::{self, N_SERIES},
-    rgb,
+    hues::{self, N_SERIES, contrast},
+    schemes::{Colours, rgb},
 };
 use ::palette::{
     Colors, DARK, LIGHT, OKABE_ITO_DARK, OKABE_ITO_LIGHT, Scheme, TENSORBOARD_DARK, TENSORBOARD_LIGHT, TOL_DARK,
@@ -211,7 +210,6 @@ pub fn shaded(color: Color32, light: f32) -> Color32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hues::contrast;
     use super::*;
 
     #[test]
