@@ -5,8 +5,8 @@ pub mod figures;
 mod json;
 pub mod roofline;
 
-use profiler::Store;
-use profiler::analysis::report::{Analysis, analyse, analyse_step};
+use trace_analysis::report::{Analysis, analyse, analyse_step};
+use trace_store::Store;
 
 use crate::args;
 use crate::out;
@@ -43,8 +43,8 @@ pub fn run(args: &args::Analyze) -> Outcome {
 }
 
 /// The step with this number on the summaries' axis, else with this id; of several the longest.
-fn find_step(store: &Store, number: i64) -> Option<&profiler::Step> {
-    let longest = |is_it: &dyn Fn(&profiler::Step) -> bool| {
+fn find_step(store: &Store, number: i64) -> Option<&trace_model::Step> {
+    let longest = |is_it: &dyn Fn(&trace_model::Step) -> bool| {
         store.steps().iter().filter(|s| is_it(s)).max_by_key(|s| s.end - s.start)
     };
     longest(&|s| s.summary_step == number).or_else(|| longest(&|s| i64::from(s.id) == number))
@@ -204,7 +204,7 @@ fn print_rest(store: &Store, analysis: &Analysis) {
     let mut table = Table::new(&["stragglers", "times last", "late", "others waited"]);
     for late in &analysis.stragglers.processes {
         let name = store.processes().get(late.process as usize);
-        let name = name.map_or_else(String::new, profiler::Process::title);
+        let name = name.map_or_else(String::new, trace_model::Process::title);
         let times = [late.late_ns, late.waited_ns].map(text::duration);
         table.row([name, text::count(late.times_last)].into_iter().chain(times));
     }

@@ -1,7 +1,7 @@
 //! `stepscope diff`: what changed between two traces.
 
-use profiler::analysis::diff::{Change, Diff, diff};
 use serde_json::{Value, json};
+use trace_analysis::diff::{Change, Diff, diff};
 
 use crate::analyze::figures;
 use crate::args;

@@ -7,7 +7,8 @@ mod rows;
 use std::path::Path;
 
 use anyhow::Context;
-use profiler::export::{self, ExportFormat};
+use trace_formats::export;
+use trace_formats::export::ExportFormat;
 
 use crate::args::{Export, ExportAs, Import, Verbosity};
 use crate::import;

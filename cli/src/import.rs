@@ -1,7 +1,6 @@
 //! `stepscope import`: reads other tools' traces and keeps them as a sealed trace.
 
 use anyhow::Context;
-use profiler::seal;
 
 use crate::args::{Import, Verbosity};
 use crate::outcome::{Failure, Outcome};
@@ -10,13 +9,15 @@ use crate::{out, progress, trace_file};
 /// Reads, seals, reports.
 pub fn run(args: &Import, verbosity: Verbosity) -> Outcome {
     let is_taken = args.out.exists() && !args.out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
-    if is_taken && !(args.force && seal::is_sealed(&args.out)) {
-        let remedy = if seal::is_sealed(&args.out) { "--force writes over it" } else { "give another folder" };
+    if is_taken && !(args.force && trace_store::seal::is_sealed(&args.out)) {
+        let remedy =
+            if trace_store::seal::is_sealed(&args.out) { "--force writes over it" } else { "give another folder" };
         return Err(Failure::wrong_use(format_args!("{} exists; {remedy}", args.out.display())));
     }
     let store = trace_file::open_all(&args.files)?;
     progress::doing("writing");
-    let sealed = seal::write(&store, &args.out).with_context(|| format!("writing {}", args.out.display()))?;
+    let sealed =
+        trace_store::seal::write(&store, &args.out).with_context(|| format!("writing {}", args.out.display()))?;
     for warning in store.warnings() {
         note!("warning: {}: {}", warning.source, warning.text);
     }

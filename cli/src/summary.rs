@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::Context;
-use profiler::{Store, StoreOptions, TraceReader};
 use serde_json::json;
+use trace_store::{Store, StoreOptions, TraceReader};
 use train::FinishedRun;
 
 use crate::out;
@@ -25,10 +25,10 @@ struct TraceSummary {
     slices: u64,
     n_processes: usize,
     dropped: u64,
-    ops: Vec<profiler::OpStat>,
+    ops: Vec<trace_analysis::stats::OpStat>,
     /// Duration, and cause in words.
     stalls: Vec<(i64, String)>,
-    causes: Vec<profiler::CauseTotal>,
+    causes: Vec<trace_analysis::stalls::CauseTotal>,
     warnings: Vec<String>,
 }
 
@@ -142,11 +142,11 @@ impl TraceSummary {
         let mut reader = TraceReader::open(folder).with_context(|| format!("reading {}", folder.display()))?;
         reader.read_all(&mut store).with_context(|| format!("reading {}", folder.display()))?;
         let range = store.range();
-        let mut ops = profiler::op_stats(&store, range.clone());
+        let mut ops = trace_analysis::stats::op_stats(&store, range.clone());
         ops.retain(|op| op.category == "op");
         ops.truncate(TOP);
-        let found = profiler::stalls(&store, range);
-        let causes = profiler::by_cause(&found);
+        let found = trace_analysis::stalls(&store, range);
+        let causes = trace_analysis::stalls::by_cause(&found);
         let stalls = found.iter().take(TOP).map(|stall| (stall.dur(), stall.text(&store))).collect();
         let warnings = store.warnings().iter().map(|warning| warning.text.clone()).collect();
         let dropped = run.collected.as_ref().map_or(0, |collected| collected.dropped);

@@ -3,8 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use profiler::import::{self, ImportError};
-use profiler::{Store, StoreOptions, TraceReader, locate};
+use trace_formats::import;
+use trace_formats::import::ImportError;
+use trace_formats::locate;
+use trace_store::{Store, StoreOptions, TraceReader};
 
 use crate::outcome::Failure;
 use crate::progress;

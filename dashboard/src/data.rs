@@ -167,8 +167,8 @@ pub struct TraceData {
     pub path: Arc<Path>,
     /// How it is doing.
     pub status: Status,
-    /// Everything read so far. What a view derives from it holds while [`profiler::Store::version`] stays.
-    pub store: ReadGuard<profiler::Store>,
+    /// Everything read so far. What a view derives from it holds while [`trace_store::Store::version`] stays.
+    pub store: ReadGuard<trace_store::Store>,
 }
 
 impl TraceData {
@@ -224,7 +224,7 @@ impl Data {
 
     /// This data with a trace more: for tests and for stores made elsewhere.
     #[must_use]
-    pub fn with_trace(mut self, name: &str, store: profiler::Store) -> Self {
+    pub fn with_trace(mut self, name: &str, store: trace_store::Store) -> Self {
         let path = Path::new(name).into();
         self.traces.push(TraceData {
             name: name.into(),

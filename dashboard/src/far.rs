@@ -1,6 +1,6 @@
 //! Traces of other machines: what is said where not all that an analysis needs is here.
 
-use profiler::Residency;
+use trace_store::Residency;
 
 /// Says that slices are missing, and what to do; nothing where all are here.
 pub fn note(hand: Residency) -> Option<&'static str> {

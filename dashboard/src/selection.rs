@@ -81,7 +81,7 @@ pub struct SlicePick {
     /// Index into [`crate::Data::traces`].
     pub trace_idx: usize,
     /// The slice's identity in that trace's store.
-    pub id: profiler::SliceId,
+    pub id: trace_model::SliceId,
 }
 
 /// A range of time in one trace, `[start, end)` in ns from that trace's origin.

@@ -5,7 +5,6 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use futures_util::TryStreamExt;
 use object_store::path::Path as Key;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
-use profiler::seal::RemoteChecksums;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
@@ -13,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
+use trace_store::seal::RemoteChecksums;
 use url::Url;
 
 /// A bucket, and where in it to look.

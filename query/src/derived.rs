@@ -5,10 +5,13 @@ use datafusion::arrow::array::{
     ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray, UInt32Array, UInt64Array,
 };
 use datafusion::arrow::error::ArrowError;
-use profiler::analysis::ops::{OpRow, critical_paths, op_table};
-use profiler::{SliceId, Stall, Store, stalls};
 use std::ops::Range;
 use std::sync::Arc;
+use trace_analysis::ops::{OpRow, critical_paths, op_table};
+use trace_analysis::stalls;
+use trace_analysis::stalls::Stall;
+use trace_model::SliceId;
+use trace_store::Store;
 
 /// A table, and how its rows are made; its columns are those of the table but for the trace's.
 pub(crate) struct Derived {

@@ -7,7 +7,7 @@
 //!    URLs.
 //! 3. `derived`, `logdir`: rows that are computed only when a query names their table.
 //! 4. `table`: a table as DataFusion scans it. Sealed traces are read from their Parquet files, all others through
-//!    [`profiler::Store`] as record batches.
+//!    [`trace_store::Store`] as record batches.
 //! 5. [`database`]: runs queries, with a budget of memory; or has a [`Cluster`] run them.
 //! 6. [`mod@output`]: rows as an aligned table, CSV, JSON or Parquet.
 

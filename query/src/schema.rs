@@ -20,10 +20,10 @@ pub struct TableInfo {
 impl TableInfo {
     /// Each column with its type in SQL's words and its unit, which is empty where it has none.
     pub fn columns(&self) -> impl Iterator<Item = (&str, String, &'static str)> {
-        let declared = profiler::seal::tables().iter().find(|table| table.name == self.name);
+        let declared = trace_store::seal::tables().iter().find(|table| table.name == self.name);
         let unit = move |name: &str| {
             let column = declared.and_then(|table| table.columns.iter().find(|column| column.name == name));
-            column.map_or_else(|| unit(name), profiler::seal::Column::unit)
+            column.map_or_else(|| unit(name), trace_store::seal::Column::unit)
         };
         self.schema.fields().iter().map(move |field| (field.name().as_str(), type_name(field), unit(field.name())))
     }
@@ -31,12 +31,12 @@ impl TableInfo {
 
 /// The tables that a trace's files have, in the order in which they are listed.
 pub(crate) fn stored() -> Vec<TableInfo> {
-    let table = |table: &profiler::seal::Table| TableInfo {
+    let table = |table: &trace_store::seal::Table| TableInfo {
         name: table.name,
         about: table.about,
         schema: of_trace(table.schema().fields()),
     };
-    profiler::seal::tables().iter().map(table).collect()
+    trace_store::seal::tables().iter().map(table).collect()
 }
 
 /// The columns of a table whose rows come of traces: with strings as views, and the trace at the end.

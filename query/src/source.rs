@@ -6,11 +6,12 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use formats::FileKind;
 use object_store::ObjectMeta;
-use profiler::{Store, StoreOptions, TraceReader, import, locate, seal};
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use trace_formats::{import, locate};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 /// Memory of the traces that stay open in addition to those in use, in case that another table asks for them.
 const KEPT_BYTES: u64 = 1 << 30;
@@ -112,8 +113,8 @@ impl Sources {
 
     /// How the trace in a folder is read.
     fn place(&self, path: PathBuf) -> Location {
-        let Some(folder) = seal::whole_folder(&path) else { return Location::Folder(path) };
-        match seal::check(&folder) {
+        let Some(folder) = trace_store::seal::whole_folder(&path) else { return Location::Folder(path) };
+        match trace_store::seal::check(&folder) {
             Ok(()) => Location::Sealed(folder),
             Err(problem) => {
                 self.warn(format!("{}: {problem}; what is damaged is left out", folder.display()));

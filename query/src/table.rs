@@ -265,7 +265,7 @@ impl PartitionStream for Streamed {
                     Rows::Derived(derived) => {
                         take((derived.rows)(&store)?);
                     }
-                    _ => profiler::seal::batches(&store, name, &mut take)
+                    _ => trace_store::seal::batches(&store, name, &mut take)
                         .map_err(|error| DataFusionError::External(Box::new(error)))?,
                 }
                 if !wanted {

@@ -4,11 +4,12 @@
 mod common;
 
 use common::{both, chrome, open, rows, sealed, try_rows, value};
-use profiler::analysis::report::analyse;
-use profiler::{by_cause, stalls};
 use query::{Database, Options};
 use serde_json::json;
 use summaries::{SummaryWriter, WriterOptions};
+use trace_analysis::report::analyse;
+use trace_analysis::stalls;
+use trace_analysis::stalls::by_cause;
 
 #[test]
 fn files_and_stores_give_the_same_rows() {
@@ -35,7 +36,7 @@ fn files_and_stores_give_the_same_rows() {
 /// 100 page faults while A ran for half of the time and B for a quarter of it.
 #[test]
 fn counters_of_ops_add_up() {
-    use profiler::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
+    use trace_model::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
     let (key, mut batch) = (TrackKey { pid: 1, ring: 0 }, Batch::new());
     batch.set_origin(0);
     batch.name(Name::Process { pid: 1, host: "h".into(), name: "p".into(), ns_per_tick: 1.0 });
@@ -57,10 +58,10 @@ fn counters_of_ops_add_up() {
     let value = |at, value: f64| event(EventKind::Counter, 2, at, at, value.to_bits());
     let op = |site, start, end| event(EventKind::Slice, site, start, end, 0);
     batch.track(key).events = vec![value(0, 0.0), op(0, 0, 500), op(1, 500, 750), value(1_000, 100.0)];
-    let mut store = profiler::Store::default();
+    let mut store = trace_store::Store::default();
     store.apply(batch);
     let dir = tempfile::tempdir().unwrap();
-    profiler::seal::write(&store, &dir.path().join("sealed")).unwrap();
+    trace_store::seal::write(&store, &dir.path().join("sealed")).unwrap();
     let database = open(dir.path().join("sealed"));
     let sql = "select name, counter, value from op_counters order by value desc, name";
     let found: Vec<String> = rows(&database, sql).iter().map(ToString::to_string).collect();

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use profiler::{Store, StoreOptions, TraceReader};
 use stepscope_tests::{TERMINATED, stepscope_binary};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 /// A collector and the address that it printed.
 fn collect(binary: &Path, folder: &Path, listen: &str) -> (Child, String) {
@@ -78,11 +78,11 @@ fn three_recordings_become_one_trace() {
     for n in 0..3 {
         let home = read(&dir.path().join(format!("trace-{n}")));
         for track in home.tracks() {
-            let same = |t: &&profiler::Track| {
+            let same = |t: &&trace_store::Track| {
                 t.name == track.name
                     && store.processes()[t.process as usize].pid == home.processes()[track.process as usize].pid
             };
-            let slices: usize = store.tracks().iter().filter(same).map(profiler::Track::n_slices).sum();
+            let slices: usize = store.tracks().iter().filter(same).map(trace_store::Track::n_slices).sum();
             assert!(slices >= track.n_slices(), "{}: {slices} of {}", track.name, track.n_slices());
         }
     }

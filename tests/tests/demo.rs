@@ -47,8 +47,8 @@ fn check_files(logdir: &Path, trace: &Path) {
         assert!(!info[key].is_null(), "run.json has {key}");
     }
     let graph = formats::graph_file::read(&logdir.join("graph.pb")).expect("graph.pb");
-    let mut store = profiler::Store::default();
-    profiler::TraceReader::open(trace).expect("the trace opens").read_all(&mut store).expect("the trace reads");
+    let mut store = trace_store::Store::default();
+    trace_store::TraceReader::open(trace).expect("the trace opens").read_all(&mut store).expect("the trace reads");
     let trained = store.steps().iter().filter(|step| store.sites()[step.site as usize].name == "train").count();
     assert_eq!(trained, 1500, "each training step is in the trace");
     let named = |name: &str| graph.node.iter().any(|node| node.name == name);

@@ -12,10 +12,11 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use profiler::store::{FlowEnd, Lane, Track};
-use profiler::{Store, StoreOptions, TraceReader};
 use stepscope_tests::training::{Running, checkpoint, newest, signal, since, until};
 use stepscope_tests::{TERMINATED, left_out, stepscope_binary, times};
+use trace_model::FlowEnd;
+use trace_store::{Lane, Track};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 /// The longest that a run may take.
 const PATIENCE: Duration = Duration::from_secs(180);

@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use profiler::{Cause, Store, TraceReader};
 use stepscope_tests::stepscope_binary;
+use trace_analysis::stalls::Cause;
+use trace_store::{Store, TraceReader};
 
 const STEPS: usize = 12;
 
@@ -26,7 +27,7 @@ fn trained() -> Option<Store> {
 #[test]
 fn values_between_processes_are_arrows_and_stalls() {
     let Some(store) = trained() else { return };
-    let process = |track: profiler::TrackId| store.track(track).expect("an arrow's track is there").process;
+    let process = |track: trace_model::TrackId| store.track(track).expect("an arrow's track is there").process;
     let between: Vec<_> = store.transfers().iter().filter(|transfer| transfer.scope == u32::MAX).collect();
     // Variables to two towers and their gradients back, in every step.
     assert!(between.len() > STEPS * 10, "{} values", between.len());
@@ -41,7 +42,7 @@ fn values_between_processes_are_arrows_and_stalls() {
     }
     assert_eq!(ways.len(), 4, "the home to two others and back: {ways:?}");
     assert!(ways.iter().all(|(from, to)| from != to), "{ways:?}");
-    let causes: Vec<Cause> = profiler::stalls(&store, store.range()).iter().map(|stall| stall.cause).collect();
+    let causes: Vec<Cause> = trace_analysis::stalls(&store, store.range()).iter().map(|stall| stall.cause).collect();
     let of_others = causes.iter().filter(|cause| matches!(cause, Cause::PeerLate | Cause::Network)).count();
     assert!(of_others > STEPS, "{of_others} of {} stalls", causes.len());
 }
@@ -64,7 +65,7 @@ fn between_its_steps_a_worker_waits_for_the_others_not_for_nobody() {
     let first_step =
         store.steps().iter().filter(|step| sites[step.site as usize].name == "train").map(|s| s.start).min();
     let range = first_step.expect("steps that train")..store.range().end;
-    let totals = profiler::by_cause(&profiler::stalls(&store, range));
+    let totals = trace_analysis::stalls::by_cause(&trace_analysis::stalls(&store, range));
     let all: i64 = totals.iter().map(|total| total.total_ns).sum();
     let unexplained: i64 = totals.iter().filter(|t| t.cause == Cause::Unexplained).map(|t| t.total_ns).sum();
     assert!(unexplained * 4 < all, "{unexplained} of {all} ns are unexplained: {totals:?}");

@@ -7,8 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use profiler::{Store, StoreOptions, TraceReader, WarningKind};
 use stepscope_tests::{left_out, stepscope_binary};
+use trace_model::WarningKind;
+use trace_store::{Store, StoreOptions, TraceReader};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -144,7 +145,7 @@ fn cuda_is_recorded_by_the_library_that_its_driver_loads() {
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "1 1 1\n"), "{}", text(&output.stderr));
     let store = read(&trace);
     let track = store.tracks().iter().find(|track| track.name.starts_with("CUDA calls of"));
-    assert_eq!(track.map(profiler::Track::n_slices), Some(1), "{:?}", store.tracks());
+    assert_eq!(track.map(trace_store::Track::n_slices), Some(1), "{:?}", store.tracks());
 }
 
 /// Counts of threads are reported by op; an unknown counter's name is refused.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use profiler::{Store, StoreOptions, TraceReader};
 use stepscope_tests::{left_out, stepscope_binary};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 fn read(trace: &Path) -> Store {
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use events::clock::mono_now;
 use gather::{Connection, LogdirCopy};
-use profiler::far::Viewer;
-use profiler::{Residency, Store, StoreOptions, TraceReader};
 use stepscope_tests::{INTERRUPTED, free_port, left_out, stepscope_binary};
+use trace_store::remote::Viewer;
+use trace_store::{Residency, Store, StoreOptions, TraceReader};
 
 /// A finished run of the demo.
 fn demo(binary: &Path, dir: &Path) -> PathBuf {

@@ -37,10 +37,10 @@ fn wait_until_training(child: &mut Child, logdir: &Path) {
 
 /// The end of the last slice in the trace, in CLOCK_MONOTONIC_RAW nanoseconds, and the number of slices.
 fn last_slice(trace: &Path) -> (i64, u64) {
-    let mut reader = profiler::TraceReader::open(trace).expect("the trace opens");
-    let mut store = profiler::Store::default();
+    let mut reader = trace_store::TraceReader::open(trace).expect("the trace opens");
+    let mut store = trace_store::Store::default();
     reader.read_all(&mut store).expect("the trace reads");
-    let ends = store.tracks().iter().flat_map(|track| &track.lanes).filter_map(profiler::Lane::range);
+    let ends = store.tracks().iter().flat_map(|track| &track.lanes).filter_map(trace_store::Lane::range);
     let end = ends.map(|range| range.end).max().expect("the trace has slices");
     (store.origin_ns() + end, store.stats().slices_total)
 }

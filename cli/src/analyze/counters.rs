@@ -1,9 +1,9 @@
 //! Counters of threads, as `analyze` prints them.
 
-use profiler::analysis::counters::CounterTotals;
-use profiler::analysis::ops::OpRow;
-use profiler::analysis::report::Analysis;
 use serde_json::{Map, Value, json};
+use trace_analysis::counters::CounterTotals;
+use trace_analysis::ops::OpRow;
+use trace_analysis::report::Analysis;
 
 use text::{Table, cut};
 

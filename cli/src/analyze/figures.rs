@@ -1,8 +1,8 @@
 //! Figures of an analysis that text, JSON and report share.
 
-use profiler::Store;
-use profiler::analysis::breakdown::Breakdown;
-use profiler::analysis::critical::{CriticalPath, PathKind};
+use trace_analysis::breakdown::Breakdown;
+use trace_analysis::critical::{CriticalPath, PathKind};
+use trace_store::Store;
 
 /// Of the JSON that `analyze` and `diff` print (docs/formats/json.md): higher where a field went or means something else.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -53,6 +53,6 @@ pub fn track_name(store: &Store, id: u32) -> &str {
 }
 
 /// Processes whose clocks were aligned, with their offsets.
-pub fn clocks(store: &Store) -> impl Iterator<Item = (&profiler::Process, profiler::ClockOffset)> {
+pub fn clocks(store: &Store) -> impl Iterator<Item = (&trace_model::Process, trace_model::ClockOffset)> {
     store.processes().iter().filter_map(|process| Some((process, process.clock?)))
 }

@@ -1,11 +1,13 @@
 //! `stepscope analyze --json`: docs/formats/json.md has its fields.
 
-use profiler::analysis::breakdown::{Breakdown, DeviceBreakdown};
-use profiler::analysis::memory::DeviceMemory;
-use profiler::analysis::report::Analysis;
-use profiler::analysis::stragglers::LateArrival;
-use profiler::{Process, SliceId, Stall, Store, Track};
 use serde_json::{Map, Value, json};
+use trace_analysis::breakdown::{Breakdown, DeviceBreakdown};
+use trace_analysis::memory::DeviceMemory;
+use trace_analysis::report::Analysis;
+use trace_analysis::stalls::Stall;
+use trace_analysis::stragglers::LateArrival;
+use trace_model::{Process, SliceId};
+use trace_store::{Store, Track};
 
 use super::figures::{SCHEMA_VERSION, clocks, parts, path_kinds, path_ns, track_name};
 use super::{counters, roofline};
@@ -117,7 +119,7 @@ fn breakdown(times: &Breakdown) -> Value {
 }
 
 fn ops(analysis: &Analysis) -> Vec<Value> {
-    let row = |op: &profiler::analysis::ops::OpRow| {
+    let row = |op: &trace_analysis::ops::OpRow| {
         let f = op.figures;
         json!({
             "name": op.name, "category": op.category, "device": op.device, "count": f.count, "total_ns": f.total_ns,
@@ -137,7 +139,7 @@ fn scopes(analysis: &Analysis) -> Vec<Value> {
 }
 
 fn findings(store: &Store, analysis: &Analysis) -> Vec<Value> {
-    let row = |f: &profiler::analysis::findings::Finding| {
+    let row = |f: &trace_analysis::findings::Finding| {
         let slices: Vec<Value> = f.slices.iter().map(|id| slice(store, *id)).collect();
         json!({ "title": f.title, "text": f.text, "saves_ns": f.saves_ns, "share": f.share,
                 "range_ns": [f.range.start, f.range.end], "slices": slices })
@@ -147,7 +149,7 @@ fn findings(store: &Store, analysis: &Analysis) -> Vec<Value> {
 
 fn devices(store: &Store, analysis: &Analysis) -> Vec<Value> {
     let device = |d: &DeviceBreakdown| {
-        let stream = |(track, busy, idle): &(profiler::TrackId, i64, i64)| {
+        let stream = |(track, busy, idle): &(trace_model::TrackId, i64, i64)| {
             on_track(store, track.0, json!({ "busy_ns": busy, "idle_ns": idle }))
         };
         let streams: Vec<Value> = d.streams.iter().map(stream).collect();
@@ -168,7 +170,7 @@ fn memory(analysis: &Analysis) -> Vec<Value> {
 }
 
 fn utilisation(store: &Store, analysis: &Analysis) -> Vec<Value> {
-    let row = |u: &profiler::TrackUse| {
+    let row = |u: &trace_analysis::stats::TrackUse| {
         let own = json!({ "busy_ns": u.busy_ns, "wait_ns": u.wait_ns, "utilisation": u.utilisation });
         on_track(store, u.track.0, own)
     };
@@ -176,7 +178,7 @@ fn utilisation(store: &Store, analysis: &Analysis) -> Vec<Value> {
 }
 
 fn threads(store: &Store, analysis: &Analysis) -> Vec<Value> {
-    let row = |t: &profiler::analysis::threads::ThreadTimes| {
+    let row = |t: &trace_analysis::threads::ThreadTimes| {
         let own = json!({
             "running_ns": t.running_ns, "ready_ns": t.ready_ns, "sleeping_ns": t.sleeping_ns,
             "uninterruptible_ns": t.uninterruptible_ns, "other_ns": t.other_ns,
@@ -188,7 +190,7 @@ fn threads(store: &Store, analysis: &Analysis) -> Vec<Value> {
 }
 
 fn clock_rows(store: &Store) -> Vec<Value> {
-    let row = |(process, clock): (&Process, profiler::ClockOffset)| {
+    let row = |(process, clock): (&Process, trace_model::ClockOffset)| {
         json!({ "host": process.host, "rank": process.rank(), "pid": process.pid, "process": process.name,
                 "offset_ns": clock.offset_ns, "drift_ppb": clock.drift_ppb, "bound_ns": clock.bound_ns })
     };
@@ -201,7 +203,7 @@ fn stragglers(store: &Store, analysis: &Analysis) -> Value {
         with(of_process(store, l.process), own)
     };
     let found = &analysis.stragglers;
-    let process = |p: &profiler::analysis::stragglers::Straggler| {
+    let process = |p: &trace_analysis::stragglers::Straggler| {
         let own = json!({ "times_last": p.times_last, "late_ns": p.late_ns, "waited_ns": p.waited_ns });
         with(of_process(store, p.process), own)
     };

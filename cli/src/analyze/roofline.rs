@@ -1,7 +1,7 @@
 //! Rooflines, as `analyze` prints them.
 
-use profiler::analysis::roofline::{Bound, Roof, Roofline, Work};
 use serde_json::{Value, json};
+use trace_analysis::roofline::{Bound, Roof, Roofline, Work};
 
 use super::counters::Cells;
 use crate::out;

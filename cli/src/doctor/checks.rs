@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use profiler::count::CounterSet;
+use trace_record::count::CounterSet;
 
 use super::check::{Check, State};
 use crate::dynamic_library::loads;
@@ -104,7 +104,7 @@ fn samples() -> Check {
 
 /// What of the usual counters can be had, each thread for itself.
 fn counters() -> Check {
-    let (state, seen, remedy) = match profiler::count::available(CounterSet::usual()) {
+    let (state, seen, remedy) = match trace_record::count::available(CounterSet::usual()) {
         Ok((counted, missing)) => {
             let remedies: Vec<String> = missing.iter().map(|(names, how)| format!("{names}: {how}")).collect();
             let state = if missing.is_empty() { State::Ok } else { State::Limited };
@@ -122,7 +122,7 @@ fn counters() -> Check {
 }
 
 fn tracefs() -> Check {
-    let (state, seen, remedy) = match profiler::watch::tracefs_clocks() {
+    let (state, seen, remedy) = match trace_record::watch::tracefs_clocks() {
         Ok(clocks) if clocks.contains("x86-tsc") => {
             (State::Ok, "readable, trace_clock x86-tsc offered".to_owned(), None)
         }

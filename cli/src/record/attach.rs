@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use events::control::{ClaimError, Control};
-use profiler::watch::Watch;
-use profiler::{CollectError, Collector, CollectorOptions};
+use trace_record::watch::Watch;
+use trace_record::{CollectError, Collector, CollectorOptions};
 
 use crate::args::{self, Switch, Verbosity};
 use crate::outcome::{Failure, Outcome};
@@ -127,7 +127,7 @@ fn send(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
     if !folder.is_dir() {
         return Err(Failure::wrong_use(format_args!("{}: no such folder", folder.display())));
     }
-    if folder.join(profiler::seal::FOLDER).is_dir() {
+    if folder.join(trace_model::layout::SEALED_FOLDER).is_dir() {
         return send_sealed(folder, address, verbosity);
     }
     if !folder.join(events::control::FILE_NAME).is_file() {

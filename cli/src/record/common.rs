@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use profiler::CollectorReport;
-use profiler::watch::{WatchOptions, WatchReport};
+use trace_record::CollectorReport;
+use trace_record::watch::{WatchOptions, WatchReport};
 use train::{RunFolder, TraceTarget};
 
 use crate::args;

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 use anyhow::Context;
-use profiler::watch::Watch;
-use profiler::{Collector, CollectorOptions};
+use trace_record::watch::Watch;
+use trace_record::{Collector, CollectorOptions};
 
 use crate::args::{self, Verbosity};
 use crate::outcome::{Failure, Outcome};

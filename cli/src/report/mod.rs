@@ -7,10 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use profiler::Store;
-use profiler::analysis::ops::OpRow;
-use profiler::analysis::report::{Analysis, analyse};
 use summaries::charts::{Bar, Chart, Curve, Shape};
+use trace_analysis::ops::OpRow;
+use trace_analysis::report::{Analysis, analyse};
+use trace_store::Store;
 
 use crate::analyze::counters::{self, Cells};
 use crate::analyze::{figures, roofline};

@@ -1,16 +1,13 @@
 //! What the page says: the analysis of a range, the breakdown of each step, sums over critical paths. No egui.
 
 use crate::{data::Shared, format, timeline::analysis::recent};
-use profiler::{
-    Residency, Stall, Store,
-    analysis::{
-        breakdown::{Breakdown, breakdown},
-        critical::{CriticalPath, PathKind, Segment},
-        report::{Analysis, analyse},
-    },
-};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+use trace_analysis::breakdown::{Breakdown, breakdown};
+use trace_analysis::critical::{CriticalPath, PathKind, Segment};
+use trace_analysis::report::{Analysis, analyse};
+use trace_analysis::stalls::Stall;
+use trace_store::{Residency, Store};
 
 /// Steps that are analysed, unless all are asked for: the last ones.
 pub const MAX_STEPS: usize = 200;
@@ -149,7 +146,7 @@ pub fn answer(request: Request) -> Report {
     if hand != Residency::Resident {
         range.end = range.start;
     }
-    let bar = |s: &profiler::Step| {
+    let bar = |s: &trace_model::Step| {
         let label = store.sites().get(s.site as usize).map_or("step", |site| &site.name);
         let name = format::step_name(label, s.summary_step);
         StepBar { name, times: breakdown(&store, s.start..s.end, None) }
@@ -169,7 +166,7 @@ pub fn answer(request: Request) -> Report {
 }
 
 /// The steps that touch a range.
-fn touching<'a>(store: &'a Store, range: &Range<i64>) -> impl Iterator<Item = &'a profiler::Step> + use<'a> {
+fn touching<'a>(store: &'a Store, range: &Range<i64>) -> impl Iterator<Item = &'a trace_model::Step> + use<'a> {
     let Range { start, end } = *range;
     store.steps().iter().filter(move |s| s.start < end && s.end > start)
 }
@@ -242,7 +239,7 @@ pub fn step_times(steps: &[StepBar]) -> Option<(i64, i64)> {
 
 /// The findings as a table.
 pub fn csv(report: &Report) -> String {
-    let row = |(i, f): (usize, &profiler::analysis::findings::Finding)| {
+    let row = |(i, f): (usize, &trace_analysis::findings::Finding)| {
         [
             (i + 1).to_string(),
             f.title.clone(),

@@ -7,7 +7,9 @@ use super::{
     roofline::rooflines_ui,
 };
 use egui::{RichText, Ui};
-use profiler::{SliceId, SliceRef, Store, analysis::findings::Finding};
+use trace_analysis::findings::Finding;
+use trace_model::{SliceId, SliceRef};
+use trace_store::Store;
 use ui::{
     format,
     theme::{metrics, palette},

@@ -1,8 +1,8 @@
 //! Parts of the page: where a line leads, headings, rows of figures.
 
 use egui::{RichText, Ui};
-use profiler::SliceId;
 use std::{ops::Range, sync::Arc};
+use trace_model::SliceId;
 use ui::{
     theme::{metrics, palette},
     widgets::{named, with_names},

@@ -8,7 +8,7 @@ use crate::{
     widgets,
 };
 use egui::{Align2, FontId, Mesh, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, pos2, vec2};
-use profiler::analysis::roofline::{Bound, Roof, Roofline, RooflineRow, Work};
+use trace_analysis::roofline::{Bound, Roof, Roofline, RooflineRow, Work};
 
 /// Ops that are listed, at most.
 const MAX_ROWS: usize = 12;

@@ -18,7 +18,7 @@ fn every_line_leads_to_its_evidence() {
     wait_for(&mut harness, "Top opportunities");
     let expected = {
         let store = &harness.state().data.traces[0].store;
-        profiler::analysis::report::analyse(store, store.range())
+        trace_analysis::report::analyse(store, store.range())
     };
     assert!(!expected.findings.is_empty());
     wait_for(&mut harness, &format!("1. {}", expected.findings[0].title));
@@ -39,8 +39,8 @@ fn every_line_leads_to_its_evidence() {
 #[test]
 fn ops_lie_below_their_devices_limits() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../profiler/formats/tests/fixtures/roofline.xplane.pb");
-    let mut store = profiler::Store::with_options(profiler::StoreOptions::UNBOUNDED);
-    profiler::import::open(&[path.into()]).unwrap().read_all(&mut store).unwrap();
+    let mut store = trace_store::Store::with_options(trace_store::StoreOptions::UNBOUNDED);
+    trace_formats::import::open(&[path.into()]).unwrap().read_all(&mut store).unwrap();
     let mut harness = harness(Data::default().with_trace("tpu", store));
     wait_for(&mut harness, "Roofline of TPU:0");
     assert!(harness.query_by_label_contains("At most 197.00 TFLOP/s and 819.00 GB/s.").is_some());

@@ -9,7 +9,6 @@ use super::{
 };
 use crate::data::{GraphData, SourceKind, Warning};
 use events::clock;
-use profiler::{import, locate};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{
     path::{Path, PathBuf},
@@ -18,6 +17,7 @@ use std::{
     time::UNIX_EPOCH,
 };
 use summaries::{GraphBlob, Logdir, NamedGraph, Run, TaggedGraph};
+use trace_formats::{import, locate};
 
 /// Traces of one logdir that are opened automatically; more on request only, since each costs a thread and memory.
 const MAX_TRACES: usize = 8;

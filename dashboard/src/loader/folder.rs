@@ -16,7 +16,7 @@ pub fn opens_whole(path: &Path) -> bool {
 }
 
 fn has_trace(path: &Path) -> bool {
-    profiler::locate::traces_below(path).is_ok_and(|lookup| !lookup.traces.is_empty())
+    trace_formats::locate::traces_below(path).is_ok_and(|lookup| !lookup.traces.is_empty())
 }
 
 /// Graph files that lie in a folder itself, by name.

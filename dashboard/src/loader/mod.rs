@@ -20,7 +20,6 @@ mod url;
 use crate::data::Data;
 pub use folder::opens_whole;
 use formats::{FileKind, sniff};
-use profiler::locate;
 use shared::Shared;
 pub use shared::Wake;
 use slots::{Slots, SourceId};
@@ -33,6 +32,7 @@ use std::{
     },
     thread::JoinHandle,
 };
+use trace_formats::locate;
 pub use url::{OpenRemote, RemoteSource, RemoteSources, is_url};
 
 /// Paths that may be open at a time: each has its thread.

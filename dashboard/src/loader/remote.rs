@@ -4,15 +4,14 @@ use super::{logdir, shared::Shared, slots::SourceId, trace, url::RemoteSource};
 use crate::data::{SourceKind, Warning};
 use events::clock;
 use parking_lot::RwLock;
-use profiler::{
-    Batch, Store, StoreOptions,
-    far::{Transport, Viewer},
-};
 use std::{
     path::Path,
     sync::{Arc, mpsc::RecvTimeoutError},
     time::Duration,
 };
+use trace_model::Batch;
+use trace_store::remote::{Transport, Viewer};
+use trace_store::{Store, StoreOptions};
 
 /// Pause between two checks for requested pages: less than a frame.
 const PAGE_REQUESTS: Duration = Duration::from_millis(10);

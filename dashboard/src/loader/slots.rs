@@ -52,7 +52,7 @@ struct LogdirSlot {
 
 struct TraceSlot {
     source: SourceId,
-    store: Shared<profiler::Store>,
+    store: Shared<trace_store::Store>,
 }
 
 impl Slots {
@@ -158,7 +158,7 @@ impl Slots {
         }
     }
 
-    pub(super) fn add_trace(&self, source: SourceId, store: Shared<profiler::Store>) {
+    pub(super) fn add_trace(&self, source: SourceId, store: Shared<trace_store::Store>) {
         let traces = &mut self.0.lock().traces;
         let slot = TraceSlot { source, store };
         match traces.iter_mut().find(|t| t.source.row == source.row) {

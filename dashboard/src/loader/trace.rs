@@ -6,11 +6,13 @@ use super::{
 };
 use crate::data::{SourceKind, Status, Warning};
 use parking_lot::RwLock;
-use profiler::{Pages, Store, StoreOptions, TraceReader, WarningKind, import};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
+use trace_formats::import;
+use trace_model::{Pages, WarningKind};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 /// Follows `path` until the window closes. Batches are staged without the store's lock and applied in about a
 /// millisecond each, so a frame waits for at most that.
@@ -100,7 +102,7 @@ pub(super) fn state(store: &Store, is_read: bool) -> (Status, Vec<Warning>) {
 }
 
 /// A warning with its source, which some texts contain already.
-fn text_of(warning: &profiler::Warning) -> String {
+fn text_of(warning: &trace_model::Warning) -> String {
     match warning.text.starts_with(&warning.source) {
         true => warning.text.clone(),
         false => format!("{}: {}", warning.source, warning.text),

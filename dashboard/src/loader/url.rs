@@ -1,10 +1,10 @@
 //! URLs and the sources at them.
 
-use profiler::far::Transport;
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, mpsc},
 };
+use trace_store::remote::Transport;
 
 /// A source at a URL.
 pub enum RemoteSource {

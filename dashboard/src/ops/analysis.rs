@@ -5,8 +5,9 @@ use crate::{
     data::Shared,
     timeline::analysis::{Stalls, stalls_of},
 };
-use profiler::{Residency, Store, TrackUse, node_stats, op_stats, track_use};
 use std::ops::Range;
+use trace_analysis::stats::{TrackUse, node_stats, op_stats, track_use};
+use trace_store::{Residency, Store};
 
 /// The trace and range that figures are about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

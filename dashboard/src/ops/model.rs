@@ -1,7 +1,7 @@
 //! The rows of the ops table: figures per op type or per node, filtered and sorted. No egui.
 
-use profiler::{Figures, NodeStat, OpStat};
 use std::{borrow::Cow, cmp::Ordering};
+use trace_analysis::stats::{Figures, NodeStat, OpStat};
 use ui::{
     address::Choice,
     format::{count, duration_ns, percent},
@@ -229,8 +229,8 @@ mod tests {
     fn rows(grouping: Grouping) -> Vec<Row> {
         let store = demo(3);
         match grouping {
-            Grouping::Op => profiler::op_stats(&store, store.range()).iter().map(Row::from).collect(),
-            Grouping::Node => profiler::node_stats(&store, store.range()).iter().map(Row::from).collect(),
+            Grouping::Op => trace_analysis::stats::op_stats(&store, store.range()).iter().map(Row::from).collect(),
+            Grouping::Node => trace_analysis::stats::node_stats(&store, store.range()).iter().map(Row::from).collect(),
         }
     }
 

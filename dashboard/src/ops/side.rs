@@ -9,7 +9,7 @@ use crate::{
     widgets::scroll_area,
 };
 use egui::{Rect, RichText, Sense, Ui, vec2};
-use profiler::Store;
+use trace_store::Store;
 
 /// Letters of a track's name.
 const MAX_NAME: usize = 40;

@@ -12,8 +12,9 @@ use crate::{
     accepts::{Accepts, Names},
     address::Params,
 };
-use profiler::{SliceId, Store};
 use std::ops::Range;
+use trace_model::SliceId;
+use trace_store::Store;
 
 /// Adds a timeline's state.
 pub(super) fn set_state(out: &mut Params, state: &State) {

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::data::ReadGuard;
 use egui::Context;
-use profiler::Store;
 use std::sync::Arc;
+use trace_store::Store;
 
 /// How often a growing trace is analysed anew, seconds.
 const REFRESH_S: f64 = 0.25;

@@ -1,8 +1,9 @@
 //! What the user can do to the timeline. Gestures, keys, panels and other views become these.
 
 use super::layout::Viewport;
-use profiler::{SliceId, Stall};
 use std::{ops::Range, sync::Arc};
+use trace_analysis::stalls::Stall;
+use trace_model::SliceId;
 
 /// What decides a slice's colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -2,8 +2,8 @@
 
 use super::state::State;
 use crate::export::csv_field;
-use profiler::Store;
 use std::fmt::Write as _;
+use trace_store::Store;
 
 /// Slices that are written, at most; a longer table has a note in its last line.
 const MAX_ROWS: usize = 1_000_000;

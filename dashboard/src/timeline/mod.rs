@@ -28,5 +28,5 @@ pub(crate) use address::accepts;
 pub(crate) use layout::ticks;
 pub(crate) use model::analysis;
 pub(crate) use panels::stalls;
-pub use view::TimelineView;
 pub use ui::background;
+pub use view::TimelineView;

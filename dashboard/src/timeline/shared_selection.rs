@@ -9,7 +9,8 @@ use crate::{
     Selection, ViewKind,
     selection::{SlicePick, TimeRange},
 };
-use profiler::{Category, Store};
+use trace_model::Category;
+use trace_store::Store;
 
 const ME: ViewKind = ViewKind::Timeline;
 

@@ -5,8 +5,10 @@ use super::{
     layout::{Eased, Viewport},
     model::{Folding, find, flows, rows::rows},
 };
-use profiler::{SliceId, SliceRef, Stall, Store};
 use std::ops::Range;
+use trace_analysis::stalls::Stall;
+use trace_model::{SliceId, SliceRef};
+use trace_store::Store;
 
 /// How much of a live trace is shown while following it, at first.
 pub const FOLLOW_NS: i64 = 250_000_000;

@@ -1,11 +1,9 @@
 //! Stores for tests, built as the store is from files.
 
 use super::model::{Row, Rows};
-use profiler::{
-    Batch, Store,
-    batch::{Event, EventKind, NO_NODE, Name, TrackKey},
-};
 use std::fmt::Write as _;
+use trace_model::{Batch, Event, EventKind, NO_NODE, Name, TrackKey};
+use trace_store::Store;
 
 /// The length of one step of [`demo`], ns.
 pub const STEP_NS: i64 = 100_000;
@@ -37,7 +35,7 @@ pub fn slice(start: i64, end: i64, site: u32, node: u32, depth: u8) -> Event {
         node,
         correlation: u32::MAX,
         arg: 0,
-        args: profiler::batch::NO_ARGS,
+        args: trace_model::NO_ARGS,
     }
 }
 

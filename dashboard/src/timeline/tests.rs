@@ -10,7 +10,7 @@ use egui::{Key, Pos2, pos2, vec2};
 use egui_kittest::kittest::{NodeT as _, Queryable as _};
 use std::time::Duration;
 
-fn harness(store: profiler::Store) -> Panel<TimelineView> {
+fn harness(store: trace_store::Store) -> Panel<TimelineView> {
     let mut harness = panel(TimelineView::default(), Data::default().with_trace("demo", store), [1200.0, 700.0]);
     harness.run_steps(3);
     harness
@@ -83,7 +83,7 @@ fn a_click_selects_a_slice_and_the_details_are_exact() {
 fn a_click_on_a_gap_says_why_nothing_ran() {
     let mut harness = harness(demo(3));
     let store = demo(3);
-    let expected = profiler::stalls(&store, 100_000..200_000);
+    let expected = trace_analysis::stalls(&store, 100_000..200_000);
     // Worker 2 idles from 120 µs until the sum at 172 µs.
     let gap = expected.iter().find(|s| s.track.0 == 2 && (s.start..s.end).contains(&150_000)).unwrap();
     wait_for(&mut harness, "Track worker 2, ");
@@ -126,7 +126,7 @@ fn a_range_gives_its_statistics() {
         let store = &state.data.traces[0].store;
         let slices = store.tracks().iter().flat_map(|t| &t.lanes).flat_map(|l| l.slices(&(i64::MIN..i64::MAX)));
         let slices: Vec<_> = slices.filter(|s| s.start < range.end && s.end > range.start).collect();
-        let ops: Vec<_> = slices.iter().filter(|s| store.category(s) == profiler::Category::Op).collect();
+        let ops: Vec<_> = slices.iter().filter(|s| store.category(s) == trace_model::Category::Op).collect();
         let total: i64 = ops.iter().map(|s| s.end.min(range.end) - s.start.max(range.start)).sum();
         (slices.len(), ops.len(), total)
     };
@@ -207,7 +207,7 @@ fn tracks_fold_and_hidden_ones_are_counted() {
 
 #[test]
 fn empty_and_tiny_traces_say_so() {
-    let empty = harness(profiler::Store::new());
+    let empty = harness(trace_store::Store::new());
     assert!(empty.query_by_label("The trace is empty").is_some());
     let mut one = harness(super::testing::one_track(vec![super::testing::slice(0, 1, 1, 0, 0)]));
     assert_eq!(label(&one), "Timeline: 1 track, 1 slice, view -10 ns to 11 ns");

@@ -27,8 +27,8 @@ use crate::{
     widgets::{Edge, Extent, empty_state, side, toolbar},
 };
 use egui::{ComboBox, Rect, Ui};
-use profiler::Store;
 use std::{ops::Range, sync::Arc};
+use trace_store::Store;
 
 /// How often a followed trace that brings nothing new is shown anew, seconds.
 const FOLLOW_IDLE_S: f32 = 0.2;

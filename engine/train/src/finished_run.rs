@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use profiler::CollectorReport;
+use trace_record::CollectorReport;
 
 use crate::result::TrainingResult;
 use crate::run::Run;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use distributed::Worker;
 use events::StartError;
 use events::control::Control;
-use gather::{TransportProvider, Scratch, Sender, SenderOptions};
+use gather::{Scratch, Sender, SenderOptions, TransportProvider};
 use parking_lot::Mutex;
-use profiler::{Collector, CollectorOptions};
+use trace_record::{Collector, CollectorOptions};
 
 use crate::trace_protocol::{CONTROL, DATA, Messages, RecordCommand, RecordEvent, send};
 use crate::worker_processes::scratch_folder;

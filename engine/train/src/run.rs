@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use profiler::CollectorReport;
+use trace_record::CollectorReport;
 
 use crate::devices;
 use crate::error::{Result, TrainError};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use gather::{SendError, Sender, SenderOptions};
-use profiler::SealReport;
+use trace_store::sealing::SealReport;
 
 /// How long the end of a recording waits for a collector that does not take the rest.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -50,7 +50,7 @@ pub fn end_and_seal(sender: Option<Sender>, folder: &Path) -> Option<String> {
 
 /// Seals the trace that a recording left. Returns what keeps it from that: it is as readable then, only larger and slower.
 pub fn seal(folder: &Path) -> Option<String> {
-    match profiler::seal::seal(folder) {
+    match trace_store::sealing::seal(folder) {
         Ok(SealReport { kept, .. }) => {
             kept.map(|why| format!("the collected files stay next to the sealed trace: {why}"))
         }

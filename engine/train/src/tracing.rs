@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use cupti::Library;
-use profiler::{Collector, CollectorOptions, CollectorReport};
+use trace_record::{Collector, CollectorOptions, CollectorReport};
 
 use crate::sending;
 

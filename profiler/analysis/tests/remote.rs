@@ -7,8 +7,8 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 use std::sync::Arc;
 use trace_analysis::stalls;
-use trace_store::{Residency, Store, StoreOptions, testkit};
 use trace_store::remote::{RemoteError, Server, Transport, Viewer};
+use trace_store::{Residency, Store, StoreOptions, testkit};
 
 struct InProcess(Server);
 

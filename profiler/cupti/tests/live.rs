@@ -9,12 +9,15 @@ use common::{Texts, call, event, marker, memcpy, wait};
 use cupti::layout::{Kind, Layout};
 use cupti::library::{Clock, Completed, Failed, Requested};
 use cupti::{Library, Recorder, Report, Unavailable, working_for};
-use profiler::{Cause, Collector, CollectorOptions, Store, StoreOptions, TraceReader, WarningKind};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use trace_analysis::stalls::Cause;
+use trace_model::WarningKind;
+use trace_record::{Collector, CollectorOptions};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 /// A process has one recording session: these tests take turns.
 static TURN: Mutex<()> = Mutex::new(());
@@ -262,8 +265,8 @@ fn as_kineto() -> String {
 /// Stalls by cause, in whole us, of streams.
 fn causes(store: &Store) -> BTreeMap<&'static str, i64> {
     let mut found = BTreeMap::new();
-    for stall in profiler::stalls(store, store.range()) {
-        if store.track(stall.track).unwrap().kind == profiler::TrackKind::Stream {
+    for stall in trace_analysis::stalls(store, store.range()) {
+        if store.track(stall.track).unwrap().kind == trace_model::TrackKind::Stream {
             *found.entry(stall.cause.name()).or_default() += (stall.dur() + 500) / 1_000;
         }
     }
@@ -289,7 +292,7 @@ fn the_analysis_finds_what_was_planted_as_in_an_imported_trace() {
     let file = tempfile::NamedTempFile::with_suffix(".json").unwrap();
     std::fs::write(file.path(), as_kineto()).unwrap();
     let mut imported = Store::with_options(StoreOptions::UNBOUNDED);
-    profiler::import::open(&[file.path().to_owned()]).unwrap().read_all(&mut imported).unwrap();
+    trace_formats::import::open(&[file.path().to_owned()]).unwrap().read_all(&mut imported).unwrap();
 
     let (live, other) = (causes(&store), causes(&imported));
     assert_eq!(live.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
@@ -308,7 +311,7 @@ fn the_analysis_finds_what_was_planted_as_in_an_imported_trace() {
     assert!(live[Cause::Synchronisation.name()] >= 15, "{live:?}");
 
     let device = |store: &Store| {
-        let rows = profiler::analysis::breakdown::device_breakdowns(store, store.range());
+        let rows = trace_analysis::breakdown::device_breakdowns(store, store.range());
         let rows =
             rows.iter().map(|r| (r.device.clone(), r.times.compute_ns, r.times.copy_exposed_ns, r.streams.len()));
         rows.collect::<Vec<_>>()

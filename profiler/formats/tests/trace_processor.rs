@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use trace_formats::import;
 use trace_formats::export::{ExportFormat, export};
+use trace_formats::import;
 use trace_model::SliceRef;
 use trace_store::{Store, StoreOptions, Track};
 

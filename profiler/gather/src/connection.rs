@@ -6,7 +6,6 @@ use crate::wire::{ListRequest, Listing, LookRequest, ReadRequest};
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use profiler::far::{RemoteError, Transport};
 use std::future::Future;
 use std::io;
 use std::process::Stdio;
@@ -15,6 +14,7 @@ use std::time::Duration;
 use tokio::process::Child;
 use tokio::runtime::Runtime;
 use tonic::transport::{Channel, Endpoint};
+use trace_store::remote::{RemoteError, Transport};
 
 /// The longest answer that is taken.
 const MAX_ANSWER: usize = 64 << 20;

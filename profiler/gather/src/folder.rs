@@ -5,7 +5,6 @@ use crate::wire::{FilePlace, Listing, TracePlace};
 use formats::graph_file::SAVED_MODEL;
 use formats::{FileKind, sniff};
 use parking_lot::{Mutex, RwLock};
-use profiler::{Batch, Store, StoreOptions, TraceReader, far, import, locate};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -13,6 +12,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
+use trace_formats::{import, locate};
+use trace_model::Batch;
+use trace_store::{Store, StoreOptions, TraceReader, remote as far};
 
 /// How deep a logdir is looked into, and how many entries of it.
 const MAX_DEPTH: usize = 32;

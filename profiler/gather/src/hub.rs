@@ -4,14 +4,15 @@ use crate::identity::{Clock, ID_BYTES, is_clock_id, to_hex};
 use crate::mirror::{Item, Mirror, MirrorError, place};
 use crate::wire::{Exchange, FileLength, Hello};
 use parking_lot::Mutex;
-use profiler::clocks::{self, Fact};
-use profiler::follow::gathered::{FILE, GatheredInfo, read_json};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use trace_model::clocks;
+use trace_model::clocks::Fact;
+use trace_model::layout::{GATHERED_FILE as FILE, GatheredInfo, read_json};
 
 /// Folders and clocks of one collector, at most.
 const MAX_FOLDERS: usize = 4096;

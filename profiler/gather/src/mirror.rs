@@ -8,11 +8,11 @@ use crate::identity::to_hex;
 use crate::tail::{is_trace_file, tail_crc};
 use crate::wire::{FileLength, Hello, Piece, State};
 use events::control::{Collector, Lost};
-use profiler::follow::gathered::{SOURCE_FILE, SourceInfo, read_json};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use trace_model::layout::{SOURCE_FILE, SourceInfo, read_json};
 
 /// Files of one folder, at most: a process has two.
 const MAX_FILES: usize = 4096;

@@ -3,12 +3,12 @@
 use crate::wire::far_server;
 use crate::wire::{ListRequest, Listing, LookReply, LookRequest, ReadReply, ReadRequest};
 use parking_lot::RwLock;
-use profiler::{Store, TraceReader, far};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tonic::{Request, Response, Status};
+use trace_store::{Store, TraceReader, remote as far};
 
 use crate::hub::Hub;
 
@@ -54,7 +54,7 @@ pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
         }
         // What cannot be read is tried again: the next look may find it.
         let batch = reader.as_mut().and_then(|reader| reader.poll_staged().ok());
-        let more = batch.as_ref().is_some_and(profiler::Batch::more);
+        let more = batch.as_ref().is_some_and(trace_model::Batch::more);
         if let Some(batch) = batch {
             store.write().apply(batch);
         }

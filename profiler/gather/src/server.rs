@@ -7,7 +7,6 @@ use crate::receive::Receiver;
 use crate::remote::{Gathered, RemoteService, follow};
 use crate::wire::far_server::FarServer;
 use crate::wire::gather_server::GatherServer;
-use profiler::{Store, StoreOptions};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -18,6 +17,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
+use trace_store::{Store, StoreOptions};
 
 /// Connections that were given and wait to be served.
 const GIVEN: usize = 64;
@@ -124,7 +124,7 @@ impl Server {
             move || follow(&hub, &store, &stopping)
         });
         let following = Some(following.map_err(ServeError::Threads)?);
-        let remote = FarServer::new(RemoteService(Arc::new(Gathered(profiler::far::Server::new(store)))));
+        let remote = FarServer::new(RemoteService(Arc::new(Gathered(trace_store::remote::Server::new(store)))));
         let stop = serve(&runtime, &hub, incoming, Some(remote.max_decoding_message_size(MAX_MESSAGE)));
         let (stop, runtime, given) = (Some(stop), Some(runtime), None);
         Ok(Server { address: Some(address), hub, turned_away, given, stopping, stop, runtime, following })

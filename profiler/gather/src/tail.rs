@@ -2,12 +2,12 @@
 
 use crate::wire::FileLength;
 use bytes::Bytes;
-use profiler::chunks;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use trace_model::chunks;
 
 /// Bytes of a piece, at most.
 pub(crate) const PIECE: usize = 128 << 10;

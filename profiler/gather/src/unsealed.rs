@@ -2,9 +2,9 @@
 
 use crate::identity::{ClaimError, FolderId};
 use crate::sender::SendError;
-use profiler::{Store, seal};
 use std::io;
 use std::path::{Path, PathBuf};
+use trace_store::Store;
 
 /// The folder in the trace's, for as long as it is sent.
 const SCRATCH: &str = "unsealed";
@@ -37,7 +37,7 @@ impl Unsealed {
             _ => {}
         }
         std::fs::create_dir(made.dir()).map_err(failed)?;
-        seal::unseal(store, made.dir()).and_then(|()| made.id.copy_to(made.dir())).map_err(failed)?;
+        trace_store::seal::unseal(store, made.dir()).and_then(|()| made.id.copy_to(made.dir())).map_err(failed)?;
         Ok(made)
     }
 

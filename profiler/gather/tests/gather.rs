@@ -5,11 +5,11 @@ mod common;
 
 use common::{Folder, args, loopback, read, wait_until};
 use gather::{Clock, Sender, SenderOptions, ServeError, Server, ServerOptions};
-use profiler::Store;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
+use trace_store::Store;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// More than the system's processes have.
@@ -295,7 +295,8 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
         assert_eq!(Arc::into_inner(server).unwrap().stop().refused, 0);
         expected.push(n as usize);
         let counts = |store: &Store| {
-            let lanes = store.tracks().iter().map(|track| track.lanes.iter().map(profiler::Lane::len).sum::<usize>());
+            let lanes =
+                store.tracks().iter().map(|track| track.lanes.iter().map(trace_store::Lane::len).sum::<usize>());
             let mut counts: Vec<usize> = lanes.filter(|n| *n > 0).collect();
             counts.sort_unstable_by(|a, b| b.cmp(a));
             counts
@@ -303,14 +304,14 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
         let all: Vec<usize> = expected.iter().copied().chain([1]).collect();
         assert_eq!(counts(&read(&run)), all, "before it is sealed");
         let (reader, store) = follower.get_or_insert_with(|| {
-            let store = Store::with_options(profiler::StoreOptions::UNBOUNDED);
-            (profiler::TraceReader::open(&run).unwrap(), store)
+            let store = Store::with_options(trace_store::StoreOptions::UNBOUNDED);
+            (trace_store::TraceReader::open(&run).unwrap(), store)
         });
         if round == 0 {
             reader.read_all(store).unwrap();
             assert_eq!(counts(store), all);
         }
-        let report = profiler::seal::seal(&run).unwrap();
+        let report = trace_store::sealing::seal(&run).unwrap();
         assert_eq!(report.kept, None);
         assert!(!run.join("gathered.json").exists());
         assert_eq!(counts(&read(&run)), all, "sealed");
@@ -318,6 +319,6 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
             reader.read_all(store).unwrap();
             assert_eq!(counts(store), all, "for who followed it");
         }
-        assert!(profiler::seal::seal(&run).unwrap().sealed.is_none(), "there is nothing more to seal");
+        assert!(trace_store::sealing::seal(&run).unwrap().sealed.is_none(), "there is nothing more to seal");
     }
 }

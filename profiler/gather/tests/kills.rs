@@ -7,11 +7,11 @@ mod common;
 use common::{args, read, wait_until};
 use events::{NodeId, Options, emit_slice, now};
 use gather::{Sender, SenderOptions, Server, ServerOptions};
-use profiler::{Collector, CollectorOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use trace_record::{Collector, CollectorOptions};
 
 const ROLE: &str = "STEPSCOPE_GATHER_TEST_ROLE";
 const DIR: &str = "STEPSCOPE_GATHER_TEST_DIR";

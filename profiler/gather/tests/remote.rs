@@ -6,12 +6,13 @@ mod common;
 use common::{Folder, loopback, read, wait_until};
 use gather::{Connection, Host, LogdirCopy, Sender, SenderOptions, Server, ServerOptions};
 use parking_lot::RwLock;
-use profiler::far::Viewer;
-use profiler::{Residency, Span, Store, StoreOptions};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use trace_model::lod::Span;
+use trace_store::remote::Viewer;
+use trace_store::{Residency, Store, StoreOptions};
 
 /// A thread's slices and a counter.
 fn recorded(dir: &Path, n: i64) -> Folder {

@@ -5,7 +5,6 @@ mod common;
 
 use common::{Folder, args, loopback, read};
 use gather::{Sender, SenderOptions, Server, ServerOptions, Unsealed};
-use profiler::seal;
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,8 +22,8 @@ fn sealed(dir: &Path) {
         folder.anchor(3_000_000);
         folder.end();
     }
-    seal::seal(dir).unwrap();
-    assert!(!dir.join("chunks-71.bin").exists() && dir.join(seal::FOLDER).is_dir());
+    trace_store::sealing::seal(dir).unwrap();
+    assert!(!dir.join("chunks-71.bin").exists() && dir.join(trace_model::layout::SEALED_FOLDER).is_dir());
 }
 
 fn send(trace: &Path, address: &str) -> u64 {
@@ -53,7 +52,7 @@ fn a_sealed_trace_is_gathered_once_however_often_it_is_sent() {
     let there = read(&gathered);
     assert_eq!(args(&there), args(&home));
     assert_eq!(there.stats().slices, 10_000);
-    let values = |store: &profiler::Store| {
+    let values = |store: &trace_store::Store| {
         let mut all: Vec<f64> = store.counters().iter().flat_map(|c| c.value.clone()).collect();
         all.sort_by(f64::total_cmp);
         all

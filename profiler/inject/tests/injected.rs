@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use profiler::{Store, TraceReader};
+use trace_store::{Store, TraceReader};
 
 /// The library, which cargo builds next to the tests.
 fn library() -> PathBuf {

@@ -5,9 +5,9 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 use trace_analysis::ops::{OpRow, op_table};
-use trace_record::{Collector, CollectorOptions};
 use trace_record::count::CounterSet;
 use trace_record::watch::{Watch, WatchOptions, WatchReport};
+use trace_record::{Collector, CollectorOptions};
 use trace_store::{Store, StoreOptions, TraceReader};
 
 const ROLE: &str = "STEPSCOPE_COUNTERS_TEST_TRACE";

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use trace_model::{WarningKind, chunks};
 use trace_model::chunks::{ChunkHeader, FLAG_LAST};
+use trace_model::{WarningKind, chunks};
 use trace_record::{Collector, CollectorOptions};
 use trace_store::{Store, StoreOptions, TraceReader};
 

@@ -10,9 +10,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use trace_analysis::flame;
 use trace_model::{Category, SliceRef, TrackKind, WarningKind};
-use trace_record::{Collector, CollectorOptions};
 use trace_record::count::CounterSet;
 use trace_record::watch::{Watch, WatchError, WatchOptions, WatchReport};
+use trace_record::{Collector, CollectorOptions};
 use trace_store::{Store, StoreOptions, TraceReader, Track};
 
 const ROLE: &str = "STEPSCOPE_WATCH_TEST_ROLE";

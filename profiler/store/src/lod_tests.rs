@@ -3,9 +3,9 @@
 use crate::{Lane, Store, StoreOptions};
 use proptest::prelude::*;
 use std::ops::Range;
-use trace_model::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, SiteInfo, TrackKey, WarningKind};
 use trace_model::layout::SEGMENT;
 use trace_model::lod::Span;
+use trace_model::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, SiteInfo, TrackKey, WarningKind};
 
 /// A store with one lane of slices with these gaps before them and durations; those of an even duration wait.
 fn store(parts: &[(i64, i64)], options: StoreOptions) -> Store {

@@ -6,9 +6,10 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use profiler::{Store, StoreOptions, import, seal};
 use query::{Database, Format, Options, QueryError};
 use serde_json::Value;
+use trace_formats::import;
+use trace_store::{Store, StoreOptions};
 
 /// Chrome's JSON with `n` groups of nested slices on seven threads of two processes, with arguments, counters, flows, instants.
 pub fn chrome(n: u32) -> String {
@@ -52,7 +53,7 @@ pub fn chrome(n: u32) -> String {
 pub fn sealed(file: &Path, folder: &Path) -> Store {
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     import::open(&[file.to_owned()]).unwrap().read_all(&mut store).unwrap();
-    seal::write(&store, folder).unwrap();
+    trace_store::seal::write(&store, folder).unwrap();
     store
 }
 

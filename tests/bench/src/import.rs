@@ -11,7 +11,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use ::profiler::{Store, StoreOptions, seal};
+use trace_store::{Store, StoreOptions};
 
 use crate::report::{BenchError, Report};
 use crate::watched::{Watched, watch};
@@ -115,12 +115,12 @@ fn n_slices(file: &Path, how: &str) -> Result<u64, BenchError> {
         return Ok(events.iter().filter(|e| e["ph"] == "X").count() as u64);
     }
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    ::profiler::import::open(&[file.to_owned()])?.read_all(&mut store)?;
+    trace_formats::import::open(&[file.to_owned()])?.read_all(&mut store)?;
     if how == "analyze" {
-        std::hint::black_box(::profiler::analysis::report::analyse(&store, store.range()));
+        std::hint::black_box(trace_analysis::report::analyse(&store, store.range()));
     }
     if how == "import" {
-        seal::write(&store, &file.with_file_name("sealed"))?;
+        trace_store::seal::write(&store, &file.with_file_name("sealed"))?;
     }
     Ok(store.stats().slices)
 }

@@ -3,11 +3,15 @@
 
 use crate::report::{BenchError, Report};
 use ::events::{NodeId, clock, emit_slice, now};
-use ::profiler::batch::{Event, EventKind, Name, TrackKey};
-use ::profiler::{Batch, Collector, CollectorOptions, Span, Store, StoreOptions, TraceReader, op_stats};
 use std::hint::black_box;
 use std::path::Path;
 use std::time::Duration;
+use trace_analysis::stats::op_stats;
+use trace_model::Batch;
+use trace_model::lod::Span;
+use trace_model::{Event, EventKind, Name, TrackKey};
+use trace_record::{Collector, CollectorOptions};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 const PX: usize = 1920;
 const LANES: u32 = 50;
@@ -125,7 +129,7 @@ fn append(report: &mut Report, label: &str, n: usize) -> Store {
                 node: 0,
                 correlation: 0,
                 arg: 1 << 32,
-                args: profiler::batch::NO_ARGS,
+                args: trace_model::NO_ARGS,
             });
         }
         left -= part;
@@ -159,11 +163,11 @@ fn analysis(report: &mut Report) {
     }
     let n = store.stats().slices as f64;
     let range = store.range();
-    let found = rates(report, "stalls", n, || ::profiler::stalls(&store, range.clone()).len());
+    let found = rates(report, "stalls", n, || trace_analysis::stalls(&store, range.clone()).len());
     report.add("analysis: stalls found", found as f64 / n, "per event");
-    rates(report, "critical paths", n, || ::profiler::analysis::ops::critical_paths(&store, range.clone()).len());
+    rates(report, "critical paths", n, || trace_analysis::ops::critical_paths(&store, range.clone()).len());
     rates(report, "everything", n, || {
-        black_box(::profiler::analysis::report::analyse(&store, range.clone()));
+        black_box(trace_analysis::report::analyse(&store, range.clone()));
         0
     });
 }
@@ -194,7 +198,7 @@ const BLANK: Event = Event {
     node: u32::MAX,
     correlation: 0,
     arg: 0,
-    args: profiler::batch::NO_ARGS,
+    args: trace_model::NO_ARGS,
 };
 
 /// Each op is made ready by one of the worker's before it, or of another's.
@@ -237,7 +241,7 @@ fn launched_step(step: u32) -> Batch {
         batch.name(Name::Site { pid: 2, id: id as u32, category: category.into(), name: category.into() });
     }
     for stream in 1..3u32 {
-        let (key, kind) = (TrackKey { pid: 2, ring: stream }, ::profiler::TrackKind::Stream);
+        let (key, kind) = (TrackKey { pid: 2, ring: stream }, trace_model::TrackKind::Stream);
         let (name, stream) = (format!("stream {stream}"), Some(u64::from(stream)));
         batch.name(Name::Track { key, kind, name, tid: 0, device: "GPU 0".into(), stream, order: 0 });
     }
@@ -303,7 +307,7 @@ fn one_lane(report: &mut Report) {
                 node,
                 correlation: 0,
                 arg: 0,
-                args: profiler::batch::NO_ARGS,
+                args: trace_model::NO_ARGS,
             });
         }
         store.apply(batch);

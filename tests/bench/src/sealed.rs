@@ -5,11 +5,15 @@
 
 use crate::report::{BenchError, Report};
 use ::events::clock;
-use ::profiler::batch::{Event, EventKind, NO_ARGS, Name, TrackKey};
-use ::profiler::{Batch, SealedWriter, Span, Store, StoreOptions, TraceReader, op_stats};
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
+use trace_analysis::stats::op_stats;
+use trace_model::Batch;
+use trace_model::lod::Span;
+use trace_model::{Event, EventKind, NO_ARGS, Name, TrackKey};
+use trace_store::seal::SealedWriter;
+use trace_store::{Store, StoreOptions, TraceReader};
 
 const LANES: u32 = 50;
 const PX: usize = 1920;

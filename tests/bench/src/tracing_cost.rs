@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use events::clock;
-use profiler::{Collector, CollectorOptions};
+use trace_record::{Collector, CollectorOptions};
 
 use crate::report::{BenchError, Report};
 

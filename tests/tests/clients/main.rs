@@ -18,10 +18,10 @@ use std::{
 };
 
 use flate2::read::GzDecoder;
-use profiler::{Store, StoreOptions};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stepscope_tests::{from_env, left_out, stepscope_binary};
+use trace_store::{Store, StoreOptions};
 
 use reading::{Kinds, Tags};
 
@@ -230,7 +230,7 @@ fn the_program_lists_every_tag() {
 /// Number of slices of each line, number and length of those of each name.
 fn counted(file: &Path) -> Value {
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    profiler::import::open(&[file.to_owned()]).unwrap().read_all(&mut store).unwrap();
+    trace_formats::import::open(&[file.to_owned()]).unwrap().read_all(&mut store).unwrap();
     let (mut lines, mut names) = (Vec::new(), BTreeMap::<&str, (u64, i64)>::new());
     for track in store.tracks() {
         let slices: Vec<_> = track.lanes.iter().flat_map(|lane| lane.slices(&(i64::MIN..i64::MAX))).collect();

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use profiler::{SliceRef, Store, StoreOptions, TraceReader, Track};
 use serde_json::Value;
+use trace_model::SliceRef;
+use trace_store::{Store, StoreOptions, TraceReader, Track};
 
 use super::source::RowSource;
 use crate::outcome::Failure;

@@ -1,9 +1,9 @@
 //! Devices of nodes: as the graph assigns them, or else as the open traces record them.
 
 use crate::graph::model::{ItemId, Model};
-use profiler::Store;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use trace_store::Store;
 
 /// The devices of a model's nodes. Empty where no trace knows more than the graph.
 #[derive(Default)]
@@ -92,7 +92,7 @@ fn sorted(counts: FxHashMap<u32, u32>) -> Vec<(u32, u32)> {
 mod tests {
     use super::*;
     use formats::proto::{GraphDef, NodeDef};
-    use profiler::{Batch, batch::Name};
+    use trace_model::{Batch, Name};
 
     #[test]
     fn a_trace_tells_where_the_graph_says_nothing() {

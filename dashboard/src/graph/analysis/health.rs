@@ -5,9 +5,10 @@ use crate::{
     graph::model::{ItemId, Model},
     recorded::Recorded,
 };
-use profiler::{Category, Store};
 use std::{ops::Range, sync::Arc};
 use summaries::Series;
+use trace_model::Category;
+use trace_store::Store;
 
 /// The kinds of values that a node had: a set of flags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,8 +118,9 @@ impl ObservedKinds {
 
     /// Adds a trace. Events report changes: the last one before the range holds at its start.
     pub fn add(&mut self, model: &Model, store: &Store, span: &Range<i64>) {
-        let item_of =
-            |site: &profiler::SiteInfo| (site.category == Category::Numerics).then(|| model.find(&site.name)).flatten();
+        let item_of = |site: &trace_model::SiteInfo| {
+            (site.category == Category::Numerics).then(|| model.find(&site.name)).flatten()
+        };
         let items: Vec<Option<ItemId>> = store.sites().iter().map(item_of).collect();
         if items.iter().all(Option::is_none) {
             return;
@@ -159,11 +161,8 @@ impl ObservedKinds {
 mod tests {
     use super::*;
     use crate::graph::model::tests::graph;
-    use profiler::{
-        Batch,
-        batch::{Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey},
-    };
     use summaries::{Point, Run, Runs, ScalarSeries};
+    use trace_model::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
 
     /// Instants of nodes' sites: (time, node's row, arg).
     fn trace(nodes: &[&str], events: &[(i64, u32, u64)]) -> Store {

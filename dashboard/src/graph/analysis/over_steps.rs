@@ -7,9 +7,10 @@ use crate::{
     graph::model::{ItemId, Model},
     timeline::background::Background,
 };
-use profiler::{Residency, Category, Store};
 use rustc_hash::FxHashMap;
 use std::{ops::Range, sync::Arc};
+use trace_model::Category;
+use trace_store::{Residency, Store};
 
 /// The newest steps of each trace that are shown.
 const MAX_STEPS: usize = 120;
@@ -105,7 +106,7 @@ fn costs(store: &Store, trace_idx: usize, model: &Model, item: ItemId) -> Vec<St
     let mine: Vec<bool> = store.nodes().iter().map(|node| is_mine(&node.name)).collect();
     // A step's number is unique in its process.
     let process = |track: u32| store.tracks().get(track as usize).map_or(0, |track| track.process);
-    let key = |(i, step): (usize, &profiler::Step)| ((process(step.slice.track), step.id), i);
+    let key = |(i, step): (usize, &trace_model::Step)| ((process(step.slice.track), step.id), i);
     let place: FxHashMap<(u32, u32), usize> = newest.iter().enumerate().map(key).collect();
     let mut totals = vec![0; newest.len()];
     for track in store.tracks() {
@@ -120,7 +121,7 @@ fn costs(store: &Store, trace_idx: usize, model: &Model, item: ItemId) -> Vec<St
     if totals.iter().all(|total| *total == 0) {
         return Vec::new();
     }
-    let cost = |(step, total_ns): (&profiler::Step, i64)| {
+    let cost = |(step, total_ns): (&trace_model::Step, i64)| {
         let label = store.sites().get(step.site as usize).map_or("step", |site| &site.name);
         let number = if step.summary_step >= 0 { step.summary_step } else { i64::from(step.id) };
         let name = format!("{label} {}", format::step(number));

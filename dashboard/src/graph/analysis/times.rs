@@ -13,11 +13,9 @@ use crate::{
     recorded::Recorded,
     timeline::background::Background,
 };
-use profiler::analysis::{
-    critical::{PathKind, critical_path},
-    memory::memory_timelines,
-};
 use std::{ops::Range, sync::Arc};
+use trace_analysis::critical::{PathKind, critical_path};
+use trace_analysis::memory::memory_timelines;
 
 /// Least time between two readings of growing traces, in seconds of the window's clock.
 const EVERY: f64 = 0.5;
@@ -25,7 +23,7 @@ const EVERY: f64 = 0.5;
 /// Traces to sum up, with the part of their time that counts.
 struct Request {
     model: Arc<Model>,
-    stores: Vec<(Shared<profiler::Store>, Option<Range<i64>>)>,
+    stores: Vec<(Shared<trace_store::Store>, Option<Range<i64>>)>,
     recorded: SummaryKinds,
 }
 
@@ -185,7 +183,7 @@ fn sum(Request { model, stores, recorded }: Request) -> Sums {
         let span = range.clone().unwrap_or_else(|| store.range().start..store.range().end.saturating_add(1));
         observed.add(&model, &store, &span);
         traced.add(&model, &store);
-        if store.residency(&span) != profiler::Residency::Resident {
+        if store.residency(&span) != trace_store::Residency::Resident {
             continue;
         }
         let mut add = |node: &str, time: NodeTime| {
@@ -193,11 +191,11 @@ fn sum(Request { model, stores, recorded }: Request) -> Sums {
                 times[item.idx()].add(time);
             }
         };
-        for stat in profiler::node_stats(&store, span.clone()) {
+        for stat in trace_analysis::stats::node_stats(&store, span.clone()) {
             let (count, total_ns) = (stat.figures.count, stat.figures.total_ns);
             add(&stat.name, NodeTime { count, total_ns, ..NodeTime::default() });
         }
-        let is_inside = |step: &&profiler::Step| span.start <= step.start && step.end <= span.end;
+        let is_inside = |step: &&trace_model::Step| span.start <= step.start && step.end <= span.end;
         for step in store.steps().iter().rev().filter(is_inside).take(MAX_STEPS) {
             for segment in critical_path(&store, step).segments {
                 let ran = segment.slice.filter(|_| !matches!(segment.kind, PathKind::Stall(_)));

@@ -217,7 +217,7 @@ fn names(data: &Data, text: &str, out: &mut Vec<(i32, Line)>) {
     let mut ops = std::collections::BTreeSet::new();
     for (trace_idx, trace) in data.traces.iter().enumerate() {
         let sites = trace.store.sites().iter().take(MAX_NAMES);
-        ops.extend(sites.filter(|s| s.category == profiler::Category::Op).map(|s| s.name.as_str()));
+        ops.extend(sites.filter(|s| s.category == trace_model::Category::Op).map(|s| s.name.as_str()));
         for track in trace.store.tracks().iter().take(MAX_NAMES) {
             add(&track.name, track.kind.name(), &|| Choice::Track(trace_idx, track.id.0));
         }

@@ -12,8 +12,10 @@ use crate::{
     },
 };
 use egui::{Pos2, Rect, Ui, pos2, vec2};
-use profiler::{SliceRef, Stall, Store};
 use std::ops::Range;
+use trace_analysis::stalls::Stall;
+use trace_model::SliceRef;
+use trace_store::Store;
 
 /// The parts of the canvas.
 #[derive(Clone, Copy, Debug)]

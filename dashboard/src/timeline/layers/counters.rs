@@ -10,7 +10,7 @@ use crate::{
     },
 };
 use egui::{FontId, Mesh, Painter, Pos2, Rect, pos2, vec2};
-use profiler::Category;
+use trace_model::Category;
 
 /// The visible counters.
 pub struct Counters;

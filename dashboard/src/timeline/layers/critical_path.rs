@@ -3,7 +3,7 @@
 use super::{FrameContext, Layer};
 use crate::theme::metrics;
 use egui::{Mesh, Painter, Pos2, Rect, Stroke, pos2};
-use profiler::analysis::critical::PathKind;
+use trace_analysis::critical::PathKind;
 
 /// The paths: solid along what ran, thin along stalls, and a line down or up where they change tracks.
 pub struct CriticalPaths;

@@ -5,7 +5,7 @@ use super::{
     shapes::{arrow, error_bar},
 };
 use egui::{Painter, Pos2, pos2};
-use profiler::FlowEnd;
+use trace_model::FlowEnd;
 
 /// The arrows of the selected slice.
 pub struct Flows;

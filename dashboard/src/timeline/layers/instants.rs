@@ -9,8 +9,9 @@ use crate::{
     },
 };
 use egui::{Mesh, Painter, Pos2, pos2};
-use profiler::{Category, InstantEvent, Store, Track};
 use std::ops::Range;
+use trace_model::{Category, InstantEvent};
+use trace_store::{Store, Track};
 
 /// The instants of a track in a range of time.
 fn in_range<'a>(track: &'a Track, range: &Range<i64>) -> &'a [InstantEvent] {

@@ -9,8 +9,8 @@ use crate::{
     },
 };
 use egui::{Mesh, Painter, Pos2, Rect, Stroke, pos2};
-use profiler::Store;
 use std::ops::Range;
+use trace_store::Store;
 
 /// The minimap: at the bottom what ran, above that in grey what waited.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use crate::{
     },
 };
 use egui::{Align2, Color32, Mesh, Painter, Rect, pos2};
-use profiler::Track;
+use trace_store::Track;
 
 /// The open slices of the visible tracks.
 pub struct OpenSlices;

@@ -15,8 +15,9 @@ use crate::{
     },
 };
 use egui::{Painter, Pos2, Ui};
-use profiler::{SliceRef, Span, TrackId};
 use std::borrow::Cow;
+use trace_model::lod::Span;
+use trace_model::{SliceRef, TrackId};
 
 /// The slices of the visible rows, with their waits.
 #[derive(Default)]

@@ -11,7 +11,8 @@ use crate::{
     widgets::with_names,
 };
 use egui::{Align2, Color32, Painter, Pos2, Rect, Stroke, StrokeKind, pos2};
-use profiler::{Category, Cause, Stall};
+use trace_analysis::stalls::{Cause, Stall};
+use trace_model::Category;
 
 /// Whether something else caused it; otherwise there was no work for this worker.
 fn is_lost(cause: Cause) -> bool {

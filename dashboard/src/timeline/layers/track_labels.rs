@@ -8,7 +8,8 @@ use crate::{
     widgets::{named, text_elided},
 };
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Response, Role, Sense, Shape, Stroke, Ui, pos2, vec2};
-use profiler::{Track, TrackUse};
+use trace_analysis::stats::TrackUse;
+use trace_store::Track;
 
 /// Shows the visible rows' names; returns what the user clicked.
 pub fn track_labels_ui(ui: &mut Ui, ctx: &FrameContext<'_>) -> Vec<Command> {

@@ -5,8 +5,10 @@ use super::{
     rows::{LaneBand, RowLayout, RowPosition},
 };
 use crate::timeline::model::{Matches, Row};
-use profiler::{Lane, SliceRef, Span, Store, TrackId};
 use std::ops::Range;
+use trace_model::lod::Span;
+use trace_model::{SliceRef, TrackId};
+use trace_store::{Lane, Store};
 
 /// One rectangle of a lane: a slice, or several that share a pixel.
 #[derive(Clone, Copy, Debug, PartialEq)]

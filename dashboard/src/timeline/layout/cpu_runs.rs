@@ -3,8 +3,8 @@
 
 use super::frame::Frame;
 use crate::timeline::model::cpu_runs::{cpu_number, cpu_tracks, host_of};
-use profiler::Store;
 use rustc_hash::FxHashMap;
+use trace_store::Store;
 
 /// A thread's run on a CPU, on the screen.
 #[derive(Clone, Copy, Debug, PartialEq)]

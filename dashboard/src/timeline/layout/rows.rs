@@ -2,8 +2,8 @@
 
 use super::frame::Sizes;
 use crate::timeline::model::{Row, Rows};
-use profiler::TrackId;
 use std::ops::Range;
+use trace_model::TrackId;
 
 /// The position of a row, relative to the top of all rows.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -12,8 +12,9 @@ use crate::timeline::{
     raster::{SourceVersion, span_buffer::SpanBuffer},
     testing::{NO, demo, one_track, slice},
 };
-use profiler::{Store, TrackId};
 use proptest::prelude::*;
+use trace_model::TrackId;
+use trace_store::Store;
 
 const SIZES: Sizes = Sizes { lane_h: 18.0, heading_h: 20.0, counter_h: 36.0, gap: 4.0 };
 

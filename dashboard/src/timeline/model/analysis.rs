@@ -8,12 +8,13 @@ use super::{
     log::{self, LogLine},
 };
 use crate::data::Shared;
-use profiler::{
-    CauseTotal, OpStat, Residency, Stall, Store, TrackUse,
-    analysis::{critical::CriticalPath, ops::critical_paths},
-    by_cause, op_stats, stalls, track_use,
-};
 use std::{ops::Range, sync::Arc};
+use trace_analysis::critical::CriticalPath;
+use trace_analysis::ops::critical_paths;
+use trace_analysis::stalls;
+use trace_analysis::stalls::{CauseTotal, Stall, by_cause};
+use trace_analysis::stats::{OpStat, TrackUse, op_stats, track_use};
+use trace_store::{Residency, Store};
 
 /// Stalls that a view shows, at most: the longest.
 pub const TOP_STALLS: usize = 200;

@@ -2,9 +2,10 @@
 //! threads.
 
 use super::find;
-use profiler::{Category, SliceRef, Store, Track, TrackKind};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+use trace_model::{Category, SliceRef, TrackKind};
+use trace_store::{Store, Track};
 
 /// Slices of CPUs that are looked at for one slice, at most.
 const MAX_LOOKED_AT: usize = 100_000;
@@ -72,10 +73,7 @@ pub fn host_of<'a>(store: &'a Store, track: &Track) -> &'a str {
 pub(in crate::timeline) mod tests {
     use super::*;
     use crate::timeline::testing::{NO, slice};
-    use profiler::{
-        Batch,
-        batch::{Event, Name, TrackKey},
-    };
+    use trace_model::{Batch, Event, Name, TrackKey};
 
     /// Thread 41 runs an op from 0 to 100 µs: on CPU 0 to 40, then on CPU 1 from 60; another thread has CPU 0 from 40 on.
     pub fn two_cpus() -> Store {

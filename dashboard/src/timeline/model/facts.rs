@@ -2,8 +2,9 @@
 
 use super::{cpu_runs, find, flows::Arrow};
 use crate::format;
-use profiler::{Category, SliceRef, Store, TrackId, TrackKind};
 use std::{borrow::Cow, sync::Arc};
+use trace_model::{Category, SliceRef, TrackId, TrackKind};
+use trace_store::Store;
 
 /// What a click on a fact leads to.
 #[derive(Clone, Debug, PartialEq)]
@@ -227,11 +228,8 @@ mod tests {
         model::flows::arrows_of,
         testing::{demo, slice},
     };
-    use profiler::{
-        Batch,
-        batch::{Event, EventKind, NO_NODE, Name, TrackKey},
-    };
     use std::fmt::Write as _;
+    use trace_model::{Batch, Event, EventKind, NO_NODE, Name, TrackKey};
 
     fn check(name: &str) -> String {
         let store = demo(2);
@@ -270,7 +268,7 @@ mod tests {
         batch.set_origin(0);
         for (pid, host, bound_ns) in [(1, "a", 300), (2, "b", 1_200), (3, "a", 300)] {
             batch.name(Name::Process { pid, host: host.into(), name: "p".into(), ns_per_tick: 1.0 });
-            let clock = Some(profiler::ClockOffset { bound_ns, ..profiler::ClockOffset::default() });
+            let clock = Some(trace_model::ClockOffset { bound_ns, ..trace_model::ClockOffset::default() });
             batch.name(Name::Clock { pid, clock });
             batch.name(Name::Site { pid, id: 0, category: "op".into(), name: "Send".into() });
             batch.name(Name::Site { pid, id: 1, category: "edge".into(), name: "grpc".into() });

@@ -2,8 +2,9 @@
 //!
 //! Walks over lanes are bounded by [`SCAN_LIMIT`] slices, so that no key press takes longer than a few milliseconds.
 
-use profiler::{Residency, Category, Lane, SliceRef, Store, TrackId};
 use std::{ops::Range, sync::Arc};
+use trace_model::{Category, SliceRef, TrackId};
+use trace_store::{Lane, Residency, Store};
 
 /// Slices that a search on the UI thread looks at, at most.
 pub const SCAN_LIMIT: usize = 1 << 20;

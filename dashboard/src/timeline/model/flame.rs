@@ -1,8 +1,10 @@
 //! Flame graphs of a range: slices added up by what they are nested in, and samples by call stack.
 
-use profiler::{FlameNode, SliceRef, Store};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+use trace_analysis::flame::FlameNode;
+use trace_model::SliceRef;
+use trace_store::Store;
 
 /// Slices that are added up, at most.
 pub const MAX_SLICES: usize = 2_000_000;
@@ -124,7 +126,7 @@ fn boxes(tree: &Tree) -> Vec<FlameBox> {
 
 /// The samples of a range by call stack.
 pub fn of_samples(store: &Store, range: &Range<i64>) -> Vec<FlameBox> {
-    let nodes: Vec<FlameNode> = profiler::flame(store, &[], range.clone());
+    let nodes: Vec<FlameNode> = trace_analysis::flame(store, &[], range.clone());
     let weights: Vec<_> = nodes.iter().map(|n| (n.parent.map_or(ROOT, |p| p as u32), n.depth, n.total)).collect();
     let starts = starts(&weights);
     let all: u64 = nodes.iter().filter(|n| n.parent.is_none()).map(|n| n.total).sum();

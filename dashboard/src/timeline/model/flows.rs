@@ -1,7 +1,8 @@
 //! Arrows: what led to a slice, and what it led to.
 
 use super::find;
-use profiler::{Category, Flow, FlowEnd, SliceRef, Store, TrackId, Transfer};
+use trace_model::{Category, Flow, FlowEnd, SliceRef, TrackId, Transfer};
+use trace_store::Store;
 
 /// Arrows of a slice that are shown, at most, in each direction.
 pub const MAX_SHOWN: usize = 32;
@@ -28,7 +29,7 @@ fn clock_error_ns(store: &Store, a: TrackId, b: TrackId) -> i64 {
     if a.host == b.host {
         return 0;
     }
-    let bound = |process: &profiler::Process| process.clock.map_or(0, |clock| clock.bound_ns);
+    let bound = |process: &trace_model::Process| process.clock.map_or(0, |clock| clock.bound_ns);
     i64::try_from(bound(a).saturating_add(bound(b))).unwrap_or(i64::MAX)
 }
 
@@ -109,10 +110,7 @@ fn transfers_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
 mod tests {
     use super::*;
     use crate::timeline::testing::slice;
-    use profiler::{
-        Batch,
-        batch::{Event, EventKind, NO_NODE, Name, TrackKey},
-    };
+    use trace_model::{Batch, Event, EventKind, NO_NODE, Name, TrackKey};
 
     #[test]
     fn arrows_belong_to_the_innermost_slice() {

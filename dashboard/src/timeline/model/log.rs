@@ -1,6 +1,7 @@
 //! Log messages: what programs wrote while they ran.
 
-use profiler::{Category, Store, TrackId};
+use trace_model::{Category, TrackId};
+use trace_store::Store;
 
 /// Messages that are listed, at most: the newest.
 const MAX_LINES: usize = 100_000;
@@ -21,14 +22,14 @@ pub struct LogLine {
 
 /// All messages by time: instants that are no samples and no stamps of transfers, nor reports that all values are finite.
 pub fn lines(store: &Store) -> Vec<LogLine> {
-    let is_message = |i: &profiler::InstantEvent| {
+    let is_message = |i: &trace_model::InstantEvent| {
         store.sites().get(i.site as usize).is_some_and(|s| match s.category {
             Category::Other => true,
             Category::Numerics => i.arg != 0,
             _ => false,
         })
     };
-    let of_track = |t: &'_ profiler::Track| {
+    let of_track = |t: &'_ trace_store::Track| {
         let messages = t.instants.iter().filter(|i| is_message(i));
         messages.map(|i| LogLine { time: i.time, track: t.id, site: i.site, args: i.args }).collect::<Vec<_>>()
     };
@@ -60,10 +61,7 @@ pub fn text(store: &Store, line: &LogLine) -> String {
 mod tests {
     use super::*;
     use crate::timeline::testing::slice;
-    use profiler::{
-        Batch,
-        batch::{Event, EventKind, NO_NODE, Name, TrackKey},
-    };
+    use trace_model::{Batch, Event, EventKind, NO_NODE, Name, TrackKey};
 
     #[test]
     fn messages_of_all_threads_by_time() {
@@ -75,7 +73,7 @@ mod tests {
         let said = batch.args(r#"{"message":"queue\nlow","left":3}"#);
         let fields = batch.args(r#"{"step":7}"#);
         let message = |at, site, args| Event { kind: EventKind::Instant, args, ..slice(at, at, site, NO_NODE, 0) };
-        let none = profiler::batch::NO_ARGS;
+        let none = trace_model::NO_ARGS;
         batch.track(TrackKey { pid: 1, ring: 0 }).events.extend([message(50, 0, said), message(60, 1, none)]);
         batch.track(TrackKey { pid: 1, ring: 1 }).events.extend([message(10, 2, fields), message(55, 2, none)]);
         let mut store = Store::new();

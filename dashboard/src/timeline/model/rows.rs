@@ -11,7 +11,8 @@ use crate::{
     format,
     natural::{self, Natural},
 };
-use profiler::{Category, Store, Track, TrackId, TrackKind};
+use trace_model::{Category, TrackId, TrackKind};
+use trace_store::{Store, Track};
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +106,7 @@ pub fn rows(store: &Store, folding: &Folding) -> Rows {
 }
 
 /// The rows of a process; whether it has any.
-fn process_rows(store: &Store, folding: &Folding, process: u32, info: &profiler::Process, out: &mut Rows) -> bool {
+fn process_rows(store: &Store, folding: &Folding, process: u32, info: &trace_model::Process, out: &mut Rows) -> bool {
     let of_process = || store.tracks().iter().filter(move |t| t.process == process && has_anything(t));
     let folded = folding.processes.contains(&process);
     let n_tracks = of_process().count();
@@ -139,7 +140,7 @@ fn process_rows(store: &Store, folding: &Folding, process: u32, info: &profiler:
 }
 
 /// The program with its id.
-fn process_title(process: &profiler::Process) -> String {
+fn process_title(process: &trace_model::Process) -> String {
     let name = process.titled(short_command(&process.name));
     // The clock that the trace is laid on needs no word.
     match process.clock.filter(|clock| clock.bound_ns > 0) {

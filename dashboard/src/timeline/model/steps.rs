@@ -1,8 +1,9 @@
 //! Steps that are compared.
 
 use crate::format;
-use profiler::{Step, Store};
 use std::ops::Range;
+use trace_model::Step;
+use trace_store::Store;
 
 /// A step that is compared with another.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,8 @@ use crate::{
     widgets::{Edge, Extent, columns, side},
 };
 use egui::{ScrollArea, Ui};
-use profiler::{SliceId, SliceRef, Store};
+use trace_model::{SliceId, SliceRef};
+use trace_store::Store;
 
 /// The selected slice in words, for one version of the store.
 pub struct SliceDetails {

@@ -27,8 +27,8 @@ use crate::{
     widgets::named,
 };
 use egui::{ComboBox, Rect, RichText, Role, Ui};
-use profiler::Store;
 use std::ops::Range;
+use trace_store::Store;
 
 /// The lower picture: B, where the upper one is A.
 pub struct Compare {

@@ -11,9 +11,9 @@ use crate::{
     },
 };
 use egui::{Context, RichText, ScrollArea, Ui};
-use profiler::Store;
 use rustc_hash::FxHashMap;
 use std::{cmp::Reverse, ops::Range, sync::Arc};
+use trace_store::Store;
 
 /// Names that are listed, at most.
 const MAX_ROWS: usize = 200;

@@ -9,7 +9,7 @@ use crate::{
     },
 };
 use egui::{Align, Label, RichText, ScrollArea, Sense, Ui};
-use profiler::Store;
+use trace_store::Store;
 
 /// The list. `cursor` is the time that it follows: the pointer's.
 pub fn panel_ui(ui: &mut Ui, store: &Store, lines: Option<&[LogLine]>, cursor: Option<i64>) -> Vec<Command> {

@@ -14,8 +14,8 @@ pub mod stalls;
 
 use super::model::Findings;
 use crate::{Data, data::TraceData};
-use profiler::Store;
 use std::ops::Range;
+use trace_store::Store;
 
 /// The trace that is shown, in one frame.
 pub struct TraceContext<'a> {

@@ -12,8 +12,8 @@ use crate::{
     },
 };
 use egui::{RichText, ScrollArea, Ui};
-use profiler::Store;
 use std::ops::Range;
+use trace_store::Store;
 
 /// The figures. `facts`: `None` while they are being computed.
 pub fn range_ui(

@@ -7,7 +7,8 @@ use crate::{
     widgets::with_names,
 };
 use egui::{RichText, Ui};
-use profiler::{Stall, Store};
+use trace_analysis::stalls::Stall;
+use trace_store::Store;
 
 /// The selected stall in words, with where it leads.
 pub fn details_ui(ui: &mut Ui, store: &Store, stall: &Stall) -> Vec<Command> {

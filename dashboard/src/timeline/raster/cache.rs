@@ -26,8 +26,9 @@ use crate::{
     },
 };
 use egui::{Color32, ColorImage, Context, Mesh, Painter, Rect, Shape, TextureHandle, TextureOptions, pos2};
-use profiler::{Span, TrackId};
 use std::ops::Range;
+use trace_model::TrackId;
+use trace_model::lod::Span;
 
 /// Of the view's columns, how many are drawn ahead where it moves to.
 const AHEAD: i64 = 8;

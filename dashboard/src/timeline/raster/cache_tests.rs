@@ -26,7 +26,7 @@ fn style(slices: &Slices) -> BarStyle {
 
 struct Fixture {
     cache: RasterCache,
-    store: profiler::Store,
+    store: trace_store::Store,
 }
 
 impl Fixture {

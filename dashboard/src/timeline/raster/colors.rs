@@ -6,7 +6,8 @@ use crate::{
     timeline::{command::ColorBy, layout::Slices, model::cpu_runs::cpu_number},
 };
 use egui::Color32;
-use profiler::{Category, Store, TrackKind};
+use trace_model::{Category, TrackKind};
+use trace_store::Store;
 
 /// The colours of slices, worked out once per picture.
 pub struct Colors<'a> {
@@ -32,7 +33,7 @@ pub struct Colors<'a> {
 impl<'a> Colors<'a> {
     /// Works out the colours of a store.
     pub fn new(store: &'a Store, palette: &Palette, by: ColorBy) -> Self {
-        let of_site = |s: &profiler::SiteInfo| {
+        let of_site = |s: &trace_model::SiteInfo| {
             let quiet = is_quiet(s.category);
             // A step covers everything below it: it stays in the background.
             let fill = match (s.category, by) {
@@ -42,7 +43,7 @@ impl<'a> Colors<'a> {
             };
             (fill, quiet)
         };
-        let of_track = |t: &profiler::Track| match by {
+        let of_track = |t: &trace_store::Track| match by {
             ColorBy::Device if t.device.is_empty() => mix(palette.stripe, palette.aggregate, 0.8),
             ColorBy::Device => palette.mark_of_name(&t.device),
             ColorBy::Pool => palette.mark_of_name(pool_of(&t.name)),
@@ -51,7 +52,7 @@ impl<'a> Colors<'a> {
             ColorBy::Cpu => mix(palette.stripe, palette.aggregate, 0.6),
             _ => palette.mark(t.id.0 as usize),
         };
-        let of_node = |n: &profiler::NodeInfo| match by {
+        let of_node = |n: &trace_model::NodeInfo| match by {
             ColorBy::Device => palette.mark_of_name(&n.device),
             _ => palette.aggregate,
         };

@@ -21,8 +21,9 @@ use crate::{
     },
 };
 use egui::{Color32, Context, Mesh, Painter, Pos2, Rect, Shape, pos2, vec2};
-use profiler::{Category, Store};
 use std::{ops::Range, sync::Arc};
+use trace_model::Category;
+use trace_store::Store;
 
 /// Everything that the mesh depends on.
 #[derive(Clone, Copy, Debug, PartialEq)]

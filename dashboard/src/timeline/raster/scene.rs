@@ -4,7 +4,7 @@ use crate::{
     theme::Palette,
     timeline::{layout::RowLayout, model::Matches},
 };
-use profiler::Store;
+use trace_store::Store;
 
 /// A trace's rows with their colours.
 #[derive(Clone, Copy)]

@@ -7,8 +7,10 @@ use crate::timeline::{
     layout::{Frame, LaneSpans, RowLayout},
     model::Row,
 };
-use profiler::{Span, Store, TrackId};
 use std::ops::Range;
+use trace_model::TrackId;
+use trace_model::lod::Span;
+use trace_store::Store;
 
 /// Of the view's width, what is read beyond each of its ends.
 const MARGIN: i64 = 4;

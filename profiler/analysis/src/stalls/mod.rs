@@ -20,8 +20,8 @@ pub use queue::{QueueWait, queue_waits};
 use rayon::prelude::*;
 use std::cmp::Reverse;
 use std::ops::Range;
-use trace_model::{SliceId, SliceRef, TrackId, radix};
 use trace_model::radix::Keyed;
+use trace_model::{SliceId, SliceRef, TrackId, radix};
 use trace_store::Store;
 
 /// A part of a gap, with its cause.

@@ -15,8 +15,8 @@ use super::problems::clock_notice;
 use super::stage::Stage;
 use by_messages::{ClockShifts, by_messages};
 use std::collections::BTreeMap;
-use trace_model::{Category, Notice};
 use trace_model::clocks::{Fact, Line, Side};
+use trace_model::{Category, Notice};
 
 /// Times since 1970 are beyond this many nanoseconds (2001), times since a machine's start are not.
 const UNIX_NS: i64 = 1_000_000_000_000_000_000;

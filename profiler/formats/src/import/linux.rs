@@ -14,8 +14,8 @@ use super::sched::{Sched, SwitchThread};
 use super::stage::Stage;
 use serde_json::json;
 use std::io;
-use trace_model::{EventKind, ThreadState};
 use trace_model::scheduling::{Comm, SchedKind};
+use trace_model::{EventKind, ThreadState};
 
 /// Lines that one call reads.
 const PART: usize = 1 << 14;

@@ -9,9 +9,9 @@ use super::problems::Problem;
 use super::sites::SiteIdx;
 use super::stage::{Stage, TrackOf};
 use rustc_hash::FxHashMap;
-use trace_model::{EventKind, ThreadState};
-use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 use trace_model::scheduling::derive::{Output, Scheduling, Slice};
+use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
+use trace_model::{EventKind, ThreadState};
 
 /// `clone_flags` of a thread in its maker's process.
 const CLONE_THREAD: u64 = 0x1_0000;

@@ -5,13 +5,14 @@ use events::clock::Source;
 use events::meta::{self, Entry};
 use events::record::site_word;
 use events::{Anchor, Kind, NodeId, Record, SiteId};
-use profiler::chunks::{self, ChunkHeader, FLAG_LAST};
-use profiler::{Store, StoreOptions, TraceReader};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use trace_model::chunks;
+use trace_model::chunks::{ChunkHeader, FLAG_LAST};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 /// Site of the slices, and of the arrows between hosts.
 pub const SLICES: u32 = 0;

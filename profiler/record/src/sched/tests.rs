@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use trace_analysis::threads::thread_times;
 use trace_model::ThreadState;
-use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 use trace_model::scheduling::derive::{SchedCounts, Scheduling};
+use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 use trace_store::{Store, StoreOptions, TraceReader};
 
 const MS: u64 = 1_000_000;

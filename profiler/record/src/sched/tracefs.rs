@@ -11,9 +11,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use trace_model::ThreadState;
-use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 use trace_model::scheduling::format::{Field, Format};
 use trace_model::scheduling::page::{Layout, Page};
+use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 
 const PREFIX: &str = "stepscope-";
 /// Ring of a CPU: 100,000 events and more.

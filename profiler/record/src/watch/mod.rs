@@ -27,8 +27,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use trace_model::ThreadState;
-use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 use trace_model::scheduling::derive::Scheduling;
+use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 
 /// Between two looks into the kernel's rings.
 const INTERVAL: Duration = Duration::from_millis(10);

@@ -10,9 +10,9 @@ use events::control::{CollectorState, Control};
 use events::ring;
 use std::io;
 use std::path::{Path, PathBuf};
-use trace_model::{Batch, RingPosition, TrackKey, WarningKind};
 use trace_model::chunks::{FLAG_FLIGHT, FLAG_LAST, FLAG_LIMIT};
 use trace_model::layout::{OpenError, SEALED_FOLDER, find_sealed, is_chunk_file, parse_meta_file};
+use trace_model::{Batch, RingPosition, TrackKey, WarningKind};
 
 /// Events of a batch, about (a chunk or a ring more).
 const BATCH_EVENTS: usize = 1 << 16;

@@ -21,9 +21,9 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
-use trace_model::{Batch, Category, ClockOffset, EventKind, Name, TrackKey, WarningKind, clocks};
 use trace_model::clocks::{ClockFile, Fact, HostClock, KNOT_NS};
 use trace_model::layout::{GATHERED_FILE, GatheredInfo, SOURCE_FILE, SourceInfo, read_json};
+use trace_model::{Batch, Category, ClockOffset, EventKind, Name, TrackKey, WarningKind, clocks};
 
 /// Numbers of processes whose own is taken, from here on.
 const FIRST_RENAMED: u32 = 1 << 23;

@@ -20,9 +20,9 @@ use folder::FolderReader;
 use gathered::Gathered;
 use std::io;
 use std::path::{Path, PathBuf};
-use trace_model::{Batch, RingPosition};
 use trace_model::clocks::Fact;
 use trace_model::layout::{OpenError, find_sealed, is_gathered};
+use trace_model::{Batch, RingPosition};
 
 /// Follows a trace folder. All its updates belong to one store, in order.
 pub struct TraceReader {

@@ -5,9 +5,9 @@ use super::key::{LaneKey, MAX_LEVEL, TileKey};
 use super::pages::{Missing, RemotePages};
 use std::ops::Range;
 use std::sync::Arc;
-use trace_model::{ColdLane, Row, SliceCursor};
 use trace_model::layout::BLOCK;
 use trace_model::lod::{Merge, Node};
+use trace_model::{ColdLane, Row, SliceCursor};
 
 /// What is known of a lane.
 #[derive(Clone, Debug)]

@@ -12,8 +12,8 @@ use std::hash::Hash;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use trace_model::{PagerStats, Pages, Warning, WarningKind};
 use trace_model::layout::BLOCK;
+use trace_model::{PagerStats, Pages, Warning, WarningKind};
 
 /// Bytes that are kept, by default.
 const BUDGET: usize = 256 << 20;

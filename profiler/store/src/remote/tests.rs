@@ -10,9 +10,9 @@ use proptest::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use trace_model::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, SliceRef, TrackKey};
 use trace_model::layout::BLOCK;
 use trace_model::lod::Span;
+use trace_model::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, SliceRef, TrackKey};
 
 /// Asks a server of this process.
 struct Here {

@@ -4,8 +4,8 @@ use super::key::{Names, TILE_PX, is_time};
 use super::message;
 use crate::store::Lane;
 use std::ops::Range;
-use trace_model::{Site, SliceHeader};
 use trace_model::lod::{Merge, Node, Span};
+use trace_model::{Site, SliceHeader};
 
 /// Spans of a tile, at most: two a pixel, and the slice that reaches in.
 const MAX_SPANS: usize = 2 * TILE_PX as usize + 3;

@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use trace_model::{Batch, ColdLane, MAX_LANES};
 use trace_model::layout::BLOCK;
+use trace_model::{Batch, ColdLane, MAX_LANES};
 
 /// Follows a remote trace.
 pub struct Viewer {

@@ -18,8 +18,8 @@ use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use trace_model::{InstantEvent, Row, SliceRef};
 use trace_model::layout::{SEALED_FOLDER, find_sealed, is_chunk_file, is_meta_file, is_ring_file};
+use trace_model::{InstantEvent, Row, SliceRef};
 
 /// Rows of a batch.
 const ROWS: usize = 1 << 14;

@@ -7,8 +7,8 @@ use super::slice_columns::{digest, whole_arg};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use std::ops::Range;
-use trace_model::{NO_ARGS, Row, Site, SliceHeader};
 use trace_model::lod::Columns;
+use trace_model::{NO_ARGS, Row, Site, SliceHeader};
 
 /// Rows are ordered by lane (the sidecar's), then by start.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use super::sidecar::{LaneEntry, Piece, SegmentEntry};
 use crate::store::segment_parts;
 use std::ops::Range;
 use std::sync::Arc;
-use trace_model::{ColdLane, Row, SliceCursor, SliceHeader};
 use trace_model::layout::{BLOCK, SEGMENT};
 use trace_model::lod::{Columns, LEAF, LEVELS, Leaf, Merge, Node, Nodes, Slices, walk};
+use trace_model::{ColdLane, Row, SliceCursor, SliceHeader};
 
 /// The level whose nodes have as many slices as a block of rows.
 const BLOCK_LEVEL: usize = 4;

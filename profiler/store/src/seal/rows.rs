@@ -9,7 +9,11 @@ use super::table::{Id, StoredRow};
 use crate::store::{Contents, Track};
 use arrow_array::RecordBatch;
 use rustc_hash::FxHashMap;
-use trace_model::{Args, ClockOffset, CounterKey, Flow, FlowEnd, Frame, Function, InstantEvent, MemoryEvent, NO_ARGS, NO_STACK, NodeInfo, OpenSlice, Point, Process, RingPosition, SiteInfo, SliceId, Stack, Step, TrackId, TrackKey, TrackKind, Transfer, Warning, WarningKind};
+use trace_model::{
+    Args, ClockOffset, CounterKey, Flow, FlowEnd, Frame, Function, InstantEvent, MemoryEvent, NO_ARGS, NO_STACK,
+    NodeInfo, OpenSlice, Point, Process, RingPosition, SiteInfo, SliceId, Stack, Step, TrackId, TrackKey, TrackKind,
+    Transfer, Warning, WarningKind,
+};
 
 type Result<T = ()> = std::result::Result<T, TableError>;
 

@@ -224,7 +224,8 @@ mod tests {
 
     #[test]
     fn the_documentation_has_the_tables() {
-        let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/trace-format.md")).unwrap();
+        let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/trace-format.md"))
+            .unwrap();
         for table in TABLES.iter().chain([&RingRow::TABLE]) {
             let columns: Vec<String> = table.columns.iter().map(|c| format!("`{}` {}", c.name, c.about())).collect();
             let line = format!("| `{}` | {} | {} |", table.name, table.about, columns.join("; "));

@@ -16,8 +16,8 @@ use crate::store::Store;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
-use trace_model::{ArgsReader, NO_ARGS, Row, radix};
 use trace_model::radix::Keyed;
+use trace_model::{ArgsReader, NO_ARGS, Row, radix};
 
 /// Row groups' worth of slices that wait for their place, at most, and that still wait after others were written.
 const WINDOW: usize = 4;

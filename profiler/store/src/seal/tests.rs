@@ -12,8 +12,11 @@ use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use trace_model::{Batch, ClockOffset, Event, EventKind, Function, NO_ARGS, NO_NODE, Name, Notice, SliceRef, TrackKey, TrackKind, WarningKind};
 use trace_model::lod::{LEAF, Span};
+use trace_model::{
+    Batch, ClockOffset, Event, EventKind, Function, NO_ARGS, NO_NODE, Name, Notice, SliceRef, TrackKey, TrackKind,
+    WarningKind,
+};
 
 const CATEGORIES: [&str; 6] = ["op", "shard", "step", "wait", "transfer", "mine"];
 const SMALL: Layout = Layout { group_rows: 64, min_briefs: 20 };

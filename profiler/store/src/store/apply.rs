@@ -2,7 +2,10 @@
 
 use super::transfers::Stamp;
 use super::{Store, Update};
-use trace_model::{Category, CounterKey, Event, EventKind, FlowEnd, InstantEvent, MemoryEvent, NO_ARGS, NO_NODE, Name, NodeInfo, OpenSlice, Process, Row, Site, SiteInfo, Step, TrackEvents, TrackId, TrackKey, TrackKind, Warning, WarningKind};
+use trace_model::{
+    Category, CounterKey, Event, EventKind, FlowEnd, InstantEvent, MemoryEvent, NO_ARGS, NO_NODE, Name, NodeInfo,
+    OpenSlice, Process, Row, Site, SiteInfo, Step, TrackEvents, TrackId, TrackKey, TrackKind, Warning, WarningKind,
+};
 
 use super::track::Track;
 

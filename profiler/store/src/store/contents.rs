@@ -8,7 +8,10 @@ use super::transfers::Transfers;
 use super::{Store, StoreOptions};
 use std::ops::Range;
 use std::sync::Arc;
-use trace_model::{Args, Flow, Frame, InstantEvent, MemoryEvent, NO_ARGS, NodeInfo, Pages, Point, Process, Row, SiteInfo, Stack, Step, TrackId, Transfer, Warning};
+use trace_model::{
+    Args, Flow, Frame, InstantEvent, MemoryEvent, NO_ARGS, NodeInfo, Pages, Point, Process, Row, SiteInfo, Stack, Step,
+    TrackId, Transfer, Warning,
+};
 
 /// The contents of a store.
 #[derive(Debug, Default)]

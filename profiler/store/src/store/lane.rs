@@ -14,9 +14,9 @@
 use super::segment::Segment;
 use std::collections::VecDeque;
 use std::ops::Range;
-use trace_model::{ColdLane, Row, SliceCursor, SliceHeader, SliceId, SliceRef};
 use trace_model::layout::{BLOCK, SEGMENT};
 use trace_model::lod::{Merge, Span, merged, pixel_ns, walk};
+use trace_model::{ColdLane, Row, SliceCursor, SliceHeader, SliceId, SliceRef};
 
 /// Slices that do not overlap, in order of time.
 #[derive(Debug, Default)]

@@ -29,9 +29,12 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use table::Table;
-use transfers::Transfers;
-use trace_model::{Args, Batch, Category, Counter, Flow, Frame, InstantEvent, MemoryEvent, NodeInfo, Pages, Process, SiteInfo, SliceId, SliceRef, Stack, Step, ThreadState, TrackId, TrackKey, Transfer, Warning};
 use trace_model::layout::BLOCK;
+use trace_model::{
+    Args, Batch, Category, Counter, Flow, Frame, InstantEvent, MemoryEvent, NodeInfo, Pages, Process, SiteInfo,
+    SliceId, SliceRef, Stack, Step, ThreadState, TrackId, TrackKey, Transfer, Warning,
+};
+use transfers::Transfers;
 
 /// How much to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! A segment: neighbouring slices of a lane in columns, with their pyramid.
 
 use std::ops::Range;
-use trace_model::{Row, Site};
 use trace_model::lod::{Columns, LEAF, Node, Pyramid, Slices};
+use trace_model::{Row, Site};
 
 /// Up to [`SEGMENT`] slices, a structure of arrays.
 #[derive(Debug, Default)]

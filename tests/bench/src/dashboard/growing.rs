@@ -4,11 +4,8 @@ use super::screen::{Screen, add_frames, ms};
 use crate::report::{BenchError, Report};
 use ::dashboard::{Data, Selection, View as _, timeline::TimelineView};
 use ::events::clock;
-use profiler::{
-    Batch, Store,
-    batch::{Event, EventKind, NO_NODE, Name, TrackKey},
-    store::StoreOptions,
-};
+use trace_model::{Batch, Event, EventKind, NO_NODE, Name, TrackKey};
+use trace_store::{Store, StoreOptions};
 
 const TRACKS: u32 = 50;
 const N_SLICES: usize = 10_000_000;
@@ -73,7 +70,7 @@ fn store(per_track: usize) -> Store {
                 node: op,
                 correlation: NO_NODE,
                 arg: 0,
-                args: profiler::batch::NO_ARGS,
+                args: trace_model::NO_ARGS,
             };
             batch.track(TrackKey { pid, ring }).events.push(event);
             at += dur + dur / 2;

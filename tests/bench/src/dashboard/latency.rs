@@ -4,9 +4,9 @@
 use super::screen::{Screen, add_frames, ms};
 use crate::report::{BenchError, Report};
 use ::events::{self as emit, clock};
-use profiler::{Collector, CollectorOptions};
 use std::{thread, time::Duration};
 use summaries::{SummaryWriter, WriterOptions};
+use trace_record::{Collector, CollectorOptions};
 
 const WRITES: i64 = 60;
 /// How long what stands still is watched.

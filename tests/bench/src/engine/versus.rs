@@ -4,7 +4,9 @@
 use ::engine::graph::Graph;
 use ::engine::{Callable, RunOptions, Tensor};
 use ::events::clock;
-use ::profiler::{Collector, CollectorOptions, Store, StoreOptions, TraceReader, op_stats};
+use trace_analysis::stats::op_stats;
+use trace_record::{Collector, CollectorOptions};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 use super::{models, plain_session, session};
 use crate::peer::{PYTHON, Peer};

@@ -10,10 +10,10 @@ use std::time::Duration;
 use ::events::layer::EventsLayer;
 use ::events::ring::{self, RingReader};
 use ::events::{Options, Session, SiteId, site};
-use ::profiler::{Collector, CollectorOptions};
 use fastrace::collector::{Config, Reporter, SpanContext, SpanRecord};
 use fastrace::local::LocalSpan;
 use puffin::GlobalProfiler;
+use trace_record::{Collector, CollectorOptions};
 use tracing_chrome::{ChromeLayerBuilder, FlushGuard};
 use tracing_subscriber::layer::SubscriberExt;
 

@@ -8,10 +8,10 @@ use crate::import::sched::{Sched, SwitchThread};
 use crate::import::stage::Stage;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
-use trace_model::{EventKind, ThreadState};
-use trace_model::scheduling::{Comm, SchedKind};
 use trace_model::scheduling::format::{Field, Format};
 use trace_model::scheduling::page::{Layout, Page};
+use trace_model::scheduling::{Comm, SchedKind};
+use trace_model::{EventKind, ThreadState};
 
 /// What is done with a kind of event.
 enum EventFormat {

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use trace_model::{Category, Counter, NO_ARGS, NO_NODE, NO_STACK, SliceRef, TrackId, TrackKind, WarningKind, chunks};
 use trace_model::chunks::{ChunkHeader, FLAG_LAST};
+use trace_model::{Category, Counter, NO_ARGS, NO_NODE, NO_STACK, SliceRef, TrackId, TrackKind, WarningKind, chunks};
 
 /// Records of a ring that are written at a time.
 const BLOCK: usize = 1 << 12;
