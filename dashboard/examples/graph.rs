@@ -2,7 +2,7 @@
 //!
 //! FILE is a graph file or an event file that holds a graph, either of them gzipped.
 
-use dashboard::{Data, Selection, Theme, View, graph::GraphView, theme};
+use dashboard::{Data, Selection, Theme, View, graph::GraphView};
 use formats::{
     graph_file,
     proto::{Event, GraphDef, event::What},
@@ -10,6 +10,7 @@ use formats::{
 };
 use prost::Message;
 use std::io::Read;
+use ui::theme;
 
 fn read(path: &str) -> Result<GraphDef, Box<dyn std::error::Error>> {
     let mut bytes = std::fs::read(path)?;

@@ -7,27 +7,29 @@ use crate::{
     config::Settings,
     data::Status,
     embeddings::EmbeddingsView,
-    format,
     graph::GraphView,
     histograms::HistogramsView,
     hparams::HParamsView,
     loader::{Loader, OpenRemote, is_url},
     media::MediaView,
     ops::OpsView,
-    pace::Pace,
     scalars::ScalarsView,
     shell::{
         self, Choice, CommandPalette, FocusRing, Memory, Navigation, OpenDialog, Panels, ProblemsWindow, RunFactsCache,
         Saving, SettingsWindow, ShortcutsWindow, SourceAct, StartAct, Tabs, TopBar, TopBarAction,
     },
     sql::{SqlView, engine::Engine},
-    theme::{self, SystemFonts, metrics},
     timeline::TimelineView,
-    widgets::{keys_are_free, note_typing, put_side_sizes, side_sizes},
 };
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+};
+use ui::{
+    format,
+    pace::Pace,
+    theme::{self, SystemFonts, metrics},
+    widgets::{keys_are_free, note_typing, put_side_sizes, side_sizes},
 };
 
 /// How the window's pictures get to the screen.

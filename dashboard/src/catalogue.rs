@@ -1,12 +1,10 @@
 //! The tags of all shown runs, grouped and filtered: what cards a page of charts has. No egui here.
 
 pub(crate) use crate::panels::has_own_panel;
-use crate::{
-    Data, Selection, data::RunRef, filter::Filter, natural::Natural, recorded::Recorded, runs::RunList,
-    selection::is_at_or_below,
-};
+use crate::{Data, Selection, data::RunRef, recorded::Recorded, runs::RunList, selection::is_at_or_below};
 use std::{collections::BTreeMap, sync::Arc};
 use summaries::{HistogramSeries, MediaSeries, Run, ScalarSeries, Series};
+use ui::{filter::Filter, natural::Natural};
 
 /// A kind of series that a page shows.
 pub trait Kind {

@@ -175,7 +175,7 @@ impl TraceData {
     /// How many slices it has, in words.
     pub fn n_slices(&self) -> String {
         let n = self.store.tracks().iter().map(|t| t.n_slices() as u64).sum();
-        crate::format::counted(n, "slice")
+        ui::format::counted(n, "slice")
     }
 }
 

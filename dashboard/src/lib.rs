@@ -43,7 +43,5 @@ pub use data::Data;
 pub use loader::{OpenRemote, RemoteSource, RemoteSources};
 pub use panels::ViewKind;
 pub use selection::Selection;
-pub use ui::address as accepts;
 pub use ui::theme::Theme;
-pub use ui::{chart, export, filter, format, fuzzy, history, natural, pace, theme, widgets};
 pub use view::View;

@@ -1,12 +1,13 @@
 //! One panel without a window, driven through the accessibility tree.
 
-use crate::{Data, Selection, View, theme};
+use crate::{Data, Selection, View};
 use egui::Vec2;
 use egui_kittest::{
     Harness,
     kittest::{NodeT as _, Queryable as _},
 };
 use std::time::Duration;
+use ui::theme;
 
 /// A panel with what it is shown.
 pub struct PanelState<V> {

@@ -4,7 +4,7 @@
 mod room;
 mod support;
 
-use dashboard::{OpenRemote, Options, RemoteSource, theme::SystemFonts};
+use dashboard::{OpenRemote, Options, RemoteSource};
 use egui_kittest::kittest::Queryable;
 use std::{
     path::{Path, PathBuf},
@@ -17,6 +17,7 @@ use std::{
 };
 use summaries::{Bucket, Pixels};
 use support::{Window, two_runs, writer};
+use ui::theme::SystemFonts;
 
 #[test]
 fn curves_and_last_values_of_a_logdir() {

@@ -1,12 +1,12 @@
 //! The steps as stacked bars: where the time of each went.
 
 use super::model::{Part, StepBar, step_times};
-use crate::{
+use egui::{Align2, Color32, FontId, Mesh, Rect, Sense, Ui, pos2, vec2};
+use ui::{
     format,
     theme::{Palette, metrics, palette},
     widgets::describe,
 };
-use egui::{Align2, Color32, FontId, Mesh, Rect, Sense, Ui, pos2, vec2};
 
 /// The colour of a part.
 pub(super) fn color(part: Part, p: &Palette) -> Color32 {

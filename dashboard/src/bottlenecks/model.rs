@@ -1,6 +1,6 @@
 //! What the page says: the analysis of a range, the breakdown of each step, sums over critical paths. No egui.
 
-use crate::{data::Shared, format, timeline::analysis::recent};
+use crate::{data::Shared, timeline::analysis::recent};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_analysis::breakdown::{Breakdown, breakdown};
@@ -8,6 +8,7 @@ use trace_analysis::critical::{CriticalPath, PathKind, Segment};
 use trace_analysis::report::{Analysis, analyse};
 use trace_analysis::stalls::Stall;
 use trace_store::{Residency, Store};
+use ui::format;
 
 /// Steps that are analysed, unless all are asked for: the last ones.
 pub const MAX_STEPS: usize = 200;
@@ -251,7 +252,7 @@ pub fn csv(report: &Report) -> String {
         ]
     };
     let headings = ["rank", "finding", "saves_ns", "share", "start_ns", "end_ns", "text"];
-    crate::export::csv(&headings, report.analysis.findings.iter().enumerate().map(row))
+    ui::export::csv(&headings, report.analysis.findings.iter().enumerate().map(row))
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! The roofline of each device: a point for each op, below the device's limits; both axes by powers of ten.
 
 use super::parts::{Target, heading, row_ui};
-use crate::{
+use egui::{Align2, FontId, Mesh, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, pos2, vec2};
+use trace_analysis::roofline::{Bound, Roof, Roofline, RooflineRow, Work};
+use ui::{
     chart::dots,
     format,
     theme::{metrics, palette},
     widgets,
 };
-use egui::{Align2, FontId, Mesh, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, pos2, vec2};
-use trace_analysis::roofline::{Bound, Roof, Roofline, RooflineRow, Work};
 
 /// Ops that are listed, at most.
 const MAX_ROWS: usize = 12;

@@ -5,16 +5,16 @@ use super::{
     picture::{Picture, Texture},
     state::EmbeddingsView,
 };
-use crate::{
+use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Sense, Shape, Stroke, TextureOptions, Ui, pos2, vec2};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+use summaries::{Embedding, projection::Position};
+use ui::{
     chart::dots,
     format,
     theme::{self, Palette, metrics, mix, palette},
     widgets,
 };
-use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Sense, Shape, Stroke, TextureOptions, Ui, pos2, vec2};
-use rustc_hash::FxHashSet;
-use std::sync::Arc;
-use summaries::{Embedding, projection::Position};
 
 /// Labels of vectors that stand out, at most.
 const MAX_LABELS: usize = 60;

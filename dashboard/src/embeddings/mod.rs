@@ -11,18 +11,16 @@ mod state;
 
 pub use state::EmbeddingsView;
 
-use crate::{
-    Data, Selection, View, ViewKind,
-    accepts::{Accepts, Names},
-    address::Params,
+use crate::{Data, Selection, View, ViewKind, address::Params, command::Entry};
+use egui::Ui;
+use model::MethodName;
+use ui::{
+    address::{Accepts, Names},
     chart::orbit,
-    command::Entry,
     export,
     theme::metrics,
     widgets::{Edge, Extent, empty_state, side},
 };
-use egui::Ui;
-use model::MethodName;
 
 /// The commands and gestures of the panel.
 const ENTRIES: &[Entry] = &[

@@ -1,9 +1,9 @@
 //! The painted vectors, cached.
 
 use super::model::Sheet;
-use crate::chart::orbit::Orbit;
 use egui::{Mesh, Pos2, TextureHandle};
 use std::sync::Arc;
+use ui::chart::orbit::Orbit;
 
 /// The shapes of the vectors, cached while nothing that they depend on changes.
 #[derive(Default)]

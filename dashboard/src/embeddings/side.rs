@@ -4,13 +4,13 @@ use super::{
     model::{Choices, ColorBy, MethodName},
     state::EmbeddingsView,
 };
-use crate::{
+use egui::{ComboBox, DragValue, ProgressBar, RichText, Role, Sense, Ui};
+use summaries::{Embedding, projection::Metric};
+use ui::{
     format,
     theme::{metrics, palette},
     widgets::{filter_box, named, scroll_area},
 };
-use egui::{ComboBox, DragValue, ProgressBar, RichText, Role, Sense, Ui};
-use summaries::{Embedding, projection::Metric};
 
 /// Matching vectors that are listed, at most.
 const MAX_LISTED: usize = 200;
@@ -196,10 +196,10 @@ impl EmbeddingsView {
             let value_w = if value.is_empty() { 0.0 } else { metrics::VALUE_W };
             let mut left = rect;
             left.max.x -= value_w;
-            crate::widgets::text_elided(ui, &label, left, p.text);
+            ui::widgets::text_elided(ui, &label, left, p.text);
             let mut right = rect;
             right.min.x = left.max.x + metrics::GAP;
-            crate::widgets::text_elided(ui, &value, right, p.text_weak);
+            ui::widgets::text_elided(ui, &value, right, p.text_weak);
             if response.clicked() {
                 clicked = Some(i);
             }

@@ -4,13 +4,14 @@ use super::{
     model::{self, Choices, ColorBy, Coloring, ListedEmbedding, LoadedEmbedding, Reply, Request, Worker, matching},
     picture::{Picture, Texture},
 };
-use crate::{Data, chart::orbit::Orbit, filter::Filter, timeline::background::Background};
+use crate::{Data, timeline::background::Background};
 use egui::Ui;
 use std::sync::Arc;
 use summaries::{
     Embedding,
     projection::{Metric, Position, nearest_of},
 };
+use ui::{chart::orbit::Orbit, filter::Filter};
 
 /// The panel's state.
 #[derive(Default)]

@@ -18,21 +18,18 @@ mod tests;
 pub use paint::ColorBy;
 pub use state::GraphView;
 
-use crate::{
-    Data, Selection, View, ViewKind,
-    accepts::{Accepts, Names},
-    address::Params,
-    command::Entry,
-    selection::TimeRange,
-    theme::metrics,
-    widgets::{Edge, Extent, empty_state, side, toolbar},
-};
+use crate::{Data, Selection, View, ViewKind, address::Params, command::Entry, selection::TimeRange};
 use analysis::Input;
 use egui::Ui;
 use input::{canvas, commands};
 use model::{ItemId, Model};
 use panels::details::{Action, Details};
 use std::sync::Arc;
+use ui::{
+    address::{Accepts, Names},
+    theme::metrics,
+    widgets::{Edge, Extent, empty_state, side, toolbar},
+};
 
 impl View for GraphView {
     fn kind(&self) -> ViewKind {

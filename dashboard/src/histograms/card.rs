@@ -6,17 +6,15 @@ use super::{
     distribution,
     settings::{Mode, Settings},
 };
-use crate::{
-    Data, Selection, ViewKind,
-    cards::XAxis,
-    catalogue::TagRow,
+use crate::{Data, Selection, ViewKind, cards::XAxis, catalogue::TagRow};
+use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, pos2};
+use summaries::HistogramSeries;
+use ui::{
     chart::ticks::{Moment, Unit, ticks},
     format,
     theme::{metrics, mix, palette},
     widgets::{self, CardFrame},
 };
-use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, pos2};
-use summaries::HistogramSeries;
 
 /// A card's cache.
 #[derive(Debug, Default)]

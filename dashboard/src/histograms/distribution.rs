@@ -1,14 +1,14 @@
 //! A series' distribution over steps as bands around its median.
 
 use super::bands::{BandRow, Bands};
-use crate::{
-    cards::XAxis,
+use crate::cards::XAxis;
+use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Response, Shape, Stroke, Ui, pos2};
+use summaries::{Histogram, HistogramSeries};
+use ui::{
     chart::ticks::{Moment, Unit, ticks},
     format,
     theme::{metrics, mix, palette},
 };
-use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Response, Shape, Stroke, Ui, pos2};
-use summaries::{Histogram, HistogramSeries};
 
 /// What the quantiles are called, greatest first.
 const NAMES: [&str; Histogram::QUANTILES.len()] =

@@ -1,8 +1,9 @@
 //! Every bucket of the histograms on the page, as CSV.
 
-use crate::{Data, catalogue::Catalogue, export::csv_field};
+use crate::{Data, catalogue::Catalogue};
 use std::fmt::Write as _;
 use summaries::HistogramSeries;
+use ui::export::csv_field;
 
 /// `run,tag,step,wall_time,left,right,count`, a line per bucket of the tags and runs that pass the filters. A histogram that
 /// cannot be read any more (its temporary file is gone) is left out.

@@ -4,11 +4,11 @@ use super::{
     model::{Cell, Column, Key, Table},
     state::Choices,
 };
-use crate::{
+use egui::{DragValue, RichText, Role, Ui};
+use ui::{
     theme::{metrics, palette},
     widgets::{named, scroll_area},
 };
-use egui::{DragValue, RichText, Role, Ui};
 
 /// Shows the list.
 pub fn ui(ui: &mut Ui, table: &Table, choices: &mut Choices) {

@@ -1,11 +1,11 @@
 //! What the colours of lines and points stand for, where a column gives them.
 
 use super::state::{Mode, State};
-use crate::{
+use egui::{Align2, FontId, Mesh, Panel, Rect, Sense, Ui, pos2, vec2};
+use ui::{
     theme::{metrics, palette},
     widgets,
 };
-use egui::{Align2, FontId, Mesh, Panel, Rect, Sense, Ui, pos2, vec2};
 
 /// Parts of the ramp that are drawn, each of one colour at its ends.
 const N_PARTS: u16 = 32;

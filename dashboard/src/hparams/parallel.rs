@@ -6,17 +6,17 @@ use super::{
     model::{Key, Session},
     state::State,
 };
-use crate::{
-    Selection,
-    theme::{metrics, mix, palette},
-    widgets::{self, text_elided},
-};
+use crate::Selection;
 use egui::{
     Align2, Color32, FontId, Mesh, Pos2, Rect, Response, Role, Sense, Shape, Stroke, Ui, emath::TSTransform,
     epaint::ClippedShape, pos2, vec2,
 };
 use std::sync::Arc;
 use ui::address::Choice as _;
+use ui::{
+    theme::{metrics, mix, palette},
+    widgets::{self, text_elided},
+};
 
 /// The lines as triangles, kept while nothing that they depend on changes.
 #[derive(Default)]
@@ -82,7 +82,7 @@ impl State {
         let places = AxesLayout { inner, axes: axes.collect() };
         let response = ui.allocate_rect(outer, Sense::click());
         widgets::describe(&response, || {
-            let n = crate::format::counted(self.shown.rows.len() as u64, "session");
+            let n = ui::format::counted(self.shown.rows.len() as u64, "session");
             format!("Parallel coordinates: {n} on {} axes", places.axes.len())
         });
         self.paint_lines(ui, cache, outer, &places);

@@ -1,15 +1,15 @@
 //! Sessions as points: one column against another, and every column against every other.
 
 use super::{axis::Axis, model::Key, parallel::session_tooltip, state::State};
-use crate::{
-    Selection,
+use crate::Selection;
+use egui::{Align2, FontId, Mesh, Pos2, Rect, Response, Sense, Stroke, Ui, pos2};
+use std::sync::Arc;
+use ui::{
     chart::dots,
     format,
     theme::{metrics, palette},
     widgets,
 };
-use egui::{Align2, FontId, Mesh, Pos2, Rect, Response, Sense, Stroke, Ui, pos2};
-use std::sync::Arc;
 
 /// Columns of the matrix, at most.
 const MAX_MATRIX: usize = 7;

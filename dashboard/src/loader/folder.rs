@@ -1,8 +1,8 @@
 //! Graphs that a folder without runs holds and that open together: before and after each pass, versions of a model.
 
-use crate::natural;
 use formats::{FileKind, Foreign, sniff};
 use std::path::{Path, PathBuf};
+use ui::natural;
 
 /// Entries of a folder that are considered.
 const MAX_ENTRIES: usize = 10_000;

@@ -14,13 +14,15 @@ use super::{
 use crate::{
     Data, Selection, ViewKind,
     catalogue::{Member, TagRow},
-    format,
-    theme::metrics,
-    widgets::{self, CardFrame, CardHeader},
 };
 use egui::{Label, Rect, RichText, Slider, Ui, UiBuilder};
 use std::sync::Arc;
 use summaries::MediaSeries;
+use ui::{
+    format,
+    theme::metrics,
+    widgets::{self, CardFrame, CardHeader},
+};
 
 /// A card's place in its series, and what it shows.
 #[derive(Default)]

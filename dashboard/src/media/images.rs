@@ -1,13 +1,13 @@
 //! Images in a card: side by side, brighter or with more contrast for all cards, each card closer or farther.
 
 use super::decode::{MediaValue, Picture};
-use crate::{
+use egui::{Rect, Response, Role, Sense, Slider, Stroke, TextureHandle, TextureOptions, Ui, Vec2, pos2, vec2};
+use std::sync::Arc;
+use ui::{
     format,
     theme::{self, metrics, palette},
     widgets::{self, named, together},
 };
-use egui::{Rect, Response, Role, Sense, Slider, Stroke, TextureHandle, TextureOptions, Ui, Vec2, pos2, vec2};
-use std::sync::Arc;
 
 /// Percent of brightness and contrast that can be chosen.
 const PERCENT: std::ops::RangeInclusive<u32> = 0..=400;

@@ -1,15 +1,15 @@
 //! Meshes and point clouds, turned by dragging.
 
 use super::decode::MediaValue;
-use crate::{
+use egui::{Mesh, Rect, Sense, Shape, Ui};
+use std::sync::Arc;
+use summaries::MeshPart;
+use ui::{
     chart::orbit::Orbit,
     format,
     theme::{Palette, metrics, mix, palette, shaded},
     widgets,
 };
-use egui::{Mesh, Rect, Sense, Shape, Ui};
-use std::sync::Arc;
-use summaries::MeshPart;
 
 /// Faces and points that are drawn; of more, every so many.
 const MAX_DRAWN: usize = 100_000;
@@ -191,7 +191,7 @@ impl MeshCard {
 /// Faces from the farthest to the nearest, lit from the eye; without faces the vertices as dots.
 fn draw(model: &Model, orbit: &Orbit, rect: Rect, p: &Palette) -> Mesh {
     let placed: Vec<_> = model.vertices.iter().map(|v| orbit.place(rect, *v, false)).collect();
-    let color = |i: usize| model.colors.get(i).map_or(p.series(0), |[r, g, b]| crate::theme::rgb(*r, *g, *b));
+    let color = |i: usize| model.colors.get(i).map_or(p.series(0), |[r, g, b]| ui::theme::rgb(*r, *g, *b));
     let mut mesh = Mesh::default();
     if model.faces.is_empty() {
         let stride = placed.len().div_ceil(MAX_DRAWN).max(1);

@@ -1,14 +1,14 @@
 //! Precision over recall, a curve for each run.
 
 use super::{decode::MediaValue, rows::RunValue};
-use crate::{
+use egui::{Grid, Pos2, RichText, Sense, Shape, Stroke, Ui, vec2};
+use summaries::PrCurve;
+use ui::{
     chart::{Bounds, Scale, frame::Frame, ticks::Unit},
     format,
     theme::{metrics, palette},
     widgets::{self, swatch},
 };
-use egui::{Grid, Pos2, RichText, Sense, Shape, Stroke, Ui, vec2};
-use summaries::PrCurve;
 
 /// A run's point next to the pointer.
 struct NearestPoint<'a> {

@@ -5,13 +5,13 @@ use super::{
     player::{self, Playing},
     wav::Wav,
 };
-use crate::{
+use egui::{Mesh, Rect, Response, ScrollArea, Sense, Stroke, Ui, pos2, vec2};
+use std::{path::PathBuf, sync::Arc, sync::OnceLock};
+use ui::{
     format,
     theme::{metrics, palette},
     widgets::{self, Icon, icon_button},
 };
-use egui::{Mesh, Rect, Response, ScrollArea, Sense, Stroke, Ui, pos2, vec2};
-use std::{path::PathBuf, sync::Arc, sync::OnceLock};
 
 /// How often the line at the sound's place moves, seconds.
 const REDRAW_S: f32 = 0.05;

@@ -1,10 +1,10 @@
 //! Texts: Markdown as it is meant to look, in a table where there are several.
 
 use super::markdown::{Block, blocks_ui, parse};
-use crate::theme::{metrics, palette};
 use egui::{Frame, Grid, Label, ScrollArea, Stroke, Ui, vec2};
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
+use ui::theme::{metrics, palette};
 
 /// Bytes of a card that are laid out as Markdown; what is longer is shown as it was written.
 const MAX_MARKDOWN: usize = 64 << 10;
@@ -27,7 +27,7 @@ impl TextCard {
         ScrollArea::both().auto_shrink(false).show(ui, |ui| {
             ui.add(Label::new(&text[..end]));
             if end < text.len() {
-                ui.weak(format!("and {} more", crate::format::bytes((text.len() - end) as u64)));
+                ui.weak(format!("and {} more", ui::format::bytes((text.len() - end) as u64)));
             }
         });
     }

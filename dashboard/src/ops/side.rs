@@ -2,14 +2,17 @@
 
 use super::analysis::Findings;
 use crate::{
-    Selection, ViewKind, format,
+    Selection, ViewKind,
     selection::{SlicePick, TimeRange},
-    theme::{metrics, palette},
     timeline::stalls,
-    widgets::scroll_area,
 };
 use egui::{Rect, RichText, Sense, Ui, vec2};
 use trace_store::Store;
+use ui::{
+    format,
+    theme::{metrics, palette},
+    widgets::scroll_area,
+};
 
 /// Letters of a track's name.
 const MAX_NAME: usize = 40;

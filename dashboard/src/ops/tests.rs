@@ -46,7 +46,7 @@ fn nodes_of_the_selected_range_only() {
     wait_for(&mut harness, "to 72.0 µs (72.0 µs)");
     assert!(harness.query_by_label("layer1/Add").is_none() && harness.query_by_label("layer1/MatMul").is_some());
     harness.get_by_label("Whole trace").click();
-    let whole = crate::format::duration_ns(3 * STEP_NS - 12_000);
+    let whole = ui::format::duration_ns(3 * STEP_NS - 12_000);
     wait_for(&mut harness, &format!("({whole})"));
     assert!(harness.query_by_label("layer1/Add").is_some());
 }

@@ -14,17 +14,7 @@ use crate::{
     Data, Selection, ViewKind,
     cards::XAxis,
     catalogue::{Member, TagRow},
-    chart::{
-        Bounds, XWindow,
-        frame::Frame,
-        input::{self, Command},
-        ticks::Unit,
-    },
-    format,
-    natural::Natural,
     selection::is_at_or_below,
-    theme::{metrics, palette},
-    widgets::{self, CardFrame, CardHeader},
 };
 use egui::{Pos2, Response, Sense, Stroke, Ui};
 use regex::Regex;
@@ -34,6 +24,18 @@ use std::{
     sync::Arc,
 };
 use summaries::{ScalarSeries, derive::align};
+use ui::{
+    chart::{
+        Bounds, XWindow,
+        frame::Frame,
+        input::{self, Command},
+        ticks::Unit,
+    },
+    format,
+    natural::Natural,
+    theme::{metrics, palette},
+    widgets::{self, CardFrame, CardHeader},
+};
 
 /// The bands of growing runs are looked up anew at most this often, seconds.
 const REFRESH_S: f64 = 0.5;
@@ -104,7 +106,7 @@ impl Card {
             selection.tag.set(ViewKind::Scalars, Some(row.tag.clone()));
         }
         self.forget_old_zoom(settings, view.x_tag);
-        if !self.make_ready(&lines, view, crate::export::wants_shapes(ui.ctx())) {
+        if !self.make_ready(&lines, view, ui::export::wants_shapes(ui.ctx())) {
             // Until then it shows what it had.
             if let Some(bounds) = self.picture.bounds() {
                 let frame = Frame::new(outer, bounds, settings.scale).with_x_scale(settings.x_scale());
@@ -274,7 +276,7 @@ impl Card {
         let key = Key { settings, bounds: frame.bounds, size, palette: p.id(), lines: hasher.finish() };
         let [lo, hi] = frame.bounds.x;
         let window = XWindow { lo, hi, n_columns: size[0] as u32 };
-        let wants_shapes = crate::export::wants_shapes(ui.ctx());
+        let wants_shapes = ui::export::wants_shapes(ui.ctx());
         self.picture.receive(ui);
         let wants_new = self.picture.wants(&key);
         let curves = &self.curves;

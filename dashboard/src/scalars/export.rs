@@ -1,8 +1,9 @@
 //! Every point of every curve on the page, as CSV.
 
-use crate::{Data, catalogue::Catalogue, export::csv_field};
+use crate::{Data, catalogue::Catalogue};
 use std::fmt::Write as _;
 use summaries::ScalarSeries;
+use ui::export::csv_field;
 
 /// `run,tag,step,wall_time,value`, a line per point of the tags and runs that pass the filters.
 pub(super) fn csv(catalogue: &Catalogue, data: &Data) -> String {

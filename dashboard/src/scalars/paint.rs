@@ -1,7 +1,8 @@
 //! What a card's chart is made of: lines, bands, marks.
 
 use super::{band::Band, curve::CurveSettings};
-use crate::{
+use egui::{Color32, Mesh, Painter, Pos2, Shape, Stroke, pos2};
+use ui::{
     chart::{
         Polylines,
         decimate::{Mark, MarkKind},
@@ -9,7 +10,6 @@ use crate::{
     },
     theme::{Palette, metrics, mix},
 };
-use egui::{Color32, Mesh, Painter, Pos2, Shape, Stroke, pos2};
 
 /// How a line stands to what the user picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

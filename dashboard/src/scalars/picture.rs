@@ -2,13 +2,13 @@
 //! card shows what it had, at the place that it has now. Its lines are looked up in frames, a few in each.
 
 use super::{curve::CurveSettings, paint::Stroked};
-use crate::{
-    chart::{Bounds, Polylines, decimate::Mark, frame::Frame, raster::LineRaster},
-    theme::{self, metrics},
-};
 use egui::{ColorImage, Rect, TextureHandle, TextureOptions, Ui, emath::GuiRounding, pos2};
 use parking_lot::Mutex;
 use std::{ops::Range, sync::Arc};
+use ui::{
+    chart::{Bounds, Polylines, decimate::Mark, frame::Frame, raster::LineRaster},
+    theme::{self, metrics},
+};
 
 /// Points that one frame smooths and looks up for pictures, about: 2 ms. The curve that exceeds it is still made ready.
 const MAX_POINTS: usize = 50_000;

@@ -1,11 +1,11 @@
 //! The range of steps on a chart: a band whose edges can be dragged, and Alt + drag for another one.
 
 use super::range::Steps;
-use crate::{
+use egui::{CursorIcon, Rect, Response, Stroke, Ui, pos2};
+use ui::{
     chart::frame::Frame,
     theme::{metrics, palette},
 };
-use egui::{CursorIcon, Rect, Response, Stroke, Ui, pos2};
 
 /// What is being dragged.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,16 +1,16 @@
 //! What the runs' values are at the pointer.
 
 use super::{curve::Curve, curve::CurveSettings, points::Line};
-use crate::{
+use egui::{Grid, RichText, Ui, vec2};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use ui::address::Choice;
+use ui::{
     chart::ticks::Moment,
     format, natural,
     theme::{metrics, palette},
     widgets::swatch,
 };
-use egui::{Grid, RichText, Ui, vec2};
-use rustc_hash::FxHashMap;
-use std::sync::Arc;
-use ui::address::Choice;
 
 /// In which order runs stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! A ring around the widget with the keyboard focus: from the first Tab until the pointer is used.
 
-use crate::theme::{metrics, palette};
 use egui::{Id, Key, LayerId, Order, Stroke, StrokeKind, Ui};
+use ui::theme::{metrics, palette};
 
 /// Distance of the ring from the widget, and its width, points.
 const GAP: f32 = 1.0;

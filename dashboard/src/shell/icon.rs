@@ -1,7 +1,7 @@
 //! The window's icon, drawn here: three tracks with slices, as in the timeline.
 
-use crate::theme::Palette;
 use egui::IconData;
+use ui::theme::Palette;
 
 const SIZE: usize = 64;
 /// Slices as (track, left, right, colour index) on a 16-column grid.

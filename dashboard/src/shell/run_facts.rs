@@ -3,11 +3,11 @@
 use crate::{
     Data,
     data::{RunRef, Status},
-    format,
     runs::DrawKind,
 };
 use std::sync::Arc;
 use summaries::{ScalarSeries, Series};
+use ui::format;
 
 /// A window of this many seconds of wall time gives the rate in steps per second.
 const RATE_WINDOW_S: f64 = 5.0;

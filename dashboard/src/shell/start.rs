@@ -4,15 +4,13 @@ use super::dialogs::{
     browse,
     sources::{SourceAct, error_line, loading_ui},
 };
-use crate::{
-    Data,
-    config::Recent,
-    data::Status,
+use crate::{Data, config::Recent, data::Status};
+use egui::{Rect, RichText, Role, ScrollArea, Sense, Ui, vec2};
+use std::path::PathBuf;
+use ui::{
     theme::{metrics, palette},
     widgets::{named, text_elided},
 };
-use egui::{Rect, RichText, Role, ScrollArea, Sense, Ui, vec2};
-use std::path::PathBuf;
 
 /// Kinds of things that open, and their contents.
 const OPENS: [(&str, &str); 5] = [

@@ -1,10 +1,8 @@
 //! The status of a source: a dot and a word.
 
-use crate::{
-    data::Status,
-    theme::{metrics, palette},
-};
+use crate::data::Status;
 use egui::{RichText, Sense, Ui, vec2};
+use ui::theme::{metrics, palette};
 
 /// Shows a dot and the status in words.
 pub fn status_dot(ui: &mut Ui, status: Status) {

@@ -1,14 +1,13 @@
 //! The bar at the top: the run and its figures, warnings, theme and help.
 
 use super::{dialogs::n_problems, run_facts::RunFacts, status::status_dot};
-use crate::{
-    Data, Theme,
-    data::Status,
+use crate::{Data, Theme, data::Status};
+use egui::{Align, Color32, Label, Layout, Rect, Response, RichText, Role, Sense, Ui, vec2};
+use ui::{
     format,
     theme::{metrics, palette},
     widgets::{Icon, icon_button, named, paint_icon},
 };
-use egui::{Align, Color32, Label, Layout, Rect, Response, RichText, Role, Sense, Ui, vec2};
 
 /// A click on the bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! What is asked, what came back, and where a row lies in time.
 
 use super::engine::{RowSet, Table};
-use crate::{Data, data::SourceKind, data::Status, natural};
+use crate::{Data, data::SourceKind, data::Status};
 use std::{cmp::Ordering, ops::Range, path::Path, sync::Arc};
+use ui::natural;
 
 /// More rows than this are not kept: an aggregate, or `limit`, says more than a longer list.
 pub const MAX_ROWS: usize = 10_000;

@@ -1,8 +1,8 @@
 //! What tables there are, with their columns.
 
 use super::engine::Table;
-use crate::theme::{metrics, palette};
 use egui::{CollapsingHeader, RichText, ScrollArea, Ui};
+use ui::theme::{metrics, palette};
 
 /// Lists the tables; the name of a table or column that was clicked.
 pub fn side_ui(ui: &mut Ui, tables: &[Table]) -> Option<String> {

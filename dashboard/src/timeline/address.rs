@@ -7,14 +7,11 @@ use super::{
     panels::compare::Compare,
     state::State,
 };
-use crate::{
-    Data,
-    accepts::{Accepts, Names},
-    address::Params,
-};
+use crate::{Data, address::Params};
 use std::ops::Range;
 use trace_model::SliceId;
 use trace_store::Store;
+use ui::address::{Accepts, Names};
 
 /// Adds a timeline's state.
 pub(super) fn set_state(out: &mut Params, state: &State) {

@@ -11,11 +11,11 @@ use super::{
     },
     state::State,
 };
-use crate::{
+use egui::{Painter, Rect, Response, Sense, Ui, pos2, vec2};
+use ui::{
     theme::metrics,
     widgets::{describe, pointer},
 };
-use egui::{Painter, Rect, Response, Sense, Ui, pos2, vec2};
 
 /// What the rows depend on.
 #[derive(Clone, Copy, Debug, PartialEq)]

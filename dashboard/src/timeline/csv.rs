@@ -1,9 +1,9 @@
 //! The slices in the selected range, or else on the screen, as CSV.
 
 use super::state::State;
-use crate::export::csv_field;
 use std::fmt::Write as _;
 use trace_store::Store;
+use ui::export::csv_field;
 
 /// Slices that are written, at most; a longer table has a note in its last line.
 const MAX_ROWS: usize = 1_000_000;

@@ -8,9 +8,10 @@ use super::{
     layers::{FrameContext, minimap},
     layout::Scale,
 };
-use crate::{command::Entry, theme::metrics, widgets::keys_are_free};
+use crate::command::Entry;
 use egui::{Key, Modifiers, PointerButton, Pos2, Response, Ui};
 use std::sync::LazyLock;
+use ui::{theme::metrics, widgets::keys_are_free};
 
 /// One notch of W, S or the wheel.
 const ZOOM_STEP: f64 = 1.35;

@@ -28,5 +28,4 @@ pub(crate) use address::accepts;
 pub(crate) use layout::ticks;
 pub(crate) use model::analysis;
 pub(crate) use panels::stalls;
-pub use ui::background;
 pub use view::TimelineView;

@@ -4,11 +4,11 @@ use super::{TimelineView, testing::demo};
 use crate::{
     Data, View, ViewKind,
     panel_test::{Panel, panel, wait_for},
-    theme::metrics,
 };
 use egui::{Key, Pos2, pos2, vec2};
 use egui_kittest::kittest::{NodeT as _, Queryable as _};
 use std::time::Duration;
+use ui::theme::metrics;
 
 fn harness(store: trace_store::Store) -> Panel<TimelineView> {
     let mut harness = panel(TimelineView::default(), Data::default().with_trace("demo", store), [1200.0, 700.0]);
@@ -409,7 +409,7 @@ fn narrow_slices_are_pixels_on_the_screen_and_rectangles_in_a_picture_of_vectors
     };
     let (pixels, rects) = (corners(&harness, true), corners(&harness, false));
     assert!((4..100).contains(&pixels), "a quad for each strip: {pixels} corners");
-    crate::export::want_shapes(&harness.ctx, true);
+    ui::export::want_shapes(&harness.ctx, true);
     harness.run_steps(1);
     assert_eq!(corners(&harness, true), 0);
     assert!(corners(&harness, false) > rects + 1_000, "{} corners after {rects}", corners(&harness, false));

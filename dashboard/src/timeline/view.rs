@@ -23,12 +23,14 @@ use crate::{
     address::Params,
     command::Entry,
     data::{Status, TraceData},
-    theme::metrics,
-    widgets::{Edge, Extent, empty_state, side, toolbar},
 };
 use egui::{ComboBox, Rect, Ui};
 use std::{ops::Range, sync::Arc};
 use trace_store::Store;
+use ui::{
+    theme::metrics,
+    widgets::{Edge, Extent, empty_state, side, toolbar},
+};
 
 /// How often a followed trace that brings nothing new is shown anew, seconds.
 const FOLLOW_IDLE_S: f32 = 0.2;

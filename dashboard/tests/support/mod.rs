@@ -6,11 +6,12 @@
 pub mod picture;
 pub mod raster;
 
-use dashboard::{Options, Theme, app::App, pace::Pace};
+use dashboard::{Options, Theme, app::App};
 use egui_kittest::{Harness, kittest::Queryable};
 use raster::{Pixels, Textures};
 use std::path::{Path, PathBuf};
 use summaries::{SummaryWriter, WriterOptions};
+use ui::pace::Pace;
 
 /// Frames that something is waited for.
 const PATIENCE: usize = 12_000;

@@ -4,11 +4,12 @@ use super::{
     projection::Method,
     vectors::{ColorBy, matching},
 };
-use crate::{address::Params, filter::Filter};
+use crate::address::Params;
 use summaries::{
     Embedding,
     projection::{Metric, TsneOptions, UmapOptions},
 };
+use ui::filter::Filter;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MethodName {

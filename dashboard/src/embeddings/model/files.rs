@@ -1,10 +1,11 @@
 //! Embeddings on disk: the projector's configurations next to the event files, listed and read in a thread.
 
 use super::sprites::Sheet;
-use crate::{Data, natural};
+use crate::Data;
 use formats::plugins::EmbeddingInfo;
 use std::{path::PathBuf, sync::Arc};
 use summaries::{Embedding, read_projector_config};
+use ui::natural;
 
 /// An embedding that a configuration names.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 //! Colours, labels and matches of vectors by columns of their metadata, and layouts scaled to the picture.
 
-use crate::filter::Filter;
 use std::collections::BTreeMap;
 use summaries::{Embedding, projection::Position};
+use ui::filter::Filter;
 
 /// Values of a column with a colour of their own, at most.
 pub const MAX_GROUPS: usize = 12;

@@ -3,13 +3,13 @@
 
 use crate::{
     graph::model::{ItemId, Model, attr_text, function_prefix},
-    natural,
     timeline::background::Background,
 };
 use egui::Context;
 use formats::proto::{GraphDef, NodeDef};
 use rustc_hash::FxHashMap;
 use std::{borrow::Cow, sync::Arc};
+use ui::natural;
 
 /// Characters of a value that are shown.
 const VALUE_MAX: usize = 120;

@@ -1,7 +1,7 @@
 //! Whether the values of nodes are finite: from traces (`train --numerics trace`) and from the values of summaries.
 
 use crate::{
-    Data, format,
+    Data,
     graph::model::{ItemId, Model},
     recorded::Recorded,
 };
@@ -9,6 +9,7 @@ use std::{ops::Range, sync::Arc};
 use summaries::Series;
 use trace_model::Category;
 use trace_store::Store;
+use ui::format;
 
 /// The kinds of values that a node had: a set of flags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 use super::input::Input;
 use crate::{
     data::Shared,
-    format,
     graph::model::{ItemId, Model},
     timeline::background::Background,
 };
@@ -11,6 +10,7 @@ use rustc_hash::FxHashMap;
 use std::{ops::Range, sync::Arc};
 use trace_model::Category;
 use trace_store::{Residency, Store};
+use ui::format;
 
 /// The newest steps of each trace that are shown.
 const MAX_STEPS: usize = 120;

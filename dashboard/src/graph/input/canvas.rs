@@ -1,19 +1,19 @@
 //! One frame of the picture: camera, shapes, the accessible boxes, and input to commands.
 
 use super::commands;
-use crate::{
-    format,
-    graph::{
-        layout::PicBox,
-        model::{ItemId, Kind, Model, output_shape},
-        paint::{self, ColorBy, Colors, Export, Scene, corner_of},
-        state::GraphView,
-    },
-    theme::{metrics, palette},
-    widgets::{describe, keys_are_free, named, pointer},
+use crate::graph::{
+    layout::PicBox,
+    model::{ItemId, Kind, Model, output_shape},
+    paint::{self, ColorBy, Colors, Export, Scene, corner_of},
+    state::GraphView,
 };
 use egui::{Key, Rect, Response, RichText, Role, Sense, Ui, Vec2, vec2};
 use std::sync::Arc;
+use ui::{
+    format,
+    theme::{metrics, palette},
+    widgets::{describe, keys_are_free, named, pointer},
+};
 
 /// Boxes in view that the accessibility tree lists; outer and larger ones first.
 const ACCESSIBLE_MAX: usize = 400;

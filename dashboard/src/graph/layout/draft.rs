@@ -8,9 +8,9 @@ use crate::graph::model::{
     ItemId, Kind, MetaEdge, Model,
     side_area::{Area, CONTROL_MAX, areas},
 };
-use crate::theme::metrics::graph as m;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use ui::theme::metrics::graph as m;
 
 /// An open scope to lay out.
 pub(super) struct OpenScope<'a> {

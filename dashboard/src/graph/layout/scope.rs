@@ -7,8 +7,8 @@ use super::{
     scope_layout::{BoxLayout, EdgeLayout, Note, ScopeLayout, Span},
 };
 use crate::graph::model::{ItemId, MetaEdge};
-use crate::theme::metrics::graph as m;
 use std::sync::{Arc, atomic::AtomicBool};
+use ui::theme::metrics::graph as m;
 
 const SPACING: Spacing = Spacing { node: m::NODE_GAP, edge: m::EDGE_GAP, rank: m::RANK_GAP };
 

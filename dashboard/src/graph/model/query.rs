@@ -4,7 +4,7 @@
 //! `attr:NAME=` match substrings; `attr:NAME` alone matches nodes that have the attribute.
 
 use super::{attrs, columns::Model, items::ItemId};
-use crate::filter::Filter;
+use ui::filter::Filter;
 
 /// A query as typed.
 #[derive(Default)]

@@ -8,8 +8,8 @@ use crate::graph::{
     layout::PicBox,
     model::{ItemId, Kind},
 };
-use crate::theme::{metrics, metrics::graph as m, mix, on_fill};
 use egui::{Align2, Color32, CornerRadius, FontId, Painter, Rect, Shape, Stroke, StrokeKind, pos2, vec2};
+use ui::theme::{metrics, metrics::graph as m, mix, on_fill};
 
 /// The fill of a closed box.
 pub(super) fn fill(scene: &Scene<'_>, item: ItemId) -> Color32 {
@@ -52,7 +52,7 @@ pub(super) fn open_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: R
     side_area(painter, scene, Some(b.item), rect, b.side_x);
     let Some(font) = scene.font(m::LABEL) else { return };
     button(painter, scene, b, rect);
-    let nodes = crate::format::counted(u64::from(scene.model.n_nodes(b.item)), "node");
+    let nodes = ui::format::counted(u64::from(scene.model.n_nodes(b.item)), "node");
     let what = control.map_or_else(String::new, |control| format!("  ·  {}", control.name()));
     let text = format!("{}{what}  ·  {nodes}", scene.model.label(b.item));
     let left = title.left() + (m::BUTTON + 12.0) * scene.camera.zoom;
@@ -90,7 +90,7 @@ fn more(painter: &Painter, scene: &Scene<'_>, rect: Rect, n_more: u32) {
     if n_more > 0
         && let Some(font) = scene.font(m::LABEL)
     {
-        let text = format!("and {} more (M shows all)", crate::format::count(u64::from(n_more)));
+        let text = format!("and {} more (M shows all)", ui::format::count(u64::from(n_more)));
         let at = pos2(rect.center().x, rect.bottom() - m::MORE_H * scene.camera.zoom / 2.0);
         painter.text(at, Align2::CENTER_CENTER, text, font, scene.palette().text_weak);
     }
@@ -160,7 +160,7 @@ fn closed_scope_label(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Re
     button(painter, scene, b, rect);
     let inside =
         Rect::from_min_max(pos2(rect.left() + (m::BUTTON + 10.0) * zoom, rect.top()), rect.max - vec2(6.0, 0.0) * zoom);
-    let count = crate::format::count(u64::from(scene.model.n_nodes(b.item)));
+    let count = ui::format::count(u64::from(scene.model.n_nodes(b.item)));
     let tall = rect.height() > 34.0 * zoom;
     if let (true, Some(small)) = (tall, scene.font(m::LABEL_SMALL)) {
         let middle = inside.center().y;

@@ -1,13 +1,13 @@
 //! The colours of boxes and their legend: a table of modes.
 
-use crate::command::Entry;
 use crate::graph::{
     analysis::{Changes, Counts, Health, Metric, Times},
     model::{ItemId, Kind, Model},
 };
-use crate::theme::{Palette, mix};
 use egui::Color32;
 use rustc_hash::FxHashMap;
+use ui::command::Entry;
+use ui::theme::{Palette, mix};
 
 /// What the colours of boxes show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -335,7 +335,7 @@ impl Colors<'_> {
             return vec![(self.palette.raised, (*missing).to_owned())];
         }
         let line = |share: f32| {
-            let percent = crate::format::percent(f64::from(share * self.heat_max));
+            let percent = ui::format::percent(f64::from(share * self.heat_max));
             (self.heat(share), format!("{percent} of {total}"))
         };
         [0.0, 0.25, 0.5, 1.0].map(line).to_vec()

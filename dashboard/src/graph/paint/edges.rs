@@ -9,8 +9,8 @@ use crate::graph::{
     layout::{PicBox, PicEdge},
     model::{MetaEdge, Model, output_shape},
 };
-use crate::theme::{metrics, metrics::graph as m, mix};
 use egui::{Color32, Mesh, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
+use ui::theme::{metrics, metrics::graph as m, mix};
 
 /// How much wider marked edges are.
 const MARKED_W: f32 = 0.8;

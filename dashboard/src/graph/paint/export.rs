@@ -1,17 +1,17 @@
 //! The graph as text for other programs: SVG as it is on the screen, DOT of what is visible, its nodes as CSV.
 
 use super::edges;
-use crate::{
-    export,
-    graph::{
-        analysis::{NodeTime, Times},
-        layout::{PicBox, Picture},
-        model::{ItemId, Kind, MetaEdge, Model, output_shape},
-    },
-    theme::{Palette, metrics, metrics::graph as m, on_fill},
+use crate::graph::{
+    analysis::{NodeTime, Times},
+    layout::{PicBox, Picture},
+    model::{ItemId, Kind, MetaEdge, Model, output_shape},
 };
 use egui::Color32;
 use std::{collections::BTreeMap, fmt::Write as _};
+use ui::{
+    export,
+    theme::{Palette, metrics, metrics::graph as m, on_fill},
+};
 
 /// A format of the picture for the clipboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ pub(crate) fn dot(model: &Model, picture: &Picture) -> String {
         } else {
             let what = match model.is_op(b.item) {
                 true => model.op(b.item).to_owned(),
-                false => crate::format::counted(u64::from(model.n_nodes(b.item)), "node"),
+                false => ui::format::counted(u64::from(model.n_nodes(b.item)), "node"),
             };
             let _ = writeln!(out, "{indent}n{} [label={label}, tooltip={}];", b.item.0, quote(&what));
         }

@@ -1,8 +1,8 @@
 //! The meaning of the colours, in a corner of the view.
 
 use super::scene::Scene;
-use crate::theme::metrics;
 use egui::{FontId, Rect, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
+use ui::theme::metrics;
 
 /// Entries of the legend.
 const LEGEND_MAX: usize = 10;

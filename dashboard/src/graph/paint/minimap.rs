@@ -1,11 +1,11 @@
 //! The whole picture, small in a corner, with a frame around what is in view; a click or drag moves there.
 
 use super::{camera::Camera, scene::Scene};
-use crate::{
+use egui::{Mesh, Rect, Role, Sense, Shape, Stroke, StrokeKind, Ui, pos2, vec2};
+use ui::{
     theme::{metrics, metrics::graph as m, mix},
     widgets::named,
 };
-use egui::{Mesh, Rect, Role, Sense, Shape, Stroke, StrokeKind, Ui, pos2, vec2};
 
 /// Boxes drawn at most; outer ones come first.
 const BOXES_MAX: usize = 4_000;

@@ -2,8 +2,8 @@
 
 use super::scene::{Scene, text_in};
 use crate::graph::layout::{Note, NoteKind, PicBox};
-use crate::theme::{metrics, metrics::graph as m, mix};
 use egui::{Align2, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
+use ui::theme::{metrics, metrics::graph as m, mix};
 
 /// Paints the annotations of a box.
 pub(super) fn notes(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect) {

@@ -5,9 +5,9 @@ use crate::graph::{
     layout::{PicBox, Picture},
     model::{ItemId, Model},
 };
-use crate::theme::{Palette, metrics};
 use egui::{Align2, Color32, FontId, Painter, Rect};
 use rustc_hash::FxHashSet;
+use ui::theme::{Palette, metrics};
 
 /// Boxes or edges in view above which there are neither labels nor curves.
 pub(super) const DETAIL_MAX: usize = 1_000;

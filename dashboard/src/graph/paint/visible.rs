@@ -7,8 +7,8 @@ use super::{
     edges,
     scene::{DETAIL_MAX, Scene},
 };
-use crate::theme::metrics::graph as m;
 use egui::{Mesh, Painter, Rect, Shape};
+use ui::theme::metrics::graph as m;
 
 /// Points of height below which a box is a plain rectangle.
 const SMALL: f32 = 5.0;

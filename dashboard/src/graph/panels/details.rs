@@ -2,15 +2,18 @@
 
 use super::step_chart;
 use crate::{
-    ViewKind, format,
+    ViewKind,
     graph::{
         analysis::{Counts, GraphDiff, MAX_STEPS, StepCost, Tag, Times, step_summary},
         model::{Control, Edge, ItemId, Kind, Model, attr_text, output_shape},
     },
-    theme::{metrics, palette},
 };
 use egui::{Grid, RichText, ScrollArea, Ui};
 use std::ops::Range;
+use ui::{
+    format,
+    theme::{metrics, palette},
+};
 
 /// Rows of a list that are shown; the rest is counted.
 const ROWS_MAX: usize = 40;

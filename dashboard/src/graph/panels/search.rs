@@ -1,16 +1,16 @@
 //! Search over names, ops, devices and attributes (see [`Query`]), without a limit on hits.
 
-use crate::{
-    format,
-    graph::{
-        analysis::Times,
-        model::{ItemId, Model, Query},
-    },
-    theme::{metrics, palette},
-    widgets::focus_all,
+use crate::graph::{
+    analysis::Times,
+    model::{ItemId, Model, Query},
 };
 use egui::{RichText, ScrollArea, TextEdit, Ui};
 use std::sync::Arc;
+use ui::{
+    format,
+    theme::{metrics, palette},
+    widgets::focus_all,
+};
 
 /// Height of the list of hits, at most.
 const LIST_H: f32 = 320.0;

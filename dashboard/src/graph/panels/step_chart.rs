@@ -1,12 +1,12 @@
 //! The time of the selected item in each step, as bars.
 
-use crate::{
+use crate::graph::analysis::{StepCost, step_summary};
+use egui::{Mesh, Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
+use ui::{
     format,
-    graph::analysis::{StepCost, step_summary},
     theme::{metrics, palette},
     widgets::describe,
 };
-use egui::{Mesh, Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 
 /// Shows the bars; returns the step that was clicked.
 pub(super) fn chart_ui<'a>(ui: &mut Ui, steps: &'a [StepCost]) -> Option<&'a StepCost> {

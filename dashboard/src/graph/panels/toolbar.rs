@@ -1,17 +1,20 @@
 //! The controls above the picture.
 
 use crate::{
-    Data, format,
+    Data,
     graph::{
         model::{ItemId, Model},
         paint::{COLOR_MODES, ColorBy, Export},
         state::GraphView,
     },
-    theme::palette,
-    widgets::{busy, named},
 };
 use egui::{ComboBox, RichText, Ui};
 use std::sync::Arc;
+use ui::{
+    format,
+    theme::palette,
+    widgets::{busy, named},
+};
 
 impl GraphView {
     /// Shows the controls.

@@ -1,8 +1,9 @@
 //! How the values of a series are distributed at each step: quantiles of its histograms, thinned to what fits. No egui.
 
 use super::bins::{position, thinned};
-use crate::{cards::XAxis, chart::Bounds};
+use crate::cards::XAxis;
 use summaries::{Histogram, HistogramSeries};
+use ui::chart::Bounds;
 
 /// Steps of a card at most.
 pub const MAX_STEPS: usize = 400;

@@ -89,7 +89,7 @@ impl Ridges {
         let full = chosen.iter().filter(|(_, value)| value.min.is_finite() && value.max.is_finite());
         let range = full
             .fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], (_, value)| [lo.min(value.min), hi.max(value.max)]);
-        let bounds = crate::chart::Bounds::around(range, range);
+        let bounds = ui::chart::Bounds::around(range, range);
         [self.lo, self.hi] = bounds.x;
         let ridge = |(row, value): &(usize, Histogram)| Ridge {
             row: *row,

@@ -4,15 +4,15 @@
 //! script, with whatever font has its letters.
 
 use super::model::{Block, Line, SpanStyle};
-use crate::{
-    theme::{metrics, palette},
-    widgets::{Icon, icon_button},
-};
 use egui::{
     Color32, FontFamily, FontId, Frame, Galley, Grid, Label, Rect, Response, Role, Sense, Stroke, TextFormat, Ui,
     UiBuilder, Vec2, WidgetInfo, epaint::TextShape, pos2, text::LayoutJob, text_selection::LabelSelectionState, vec2,
 };
 use std::sync::Arc;
+use ui::{
+    theme::{metrics, palette},
+    widgets::{Icon, icon_button},
+};
 
 /// For how long a button tells that it copied, seconds.
 const TOLD_S: f64 = 1.5;

@@ -7,7 +7,7 @@ use summaries::{EncodedImage, HParam, MeshPart, NumberTensor, PrCurve, Sample, T
 use zune_jpeg::zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions};
 
 use super::wav::Wav;
-use crate::format;
+use ui::format;
 
 /// A picture has at most so many pixels a side, and in all; larger ones are told.
 const MAX_SIDE: usize = 16_384;

@@ -73,9 +73,9 @@ impl Against {
 mod tests {
     use super::*;
     use crate::cards::XAxis;
-    use crate::chart::XWindow;
     use crate::scalars::{curve::Curve, settings::Settings};
     use summaries::Point;
+    use ui::chart::XWindow;
 
     fn series(points: &[(i64, f64)]) -> ScalarSeries {
         points.iter().map(|&(step, value)| Point { step, wall: 0.0, value }).collect()
@@ -125,7 +125,7 @@ mod tests {
             curve.update(points, against.generation(), settings);
             let [lo, hi] = curve.x_extent(points);
             let (raw, smooth) = curve.cut(points, settings, XWindow { lo, hi, n_columns: 1000 });
-            let all = |lines: &crate::chart::Polylines| lines.lines().flatten().copied().collect::<Vec<[f64; 2]>>();
+            let all = |lines: &ui::chart::Polylines| lines.lines().flatten().copied().collect::<Vec<[f64; 2]>>();
             (all(&raw), all(&smooth), (lo, hi))
         };
         let (raw, smooth, ends) = drawn(&loss, &loss);

@@ -6,9 +6,9 @@
 
 use super::points::Points;
 use crate::cards::XAxis;
-use crate::{chart::decimate::lower_bound, natural::Natural};
 use regex::Regex;
 use std::{collections::BTreeMap, sync::Arc};
+use ui::{chart::decimate::lower_bound, natural::Natural};
 
 /// Places at which bands are looked up.
 const N_PLACES: usize = 300;

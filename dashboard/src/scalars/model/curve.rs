@@ -4,9 +4,9 @@
 use super::points::{Pieces, Points};
 use super::smooth::Smoother;
 use crate::cards::XAxis;
-use crate::chart::{Polylines, Scale, XWindow, decimate::lower_bound};
 use std::ops::Range;
 use summaries::{Extent, Numbers};
+use ui::chart::{Polylines, Scale, XWindow, decimate::lower_bound};
 
 /// How curves are to look; the same for all cards.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::cards::XAxis;
 use crate::catalogue::Member;
-use crate::chart::Scale;
 use summaries::{Numbers, ScalarSeries};
+use ui::chart::Scale;
 
 /// Another tag's values in place of the axis.
 #[derive(Clone, Debug, Default)]
@@ -168,7 +168,7 @@ impl Pieces {
         let mut best: Option<(f64, usize)> = None;
         for range in self.ranges().rev() {
             let after =
-                range.start + crate::chart::decimate::lower_bound(range.len(), |i| points.x(axis, range.start + i) < x);
+                range.start + ui::chart::decimate::lower_bound(range.len(), |i| points.x(axis, range.start + i) < x);
             for i in [after, after.wrapping_sub(1)] {
                 if range.contains(&i) {
                     let distance = (points.x(axis, i) - x).abs();

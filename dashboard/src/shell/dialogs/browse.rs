@@ -1,8 +1,8 @@
 //! Folders and typed paths, for the dialogs. No egui here.
 
-use crate::natural;
 use formats::{FileKind, TraceFormat, sniff};
 use std::path::{Path, PathBuf};
+use ui::natural;
 
 /// Entries of a folder that are considered: it may have millions.
 const MAX_ENTRIES: usize = 10_000;

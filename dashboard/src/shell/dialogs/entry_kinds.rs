@@ -1,11 +1,11 @@
 //! Kinds of the entries of a folder, detected in a thread of its own: a slow disk or a huge folder stops no frame.
 
 use super::browse;
-use crate::timeline::background::Background;
 use egui::Context;
 use events::clock;
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
+use ui::background::Background;
 
 /// Time after which a partial result is returned, ns.
 const SLICE_NS: i64 = 50_000_000;

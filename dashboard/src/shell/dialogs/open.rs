@@ -5,14 +5,14 @@ use super::{
     browse::{self, FolderEntry},
     entry_kinds::EntryKinds,
 };
-use crate::{
-    config::Recent,
+use crate::config::Recent;
+use egui::{Context, Key, Modifiers, Rect, Role, ScrollArea, Sense, TextEdit, Ui, WidgetInfo};
+use std::path::PathBuf;
+use ui::{
     format,
     theme::{metrics, palette},
     widgets::Dialog,
 };
-use egui::{Context, Key, Modifiers, Rect, Role, ScrollArea, Sense, TextEdit, Ui, WidgetInfo};
-use std::path::PathBuf;
 
 /// The entries of the listed folder, and the text they belong to.
 struct Listing {
@@ -229,6 +229,6 @@ fn row(ui: &mut Ui, entry: &FolderEntry, kind: Option<Option<&'static str>>, is_
     let name = if entry.is_folder { format!("{}/", entry.name) } else { entry.name.clone() };
     let color = if is_refused { p.text_weak } else { p.text };
     let room = Rect::from_min_max(inner.min, egui::pos2(left - metrics::PAD, inner.bottom()));
-    crate::widgets::text_elided(ui, &name, room, color);
+    ui::widgets::text_elided(ui, &name, room, color);
     response
 }

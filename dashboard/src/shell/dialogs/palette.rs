@@ -3,13 +3,15 @@
 use crate::{
     Data, ViewKind,
     command::{Entry, SHELL, ShellCommand, keys_text},
-    fuzzy,
     shell::contents::has_something,
-    theme::{metrics, palette},
-    widgets::Dialog,
 };
 use egui::{Context, Key, Modifiers, Role, ScrollArea, TextEdit, Ui, WidgetInfo};
 use std::sync::Arc;
+use ui::{
+    fuzzy,
+    theme::{metrics, palette},
+    widgets::Dialog,
+};
 
 /// Names of each kind that are searched, at most.
 const MAX_NAMES: usize = 50_000;
@@ -154,7 +156,7 @@ fn line_ui(ui: &mut Ui, line: &Line, is_at: bool) -> egui::Response {
     ui.painter().galley(egui::pos2(right, kind_y), kind, p.text_weak);
     ui.painter().galley(egui::pos2(keys_left, keys_y), keys, p.accent);
     let room = egui::Rect::from_min_max(inner.min, egui::pos2(keys_left - metrics::PAD, inner.bottom()));
-    crate::widgets::text_elided(ui, &line.text, room, if is_at { p.text_strong } else { p.text });
+    ui::widgets::text_elided(ui, &line.text, room, if is_at { p.text_strong } else { p.text });
     response
 }
 

@@ -1,11 +1,11 @@
 //! The dialog that saves a file. An existing file is replaced only after the user has been warned.
 
 use super::browse;
-use crate::{
+use egui::{Context, Key, Role, TextEdit, Ui, WidgetInfo};
+use ui::{
     theme::{metrics, palette},
     widgets::Dialog,
 };
-use egui::{Context, Key, Role, TextEdit, Ui, WidgetInfo};
 
 /// Contents to be written.
 struct Pending {

@@ -1,15 +1,15 @@
 //! Saving a panel or a card as pixels or shapes, or a panel's table.
 
 use super::save::SaveDialog;
-use crate::{
-    Data, Selection, export,
-    shell::panels::Tabs,
-    theme::{metrics, palette},
-    widgets::Dialog,
-};
+use crate::{Data, Selection, shell::panels::Tabs};
 use egui::{ColorImage, LayerId, PointerState, Rect, ScreenshotCallback, Ui, ViewportCommand, layers::GraphicLayers};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use ui::{
+    export,
+    theme::{metrics, palette},
+    widgets::Dialog,
+};
 
 /// Longest time for which the window shows the panels alone while it waits for a screenshot, seconds.
 const PATIENCE_S: f64 = 1.0;

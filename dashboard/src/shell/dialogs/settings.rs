@@ -1,13 +1,12 @@
 //! The dialog with the settings.
 
-use crate::{
-    Theme,
-    config::Settings,
+use crate::{Theme, config::Settings};
+use egui::{Context, Grid, RichText, Slider, Ui};
+use ui::{
     format::TimeUnit,
     theme::{Colours, Density, metrics, palette},
     widgets::Dialog,
 };
-use egui::{Context, Grid, RichText, Slider, Ui};
 
 /// The window.
 #[derive(Default)]

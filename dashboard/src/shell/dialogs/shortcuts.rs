@@ -3,10 +3,12 @@
 use crate::{
     ViewKind,
     command::{Entry, GESTURES, SHELL, key_text, keys_text},
+};
+use egui::{Context, Grid, Label, RichText};
+use ui::{
     theme::{metrics, palette},
     widgets::Dialog,
 };
-use egui::{Context, Grid, Label, RichText};
 
 /// The window.
 #[derive(Default)]

@@ -3,13 +3,15 @@
 use crate::{
     Data,
     data::{SourceInfo, Status},
-    format,
     shell::status::status_dot,
-    theme::{metrics, palette},
-    widgets::{Dialog, busy, named},
 };
 use egui::{Align2, Context, FontId, Id, LayerId, Order, RichText, Ui};
 use std::{path::Path, sync::Arc};
+use ui::{
+    format,
+    theme::{metrics, palette},
+    widgets::{Dialog, busy, named},
+};
 
 /// The number of problems: failed paths and counted warnings.
 pub fn n_problems(data: &Data) -> u64 {
@@ -156,7 +158,7 @@ pub fn drop_target(ctx: &Context) -> Vec<std::path::PathBuf> {
         (i.raw.hovered_files.len(), dropped)
     });
     if n_hovering > 0 {
-        let p = crate::theme::Palette::of(ctx.theme() == egui::Theme::Dark);
+        let p = ui::theme::Palette::of(ctx.theme() == egui::Theme::Dark);
         let painter = ctx.layer_painter(LayerId::new(Order::Foreground, Id::unique("drop")));
         let rect = ctx.content_rect();
         painter.rect_filled(rect, 0.0, p.selected);

@@ -1,8 +1,9 @@
 //! Undo, redo and deep links: addresses of what is shown.
 
 use super::tabs::Tabs;
-use crate::{Address, Data, Selection, address::Params, data::Status, history::History};
+use crate::{Address, Data, Selection, address::Params, data::Status};
 use std::path::{Path, PathBuf};
+use ui::history::History;
 
 /// Addresses behind and ahead of the current one.
 #[derive(Default)]
@@ -44,7 +45,7 @@ impl Navigation {
                 ctx.request_repaint();
             }
         } else if self.history.observe(now, ctx.input(|i| i.time)) {
-            ctx.request_repaint_after_secs(crate::history::SETTLED_S as f32);
+            ctx.request_repaint_after_secs(ui::history::SETTLED_S as f32);
         }
     }
 

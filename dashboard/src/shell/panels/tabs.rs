@@ -1,14 +1,11 @@
 //! The panels in tabs that can be dragged apart, side by side or one above the other.
 
 use super::arrangement::Layout;
-use crate::{
-    Data, Selection, View, ViewKind,
-    command::Entry,
-    theme::{Palette, metrics, palette},
-};
+use crate::{Data, Selection, View, ViewKind, command::Entry};
 use egui::{Color32, Rect, Stroke, Ui, Visuals, WidgetText};
 use egui_tiles::{Behavior, SimplificationOptions, TabState, Tile, TileId, Tiles, Tree, UiResponse};
 use std::collections::BTreeMap;
+use ui::theme::{Palette, metrics, palette};
 
 /// All panels and how they are arranged.
 pub struct Tabs {

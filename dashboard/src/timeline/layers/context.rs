@@ -3,7 +3,6 @@
 use super::tags::Tags;
 use crate::{
     config::Note,
-    theme::{Palette, metrics, palette},
     timeline::{
         layout::{Frame, Hit, RowLayout, Scale, Sizes},
         model::{Arrow, Findings, Matches, Row, find},
@@ -16,6 +15,7 @@ use std::ops::Range;
 use trace_analysis::stalls::Stall;
 use trace_model::SliceRef;
 use trace_store::Store;
+use ui::theme::{Palette, metrics, palette};
 
 /// The parts of the canvas.
 #[derive(Clone, Copy, Debug)]

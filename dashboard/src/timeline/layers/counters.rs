@@ -1,16 +1,16 @@
 //! Counters: a value over time, as a filled line.
 
 use super::{FrameContext, Layer, Tooltip};
-use crate::{
-    format,
-    theme::{metrics, mix},
-    timeline::{
-        layout::{Hit, counters::counter_columns, ticks},
-        model::Row,
-    },
+use crate::timeline::{
+    layout::{Hit, counters::counter_columns, ticks},
+    model::Row,
 };
 use egui::{FontId, Mesh, Painter, Pos2, Rect, pos2, vec2};
 use trace_model::Category;
+use ui::{
+    format,
+    theme::{metrics, mix},
+};
 
 /// The visible counters.
 pub struct Counters;

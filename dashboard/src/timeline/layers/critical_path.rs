@@ -1,9 +1,9 @@
 //! The critical paths of the steps on the screen: a line along the slices that delay the steps' ends.
 
 use super::{FrameContext, Layer};
-use crate::theme::metrics;
 use egui::{Mesh, Painter, Pos2, Rect, Stroke, pos2};
 use trace_analysis::critical::PathKind;
+use ui::theme::metrics;
 
 /// The paths: solid along what ran, thin along stalls, and a line down or up where they change tracks.
 pub struct CriticalPaths;

@@ -1,17 +1,15 @@
 //! Instants: small marks at the top of their track's outermost lane.
 
 use super::{FrameContext, Layer, Tooltip};
-use crate::{
-    theme::metrics,
-    timeline::{
-        layout::{Hit, ticks},
-        model::Row,
-    },
+use crate::timeline::{
+    layout::{Hit, ticks},
+    model::Row,
 };
 use egui::{Mesh, Painter, Pos2, pos2};
 use std::ops::Range;
 use trace_model::{Category, InstantEvent};
 use trace_store::{Store, Track};
+use ui::theme::metrics;
 
 /// The instants of a track in a range of time.
 fn in_range<'a>(track: &'a Track, range: &Range<i64>) -> &'a [InstantEvent] {

@@ -1,16 +1,14 @@
 //! The minimap: how busy all tracks together were over the whole trace, and what of it is on the screen.
 
 use super::{Content, FrameContext, Layer};
-use crate::{
-    theme::{metrics, mix},
-    timeline::{
-        command::Command,
-        layout::{Scale, Viewport},
-    },
+use crate::timeline::{
+    command::Command,
+    layout::{Scale, Viewport},
 };
 use egui::{Mesh, Painter, Pos2, Rect, Stroke, pos2};
 use std::ops::Range;
 use trace_store::Store;
+use ui::theme::{metrics, mix};
 
 /// The minimap: at the bottom what ran, above that in grey what waited.
 #[derive(Default)]

@@ -1,8 +1,9 @@
 //! Bookmarks: flags in the ruler with their texts, and lines through the rows.
 
 use super::{FrameContext, Layer, Tags};
-use crate::{config::Note, theme::metrics, timeline::command::Command};
+use crate::{config::Note, timeline::command::Command};
 use egui::{Align2, Painter, Pos2, Shape, Stroke, pos2};
+use ui::theme::metrics;
 
 /// Letters of a note that are shown next to its flag, at most.
 const MAX_SHOWN: usize = 40;

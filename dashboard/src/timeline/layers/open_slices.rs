@@ -1,15 +1,13 @@
 //! Slices that have not ended: hatched, fading towards now.
 
 use super::{FrameContext, Layer};
-use crate::{
-    theme::{metrics, mix, on_fill},
-    timeline::{
-        model::Row,
-        raster::{fitted, label_font},
-    },
+use crate::timeline::{
+    model::Row,
+    raster::{fitted, label_font},
 };
 use egui::{Align2, Color32, Mesh, Painter, Rect, pos2};
 use trace_store::Track;
+use ui::theme::{metrics, mix, on_fill};
 
 /// The open slices of the visible tracks.
 pub struct OpenSlices;

@@ -1,8 +1,9 @@
 //! The pointer's time: a line under it, and the time next to it.
 
 use super::{FrameContext, Layer, Tags};
-use crate::{theme::metrics, timeline::layout::ticks};
+use crate::timeline::layout::ticks;
 use egui::{Align2, Painter, Stroke, pos2};
+use ui::theme::metrics;
 
 /// The line and the time.
 pub struct PointerTime;

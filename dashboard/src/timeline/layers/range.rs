@@ -1,8 +1,8 @@
 //! The selected range: a band through ruler and rows, and its length.
 
 use super::{FrameContext, Layer, Tags};
-use crate::{format, theme::metrics};
 use egui::{Align2, Painter, Rect, Stroke, pos2};
+use ui::{format, theme::metrics};
 
 /// The selected range.
 pub struct SelectedRange;

@@ -1,12 +1,12 @@
 //! A sentence in the corner: what of the analysis is missing on the screen.
 
 use super::{FrameContext, Layer};
-use crate::{
-    far, format,
-    theme::{Palette, metrics},
-    timeline::raster::label_font,
-};
+use crate::{far, timeline::raster::label_font};
 use egui::{Align2, Painter, vec2};
+use ui::{
+    format,
+    theme::{Palette, metrics},
+};
 
 /// The sentence.
 pub struct Remark;

@@ -1,8 +1,9 @@
 //! The ruler: ticks with their times, and light lines through the rows.
 
 use super::{FrameContext, Layer};
-use crate::{theme::metrics, timeline::layout::ticks};
+use crate::timeline::layout::ticks;
 use egui::{FontId, Painter, Rect, Stroke, pos2};
+use ui::theme::metrics;
 
 /// The ruler. No label is drawn where a tag stands.
 pub struct Ruler;

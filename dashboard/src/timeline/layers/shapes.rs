@@ -1,7 +1,7 @@
 //! Arrows and error bars.
 
-use crate::theme::metrics;
 use egui::{Color32, Painter, Pos2, Shape, Stroke, vec2};
+use ui::theme::metrics;
 
 /// An arrow from the end of one slice to the begin of another, bent so that it is seen between neighbouring rows.
 pub fn arrow(painter: &Painter, from: Pos2, to: Pos2, color: Color32) {

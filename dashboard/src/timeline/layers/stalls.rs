@@ -1,18 +1,18 @@
 //! Stalls: a band where a worker ran nothing, its cause in words, an arrow from the culprit.
 
 use super::{FrameContext, Layer, Tooltip, shapes::arrow};
-use crate::{
-    theme::{Palette, metrics, mix},
-    timeline::{
-        command::{ColorBy, Command},
-        model::exact,
-        raster::{fitted, label_font},
-    },
-    widgets::with_names,
+use crate::timeline::{
+    command::{ColorBy, Command},
+    model::exact,
+    raster::{fitted, label_font},
 };
 use egui::{Align2, Color32, Painter, Pos2, Rect, Stroke, StrokeKind, pos2};
 use trace_analysis::stalls::{Cause, Stall};
 use trace_model::Category;
+use ui::{
+    theme::{Palette, metrics, mix},
+    widgets::with_names,
+};
 
 /// Whether something else caused it; otherwise there was no work for this worker.
 fn is_lost(cause: Cause) -> bool {

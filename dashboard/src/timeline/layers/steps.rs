@@ -1,12 +1,12 @@
 //! Steps: label and step on the summaries' axis, in the lower half of the ruler.
 
 use super::{FrameContext, Layer};
-use crate::{
+use crate::timeline::raster::{fitted, label_font};
+use egui::{Align2, Mesh, Painter, Rect, pos2};
+use ui::{
     format,
     theme::{metrics, mix},
-    timeline::raster::{fitted, label_font},
 };
-use egui::{Align2, Mesh, Painter, Rect, pos2};
 
 /// The steps.
 pub struct Steps;

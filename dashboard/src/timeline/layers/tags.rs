@@ -1,12 +1,10 @@
 //! Texts over the ruler: a range's length, bookmarks, the pointer's time. Each stands on a background of its own, and none covers
 //! another.
 
-use crate::{
-    theme::{Palette, metrics},
-    timeline::raster::label_font,
-};
+use crate::timeline::raster::label_font;
 use egui::{Align2, Galley, Painter, Pos2, Rect, pos2, vec2};
 use std::sync::Arc;
+use ui::theme::{Palette, metrics};
 
 /// The texts over the ruler of a frame, put there from the most to the least important.
 #[derive(Default)]

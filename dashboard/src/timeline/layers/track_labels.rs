@@ -1,15 +1,15 @@
 //! The column at the left: names of processes, tracks and counters, how busy each track is, and what folds them.
 
 use super::FrameContext;
-use crate::{
-    format,
-    theme::{metrics, palette},
-    timeline::{command::Command, model::Row},
-    widgets::{named, text_elided},
-};
+use crate::timeline::{command::Command, model::Row};
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Response, Role, Sense, Shape, Stroke, Ui, pos2, vec2};
 use trace_analysis::stats::TrackUse;
 use trace_store::Track;
+use ui::{
+    format,
+    theme::{metrics, palette},
+    widgets::{named, text_elided},
+};
 
 /// Shows the visible rows' names; returns what the user clicked.
 pub fn track_labels_ui(ui: &mut Ui, ctx: &FrameContext<'_>) -> Vec<Command> {

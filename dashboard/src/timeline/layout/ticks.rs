@@ -72,7 +72,7 @@ pub fn position(time: i64, step: i64) -> String {
     };
     let abs = time.unsigned_abs();
     let sign = if time < 0 { "-" } else { "" };
-    let whole = crate::format::count(abs / unit_ns);
+    let whole = ui::format::count(abs / unit_ns);
     let unit_digits = unit_ns.ilog10() as usize;
     let step_digits = step.unsigned_abs().max(1).ilog10() as usize;
     // A step of 20 µs in ms needs two decimals: 6 digits of the unit less 4 of the step.

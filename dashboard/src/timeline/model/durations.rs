@@ -1,9 +1,9 @@
 //! Slices of one name in a range: how many, how long, and how their durations are distributed.
 
-use crate::natural;
 use std::ops::Range;
 use trace_model::{Category, SiteInfo};
 use trace_store::Store;
+use ui::natural;
 
 /// Powers of two, ns, from one bar to the next: up to 2^47 ns, a day and a half.
 pub const BARS: usize = 48;

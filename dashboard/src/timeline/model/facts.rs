@@ -1,10 +1,10 @@
 //! What there is to say about one slice, in words. No egui.
 
 use super::{cpu_runs, find, flows::Arrow};
-use crate::format;
 use std::{borrow::Cow, sync::Arc};
 use trace_model::{Category, SliceRef, TrackId, TrackKind};
 use trace_store::Store;
+use ui::format;
 
 /// What a click on a fact leads to.
 #[derive(Clone, Debug, PartialEq)]

@@ -99,7 +99,7 @@ fn transfers_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
         let from = FlowEnd { track: t.from?, time: t.left? };
         let to = FlowEnd { track: t.to?, time: t.unblocked? };
         let (here, other) = if leaves { (from, to) } else { (to, from) };
-        let name = crate::format::bytes(u64::from(t.bytes));
+        let name = ui::format::bytes(u64::from(t.bytes));
         let error_ns = clock_error_ns(store, here.track, other.track);
         Some(Arrow { name, leaves, other, here, slice: slice_around(store, other), error_ns })
     };

@@ -1,9 +1,9 @@
 //! How the user arranged the rows: what is folded, hidden, pinned, moved, filtered, and how tall lanes are.
 
-use crate::filter::Filter;
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace_model::TrackId;
 use trace_store::Store;
+use ui::filter::Filter;
 
 /// Heights of a track's lanes that the user can choose, in tenths of the normal one.
 pub const HEIGHTS: [u16; 5] = [6, 10, 16, 26, 40];

@@ -7,12 +7,12 @@
 //! user hid are listed in [`Rows::hidden`].
 
 use super::folding::Folding;
-use crate::{
+use trace_model::{Category, TrackId, TrackKind};
+use trace_store::{Store, Track};
+use ui::{
     format,
     natural::{self, Natural},
 };
-use trace_model::{Category, TrackId, TrackKind};
-use trace_store::{Store, Track};
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Steps that are compared.
 
-use crate::format;
 use std::ops::Range;
 use trace_model::Step;
 use trace_store::Store;
+use ui::format;
 
 /// A step that is compared with another.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,17 +3,19 @@
 use super::notes::list_ui;
 use crate::{
     config::Note,
-    format,
-    theme::palette,
     timeline::{
         command::{ColorBy, Command},
         layout::ticks,
         model::Rows,
         state::State,
     },
-    widgets::{at_the_end, focus_all, together},
 };
 use egui::{Button, RichText, TextEdit, Ui};
+use ui::{
+    format,
+    theme::palette,
+    widgets::{at_the_end, focus_all, together},
+};
 
 /// The search box.
 pub struct SearchState<'a> {

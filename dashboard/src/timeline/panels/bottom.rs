@@ -3,17 +3,19 @@
 use super::{TraceContext, compare::Compare, details::details_ui, range::range_ui, stalls};
 use crate::{
     Selection,
-    theme::metrics,
     timeline::{
         command::Command,
         model::{Arrow, Fact, facts::facts, flows::arrows_of},
         state::State,
     },
-    widgets::{Edge, Extent, columns, side},
 };
 use egui::{ScrollArea, Ui};
 use trace_model::{SliceId, SliceRef};
 use trace_store::Store;
+use ui::{
+    theme::metrics,
+    widgets::{Edge, Extent, columns, side},
+};
 
 /// The selected slice in words, for one version of the store.
 pub struct SliceDetails {

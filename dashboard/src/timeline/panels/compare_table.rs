@@ -3,8 +3,6 @@
 use super::range::{end_row, grid, number};
 use crate::{
     data::Shared,
-    format, natural,
-    theme::{metrics, palette},
     timeline::{
         background::Background,
         model::{DurationHistogram, durations::duration_histograms},
@@ -14,6 +12,10 @@ use egui::{Context, RichText, ScrollArea, Ui};
 use rustc_hash::FxHashMap;
 use std::{cmp::Reverse, ops::Range, sync::Arc};
 use trace_store::Store;
+use ui::{
+    format, natural,
+    theme::{metrics, palette},
+};
 
 /// Names that are listed, at most.
 const MAX_ROWS: usize = 200;

@@ -2,13 +2,13 @@
 
 use crate::{
     Selection, ViewKind,
-    theme::{metrics, palette},
     timeline::{
         command::Command,
         model::{Fact, Link},
     },
 };
 use egui::{RichText, Ui};
+use ui::theme::{metrics, palette};
 
 /// The facts, with links.
 pub fn details_ui(ui: &mut Ui, title: &str, facts: &[Fact], selection: &mut Selection) -> Vec<Command> {

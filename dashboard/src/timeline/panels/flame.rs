@@ -1,15 +1,15 @@
 //! A flame graph on the screen, from top to bottom.
 
-use crate::{
-    format,
-    theme::{metrics, on_fill, palette},
-    timeline::{
-        model::FlameBox,
-        raster::{fitted, label_font},
-    },
-    widgets::describe,
+use crate::timeline::{
+    model::FlameBox,
+    raster::{fitted, label_font},
 };
 use egui::{Align2, Mesh, Rect, Sense, Ui, pos2, vec2};
+use ui::{
+    format,
+    theme::{metrics, on_fill, palette},
+    widgets::describe,
+};
 
 /// Shows the boxes from top to bottom; `weight` writes a weight.
 pub fn flame_ui(ui: &mut Ui, what: &str, boxes: &[FlameBox], weight: impl Fn(u64) -> String) {

@@ -1,12 +1,12 @@
 //! A histogram of durations.
 
-use crate::{
+use crate::timeline::model::{DurationHistogram, durations::BARS};
+use egui::{Align2, FontId, Mesh, Rect, Sense, Ui, pos2, vec2};
+use ui::{
     format,
     theme::{metrics, palette},
-    timeline::model::{DurationHistogram, durations::BARS},
     widgets::describe,
 };
-use egui::{Align2, FontId, Mesh, Rect, Sense, Ui, pos2, vec2};
 
 /// The durations of a name as bars, each twice as long as the one before.
 pub fn histogram_ui(ui: &mut Ui, histogram: &DurationHistogram) {

@@ -1,15 +1,13 @@
 //! The log messages as a list that follows the pointer.
 
-use crate::{
-    theme::{metrics, palette},
-    timeline::{
-        command::Command,
-        layout::ticks,
-        model::log::{LogLine, text},
-    },
+use crate::timeline::{
+    command::Command,
+    layout::ticks,
+    model::log::{LogLine, text},
 };
 use egui::{Align, Label, RichText, ScrollArea, Sense, Ui};
 use trace_store::Store;
+use ui::theme::{metrics, palette};
 
 /// The list. `cursor` is the time that it follows: the pointer's.
 pub fn panel_ui(ui: &mut Ui, store: &Store, lines: Option<&[LogLine]>, cursor: Option<i64>) -> Vec<Command> {

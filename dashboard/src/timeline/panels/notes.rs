@@ -2,11 +2,13 @@
 
 use crate::{
     config::Note,
-    theme::{metrics, palette},
     timeline::{command::Command, layout::ticks},
-    widgets::Dialog,
 };
 use egui::{Context, TextEdit, Ui};
+use ui::{
+    theme::{metrics, palette},
+    widgets::Dialog,
+};
 
 /// The editor of the bookmark at `time`; whether it was closed. Bookmarks stay in order of time.
 pub fn editor_ui(ctx: &Context, notes: &mut Vec<Note>, time: i64) -> bool {

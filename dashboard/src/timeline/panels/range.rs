@@ -2,8 +2,7 @@
 
 use super::{flame::flame_ui, histogram::histogram_ui, stalls::list_ui};
 use crate::{
-    far, format,
-    theme::{metrics, palette},
+    far,
     timeline::{
         command::{Command, RangeTab},
         layout::ticks,
@@ -14,6 +13,10 @@ use crate::{
 use egui::{RichText, ScrollArea, Ui};
 use std::ops::Range;
 use trace_store::Store;
+use ui::{
+    format,
+    theme::{metrics, palette},
+};
 
 /// The figures. `facts`: `None` while they are being computed.
 pub fn range_ui(

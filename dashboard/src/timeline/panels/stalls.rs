@@ -1,14 +1,14 @@
 //! The selected stall in words, and lists of stalls.
 
-use crate::{
-    format,
-    theme::{metrics, palette},
-    timeline::{command::Command, layers::stalls::color, model::exact},
-    widgets::with_names,
-};
+use crate::timeline::{command::Command, layers::stalls::color, model::exact};
 use egui::{RichText, Ui};
 use trace_analysis::stalls::Stall;
 use trace_store::Store;
+use ui::{
+    format,
+    theme::{metrics, palette},
+    widgets::with_names,
+};
 
 /// The selected stall in words, with where it leads.
 pub fn details_ui(ui: &mut Ui, store: &Store, stall: &Stall) -> Vec<Command> {

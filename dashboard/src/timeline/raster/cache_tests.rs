@@ -1,15 +1,13 @@
 //! Tests of the cache against what it draws afresh.
 
 use super::*;
-use crate::{
-    theme::Palette,
-    timeline::{
-        layout::{RowLayout, Scale, Sizes, Viewport},
-        model::{Folding, rows::rows},
-        testing::{one_track, slice},
-    },
+use crate::timeline::{
+    layout::{RowLayout, Scale, Sizes, Viewport},
+    model::{Folding, rows::rows},
+    testing::{one_track, slice},
 };
 use proptest::prelude::*;
+use ui::theme::Palette;
 
 const WIDTH: usize = 100;
 

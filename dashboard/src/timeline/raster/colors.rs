@@ -1,13 +1,11 @@
 //! The colours of slices.
 
 use super::strips::BarStyle;
-use crate::{
-    theme::{Palette, laid_over, mix},
-    timeline::{command::ColorBy, layout::Slices, model::cpu_runs::cpu_number},
-};
+use crate::timeline::{command::ColorBy, layout::Slices, model::cpu_runs::cpu_number};
 use egui::Color32;
 use trace_model::{Category, TrackKind};
 use trace_store::Store;
+use ui::theme::{Palette, laid_over, mix};
 
 /// The colours of slices, worked out once per picture.
 pub struct Colors<'a> {

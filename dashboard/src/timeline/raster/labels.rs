@@ -1,9 +1,9 @@
 //! Names on slices, cut to fit.
 
-use crate::theme::metrics;
 use egui::{Color32, FontId, Painter, Pos2};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use ui::theme::metrics;
 
 /// Labels of a picture, at most.
 const MAX_LABELS: usize = 1_000;

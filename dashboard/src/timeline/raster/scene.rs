@@ -1,10 +1,8 @@
 //! What a picture is made from.
 
-use crate::{
-    theme::Palette,
-    timeline::{layout::RowLayout, model::Matches},
-};
+use crate::timeline::{layout::RowLayout, model::Matches};
 use trace_store::Store;
+use ui::theme::Palette;
 
 /// A trace's rows with their colours.
 #[derive(Clone, Copy)]

@@ -4,12 +4,10 @@
 //! A rectangle is four corners and six indices, over a hundred bytes that every frame copies and bounds; its pixels are
 //! eight bytes.
 
-use crate::{
-    theme::{UNTINTED, metrics},
-    timeline::layout::{Frame, LaneBand},
-};
+use crate::timeline::layout::{Frame, LaneBand};
 use egui::{Color32, ColorImage, Context, Mesh, Painter, Rect, Shape, TextureHandle, TextureOptions, pos2};
 use rustc_hash::FxHashMap;
+use ui::theme::{UNTINTED, metrics};
 
 /// Physical pixels up to which a bar is drawn into its lane's strip.
 pub const WIDEST_PX: f32 = 3.0;
@@ -152,8 +150,8 @@ impl StripTexture {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::theme::Palette;
     use crate::timeline::layout::{Scale, Sizes, Viewport};
+    use ui::theme::Palette;
 
     fn frame() -> Frame {
         let view = Viewport { start: 0, end: 1_000 };

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use ::events::clock;
 use ::summaries::{Extent, Point, ScalarSeries};
-use dashboard::chart::{Polylines, XWindow};
+use ui::chart::{Polylines, XWindow};
 
 use crate::report::Report;
 
