@@ -4,13 +4,14 @@ use super::{
     model::{self, Choices, ColorBy, Coloring, ListedEmbedding, LoadedEmbedding, Reply, Request, Worker, matching},
     picture::{Picture, Texture},
 };
-use crate::{Data, timeline::background::Background};
+use crate::Data;
 use egui::Ui;
 use std::sync::Arc;
 use summaries::{
     Embedding,
     projection::{Metric, Position, nearest_of},
 };
+use ui::background::Background;
 use ui::{chart::orbit::Orbit, filter::Filter};
 
 /// The panel's state.

@@ -8,7 +8,7 @@ use crate::Selection;
 use egui::{Frame, Margin, Sense, Ui};
 use std::{borrow::Cow, sync::Arc};
 use ui::{
-    theme::{metrics, palette},
+    theme::metrics,
     widgets::{self, DataTable, Sorting, named, swatch, text_cell, text_elided_at, word_column},
 };
 

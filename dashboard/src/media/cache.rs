@@ -5,7 +5,7 @@ use super::decode::{MediaValue, media_value};
 use formats::proto::SummaryMetadata;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use summaries::{MediaSeries, Place};
+use summaries::{MediaSeries, RecordPosition};
 use ui::background::Queue;
 
 /// A series and a row of it.
@@ -13,7 +13,7 @@ type Key = (Arc<str>, usize);
 
 struct Request {
     key: Key,
-    place: Place,
+    place: RecordPosition,
     kind: String,
     metadata: Arc<SummaryMetadata>,
 }

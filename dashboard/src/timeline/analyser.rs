@@ -1,16 +1,14 @@
 //! The thread that runs [`analysis`](super::model::analysis), requested no more often than is due.
 
-use super::{
-    background::Background,
-    model::{
-        Findings, Question,
-        analysis::{Request, answer},
-    },
+use super::model::{
+    Findings, Question,
+    analysis::{Request, answer},
 };
 use crate::data::ReadGuard;
 use egui::Context;
 use std::sync::Arc;
 use trace_store::Store;
+use ui::background::Background;
 
 /// How often a growing trace is analysed anew, seconds.
 const REFRESH_S: f64 = 0.25;

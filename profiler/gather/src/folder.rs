@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use trace_formats::{import, locate};
 use trace_model::Batch;
-use trace_store::{Store, StoreOptions, TraceReader, remote as far};
+use trace_store::{Store, StoreOptions, TraceReader, Update, remote as far};
 
 /// How deep a logdir is looked into, and how many entries of it.
 const MAX_DEPTH: usize = 32;
@@ -118,13 +118,13 @@ impl Source {
     /// Reads into the store until it is stopped; a folder that is gone, or a file that is read, stays as it was read.
     fn follow(mut self, store: &RwLock<Store>, stopping: &AtomicBool) {
         while !stopping.load(Ordering::Acquire) {
-            let batch = match &mut self {
+            let update: Option<Update> = match &mut self {
                 Source::Folder(reader) => reader.poll_staged().ok(),
-                Source::Foreign(import) => import.poll_staged().ok().map(live_until_read),
+                Source::Foreign(import) => import.poll_staged().ok().map(|batch| live_until_read(batch).into()),
             };
-            let Some(batch) = batch else { return };
-            let more = batch.more();
-            store.write().apply(batch);
+            let Some(update) = update else { return };
+            let more = update.more();
+            store.write().apply(update);
             match &self {
                 Source::Foreign(_) if !more => return,
                 _ if !more => std::thread::park_timeout(POLL),
@@ -167,7 +167,7 @@ impl Served for Folder {
     }
 
     fn look(&self, trace: &str, question: &[u8]) -> io::Result<Vec<u8>> {
-        Ok(self.server(trace)?.answer(question))
+        Ok(self.server(trace)?.respond(question))
     }
 
     fn read(&self, path: &str, offset: u64, length: u32) -> io::Result<Vec<u8>> {

@@ -97,7 +97,7 @@ impl Hub {
             Ok(before) if before.clock != clock.id => return Err(HubError::OtherClock),
             Ok(_) => {}
             Err(_) if lock.metadata()?.len() == 0 => {
-                lock.write_all(serde_json::to_string_pretty(&info)?.as_bytes())?;
+                lock.write_all(serde_json::to_string_pretty(&info).map_err(io::Error::from)?.as_bytes())?;
                 lock.sync_all()?;
             }
             Err(e) => return Err(HubError::Io(e)),

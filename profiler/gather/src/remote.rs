@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tonic::{Request, Response, Status};
-use trace_store::{Store, TraceReader, remote as far};
+use trace_store::{Store, TraceReader, Update, remote as far};
 
 use crate::hub::Hub;
 
@@ -37,7 +37,7 @@ impl Served for Gathered {
     }
 
     fn look(&self, trace: &str, question: &[u8]) -> io::Result<Vec<u8>> {
-        if trace.is_empty() { Ok(self.0.answer(question)) } else { Err(io::ErrorKind::NotFound.into()) }
+        if trace.is_empty() { Ok(self.0.respond(question)) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
     fn read(&self, _: &str, _: u64, _: u32) -> io::Result<Vec<u8>> {
@@ -53,10 +53,10 @@ pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
             reader = TraceReader::open(hub.dir()).ok();
         }
         // What cannot be read is tried again: the next look may find it.
-        let batch = reader.as_mut().and_then(|reader| reader.poll_staged().ok());
-        let more = batch.as_ref().is_some_and(trace_model::Batch::more);
-        if let Some(batch) = batch {
-            store.write().apply(batch);
+        let update = reader.as_mut().and_then(|reader| reader.poll_staged().ok());
+        let more = update.as_ref().is_some_and(Update::more);
+        if let Some(update) = update {
+            store.write().apply(update);
         }
         if let Some(reader) = &mut reader {
             let facts = reader.take_clock_facts();

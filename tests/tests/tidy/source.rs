@@ -53,14 +53,14 @@ impl<'a> Source<'a> {
 }
 
 /// The end of the attribute `#[...]` or `#![...]` that begins at `at`.
-fn attribute_end(all: &[Token], at: usize) -> Option<usize> {
+fn attribute_end(all: &[Token<'_>], at: usize) -> Option<usize> {
     all[at].is('#').then_some(())?;
     let open = at + 1 + usize::from(all.get(at + 1)?.is('!'));
     all.get(open)?.is('[').then(|| group_end(all, open))
 }
 
 /// Behind the bracket that closes the one at `open`.
-pub fn group_end(all: &[Token], open: usize) -> usize {
+pub fn group_end(all: &[Token<'_>], open: usize) -> usize {
     let mut depth = 0;
     for (i, token) in all.iter().enumerate().skip(open) {
         match token {
@@ -81,7 +81,7 @@ fn is_for_tests(attribute: &[Token]) -> bool {
 }
 
 /// Behind the item, statement, field or arm that begins at `at`, its other attributes included.
-fn item_end(all: &[Token], mut at: usize) -> usize {
+fn item_end(all: &[Token<'_>], mut at: usize) -> usize {
     while let Some(end) = all.get(at).and_then(|_| attribute_end(all, at)) {
         at = end;
     }

@@ -1,14 +1,12 @@
 //! Differences between two graphs: before and after a pass or the partitioning, or two versions of a model. Nodes
 //! correspond if their full names are equal.
 
-use crate::{
-    graph::model::{ItemId, Model, attr_text, function_prefix},
-    timeline::background::Background,
-};
+use crate::graph::model::{ItemId, Model, attr_text, function_prefix};
 use egui::Context;
 use formats::proto::{GraphDef, NodeDef};
 use rustc_hash::FxHashMap;
 use std::{borrow::Cow, sync::Arc};
+use ui::background::Background;
 use ui::natural;
 
 /// Characters of a value that are shown.

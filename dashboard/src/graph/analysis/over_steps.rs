@@ -4,12 +4,12 @@ use super::input::Input;
 use crate::{
     data::Shared,
     graph::model::{ItemId, Model},
-    timeline::background::Background,
 };
 use rustc_hash::FxHashMap;
 use std::{ops::Range, sync::Arc};
 use trace_model::Category;
 use trace_store::{Residency, Store};
+use ui::background::Background;
 use ui::format;
 
 /// The newest steps of each trace that are shown.

@@ -11,11 +11,11 @@ use crate::{
     data::{Shared, Status},
     graph::model::{ItemId, Model},
     recorded::Recorded,
-    timeline::background::Background,
 };
 use std::{ops::Range, sync::Arc};
 use trace_analysis::critical::{PathKind, critical_path};
 use trace_analysis::memory::memory_timelines;
+use ui::background::Background;
 
 /// Least time between two readings of growing traces, in seconds of the window's clock.
 const EVERY: f64 = 0.5;

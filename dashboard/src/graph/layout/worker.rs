@@ -2,7 +2,7 @@
 //! layout in progress.
 
 use super::{cache::LayoutCache, picture::Picture, scope_layout::Expansion};
-use crate::{graph::model::Model, timeline::background::Background};
+use crate::graph::model::Model;
 use formats::proto::GraphDef;
 use std::{
     cell::RefCell,
@@ -11,6 +11,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
+use ui::background::Background;
 
 /// A finished piece of work.
 #[derive(Clone)]

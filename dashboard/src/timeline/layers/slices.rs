@@ -1,23 +1,20 @@
 //! The slices: the picture of all visible rows, and what is under the pointer in words.
 
 use super::{FrameContext, Layer, Tooltip};
-use crate::{
-    export, format,
-    theme::metrics,
-    timeline::{
-        command::Command,
-        layout::{Hit, ticks},
-        model::{
-            cpu_runs::{cpu_run_at, is_scheduling},
-            exact,
-        },
-        raster::{Picture, PictureKey, SourceVersion},
+use crate::timeline::{
+    command::Command,
+    layout::{Hit, ticks},
+    model::{
+        cpu_runs::{cpu_run_at, is_scheduling},
+        exact,
     },
+    raster::{Picture, PictureKey, SourceVersion},
 };
 use egui::{Painter, Pos2, Ui};
 use std::borrow::Cow;
 use trace_model::lod::Span;
 use trace_model::{SliceRef, TrackId};
+use ui::{export, format, theme::metrics};
 
 /// The slices of the visible rows, with their waits.
 #[derive(Default)]

@@ -8,8 +8,6 @@ use super::{
 use crate::{
     Data, Selection,
     data::TraceData,
-    format,
-    theme::palette,
     timeline::{
         analyser::Analyser,
         canvas::Canvas,
@@ -24,11 +22,11 @@ use crate::{
         shared_selection,
         state::State,
     },
-    widgets::named,
 };
 use egui::{ComboBox, Rect, RichText, Role, Ui};
 use std::ops::Range;
 use trace_store::Store;
+use ui::{format, theme::palette, widgets::named};
 
 /// The lower picture: B, where the upper one is A.
 pub struct Compare {

@@ -3,15 +3,13 @@
 use super::range::{end_row, grid, number};
 use crate::{
     data::Shared,
-    timeline::{
-        background::Background,
-        model::{DurationHistogram, durations::duration_histograms},
-    },
+    timeline::model::{DurationHistogram, durations::duration_histograms},
 };
 use egui::{Context, RichText, ScrollArea, Ui};
 use rustc_hash::FxHashMap;
 use std::{cmp::Reverse, ops::Range, sync::Arc};
 use trace_store::Store;
+use ui::background::Background;
 use ui::{
     format, natural,
     theme::{metrics, palette},

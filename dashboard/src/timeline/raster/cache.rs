@@ -14,21 +14,19 @@ use super::{
     span_buffer::SourceVersion,
     strips::{BarStyle, WIDEST_PX, full_rect, middle_rect},
 };
-use crate::{
-    theme::UNTINTED,
-    timeline::{
-        command::ColorBy,
-        layout::{
-            Bar, Frame, LaneBand, LaneSpans, RowPosition, Slices,
-            bars::{self, bars},
-        },
-        model::Row,
+use crate::timeline::{
+    command::ColorBy,
+    layout::{
+        Bar, Frame, LaneBand, LaneSpans, RowPosition, Slices,
+        bars::{self, bars},
     },
+    model::Row,
 };
 use egui::{Color32, ColorImage, Context, Mesh, Painter, Rect, Shape, TextureHandle, TextureOptions, pos2};
 use std::ops::Range;
 use trace_model::TrackId;
 use trace_model::lod::Span;
+use ui::theme::UNTINTED;
 
 /// Of the view's columns, how many are drawn ahead where it moves to.
 const AHEAD: i64 = 8;

@@ -9,21 +9,19 @@ use super::{
     span_buffer::{SourceVersion, SpanBuffer},
     strips::{BarStyle, StripTexture, Strips, full_rect, middle_rect},
 };
-use crate::{
-    theme::{metrics, on_fill},
-    timeline::{
-        command::ColorBy,
-        layout::{
-            Bar, CpuRuns, Frame, LaneBand, RowPosition, Slices,
-            bars::{self, match_bars},
-        },
-        model::{Row, cpu_runs::is_scheduling},
+use crate::timeline::{
+    command::ColorBy,
+    layout::{
+        Bar, CpuRuns, Frame, LaneBand, RowPosition, Slices,
+        bars::{self, match_bars},
     },
+    model::{Row, cpu_runs::is_scheduling},
 };
 use egui::{Color32, Context, Mesh, Painter, Pos2, Rect, Shape, pos2, vec2};
 use std::{ops::Range, sync::Arc};
 use trace_model::Category;
 use trace_store::Store;
+use ui::theme::{metrics, on_fill};
 
 /// Everything that the mesh depends on.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -239,8 +239,12 @@ fn a_devices_work_is_of_the_process_that_launched_it_whatever_else_the_device_ha
         let host = store.tracks().iter().find(|t| t.tid == 7).unwrap();
         let streams: Vec<&Track> = store.tracks().iter().filter(|t| t.kind == TrackKind::Stream).collect();
         assert!(streams.iter().all(|t| t.process == host.process && t.device == "GPU 0"), "{more:?}");
-        let found = crate::analysis::report::analyse(&store, store.range());
-        assert!(found.stalls.iter().all(|s| s.cause != crate::Cause::PeerLate), "{more:?}: {:?}", found.stalls);
+        let found = trace_analysis::report::analyse(&store, store.range());
+        assert!(
+            found.stalls.iter().all(|s| s.cause != trace_analysis::stalls::Cause::PeerLate),
+            "{more:?}: {:?}",
+            found.stalls
+        );
         let kernel = found.findings.iter().find(|f| f.text.contains("`gemm`")).unwrap();
         assert_eq!(kernel.saves_ns, 200_000, "the call waits for the kernel: {more:?}, {:#?}", found.findings);
     }
