@@ -46,7 +46,7 @@ fn generate() -> Result<String, Failed> {
     let path = root().join("tests/bench/bench.jsonl");
     let failed = |error: &dyn std::fmt::Display| Failed(format!("{}: {error}", path.display()));
     let text = std::fs::read_to_string(&path).map_err(|error| failed(&error))?;
-    let lines = text.lines().map(|line| serde_json::from_str::<Figure>(line));
+    let lines = text.lines().map(serde_json::from_str::<Figure>);
     let figures = lines.collect::<Result<Vec<_>, _>>().map_err(|error| failed(&error))?;
     Ok(page(&figures))
 }

@@ -228,7 +228,7 @@ impl Value for Vec<Arc<str>> {
     }
 
     fn texts(&self) -> Vec<String> {
-        self.iter().map(|text| text.to_string()).collect()
+        self.iter().map(ToString::to_string).collect()
     }
 
     fn of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self> {
@@ -263,7 +263,7 @@ impl Value for Option<Arc<str>> {
     }
 
     fn texts(&self) -> Vec<String> {
-        self.iter().map(|text| text.to_string()).collect()
+        self.iter().map(ToString::to_string).collect()
     }
 
     fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {

@@ -56,7 +56,7 @@ mod tests {
             restarts: 0,
         };
         let collected = CollectorReport { records: 10, cpu_ns: 300, ..CollectorReport::default() };
-        assert_eq!(run(Some(collected.clone()), Some(20.0)).tracing_share(), 0.25);
+        assert_eq!(run(Some(collected), Some(20.0)).tracing_share(), 0.25);
         assert_eq!(run(Some(collected), None).tracing_share(), 0.15);
         assert_eq!(run(None, Some(20.0)).tracing_share(), 0.0);
     }

@@ -304,7 +304,7 @@ fn by_number(store: &Store, lines: &Lines) -> (Executions, Calls, Calls) {
             match p.doing {
                 Activity::Op => ops.push((slice.node, slice.end, at)),
                 Activity::Launch | Activity::Memory | Activity::Call => {
-                    launches.add(line.process, slice.correlation, at)
+                    launches.add(line.process, slice.correlation, at);
                 }
                 doing if doing.is_device() => works.add(line.process, slice.correlation, at),
                 _ => {}

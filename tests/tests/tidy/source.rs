@@ -75,7 +75,7 @@ pub fn group_end(all: &[Token<'_>], open: usize) -> usize {
     all.len()
 }
 
-fn is_for_tests(attribute: &[Token]) -> bool {
+fn is_for_tests(attribute: &[Token<'_>]) -> bool {
     let has = |word| attribute.contains(&Token::Word(word));
     (has("cfg") && has("test") && !has("not")) || attribute.get(2) == Some(&Token::Word("test"))
 }

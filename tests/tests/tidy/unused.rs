@@ -70,7 +70,7 @@ fn is_allowed(path: &Path, item: &str) -> bool {
 #[test]
 fn public_items_have_callers() {
     let files: Vec<(PathBuf, String)> = rust_files().into_iter().filter(|(path, _)| is_product(path)).collect();
-    let sources: Vec<Source> = files.iter().map(|(_, text)| Source::of_product(text)).collect();
+    let sources: Vec<Source<'_>> = files.iter().map(|(_, text)| Source::of_product(text)).collect();
     let counts: Vec<BTreeMap<&str, usize>> = sources.iter().map(|source| words(&source.tokens)).collect();
     let mut users: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     for (file, counts) in counts.iter().enumerate() {

@@ -63,7 +63,7 @@ pub fn reply(request: Request) -> Reply {
                             name: format!("{run}: {}", info.tensor_name).into(),
                             folder: folder.clone(),
                             info,
-                        }))
+                        }));
                     }
                     // A logdir may be a file.
                     Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {}

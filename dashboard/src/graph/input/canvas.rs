@@ -96,17 +96,22 @@ pub(crate) fn show(graph: &mut GraphView, ui: &mut Ui, model: &Arc<Model>) {
         graph.fit |= graph.fitted;
         ui.ctx().request_repaint();
     }
+    if let Some(command) = command {
+        apply(graph, model, command);
+    }
+}
+
+fn apply(graph: &mut GraphView, model: &Arc<Model>, command: Command) {
     match command {
-        Some(Command::Select(item)) => graph.select(item),
-        Some(Command::Toggle(item)) => {
+        Command::Select(item) => graph.select(item),
+        Command::Toggle(item) => {
             graph.select(Some(item));
             graph.toggle(model, item);
         }
-        Some(Command::Center(center)) => {
+        Command::Center(center) => {
             graph.camera.center = center;
             (graph.flight, graph.fitted) = (None, false);
         }
-        None => {}
     }
 }
 

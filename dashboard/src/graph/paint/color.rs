@@ -85,6 +85,7 @@ const MEMORY: Heat = Heat {
 };
 
 /// All modes, in the order of [`ColorBy`] and of the menu.
+#[expect(clippy::redundant_closure_for_method_calls, reason = "the methods are of one lifetime, the table is of all")]
 pub(crate) const COLOR_MODES: [ColorMode; 8] = {
     use ColorBy::{Change, Device, Health, Memory, Op, Path, Structure, Time};
     let health = entry("colour health", "Colour nodes by whether their values are finite");

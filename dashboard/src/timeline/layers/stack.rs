@@ -6,14 +6,16 @@ use super::{
 };
 use egui::Rect;
 
-fn over(area: fn(&Areas) -> Rect, layer: impl Layer + 'static) -> ClippedLayer {
+type Area = fn(&Areas) -> Rect;
+
+fn over(area: Area, layer: impl Layer + 'static) -> ClippedLayer {
     ClippedLayer { layer: Box::new(layer), area }
 }
 
 /// Every layer, from the lowest to the highest. The highest that is under the pointer answers; of the texts over the ruler
 /// the lowest layer's comes first.
 pub fn all() -> Vec<ClippedLayer> {
-    let (body, timed): (fn(&Areas) -> Rect, fn(&Areas) -> Rect) = (|areas| areas.body, Areas::timed);
+    let (body, timed): (Area, Area) = (|areas| areas.body, Areas::timed);
     vec![
         over(|areas| areas.minimap, minimap::Minimap::default()),
         over(timed, ruler::Ruler),

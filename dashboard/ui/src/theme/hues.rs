@@ -50,7 +50,7 @@ pub(super) fn contrast(a: Color32, b: Color32) -> f32 {
 }
 
 fn luminance(color: Color32) -> f32 {
-    let linear = egui::Rgba::from(color);
+    let linear = Rgba::from(color);
     0.2126 * linear.r() + 0.7152 * linear.g() + 0.0722 * linear.b()
 }
 

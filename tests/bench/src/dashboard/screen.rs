@@ -1,13 +1,14 @@
 //! Something that draws, in a context without a window.
 
 use crate::report::{BenchError, Report};
-use ::dashboard::{Options, app::App, pace::Pace, theme};
+use ::dashboard::{Options, app::App};
 use ::events::clock;
 use std::{
     path::Path,
     sync::mpsc::{self, Receiver},
     time::Duration,
 };
+use ui::{pace::Pace, theme};
 
 /// What is waited for, at most.
 const PATIENCE_NS: i64 = 120_000_000_000;
