@@ -6,7 +6,7 @@
 //! panel is a [`View`] that reads it; what the user picks in one panel reaches the others through [`Selection`].
 //!
 //! A view is `model` (what to show, no egui) -> `layout` (geometry) -> `paint` (shapes) -> `input` (events to
-//! commands). Colours and sizes come from [`theme`] only. The engine is never linked: everything comes from files.
+//! commands). Colours and sizes come from [`ui::theme`] only. The engine is never linked: everything comes from files.
 
 pub mod address;
 pub mod app;

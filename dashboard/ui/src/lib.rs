@@ -2,7 +2,7 @@
 //!
 //! [`theme`]: colours, sizes, fonts. [`widgets`]: controls, dialogs, tables. [`chart`]: scales, ticks, curves. [`export`]: the screen
 //! as files. [`background`]: one thread that computes what a frame asked for. [`address`]: a panel's state as text, [`command`]: what
-//! can be done in it. [`format`], [`natural`], [`fuzzy`], [`filter`], [`history`], [`pace`]: small helpers.
+//! can be done in it. [`mod@format`], [`natural`], [`fuzzy`], [`filter`], [`history`], [`pace`]: small helpers.
 
 pub mod address;
 pub mod background;

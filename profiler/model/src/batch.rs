@@ -55,7 +55,7 @@ pub struct Event {
     pub correlation: u32,
     /// Meaning by category.
     pub arg: u64,
-    /// What [`Batch::args`] gave for its arguments, or [`NO_ARGS`].
+    /// What [`Batch::args`] gave for its arguments, or [`NO_ARGS`](crate::args::NO_ARGS).
     pub args: u32,
 }
 

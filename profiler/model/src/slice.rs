@@ -7,9 +7,9 @@ use bytemuck::{Pod, Zeroable};
 /// Identity of a slice, for as long as the store lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SliceId {
-    /// Row of [`Store::tracks`].
+    /// Row of `Store::tracks`.
     pub track: u32,
-    /// Index of [`Track::lanes`].
+    /// Index of `Track::lanes`.
     pub lane: u32,
     /// How many slices the lane had before it.
     pub ordinal: u64,

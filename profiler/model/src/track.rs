@@ -1,6 +1,6 @@
 //! Tracks: what they stand for, and the events on them that are no slices.
 
-/// Row of [`Store::tracks`].
+/// Row of `Store::tracks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TrackId(pub u32);
 

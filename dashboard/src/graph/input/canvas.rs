@@ -19,6 +19,7 @@ use ui::{
 const ACCESSIBLE_MAX: usize = 400;
 
 /// A command from the pointer.
+#[derive(Clone, Copy)]
 enum Command {
     Select(Option<ItemId>),
     Toggle(ItemId),

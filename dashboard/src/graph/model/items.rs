@@ -1,6 +1,6 @@
 //! Items of a graph and the edges between them.
 
-/// An item of a [`Model`]: a name scope, a folded series or a node. Numbers are pre-order positions.
+/// An item of a [`Model`](super::Model): a name scope, a folded series or a node. Numbers are pre-order positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemId(pub u32);
 

@@ -1,6 +1,6 @@
 //! Linux scheduling: who ran on each CPU, and for what a thread waited when it did not run.
 //!
-//! [`mod@format`] and [`page`] take the kernel's ring apart, [`derive`] makes slices of its events, for recordings and for imports.
+//! [`mod@format`] and [`page`] take the kernel's ring apart, [`mod@derive`] makes slices of its events, for recordings and for imports.
 //!
 //! A thread gets a track of slices in category `off cpu`, one per [state](ThreadState) that it was in (docs/formats/trace-format.md), and each CPU one
 //! of slices in category `running`.

@@ -10,7 +10,7 @@ pub(super) const FORMAT: &str = "stepscope trace";
 /// The version that is written. Version 1 has no call stacks, and no arguments of instants.
 pub(super) const VERSION: u32 = 2;
 
-/// Written and read by code of its own ([`part`](super::part), [`group`](super::group)), for speed.
+/// Written and read by code of its own (`part`, `group`), for speed.
 pub(super) const SLICES: Table = Table {
     name: "slices",
     about: "work with a begin and an end",

@@ -246,7 +246,7 @@ impl Lane {
         }
     }
 
-    /// Starts of the first slice that is kept of each block of [`BLOCK`](trace_model::layout::BLOCK) ordinals, from a block on.
+    /// Starts of the first slice that is kept of each block of [`BLOCK`] ordinals, from a block on.
     pub(crate) fn block_starts(&self, from: u64) -> impl Iterator<Item = i64> + '_ {
         let end = self.evicted + self.len() as u64;
         let firsts = (from..end.div_ceil(BLOCK)).map(|block| (block * BLOCK).max(self.evicted) - self.evicted);

@@ -39,7 +39,7 @@ use transfers::Transfers;
 /// How much to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// Slices that each lane keeps at least; older ones are evicted a [`SEGMENT`] at a time.
+    /// Slices that each lane keeps at least; older ones are evicted a [`SEGMENT`](trace_model::layout::SEGMENT) at a time.
     pub slices_per_lane: usize,
     /// Instants per track, points per counter, flows and memory events that are kept.
     pub events_per_kind: usize,
@@ -329,7 +329,7 @@ impl Store {
         &self.args
     }
 
-    /// Call stacks; the `arg` of an instant in category `sample` is a row, or [`NO_STACK`].
+    /// Call stacks; the `arg` of an instant in category `sample` is a row, or [`NO_STACK`](trace_model::NO_STACK).
     #[must_use]
     pub fn stacks(&self) -> &[Stack] {
         self.stacks.stacks()

@@ -4,7 +4,7 @@ use std::ops::Range;
 use trace_model::lod::{Columns, LEAF, Node, Pyramid, Slices};
 use trace_model::{Row, Site};
 
-/// Up to [`SEGMENT`] slices, a structure of arrays.
+/// Up to [`SEGMENT`](trace_model::layout::SEGMENT) slices, a structure of arrays.
 #[derive(Debug, Default)]
 pub(super) struct Segment {
     pub(super) start: Vec<i64>,
