@@ -7,7 +7,7 @@
 use crate::{ViewKind, bottlenecks, embeddings, graph, histograms, hparams, media, ops, scalars, sql, timeline};
 use std::{fmt, str::FromStr};
 
-pub use ui::address::{Accepts, Addressed, Names, Params};
+use ui::address::{Accepts, Names, Params};
 
 /// What the visible panels show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

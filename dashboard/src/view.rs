@@ -1,6 +1,7 @@
 //! What every panel of the window implements.
 
-use crate::{Data, Selection, address::Params, panels::ViewKind};
+use crate::{Data, Selection, panels::ViewKind};
+use ui::address::Params;
 use ui::command::Entry;
 
 /// One panel. It keeps its own state (zoom, filters, caches); data and selection are the window's.

@@ -12,7 +12,6 @@ mod tests;
 
 use crate::{
     Data, Selection, View, ViewKind,
-    address::{Addressed, Names, Params},
     data::TraceData,
     selection::{SlicePick, TimeRange},
     timeline::ticks,
@@ -21,6 +20,7 @@ use egui::{Frame, Margin, RichText, ScrollArea, Ui};
 use model::{Question, Report, Request};
 use parts::Target;
 use std::sync::Arc;
+use ui::address::{Addressed, Names, Params};
 use ui::{
     address_fields,
     background::Refresher,

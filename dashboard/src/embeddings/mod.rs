@@ -11,9 +11,10 @@ mod state;
 
 pub use state::EmbeddingsView;
 
-use crate::{Data, Selection, View, ViewKind, address::Params, command::Entry};
+use crate::{Data, Selection, View, ViewKind, command::Entry};
 use egui::Ui;
 use model::MethodName;
+use ui::address::Params;
 use ui::{
     address::{Accepts, Names},
     chart::orbit,

@@ -18,13 +18,14 @@ mod tests;
 pub use paint::ColorBy;
 pub use state::GraphView;
 
-use crate::{Data, Selection, View, ViewKind, address::Params, command::Entry, selection::TimeRange};
+use crate::{Data, Selection, View, ViewKind, command::Entry, selection::TimeRange};
 use analysis::Input;
 use egui::Ui;
 use input::{canvas, commands};
 use model::{ItemId, Model};
 use panels::details::{Action, Details};
 use std::sync::Arc;
+use ui::address::Params;
 use ui::{
     address::{Accepts, Names},
     theme::metrics,

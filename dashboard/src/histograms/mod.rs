@@ -10,7 +10,6 @@ mod settings;
 
 use crate::{
     Data, Selection, View, ViewKind,
-    address::{Addressed, Names, Params},
     cards::{CardPage, CardPanel},
 };
 use card::Card;
@@ -18,6 +17,7 @@ use egui::Ui;
 use model::{bands, bins};
 use settings::Settings;
 use summaries::HistogramSeries;
+use ui::address::{Addressed, Names, Params};
 use ui::command::Entry;
 
 /// What can be done in the panel.

@@ -10,10 +10,7 @@ mod scatter;
 mod state;
 mod table;
 
-use crate::{
-    Data, Selection, View, ViewKind,
-    address::{Accepts, Names, Params},
-};
+use crate::{Data, Selection, View, ViewKind};
 use egui::{ComboBox, Role, Ui};
 use model::{
     Key, Statistic, Table, axis,
@@ -22,6 +19,7 @@ use model::{
 use state::{Mode, State};
 use std::sync::Arc;
 use table::TableColumn;
+use ui::address::{Accepts, Names, Params};
 use ui::{
     Background,
     address::{Choice as _, Value as _},

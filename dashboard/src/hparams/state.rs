@@ -4,10 +4,11 @@ use super::{
     axis::{Axis, AxisScale},
     model::{Column, Filters, Key, Session, Statistic, Table},
 };
-use crate::{Selection, address::Params};
+use crate::Selection;
 use egui::Ui;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use ui::address::Params;
 use ui::{address::Choice, theme::palette, widgets::Sorting};
 
 /// A picture of the sessions.

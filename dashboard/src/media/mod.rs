@@ -18,7 +18,6 @@ mod texts;
 
 use crate::{
     Data, Selection, View, ViewKind,
-    address::{Addressed, Names, Params},
     cards::{CardPage, CardPanel},
     catalogue::Catalogue,
     shell::SaveDialog,
@@ -33,6 +32,7 @@ use model::{
     steps, wav,
 };
 use summaries::MediaSeries;
+use ui::address::{Addressed, Names, Params};
 use ui::{
     address_fields,
     chart::orbit,

@@ -10,16 +10,12 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::{
-    Data, Selection, View, ViewKind,
-    address::{Addressed, Names, Params},
-    data::TraceData,
-    timeline::ticks,
-};
+use crate::{Data, Selection, View, ViewKind, data::TraceData, timeline::ticks};
 use analysis::{Findings, Question, Request};
 use egui::{Frame, Margin, TextEdit, Ui};
 use model::{Column, Grouping};
 use std::{ops::Range, sync::Arc};
+use ui::address::{Addressed, Names, Params};
 use ui::{
     address::Choice as _,
     address_fields,

@@ -15,7 +15,6 @@ mod tooltip;
 
 use crate::{
     Data, Selection, View, ViewKind,
-    address::{Addressed, Names, Params},
     cards::{CardPage, CardPanel},
     catalogue::Catalogue,
     runs::RunList,
@@ -31,6 +30,7 @@ use range_table::RangeTable;
 use settings::Settings;
 use std::{collections::BTreeSet, sync::Arc};
 use summaries::{ScalarSeries, Series};
+use ui::address::{Addressed, Names, Params};
 use ui::{Background, command::Entry, natural::Natural, theme};
 
 /// What can be done in the panel.

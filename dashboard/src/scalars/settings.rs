@@ -5,12 +5,10 @@ use super::{
     range::{self, Steps},
     tooltip::Order,
 };
-use crate::{
-    address::{Addressed as _, Params},
-    cards::{XAxis, axis_buttons},
-};
+use crate::cards::{XAxis, axis_buttons};
 use egui::{ComboBox, DragValue, Role, Slider, Ui};
 use std::sync::Arc;
+use ui::address::{Addressed as _, Params};
 use ui::{
     address_fields,
     chart::Scale,

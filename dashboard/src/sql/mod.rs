@@ -11,15 +11,12 @@ pub mod table;
 mod tests;
 pub mod worker;
 
-use crate::{
-    Data, Selection, View, ViewKind,
-    address::{Addressed, Names, Params},
-    selection::TimeRange,
-};
+use crate::{Data, Selection, View, ViewKind, selection::TimeRange};
 use egui::{Frame, Key, KeyboardShortcut, Margin, Modifiers, Panel, RichText, TextEdit, Ui};
 use engine::Engine;
 use model::{Outcome, Subject};
 use std::{path::Path, sync::Arc};
+use ui::address::{Addressed, Names, Params};
 use ui::{
     address_fields,
     command::Entry,

@@ -7,10 +7,11 @@ use super::{
     panels::compare::Compare,
     state::State,
 };
-use crate::{Data, address::Params};
+use crate::Data;
 use std::ops::Range;
 use trace_model::SliceId;
 use trace_store::Store;
+use ui::address::Params;
 use ui::address::{Accepts, Names};
 
 /// Adds a timeline's state.

@@ -20,13 +20,13 @@ use super::{
 };
 use crate::{
     Data, Selection, View, ViewKind,
-    address::Params,
     command::Entry,
     data::{Status, TraceData},
 };
 use egui::{ComboBox, Rect, Ui};
 use std::{ops::Range, sync::Arc};
 use trace_store::Store;
+use ui::address::Params;
 use ui::{
     theme::metrics,
     widgets::{Edge, Extent, empty_state, side, toolbar},

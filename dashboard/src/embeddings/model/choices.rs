@@ -4,11 +4,11 @@ use super::{
     projection::Method,
     vectors::{ColorBy, matching},
 };
-use crate::address::Params;
 use summaries::{
     Embedding,
     projection::{Metric, TsneOptions, UmapOptions},
 };
+use ui::address::Params;
 use ui::filter::Filter;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

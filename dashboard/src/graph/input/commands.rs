@@ -2,7 +2,6 @@
 
 use crate::{
     Data,
-    address::Params,
     command::Entry,
     graph::{
         model::Model,
@@ -11,6 +10,7 @@ use crate::{
     },
 };
 use std::sync::Arc;
+use ui::address::Params;
 
 const fn color(by: ColorBy) -> Entry {
     COLOR_MODES[by as usize].command

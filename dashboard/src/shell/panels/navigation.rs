@@ -1,8 +1,9 @@
 //! Undo, redo and deep links: addresses of what is shown.
 
 use super::tabs::Tabs;
-use crate::{Address, Data, Selection, address::Params, data::Status};
+use crate::{Address, Data, Selection, data::Status};
 use std::path::{Path, PathBuf};
+use ui::address::Params;
 use ui::history::History;
 
 /// Addresses behind and ahead of the current one.
