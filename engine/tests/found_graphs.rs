@@ -94,3 +94,12 @@ fn colocation_across_devices_gives_way_where_it_may() {
         }
     }
 }
+
+/// A loop that never runs leaves an array unwritten, of which only the op that gathers it knows the elements' shape: zeros.
+#[test]
+fn what_was_never_written_has_the_shape_that_gather_asks_for() {
+    let case = case("gather_of_unwritten");
+    for devices in [1, 2] {
+        case.check(&case.session(devices, false));
+    }
+}

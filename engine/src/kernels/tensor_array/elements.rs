@@ -144,16 +144,17 @@ impl Array {
         (inner.elements, inner.charge) = Default::default();
     }
 
-    /// What is known of the elements' shape, with what `shape` says.
+    /// Merges `shape` into the elements' shape, for later reads and writes too, and returns what is known then.
     pub fn merge_shape(&self, shape: &PartialShape) -> Result<PartialShape, KernelError> {
-        let inner = self.inner.lock();
-        let merged = inner.element_shape.merge(shape);
-        merged.ok_or_else(|| {
-            KernelError::invalid(format!(
+        let mut inner = self.inner.lock();
+        let Some(merged) = inner.element_shape.merge(shape) else {
+            return invalid(format!(
                 "TensorArray was passed element_shape {shape} which does not match the Gather element_shape {}",
                 inner.element_shape
-            ))
-        })
+            ));
+        };
+        inner.element_shape = merged.clone();
+        Ok(merged)
     }
 
     /// All elements have this shape.
