@@ -18,6 +18,7 @@ mod bars;
 mod curves;
 mod histograms;
 mod paint;
+mod theme;
 
 use plotters::prelude::*;
 
@@ -26,6 +27,7 @@ use paint::{Area, Drawn, Paint};
 
 pub use bars::Bar;
 pub use curves::Curve;
+pub use theme::Theme;
 
 /// A chart.
 #[derive(Debug, Clone)]
@@ -54,15 +56,6 @@ pub enum Shape {
     Distributions(Vec<(i64, Histogram)>),
     /// A bar for each name. The chart is as high as its bars.
     Bars(Vec<Bar>),
-}
-
-/// The background of a chart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Theme {
-    /// Dark on white.
-    Light,
-    /// Light on black.
-    Dark,
 }
 
 /// The size and background of a chart.

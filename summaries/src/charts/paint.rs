@@ -9,7 +9,7 @@ use plotters::{
     style::register_font,
 };
 
-use super::Theme;
+use super::theme::Theme;
 use ::palette::{DARK, LIGHT, OKABE_ITO_DARK, OKABE_ITO_LIGHT, channels};
 
 pub(super) type Area<DB> = DrawingArea<DB, Shift>;

@@ -9,12 +9,13 @@ use super::{check_debt, members, rust_files};
 /// Files that stand in circles, by member. A count may only shrink.
 const DEBT: &[(&str, usize)] = &[
     ("base/net", 8),
-    ("cli", 27),
-    ("dashboard", 136),
+    ("cli", 4),
     ("engine", 122),
     ("engine/cuda", 11),
     ("engine/distributed", 10),
-    ("profiler", 74),
+    ("profiler/analysis", 7),
+    ("profiler/formats", 17),
+    ("profiler/record", 2),
     ("tests/bench", 12),
 ];
 

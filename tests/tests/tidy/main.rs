@@ -56,7 +56,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     ("profiler/inject", &["cupti", "events"], &["trace-store"]),
     ("summaries", &["events", "formats", "palette"], &[]),
     ("query", &["formats", "summaries", "text", "trace-analysis", "trace-formats", "trace-model", "trace-store"], &[]),
-    ("query/cluster", &["formats", "query"], &["summaries"]),
+    ("query/cluster", &["formats", "query"], &["summaries", "trace-formats", "trace-store"]),
     (
         "dashboard",
         &[

@@ -1,0 +1,10 @@
+//! Light and dark charts.
+
+/// The background of a chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Theme {
+    /// Dark on white.
+    Light,
+    /// Light on black.
+    Dark,
+}
