@@ -65,7 +65,7 @@ fn view_ui(ui: &mut Ui, bar: &Bar<'_>, out: &mut Vec<Command>) {
     if ui.button("Fit trace").on_hover_text("Show the whole trace (0)").clicked() {
         out.push(Command::FitTrace);
     }
-    if ui.button("Fit selection").on_hover_text("Show the selected slice or range (F)").clicked() {
+    if ui.button("Fit").on_hover_text("Fit the selected slice or range (F)").clicked() {
         out.push(Command::Fit);
     }
     let is_following = bar.state.follow;
