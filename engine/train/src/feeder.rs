@@ -68,7 +68,9 @@ impl Feeder {
         self.ending.store(true, Ordering::Relaxed);
         self.cancel.cancel();
         let ended = self.thread.join().map_err(|_| anyhow!("the input thread panicked"))?;
+        // A thread that failed has closed the queue.
+        ended.context("filling the input queue")?;
         self.session.run(&[], &[], &[&self.close]).context("closing the input queue")?;
-        ended.context("filling the input queue")
+        Ok(())
     }
 }
