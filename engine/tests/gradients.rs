@@ -252,6 +252,58 @@ fn losses() {
     check("SoftmaxCrossEntropyWithLogits", dense, &[&[3, 4], &[3, 4]]);
 }
 
+/// Where the formula of a slope divides by 0, TensorFlow's rule still gives a number; where no gradient comes in none
+/// goes out, whatever the slope; an infinite gradient of one element does not reach the others. The values are
+/// TensorFlow's.
+#[test]
+fn slopes_at_zero_are_tensorflows() {
+    fn running(g: &Graph, x: &[Output], exclusive: bool, reverse: bool) -> Output {
+        let product = node(g, "Cumprod", &[x[0], int(g, 0)]);
+        product.attr("exclusive", exclusive).attr("reverse", reverse).output().unwrap()
+    }
+    fn root_of_largest(g: &Graph, x: &[Output]) -> Output {
+        op(g, "Sqrt", &[op(g, "SegmentMax", &[x[0], ints(g, &[0, 0, 1, 1])])])
+    }
+    fn root_of_largest_unsorted(g: &Graph, x: &[Output]) -> Output {
+        op(g, "Sqrt", &[op(g, "UnsortedSegmentMax", &[x[0], ints(g, &[0, 0, 1, -1]), int(g, 2)])])
+    }
+    fn root_of_product(g: &Graph, x: &[Output]) -> Output {
+        op(g, "Sqrt", &[op(g, "SegmentProd", &[x[0], ints(g, &[0, 0, 1, 1])])])
+    }
+    /// `name` of the positive elements, and the others as they are.
+    fn of_positive(g: &Graph, x: Output, name: &str) -> Output {
+        let is_positive = op(g, "Greater", &[x, constant(g, Tensor::scalar(0.0f64))]);
+        op(g, "SelectV2", &[is_positive, op(g, name, &[x]), x])
+    }
+    let row = [2.0, 0.0, 3.0, 0.5];
+    let cases: [(&str, Build, &[f64], &[f64]); 14] = [
+        ("Cumprod", |g, x| running(g, x, false, false), &row, &[1.0, 0.0, 0.0, 0.0]),
+        ("Cumprod, reverse", |g, x| running(g, x, false, true), &row, &[0.0, 0.0, 0.5, 4.0]),
+        ("Cumprod, exclusive", |g, x| running(g, x, true, false), &row, &[1.0, 0.0, 0.0, 0.0]),
+        ("Cumprod, both", |g, x| running(g, x, true, true), &row, &[0.0, 0.0, 0.5, 4.0]),
+        ("BesselI1", |g, x| op(g, "BesselI1", x), &[0.0, 1.0], &[1.0, 0.700_906_773_759_523_1]),
+        ("BesselI1e", |g, x| op(g, "BesselI1e", x), &[0.0, 1.0], &[0.5, 0.049_938_776_894_223_55]),
+        ("BesselJ1", |g, x| op(g, "BesselJ1", x), &[0.0, 1.0], &[0.5, 0.325_147_100_813_033_04]),
+        ("SegmentMax", root_of_largest, &[-1.0, 0.0, 4.0, 1.0], &[0.0, f64::INFINITY, 0.25, 0.0]),
+        ("UnsortedSegmentMax", root_of_largest_unsorted, &[-1.0, 0.0, 4.0, 0.0], &[0.0, f64::INFINITY, 0.25, 0.0]),
+        ("SegmentProd", root_of_product, &[0.0, 0.0, 1.0, 4.0], &[0.0, 0.0, 1.0, 0.25]),
+        ("Sqrt", |g, x| of_positive(g, x[0], "Sqrt"), &[4.0, 0.0, -1.0], &[0.25, 1.0, 1.0]),
+        ("Rsqrt", |g, x| of_positive(g, x[0], "Rsqrt"), &[4.0, 0.0, -1.0], &[-0.0625, 1.0, 1.0]),
+        ("Reciprocal", |g, x| of_positive(g, x[0], "Reciprocal"), &[4.0, 0.0, -1.0], &[-0.0625, 1.0, 1.0]),
+        ("Inv", |g, x| of_positive(g, x[0], "Inv"), &[4.0, 0.0, -1.0], &[-0.0625, 1.0, 1.0]),
+    ];
+    for (what, build, values, want) in cases {
+        let g = Graph::new();
+        let x = constant(&g, Tensor::vector(values));
+        let grads = gradients(&g, &[build(&g, &[x])], &[x], &[]).unwrap();
+        let session = Session::new(&g, SessionOptions { threads: Some(1), ..SessionOptions::default() }).unwrap();
+        let got = session.run(&[], &[&name_of(&g, grads[0])], &[]).unwrap();
+        let got = got[0].slice::<f64>().unwrap();
+        let is_like = |(a, b): (&f64, &f64)| a == b || (a - b).abs() < 1e-12;
+        assert!(got.len() == want.len() && got.iter().zip(want).all(is_like), "{what}: {got:?} instead of {want:?}");
+    }
+}
+
 #[test]
 fn several_paths_are_added_and_missing_ones_are_zero() {
     fn twice(g: &Graph, x: &[Output]) -> Output {

@@ -39,12 +39,12 @@ static UNARY: &[GradientSpec] = &[
     ("Spence", Function(|c| slope(c, spence))),
     ("BesselI0", Function(|c| slope(c, |c| c.op("BesselI1", &[c.input(0)])))),
     ("BesselI0e", Function(|c| slope(c, bessel_i0e))),
-    ("BesselI1", Function(|c| slope(c, |c| order_one(c, "BesselI0")))),
+    ("BesselI1", Function(|c| slope(c, |c| order_one(c, "BesselI0", Some(1.0))))),
     ("BesselI1e", Function(|c| slope(c, bessel_i1e))),
     ("BesselJ0", Function(|c| slope(c, |c| chain(c, &["BesselJ1", "Neg"])))),
-    ("BesselJ1", Function(|c| slope(c, |c| order_one(c, "BesselJ0")))),
+    ("BesselJ1", Function(|c| slope(c, |c| order_one(c, "BesselJ0", Some(0.5))))),
     ("BesselY0", Function(|c| slope(c, |c| chain(c, &["BesselY1", "Neg"])))),
-    ("BesselY1", Function(|c| slope(c, |c| order_one(c, "BesselY0")))),
+    ("BesselY1", Function(|c| slope(c, |c| order_one(c, "BesselY0", None)))),
     ("SqrtGrad", Function(sqrt_grad)),
     ("RsqrtGrad", Function(rsqrt_grad)),
     ("InvGrad", Function(reciprocal_grad)),
@@ -199,20 +199,29 @@ fn bessel_i0e(c: Ctx<'_, '_>) -> Added {
     c.op("Sub", &[one, own])
 }
 
-/// For functions f1 with f1' = f0 - f1 / x.
-fn order_one(c: Ctx<'_, '_>, zeroth: &str) -> Added {
-    let zeroth = c.op(zeroth, &[c.input(0)])?;
-    let own = c.op("RealDiv", &[c.output(0), c.input(0)])?;
-    c.op("Sub", &[zeroth, own])
+/// `slope`, but `k` where x is 0.
+fn but_at_zero(c: Ctx<'_, '_>, k: f64, slope: Output) -> Added {
+    let (zero, k) = (c.scalar_like(0.0, slope)?, c.scalar_like(k, slope)?);
+    let at_zero = c.op("Equal", &[c.input(0), zero])?;
+    c.op("SelectV2", &[at_zero, k, slope])
 }
 
-/// `I0e - I1e (sign(x) + 1 / x)`
+/// For functions f1 with f1' = f0 - f1 / x, whose slope at 0 the formula does not give.
+fn order_one(c: Ctx<'_, '_>, zeroth: &str, at_zero: Option<f64>) -> Added {
+    let zeroth = c.op(zeroth, &[c.input(0)])?;
+    let own = c.op("RealDiv", &[c.output(0), c.input(0)])?;
+    let slope = c.op("Sub", &[zeroth, own])?;
+    at_zero.map_or(Ok(slope), |k| but_at_zero(c, k, slope))
+}
+
+/// `I0e - I1e (sign(x) + 1 / x)`, 1/2 at 0.
 fn bessel_i1e(c: Ctx<'_, '_>) -> Added {
     let (zeroth, sign) = (c.op("BesselI0e", &[c.input(0)])?, c.op("Sign", &[c.input(0)])?);
     let inverse = c.op("Reciprocal", &[c.input(0)])?;
     let sum = c.op("AddV2", &[sign, inverse])?;
     let own = c.op("Mul", &[c.output(0), sum])?;
-    c.op("Sub", &[zeroth, own])
+    let slope = c.op("Sub", &[zeroth, own])?;
+    but_at_zero(c, 0.5, slope)
 }
 
 /// `k a b`

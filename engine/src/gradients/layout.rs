@@ -503,13 +503,13 @@ fn cumsum(c: Ctx<'_, '_>) -> Done {
     Ok(())
 }
 
-/// As TensorFlow's: undefined where x is 0.
+/// As TensorFlow's: nothing where x is 0.
 fn cumprod(c: Ctx<'_, '_>) -> Done {
     let (g, x, y) = (c.grad(0)?, c.input(0), c.output(0));
     let gy = c.op("Mul", &[g, y])?;
     let flags = other_way(c);
     let sums = c.op_with("Cumsum", &[gy, c.input(1)], &flags)?;
-    let of_x = c.op("RealDiv", &[sums, x])?;
+    let of_x = c.op("DivNoNan", &[sums, x])?;
     c.set(0, of_x);
     Ok(())
 }

@@ -103,13 +103,15 @@ fn extreme(c: &mut GradientContext<'_>) -> Done {
     let n = c.op("Maximum", &[n, one])?;
     let share = c.op("RealDiv", &[g, n])?;
     let rows = rows_of(c, share)?;
-    let x = c.op("Mul", &[hits, rows])?;
+    // Chosen, not multiplied: a gradient that is not finite stays with the elements that it is for.
+    let zeros = c.op("ZerosLike", &[rows])?;
+    let x = c.op("SelectV2", &[hit, rows, zeros])?;
     c.set(0, x);
     Ok(())
 }
 
 /// The product of the others: the whole by the element, where that is not 0; where one element is 0, the product
-/// without it.
+/// without it. Where several are 0 nothing, whatever the gradient is.
 fn product(c: &mut GradientContext<'_>) -> Done {
     let (g, data) = (c.grad(0)?, c.input(0));
     let dtype = c.dtype(data)?;
@@ -127,9 +129,9 @@ fn product(c: &mut GradientContext<'_>) -> Done {
     let rest = rows_of(c, rest)?;
     let whole = rows_of(c, c.output(0))?;
     let divided = c.op("RealDiv", &[whole, without])?;
-    let rest = c.op("SelectV2", &[is_alone, rest, zeros])?;
     let others = c.op("SelectV2", &[is_zero, rest, divided])?;
     let g = rows_of(c, g)?;
+    let g = c.op("SelectV2", &[is_alone, g, zeros])?;
     let x = c.op("Mul", &[g, others])?;
     c.set(0, x);
     Ok(())

@@ -74,10 +74,10 @@ static BINARY: &[KernelDef] = called! { call2;
     "Xlog1py" [Complex64] 20_000 |x, y| if x == ZERO { ZERO } else { x * ln_1p(y) };
     "TanhGrad" [Complex64] 1000 |y, dy| dy * (ONE - y * y);
     "SigmoidGrad" [Complex64] 1000 |y, dy| dy * y * (ONE - y);
-    "SqrtGrad" [Complex64] 2000 |y, dy| dy * 0.5 / y.conj();
-    "RsqrtGrad" [Complex64] 2000 |y, dy| dy * -0.5 * (y * y * y).conj();
-    "InvGrad" [Complex64] 1000 |y, dy| -dy * (y * y).conj();
-    "ReciprocalGrad" [Complex64] 1000 |y, dy| -dy * (y * y).conj();
+    "SqrtGrad" [Complex64] 2000 |y, dy| if dy == ZERO { ZERO } else { dy * 0.5 / y.conj() };
+    "RsqrtGrad" [Complex64] 2000 |y, dy| if dy == ZERO { ZERO } else { dy * -0.5 * (y * y * y).conj() };
+    "InvGrad" [Complex64] 1000 |y, dy| if dy == ZERO { ZERO } else { -dy * (y * y).conj() };
+    "ReciprocalGrad" [Complex64] 1000 |y, dy| if dy == ZERO { ZERO } else { -dy * (y * y).conj() };
 };
 
 #[linkme::distributed_slice(KERNEL_TABLES)]

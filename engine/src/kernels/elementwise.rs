@@ -211,10 +211,11 @@ static BINARY: &[KernelDef] = table! { map2, "T";
     "SquaredDifference" [i32, i64] 300 |x, y| x.wrapping_sub(y).wrapping_mul(x.wrapping_sub(y));
     "TanhGrad" [f32, f64] 400 |y, dy| dy * (1.0 - y * y);
     "SigmoidGrad" [f32, f64] 400 |y, dy| dy * y * (1.0 - y);
-    "SqrtGrad" [f32, f64] 500 |y, dy| 0.5 * dy / y;
-    "RsqrtGrad" [f32, f64] 500 |y, dy| -0.5 * dy * (y * y * y);
-    "InvGrad" [f32, f64] 400 |y, dy| -dy * y * y;
-    "ReciprocalGrad" [f32, f64] 400 |y, dy| -dy * y * y;
+    // No gradient stays none, whatever the slope is.
+    "SqrtGrad" [f32, f64] 500 |y, dy| if dy == 0.0 { 0.0 } else { 0.5 * dy / y };
+    "RsqrtGrad" [f32, f64] 500 |y, dy| if dy == 0.0 { 0.0 } else { -0.5 * dy * (y * y * y) };
+    "InvGrad" [f32, f64] 400 |y, dy| if dy == 0.0 { 0.0 } else { -dy * y * y };
+    "ReciprocalGrad" [f32, f64] 400 |y, dy| if dy == 0.0 { 0.0 } else { -dy * y * y };
     "ReluGrad" [f32, f64] 300 |dy, x| if x > 0.0 { dy } else { 0.0 };
 };
 

@@ -234,7 +234,7 @@ mod tests {
         // The newest one is cut off in the middle.
         for file in fs::read_dir(dir.path().join("checkpoints")).unwrap().map(|entry| entry.unwrap().path()) {
             let name = file.file_name().unwrap().to_string_lossy().into_owned();
-            if name.contains("-5") && name.contains("data") {
+            if name.contains("-5") {
                 let len = fs::metadata(&file).unwrap().len();
                 fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(len / 2).unwrap();
             }
@@ -255,6 +255,8 @@ mod tests {
         let mut flushed = Vec::new();
         for step in 1..=5 {
             checkpointer.save(&runner, &graph, step, || flushed.push(step)).unwrap();
+            // A checkpoint that is due while another one is written is left out.
+            checkpointer.saver.as_ref().unwrap().lock().unwrap().wait().unwrap();
         }
         checkpointer.save_last(&runner, &graph, 5).unwrap();
         assert_eq!(flushed, [2, 4]);
@@ -276,14 +278,14 @@ mod tests {
     }
 
     #[test]
-    fn another_models_checkpoints_are_wrong_use() {
+    fn another_models_checkpoints_have_none_of_the_variables() {
         let dir = tempfile::tempdir().unwrap();
         let options = options(dir.path());
         let (runner, graph) = model(Model::Embeddings);
         Checkpointer::new(&options).unwrap().save_last(&runner, &graph, 5).unwrap();
         let (runner, graph) = model(Model::Mlp);
-        let restored = Checkpointer::new(&options).unwrap().restore(&runner, &graph);
-        assert!(matches!(restored, Err(TrainError::Use(_))));
+        let restored = Checkpointer::new(&options).unwrap().restore(&runner, &graph).unwrap().unwrap();
+        assert!(!restored.missing.is_empty(), "they keep what they were initialised with");
     }
 
     #[test]

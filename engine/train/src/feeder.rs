@@ -63,13 +63,31 @@ impl Feeder {
         Ok(Feeder { session, close, ending, cancel, thread })
     }
 
-    /// Ends it; returns its error, if it had one.
-    pub fn end(self) -> anyhow::Result<()> {
+    /// Ends the thread; returns its error, if it had one. The queue stays open with the rows that it holds.
+    pub fn stop(self) -> anyhow::Result<StoppedFeeder> {
         self.ending.store(true, Ordering::Relaxed);
         self.cancel.cancel();
         let ended = self.thread.join().map_err(|_| anyhow!("the input thread panicked"))?;
         // A thread that failed has closed the queue.
         ended.context("filling the input queue")?;
+        Ok(StoppedFeeder { session: self.session, close: self.close })
+    }
+
+    /// Ends the thread and closes the queue.
+    pub fn end(self) -> anyhow::Result<()> {
+        self.stop()?.close()
+    }
+}
+
+/// A feeder without its thread.
+pub(crate) struct StoppedFeeder {
+    session: Arc<Session>,
+    close: String,
+}
+
+impl StoppedFeeder {
+    /// Closes the queue.
+    pub fn close(self) -> anyhow::Result<()> {
         self.session.run(&[], &[], &[&self.close]).context("closing the input queue")?;
         Ok(())
     }

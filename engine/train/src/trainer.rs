@@ -17,7 +17,7 @@ use crate::checkpointer::{Checkpointer, has_checkpoints};
 use crate::error::{Result, TrainError};
 use crate::evaluator::Evaluator;
 use crate::event::{Event, Observer};
-use crate::feeder::Feeder;
+use crate::feeder::{Feeder, StoppedFeeder};
 use crate::finished_run::FinishedRun;
 use crate::input::Input;
 use crate::named_graph::NamedGraph;
@@ -162,10 +162,11 @@ impl Trainer {
         let (ended, cpu_ns) = (clock::mono_now(), clock::cpu_now() - cpu);
         progress.end(ended);
         // Where both failed, the input is why.
-        feeder.map_or(Ok(()), Feeder::end)?;
+        let feeder = feeder.map(Feeder::stop).transpose()?;
         let (steps, final_loss) = trained?;
-        // First of all: a stopped run may not wait for the test.
+        // First of all: a stopped run may not wait for the test. Before the queue is closed: a later run continues with it.
         training.checkpointer.save_last(&training.runner, &training.graph, steps)?;
+        feeder.map_or(Ok(()), StoppedFeeder::close)?;
         let test = training.test(steps, progress)?;
         let n_done = steps - restored.unwrap_or(0).min(steps);
         let result = TrainingResult {
