@@ -160,9 +160,9 @@ fn shortcuts_and_open_dialog() {
     let mut window = Window::open(&[]);
     window.wait_for("Drop files or folders here");
     window.key(egui::Key::F1);
-    window.wait_for("Dark, light or the desktop's theme");
+    window.wait_for("Switch between dark, light and the desktop's theme");
     window.key(egui::Key::Escape);
-    assert!(!window.shows("Dark, light or the desktop's theme"));
+    assert!(!window.shows("Switch between dark, light and the desktop's theme"));
     window.harness.get_by_label("Open (Ctrl+O)").click();
     window.wait_for("Path to open");
 }
@@ -505,7 +505,7 @@ fn what_profilers_leave_in_a_logdir_shows_beside_its_runs() {
     // The choice of a trace is there once there are two.
     for _ in 0..12_000 {
         window.harness.step();
-        if let Some(choice) = window.harness.query_by_role_and_label(egui::Role::ComboBox, "trace") {
+        if let Some(choice) = window.harness.query_by_role_and_label(egui::Role::ComboBox, "Trace") {
             choice.click();
             break;
         }
