@@ -174,7 +174,7 @@ fn a_lost_worker_ends_the_run_by_name_and_leaves_no_process() {
         assert_eq!(run.end(Duration::from_secs(20)).code(), Some(1), "{how}");
         let printed = run.text();
         assert!(printed.contains(&format!("/job:worker/task:{lost} was lost")), "{how}: {printed}");
-        assert!(printed.contains("with --checkpoint-dir DIR the run would go on"), "{how}: {printed}");
+        assert!(printed.contains("with --checkpoint-dir DIR the run would continue"), "{how}: {printed}");
         until("no process is left", || !processes.iter().any(|process| is_running(*process)));
     }
 }

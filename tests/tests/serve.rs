@@ -204,7 +204,7 @@ fn a_host_that_cannot_be_reached_is_no_broken_pipe() {
         assert_eq!(output.status.code(), Some(2));
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    for (code, says) in [(255, "no connection"), (127, "no stepscope there"), (1, "what it says stands above")] {
+    for (code, says) in [(255, "no connection"), (127, "no stepscope there"), (1, "see its message above")] {
         let said = view(code);
         let own: Vec<&str> = said.lines().filter(|line| line.starts_with("stepscope: ")).collect();
         assert!(own.len() == 1 && own[0].contains(says), "{code}: {said}");

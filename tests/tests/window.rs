@@ -240,7 +240,7 @@ fn windows_open_by_key(window: &Window) {
     for (key, sign, shot) in [
         ("ctrl+k", "Command palette", "palette"),
         ("ctrl+comma", "Density: Compact", "settings"),
-        ("F1", "Dark, light or the desktop's theme", "shortcuts"),
+        ("F1", "Switch between dark, light and the desktop's theme", "shortcuts"),
     ] {
         window.key(key);
         window.wait(sign, |node| node.name == sign);
