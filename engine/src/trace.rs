@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use events::{Kind, NodeId, SiteId, SliceGuard, site};
 
-use crate::pool::ShardTag;
+use crate::run::pool::ShardTag;
 
 thread_local! {
     /// The event node whose kernel runs on this thread in a traced step: it is charged for memory.

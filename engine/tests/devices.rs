@@ -8,15 +8,15 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use common::{source, sum, value};
+use engine::compile::Passes;
+use engine::compile::partition::TransferOptions;
+use engine::compile::placement::PlacementOptions;
 use engine::data::{Batches, digits};
 use engine::device::Device;
 use engine::graph::{Graph, NodeId, Output};
 use engine::kernels::{ASYNC_KERNEL_TABLES, AsyncKernel, AsyncKernelDef, Completion, KernelContext, KernelError};
 use engine::models::{MlpOptions, mlp};
 use engine::ops::{OP_TABLES, OpSpec, stateful};
-use engine::partition::TransferOptions;
-use engine::passes::Passes;
-use engine::placement::PlacementOptions;
 use engine::session::CancelToken;
 use engine::{DType, RunOptions, Session, SessionOptions, Tensor};
 use formats::proto::GraphDef;
@@ -465,7 +465,7 @@ fn measured_costs_are_saved_and_place_the_next_session() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("costs.json");
     model.save(&path).unwrap();
-    let loaded = engine::placement::CostModel::load(&path).unwrap();
+    let loaded = engine::compile::placement::CostModel::load(&path).unwrap();
     assert_eq!(loaded, model);
     let placement = PlacementOptions { cost_model: Some(Arc::new(loaded)), ..PlacementOptions::default() };
     let s = session(&g, SessionOptions { placement, ..plain(4) });

@@ -10,7 +10,7 @@ use std::io::Read;
 use common::{Loopback, loopback};
 use distributed::MasterOptions;
 use engine::dtype::Element;
-use engine::placement::PlacementOptions;
+use engine::compile::placement::PlacementOptions;
 use engine::{DType, Graph, Tensor};
 use formats::proto::GraphDef;
 use prost::Message;

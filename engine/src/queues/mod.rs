@@ -28,7 +28,7 @@ use store::{Draw, Rows};
 use crate::buffer::{AllocError, Allocator};
 use crate::checkpoint::{CheckpointError, Checkpointed, Fields};
 use crate::dtype::DType;
-use crate::kernels::{Cancellation, KernelError, Registration};
+use crate::kernel::{Cancellation, KernelError, Registration};
 use crate::memory;
 use crate::shape::{PartialShape, Shape};
 use crate::tensor::Tensor;

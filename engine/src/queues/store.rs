@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use super::Row;
 use super::attempts::Store;
-use crate::kernels::philox::Philox;
+use crate::philox::Philox;
 
 /// The rows of a queue.
 pub(crate) enum Rows {

@@ -8,7 +8,7 @@ use engine::models::{
     Convnet, Inception, Initial, Input, LanguageModel, MlpOptions, Network, Phase, SkipGram, Tower, Unrolling,
     Variables,
 };
-use engine::placement::PlacementOptions;
+use engine::compile::placement::PlacementOptions;
 use engine::training::{TrainingGraph, TrainingOptions, build};
 use engine::{DType, Graph, PartialShape, Session, SessionOptions, Tensor};
 

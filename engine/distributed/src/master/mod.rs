@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use engine::Graph;
-use engine::partition::TransferOptions;
-use engine::placement::PlacementOptions;
+use engine::compile::partition::TransferOptions;
+use engine::compile::placement::PlacementOptions;
 use net::{Identity, Limits, Security};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;

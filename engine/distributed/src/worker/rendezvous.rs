@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::rendezvous::{Key, Message, Receiver, Rendezvous, RendezvousError};
+use engine::run::rendezvous::{Key, Message, Receiver, Rendezvous, RendezvousError};
 use net::NetError;
 
 use super::Shared;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use engine::buffer::Allocator;
-use engine::executor::ExecuteError;
+use engine::run::executor::ExecuteError;
 use engine::kernels::{FrameTag, KernelError};
-use engine::rendezvous::{EdgeKey, Key, Message, Rendezvous, RendezvousError};
+use engine::run::rendezvous::{EdgeKey, Key, Message, Rendezvous, RendezvousError};
 use engine::session::{Meeting, OnStall, RunError, TaskSession};
 use engine::{RunOptions, SessionOptions, Tensor};
 use formats::proto::GraphDef;
@@ -233,7 +233,7 @@ fn register(shared: &Arc<Shared>, master: u64, request: Register) -> Result<(), 
     }
     let Some(kernels) = shared.masters.kernels(master, request.session) else { return Ok(()) };
     let numbered = |names: Vec<String>| names.into_iter().enumerate().collect();
-    let part = engine::partition::Part {
+    let part = engine::compile::partition::Part {
         task: shared.devices[0].full_name().task_name(),
         graph,
         feeds: numbered(request.feeds),

@@ -2,7 +2,7 @@
 
 use ::engine::graph::{Graph, Output};
 use ::engine::models::MlpOptions;
-use ::engine::passes::{PIPELINE, Passes};
+use ::engine::compile::{PIPELINE, Passes};
 use ::engine::{DType, PartialShape, RunOptions, Tensor};
 
 use super::{constant, least, now, session, session_with};
