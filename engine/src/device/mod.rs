@@ -3,8 +3,8 @@
 //! A process may have several devices, of several types. Each has its own allocator, with a limit and statistics, and its own
 //! containers of variables and other objects. What moves from one to another moves through a `_Send` and a `_Recv`.
 
+mod error;
 mod factory;
-mod memory;
 mod name;
 
 use std::any::Any;
@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use crate::buffer::Allocator;
 use crate::resources::ResourceManager;
-pub use factory::{DEVICE_FACTORIES, DeviceError, DeviceFactory, DeviceOptions, all, kinds, make, register};
-pub use memory::{DeviceMemory, Read};
+pub use crate::tensor::{DeviceMemory, Read};
+pub use error::DeviceError;
+pub use factory::{DEVICE_FACTORIES, DeviceFactory, DeviceOptions, all, kinds, make, register};
 pub use name::{DeviceName, DeviceNameConflict, DeviceNameError};
 
 /// How fast a device is, for the static cost model.
@@ -97,21 +98,6 @@ impl Device {
         let idx = full_name.index.unwrap_or(0);
         let name = format!("/job:{job}/task:{task}/device:{}:{idx}", self.kind.to_ascii_lowercase());
         Device { allocator: Allocator::new(&name, self.memory_limit), full_name, name, ..self }
-    }
-
-    /// What is known here of a device of another process: graphs are placed on it and divided for it, steps run there.
-    ///
-    /// # Errors
-    /// The name is not full, or nobody here knows the device type, so that nothing can be placed on it.
-    pub fn elsewhere(name: &DeviceName, incarnation: u64, memory_limit: usize) -> Result<Device, DeviceError> {
-        let (Some(job), Some(task), Some(kind), Some(idx)) = (&name.job, name.task, &name.kind, name.index) else {
-            return Err(DeviceError::NotFull { name: name.to_string() });
-        };
-        let Some(known) = kinds().into_iter().find(|known| known == kind) else {
-            return Err(DeviceError::UnknownKind { kind: kind.clone(), known: kinds().join(", ") });
-        };
-        let device = Device::new(known, idx as usize, memory_limit).in_task(job, task);
-        Ok(Device { incarnation, ..device })
     }
 
     /// `n` CPU devices, each with its own `memory_limit`.

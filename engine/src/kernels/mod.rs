@@ -18,7 +18,7 @@ mod ctc;
 mod decode;
 mod diagonal;
 mod distributions;
-pub(crate) mod einsum;
+mod einsum;
 mod elementwise;
 mod example;
 mod files;

@@ -1,8 +1,8 @@
 //! Matrix ops on batches: products, inverses, factors, solvers, Einstein sums. The last two dimensions are a matrix's.
 
+use super::einsum::Equation;
 use super::shapes::{Inferred, broadcast_of};
 use super::{InferContext, OP_TABLES, OpSpec, ShapeError, op};
-use crate::kernels::einsum::Equation;
 use crate::shape::PartialShape;
 
 const T: &str = "T: {half, float, double, complexes}";

@@ -16,6 +16,7 @@ pub(crate) mod control_flow;
 mod conv;
 mod ctc;
 mod def;
+pub(crate) mod einsum;
 mod elementwise;
 mod facts;
 mod functional;

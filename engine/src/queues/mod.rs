@@ -16,11 +16,10 @@ mod sync;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
-use smallvec::SmallVec;
-
 pub(crate) use attempts::{Amount, Refusal};
 use attempts::{Attempts, Store};
 pub use pipeline::{BatchOptions, Batches, batch, batch_join, bucket_by_sequence_length, shuffle_batch};
+pub use rows::Row;
 pub(crate) use rows::{stack, unstack};
 pub use runner::{Coordinator, QueueRunner};
 use store::{Draw, Rows};
@@ -32,9 +31,6 @@ use crate::kernel::{Cancellation, KernelError, Registration};
 use crate::memory;
 use crate::shape::{PartialShape, Shape};
 use crate::tensor::Tensor;
-
-/// One element of a queue: a tensor for each component.
-pub type Row = SmallVec<[Tensor; 2]>;
 
 /// The order in which a queue gives its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

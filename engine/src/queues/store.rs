@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 
-use super::Row;
 use super::attempts::Store;
+use super::rows::Row;
 use crate::philox::Philox;
 
 /// The rows of a queue.

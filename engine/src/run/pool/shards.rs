@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use super::{Job, Pool, Scope};
+use super::threads::{Job, Pool, Scope};
 use crate::trace;
 
 /// How the events of an op's shards are labelled.
@@ -39,7 +39,8 @@ impl Shards<'_> {
                 return;
             }
             let range = self.total * shard / self.n_shards..self.total * (shard + 1) / self.n_shards;
-            let slice = trace::ShardSlice::begin(&self.tag, shard, range.len());
+            let tag = &self.tag;
+            let slice = trace::ShardSlice::begin(tag.scope.traced_step, tag.site, tag.node, shard, range.len());
             // The op's thread gets the panic; what the op half wrote is dropped with its outputs.
             let result = catch_unwind(AssertUnwindSafe(|| (self.body)(range)));
             slice.end();
