@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use engine::checkpoint::Checkpoint;
-use engine::compile::placement::RelaxedRequest;
 use engine::compile::CompileError;
+use engine::compile::placement::RelaxedRequest;
 use engine::session::RunError;
 use engine::{Graph, Session, SessionOptions, Tensor};
 use formats::npy::Array;

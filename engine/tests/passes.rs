@@ -176,7 +176,8 @@ fn fetched_identities_and_targets_stay() {
 
 #[test]
 fn gradients_of_the_perceptron_shrink() {
-    use engine::models::{MlpOptions, mlp};
+    use engine::models::MlpOptions;
+    use engine::training::mlp;
     let g = Graph::new();
     let m = mlp(&g, &MlpOptions { hidden: vec![32, 16], ..MlpOptions::default() }).unwrap();
     let train = g.node(m.train_op).unwrap().name.to_string();

@@ -20,7 +20,7 @@ pub use embeddings::SkipGram;
 pub(crate) use embeddings::VECTORS;
 pub use inception::Inception;
 pub use lstm::{LanguageModel, Unrolling};
-pub use mlp::{Mlp, MlpOptions, mlp};
+pub use mlp::MlpOptions;
 pub use variables::{Initial, Variables};
 
 /// What a tower is for: some layers differ.

@@ -10,6 +10,7 @@
 mod backup;
 mod build;
 mod input;
+mod mlp;
 mod options;
 mod replicas;
 mod saving;
@@ -19,6 +20,7 @@ mod tower_summaries;
 
 pub use build::{Evaluation, TrainingGraph, build};
 pub use input::{Enqueue, InputMode, Position, tower_position, tower_queue};
+pub use mlp::{Mlp, mlp};
 pub use options::{Parallelism, TrainingOptions};
 pub use saving::Saving;
 pub use tower::Pushes;
