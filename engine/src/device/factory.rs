@@ -5,7 +5,8 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::RwLock;
 
 use super::error::DeviceError;
-use super::{Device, DeviceName};
+use super::local::Device;
+use super::name::DeviceName;
 
 /// What can be chosen for a device.
 #[derive(Debug, Clone, Copy)]
@@ -85,8 +86,9 @@ impl Device {
         let Some(known) = kinds().into_iter().find(|known| known == kind) else {
             return Err(DeviceError::UnknownKind { kind: kind.clone(), known: kinds().join(", ") });
         };
-        let device = Device::new(known, idx as usize, memory_limit).in_task(job, task);
-        Ok(Device { incarnation, ..device })
+        let mut device = Device::new(known, idx as usize, memory_limit).in_task(job, task);
+        device.incarnation = incarnation;
+        Ok(device)
     }
 }
 
