@@ -1,7 +1,7 @@
 //! Functions: bodies of nodes with a name, which nodes of a graph call (`PartitionedCall`, `If`, `While`, `Case`, or a
 //! node whose op is the function), as in the graphs of today's TensorFlow 2.
 //!
-//! A [`Library`](crate::ops::Library) holds them as the `FunctionDef`s that they came as. Nothing executes a function as such: before a step
+//! A [`Library`] holds them as the `FunctionDef`s that they came as. Nothing executes a function as such: before a step
 //! is planned, [`mod@lower`] puts the body in the place of each call that the step needs, conditionals become
 //! `Switch` and `Merge`, loops become `Enter`, `Merge`, `Switch`, `NextIteration` and `Exit` (white paper, section 4.4).
 

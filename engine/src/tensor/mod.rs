@@ -1,7 +1,7 @@
 //! Tensors: a dtype, a shape, and elements that are shared between clones.
 //!
-//! Scalars of up to 16 bytes lie in the tensor itself; everything else is a [`Buffer`] (or, for strings and resource
-//! handles, a shared slice). Elements are row-major and contiguous.
+//! Scalars of up to 16 bytes lie in the tensor itself; everything else is a [`Buffer`](crate::buffer::Buffer) (or, for
+//! strings and resource handles, a shared slice). Elements are row-major and contiguous.
 
 mod access;
 mod format;

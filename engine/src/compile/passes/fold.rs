@@ -17,7 +17,7 @@ use crate::compile::CompileError;
 use crate::denormals::DenormalsAreZero;
 use crate::dtype::DType;
 use crate::graph::{Attr, Node, Port};
-use crate::kernels::{
+use crate::kernel::{
     self, AnyKernel, FrameTag, KernelContext, NoFunctions, NoRendezvous, NodeInfo, Serial, Slot, StepCancellation,
 };
 use crate::resources::ResourceManager;
@@ -166,7 +166,7 @@ fn known_bytes(node: &WorkNode) -> usize {
 
 /// Runs a node's kernel on the CPU, outside of any step. `None` where there is none, or it fails, or an output is not set.
 pub(crate) fn evaluate(def: &Node, inputs: Vec<Tensor>) -> Option<Vec<Tensor>> {
-    let AnyKernel::Sync(kernel) = kernels::build(def, "CPU").ok()? else { return None };
+    let AnyKernel::Sync(kernel) = kernel::build(def, "CPU").ok()? else { return None };
     let mut inputs: Vec<Slot> = inputs.into_iter().map(Some).collect();
     let mut outputs: Vec<Slot> = vec![None; def.outputs.len()];
     let info = NodeInfo { name: def.name.clone(), op: def.op.name, event_id: 0 };

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::kernels::{CompletionSink, ExecutionTag, KernelError, Outputs};
+use crate::kernel::{CompletionSink, ExecutionTag, KernelError, Outputs};
 use crate::run::pool::{Sleep, Waker};
 
 /// An asynchronous kernel's end that no worker has looked at yet.

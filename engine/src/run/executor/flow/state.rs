@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::compile::plan::Plan;
 use crate::compile::plan::frames::FlowPlan;
-use crate::kernels::Slot;
+use crate::kernel::Slot;
 use crate::run::executor::seat::{Seat, Slots};
 
 /// One iteration of a frame's instance.

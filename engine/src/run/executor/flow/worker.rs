@@ -9,7 +9,7 @@ use super::state::{FlowState, IterationRef, Ready};
 use crate::compile::plan::cost::TAKEN_TICKS;
 use crate::compile::plan::frames::{FlowKind, FlowNode, FlowPlan};
 use crate::compile::plan::{NodeRecord, Plan};
-use crate::kernels::{AnyKernel, Completion, CompletionSink, ExecutionTag, FrameTag, KernelContext, KernelError, Slot};
+use crate::kernel::{AnyKernel, Completion, CompletionSink, ExecutionTag, FrameTag, KernelContext, KernelError, Slot};
 use crate::run::executor::error::Stop;
 use crate::run::executor::seat::{Seat, steal};
 use crate::run::executor::step::Step;
