@@ -60,14 +60,9 @@ pub(crate) struct Rewritten {
 pub(crate) struct Compiler {
     graph: Graph,
     devices: Vec<Arc<Device>>,
-    passes: Passes,
-    dump_graphs: Option<PathBuf>,
-    placement: PlacementOptions,
-    transfers: TransferOptions,
+    options: CompileOptions,
     /// Where nodes that hold state are, and how many nodes were looked at for it.
     pins: Mutex<(usize, Arc<Pins>)>,
-    unknown_dim: usize,
-    max_nodes: usize,
     kernels: Mutex<Kernels>,
     lowered: Mutex<Lowered>,
     /// Requests that the plans so far did not meet, by node.
@@ -75,23 +70,18 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    pub fn new(graph: &Graph, devices: Vec<Arc<Device>>, options: CompileOptions) -> Compiler {
+    pub fn new(graph: &Graph, devices: Vec<Arc<Device>>, mut options: CompileOptions) -> Compiler {
+        if options.numerics != Numerics::Ignore {
+            options.passes = options.passes.without("fuse").without("fuse_matmul");
+        }
         Compiler {
             graph: graph.clone(),
             devices,
-            passes: match options.numerics {
-                Numerics::Ignore => options.passes,
-                Numerics::Fail | Numerics::Trace => options.passes.without("fuse").without("fuse_matmul"),
-            },
-            dump_graphs: options.dump_graphs,
-            placement: options.placement,
-            transfers: options.transfers,
             pins: Mutex::default(),
-            unknown_dim: options.unknown_dim,
-            max_nodes: options.max_nodes,
-            kernels: Mutex::new(Kernels::new(options.numerics, options.kernels)),
+            kernels: Mutex::new(Kernels::new(options.numerics, options.kernels.clone())),
             lowered: Mutex::default(),
             relaxed: Mutex::default(),
+            options,
         }
     }
 
@@ -140,13 +130,13 @@ impl Compiler {
     pub fn rewritten(&self, signature: &Signature) -> Result<Rewritten, CompileError> {
         let calls = prune::calls(&self.graph.nodes(), signature)?;
         let graph = if calls.is_empty() { self.graph.clone() } else { self.lowered(&calls)? };
-        let pins = self.pinned(&graph.nodes())?;
+        let pins = self.pinned(&graph.nodes(), signature)?;
         let context = PassContext {
             source: Some((&graph, signature)),
-            dump: self.dump_graphs.as_deref(),
+            dump: self.options.dump_graphs.as_deref(),
             ..self.pass_context(&pins)
         };
-        let (work, passes) = pipeline::run(&self.passes, &context)?;
+        let (work, passes) = pipeline::run(&self.options.passes, &context)?;
         let (peaks, relaxed) = (context.peaks.into_inner(), context.relaxed.into_inner());
         self.relaxed.lock().extend(relaxed.iter().map(|one| (one.node.clone(), one.clone())));
         Ok(Rewritten { graph: work, passes, peaks, relaxed })
@@ -154,7 +144,7 @@ impl Compiler {
 
     /// A graph in which what these nodes call is in their place.
     fn lowered(&self, calls: &[NodeId]) -> Result<Graph, CompileError> {
-        let (lowered, is_new) = self.lowered.lock().with(&self.graph, calls, self.max_nodes)?;
+        let (lowered, is_new) = self.lowered.lock().with(&self.graph, calls, self.options.max_nodes)?;
         if is_new {
             self.kernels.lock().forget_stateless();
         }
@@ -170,13 +160,13 @@ impl Compiler {
         let call = graph.add_node("PartitionedCall").name("call").inputs(&feeds).attr("f", Attr::Func(f.clone()));
         let (tin, tout) = (Attr::ListType(given.to_vec()), Attr::ListType(types.to_vec()));
         let call = call.attr("Tin", tin).attr("Tout", tout).build().map_err(added)?;
-        gradients::lower(&graph, &[call], self.max_nodes)?;
+        gradients::lower(&graph, &[call], self.options.max_nodes)?;
         let fetches = (0..types.len() as u32).map(|port| Output { node: call, port }).collect();
         let signature = Signature { feeds, fetches, targets: vec![call] };
         let pins = Pins::default();
         let context = PassContext { source: Some((&graph, &signature)), ..self.pass_context(&pins) };
-        let (work, _) = pipeline::run(&self.passes, &context)?;
-        let mut kernels = Kernels::new(self.kernels.lock().numerics(), SharedKernels::default());
+        let (work, _) = pipeline::run(&self.options.passes, &context)?;
+        let mut kernels = Kernels::new(self.options.numerics, SharedKernels::default());
         compile(&work, &mut |node| kernels.get(node, &self.devices))
     }
 
@@ -190,10 +180,10 @@ impl Compiler {
             source: None,
             devices: &self.devices,
             dump: None,
-            placement: &self.placement,
-            transfers: &self.transfers,
+            placement: &self.options.placement,
+            transfers: &self.options.transfers,
             pins,
-            unknown_dim: self.unknown_dim,
+            unknown_dim: self.options.unknown_dim,
             peaks: RefCell::default(),
             relaxed: RefCell::default(),
         }
@@ -201,10 +191,12 @@ impl Compiler {
 
     /// Where the nodes that hold state are. All nodes of a graph that grew are looked at, so that a variable's place, and
     /// whether there are the devices that are asked for, does not depend on which step comes first.
-    fn pinned(&self, nodes: &Nodes) -> Result<Arc<Pins>, CompileError> {
+    fn pinned(&self, nodes: &Nodes, signature: &Signature) -> Result<Arc<Pins>, CompileError> {
         let mut known = self.pins.lock();
         if known.0 != nodes.len() {
-            if !self.placement.is_soft {
+            // What is wrong with the step itself comes before what is wrong with the graph.
+            prune::check(nodes, signature)?;
+            if !self.options.placement.is_soft {
                 placement::check_requests(nodes, &self.devices)?;
             }
             let pins = match self.devices.len() {

@@ -57,10 +57,6 @@ impl Kernels {
         Kernels { numerics, stateful, ..Kernels::default() }
     }
 
-    pub fn numerics(&self) -> Numerics {
-        self.numerics
-    }
-
     pub fn get(&mut self, node: &WorkNode, devices: &[Arc<Device>]) -> Result<(AnyKernel, NodeInfo), CompileError> {
         let Some(device) = devices.get(node.device as usize) else {
             let problem = format!("node {} is on device number {} of {}", node.name(), node.device, devices.len());

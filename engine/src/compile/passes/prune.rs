@@ -28,6 +28,14 @@ pub(in crate::compile) fn run(graph: &mut WorkGraph, context: &PassContext<'_>) 
     Ok(graph.len())
 }
 
+/// Whether all that must run can be found.
+///
+/// # Errors
+/// A placeholder that is not fed, a cycle, what belongs to another graph.
+pub(in crate::compile) fn check(nodes: &Nodes, signature: &Signature) -> Result<(), CompileError> {
+    Prune::new(nodes, signature)?.order(signature).map(drop)
+}
+
 /// The nodes that must run and call functions: those are lowered before the passes.
 pub(in crate::compile) fn calls(nodes: &Nodes, signature: &Signature) -> Result<Vec<NodeId>, CompileError> {
     if !nodes.iter().any(|node| node.op.kind.is_functional()) {
