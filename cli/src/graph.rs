@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use engine::checkpoint::Checkpoint;
-use engine::placement::RelaxedRequest;
-use engine::plan::PlanError;
+use engine::compile::CompileError;
+use engine::compile::placement::RelaxedRequest;
 use engine::session::RunError;
 use engine::{Graph, Session, SessionOptions, Tensor};
 use formats::npy::Array;
@@ -133,7 +133,7 @@ pub fn failure(session: &Session, error: RunError) -> Failure {
         RunError::Graph(engine::graph::GraphError::NoSuchNode { name }) => {
             nearest(session, name).map(|near| format!("is {near} meant?"))
         }
-        RunError::Plan(PlanError::Placement(why)) if why.gives_way() => {
+        RunError::Plan(CompileError::Placement(why)) if why.gives_way() => {
             Some("--soft-placement lets it run on another device".to_owned())
         }
         _ => None,

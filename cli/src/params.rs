@@ -165,7 +165,8 @@ fn scope_rows(of: &[&Variable], level: usize, prefix: &str, depth: usize, rows: 
 mod tests {
     use super::*;
     use engine::Graph;
-    use engine::models::{MlpOptions, mlp};
+    use engine::models::MlpOptions;
+    use engine::training::mlp;
 
     #[test]
     fn the_demos_perceptron() {

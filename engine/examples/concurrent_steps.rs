@@ -11,7 +11,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use engine::models::{MlpOptions, mlp};
+use engine::models::MlpOptions;
+use engine::training::mlp;
 use engine::{Graph, Session, SessionOptions, Tensor};
 
 type Failure = Box<dyn std::error::Error>;

@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use events::NodeId;
 use parking_lot::Mutex;
 
+pub use crate::memory::AllocError;
 use crate::memory::{self, Cache, Charge};
 
 const HEADER: usize = 64;
@@ -198,20 +199,6 @@ pub(crate) fn charged(bytes: usize) -> usize {
 
 fn block_layout(class: usize) -> Layout {
     Layout::from_size_align(HEADER + class_bytes(class), 64).expect("a class is far below isize::MAX")
-}
-
-/// Why memory could not be had.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("out of memory on {device}: {requested} bytes wanted, {in_use} in use, limit {limit}")]
-pub struct AllocError {
-    /// The allocator's device.
-    pub device: Box<str>,
-    /// Bytes asked for.
-    pub requested: usize,
-    /// Bytes handed out before.
-    pub in_use: usize,
-    /// Bytes that may be handed out.
-    pub limit: usize,
 }
 
 /// What an allocator did so far.

@@ -268,7 +268,8 @@ impl<'a> Effects<'a> {
 mod tests {
     use super::*;
     use crate::checkpoint::{Saver, SaverOptions};
-    use crate::models::{MlpOptions, mlp};
+    use crate::models::MlpOptions;
+    use crate::training::mlp;
     use crate::{Graph, Session, SessionOptions};
 
     #[test]

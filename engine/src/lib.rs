@@ -1,22 +1,24 @@
 //! The dataflow engine: graph, ops, kernels, gradients, plan, executor, session.
 //!
-//! The map, in the order in which data flows: values ([`dtype`], [`shape`], [`buffer`], [`tensor`], [`mod@convert`]), the program
-//! ([`graph`], [`ops`]), what computes it ([`kernels`], [`resources`], [`device`]), and how: a [`session`] compiles what is
-//! asked of it to a [`plan`], which the [`executor`] runs on the threads of a [`pool`], emitting events ([`trace`]).
+//! The map, from the ground up; a file takes names from its own floor and those below. Values ([`dtype`], [`shape`], [`buffer`],
+//! [`tensor`], [`mod@convert`]); the [`device`]s that have them, with their [`resources`]; the [`ops`]; the program ([`graph`],
+//! [`functions`], [`gradients`]); what computes it ([`kernel`], [`kernels`]); how it becomes a plan ([`compile`]) and is run
+//! ([`run`]); a [`session`], which does both; and what uses sessions ([`models`], [`training`], [`tasks`]).
 
 mod array;
 pub mod buffer;
 pub mod checkpoint;
+pub mod compile;
 pub mod convert;
 pub mod data;
 mod denormals;
 pub mod device;
 pub mod dtype;
-pub mod executor;
 pub mod freeze;
 pub mod functions;
 pub mod gradients;
 pub mod graph;
+pub mod kernel;
 pub mod kernels;
 pub mod lookup;
 pub mod memory;
@@ -24,15 +26,11 @@ pub mod models;
 pub mod numpy;
 pub mod ops;
 pub mod optimizer;
-pub mod partition;
-pub mod passes;
-pub mod placement;
-pub mod plan;
-pub mod pool;
+pub mod philox;
 pub mod queues;
 pub mod readers;
-pub mod rendezvous;
 pub mod resources;
+pub mod run;
 pub mod schedule;
 pub mod session;
 pub mod shape;

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::buffer::Allocator;
 use crate::checkpoint::{CHECKPOINTED, CheckpointError, Checkpointed, Fields};
 use crate::dtype::DType;
-use crate::kernels::KernelError;
+use crate::kernel::KernelError;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 

@@ -10,7 +10,19 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use crate::buffer::AllocError;
+/// Why memory could not be had.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("out of memory on {device}: {requested} bytes wanted, {in_use} in use, limit {limit}")]
+pub struct AllocError {
+    /// The allocator's device.
+    pub device: Box<str>,
+    /// Bytes asked for.
+    pub requested: usize,
+    /// Bytes handed out before.
+    pub in_use: usize,
+    /// Bytes that may be handed out.
+    pub limit: usize,
+}
 
 /// Smaller vectors are not charged: the tensors that hold them are.
 pub(crate) const SMALL: usize = 64 << 10;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::graph::Attr;
+use crate::ops::Attr;
 use crate::shape::Shape;
 
 /// Entries that a slice may have.

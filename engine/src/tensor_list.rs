@@ -5,20 +5,7 @@ use crate::dtype::DType;
 use crate::memory::{self, Charge};
 use crate::shape::PartialShape;
 use crate::tensor::Tensor;
-
-/// A list of tensors of one element type. Clones share the tensors.
-#[derive(Debug, Clone)]
-pub struct TensorList {
-    /// The tensors' element type.
-    pub element_dtype: DType,
-    /// What is known of the tensors' shape.
-    pub element_shape: PartialShape,
-    /// How many tensors there may be; `None`: as many as come.
-    pub max_num_elements: Option<usize>,
-    /// The tensors; `None` where none was set, which reads as zeros.
-    pub tensors: Vec<Option<Tensor>>,
-    charge: Charge,
-}
+pub use crate::tensor::TensorList;
 
 impl PartialEq for TensorList {
     fn eq(&self, other: &TensorList) -> bool {

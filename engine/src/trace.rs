@@ -7,8 +7,6 @@ use std::cell::Cell;
 
 use events::{Kind, NodeId, SiteId, SliceGuard, site};
 
-use crate::pool::ShardTag;
-
 thread_local! {
     /// The event node whose kernel runs on this thread in a traced step: it is charged for memory.
     static CURRENT: Cell<NodeId> = const { Cell::new(NodeId::NONE) };
@@ -285,14 +283,14 @@ impl Parked {
 pub(crate) struct ShardSlice(Option<(SliceGuard, u32, u64)>);
 
 impl ShardSlice {
-    pub fn begin(tag: &ShardTag, shard: usize, rows: usize) -> ShardSlice {
-        let step = tag.scope.traced_step;
+    /// Begins shard number `shard`, of `rows` units, of the op of `node` in `step` (0 where that is not traced).
+    pub fn begin(step: u32, site: SiteId, node: NodeId, shard: usize, rows: usize) -> ShardSlice {
         if step == 0 {
             return ShardSlice(None);
         }
-        CURRENT.set(tag.node);
+        CURRENT.set(node);
         let arg = u64::from(step) << 32 | rows.min(u32::MAX as usize) as u64;
-        let slice = events::open(events::clock::now(), tag.site, tag.node);
+        let slice = events::open(events::clock::now(), site, node);
         ShardSlice(Some((slice, shard as u32, arg)))
     }
 

@@ -3,7 +3,7 @@
 //! Attributes list one number for each dimension of the data in the order of its format; here they are those of the
 //! spatial dimensions only. Sizes follow TensorFlow's rules for `SAME`, `VALID` and `EXPLICIT` padding.
 
-use crate::graph::{Attr, ShapeError};
+use crate::ops::{Attr, ShapeError};
 
 /// What a node's attributes say of its windows.
 #[derive(Debug, Clone)]

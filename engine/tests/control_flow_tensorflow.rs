@@ -5,9 +5,9 @@
 
 use std::io::Read;
 
+use engine::compile::placement::PlacementOptions;
 use engine::dtype::Element;
 use engine::gradients::gradients;
-use engine::placement::PlacementOptions;
 use engine::{DType, Graph, Output, Session, SessionOptions, Tensor};
 use formats::proto::GraphDef;
 use prost::Message;

@@ -183,7 +183,7 @@ fn transfers_are_stamped_from_enqueue_to_unblocked() {
     let y = common::sum(&g.with_device("/cpu:1"), "ty", &[x]);
     common::sum(&g.with_device("/cpu:0"), "tz", &[y]);
     let options =
-        SessionOptions { threads: Some(1), passes: engine::passes::Passes::none(), ..SessionOptions::devices(2) };
+        SessionOptions { threads: Some(1), passes: engine::compile::Passes::none(), ..SessionOptions::devices(2) };
     let s = Session::new(&g, options).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let recording = events::start(dir.path(), events::Options::default()).unwrap();

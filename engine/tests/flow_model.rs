@@ -8,10 +8,11 @@ mod sync {
     pub(crate) use loom::sync::atomic::{AtomicU32, Ordering};
 }
 
-#[path = "../src/executor/flow/counts.rs"]
+#[path = "../src/run/executor/flow/counts.rs"]
 mod counts;
+#[path = "../src/compile/plan/merge.rs"]
+mod merge;
 
-use counts::merge;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};

@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use engine::compile::placement::PlacementOptions;
 use engine::device::DeviceName;
-use engine::placement::PlacementOptions;
 use engine::{DType, Graph, Session, SessionOptions, Tensor};
 use formats::npy::{Array, decode_npz};
 use serde_json::Value;

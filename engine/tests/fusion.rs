@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use engine::compile::Passes;
 use engine::graph::{Graph, GraphError, Output, WhileOptions};
-use engine::passes::Passes;
 use engine::{DType, PartialShape, Session, SessionOptions, Tensor};
 use formats::proto::GraphDef;
 use formats::proto::attr_value::Value;

@@ -4,7 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use engine::data::{Batches, digits};
-use engine::models::{Mlp, MlpOptions, mlp};
+use engine::models::MlpOptions;
+use engine::training::{Mlp, mlp};
 use engine::{Graph, NodeId, Output, Session, SessionOptions, Tensor};
 use formats::proto::{Summary, summary::value::Value};
 use prost::Message;

@@ -5,9 +5,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use engine::compile::Passes;
 use engine::gradients::gradients;
 use engine::graph::{Graph, GraphError, Output, WhileOptions};
-use engine::passes::Passes;
 use engine::{DType, PartialShape, Session, SessionOptions, Shape, Tensor};
 use proptest::prelude::*;
 

@@ -14,7 +14,7 @@ mod sync {
     pub(crate) const SPINS: u32 = 1;
 }
 
-#[path = "../src/pool/sleep.rs"]
+#[path = "../src/run/pool/sleep.rs"]
 mod sleep;
 
 use loom::sync::Arc;

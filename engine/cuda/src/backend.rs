@@ -4,6 +4,7 @@
 use std::ffi::c_void;
 
 use crate::convolution::{Convolution, Pass};
+pub use crate::matrix_type::MatrixType;
 
 /// An address in a device's memory.
 pub type Address = u64;
@@ -42,21 +43,6 @@ pub struct Failed {
     pub call: &'static str,
     /// Why: the library's own words.
     pub reason: String,
-}
-
-/// Element types of matrices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MatrixType {
-    /// 32 bits.
-    F32,
-    /// 32 bits in memory; factors are cut to 10 bits of mantissa.
-    Tf32,
-    /// 64 bits.
-    F64,
-    /// 16 bits, sums of 32 bits.
-    F16,
-    /// The upper 16 bits of an f32, sums of 32 bits.
-    Bf16,
 }
 
 /// `c = op(a) op(b)`, or `c += ...`, of matrices that lie column by column: `op(a)` is `m` by `k`, `op(b)` `k` by `n`.

@@ -3,7 +3,7 @@
 use engine::DType;
 use engine::window::Axis;
 
-use crate::backend::MatrixType;
+use crate::matrix_type::MatrixType;
 
 /// Which of the three is computed from the other two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,11 +4,8 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use engine::buffer::AllocError;
 use engine::kernels::KernelError;
-use engine::shape::Shape;
 use engine::tensor::TensorError;
-use engine::{DType, Tensor};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -16,18 +13,14 @@ use crate::allocator::{Caching, Source, Stats};
 use crate::backend::{Address, Backend, Failed, Function, Gemm, Grid, Lane};
 use crate::convolution::{Convolution, Pass};
 use crate::events::Events;
-use crate::memory::Block;
 use crate::staging::Staging;
-
-/// What is small is written by the driver itself, without staging.
-const WRITTEN_BYTES: usize = 16;
 
 /// What kernels of a GPU compute on. See the module's notes.
 pub struct Gpu {
     name: Box<str>,
-    backend: Arc<dyn Backend>,
-    memory: Mutex<Caching<Regions>>,
-    limit: usize,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) memory: Mutex<Caching<Regions>>,
+    pub(crate) limit: usize,
     pub(crate) events: Events,
     pub(crate) staging: Arc<Staging>,
     /// By source's name, macros and kernel.
@@ -36,11 +29,11 @@ pub struct Gpu {
     convolves: (AtomicBool, AtomicUsize),
     /// What a library said when it failed first.
     complaint: OnceLock<String>,
-    own: Weak<Gpu>,
+    pub(crate) own: Weak<Gpu>,
 }
 
 /// Regions from a driver.
-struct Regions(Arc<dyn Backend>);
+pub(crate) struct Regions(Arc<dyn Backend>);
 
 impl Source for Regions {
     fn reserve(&mut self, n_bytes: usize) -> Option<Address> {
@@ -143,122 +136,6 @@ impl Gpu {
     /// Gives memory that nobody uses back to the driver; how many bytes.
     pub fn trim(&self) -> usize {
         self.memory.lock().trim()
-    }
-
-    /// Memory of so many bytes. What was told to the compute lane of its last user comes before what it is told from now on.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn block(&self, n_bytes: usize) -> Result<Arc<Block>, TensorError> {
-        let address = self.memory.lock().alloc(n_bytes).map_err(|e| AllocError {
-            device: self.name.clone(),
-            requested: e.wanted,
-            in_use: e.in_use,
-            limit: self.limit.min(e.limit),
-        })?;
-        let gpu = self.own.upgrade().ok_or_else(|| self.failed("the device is gone"))?;
-        let block = Arc::new(Block::new(gpu, address, n_bytes));
-        self.mark_unused(address, n_bytes).map_err(|e| self.failed(e))?;
-        Ok(block)
-    }
-
-    pub(crate) fn give_back(&self, address: Address, n_bytes: usize) {
-        // Only a test is told less if this fails.
-        self.mark_unused(address, n_bytes).ok();
-        self.memory.lock().free(address);
-    }
-
-    /// Overwrites memory that has no value, by what is no number of any width.
-    fn mark_unused(&self, address: Address, n_bytes: usize) -> Result<(), Failed> {
-        match self.backend.marks_unused() {
-            true => self.backend.fill_bytes(Lane::Compute, address, 0xFF, n_bytes),
-            false => Ok(()),
-        }
-    }
-
-    /// A tensor to be written, and where it lies.
-    ///
-    /// # Errors
-    /// There is no memory.
-    pub fn room(&self, dtype: DType, shape: Shape) -> Result<(Tensor, Address), TensorError> {
-        let n_bytes = shape.checked_n_elements().and_then(|n| n.checked_mul(dtype.size()));
-        let n_bytes = n_bytes.ok_or_else(|| TensorError::TooLarge(Box::new(shape.clone())))?;
-        let block = self.block(n_bytes)?;
-        let address = block.address();
-        Ok((Tensor::on_device(dtype, shape, block)?, address))
-    }
-
-    /// The device's own memory of a tensor, where it is.
-    pub fn address_of(&self, tensor: &Tensor) -> Option<Address> {
-        let block = Block::of(tensor)?;
-        block.is_of(self).then(|| block.address())
-    }
-
-    /// The same elements in the device's memory, for kernels that are begun from now on.
-    ///
-    /// # Errors
-    /// There is no memory, or the driver fails.
-    pub fn bring(&self, tensor: &Tensor) -> Result<(Tensor, Address), TensorError> {
-        if let Some(address) = self.address_of(tensor) {
-            return Ok((tensor.clone(), address));
-        }
-        if tensor.dtype().size() == 0 {
-            return Err(TensorError::DType { expected: DType::F32, got: tensor.dtype() });
-        }
-        let (there, to) = self.room(tensor.dtype(), tensor.shape().clone())?;
-        let copied = match Block::of(tensor) {
-            Some(block) => self.bring_from_peer(&block, to, tensor.n_bytes()),
-            None => self.bring_from_host(tensor, to),
-        };
-        copied.map_err(|e| self.failed(e)).map(|()| (there, to))
-    }
-
-    fn bring_from_host(&self, tensor: &Tensor, to: Address) -> Result<(), Failed> {
-        let bytes = tensor.bytes();
-        if bytes.len() <= WRITTEN_BYTES {
-            return self.write(to, bytes);
-        }
-        // The memory may be in use by kernels that were begun before.
-        self.events.order(Lane::Compute, Lane::ToDevice)?;
-        let piece = self.staging.piece(bytes.len()).ok();
-        let from = match &piece {
-            Some(piece) => {
-                // SAFETY: the piece is this function's, and as long; it overlaps nothing.
-                unsafe { piece.at().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-                piece.at().cast_const()
-            }
-            None => bytes.as_ptr(),
-        };
-        // SAFETY: `from` is kept below until the lane is past; `to` was just made.
-        let copied = unsafe { self.backend.copy_to_device(Lane::ToDevice, to, from, bytes.len()) };
-        let tensor = tensor.clone();
-        self.events.after(Lane::ToDevice, move |_| drop((piece, tensor)));
-        copied.and_then(|()| self.events.order(Lane::ToDevice, Lane::Compute))
-    }
-
-    /// Writes a few bytes in the order of the kernels.
-    fn write(&self, to: Address, bytes: &[u8]) -> Result<(), Failed> {
-        let (words, rest) = bytes.as_chunks::<4>();
-        for (i, word) in words.iter().enumerate() {
-            self.backend.fill_words(Lane::Compute, to + 4 * i as u64, u32::from_le_bytes(*word), 1)?;
-        }
-        for (i, byte) in rest.iter().enumerate() {
-            self.backend.fill_bytes(Lane::Compute, to + (4 * words.len() + i) as u64, *byte, 1)?;
-        }
-        Ok(())
-    }
-
-    fn bring_from_peer(&self, block: &Arc<Block>, to: Address, n_bytes: usize) -> Result<(), Failed> {
-        let peer = block.gpu();
-        self.events.order(Lane::Compute, Lane::Peer)?;
-        let ready = peer.events.spare()?;
-        let ordered = peer.backend.record(ready, Lane::Compute).and_then(|()| self.backend.wait(Lane::Peer, ready));
-        peer.events.keep(ready);
-        ordered?;
-        self.backend.copy_from_peer(to, peer.backend.context(), block.address(), n_bytes)?;
-        let block = Arc::clone(block);
-        self.events.after(Lane::Peer, move |_| drop(block));
-        self.events.order(Lane::Peer, Lane::Compute)
     }
 
     pub(crate) fn failed(&self, reason: impl std::fmt::Display) -> TensorError {

@@ -16,5 +16,7 @@ pub mod driver;
 mod events;
 pub mod gpu;
 pub mod kernels;
+mod matrix_type;
 pub mod memory;
+mod shared_memory;
 mod staging;

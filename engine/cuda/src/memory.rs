@@ -1,32 +1,27 @@
-//! Pieces of a device's memory that tensors share.
+//! Pieces of a device's memory that tensors share, and how values come there.
 
-use std::any::Any;
 use std::sync::Arc;
 
-use engine::buffer::Allocator;
-use engine::device::{DeviceMemory, Read};
+use engine::buffer::AllocError;
 use engine::shape::Shape;
 use engine::tensor::TensorError;
 use engine::{DType, Tensor};
 
 use crate::backend::{Address, Failed, Lane};
 use crate::gpu::Gpu;
-use crate::kernels;
-use crate::staging::Piece;
+
+/// What is small is written by the driver itself, without staging.
+const WRITTEN_BYTES: usize = 16;
 
 /// A piece. It goes back to its device when the last tensor drops it: kernels that were begun on it are in the compute lane,
 /// and so is whoever gets it next; copies of other lanes hold it until they are done.
 pub struct Block {
-    gpu: Arc<Gpu>,
-    address: Address,
-    n_bytes: usize,
+    pub(crate) gpu: Arc<Gpu>,
+    pub(crate) address: Address,
+    pub(crate) n_bytes: usize,
 }
 
 impl Block {
-    pub(crate) fn new(gpu: Arc<Gpu>, address: Address, n_bytes: usize) -> Block {
-        Block { gpu, address, n_bytes }
-    }
-
     /// The block that a tensor lies in, where it is one.
     pub fn of(tensor: &Tensor) -> Option<Arc<Block>> {
         let memory = Arc::clone(tensor.device_memory()?);
@@ -47,16 +42,6 @@ impl Block {
     pub fn is_of(&self, gpu: &Gpu) -> bool {
         std::ptr::eq(&raw const *self.gpu, gpu)
     }
-
-    /// Begins a copy of the first bytes to the host.
-    fn copy_out(&self, n_bytes: usize) -> Result<Piece, Failed> {
-        let gpu = &self.gpu;
-        let piece = gpu.staging.piece(n_bytes)?;
-        gpu.events.order(Lane::Compute, Lane::ToHost)?;
-        // SAFETY: the piece is the callback's until the lane is past; the block holds as many bytes.
-        unsafe { gpu.backend().copy_to_host(Lane::ToHost, piece.at(), self.address, n_bytes)? };
-        Ok(piece)
-    }
 }
 
 impl Drop for Block {
@@ -65,70 +50,120 @@ impl Drop for Block {
     }
 }
 
-impl DeviceMemory for Block {
-    fn device(&self) -> &str {
-        self.gpu.name()
+impl Gpu {
+    /// Memory of so many bytes. What was told to the compute lane of its last user comes before what it is told from now on.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn block(&self, n_bytes: usize) -> Result<Arc<Block>, TensorError> {
+        let address = self.memory.lock().alloc(n_bytes).map_err(|e| AllocError {
+            device: self.name().into(),
+            requested: e.wanted,
+            in_use: e.in_use,
+            limit: self.limit.min(e.limit),
+        })?;
+        let gpu = self.own.upgrade().ok_or_else(|| self.failed("the device is gone"))?;
+        let block = Arc::new(Block { gpu, address, n_bytes });
+        self.mark_unused(address, n_bytes).map_err(|e| self.failed(e))?;
+        Ok(block)
     }
 
-    fn n_bytes(&self) -> usize {
-        self.n_bytes
+    fn give_back(&self, address: Address, n_bytes: usize) {
+        // Only a test is told less if this fails.
+        self.mark_unused(address, n_bytes).ok();
+        self.memory.lock().free(address);
     }
 
-    fn read(self: Arc<Self>, dtype: DType, shape: Shape, allocator: Allocator, done: Read) {
-        let n_bytes = shape.n_elements() * dtype.size();
-        let piece = match self.copy_out(n_bytes) {
-            Ok(piece) => piece,
-            Err(error) => return done(Err(self.gpu.failed(error))),
+    /// Overwrites memory that has no value, by what is no number of any width.
+    fn mark_unused(&self, address: Address, n_bytes: usize) -> Result<(), Failed> {
+        match self.backend.marks_unused() {
+            true => self.backend.fill_bytes(Lane::Compute, address, 0xFF, n_bytes),
+            false => Ok(()),
+        }
+    }
+
+    /// A tensor to be written, and where it lies.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn room(&self, dtype: DType, shape: Shape) -> Result<(Tensor, Address), TensorError> {
+        let n_bytes = shape.checked_n_elements().and_then(|n| n.checked_mul(dtype.size()));
+        let n_bytes = n_bytes.ok_or_else(|| TensorError::TooLarge(Box::new(shape.clone())))?;
+        let block = self.block(n_bytes)?;
+        let address = block.address();
+        Ok((Tensor::on_device(dtype, shape, block)?, address))
+    }
+
+    /// The device's own memory of a tensor, where it is.
+    pub fn address_of(&self, tensor: &Tensor) -> Option<Address> {
+        let block = Block::of(tensor)?;
+        block.is_of(self).then(|| block.address())
+    }
+
+    /// The same elements in the device's memory, for kernels that are begun from now on.
+    ///
+    /// # Errors
+    /// There is no memory, or the driver fails.
+    pub fn bring(&self, tensor: &Tensor) -> Result<(Tensor, Address), TensorError> {
+        if let Some(address) = self.address_of(tensor) {
+            return Ok((tensor.clone(), address));
+        }
+        if tensor.dtype().size() == 0 {
+            return Err(TensorError::DType { expected: DType::F32, got: tensor.dtype() });
+        }
+        let (there, to) = self.room(tensor.dtype(), tensor.shape().clone())?;
+        let copied = match Block::of(tensor) {
+            Some(block) => self.bring_from_peer(&block, to, tensor.n_bytes()),
+            None => self.bring_from_host(tensor, to),
         };
-        let gpu = Arc::clone(&self.gpu);
-        gpu.events.after(Lane::ToHost, move |result| {
-            let value = result.map_err(|e| self.gpu.failed(e)).and_then(|()| {
-                // SAFETY: the copy is done, and nobody else has the piece.
-                let bytes = unsafe { piece.bytes(n_bytes) };
-                Tensor::filled_by(dtype, shape, &allocator, |to| {
-                    to.copy_from_slice(bytes);
-                    Ok(())
-                })
-            });
-            drop(piece);
-            // The block first: whoever waits may ask for memory.
-            drop(self);
-            done(value);
-        });
+        copied.map_err(|e| self.failed(e)).map(|()| (there, to))
     }
 
-    fn join(&self, values: &[Tensor], dtype: DType, shape: Shape) -> Result<Tensor, TensorError> {
-        let gpu = &self.gpu;
-        let (joined, mut to) = gpu.room(dtype, shape)?;
-        let end = to + joined.n_bytes() as u64;
-        for value in values {
-            let (value, from) = gpu.bring(value)?;
-            // What does not fit is not written.
-            let n_bytes = value.n_bytes().min((end - to) as usize);
-            gpu.copy(to, from, n_bytes).map_err(|e| gpu.failed(e))?;
-            to += n_bytes as u64;
+    fn bring_from_host(&self, tensor: &Tensor, to: Address) -> Result<(), Failed> {
+        let bytes = tensor.bytes();
+        if bytes.len() <= WRITTEN_BYTES {
+            return self.write(to, bytes);
         }
-        Ok(joined)
+        // The memory may be in use by kernels that were begun before.
+        self.events.order(Lane::Compute, Lane::ToDevice)?;
+        let piece = self.staging.piece(bytes.len()).ok();
+        let from = match &piece {
+            Some(piece) => {
+                // SAFETY: the piece is this function's, and as long; it overlaps nothing.
+                unsafe { piece.at().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+                piece.at().cast_const()
+            }
+            None => bytes.as_ptr(),
+        };
+        // SAFETY: `from` is kept below until the lane is past; `to` was just made.
+        let copied = unsafe { self.backend.copy_to_device(Lane::ToDevice, to, from, bytes.len()) };
+        let tensor = tensor.clone();
+        self.events.after(Lane::ToDevice, move |_| drop((piece, tensor)));
+        copied.and_then(|()| self.events.order(Lane::ToDevice, Lane::Compute))
     }
 
-    fn piece(&self, first: usize, dtype: DType, shape: Shape) -> Result<Tensor, TensorError> {
-        let (piece, to) = self.gpu.room(dtype, shape)?;
-        let (begin, n_bytes) = (first.saturating_mul(dtype.size()), piece.n_bytes());
-        if begin.checked_add(n_bytes).is_none_or(|end| end > self.n_bytes) {
-            let (has, of) = (self.n_bytes, piece.shape());
-            return Err(self.gpu.failed(format!("{of} from element {first} on is not in {has} bytes")));
+    /// Writes a few bytes in the order of the kernels.
+    fn write(&self, to: Address, bytes: &[u8]) -> Result<(), Failed> {
+        let (words, rest) = bytes.as_chunks::<4>();
+        for (i, word) in words.iter().enumerate() {
+            self.backend.fill_words(Lane::Compute, to + 4 * i as u64, u32::from_le_bytes(*word), 1)?;
         }
-        self.gpu.copy(to, self.address + begin as u64, n_bytes).map_err(|e| self.gpu.failed(e))?;
-        Ok(piece)
+        for (i, byte) in rest.iter().enumerate() {
+            self.backend.fill_bytes(Lane::Compute, to + (4 * words.len() + i) as u64, *byte, 1)?;
+        }
+        Ok(())
     }
 
-    fn sum(&self, a: &Tensor, b: &Tensor) -> Result<Tensor, TensorError> {
-        let gpu = &self.gpu;
-        let both = [gpu.bring(a)?, gpu.bring(b)?];
-        kernels::sum(gpu, &both).map_err(|e| gpu.failed(e))
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
+    fn bring_from_peer(&self, block: &Arc<Block>, to: Address, n_bytes: usize) -> Result<(), Failed> {
+        let peer = block.gpu();
+        self.events.order(Lane::Compute, Lane::Peer)?;
+        let ready = peer.events.spare()?;
+        let ordered = peer.backend.record(ready, Lane::Compute).and_then(|()| self.backend.wait(Lane::Peer, ready));
+        peer.events.keep(ready);
+        ordered?;
+        self.backend.copy_from_peer(to, peer.backend.context(), block.address(), n_bytes)?;
+        let block = Arc::clone(block);
+        self.events.after(Lane::Peer, move |_| drop(block));
+        self.events.order(Lane::Peer, Lane::Compute)
     }
 }

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use cases::{difference, numbers};
 use cuda::attribution::Listener;
 use emulator::Library;
+use engine::compile::partition::TransferOptions;
+use engine::compile::placement::PlacementOptions;
 use engine::device::Device;
 use engine::graph::{Attr, Output};
-use engine::partition::TransferOptions;
-use engine::placement::PlacementOptions;
 use engine::{DType, Graph, Session, SessionOptions, Tensor};
 
 fn check(group: &str) {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use common::{Loopback, loopback, on};
 use distributed::{ClientSession, DistributedError, MasterOptions, Server};
+use engine::compile::placement::PlacementOptions;
 use engine::graph::Attr;
-use engine::placement::PlacementOptions;
 use engine::session::CancelToken;
 use engine::{DType, Graph, RunOptions, Tensor};
 

@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use common::{Loopback, loopback, name, on, with_devices};
 use distributed::{DistributedError, MasterOptions};
+use engine::compile::partition::TransferOptions;
+use engine::compile::placement::PlacementOptions;
 use engine::dtype::Complex32;
 use engine::graph::{Attr, Graph, Output};
-use engine::models::{MlpOptions, mlp};
+use engine::models::MlpOptions;
 use engine::optimizer::Optimizer;
-use engine::partition::TransferOptions;
-use engine::placement::PlacementOptions;
 use engine::session::{CancelToken, OnStall};
+use engine::training::mlp;
 use engine::training::{InputMode, Parallelism, TrainingOptions, build, tower_queue};
 use engine::{DType, RunOptions, Session, SessionOptions, Tensor};
 use proptest::prelude::*;

@@ -9,8 +9,8 @@ use std::io::Read;
 
 use common::{Loopback, loopback};
 use distributed::MasterOptions;
+use engine::compile::placement::PlacementOptions;
 use engine::dtype::Element;
-use engine::placement::PlacementOptions;
 use engine::{DType, Graph, Tensor};
 use formats::proto::GraphDef;
 use prost::Message;

@@ -15,9 +15,10 @@ use formats::proto::TensorShapeProto;
 use formats::wire::{Fields, Value};
 use prost::Message;
 
+use super::files::{TensorInfo, with_suffix};
 use super::slice::Slice;
 use super::table::put_varint;
-use super::{CheckpointError, TensorInfo, encode, ordered, table};
+use super::{CheckpointError, encode, ordered, table};
 use crate::dtype::DType;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -269,13 +270,6 @@ fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let n = bytes.iter().take(10).position(|b| *b < 0x80)?;
     let value = bytes[..=n].iter().enumerate().fold(0u64, |v, (i, b)| v | u64::from(b & 0x7f) << (7 * i));
     Some((value, &bytes[n + 1..]))
-}
-
-/// A path with a suffix behind its last component.
-pub(super) fn with_suffix(prefix: &Path, suffix: &str) -> PathBuf {
-    let mut path = prefix.as_os_str().to_owned();
-    path.push(suffix);
-    path.into()
 }
 
 /// The files of a bundle of whole tensors: the index, and one data file.

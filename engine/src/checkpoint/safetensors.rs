@@ -19,8 +19,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use super::files::{FORMAT, TensorInfo};
 use super::slice::{Slice, SliceSpec};
-use super::{CheckpointError, TensorInfo, encode};
+use super::{CheckpointError, encode};
 use crate::dtype::DType;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -151,7 +152,7 @@ impl SafetensorsFile {
         };
         let (checksums, types, slices) = (table("checksums")?, table("types")?, table("slices")?);
         // Without the marker and checksums the file is another program's; one without the other is damaged.
-        let is_own = self.metadata.get("format").is_some_and(|f| f == super::FORMAT);
+        let is_own = self.metadata.get("format").is_some_and(|f| f == FORMAT);
         if is_own != self.metadata.contains_key("checksums") {
             return Err(CheckpointError::format(&self.path, "its metadata is damaged"));
         }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::files::{INDEX, SHARD};
 use super::snapshot::{self, Snapshot};
 use super::state_file::{self, StateFile};
 use super::store::FileStore;
 use super::write::{folder_of, merge, sync_folder, write_shard};
-use super::{Checkpoint, CheckpointError, INDEX, SHARD};
+use super::{Checkpoint, CheckpointError};
 use crate::graph::Graph;
 use crate::session::Session;
 

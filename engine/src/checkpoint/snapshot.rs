@@ -1,24 +1,14 @@
 //! What of a session goes into a checkpoint, and how it comes back.
-//!
-//! Variables keep their names, so that `RestoreV2` and other programs find them. All other state, and variables outside
-//! of the default container, are tensors named `_state|KIND|CONTAINER|NAME|FIELD` (no node has a `|` in its name).
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
+use super::keys::{KERNEL, VARIABLE, key_of, name_of, saved_kernel};
 use super::{Checkpoint, CheckpointError, Fields, Saved};
 use crate::graph::{Attr, Graph};
 use crate::resources::{ResourceManager, StateKey};
 use crate::session::Session;
-
-const PREFIX: &str = "_state";
-/// The kind of the state that kernels keep themselves.
-const KERNEL: &str = "kernel";
-/// The kind and field of variables.
-const VARIABLE: (&str, &str) = ("variable", "value");
 
 /// The state of a session at one moment: for each device the tensors that it saves. Values are shared, not copied.
 pub(super) struct Snapshot {
@@ -61,43 +51,14 @@ impl Snapshot {
     }
 }
 
-/// What a checkpoint has of a kernel, by its node's name.
-pub(crate) fn saved_kernel(node: &Arc<str>, fields: Fields) -> impl Iterator<Item = Saved> + use<> {
-    let key = StateKey { kind: KERNEL.into(), container: "".into(), name: Arc::clone(node) };
-    fields.into_iter().map(move |(field, value)| (name_of(&key, &field), None, value))
-}
-
-/// The states of kernels in a checkpoint, by their nodes' names.
-///
-/// # Errors
-/// They are damaged.
-pub(crate) fn saved_kernels(checkpoint: &Checkpoint) -> Result<FxHashMap<Arc<str>, Fields>, CheckpointError> {
-    let mut states: FxHashMap<Arc<str>, Fields> = FxHashMap::default();
-    for name in checkpoint.tensors().keys() {
-        let (key, field) = key_of(name);
-        if &*key.kind == KERNEL {
-            states.entry(key.name).or_default().insert(field, checkpoint.read(name)?);
-        }
+impl Checkpoint {
+    /// Gives the values to a session's variables and other state; the names of its variables that are not here.
+    ///
+    /// # Errors
+    /// They do not fit the session's graph, or are damaged.
+    pub fn restore(&self, session: &Session) -> Result<Vec<String>, CheckpointError> {
+        restore(self, session).map(|(_, missing)| missing)
     }
-    Ok(states)
-}
-
-fn name_of(key: &StateKey, field: &str) -> String {
-    let is_plain = (&*key.kind, field) == VARIABLE && &*key.container == ResourceManager::DEFAULT_CONTAINER;
-    if is_plain && !key.name.starts_with(PREFIX) {
-        return key.name.to_string();
-    }
-    format!("{PREFIX}|{}|{}|{}|{field}", key.kind, key.container, key.name)
-}
-
-fn key_of(name: &str) -> (StateKey, String) {
-    let parts: Vec<&str> = name.split('|').collect();
-    if let [PREFIX, kind, container, object, field] = parts[..] {
-        let key = StateKey { kind: kind.into(), container: container.into(), name: object.into() };
-        return (key, field.to_owned());
-    }
-    let container = Arc::from(ResourceManager::DEFAULT_CONTAINER);
-    (StateKey { kind: VARIABLE.0.into(), container, name: name.into() }, VARIABLE.1.to_owned())
 }
 
 /// Reads everything, then gives it to the session's objects, those that are yet to be made included. Gives the number of

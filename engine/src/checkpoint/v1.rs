@@ -12,8 +12,9 @@ use formats::wire::{Fields, Value};
 use prost::Message;
 
 use super::bundle::SliceProto;
+use super::files::TensorInfo;
 use super::slice::Slice;
-use super::{CheckpointError, TensorInfo, ordered, table};
+use super::{CheckpointError, ordered, table};
 use crate::dtype::DType;
 use crate::shape::Shape;
 use crate::tensor::Tensor;

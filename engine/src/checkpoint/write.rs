@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value, json};
 
-use super::bundle::with_suffix;
+use super::files::{FORMAT, INDEX, SHARD, with_suffix};
 use super::safetensors::{self, Entry, SafetensorsFile};
-use super::{CheckpointError, FORMAT, INDEX, SHARD, SliceSpec};
+use super::{CheckpointError, SliceSpec};
 use crate::tensor::Tensor;
 
 /// A tensor to be saved: its name, the part of the whole tensor that it is, its value.

@@ -4,7 +4,9 @@ use std::sync::{Arc, LazyLock};
 
 use parking_lot::RwLock;
 
-use super::Device;
+use super::error::DeviceError;
+use super::local::Device;
+use super::name::DeviceName;
 
 /// What can be chosen for a device.
 #[derive(Debug, Clone, Copy)]
@@ -28,35 +30,6 @@ pub struct DeviceFactory {
     pub count: fn() -> usize,
     /// Makes device `idx`. More than `count` may be asked for; a type that cannot refuses.
     pub make: fn(idx: usize, options: &DeviceOptions) -> Result<Device, DeviceError>,
-}
-
-/// Why there is no such device.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum DeviceError {
-    /// Nobody registered the type.
-    #[error("no device type {kind} (there are {known})")]
-    UnknownKind {
-        /// The type asked for.
-        kind: String,
-        /// The types that are registered.
-        known: String,
-    },
-    /// A name that leaves something open where a device is meant.
-    #[error("{name:?} is not the full name of a device")]
-    NotFull {
-        /// The name.
-        name: String,
-    },
-    /// The device could not be made.
-    #[error("device {kind}:{idx}: {reason}")]
-    Unavailable {
-        /// The type.
-        kind: &'static str,
-        /// Which one.
-        idx: usize,
-        /// Why not.
-        reason: String,
-    },
 }
 
 /// Device types registered at link time.
@@ -99,6 +72,24 @@ pub fn make(kind: &str, idx: usize, options: &DeviceOptions) -> Result<Arc<Devic
         return Err(DeviceError::UnknownKind { kind: kind.to_owned(), known: kinds().join(", ") });
     };
     (factory.make)(idx, options).map(Arc::new)
+}
+
+impl Device {
+    /// What is known here of a device of another process: graphs are placed on it and divided for it, steps run there.
+    ///
+    /// # Errors
+    /// The name is not full, or nobody here knows the device type, so that nothing can be placed on it.
+    pub fn elsewhere(name: &DeviceName, incarnation: u64, memory_limit: usize) -> Result<Device, DeviceError> {
+        let (Some(job), Some(task), Some(kind), Some(idx)) = (&name.job, name.task, &name.kind, name.index) else {
+            return Err(DeviceError::NotFull { name: name.to_string() });
+        };
+        let Some(known) = kinds().into_iter().find(|known| known == kind) else {
+            return Err(DeviceError::UnknownKind { kind: kind.clone(), known: kinds().join(", ") });
+        };
+        let mut device = Device::new(known, idx as usize, memory_limit).in_task(job, task);
+        device.incarnation = incarnation;
+        Ok(device)
+    }
 }
 
 /// All devices of the machine, by type.

@@ -8,10 +8,8 @@ use formats::proto::{FunctionDef, NameAttrList, NodeDef, OpDef, attr_value::Valu
 use prost::Message as _;
 use rustc_hash::FxHashMap;
 
-use super::body::{Attrs, Open};
-use super::{FunctionError, Library};
-use crate::graph::{Attr, FuncRef, Graph, NodeId, attr_to_proto};
-use crate::ops;
+use crate::graph::{Attr, Attrs, FuncRef, FunctionError, Graph, NodeId, Open, attr_to_proto};
+use crate::ops::{self, Library};
 
 /// Nodes that a graph may have with bodies in the place of calls, unless a session says otherwise.
 pub const MAX_NODES: usize = 1_000_000;

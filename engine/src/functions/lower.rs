@@ -21,30 +21,35 @@ use std::sync::Arc;
 use formats::proto::{FunctionDef, GraphDef};
 
 use super::body::{self, Body, Call};
-use super::{FunctionError, expansion};
+use super::expansion;
+use super::{STACK_LEFT, STACK_PIECE};
 use crate::dtype::DType;
-use crate::graph::{Attr, ContextId, FuncRef, Graph, GraphError, Node, NodeId, Output, attr_to_proto};
+use crate::graph::{Attr, ContextId, FuncRef, FunctionError, Graph, GraphError, Node, NodeId, Output, attr_to_proto};
 use crate::ops::OpKind;
 use crate::tensor::Tensor;
+
+/// Adds the gradients of the sum of outputs with respect to each of some inputs, from those that flow into the outputs.
+/// [`crate::gradients`] has it, which lowers functions in turn.
+pub(crate) type Gradients = fn(&Graph, &[Output], &[Output], &[Output]) -> Result<Vec<Output>, String>;
 
 /// Puts what they call in the place of those of the nodes that call functions. `graph` is nobody else's, and gets no more
 /// than `max_nodes`.
 ///
 /// # Errors
 /// A function that is missing or does not fit, or too many nodes; `graph` is then left in between.
-pub(crate) fn lower(graph: &Graph, ids: &[NodeId], max_nodes: usize) -> Result<(), FunctionError> {
+pub(crate) fn lower(
+    graph: &Graph,
+    ids: &[NodeId],
+    max_nodes: usize,
+    gradients: Gradients,
+) -> Result<(), FunctionError> {
     expansion::check(graph, ids, max_nodes)?;
-    let mut lowering = Lowering { graph, chain: Vec::new(), colocation_scope: String::new(), max_nodes };
+    let mut lowering = Lowering { graph, chain: Vec::new(), colocation_scope: String::new(), max_nodes, gradients };
     ids.iter().try_for_each(|id| lowering.node(*id))
 }
 
 /// The attribute of the `IdentityN` that replaces a function node and hands on the results of its bodies.
 pub(crate) const RESULTS: &str = "_results";
-
-/// Where less of the stack is left than this, the body of a call gets a new piece.
-pub(super) const STACK_LEFT: usize = 128 << 10;
-/// How large a new piece is.
-pub(super) const STACK_PIECE: usize = 2 << 20;
 
 pub(super) struct Lowering<'g> {
     graph: &'g Graph,
@@ -53,6 +58,7 @@ pub(super) struct Lowering<'g> {
     /// See [`Call::colocation_scope`].
     colocation_scope: String,
     max_nodes: usize,
+    gradients: Gradients,
 }
 
 pub(super) type Done<T = ()> = Result<T, FunctionError>;
@@ -80,7 +86,7 @@ impl Lowering<'_> {
             OpKind::Call => self.call(&node),
             OpKind::If => self.conditional(&node),
             OpKind::Case => self.case(&node),
-            OpKind::While => super::lower_while::lower_while(self, &node),
+            OpKind::While => self.lower_while(&node),
             OpKind::SymbolicGradient => self.gradient(&node),
             _ => Ok(()),
         }
@@ -421,9 +427,9 @@ impl Lowering<'_> {
         let of_outputs = self.types(grads)?;
         let scope = format!("{}/forward", node.name);
         let body = self.inline(node, f, &scope, &xs, &self.guards(node)?, &of_outputs)?;
-        let gradients = crate::gradients::gradients(&graph, &body.outputs, &xs, grads);
+        let gradients = (self.gradients)(&graph, &body.outputs, &xs, grads);
         let gradients =
-            gradients.map_err(|e| FunctionError::Gradient { node: node.name.to_string(), problem: e.to_string() })?;
+            gradients.map_err(|problem| FunctionError::Gradient { node: node.name.to_string(), problem })?;
         self.finish(node, &gradients, &body.control)
     }
 }

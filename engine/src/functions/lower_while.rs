@@ -21,40 +21,43 @@ struct Loop {
     variables: Vec<Variable>,
 }
 
-pub(super) fn lower_while(lowering: &mut Lowering<'_>, node: &Node) -> Done {
-    let graph = lowering.within(node);
-    let a_loop = Loop { variables: enter(lowering, node, &graph)?, graph };
-    let (cond, body) = (func(node, "cond")?, func(node, "body")?);
-    let n = node.inputs.len();
-    let args = a_loop.values(|merge| Ok(merge.into()))?;
-    let scope = format!("{}/cond", node.name);
-    let test = lowering.inline_any(node, cond, &scope, &args[..n], &[a_loop.changing()[0]])?;
-    let value = lowering.after(&a_loop.graph, test.outputs, &test.control)?;
-    let [value] = value[..] else {
-        return Err(lowering.misfit(node, &cond.name, format!("gives {} values, a condition gives one", value.len())));
-    };
-    let value = lowering.to_bool(&a_loop.graph, value)?;
-    let running = a_loop.graph.add_node("LoopCond").input(value).output()?;
-    let switch = |merge: NodeId| a_loop.graph.add_node("Switch").input(merge).input(running).build();
-    let switches = a_loop.changing().into_iter().map(switch).collect::<Result<Vec<_>, _>>()?;
-    let inside = |s: &NodeId| a_loop.graph.add_node("Identity").input(Output { node: *s, port: 1 }).output();
-    let insides = switches.iter().map(inside).collect::<Result<Vec<_>, _>>()?;
-    let mut changing = insides.iter();
-    let args = a_loop.values(|merge| Ok(*changing.next().unwrap_or(&merge.into())))?;
-    let scope = format!("{}/body", node.name);
-    let types = node.dtypes("T").cloned().unwrap_or_default();
-    let result = lowering.inline(node, body, &scope, &args[..n], &[insides[0].node], &types)?;
-    a_loop.next(lowering, result.outputs, &result.control, &insides)?;
-    let exit = |s: &NodeId| a_loop.graph.add_node("Exit").input(Output { node: *s, port: 0 }).output();
-    let exits = switches.iter().map(exit).collect::<Result<Vec<_>, _>>()?;
-    let mut left = exits.iter();
-    let output = |(variable, input): (&Variable, &Output)| match variable {
-        Variable::Invariant { .. } => *input,
-        Variable::Changing { .. } => *left.next().unwrap_or(input),
-    };
-    let outputs: Vec<Output> = a_loop.variables.iter().zip(&node.inputs).map(output).collect();
-    let done: Vec<NodeId> = exits.iter().map(|exit| exit.node).collect();
-    lowering.finish(node, &outputs, if n < a_loop.variables.len() { &done } else { &[] })
+impl Lowering<'_> {
+    /// Puts the loop in the place of the node.
+    pub(super) fn lower_while(&mut self, node: &Node) -> Done {
+        let graph = self.within(node);
+        let a_loop = Loop { variables: enter(self, node, &graph)?, graph };
+        let (cond, body) = (func(node, "cond")?, func(node, "body")?);
+        let n = node.inputs.len();
+        let args = a_loop.values(|merge| Ok(merge.into()))?;
+        let scope = format!("{}/cond", node.name);
+        let test = self.inline_any(node, cond, &scope, &args[..n], &[a_loop.changing()[0]])?;
+        let value = self.after(&a_loop.graph, test.outputs, &test.control)?;
+        let [value] = value[..] else {
+            return Err(self.misfit(node, &cond.name, format!("gives {} values, a condition gives one", value.len())));
+        };
+        let value = self.to_bool(&a_loop.graph, value)?;
+        let running = a_loop.graph.add_node("LoopCond").input(value).output()?;
+        let switch = |merge: NodeId| a_loop.graph.add_node("Switch").input(merge).input(running).build();
+        let switches = a_loop.changing().into_iter().map(switch).collect::<Result<Vec<_>, _>>()?;
+        let inside = |s: &NodeId| a_loop.graph.add_node("Identity").input(Output { node: *s, port: 1 }).output();
+        let insides = switches.iter().map(inside).collect::<Result<Vec<_>, _>>()?;
+        let mut changing = insides.iter();
+        let args = a_loop.values(|merge| Ok(*changing.next().unwrap_or(&merge.into())))?;
+        let scope = format!("{}/body", node.name);
+        let types = node.dtypes("T").cloned().unwrap_or_default();
+        let result = self.inline(node, body, &scope, &args[..n], &[insides[0].node], &types)?;
+        a_loop.next(self, result.outputs, &result.control, &insides)?;
+        let exit = |s: &NodeId| a_loop.graph.add_node("Exit").input(Output { node: *s, port: 0 }).output();
+        let exits = switches.iter().map(exit).collect::<Result<Vec<_>, _>>()?;
+        let mut left = exits.iter();
+        let output = |(variable, input): (&Variable, &Output)| match variable {
+            Variable::Invariant { .. } => *input,
+            Variable::Changing { .. } => *left.next().unwrap_or(input),
+        };
+        let outputs: Vec<Output> = a_loop.variables.iter().zip(&node.inputs).map(output).collect();
+        let done: Vec<NodeId> = exits.iter().map(|exit| exit.node).collect();
+        self.finish(node, &outputs, if n < a_loop.variables.len() { &done } else { &[] })
+    }
 }
 
 /// `Enter` of every input, and `Merge` of those that change.

@@ -7,15 +7,17 @@
 
 mod body;
 mod expansion;
-mod library;
 mod lower;
 mod lower_while;
-mod lowered;
 mod shapes;
 
-pub(crate) use body::{DEFAULT_DEVICE, as_call};
+pub use crate::graph::FunctionError;
+pub use crate::ops::Library;
+pub(crate) use body::DEFAULT_DEVICE;
 pub use expansion::MAX_NODES;
-pub use library::{FunctionError, Library};
-pub(crate) use lower::{RESULTS, lower};
-pub(crate) use lowered::Lowered;
-pub(crate) use shapes::{Budget, of_call as shapes_of_call};
+pub(crate) use lower::{Gradients, RESULTS, lower};
+
+/// Where less of the stack is left than this, the body of a call gets a new piece.
+const STACK_LEFT: usize = 128 << 10;
+/// How large a new piece is.
+const STACK_PIECE: usize = 2 << 20;

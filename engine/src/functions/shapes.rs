@@ -3,33 +3,35 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use formats::proto::{FunctionDef, GraphDef};
 
-use super::Library;
 use super::body::{self, Call};
-use super::lower::{STACK_LEFT, STACK_PIECE};
-use crate::graph::{FuncRef, Graph, GraphError, ImportError, Port, attr_to_proto};
+use super::{STACK_LEFT, STACK_PIECE};
+use crate::graph::{FuncRef, Graph, GraphError, ImportError, attr_to_proto};
+use crate::ops::{Attr, Budget, InferContext, Library, OP_TABLES, OpKind as K, OpSpec, Port, ShapeError, op, stateful};
 use crate::shape::PartialShape;
 
-/// Nodes that shape inference visits for one call, nested calls included.
-const MAX_NODES: usize = 20_000;
+const CALL: &str = "Tin: list(type); Tout: list(type); f: func; config: string = ''; config_proto: string = ''; \
+                    executor_type: string = ''";
 
-/// How many more nodes shape inference may visit.
-#[derive(Clone, Debug)]
-pub(crate) struct Budget(Arc<AtomicUsize>);
+#[linkme::distributed_slice(OP_TABLES)]
+static CALLS: &[OpSpec] = &[
+    op("PartitionedCall", "args: Tin -> output: Tout", CALL, called).kind(K::Call),
+    stateful("StatefulPartitionedCall", "args: Tin -> output: Tout", CALL, called).kind(K::Call),
+];
 
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget(Arc::new(AtomicUsize::new(MAX_NODES)))
+/// The shapes that the function's body tells.
+fn called(c: &mut InferContext<'_>) -> Result<(), ShapeError> {
+    if c.flag("_disable_call_shape_inference") {
+        return Ok(());
     }
-}
-
-impl Budget {
-    fn take(&self, n: usize) -> bool {
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(n)).is_ok()
-    }
+    let (Some(Attr::Func(f)), Some(args)) = (c.attr("f"), c.ports()) else { return Ok(()) };
+    let (n_outputs, (library, budget)) = (c.n_outputs(), c.functions());
+    let shapes = of_call(library, f, &args, &budget).map_err(|error| ShapeError(error.to_string()))?;
+    let shapes = shapes.filter(|shapes| shapes.len() == n_outputs);
+    shapes.into_iter().flatten().enumerate().for_each(|(i, shape)| c.set(i, shape));
+    Ok(())
 }
 
 /// The shapes of the results of calling `f` with such arguments. `None` where they cannot be inferred: the function is missing
@@ -37,7 +39,7 @@ impl Budget {
 ///
 /// # Errors
 /// The arguments' shapes do not fit a node of the body.
-pub(crate) fn of_call(
+fn of_call(
     library: &Arc<Library>,
     f: &FuncRef,
     args: &[Port],

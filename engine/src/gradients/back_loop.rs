@@ -20,8 +20,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use super::GradientError;
-use super::place::Place;
+use super::error::GradientError;
 use crate::dtype::DType;
 use crate::graph::{
     Capture, ContextId, ContextKind, ControlFlowError, Graph, GraphError, LoopVar, Node, NodeId, Nodes, Output,
@@ -127,28 +126,34 @@ pub(super) struct BackVar {
 }
 
 impl BackLoop {
-    /// Begins a loop back over the loop of `context`, which lies in the body (or outside of loops) that `place` goes
-    /// back over.
-    pub fn begin(root: &Graph, place: &Place, context: ContextId, vars: &[LoopVar]) -> Result<BackLoop, GradientError> {
+    /// Begins a loop back over the loop of `context`, which lies in the body that `around` goes back over, or outside of
+    /// loops. `place` adds nodes around the new loop.
+    pub fn begin(
+        root: &Graph,
+        place: &Graph,
+        (around, mirrors): (Option<&Arc<BackLoop>>, &Mutex<Mirrors>),
+        context: ContextId,
+        vars: &[LoopVar],
+    ) -> Result<BackLoop, GradientError> {
         let Some((var, switch)) = vars.first().and_then(|var| Some((var, var.switch?))) else {
             return Err(not_a_loop(root).into());
         };
         let scope = root.scope(&format!("{}_grad", root.node(var.merge)?.name));
         let loop_cond = scope.node(switch)?.inputs[1];
         let entered = scope.node(var.enter)?.inputs[0];
-        let forward = forward_counter(&scope, context, entered, loop_cond, place.back.as_deref())?;
+        let forward = forward_counter(&scope, context, entered, loop_cond, around.map(|around| &**around))?;
         let parallel_iterations = frame_name(&scope, context)?.1;
         let frame_name = format!("{}/while_context", scope.scope_name());
         let frame = (frame_name.as_str(), parallel_iterations);
-        let mut count = place.bring(forward.count)?;
-        let after = if place.back.is_none() { place.mirrors.lock().done.clone() } else { Vec::new() };
+        let mut count = around.map_or(Ok(forward.count), |around| around.bring(forward.count))?;
+        let after = if around.is_none() { mirrors.lock().done.clone() } else { Vec::new() };
         if !after.is_empty() {
             count = scope.add_node("Identity").name("b_begin").input(count).after(&after).output()?;
         }
         let b_enter = enter(&scope, count, frame, false)?;
         let b_merge = scope.add_node("Merge").name("b_count").inputs(&[b_enter, b_enter]).build()?;
         let at = place.at_scope(scope.scope_name());
-        let one = enter(&scope, at.graph.constant(Tensor::scalar(1i32))?, frame, true)?;
+        let one = enter(&scope, at.constant(Tensor::scalar(1i32))?, frame, true)?;
         let goes_on = scope.add_node("GreaterEqual").name("b_count/pred").input(b_merge).input(one).output()?;
         let condition = scope.add_node("LoopCond").name("b_count/cond").input(goes_on).output()?;
         let b_switch = scope.add_node("Switch").input(b_merge).input(condition).build()?;
@@ -159,7 +164,7 @@ impl BackLoop {
             forward: context,
             context: context_of_back,
             parallel_iterations,
-            around: place.back.clone(),
+            around: around.cloned(),
             condition,
             pivot: left.node,
             forward_pivot: forward.next.node,

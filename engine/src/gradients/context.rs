@@ -1,7 +1,7 @@
 //! What a gradient function sees of its node, and the nodes that it adds.
 
-use super::GradientError;
 use super::back_loop::stack_of;
+use super::error::GradientError;
 use super::place::Place;
 use crate::dtype::{DType, Element};
 use crate::graph::{Attr, Graph, GraphError, Node, Output};

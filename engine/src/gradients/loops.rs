@@ -8,9 +8,10 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::back_loop::{BackLoop, BackVar};
+use super::error::GradientError;
 use super::place::{Place, variable};
+use super::rule::{GRADIENT_TABLES, GradientSpec, Rule};
 use super::walk::{Walk, is_trainable};
-use super::{GRADIENT_TABLES, GradientError, GradientSpec, Rule};
 use crate::dtype::DType;
 use crate::graph::{ContextId, GraphError, LoopVar, NodeId, Output};
 
@@ -33,48 +34,56 @@ struct Pair {
     back: BackVar,
 }
 
-/// The gradients of what enters a loop, from those of its exits.
-pub(super) fn through_loop(
-    walk: &Walk<'_>,
-    place: &Place,
-    context: ContextId,
-    of_exits: &FxHashMap<NodeId, Output>,
-) -> Result<Vec<(Output, Output)>, GradientError> {
-    let Some(of) = walk.scope.nodes().while_context(context).cloned() else { return Ok(Vec::new()) };
-    let is_on_the_way = |id: &NodeId| -> Result<bool, GraphError> {
-        let dtype = walk.scope.dtype((*id).into())?;
-        // Of all handles those of variables stand for values.
-        let is_value = dtype != DType::Resource || variable(walk.scope, (*id).into()).is_some();
-        Ok(walk.between.contains(id) && is_trainable(dtype) && is_value)
-    };
-    let back = std::sync::Arc::new(BackLoop::begin(walk.scope, place, context, &of.vars)?);
-    let mut pairs = Vec::new();
-    for var in &of.vars {
-        let (true, Some(switch)) = (is_on_the_way(&var.merge)?, var.switch) else { continue };
-        let result = result_of(walk, var, switch)?;
-        let grads = walk.exits.get(&switch).into_iter().flatten().filter_map(|exit| of_exits.get(exit)).copied();
-        let begin = match grads.collect::<Vec<_>>().as_slice() {
-            [] => place.zeros(result)?,
-            [one] => *one,
-            many => place.graph.add_node("AddN").inputs(many).output()?,
+impl Walk<'_> {
+    /// The gradients of what enters a loop, from those of its exits.
+    pub(super) fn through_loop(
+        &self,
+        place: &Place,
+        context: ContextId,
+        of_exits: &FxHashMap<NodeId, Output>,
+    ) -> Result<Vec<(Output, Output)>, GradientError> {
+        let Some(of) = self.scope.nodes().while_context(context).cloned() else { return Ok(Vec::new()) };
+        let is_on_the_way = |id: &NodeId| -> Result<bool, GraphError> {
+            let dtype = self.scope.dtype((*id).into())?;
+            // Of all handles those of variables stand for values.
+            let is_value = dtype != DType::Resource || variable(self.scope, (*id).into()).is_some();
+            Ok(self.between.contains(id) && is_trainable(dtype) && is_value)
         };
-        let back = back.variable("b_exit", begin, var.merge.into())?;
-        pairs.push(Pair { forward: *var, switch, back });
-    }
-    let mut sums = Vec::new();
-    for enter in &of.invariants {
-        if is_on_the_way(enter)? {
-            let outside = walk.scope.node(*enter)?.inputs[0];
-            let begin = place.zeros(outside)?;
-            let like = begin;
-            sums.push((*enter, outside, back.variable("b_acc", begin, like)?));
+        let back = std::sync::Arc::new(BackLoop::begin(
+            self.scope,
+            &place.graph,
+            (place.back.as_ref(), &place.mirrors),
+            context,
+            &of.vars,
+        )?);
+        let mut pairs = Vec::new();
+        for var in &of.vars {
+            let (true, Some(switch)) = (is_on_the_way(&var.merge)?, var.switch) else { continue };
+            let result = result_of(self, var, switch)?;
+            let grads = self.exits.get(&switch).into_iter().flatten().filter_map(|exit| of_exits.get(exit)).copied();
+            let begin = match grads.collect::<Vec<_>>().as_slice() {
+                [] => place.zeros(result)?,
+                [one] => *one,
+                many => place.graph.add_node("AddN").inputs(many).output()?,
+            };
+            let back = back.variable("b_exit", begin, var.merge.into())?;
+            pairs.push(Pair { forward: *var, switch, back });
         }
+        let mut sums = Vec::new();
+        for enter in &of.invariants {
+            if is_on_the_way(enter)? {
+                let outside = self.scope.node(*enter)?.inputs[0];
+                let begin = place.zeros(outside)?;
+                let like = begin;
+                sums.push((*enter, outside, back.variable("b_acc", begin, like)?));
+            }
+        }
+        body(self, place, &back, &pairs, &sums)?;
+        back.finish(&place.mirrors)?;
+        let of_vars = pairs.iter().map(|pair| Ok((self.scope.node(pair.forward.enter)?.inputs[0], pair.back.exit)));
+        let of_invariants = sums.iter().map(|(_, outside, sum)| Ok((*outside, sum.exit)));
+        of_vars.chain(of_invariants).collect()
     }
-    body(walk, place, &back, &pairs, &sums)?;
-    back.finish(&place.mirrors)?;
-    let of_vars = pairs.iter().map(|pair| Ok((walk.scope.node(pair.forward.enter)?.inputs[0], pair.back.exit)));
-    let of_invariants = sums.iter().map(|(_, outside, sum)| Ok((*outside, sum.exit)));
-    of_vars.chain(of_invariants).collect()
 }
 
 /// What a variable is after the loop, for its shape; where nobody uses it, the graph may not have it.

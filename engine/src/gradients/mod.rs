@@ -18,6 +18,7 @@ mod control_flow;
 mod conv;
 mod ctc;
 mod elementwise;
+mod error;
 mod layout;
 mod linalg;
 mod loops;
@@ -30,6 +31,7 @@ mod quantized;
 mod random;
 mod resize;
 mod rnn;
+mod rule;
 mod segment;
 mod sparse;
 mod state;
@@ -38,97 +40,16 @@ mod tensor_array;
 mod tensor_list;
 mod walk;
 
-use std::sync::LazyLock;
-
-use parking_lot::RwLock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::functions::{self, FunctionError};
-use crate::graph::{ContextId, Graph, GraphError, NodeId, Output};
+use crate::functions;
+use crate::graph::{ContextId, FunctionError, Graph, NodeId, Output};
 use crate::ops::OpKind;
 pub use context::GradientContext;
+pub use error::GradientError;
 use place::Place;
+pub use rule::{GRADIENT_TABLES, GradientFn, GradientSpec, Rule, register, rule};
 use walk::{Stacks, Walk};
-
-/// Adds the nodes that compute the gradients of a node's inputs.
-pub type GradientFn = fn(&mut GradientContext<'_>) -> Result<(), GradientError>;
-
-/// How gradients pass an op.
-#[derive(Clone, Copy, Debug)]
-pub enum Rule {
-    /// By this function.
-    Function(GradientFn),
-    /// Not at all: the outputs do not change, or only in steps, when the inputs change.
-    Zero,
-    /// Together with the loop that the node belongs to.
-    Loop,
-}
-
-/// The rule of one op.
-pub type GradientSpec = (&'static str, Rule);
-
-/// Tables of gradient rules, by op.
-#[linkme::distributed_slice]
-pub static GRADIENT_TABLES: [&'static [GradientSpec]];
-
-static BY_OP: LazyLock<RwLock<FxHashMap<&'static str, Rule>>> =
-    LazyLock::new(|| RwLock::new(GRADIENT_TABLES.iter().flat_map(|table| table.iter().copied()).collect()));
-
-/// The rule of an op, where it has one.
-pub fn rule(op: &str) -> Option<Rule> {
-    BY_OP.read().get(op).copied()
-}
-
-/// Registers the rule of an op at run time; it replaces one that was there.
-pub fn register((op, rule): GradientSpec) {
-    BY_OP.write().insert(op, rule);
-}
-
-/// Why there are no gradients.
-#[derive(Debug, thiserror::Error)]
-pub enum GradientError {
-    /// A gradient would have to pass an op that has no rule.
-    #[error("node {node}: op {op} has no gradient")]
-    NoRule {
-        /// The node.
-        node: String,
-        /// Its op.
-        op: &'static str,
-    },
-    /// The op has a gradient, but not for this node's attributes or constants.
-    #[error("node {node} ({op}): no gradient {why}")]
-    Unsupported {
-        /// The node.
-        node: String,
-        /// Its op.
-        op: &'static str,
-        /// Which case it is.
-        why: &'static str,
-    },
-    /// The number of given gradients is not that of the `ys`.
-    #[error("{given} gradients given for {ys} outputs")]
-    Count {
-        /// Outputs to differentiate.
-        ys: usize,
-        /// Gradients given.
-        given: usize,
-    },
-    /// The `ys` and `xs` are not all in one loop, or outside of all.
-    #[error("{name} is inside of another loop than the other outputs and inputs to differentiate")]
-    OtherLoop {
-        /// The output, as `node:port`.
-        name: String,
-    },
-    /// A function between `ys` and `xs` cannot be put in its callers' places.
-    #[error(transparent)]
-    Function(#[from] FunctionError),
-    /// Somebody added nodes to the graph while functions were put in their callers' places.
-    #[error("the graph changed while it was differentiated")]
-    Changed,
-    /// A node could not be added.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-}
 
 /// Adds to the graph the gradients of the sum of `ys` with respect to each of `xs`.
 ///
@@ -195,11 +116,21 @@ fn without_calls(graph: &Graph, ys: &[Output], xs: &[Output]) -> Result<FxHashSe
     calls.sort_unstable();
     let fork = graph.fork();
     let n_before = fork.n_nodes();
-    functions::lower(&fork, &calls, functions::MAX_NODES)?;
+    lower(&fork, &calls, functions::MAX_NODES)?;
     match graph.join(&fork, n_before) {
         true => Ok(between(graph, ys, xs)),
         false => Err(GradientError::Changed),
     }
+}
+
+/// Puts what they call in the place of those of the nodes that call functions; see [`functions::lower`].
+///
+/// # Errors
+/// As there.
+pub(crate) fn lower(graph: &Graph, ids: &[NodeId], max_nodes: usize) -> Result<(), FunctionError> {
+    let differentiate: functions::Gradients =
+        |graph, ys, xs, grad_ys| gradients(graph, ys, xs, grad_ys).map_err(|error| error.to_string());
+    functions::lower(graph, ids, max_nodes, differentiate)
 }
 
 /// The nodes on a path from an `x` to a `y`: those that an `x` reaches, among those that reach a `y`.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::GradientError;
 use super::back_loop::{BackLoop, Mirrors};
+use super::error::GradientError;
 use crate::dtype::DType;
 use crate::graph::{Capture, ContextId, Graph, GraphError, NodeId, Output};
 use crate::ops::OpKind as K;
@@ -77,14 +77,6 @@ impl Place {
 
     pub fn at_scope(&self, scope: &str) -> Place {
         Place { graph: self.graph.at_scope(scope), ..self.clone() }
-    }
-
-    /// What stands here for a value of the forward pass.
-    pub fn bring(&self, value: Output) -> Result<Output, GradientError> {
-        match &self.back {
-            None => Ok(value),
-            Some(back) => Ok(back.bring(value)?),
-        }
     }
 
     /// Zeros in the shape of a value of the forward pass (of a variable's handle: of its value).

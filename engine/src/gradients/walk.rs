@@ -7,8 +7,10 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::back_loop::stack_of;
+use super::context::GradientContext;
+use super::error::GradientError;
 use super::place::Place;
-use super::{GradientContext, GradientError, Rule, loops, rule};
+use super::rule::{Rule, rule};
 use crate::dtype::DType;
 use crate::graph::{ContextId, Graph, Node, NodeId, Nodes, Output};
 use crate::ops::OpKind as K;
@@ -162,7 +164,7 @@ impl<'g> Walk<'g> {
             Unit::Node(_) => return Ok(Vec::new()),
             Unit::Loop(context) => {
                 let of_exits = sums.iter().filter_map(|(exit, sum)| Some((exit.node, (*sum)?))).collect();
-                return loops::through_loop(self, place, context, &of_exits);
+                return self.through_loop(place, context, &of_exits);
             }
         };
         let node = self.scope.node(id)?;

@@ -3,76 +3,18 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use formats::proto::{AttrValue, GraphDef, NameAttrList, NodeDef, VersionDef, attr_value};
+use formats::proto::{AttrValue, GraphDef, NodeDef, VersionDef, attr_value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::attr_def::{from_proto, to_proto};
+use super::call::as_call;
+use super::input::Input;
 use super::loops::{Attempt, Heads, head_input};
 use super::staged::Staged;
-use super::{Attr, FuncRef, Graph, GraphError, Node, NodeId, Nodes, Output};
-use crate::device::{DeviceName, DeviceNameError};
-use crate::dtype::DType;
-use crate::functions::{self, FunctionError};
+use super::{Attr, FunctionError, Graph, GraphError, ImportError, Node, NodeId, Nodes, Output};
+use crate::device::DeviceName;
 use crate::ops::{self, OpKind};
-use crate::tensor_proto::{self, TensorProtoError};
-
-/// Why a `GraphDef` could not be added to a graph. Nothing of it is added then.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum ImportError {
-    /// A node uses an input that is neither in the definition nor in the graph.
-    #[error("node {node}: there is no input node {input}")]
-    MissingInput {
-        /// The node.
-        node: String,
-        /// The input, as it is written.
-        input: String,
-    },
-    /// An input is written in a way that means nothing.
-    #[error("node {node}: {input:?} is not an input")]
-    BadInput {
-        /// The node.
-        node: String,
-        /// The input, as it is written.
-        input: String,
-    },
-    /// Nodes depend on each other in a circle.
-    #[error(
-        "the graph has a cycle through node {node} that is no loop: none of its edges is from a NextIteration to a Merge"
-    )]
-    Cycle {
-        /// One of its nodes.
-        node: String,
-    },
-    /// Two nodes of the definition have one name.
-    #[error("two nodes are named {name}")]
-    Duplicate {
-        /// The name.
-        name: String,
-    },
-    /// An attribute has a value that this engine does not know.
-    #[error("node {node}: attribute {attr}: {reason}")]
-    Attr {
-        /// The node.
-        node: String,
-        /// The attribute.
-        attr: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A node asks for a device by a name that cannot be read.
-    #[error("node {node}: {source}")]
-    Device {
-        /// The node.
-        node: String,
-        /// What is wrong with the name.
-        source: DeviceNameError,
-    },
-    /// A function of the library does not fit, or is missing.
-    #[error(transparent)]
-    Function(#[from] FunctionError),
-    /// The node does not fit its op.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-}
+use crate::tensor_proto;
 
 /// The definition that is imported, and how.
 #[derive(Clone, Copy)]
@@ -124,7 +66,7 @@ impl Graph {
         let (def, scoped) = (source.def, |name: &str| source.scoped(name));
         let mut staged = Staged::begin(self);
         if let Some(library) = &def.library {
-            staged.functions_mut().import(library).map_err(ImportError::from)?;
+            staged.functions_mut().import(library).map_err(FunctionError::from).map_err(ImportError::from)?;
         }
         let order = order(def, |name| staged.nodes().find(&scoped(name)).is_some())?;
         let devices = match source.is_body {
@@ -152,7 +94,7 @@ impl Graph {
     ) -> Result<(), ImportError> {
         let scoped = |name: &str| source.scoped(name);
         let function = staged.nodes().functions().get(&def.op).filter(|_| ops::lookup(&def.op).is_none());
-        let call = function.map(|function| functions::as_call(function, def)).transpose()?;
+        let call = function.map(|function| as_call(function, def)).transpose()?;
         let def = call.as_ref().unwrap_or(def);
         let root = self.at_root();
         let mut node = root.add_node(&def.op).full_name(&scoped(&def.name)).device(device).defer_frame_errors();
@@ -235,28 +177,6 @@ impl Node {
             device: self.device.to_string(),
             attr,
             ..Default::default()
-        }
-    }
-}
-
-/// An input as a `NodeDef` writes it: `node`, `node:port` or `^node`.
-pub(super) struct Input<'a> {
-    pub node: &'a str,
-    /// `None`: a control input.
-    pub port: Option<u32>,
-}
-
-impl<'a> Input<'a> {
-    pub fn parse(of: &str, text: &'a str) -> Result<Input<'a>, ImportError> {
-        if let Some(node) = text.strip_prefix('^') {
-            return Ok(Input { node, port: None });
-        }
-        match text.rsplit_once(':') {
-            None => Ok(Input { node: text, port: Some(0) }),
-            Some((node, port)) => match port.parse() {
-                Ok(port) => Ok(Input { node, port: Some(port) }),
-                Err(_) => Err(ImportError::BadInput { node: of.to_owned(), input: text.to_owned() }),
-            },
         }
     }
 }
@@ -374,58 +294,6 @@ fn cycle_from(
     ImportError::Cycle { node: def.node[i].name.clone() }
 }
 
-fn dtype(number: i32) -> Result<DType, String> {
-    DType::from_number_or_reference(number).ok_or_else(|| format!("element type number {number} is not supported"))
-}
-
-fn from_proto(value: &AttrValue) -> Result<Attr, String> {
-    use attr_value::Value;
-    let text = |e: TensorProtoError| e.to_string();
-    Ok(match value.value.as_ref().ok_or("it has no value")? {
-        Value::S(s) => Attr::Str(s.clone()),
-        Value::I(i) => Attr::Int(*i),
-        Value::F(f) => Attr::Float(*f),
-        Value::B(b) => Attr::Bool(*b),
-        Value::Type(t) => Attr::Type(dtype(*t)?),
-        Value::Shape(s) => Attr::Shape(tensor_proto::shape_from_proto(s).map_err(text)?),
-        Value::Tensor(t) => Attr::Tensor(tensor_proto::from_proto(t).map_err(text)?),
-        Value::List(l) => list_from_proto(l)?,
-        Value::Placeholder(p) => return Err(format!("it is a placeholder ({p}) of a function body")),
-        Value::Func(f) => Attr::Func(func_from_proto(f)?),
-    })
-}
-
-/// A list's kind is told by what it holds; an empty one is taken as a list of integers.
-fn list_from_proto(l: &attr_value::ListValue) -> Result<Attr, String> {
-    let shapes = || l.shape.iter().map(|s| tensor_proto::shape_from_proto(s).map_err(|e| e.to_string()));
-    Ok(if !l.s.is_empty() {
-        Attr::ListStr(l.s.clone())
-    } else if !l.f.is_empty() {
-        Attr::ListFloat(l.f.clone())
-    } else if !l.r#type.is_empty() {
-        Attr::ListType(l.r#type.iter().map(|t| dtype(*t)).collect::<Result<_, _>>()?)
-    } else if !l.shape.is_empty() {
-        Attr::ListShape(shapes().collect::<Result<_, _>>()?)
-    } else if !l.func.is_empty() {
-        Attr::ListFunc(l.func.iter().map(func_from_proto).collect::<Result<_, _>>()?)
-    } else if l.b.is_empty() && l.tensor.is_empty() {
-        Attr::ListInt(l.i.clone())
-    } else {
-        return Err("lists of such values are not supported".into());
-    })
-}
-
-fn func_from_proto(f: &NameAttrList) -> Result<FuncRef, String> {
-    let attr = |(name, value): (&String, &AttrValue)| Some((name.clone(), from_proto(value).ok()?));
-    // What has no meaning here is no attribute that a body of known ops asks for.
-    Ok(FuncRef { name: f.name.as_str().into(), attrs: f.attr.iter().filter_map(attr).collect() })
-}
-
-fn func_to_proto(f: &FuncRef) -> NameAttrList {
-    let attr = f.attrs.iter().map(|(name, value)| (name.clone(), to_proto(value))).collect();
-    NameAttrList { name: f.name.to_string(), attr }
-}
-
 /// That the functions which an attribute names exist.
 fn check_functions(nodes: &Nodes, node: &str, value: &AttrValue) -> Result<(), FunctionError> {
     use attr_value::Value;
@@ -437,34 +305,5 @@ fn check_functions(nodes: &Nodes, node: &str, value: &AttrValue) -> Result<(), F
     match named.iter().find(|f| nodes.functions().get(&f.name).is_none()) {
         Some(f) => Err(FunctionError::Missing { node: node.to_owned(), function: f.name.clone() }),
         None => Ok(()),
-    }
-}
-
-/// An attribute as TensorFlow writes it.
-pub(crate) fn to_proto(attr: &Attr) -> AttrValue {
-    use attr_value::{ListValue, Value};
-    let list = |l: ListValue| Value::List(l);
-    let none = ListValue::default;
-    AttrValue {
-        value: Some(match attr {
-            Attr::Str(s) => Value::S(s.clone()),
-            Attr::Int(i) => Value::I(*i),
-            Attr::Float(f) => Value::F(*f),
-            Attr::Bool(b) => Value::B(*b),
-            Attr::Type(t) => Value::Type(tensor_proto::dtype_to_proto(*t)),
-            Attr::Shape(s) => Value::Shape(tensor_proto::shape_to_proto(s)),
-            Attr::Tensor(t) => Value::Tensor(tensor_proto::to_proto(t)),
-            Attr::Func(f) => Value::Func(func_to_proto(f)),
-            Attr::ListFunc(v) => list(ListValue { func: v.iter().map(func_to_proto).collect(), ..none() }),
-            Attr::ListInt(v) => list(ListValue { i: v.clone(), ..none() }),
-            Attr::ListFloat(v) => list(ListValue { f: v.clone(), ..none() }),
-            Attr::ListStr(v) => list(ListValue { s: v.clone(), ..none() }),
-            Attr::ListType(v) => {
-                list(ListValue { r#type: v.iter().map(|t| tensor_proto::dtype_to_proto(*t)).collect(), ..none() })
-            }
-            Attr::ListShape(v) => {
-                list(ListValue { shape: v.iter().map(tensor_proto::shape_to_proto).collect(), ..none() })
-            }
-        }),
     }
 }

@@ -1,9 +1,8 @@
 //! Why a graph cannot be what it was asked to be.
 
+use super::NodeId;
 use crate::dtype::DType;
-use crate::ops::AttrError;
-
-use super::{ControlFlowError, NodeId};
+use crate::ops::{AttrError, ShapeError};
 
 /// Why a node could not be added, found or differentiated. Messages name node and op.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -127,14 +126,93 @@ pub enum GraphError {
     TooManyNodes,
 }
 
-/// Why shapes do not fit an op.
+/// Why a node does not fit into the loops and branches of a graph.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{0}")]
-pub struct ShapeError(pub String);
-
-impl ShapeError {
-    /// An error in these words.
-    pub fn new(text: impl Into<String>) -> ShapeError {
-        ShapeError(text.into())
-    }
+#[non_exhaustive]
+pub enum ControlFlowError {
+    /// Inputs come from different loops.
+    #[error("inputs from different frames: {a} is in {a_frame}, {b} in {b_frame}")]
+    MixedFrames {
+        /// An input's node.
+        a: String,
+        /// Its frame.
+        a_frame: String,
+        /// Another input's node.
+        b: String,
+        /// Its frame.
+        b_frame: String,
+    },
+    /// An `Enter` does not say into which frame.
+    #[error("it has no frame name")]
+    NoFrameName,
+    /// The attribute `parallel_iterations` of an `Enter` is below 1.
+    #[error("{0} parallel iterations; at least 1 is needed")]
+    ParallelIterations(i64),
+    /// Two `Enter`s lead into one frame from different frames.
+    #[error("frame {frame} is entered from {a} and from {b}")]
+    TwoParents {
+        /// The frame's name.
+        frame: String,
+        /// A frame that it is entered from.
+        a: String,
+        /// Another one.
+        b: String,
+    },
+    /// An op of a loop is outside of all.
+    #[error("it is outside of any loop: no Enter leads to it")]
+    OutsideOfLoop,
+    /// A `NextIteration` leads elsewhere than to the head of its loop.
+    #[error("it closes a loop that is not its own: {next} is in {next_frame}, the Merge in {frame}")]
+    WrongLoop {
+        /// The `NextIteration`.
+        next: String,
+        /// Its frame.
+        next_frame: String,
+        /// The frame of the `Merge`.
+        frame: String,
+    },
+    /// A loop variable's shape changes from one iteration to the next.
+    #[error("the loop variable enters as {before} and comes round as {after}; give it a shape invariant")]
+    ShapeVaries {
+        /// What the `Merge` says.
+        before: String,
+        /// What the `NextIteration` brings.
+        after: String,
+    },
+    /// A value inside of a loop is fed: there would be one for each iteration.
+    #[error("an input is fed, which is not possible in {frame}")]
+    FedInside {
+        /// The frame.
+        frame: String,
+    },
+    /// A value inside of a loop is fetched: there is one for each iteration.
+    #[error("it is inside of a loop: only results of a loop can be fetched")]
+    FetchedInside,
+    /// A loop without variables would never end.
+    #[error("a loop needs at least one variable")]
+    NoVariables,
+    /// The body gives another number of values than the loop has variables.
+    #[error("the loop has {expected} variables, its body gives {got} values")]
+    VariableCount {
+        /// The variables.
+        expected: usize,
+        /// What the body gives.
+        got: usize,
+    },
+    /// The two sides of a conditional give different numbers of values.
+    #[error("one side of the conditional gives {then} values, the other {otherwise}")]
+    BranchCount {
+        /// Of the side for true.
+        then: usize,
+        /// Of the side for false.
+        otherwise: usize,
+    },
+    /// A node uses a value from inside of a loop or branch that it is not in.
+    #[error("it uses {value}, which is inside of {context}: only results of a loop or conditional can be used outside")]
+    OutOfContext {
+        /// The value's node.
+        value: String,
+        /// Its loop or branch.
+        context: String,
+    },
 }

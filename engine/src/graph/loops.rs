@@ -6,9 +6,9 @@
 use formats::proto::{GraphDef, NodeDef};
 use rustc_hash::FxHashMap;
 
-use super::def::{ImportError, Input};
+use super::input::Input;
 use super::staged::Staged;
-use super::{ControlFlowError, GraphError, Output};
+use super::{ControlFlowError, GraphError, ImportError, Output};
 use crate::ops::control_flow::common_of;
 use crate::ops::{self, OpKind};
 use crate::shape::PartialShape;

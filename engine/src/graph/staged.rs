@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use parking_lot::RwLockWriteGuard;
 
-use crate::functions::Library;
-
 use super::{Graph, GraphError, NodeBuilder, NodeId, Nodes};
+use crate::ops::Library;
 
 /// A graph to which nodes are being added. Nobody else sees it meanwhile; without [`Staged::commit`] they go again.
 pub(super) struct Staged<'g> {

@@ -6,30 +6,11 @@
 
 use std::sync::Arc;
 
-use super::control_flow::{CondContext, ContextKind, WhileContext};
-use super::{ContextId, ControlFlowError, Graph, GraphError, Node, NodeId, Nodes, Output};
+use super::arena::Capture;
+use super::contexts::{CondContext, ContextId, ContextKind, WhileContext};
+use super::{ControlFlowError, Graph, GraphError, Node, NodeId, Nodes, Output};
 use crate::ops::{self, OpKind};
 use crate::shape::PartialShape;
-
-/// What a handle does to the nodes that it adds, so that they run where they belong.
-pub(crate) trait Capture: Send + Sync {
-    /// The loop or branch that values from outside are brought into; the root where none are.
-    fn context(&self) -> ContextId;
-
-    /// Replaces what the node `name` of `op`, which is about to be added with `graph`, uses from elsewhere, and adds to what it runs
-    /// after.
-    ///
-    /// # Errors
-    /// A value cannot come there.
-    fn capture(
-        &self,
-        graph: &Graph,
-        name: &str,
-        op: &str,
-        inputs: &mut [Output],
-        control: &mut Vec<NodeId>,
-    ) -> Result<(), GraphError>;
-}
 
 /// Brings values from outside into a loop or branch.
 struct Within {

@@ -1,14 +1,9 @@
-//! Kernels that lowered function nodes need, and calls of functions while a step runs.
-
-use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
+//! Kernels that lowered function nodes need, and that of a call which is made while a step runs.
 
 use super::support::{Built, Computed, cheap, cpu_any, kernel};
-use super::{Cancellation, KERNEL_TABLES, KernelContext, KernelDef, KernelError};
-use crate::checkpoint::{CheckpointError, Fields};
+use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::DType;
-use crate::graph::{FuncRef, Node};
+use crate::graph::Node;
 use crate::tensor::Tensor;
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
@@ -17,41 +12,6 @@ static FUNCTIONAL: &[KernelDef] = &[
     cpu_any("IdentityN", identity_n),
     cpu_any("_RecursiveCall", recursive_call),
 ];
-
-/// Runs functions of the graph's library within a step, in the caller's thread.
-pub(crate) trait Functions: Sync {
-    /// What the function gives for these arguments; `types` of its results. Ends early when `cancellation` says so.
-    fn call(
-        &self,
-        f: &FuncRef,
-        args: Vec<Tensor>,
-        types: &[DType],
-        cancellation: Cancellation,
-    ) -> Result<Vec<Tensor>, KernelError>;
-
-    /// The kernels of the session, whose own state checkpoints have; `None` outside of sessions.
-    fn kernels(&self) -> Option<&dyn KernelStates> {
-        None
-    }
-}
-
-/// The state that a session's kernels hold themselves (random generators), by the names of their nodes.
-pub(crate) trait KernelStates {
-    /// The state of those that were made.
-    fn save(&self) -> Vec<(Arc<str>, Fields)>;
-
-    /// Gives them their state, those that are made later included.
-    fn restore(&self, state: FxHashMap<Arc<str>, Fields>) -> Result<(), CheckpointError>;
-}
-
-/// There are none: outside of sessions.
-pub(crate) struct NoFunctions;
-
-impl Functions for NoFunctions {
-    fn call(&self, f: &FuncRef, _: Vec<Tensor>, _: &[DType], _: Cancellation) -> Result<Vec<Tensor>, KernelError> {
-        Err(KernelError::invalid(format!("function {} cannot be called outside of a session", f.name)))
-    }
-}
 
 fn recursive_call(node: &Node) -> Built {
     let (f, types) = (node.func("f")?.clone(), node.dtypes("Tout")?.clone());

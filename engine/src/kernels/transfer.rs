@@ -21,7 +21,7 @@ use crate::device::DeviceName;
 use crate::dtype::{DType, bf16};
 use crate::graph::{Attr, Node};
 use crate::ops::AttrError;
-use crate::rendezvous::{EdgeKey, Key, Message, RendezvousError};
+use crate::run::rendezvous::{EdgeKey, Key, Message, RendezvousError};
 use crate::tensor::{Tensor, TensorError};
 use crate::trace::{Arrival, Awaits, TransferTrace};
 

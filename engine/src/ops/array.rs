@@ -3,8 +3,7 @@
 use super::shapes::{
     Inferred, axis, first_input_lists, from_value, none, scalar, second_input_lists, shape_attr, unchanged,
 };
-use super::{OP_TABLES, OpKind as K, OpSpec, op};
-use crate::graph::{Attr, InferContext, ShapeError};
+use super::{Attr, InferContext, OP_TABLES, OpKind as K, OpSpec, ShapeError, op};
 use crate::shape::PartialShape;
 use crate::strided::{self, Masks};
 

@@ -4,8 +4,7 @@
 //! the same.
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpKind as K, OpSpec, of_step};
-use crate::graph::{Attr, InferContext, ShapeError};
+use super::{Attr, InferContext, OP_TABLES, OpKind as K, OpSpec, ShapeError, of_step};
 use crate::shape::PartialShape;
 
 const STACK: &str = "elem_type: type; stack_name: string = ''";

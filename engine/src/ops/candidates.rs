@@ -1,8 +1,7 @@
 //! Samplers of candidate classes, for losses that look at few of many classes (noise-contrastive, sampled softmax).
 
 use super::shapes::Inferred;
-use super::{OP_TABLES, OpSpec, op, random};
-use crate::graph::InferContext;
+use super::{InferContext, OP_TABLES, OpSpec, op, random};
 
 const SAMPLER: &str = "num_true: int; num_sampled: int; unique: bool; range_max: int; seed: int = 0; seed2: int = 0";
 const SAMPLED: &str = "true_classes: int64 -> sampled_candidates: int64, true_expected_count: float, \

@@ -1,8 +1,7 @@
 //! Saving and restoring tensors (white paper, section 3.3).
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpSpec, op, stateful};
-use crate::graph::InferContext;
+use super::{InferContext, OP_TABLES, OpSpec, op, stateful};
 
 const SHARDED: &str = "basename: string, shard: int32, num_shards: int32 -> filename: string";
 const RESTORE: &str = "file_pattern: string, tensor_name: string -> tensor: dt";

@@ -1,9 +1,8 @@
 //! Collectives: what the devices of a group compute together, under TensorFlow's names. The members of a group are nodes of one
-//! graph on different devices, with the same group and instance keys; the pass [`crate::passes::collectives`] makes transfers of them.
+//! graph on different devices, with the same group and instance keys; the pass [`crate::compile::passes::collectives`] makes transfers of them.
 
 use super::shapes::{Inferred, unchanged};
-use super::{OP_TABLES, OpKind as K, OpSpec, stateful};
-use crate::graph::{Attr, InferContext, ShapeError};
+use super::{Attr, InferContext, OP_TABLES, OpKind as K, OpSpec, ShapeError, stateful};
 use crate::shape::PartialShape;
 
 macro_rules! keys {

@@ -3,8 +3,7 @@
 //! `RefSwitch` and the like are what old graphs have around variables; values pass them as they pass the others.
 
 use super::shapes::{Inferred, none, scalar, unchanged};
-use super::{OP_TABLES, OpKind as K, OpSpec, op, stateful};
-use crate::graph::{Attr, InferContext};
+use super::{Attr, InferContext, OP_TABLES, OpKind as K, OpSpec, op, stateful};
 use crate::shape::PartialShape;
 
 const SWITCH: &str = "data: T, pred: bool -> output_false: T, output_true: T";

@@ -1,8 +1,7 @@
 //! Convolutions of two and three spatial dimensions, and what leads back through them.
 
 use super::shapes::{Inferred, from_value};
-use super::{OP_TABLES, OpSpec, op};
-use crate::graph::{InferContext, ShapeError};
+use super::{InferContext, OP_TABLES, OpSpec, ShapeError, op};
 use crate::shape::PartialShape;
 use crate::window::Windows;
 

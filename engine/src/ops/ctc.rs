@@ -1,8 +1,7 @@
 //! Connectionist temporal classification: labels of a sequence whose alignment with the input is not known.
 
 use super::shapes::Inferred;
-use super::{OP_TABLES, OpSpec, op};
-use crate::graph::InferContext;
+use super::{InferContext, OP_TABLES, OpSpec, op};
 use crate::shape::PartialShape;
 
 const LOSS_IN: &str =

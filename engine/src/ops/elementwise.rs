@@ -1,8 +1,7 @@
 //! Element-wise math: functions of one tensor, and of several that broadcast against each other.
 
 use super::shapes::{Inferred, all_equal, broadcast, broadcast_of, unchanged};
-use super::{OP_TABLES, OpSpec, op};
-use crate::graph::{Attr, InferContext, ShapeError};
+use super::{Attr, InferContext, OP_TABLES, OpSpec, ShapeError, op};
 use crate::shape::PartialShape;
 
 const FLOAT: &str = "T: {floats}";

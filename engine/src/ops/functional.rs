@@ -1,12 +1,10 @@
 //! Ops that call functions of the graph's library. But for calls within the called function's own body they have no
-//! kernels: what they call takes their place (see [`crate::functions`]).
+//! kernels: what they call takes their place (see [`crate::functions`], which has the ops of plain calls: their shapes are
+//! those of the functions).
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpKind as K, OpSpec, op, stateful};
-use crate::graph::{Attr, InferContext};
+use super::{Attr, InferContext, OP_TABLES, OpKind as K, OpSpec, op, stateful};
 
-const CALL: &str = "Tin: list(type); Tout: list(type); f: func; config: string = ''; config_proto: string = ''; \
-                    executor_type: string = ''";
 const RECURSIVE: &str = "Tin: list(type); Tout: list(type); f: func";
 const IF: &str = "Tcond: type; Tin: list(type); Tout: list(type); then_branch: func; else_branch: func; \
                   output_shapes: list(shape) = []";
@@ -17,8 +15,6 @@ const SYMBOLIC_GRADIENT: &str = "Tin: list(type); Tout: list(type); f: func";
 
 #[linkme::distributed_slice(OP_TABLES)]
 static FUNCTIONAL: &[OpSpec] = &[
-    op("PartitionedCall", "args: Tin -> output: Tout", CALL, called).kind(K::Call),
-    stateful("StatefulPartitionedCall", "args: Tin -> output: Tout", CALL, called).kind(K::Call),
     stateful("If", "cond: Tcond, input: Tin -> output: Tout", IF, declared).kind(K::If),
     op("StatelessIf", "cond: Tcond, input: Tin -> output: Tout", IF, declared).kind(K::If),
     stateful("Case", "branch_index: int32, input: Tin -> output: Tout", CASE, declared).kind(K::Case),
@@ -31,18 +27,6 @@ static FUNCTIONAL: &[OpSpec] = &[
     op("IdentityN", "input: T -> output: T", "T: list(type)", as_inputs).kind(K::IdentityN),
     op("SymbolicGradient", "input: Tin -> output: Tout", SYMBOLIC_GRADIENT, as_inputs).kind(K::SymbolicGradient),
 ];
-
-/// The shapes that the function's body tells.
-fn called(c: &mut InferContext<'_>) -> Inferred {
-    if c.flag("_disable_call_shape_inference") {
-        return Ok(());
-    }
-    let Some(Attr::Func(f)) = c.attr("f") else { return Ok(()) };
-    let n_outputs = c.n_outputs();
-    let shapes = c.shapes_of_call(f)?.filter(|shapes| shapes.len() == n_outputs);
-    shapes.into_iter().flatten().enumerate().for_each(|(i, shape)| c.set(i, shape));
-    Ok(())
-}
 
 /// The shapes that the node declares.
 fn declared(c: &mut InferContext<'_>) -> Inferred {

@@ -1,8 +1,7 @@
 //! Array ops that choose elements by indices, or find them by value.
 
 use super::shapes::{Inferred, axis, first_input_lists, unchanged};
-use super::{OP_TABLES, OpSpec, op, stateful};
-use crate::graph::{InferContext, ShapeError};
+use super::{InferContext, OP_TABLES, OpSpec, ShapeError, op, stateful};
 use crate::shape::PartialShape;
 
 const FOUND: &str = "T: type; out_idx: {int32, int64} = int32";

@@ -1,8 +1,7 @@
 //! Getting data in: files, readers, records, examples, images, sound (white paper, section 4.5).
 
 use super::shapes::{Inferred, none, scalar, unchanged};
-use super::{OP_TABLES, OpSpec, op, stateful};
-use crate::graph::{Attr, InferContext};
+use super::{Attr, InferContext, OP_TABLES, OpSpec, op, stateful};
 use crate::shape::PartialShape;
 
 const READER: &str = "-> reader_handle: resource";

@@ -1,8 +1,7 @@
 //! Array ops that move elements: pads, reversals, splits, blocks, diagonals.
 
 use super::shapes::{Inferred, axis, unchanged};
-use super::{OP_TABLES, OpSpec, op, stateful};
-use crate::graph::{Attr, InferContext, ShapeError};
+use super::{Attr, InferContext, OP_TABLES, OpSpec, ShapeError, op, stateful};
 use crate::shape::PartialShape;
 
 const PADDED: &str = "input: T, paddings: Tpaddings -> output: T";

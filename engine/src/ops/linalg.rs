@@ -1,9 +1,8 @@
 //! Matrix ops on batches: products, inverses, factors, solvers, Einstein sums. The last two dimensions are a matrix's.
 
+use super::einsum::Equation;
 use super::shapes::{Inferred, broadcast_of};
-use super::{OP_TABLES, OpSpec, op};
-use crate::graph::{InferContext, ShapeError};
-use crate::kernels::einsum::Equation;
+use super::{InferContext, OP_TABLES, OpSpec, ShapeError, op};
 use crate::shape::PartialShape;
 
 const T: &str = "T: {half, float, double, complexes}";
@@ -218,7 +217,7 @@ fn cross(c: &mut InferContext<'_>) -> Inferred {
 
 fn einsum(c: &mut InferContext<'_>) -> Inferred {
     let equation = match c.attr("equation") {
-        Some(crate::graph::Attr::Str(text)) => String::from_utf8_lossy(text).into_owned(),
+        Some(crate::ops::Attr::Str(text)) => String::from_utf8_lossy(text).into_owned(),
         _ => return Ok(()),
     };
     let equation = Equation::parse(&equation).map_err(|e| ShapeError(e.to_string()))?;

@@ -3,8 +3,7 @@
 //! The first versions of the ops, whose handles TensorFlow passes as references to strings, take resources here too.
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpSpec, reads, stateful};
-use crate::graph::{Attr, InferContext};
+use super::{Attr, InferContext, OP_TABLES, OpSpec, reads, stateful};
 use crate::shape::PartialShape;
 
 const MAKE: &str = "-> table_handle: resource";

@@ -1,8 +1,7 @@
 //! Math ops that are not element-wise: matrix products, reductions, ranges.
 
 use super::shapes::{Inferred, axis, reduce, scalar};
-use super::{OP_TABLES, OpSpec, op};
-use crate::graph::{InferContext, ShapeError};
+use super::{InferContext, OP_TABLES, OpSpec, ShapeError, op};
 use crate::shape::PartialShape;
 
 const FLOAT: &str = "T: {float, double}";

@@ -1,8 +1,7 @@
 //! Neural-net ops: activations, biases, softmax and its cross entropies.
 
 use super::shapes::{Inferred, all_equal, unchanged};
-use super::{OP_TABLES, OpSpec, op};
-use crate::graph::{Attr, InferContext, ShapeError};
+use super::{Attr, InferContext, OP_TABLES, OpSpec, ShapeError, op};
 use crate::shape::PartialShape;
 
 const T: &str = "T: {float, double}";

@@ -1,8 +1,7 @@
 //! Normalisation: of batches, and of responses across neighbouring channels.
 
 use super::shapes::{Inferred, all_equal, unchanged};
-use super::{OP_TABLES, OpSpec, op};
-use crate::graph::{Attr, InferContext, ShapeError};
+use super::{Attr, InferContext, OP_TABLES, OpSpec, ShapeError, op};
 use crate::shape::PartialShape;
 
 const BATCH: &str = "T: {floats}; epsilon: float = 0.0001; exponential_avg_factor: float = 1; \

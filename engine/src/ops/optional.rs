@@ -1,8 +1,7 @@
 //! Values that may be missing, which conditionals of TensorFlow 2 hand from a branch to its gradient.
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpKind as K, OpSpec, op};
-use crate::graph::{Attr, InferContext};
+use super::{Attr, InferContext, OP_TABLES, OpKind as K, OpSpec, op};
 
 const COMPONENTS: &str = "output_types: list(type); output_shapes: list(shape)";
 

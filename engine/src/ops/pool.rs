@@ -2,8 +2,7 @@
 
 use super::conv::slide;
 use super::shapes::{Inferred, from_value};
-use super::{OP_TABLES, OpSpec, op};
-use crate::graph::{InferContext, ShapeError};
+use super::{InferContext, OP_TABLES, OpSpec, ShapeError, op};
 use crate::shape::PartialShape;
 use crate::window::Windows;
 

@@ -3,8 +3,7 @@
 use super::conv::forward;
 use super::pool::pool;
 use super::shapes::{Inferred, axis, broadcast, none, scalar, unchanged};
-use super::{OP_TABLES, OpSpec, op};
-use crate::graph::InferContext;
+use super::{InferContext, OP_TABLES, OpSpec, op};
 use crate::shape::PartialShape;
 
 const FAKE: &str = "num_bits: int = 8; narrow_range: bool = false";

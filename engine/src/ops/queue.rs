@@ -3,9 +3,8 @@
 //! The first versions of the ops, whose handles TensorFlow passes as references to strings, take resources here too.
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpSpec, stateful};
+use super::{Attr, InferContext, OP_TABLES, OpSpec, stateful};
 use crate::dtype::DType;
-use crate::graph::{Attr, InferContext};
 use crate::shape::PartialShape;
 
 const FIFO: &str = "component_types: list(type); shapes: list(shape) = []; capacity: int = -1; \

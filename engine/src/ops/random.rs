@@ -1,8 +1,7 @@
 //! Random ops. With both seeds 0 the numbers differ from run to run, otherwise they are TensorFlow's.
 
 use super::shapes::{Inferred, first_input_lists, from_value, scalar, unchanged};
-use super::{OP_TABLES, OpSpec, op, random, reads};
-use crate::graph::InferContext;
+use super::{InferContext, OP_TABLES, OpSpec, op, random, reads};
 use crate::shape::PartialShape;
 
 const FLOAT: &str = "seed: int = 0; seed2: int = 0; dtype: {floats}; T: {int32, int64}";

@@ -1,8 +1,7 @@
 //! Images in other sizes: bilinear, bicubic and nearest neighbour; and parts of images in one size.
 
 use super::shapes::Inferred;
-use super::{OP_TABLES, OpSpec, op};
-use crate::graph::InferContext;
+use super::{InferContext, OP_TABLES, OpSpec, op};
 
 const NUM: &str = "T: {reals}; align_corners: bool = false; \
                    half_pixel_centers: bool = false";

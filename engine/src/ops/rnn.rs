@@ -1,8 +1,7 @@
 //! Recurrent cells and layers, fused: long short-term memory and gated recurrent units.
 
 use super::shapes::Inferred;
-use super::{OP_TABLES, OpSpec, op};
-use crate::graph::{InferContext, ShapeError};
+use super::{InferContext, OP_TABLES, OpSpec, ShapeError, op};
 use crate::shape::PartialShape;
 
 const CELL: &str = "forget_bias: float = 1; cell_clip: float = 3; use_peephole: bool = false; T: {floats}";

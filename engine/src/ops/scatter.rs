@@ -1,8 +1,7 @@
 //! Scatter ops: rows and slices of variables updated at indices.
 
 use super::shapes::{Inferred, none};
-use super::{OP_TABLES, OpSpec, op, reads, stateful};
-use crate::graph::{InferContext, ShapeError};
+use super::{InferContext, OP_TABLES, OpSpec, ShapeError, op, reads, stateful};
 use crate::shape::PartialShape;
 
 const REF: &str = "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)";

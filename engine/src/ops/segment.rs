@@ -1,8 +1,7 @@
 //! Segment ops: rows reduced by segment, dealt out to parts, put together.
 
 use super::shapes::Inferred;
-use super::{OP_TABLES, OpSpec, op};
-use crate::graph::{InferContext, ShapeError};
+use super::{InferContext, OP_TABLES, OpSpec, ShapeError, op};
 use crate::shape::PartialShape;
 
 const SORTED: &str = "T: {numbers}; Tindices: {int32, int64}";

@@ -1,8 +1,7 @@
 //! Ops that parse examples with lists of features, one for each step of time.
 
 use super::shapes::Inferred;
-use super::{OP_TABLES, OpSpec, op};
-use crate::graph::{Attr, InferContext};
+use super::{Attr, InferContext, OP_TABLES, OpSpec, op};
 use crate::shape::PartialShape;
 
 /// What features and values may be.

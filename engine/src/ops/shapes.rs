@@ -1,6 +1,6 @@
 //! Shape functions that many ops share.
 
-use crate::graph::{Attr, InferContext, ShapeError};
+use super::{Attr, InferContext, ShapeError};
 use crate::shape::PartialShape;
 
 pub(crate) type Inferred = Result<(), ShapeError>;

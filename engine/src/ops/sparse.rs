@@ -1,8 +1,7 @@
 //! Sparse tensors: a matrix of coordinates, a vector of values and a shape, three edges of the graph.
 
 use super::shapes::{Inferred, none, second_input_lists, unchanged};
-use super::{OP_TABLES, OpSpec, op};
-use crate::graph::InferContext;
+use super::{InferContext, OP_TABLES, OpSpec, op};
 use crate::shape::PartialShape;
 
 const T: &str = "T: {numbers, quantized}";

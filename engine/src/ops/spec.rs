@@ -8,10 +8,9 @@
 //! A variable itself is `v: Ref(T)`. Within braces, `floats`, `ints`, `uints`, `integers`, `reals`, `complexes`, `numbers` and `quantized` stand for several types.
 
 use super::facts::Facts;
-use super::{ArgDef, ArgType, AttrDef, AttrKind, Effect, OpDef, OpKind, ShapeFn};
+use super::{ArgDef, ArgType, Attr, AttrDef, AttrKind, Effect, OpDef, OpKind, ShapeFn};
 use crate::buffer::Allocator;
 use crate::dtype::DType;
-use crate::graph::Attr;
 use crate::shape::PartialShape;
 use crate::tensor::Tensor;
 

@@ -1,8 +1,7 @@
 //! Staging areas and barriers: where steps leave rows for others without a handle, and where rows are put together.
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpSpec, stateful};
-use crate::graph::InferContext;
+use super::{InferContext, OP_TABLES, OpSpec, stateful};
 use crate::shape::PartialShape;
 
 const AREA: &str = "capacity: int = 0; memory_limit: int = 0; dtypes: list(type); container: string = ''; \

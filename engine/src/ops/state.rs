@@ -1,8 +1,7 @@
 //! Stateful ops: variables behind resource handles, and the optimizers' updates of them.
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpKind as K, OpSpec, reads, stateful};
-use crate::graph::InferContext;
+use super::{InferContext, OP_TABLES, OpKind as K, OpSpec, reads, stateful};
 
 const HANDLE: &str = "container: string = ''; shared_name: string = ''; debug_name: string = ''; dtype: type; \
                       shape: shape; allowed_devices: list(string) = []";

@@ -1,8 +1,7 @@
 //! String ops, logging and assertions.
 
 use super::shapes::{Inferred, broadcast, none, reduce, scalar, unchanged};
-use super::{OP_TABLES, OpSpec, checks, op, stateful};
-use crate::graph::InferContext;
+use super::{InferContext, OP_TABLES, OpSpec, checks, op, stateful};
 use crate::shape::PartialShape;
 
 const UNARY: &str = "input: string -> output: string";

@@ -4,8 +4,7 @@
 //! resources here.
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpSpec, checks, stateful};
-use crate::graph::{Attr, InferContext};
+use super::{Attr, InferContext, OP_TABLES, OpSpec, checks, stateful};
 
 const SHARED: &str = "container: string = ''; shared_name: string = ''";
 const ACCUMULATOR: &str = "dtype: {float, double, half, bfloat16, int32, int64}; shape: shape; container: string = ''; \

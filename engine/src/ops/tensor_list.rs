@@ -1,8 +1,7 @@
 //! Lists of tensors, as loops of TensorFlow 2 make them.
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpSpec, op};
-use crate::graph::InferContext;
+use super::{InferContext, OP_TABLES, OpSpec, op};
 use crate::shape::PartialShape;
 
 const NEW: &str = "element_dtype: type; shape_type: {int32, int64}";

@@ -1,8 +1,7 @@
 //! Ops that partitioning puts on edges between devices, under TensorFlow's names.
 
 use super::shapes::{Inferred, none, unchanged};
-use super::{OP_TABLES, OpKind as K, OpSpec, op, stateful};
-use crate::graph::{Attr, InferContext};
+use super::{Attr, InferContext, OP_TABLES, OpKind as K, OpSpec, op, stateful};
 use crate::shape::PartialShape;
 
 const SEND: &str = "T: type; tensor_name: string; send_device: string; send_device_incarnation: int; \

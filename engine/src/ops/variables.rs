@@ -1,8 +1,7 @@
 //! TensorFlow's first variables, whose outputs are references, and what reads, counts and destroys variables.
 
 use super::shapes::{Inferred, none, scalar, shape_attr};
-use super::{OP_TABLES, OpKind as K, OpSpec, reads, stateful};
-use crate::graph::{Attr, InferContext};
+use super::{Attr, InferContext, OP_TABLES, OpKind as K, OpSpec, reads, stateful};
 use crate::shape::PartialShape;
 
 const VARIABLE: &str = "shape: shape; dtype: type; container: string = ''; shared_name: string = ''";

@@ -1,11 +1,15 @@
 //! Batches from rows and rows from batches.
 
-use super::Row;
+use smallvec::SmallVec;
+
 use crate::buffer::Allocator;
 use crate::checkpoint::encode;
 use crate::dtype::DType;
 use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorError};
+
+/// One element of a queue: a tensor for each component.
+pub type Row = SmallVec<[Tensor; 2]>;
 
 /// The tensors of equal type and shape as one, with a new first dimension.
 pub(crate) fn stack(

@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 
-use crate::executor::CancelToken;
 use crate::graph::{Graph, GraphError, NodeId, Output};
+use crate::run::executor::CancelToken;
 use crate::session::{RunError, RunOptions, Session};
 
 /// What the threads of a run share. Clones are the same one.

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 
-use super::Row;
 use super::attempts::Store;
-use crate::kernels::philox::Philox;
+use super::rows::Row;
+use crate::philox::Philox;
 
 /// The rows of a queue.
 pub(crate) enum Rows {

@@ -14,7 +14,7 @@ use source::Source;
 pub(crate) use source::{Compression, Format};
 
 use crate::checkpoint::{AsCheckpointed, CHECKPOINTED, CheckpointError, Checkpointed, Fields};
-use crate::kernels::{Cancellation, KernelError};
+use crate::kernel::{Cancellation, KernelError};
 use crate::queues::{Amount, Queue};
 use crate::tensor::Tensor;
 

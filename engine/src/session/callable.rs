@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
-use super::{RunError, RunOptions, Session};
-use crate::plan::Plan;
+use super::client::Session;
+use super::error::RunError;
+use super::options::RunOptions;
+use crate::run::executor::Executable;
 use crate::tensor::Tensor;
 
 /// A compiled step of a session: running it looks nothing up.
 pub struct Callable<'s> {
     session: &'s Session,
-    plan: Arc<Plan>,
+    executable: Arc<Executable>,
 }
 
-impl<'s> Callable<'s> {
-    pub(super) fn new(session: &'s Session, plan: Arc<Plan>) -> Callable<'s> {
-        Callable { session, plan }
-    }
-
+impl Callable<'_> {
     /// Runs the step with the feeds' values in the order in which they were prepared.
     ///
     /// # Errors
@@ -30,11 +28,22 @@ impl<'s> Callable<'s> {
     /// # Errors
     /// See [`RunError`].
     pub fn run_step(&self, options: &RunOptions<'_>, feeds: &[Tensor]) -> Result<Vec<Tensor>, RunError> {
-        self.session.execute(&self.plan, options, feeds, None)
+        self.session.execute(&self.executable, options, feeds, None)
     }
 
     /// How many nodes one run executes.
     pub fn n_nodes(&self) -> usize {
-        self.plan.n_nodes() as usize
+        self.executable.plan.n_nodes() as usize
+    }
+}
+
+impl Session {
+    /// Compiles a step for repeated runs: feeds are then given in this order, without names.
+    ///
+    /// # Errors
+    /// A name is unknown, or what is asked cannot be planned.
+    pub fn prepare(&self, feeds: &[&str], fetches: &[&str], targets: &[&str]) -> Result<Callable<'_>, RunError> {
+        let signature = self.compiler.signature(feeds.iter().copied(), fetches, targets)?;
+        Ok(Callable { session: self, executable: self.plan(signature)? })
     }
 }

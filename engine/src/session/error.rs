@@ -1,9 +1,9 @@
 //! Why a session could not run a step.
 
-use crate::executor::ExecuteError;
+use crate::compile::CompileError;
 use crate::graph::{GraphError, ImportError};
-use crate::kernels::KernelError;
-use crate::plan::PlanError;
+use crate::kernel::KernelError;
+use crate::run::executor::ExecuteError;
 
 /// Why a step was not run, or failed. The session stays usable in every case.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum RunError {
     Graph(#[from] GraphError),
     /// What was asked cannot be planned.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    Plan(#[from] CompileError),
     /// More or fewer feeds than were prepared.
     #[error("expected {expected} feeds, got {got}")]
     FeedCount {

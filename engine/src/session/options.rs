@@ -4,26 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::plans::SharedKernels;
+use crate::compile::partition::TransferOptions;
+use crate::compile::placement::PlacementOptions;
+use crate::compile::{Numerics, Passes, SharedKernels};
 use crate::device::Device;
-use crate::executor::{CancelToken, OnStall};
 use crate::functions::MAX_NODES;
-use crate::partition::TransferOptions;
-use crate::passes::Passes;
-use crate::placement::PlacementOptions;
-
-/// What is done about results that are no finite numbers. Element-wise ops are not fused where results are looked at, so that
-/// each has its own name; kernels that hand on what others made (queues, transfers) are left out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Numerics {
-    /// Nothing: results are not looked at.
-    #[default]
-    Ignore,
-    /// The first op that makes a NaN or an infinity fails the step, by name.
-    Fail,
-    /// The trace tells of each node whether its results are finite, once and whenever that changes.
-    Trace,
-}
+use crate::kernel::Rendezvous;
+use crate::run::executor::{CancelToken, OnStall};
 
 /// What can be chosen for a session.
 #[derive(Clone)]
@@ -97,4 +84,13 @@ impl Default for RunOptions<'_> {
     fn default() -> Self {
         RunOptions { label: "run", summary_step: None, cancel: None, timeout: None, on_stall: None }
     }
+}
+
+/// What joins a part of a step with the other ones.
+#[derive(Clone)]
+pub struct Meeting {
+    /// The step's number in traces, the same in all tasks.
+    pub step_id: u64,
+    /// Where sends and receives meet.
+    pub rendezvous: Arc<dyn Rendezvous>,
 }

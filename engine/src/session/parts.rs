@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use super::{RunError, RunOptions, Session, SessionOptions};
+use super::client::Session;
+use super::error::RunError;
+use super::options::{Meeting, RunOptions, SessionOptions};
+use crate::compile::partition::Part;
+use crate::compile::{CompileError, Passes, Source};
 use crate::graph::{Graph, ImportError};
-use crate::partition::Part;
-use crate::passes::{Passes, Source};
-use crate::plan::{Plan, PlanError};
-use crate::rendezvous::Rendezvous;
+use crate::run::executor::Executable;
 use crate::tensor::Tensor;
 
 /// A signature divided among tasks.
@@ -22,15 +23,6 @@ pub struct Division {
     pub n_feeds: usize,
     /// How many fetches there are.
     pub n_fetches: usize,
-}
-
-/// What joins a part of a step with the other ones.
-#[derive(Clone)]
-pub struct Meeting {
-    /// The step's number in traces, the same in all tasks.
-    pub step_id: u64,
-    /// Where sends and receives meet.
-    pub rendezvous: Arc<dyn Rendezvous>,
 }
 
 /// Why a part of a step cannot be run here.
@@ -51,10 +43,10 @@ impl Session {
     /// # Errors
     /// A name is unknown, or what is asked cannot be placed or divided.
     pub fn divide(&self, feeds: &[&str], fetches: &[&str], targets: &[&str]) -> Result<Division, RunError> {
-        let signature = self.signature(feeds.iter().copied(), fetches, targets)?;
-        let graph = self.rewritten(&signature)?.graph;
-        let library = self.graph.nodes().functions().to_def();
-        let parts = graph.parts(&self.devices, library.as_ref()).map_err(PlanError::from)?;
+        let signature = self.compiler.signature(feeds.iter().copied(), fetches, targets)?;
+        let graph = self.compiler.rewritten(&signature)?.graph;
+        let library = self.graph().nodes().functions().to_def();
+        let parts = graph.parts(self.devices(), library.as_ref()).map_err(CompileError::from)?;
         let fed = graph.fetches.iter().enumerate().filter_map(|(position, source)| match source {
             Source::Feed(feed) => Some((position, *feed as usize)),
             Source::Port(..) => None,
@@ -66,7 +58,7 @@ impl Session {
 /// A task's part of a step, ready to run any number of times.
 pub struct TaskSession {
     session: Session,
-    plan: Arc<Plan>,
+    plan: Arc<Executable>,
 }
 
 impl TaskSession {
@@ -93,7 +85,7 @@ impl TaskSession {
         let fetches: Vec<&str> = part.fetches.iter().map(|(_, name)| name.as_str()).collect();
         let targets: Vec<&str> = part.targets.iter().map(String::as_str).collect();
         let feeds = part.feeds.iter().map(|(_, name)| name.as_str());
-        let signature = session.signature(feeds, &fetches, &targets).map_err(RunError::from)?;
+        let signature = session.compiler.signature(feeds, &fetches, &targets).map_err(RunError::from)?;
         let plan = session.plan(signature).map_err(RunError::from)?;
         Ok(TaskSession { session, plan })
     }
@@ -101,7 +93,7 @@ impl TaskSession {
     /// Runs the part in the caller's thread, with feeds and fetches in the part's order.
     ///
     /// # Errors
-    /// See [`RunError`]; what another task's failure causes here is [`crate::rendezvous::RendezvousError`].
+    /// See [`RunError`]; what another task's failure causes here is [`crate::run::rendezvous::RendezvousError`].
     pub fn run(&self, options: &RunOptions<'_>, meeting: &Meeting, feeds: &[Tensor]) -> Result<Vec<Tensor>, RunError> {
         self.session.execute(&self.plan, options, feeds, Some(meeting))
     }

@@ -112,35 +112,9 @@ pub fn embeddings(seed: u64) -> Result<Task, TensorError> {
     })
 }
 
-/// The share of the words of `kinds` whose nearest neighbour, by the angle between vectors, is of their kind.
-pub(super) fn neighbours_of_kind(vectors: &Tensor, kinds: &[Vec<i32>]) -> f64 {
-    let (Ok(values), [_, size]) = (vectors.slice::<f32>(), vectors.dims()) else { return f64::NAN };
-    let vector = |word: i32| &values[word as usize * size..(word as usize + 1) * size];
-    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();
-    let cosine = |a: i32, b: i32| {
-        let (a, b) = (vector(a), vector(b));
-        dot(a, b) / (dot(a, a) * dot(b, b)).sqrt().max(f64::MIN_POSITIVE)
-    };
-    let words: Vec<(usize, i32)> =
-        kinds.iter().enumerate().flat_map(|(kind, words)| words.iter().map(move |word| (kind, *word))).collect();
-    let is_right = |(kind, word): &&(usize, i32)| {
-        let others = words.iter().filter(|(_, other)| other != word);
-        let nearest = others.max_by(|a, b| cosine(*word, a.1).total_cmp(&cosine(*word, b.1)));
-        nearest.is_some_and(|(nearest, _)| nearest == kind)
-    };
-    words.iter().filter(is_right).count() as f64 / words.len().max(1) as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn neighbours_are_counted() {
-        let vectors = Tensor::from_vec([4, 2], vec![1f32, 0.0, 2.0, 0.1, 0.0, 1.0, 1.0, 0.2]).unwrap();
-        let share = neighbours_of_kind(&vectors, &[vec![0, 1], vec![2, 3]]);
-        assert_eq!(share, 0.75, "0 and 1 are each other's nearest, 3 is the nearest of 2, 1 that of 3");
-    }
 
     #[test]
     fn texts_go_on_from_batch_to_batch() {

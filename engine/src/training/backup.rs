@@ -5,7 +5,8 @@
 //! mean when there are enough. A gradient tells of which training step the variables were that it was computed with, and accumulators
 //! drop those of steps that are over: a tower that is late delays nobody, and spoils nothing.
 
-use super::{Built, TrainingOptions, Updates, clipped};
+use super::options::TrainingOptions;
+use super::tower::{Built, Pushes, Updates, clipped};
 use crate::dtype::DType;
 use crate::graph::{Graph, GraphError, NodeId, Output};
 use crate::models::Variables;
@@ -13,19 +14,6 @@ use crate::optimizer::Slots;
 use crate::shape::{PartialShape, Shape};
 use crate::slices::IndexedSlices;
 use crate::tensor::Tensor;
-
-/// The towers' side of training with backup workers.
-#[derive(Debug, Clone)]
-pub struct Pushes {
-    /// What `begin` and all `ops` are fed, an int64 scalar: the number of training steps that are done, as the tower sees it.
-    pub done: Output,
-    /// Has the first training step take gradients that were computed after `done` steps. Run it before the first one.
-    pub begin: NodeId,
-    /// For each tower: computes its gradients and gives them away.
-    pub ops: Vec<NodeId>,
-    /// How many of them a training step waits for.
-    pub n_required: usize,
-}
 
 /// What a value is accumulated in, where the variables are.
 struct Accumulator {

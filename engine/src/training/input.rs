@@ -2,7 +2,6 @@
 //! paper section 4.6: "input data can be prefetched from disk files while a previous batch of data is still being
 //! processed").
 
-use super::tower_summaries::Began;
 use crate::dtype::DType;
 use crate::graph::{Attr, Graph, GraphError, NodeId, Output};
 use crate::models::Network;
@@ -24,6 +23,17 @@ pub enum InputMode {
         /// How many batches each holds.
         capacity: usize,
     },
+}
+
+/// When the tower's step began on its device, and when it had its batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Began {
+    /// Seconds since 1970.
+    pub at: Output,
+    /// The node that gives the batch.
+    pub batch: NodeId,
+    /// What it is taken from.
+    pub queue: Output,
 }
 
 /// The side of a queue that is filled.

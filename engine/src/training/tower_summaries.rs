@@ -1,6 +1,7 @@
 //! What the towers of a cluster tell of themselves, in event files that their tasks write: no value passes through the client.
 
-use super::Built;
+use super::input::Began;
+use super::tower::Built;
 use crate::dtype::DType;
 use crate::graph::{Graph, GraphError, NodeId, Output};
 use crate::models::Variables;
@@ -28,17 +29,6 @@ pub struct TowerSummaries {
     pub histograms: NodeId,
     /// Ends the file; fails where anything is missing in it.
     pub close: NodeId,
-}
-
-/// When the tower's step began on its device, and when it had its batch.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Began {
-    /// Seconds since 1970.
-    pub at: Output,
-    /// The node that gives the batch.
-    pub batch: NodeId,
-    /// What it is taken from.
-    pub queue: Output,
 }
 
 /// Writes values of a tower.

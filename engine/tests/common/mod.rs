@@ -172,7 +172,7 @@ pub fn note_node(g: &Graph, name: &str, after: &[NodeId]) -> NodeId {
 
 pub fn session(g: &Graph, threads: usize) -> Session {
     // As they are: these tests are about which nodes run, and when.
-    let passes = engine::passes::Passes::none();
+    let passes = engine::compile::Passes::none();
     Session::new(g, SessionOptions { threads: Some(threads), passes, ..SessionOptions::default() }).unwrap()
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::SessionOptions;
 use engine::device::{Device, DeviceName, DeviceOptions, make};
-use engine::placement::PlacementOptions;
+use engine::compile::placement::PlacementOptions;
 
 use crate::error::{Result, TrainError};
 

@@ -1,7 +1,8 @@
 //! What tracing costs the demo: the same model trained in blocks of steps, tracing on and off in turn.
 
 use engine::data::Batches;
-use engine::models::{MlpOptions, mlp};
+use engine::models::MlpOptions;
+use engine::training::mlp;
 use engine::{Graph, Output, RunOptions, Session, SessionOptions, Tensor};
 
 use crate::report::{BenchError, Report};

@@ -13,7 +13,7 @@ use rings::Rings;
 
 use crate::report::{BenchError, Report};
 use ::engine::graph::{Graph, NodeId, Output};
-use ::engine::passes::Passes;
+use ::engine::compile::Passes;
 use ::engine::{DType, RunOptions, Session, SessionOptions, Tensor};
 use ::events::clock;
 

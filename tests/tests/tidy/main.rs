@@ -1,8 +1,9 @@
 //! The repository's rules as a test: the dependency table, module docs, file sizes, leftovers, layering inside
 //! `dashboard`, colours, checks that are left out, and that every command the README shows exists; circles of imports
-//! ([`circles`]), banned words ([`words`]) and public items without a caller ([`unused`]).
+//! ([`circles`]), the floors of the engine ([`floors`]), banned words ([`words`]) and public items without a caller ([`unused`]).
 
 mod circles;
+mod floors;
 mod modules;
 mod source;
 mod unused;

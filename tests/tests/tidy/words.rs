@@ -104,7 +104,7 @@ const PHRASES_DEBT: &[(&str, usize)] = &[
     ("dashboard", 80),
     ("dashboard/ui", 35),
     ("docs", 37),
-    ("engine", 258),
+    ("engine", 257),
     ("engine/cuda", 84),
     ("engine/distributed", 93),
     ("engine/train", 8),

@@ -5,8 +5,8 @@ use engine::kernels::{KernelContext, KernelError};
 use engine::window::Windows;
 use engine::{DType, Shape, Tensor};
 
-use super::convolution::Parts;
 use super::matmul::allows_tf32;
+use super::parts::Parts;
 use super::pointwise::move_elements;
 use super::support::{c_word, device, operand};
 use super::windows::{in_order, listed};

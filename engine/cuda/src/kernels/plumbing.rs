@@ -7,7 +7,7 @@ use engine::kernels::{
     ASYNC_KERNEL_TABLES, AsyncKernel, AsyncKernelDef, Completion, KERNEL_TABLES, Kernel, KernelContext, KernelDef,
     KernelError,
 };
-use engine::rendezvous::{EdgeKey, Key, Message};
+use engine::run::rendezvous::{EdgeKey, Key, Message};
 use engine::{DType, Tensor};
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -185,7 +185,7 @@ impl AsyncKernel for Recv {
             Err(error) => return done.finish(Err(error)),
         };
         let is_lossy = self.is_lossy;
-        let receiver = move |result: Result<Message, engine::rendezvous::RendezvousError>| {
+        let receiver = move |result: Result<Message, engine::run::rendezvous::RendezvousError>| {
             let value = result.map_err(KernelError::from).and_then(|message| match message.value {
                 // It came as the upper halves of its values.
                 Some(value) if is_lossy && value.dtype() == DType::BF16 => {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use engine::compile::placement::PlacementOptions;
 use engine::device::Device;
 use engine::graph::{GraphError, Output, Padding};
 use engine::models::{
     Convnet, Inception, Initial, Input, LanguageModel, MlpOptions, Network, Phase, SkipGram, Tower, Unrolling,
     Variables,
 };
-use engine::placement::PlacementOptions;
 use engine::training::{TrainingGraph, TrainingOptions, build};
 use engine::{DType, Graph, PartialShape, Session, SessionOptions, Tensor};
 

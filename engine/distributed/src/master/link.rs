@@ -7,12 +7,12 @@ use std::time::Duration;
 use engine::Tensor;
 use engine::buffer::Allocator;
 use engine::device::Device;
-use net::{Address, Channel, Connection, Frame, Handler, Incoming, NetError, Peer};
+use net::{Address, Channel, Connection, Frame, Handler, Identity, Incoming, NetError, Peer};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use threads::Condvar;
 
-use super::{MasterOptions, Shared};
+use super::options::MasterOptions;
 use crate::arrows::{Arrival, Way};
 use crate::cluster::TaskName;
 use crate::error::DistributedError;
@@ -30,6 +30,16 @@ pub(super) enum Answer {
 
 /// Called with the answer, once; not to wait in.
 pub(super) type Waiter = Box<dyn FnOnce(Answer) + Send>;
+
+/// Who hears what workers report without being asked.
+pub(super) trait Listens: Send + Sync {
+    /// A connection between two tasks ended. What was on its way is lost, whether its step knew of it or had not begun there
+    /// yet, and had ended at the other end.
+    fn broken(&self, task: (&str, u64), other: &Task, why: &str);
+
+    /// Nothing happens in a task's part of a step.
+    fn stalled(&self, step: u64, task: &str, waiting: Vec<String>);
+}
 
 /// Calls that wait for their answers.
 #[derive(Default)]
@@ -57,11 +67,16 @@ pub(super) struct Link {
 
 impl Link {
     /// Connects to a worker, and asks for its devices.
-    pub fn open(task: &TaskName, address: &Address, master: &Arc<Shared>) -> Result<Link, NetError> {
-        let MasterOptions { limits, security, .. } = &master.options;
-        let connection = Connection::open(address, &master.identity, &task.to_string(), limits, security.as_ref())?;
+    pub fn open(
+        task: &TaskName,
+        address: &Address,
+        identity: &Identity,
+        MasterOptions { limits, security, .. }: &MasterOptions,
+        master: Weak<dyn Listens>,
+    ) -> Result<Link, NetError> {
+        let connection = Connection::open(address, identity, &task.to_string(), limits, security.as_ref())?;
         let (calls, worker) = (Arc::new(Calls::default()), connection.peer().clone());
-        let answers = Answers { calls: Arc::clone(&calls), worker, master: Arc::downgrade(master) };
+        let answers = Answers { calls: Arc::clone(&calls), worker, master };
         let channel = connection.start(|_| answers)?;
         let mut link = Link { task: task.clone(), address: address.clone(), channel, calls, devices: Vec::new() };
         let wait = link.wait_for(limits.silence, |call| Describe { call }.frame(Vec::new()));
@@ -87,6 +102,19 @@ impl Link {
     /// The error where it is lost.
     pub fn error(&self, why: String) -> DistributedError {
         DistributedError::Lost { task: self.task.to_string(), why }
+    }
+
+    /// The error that a worker's failure is to the client.
+    pub fn failed(&self, failure: Failure) -> DistributedError {
+        match failure.kind() {
+            FailureKind::Lost if failure.task.is_empty() => self.error(failure.message),
+            FailureKind::Lost => DistributedError::Lost { task: failure.task, why: failure.message },
+            kind => DistributedError::Failed {
+                task: self.task.clone(),
+                message: failure.message,
+                is_end_of_data: kind == FailureKind::OutOfRange,
+            },
+        }
     }
 
     /// How other workers reach it.
@@ -154,7 +182,7 @@ impl Link {
     pub fn reset(&self, containers: &[&str], within: Duration) -> Result<(), DistributedError> {
         let containers: Vec<String> = containers.iter().map(|c| (*c).to_owned()).collect();
         match self.wait_for(within, |call| Reset { call, containers }.frame(Vec::new()))? {
-            Answer::Done(Some(failure)) => Err(super::step::error(self, failure)),
+            Answer::Done(Some(failure)) => Err(self.failed(failure)),
             _ => Ok(()),
         }
     }
@@ -164,7 +192,7 @@ impl Link {
 struct Answers {
     calls: Arc<Calls>,
     worker: Peer,
-    master: Weak<Shared>,
+    master: Weak<dyn Listens>,
 }
 
 impl Answers {

@@ -12,22 +12,13 @@ use rustc_hash::FxHashMap;
 use threads::Condvar;
 
 use super::link::{Answer, Link};
-use super::{Shared, step};
+use super::shared::Shared;
+use super::step::{self, Registered};
 use crate::error::DistributedError;
 use crate::protocol::{Forget, Head, Register, Task};
 
 /// More signatures than this are registered again when their turn comes.
 const MAX_SIGNATURES: usize = 128;
-
-/// A signature whose parts the workers have.
-pub(super) struct Registered {
-    pub division: Division,
-    /// The worker of each part, and the part's number there.
-    pub parts: Vec<(Arc<Link>, u64)>,
-    /// All tasks that take part.
-    pub tasks: Arc<[Task]>,
-    n_resets: u64,
-}
 
 /// Runs parts of a graph on the devices of a cluster: what [`engine::Session`] does on those of a process. It may be used from
 /// several threads at once.
@@ -237,7 +228,7 @@ impl Session {
                 state.0 -= 1;
                 let error = match answer {
                     Answer::Lost(why) => Some(of.error(why)),
-                    Answer::Done(Some(failure)) => Some(step::error(&of, failure)),
+                    Answer::Done(Some(failure)) => Some(of.failed(failure)),
                     _ => None,
                 };
                 state.1 = state.1.take().or(error);

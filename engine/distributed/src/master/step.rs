@@ -1,117 +1,30 @@
 //! One step on all workers: their parts are started, their answers awaited, errors end it everywhere.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::session::Division;
 use engine::{RunOptions, Tensor};
-use parking_lot::Mutex;
-use threads::Condvar;
 
-use super::link::{Answer, Link};
-use super::{Shared, session::Registered};
+use super::answers::Answers;
+use super::link::Link;
+use super::shared::Shared;
 use crate::arrows::{self, Arrival, Way};
 use crate::error::DistributedError;
-use crate::protocol::{Cancel, Failure, FailureKind, Head, Run, Task};
+use crate::protocol::{Cancel, Head, Run, Task};
 use crate::wire;
 
 /// How often a token is looked at.
 const TOKEN_PERIOD: Duration = Duration::from_millis(10);
-/// How long the workers have to end a step that failed or was cancelled.
-const GRACE: Duration = Duration::from_secs(3);
-/// The same, where a task was lost: whoever goes on takes all tasks anew, which ends what runs there. Who is slow must not keep the loss
-/// from being told; others may still explain it better.
-const GRACE_OF_LOST: Duration = Duration::from_millis(200);
-
-/// The parts' answers.
-pub(super) struct Answers {
-    /// The tasks that take part.
-    tasks: Arc<[Task]>,
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-struct State {
-    fetches: Vec<Option<Vec<Tensor>>>,
-    /// Of the answers, as they came.
-    arrivals: Vec<Arrival>,
-    n_left: usize,
-    /// What parts wait for, by their tasks, where they told and nobody was told.
-    stalled: BTreeMap<String, Vec<String>>,
-    /// The failure that tells most, and whose.
-    failure: Option<(usize, Failure)>,
-}
-
-impl Answers {
-    fn new(tasks: &Arc<[Task]>) -> Answers {
-        let n = tasks.len();
-        let state =
-            State { fetches: vec![None; n], arrivals: Vec::new(), n_left: n, stalled: BTreeMap::new(), failure: None };
-        Answers { tasks: Arc::clone(tasks), state: Mutex::new(state), changed: Condvar::new() }
-    }
-
-    /// Whether a task takes part, in this life of it.
-    pub fn has(&self, task: &str, incarnation: u64) -> bool {
-        self.tasks.iter().any(|known| known.name == task && known.incarnation == incarnation)
-    }
-
-    /// Something went wrong between tasks.
-    pub fn fail(&self, failure: Failure) {
-        self.state.lock().failed(0, failure);
-        self.changed.notify_all();
-    }
-
-    /// Nothing happens in a task's part.
-    pub fn stalled(&self, task: &str, waiting: Vec<String>) {
-        self.state.lock().stalled.insert(task.to_owned(), waiting);
-        self.changed.notify_all();
-    }
-
-    fn put(&self, part: usize, answer: Answer) {
-        let mut state = self.state.lock();
-        let failure = match answer {
-            Answer::Ran(Ok(fetches), arrival) => {
-                state.fetches[part] = Some(fetches);
-                state.arrivals.extend(arrival);
-                None
-            }
-            Answer::Ran(Err(failure), _) | Answer::Done(Some(failure)) => Some(failure),
-            Answer::Lost(why) => Some(Failure::new(FailureKind::Lost, why)),
-            Answer::Described(_) | Answer::Done(None) => {
-                Some(Failure::new(FailureKind::Other, "an answer to another question"))
-            }
-        };
-        if let Some(failure) = failure {
-            state.failed(part, failure);
-        }
-        state.n_left -= 1;
-        if state.n_left == 0 || state.failure.is_some() {
-            self.changed.notify_all();
-        }
-    }
-}
-
-impl State {
-    fn grace(&self) -> Duration {
-        let is_lost = self.failure.as_ref().is_some_and(|(_, failure)| failure.kind() == FailureKind::Lost);
-        if is_lost { GRACE_OF_LOST } else { GRACE }
-    }
-
-    fn failed(&mut self, part: usize, failure: Failure) {
-        if self.failure.as_ref().is_none_or(|(_, known)| weight(&failure) > weight(known)) {
-            self.failure = Some((part, failure));
-        }
-    }
-}
-
-/// The loss of a task explains what others say, and what only follows from something else explains nothing.
-fn weight(failure: &Failure) -> u8 {
-    match failure.kind() {
-        FailureKind::Derived => 0,
-        FailureKind::Lost if failure.task.is_empty() => 3,
-        FailureKind::Lost => 2,
-        _ => 1,
-    }
+/// A signature whose parts the workers have.
+pub(super) struct Registered {
+    pub division: Division,
+    /// The worker of each part, and the part's number there.
+    pub parts: Vec<(Arc<Link>, u64)>,
+    /// All tasks that take part.
+    pub tasks: Arc<[Task]>,
+    /// The master's resets when it was registered.
+    pub n_resets: u64,
 }
 
 /// Runs a step of a signature that is registered.
@@ -235,21 +148,8 @@ fn wait(
         return Err(why);
     }
     if let Some((part, failure)) = state.failure.take() {
-        return Err(error(&registered.parts[part].0, failure));
+        return Err(registered.parts[part].0.failed(failure));
     }
     let fetches = std::mem::take(&mut state.fetches).into_iter().collect::<Option<Vec<_>>>();
     fetches.ok_or_else(|| DistributedError::Invalid("a worker did not end its part in time".into()))
-}
-
-/// The error that a worker's failure is to the client.
-pub(super) fn error(link: &Link, failure: Failure) -> DistributedError {
-    match failure.kind() {
-        FailureKind::Lost if failure.task.is_empty() => link.error(failure.message),
-        FailureKind::Lost => DistributedError::Lost { task: failure.task, why: failure.message },
-        kind => DistributedError::Failed {
-            task: link.task.clone(),
-            message: failure.message,
-            is_end_of_data: kind == FailureKind::OutOfRange,
-        },
-    }
 }

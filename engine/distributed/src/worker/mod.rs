@@ -8,25 +8,25 @@ mod masters;
 mod peers;
 mod rendezvous;
 mod service;
+mod shared;
 mod steps;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::SessionOptions;
-use engine::buffer::Allocator;
 use engine::device::Device;
-use net::{Address, Channel, Identity, Limits, Listener, NetError, Outbox, Security};
+use net::{Address, Identity, Limits, Listener, NetError, Security};
 use parking_lot::Mutex;
 
 use crate::cluster::TaskName;
-use crate::protocol::{Broken, Head, Task};
 use crate::runners::Runners;
 use crate::side::StreamTaker;
 use masters::Masters;
 use peers::Peers;
-pub(crate) use service::MASTER;
 use service::Service;
+pub(crate) use shared::MASTER;
+pub use shared::ResetWatcher;
+use shared::Shared;
 
 /// What can be chosen for a worker.
 #[derive(Debug, Clone)]
@@ -63,31 +63,6 @@ pub struct Worker {
     task: TaskName,
     listener: Listener,
     shared: Arc<Shared>,
-}
-
-/// What the worker's connections share.
-struct Shared {
-    identity: Identity,
-    devices: Vec<Arc<Device>>,
-    options: SessionOptions,
-    runners: Runners,
-    peers: Peers,
-    masters: Masters,
-    /// Connections that others opened.
-    incoming: Mutex<BTreeMap<u64, Channel>>,
-    /// Who takes the streams that are opened to this process.
-    stream_taker: Mutex<Option<StreamTaker>>,
-    /// Held while they are told, one reset after the other.
-    reset_watchers: threads::Mutex<Vec<Arc<dyn ResetWatcher>>>,
-}
-
-/// Who uses a task's containers besides masters, as a thread that fills a queue, and must let go of what is dropped.
-pub trait ResetWatcher: Send + Sync {
-    /// A master is about to drop containers.
-    fn before_reset(&self);
-
-    /// It did: what is made now is new.
-    fn after_reset(&self);
 }
 
 impl Worker {
@@ -166,33 +141,5 @@ impl Drop for Worker {
         masters.into_iter().chain(others).for_each(|channel| channel.outbox().close(NetError::Closed));
         self.shared.peers.end();
         self.shared.runners.end();
-    }
-}
-
-impl Shared {
-    /// A connection to a task ended. The steps that it takes part in end here; their masters are told, as what was on its way is lost for
-    /// steps that did not begin here yet, or ended here, too.
-    fn lost(&self, task: &str, incarnation: u64, why: String) {
-        self.masters.lose(task, incarnation, &why);
-        let task = Task { name: task.to_owned(), address: String::new(), incarnation };
-        let broken = Broken { task: Some(task), why };
-        let masters: Vec<Outbox> = {
-            let incoming = self.incoming.lock();
-            let masters = incoming.values().filter(|channel| channel.peer().name == MASTER);
-            masters.map(|channel| channel.outbox().clone()).collect()
-        };
-        for master in masters {
-            // Who is not reached lost this task, and knows that.
-            let _ = master.post(broken.frame(Vec::new()));
-        }
-    }
-
-    /// The memory of the device with this full name.
-    fn allocator(&self, device: &str) -> &Allocator {
-        let found = self.devices.iter().find(|own| own.full_name().to_string() == device);
-        match found {
-            Some(device) => device.allocator(),
-            None => Allocator::host(),
-        }
     }
 }

@@ -1,13 +1,11 @@
 //! Connections to other tasks, for values that go there.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use formats::proto::attr_value::Value;
-use net::{Address, Channel, Connection, Frame, Handler, Identity, Incoming, Limits, NetError, Outbox, Security};
+use net::{Address, Channel, Connection, Handler, Identity, Incoming, Limits, NetError, Outbox, Security};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-
-use super::Shared;
 
 /// A task that takes part in steps: in this life of it, and no other.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -42,6 +40,9 @@ pub(super) struct Peers {
     channels: Mutex<FxHashMap<Task, Slot>>,
 }
 
+/// Called when the connection to a task ended, with why.
+pub(super) type Ended = Box<dyn Fn(&Task, &NetError) + Send>;
+
 /// A connection that is there, or that one thread opens while the others wait.
 type Slot = Arc<threads::Mutex<Option<Channel>>>;
 
@@ -50,11 +51,11 @@ impl Peers {
         Peers { identity, limits, security, channels: Mutex::default() }
     }
 
-    /// The connection to a task, opened where there is none.
+    /// The connection to a task, opened where there is none; `ended` makes what is called when that one ends.
     ///
     /// # Errors
     /// It cannot be reached, or was restarted.
-    pub fn outbox(&self, task: &Task, shared: &Arc<Shared>) -> Result<Outbox, NetError> {
+    pub fn outbox(&self, task: &Task, ended: impl FnOnce() -> Ended) -> Result<Outbox, NetError> {
         let slot = match self.channels.lock() {
             channels if channels.contains_key(task) => Arc::clone(&channels[task]),
             mut channels => Arc::clone(channels.entry(task.clone()).or_default()),
@@ -68,16 +69,16 @@ impl Peers {
         if connection.peer().incarnation != task.incarnation {
             return Err(NetError::Refused(format!("{} was restarted", task.name)));
         }
-        let handler = Outgoing { task: task.clone(), shared: Arc::downgrade(shared) };
+        let handler = Outgoing { task: task.clone(), ended: ended() };
         let channel = connection.start(|_| handler)?;
         let outbox = channel.outbox().clone();
         *slot = Some(channel);
         Ok(outbox)
     }
 
-    /// Sends a frame to a task, in this thread where it is small.
-    pub fn send(&self, task: &Task, frame: Frame, shared: &Arc<Shared>) -> Result<(), NetError> {
-        self.outbox(task, shared)?.send(frame)
+    /// Forgets the connection to a task, which ended.
+    pub fn forget(&self, task: &Task) {
+        self.channels.lock().remove(task);
     }
 
     /// Ends all connections.
@@ -95,7 +96,7 @@ impl Peers {
 /// The own end of a connection to another task, over which nothing comes.
 struct Outgoing {
     task: Task,
-    shared: Weak<Shared>,
+    ended: Ended,
 }
 
 impl Handler for Outgoing {
@@ -104,10 +105,7 @@ impl Handler for Outgoing {
     }
 
     fn ended(&mut self, why: NetError) {
-        if let Some(shared) = self.shared.upgrade() {
-            shared.peers.channels.lock().remove(&self.task);
-            shared.lost(&self.task.name, self.task.incarnation, lost(&self.task.name, &why));
-        }
+        (self.ended)(&self.task, &why);
     }
 }
 

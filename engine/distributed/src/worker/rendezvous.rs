@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use engine::rendezvous::{Key, Message, Receiver, Rendezvous, RendezvousError};
+use engine::run::rendezvous::{Key, Message, Receiver, Rendezvous, RendezvousError};
 use net::NetError;
 
-use super::Shared;
 use super::peers::{Routes, lost};
+use super::shared::Shared;
 use super::steps::Step;
 use crate::protocol::{Head, Push};
 use crate::wire;
@@ -40,7 +40,7 @@ impl Rendezvous for TaskRendezvous {
             value,
             transfer: message.transfer,
         };
-        let sent = self.shared.peers.send(task, push.frame(body), &self.shared);
+        let sent = self.shared.send(task, push.frame(body));
         sent.map_err(|error| {
             // A value that is too large is the graph's fault, not the task's.
             if !matches!(error, NetError::TooLarge { .. }) {

@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use engine::buffer::Allocator;
-use engine::executor::ExecuteError;
 use engine::kernels::{FrameTag, KernelError};
-use engine::rendezvous::{EdgeKey, Key, Message, Rendezvous, RendezvousError};
+use engine::run::executor::ExecuteError;
+use engine::run::rendezvous::{EdgeKey, Key, Message, Rendezvous, RendezvousError};
 use engine::session::{Meeting, OnStall, RunError, TaskSession};
 use engine::{RunOptions, SessionOptions, Tensor};
 use formats::proto::GraphDef;
 use net::{Connection, Handler, Incoming, NetError, Outbox, Peer};
 use prost::Message as _;
 
-use super::Shared;
 use super::masters::Part;
 use super::peers::{lost, routes};
 use super::rendezvous::TaskRendezvous;
+use super::shared::{MASTER, Shared};
 use super::steps::Step;
 use crate::arrows::{self, Arrival, Way};
 use crate::protocol::{
@@ -39,9 +39,6 @@ const TO_END: Duration = Duration::from_secs(30);
 
 /// How long nothing happens in a part of a step before its master is told what it waits for.
 const STALL: Duration = Duration::from_secs(3);
-
-/// How masters call themselves.
-pub(crate) const MASTER: &str = "master";
 
 impl Service {
     /// Serves a connection.
@@ -226,14 +223,14 @@ fn register(shared: &Arc<Shared>, master: u64, request: Register) -> Result<(), 
     let routes = routes(&graph, &tasks, &shared.identity.name);
     for task in routes.values() {
         // Now rather than in the first step.
-        if let Err(error) = shared.peers.outbox(task, shared) {
+        if let Err(error) = shared.outbox(task) {
             let failure = Failure::new(FailureKind::Lost, format!("from {}: {error}", shared.identity.name));
             return Err(Failure { task: task.name.clone(), ..failure });
         }
     }
     let Some(kernels) = shared.masters.kernels(master, request.session) else { return Ok(()) };
     let numbered = |names: Vec<String>| names.into_iter().enumerate().collect();
-    let part = engine::partition::Part {
+    let part = engine::compile::partition::Part {
         task: shared.devices[0].full_name().task_name(),
         graph,
         feeds: numbered(request.feeds),

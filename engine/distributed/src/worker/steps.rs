@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use engine::rendezvous::{LocalRendezvous, Rendezvous, RendezvousError};
+use engine::run::rendezvous::{LocalRendezvous, Rendezvous, RendezvousError};
 use engine::session::CancelToken;
 use parking_lot::Mutex;
 

@@ -1,6 +1,6 @@
 //! Convolutions that keep channels apart: each channel has filters of its own.
 
-use super::{Attributes, F32, F64};
+use super::attributes::{Attributes, F32, F64};
 use crate::kernels::formats::any_format;
 use crate::kernels::nn::Float;
 use crate::kernels::support::{Built, Computed, cpu, kernel, shard_slice};

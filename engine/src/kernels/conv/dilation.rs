@@ -1,6 +1,6 @@
 //! Grey-scale dilation: the largest of `data + filter` over windows, and where its gradient goes.
 
-use super::{Attributes, F32, F64};
+use super::attributes::{Attributes, F32, F64};
 use crate::kernels::nn::Float;
 use crate::kernels::support::{Built, Computed, cpu, kernel};
 use crate::kernels::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};

@@ -3,7 +3,8 @@
 //! The levels are convolved as f64 by the same tiles; sums of products of 8 bits are exact there, whatever the filter's
 //! size.
 
-use super::{Attributes, compute, means};
+use super::attributes::{Attributes, means};
+use super::compute;
 use crate::dtype::DType;
 use crate::graph::Node;
 use crate::kernels::quantize::{Levels, float, levels, of_levels};

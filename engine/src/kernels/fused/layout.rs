@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::FusedOp;
+use super::op::FusedOp;
 use super::program::{Program, Window};
 use crate::shape::Shape;
 use crate::tensor::Tensor;

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::{FusedOpDef, fused_op};
+use super::op::{FusedOpDef, fused_op};
 use crate::dtype::DType;
 use crate::graph::{Attr, Node};
 use crate::kernels::{Kernel, KernelError};

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::Float;
 use super::alone::alone;
 use super::layout::{Along, Apart, Layout};
+use super::op::Float;
 use super::program::{Place, Program};
 use crate::kernels::support::{Computed, unique_slice};
 use crate::kernels::{Kernel, KernelContext, KernelError};

@@ -13,9 +13,9 @@
 
 use std::cell::RefCell;
 
+use super::matrix::{Epilogue, Matrix};
 use super::pack::{self, Lines, Strip};
 use super::tile::{self, MAX_ROWS, Tile, WIDTH};
-use super::{Epilogue, Matrix};
 use crate::dtype::Element;
 use crate::kernels::lanes::Exchange;
 

@@ -5,11 +5,13 @@
 //! [`FLOPS_PER_SHARD`] floating-point operations.
 
 mod blocked;
+mod matrix;
 mod pack;
 mod tile;
 
 pub(super) use blocked::Product;
 use blocked::{Blocked, Part, is_available};
+pub(super) use matrix::{Epilogue, Matrix};
 
 use super::support::{Computed, cpu, kernel};
 use super::widen::widened;
@@ -17,7 +19,6 @@ use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError, Sharder};
 use crate::dtype::{Complex32, Complex64, DType, Element};
 use crate::graph::Node;
 use crate::shape::Shape;
-use crate::tensor::Tensor;
 
 /// About 17 microseconds on one core with AVX-512.
 const FLOPS_PER_SHARD: usize = 4 << 20;
@@ -25,31 +26,6 @@ const FLOPS_PER_SHARD: usize = 4 << 20;
 const FLOPS_PER_NS: usize = 200;
 /// Parts begin at multiples of this many rows or columns: that of a packed strip.
 const ALIGN: usize = 32;
-
-/// A matrix in memory: rows, columns, and how far apart neighbours are.
-#[derive(Clone, Copy)]
-pub(super) struct Matrix<'a, T> {
-    pub data: &'a [T],
-    pub rows: usize,
-    pub cols: usize,
-    pub row_stride: usize,
-    pub col_stride: usize,
-    /// Whether each element stands for its complex conjugate.
-    pub conjugate: bool,
-}
-
-impl<'a, T: Element> Matrix<'a, T> {
-    pub fn new(t: &'a Tensor, transposed: bool, which: &str) -> Result<Matrix<'a, T>, KernelError> {
-        let &[m, n] = t.dims() else {
-            return Err(KernelError::invalid(format!("{which} must be a matrix, got shape {}", t.shape())));
-        };
-        let data = t.slice::<T>()?;
-        Ok(match transposed {
-            false => Matrix { data, rows: m, cols: n, row_stride: n, col_stride: 1, conjugate: false },
-            true => Matrix { data, rows: n, cols: m, row_stride: 1, col_stride: n, conjugate: false },
-        })
-    }
-}
 
 /// A type that is multiplied here.
 pub(super) trait Gemm: Element {
@@ -169,9 +145,6 @@ impl<T> Dst<T> {
 pub(super) fn multiply<T: Gemm>(sharder: &dyn Sharder, a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T]) {
     multiply_all(sharder, &Product { a: &[a], b: &[b], packed: None, adds: false, then: None }, out);
 }
-
-/// What is done to each row of a block of a product, which begins at some column, when the block is there.
-pub(super) type Epilogue<'a, T> = &'a (dyn Fn(usize, &mut [T]) + Sync);
 
 /// Computes a product into `out`, row-major.
 ///

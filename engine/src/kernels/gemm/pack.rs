@@ -4,7 +4,7 @@
 //! lines' numbers side by side. Where those lie side by side in memory too they are copied, otherwise transposed vector
 //! by vector.
 
-use super::Matrix;
+use super::matrix::Matrix;
 use crate::kernels::lanes::{Exchange, Lanes};
 
 /// What a strip takes: lines of a matrix, numbered `first..first + n`, at steps from `begin` on.

@@ -2,7 +2,7 @@
 
 use ::engine::graph::{Graph, Output};
 use ::engine::models::MlpOptions;
-use ::engine::passes::{PIPELINE, Passes};
+use ::engine::compile::{PIPELINE, Passes};
 use ::engine::{DType, PartialShape, RunOptions, Tensor};
 
 use super::{constant, least, now, session, session_with};
@@ -84,7 +84,7 @@ const CONVERGED: usize = 4_000;
 /// Training steps of the demo's perceptron, at first and after it converged.
 pub(super) fn mlp(report: &mut Report, threads: usize) -> Result<(), BenchError> {
     let g = Graph::new();
-    let model = ::engine::models::mlp(&g, &MlpOptions::default())?;
+    let model = ::engine::training::mlp(&g, &MlpOptions::default())?;
     let s = session(&g, threads)?;
     let name = |id| g.node(id).map(|node| node.name.to_string());
     let (x, labels, train) = (name(model.x.node)?, name(model.labels.node)?, name(model.train_op)?);
@@ -116,7 +116,7 @@ pub(super) fn mlp(report: &mut Report, threads: usize) -> Result<(), BenchError>
 /// Training steps of the demo's perceptron with all passes, without each of them, and without any; nodes and time of each pass.
 pub(super) fn passes(report: &mut Report) -> Result<(), BenchError> {
     let g = Graph::new();
-    let model = ::engine::models::mlp(&g, &MlpOptions::default())?;
+    let model = ::engine::training::mlp(&g, &MlpOptions::default())?;
     let name = |id| g.node(id).map(|node| node.name.to_string());
     let (x, labels, train, init) =
         (name(model.x.node)?, name(model.labels.node)?, name(model.train_op)?, name(model.init)?);
