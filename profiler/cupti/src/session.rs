@@ -1,12 +1,11 @@
 //! Recording: CUPTI switched on in this process, and a thread that turns its buffers into tracks of the running session.
 
-use crate::buffer::{Bounds, records};
+use crate::buffer::records;
 use crate::layout::{Kind, Layout, NEWEST, OLDEST};
 use crate::library::{Failed, Library, Loaded};
 use crate::pool::{BUFFER_BYTES, N_BUFFERS, Pool};
 use crate::record::Text;
 use crate::translate::{Names, Report, Translator};
-use events::NodeId;
 use events::meta::NoteKind;
 use events::track::note;
 use std::ffi::c_void;
@@ -107,7 +106,7 @@ impl Recorder {
     pub fn start(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
         let started = Recorder::begin(library);
         if let Err(why) = &started {
-            tell_unavailable(why);
+            note_unavailable(why);
         }
         started
     }
@@ -121,7 +120,7 @@ impl Recorder {
             Ok(library) => Recorder::start(Arc::new(library)),
             Err(why) => {
                 let why = Unavailable::NoLibrary(why);
-                tell_unavailable(&why);
+                note_unavailable(&why);
                 Err(why)
             }
         }
@@ -140,12 +139,8 @@ impl Recorder {
         // Before any kind is on: times must not be of two clocks.
         library.use_clock(clock).map_err(Unavailable::Refused)?;
         if let Err(why) = library.use_system_thread_ids() {
-            note(
-                NoteKind::Unavailable,
-                1,
-                "CUDA thread ids",
-                &format!("threads are identified by CUDA's own ids: {why}"),
-            );
+            let text = format!("threads are identified by CUDA's own ids: {why}");
+            note(NoteKind::Unavailable, 1, "CUDA thread ids", &text);
         }
         let (mut on, mut refused) = (Vec::new(), Vec::new());
         for kind in Kind::ALL {
@@ -159,12 +154,8 @@ impl Recorder {
             return Err(Unavailable::Refused(why.clone()));
         }
         for (kind, why) in refused {
-            note(
-                NoteKind::Unavailable,
-                1,
-                &format!("CUDA {kind:?}"),
-                &format!("{kind:?} records are not recorded: {why}"),
-            );
+            let text = format!("{kind:?} records are not recorded: {why}");
+            note(NoteKind::Unavailable, 1, &format!("CUDA {kind:?}"), &text);
         }
         recorder.read(version)?;
         Ok(recorder)
@@ -246,27 +237,7 @@ impl Drop for Recorder {
     }
 }
 
-/// Work given to a device by this thread belongs to this node, until the guard goes.
-pub struct WorkingFor<'a> {
-    library: &'a dyn Library,
-    is_told: bool,
-}
-
-/// See [`WorkingFor`].
-#[must_use = "it ends when the guard is dropped"]
-pub fn working_for(library: &dyn Library, node: NodeId) -> WorkingFor<'_> {
-    WorkingFor { library, is_told: library.push(u64::from(node.get())).is_ok() }
-}
-
-impl Drop for WorkingFor<'_> {
-    fn drop(&mut self) {
-        if self.is_told {
-            let _ = self.library.pop();
-        }
-    }
-}
-
-fn tell_unavailable(why: &Unavailable) {
+fn note_unavailable(why: &Unavailable) {
     note(NoteKind::Unavailable, 1, SOURCE, &format!("{SOURCE}: not recorded on this machine; {why}"));
 }
 
@@ -299,7 +270,7 @@ impl Reader {
         while let Some(full) = pool().full() {
             any = true;
             let begins = self.begins(full.bytes());
-            let (records, unread) = records(full.bytes(), Bounds::At(&begins));
+            let (records, unread) = records(full.bytes(), &begins);
             self.translator.take(&records, &unread, &LibraryNames(&*self.library));
             self.dropped += self.library.dropped(full.context, full.stream);
         }

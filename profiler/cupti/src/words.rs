@@ -1,45 +1,32 @@
-//! What CUPTI's numbers and CUDA's names mean, in the words that PyTorch's profiler has made usual.
+//! Words for CUPTI's numbers and CUDA's names: those that PyTorch's profiler has made usual.
 
-/// `CUpti_ActivityMemcpyKind`.
-pub(crate) fn way(number: u8) -> &'static str {
-    match number {
-        1 => "HtoD",
-        2 => "DtoH",
-        3 => "HtoA",
-        4 => "AtoH",
-        5 => "AtoA",
-        6 => "AtoD",
-        7 => "DtoA",
-        8 => "DtoD",
-        9 => "HtoH",
-        10 => "PtoP",
-        _ => "of an unknown kind",
-    }
+/// Directions by `CUpti_ActivityMemcpyKind`, from 1 on.
+const DIRECTIONS: &[&str] = &["HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"];
+
+/// Memories by `CUpti_ActivityMemoryKind`, from 1 on.
+const MEMORIES: &[&str] = &["Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static"];
+
+/// Waits by `CUpti_ActivitySynchronizationType`, from 1 on.
+const SYNCHRONIZATIONS: &[&str] = &["Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"];
+
+/// The word of a number that begins with 1.
+fn word(words: &[&'static str], number: u32) -> Option<&'static str> {
+    words.get((number as usize).checked_sub(1)?).copied()
 }
 
-/// `CUpti_ActivityMemoryKind`.
+/// The direction of a copy.
+pub(crate) fn direction(number: u8) -> &'static str {
+    word(DIRECTIONS, number.into()).unwrap_or("of an unknown kind")
+}
+
+/// A kind of memory.
 pub(crate) fn memory(number: u16) -> &'static str {
-    match number {
-        1 => "Pageable",
-        2 => "Pinned",
-        3 => "Device",
-        4 => "Array",
-        5 => "Managed",
-        6 => "Device Static",
-        7 => "Managed Static",
-        _ => "Unknown",
-    }
+    word(MEMORIES, number.into()).unwrap_or("Unknown")
 }
 
-/// `CUpti_ActivitySynchronizationType`; `None` for one that is not known.
+/// A kind of wait; `None` for one that is not known.
 pub(crate) fn synchronization(number: u32) -> Option<&'static str> {
-    Some(match number {
-        1 => "Event Sync",
-        2 => "Stream Wait Event",
-        3 => "Stream Sync",
-        4 => "Context Sync",
-        _ => return None,
-    })
+    word(SYNCHRONIZATIONS, number)
 }
 
 /// `CUpti_ActivityOverheadKind`.

@@ -8,7 +8,7 @@ mod common;
 use common::{Texts, call, event, marker, memcpy, wait};
 use cupti::layout::{Kind, Layout};
 use cupti::library::{Clock, Completed, Failed, Requested};
-use cupti::{Library, Recorder, Report, Unavailable, working_for};
+use cupti::{Library, Recorder, Report, Unavailable};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};
 use std::fmt::Write as _;
@@ -340,10 +340,9 @@ fn kernels_belong_to_the_node_that_was_at_work() {
     let (fake, tick) = (Fake::new(28), ticks());
     let (store, _) = recorded(&fake, |fake, _| {
         let node = events::node("layer1/MatMul", "MatMul", "/device:gpu:0");
-        let library: &dyn Library = fake;
-        let guard = working_for(library, node);
+        fake.push(u64::from(node.get())).unwrap();
         let id = *lock(&fake.state).pushed.last().unwrap();
-        drop(guard);
+        fake.pop().unwrap();
         assert!(lock(&fake.state).pushed.is_empty());
         let name = texts.address("_Z4gemmPfS_");
         let external = record!(CUpti_ActivityExternalCorrelation {

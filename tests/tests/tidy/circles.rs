@@ -13,9 +13,7 @@ const DEBT: &[(&str, usize)] = &[
     ("engine", 122),
     ("engine/cuda", 11),
     ("engine/distributed", 10),
-    ("profiler/analysis", 7),
     ("profiler/formats", 17),
-    ("profiler/record", 2),
     ("tests/bench", 12),
 ];
 

@@ -25,7 +25,6 @@ const DEBT: &[(&str, usize)] = &[
     ("cli", 2),
     ("dashboard", 29),
     ("dashboard/ui", 2),
-    ("profiler/analysis", 4),
     ("profiler/model", 7),
     ("profiler/store", 3),
 ];

@@ -19,13 +19,13 @@ use crate::record::{Object, Record, Span, StreamLocation, Text};
 use crate::words;
 use events::clock::{self, TicksToNs};
 use events::{Kind, NodeId, SiteId};
-use open_ranges::Ranges;
+use open_ranges::{Data, Ranges};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
-use tracks::Tracks;
+use tracks::{TrackKey, Tracks};
 
 /// Resolves the references of records: texts in the process, names in the library.
-pub trait Names {
+pub(crate) trait Names {
     /// The text at this address of the process; `None` for none.
     fn text(&self, text: Text) -> Option<String>;
     /// The name of a call by its number.
@@ -92,7 +92,7 @@ struct Launch {
 }
 
 /// Writes the records of a process to tracks of the running session.
-pub struct Translator {
+pub(crate) struct Translator {
     tracks: Tracks,
     ranges: Ranges,
     clock: TicksToNs,
@@ -106,16 +106,8 @@ pub struct Translator {
     report: Report,
 }
 
-impl Default for Translator {
-    fn default() -> Self {
-        Translator::new()
-    }
-}
-
 impl Translator {
-    /// Writes tracks of the running session.
-    #[must_use]
-    pub fn new() -> Translator {
+    pub(crate) fn new() -> Translator {
         Translator {
             tracks: Tracks::default(),
             ranges: Ranges::default(),
@@ -131,14 +123,13 @@ impl Translator {
     }
 
     /// Counts of the records so far.
-    #[must_use]
-    pub fn report(&self) -> Report {
-        let gone = self.unlaunched.forgotten + self.ranges.forgotten();
+    pub(crate) fn report(&self) -> Report {
+        let gone = self.unlaunched.forgotten + self.ranges.open.forgotten;
         Report { no_track: self.tracks.refused, without_call: self.report.without_call + gone, ..self.report.clone() }
     }
 
     /// Writes the records of a buffer.
-    pub fn take(&mut self, records: &[Record<'_>], unread: &Unread, names: &dyn Names) {
+    pub(crate) fn take(&mut self, records: &[Record], unread: &Unread, names: &dyn Names) {
         self.report.unread.add(unread);
         self.clock.push(clock::anchor());
         for record in records {
@@ -163,14 +154,14 @@ impl Translator {
     }
 
     /// No record will come any more: what waits for its other half goes without.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.report.without_call += self.unlaunched.drain().map(|(_, works)| works.len() as u64).sum::<u64>();
         self.close_ranges();
         self.tracks.close();
     }
 
     /// What others refer to.
-    fn learn(&mut self, record: &Record<'_>, names: &dyn Names) {
+    fn learn(&mut self, record: &Record, names: &dyn Names) {
         match *record {
             Record::Context { context, device } => _ = self.contexts.insert(context, device),
             Record::Device { device, name } => {
@@ -189,11 +180,12 @@ impl Translator {
                 }
             }
             Record::External { kind: OWN_EXTERNAL, id, correlation } => {
-                // The lower half: see `session::working_for`.
+                // The lower half: see [`crate::Library::push`].
                 self.nodes.set(correlation, NodeId::new(id as u32));
             }
             Record::MarkerData { flags, id, payload, color, category } => {
-                self.ranges.data(id, (flags & 2 != 0).then_some(color), category, payload);
+                let color = (flags & 2 != 0).then_some(color);
+                self.ranges.data.set(id, Data { color, category, payload });
             }
             Record::Name { object, name } => {
                 if let Some(name) = names.text(name) {
@@ -224,8 +216,8 @@ impl Translator {
     }
 
     /// Calls of all threads, each on its thread's track, as deep as they are nested.
-    fn calls(&mut self, mut calls: Vec<&Record<'_>>, names: &dyn Names) {
-        let key = |record: &Record<'_>| match record {
+    fn calls(&mut self, mut calls: Vec<&Record>, names: &dyn Names) {
+        let key = |record: &Record| match record {
             Record::Call { span, thread, .. } => (*thread, span.start, std::cmp::Reverse(span.end)),
             _ => (0, 0, std::cmp::Reverse(0)),
         };
@@ -250,7 +242,7 @@ impl Translator {
             let args = if result == 0 { String::new() } else { format!("{{\"return value\":{result}}}") };
             let (begin, end) = (span.start, span.end.max(span.start));
             let slice = events::track::Span { depth, begin, end, site, node, correlation, arg: 0, args: &args };
-            self.tracks.calls(thread, |track| track.slice(slice));
+            self.tracks.write(TrackKey::Calls(thread), |track| track.slice(slice));
             self.report.calls += 1;
             self.launched(correlation, Launch { thread, start: span.start });
         }
@@ -280,8 +272,8 @@ impl Translator {
     fn arrow(&mut self, correlation: u32, launch: Launch, place: StreamLocation, start: u64) {
         let site = self.site("cuda", "launch");
         let at = |kind, at| move |track: &mut events::Track| track.point(kind, at, site, NodeId::NONE, correlation, "");
-        self.tracks.calls(launch.thread, at(Kind::FlowOut, launch.start));
-        self.tracks.stream(place, at(Kind::FlowIn, start));
+        self.tracks.write(TrackKey::Calls(launch.thread), at(Kind::FlowOut, launch.start));
+        self.tracks.write(TrackKey::Stream(place), at(Kind::FlowIn, start));
         self.report.arrows += 1;
         if start < launch.start {
             let by = self.clock.ns(launch.start).saturating_sub(self.clock.ns(start));
@@ -300,6 +292,6 @@ impl Translator {
         };
         let (begin, end, node) = (span.start, span.end.max(span.start), NodeId::NONE);
         let slice = events::track::Span { depth: 0, begin, end, site, node, correlation, arg: 0, args: &args };
-        self.tracks.overhead(|track| track.slice(slice));
+        self.tracks.write(TrackKey::Overhead, |track| track.slice(slice));
     }
 }

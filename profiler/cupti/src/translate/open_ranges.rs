@@ -12,7 +12,7 @@ const OPEN: usize = 1 << 16;
 pub(super) struct Data {
     pub(super) color: Option<u32>,
     pub(super) category: u32,
-    pub(super) payload: Option<Payload>,
+    pub(super) payload: Payload,
 }
 
 /// A range that has begun.
@@ -36,15 +36,5 @@ impl Default for Ranges {
     fn default() -> Self {
         let (open, data) = (Recent::new(OPEN), Recent::new(OPEN));
         Ranges { open, data, depth: FxHashMap::default() }
-    }
-}
-
-impl Ranges {
-    pub(super) fn data(&mut self, id: u32, color: Option<u32>, category: u32, payload: Payload) {
-        self.data.set(id, Data { color, category, payload: Some(payload) });
-    }
-
-    pub(super) fn forgotten(&self) -> u64 {
-        self.open.forgotten
     }
 }

@@ -4,6 +4,7 @@
 //! category and payload come in a record of their own, which is before, behind or absent.
 
 use super::open_ranges::{Begun, Data};
+use super::tracks::TrackKey;
 use super::{Names, Translator};
 use crate::record::{Object, Payload, Record};
 use crate::words;
@@ -16,7 +17,7 @@ const BEGIN: u32 = 2;
 const END: u32 = 4;
 
 impl Translator {
-    pub(super) fn marker(&mut self, record: &Record<'_>, names: &dyn Names) {
+    pub(super) fn marker(&mut self, record: &Record, names: &dyn Names) {
         let Record::Marker { flags, time, id, object, name, domain } = *record else { return };
         if time == 0 {
             self.report.without_time += 1;
@@ -57,10 +58,10 @@ impl Translator {
             args.insert("colour".to_owned(), format!("#{:06x}", argb & 0xff_ffff).into());
         }
         let payload = match payload {
-            Some(Payload::Real(x)) => serde_json::Number::from_f64(x).map(Value::Number),
-            Some(Payload::Natural(n)) => (n != 0).then(|| n.into()),
-            Some(Payload::Integer(n)) => Some(n.into()),
-            Some(Payload::None) | None => None,
+            Payload::Real(x) => serde_json::Number::from_f64(x).map(Value::Number),
+            Payload::Natural(n) => (n != 0).then(|| n.into()),
+            Payload::Integer(n) => Some(n.into()),
+            Payload::None => None,
         };
         args.extend(payload.map(|value| ("payload".to_owned(), value)));
         if args.is_empty() { String::new() } else { Value::Object(args).to_string() }
@@ -69,10 +70,7 @@ impl Translator {
     fn mark(&mut self, id: u32, mark: &Begun) {
         let (args, site) = (self.args(id, mark), self.site("nvtx", &mark.name));
         let write = |track: &mut events::Track| track.point(Kind::Instant, mark.time, site, NodeId::NONE, 0, &args);
-        match mark.thread {
-            Some(thread) => self.tracks.ranges(thread, write),
-            None => self.tracks.all_ranges(write),
-        }
+        self.tracks.write(TrackKey::Ranges(mark.thread), write);
         self.report.ranges += 1;
     }
 
@@ -86,10 +84,7 @@ impl Translator {
         let (begin, end, node, number) = (begun.time, end.max(begun.time), NodeId::NONE, step.unwrap_or(0));
         let (depth, correlation, arg) = (begun.depth, number, u64::from(number));
         let slice = events::track::Span { depth, begin, end, site, node, correlation, arg, args: &args };
-        match begun.thread {
-            Some(thread) => self.tracks.ranges(thread, |track| track.slice(slice)),
-            None => self.tracks.all_ranges(|track| track.slice(slice)),
-        }
+        self.tracks.write(TrackKey::Ranges(begun.thread), |track| track.slice(slice));
         self.report.ranges += 1;
     }
 

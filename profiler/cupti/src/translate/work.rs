@@ -1,7 +1,7 @@
 //! What a device did: kernels, copies, settings of memory, graphs; and what waited for it.
 
-use super::Names;
-use super::{EventKey, Translator};
+use super::tracks::TrackKey;
+use super::{EventKey, Names, Translator};
 use crate::record::{Kernel, MemoryWork, Record, Span, StreamLocation};
 use crate::words;
 use events::NodeId;
@@ -31,7 +31,7 @@ impl Translator {
         self.work(words::of_kernel(&name), &name, kernel.span, kernel.place, kernel.correlation, 0, &args);
     }
 
-    pub(super) fn memory(&mut self, record: &Record<'_>) {
+    pub(super) fn memory(&mut self, record: &Record) {
         let Record::Memory { span, place, correlation, bytes, graph, work } = *record else { return };
         if !self.is_timed(span) {
             return;
@@ -51,7 +51,7 @@ impl Translator {
                 }
                 args["async"] = is_async.into();
                 let (from, to) = (words::memory(from.into()), words::memory(to.into()));
-                format!("Memcpy {} ({from} -> {to})", words::way(way))
+                format!("Memcpy {} ({from} -> {to})", words::direction(way))
             }
             MemoryWork::Set { value, memory } => {
                 args["value"] = value.into();
@@ -83,12 +83,12 @@ impl Translator {
         let (site, node, args) = (self.site(category, name), self.node(correlation), args.to_string());
         let (begin, end) = (span.start, span.end.max(span.start));
         let slice = events::track::Span { depth: 0, begin, end, site, node, correlation, arg: bytes, args: &args };
-        self.tracks.stream(place, |track| track.slice(slice));
+        self.tracks.write(TrackKey::Stream(place), |track| track.slice(slice));
         self.worked(correlation, place, begin);
     }
 
     /// What waited, for what. The words of the arguments are those of PyTorch's profiler, which the analysis reads.
-    pub(super) fn synchronization(&mut self, record: &Record<'_>) {
+    pub(super) fn synchronization(&mut self, record: &Record) {
         let Record::Synchronization { what, span, correlation, context, stream, event, sync_id } = *record else {
             return;
         };
@@ -116,10 +116,9 @@ impl Translator {
         let slice = events::track::Span { depth: 0, begin, end, site, node, correlation, arg: 0, args: &args };
         let device = self.contexts.get(&context).copied().unwrap_or(0);
         // Only a stream's own wait is on the stream: it runs nothing meanwhile.
-        match stream.filter(|_| what == 2) {
-            Some(stream) => self.tracks.stream(StreamLocation { device, context, stream }, |track| track.slice(slice)),
-            None => self.tracks.waits(device, |track| track.slice(slice)),
-        }
+        let stream = stream.filter(|_| what == 2).map(|stream| StreamLocation { device, context, stream });
+        let track = stream.map_or(TrackKey::Waits(device), TrackKey::Stream);
+        self.tracks.write(track, |track| track.slice(slice));
         self.report.waits += 1;
     }
 }
