@@ -382,16 +382,9 @@ fn waited(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
             // CUPTI_SYNCHRONIZATION_INVALID_VALUE in 32 bits, or in 64.
             sync_id: f.u64(40).ok().filter(|id| ![0, u64::from(u32::MAX), u64::MAX].contains(id)),
         },
-        Kind::GraphTrace => Record::Graph {
-            span: f.span(8)?,
-            place: f.place(24, 32, 36)?,
-            correlation: f.u32(4)?,
-            graph: f.u32(28)?,
-        },
-        _ => Record::External {
-            kind: f.u32(4)?,
-            id: f.u64(8)?,
-            correlation: f.u32(16)?,
-        },
+        Kind::GraphTrace => {
+            Record::Graph { span: f.span(8)?, place: f.place(24, 32, 36)?, correlation: f.u32(4)?, graph: f.u32(28)? }
+        }
+        _ => Record::External { kind: f.u32(4)?, id: f.u64(8)?, correlation: f.u32(16)? },
     })
 }

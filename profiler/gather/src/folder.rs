@@ -1,6 +1,7 @@
 //! A path that is served to remote viewers: a trace, a run's folder, or a logdir of many.
 
 use crate::remote::{POLL, Served};
+use crate::tail::read_up_to;
 use crate::wire::{FilePlace, Listing, TracePlace};
 use formats::graph_file::SAVED_MODEL;
 use formats::{FileKind, sniff};
@@ -8,7 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -176,16 +177,7 @@ impl Served for Folder {
         if !is_root && !is_served(&path) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let (file, mut bytes) = (File::open(path)?, vec![0; length as usize]);
-        let mut n = 0;
-        while n < bytes.len() {
-            match file.read_at(&mut bytes[n..], offset.saturating_add(n as u64))? {
-                0 => break,
-                more => n += more,
-            }
-        }
-        bytes.truncate(n);
-        Ok(bytes)
+        read_up_to(&File::open(path)?, offset, length as usize)
     }
 }
 

@@ -6,7 +6,6 @@ use crate::mirror::{Item, MirrorError};
 use crate::wire::{Ack, ClockAsk, ClockTell, Down, Up, Welcome, down, gather_server::Gather, up};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -58,14 +57,14 @@ impl Gather for Receiver {
         let _ = answers.send(Ok(Down { what: Some(down::What::Welcome(welcome)) })).await;
         let hub = Arc::clone(&self.0);
         tokio::spawn(async move {
-            hub.counts.open.fetch_add(1, Ordering::Relaxed);
+            hub.report.lock().open += 1;
             if let Err(status) = receive(&hub, turn, messages, &answers).await {
                 // A connection that broke has done nothing wrong; failed writes are counted as such.
                 let broke = matches!(status.code(), Code::Cancelled | Code::Unknown | Code::Unavailable);
-                hub.counts.refused.fetch_add(u64::from(!broke), Ordering::Relaxed);
+                hub.report.lock().refused += u64::from(!broke);
                 let _ = answers.send(Err(status)).await;
             }
-            hub.counts.open.fetch_sub(1, Ordering::Relaxed);
+            hub.report.lock().open -= 1;
         });
         Ok(Response::new(Box::pin(ReceiverStream::new(rest))))
     }

@@ -3,10 +3,9 @@
 
 mod common;
 
-use common::{Folder, args, loopback, read, wait_until};
+use common::{Folder, args, loopback, read, sender, server, wait_until};
 use gather::{Clock, Sender, SenderOptions, ServeError, Server, ServerOptions};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use trace_store::Store;
@@ -14,14 +13,6 @@ use trace_store::Store;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// More than the system's processes have.
 const NOBODY: u32 = 5_000_000;
-
-fn server(dir: &Path) -> Server {
-    Server::start(dir, loopback(), &ServerOptions::default()).unwrap()
-}
-
-fn sender(folder: &Path, server: &Server) -> Sender {
-    Sender::start(folder, &server.address().to_string(), SenderOptions::default()).unwrap()
-}
 
 #[test]
 fn three_folders_become_one_trace() {

@@ -5,6 +5,7 @@ use events::clock::Source;
 use events::meta::{self, Entry};
 use events::record::site_word;
 use events::{Anchor, Kind, NodeId, Record, SiteId};
+use gather::{Sender, SenderOptions, Server, ServerOptions};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -117,6 +118,16 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_millis(10));
     }
     panic!("waited 30 s: {what}");
+}
+
+/// A collector into a folder.
+pub fn server(dir: &Path) -> Server {
+    Server::start(dir, loopback(), &ServerOptions::default()).unwrap()
+}
+
+/// A sender of a folder to it.
+pub fn sender(folder: &Path, server: &Server) -> Sender {
+    Sender::start(folder, &server.address().to_string(), SenderOptions::default()).unwrap()
 }
 
 pub fn loopback() -> std::net::SocketAddr {
