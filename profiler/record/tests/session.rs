@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // a test file
 
+mod common;
+
+use common::{read, slices, wait_until};
 use events::{Options, emit_slice, now};
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use trace_model::{Category, WarningKind};
@@ -21,12 +23,6 @@ fn store() -> Store {
     Store::with_options(StoreOptions::UNBOUNDED)
 }
 
-fn read(dir: &Path) -> Store {
-    let mut store = store();
-    TraceReader::open(dir).unwrap().read_all(&mut store).unwrap();
-    store
-}
-
 /// Emits `n` slices of the site `work` with `arg` = 0, 1, ... from a thread of this name.
 fn emit(thread: &str, n: u64) {
     let thread = std::thread::Builder::new().name(thread.to_owned());
@@ -40,21 +36,10 @@ fn emit(thread: &str, n: u64) {
     thread.spawn(run).unwrap().join().unwrap();
 }
 
-/// Waits for something that another thread does.
-fn wait_until(done: impl Fn() -> bool) {
-    for _ in 0..1_000 {
-        if done() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("it did not happen within 10 s");
-}
-
 /// The `arg`s of the slices of a track, in order.
 fn args(store: &Store, thread: &str) -> Vec<u64> {
     let track = store.tracks().iter().find(|t| t.name == thread).unwrap();
-    let mut slices: Vec<_> = track.lanes.iter().flat_map(|l| (0..l.len() as u32).filter_map(|i| l.slice(i))).collect();
+    let mut slices: Vec<_> = slices(store).filter(|slice| slice.id.track == track.id.0).collect();
     slices.sort_by_key(|s| (s.start, s.end));
     slices.iter().map(|s| s.arg).collect()
 }
@@ -168,12 +153,12 @@ fn the_size_limit_ends_the_trace_with_a_notice() {
     let limit = CollectorOptions { max_bytes: 100_000, ..CollectorOptions::default() };
     let collector = Collector::start(dir.path(), limit).unwrap();
     emit("worker", 1_000);
-    wait_until(|| collector.progress().records == 1_000);
+    wait_until("all are collected", || collector.progress().records == 1_000);
     assert!(!collector.stop().limit_reached);
     // Nobody drains meanwhile: the limit, which switches recording off, is not reached in the middle of these.
     emit("worker", 10_000);
     let collector = Collector::start(dir.path(), limit).unwrap();
-    wait_until(|| collector.progress().limit_reached && !events::is_on());
+    wait_until("the limit is reached", || collector.progress().limit_reached && !events::is_on());
     drop(session);
     assert!(collector.stop().bytes < 101_000);
     let store = read(dir.path());

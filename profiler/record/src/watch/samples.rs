@@ -1,6 +1,7 @@
 //! Samples on their way from the kernel's rings to the tracks.
 
 use crate::collect::{TrackNo, Tracks};
+use crate::proc;
 use crate::sample::maps::Maps;
 use crate::sample::parse::{Origin, Sample};
 use crate::sample::stacks::{ROOT, Stacks};
@@ -77,8 +78,7 @@ impl Samples {
         for (from, stack) in std::mem::take(&mut self.waiting) {
             let site = *self.site.get_or_insert_with(|| tracks.site("sample", "CPU clock"));
             let track = *self.tracks.entry(from.tid).or_insert_with(|| {
-                let name = std::fs::read_to_string(format!("/proc/{}/comm", from.tid)).unwrap_or_default();
-                let title = format!("{} {}, samples", name.trim_end(), from.tid);
+                let title = format!("{} {}, samples", proc::name(from.tid).text(), from.tid);
                 tracks.track(TrackKind::Thread, from.pid, from.tid, ORDER, title.trim_start())
             });
             let time = tracks.ticks_at(from.time.cast_signed());
