@@ -1,4 +1,4 @@
-//! What processor and kernel counted, laid on what threads ran (`stepscope record --counters`).
+//! Counts of processor and kernel, laid on what threads ran (`stepscope record --counters`).
 //!
 //! Between two points a counter of a thread rises evenly. Each rise goes to the slices that the thread ran then, to each the part that lies
 //! in its pieces: those in which nothing nested in it ran. What lies in no slice is counted outside. Whole numbers: parts add up.
@@ -16,9 +16,9 @@ use trace_store::{Store, Track};
 pub struct CounterTotals {
     /// The counters, by their names in `perf stat`.
     pub names: Vec<String>,
-    /// Of each, all of it.
+    /// The whole count of each.
     pub total: Vec<u64>,
-    /// Of each, what no op had part in.
+    /// The part of each that lies in no op.
     pub outside: Vec<u64>,
 }
 

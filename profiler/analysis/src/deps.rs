@@ -172,24 +172,14 @@ impl<'a> Deps<'a> {
         self.arrows.sort_unstable_by_key(|a| (a.line, a.to, a.from));
     }
 
-    /// The execution that made an op ready.
-    pub(crate) fn made_ready_by(&self, at: PieceId) -> Option<PieceId> {
+    /// The piece that a slice names: of an op the execution that made it ready, of a call the work that it gave a device, of that the call.
+    pub(crate) fn linked(&self, at: PieceId) -> Option<PieceId> {
         self.linked.of(&self.lines, at)
     }
 
     /// The last execution of a node that had started by `time`.
     pub(crate) fn started_by(&self, node: u32, time: i64) -> Option<PieceId> {
         self.ops.started_by(&self.lines, node, time)
-    }
-
-    /// The call that gave a device this work.
-    pub(crate) fn launch_of(&self, at: PieceId) -> Option<PieceId> {
-        self.linked.of(&self.lines, at)
-    }
-
-    /// The device's work that a call gave it.
-    pub(crate) fn work_of(&self, at: PieceId) -> Option<PieceId> {
-        self.linked.of(&self.lines, at)
     }
 
     /// The transfer whose value unblocked the consumers of a `_Recv` last, by `time`.
@@ -243,7 +233,7 @@ impl<'a> Deps<'a> {
         let line = &self.lines.lines[at.line as usize];
         let stream = self.store.track(line.track)?.stream?;
         let waits = self.waits.get(&(line.process, stream))?;
-        let before = at.piece.checked_sub(1).and_then(|piece| self.launch_of(PieceId { piece, ..at }));
+        let before = at.piece.checked_sub(1).and_then(|piece| self.linked(PieceId { piece, ..at }));
         let since = before.map_or(i64::MIN, |launch| self.lines.piece(launch).start);
         let after = waits.partition_point(|w| w.time <= launched);
         let asked = waits[..after].iter().rev().take_while(|w| w.time > since);
@@ -261,7 +251,7 @@ impl<'a> Deps<'a> {
             // Work is launched in the order in which a stream runs it.
             let pieces = &self.lines.lines[line as usize].pieces;
             let launched_before = |piece: usize| {
-                let launch = self.launch_of(PieceId { line, piece: piece as u32 });
+                let launch = self.linked(PieceId { line, piece: piece as u32 });
                 launch.is_none_or(|l| self.lines.piece(l).start < call)
             };
             let (mut low, mut high) = (0, pieces.len());

@@ -4,6 +4,7 @@
 //! just before then" is a binary search.
 
 use super::activity::{Activities, Activity};
+use super::near::near;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -61,14 +62,7 @@ impl Line {
 
     /// The same, where it is this piece or one of the next few: the search begins there.
     pub(crate) fn before_near(&self, piece: u32, time: i64) -> Option<u32> {
-        let later = self.pieces.get(piece as usize..).filter(|later| later.first().is_some_and(|p| p.start < time));
-        let Some(later) = later else { return self.before(time) };
-        let mut near = 1;
-        while later.get(near).is_some_and(|p| p.start < time) {
-            near *= 2;
-        }
-        let within = &later[near / 2..near.min(later.len())];
-        Some(piece + (near / 2 + within.partition_point(|p| p.start < time)) as u32 - 1)
+        (near(&self.pieces, piece as usize, |p| p.start < time) as u32).checked_sub(1)
     }
 
     /// Index of the last piece before this one in which there was work.
@@ -102,9 +96,9 @@ pub(crate) struct Lines {
 impl Lines {
     /// The lines of what touches the range.
     pub(crate) fn new(store: &Store, doings: &Activities<'_>, range: &Range<i64>) -> Lines {
-        let beside =
-            LineInputs { told: told(store, doings, range), running: running(store, range), steps: steps(store, range) };
-        let made = store.tracks().par_iter().map(|track| line(doings, track, range, &beside));
+        let (other_tracks, running) = (other_tracks(store, doings, range), running(store, range));
+        let inputs = LineInputs { other_tracks, running, steps: steps(store, range) };
+        let made = store.tracks().par_iter().map(|track| line(doings, track, range, &inputs));
         let (lines, syncs): (Vec<Line>, Vec<Vec<SliceRef>>) = made.unzip();
         let pieces = |line: &Line| {
             let around = line.pieces.iter().filter(|p| p.doing == Activity::Around).map(|p| line.slice(p).id);
@@ -136,7 +130,7 @@ fn is_device(kind: TrackKind) -> bool {
 /// library). By process and thread id, with the track whose line they join: the first of the thread's that reports work.
 type RunsByThread = FxHashMap<(u32, u32), (Option<u32>, Vec<SliceRef>)>;
 
-fn told(store: &Store, doings: &Activities<'_>, range: &Range<i64>) -> RunsByThread {
+fn other_tracks(store: &Store, doings: &Activities<'_>, range: &Range<i64>) -> RunsByThread {
     let mut n_tracks: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     let threads = || store.tracks().iter().filter(|t| t.tid != 0 && is_thread(t.kind));
     for track in threads() {
@@ -214,20 +208,20 @@ fn around(doings: &Activities<'_>, slices: &[SliceRef], steps: &[Range<i64>]) ->
     slices.iter().enumerate().map(is_around).collect()
 }
 
-/// What a line needs besides its track.
+/// The inputs of a line in addition to its track.
 struct LineInputs {
-    told: RunsByThread,
+    other_tracks: RunsByThread,
     running: Running,
     steps: Steps,
 }
 
 /// With the slices on a device's track that report waits.
-fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, beside: &LineInputs) -> (Line, Vec<SliceRef>) {
+fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, inputs: &LineInputs) -> (Line, Vec<SliceRef>) {
     let (id, process) = (track.id, track.process);
     let mut kind = if is_device(track.kind) { LineKind::Device } else { LineKind::Host };
     let (mut slices, mut syncs): (Vec<SliceRef>, Vec<SliceRef>) = (Vec::new(), Vec::new());
     // A thread of which several tracks say has one line.
-    let others = if is_thread(track.kind) { beside.told.get(&(process, track.tid)) } else { None };
+    let others = if is_thread(track.kind) { inputs.other_tracks.get(&(process, track.tid)) } else { None };
     let is_line = match others {
         Some((line, _)) => line.is_none_or(|line| line == id.0),
         None => is_device(track.kind) || is_thread(track.kind),
@@ -251,7 +245,7 @@ fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, beside: &Lin
         slices.retain(|s| doings.of(s) != Activity::Host);
     }
     let mut works = slices.iter().any(|s| doings.of(s).is_work());
-    if let Some(running) = beside.running.get(&(process, track.tid)).filter(|_| !works && !slices.is_empty()) {
+    if let Some(running) = inputs.running.get(&(process, track.tid)).filter(|_| !works && !slices.is_empty()) {
         slices.extend(running);
         works = true;
     }
@@ -260,7 +254,7 @@ fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, beside: &Lin
     // What is here and says nothing is on a CPU's track: the thread ran.
     pieces.iter_mut().filter(|p| p.doing == Activity::Frame).for_each(|p| p.doing = Activity::Running);
     if kind == LineKind::Host && !pieces.is_empty() {
-        let around = around(doings, &slices, beside.steps.get(&process).map_or(&[][..], Vec::as_slice));
+        let around = around(doings, &slices, inputs.steps.get(&process).map_or(&[][..], Vec::as_slice));
         let pieces = pieces.iter_mut().filter(|p| p.doing == Activity::Host && around[p.slice as usize]);
         pieces.for_each(|p| p.doing = Activity::Around);
     }
@@ -274,7 +268,7 @@ fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, beside: &Lin
     (Line { track: id, process, kind, slices, pieces }, syncs)
 }
 
-/// What a device's track may have besides kernels, copies and collectives: what it calls an op, and its wait for input.
+/// What a device's track may have in addition to kernels, copies and collectives: what it calls an op, and its wait for input.
 fn is_device_op(doing: Activity) -> bool {
     matches!(doing, Activity::Op | Activity::HostOp | Activity::Input)
 }

@@ -1,4 +1,4 @@
-//! Which slice another one names by its correlation: found once for all slices, for a walk comes by each of them several times.
+//! The slice that another one names by its correlation: found once for all slices, for a walk comes by each of them several times.
 //!
 //! | slice | what it names |
 //! |---|---|
@@ -10,6 +10,7 @@
 
 use super::activity::{Activities, Activity};
 use super::line::{Line, LineKind, Lines, PieceId};
+use super::near::near;
 use rayon::prelude::*;
 use trace_model::NO_NODE;
 
@@ -165,24 +166,6 @@ fn key(correlation: u32, process: u32) -> u64 {
     u64::from(correlation) << 32 | u64::from(process)
 }
 
-/// As `partition_point`, for a result that is near to `from`.
-fn near<T>(rows: &[T], from: usize, before: impl Fn(&T) -> bool) -> usize {
-    let mut step = 1;
-    if rows.get(from).is_some_and(&before) {
-        while rows.get(from + step).is_some_and(&before) {
-            step *= 2;
-        }
-        let (low, high) = (from + step / 2, (from + step).min(rows.len()));
-        return low + rows[low..high].partition_point(before);
-    }
-    let from = from.min(rows.len());
-    while step <= from && !before(&rows[from - step]) {
-        step *= 2;
-    }
-    let (low, high) = (from.saturating_sub(step), from - step / 2);
-    low + rows[low..high].partition_point(before)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,15 +173,6 @@ mod tests {
     use rustc_hash::FxHashMap;
 
     proptest! {
-        #[test]
-        fn the_search_from_near_finds_what_the_search_of_all_finds(
-            numbers in prop::collection::vec(0u32..50, 0..40), from in 0usize..50, number in 0u32..52
-        ) {
-            let mut numbers = numbers;
-            numbers.sort_unstable();
-            prop_assert_eq!(near(&numbers, from, |n| *n < number), numbers.partition_point(|n| *n < number));
-        }
-
         #[test]
         fn a_call_is_of_its_process_or_of_the_only_one(
             added in prop::collection::vec((0u32..3, 0u32..9), 0..40), from in 0usize..50, asked in (0u32..4, 0u32..10)

@@ -1,4 +1,4 @@
-//! Memory over time, by device, and what was live at the peak.
+//! Memory over time, by device, with the nodes that held it at the peak.
 
 use rustc_hash::FxHashMap;
 use trace_model::{Counter, MemoryEvent};
@@ -33,7 +33,7 @@ pub fn memory_timelines(store: &Store) -> Vec<DeviceMemory> {
     let mut n_alike: FxHashMap<&str, usize> = FxHashMap::default();
     by_device.keys().for_each(|(_, site)| *n_alike.entry(name(*site)).or_default() += 1);
     let counters = store.counters().iter().filter(|c| c.track.is_none() && !c.time.is_empty());
-    let told: FxHashMap<(u32, u32), &Counter> = counters.map(|c| ((c.process, c.site), c)).collect();
+    let reported: FxHashMap<(u32, u32), &Counter> = counters.map(|c| ((c.process, c.site), c)).collect();
     let mut devices: Vec<DeviceMemory> = by_device
         .iter()
         .map(|(&(process, site), events)| {
@@ -44,14 +44,14 @@ pub fn memory_timelines(store: &Store) -> Vec<DeviceMemory> {
             // Threads are read one after the other.
             let mut events = events.clone();
             events.sort_by_key(|event| event.time);
-            timeline(store, device, told.get(&(process, site)).copied(), &events)
+            timeline(store, device, reported.get(&(process, site)).copied(), &events)
         })
         .collect();
     devices.sort_by(|a, b| b.peak_bytes.cmp(&a.peak_bytes).then_with(|| a.device.cmp(&b.device)));
     devices
 }
 
-fn timeline(store: &Store, device: String, told: Option<&Counter>, events: &[&MemoryEvent]) -> DeviceMemory {
+fn timeline(store: &Store, device: String, reported: Option<&Counter>, events: &[&MemoryEvent]) -> DeviceMemory {
     let sums: Vec<i64> = events
         .iter()
         .scan(0i64, |sum, event| {
@@ -59,7 +59,7 @@ fn timeline(store: &Store, device: String, told: Option<&Counter>, events: &[&Me
             Some(*sum)
         })
         .collect();
-    let (points, (peak_time, peak_bytes)) = match told {
+    let (points, (peak_time, peak_bytes)) = match reported {
         Some(counter) => {
             let all = counter.time.iter().copied().zip(counter.value.iter().map(|value| *value as i64));
             (last_of_each_time(all.clone()), first_peak(all))

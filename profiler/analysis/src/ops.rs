@@ -155,6 +155,5 @@ pub(crate) fn of_steps(deps: &Deps<'_>, range: &Range<i64>) -> Vec<CriticalPath>
     if !paths.is_empty() || range.is_empty() {
         return disjoint(paths, range);
     }
-    let all: Vec<u32> = (0..deps.lines.lines.len() as u32).collect();
-    vec![super::critical::of_range(deps, range.clone(), &all)]
+    vec![super::critical::of_range(deps, range.clone())]
 }

@@ -137,7 +137,7 @@ pub struct RooflineRow {
 }
 
 /// A device's.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roofline {
     /// As in the op table; empty for a host.
     pub device: String,
@@ -153,7 +153,7 @@ pub struct Roofline {
 #[must_use]
 pub fn rooflines(store: &Store, range: &Range<i64>, counted: &CounterTotals, ops: &[OpRow]) -> Vec<Roofline> {
     let mut devices: FxHashMap<String, Roofline> = FxHashMap::default();
-    told(store, range, &mut devices);
+    add_reported(store, range, &mut devices);
     for op in ops {
         if let Some(work) = counted_work(counted, op) {
             let row =
@@ -173,12 +173,8 @@ pub fn rooflines(store: &Store, range: &Range<i64>, counted: &CounterTotals, ops
 }
 
 fn of_device<'a>(devices: &'a mut FxHashMap<String, Roofline>, device: &str) -> &'a mut Roofline {
-    devices.entry(device.to_owned()).or_insert_with(|| Roofline {
-        device: device.to_owned(),
-        roof: Roof::default(),
-        total: Work::default(),
-        rows: Vec::new(),
-    })
+    let empty = || Roofline { device: device.to_owned(), ..Roofline::default() };
+    devices.entry(device.to_owned()).or_insert_with(empty)
 }
 
 /// What an op's thread counted in its self time.
@@ -189,7 +185,7 @@ fn counted_work(counted: &CounterTotals, op: &OpRow) -> Option<Work> {
     Some(Work { flops, bytes: misses as f64 * CACHE_LINE, ns: op.figures.self_ns })
 }
 
-/// What slices say of themselves.
+/// The arguments of slices that report their work.
 #[derive(Deserialize)]
 struct Cost {
     flops: Option<Value>,
@@ -214,15 +210,15 @@ fn number(value: &Value) -> Option<f64> {
     (number.is_finite() && number >= 0.0).then_some(number)
 }
 
-/// Adds what slices say of themselves.
-fn told(store: &Store, range: &Range<i64>, devices: &mut FxHashMap<String, Roofline>) {
+/// Adds the work that slices report.
+fn add_reported(store: &Store, range: &Range<i64>, devices: &mut FxHashMap<String, Roofline>) {
     let (doings, mut args) = (Activities::new(store), store.args().reader());
     // Whether the first slice of a site with arguments reported: arguments may be far away, and most traces say nothing of the kind.
-    let mut tells: FxHashMap<u32, bool> = FxHashMap::default();
+    let mut reports: FxHashMap<u32, bool> = FxHashMap::default();
     let mut rows: FxHashMap<(u32, String), (u64, Work)> = FxHashMap::default();
     for track in store.tracks() {
         let mut outer_end = i64::MIN;
-        for (slice, mut work) in of_track(track, range, &mut args, &mut tells) {
+        for (slice, mut work) in of_track(track, range, &mut args, &mut reports) {
             let inside = slice.end.min(range.end) - slice.start.max(range.start);
             let part = inside as f64 / slice.dur().max(1) as f64;
             if !doings.of(&slice).is_work() || inside <= 0 {
@@ -246,20 +242,20 @@ fn told(store: &Store, range: &Range<i64>, devices: &mut FxHashMap<String, Roofl
     }
 }
 
-/// The slices of a track that say what they did, the outer before the inner.
+/// The slices of a track that report their work, the outer before the inner.
 fn of_track(
     track: &Track,
     range: &Range<i64>,
     args: &mut ArgsReader<'_>,
-    tells: &mut FxHashMap<u32, bool>,
+    reports: &mut FxHashMap<u32, bool>,
 ) -> Vec<(SliceRef, Work)> {
     let mut found = Vec::new();
     for slice in track.lanes.iter().flat_map(|lane| lane.slices(range)).filter(|s| s.args != trace_model::NO_ARGS) {
-        if tells.get(&slice.site) == Some(&false) {
+        if reports.get(&slice.site) == Some(&false) {
             continue;
         }
         let work = args.get(slice.args).and_then(Cost::of);
-        tells.entry(slice.site).or_insert(work.is_some());
+        reports.entry(slice.site).or_insert(work.is_some());
         found.extend(work.map(|work| (slice, work)));
     }
     found.sort_by_key(|(s, _)| (s.start, std::cmp::Reverse(s.end), s.id.lane));
@@ -300,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_tell_what_they_did() {
+    fn slices_report_what_they_did() {
         // A loop of 100 ns says 1,000 operations, its body 800 of them; another kernel 300 in 50.
         let found = lines(
             r#"gpu7 kernel: while 0..100 says {"flops":1000,"bytes_accessed":"500"}
@@ -333,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_tell_what_a_thread_did() {
+    fn counters_report_what_a_thread_did() {
         let found = lines(
             "w0 MatMul 0..100
              w0 count fp_arith_inst_retired.256b_packed_single 0 0
@@ -348,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_nothing_has_no_roofline() {
+    fn what_reports_nothing_has_no_roofline() {
         assert_eq!(lines(r#"gpu7 kernel: dot 0..100 says {"flops":"many"}"#), []);
         assert_eq!(lines(r#"gpu7 kernel: dot 0..100 says {"flops":-1}"#), []);
         assert_eq!(lines("w0 MatMul 0..100\nw0 count cycles 0 0\nw0 count cycles 100 10"), []);

@@ -7,6 +7,7 @@
 //! * percentiles are by nearest rank, exact.
 
 use crate::activity::{Activities, Activity};
+use crate::intervals::union_ns;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_model::{Category, NO_NODE, SliceRef, TrackId};
@@ -124,9 +125,8 @@ pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
         .filter(|track| track.n_slices() > 0)
         .map(|track| TrackUse { track: track.id, busy_ns: 0, wait_ns: 0, utilisation: 0.0 })
         .collect();
-    let tells_work =
-        store.sites().iter().any(|site| BUSY.contains(&site.category) && site.category != Category::Running);
-    let is_busy = |category: Category| match tells_work {
+    let has_work = store.sites().iter().any(|site| BUSY.contains(&site.category) && site.category != Category::Running);
+    let is_busy = |category: Category| match has_work {
         true => BUSY.contains(&category),
         false => BUSY.contains(&category) || matches!(category, Category::Other | Category::Python),
     };
@@ -179,18 +179,8 @@ fn scheduled(store: &Store, track: &Track, range: &Range<i64>) -> Option<(i64, i
 
 /// Part of the range in which the track has a slice of such a category.
 fn covered(store: &Store, track: &Track, range: &Range<i64>, is_such: impl Fn(Category) -> bool) -> i64 {
-    let mut parts: Vec<Range<i64>> = Vec::new();
-    for lane in &track.lanes {
-        let of_category = lane.slices(range).filter(|s| is_such(store.category(s)));
-        parts.extend(of_category.map(|s| s.start.max(range.start)..s.end.min(range.end)));
-    }
-    parts.sort_unstable_by_key(|part| part.start);
-    let (mut sum, mut until) = (0, i64::MIN);
-    for part in parts {
-        sum += (part.end - part.start.max(until)).max(0);
-        until = until.max(part.end);
-    }
-    sum
+    let slices = track.lanes.iter().flat_map(|lane| lane.slices(range)).filter(|s| is_such(store.category(s)));
+    union_ns(slices.map(|s| (s.start.max(range.start), s.end.min(range.end))).collect())
 }
 
 /// Collects durations and sums of one group.

@@ -311,7 +311,7 @@ fn the_analysis_finds_what_was_planted_as_in_an_imported_trace() {
     assert!(live[Cause::Synchronisation.name()] >= 15, "{live:?}");
 
     let device = |store: &Store| {
-        let rows = trace_analysis::breakdown::device_breakdowns(store, store.range());
+        let rows = trace_analysis::report::analyse(store, store.range()).devices;
         let rows =
             rows.iter().map(|r| (r.device.clone(), r.times.compute_ns, r.times.copy_exposed_ns, r.streams.len()));
         rows.collect::<Vec<_>>()

@@ -102,7 +102,7 @@ const PHRASES_DEBT: &[(&str, usize)] = &[
     ("cli", 3),
     ("dashboard", 80),
     ("dashboard/ui", 35),
-    ("docs", 37),
+    ("docs", 36),
     ("engine", 258),
     ("engine/cuda", 84),
     ("engine/distributed", 93),

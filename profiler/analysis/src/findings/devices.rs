@@ -1,10 +1,12 @@
 //! Findings about several devices or processes: communication that no compute hides, and who comes last.
 
-use super::{Facts, Finding, MAX_SLICES};
+use super::facts::{Facts, Finding, MAX_SLICES, short};
 use crate::activity::{Activities, Activity};
 use crate::breakdown::DeviceBreakdown;
 use crate::critical::{PathKind, Segment};
-use crate::stalls::{Cause, duration};
+use crate::intervals::union_ns;
+use crate::stalls::cause::Cause;
+use text::duration;
 use trace_model::SliceRef;
 use trace_store::Store;
 
@@ -18,7 +20,7 @@ pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
             // Streams that waited for communication without a record of it: the same time, reported better.
             found.retain(|f| f.title != "unexplained");
         }
-        // The path may lead through all of it, through some, or, where every rank waits for another, around it.
+        // The path may lead through the whole of it, through some, or, where every rank waits for another, around it.
         match found.iter_mut().find(|f| f.title == EXPOSED) {
             Some(on_path) if on_path.saves_ns >= exposed.saves_ns => {}
             Some(on_path) => *on_path = exposed,
@@ -51,7 +53,7 @@ fn exposed(facts: &Facts<'_>) -> Option<(Finding, Vec<(i64, i64)>)> {
         all => format!("; {n} of {all} devices spend {:.0} % or more so", MIN_EXPOSED * 100.0),
     };
     let longest = slices.first().map_or_else(String::new, |slice| {
-        let name = super::short(facts.store.slice_name(slice));
+        let name = short(facts.store.slice_name(slice));
         format!(" The longest of {}, {}, is `{name}`.", slices.len(), duration(slice.dur()))
     });
     finding.text = format!(
@@ -112,15 +114,4 @@ fn straggler(facts: &Facts<'_>) -> Option<Finding> {
 fn came(store: &Store, last: trace_model::SliceId, late_ns: i64) -> Option<(i64, i64)> {
     let start = store.slice(last)?.start;
     Some((start - late_ns, start))
-}
-
-/// The length of what the parts cover.
-pub(super) fn union_ns(mut parts: Vec<(i64, i64)>) -> i64 {
-    parts.sort_unstable();
-    let (mut sum, mut until) = (0, i64::MIN);
-    for (start, end) in parts {
-        sum += (end - start.max(until)).max(0);
-        until = until.max(end);
-    }
-    sum
 }

@@ -1,13 +1,13 @@
 //! Findings about a program without steps: its hottest functions, by samples, and what its threads waited for, by the scheduler.
 
-use super::devices::union_ns;
-use super::{Facts, Finding, short};
+use super::facts::{Facts, Finding, short};
 use crate::flame::stack_names;
-use crate::stalls::duration;
+use crate::intervals::union_ns;
 use crate::threads::ThreadTimes;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::ops::Range;
+use text::duration;
 use trace_model::{Category, ThreadState, TrackId};
 use trace_store::Store;
 
@@ -101,7 +101,7 @@ impl Samples {
         let callers = most(&function.by_stack).map(|stack| callers(facts.store, stack)).unwrap_or_default();
         let callers = if callers.is_empty() { String::new() } else { format!(", called by {}", callers.join(" ← ")) };
         finding.text = format!(
-            "`{}`{callers} has {:.1} % of the samples ({} of {}, {} on a CPU){on}. Twice as fast it would save {}.",
+            "`{}`{callers} has {:.1} % of the samples ({} of {}, {} on a CPU){on}. A 2× speed-up would save {}.",
             short(name),
             function.n as f64 * 100.0 / self.all.len().max(1) as f64,
             function.n,
@@ -141,9 +141,13 @@ fn callers(store: &Store, stack: u32) -> Vec<String> {
     names.iter().rev().skip(1).take(MAX_CALLERS).map(|name| format!("`{}`", short(name))).collect()
 }
 
-/// A thread's name without what its track says.
+/// A thread's name without the rest of its track's.
 fn plain(name: &str) -> &str {
     name.trim().trim_end_matches(", scheduling")
+}
+
+fn name_of(store: &Store, track: TrackId) -> &str {
+    store.track(track).map_or("?", |track| plain(&track.name))
 }
 
 /// Threads of Linux itself, by the beginnings of their names. They sleep until there is work for them: nobody waits for that.
@@ -197,7 +201,7 @@ fn asleep(facts: &Facts<'_>, samples: &Samples) -> Option<Finding> {
     let slept = off_cpu(facts, thread, ThreadState::Sleeping);
     let longest = slept.iter().max_by_key(|(start, end, _)| end - start)?;
     let mut finding = facts.finding("asleep", thread.sleeping_ns, longest.0..longest.1, Vec::new());
-    let name = plain(facts.store.track(thread.track).map_or("?", |t| &t.name));
+    let name = name_of(facts.store, thread.track);
     let total = facts.range.end - facts.range.start;
     let woken = match thread.woken_by {
         None => String::new(),
@@ -239,7 +243,7 @@ fn no_cpu(facts: &Facts<'_>) -> Option<Finding> {
             track.map_or_else(|| format!("thread {thread}, of another program"), |t| format!("`{}`", plain(&t.name)));
         format!("; {who} took it for {} of that", duration(ns))
     });
-    let name = plain(facts.store.track(thread.track).map_or("?", |t| &t.name));
+    let name = name_of(facts.store, thread.track);
     finding.text = format!(
         "`{name}` could run for {} longer than it did, and had no CPU{taker}. Fewer threads than cores, or pinned ones, help.",
         duration(thread.ready_ns),

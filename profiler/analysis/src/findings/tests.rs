@@ -3,6 +3,7 @@
 use super::Finding;
 use crate::critical::PathKind;
 use crate::report::{Analysis, analyse, analyse_step};
+use crate::tests::{Random, random, slices_of_random};
 use proptest::prelude::*;
 use trace_store::{Store, testkit};
 
@@ -153,7 +154,7 @@ fn many_short_launches_are_launch_overhead() {
 }
 
 #[test]
-fn communication_that_nothing_hides_is_told_when_it_is_large() {
+fn communication_that_nothing_hides_is_reported_when_it_is_large() {
     // Half of each rank's time; the path is the hosts', which end last and wait for nothing.
     let mut text = String::new();
     for rank in [1, 2] {
@@ -286,40 +287,25 @@ fn a_step_is_shown_to_the_end_of_what_it_launched() {
     assert_eq!((first.range.clone(), first.paths.len(), first.paths[0].range.clone()), (0..150, 1, 0..150));
 }
 
-/// A slice of a random trace: its track, the pause before it, its length, its number, its category.
-type Random = (usize, i64, i64, u32, usize);
-
-fn random(slices: &[Random], lengths: &[(i64, i64)]) -> String {
+/// Random slices, with steps of these begins and lengths.
+fn random_steps(slices: &[Random], lengths: &[(i64, i64)]) -> String {
     let mut text = String::new();
     for (i, (start, length)) in lengths.iter().enumerate() {
         let track = ["main", "2.main", "w1"][i % 3];
         text += &format!("step {}: on {track} {start}..{}\n", i / 3 + 1, start + length);
     }
-    let mut at = [0i64; 6];
-    for (i, (track, gap, dur, number, category)) in slices.iter().enumerate() {
-        let start = at[*track] + gap;
-        at[*track] = start + dur;
-        let end = at[*track];
-        let name = ["main", "w0", "gpu7", "gpu8", "2.main", "2.gpu7"][*track];
-        let category =
-            ["launch:", "kernel:", "copy:", "collective:", "input:", "off-cpu:", "python:", "op:"][*category];
-        match name {
-            "w0" => text += &format!("w0 n{i}x {start}..{end} by n{number}x\n"),
-            _ => text += &format!("{name} {category} x {start}..{end} c {number}\n"),
-        }
-    }
-    text
+    text + &random(slices)
 }
 
 proptest! {
     /// Whatever the trace, its steps and the part of it that is looked at: no share is above one, and no sum above what is shown.
     #[test]
     fn shares_are_of_what_is_shown(
-        slices in prop::collection::vec((0usize..6, 0i64..30, 0i64..20, 0u32..8, 0usize..8), 1..60),
+        slices in slices_of_random(),
         lengths in prop::collection::vec((0i64..300, 1i64..200), 0..7),
         part in prop::option::of((0i64..200, 1i64..300)),
     ) {
-        let store = testkit::store(&random(&slices, &lengths));
+        let store = testkit::store(&random_steps(&slices, &lengths));
         let shown = part.map_or(store.range(), |(start, length)| start..start + length);
         let mut all = vec![analyse(&store, shown)];
         all.extend(store.steps().first().map(|step| analyse_step(&store, step)));

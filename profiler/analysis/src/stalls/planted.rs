@@ -78,7 +78,7 @@ fn act() -> impl Strategy<Value = Act> {
 
 /// When something was done, and the history of why it did not begin before.
 #[derive(Clone, Default)]
-struct Done {
+struct Completion {
     at: i64,
     why_begun: History,
 }
@@ -89,9 +89,9 @@ struct Host {
     now: i64,
     why: History,
     calls: u32,
-    streams: [Option<Done>; 3],
+    streams: [Option<Completion>; 3],
     /// What each stream's next work waits for.
-    awaited: [Option<Done>; 3],
+    awaited: [Option<Completion>; 3],
     gaps: Gaps,
 }
 
@@ -157,7 +157,7 @@ impl Host {
         let end = start + dur;
         let _ = writeln!(self.text, "main launch: cudaLaunchKernel {now}..{} c {call}", now + 2);
         let _ = writeln!(self.text, "gpu{stream} kernel: k{call} {start}..{end} c {call}");
-        self.streams[stream] = Some(Done { at: end, why_begun: last.1 });
+        self.streams[stream] = Some(Completion { at: end, why_begun: last.1 });
         self.goes_on(now + 2, Cause::Launch);
     }
 
@@ -179,8 +179,8 @@ type Op = (usize, usize, i64, i64);
 #[derive(Default)]
 struct Workers {
     text: String,
-    ops: Vec<Done>,
-    workers: [Option<Done>; 4],
+    ops: Vec<Completion>,
+    workers: [Option<Completion>; 4],
     gaps: Gaps,
 }
 
@@ -204,7 +204,7 @@ impl Workers {
         let (end, wait) = (start + dur, start - ready);
         let by = by.map_or_else(String::new, |by| format!("by n{by}x"));
         let _ = writeln!(self.text, "w{worker} n{id}x {start}..{end} {by} queue {wait}");
-        let done = Done { at: end, why_begun: why };
+        let done = Completion { at: end, why_begun: why };
         self.workers[worker] = Some(done.clone());
         self.ops.push(done);
     }

@@ -1,8 +1,8 @@
 //! Stalls as sentences.
 
+use super::cause::Cause;
+use super::stall::Stall;
 use text::duration;
-
-use super::{Cause, Stall};
 use trace_model::{SliceId, SliceRef};
 use trace_store::Store;
 
@@ -24,7 +24,15 @@ fn process(store: &Store, track: u32) -> String {
     found.map_or_else(|| "?".to_owned(), |p| format!("{} on {} ({})", p.name, p.host, p.pid))
 }
 
-pub(super) fn stall(store: &Store, stall: &Stall) -> String {
+impl Stall {
+    /// The cause as a sentence.
+    #[must_use]
+    pub fn text(&self, store: &Store) -> String {
+        sentence(store, self)
+    }
+}
+
+fn sentence(store: &Store, stall: &Stall) -> String {
     let slice = |id: Option<SliceId>| id.and_then(|id| store.slice(id));
     let (culprit, next) = (slice(stall.culprit), slice(stall.blocked));
     let me = track(store, stall.track.0);
@@ -85,12 +93,4 @@ pub(super) fn stall(store: &Store, stall: &Stall) -> String {
 /// The thread that was off the CPU.
 fn who<'a>(store: &'a Store, stall: &Stall) -> &'a str {
     track(store, stall.culprit.map_or(stall.track.0, |c| c.track))
-}
-
-pub(super) fn queue_wait(store: &Store, slice: &SliceRef, wait: i64, culprit: Option<&SliceRef>) -> String {
-    let (name, me, wait) = (op(store, slice), track(store, slice.id.track), duration(wait));
-    match culprit {
-        Some(culprit) => format!("{name} was ready {wait} before it ran: {me} was busy with {}", op(store, culprit)),
-        None => format!("{name} was ready {wait} before it ran: {me} ran nothing meanwhile"),
-    }
 }
