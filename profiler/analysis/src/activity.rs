@@ -24,7 +24,6 @@ pub(crate) enum Activity {
     Call,
     /// Takes or returns memory.
     Memory,
-    /// Makes a step's input.
     Input,
     /// Runs other code.
     Host,
@@ -34,7 +33,6 @@ pub(crate) enum Activity {
     Running,
     /// The profiler's own work.
     Profiler,
-    /// Waits for a device.
     Sync,
     /// Waits for work.
     Idle,

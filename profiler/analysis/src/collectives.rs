@@ -7,7 +7,6 @@ use super::activity::Activity;
 use super::line::{Lines, PieceId};
 use rustc_hash::FxHashMap;
 
-/// One exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Exchange {
     /// Its slices, one per process, by start.

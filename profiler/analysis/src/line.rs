@@ -32,7 +32,6 @@ pub(crate) enum LineKind {
     Device,
 }
 
-/// One track.
 pub(crate) struct Line {
     pub track: TrackId,
     pub process: u32,
@@ -42,7 +41,6 @@ pub(crate) struct Line {
     pub pieces: Vec<Piece>,
 }
 
-/// A piece of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PieceId {
     pub line: u32,
@@ -50,7 +48,6 @@ pub(crate) struct PieceId {
 }
 
 impl Line {
-    /// The slice of a piece.
     pub(crate) fn slice(&self, piece: &Piece) -> &SliceRef {
         &self.slices[piece.slice as usize]
     }

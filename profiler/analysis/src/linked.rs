@@ -14,7 +14,6 @@ use super::near::near;
 use rayon::prelude::*;
 use trace_model::NO_NODE;
 
-/// No piece.
 const NOTHING: PieceId = PieceId { line: u32::MAX, piece: u32::MAX };
 
 pub(super) struct Linked {

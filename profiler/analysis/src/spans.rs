@@ -18,11 +18,8 @@ pub(super) enum Meaning {
 /// How a name is known.
 #[derive(Clone, Copy, Debug)]
 enum NamePattern {
-    /// The whole name.
     Name(&'static str),
-    /// The name's beginning.
     Begins(&'static str),
-    /// A part of the name.
     Has(&'static str),
     /// Both parts, in this order.
     Both(&'static str, &'static str),

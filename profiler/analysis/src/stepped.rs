@@ -12,7 +12,6 @@ use trace_store::Store;
 /// What a step did last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Last {
-    /// This piece ran.
     Ran(PieceId),
     /// This wait held no thread; and its op.
     Waited(SliceRef, PieceId),

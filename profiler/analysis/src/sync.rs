@@ -20,7 +20,6 @@ pub(crate) enum Waited {
     Event { stream: Option<u64>, record: Option<u32> },
 }
 
-/// A synchronisation record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SyncRecord {
     /// Of the host's call.

@@ -41,7 +41,6 @@ pub(crate) enum Edge {
 /// The kind of a part of the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartKind {
-    /// This piece ran.
     Runs(PieceId, Edge),
     /// Nothing ran that was waited for: why, and what was waited for, or the wait.
     Idle(Cause, Option<SliceId>),
@@ -60,7 +59,6 @@ pub(crate) fn parked_cause(wait: &SliceRef) -> Cause {
     }
 }
 
-/// A part of the walk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WalkPart {
     pub start: i64,
@@ -202,7 +200,6 @@ impl<'d, 'a> Walk<'d, 'a> {
         Link { arrival: end, via, next: Next::Run(last, end, via) }
     }
 
-    /// The last-arriving predecessor of a piece.
     fn last_arrival(&self, at: PieceId) -> Link<'d> {
         let line = &self.deps.lines.lines[at.line as usize];
         let start = self.piece(at).start;

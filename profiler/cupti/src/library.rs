@@ -23,55 +23,30 @@ pub struct Failed {
     pub text: String,
 }
 
-/// The functions of CUPTI that a session calls.
+/// The functions of CUPTI that a session calls. They fail with what the library reports.
 pub trait Library: Send + Sync {
     /// `cuptiGetVersion`.
-    ///
-    /// # Errors
-    /// As the library says; so for all others.
     fn version(&self) -> Result<u32, Failed>;
     /// Hands over the two functions for buffers.
-    ///
-    /// # Errors
-    /// See [`Library::version`].
     fn register(&self, requested: Requested, completed: Completed) -> Result<(), Failed>;
     /// Lets all times be those of this clock.
-    ///
-    /// # Errors
-    /// See [`Library::version`].
     fn use_clock(&self, clock: Clock) -> Result<(), Failed>;
     /// Makes CUPTI report threads by the system's ids.
-    ///
-    /// # Errors
-    /// See [`Library::version`].
     fn use_system_thread_ids(&self) -> Result<(), Failed>;
     /// Begins or ends the recording of a kind.
-    ///
-    /// # Errors
-    /// See [`Library::version`].
     fn switch(&self, kind: Kind, on: bool) -> Result<(), Failed>;
     /// Gives back the buffers of which all records are complete, or all of them if `is_forced`.
-    ///
-    /// # Errors
-    /// See [`Library::version`].
     fn flush(&self, is_forced: bool) -> Result<(), Failed>;
     /// Where the record behind this one begins in a buffer (the first for `None`); `None` where there is none.
     fn next(&self, buffer: &[u8], record: Option<usize>) -> Option<usize>;
     /// Records dropped since it was asked last.
     fn dropped(&self, context: usize, stream: u32) -> u64;
-    /// The name of a call.
     fn call_name(&self, is_runtime: bool, id: u32) -> Option<String>;
     /// The text at an address that a record holds.
     fn text(&self, address: u64) -> Option<String>;
     /// From now on this thread works for `id`, until [`Library::pop`].
-    ///
-    /// # Errors
-    /// See [`Library::version`].
     fn push(&self, id: u64) -> Result<(), Failed>;
     /// Takes back the last [`Library::push`] of this thread.
-    ///
-    /// # Errors
-    /// See [`Library::version`].
     fn pop(&self) -> Result<(), Failed>;
 }
 

@@ -42,7 +42,6 @@ pub struct Pool {
     foreign: AtomicU64,
 }
 
-/// A buffer that came back.
 pub(crate) struct Full<'a> {
     slot: &'a Slot,
     /// Of the records: what CUPTI wants to know again when it is asked what it dropped.
@@ -108,7 +107,6 @@ impl Slot {
 }
 
 impl Full<'_> {
-    /// The records' bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: the memory is BUFFER_BYTES long, initialised, `valid` is not longer, and while the slot is READING nobody
         // else touches it.

@@ -14,7 +14,6 @@ pub(crate) struct Recent<K, V> {
 }
 
 impl<K: Hash + Eq + Copy, V> Recent<K, V> {
-    /// Keeps at most `room` entries.
     pub(crate) fn new(room: usize) -> Self {
         Recent { by_key: FxHashMap::default(), order: VecDeque::new(), room, forgotten: 0 }
     }

@@ -92,7 +92,6 @@ pub struct Recorder {
     library: Arc<dyn Library>,
     stopping: Arc<AtomicBool>,
     reader: Option<JoinHandle<Report>>,
-    /// Kinds that are on.
     on: Vec<Kind>,
     is_ended: bool,
 }
@@ -264,7 +263,6 @@ impl Names for LibraryNames<'_> {
 }
 
 impl Reader {
-    /// Reads all full buffers.
     fn pass(&mut self) {
         let mut any = false;
         while let Some(full) = pool().full() {

@@ -14,12 +14,10 @@ fn word(words: &[&'static str], number: u32) -> Option<&'static str> {
     words.get((number as usize).checked_sub(1)?).copied()
 }
 
-/// The direction of a copy.
 pub(crate) fn direction(number: u8) -> &'static str {
     word(DIRECTIONS, number.into()).unwrap_or("of an unknown kind")
 }
 
-/// A kind of memory.
 pub(crate) fn memory(number: u16) -> &'static str {
     word(MEMORIES, number.into()).unwrap_or("Unknown")
 }
@@ -45,13 +43,11 @@ pub(crate) fn overhead(number: u32) -> &'static str {
     }
 }
 
-/// The category of a kernel.
 pub(crate) fn of_kernel(name: &str) -> &'static str {
     let waits_for_others = ["nccl", "rccl"].iter().any(|prefix| name.starts_with(prefix));
     if waits_for_others { "collective" } else { "kernel" }
 }
 
-/// The category of a call.
 pub(crate) fn of_call(name: &str) -> &'static str {
     let waits = ["Synchronize", "StreamWaitEvent", "EventQuery"].iter().any(|part| name.contains(part));
     if waits { "sync" } else { "launch" }

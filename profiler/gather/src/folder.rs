@@ -43,9 +43,6 @@ impl Drop for Folder {
 
 impl Folder {
     /// Serves what is at `path`.
-    ///
-    /// # Errors
-    /// It cannot be read, or holds nothing that can be shown.
     pub(crate) fn open(path: &Path) -> io::Result<Folder> {
         let has_traces = || locate::traces_below(path).is_ok_and(|lookup| !lookup.traces.is_empty());
         match sniff(path)? {
@@ -97,7 +94,6 @@ impl Folder {
     }
 }
 
-/// The source of a trace.
 enum Source {
     Folder(Box<TraceReader>),
     Foreign(Box<import::Import>),

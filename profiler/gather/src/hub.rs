@@ -2,8 +2,8 @@
 
 use crate::error::ServeError;
 use crate::identity::{Clock, ID_BYTES, is_clock_id, to_hex};
-use crate::mirror::{Item, Mirror, MirrorError, place};
-use crate::wire::{Exchange, FileLength, Hello};
+use crate::mirror::{Mirror, MirrorError, place};
+use crate::wire::{Exchange, FileLength, Hello, up};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -63,9 +63,6 @@ pub(crate) struct Turn {
 
 impl Hub {
     /// Opens a gathered folder, or makes one in an empty or missing folder.
-    ///
-    /// # Errors
-    /// The folder holds something else, is in use, on another clock, or cannot be written.
     pub(crate) fn open(dir: &Path, sync: bool) -> Result<Hub, ServeError> {
         let entries = std::fs::create_dir_all(dir).and_then(|()| std::fs::read_dir(dir));
         let mut entries = entries.map_err(|e| ServeError::Folder(dir.to_owned(), e))?;
@@ -76,9 +73,6 @@ impl Hub {
     }
 
     /// The same in a folder that may hold a trace of its own.
-    ///
-    /// # Errors
-    /// As [`Hub::open`].
     pub(crate) fn within(dir: &Path, sync: bool) -> Result<Hub, ServeError> {
         let failed = |e| ServeError::Folder(dir.to_owned(), e);
         let path = dir.join(FILE);
@@ -137,7 +131,7 @@ impl Hub {
     }
 
     /// Takes what a connection brought; returns the sequence number up to which it is safe.
-    pub(crate) fn take(&self, turn: &Turn, items: Vec<Item>) -> Result<u64, MirrorError> {
+    pub(crate) fn take(&self, turn: &Turn, items: Vec<up::What>) -> Result<u64, MirrorError> {
         let mut mirror = turn.mirror.lock();
         if mirror.turn != turn.number {
             return Err(MirrorError::Wrong("another connection sends this folder now".to_owned()));
@@ -188,7 +182,6 @@ impl Hub {
         self.mirrors.lock().len() as u64
     }
 
-    /// The gathered folder.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }

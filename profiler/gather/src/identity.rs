@@ -19,9 +19,6 @@ pub(crate) struct FolderId {
 
 impl FolderId {
     /// The folder's id; makes one where there is none.
-    ///
-    /// # Errors
-    /// Another process sends the folder, or it cannot be written.
     pub(crate) fn claim(trace_dir: &Path) -> Result<FolderId, SendError> {
         let failed = |e| SendError::Folder(trace_dir.to_owned(), e);
         let mut options = OpenOptions::new();
@@ -35,9 +32,6 @@ impl FolderId {
     }
 
     /// Gives another folder the same id.
-    ///
-    /// # Errors
-    /// The folder is not writable.
     pub(crate) fn copy_to(&self, trace_dir: &Path) -> io::Result<()> {
         std::fs::write(trace_dir.join(FOLDER_ID), to_hex(&self.id))
     }
@@ -64,7 +58,6 @@ fn random() -> io::Result<[u8; ID_BYTES]> {
     Ok(id)
 }
 
-/// Bytes as hexadecimal digits.
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

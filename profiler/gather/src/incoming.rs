@@ -16,7 +16,6 @@ use tonic::transport::server::Connected;
 /// The pause after the system gave no connection.
 const ERROR_PAUSE: Duration = Duration::from_millis(50);
 
-/// The transport of a connection.
 pub(crate) trait Wire: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Wire for T {}

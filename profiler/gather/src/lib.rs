@@ -49,7 +49,6 @@ pub use server::{Server, ServerOptions};
 pub use transport::{Transport, TransportProvider, transport};
 pub use unsealed::Unsealed;
 
-/// The protocol's version.
 pub(crate) const VERSION: u32 = 1;
 /// The longest message that a collector and its senders take, bytes.
 pub(crate) const MAX_MESSAGE: usize = 1 << 20;

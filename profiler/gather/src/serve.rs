@@ -16,7 +16,6 @@ use tokio_stream::StreamExt;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
-/// Viewers at once.
 const MAX_VIEWERS: usize = 64;
 
 /// Why a path is not served.

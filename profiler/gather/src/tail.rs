@@ -18,7 +18,6 @@ pub(crate) const TAIL: u64 = 4096;
 /// Bytes before the next ones that must not have changed meanwhile.
 const SEAM: usize = 64;
 
-/// The next bytes of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) file: String,
@@ -26,7 +25,6 @@ pub(crate) struct Part {
     pub(crate) data: Bytes,
 }
 
-/// A file that grows.
 struct Growing {
     file: File,
     /// Its name on the other side.

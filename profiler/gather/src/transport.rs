@@ -59,7 +59,6 @@ impl TransportProvider {
 }
 
 impl Transport {
-    /// The next one.
     pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<Channel, Problem> {
         let mut connections = self.connections.lock().await;
         (self.request)();

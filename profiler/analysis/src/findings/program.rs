@@ -35,7 +35,6 @@ pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
 /// A sample: the thread's track, when, and its stack's row.
 type Sample = (TrackId, i64, u32);
 
-/// The samples of a range.
 struct Samples {
     all: Vec<Sample>,
     /// The time on a CPU that one stands for, ns.

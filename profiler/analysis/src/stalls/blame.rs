@@ -46,7 +46,6 @@ impl<'d, 'a> Blame<'d, 'a> {
         &self.deps.lines.lines[line as usize]
     }
 
-    /// Divides a gap.
     pub(super) fn gap(&mut self, gap: &Gap) {
         let process = self.line(gap.line).process;
         let window = gap.window.and_then(|row| self.windows.window(process, row));

@@ -122,13 +122,11 @@ impl Translator {
         }
     }
 
-    /// Counts of the records so far.
     pub(crate) fn report(&self) -> Report {
         let gone = self.unlaunched.forgotten + self.ranges.open.forgotten;
         Report { no_track: self.tracks.refused, without_call: self.report.without_call + gone, ..self.report.clone() }
     }
 
-    /// Writes the records of a buffer.
     pub(crate) fn take(&mut self, records: &[Record], unread: &Unread, names: &dyn Names) {
         self.report.unread.add(unread);
         self.clock.push(clock::anchor());

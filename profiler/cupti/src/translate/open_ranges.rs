@@ -7,7 +7,6 @@ use rustc_hash::FxHashMap;
 /// Ranges that are open, at most.
 const OPEN: usize = 1 << 16;
 
-/// The data of a marker.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Data {
     pub(super) color: Option<u32>,
@@ -15,7 +14,6 @@ pub(super) struct Data {
     pub(super) payload: Payload,
 }
 
-/// A range that has begun.
 pub(super) struct Begun {
     pub(super) time: u64,
     pub(super) name: String,

@@ -10,13 +10,11 @@ const FIRST_STREAM: i32 = 1 << 24;
 /// Of these tracks there may be so many: each is a ring with memory of its own.
 const MAX_TRACKS: usize = 512;
 
-/// The source of a track.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum TrackKey {
     Stream(StreamLocation),
     /// A device's waits that are no stream's.
     Waits(u32),
-    /// The calls of a thread.
     Calls(u32),
     /// The ranges of NVTX that a thread entered; `None`: those that are no thread's.
     Ranges(Option<u32>),

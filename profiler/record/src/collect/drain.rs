@@ -19,9 +19,7 @@ const BATCH_RECORDS: usize = 1 << 15;
 const PIECE_RECORDS: usize = 1 << 9;
 /// The fill of a ring that a drain should find.
 const AIM: f64 = 0.25;
-/// The shortest pause between drains.
 const MIN_PAUSE: Duration = Duration::from_micros(500);
-/// The pause after a failed write.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
 /// Passes between two looks into the folder even if it seems unchanged: not every file system keeps its time stamp.
 const LOOK_EVERY: u32 = 10;
@@ -208,7 +206,6 @@ impl<S: Sink> Drain<S> {
         report
     }
 
-    /// Finds new rings.
     fn look(&mut self) {
         let changed = std::fs::metadata(&self.dir).and_then(|m| m.modified()).ok();
         if changed.is_some() && changed == self.looked && self.passes_until_look > 0 {

@@ -14,10 +14,8 @@ use std::os::fd::AsRawFd;
 /// Readings in a second of a thread's own time.
 const READINGS_HZ: u64 = 1_000;
 
-/// The opened groups.
 pub(crate) struct Groups {
     pub(crate) rings: Vec<Sampler>,
-    /// What is counted.
     pub(crate) kinds: Vec<Kind>,
     /// Which of [`Groups::kinds`] a counter's id counts.
     pub(crate) kind_of: FxHashMap<u64, usize>,

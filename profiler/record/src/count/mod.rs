@@ -41,7 +41,6 @@ impl Counting {
         records
     }
 
-    /// Readings so far.
     pub(crate) fn readings(&self) -> u64 {
         self.threads.readings
     }

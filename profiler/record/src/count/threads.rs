@@ -26,7 +26,6 @@ const MAX_STRETCHES: usize = 64;
 /// A group may have counted this much, ns, that no reading says yet.
 const UNREAD_NS: u64 = 2_000_000;
 
-/// What is known of a thread.
 #[derive(Default)]
 struct Thread {
     name: Vec<u8>,
@@ -51,7 +50,6 @@ struct Thread {
 #[derive(Clone, Copy, Default)]
 struct Total {
     value: u64,
-    /// When the last point was.
     last_point: Option<u64>,
 }
 

@@ -21,7 +21,6 @@ pub(crate) struct Mapping {
     pub(crate) path: u32,
 }
 
-/// The code of one process.
 #[derive(Clone, Default)]
 pub(crate) struct Process {
     by_start: BTreeMap<u64, Mapping>,
@@ -36,7 +35,6 @@ impl Process {
     }
 }
 
-/// The code of all processes.
 #[derive(Default)]
 pub(crate) struct Maps {
     processes: FxHashMap<u32, Process>,
@@ -80,7 +78,6 @@ impl Maps {
         elf
     }
 
-    /// The row of a path.
     pub(crate) fn path(&mut self, path: &str) -> u32 {
         if let Some(row) = self.path_of.get(path) {
             return *row;

@@ -45,7 +45,6 @@ pub(crate) enum Event {
     Reading(Reading),
     /// A major page fault at an address.
     Fault(u64),
-    /// A mapping of code.
     Map {
         address: u64,
         len: u64,
@@ -106,7 +105,6 @@ pub(crate) const CONTEXT_USER: u64 = -512i64 as u64;
 /// Every mark is at least this.
 pub(crate) const CONTEXT_MAX: u64 = -4095i64 as u64;
 
-/// Takes numbers from the front.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {

@@ -16,7 +16,6 @@ const STACK_BYTES: u32 = 16 << 10;
 /// Registers of x86-64 that unwinding needs (bits of `PERF_REG_X86_*`): BP, SP, IP in the order of the numbers.
 pub(crate) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 
-/// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PerfOptions {
     /// Samples a second and CPU.
@@ -37,7 +36,6 @@ pub(crate) enum Observed<'a> {
 /// Rings of threads that run already, at most: further threads are left out, and reported.
 const MAX_THREAD_RINGS: usize = 512;
 
-/// The rings.
 pub(crate) struct Rings {
     pub(crate) samplers: Vec<Sampler>,
     /// Major page faults, each an event of its own.

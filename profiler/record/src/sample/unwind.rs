@@ -12,7 +12,6 @@ use std::sync::Arc;
 /// Frames of a stack, at most.
 pub(crate) const MAX_FRAMES: usize = 256;
 
-/// The tables of one process.
 #[derive(Clone, Default)]
 pub(crate) struct Unwinder {
     #[cfg(target_arch = "x86_64")]

@@ -22,7 +22,6 @@ const RING_KB: u32 = 4096;
 /// Bytes that one poll takes of a CPU, so that its memory is bounded.
 const POLL_BYTES: usize = 8 << 20;
 
-/// Where tracefs is.
 pub(crate) struct Root {
     path: PathBuf,
     /// A mount of our own, in no folder: it ends with this descriptor.
@@ -31,9 +30,6 @@ pub(crate) struct Root {
 
 impl Root {
     /// tracefs where it is mounted, else a mount that only this process sees.
-    ///
-    /// # Errors
-    /// That it is neither: no root, or a kernel without.
     pub(crate) fn find() -> io::Result<Root> {
         for folder in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
             let path = PathBuf::from(folder);
@@ -47,9 +43,6 @@ impl Root {
     }
 
     /// The clocks that it offers, as the kernel writes them.
-    ///
-    /// # Errors
-    /// That they cannot be read.
     pub(crate) fn clocks(&self) -> io::Result<String> {
         fs::read_to_string(self.path.join("trace_clock"))
     }
@@ -87,7 +80,6 @@ fn owner(name: &str) -> Option<(u32, u64)> {
     Some((pid.parse().ok()?, born.parse().ok()?))
 }
 
-/// An instance that records.
 pub(crate) struct Instance {
     path: PathBuf,
     _root: Root,
@@ -110,9 +102,6 @@ struct Ring {
 
 impl Instance {
     /// Makes an instance and begins to record.
-    ///
-    /// # Errors
-    /// That tracefs is not to be had, or not as expected.
     pub(crate) fn start(root: Root) -> io::Result<Instance> {
         root.remove_stale();
         let pid = std::process::id();

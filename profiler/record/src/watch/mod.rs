@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use trace_model::ThreadState;
-use trace_model::scheduling::derive::Scheduling;
+use trace_model::scheduling::derive::{SchedCounts, Scheduling};
 use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 use usage::Usage;
 
@@ -196,6 +196,10 @@ impl Watch {
 
     /// Reads what is left, and looks up the functions of sampled addresses. Stop the collector afterwards.
     pub fn stop(mut self) -> WatchReport {
+        self.end()
+    }
+
+    fn end(&mut self) -> WatchReport {
         self.shared.stopping.store(true, Ordering::Release);
         // A panic there has been reported by its hook; what it wrote stays readable.
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
@@ -204,10 +208,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.shared.stopping.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.end();
     }
 }
 
@@ -238,7 +239,6 @@ fn tracefs_remedy(error: &io::Error) -> String {
     format!("{error}; run as root, on a kernel with CONFIG_FTRACE")
 }
 
-/// The watching thread's own.
 #[derive(Default)]
 struct Watcher {
     instance: Option<Instance>,
@@ -260,12 +260,7 @@ impl Watcher {
     fn run(mut self, shared: &Shared) -> WatchReport {
         let mut command = 0;
         while !shared.stopping.load(Ordering::Acquire) {
-            if command == 0 {
-                command = shared.command.load(Ordering::Acquire);
-                if command != 0 {
-                    self.begin(command, &mut shared.tracks.lock());
-                }
-            }
+            self.begin_once(&mut command, shared);
             if command != 0 {
                 self.poll(command, shared, false);
             }
@@ -275,11 +270,7 @@ impl Watcher {
             instance.stop();
         }
         // A command may end before it was looked at even once.
-        let unseen = if command == 0 { shared.command.load(Ordering::Acquire) } else { 0 };
-        if unseen != 0 {
-            command = unseen;
-            self.begin(command, &mut shared.tracks.lock());
-        }
+        self.begin_once(&mut command, shared);
         if command != 0 {
             self.poll(command, shared, true);
             let mut tracks = shared.tracks.lock();
@@ -290,10 +281,19 @@ impl Watcher {
         }
         let symbols = self.samples.symbols();
         shared.tracks.lock().entries(symbols.into_iter());
-        let seen = self.scheduling.seen;
-        let (switches, wakeups, samples) = (seen.switches, seen.wakeups, self.samples.n);
-        let (untold, readings) = (seen.untold, self.counting.as_ref().map_or(0, Counting::readings));
+        let SchedCounts { switches, wakeups, untold, .. } = self.scheduling.seen;
+        let (samples, readings) = (self.samples.n, self.counting.as_ref().map_or(0, Counting::readings));
         WatchReport { switches, wakeups, samples, readings, untold, ..self.report }
+    }
+
+    /// Begins where there is a command and it has not begun, which 0 stands for.
+    fn begin_once(&mut self, command: &mut u32, shared: &Shared) {
+        if *command == 0 {
+            *command = shared.command.load(Ordering::Acquire);
+            if *command != 0 {
+                self.begin(*command, &mut shared.tracks.lock());
+            }
+        }
     }
 
     fn begin(&mut self, command: u32, tracks: &mut Tracks) {
@@ -395,7 +395,6 @@ impl Watcher {
         }
     }
 
-    /// Reads the counters of the command.
     fn count(&mut self, command: u32, tracks: &mut Tracks) {
         let now = tracks.now();
         if let Some(usage) = &mut self.usage {

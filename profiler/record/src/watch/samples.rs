@@ -28,7 +28,6 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Finds the callers of a sample.
     pub(super) fn take(&mut self, from: Origin, sample: &Sample) {
         let (kernel, user) = {
             let process = self.maps.process(from.pid);

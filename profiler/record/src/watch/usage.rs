@@ -6,7 +6,6 @@ use events::Kind;
 use rustc_hash::FxHashMap;
 use trace_model::scheduling::derive::Scheduling;
 
-/// The counters' last values, by process.
 #[derive(Default)]
 pub(super) struct Usage {
     before: FxHashMap<u32, [u64; 6]>,
