@@ -1,4 +1,4 @@
-//! The op table: what took time, and how much of it the steps waited for.
+//! The op table: the time of ops, and how much of it the steps waited for.
 
 use super::activity::Activities;
 use super::counters::{self, CounterTotals};
@@ -32,7 +32,7 @@ pub struct OpRow {
 }
 
 /// What ran under one name scope: all nodes whose names begin with it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScopeRow {
     /// `layer1`, `layer1/dense`, ...
     pub scope: String,
@@ -126,12 +126,8 @@ pub fn scope_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> 
         let Some(name) = store.nodes().get(node as usize).map(|n| n.name.as_str()) else { continue };
         for (end, _) in name.match_indices('/').filter(|(end, _)| *end > 0) {
             let scope = &name[..end];
-            let row = scopes.entry(scope).or_insert_with(|| ScopeRow {
-                scope: scope.to_owned(),
-                count: 0,
-                self_ns: 0,
-                critical_ns: 0,
-            });
+            let empty = || ScopeRow { scope: scope.to_owned(), ..ScopeRow::default() };
+            let row = scopes.entry(scope).or_insert_with(empty);
             row.count += count;
             row.self_ns += self_ns;
             row.critical_ns += critical_ns;

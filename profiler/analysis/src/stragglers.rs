@@ -1,4 +1,4 @@
-//! Stragglers: which process came last to what all of them do, and how long the others waited.
+//! Stragglers: the process that came last to what all of them do, and how long the others waited.
 
 use super::deps::Deps;
 use rustc_hash::FxHashMap;
@@ -51,8 +51,8 @@ pub fn stragglers(store: &Store, range: Range<i64>) -> Stragglers {
 
 pub(crate) fn of_range(deps: &Deps<'_>, range: &Range<i64>) -> Stragglers {
     let lines = &deps.lines;
-    let exchanges = deps.exchanges.rows.iter().map(|exchange| {
-        let came = exchange.peers.iter().map(|at| {
+    let exchanges = deps.exchanges.rows.iter().map(|peers| {
+        let came = peers.iter().map(|at| {
             let line = &lines.lines[at.line as usize];
             (lines.piece(*at).start, line.process, lines.slice(*at).id)
         });

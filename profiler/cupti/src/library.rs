@@ -4,6 +4,7 @@
 //! by one: a version that lacks one gives an error that names it.
 
 use crate::layout::Kind;
+use crate::record::Text;
 use std::ffi::{CStr, c_char, c_void};
 
 /// Gives CUPTI a buffer.
@@ -41,9 +42,10 @@ pub trait Library: Send + Sync {
     fn next(&self, buffer: &[u8], record: Option<usize>) -> Option<usize>;
     /// Records dropped since it was asked last.
     fn dropped(&self, context: usize, stream: u32) -> u64;
+    /// The name of a call of the runtime or the driver.
     fn call_name(&self, is_runtime: bool, id: u32) -> Option<String>;
     /// The text at an address that a record holds.
-    fn text(&self, address: u64) -> Option<String>;
+    fn text(&self, text: Text) -> Option<String>;
     /// From now on this thread works for `id`, until [`Library::pop`].
     fn push(&self, id: u64) -> Result<(), Failed>;
     /// Takes back the last [`Library::push`] of this thread.
@@ -189,8 +191,8 @@ impl Library for Loaded {
         (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 
-    fn text(&self, address: u64) -> Option<String> {
-        let text = usize::try_from(address).ok().filter(|a| *a != 0)? as *const c_char;
+    fn text(&self, text: Text) -> Option<String> {
+        let text = usize::try_from(text.0).ok().filter(|a| *a != 0)? as *const c_char;
         // SAFETY: CUPTI keeps the names that its records point to for as long as the program runs.
         Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     }

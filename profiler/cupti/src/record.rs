@@ -5,6 +5,7 @@
 //! The tests hold them against `cudarc`'s bindings. All numbers are little-endian; records are aligned to 8 bytes.
 
 use crate::layout::Kind;
+use bytemuck::AnyBitPattern;
 
 /// The address of a C string in the recorded process; 0 for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -210,43 +211,24 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    fn get<const N: usize>(&self, at: usize) -> Result<[u8; N], Short> {
-        let bytes = at.checked_add(N).and_then(|end| self.bytes.get(at..end));
-        bytes.and_then(|b| b.try_into().ok()).ok_or(Short { kind: self.kind })
-    }
-
-    fn u8(&self, at: usize) -> Result<u8, Short> {
-        self.get(at).map(u8::from_le_bytes)
-    }
-
-    fn u16(&self, at: usize) -> Result<u16, Short> {
-        self.get(at).map(u16::from_le_bytes)
-    }
-
-    fn u32(&self, at: usize) -> Result<u32, Short> {
-        self.get(at).map(u32::from_le_bytes)
-    }
-
-    fn u64(&self, at: usize) -> Result<u64, Short> {
-        self.get(at).map(u64::from_le_bytes)
-    }
-
-    fn three(&self, at: usize) -> Result<[u32; 3], Short> {
-        Ok([self.u32(at)?, self.u32(at + 4)?, self.u32(at + 8)?])
+    /// The field at an offset, as wide as its type.
+    fn get<T: AnyBitPattern>(&self, at: usize) -> Result<T, Short> {
+        let bytes = self.bytes.get(at..at + size_of::<T>());
+        bytes.map(bytemuck::pod_read_unaligned).ok_or(Short { kind: self.kind })
     }
 
     /// Begin and end, which lie next to each other in every record.
     fn span(&self, at: usize) -> Result<Span, Short> {
-        Ok(Span { start: self.u64(at)?, end: self.u64(at + 8)? })
+        Ok(Span { start: self.get(at)?, end: self.get(at + 8)? })
     }
 
     fn place(&self, device: usize, context: usize, stream: usize) -> Result<StreamLocation, Short> {
-        Ok(StreamLocation { device: self.u32(device)?, context: self.u32(context)?, stream: self.u32(stream)? })
+        Ok(StreamLocation { device: self.get(device)?, context: self.get(context)?, stream: self.get(stream)? })
     }
 
     fn object(&self, at: usize) -> Result<Object, Short> {
-        let [a, b, c] = self.three(at + 4)?;
-        Ok(match self.u32(at)? {
+        let [a, b, c]: [u32; 3] = self.get(at + 4)?;
+        Ok(match self.get::<u32>(at)? {
             1 => Object::Process(a),
             2 => Object::Thread { process: a, thread: b },
             3 => Object::Device(StreamLocation { device: a, context: u32::MAX, stream: u32::MAX }),
@@ -262,7 +244,7 @@ impl Fields<'_> {
 /// # Errors
 /// It is cut.
 pub fn record(bytes: &[u8]) -> Result<Record, Short> {
-    let kind = Fields { bytes, kind: 0 }.u32(0)?;
+    let kind = Fields { bytes, kind: 0 }.get::<u32>(0)?;
     let f = Fields { bytes, kind };
     let Some(known) = Kind::from_bits(kind) else { return Ok(Record::Other(kind)) };
     match known {
@@ -271,11 +253,11 @@ pub fn record(bytes: &[u8]) -> Result<Record, Short> {
         Kind::Driver | Kind::Runtime => Ok(Record::Call {
             is_runtime: known == Kind::Runtime,
             span: f.span(8)?,
-            id: f.u32(4)?,
-            process: f.u32(24)?,
-            thread: f.u32(28)?,
-            correlation: f.u32(32)?,
-            result: f.u32(36)?,
+            id: f.get(4)?,
+            process: f.get(24)?,
+            thread: f.get(28)?,
+            correlation: f.get(32)?,
+            result: f.get(36)?,
         }),
         Kind::Marker | Kind::MarkerData | Kind::Name | Kind::Context | Kind::Device => named(&f, known),
         Kind::Overhead | Kind::CudaEvent | Kind::Synchronization | Kind::ExternalCorrelation | Kind::GraphTrace => {
@@ -288,40 +270,40 @@ fn kernel(f: &Fields<'_>) -> Result<Kernel, Short> {
     Ok(Kernel {
         span: f.span(16)?,
         place: f.place(40, 44, 48)?,
-        correlation: f.u32(92)?,
-        name: Text(f.u64(104)?),
-        grid: f.three(52)?,
-        block: f.three(64)?,
+        correlation: f.get(92)?,
+        name: Text(f.get(104)?),
+        grid: f.get(52)?,
+        block: f.get(64)?,
         // From CUDA 11.8 on.
-        cluster: f.three(176).unwrap_or_default(),
-        registers_per_thread: f.u16(6)?,
-        static_shared: f.u32(76)?,
-        dynamic_shared: f.u32(80)?,
-        local_per_thread: f.u32(84)?,
-        graph: f.u32(156)?,
-        graph_node: f.u64(144)?,
+        cluster: f.get(176).unwrap_or_default(),
+        registers_per_thread: f.get(6)?,
+        static_shared: f.get(76)?,
+        dynamic_shared: f.get(80)?,
+        local_per_thread: f.get(84)?,
+        graph: f.get(156)?,
+        graph_node: f.get(144)?,
     })
 }
 
 fn memory(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     let is_peer = kind == Kind::MemcpyPeer;
     let work = if kind == Kind::Memset {
-        MemoryWork::Set { value: f.u32(4)?, memory: f.u16(50)? }
+        MemoryWork::Set { value: f.get(4)?, memory: f.get(50)? }
     } else {
         MemoryWork::Copy {
-            way: f.u8(4)?,
-            from: f.u8(5)?,
-            to: f.u8(6)?,
-            peers: if is_peer { Some((f.u32(44)?, f.u32(52)?)) } else { None },
-            is_async: f.u8(7)? & 1 != 0,
+            way: f.get(4)?,
+            from: f.get(5)?,
+            to: f.get(6)?,
+            peers: if is_peer { Some((f.get(44)?, f.get(52)?)) } else { None },
+            is_async: f.get::<u8>(7)? & 1 != 0,
         }
     };
     Ok(Record::Memory {
         span: f.span(16)?,
         place: f.place(32, 36, 40)?,
-        correlation: f.u32(if is_peer { 60 } else { 44 })?,
-        bytes: f.u64(8)?,
-        graph: f.u32(if is_peer { 80 } else { 72 })?,
+        correlation: f.get(if is_peer { 60 } else { 44 })?,
+        bytes: f.get(8)?,
+        graph: f.get(if is_peer { 80 } else { 72 })?,
         work,
     })
 }
@@ -329,62 +311,62 @@ fn memory(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
 fn named(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     Ok(match kind {
         Kind::Marker => Record::Marker {
-            flags: f.u32(4)?,
-            time: f.u64(8)?,
-            id: f.u32(16)?,
+            flags: f.get(4)?,
+            time: f.get(8)?,
+            id: f.get(16)?,
             object: f.object(20)?,
-            name: Text(f.u64(40)?),
-            domain: Text(f.u64(48)?),
+            name: Text(f.get(40)?),
+            domain: Text(f.get(48)?),
         },
         Kind::MarkerData => Record::MarkerData {
-            flags: f.u32(4)?,
-            id: f.u32(8)?,
+            flags: f.get(4)?,
+            id: f.get(8)?,
             // CUpti_MetricValueKind.
-            payload: match (f.u32(12)?, f.u64(16)?) {
+            payload: match (f.get::<u32>(12)?, f.get::<u64>(16)?) {
                 (0, bits) => Payload::Real(f64::from_bits(bits)),
                 (1, n) => Payload::Natural(n),
                 (4, n) => Payload::Integer(n.cast_signed()),
                 _ => Payload::None,
             },
-            color: f.u32(24)?,
-            category: f.u32(28)?,
+            color: f.get(24)?,
+            category: f.get(28)?,
         },
-        Kind::Name => Record::Name { object: f.object(4)?, name: Text(f.u64(24)?) },
-        Kind::Context => Record::Context { context: f.u32(4)?, device: f.u32(8)? },
-        _ => Record::Device { device: f.u32(112)?, name: Text(f.u64(136)?) },
+        Kind::Name => Record::Name { object: f.object(4)?, name: Text(f.get(24)?) },
+        Kind::Context => Record::Context { context: f.get(4)?, device: f.get(8)? },
+        _ => Record::Device { device: f.get(112)?, name: Text(f.get(136)?) },
     })
 }
 
 fn waited(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     Ok(match kind {
         Kind::Overhead => Record::Overhead {
-            what: f.u32(4)?,
+            what: f.get(4)?,
             span: f.span(24)?,
             object: f.object(8)?,
             // From CUDA 12.3 on.
-            correlation: f.u32(40).unwrap_or(0),
+            correlation: f.get(40).unwrap_or(0),
         },
         Kind::CudaEvent => Record::Event {
-            correlation: f.u32(4)?,
-            context: f.u32(8)?,
-            stream: f.u32(12)?,
-            event: f.u32(16)?,
+            correlation: f.get(4)?,
+            context: f.get(8)?,
+            stream: f.get(12)?,
+            event: f.get(16)?,
             // From CUDA 12.8 on.
-            sync_id: f.u64(48).ok().filter(|id| *id != 0),
+            sync_id: f.get(48).ok().filter(|id: &u64| *id != 0),
         },
         Kind::Synchronization => Record::Synchronization {
-            what: f.u32(4)?,
+            what: f.get(4)?,
             span: f.span(8)?,
-            correlation: f.u32(24)?,
-            context: f.u32(28)?,
-            stream: f.u32(32)?,
-            event: f.u32(36)?,
+            correlation: f.get(24)?,
+            context: f.get(28)?,
+            stream: f.get(32)?,
+            event: f.get(36)?,
             // CUPTI_SYNCHRONIZATION_INVALID_VALUE in 32 bits, or in 64.
-            sync_id: f.u64(40).ok().filter(|id| ![0, u64::from(u32::MAX), u64::MAX].contains(id)),
+            sync_id: f.get(40).ok().filter(|id: &u64| ![0, u64::from(u32::MAX), u64::MAX].contains(id)),
         },
         Kind::GraphTrace => {
-            Record::Graph { span: f.span(8)?, place: f.place(24, 32, 36)?, correlation: f.u32(4)?, graph: f.u32(28)? }
+            Record::Graph { span: f.span(8)?, place: f.place(24, 32, 36)?, correlation: f.get(4)?, graph: f.get(28)? }
         }
-        _ => Record::External { kind: f.u32(4)?, id: f.u64(8)?, correlation: f.u32(16)? },
+        _ => Record::External { kind: f.get(4)?, id: f.get(8)?, correlation: f.get(16)? },
     })
 }

@@ -4,8 +4,7 @@ use crate::buffer::records;
 use crate::layout::{Kind, Layout, NEWEST, OLDEST};
 use crate::library::{Failed, Library, Loaded};
 use crate::pool::{BUFFER_BYTES, N_BUFFERS, Pool};
-use crate::record::Text;
-use crate::translate::{Names, Report, Translator};
+use crate::translate::{Report, Translator};
 use events::meta::NoteKind;
 use events::track::note;
 use std::ffi::c_void;
@@ -103,11 +102,7 @@ impl Recorder {
     /// # Errors
     /// Nothing can be recorded; the trace reports it too.
     pub fn start(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
-        let started = Recorder::begin(library);
-        if let Err(why) = &started {
-            note_unavailable(why);
-        }
-        started
+        Recorder::begin(library).inspect_err(note_unavailable)
     }
 
     /// Finds NVIDIA's library and begins, as [`Recorder::start`] does.
@@ -115,14 +110,8 @@ impl Recorder {
     /// # Errors
     /// As there; also that there is no library.
     pub fn start_here() -> Result<Recorder, Unavailable> {
-        match Loaded::find() {
-            Ok(library) => Recorder::start(Arc::new(library)),
-            Err(why) => {
-                let why = Unavailable::NoLibrary(why);
-                note_unavailable(&why);
-                Err(why)
-            }
-        }
+        let library = Loaded::find().map_err(Unavailable::NoLibrary).inspect_err(note_unavailable)?;
+        Recorder::start(Arc::new(library))
     }
 
     fn begin(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
@@ -250,18 +239,6 @@ struct Reader {
     dropped: u64,
 }
 
-struct LibraryNames<'a>(&'a dyn Library);
-
-impl Names for LibraryNames<'_> {
-    fn text(&self, text: Text) -> Option<String> {
-        self.0.text(text.0)
-    }
-
-    fn call(&self, is_runtime: bool, id: u32) -> Option<String> {
-        self.0.call_name(is_runtime, id)
-    }
-}
-
 impl Reader {
     fn pass(&mut self) {
         let mut any = false;
@@ -269,7 +246,7 @@ impl Reader {
             any = true;
             let begins = self.begins(full.bytes());
             let (records, unread) = records(full.bytes(), &begins);
-            self.translator.take(&records, &unread, &LibraryNames(&*self.library));
+            self.translator.take(&records, &unread, &*self.library);
             self.dropped += self.library.dropped(full.context, full.stream);
         }
         if any {

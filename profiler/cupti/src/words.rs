@@ -27,20 +27,20 @@ pub(crate) fn synchronization(number: u32) -> Option<&'static str> {
     word(SYNCHRONIZATIONS, number)
 }
 
-/// `CUpti_ActivityOverheadKind`.
+/// Overheads by `CUpti_ActivityOverheadKind`, whose upper half counts from 1 on.
+const OVERHEADS: &[&str] = &[
+    "Buffer Flush",
+    "Instrumentation",
+    "Resource",
+    "Runtime Triggered Module Loading",
+    "Lazy Function Loading",
+    "Command Buffer Full",
+    "Activity Buffer Request",
+    "UVM Activity Init",
+];
+
 pub(crate) fn overhead(number: u32) -> &'static str {
-    match (number, number >> 16) {
-        (1, _) => "Driver Compiler",
-        (_, 1) => "Buffer Flush",
-        (_, 2) => "Instrumentation",
-        (_, 3) => "Resource",
-        (_, 4) => "Runtime Triggered Module Loading",
-        (_, 5) => "Lazy Function Loading",
-        (_, 6) => "Command Buffer Full",
-        (_, 7) => "Activity Buffer Request",
-        (_, 8) => "UVM Activity Init",
-        _ => "Overhead",
-    }
+    if number == 1 { "Driver Compiler" } else { word(OVERHEADS, number >> 16).unwrap_or("Overhead") }
 }
 
 pub(crate) fn of_kernel(name: &str) -> &'static str {

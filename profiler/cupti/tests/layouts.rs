@@ -92,14 +92,11 @@ fn a_kernel_of_every_version_is_read() {
 fn memory_work_of_every_version_is_read() {
     let place = StreamLocation { device: 2, context: 1, stream: 7 };
     let span = Span { start: 5, end: 9 };
-    macro_rules! copies {
-        ($($type:ident),*) => { vec![$(record!($type {
-            kind: 1u32, copyKind: 2u8, srcKind: 3u8, dstKind: 1u8, flags: 1u8, bytes: 4096u64, start: 5u64, end: 9u64,
-            deviceId: 2u32, contextId: 1u32, streamId: 7u32, correlationId: 42u32, graphId: 6u32,
-        })),*] };
-    }
     let work = MemoryWork::Copy { way: 2, from: 3, to: 1, peers: None, is_async: true };
-    for bytes in copies!(CUpti_ActivityMemcpy5, CUpti_ActivityMemcpy6, CUpti_ActivityMemcpy7) {
+    for bytes in records_of!([CUpti_ActivityMemcpy5, CUpti_ActivityMemcpy6, CUpti_ActivityMemcpy7] {
+        kind: 1u32, copyKind: 2u8, srcKind: 3u8, dstKind: 1u8, flags: 1u8, bytes: 4096u64, start: 5u64, end: 9u64,
+        deviceId: 2u32, contextId: 1u32, streamId: 7u32, correlationId: 42u32, graphId: 6u32,
+    }) {
         assert_eq!(record(&bytes), Ok(Record::Memory { span, place, correlation: 42, bytes: 4096, graph: 6, work }));
     }
     let peer = record!(CUpti_ActivityMemcpyPtoP4 {
@@ -122,14 +119,11 @@ fn memory_work_of_every_version_is_read() {
     });
     let work = MemoryWork::Copy { way: 10, from: 3, to: 3, peers: Some((2, 3)), is_async: false };
     assert_eq!(record(&peer), Ok(Record::Memory { span, place, correlation: 42, bytes: 4096, graph: 6, work }));
-    macro_rules! sets {
-        ($($type:ident),*) => { vec![$(record!($type {
-            kind: 2u32, value: 255u32, bytes: 4096u64, start: 5u64, end: 9u64, deviceId: 2u32, contextId: 1u32,
-            streamId: 7u32, correlationId: 42u32, memoryKind: 3u16, graphId: 6u32,
-        })),*] };
-    }
     let work = MemoryWork::Set { value: 255, memory: 3 };
-    for bytes in sets!(CUpti_ActivityMemset4, CUpti_ActivityMemset5) {
+    for bytes in records_of!([CUpti_ActivityMemset4, CUpti_ActivityMemset5] {
+        kind: 2u32, value: 255u32, bytes: 4096u64, start: 5u64, end: 9u64, deviceId: 2u32, contextId: 1u32,
+        streamId: 7u32, correlationId: 42u32, memoryKind: 3u16, graphId: 6u32,
+    }) {
         assert_eq!(record(&bytes), Ok(Record::Memory { span, place, correlation: 42, bytes: 4096, graph: 6, work }));
     }
 }
@@ -164,14 +158,11 @@ fn waits_events_and_graphs_of_every_version_are_read() {
     let event_of = |sync_id| Ok(Record::Event { correlation: 42, context: 1, stream: 7, event: 3, sync_id });
     assert_eq!((record(&old), record(&event(42, 7, 3, 77))), (event_of(None), event_of(Some(77))));
 
-    macro_rules! graphs {
-        ($($type:ident),*) => { vec![$(record!($type {
-            kind: 51u32, correlationId: 42u32, start: 5u64, end: 9u64, deviceId: 2u32, graphId: 6u32, contextId: 1u32,
-            streamId: 7u32,
-        })),*] };
-    }
     let place = StreamLocation { device: 2, context: 1, stream: 7 };
-    for bytes in graphs!(CUpti_ActivityGraphTrace, CUpti_ActivityGraphTrace2) {
+    for bytes in records_of!([CUpti_ActivityGraphTrace, CUpti_ActivityGraphTrace2] {
+        kind: 51u32, correlationId: 42u32, start: 5u64, end: 9u64, deviceId: 2u32, graphId: 6u32, contextId: 1u32,
+        streamId: 7u32,
+    }) {
         assert_eq!(record(&bytes), Ok(Record::Graph { span, place, correlation: 42, graph: 6 }));
     }
     let external = record!(CUpti_ActivityExternalCorrelation {
@@ -183,12 +174,9 @@ fn waits_events_and_graphs_of_every_version_are_read() {
     assert_eq!(record(&external), Ok(Record::External { kind: 3, id: 99, correlation: 42 }));
 
     let object = std::mem::offset_of!(sys::CUpti_ActivityOverhead3, objectId);
-    macro_rules! overheads {
-        ($($type:ident),*) => { vec![$(record!($type {
-            kind: 17u32, overheadKind: 65536u32, objectKind: 2u32, start: 5u64, end: 9u64,
-        })),*] };
-    }
-    for mut bytes in overheads!(CUpti_ActivityOverhead, CUpti_ActivityOverhead2, CUpti_ActivityOverhead3) {
+    for mut bytes in records_of!([CUpti_ActivityOverhead, CUpti_ActivityOverhead2, CUpti_ActivityOverhead3] {
+        kind: 17u32, overheadKind: 65536u32, objectKind: 2u32, start: 5u64, end: 9u64,
+    }) {
         bytes[object..object + 8].copy_from_slice(&[4, 0, 0, 0, 8, 0, 0, 0]);
         let object = Object::Thread { process: 4, thread: 8 };
         assert_eq!(record(&bytes), Ok(Record::Overhead { what: 65536, span, object, correlation: 0 }));
@@ -197,12 +185,9 @@ fn waits_events_and_graphs_of_every_version_are_read() {
 
 #[test]
 fn names_and_markers_of_every_version_are_read() {
-    macro_rules! data {
-        ($($type:ident),*) => { vec![$(record!($type {
-            kind: 13u32, flags: 2u32, id: 9u32, payloadKind: 4u32, payload: -5i64, color: 0xff_10_20_30u32, category: 3u32,
-        })),*] };
-    }
-    for bytes in data!(CUpti_ActivityMarkerData, CUpti_ActivityMarkerData2) {
+    for bytes in records_of!([CUpti_ActivityMarkerData, CUpti_ActivityMarkerData2] {
+        kind: 13u32, flags: 2u32, id: 9u32, payloadKind: 4u32, payload: -5i64, color: 0xff_10_20_30u32, category: 3u32,
+    }) {
         let payload = Payload::Integer(-5);
         let want = Record::MarkerData { flags: 2, id: 9, payload, color: 0xff_10_20_30, category: 3 };
         assert_eq!(record(&bytes), Ok(want));
@@ -213,17 +198,11 @@ fn names_and_markers_of_every_version_are_read() {
 
     let name = record!(CUpti_ActivityName { kind: 11u32, objectKind: 1u32, name: 70u64 });
     assert_eq!(record(&name), Ok(Record::Name { object: Object::Process(0), name: Text(70) }));
-    macro_rules! devices {
-        ($($type:ident),*) => { vec![$(record!($type { kind: 8u32, id: 2u32, name: 70u64 })),*] };
-    }
-    for bytes in devices!(CUpti_ActivityDevice4, CUpti_ActivityDevice5, CUpti_ActivityDevice6) {
+    for bytes in records_of!([CUpti_ActivityDevice4, CUpti_ActivityDevice5, CUpti_ActivityDevice6] { kind: 8u32, id: 2u32, name: 70u64 })
+    {
         assert_eq!(record(&bytes), Ok(Record::Device { device: 2, name: Text(70) }));
     }
-    macro_rules! contexts {
-        ($($type:ident),*) => { vec![$(record!($type { kind: 9u32, contextId: 1u32, deviceId: 2u32 })),*] };
-    }
-    for bytes in
-        contexts!(CUpti_ActivityContext, CUpti_ActivityContext2, CUpti_ActivityContext3, CUpti_ActivityContext4)
+    for bytes in records_of!([CUpti_ActivityContext, CUpti_ActivityContext2, CUpti_ActivityContext3, CUpti_ActivityContext4] { kind: 9u32, contextId: 1u32, deviceId: 2u32 })
     {
         assert_eq!(record(&bytes), Ok(Record::Context { context: 1, device: 2 }));
     }

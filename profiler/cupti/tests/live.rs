@@ -8,6 +8,7 @@ mod common;
 use common::{Texts, call, event, marker, memcpy, wait};
 use cupti::layout::{Kind, Layout};
 use cupti::library::{Clock, Completed, Failed, Requested};
+use cupti::record::Text;
 use cupti::{Library, Recorder, Report, Unavailable};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -17,7 +18,8 @@ use std::time::Duration;
 use trace_analysis::stalls::Cause;
 use trace_model::{SliceRef, WarningKind};
 use trace_record::{Collector, CollectorOptions};
-use trace_store::{Store, StoreOptions, TraceReader};
+use trace_store::testkit::read;
+use trace_store::{Store, StoreOptions};
 
 /// A process has one recording session: these tests take turns.
 static TURN: Mutex<()> = Mutex::new(());
@@ -133,11 +135,10 @@ impl Library for Fake {
     }
 
     fn call_name(&self, is_runtime: bool, id: u32) -> Option<String> {
-        let name = if is_runtime { NAMES.get(id as usize)? } else { "cuLaunchKernel" };
-        Some(format!("{name}_v3020"))
+        if is_runtime { Some(format!("{}_v3020", NAMES.get(id as usize)?)) } else { Some("cuLaunchKernel".to_owned()) }
     }
 
-    fn text(&self, address: u64) -> Option<String> {
+    fn text(&self, Text(address): Text) -> Option<String> {
         // SAFETY: the tests' records point to texts that the tests keep.
         (address != 0).then(|| unsafe { CStr::from_ptr(address as *const c_char) }.to_string_lossy().into_owned())
     }
@@ -166,12 +167,6 @@ fn recorded(fake: &Arc<Fake>, run: impl FnOnce(&Fake, &Recorder)) -> (Store, Rep
     drop(session);
     collector.stop();
     (read(dir.path()), report)
-}
-
-fn read(dir: &std::path::Path) -> Store {
-    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    TraceReader::open(dir).unwrap().read_all(&mut store).unwrap();
-    store
 }
 
 /// Ticks of a time in us after `base`; the rate is this machine's.

@@ -4,7 +4,7 @@
 mod common;
 
 use bytes::Bytes;
-use common::{Folder, args, loopback, read, sender, server, wait_until};
+use common::{Folder, args, gathering, loopback, read, sender, wait_until};
 use gather::wire::gather_client::GatherClient;
 use gather::wire::{ClockAsk, Down, Exchange, Hello, Piece, State, Up, down, up};
 use gather::{Server, ServerOptions};
@@ -25,9 +25,7 @@ fn good_sender_works(dir: &Path, server: &Server, pid: u32) {
 
 #[test]
 fn garbage_on_the_port_does_no_harm() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = server(&gathered);
+    let (dir, gathered, server) = gathering();
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     let mut noise = 12345u32;
     let mut random = |n: usize| -> Vec<u8> {
@@ -116,9 +114,7 @@ fn talk(server: &Server, messages: Vec<Up>) -> Result<u64, tonic::Status> {
 
 #[test]
 fn who_does_not_keep_to_the_protocol_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = server(&gathered);
+    let (dir, gathered, server) = gathering();
     assert_eq!(talk(&server, vec![hello(1), piece(1, "meta-5.bin", 0, b"abcd")]).unwrap(), 1);
     let short_id = Hello { version: 1, folder: vec![1; 3].into(), host: "h".into(), clock: "c".into() };
     let wrong_version = Hello { version: 99, folder: vec![1; 16].into(), host: "h".into(), clock: "c".into() };
@@ -157,9 +153,7 @@ fn who_does_not_keep_to_the_protocol_is_refused() {
 
 #[test]
 fn bytes_that_come_again_are_taken_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = server(&gathered);
+    let (_dir, gathered, server) = gathering();
     let messages = [(0, "abcd"), (0, "abcd"), (2, "cdef"), (6, "gh"), (1, "bc")];
     let mut all = vec![hello(1)];
     all.extend(messages.iter().zip(1..).map(|((offset, data), n)| piece(n, "meta-5.bin", *offset, data.as_bytes())));
@@ -174,8 +168,7 @@ fn bytes_that_come_again_are_taken_once() {
 
 #[test]
 fn the_newest_connection_of_a_folder_has_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = server(&dir.path().join("gathered"));
+    let (_dir, _, server) = gathering();
     with_client(&server, async |mut client| {
         let mut open = Vec::new();
         for _ in 0..2 {
@@ -197,9 +190,7 @@ fn the_newest_connection_of_a_folder_has_it() {
 
 #[test]
 fn stamps_that_make_no_sense_are_left_out() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = server(&gathered);
+    let (_dir, gathered, server) = gathering();
     with_client(&server, async |mut client| {
         let stamps = |asked_ns, received_ns, sent_ns, answered_ns| {
             Some(Exchange { asked_ns, received_ns, sent_ns, answered_ns })

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Folder, loopback, read, sender, server, wait_until};
+use common::{Folder, gathering, loopback, read, sender, wait_until};
 use gather::{Connection, Host, LogdirCopy};
 use parking_lot::RwLock;
 use std::ops::Range;
@@ -87,9 +87,7 @@ fn assert_same(remote: &Store, near: &Store) {
 
 #[test]
 fn a_collector_shows_what_it_gathers() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = server(&gathered);
+    let (dir, gathered, server) = gathering();
     let mut folder = recorded(&dir.path().join("a"), 40_000);
     folder.end();
     assert!(sender(&folder.dir, &server).finish(Duration::from_secs(30)).finished);

@@ -4,13 +4,14 @@
 
 mod common;
 
-use common::{again, read};
+use common::again;
 use std::path::Path;
 use trace_analysis::ops::{OpRow, op_table};
 use trace_record::count::CounterSet;
 use trace_record::watch::{Watch, WatchOptions, WatchReport};
 use trace_record::{Collector, CollectorOptions};
 use trace_store::Store;
+use trace_store::testkit::read;
 
 const ROLE: &str = "STEPSCOPE_COUNTERS_TEST_TRACE";
 const ROUNDS: u64 = 8;

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{again, read, slices, wait_until};
+use common::{again, wait_until};
 use events::{NodeId, Options, emit_slice, now};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -14,6 +14,7 @@ use std::process::Child;
 use std::time::Duration;
 use trace_record::{Collector, CollectorOptions};
 use trace_store::Store;
+use trace_store::testkit::{read, slices};
 
 const ROLE: &str = "STEPSCOPE_CRASH_TEST_ROLE";
 const DIR: &str = "STEPSCOPE_CRASH_TEST_DIR";

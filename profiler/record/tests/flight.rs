@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{again, read, slices, wait_until};
+use common::{again, wait_until};
 use events::clock::Source;
 use events::control::Control;
 use events::meta::{Entry, Writer};
@@ -18,6 +18,7 @@ use trace_model::chunks::{ChunkHeader, FLAG_LAST};
 use trace_model::{WarningKind, chunks};
 use trace_record::{Collector, CollectorOptions};
 use trace_store::Store;
+use trace_store::testkit::{read, slices};
 
 /// A process has one session: held by a test that records.
 static ONE: Mutex<()> = Mutex::new(());

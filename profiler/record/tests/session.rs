@@ -4,12 +4,13 @@
 
 mod common;
 
-use common::{read, slices, wait_until};
+use common::wait_until;
 use events::{Options, emit_slice, now};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use trace_model::{Category, WarningKind};
 use trace_record::{Collector, CollectorOptions};
+use trace_store::testkit::{read, slices};
 use trace_store::{Store, StoreOptions, TraceReader};
 
 /// A process has one recording session: these tests take turns.
@@ -21,6 +22,14 @@ fn turn() -> MutexGuard<'static, ()> {
 
 fn store() -> Store {
     Store::with_options(StoreOptions::UNBOUNDED)
+}
+
+/// A session and its collector, in a folder of their own.
+fn recording() -> (tempfile::TempDir, events::Session, Collector) {
+    let dir = tempfile::tempdir().unwrap();
+    let session = events::start(dir.path(), Options::default()).unwrap();
+    let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
+    (dir, session, collector)
 }
 
 /// Emits `n` slices of the site `work` with `arg` = 0, 1, ... from a thread of this name.
@@ -47,9 +56,7 @@ fn args(store: &Store, thread: &str) -> Vec<u64> {
 #[test]
 fn what_is_emitted_is_read_back() {
     let _turn = turn();
-    let dir = tempfile::tempdir().unwrap();
-    let session = events::start(dir.path(), Options::default()).unwrap();
-    let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
+    let (dir, session, collector) = recording();
     let node = events::node("layer1/MatMul", "MatMul", "cpu:0");
     let op = events::site("op", "MatMul");
     let step = events::site("step", "train");
@@ -170,9 +177,7 @@ fn the_size_limit_ends_the_trace_with_a_notice() {
 #[test]
 fn a_live_view_sees_everything_once() {
     let _turn = turn();
-    let dir = tempfile::tempdir().unwrap();
-    let session = events::start(dir.path(), Options::default()).unwrap();
-    let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
+    let (dir, session, collector) = recording();
     let mut reader = TraceReader::open(dir.path()).unwrap();
     let mut live = store();
     let work = std::thread::spawn(|| {

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{again, read, slices};
+use common::again;
 use events::clock::mono_now;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,6 +16,7 @@ use trace_model::{Category, SliceRef, TrackKind, WarningKind};
 use trace_record::count::CounterSet;
 use trace_record::watch::{Watch, WatchError, WatchOptions, WatchReport};
 use trace_record::{Collector, CollectorOptions};
+use trace_store::testkit::{read, slices};
 use trace_store::{Store, Track};
 
 const ROLE: &str = "STEPSCOPE_WATCH_TEST_ROLE";

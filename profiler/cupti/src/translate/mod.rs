@@ -14,8 +14,9 @@ mod tracks;
 mod work;
 
 use crate::buffer::Unread;
+use crate::library::Library;
 use crate::recent::Recent;
-use crate::record::{Object, Record, Span, StreamLocation, Text};
+use crate::record::{Object, Record, Span, StreamLocation};
 use crate::words;
 use events::clock::{self, TicksToNs};
 use events::{Kind, NodeId, SiteId};
@@ -23,14 +24,6 @@ use open_ranges::{Data, Ranges};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use tracks::{TrackKey, Tracks};
-
-/// Resolves the references of records: texts in the process, names in the library.
-pub(crate) trait Names {
-    /// The text at this address of the process; `None` for none.
-    fn text(&self, text: Text) -> Option<String>;
-    /// The name of a call by its number.
-    fn call(&self, is_runtime: bool, id: u32) -> Option<String>;
-}
 
 /// Counts of the records that were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,16 +120,16 @@ impl Translator {
         Report { no_track: self.tracks.refused, without_call: self.report.without_call + gone, ..self.report.clone() }
     }
 
-    pub(crate) fn take(&mut self, records: &[Record], unread: &Unread, names: &dyn Names) {
+    pub(crate) fn take(&mut self, records: &[Record], unread: &Unread, library: &dyn Library) {
         self.report.unread.add(unread);
         self.clock.push(clock::anchor());
         for record in records {
-            self.learn(record, names);
+            self.learn(record, library);
         }
         let mut calls = Vec::new();
         for record in records {
             match record {
-                Record::Kernel(kernel) => self.kernel(kernel, names),
+                Record::Kernel(kernel) => self.kernel(kernel, library),
                 Record::Memory { .. } => self.memory(record),
                 Record::Graph { span, place, correlation, graph } => self.graph(*span, *place, *correlation, *graph),
                 Record::Synchronization { .. } => self.synchronization(record),
@@ -144,11 +137,11 @@ impl Translator {
                     self.overhead(*what, *span, *object, *correlation);
                 }
                 Record::Call { .. } => calls.push(record),
-                Record::Marker { .. } => self.marker(record, names),
+                Record::Marker { .. } => self.marker(record, library),
                 _ => {}
             }
         }
-        self.calls(calls, names);
+        self.calls(calls, library);
     }
 
     /// No record will come any more: what waits for its other half goes without.
@@ -159,11 +152,11 @@ impl Translator {
     }
 
     /// What others refer to.
-    fn learn(&mut self, record: &Record, names: &dyn Names) {
+    fn learn(&mut self, record: &Record, library: &dyn Library) {
         match *record {
             Record::Context { context, device } => _ = self.contexts.insert(context, device),
             Record::Device { device, name } => {
-                if let Some(name) = names.text(name) {
+                if let Some(name) = library.text(name) {
                     self.tracks.name_device(device, name);
                 }
             }
@@ -186,7 +179,7 @@ impl Translator {
                 self.ranges.data.set(id, Data { color, category, payload });
             }
             Record::Name { object, name } => {
-                if let Some(name) = names.text(name) {
+                if let Some(name) = library.text(name) {
                     self.tracks.name_object(object, name);
                 }
             }
@@ -214,7 +207,7 @@ impl Translator {
     }
 
     /// Calls of all threads, each on its thread's track, as deep as they are nested.
-    fn calls(&mut self, mut calls: Vec<&Record>, names: &dyn Names) {
+    fn calls(&mut self, mut calls: Vec<&Record>, library: &dyn Library) {
         let key = |record: &Record| match record {
             Record::Call { span, thread, .. } => (*thread, span.start, std::cmp::Reverse(span.end)),
             _ => (0, 0, std::cmp::Reverse(0)),
@@ -234,7 +227,7 @@ impl Translator {
                 continue;
             }
             let interface = if is_runtime { "cuda" } else { "cu" };
-            let name = names.call(is_runtime, id).unwrap_or_else(|| format!("{interface} call {id}"));
+            let name = library.call_name(is_runtime, id).unwrap_or_else(|| format!("{interface} call {id}"));
             let name = words::without_version(&name);
             let (site, node) = (self.site(words::of_call(name), name), self.node(correlation));
             let args = if result == 0 { String::new() } else { format!("{{\"return value\":{result}}}") };

@@ -3,9 +3,10 @@
 //! A range of a thread (push, pop) and one of the process (start, end) are two markers of one id each, a mark is one. Colour,
 //! category and payload come in a record of their own, which is before, behind or absent.
 
+use super::Translator;
 use super::open_ranges::{Begun, Data};
 use super::tracks::TrackKey;
-use super::{Names, Translator};
+use crate::library::Library;
 use crate::record::{Object, Payload, Record};
 use crate::words;
 use events::{Kind, NodeId, clock};
@@ -17,7 +18,7 @@ const BEGIN: u32 = 2;
 const END: u32 = 4;
 
 impl Translator {
-    pub(super) fn marker(&mut self, record: &Record, names: &dyn Names) {
+    pub(super) fn marker(&mut self, record: &Record, library: &dyn Library) {
         let Record::Marker { flags, time, id, object, name, domain } = *record else { return };
         if time == 0 {
             self.report.without_time += 1;
@@ -25,14 +26,14 @@ impl Translator {
         }
         let thread = if let Object::Thread { thread, .. } = object { Some(thread) } else { None };
         if flags & (MARK | BEGIN) != 0 {
-            let name = names.text(name).unwrap_or_default();
+            let name = library.text(name).unwrap_or_default();
             let depth = thread.map_or(0, |thread| {
                 let depth = self.ranges.depth.entry(thread).or_default();
                 let before = *depth;
                 *depth += u32::from(flags & BEGIN != 0);
                 before
             });
-            let begun = Begun { time, name, domain: names.text(domain), thread, depth };
+            let begun = Begun { time, name, domain: library.text(domain), thread, depth };
             if flags & BEGIN != 0 {
                 self.ranges.open.entry(id, || begun);
             } else {

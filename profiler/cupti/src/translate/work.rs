@@ -1,7 +1,8 @@
 //! What a device did: kernels, copies, settings of memory, graphs; and what waited for it.
 
 use super::tracks::TrackKey;
-use super::{EventKey, Names, Translator};
+use super::{EventKey, Translator};
+use crate::library::Library;
 use crate::record::{Kernel, MemoryWork, Record, Span, StreamLocation};
 use crate::words;
 use events::NodeId;
@@ -11,11 +12,12 @@ use serde_json::{Map, Value, json};
 const NO_STREAM: u32 = u32::MAX;
 
 impl Translator {
-    pub(super) fn kernel(&mut self, kernel: &Kernel, names: &dyn Names) {
+    pub(super) fn kernel(&mut self, kernel: &Kernel, library: &dyn Library) {
         if !self.is_timed(kernel.span) {
             return;
         }
-        let name = names.text(kernel.name).map_or_else(|| "kernel without a name".to_owned(), |n| words::demangled(&n));
+        let name =
+            library.text(kernel.name).map_or_else(|| "kernel without a name".to_owned(), |n| words::demangled(&n));
         let mut args = json!({
             "correlation": kernel.correlation, "context": kernel.place.context, "grid": kernel.grid, "block": kernel.block,
             "registers per thread": kernel.registers_per_thread,

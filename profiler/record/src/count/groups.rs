@@ -14,6 +14,7 @@ use std::os::fd::AsRawFd;
 /// Readings in a second of a thread's own time.
 const READINGS_HZ: u64 = 1_000;
 
+#[derive(Default)]
 pub(crate) struct Groups {
     pub(crate) rings: Vec<Sampler>,
     pub(crate) kinds: Vec<Kind>,
@@ -43,16 +44,7 @@ pub(crate) fn open(wanted: CounterSet, whose: Observed<'_>) -> io::Result<Groups
 
 fn open_all(wanted: CounterSet, whose: Observed<'_>, has_kernel: bool) -> io::Result<Groups> {
     let (places, left_out) = perf::places(whose);
-    let mut groups = Groups {
-        rings: Vec::new(),
-        kinds: Vec::new(),
-        kind_of: FxHashMap::default(),
-        has_hardware: false,
-        has_kernel,
-        missing: Vec::new(),
-        left_out,
-        _members: Vec::new(),
-    };
+    let mut groups = Groups { has_kernel, left_out, ..Groups::default() };
     let mut kinds = Vec::new();
     for kind in wanted.kinds() {
         match probe(kind, has_kernel) {
@@ -134,7 +126,7 @@ impl Groups {
                 member.sample_period(1);
             }
             let member = member.build_with_group(ring.as_counter_mut())?;
-            tell_into(&member, ring.as_counter())?;
+            write_into(&member, ring.as_counter())?;
             ids.push((kind, member.id()));
             members.push(member);
             Ok(())
@@ -169,8 +161,8 @@ impl Groups {
     }
 }
 
-/// What a counter says comes into the ring of another one.
-fn tell_into(counter: &Counter, other: &Counter) -> io::Result<()> {
+/// Lets a counter write into the ring of another one.
+fn write_into(counter: &Counter, other: &Counter) -> io::Result<()> {
     // PERF_EVENT_IOC_SET_OUTPUT of linux/perf_event.h.
     const SET_OUTPUT: libc::c_ulong = 0x2405;
     // SAFETY: both files are open; the call takes two numbers and no memory.

@@ -22,7 +22,7 @@ use threads::Threads;
 /// The counters of a command's threads while it is watched.
 pub(crate) struct Counting {
     groups: Groups,
-    threads: Threads,
+    pub(crate) threads: Threads,
     poll: RingPoll,
 }
 
@@ -39,15 +39,6 @@ impl Counting {
         let records = self.poll.take(until, last);
         records.iter().for_each(|record| self.threads.take(record, tracks));
         records
-    }
-
-    pub(crate) fn readings(&self) -> u64 {
-        self.threads.readings
-    }
-
-    /// The share of their time, 0 to 1, for which threads were counted where the processor had not room for all counters at once.
-    pub(crate) fn counted_share(&self) -> Option<f64> {
-        self.threads.counted_share()
     }
 
     /// Records that the rings could not keep, and readings of threads that are too many to be distinguished.

@@ -172,7 +172,7 @@ impl Threads {
         }
     }
 
-    /// As [`super::Counting::counted_share`].
+    /// The share of their time, 0 to 1, for which threads were counted where the processor had not room for all counters at once.
     pub(crate) fn counted_share(&self) -> Option<f64> {
         let (enabled, running) = self.scaled;
         (enabled > 0).then(|| running as f64 / enabled as f64)
@@ -250,7 +250,6 @@ mod tests {
     use events::clock::Source;
     use parking_lot::Mutex;
     use std::sync::Arc;
-    use trace_store::{Store, StoreOptions, TraceReader};
 
     const FAULTS: usize = 0;
     const CYCLES: usize = 1;
@@ -288,8 +287,7 @@ mod tests {
         let tracks = Arc::new(Mutex::new(tracks));
         let collector = Collector::start_with(dir.path(), CollectorOptions::default(), Some(tracks)).unwrap();
         collector.stop();
-        let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-        TraceReader::open(dir.path()).unwrap().read_all(&mut store).unwrap();
+        let store = trace_store::testkit::read(dir.path());
         let found =
             store.counters().iter().find(|c| store.sites()[c.site as usize].name == threads.kinds[counter].name());
         let zero = zero as i64 - store.origin_ns();

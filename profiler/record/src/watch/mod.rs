@@ -282,7 +282,8 @@ impl Watcher {
         let symbols = self.samples.symbols();
         shared.tracks.lock().entries(symbols.into_iter());
         let SchedCounts { switches, wakeups, untold, .. } = self.scheduling.seen;
-        let (samples, readings) = (self.samples.n, self.counting.as_ref().map_or(0, Counting::readings));
+        let (samples, readings) =
+            (self.samples.n, self.counting.as_ref().map_or(0, |counting| counting.threads.readings));
         WatchReport { switches, wakeups, samples, readings, untold, ..self.report }
     }
 
@@ -426,7 +427,7 @@ impl Watcher {
     }
 
     fn note_shared(&mut self, tracks: &mut Tracks) {
-        if let Some(share) = self.counting.as_ref().and_then(Counting::counted_share) {
+        if let Some(share) = self.counting.as_ref().and_then(|counting| counting.threads.counted_share()) {
             let what = "counters that took turns";
             let text = format!(
                 "{what}: the processor has too few for all, they counted {:.0} % of the time and are scaled up to 100 %; record \

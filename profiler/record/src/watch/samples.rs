@@ -35,17 +35,14 @@ impl Samples {
         };
         let mut stack = ROOT;
         // Outermost first. All but the innermost are the places to which calls return: the call is just before.
-        for (n, address) in user.iter().enumerate().rev() {
-            let at = if n == 0 { *address } else { address.saturating_sub(1) };
-            let (module, at) = self.place(from.pid, at);
+        let calls = |frames: Vec<u64>| (0..frames.len()).rev().map(move |n| frames[n].saturating_sub(u64::from(n > 0)));
+        for address in calls(user) {
+            let (module, at) = self.place(from.pid, address);
             stack = self.push(stack, module, at);
         }
-        if !kernel.is_empty() {
-            let module = self.maps.path(symbols::KERNEL);
-            for (n, address) in kernel.iter().enumerate().rev() {
-                let at = if n == 0 { *address } else { address.saturating_sub(1) };
-                stack = self.push(stack, module, at);
-            }
+        let module = if kernel.is_empty() { 0 } else { self.maps.path(symbols::KERNEL) };
+        for address in calls(kernel) {
+            stack = self.push(stack, module, address);
         }
         self.waiting.push((from, stack));
     }
