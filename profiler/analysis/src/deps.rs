@@ -49,8 +49,8 @@ pub(crate) struct Deps<'a> {
     ops: Executions,
     launches: Calls,
     linked: Linked,
-    /// By receiver, when its consumers were unblocked.
-    receivers: FxHashMap<u32, Vec<(i64, u32)>>,
+    /// Receivers with when their consumers were unblocked and the transfer's row, in order.
+    receivers: Vec<(u32, i64, u32)>,
     arrows: Vec<Arrow>,
     /// By node and end: waits that held no thread, but those for a value, which transfers say.
     parked: Vec<SliceRef>,
@@ -79,7 +79,7 @@ impl<'a> Deps<'a> {
             ops,
             launches,
             linked,
-            receivers: FxHashMap::default(),
+            receivers: Vec::new(),
             arrows: Vec::new(),
             parked: Vec::new(),
             parked_in: FxHashMap::default(),
@@ -149,10 +149,10 @@ impl<'a> Deps<'a> {
                 && transfer.receiver != NO_NODE
                 && range.contains(&time)
             {
-                self.receivers.entry(transfer.receiver).or_default().push((time, row as u32));
+                self.receivers.push((transfer.receiver, time, row as u32));
             }
         }
-        self.receivers.values_mut().for_each(|times| times.sort_unstable());
+        self.receivers.sort_unstable();
     }
 
     fn index_arrows(&mut self, range: &Range<i64>) {
@@ -184,10 +184,9 @@ impl<'a> Deps<'a> {
 
     /// The transfer whose value unblocked the consumers of a `_Recv` last, by `time`.
     pub(crate) fn received_by(&self, receiver: u32, time: i64) -> Option<(i64, &'a Transfer)> {
-        let times = self.receivers.get(&receiver)?;
-        let after = times.partition_point(|(at, _)| *at <= time);
-        let (at, row) = *times.get(after.checked_sub(1)?)?;
-        Some((at, self.store.transfers().get(row as usize)?))
+        let after = self.receivers.partition_point(|(of, at, _)| (*of, *at) <= (receiver, time));
+        let (of, at, row) = *self.receivers.get(after.checked_sub(1)?)?;
+        Some((at, self.store.transfers().get(row as usize)?)).filter(|_| of == receiver)
     }
 
     /// The arrow that arrived on a line in `after..=by` and began last, on another line.

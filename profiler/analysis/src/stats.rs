@@ -125,11 +125,9 @@ pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
         .filter(|track| track.n_slices() > 0)
         .map(|track| TrackUse { track: track.id, busy_ns: 0, wait_ns: 0, utilisation: 0.0 })
         .collect();
-    let has_work = store.sites().iter().any(|site| BUSY.contains(&site.category) && site.category != Category::Running);
-    let is_busy = |category: Category| match has_work {
-        true => BUSY.contains(&category),
-        false => BUSY.contains(&category) || matches!(category, Category::Other | Category::Python),
-    };
+    let has_work = store.sites().iter().any(|site| is_work(site.category) && site.category != Category::Running);
+    let is_busy =
+        |category: Category| is_work(category) || (!has_work && matches!(category, Category::Other | Category::Python));
     let waits = |category: Category| matches!(category, Category::Wait | Category::Sync);
     for part in store.parts(range) {
         for row in &mut rows {
@@ -149,17 +147,11 @@ pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
     rows
 }
 
-/// What a busy track does.
-const BUSY: &[Category] = &[
-    Category::Op,
-    Category::Shard,
-    Category::Kernel,
-    Category::Copy,
-    Category::Collective,
-    Category::Launch,
-    Category::Input,
-    Category::Running,
-];
+/// Whether a busy track does it.
+fn is_work(category: Category) -> bool {
+    use Category as C;
+    matches!(category, C::Op | C::Shard | C::Kernel | C::Copy | C::Collective | C::Launch | C::Input | C::Running)
+}
 
 /// Where only a thread's waits for a CPU are known: the time between them and in them, from the first to the last.
 fn scheduled(store: &Store, track: &Track, range: &Range<i64>) -> Option<(i64, i64)> {

@@ -52,11 +52,13 @@ fn watched(command: &mut Command, dir: &Path, options: WatchOptions) -> Watched 
     Watched { store, report, pid }
 }
 
-/// This test program again, in a role.
-fn role(name: &str, out: &Path) -> Command {
-    let mut command = again("the_command");
-    command.env(ROLE, name).env(OUT, out);
-    command
+/// Watches this test program in a role; returns the numbers that it reports, too.
+fn watched_role(name: &str) -> (Watched, Vec<u64>) {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("reported");
+    let watched = watched(again("the_command").env(ROLE, name).env(OUT, &out), dir.path(), SCHED);
+    let reported = std::fs::read_to_string(&out).unwrap();
+    (watched, reported.split_whitespace().map(|n| n.parse().unwrap()).collect())
 }
 
 const SCHED: WatchOptions = WatchOptions { sched: true, sample_hz: None, counters: CounterSet::NONE };
@@ -170,20 +172,14 @@ fn waited() -> (i64, i64) {
     }
 }
 
-fn numbers(path: &Path) -> Vec<u64> {
-    std::fs::read_to_string(path).unwrap().split_whitespace().map(|n| n.parse().unwrap()).collect()
-}
-
 #[test]
 fn planted_sleeps_are_found() {
     let _one = one_at_a_time();
-    let dir = tempfile::tempdir().unwrap();
-    let out = dir.path().join("reported");
-    let watched = watched(&mut role("sleep", &out), dir.path(), SCHED);
+    let (watched, reported) = watched_role("sleep");
     if watched.report.sched_source == Some("/proc") {
         return assert!(!watched.report.unavailable.is_empty(), "what is missing is reported");
     }
-    let off = watched.off_cpu(numbers(&out)[0] as u32);
+    let off = watched.off_cpu(reported[0] as u32);
     let why = if watched.report.sched_source == Some("tracefs") { "sleeping" } else { "waiting" };
     let sleeps: Vec<i64> = off
         .iter()
@@ -200,13 +196,10 @@ fn planted_sleeps_are_found() {
 #[test]
 fn a_lock_that_goes_to_and_fro_names_its_waker() {
     let _one = one_at_a_time();
-    let dir = tempfile::tempdir().unwrap();
-    let out = dir.path().join("reported");
-    let watched = watched(&mut role("ping-pong", &out), dir.path(), SCHED);
+    let (watched, reported) = watched_role("ping-pong");
     if !watched.has_wakeups("who woke whom") || std::thread::available_parallelism().is_ok_and(|n| n.get() < 2) {
         return;
     }
-    let reported = numbers(&out);
     for (me, other) in [(reported[0], reported[1]), (reported[1], reported[0])] {
         let off = watched.off_cpu(me as u32);
         let waits: Vec<&SliceRef> = off.iter().filter(|(name, _)| *name == "sleeping").map(|(_, s)| s).collect();
@@ -228,13 +221,10 @@ fn holes(runs: &[SliceRef], range: &std::ops::Range<i64>) -> i64 {
 #[test]
 fn threads_that_want_one_cpu_wait_as_long_as_the_kernel_says() {
     let _one = one_at_a_time();
-    let dir = tempfile::tempdir().unwrap();
-    let out = dir.path().join("reported");
-    let watched = watched(&mut role("hogs", &out), dir.path(), SCHED);
+    let (watched, reported) = watched_role("hogs");
     if !watched.has_wakeups("time waited for a CPU") {
         return;
     }
-    let reported = numbers(&out);
     let (first, second) = reported.split_at(4);
     let cpu = watched.store.tracks().iter().find(|t| t.kind == TrackKind::Cpu && t.name == "CPU 0").unwrap();
     assert_eq!(cpu.lanes.len(), 1, "a CPU runs one thread at a time");

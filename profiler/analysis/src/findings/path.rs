@@ -1,11 +1,11 @@
 //! Findings from the critical path: its delays by kind, and its slow ops.
 
 use super::facts::{Facts, Finding, MIN_SHARE, short, slices};
-use super::words::{SegmentGroup, Words, words_of};
+use super::words::{SegmentGroup, words_of};
 use crate::activity::{Activities, Activity};
 use crate::critical::{PathKind, Segment};
 use crate::ops::OpRow;
-use crate::stalls::cause::Cause;
+use crate::stalls::cause::{Advice, Cause};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use text::duration;
@@ -25,10 +25,8 @@ pub(super) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
         groups.entry((kind, part)).or_default().push(segment);
     }
     let (has_steps, has_scheduling) = (facts.has_steps(), has_scheduling(facts.store));
-    let of_group = |((kind, part), segments)| {
-        let words = words_of(kind, part, has_steps, has_scheduling)?;
-        Some(finding(facts, &words, segments))
-    };
+    let of_group =
+        |((kind, part), segments)| Some(finding(facts, words_of(kind, part, has_steps, has_scheduling)?, segments));
     let mut found: Vec<Finding> = groups.into_iter().filter_map(of_group).collect();
     found.extend(facts.ops.iter().filter_map(|op| slow_op(facts, op)));
     found
@@ -57,14 +55,14 @@ fn has_scheduling(store: &Store) -> bool {
     store.sites().iter().any(|site| site.category == Category::OffCpu)
 }
 
-fn finding(facts: &Facts<'_>, words: &Words, mut segments: Vec<&Segment>) -> Finding {
+fn finding(facts: &Facts<'_>, (title, advice): (&str, Advice), mut segments: Vec<&Segment>) -> Finding {
     segments.sort_by_key(|s| (Reverse(s.dur()), s.start));
     let time: i64 = segments.iter().map(|s| s.dur()).sum();
     let range = segments.first().map_or(0..0, |longest| longest.start..longest.end);
-    let mut found = facts.finding(words.title, time, range, slices(facts.store, &segments));
+    let mut found = facts.finding(title, time, range, slices(facts.store, &segments));
     let at = segments.first().map_or_else(String::new, |longest| place(facts.store, longest, segments.len()));
-    let (what, time, share) = (words.advice.problem.text(facts.has_steps()), facts.per_step(time), found.share * 100.0);
-    found.text = format!("{what}: {time}, {share:.1} % of the critical path.{at} {}", words.advice.remedy);
+    let (what, time, share) = (advice.problem.text(facts.has_steps()), facts.per_step(time), found.share * 100.0);
+    found.text = format!("{what}: {time}, {share:.1} % of the critical path.{at} {}", advice.remedy);
     found
 }
 

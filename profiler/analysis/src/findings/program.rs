@@ -1,14 +1,14 @@
 //! Findings about a program without steps: its hottest functions, by samples, and what its threads waited for, by the scheduler.
 
 use super::facts::{Facts, Finding, short};
-use crate::flame::stack_names;
+use crate::flame::{samples, stack_names};
 use crate::intervals::union_ns;
 use crate::threads::ThreadTimes;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::ops::Range;
 use text::duration;
-use trace_model::{Category, ThreadState, TrackId};
+use trace_model::{ThreadState, TrackId};
 use trace_store::Store;
 
 /// Functions that are reported, at most.
@@ -41,7 +41,7 @@ struct Samples {
     period_ns: i64,
 }
 
-/// What is known of a function that ran.
+/// Counts of a function that ran.
 #[derive(Default)]
 struct Function {
     n: usize,
@@ -53,13 +53,11 @@ struct Function {
 
 impl Samples {
     fn new(store: &Store, range: &Range<i64>) -> Samples {
-        let is_sample = |site: u32| store.sites().get(site as usize).is_some_and(|s| s.category == Category::Sample);
         let mut all: Vec<Sample> = Vec::new();
         let mut between: Vec<i64> = Vec::new();
         for track in store.tracks() {
-            let samples = track.instants.iter().filter(|i| range.contains(&i.time) && is_sample(i.site));
             let before = all.len();
-            all.extend(samples.map(|i| (track.id, i.time, i.arg as u32)));
+            all.extend(samples(store, track, range).map(|(time, stack)| (track.id, time, stack)));
             between.extend(all[before..].windows(2).map(|pair| pair[1].1 - pair[0].1));
         }
         // Of a thread that runs on they are one period apart; of one that sleeps between them, more.
@@ -150,32 +148,15 @@ fn name_of(store: &Store, track: TrackId) -> &str {
 }
 
 /// Threads of Linux itself, by the beginnings of their names. They sleep until there is work for them: nobody waits for that.
-const OF_THE_KERNEL: &[&str] = &[
-    "cpuhp/",
-    "irq/",
-    "jbd2/",
-    "kcompactd",
-    "khugepaged",
-    "ksoftirqd/",
-    "kswapd",
-    "kthreadd",
-    "kworker/",
-    "migration/",
-    "mmcqd/",
-    "rcu_",
-    "rcuc/",
-    "rcuop/",
-    "rcuos/",
-    "swapper",
-    "watchdog/",
-];
+const OF_THE_KERNEL: &str = "cpuhp/ irq/ jbd2/ kcompactd khugepaged ksoftirqd/ kswapd kthreadd kworker/ migration/ mmcqd/ \
+                             rcu_ rcuc/ rcuop/ rcuos/ swapper watchdog/";
 
 /// Threads that do something: the first of a process, and those that ran for long.
 fn matters<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = &'a ThreadTimes> {
     let busiest = facts.threads.iter().map(|t| t.running_ns).max().unwrap_or(0);
     facts.threads.iter().filter(move |t| {
         let track = facts.store.track(t.track);
-        if track.is_some_and(|track| OF_THE_KERNEL.iter().any(|begin| track.name.starts_with(begin))) {
+        if track.is_some_and(|track| OF_THE_KERNEL.split(' ').any(|begin| track.name.starts_with(begin))) {
             return false;
         }
         let pid = track.and_then(|track| facts.store.processes().get(track.process as usize)).map(|p| p.pid);

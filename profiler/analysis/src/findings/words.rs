@@ -3,12 +3,6 @@
 use crate::critical::PathKind;
 use crate::stalls::cause::{Advice, Cause, sentence, waits};
 
-/// Title and sentences of a finding about a kind.
-pub(super) struct Words {
-    pub title: &'static str,
-    pub advice: Advice,
-}
-
 /// Groups of segments of one kind, where they ask for different changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum SegmentGroup {
@@ -21,11 +15,16 @@ pub(super) enum SegmentGroup {
     Asleep,
 }
 
-/// `None` for what is no finding by itself: ops and kernels are reported one by one, a thread's functions by its samples, and the
+/// Title and sentences; `None` for what is no finding by itself: ops and kernels are reported one by one, a thread's functions by its samples, and the
 /// profiler's own work is nobody's to change.
-pub(super) fn words_of(kind: PathKind, group: SegmentGroup, has_steps: bool, has_scheduling: bool) -> Option<Words> {
+pub(super) fn words_of(
+    kind: PathKind,
+    group: SegmentGroup,
+    has_steps: bool,
+    has_scheduling: bool,
+) -> Option<(&'static str, Advice)> {
     let (title, advice) = of_group(group).or_else(|| of_kind(kind, has_steps, has_scheduling))?;
-    Some(Words { title, advice: advice? })
+    Some((title, advice?))
 }
 
 fn of_group(group: SegmentGroup) -> Option<(&'static str, Option<Advice>)> {

@@ -11,7 +11,6 @@ mod blame;
 pub mod cause;
 mod gaps;
 mod stall;
-mod text;
 
 use crate::deps::Deps;
 pub use cause::Cause;

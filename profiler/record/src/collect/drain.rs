@@ -258,14 +258,7 @@ impl<S: Sink> Drain<S> {
         }
         let info = reader.info();
         let fill = pending as f64 / f64::from(info.capacity);
-        let header = ChunkHeader {
-            pid: key.0,
-            ring: key.1,
-            made: info.made,
-            dropped,
-            written_ns: now,
-            ..ChunkHeader::default()
-        };
+        let header = header(key, info.made, dropped, now);
         let mut left = pending;
         loop {
             let n = self.take_chunk(key, header, left, last)?;
@@ -324,16 +317,8 @@ impl<S: Sink> Drain<S> {
             let part = &records[begin..records.len().min(begin + chunks::MAX_RECORDS)];
             let ends = last && i + 1 == n_chunks;
             let first = snapshot.first + (from + begin) as u64;
-            let header = ChunkHeader {
-                pid: key.0,
-                ring: key.1,
-                made,
-                first,
-                dropped,
-                written_ns: now,
-                flags: FLAG_FLIGHT | if ends { FLAG_LAST } else { 0 },
-                ..ChunkHeader::default()
-            };
+            let flags = FLAG_FLIGHT | if ends { FLAG_LAST } else { 0 };
+            let header = ChunkHeader { first, flags, ..header(key, made, dropped, now) };
             let at = chunks::begin_chunk(&mut self.batch);
             self.batch.extend_from_slice(part);
             chunks::end_chunk(header, at, &mut self.batch);
@@ -413,6 +398,11 @@ impl<S: Sink> Drain<S> {
         let at = chunks::begin_chunk(&mut self.batch);
         chunks::end_chunk(header, at, &mut self.batch);
     }
+}
+
+/// The header of a ring's chunks.
+fn header((pid, ring): (u32, u32), made: u64, dropped: u64, written_ns: i64) -> ChunkHeader {
+    ChunkHeader { pid, ring, made, dropped, written_ns, ..ChunkHeader::default() }
 }
 
 fn n_slices(records: &[Record]) -> u64 {

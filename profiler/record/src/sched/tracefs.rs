@@ -130,8 +130,8 @@ impl Instance {
         set("trace_clock", name)?;
         set("buffer_size_kb", &RING_KB.to_string()).or_else(|_| set("buffer_size_kb", "512"))?;
         let formats = Formats::read(path)?;
-        for event in &formats.events {
-            set(&format!("events/{}/enable", event.folder), "1")?;
+        for (_, folder, ..) in &formats.events {
+            set(&format!("events/{folder}/enable"), "1")?;
         }
         let mut header = vec![0; 1 << 16];
         // In one piece: the kernel gives this file to the first read only.
@@ -239,55 +239,45 @@ const EVENTS: [(EventKind, &str, &[&str]); 7] = [
 /// The events that are there, as this kernel writes them.
 struct Formats {
     common_pid: Field,
-    events: Vec<EventFormat>,
-}
-
-struct EventFormat {
-    kind: EventKind,
-    /// Its folder among tracefs' events.
-    folder: &'static str,
-    id: u16,
-    /// In the order of [`EVENTS`].
-    fields: Vec<Field>,
+    /// Kind, folder, number, and the fields in the order of [`EVENTS`].
+    events: Vec<(EventKind, &'static str, u16, Vec<Field>)>,
 }
 
 impl Formats {
     fn read(instance: &Path) -> io::Result<Formats> {
         let lacks_field = |name: &str| io::Error::other(format!("no field {name}"));
-        let (mut events, mut common_pid) = (Vec::new(), None);
+        let read = |folder: &str| {
+            let text = fs::read_to_string(instance.join("events").join(folder).join("format"))?;
+            Format::parse(&text).ok_or_else(|| io::Error::other(format!("events/{folder}/format is not understood")))
+        };
+        let switch = read("sched/sched_switch")?;
+        let common_pid = switch.field("common_pid").ok_or_else(|| lacks_field("common_pid"))?;
+        let mut formats = Formats { common_pid, events: Vec::new() };
         for (kind, folder, names) in EVENTS {
-            let read = || {
-                let text = fs::read_to_string(instance.join("events").join(folder).join("format"))?;
-                let format = Format::parse(&text);
-                let format =
-                    format.ok_or_else(|| io::Error::other(format!("events/{folder}/format is not understood")))?;
+            let fields = |format: Format| {
                 let field = |name: &&str| format.field(name).ok_or_else(|| lacks_field(name));
-                let fields = names.iter().map(field).collect::<io::Result<_>>()?;
-                Ok((format.field("common_pid"), EventFormat { kind, folder, id: format.id, fields }))
+                Ok((kind, folder, format.id, names.iter().map(field).collect::<io::Result<_>>()?))
             };
-            match read() {
-                Ok((pid, event)) => {
-                    common_pid = common_pid.or(pid);
-                    events.push(event);
-                }
+            match read(folder).and_then(fields) {
+                Ok(event) => formats.events.push(event),
                 Err(error) if matches!(kind, EventKind::Switch | EventKind::Waking) => return Err(error),
                 Err(_) => {}
             }
         }
-        let is_disk = |event: &EventFormat| matches!(event.kind, EventKind::DiskIssue | EventKind::DiskComplete);
-        if events.iter().filter(|event| is_disk(event)).count() == 1 {
-            events.retain(|event| !is_disk(event));
+        let is_disk = |kind| matches!(kind, EventKind::DiskIssue | EventKind::DiskComplete);
+        if formats.events.iter().filter(|(kind, ..)| is_disk(*kind)).count() == 1 {
+            formats.events.retain(|(kind, ..)| !is_disk(*kind));
         }
-        Ok(Formats { common_pid: common_pid.ok_or_else(|| lacks_field("common_pid"))?, events })
+        Ok(formats)
     }
 
     fn event(&self, time: u64, cpu: u32, event: &[u8]) -> Option<SchedEvent> {
         let id = event.get(..2).and_then(|b| b.try_into().ok()).map(u16::from_le_bytes)?;
-        let format = self.events.iter().find(|format| format.id == id)?;
+        let (kind, _, _, fields) = self.events.iter().find(|(_, _, own, _)| *own == id)?;
         let current = self.common_pid.number(event) as u32;
-        let number = |n: usize| format.fields[n].number(event);
-        let (id_of, name_of) = (|n| number(n) as u32, |n: usize| Comm::new(format.fields[n].text(event)));
-        let kind = match format.kind {
+        let number = |n: usize| fields[n].number(event);
+        let (id_of, name_of) = (|n| number(n) as u32, |n: usize| Comm::new(fields[n].text(event)));
+        let kind = match kind {
             EventKind::Switch => SchedKind::Switch {
                 prev: id_of(0),
                 prev_name: name_of(1),
@@ -303,9 +293,9 @@ impl Formats {
             EventKind::Exec => SchedKind::Exec { process: id_of(0), name: proc::name(id_of(0)) },
             EventKind::Exit => SchedKind::Exit { thread: id_of(0) },
             EventKind::DiskIssue | EventKind::DiskComplete => {
-                let ends = format.kind == EventKind::DiskComplete;
+                let ends = *kind == EventKind::DiskComplete;
                 let bytes = if ends { 0 } else { id_of(2) };
-                let is_write = !ends && format.fields[3].text(event).contains(&b'W');
+                let is_write = !ends && fields[3].text(event).contains(&b'W');
                 SchedKind::Disk { device: id_of(0), sector: number(1), bytes, by: current, is_write, ends }
             }
         };
