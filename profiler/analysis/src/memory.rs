@@ -59,16 +59,11 @@ fn timeline(store: &Store, device: String, reported: Option<&Counter>, events: &
             Some(*sum)
         })
         .collect();
-    let (points, (peak_time, peak_bytes)) = match reported {
-        Some(counter) => {
-            let all = counter.time.iter().copied().zip(counter.value.iter().map(|value| *value as i64));
-            (last_of_each_time(all.clone()), first_peak(all))
-        }
-        None => {
-            let all = events.iter().map(|event| event.time).zip(sums.iter().copied());
-            (last_of_each_time(all.clone()), first_peak(all))
-        }
+    let all: Vec<(i64, i64)> = match reported {
+        Some(counter) => counter.time.iter().copied().zip(counter.value.iter().map(|value| *value as i64)).collect(),
+        None => events.iter().map(|event| event.time).zip(sums.iter().copied()).collect(),
     };
+    let (points, (peak_time, peak_bytes)) = (last_of_each_time(&all), first_peak(&all));
     // Of several events at that time, the one after which the most is taken.
     let n_before = events.partition_point(|event| event.time < peak_time);
     let n_until = events.partition_point(|event| event.time <= peak_time);
@@ -93,9 +88,9 @@ fn live(store: &Store, events: &[&MemoryEvent]) -> Vec<(String, i64)> {
 }
 
 /// The last value of each time.
-fn last_of_each_time(all: impl Iterator<Item = (i64, i64)>) -> Vec<(i64, i64)> {
+fn last_of_each_time(all: &[(i64, i64)]) -> Vec<(i64, i64)> {
     let mut points: Vec<(i64, i64)> = Vec::new();
-    for (time, bytes) in all {
+    for (time, bytes) in all.iter().copied() {
         match points.last_mut() {
             Some(last) if last.0 == time => last.1 = bytes,
             _ => points.push((time, bytes)),
@@ -105,6 +100,6 @@ fn last_of_each_time(all: impl Iterator<Item = (i64, i64)>) -> Vec<(i64, i64)> {
 }
 
 /// When the most was first reached, and how much it is; nothing is taken before.
-fn first_peak(all: impl Iterator<Item = (i64, i64)>) -> (i64, i64) {
-    all.fold((0, 0), |peak, point| if point.1 > peak.1 { point } else { peak })
+fn first_peak(all: &[(i64, i64)]) -> (i64, i64) {
+    all.iter().copied().fold((0, 0), |peak, point| if point.1 > peak.1 { point } else { peak })
 }

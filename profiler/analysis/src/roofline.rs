@@ -29,11 +29,14 @@ const FLOPS_OF: [(&str, f64); 8] = [
 /// Bytes that a miss of the last cache brings.
 const CACHE_LINE: f64 = 64.0;
 
-/// What XPlane's planes of devices report them, and the units: operations, or bytes, a second.
-const PEAK_FLOPS: (&str, f64) = ("peak_teraflops_per_second", 1e12);
-const PEAK_BYTES: [(&str, f64); 2] = [("peak_hbm_bw_gigabytes_per_second", 1e9), ("memory_bandwidth", 1.0)];
+/// Limits as XPlane's planes of devices report them: name, whether it is of operations, not bytes, and the unit (a second).
+const PEAKS: [(&str, bool, f64); 3] = [
+    ("peak_teraflops_per_second", true, 1e12),
+    ("peak_hbm_bw_gigabytes_per_second", false, 1e9),
+    ("memory_bandwidth", false, 1.0),
+];
 
-/// What was done, and in which time.
+/// Work, and the time that it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
     /// Floating-point operations.
@@ -70,7 +73,7 @@ impl Work {
     }
 }
 
-/// What keeps an op from being faster.
+/// The limit that keeps an op from being faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// The device's arithmetic.
@@ -90,7 +93,7 @@ impl Bound {
     }
 }
 
-/// What a device reaches at most; `None` where nobody reported.
+/// The limits of a device; `None` where nobody reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Roof {
     /// Operations a second.
@@ -123,7 +126,7 @@ impl Roof {
     }
 }
 
-/// What ran under one name on one device.
+/// The executions of one name on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RooflineRow {
     /// As in the op table.
@@ -177,7 +180,7 @@ fn of_device<'a>(devices: &'a mut FxHashMap<String, Roofline>, device: &str) -> 
     devices.entry(device.to_owned()).or_insert_with(empty)
 }
 
-/// What an op's thread counted in its self time.
+/// The work that an op's thread counted in its self time.
 fn counted_work(counted: &CounterTotals, op: &OpRow) -> Option<Work> {
     let flops = FLOPS_OF.iter().filter_map(|(name, each)| Some(counted.value(&op.counts, name)? as f64 * each));
     let flops = flops.reduce(|a, b| a + b).filter(|flops| *flops > 0.0)?;
@@ -269,10 +272,8 @@ fn roof_of(store: &Store, device: &str) -> Roof {
         let Some(site) = store.sites().get(counter.site as usize) else { continue };
         let Some(stat) = site.name.strip_prefix(device).and_then(|rest| rest.strip_prefix(' ')) else { continue };
         let Some(value) = counter.value.back().copied().filter(|v| v.is_finite() && *v > 0.0) else { continue };
-        if stat == PEAK_FLOPS.0 {
-            roof.flops_per_s = Some(value * PEAK_FLOPS.1);
-        } else if let Some((_, unit)) = PEAK_BYTES.iter().find(|(name, _)| *name == stat) {
-            roof.bytes_per_s = Some(value * unit);
+        if let Some((_, is_flops, unit)) = PEAKS.iter().find(|(name, ..)| *name == stat) {
+            *(if *is_flops { &mut roof.flops_per_s } else { &mut roof.bytes_per_s }) = Some(value * unit);
         }
     }
     roof
@@ -280,7 +281,7 @@ fn roof_of(store: &Store, device: &str) -> Roof {
 
 /// Whether a statistic of a device's plane is one of its limits.
 pub fn is_peak(stat: &str) -> bool {
-    stat == PEAK_FLOPS.0 || PEAK_BYTES.iter().any(|(name, _)| *name == stat)
+    PEAKS.iter().any(|(name, ..)| *name == stat)
 }
 
 #[cfg(test)]

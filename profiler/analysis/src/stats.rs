@@ -85,7 +85,7 @@ pub struct TrackUse {
 pub fn op_stats(store: &Store, range: Range<i64>) -> Vec<OpStat> {
     let doings = Activities::new(store);
     let counted = |slice: &SliceRef| match doings.of(slice) {
-        doing if doing.is_work() || doing == Activity::Sync => Some((slice.site, Share::Whole)),
+        doing if doing.is_work() || doing == Activity::Sync => Some((slice.site, true)),
         _ => None,
     };
     groups(store, &range, counted)
@@ -101,8 +101,8 @@ pub fn op_stats(store: &Store, range: Range<i64>) -> Vec<OpStat> {
 #[must_use]
 pub fn node_stats(store: &Store, range: Range<i64>) -> Vec<NodeStat> {
     let counted = |slice: &SliceRef| match store.category(slice) {
-        Category::Op => Some((slice.node, Share::Whole)),
-        Category::Shard if slice.node != NO_NODE => Some((slice.node, Share::OfAnother)),
+        Category::Op => Some((slice.node, true)),
+        Category::Shard if slice.node != NO_NODE => Some((slice.node, false)),
         _ => None,
     };
     groups(store, &range, counted)
@@ -214,19 +214,12 @@ impl Group {
     }
 }
 
-/// What a slice adds to a group.
-enum Share {
-    /// One more, with its time.
-    Whole,
-    /// Self time only: it is a part of one that is counted elsewhere.
-    OfAnother,
-}
-
-/// `counted`: the group that a slice belongs to.
+/// `counted`: the group that a slice belongs to, and whether it is one more in it; else it adds its self time only, as a part of one that
+/// is counted elsewhere.
 fn groups(
     store: &Store,
     range: &Range<i64>,
-    counted: impl Fn(&SliceRef) -> Option<(u32, Share)>,
+    counted: impl Fn(&SliceRef) -> Option<(u32, bool)>,
 ) -> Vec<(u32, Figures)> {
     let mut groups: FxHashMap<u32, Group> = FxHashMap::default();
     let mut all_ns = 0;
@@ -234,17 +227,13 @@ fn groups(
     for part in store.parts(range.clone()) {
         let slices = store.tracks().iter().flat_map(|track| self_times(track, &part));
         for (slice, self_ns) in slices {
-            let Some((key, counts)) = counted(&slice) else { continue };
+            let Some((key, is_counted)) = counted(&slice) else { continue };
             let group = groups.entry(key).or_default();
             all_ns += self_ns;
-            match counts {
-                Share::Whole => {
-                    let inside = slice.end.min(part.end) - slice.start.max(part.start);
-                    let is_first = slice.start >= part.start || part.start == range.start;
-                    group.add(is_first.then_some(slice.dur()), inside, self_ns);
-                }
-                Share::OfAnother => group.add(None, 0, self_ns),
-            }
+            let inside = slice.end.min(part.end) - slice.start.max(part.start);
+            let is_first = slice.start >= part.start || part.start == range.start;
+            let dur = (is_counted && is_first).then_some(slice.dur());
+            group.add(dur, if is_counted { inside } else { 0 }, self_ns);
         }
     }
     let mut rows: Vec<(u32, Figures)> = groups.into_iter().map(|(k, g)| (k, g.figures(all_ns))).collect();

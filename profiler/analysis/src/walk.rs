@@ -240,11 +240,7 @@ impl<'d, 'a> Walk<'d, 'a> {
                     Some(Link { arrival: wait.end, via: Edge::Ready, next: Next::Parked(*wait, by) })
                 });
                 let op = op.map(|by| self.end_of(by, Edge::Ready));
-                let received = self.deps.received_by(slice.correlation, slice.start).map(|(arrival, transfer)| Link {
-                    arrival,
-                    via: Edge::Transfer,
-                    next: Next::Transfer(transfer, arrival),
-                });
+                let received = self.received(slice.correlation, slice.start);
                 op.into_iter().chain(received).chain(parked).max_by_key(|l| l.arrival)
             }
             Activity::Shard => {
@@ -262,6 +258,12 @@ impl<'d, 'a> Walk<'d, 'a> {
             }
             _ => None,
         }
+    }
+
+    /// The value that came to a receiver last, by a time.
+    fn received(&self, receiver: u32, time: i64) -> Option<Link<'d>> {
+        let (arrival, transfer) = self.deps.received_by(receiver, time)?;
+        Some(Link { arrival, via: Edge::Transfer, next: Next::Transfer(transfer, arrival) })
     }
 
     /// What a thread waited for between its last work and a piece.
@@ -376,11 +378,7 @@ impl<'d, 'a> Walk<'d, 'a> {
                 let link = self.end_of(work, Edge::Sync);
                 inside(link.arrival).then_some(link)
             }
-            Activity::Op => {
-                let (arrival, transfer) = self.deps.received_by(slice.node, until)?;
-                let next = Next::Transfer(transfer, arrival);
-                inside(arrival).then_some(Link { arrival, via: Edge::Transfer, next })
-            }
+            Activity::Op => self.received(slice.node, until).filter(|link| inside(link.arrival)),
             _ => None,
         }
     }

@@ -153,7 +153,7 @@ impl Recorder {
         let mut reader = Reader {
             library: Arc::clone(&self.library),
             layout: Layout::of(version),
-            translator: Translator::new(),
+            translator: Translator::default(),
             odd: 0,
             dropped: 0,
         };
@@ -274,23 +274,22 @@ impl Reader {
     fn report_losses(&self) {
         let report = self.translator.report();
         let (refused, foreign) = pool().troubles();
-        let lost = |n: u64, source: &str, text: String| {
+        let (dropped, odd, no_time, no_track) = (self.dropped, self.odd, report.without_time, report.no_track);
+        let (unread, kinds) = (report.unread.total(), report.unread.unknown.keys().map(u32::to_string));
+        let kinds = kinds.collect::<Vec<_>>().join(", ");
+        let of = if kinds.is_empty() { String::new() } else { format!(" (kinds {kinds})") };
+        for (n, source, text) in [
+            (dropped, "CUDA records", format!("CUPTI dropped {dropped} records: {refused} times no buffer was free")),
+            (foreign, "CUDA buffers", format!("{foreign} buffers came back that had not been lent")),
+            (unread, "CUDA unread", format!("{unread} records of CUPTI could not be read{of}")),
+            (odd, "CUDA lengths", format!("{odd} records of CUPTI have another length than its version says")),
+            (no_time, "CUDA times", format!("{no_time} records of CUPTI have no time and are left out")),
+            (no_track, "CUDA tracks", format!("{no_track} CUDA events found no track")),
+        ] {
             if n > 0 {
                 note(NoteKind::Lost, n, source, &text);
             }
-        };
-        let dropped = self.dropped;
-        lost(dropped, "CUDA records", format!("CUPTI dropped {dropped} records: {refused} times no buffer was free"));
-        lost(foreign, "CUDA buffers", format!("{foreign} buffers came back that had not been lent"));
-        let unread = report.unread.total();
-        let kinds: Vec<String> = report.unread.unknown.keys().map(u32::to_string).collect();
-        let of = if kinds.is_empty() { String::new() } else { format!(" (kinds {})", kinds.join(", ")) };
-        lost(unread, "CUDA unread", format!("{unread} records of CUPTI could not be read{of}"));
-        let odd = self.odd;
-        lost(odd, "CUDA lengths", format!("{odd} records of CUPTI have another length than its version says"));
-        let no_time = report.without_time;
-        lost(no_time, "CUDA times", format!("{no_time} records of CUPTI have no time and are left out"));
-        lost(report.no_track, "CUDA tracks", format!("{} CUDA events found no track", report.no_track));
+        }
         let (early, by) = report.early;
         if early > 0 {
             let text =

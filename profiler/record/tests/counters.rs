@@ -4,12 +4,11 @@
 
 mod common;
 
-use common::again;
+use common::{again, watched};
 use std::path::Path;
 use trace_analysis::ops::{OpRow, op_table};
 use trace_record::count::CounterSet;
-use trace_record::watch::{Watch, WatchOptions, WatchReport};
-use trace_record::{Collector, CollectorOptions};
+use trace_record::watch::{WatchOptions, WatchReport};
 use trace_store::Store;
 use trace_store::testkit::read;
 
@@ -67,14 +66,9 @@ fn touch_pages() {
 
 fn counted(dir: &Path, counters: &str) -> (Store, WatchReport) {
     let counters: CounterSet = counters.parse().unwrap();
-    let watch = Watch::prepare(dir, WatchOptions { counters, ..WatchOptions::default() }).unwrap();
-    let collector = Collector::start_with(dir, CollectorOptions::default(), Some(watch.tracks())).unwrap();
-    let mut child = again("the_program").env(ROLE, dir).spawn().unwrap();
-    watch.command(child.id());
-    assert!(child.wait().unwrap().success());
-    let report = watch.stop();
-    assert_eq!(collector.stop().dropped, 0);
-    (read(dir), report)
+    let options = WatchOptions { counters, ..WatchOptions::default() };
+    let (store, report, _) = watched(again("the_program").env(ROLE, dir), dir, options);
+    (store, report)
 }
 
 /// The row of an op, of which there is one.

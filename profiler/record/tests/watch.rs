@@ -37,16 +37,7 @@ struct Watched {
 
 /// Runs a command to its end and reads what was recorded of it.
 fn watched(command: &mut Command, dir: &Path, options: WatchOptions) -> Watched {
-    let watch = Watch::prepare(dir, options).unwrap();
-    let collector = Collector::start_with(dir, CollectorOptions::default(), Some(watch.tracks())).unwrap();
-    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-    let pid = child.id();
-    watch.command(pid);
-    assert!(child.wait().unwrap().success());
-    let report = watch.stop();
-    let collected = collector.stop();
-    assert_eq!((collected.dropped, collected.write_errors), (0, 0));
-    let store = read(dir);
+    let (store, report, pid) = common::watched(command, dir, options);
     let bad = [WarningKind::Damage, WarningKind::TornTail, WarningKind::UnknownName, WarningKind::Dropped];
     assert!(store.warnings().iter().all(|w| !bad.contains(&w.kind)), "{:?}", store.warnings());
     Watched { store, report, pid }

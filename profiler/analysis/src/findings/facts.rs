@@ -87,11 +87,8 @@ pub(super) fn short(name: &str) -> String {
 pub(super) fn slices(store: &Store, segments: &[&Segment]) -> Vec<SliceId> {
     let mut slices: Vec<SliceId> = Vec::new();
     for id in segments.iter().filter_map(|s| s.slice) {
-        if !slices.contains(&id) {
+        if slices.len() < MAX_SLICES && !slices.contains(&id) {
             slices.push(id);
-        }
-        if slices.len() == MAX_SLICES {
-            break;
         }
     }
     slices.sort_by_key(|id| std::cmp::Reverse(store.slice(*id).map_or(0, |slice| slice.dur())));

@@ -85,36 +85,22 @@ struct Launch {
 }
 
 /// Writes the records of a process to tracks of the running session.
+#[derive(Default)]
 pub(crate) struct Translator {
     tracks: Tracks,
     ranges: Ranges,
     clock: TicksToNs,
     sites: FxHashMap<(&'static str, String), SiteId>,
     contexts: FxHashMap<u32, u32>,
-    events: Recent<EventKey, Recorded>,
-    nodes: Recent<u32, NodeId>,
-    launches: Recent<u32, Launch>,
+    events: Recent<EventKey, Recorded, EVENTS>,
+    nodes: Recent<u32, NodeId, WAITING>,
+    launches: Recent<u32, Launch, WAITING>,
     /// Work whose call has not come yet: where and when it began.
-    unlaunched: Recent<u32, Vec<(StreamLocation, u64)>>,
+    unlaunched: Recent<u32, Vec<(StreamLocation, u64)>, WAITING>,
     report: Report,
 }
 
 impl Translator {
-    pub(crate) fn new() -> Translator {
-        Translator {
-            tracks: Tracks::default(),
-            ranges: Ranges::default(),
-            clock: TicksToNs::from_anchors(&[clock::anchor()]),
-            sites: FxHashMap::default(),
-            contexts: FxHashMap::default(),
-            events: Recent::new(EVENTS),
-            nodes: Recent::new(WAITING),
-            launches: Recent::new(WAITING),
-            unlaunched: Recent::new(WAITING),
-            report: Report::default(),
-        }
-    }
-
     pub(crate) fn report(&self) -> Report {
         let gone = self.unlaunched.forgotten + self.ranges.open.forgotten;
         Report { no_track: self.tracks.refused, without_call: self.report.without_call + gone, ..self.report.clone() }

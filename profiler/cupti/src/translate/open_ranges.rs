@@ -24,15 +24,9 @@ pub(super) struct Begun {
 }
 
 /// Ranges that have begun, and what is known of each.
+#[derive(Default)]
 pub(super) struct Ranges {
-    pub(super) open: Recent<u32, Begun>,
-    pub(super) data: Recent<u32, Data>,
+    pub(super) open: Recent<u32, Begun, OPEN>,
+    pub(super) data: Recent<u32, Data, OPEN>,
     pub(super) depth: FxHashMap<u32, u32>,
-}
-
-impl Default for Ranges {
-    fn default() -> Self {
-        let (open, data) = (Recent::new(OPEN), Recent::new(OPEN));
-        Ranges { open, data, depth: FxHashMap::default() }
-    }
 }

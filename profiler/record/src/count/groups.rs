@@ -36,10 +36,7 @@ pub(crate) struct Groups {
 /// # Errors
 /// That the system grants none of them; [`remedy`] says what to do.
 pub(crate) fn open(wanted: CounterSet, whose: Observed<'_>) -> io::Result<Groups> {
-    match open_all(wanted, whose, true) {
-        Ok(groups) => Ok(groups),
-        Err(_) => open_all(wanted, whose, false),
-    }
+    open_all(wanted, whose, true).or_else(|_| open_all(wanted, whose, false))
 }
 
 fn open_all(wanted: CounterSet, whose: Observed<'_>, has_kernel: bool) -> io::Result<Groups> {

@@ -162,8 +162,7 @@ impl Watch {
         let clock = instance.as_ref().map_or(ClockSource::MonotonicRaw, Instance::clock);
         let mut tracks = Tracks::create(trace_dir, std::process::id(), "kernel", clock).map_err(WatchError::Folder)?;
         for (what, remedy) in &unavailable {
-            let text = format!("{what}: not recorded on this machine; {remedy}");
-            tracks.note(NoteKind::Unavailable, 1, what, &text);
+            note_unavailable(&mut tracks, 1, what, &format!("not recorded on this machine; {remedy}"));
         }
         let (command, stopping) = (AtomicU32::new(0), AtomicBool::new(false));
         let shared = Arc::new(Shared { command, stopping, tracks: Arc::new(Mutex::new(tracks)) });
@@ -428,25 +427,26 @@ impl Watcher {
 
     fn note_shared(&mut self, tracks: &mut Tracks) {
         if let Some(share) = self.counting.as_ref().and_then(|counting| counting.threads.counted_share()) {
-            let what = "counters that took turns";
-            let text = format!(
-                "{what}: the processor has too few for all, they counted {:.0} % of the time and are scaled up to 100 %; record \
-                 fewer at once",
+            let why = format!(
+                "the processor has too few for all, they counted {:.0} % of the time and are scaled up to 100 %; record fewer at once",
                 share * 100.0
             );
-            tracks.note(NoteKind::Unavailable, 1, what, &text);
+            note_unavailable(tracks, 1, "counters that took turns", &why);
         }
     }
 
     fn note_untold(&mut self, tracks: &mut Tracks) {
         let n = self.scheduling.seen.untold;
         if n > 0 {
-            let what = "switches that the kernel left out";
-            let text = format!(
-                "{what}: {n} times a thread ran that had got no CPU as far as was reported; after a wake-up it counts as running at once, \
-                 and after losing its CPU its wait is not seen"
+            let why = format!(
+                "{n} times a thread ran that had got no CPU as far as was reported; after a wake-up it counts as running at once, and \
+                 after losing its CPU its wait is not seen"
             );
-            tracks.note(NoteKind::Unavailable, n, what, &text);
+            note_unavailable(tracks, n, "switches that the kernel left out", &why);
         }
     }
+}
+
+fn note_unavailable(tracks: &mut Tracks, count: u64, what: &str, why: &str) {
+    tracks.note(NoteKind::Unavailable, count, what, &format!("{what}: {why}"));
 }
