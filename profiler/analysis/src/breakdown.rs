@@ -51,7 +51,7 @@ pub struct DeviceBreakdown {
     pub device: String,
     /// Its times.
     pub times: Breakdown,
-    /// Of each of its streams, from first work to last: busy and idle ns.
+    /// Busy and idle ns of each of its streams, from first work to last.
     pub streams: Vec<(TrackId, i64, i64)>,
 }
 

@@ -11,7 +11,7 @@ use std::ops::Range;
 use trace_model::{Counter, SliceRef, TrackKind};
 use trace_store::{Store, Track};
 
-/// What was counted in a range, in all threads whose counters were recorded.
+/// The counts of a range, in all threads whose counters were recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CounterTotals {
     /// The counters, by their names in `perf stat`.
@@ -60,7 +60,7 @@ struct Rise<'a> {
 }
 
 impl Rise<'_> {
-    /// What was counted up to a time.
+    /// The count up to a time.
     fn up_to(&mut self, time: i64) -> u64 {
         let Counter { time: times, value: values, .. } = self.counter;
         while times.get(self.passed).is_some_and(|t| *t <= time) {
@@ -104,7 +104,7 @@ fn slices(tracks: &[&Track], doings: &Activities<'_>, range: &Range<i64>) -> Vec
     slices
 }
 
-/// What was counted in a range while slices of each key ran: of each the values, in the order of the names.
+/// The counts of a range while slices of each key ran: of each the values, in the order of the names.
 pub(crate) fn by_key<K: Eq + Hash>(
     store: &Store,
     range: &Range<i64>,

@@ -11,7 +11,7 @@ use std::ops::Range;
 use trace_model::{SliceId, Step, TrackId};
 use trace_store::Store;
 
-/// What a part of the path was.
+/// The kind of a part of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PathKind {
@@ -50,7 +50,7 @@ pub struct Segment {
     pub track: TrackId,
     /// What.
     pub kind: PathKind,
-    /// What ran; of a stall, what is to blame. None where only a span around much else says what that was.
+    /// The slice that ran; of a stall, its culprit. `None` where only a span around much else is known.
     pub slice: Option<SliceId>,
 }
 
@@ -71,14 +71,6 @@ pub struct CriticalPath {
     pub range: Range<i64>,
     /// In order of time.
     pub segments: Vec<Segment>,
-}
-
-impl CriticalPath {
-    /// Time in which something ran, ns; the rest is stalls.
-    #[must_use]
-    pub fn busy_ns(&self) -> i64 {
-        self.segments.iter().filter(|s| !matches!(s.kind, PathKind::Stall(_))).map(Segment::dur).sum()
-    }
 }
 
 /// The critical path of a step.
@@ -168,7 +160,7 @@ fn walk(deps: &Deps<'_>, range: Range<i64>, lines: &[u32], after: Cause) -> Crit
     walk_back(deps, range, end, Last::Ran(at), after)
 }
 
-/// Of threads of which only scheduling is known whichever ran last may be any helper: a program ends with its first thread.
+/// Whether a line may end the program: of threads of which only scheduling is known any helper may run last, and the first thread ends it.
 fn ends_the_program(deps: &Deps<'_>, line: u32) -> bool {
     let line = &deps.lines.lines[line as usize];
     let pid = deps.store.processes().get(line.process as usize).map(|p| p.pid);

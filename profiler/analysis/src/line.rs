@@ -1,4 +1,4 @@
-//! What each track did, moment by moment: its nested slices flattened into pieces that follow each other.
+//! Lines: each track moment by moment, its nested slices flattened into pieces that follow each other.
 //!
 //! A piece is a part of a slice in which no slice nested in it ran. Pieces of a line never overlap, so that "what ran here
 //! just before then" is a binary search.
@@ -21,7 +21,7 @@ pub(crate) struct Piece {
     pub doing: Activity,
 }
 
-/// Who works on a line.
+/// The kind of worker on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineKind {
     /// A thread that runs graph nodes.
@@ -97,11 +97,10 @@ impl Lines {
         let inputs = LineInputs { other_tracks, running, steps: steps(store, range) };
         let made = store.tracks().par_iter().map(|track| line(doings, track, range, &inputs));
         let (lines, syncs): (Vec<Line>, Vec<Vec<SliceRef>>) = made.unzip();
-        let pieces = |line: &Line| {
-            let around = line.pieces.iter().filter(|p| p.doing == Activity::Around).map(|p| line.slice(p).id);
-            around.collect::<Vec<SliceId>>()
-        };
-        let around = lines.iter().flat_map(pieces).collect();
+        let around = lines
+            .iter()
+            .flat_map(|line| line.pieces.iter().filter(|p| p.doing == Activity::Around).map(|p| line.slice(p).id));
+        let around = around.collect();
         Lines { lines, syncs: syncs.concat(), around }
     }
 
@@ -123,7 +122,7 @@ fn is_device(kind: TrackKind) -> bool {
     matches!(kind, TrackKind::Stream | TrackKind::Copy)
 }
 
-/// What threads did that other tracks than their own say: when they were off the CPU (the scheduler), what they called (a device's
+/// The slices of threads that tracks other than their own have: when they were off the CPU (the scheduler), what they called (a device's
 /// library). By process and thread id, with the track whose line they join: the first of the thread's that reports work.
 type RunsByThread = FxHashMap<(u32, u32), (Option<u32>, Vec<SliceRef>)>;
 
@@ -183,7 +182,7 @@ fn steps(store: &Store, range: &Range<i64>) -> Steps {
     steps
 }
 
-/// Of each slice of a host's thread, which lie by start, outer before inner: whether it is a span around much else, so that its own
+/// For each slice of a host's thread, which lie by start, outer before inner: whether it is a span around much else, so that its own
 /// time is nobody's in particular. It has others in it, and is a label or covers half of a step or of the thread's life.
 fn around(doings: &Activities<'_>, slices: &[SliceRef], steps: &[Range<i64>]) -> Vec<bool> {
     let (begin, end) = (slices.first().map_or(0, |s| s.start), slices.iter().map(|s| s.end).max().unwrap_or(0));
@@ -265,7 +264,7 @@ fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, inputs: &Lin
     (Line { track: id, process, kind, slices, pieces }, syncs)
 }
 
-/// What a device's track may have in addition to kernels, copies and collectives: what it calls an op, and its wait for input.
+/// Whether a device's track may have it in addition to kernels, copies and collectives: what it calls an op, and its wait for input.
 fn is_device_op(doing: Activity) -> bool {
     matches!(doing, Activity::Op | Activity::HostOp | Activity::Input)
 }
@@ -286,7 +285,7 @@ struct Flattener {
 }
 
 impl Flattener {
-    /// What is open innermost ran until `to`.
+    /// The innermost open slice ran until `to`.
     fn advance(&mut self, to: i64) {
         while let Some(top) = self.open.last() {
             let end = top.end.min(to);

@@ -57,7 +57,7 @@ impl Linked {
         Linked { by_slice: lines.lines.par_iter().map_init(|| vec![0; ops.n_nodes()], of_line).collect() }
     }
 
-    /// What the slice of a piece names.
+    /// The piece that the slice of a piece names.
     pub(super) fn of(&self, lines: &Lines, at: PieceId) -> Option<PieceId> {
         let slice = lines.piece(at).slice;
         Some(self.by_slice[at.line as usize][slice as usize]).filter(|found| *found != NOTHING)

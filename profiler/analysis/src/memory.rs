@@ -15,9 +15,9 @@ pub struct DeviceMemory {
     pub peak_bytes: i64,
     /// When it was first reached.
     pub peak_time: i64,
-    /// What was live then by node: full name (empty where the events name none) and bytes, the most first.
+    /// The bytes that were live then, by node: full name (empty where the events name none) and bytes, the most first.
     pub live_at_peak: Vec<(String, i64)>,
-    /// What was taken then next to that: before the recording began, or in pieces too small for events of their own.
+    /// Other bytes that were taken then: before the recording began, or in pieces too small for events of their own.
     pub rest_at_peak: i64,
 }
 
@@ -73,7 +73,7 @@ fn timeline(store: &Store, device: String, reported: Option<&Counter>, events: &
     DeviceMemory { device, points, peak_bytes, peak_time, live_at_peak, rest_at_peak }
 }
 
-/// What these events leave taken, by node.
+/// The bytes that these events leave taken, by node.
 fn live(store: &Store, events: &[&MemoryEvent]) -> Vec<(String, i64)> {
     let mut live: FxHashMap<u32, i64> = FxHashMap::default();
     for event in events {

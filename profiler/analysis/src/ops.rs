@@ -12,7 +12,7 @@ use std::ops::Range;
 use trace_model::{SliceId, SliceRef};
 use trace_store::Store;
 
-/// What ran under one name on one device.
+/// The executions of one name on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpRow {
     /// Op type, or the name of the kernel, copy or call.
@@ -25,13 +25,13 @@ pub struct OpRow {
     pub figures: Figures,
     /// Its time on critical paths, ns.
     pub critical_ns: i64,
-    /// Of the length of all critical paths, 0..=1.
+    /// Its share of the length of all critical paths, 0..=1.
     pub critical_share: f64,
-    /// What was counted in its self time, in the order of [`CounterTotals::names`]; empty where nothing was.
+    /// Counts in its self time, in the order of [`CounterTotals::names`]; empty where nothing was.
     pub counts: Vec<u64>,
 }
 
-/// What ran under one name scope: all nodes whose names begin with it.
+/// The executions of one name scope: of all nodes whose names begin with it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScopeRow {
     /// `layer1`, `layer1/dense`, ...

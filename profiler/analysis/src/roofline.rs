@@ -1,7 +1,7 @@
 //! Rooflines (Williams, Waterman, Patterson 2009): the floating-point operations a second that each op reached, and what its device
 //! could reach at most at as many operations per byte of memory traffic.
 //!
-//! What an op did is reported by its slices' arguments `flops` and `bytes_accessed` (XLA's cost analysis, in XPlane traces), or by counters of
+//! The work of an op is reported by its slices' arguments `flops` and `bytes_accessed` (XLA's cost analysis, in XPlane traces), or by counters of
 //! its thread (`record --counters flops,cache-misses`). Nothing is estimated: an op that neither reports has no place under the roof.
 
 use super::activity::Activities;
@@ -109,7 +109,7 @@ impl Roof {
         self.flops_per_s.zip(self.bytes_per_s).map(|(flops, bytes)| flops / bytes)
     }
 
-    /// Which limit is the lower one for this work; needs both.
+    /// The limit that is the lower one for this work; needs both.
     #[must_use]
     pub fn bound(&self, work: &Work) -> Option<Bound> {
         let ridge = self.ridge()?;
@@ -265,7 +265,7 @@ fn of_track(
     found
 }
 
-/// What the trace reports a device's limits: counters that bear its name.
+/// A device's limits as the trace reports them: by counters that bear its name.
 fn roof_of(store: &Store, device: &str) -> Roof {
     let mut roof = Roof::default();
     for counter in store.counters() {

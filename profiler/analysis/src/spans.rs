@@ -6,7 +6,7 @@
 use NamePattern::{Begins, Both, Has, Hlo, Name, OfCategory};
 use trace_model::{Category, SiteInfo};
 
-/// What a span is.
+/// The meaning of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// The step's input is made, fetched or waited for.

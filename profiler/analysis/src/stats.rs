@@ -20,7 +20,7 @@ pub struct Figures {
     pub count: u64,
     /// Their time inside the range.
     pub total_ns: i64,
-    /// Of that, what no nested slice covers.
+    /// The part of that which no nested slice covers.
     pub self_ns: i64,
     /// Mean duration.
     pub mean_ns: f64,
@@ -153,7 +153,7 @@ fn is_work(category: Category) -> bool {
     matches!(category, C::Op | C::Shard | C::Kernel | C::Copy | C::Collective | C::Launch | C::Input | C::Running)
 }
 
-/// Where only a thread's waits for a CPU are known: the time between them and in them, from the first to the last.
+/// The time between and in a thread's waits for a CPU, from the first to the last, where only these are known.
 fn scheduled(store: &Store, track: &Track, range: &Range<i64>) -> Option<(i64, i64)> {
     let mut lanes = track.lanes.iter().filter(|lane| !lane.is_empty());
     let (lane, None) = (lanes.next()?, lanes.next()) else { return None };

@@ -6,7 +6,6 @@ use super::diff::diff;
 use super::memory::memory_timelines;
 use super::ops::{critical_paths, op_table, scope_table};
 use super::report::analyse;
-use super::stragglers::stragglers;
 use proptest::prelude::*;
 use trace_store::{Store, testkit};
 
@@ -194,7 +193,7 @@ fn memory_at_the_peak() {
     assert!(found.iter().all(|device| device.rest_at_peak == 0));
 }
 
-/// Where events say how much is taken in all, that counts: it has what was taken before the recording, and small pieces.
+/// The total that events report counts where there is one: it has what was taken before the recording, and small pieces.
 #[test]
 fn memory_that_was_taken_before_the_recording() {
     let store = testkit::store(
@@ -227,7 +226,7 @@ fn who_came_last() {
          step 4: 0..60
          step 4: on 2.main 0..75",
     );
-    let found = stragglers(&store, store.range());
+    let found = analyse(&store, store.range()).stragglers;
     let pid = |row: u32| store.processes()[row as usize].pid;
     let late: Vec<_> = found.collectives.iter().map(|l| (pid(l.process), l.late_ns, l.waited_ns)).collect();
     assert_eq!(late, [(3, 9, 13), (3, 11, 21)]);

@@ -1,6 +1,6 @@
 //! The backward walk: from a piece through its last-arriving predecessors, until a time is reached.
 //!
-//! What ran just before is what everything waited for: at each piece the walk asks which of the things that it needed
+//! Everything waited for what ran just before: at each piece the walk asks which of the things that it needed
 //! came last, goes there, and so on. The parts that it gives follow each other from the end to the beginning without
 //! holes. A gap's stalls and a step's critical path are both such walks.
 
@@ -70,12 +70,12 @@ pub(crate) struct WalkPart {
     pub blocked: PieceId,
 }
 
-/// Where the walk goes on.
+/// The next question of the walk.
 #[derive(Clone, Copy)]
 enum Next<'a> {
     /// Why this piece did not start before.
     Start(PieceId),
-    /// What this piece did until a time.
+    /// This piece's work until a time.
     Run(PieceId, i64, Edge),
     /// How this value came.
     Transfer(&'a Transfer, i64),
@@ -177,7 +177,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         self.deps.lines.piece(at)
     }
 
-    /// What ran on a line just before `time`.
+    /// The piece that ran on a line just before `time`.
     fn running(&self, line: u32, time: i64, via: Edge) -> Option<Next<'d>> {
         let piece = self.deps.lines.lines[line as usize].before(time)?;
         Some(Next::Run(PieceId { line, piece }, time, via))
@@ -225,7 +225,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         last.unwrap_or(Link { arrival: start, via: Edge::Order, next: Next::Unknown })
     }
 
-    /// What a piece's slice itself needed, not its line.
+    /// The last need of a piece's slice itself, not of its line.
     fn needed(&self, at: PieceId) -> Option<Link<'d>> {
         let (piece, slice) = (self.piece(at), self.deps.lines.slice(at));
         match piece.doing {
@@ -266,7 +266,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         Some(Link { arrival, via: Edge::Transfer, next: Next::Transfer(transfer, arrival) })
     }
 
-    /// What a thread waited for between its last work and a piece.
+    /// The end of a thread's wait between its last work and a piece.
     fn waited(&self, at: PieceId, order: Option<u32>) -> Option<Link<'d>> {
         let line = &self.deps.lines.lines[at.line as usize];
         (order.map_or(0, |o| o + 1)..at.piece).rev().find_map(|piece| {
@@ -362,7 +362,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         Next::Start(at)
     }
 
-    /// What a piece of work waited for while it ran: a peer, a copy, a value.
+    /// The end of a wait of a piece of work while it ran: for a peer, a copy, a value.
     fn waited_inside(&self, at: PieceId, until: i64) -> Option<Link<'d>> {
         let (piece, slice) = (self.piece(at), self.deps.lines.slice(at));
         let inside = |time: i64| time > piece.start && time <= until.min(piece.end);
@@ -413,7 +413,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         self.sent(step.slice.track, step.start, root)
     }
 
-    /// What a line did last before a time at which it began a step or sent a message: explains back to that.
+    /// The last act of a line before a time at which it began a step or sent a message: explains back to that.
     fn sent(&mut self, line: u32, time: i64, blocked: PieceId) -> Next<'d> {
         let deps = self.deps;
         let step = deps.stepped.ended_by(deps.store, line, time);

@@ -38,7 +38,7 @@ pub trait Library: Send + Sync {
     fn switch(&self, kind: Kind, on: bool) -> Result<(), Failed>;
     /// Gives back the buffers of which all records are complete, or all of them if `is_forced`.
     fn flush(&self, is_forced: bool) -> Result<(), Failed>;
-    /// Where the record behind this one begins in a buffer (the first for `None`); `None` where there is none.
+    /// The offset of the record behind this one in a buffer (the first for `None`); `None` where there is none.
     fn next(&self, buffer: &[u8], record: Option<usize>) -> Option<usize>;
     /// Records dropped since it was asked last.
     fn dropped(&self, context: usize, stream: u32) -> u64;

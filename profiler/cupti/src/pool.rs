@@ -44,7 +44,7 @@ pub(crate) struct Pool {
 
 pub(crate) struct Full<'a> {
     slot: &'a Slot,
-    /// Of the records: what CUPTI wants to know again when it is asked what it dropped.
+    /// The records' context, which CUPTI wants to know when it is asked for drops.
     pub(crate) context: usize,
     pub(crate) stream: u32,
     valid: usize,

@@ -1,8 +1,8 @@
 //! The meaning of a record's bytes. Pure: nothing is read but the bytes, so that text is only an address here.
 //!
-//! Numbers in the functions that read records are offsets in bytes. NVIDIA adds fields at the end only: since CUDA 9 no field of the records
-//! that are read here has moved, so that one set of offsets serves all versions, and what a version lacks lies beyond its record's end.
-//! The tests hold them against `cudarc`'s bindings. All numbers are little-endian; records are aligned to 8 bytes.
+//! Numbers in the functions that read records are offsets in bytes. NVIDIA adds fields at the end only: since CUDA 9 no field of the
+//! records that are read here has moved, so that one set of offsets serves all versions, and what a version lacks lies beyond its
+//! record's end. The tests hold them against `cudarc`'s bindings. All numbers are little-endian; records are aligned to 8 bytes.
 
 use crate::layout::Kind;
 use bytemuck::AnyBitPattern;
@@ -57,7 +57,7 @@ pub struct Kernel {
 pub enum MemoryWork {
     /// `CUpti_ActivityMemcpyKind` and the two `CUpti_ActivityMemoryKind`s.
     Copy {
-        /// Which way.
+        /// The direction.
         way: u8,
         /// Kind of memory.
         from: u8,
@@ -159,7 +159,7 @@ pub enum Record {
         device: u32,
         name: Text,
     },
-    /// Of a kind that is not read; its number.
+    /// A record of a kind that is not read; its number.
     Other(u32),
 }
 

@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_millis(20);
 /// Looks between two times that CUPTI is asked for what it has complete (240 ms): so much is lost of a program that ends without a
 /// word, and so late its kernels come to a window.
 const ASKED_EVERY: u32 = 12;
-/// What trace, `doctor` and users know it by.
+/// Its name in traces and `doctor`.
 const SOURCE: &str = "CUDA (CUPTI)";
 
 /// Why CUDA cannot be recorded here, and what to do.
@@ -182,14 +182,6 @@ impl Recorder {
         Ok(())
     }
 
-    /// Gets what CUPTI holds back; the tracks have it some 20 ms later.
-    ///
-    /// # Errors
-    /// As the library says.
-    pub fn flush(&self) -> Result<(), Failed> {
-        self.library.flush(true)
-    }
-
     /// Stops, with everything that was recorded until now.
     #[must_use]
     pub fn stop(mut self) -> Report {
@@ -254,7 +246,7 @@ impl Reader {
         }
     }
 
-    /// Where the library says that records begin; those of another length than the version's are counted.
+    /// The offsets of records, by the library; those of another length than the version's are counted.
     fn begins(&mut self, bytes: &[u8]) -> Vec<usize> {
         let mut begins = Vec::new();
         while let Some(at) = self.library.next(bytes, begins.last().copied()) {

@@ -154,13 +154,13 @@ impl Library for Fake {
 }
 
 /// Records a session in which `run` plays CUDA; gives the trace and what the recorder says.
-fn recorded(fake: &Arc<Fake>, run: impl FnOnce(&Fake, &Recorder)) -> (Store, Report) {
+fn recorded(fake: &Arc<Fake>, run: impl FnOnce(&Fake)) -> (Store, Report) {
     let dir = tempfile::tempdir().unwrap();
     let session = events::start(dir.path(), events::Options::default()).unwrap();
     let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
     let library: Arc<dyn Library> = fake.clone();
     let recorder = Recorder::start(library).unwrap();
-    run(fake, &recorder);
+    run(fake);
     let report = recorder.stop();
     // A rate of the clock that does not depend on how short the test was.
     std::thread::sleep(Duration::from_millis(30));
@@ -187,7 +187,7 @@ fn thread_id() -> u32 {
 const NAMES: [&str; 5] =
     ["cudaLaunchKernel", "cudaMemcpyAsync", "cudaEventRecord", "cudaStreamWaitEvent", "cudaStreamSynchronize"];
 
-/// What is planted: us, as `(what, correlation, start, end, stream)`.
+/// The planted calls: us, as `(what, correlation, start, end, stream)`.
 const CALLS: [(u32, u32, u64, u64); 8] = [
     (0, 1, 0, 10),        // launches `first`
     (1, 2, 10, 20),       // copies
@@ -268,12 +268,12 @@ fn the_analysis_finds_what_was_planted_as_in_an_imported_trace() {
     let mut texts = Texts::default();
     let fake = Fake::new(28);
     let tick = ticks();
-    let (store, report) = recorded(&fake, |fake, recorder| {
+    let (store, report) = recorded(&fake, |fake| {
         let records = planted(&mut texts, &tick);
         // Two buffers, of which one comes with the flush only.
         let (late, early) = records.split_at(5);
         assert!(fake.deliver(early, true) && fake.deliver(late, false));
-        recorder.flush().unwrap();
+        fake.flush(true).unwrap();
     });
     assert_eq!((report.works, report.calls, report.arrows, report.waits), (5, 8, 5, 2));
     assert_eq!((report.without_call, report.unread.total(), report.no_track), (0, 0, 0));
@@ -327,7 +327,7 @@ fn kernels_belong_to_the_node_that_was_at_work() {
     let _turn = lock(&TURN);
     let mut texts = Texts::default();
     let (fake, tick) = (Fake::new(28), ticks());
-    let (store, _) = recorded(&fake, |fake, _| {
+    let (store, _) = recorded(&fake, |fake| {
         let node = events::node("layer1/MatMul", "MatMul", "/device:gpu:0");
         fake.push(u64::from(node.get())).unwrap();
         let id = *lock(&fake.state).pushed.last().unwrap();
@@ -364,7 +364,7 @@ fn ranges_of_nvtx_nest_and_keep_what_came_with_them() {
         texts.address("epoch"),
         texts.address("train"),
     );
-    let (store, report) = recorded(&fake, |fake, _| {
+    let (store, report) = recorded(&fake, |fake| {
         let data = record!(CUpti_ActivityMarkerData {
             kind: 13u32,
             flags: 2u32,
@@ -408,7 +408,7 @@ fn ranges_of_nvtx_nest_and_keep_what_came_with_them() {
 fn what_is_lost_or_odd_is_reported_in_the_trace() {
     let _turn = lock(&TURN);
     let (fake, tick) = (Fake::new(28), ticks());
-    let (store, report) = recorded(&fake, |fake, recorder| {
+    let (store, report) = recorded(&fake, |fake| {
         let unknown = vec![77u8, 0, 0, 0].into_iter().chain([0; 44]).collect::<Vec<u8>>();
         let timeless = kernel!(CUpti_ActivityKernel9, 0u64, 0u64, 7u32, 1u32, 0u64);
         // Begins before its call.
@@ -419,7 +419,7 @@ fn what_is_lost_or_odd_is_reported_in_the_trace() {
         // Every buffer is lent: CUPTI gets no more and drops.
         let one = memcpy(tick(300), tick(301), 13, 4, 8);
         while fake.deliver(std::slice::from_ref(&one), false) {}
-        recorder.flush().unwrap();
+        fake.flush(true).unwrap();
     });
     assert_eq!((report.unread.unknown[&77], report.without_time, report.early.0), (1, 1, 1));
     assert_eq!(report.dropped, 1);

@@ -53,7 +53,7 @@ impl Folder {
         }
     }
 
-    /// Where something is that a viewer names: below the root, and nowhere else.
+    /// The path of something that a viewer names: below the root, and nowhere else.
     fn path_of(&self, name: &str) -> io::Result<PathBuf> {
         if Path::new(name).components().any(|part| !matches!(part, Component::Normal(_))) {
             return Err(io::ErrorKind::NotFound.into());

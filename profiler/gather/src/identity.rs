@@ -1,4 +1,4 @@
-//! What stays the same over connections and kills: a trace folder's id, a machine's clock.
+//! Identities that outlive connections and kills: a trace folder's id, a machine's clock.
 
 use crate::error::SendError;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -67,7 +67,7 @@ fn from_hex(text: &str) -> Option<[u8; ID_BYTES]> {
     is_id.then(|| u128::from_str_radix(text, 16).ok()).flatten().map(u128::to_be_bytes)
 }
 
-/// Which clock times are of, and how it is read. Processes with the same one need no exchange of stamps.
+/// The clock of times, and how it is read. Processes with the same one need no exchange of stamps.
 #[derive(Clone, Debug)]
 pub struct Clock {
     /// Machine, boot and time namespace; letters, digits and `-`.

@@ -40,7 +40,7 @@ pub(crate) struct Mirror {
     copies: BTreeMap<String, Copy>,
     /// So that readers see that it grows; none before the first connection and after the end.
     claim: Option<Collector>,
-    /// Which connection may write.
+    /// The number of the connection that may write.
     pub(crate) turn: u64,
     /// Bytes that were there already.
     pub(crate) repeated: u64,

@@ -59,7 +59,7 @@ pub(crate) enum TailError {
 }
 
 impl Tail {
-    /// Of a folder of which the other side has this.
+    /// The tail of a folder of which the other side has this.
     pub(crate) fn new(dir: &Path, have: Vec<FileLength>) -> Tail {
         let have = have.into_iter().map(|f| (f.file.clone(), f)).collect();
         Tail { dir: dir.to_owned(), have, files: BTreeMap::new(), queue: VecDeque::new(), parts: VecDeque::new() }

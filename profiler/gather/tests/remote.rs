@@ -1,4 +1,4 @@
-//! What remote viewers see is what is there: a collector's trace, and the folders that `serve` serves.
+//! Remote viewers see what is there: a collector's trace, and the folders that `serve` serves.
 #![allow(clippy::unwrap_used)] // a test file
 
 mod common;

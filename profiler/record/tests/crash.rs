@@ -25,7 +25,7 @@ fn spawn(role: &str, dir: &Path) -> Child {
     again("other_process").env(ROLE, role).env(DIR, dir).spawn().unwrap()
 }
 
-/// What the other process does; nothing when the test harness runs this as a test.
+/// The other process; nothing when the test harness runs this as a test.
 #[test]
 fn other_process() {
     let Ok(role) = std::env::var(ROLE) else { return };

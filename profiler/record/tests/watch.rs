@@ -78,7 +78,7 @@ impl Watched {
     }
 }
 
-/// What the command does; nothing when the test harness runs this as a test.
+/// The command; nothing when the test harness runs this as a test.
 #[test]
 fn the_command() {
     let Ok(role) = std::env::var(ROLE) else { return };

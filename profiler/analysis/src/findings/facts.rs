@@ -25,11 +25,11 @@ pub struct Finding {
     pub title: String,
     /// One or two sentences.
     pub text: String,
-    /// What fixing it would save at most, ns over all steps.
+    /// The time that fixing it would save at most, ns over all steps.
     pub saves_ns: i64,
     /// The same as a part of the critical path, 0..=1.
     pub share: f64,
-    /// Where to look: the longest of it, ns from the origin.
+    /// The longest piece of it, ns from the origin.
     pub range: Range<i64>,
     /// The slices to look at, the longest first.
     pub slices: Vec<SliceId>,

@@ -132,7 +132,7 @@ fn leaf(store: &Store, stack: u32) -> String {
     stack_names(store, stack).pop().unwrap_or_else(|| "(no stack)".to_owned())
 }
 
-/// Who called the innermost function of a stack, the nearest first.
+/// The callers of the innermost function of a stack, the nearest first.
 fn callers(store: &Store, stack: u32) -> Vec<String> {
     let names = stack_names(store, stack);
     names.iter().rev().skip(1).take(MAX_CALLERS).map(|name| format!("`{}`", short(name))).collect()

@@ -22,7 +22,7 @@ pub(super) struct Blame<'d, 'a> {
     ran: FxHashMap<(u32, u32), Ran>,
 }
 
-/// What the workers of a process ran in a window.
+/// The work that the workers of a process ran in a window.
 struct Ran {
     /// Start and place of each piece of work, by start; and the longest of those from there on.
     starts: Vec<(i64, PieceId)>,

@@ -32,9 +32,9 @@ pub struct CauseInfo {
 /// The sentences of a finding.
 #[derive(Clone, Copy, Debug)]
 pub struct Advice {
-    /// What is wrong.
+    /// The sentence that names the problem.
     pub problem: Problem,
-    /// What helps.
+    /// The sentence that names a remedy.
     pub remedy: &'static str,
 }
 
@@ -57,11 +57,11 @@ impl Problem {
     }
 }
 
-pub(crate) const fn waits(what: &'static str, remedy: &'static str) -> Option<Advice> {
+const fn waits(what: &'static str, remedy: &'static str) -> Option<Advice> {
     Some(Advice { problem: Problem::Waits(what), remedy })
 }
 
-pub(crate) const fn sentence(what: &'static str, remedy: &'static str) -> Option<Advice> {
+const fn sentence(what: &'static str, remedy: &'static str) -> Option<Advice> {
     Some(Advice { problem: Problem::Sentence(what), remedy })
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn stalls_of(deps: &Deps<'_>, range: Range<i64>) -> Vec<Stall> {
     longest_first(&found)
 }
 
-/// Of equal ones the first stays first. A stall is a hundred bytes: lengths are sorted, and each stall is moved once.
+/// Sorts by length; of equal ones the first stays first. A stall is a hundred bytes: lengths are sorted, and each stall is moved once.
 fn longest_first(of_lines: &[Vec<Stall>]) -> Vec<Stall> {
     let stalls: Vec<&Stall> = of_lines.iter().flatten().collect();
     let mut order: Vec<Keyed> = stalls.iter().map(|stall| radix::key(!stall.dur())).zip(0..).collect();

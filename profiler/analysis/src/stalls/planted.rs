@@ -19,7 +19,7 @@ fn then(history: &History, until: i64, cause: Cause) -> History {
     history
 }
 
-/// What of a history lies in a gap; neighbours of one cause as one.
+/// The part of a history that lies in a gap; neighbours of one cause as one.
 fn within(history: &History, gap: (i64, i64)) -> History {
     let mut found = History::new();
     for (start, end, cause) in history {
@@ -36,7 +36,7 @@ fn within(history: &History, gap: (i64, i64)) -> History {
 /// Gaps by track and begin, with their parts.
 type Gaps = BTreeMap<(String, i64), History>;
 
-/// What the analysis finds for the gaps that have an answer.
+/// The parts that the analysis finds for the gaps that have an answer.
 fn found(text: &str, want: &Gaps) -> Gaps {
     let store = testkit::store(text);
     let mut gaps = Gaps::new();
@@ -53,7 +53,7 @@ fn found(text: &str, want: &Gaps) -> Gaps {
     gaps
 }
 
-/// What a host does next.
+/// An act of a host.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     /// Runs something for so long; the cause when a stream waits for it.
@@ -90,7 +90,7 @@ struct Host {
     why: History,
     calls: u32,
     streams: [Option<Completion>; 3],
-    /// What each stream's next work waits for.
+    /// The work that each stream's next work waits for.
     awaited: [Option<Completion>; 3],
     gaps: Gaps,
 }

@@ -23,7 +23,7 @@ pub struct Stall {
     pub cause: Cause,
     /// The slice that is to blame: draw an arrow from it.
     pub culprit: Option<SliceId>,
-    /// What ran after the gap: the arrow's head.
+    /// The slice that ran after the gap: the arrow's head.
     pub blocked: Option<SliceId>,
 }
 

@@ -19,6 +19,7 @@ use crate::recent::Recent;
 use crate::record::{Object, Record, Span, StreamLocation};
 use crate::words;
 use events::clock::{self, TicksToNs};
+use events::track::Span as TrackSpan;
 use events::{Kind, NodeId, SiteId};
 use open_ranges::{Data, Ranges};
 use rustc_hash::FxHashMap;
@@ -46,7 +47,7 @@ pub struct Report {
     pub early: (u64, i64),
     /// Ranges that began and did not end.
     pub unended: u64,
-    /// What could not be read.
+    /// Records that could not be read.
     pub unread: Unread,
     /// Slices that found no track (too many, or recording has stopped).
     pub no_track: u64,
@@ -137,7 +138,7 @@ impl Translator {
         self.tracks.close();
     }
 
-    /// What others refer to.
+    /// Remembers what other records refer to.
     fn learn(&mut self, record: &Record, library: &dyn Library) {
         match *record {
             Record::Context { context, device } => _ = self.contexts.insert(context, device),
@@ -217,8 +218,7 @@ impl Translator {
             let name = words::without_version(&name);
             let (site, node) = (self.site(words::of_call(name), name), self.node(correlation));
             let args = if result == 0 { String::new() } else { format!("{{\"return value\":{result}}}") };
-            let (begin, end) = (span.start, span.end.max(span.start));
-            let slice = events::track::Span { depth, begin, end, site, node, correlation, arg: 0, args: &args };
+            let slice = TrackSpan { depth, node, ..slice(span, site, correlation, &args) };
             self.tracks.write(TrackKey::Calls(thread), |track| track.slice(slice));
             self.report.calls += 1;
             self.launched(correlation, Launch { thread, start: span.start });
@@ -267,8 +267,13 @@ impl Translator {
             Object::Thread { thread, .. } => format!("{{\"thread\":{thread}}}"),
             _ => String::new(),
         };
-        let (begin, end, node) = (span.start, span.end.max(span.start), NodeId::NONE);
-        let slice = events::track::Span { depth: 0, begin, end, site, node, correlation, arg: 0, args: &args };
+        let slice = slice(span, site, correlation, &args);
         self.tracks.write(TrackKey::Overhead, |track| track.slice(slice));
     }
+}
+
+/// A slice of a track, of no node.
+fn slice(span: Span, site: SiteId, correlation: u32, args: &str) -> TrackSpan<'_> {
+    let (begin, end) = (span.start, span.end.max(span.start));
+    TrackSpan { depth: 0, begin, end, site, node: NodeId::NONE, correlation, arg: 0, args }
 }

@@ -3,12 +3,13 @@
 //! A range of a thread (push, pop) and one of the process (start, end) are two markers of one id each, a mark is one. Colour,
 //! category and payload come in a record of their own, which is before, behind or absent.
 
-use super::Translator;
 use super::open_ranges::{Begun, Data};
 use super::tracks::TrackKey;
+use super::{Translator, slice};
 use crate::library::Library;
-use crate::record::{Object, Payload, Record};
+use crate::record::{Object, Payload, Record, Span};
 use crate::words;
+use events::track::Span as TrackSpan;
 use events::{Kind, NodeId, clock};
 use serde_json::{Map, Value};
 
@@ -82,14 +83,13 @@ impl Translator {
         let step = words::step_number(&begun.name);
         let args = self.args(id, begun);
         let site = self.site(if step.is_some() { "step" } else { "nvtx" }, &begun.name);
-        let (begin, end, node, number) = (begun.time, end.max(begun.time), NodeId::NONE, step.unwrap_or(0));
-        let (depth, correlation, arg) = (begun.depth, number, u64::from(number));
-        let slice = events::track::Span { depth, begin, end, site, node, correlation, arg, args: &args };
+        let (span, number) = (Span { start: begun.time, end }, step.unwrap_or(0));
+        let slice = TrackSpan { depth: begun.depth, arg: number.into(), ..slice(span, site, number, &args) };
         self.tracks.write(TrackKey::Ranges(begun.thread), |track| track.slice(slice));
         self.report.ranges += 1;
     }
 
-    /// What has not ended ends now.
+    /// Ends the ranges that have not ended.
     pub(super) fn close_ranges(&mut self) {
         let now = clock::now();
         let open: Vec<_> = self.ranges.open.drain().collect();

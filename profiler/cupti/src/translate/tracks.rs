@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 /// Streams come behind threads.
 const FIRST_STREAM: i32 = 1 << 24;
-/// Of these tracks there may be so many: each is a ring with memory of its own.
+/// The most tracks: each is a ring with memory of its own.
 const MAX_TRACKS: usize = 512;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

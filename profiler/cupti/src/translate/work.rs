@@ -1,11 +1,11 @@
-//! What a device did: kernels, copies, settings of memory, graphs; and what waited for it.
+//! The work of a device: kernels, copies, settings of memory, graphs; and what waited for it.
 
 use super::tracks::TrackKey;
-use super::{EventKey, Translator};
+use super::{EventKey, Translator, slice};
 use crate::library::Library;
 use crate::record::{Kernel, MemoryWork, Record, Span, StreamLocation};
 use crate::words;
-use events::NodeId;
+use events::track::Span as TrackSpan;
 use serde_json::{Map, Value, json};
 
 /// CUPTI's "no stream", in 32 bits.
@@ -83,13 +83,12 @@ impl Translator {
         args: &Value,
     ) {
         let (site, node, args) = (self.site(category, name), self.node(correlation), args.to_string());
-        let (begin, end) = (span.start, span.end.max(span.start));
-        let slice = events::track::Span { depth: 0, begin, end, site, node, correlation, arg: bytes, args: &args };
+        let slice = TrackSpan { node, arg: bytes, ..slice(span, site, correlation, &args) };
         self.tracks.write(TrackKey::Stream(place), |track| track.slice(slice));
-        self.worked(correlation, place, begin);
+        self.worked(correlation, place, span.start);
     }
 
-    /// What waited, for what. The words of the arguments are those of PyTorch's profiler, which the analysis reads.
+    /// A wait and what it was for. The words of the arguments are those of PyTorch's profiler, which the analysis reads.
     pub(super) fn synchronization(&mut self, record: &Record) {
         let Record::Synchronization { what, span, correlation, context, stream, event, sync_id } = *record else {
             return;
@@ -114,8 +113,7 @@ impl Translator {
         }
         let args = Value::Object(args).to_string();
         let site = self.site("sync", kind);
-        let (begin, end, node) = (span.start, span.end.max(span.start), NodeId::NONE);
-        let slice = events::track::Span { depth: 0, begin, end, site, node, correlation, arg: 0, args: &args };
+        let slice = slice(span, site, correlation, &args);
         let device = self.contexts.get(&context).copied().unwrap_or(0);
         // Only a stream's own wait is on the stream: it runs nothing meanwhile.
         let stream = stream.filter(|_| what == 2).map(|stream| StreamLocation { device, context, stream });

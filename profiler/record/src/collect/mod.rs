@@ -79,7 +79,7 @@ impl Collector {
         Ok(Collector { shared, thread: Some(thread.map_err(CollectError::Thread)?) })
     }
 
-    /// What it has done so far (CPU time only at the end).
+    /// Its counts so far (CPU time only at the end).
     #[must_use]
     pub fn progress(&self) -> CollectorReport {
         *self.shared.report.lock()

@@ -1,4 +1,4 @@
-//! Where the collector's batches go.
+//! The sink of the collector's batches.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -18,12 +18,12 @@ const READINGS_HZ: u64 = 1_000;
 pub(crate) struct Groups {
     pub(crate) rings: Vec<Sampler>,
     pub(crate) kinds: Vec<Kind>,
-    /// Which of [`Groups::kinds`] a counter's id counts.
+    /// Rows of [`Groups::kinds`] by counters' ids.
     pub(crate) kind_of: FxHashMap<u64, usize>,
     pub(crate) has_hardware: bool,
     /// The kernel's part is counted, and leaving a CPU is reported.
     pub(crate) has_kernel: bool,
-    /// What this machine does not count, and why.
+    /// The counters that this machine lacks, and why.
     pub(crate) missing: Vec<(Kind, io::Error)>,
     /// Threads that are not counted.
     pub(crate) left_out: usize,
@@ -79,7 +79,7 @@ fn probe(kind: Kind, has_kernel: bool) -> io::Result<()> {
     kind.builder().observe_self().enabled(false).exclude_kernel(!has_kernel).exclude_hv(true).build().map(drop)
 }
 
-/// What of a set can be counted of each thread here, and names of what is missing with how to get it.
+/// The part of a set that can be counted of each thread here, and names of what is missing with how to get it.
 ///
 /// # Errors
 /// That nothing can, with the remedy.
@@ -89,7 +89,7 @@ pub fn available(wanted: CounterSet) -> Result<(CounterSet, Vec<(String, String)
 }
 
 impl Groups {
-    /// What is missing: names that share a remedy, with that.
+    /// The names of missing counters that share a remedy, with that.
     pub(crate) fn remedies(&self) -> Vec<(String, String)> {
         let mut found: Vec<(String, String)> = Vec::new();
         for (kind, error) in &self.missing {

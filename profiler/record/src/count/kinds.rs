@@ -16,7 +16,7 @@ enum Event {
     FpArith(u8),
 }
 
-/// What can be counted: name, alias (those with the same one are counted together; empty for none), event.
+/// The counters that there are: name, alias (those with the same one are counted together; empty for none), event.
 const KNOWN: [(&str, &str, Event); 33] = [
     ("task-clock", "", Software(S::TASK_CLOCK)),
     ("cpu-clock", "", Software(S::CPU_CLOCK)),
@@ -66,7 +66,7 @@ static HAS_FP_ARITH: LazyLock<bool> = LazyLock::new(|| {
     has("vendor_id", "GenuineIntel") && has("flags", "adx")
 });
 
-/// What says most of a program.
+/// The counters that show most of a program.
 pub const USUAL: &str = "task-clock,page-faults,cycles,instructions,cache-misses,branch-misses";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,7 +104,7 @@ impl Kind {
     }
 }
 
-/// What to count: a set of names, in the order of [`CounterSet::known`].
+/// A set of counters, in the order of [`CounterSet::known`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterSet(u64);
 
@@ -132,12 +132,6 @@ impl CounterSet {
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
-    }
-
-    /// Whether the processor counts any of them, not the kernel.
-    #[must_use]
-    pub fn has_hardware(self) -> bool {
-        self.kinds().any(Kind::is_hardware)
     }
 
     pub(crate) fn of(kinds: impl Iterator<Item = Kind>) -> CounterSet {
@@ -191,7 +185,7 @@ mod tests {
         assert_eq!(CounterSet::usual().to_string(), USUAL);
         let flops: CounterSet = "flops".parse().unwrap();
         assert_eq!(flops.names().count(), 4);
-        assert!(flops.has_hardware() && flops.names().all(|name| name.ends_with("_single")), "{flops}");
+        assert!(flops.kinds().all(Kind::is_hardware) && flops.names().all(|name| name.ends_with("_single")), "{flops}");
         for wrong in ["", "cycles,", "cycels", "cycles instructions"] {
             let error = wrong.parse::<CounterSet>().unwrap_err().to_string();
             assert!(error.contains("cache-misses"), "{error}");

@@ -68,7 +68,7 @@ impl Thread {
         (self.enabled, self.running.values().sum())
     }
 
-    /// What a count has to be multiplied with: more than 1 where the processor counted other things for a part of the time.
+    /// The factor of a count: more than 1 where the processor counted other things for a part of the time.
     fn scale(&self) -> Option<f64> {
         let (enabled, running) = self.times();
         let unread = UNREAD_NS * self.running.len() as u64;
@@ -121,7 +121,7 @@ fn share(of: u64, part: u64, whole: u64) -> u64 {
 
 pub(crate) struct Threads {
     kinds: Vec<Kind>,
-    /// Which of the kinds each counter of the kernel counts.
+    /// Rows of the kinds by the kernel's counters.
     kind_of: FxHashMap<u64, usize>,
     /// Whether the processor counts any of them: only then may counters have to take turns.
     has_hardware: bool,
@@ -129,7 +129,7 @@ pub(crate) struct Threads {
     sites: Vec<SiteId>,
     pub(crate) readings: u64,
     pub(crate) unreported: u64,
-    /// Of threads whose counts were scaled: how long counters were on, and counted, ns.
+    /// How long counters of threads whose counts were scaled were on, and counted, ns.
     scaled: (u64, u64),
 }
 

@@ -16,7 +16,7 @@ const MAX_MAPS: usize = 1 << 16;
 #[derive(Clone)]
 pub(crate) struct Mapping {
     pub(crate) end: u64,
-    /// What is to be added to an address in memory to get the file's own; wraps.
+    /// The difference of an address in the file and in memory; wraps.
     pub(crate) bias: u64,
     /// Its row in [`Maps::paths`].
     pub(crate) path: u32,

@@ -27,7 +27,7 @@ pub(crate) struct Sample {
 pub(crate) struct Reading {
     /// How long the thread ran while they were on, ns.
     pub(crate) enabled: u64,
-    /// Of that, how long they counted: on this CPU, and while the processor had room for them.
+    /// The part of that in which they counted: on this CPU, and while the processor had room for them.
     pub(crate) running: u64,
     /// Each counter's id and value; the first is the group's leader.
     pub(crate) values: Vec<(u64, u64)>,
@@ -119,7 +119,7 @@ impl<'a> Bytes<'a> {
         self.take(usize::try_from(n.checked_mul(item_bytes)?).ok()?)
     }
 
-    /// What remains up to a zero.
+    /// The rest up to a zero.
     fn text(&self) -> &'a [u8] {
         self.0.split(|b| *b == 0).next().unwrap_or_default()
     }
@@ -230,7 +230,7 @@ mod tests {
 
     const TRAILER: [u32; 6] = [7, 8, 99, 0, 3, 0];
 
-    /// What the words of a record are read as; from thread 8 of process 7 on CPU 3 at 99.
+    /// Checks the event that the words of a record are read as; it is from thread 8 of process 7 on CPU 3 at 99.
     fn check(kind: u32, misc: u16, record: &[u32], fields: SampleFields, event: Event) {
         let from = Origin { pid: 7, tid: 8, time: 99, cpu: 3 };
         assert_eq!(parse(kind, misc, &words(record), fields), Some(Record { from, event }));

@@ -18,7 +18,7 @@ pub(crate) struct Unwinder {
     inner: framehop::x86_64::UnwinderX86_64<Arc<[u8]>>,
 }
 
-/// What `framehop` remembers of addresses.
+/// The cache of `framehop`.
 #[derive(Default)]
 pub(crate) struct Cache {
     #[cfg(target_arch = "x86_64")]

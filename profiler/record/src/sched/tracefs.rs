@@ -152,7 +152,7 @@ impl Instance {
         Ok((clock, layout, formats, cpus))
     }
 
-    /// What its times are ticks of.
+    /// The clock of its times.
     pub(crate) fn clock(&self) -> ClockSource {
         self.clock
     }

@@ -44,14 +44,14 @@ pub fn tracefs_clocks() -> io::Result<String> {
     Root::find()?.clocks()
 }
 
-/// What to watch.
+/// The scope of watching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// Who runs on each CPU, and what threads wait for.
+    /// The threads on each CPU, and what threads wait for.
     pub sched: bool,
     /// Call stacks, so many times a second on each CPU.
     pub sample_hz: Option<u32>,
-    /// What to count of each thread.
+    /// The counters of each thread.
     pub counters: CounterSet,
 }
 
@@ -66,7 +66,7 @@ impl WatchOptions {
 /// Counts of what was recorded, and what cannot be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchReport {
-    /// Where scheduling was read: `tracefs`, `perf events`, `/proc`, or nothing.
+    /// The source of scheduling: `tracefs`, `perf events`, `/proc`, or nothing.
     pub sched_source: Option<&'static str>,
     /// Switches in which a thread of the command took part.
     pub switches: u64,
@@ -81,7 +81,7 @@ pub struct WatchReport {
     /// Times that a thread got a CPU without a report of the kernel (some kernels leave out what certain threads do): its wake-up
     /// stands for it, so that the wait for the CPU counts as running.
     pub untold: u64,
-    /// What cannot be recorded here: its name and how to get it.
+    /// Names of what cannot be recorded here, each with how to get it.
     pub unavailable: Vec<(String, String)>,
 }
 
@@ -211,7 +211,7 @@ impl Drop for Watch {
     }
 }
 
-/// What the system granted of what was requested; an error is reported.
+/// The part of a request that the system granted; an error is reported.
 fn granted<T>(requested: Option<io::Result<T>>, report: impl FnOnce(&io::Error)) -> Option<T> {
     requested?.inspect_err(report).ok()
 }
