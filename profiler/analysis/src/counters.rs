@@ -81,11 +81,10 @@ type ByThread<'a> = FxHashMap<(u32, u32), Vec<(usize, &'a Counter)>>;
 /// The counters of threads, and their names.
 fn counters(store: &Store) -> (Vec<String>, ByThread<'_>) {
     let (mut names, mut threads): (Vec<String>, ByThread<'_>) = (Vec::new(), ByThread::default());
-    let mut rows: FxHashMap<&str, usize> = FxHashMap::default();
     for counter in store.counters() {
         let Some(track) = counter.track.and_then(|id| store.track(id)) else { continue };
         let Some(site) = store.sites().get(counter.site as usize) else { continue };
-        let row = *rows.entry(&site.name).or_insert_with(|| {
+        let row = names.iter().position(|name| *name == site.name).unwrap_or_else(|| {
             names.push(site.name.clone());
             names.len() - 1
         });

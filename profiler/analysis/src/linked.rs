@@ -86,12 +86,10 @@ impl Executions {
             rows[*place as usize] = (*end, *at);
             *place += 1;
         }
-        let mut ops = Executions { begins, rows };
-        for node in 0..n_nodes {
-            let own = ops.begins[node] as usize..ops.begins[node + 1] as usize;
-            ops.rows[own].sort_by_key(|(end, _)| *end);
+        for own in begins.windows(2) {
+            rows[own[0] as usize..own[1] as usize].sort_by_key(|(end, _)| *end);
         }
-        ops
+        Executions { begins, rows }
     }
 
     fn n_nodes(&self) -> usize {

@@ -19,14 +19,18 @@ fn lines(store: &Store, path: &CriticalPath) -> Vec<String> {
     path.segments.iter().map(line).collect()
 }
 
+/// The lines of a text, without their indentation.
+pub(crate) fn trimmed(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
+}
+
 fn check(trace: &str, want: &str) {
     let store = testkit::store(trace);
     let path = match store.steps().first() {
         Some(step) => critical_path(&store, step),
         None => critical_path_of_range(&store, store.range()),
     };
-    let want: Vec<&str> = want.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-    assert_eq!(lines(&store, &path), want, "in\n{trace}");
+    assert_eq!(lines(&store, &path), trimmed(want), "in\n{trace}");
 }
 
 #[test]

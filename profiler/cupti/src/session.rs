@@ -153,7 +153,7 @@ impl Recorder {
         let mut reader = Reader {
             library: Arc::clone(&self.library),
             layout: Layout::of(version),
-            translator: Translator::default(),
+            translator: Translator::new(),
             odd: 0,
             dropped: 0,
         };

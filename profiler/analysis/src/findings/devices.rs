@@ -8,7 +8,6 @@ use crate::intervals::union_ns;
 use crate::stalls::cause::Cause;
 use text::duration;
 use trace_model::SliceRef;
-use trace_store::Store;
 
 /// From here on communication is reported even where the path does not lead through it.
 const MIN_EXPOSED: f64 = 0.1;
@@ -97,7 +96,10 @@ fn straggler(facts: &Facts<'_>) -> Option<Finding> {
     let process = facts.store.processes().get(worst.process as usize)?;
     let slices = times.iter().take(MAX_SLICES).map(|l| l.slice).collect();
     // Collectives of several streams may be waited for at the same time: that is saved once.
-    let waits = times.iter().filter_map(|l| came(facts.store, l.slice, l.late_ns));
+    let waits = times.iter().filter_map(|l| {
+        let last = facts.store.slice(l.slice)?.start;
+        Some((last - l.late_ns, last))
+    });
     let mut finding = facts.finding("straggler", union_ns(waits.collect()), slice.start..slice.end, slices);
     finding.text = format!(
         "{} on {} came last to {} of {exchanges} collectives, {} after the first; the others waited {} together.",
@@ -108,10 +110,4 @@ fn straggler(facts: &Facts<'_>) -> Option<Finding> {
         duration(times.iter().map(|l| l.waited_ns).sum()),
     );
     Some(finding)
-}
-
-/// From when the first came to a collective to when the last did.
-fn came(store: &Store, last: trace_model::SliceId, late_ns: i64) -> Option<(i64, i64)> {
-    let start = store.slice(last)?.start;
-    Some((start - late_ns, start))
 }

@@ -19,8 +19,7 @@ fn check(trace: &str, want: &str) {
             format!("{track} {}..{} {:?}{}", s.start, s.end, s.cause, culprit.unwrap_or_default())
         })
         .collect();
-    let want: Vec<&str> = want.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-    assert_eq!(lines, want, "in\n{trace}");
+    assert_eq!(lines, crate::tests::trimmed(want), "in\n{trace}");
 }
 
 #[test]

@@ -102,6 +102,11 @@ pub(crate) struct Translator {
 }
 
 impl Translator {
+    pub(crate) fn new() -> Translator {
+        // A rate needs a reading of the clock before that of the first buffer.
+        Translator { clock: TicksToNs::from_anchors(&[clock::anchor()]), ..Translator::default() }
+    }
+
     pub(crate) fn report(&self) -> Report {
         let gone = self.unlaunched.forgotten + self.ranges.open.forgotten;
         Report { no_track: self.tracks.refused, without_call: self.report.without_call + gone, ..self.report.clone() }

@@ -21,6 +21,7 @@ pub(crate) struct Stacks {
     stacks: Rows<(u32, u32)>,
     /// Entries that were added since they were last taken.
     new: Vec<Entry>,
+    /// Frames that found no room.
     pub(crate) cut: u64,
 }
 

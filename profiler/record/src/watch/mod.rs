@@ -15,9 +15,9 @@ use crate::sample::parse::{Event, Record, SampleFields};
 use crate::sample::perf::{self, Counters, Observed, PerfOptions, Rings};
 use crate::sample::poll::{self, RingPoll};
 use crate::sched::tracefs::{Instance, Root};
+use events::Kind;
 use events::clock::Source as ClockSource;
 use events::meta::NoteKind;
-use events::{Kind, SiteId};
 use parking_lot::Mutex;
 use samples::Samples;
 use std::io;
@@ -248,7 +248,8 @@ struct Watcher {
     samples: Samples,
     counting: Option<Counting>,
     ring_poll: RingPoll,
-    sites: Vec<(SiteId, u64)>,
+    /// The counters as they were last written.
+    last_values: Vec<u64>,
     polls: u64,
     /// It ran before it was watched.
     attached: bool,
@@ -401,15 +402,13 @@ impl Watcher {
             usage.count(command, &mut self.scheduling, now, tracks);
         }
         let Some(track) = self.scheduling.process_track(command, tracks) else { return };
-        if self.sites.is_empty() {
-            let names = self.counters.counters.iter().map(|(name, _)| (tracks.site("counter", name), u64::MAX));
-            self.sites = names.collect();
-        }
-        for ((_, counter), (site, before)) in self.counters.counters.iter_mut().zip(&mut self.sites) {
+        self.last_values.resize(self.counters.counters.len(), u64::MAX);
+        for ((name, counter), before) in self.counters.counters.iter_mut().zip(&mut self.last_values) {
             let Ok(value) = counter.read() else { continue };
             if value != *before {
                 *before = value;
-                tracks.point(Kind::Counter, track, now, *site, 0, (value as f64).to_bits());
+                let site = tracks.site("counter", name);
+                tracks.point(Kind::Counter, track, now, site, 0, (value as f64).to_bits());
             }
         }
     }
@@ -417,7 +416,7 @@ impl Watcher {
     fn note_lost(&mut self, tracks: &mut Tracks) {
         let lost = self.instance.as_ref().map_or(0, Instance::lost);
         let counted = self.counting.as_ref().map_or(0, Counting::lost);
-        let total = self.ring_poll.lost.max(lost) + self.scheduling.seen.untracked + self.samples.cut() + counted;
+        let total = self.ring_poll.lost.max(lost) + self.scheduling.seen.untracked + self.samples.stacks.cut + counted;
         if total > self.report.lost {
             self.report.lost = total;
             let text = format!("{total} events of the kernel were lost: its rings were full, or the tables were");

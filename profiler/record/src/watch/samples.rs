@@ -18,7 +18,7 @@ const ORDER: i32 = 1_000_001;
 #[derive(Default)]
 pub(super) struct Samples {
     pub(super) maps: Maps,
-    stacks: Stacks,
+    pub(super) stacks: Stacks,
     cache: Cache,
     tracks: FxHashMap<u32, TrackNo>,
     site: Option<SiteId>,
@@ -81,11 +81,6 @@ impl Samples {
             tracks.point(Kind::Instant, track, time, site, from.cpu, u64::from(stack));
             self.n += 1;
         }
-    }
-
-    /// Frames that found no room in the tables.
-    pub(super) fn cut(&self) -> u64 {
-        self.stacks.cut
     }
 
     /// The functions of all frames. Reads symbol tables: takes a while.
