@@ -58,6 +58,8 @@ pub struct Loaded {
 }
 
 const OK: u32 = 0;
+/// `CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0`: ours.
+pub(crate) const OWN_EXTERNAL: u32 = 3;
 
 impl Loaded {
     /// Finds the library.
@@ -198,12 +200,11 @@ impl Library for Loaded {
     }
 
     fn push(&self, id: u64) -> Result<(), Failed> {
-        let kind = crate::translate::OWN_EXTERNAL;
-        call!(self, "cuptiActivityPushExternalCorrelationId", (u32, u64), (kind, id))
+        call!(self, "cuptiActivityPushExternalCorrelationId", (u32, u64), (OWN_EXTERNAL, id))
     }
 
     fn pop(&self) -> Result<(), Failed> {
-        let (kind, mut last) = (crate::translate::OWN_EXTERNAL, 0u64);
-        call!(self, "cuptiActivityPopExternalCorrelationId", (u32, *mut u64), (kind, &raw mut last))
+        let mut last = 0u64;
+        call!(self, "cuptiActivityPopExternalCorrelationId", (u32, *mut u64), (OWN_EXTERNAL, &raw mut last))
     }
 }

@@ -14,7 +14,7 @@ mod tracks;
 mod work;
 
 use crate::buffer::Unread;
-use crate::library::Library;
+use crate::library::{Library, OWN_EXTERNAL};
 use crate::recent::Recent;
 use crate::record::{Object, Record, Span, StreamLocation};
 use crate::words;
@@ -59,8 +59,6 @@ pub struct Report {
 const WAITING: usize = 1 << 18;
 /// Events whose recording is remembered.
 const EVENTS: usize = 1 << 16;
-/// `CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0`: ours.
-pub(crate) const OWN_EXTERNAL: u32 = 3;
 
 /// An event's recording: the call that did it and the stream.
 #[derive(Clone, Copy)]
