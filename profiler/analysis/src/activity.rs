@@ -1,4 +1,4 @@
-//! What a thread or a device does in a slice, as far as the analyses distinguish it.
+//! The activity of a thread or a device in a slice, as far as the analyses distinguish it.
 
 use super::spans::{self, Meaning};
 use trace_model::{Category, NO_NODE, SiteInfo, SliceRef, ThreadState, has_word};
@@ -24,7 +24,6 @@ pub(crate) enum Activity {
     Call,
     /// Takes or returns memory.
     Memory,
-    /// Makes a step's input.
     Input,
     /// Runs other code.
     Host,
@@ -34,7 +33,6 @@ pub(crate) enum Activity {
     Running,
     /// The profiler's own work.
     Profiler,
-    /// Waits for a device.
     Sync,
     /// Waits for work.
     Idle,
@@ -99,7 +97,7 @@ fn is_other_call(name: &str) -> bool {
         && !has_word(name, &["launch", "memcpy", "memset", "memprefetch"])
 }
 
-/// What slices do.
+/// The activities of slices.
 pub(crate) struct Activities<'a> {
     store: &'a Store,
     /// By row of the sites.

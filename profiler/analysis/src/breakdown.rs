@@ -1,4 +1,4 @@
-//! Where the time of a step went: input, host, device compute, communication exposed and overlapped, copies, idle.
+//! The time of a step by what it was spent on: input, host, device compute, communication exposed and overlapped, copies, idle.
 //!
 //! Each moment belongs to the first of these that something does in it: compute, communication, copy, input, host; else it
 //! is idle. So the parts add up to the range. Communication and copies are *exposed* while no compute runs, else *overlapped*.
@@ -12,9 +12,9 @@ use trace_model::TrackId;
 use trace_store::Store;
 
 /// All times are ns.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
-    /// Of what.
+    /// The range that is broken down.
     pub range: Range<i64>,
     /// A device computes: kernels, and ops of a graph.
     pub compute_ns: i64,
@@ -40,12 +40,6 @@ impl Breakdown {
     pub fn total_ns(&self) -> i64 {
         self.range.end - self.range.start
     }
-
-    /// Communication and copies that nothing hides: HTA's "non-compute".
-    #[must_use]
-    pub fn non_compute_ns(&self) -> i64 {
-        self.communication_exposed_ns + self.copy_exposed_ns
-    }
 }
 
 /// How a device spent the time from its first work to its last. Hosts are left out, so that all else is idle.
@@ -57,7 +51,7 @@ pub struct DeviceBreakdown {
     pub device: String,
     /// Its times.
     pub times: Breakdown,
-    /// Of each of its streams, from first work to last: busy and idle ns.
+    /// Busy and idle ns of each of its streams, from first work to last.
     pub streams: Vec<(TrackId, i64, i64)>,
 }
 
@@ -104,13 +98,7 @@ pub(crate) fn of_range(deps: &Deps<'_>, range: Range<i64>, process: Option<u32>)
     sweep.breakdown()
 }
 
-/// The breakdown of each device that has streams.
-#[must_use]
-pub fn device_breakdowns(store: &Store, range: Range<i64>) -> Vec<DeviceBreakdown> {
-    of_devices(&Deps::new(store, &range), &range)
-}
-
-/// Of what lies in the range: the index may know more.
+/// The breakdown of each device that has streams, of what lies in the range: the index may know more.
 pub(crate) fn of_devices(deps: &Deps<'_>, range: &Range<i64>) -> Vec<DeviceBreakdown> {
     let mut devices: Vec<(u32, &str, Vec<usize>)> = Vec::new();
     let mut rows: FxHashMap<(u32, &str), usize> = FxHashMap::default();
@@ -179,17 +167,7 @@ impl Sweep {
         self.edges.sort_unstable();
         let range = self.range;
         let (mut open, mut until) = ([0i32; 5], range.start);
-        let mut times = Breakdown {
-            compute_ns: 0,
-            communication_exposed_ns: 0,
-            communication_overlapped_ns: 0,
-            copy_exposed_ns: 0,
-            copy_overlapped_ns: 0,
-            input_ns: 0,
-            host_ns: 0,
-            idle_ns: 0,
-            range,
-        };
+        let mut times = Breakdown { range, ..Breakdown::default() };
         for (time, class, change) in self.edges {
             times.add(&open, time - until);
             until = time;

@@ -1,4 +1,4 @@
-//! Collectives: which slices of several processes are one exchange, and who came last.
+//! Collectives: the slices of several processes that are one exchange, and who came last.
 //!
 //! The peers of a communicator call their collectives in the same order. So the n-th collective of a name in one process
 //! belongs to the n-th of that name in the others, where all have the same number of them and they overlap in time.
@@ -7,16 +7,10 @@ use super::activity::Activity;
 use super::line::{Lines, PieceId};
 use rustc_hash::FxHashMap;
 
-/// One exchange.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Exchange {
-    /// Its slices, one per process, by start.
-    pub peers: Vec<PieceId>,
-}
-
 /// All exchanges with at least two peers.
 pub(crate) struct Exchanges {
-    pub rows: Vec<Exchange>,
+    /// The slices of each, one per process, by start.
+    pub rows: Vec<Vec<PieceId>>,
     by_piece: FxHashMap<(u32, u32), u32>,
 }
 
@@ -42,9 +36,9 @@ impl Exchanges {
                 found.add(lines, ranks.iter().map(|calls| calls[n].1).collect());
             }
         }
-        found.rows.sort_by_key(|e| lines.piece(e.peers[0]).start);
-        for (row, exchange) in found.rows.iter().enumerate() {
-            found.by_piece.extend(exchange.peers.iter().map(|at| ((at.line, at.piece), row as u32)));
+        found.rows.sort_by_key(|peers| lines.piece(peers[0]).start);
+        for (row, peers) in found.rows.iter().enumerate() {
+            found.by_piece.extend(peers.iter().map(|at| ((at.line, at.piece), row as u32)));
         }
         found
     }
@@ -55,13 +49,13 @@ impl Exchanges {
         let first_end = peers.iter().map(|at| lines.piece(*at).end).min();
         // No one can leave before the last has come.
         if last_start <= first_end {
-            self.rows.push(Exchange { peers });
+            self.rows.push(peers);
         }
     }
 
     /// The peer that came last to the exchange of a piece; `None` where it is unknown or the piece itself.
     pub(crate) fn last_peer(&self, at: PieceId) -> Option<PieceId> {
         let row = *self.by_piece.get(&(at.line, at.piece))?;
-        self.rows[row as usize].peers.last().copied().filter(|last| *last != at)
+        self.rows[row as usize].last().copied().filter(|last| *last != at)
     }
 }

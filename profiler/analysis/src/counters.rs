@@ -1,4 +1,4 @@
-//! What processor and kernel counted, laid on what threads ran (`stepscope record --counters`).
+//! Counts of processor and kernel, laid on what threads ran (`stepscope record --counters`).
 //!
 //! Between two points a counter of a thread rises evenly. Each rise goes to the slices that the thread ran then, to each the part that lies
 //! in its pieces: those in which nothing nested in it ran. What lies in no slice is counted outside. Whole numbers: parts add up.
@@ -11,14 +11,14 @@ use std::ops::Range;
 use trace_model::{Counter, SliceRef, TrackKind};
 use trace_store::{Store, Track};
 
-/// What was counted in a range, in all threads whose counters were recorded.
+/// The counts of a range, in all threads whose counters were recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CounterTotals {
     /// The counters, by their names in `perf stat`.
     pub names: Vec<String>,
-    /// Of each, all of it.
+    /// The whole count of each.
     pub total: Vec<u64>,
-    /// Of each, what no op had part in.
+    /// The part of each that lies in no op.
     pub outside: Vec<u64>,
 }
 
@@ -60,7 +60,7 @@ struct Rise<'a> {
 }
 
 impl Rise<'_> {
-    /// What was counted up to a time.
+    /// The count up to a time.
     fn up_to(&mut self, time: i64) -> u64 {
         let Counter { time: times, value: values, .. } = self.counter;
         while times.get(self.passed).is_some_and(|t| *t <= time) {
@@ -81,11 +81,10 @@ type ByThread<'a> = FxHashMap<(u32, u32), Vec<(usize, &'a Counter)>>;
 /// The counters of threads, and their names.
 fn counters(store: &Store) -> (Vec<String>, ByThread<'_>) {
     let (mut names, mut threads): (Vec<String>, ByThread<'_>) = (Vec::new(), ByThread::default());
-    let mut rows: FxHashMap<&str, usize> = FxHashMap::default();
     for counter in store.counters() {
         let Some(track) = counter.track.and_then(|id| store.track(id)) else { continue };
         let Some(site) = store.sites().get(counter.site as usize) else { continue };
-        let row = *rows.entry(&site.name).or_insert_with(|| {
+        let row = names.iter().position(|name| *name == site.name).unwrap_or_else(|| {
             names.push(site.name.clone());
             names.len() - 1
         });
@@ -104,7 +103,7 @@ fn slices(tracks: &[&Track], doings: &Activities<'_>, range: &Range<i64>) -> Vec
     slices
 }
 
-/// What was counted in a range while slices of each key ran: of each the values, in the order of the names.
+/// The counts of a range while slices of each key ran: of each the values, in the order of the names.
 pub(crate) fn by_key<K: Eq + Hash>(
     store: &Store,
     range: &Range<i64>,

@@ -5,13 +5,13 @@ use super::activity::Activity;
 use super::deps::Deps;
 use super::line::{LineKind, PieceId};
 use super::stepped::Last;
-use super::walk::{IdleReason, PartKind, Walk, WalkPart};
-use crate::stalls::Cause;
+use super::walk::{PartKind, Walk, WalkPart};
+use crate::stalls::cause::Cause;
 use std::ops::Range;
 use trace_model::{SliceId, Step, TrackId};
 use trace_store::Store;
 
-/// What a part of the path was.
+/// The kind of a part of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PathKind {
@@ -50,7 +50,7 @@ pub struct Segment {
     pub track: TrackId,
     /// What.
     pub kind: PathKind,
-    /// What ran; of a stall, what is to blame. None where only a span around much else says what that was.
+    /// The slice that ran; of a stall, its culprit. `None` where only a span around much else is known.
     pub slice: Option<SliceId>,
 }
 
@@ -73,14 +73,6 @@ pub struct CriticalPath {
     pub segments: Vec<Segment>,
 }
 
-impl CriticalPath {
-    /// Time in which something ran, ns; the rest is stalls.
-    #[must_use]
-    pub fn busy_ns(&self) -> i64 {
-        self.segments.iter().filter(|s| !matches!(s.kind, PathKind::Stall(_))).map(Segment::dur).sum()
-    }
-}
-
 /// The critical path of a step.
 #[must_use]
 pub fn critical_path(store: &Store, step: &Step) -> CriticalPath {
@@ -91,13 +83,12 @@ pub fn critical_path(store: &Store, step: &Step) -> CriticalPath {
 /// The critical path that ends with what ended last in a range, whatever steps there are.
 #[must_use]
 pub fn critical_path_of_range(store: &Store, range: Range<i64>) -> CriticalPath {
-    let deps = Deps::new(store, &range);
-    let all: Vec<u32> = (0..deps.lines.lines.len() as u32).collect();
-    of_range(&deps, range, &all)
+    of_range(&Deps::new(store, &range), range)
 }
 
-pub(crate) fn of_range(deps: &Deps<'_>, range: Range<i64>, lines: &[u32]) -> CriticalPath {
-    let mut path = walk(deps, range, lines, Cause::Unexplained);
+pub(crate) fn of_range(deps: &Deps<'_>, range: Range<i64>) -> CriticalPath {
+    let all: Vec<u32> = (0..deps.lines.lines.len() as u32).collect();
+    let mut path = walk(deps, range, &all, Cause::Unexplained);
     if deps.store.steps().is_empty() {
         // Before what came first there was no step either.
         let of_steps = [PathKind::Stall(Cause::StepBegin), PathKind::Stall(Cause::StepEnd)];
@@ -118,20 +109,20 @@ pub(crate) fn of_step(deps: &Deps<'_>, step: &Step) -> CriticalPath {
     let worked = process.and_then(|process| deps.stepped.row(deps.store, process, step.id, step.start));
     let worked = worked.and_then(|row| deps.stepped.last(row)).filter(|(end, _)| *end > range.start);
     let mut path = match worked {
-        Some((end, last)) => walk_step(deps, range, end, last),
+        // Others may run next to it, and what they do last is not its end.
+        Some((end, last)) => walk_back(deps, range, end, last, Cause::StepEnd),
         None => walk(deps, range, &own, Cause::StepEnd),
     };
     path.step_id = Some(step.id);
     path
 }
 
-/// Of a step whose ops say that they are its: others may run next to it, and what they do last is not its end.
-fn walk_step(deps: &Deps<'_>, range: Range<i64>, end: i64, last: Last) -> CriticalPath {
+/// The path back from what ended last in a range; what follows it has this cause.
+fn walk_back(deps: &Deps<'_>, range: Range<i64>, end: i64, last: Last, after: Cause) -> CriticalPath {
     let end = end.min(range.end);
-    let mut path = CriticalPath { step_id: None, range: range.clone(), segments: Vec::new() };
     let (Last::Ran(at) | Last::Waited(_, at)) = last;
-    let track = deps.lines.lines[at.line as usize].track;
-    path.push(end..range.end, track, PathKind::Stall(Cause::StepEnd), None);
+    let mut path = CriticalPath { step_id: None, range: range.clone(), segments: Vec::new() };
+    path.push(end..range.end, deps.lines.lines[at.line as usize].track, PathKind::Stall(after), None);
     let mut parts = Vec::new();
     Walk::last(deps, last, &(range.start..end), &mut parts);
     parts.iter().for_each(|part| path.part(deps, part));
@@ -147,7 +138,7 @@ fn launched_until(deps: &Deps<'_>, range: &Range<i64>, lines: &[u32]) -> i64 {
         let first = line.pieces.partition_point(|p| p.start < range.start);
         let within = line.pieces[first..].iter().take_while(|p| p.start < range.end).enumerate();
         for (piece, _) in within.filter(|(_, p)| p.doing == Activity::Launch) {
-            let work = deps.work_of(PieceId { line: *line_idx, piece: (first + piece) as u32 });
+            let work = deps.linked(PieceId { line: *line_idx, piece: (first + piece) as u32 });
             until = work.map_or(until, |work| until.max(deps.lines.slice(work).end));
         }
     }
@@ -160,23 +151,16 @@ fn walk(deps: &Deps<'_>, range: Range<i64>, lines: &[u32], after: Cause) -> Crit
         let order = (*end, deps.lines.piece(*at).start, std::cmp::Reverse(at.line));
         (ends_the_program(deps, at.line), order)
     });
-    let mut path = CriticalPath { step_id: None, range: range.clone(), segments: Vec::new() };
-    let nowhere = lines.first().map_or(TrackId(0), |l| deps.lines.lines[*l as usize].track);
     let Some((end, at)) = last else {
+        let nowhere = lines.first().map_or(TrackId(0), |l| deps.lines.lines[*l as usize].track);
+        let mut path = CriticalPath { step_id: None, range: range.clone(), segments: Vec::new() };
         path.push(range, nowhere, PathKind::Stall(Cause::Unexplained), None);
         return path;
     };
-    path.push(end..range.end, deps.lines.lines[at.line as usize].track, PathKind::Stall(after), None);
-    let mut parts = Vec::new();
-    Walk::run(deps, at, &(range.start..end), usize::MAX / 2, &mut parts);
-    for part in &parts {
-        path.part(deps, part);
-    }
-    path.segments.reverse();
-    path
+    walk_back(deps, range, end, Last::Ran(at), after)
 }
 
-/// Of threads of which only scheduling is known whichever ran last may be any helper: a program ends with its first thread.
+/// Whether a line may end the program: of threads of which only scheduling is known any helper may run last, and the first thread ends it.
 fn ends_the_program(deps: &Deps<'_>, line: u32) -> bool {
     let line = &deps.lines.lines[line as usize];
     let pid = deps.store.processes().get(line.process as usize).map(|p| p.pid);
@@ -197,17 +181,14 @@ fn last_work(deps: &Deps<'_>, line: u32, range: &Range<i64>) -> Option<(i64, Pie
 impl CriticalPath {
     fn part(&mut self, deps: &Deps<'_>, part: &WalkPart) {
         let range = part.start..part.end;
-        match part.what {
-            PartKind::Runs(at, _) => {
-                let track = deps.lines.lines[at.line as usize].track;
-                self.push(range, track, kind(deps.lines.piece(at).doing), deps.lines.culprit(deps.lines.slice(at).id));
-            }
-            PartKind::Idle(late, culprit) => {
-                let culprit = culprit.and_then(|id| deps.lines.culprit(id));
-                let track = deps.lines.lines.get(part.line as usize).map_or(TrackId(0), |l| l.track);
-                self.push(range, track, PathKind::Stall(cause(late)), culprit);
-            }
-        }
+        let track = |line: u32| deps.lines.lines.get(line as usize).map_or(TrackId(0), |l| l.track);
+        let (kind, track, slice) = match part.what {
+            PartKind::Runs(at, _) => (kind(deps.lines.piece(at).doing), track(at.line), Some(deps.lines.slice(at).id)),
+            PartKind::Idle(cause, culprit) => (PathKind::Stall(cause), track(part.line), culprit),
+            PartKind::Untraced => (PathKind::Stall(Cause::HostLate), track(part.line), None),
+            PartKind::Begin => (PathKind::Stall(Cause::StepBegin), track(part.line), None),
+        };
+        self.push(range, track, kind, slice.and_then(|id| deps.lines.culprit(id)));
     }
 
     /// Adds a segment that ends where the one before begins.
@@ -246,24 +227,5 @@ fn kind(doing: Activity) -> PathKind {
         | Activity::Asleep
         | Activity::Runnable
         | Activity::Frame => PathKind::Host,
-    }
-}
-
-fn cause(late: IdleReason) -> Cause {
-    match late {
-        IdleReason::Launch => Cause::Launch,
-        IdleReason::Dispatch => Cause::Dispatch,
-        IdleReason::WakeUp => Cause::WakeUp,
-        IdleReason::ScheduledOut => Cause::ScheduledOut,
-        IdleReason::Sync => Cause::Synchronisation,
-        IdleReason::QueueEmpty => Cause::QueueEmpty,
-        IdleReason::QueueFull => Cause::QueueFull,
-        IdleReason::OtherStep => Cause::OtherStep,
-        IdleReason::Network => Cause::Network,
-        IdleReason::Transfer => Cause::Dma,
-        IdleReason::Untraced | IdleReason::Between => Cause::HostLate,
-        IdleReason::End => Cause::StepEnd,
-        IdleReason::Begin | IdleReason::First => Cause::StepBegin,
-        IdleReason::Unknown => Cause::Unexplained,
     }
 }

@@ -49,8 +49,8 @@ pub(crate) struct Deps<'a> {
     ops: Executions,
     launches: Calls,
     linked: Linked,
-    /// By receiver, when its consumers were unblocked.
-    receivers: FxHashMap<u32, Vec<(i64, u32)>>,
+    /// Receivers with when their consumers were unblocked and the transfer's row, in order.
+    receivers: Vec<(u32, i64, u32)>,
     arrows: Vec<Arrow>,
     /// By node and end: waits that held no thread, but those for a value, which transfers say.
     parked: Vec<SliceRef>,
@@ -79,7 +79,7 @@ impl<'a> Deps<'a> {
             ops,
             launches,
             linked,
-            receivers: FxHashMap::default(),
+            receivers: Vec::new(),
             arrows: Vec::new(),
             parked: Vec::new(),
             parked_in: FxHashMap::default(),
@@ -149,10 +149,10 @@ impl<'a> Deps<'a> {
                 && transfer.receiver != NO_NODE
                 && range.contains(&time)
             {
-                self.receivers.entry(transfer.receiver).or_default().push((time, row as u32));
+                self.receivers.push((transfer.receiver, time, row as u32));
             }
         }
-        self.receivers.values_mut().for_each(|times| times.sort_unstable());
+        self.receivers.sort_unstable();
     }
 
     fn index_arrows(&mut self, range: &Range<i64>) {
@@ -172,8 +172,8 @@ impl<'a> Deps<'a> {
         self.arrows.sort_unstable_by_key(|a| (a.line, a.to, a.from));
     }
 
-    /// The execution that made an op ready.
-    pub(crate) fn made_ready_by(&self, at: PieceId) -> Option<PieceId> {
+    /// The piece that a slice names: of an op the execution that made it ready, of a call the work that it gave a device, of that the call.
+    pub(crate) fn linked(&self, at: PieceId) -> Option<PieceId> {
         self.linked.of(&self.lines, at)
     }
 
@@ -182,22 +182,11 @@ impl<'a> Deps<'a> {
         self.ops.started_by(&self.lines, node, time)
     }
 
-    /// The call that gave a device this work.
-    pub(crate) fn launch_of(&self, at: PieceId) -> Option<PieceId> {
-        self.linked.of(&self.lines, at)
-    }
-
-    /// The device's work that a call gave it.
-    pub(crate) fn work_of(&self, at: PieceId) -> Option<PieceId> {
-        self.linked.of(&self.lines, at)
-    }
-
     /// The transfer whose value unblocked the consumers of a `_Recv` last, by `time`.
     pub(crate) fn received_by(&self, receiver: u32, time: i64) -> Option<(i64, &'a Transfer)> {
-        let times = self.receivers.get(&receiver)?;
-        let after = times.partition_point(|(at, _)| *at <= time);
-        let (at, row) = *times.get(after.checked_sub(1)?)?;
-        Some((at, self.store.transfers().get(row as usize)?))
+        let after = self.receivers.partition_point(|(of, at, _)| (*of, *at) <= (receiver, time));
+        let (of, at, row) = *self.receivers.get(after.checked_sub(1)?)?;
+        Some((at, self.store.transfers().get(row as usize)?)).filter(|_| of == receiver)
     }
 
     /// The arrow that arrived on a line in `after..=by` and began last, on another line.
@@ -243,7 +232,7 @@ impl<'a> Deps<'a> {
         let line = &self.lines.lines[at.line as usize];
         let stream = self.store.track(line.track)?.stream?;
         let waits = self.waits.get(&(line.process, stream))?;
-        let before = at.piece.checked_sub(1).and_then(|piece| self.launch_of(PieceId { piece, ..at }));
+        let before = at.piece.checked_sub(1).and_then(|piece| self.linked(PieceId { piece, ..at }));
         let since = before.map_or(i64::MIN, |launch| self.lines.piece(launch).start);
         let after = waits.partition_point(|w| w.time <= launched);
         let asked = waits[..after].iter().rev().take_while(|w| w.time > since);
@@ -261,7 +250,7 @@ impl<'a> Deps<'a> {
             // Work is launched in the order in which a stream runs it.
             let pieces = &self.lines.lines[line as usize].pieces;
             let launched_before = |piece: usize| {
-                let launch = self.launch_of(PieceId { line, piece: piece as u32 });
+                let launch = self.linked(PieceId { line, piece: piece as u32 });
                 launch.is_none_or(|l| self.lines.piece(l).start < call)
             };
             let (mut low, mut high) = (0, pieces.len());

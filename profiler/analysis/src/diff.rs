@@ -1,4 +1,4 @@
-//! What changed between two traces: step time, ops, scopes and stalls, per step, with a confidence interval.
+//! Changes between two traces: step time, ops, scopes and stalls, per step, with a confidence interval.
 //!
 //! Each step is one observation. A change is reported with Welch's 95 % interval for the difference of the means (the two traces
 //! may vary differently); it counts as certain where the interval does not hold zero. One step in twenty comparisons is so
@@ -88,7 +88,7 @@ pub fn diff(a: &Store, b: &Store) -> Diff {
 /// By name, a value per step.
 type ValuesByName = FxHashMap<String, Vec<f64>>;
 
-/// What a trace shows, step by step.
+/// The times of a trace, step by step.
 struct Observed {
     n_steps: usize,
     durations: Vec<f64>,
@@ -189,27 +189,14 @@ fn welch(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
 /// The value that Student's t with these degrees of freedom stays below with 97.5 %: the usual table, between its rows
 /// linear in their inverse (to 0.003 from 3 degrees on).
 fn student(freedom: f64) -> f64 {
-    const TABLE: [(f64, f64); 17] = [
-        (1.0, 12.706),
-        (2.0, 4.303),
-        (3.0, 3.182),
-        (4.0, 2.776),
-        (5.0, 2.571),
-        (6.0, 2.447),
-        (7.0, 2.365),
-        (8.0, 2.306),
-        (9.0, 2.262),
-        (10.0, 2.228),
-        (12.0, 2.179),
-        (15.0, 2.131),
-        (20.0, 2.086),
-        (30.0, 2.042),
-        (60.0, 2.000),
-        (120.0, 1.980),
-        (f64::INFINITY, 1.960),
+    const FREEDOM: [f64; 17] =
+        [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0, f64::INFINITY];
+    const QUANTILE: [f64; 17] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.179, 2.131, 2.086, 2.042, 2.000,
+        1.980, 1.960,
     ];
-    let above = TABLE.iter().position(|(df, _)| *df >= freedom).unwrap_or(TABLE.len() - 1).max(1);
-    let ((low, at_low), (high, at_high)) = (TABLE[above - 1], TABLE[above]);
+    let above = FREEDOM.iter().position(|row| *row >= freedom).unwrap_or(FREEDOM.len() - 1).max(1);
+    let (low, high, at_low, at_high) = (FREEDOM[above - 1], FREEDOM[above], QUANTILE[above - 1], QUANTILE[above]);
     let part = (1.0 / low - 1.0 / freedom.max(1.0)) / (1.0 / low - 1.0 / high);
     at_low + (at_high - at_low) * part
 }

@@ -45,7 +45,7 @@ fn cut(path: &CriticalPath, part: &Range<i64>) -> CriticalPath {
 struct OccupiedTime(BTreeMap<i64, i64>);
 
 impl OccupiedTime {
-    /// What of a range is nobody's.
+    /// The parts of a range that are nobody's.
     fn free(&self, range: &Range<i64>) -> Vec<Range<i64>> {
         let mut free = Vec::new();
         let mut from = range.start;

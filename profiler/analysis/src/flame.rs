@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_model::{Category, NO_STACK, TrackId};
-use trace_store::Store;
+use trace_store::{Store, Track};
 
 /// A function with all that called it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,12 +25,7 @@ pub struct FlameNode {
 pub fn flame(store: &Store, tracks: &[TrackId], range: Range<i64>) -> Vec<FlameNode> {
     let mut by_stack: FxHashMap<u32, u64> = FxHashMap::default();
     for track in store.tracks().iter().filter(|t| tracks.is_empty() || tracks.contains(&t.id)) {
-        for sample in track.instants.iter().filter(|i| range.contains(&i.time)) {
-            let is_sample = store.sites().get(sample.site as usize).is_some_and(|s| s.category == Category::Sample);
-            if is_sample {
-                *by_stack.entry(sample.arg as u32).or_default() += 1;
-            }
-        }
+        samples(store, track, &range).for_each(|(_, stack)| *by_stack.entry(stack).or_default() += 1);
     }
     let mut stacks: Vec<(u32, u64)> = by_stack.into_iter().collect();
     stacks.sort_unstable();
@@ -39,6 +34,18 @@ pub fn flame(store: &Store, tracks: &[TrackId], range: Range<i64>) -> Vec<FlameN
         tree.add(store, stack, n);
     }
     tree.nodes
+}
+
+/// The samples of a track in a range: when, and the stack's row.
+pub(crate) fn samples<'a>(
+    store: &'a Store,
+    track: &'a Track,
+    range: &Range<i64>,
+) -> impl Iterator<Item = (i64, u32)> + use<'a> {
+    let range = range.clone();
+    let is_sample = |site: u32| store.sites().get(site as usize).is_some_and(|s| s.category == Category::Sample);
+    let inside = track.instants.iter().filter(move |i| range.contains(&i.time) && is_sample(i.site));
+    inside.map(|i| (i.time, i.arg as u32))
 }
 
 #[derive(Default)]

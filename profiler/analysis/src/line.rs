@@ -1,9 +1,10 @@
-//! What each track did, moment by moment: its nested slices flattened into pieces that follow each other.
+//! Lines: each track moment by moment, its nested slices flattened into pieces that follow each other.
 //!
 //! A piece is a part of a slice in which no slice nested in it ran. Pieces of a line never overlap, so that "what ran here
 //! just before then" is a binary search.
 
 use super::activity::{Activities, Activity};
+use super::near::near;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -20,7 +21,7 @@ pub(crate) struct Piece {
     pub doing: Activity,
 }
 
-/// Who works on a line.
+/// The kind of worker on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineKind {
     /// A thread that runs graph nodes.
@@ -31,7 +32,6 @@ pub(crate) enum LineKind {
     Device,
 }
 
-/// One track.
 pub(crate) struct Line {
     pub track: TrackId,
     pub process: u32,
@@ -41,7 +41,6 @@ pub(crate) struct Line {
     pub pieces: Vec<Piece>,
 }
 
-/// A piece of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PieceId {
     pub line: u32,
@@ -49,7 +48,6 @@ pub(crate) struct PieceId {
 }
 
 impl Line {
-    /// The slice of a piece.
     pub(crate) fn slice(&self, piece: &Piece) -> &SliceRef {
         &self.slices[piece.slice as usize]
     }
@@ -61,14 +59,7 @@ impl Line {
 
     /// The same, where it is this piece or one of the next few: the search begins there.
     pub(crate) fn before_near(&self, piece: u32, time: i64) -> Option<u32> {
-        let later = self.pieces.get(piece as usize..).filter(|later| later.first().is_some_and(|p| p.start < time));
-        let Some(later) = later else { return self.before(time) };
-        let mut near = 1;
-        while later.get(near).is_some_and(|p| p.start < time) {
-            near *= 2;
-        }
-        let within = &later[near / 2..near.min(later.len())];
-        Some(piece + (near / 2 + within.partition_point(|p| p.start < time)) as u32 - 1)
+        (near(&self.pieces, piece as usize, |p| p.start < time) as u32).checked_sub(1)
     }
 
     /// Index of the last piece before this one in which there was work.
@@ -102,15 +93,14 @@ pub(crate) struct Lines {
 impl Lines {
     /// The lines of what touches the range.
     pub(crate) fn new(store: &Store, doings: &Activities<'_>, range: &Range<i64>) -> Lines {
-        let beside =
-            LineInputs { told: told(store, doings, range), running: running(store, range), steps: steps(store, range) };
-        let made = store.tracks().par_iter().map(|track| line(doings, track, range, &beside));
+        let (other_tracks, running) = (other_tracks(store, doings, range), running(store, range));
+        let inputs = LineInputs { other_tracks, running, steps: steps(store, range) };
+        let made = store.tracks().par_iter().map(|track| line(doings, track, range, &inputs));
         let (lines, syncs): (Vec<Line>, Vec<Vec<SliceRef>>) = made.unzip();
-        let pieces = |line: &Line| {
-            let around = line.pieces.iter().filter(|p| p.doing == Activity::Around).map(|p| line.slice(p).id);
-            around.collect::<Vec<SliceId>>()
-        };
-        let around = lines.iter().flat_map(pieces).collect();
+        let around = lines
+            .iter()
+            .flat_map(|line| line.pieces.iter().filter(|p| p.doing == Activity::Around).map(|p| line.slice(p).id));
+        let around = around.collect();
         Lines { lines, syncs: syncs.concat(), around }
     }
 
@@ -132,11 +122,11 @@ fn is_device(kind: TrackKind) -> bool {
     matches!(kind, TrackKind::Stream | TrackKind::Copy)
 }
 
-/// What threads did that other tracks than their own say: when they were off the CPU (the scheduler), what they called (a device's
+/// The slices of threads that tracks other than their own have: when they were off the CPU (the scheduler), what they called (a device's
 /// library). By process and thread id, with the track whose line they join: the first of the thread's that reports work.
 type RunsByThread = FxHashMap<(u32, u32), (Option<u32>, Vec<SliceRef>)>;
 
-fn told(store: &Store, doings: &Activities<'_>, range: &Range<i64>) -> RunsByThread {
+fn other_tracks(store: &Store, doings: &Activities<'_>, range: &Range<i64>) -> RunsByThread {
     let mut n_tracks: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     let threads = || store.tracks().iter().filter(|t| t.tid != 0 && is_thread(t.kind));
     for track in threads() {
@@ -192,7 +182,7 @@ fn steps(store: &Store, range: &Range<i64>) -> Steps {
     steps
 }
 
-/// Of each slice of a host's thread, which lie by start, outer before inner: whether it is a span around much else, so that its own
+/// For each slice of a host's thread, which lie by start, outer before inner: whether it is a span around much else, so that its own
 /// time is nobody's in particular. It has others in it, and is a label or covers half of a step or of the thread's life.
 fn around(doings: &Activities<'_>, slices: &[SliceRef], steps: &[Range<i64>]) -> Vec<bool> {
     let (begin, end) = (slices.first().map_or(0, |s| s.start), slices.iter().map(|s| s.end).max().unwrap_or(0));
@@ -214,20 +204,20 @@ fn around(doings: &Activities<'_>, slices: &[SliceRef], steps: &[Range<i64>]) ->
     slices.iter().enumerate().map(is_around).collect()
 }
 
-/// What a line needs besides its track.
+/// The inputs of a line in addition to its track.
 struct LineInputs {
-    told: RunsByThread,
+    other_tracks: RunsByThread,
     running: Running,
     steps: Steps,
 }
 
 /// With the slices on a device's track that report waits.
-fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, beside: &LineInputs) -> (Line, Vec<SliceRef>) {
+fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, inputs: &LineInputs) -> (Line, Vec<SliceRef>) {
     let (id, process) = (track.id, track.process);
     let mut kind = if is_device(track.kind) { LineKind::Device } else { LineKind::Host };
     let (mut slices, mut syncs): (Vec<SliceRef>, Vec<SliceRef>) = (Vec::new(), Vec::new());
     // A thread of which several tracks say has one line.
-    let others = if is_thread(track.kind) { beside.told.get(&(process, track.tid)) } else { None };
+    let others = if is_thread(track.kind) { inputs.other_tracks.get(&(process, track.tid)) } else { None };
     let is_line = match others {
         Some((line, _)) => line.is_none_or(|line| line == id.0),
         None => is_device(track.kind) || is_thread(track.kind),
@@ -251,7 +241,7 @@ fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, beside: &Lin
         slices.retain(|s| doings.of(s) != Activity::Host);
     }
     let mut works = slices.iter().any(|s| doings.of(s).is_work());
-    if let Some(running) = beside.running.get(&(process, track.tid)).filter(|_| !works && !slices.is_empty()) {
+    if let Some(running) = inputs.running.get(&(process, track.tid)).filter(|_| !works && !slices.is_empty()) {
         slices.extend(running);
         works = true;
     }
@@ -260,7 +250,7 @@ fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, beside: &Lin
     // What is here and says nothing is on a CPU's track: the thread ran.
     pieces.iter_mut().filter(|p| p.doing == Activity::Frame).for_each(|p| p.doing = Activity::Running);
     if kind == LineKind::Host && !pieces.is_empty() {
-        let around = around(doings, &slices, beside.steps.get(&process).map_or(&[][..], Vec::as_slice));
+        let around = around(doings, &slices, inputs.steps.get(&process).map_or(&[][..], Vec::as_slice));
         let pieces = pieces.iter_mut().filter(|p| p.doing == Activity::Host && around[p.slice as usize]);
         pieces.for_each(|p| p.doing = Activity::Around);
     }
@@ -274,7 +264,7 @@ fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, beside: &Lin
     (Line { track: id, process, kind, slices, pieces }, syncs)
 }
 
-/// What a device's track may have besides kernels, copies and collectives: what it calls an op, and its wait for input.
+/// Whether a device's track may have it in addition to kernels, copies and collectives: what it calls an op, and its wait for input.
 fn is_device_op(doing: Activity) -> bool {
     matches!(doing, Activity::Op | Activity::HostOp | Activity::Input)
 }
@@ -295,7 +285,7 @@ struct Flattener {
 }
 
 impl Flattener {
-    /// What is open innermost ran until `to`.
+    /// The innermost open slice ran until `to`.
     fn advance(&mut self, to: i64) {
         while let Some(top) = self.open.last() {
             let end = top.end.min(to);

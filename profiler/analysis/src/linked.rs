@@ -1,4 +1,4 @@
-//! Which slice another one names by its correlation: found once for all slices, for a walk comes by each of them several times.
+//! The slice that another one names by its correlation: found once for all slices, for a walk comes by each of them several times.
 //!
 //! | slice | what it names |
 //! |---|---|
@@ -10,10 +10,10 @@
 
 use super::activity::{Activities, Activity};
 use super::line::{Line, LineKind, Lines, PieceId};
+use super::near::near;
 use rayon::prelude::*;
 use trace_model::NO_NODE;
 
-/// No piece.
 const NOTHING: PieceId = PieceId { line: u32::MAX, piece: u32::MAX };
 
 pub(super) struct Linked {
@@ -57,7 +57,7 @@ impl Linked {
         Linked { by_slice: lines.lines.par_iter().map_init(|| vec![0; ops.n_nodes()], of_line).collect() }
     }
 
-    /// What the slice of a piece names.
+    /// The piece that the slice of a piece names.
     pub(super) fn of(&self, lines: &Lines, at: PieceId) -> Option<PieceId> {
         let slice = lines.piece(at).slice;
         Some(self.by_slice[at.line as usize][slice as usize]).filter(|found| *found != NOTHING)
@@ -86,12 +86,10 @@ impl Executions {
             rows[*place as usize] = (*end, *at);
             *place += 1;
         }
-        let mut ops = Executions { begins, rows };
-        for node in 0..n_nodes {
-            let own = ops.begins[node] as usize..ops.begins[node + 1] as usize;
-            ops.rows[own].sort_by_key(|(end, _)| *end);
+        for own in begins.windows(2) {
+            rows[own[0] as usize..own[1] as usize].sort_by_key(|(end, _)| *end);
         }
-        ops
+        Executions { begins, rows }
     }
 
     fn n_nodes(&self) -> usize {
@@ -165,24 +163,6 @@ fn key(correlation: u32, process: u32) -> u64 {
     u64::from(correlation) << 32 | u64::from(process)
 }
 
-/// As `partition_point`, for a result that is near to `from`.
-fn near<T>(rows: &[T], from: usize, before: impl Fn(&T) -> bool) -> usize {
-    let mut step = 1;
-    if rows.get(from).is_some_and(&before) {
-        while rows.get(from + step).is_some_and(&before) {
-            step *= 2;
-        }
-        let (low, high) = (from + step / 2, (from + step).min(rows.len()));
-        return low + rows[low..high].partition_point(before);
-    }
-    let from = from.min(rows.len());
-    while step <= from && !before(&rows[from - step]) {
-        step *= 2;
-    }
-    let (low, high) = (from.saturating_sub(step), from - step / 2);
-    low + rows[low..high].partition_point(before)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,15 +170,6 @@ mod tests {
     use rustc_hash::FxHashMap;
 
     proptest! {
-        #[test]
-        fn the_search_from_near_finds_what_the_search_of_all_finds(
-            numbers in prop::collection::vec(0u32..50, 0..40), from in 0usize..50, number in 0u32..52
-        ) {
-            let mut numbers = numbers;
-            numbers.sort_unstable();
-            prop_assert_eq!(near(&numbers, from, |n| *n < number), numbers.partition_point(|n| *n < number));
-        }
-
         #[test]
         fn a_call_is_of_its_process_or_of_the_only_one(
             added in prop::collection::vec((0u32..3, 0u32..9), 0..40), from in 0usize..50, asked in (0u32..4, 0u32..10)

@@ -1,4 +1,4 @@
-//! Memory over time, by device, and what was live at the peak.
+//! Memory over time, by device, with the nodes that held it at the peak.
 
 use rustc_hash::FxHashMap;
 use trace_model::{Counter, MemoryEvent};
@@ -15,9 +15,9 @@ pub struct DeviceMemory {
     pub peak_bytes: i64,
     /// When it was first reached.
     pub peak_time: i64,
-    /// What was live then by node: full name (empty where the events name none) and bytes, the most first.
+    /// The bytes that were live then, by node: full name (empty where the events name none) and bytes, the most first.
     pub live_at_peak: Vec<(String, i64)>,
-    /// What was taken then next to that: before the recording began, or in pieces too small for events of their own.
+    /// Other bytes that were taken then: before the recording began, or in pieces too small for events of their own.
     pub rest_at_peak: i64,
 }
 
@@ -33,7 +33,7 @@ pub fn memory_timelines(store: &Store) -> Vec<DeviceMemory> {
     let mut n_alike: FxHashMap<&str, usize> = FxHashMap::default();
     by_device.keys().for_each(|(_, site)| *n_alike.entry(name(*site)).or_default() += 1);
     let counters = store.counters().iter().filter(|c| c.track.is_none() && !c.time.is_empty());
-    let told: FxHashMap<(u32, u32), &Counter> = counters.map(|c| ((c.process, c.site), c)).collect();
+    let reported: FxHashMap<(u32, u32), &Counter> = counters.map(|c| ((c.process, c.site), c)).collect();
     let mut devices: Vec<DeviceMemory> = by_device
         .iter()
         .map(|(&(process, site), events)| {
@@ -44,14 +44,14 @@ pub fn memory_timelines(store: &Store) -> Vec<DeviceMemory> {
             // Threads are read one after the other.
             let mut events = events.clone();
             events.sort_by_key(|event| event.time);
-            timeline(store, device, told.get(&(process, site)).copied(), &events)
+            timeline(store, device, reported.get(&(process, site)).copied(), &events)
         })
         .collect();
     devices.sort_by(|a, b| b.peak_bytes.cmp(&a.peak_bytes).then_with(|| a.device.cmp(&b.device)));
     devices
 }
 
-fn timeline(store: &Store, device: String, told: Option<&Counter>, events: &[&MemoryEvent]) -> DeviceMemory {
+fn timeline(store: &Store, device: String, reported: Option<&Counter>, events: &[&MemoryEvent]) -> DeviceMemory {
     let sums: Vec<i64> = events
         .iter()
         .scan(0i64, |sum, event| {
@@ -59,16 +59,11 @@ fn timeline(store: &Store, device: String, told: Option<&Counter>, events: &[&Me
             Some(*sum)
         })
         .collect();
-    let (points, (peak_time, peak_bytes)) = match told {
-        Some(counter) => {
-            let all = counter.time.iter().copied().zip(counter.value.iter().map(|value| *value as i64));
-            (last_of_each_time(all.clone()), first_peak(all))
-        }
-        None => {
-            let all = events.iter().map(|event| event.time).zip(sums.iter().copied());
-            (last_of_each_time(all.clone()), first_peak(all))
-        }
+    let all: Vec<(i64, i64)> = match reported {
+        Some(counter) => counter.time.iter().copied().zip(counter.value.iter().map(|value| *value as i64)).collect(),
+        None => events.iter().map(|event| event.time).zip(sums.iter().copied()).collect(),
     };
+    let (points, (peak_time, peak_bytes)) = (last_of_each_time(&all), first_peak(&all));
     // Of several events at that time, the one after which the most is taken.
     let n_before = events.partition_point(|event| event.time < peak_time);
     let n_until = events.partition_point(|event| event.time <= peak_time);
@@ -78,7 +73,7 @@ fn timeline(store: &Store, device: String, told: Option<&Counter>, events: &[&Me
     DeviceMemory { device, points, peak_bytes, peak_time, live_at_peak, rest_at_peak }
 }
 
-/// What these events leave taken, by node.
+/// The bytes that these events leave taken, by node.
 fn live(store: &Store, events: &[&MemoryEvent]) -> Vec<(String, i64)> {
     let mut live: FxHashMap<u32, i64> = FxHashMap::default();
     for event in events {
@@ -93,9 +88,9 @@ fn live(store: &Store, events: &[&MemoryEvent]) -> Vec<(String, i64)> {
 }
 
 /// The last value of each time.
-fn last_of_each_time(all: impl Iterator<Item = (i64, i64)>) -> Vec<(i64, i64)> {
+fn last_of_each_time(all: &[(i64, i64)]) -> Vec<(i64, i64)> {
     let mut points: Vec<(i64, i64)> = Vec::new();
-    for (time, bytes) in all {
+    for (time, bytes) in all.iter().copied() {
         match points.last_mut() {
             Some(last) if last.0 == time => last.1 = bytes,
             _ => points.push((time, bytes)),
@@ -105,6 +100,6 @@ fn last_of_each_time(all: impl Iterator<Item = (i64, i64)>) -> Vec<(i64, i64)> {
 }
 
 /// When the most was first reached, and how much it is; nothing is taken before.
-fn first_peak(all: impl Iterator<Item = (i64, i64)>) -> (i64, i64) {
-    all.fold((0, 0), |peak, point| if point.1 > peak.1 { point } else { peak })
+fn first_peak(all: &[(i64, i64)]) -> (i64, i64) {
+    all.iter().copied().fold((0, 0), |peak, point| if point.1 > peak.1 { point } else { peak })
 }

@@ -1,4 +1,4 @@
-//! The op table: what took time, and how much of it the steps waited for.
+//! The op table: the time of ops, and how much of it the steps waited for.
 
 use super::activity::Activities;
 use super::counters::{self, CounterTotals};
@@ -12,7 +12,7 @@ use std::ops::Range;
 use trace_model::{SliceId, SliceRef};
 use trace_store::Store;
 
-/// What ran under one name on one device.
+/// The executions of one name on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpRow {
     /// Op type, or the name of the kernel, copy or call.
@@ -25,14 +25,14 @@ pub struct OpRow {
     pub figures: Figures,
     /// Its time on critical paths, ns.
     pub critical_ns: i64,
-    /// Of the length of all critical paths, 0..=1.
+    /// Its share of the length of all critical paths, 0..=1.
     pub critical_share: f64,
-    /// What was counted in its self time, in the order of [`CounterTotals::names`]; empty where nothing was.
+    /// Counts in its self time, in the order of [`CounterTotals::names`]; empty where nothing was.
     pub counts: Vec<u64>,
 }
 
-/// What ran under one name scope: all nodes whose names begin with it.
-#[derive(Clone, Debug, PartialEq)]
+/// The executions of one name scope: of all nodes whose names begin with it.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScopeRow {
     /// `layer1`, `layer1/dense`, ...
     pub scope: String,
@@ -126,12 +126,8 @@ pub fn scope_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> 
         let Some(name) = store.nodes().get(node as usize).map(|n| n.name.as_str()) else { continue };
         for (end, _) in name.match_indices('/').filter(|(end, _)| *end > 0) {
             let scope = &name[..end];
-            let row = scopes.entry(scope).or_insert_with(|| ScopeRow {
-                scope: scope.to_owned(),
-                count: 0,
-                self_ns: 0,
-                critical_ns: 0,
-            });
+            let empty = || ScopeRow { scope: scope.to_owned(), ..ScopeRow::default() };
+            let row = scopes.entry(scope).or_insert_with(empty);
             row.count += count;
             row.self_ns += self_ns;
             row.critical_ns += critical_ns;
@@ -155,6 +151,5 @@ pub(crate) fn of_steps(deps: &Deps<'_>, range: &Range<i64>) -> Vec<CriticalPath>
     if !paths.is_empty() || range.is_empty() {
         return disjoint(paths, range);
     }
-    let all: Vec<u32> = (0..deps.lines.lines.len() as u32).collect();
-    vec![super::critical::of_range(deps, range.clone(), &all)]
+    vec![super::critical::of_range(deps, range.clone())]
 }

@@ -19,11 +19,11 @@ use trace_store::Store;
 /// All analyses of a trace, or of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
-    /// Of which range.
+    /// The range that is analysed.
     pub range: Range<i64>,
     /// The critical path of the range, in parts that follow each other: of its steps; without steps one, of the range.
     pub paths: Vec<CriticalPath>,
-    /// Where the time went, over all processes.
+    /// The time by what it was spent on, over all processes.
     pub breakdown: Breakdown,
     /// How each device spent its time.
     pub devices: Vec<DeviceBreakdown>,
@@ -31,11 +31,11 @@ pub struct Analysis {
     pub stalls: Vec<Stall>,
     /// Their sums.
     pub causes: Vec<CauseTotal>,
-    /// What took time.
+    /// The op table.
     pub ops: Vec<OpRow>,
-    /// What was counted of threads; of each op [`OpRow::counts`].
+    /// The counts of threads; [`OpRow::counts`] has those of each op.
     pub counted: CounterTotals,
-    /// Of each device whose ops report what they did.
+    /// One of each device whose ops report their work.
     pub rooflines: Vec<Roofline>,
     /// By name scope.
     pub scopes: Vec<ScopeRow>,
@@ -43,11 +43,11 @@ pub struct Analysis {
     pub memory: Vec<DeviceMemory>,
     /// How busy each track was.
     pub track_use: Vec<TrackUse>,
-    /// What threads did, where their scheduling was recorded.
+    /// The time of threads, where their scheduling was recorded.
     pub threads: Vec<ThreadTimes>,
-    /// Who came last.
+    /// The processes that came last.
     pub stragglers: Stragglers,
-    /// What to change first.
+    /// The changes to make first.
     pub findings: Vec<Finding>,
 }
 

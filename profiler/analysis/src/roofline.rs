@@ -1,7 +1,7 @@
 //! Rooflines (Williams, Waterman, Patterson 2009): the floating-point operations a second that each op reached, and what its device
 //! could reach at most at as many operations per byte of memory traffic.
 //!
-//! What an op did is reported by its slices' arguments `flops` and `bytes_accessed` (XLA's cost analysis, in XPlane traces), or by counters of
+//! The work of an op is reported by its slices' arguments `flops` and `bytes_accessed` (XLA's cost analysis, in XPlane traces), or by counters of
 //! its thread (`record --counters flops,cache-misses`). Nothing is estimated: an op that neither reports has no place under the roof.
 
 use super::activity::Activities;
@@ -29,11 +29,14 @@ const FLOPS_OF: [(&str, f64); 8] = [
 /// Bytes that a miss of the last cache brings.
 const CACHE_LINE: f64 = 64.0;
 
-/// What XPlane's planes of devices report them, and the units: operations, or bytes, a second.
-const PEAK_FLOPS: (&str, f64) = ("peak_teraflops_per_second", 1e12);
-const PEAK_BYTES: [(&str, f64); 2] = [("peak_hbm_bw_gigabytes_per_second", 1e9), ("memory_bandwidth", 1.0)];
+/// Limits as XPlane's planes of devices report them: name, whether it is of operations, not bytes, and the unit (a second).
+const PEAKS: [(&str, bool, f64); 3] = [
+    ("peak_teraflops_per_second", true, 1e12),
+    ("peak_hbm_bw_gigabytes_per_second", false, 1e9),
+    ("memory_bandwidth", false, 1.0),
+];
 
-/// What was done, and in which time.
+/// Work, and the time that it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
     /// Floating-point operations.
@@ -70,7 +73,7 @@ impl Work {
     }
 }
 
-/// What keeps an op from being faster.
+/// The limit that keeps an op from being faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// The device's arithmetic.
@@ -90,7 +93,7 @@ impl Bound {
     }
 }
 
-/// What a device reaches at most; `None` where nobody reported.
+/// The limits of a device; `None` where nobody reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Roof {
     /// Operations a second.
@@ -106,7 +109,7 @@ impl Roof {
         self.flops_per_s.zip(self.bytes_per_s).map(|(flops, bytes)| flops / bytes)
     }
 
-    /// Which limit is the lower one for this work; needs both.
+    /// The limit that is the lower one for this work; needs both.
     #[must_use]
     pub fn bound(&self, work: &Work) -> Option<Bound> {
         let ridge = self.ridge()?;
@@ -123,7 +126,7 @@ impl Roof {
     }
 }
 
-/// What ran under one name on one device.
+/// The executions of one name on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RooflineRow {
     /// As in the op table.
@@ -137,7 +140,7 @@ pub struct RooflineRow {
 }
 
 /// A device's.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roofline {
     /// As in the op table; empty for a host.
     pub device: String,
@@ -153,7 +156,7 @@ pub struct Roofline {
 #[must_use]
 pub fn rooflines(store: &Store, range: &Range<i64>, counted: &CounterTotals, ops: &[OpRow]) -> Vec<Roofline> {
     let mut devices: FxHashMap<String, Roofline> = FxHashMap::default();
-    told(store, range, &mut devices);
+    add_reported(store, range, &mut devices);
     for op in ops {
         if let Some(work) = counted_work(counted, op) {
             let row =
@@ -173,15 +176,11 @@ pub fn rooflines(store: &Store, range: &Range<i64>, counted: &CounterTotals, ops
 }
 
 fn of_device<'a>(devices: &'a mut FxHashMap<String, Roofline>, device: &str) -> &'a mut Roofline {
-    devices.entry(device.to_owned()).or_insert_with(|| Roofline {
-        device: device.to_owned(),
-        roof: Roof::default(),
-        total: Work::default(),
-        rows: Vec::new(),
-    })
+    let empty = || Roofline { device: device.to_owned(), ..Roofline::default() };
+    devices.entry(device.to_owned()).or_insert_with(empty)
 }
 
-/// What an op's thread counted in its self time.
+/// The work that an op's thread counted in its self time.
 fn counted_work(counted: &CounterTotals, op: &OpRow) -> Option<Work> {
     let flops = FLOPS_OF.iter().filter_map(|(name, each)| Some(counted.value(&op.counts, name)? as f64 * each));
     let flops = flops.reduce(|a, b| a + b).filter(|flops| *flops > 0.0)?;
@@ -189,7 +188,7 @@ fn counted_work(counted: &CounterTotals, op: &OpRow) -> Option<Work> {
     Some(Work { flops, bytes: misses as f64 * CACHE_LINE, ns: op.figures.self_ns })
 }
 
-/// What slices say of themselves.
+/// The arguments of slices that report their work.
 #[derive(Deserialize)]
 struct Cost {
     flops: Option<Value>,
@@ -214,15 +213,15 @@ fn number(value: &Value) -> Option<f64> {
     (number.is_finite() && number >= 0.0).then_some(number)
 }
 
-/// Adds what slices say of themselves.
-fn told(store: &Store, range: &Range<i64>, devices: &mut FxHashMap<String, Roofline>) {
+/// Adds the work that slices report.
+fn add_reported(store: &Store, range: &Range<i64>, devices: &mut FxHashMap<String, Roofline>) {
     let (doings, mut args) = (Activities::new(store), store.args().reader());
     // Whether the first slice of a site with arguments reported: arguments may be far away, and most traces say nothing of the kind.
-    let mut tells: FxHashMap<u32, bool> = FxHashMap::default();
+    let mut reports: FxHashMap<u32, bool> = FxHashMap::default();
     let mut rows: FxHashMap<(u32, String), (u64, Work)> = FxHashMap::default();
     for track in store.tracks() {
         let mut outer_end = i64::MIN;
-        for (slice, mut work) in of_track(track, range, &mut args, &mut tells) {
+        for (slice, mut work) in of_track(track, range, &mut args, &mut reports) {
             let inside = slice.end.min(range.end) - slice.start.max(range.start);
             let part = inside as f64 / slice.dur().max(1) as f64;
             if !doings.of(&slice).is_work() || inside <= 0 {
@@ -246,37 +245,35 @@ fn told(store: &Store, range: &Range<i64>, devices: &mut FxHashMap<String, Roofl
     }
 }
 
-/// The slices of a track that say what they did, the outer before the inner.
+/// The slices of a track that report their work, the outer before the inner.
 fn of_track(
     track: &Track,
     range: &Range<i64>,
     args: &mut ArgsReader<'_>,
-    tells: &mut FxHashMap<u32, bool>,
+    reports: &mut FxHashMap<u32, bool>,
 ) -> Vec<(SliceRef, Work)> {
     let mut found = Vec::new();
     for slice in track.lanes.iter().flat_map(|lane| lane.slices(range)).filter(|s| s.args != trace_model::NO_ARGS) {
-        if tells.get(&slice.site) == Some(&false) {
+        if reports.get(&slice.site) == Some(&false) {
             continue;
         }
         let work = args.get(slice.args).and_then(Cost::of);
-        tells.entry(slice.site).or_insert(work.is_some());
+        reports.entry(slice.site).or_insert(work.is_some());
         found.extend(work.map(|work| (slice, work)));
     }
     found.sort_by_key(|(s, _)| (s.start, std::cmp::Reverse(s.end), s.id.lane));
     found
 }
 
-/// What the trace reports a device's limits: counters that bear its name.
+/// A device's limits as the trace reports them: by counters that bear its name.
 fn roof_of(store: &Store, device: &str) -> Roof {
     let mut roof = Roof::default();
     for counter in store.counters() {
         let Some(site) = store.sites().get(counter.site as usize) else { continue };
         let Some(stat) = site.name.strip_prefix(device).and_then(|rest| rest.strip_prefix(' ')) else { continue };
         let Some(value) = counter.value.back().copied().filter(|v| v.is_finite() && *v > 0.0) else { continue };
-        if stat == PEAK_FLOPS.0 {
-            roof.flops_per_s = Some(value * PEAK_FLOPS.1);
-        } else if let Some((_, unit)) = PEAK_BYTES.iter().find(|(name, _)| *name == stat) {
-            roof.bytes_per_s = Some(value * unit);
+        if let Some((_, is_flops, unit)) = PEAKS.iter().find(|(name, ..)| *name == stat) {
+            *(if *is_flops { &mut roof.flops_per_s } else { &mut roof.bytes_per_s }) = Some(value * unit);
         }
     }
     roof
@@ -284,7 +281,7 @@ fn roof_of(store: &Store, device: &str) -> Roof {
 
 /// Whether a statistic of a device's plane is one of its limits.
 pub fn is_peak(stat: &str) -> bool {
-    stat == PEAK_FLOPS.0 || PEAK_BYTES.iter().any(|(name, _)| *name == stat)
+    PEAKS.iter().any(|(name, ..)| *name == stat)
 }
 
 #[cfg(test)]
@@ -300,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_tell_what_they_did() {
+    fn slices_report_what_they_did() {
         // A loop of 100 ns says 1,000 operations, its body 800 of them; another kernel 300 in 50.
         let found = lines(
             r#"gpu7 kernel: while 0..100 says {"flops":1000,"bytes_accessed":"500"}
@@ -333,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_tell_what_a_thread_did() {
+    fn counters_report_what_a_thread_did() {
         let found = lines(
             "w0 MatMul 0..100
              w0 count fp_arith_inst_retired.256b_packed_single 0 0
@@ -348,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_nothing_has_no_roofline() {
+    fn what_reports_nothing_has_no_roofline() {
         assert_eq!(lines(r#"gpu7 kernel: dot 0..100 says {"flops":"many"}"#), []);
         assert_eq!(lines(r#"gpu7 kernel: dot 0..100 says {"flops":-1}"#), []);
         assert_eq!(lines("w0 MatMul 0..100\nw0 count cycles 0 0\nw0 count cycles 100 10"), []);

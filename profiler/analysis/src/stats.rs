@@ -7,6 +7,7 @@
 //! * percentiles are by nearest rank, exact.
 
 use crate::activity::{Activities, Activity};
+use crate::intervals::union_ns;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_model::{Category, NO_NODE, SliceRef, TrackId};
@@ -19,7 +20,7 @@ pub struct Figures {
     pub count: u64,
     /// Their time inside the range.
     pub total_ns: i64,
-    /// Of that, what no nested slice covers.
+    /// The part of that which no nested slice covers.
     pub self_ns: i64,
     /// Mean duration.
     pub mean_ns: f64,
@@ -84,7 +85,7 @@ pub struct TrackUse {
 pub fn op_stats(store: &Store, range: Range<i64>) -> Vec<OpStat> {
     let doings = Activities::new(store);
     let counted = |slice: &SliceRef| match doings.of(slice) {
-        doing if doing.is_work() || doing == Activity::Sync => Some((slice.site, Share::Whole)),
+        doing if doing.is_work() || doing == Activity::Sync => Some((slice.site, true)),
         _ => None,
     };
     groups(store, &range, counted)
@@ -100,8 +101,8 @@ pub fn op_stats(store: &Store, range: Range<i64>) -> Vec<OpStat> {
 #[must_use]
 pub fn node_stats(store: &Store, range: Range<i64>) -> Vec<NodeStat> {
     let counted = |slice: &SliceRef| match store.category(slice) {
-        Category::Op => Some((slice.node, Share::Whole)),
-        Category::Shard if slice.node != NO_NODE => Some((slice.node, Share::OfAnother)),
+        Category::Op => Some((slice.node, true)),
+        Category::Shard if slice.node != NO_NODE => Some((slice.node, false)),
         _ => None,
     };
     groups(store, &range, counted)
@@ -124,12 +125,9 @@ pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
         .filter(|track| track.n_slices() > 0)
         .map(|track| TrackUse { track: track.id, busy_ns: 0, wait_ns: 0, utilisation: 0.0 })
         .collect();
-    let tells_work =
-        store.sites().iter().any(|site| BUSY.contains(&site.category) && site.category != Category::Running);
-    let is_busy = |category: Category| match tells_work {
-        true => BUSY.contains(&category),
-        false => BUSY.contains(&category) || matches!(category, Category::Other | Category::Python),
-    };
+    let has_work = store.sites().iter().any(|site| is_work(site.category) && site.category != Category::Running);
+    let is_busy =
+        |category: Category| is_work(category) || (!has_work && matches!(category, Category::Other | Category::Python));
     let waits = |category: Category| matches!(category, Category::Wait | Category::Sync);
     for part in store.parts(range) {
         for row in &mut rows {
@@ -149,19 +147,13 @@ pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
     rows
 }
 
-/// What a busy track does.
-const BUSY: &[Category] = &[
-    Category::Op,
-    Category::Shard,
-    Category::Kernel,
-    Category::Copy,
-    Category::Collective,
-    Category::Launch,
-    Category::Input,
-    Category::Running,
-];
+/// Whether a busy track does it.
+fn is_work(category: Category) -> bool {
+    use Category as C;
+    matches!(category, C::Op | C::Shard | C::Kernel | C::Copy | C::Collective | C::Launch | C::Input | C::Running)
+}
 
-/// Where only a thread's waits for a CPU are known: the time between them and in them, from the first to the last.
+/// The time between and in a thread's waits for a CPU, from the first to the last, where only these are known.
 fn scheduled(store: &Store, track: &Track, range: &Range<i64>) -> Option<(i64, i64)> {
     let mut lanes = track.lanes.iter().filter(|lane| !lane.is_empty());
     let (lane, None) = (lanes.next()?, lanes.next()) else { return None };
@@ -179,18 +171,8 @@ fn scheduled(store: &Store, track: &Track, range: &Range<i64>) -> Option<(i64, i
 
 /// Part of the range in which the track has a slice of such a category.
 fn covered(store: &Store, track: &Track, range: &Range<i64>, is_such: impl Fn(Category) -> bool) -> i64 {
-    let mut parts: Vec<Range<i64>> = Vec::new();
-    for lane in &track.lanes {
-        let of_category = lane.slices(range).filter(|s| is_such(store.category(s)));
-        parts.extend(of_category.map(|s| s.start.max(range.start)..s.end.min(range.end)));
-    }
-    parts.sort_unstable_by_key(|part| part.start);
-    let (mut sum, mut until) = (0, i64::MIN);
-    for part in parts {
-        sum += (part.end - part.start.max(until)).max(0);
-        until = until.max(part.end);
-    }
-    sum
+    let slices = track.lanes.iter().flat_map(|lane| lane.slices(range)).filter(|s| is_such(store.category(s)));
+    union_ns(slices.map(|s| (s.start.max(range.start), s.end.min(range.end))).collect())
 }
 
 /// Collects durations and sums of one group.
@@ -232,19 +214,12 @@ impl Group {
     }
 }
 
-/// What a slice adds to a group.
-enum Share {
-    /// One more, with its time.
-    Whole,
-    /// Self time only: it is a part of one that is counted elsewhere.
-    OfAnother,
-}
-
-/// `counted`: the group that a slice belongs to.
+/// `counted`: the group that a slice belongs to, and whether it is one more in it; else it adds its self time only, as a part of one that
+/// is counted elsewhere.
 fn groups(
     store: &Store,
     range: &Range<i64>,
-    counted: impl Fn(&SliceRef) -> Option<(u32, Share)>,
+    counted: impl Fn(&SliceRef) -> Option<(u32, bool)>,
 ) -> Vec<(u32, Figures)> {
     let mut groups: FxHashMap<u32, Group> = FxHashMap::default();
     let mut all_ns = 0;
@@ -252,17 +227,13 @@ fn groups(
     for part in store.parts(range.clone()) {
         let slices = store.tracks().iter().flat_map(|track| self_times(track, &part));
         for (slice, self_ns) in slices {
-            let Some((key, counts)) = counted(&slice) else { continue };
+            let Some((key, is_counted)) = counted(&slice) else { continue };
             let group = groups.entry(key).or_default();
             all_ns += self_ns;
-            match counts {
-                Share::Whole => {
-                    let inside = slice.end.min(part.end) - slice.start.max(part.start);
-                    let is_first = slice.start >= part.start || part.start == range.start;
-                    group.add(is_first.then_some(slice.dur()), inside, self_ns);
-                }
-                Share::OfAnother => group.add(None, 0, self_ns),
-            }
+            let inside = slice.end.min(part.end) - slice.start.max(part.start);
+            let is_first = slice.start >= part.start || part.start == range.start;
+            let dur = (is_counted && is_first).then_some(slice.dur());
+            group.add(dur, if is_counted { inside } else { 0 }, self_ns);
         }
     }
     let mut rows: Vec<(u32, Figures)> = groups.into_iter().map(|(k, g)| (k, g.figures(all_ns))).collect();

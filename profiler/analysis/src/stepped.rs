@@ -9,10 +9,9 @@ use rustc_hash::FxHashMap;
 use trace_model::{SliceRef, Step};
 use trace_store::Store;
 
-/// What a step did last.
+/// The last act of a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Last {
-    /// This piece ran.
     Ran(PieceId),
     /// This wait held no thread; and its op.
     Waited(SliceRef, PieceId),
@@ -78,7 +77,7 @@ impl Stepped {
         Some(rows[begun.saturating_sub(1)])
     }
 
-    /// What a step did last, and when that ended.
+    /// The last act of a step, and when it ended.
     pub(crate) fn last(&self, row: u32) -> Option<(i64, Last)> {
         *self.last.get(row as usize)?
     }

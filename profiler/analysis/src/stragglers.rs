@@ -1,4 +1,4 @@
-//! Stragglers: which process came last to what all of them do, and how long the others waited.
+//! Stragglers: the process that came last to what all of them do, and how long the others waited.
 
 use super::deps::Deps;
 use rustc_hash::FxHashMap;
@@ -9,13 +9,13 @@ use trace_store::Store;
 /// One exchange or step, and who came last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LateArrival {
-    /// What came last: a collective's slice, or a step's.
+    /// The slice that came last: a collective's, or a step's.
     pub slice: SliceId,
     /// Its row of the processes.
     pub process: u32,
     /// How much later than the first, ns.
     pub late_ns: i64,
-    /// What all the others waited together, ns.
+    /// The sum of the others' waits, ns.
     pub waited_ns: i64,
 }
 
@@ -32,7 +32,7 @@ pub struct Straggler {
     pub waited_ns: i64,
 }
 
-/// Who came last to collectives and to steps.
+/// The processes that came last to collectives and to steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stragglers {
     /// Collectives that several processes took part in.
@@ -44,15 +44,10 @@ pub struct Stragglers {
 }
 
 /// The stragglers of a range.
-#[must_use]
-pub fn stragglers(store: &Store, range: Range<i64>) -> Stragglers {
-    of_range(&Deps::new(store, &range), &range)
-}
-
 pub(crate) fn of_range(deps: &Deps<'_>, range: &Range<i64>) -> Stragglers {
     let lines = &deps.lines;
-    let exchanges = deps.exchanges.rows.iter().map(|exchange| {
-        let came = exchange.peers.iter().map(|at| {
+    let exchanges = deps.exchanges.rows.iter().map(|peers| {
+        let came = peers.iter().map(|at| {
             let line = &lines.lines[at.line as usize];
             (lines.piece(*at).start, line.process, lines.slice(*at).id)
         });

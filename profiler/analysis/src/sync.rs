@@ -1,4 +1,4 @@
-//! What waits for what on a device: the synchronisation records of CUDA.
+//! Waits on a device and what they wait for: the synchronisation records of CUDA.
 //!
 //! A record is a slice of category `sync` on a device's track, with arguments such as
 //! `{"cuda_sync_kind": "Stream Wait Event", "stream": 24, "wait_on_stream": 20, "wait_on_cuda_event_record_corr_id": 1385}`;
@@ -9,21 +9,20 @@ use serde::Deserialize;
 use trace_model::SliceRef;
 use trace_store::Store;
 
-/// What a synchronisation waited for.
+/// The work that a synchronisation waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     /// All work of the device that was launched before.
     Device,
     /// All work of a stream that was launched before.
     Stream(u64),
-    /// What a stream had been given when the event was recorded, by the call with this correlation.
+    /// The work that a stream had been given when the event was recorded, by the call with this correlation.
     Event { stream: Option<u64>, record: Option<u32> },
 }
 
-/// A synchronisation record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SyncRecord {
-    /// Of the host's call.
+    /// That of the host's call.
     pub correlation: u32,
     /// Row of the processes.
     pub process: u32,

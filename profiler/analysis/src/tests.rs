@@ -1,12 +1,11 @@
 //! Paths and tables of traces whose answers are known, and what holds of every trace.
 
-use super::breakdown::{breakdown, device_breakdowns};
+use super::breakdown::breakdown;
 use super::critical::{CriticalPath, critical_path, critical_path_of_range};
 use super::diff::diff;
 use super::memory::memory_timelines;
 use super::ops::{critical_paths, op_table, scope_table};
 use super::report::analyse;
-use super::stragglers::stragglers;
 use proptest::prelude::*;
 use trace_store::{Store, testkit};
 
@@ -20,14 +19,18 @@ fn lines(store: &Store, path: &CriticalPath) -> Vec<String> {
     path.segments.iter().map(line).collect()
 }
 
+/// The lines of a text, without their indentation.
+pub(crate) fn trimmed(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
+}
+
 fn check(trace: &str, want: &str) {
     let store = testkit::store(trace);
     let path = match store.steps().first() {
         Some(step) => critical_path(&store, step),
         None => critical_path_of_range(&store, store.range()),
     };
-    let want: Vec<&str> = want.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-    assert_eq!(lines(&store, &path), want, "in\n{trace}");
+    assert_eq!(lines(&store, &path), trimmed(want), "in\n{trace}");
 }
 
 #[test]
@@ -52,7 +55,7 @@ fn the_path_changes_threads_with_the_last_arrival() {
 }
 
 #[test]
-fn a_step_beside_others_has_a_path_of_its_own() {
+fn a_step_among_others_has_a_path_of_its_own() {
     // Step 2 fills a queue; what the training step runs meanwhile is none of its business, though it ends later.
     let store = testkit::store(
         "step 1: 0..100
@@ -143,10 +146,13 @@ fn a_breakdown_by_hand() {
     let exposed = (b.compute_ns, b.communication_exposed_ns, b.copy_exposed_ns, b.input_ns, b.host_ns, b.idle_ns);
     assert_eq!(exposed, (35, 20, 5, 10, 20, 10));
     assert_eq!((b.communication_overlapped_ns, b.copy_overlapped_ns), (10, 25));
-    let devices = device_breakdowns(&store, 0..100);
+    let devices = analyse(&store, 0..100).devices;
     assert_eq!(devices.len(), 1);
     let d = &devices[0].times;
-    assert_eq!((d.range.clone(), d.compute_ns, d.non_compute_ns(), d.idle_ns), (15..100, 35, 25, 25));
+    assert_eq!(
+        (d.range.clone(), d.compute_ns, d.communication_exposed_ns + d.copy_exposed_ns, d.idle_ns),
+        (15..100, 35, 25, 25)
+    );
     let streams: Vec<(i64, i64)> = devices[0].streams.iter().map(|(_, busy, idle)| (*busy, *idle)).collect();
     assert_eq!(streams, [(35, 50), (30, 0), (30, 0)]);
 }
@@ -191,7 +197,7 @@ fn memory_at_the_peak() {
     assert!(found.iter().all(|device| device.rest_at_peak == 0));
 }
 
-/// Where events say how much is taken in all, that counts: it has what was taken before the recording, and small pieces.
+/// The total that events report counts where there is one: it has what was taken before the recording, and small pieces.
 #[test]
 fn memory_that_was_taken_before_the_recording() {
     let store = testkit::store(
@@ -224,7 +230,7 @@ fn who_came_last() {
          step 4: 0..60
          step 4: on 2.main 0..75",
     );
-    let found = stragglers(&store, store.range());
+    let found = analyse(&store, store.range()).stragglers;
     let pid = |row: u32| store.processes()[row as usize].pid;
     let late: Vec<_> = found.collectives.iter().map(|l| (pid(l.process), l.late_ns, l.waited_ns)).collect();
     assert_eq!(late, [(3, 9, 13), (3, 11, 21)]);
@@ -252,7 +258,7 @@ fn findings_are_ranked_by_what_the_steps_waited_for() {
 }
 
 #[test]
-fn what_changed_is_told_from_what_varies() {
+fn what_changed_is_distinguished_from_what_varies() {
     // `Slow` takes 30 longer in B, `Noisy` varies in both.
     let trace = |slow: i64, noise: [i64; 6]| {
         let mut text = String::new();
@@ -276,26 +282,36 @@ fn what_changed_is_told_from_what_varies() {
     assert_eq!((row(&one.ops, "New").a_ns, row(&one.ops, "New").b_ns), (0.0, 5.0));
 }
 
+/// A slice of a random trace: its track, the pause before it, its length, its number, its category.
+pub(crate) type Random = (usize, i64, i64, u32, usize);
+
+pub(crate) fn slices_of_random() -> impl Strategy<Value = Vec<Random>> {
+    prop::collection::vec((0usize..6, 0i64..30, 0i64..20, 0u32..8, 0usize..8), 1..60)
+}
+
+/// The lines of random slices on hosts, a worker and streams of two processes.
+pub(crate) fn random(slices: &[Random]) -> String {
+    let (mut at, mut text) = ([0i64; 6], String::new());
+    for (i, (track, gap, dur, number, category)) in slices.iter().enumerate() {
+        let start = at[*track] + gap;
+        at[*track] = start + dur;
+        let end = at[*track];
+        let name = ["main", "w0", "gpu7", "gpu8", "2.main", "2.gpu7"][*track];
+        let category =
+            ["launch:", "kernel:", "copy:", "collective:", "input:", "off-cpu:", "python:", "op:"][*category];
+        match name {
+            "w0" => text += &format!("w0 n{i}x {start}..{end} by n{number}x\n"),
+            _ => text += &format!("{name} {category} x {start}..{end} c {number}\n"),
+        }
+    }
+    text
+}
+
 proptest! {
     /// Whatever the trace: paths have no holes, and breakdowns add up.
     #[test]
-    fn paths_and_breakdowns_add_up(
-        slices in prop::collection::vec((0usize..6, 0i64..30, 0i64..20, 0u32..8, 0usize..8), 1..60),
-    ) {
-        let mut at = [0i64; 6];
-        let mut text = String::from("step 1: 0..400\n");
-        for (i, (track, gap, dur, number, category)) in slices.iter().enumerate() {
-            let start = at[*track] + gap;
-            at[*track] = start + dur;
-            let end = at[*track];
-            let name = ["main", "w0", "gpu7", "gpu8", "2.main", "2.gpu7"][*track];
-            let category =
-                ["launch:", "kernel:", "copy:", "collective:", "input:", "off-cpu:", "python:", "op:"][*category];
-            match name {
-                "w0" => text += &format!("w0 n{i}x {start}..{end} by n{number}x\n"),
-                _ => text += &format!("{name} {category} x {start}..{end} c {number}\n"),
-            }
-        }
+    fn paths_and_breakdowns_add_up(slices in slices_of_random()) {
+        let text = format!("step 1: 0..400\n{}", random(&slices));
         let store = testkit::store(&text);
         for path in critical_paths(&store, store.range()).iter().chain([&critical_path_of_range(&store, 0..300)]) {
             let mut until = path.range.start;
@@ -308,9 +324,9 @@ proptest! {
         let b = breakdown(&store, 0..500, None);
         let sum = b.compute_ns + b.communication_exposed_ns + b.copy_exposed_ns + b.input_ns + b.host_ns + b.idle_ns;
         prop_assert_eq!(sum, 500);
-        for device in device_breakdowns(&store, store.range()) {
+        for device in analyse(&store, store.range()).devices {
             let t = &device.times;
-            prop_assert_eq!(t.compute_ns + t.non_compute_ns() + t.input_ns + t.idle_ns, t.total_ns());
+            prop_assert_eq!(t.compute_ns + t.communication_exposed_ns + t.copy_exposed_ns + t.input_ns + t.idle_ns, t.total_ns());
         }
         // Every gap is divided without holes, on every kind of track.
         let mut parts: std::collections::BTreeMap<_, Vec<_>> = std::collections::BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What threads did as the kernel's scheduler saw it, in traces that say it (`stepscope record --sched`).
+//! The time of threads as the kernel's scheduler saw it, in traces that have it (`stepscope record --sched`).
 
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use trace_model::{Category, SliceRef, ThreadState, TrackId, TrackKind};
 use trace_store::Store;
 
 /// How a thread spent its time, ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadTimes {
     /// Its track.
     pub track: TrackId,
@@ -31,18 +31,16 @@ pub fn thread_times(store: &Store, range: &Range<i64>) -> Vec<ThreadTimes> {
     let mut threads: FxHashMap<(u32, u32), Thread> = FxHashMap::default();
     let pid = |process: u32| store.processes().get(process as usize).map_or(0, |p| p.pid);
     for part in store.parts(range.clone()) {
-        for (id, track) in store.tracks().iter().enumerate() {
+        for track in store.tracks() {
             for slice in track.lanes.iter().flat_map(|lane| lane.slices(&part)) {
                 let ns = slice.end.min(part.end) - slice.start.max(part.start);
                 match (store.category(&slice), track.kind) {
                     (Category::OffCpu, _) => {
-                        let thread = threads.entry((pid(track.process), track.tid)).or_default();
-                        thread.track = Some(TrackId(id as u32));
-                        thread.off(store, &slice, ns);
+                        threads.entry((pid(track.process), track.tid)).or_default().off(store, &slice, ns);
                     }
                     (Category::Running, TrackKind::Cpu) => {
                         let process = u32::try_from(slice.arg).unwrap_or(0);
-                        threads.entry((process, slice.correlation)).or_default().running_ns += ns;
+                        threads.entry((process, slice.correlation)).or_default().times.running_ns += ns;
                     }
                     _ => {}
                 }
@@ -56,23 +54,21 @@ pub fn thread_times(store: &Store, range: &Range<i64>) -> Vec<ThreadTimes> {
 
 #[derive(Default)]
 struct Thread {
-    track: Option<TrackId>,
-    running_ns: i64,
-    ready_ns: i64,
-    sleeping_ns: i64,
-    uninterruptible_ns: i64,
-    other_ns: i64,
+    /// `track` is 0 up to its first slice off the CPU.
+    times: ThreadTimes,
+    is_off: bool,
     wakers: FxHashMap<u32, i64>,
 }
 
 impl Thread {
     fn off(&mut self, store: &Store, slice: &SliceRef, ns: i64) {
+        (self.times.track, self.is_off) = (TrackId(slice.id.track), true);
         let state = store.thread_state(slice);
         let sum = match state {
-            Some(state) if state.is_ready() => &mut self.ready_ns,
-            Some(ThreadState::Sleeping) => &mut self.sleeping_ns,
-            Some(ThreadState::Uninterruptible) => &mut self.uninterruptible_ns,
-            _ => &mut self.other_ns,
+            Some(state) if state.is_ready() => &mut self.times.ready_ns,
+            Some(ThreadState::Sleeping) => &mut self.times.sleeping_ns,
+            Some(ThreadState::Uninterruptible) => &mut self.times.uninterruptible_ns,
+            _ => &mut self.times.other_ns,
         };
         *sum += ns;
         if state == Some(ThreadState::Sleeping) {
@@ -82,16 +78,7 @@ impl Thread {
 
     /// `None` for a thread that is only seen on a CPU: one of another program.
     fn times(self) -> Option<ThreadTimes> {
-        let most = self.wakers.into_iter().max_by_key(|(thread, ns)| (*ns, std::cmp::Reverse(*thread)));
-        let Thread { running_ns, ready_ns, sleeping_ns, uninterruptible_ns, other_ns, .. } = self;
-        Some(ThreadTimes {
-            track: self.track?,
-            running_ns,
-            ready_ns,
-            sleeping_ns,
-            uninterruptible_ns,
-            other_ns,
-            woken_by: most,
-        })
+        let woken_by = self.wakers.into_iter().max_by_key(|(thread, ns)| (*ns, std::cmp::Reverse(*thread)));
+        self.is_off.then_some(ThreadTimes { woken_by, ..self.times })
     }
 }

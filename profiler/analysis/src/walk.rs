@@ -1,6 +1,6 @@
 //! The backward walk: from a piece through its last-arriving predecessors, until a time is reached.
 //!
-//! What ran just before is what everything waited for: at each piece the walk asks which of the things that it needed
+//! Everything waited for what ran just before: at each piece the walk asks which of the things that it needed
 //! came last, goes there, and so on. The parts that it gives follow each other from the end to the beginning without
 //! holes. A gap's stalls and a step's critical path are both such walks.
 
@@ -8,6 +8,7 @@ use super::activity::Activity;
 use super::deps::{Arrow, Deps};
 use super::line::{LineKind, Piece, PieceId};
 use super::stepped::Last;
+use crate::stalls::cause::Cause;
 use std::ops::Range;
 use trace_model::{NO_NODE, SliceId, SliceRef, Transfer};
 
@@ -37,64 +38,27 @@ pub(crate) enum Edge {
     Peer,
 }
 
-/// Why nothing ran that was waited for.
+/// The kind of a part of the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IdleReason {
-    /// From the launch's begin to the work's.
-    Launch,
-    /// It was ready, and not started.
-    Dispatch,
-    /// It was ready, and its thread slept.
-    WakeUp,
-    /// The operating system did not run the thread.
-    ScheduledOut,
-    /// Between the end of what was waited for and the return of the wait.
-    Sync,
-    /// A value was on its way between processes.
-    Network,
-    /// A value was on its way between devices of one process.
-    Transfer,
-    /// An op waited, without a thread, for a row of a queue.
-    QueueEmpty,
-    /// For room in a queue.
-    QueueFull,
-    /// For what another step holds or brings.
-    OtherStep,
+pub(crate) enum PartKind {
+    Runs(PieceId, Edge),
+    /// Nothing ran that was waited for: why, and what was waited for, or the wait.
+    Idle(Cause, Option<SliceId>),
     /// Code of a host that left no slice.
     Untraced,
     /// It needed nothing, and was not ready yet: before the step's first op.
     Begin,
-    /// Before the first op of a step that began while others ran.
-    First,
-    /// After a step's last op, before the next step or the answer.
-    End,
-    /// Between steps, or between messages: code of who runs the steps.
-    Between,
-    /// The trace does not say.
-    Unknown,
 }
 
-impl IdleReason {
-    /// Why a wait that held no thread was one: its `arg` says (docs/formats/trace-format.md).
-    pub(crate) fn parked(wait: &SliceRef) -> IdleReason {
-        match wait.arg {
-            1 => IdleReason::QueueEmpty,
-            2 => IdleReason::QueueFull,
-            _ => IdleReason::OtherStep,
-        }
+/// Why a wait that held no thread was one, by its `arg` (docs/formats/trace-format.md).
+pub(crate) fn parked_cause(wait: &SliceRef) -> Cause {
+    match wait.arg {
+        1 => Cause::QueueEmpty,
+        2 => Cause::QueueFull,
+        _ => Cause::OtherStep,
     }
 }
 
-/// What a part of the walk was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PartKind {
-    /// This piece ran.
-    Runs(PieceId, Edge),
-    /// Nothing did; what was waited for, or the wait.
-    Idle(IdleReason, Option<SliceId>),
-}
-
-/// A part of the walk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WalkPart {
     pub start: i64,
@@ -106,12 +70,12 @@ pub(crate) struct WalkPart {
     pub blocked: PieceId,
 }
 
-/// Where the walk goes on.
+/// The next question of the walk.
 #[derive(Clone, Copy)]
 enum Next<'a> {
     /// Why this piece did not start before.
     Start(PieceId),
-    /// What this piece did until a time.
+    /// This piece's work until a time.
     Run(PieceId, i64, Edge),
     /// How this value came.
     Transfer(&'a Transfer, i64),
@@ -156,19 +120,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         Walk { deps, cursor: range.end, limit: range.start, most: out.len() + most, out }.go(Next::Start(at), at)
     }
 
-    /// The same, where a piece ran until the range's end.
-    pub(crate) fn run(
-        deps: &'d Deps<'a>,
-        at: PieceId,
-        range: &Range<i64>,
-        most: usize,
-        out: &'d mut Vec<WalkPart>,
-    ) -> i64 {
-        let walk = Walk { deps, cursor: range.end, limit: range.start, most: out.len() + most, out };
-        walk.go(Next::Run(at, range.end, Edge::Order), at)
-    }
-
-    /// The same, where a step ended so.
+    /// The same without a limit, where this ended with the range.
     pub(crate) fn last(deps: &'d Deps<'a>, last: Last, range: &Range<i64>, out: &'d mut Vec<WalkPart>) {
         let walk = Walk { deps, cursor: range.end, limit: range.start, most: usize::MAX, out };
         match last {
@@ -191,21 +143,16 @@ impl<'d, 'a> Walk<'d, 'a> {
                 Next::Run(at, until, via) => self.ran(at, until, via, &mut blocked),
                 Next::Transfer(transfer, unblocked) => self.transferred(transfer, unblocked, blocked),
                 Next::Parked(wait, op) => {
-                    self.part(
-                        wait.start,
-                        PartKind::Idle(IdleReason::parked(&wait), Some(wait.id)),
-                        blocked.line,
-                        blocked,
-                    );
+                    self.part(wait.start, PartKind::Idle(parked_cause(&wait), Some(wait.id)), blocked.line, blocked);
                     self.end_of(op, Edge::Ready).next
                 }
                 Next::Root(ready) => {
-                    self.part(ready, PartKind::Idle(IdleReason::Dispatch, None), blocked.line, blocked);
+                    self.part(ready, PartKind::Idle(Cause::Dispatch, None), blocked.line, blocked);
                     self.began(blocked)
                 }
                 Next::Sent(line, time) => self.sent(line, time, blocked),
                 Next::Unknown => {
-                    self.part(self.limit, PartKind::Idle(IdleReason::Unknown, None), blocked.line, blocked);
+                    self.part(self.limit, PartKind::Idle(Cause::Unexplained, None), blocked.line, blocked);
                     break;
                 }
             };
@@ -230,10 +177,16 @@ impl<'d, 'a> Walk<'d, 'a> {
         self.deps.lines.piece(at)
     }
 
-    /// What ran on a line just before `time`.
+    /// The piece that ran on a line just before `time`.
     fn running(&self, line: u32, time: i64, via: Edge) -> Option<Next<'d>> {
         let piece = self.deps.lines.lines[line as usize].before(time)?;
         Some(Next::Run(PieceId { line, piece }, time, via))
+    }
+
+    /// A piece that ran before on the same line, as something that was waited for.
+    fn ran_before(&self, at: PieceId) -> Link<'d> {
+        let end = self.piece(at).end;
+        Link { arrival: end, via: Edge::Order, next: Next::Run(at, end, Edge::Order) }
     }
 
     /// The end of a slice, as something that was waited for.
@@ -247,15 +200,11 @@ impl<'d, 'a> Walk<'d, 'a> {
         Link { arrival: end, via, next: Next::Run(last, end, via) }
     }
 
-    /// The last-arriving predecessor of a piece.
     fn last_arrival(&self, at: PieceId) -> Link<'d> {
         let line = &self.deps.lines.lines[at.line as usize];
         let start = self.piece(at).start;
         let order = line.work_before(at.piece);
-        let ordered = order.map(|piece| {
-            let end = line.pieces[piece as usize].end;
-            Link { arrival: end, via: Edge::Order, next: Next::Run(PieceId { piece, ..at }, end, Edge::Order) }
-        });
+        let ordered = order.map(|piece| self.ran_before(PieceId { piece, ..at }));
         let is_fresh = start == self.deps.lines.slice(at).start;
         let needed = if is_fresh { self.needed(at) } else { None };
         let waited = self.waited(at, order);
@@ -276,7 +225,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         last.unwrap_or(Link { arrival: start, via: Edge::Order, next: Next::Unknown })
     }
 
-    /// What a piece's slice itself needed, besides its line.
+    /// The last need of a piece's slice itself, not of its line.
     fn needed(&self, at: PieceId) -> Option<Link<'d>> {
         let (piece, slice) = (self.piece(at), self.deps.lines.slice(at));
         match piece.doing {
@@ -285,17 +234,13 @@ impl<'d, 'a> Walk<'d, 'a> {
                 Some(Link { arrival: ready, via: Edge::Ready, next: Next::Root(ready) })
             }
             Activity::Op => {
-                let op = self.deps.made_ready_by(at).filter(|by| *by != at);
+                let op = self.deps.linked(at).filter(|by| *by != at);
                 let parked = op.and_then(|by| {
                     let wait = self.deps.parked(slice.correlation, self.deps.lines.slice(by).start, slice.start)?;
                     Some(Link { arrival: wait.end, via: Edge::Ready, next: Next::Parked(*wait, by) })
                 });
                 let op = op.map(|by| self.end_of(by, Edge::Ready));
-                let received = self.deps.received_by(slice.correlation, slice.start).map(|(arrival, transfer)| Link {
-                    arrival,
-                    via: Edge::Transfer,
-                    next: Next::Transfer(transfer, arrival),
-                });
+                let received = self.received(slice.correlation, slice.start);
                 op.into_iter().chain(received).chain(parked).max_by_key(|l| l.arrival)
             }
             Activity::Shard => {
@@ -303,7 +248,7 @@ impl<'d, 'a> Walk<'d, 'a> {
                 Some(Link { arrival: self.piece(op).start, via: Edge::Ready, next: Next::Start(op) })
             }
             doing if doing.is_device() => {
-                let launch = self.deps.launch_of(at);
+                let launch = self.deps.linked(at);
                 let launched = launch.map(|l| self.piece(l).start.min(piece.start));
                 let by = launch.zip(launched);
                 let launch = by.map(|(launch, arrival)| Link { arrival, via: Edge::Launch, next: Next::Start(launch) });
@@ -315,7 +260,13 @@ impl<'d, 'a> Walk<'d, 'a> {
         }
     }
 
-    /// What a thread waited for between its last work and a piece.
+    /// The value that came to a receiver last, by a time.
+    fn received(&self, receiver: u32, time: i64) -> Option<Link<'d>> {
+        let (arrival, transfer) = self.deps.received_by(receiver, time)?;
+        Some(Link { arrival, via: Edge::Transfer, next: Next::Transfer(transfer, arrival) })
+    }
+
+    /// The end of a thread's wait between its last work and a piece.
     fn waited(&self, at: PieceId, order: Option<u32>) -> Option<Link<'d>> {
         let line = &self.deps.lines.lines[at.line as usize];
         (order.map_or(0, |o| o + 1)..at.piece).rev().find_map(|piece| {
@@ -348,16 +299,16 @@ impl<'d, 'a> Walk<'d, 'a> {
         let is_remote =
             matches!(link.next, Next::Run(by, ..) if deps.lines.lines[by.line as usize].process != line.process);
         let base = match base(line.kind, link.via, to - from) {
-            IdleReason::Dispatch if is_remote && link.via == Edge::Arrow => IdleReason::Network,
+            Some(Cause::Dispatch) if is_remote && link.via == Edge::Arrow => Some(Cause::Network),
             base => base,
         };
-        if base == IdleReason::Unknown
+        if base == Some(Cause::Unexplained)
             && let Some((given, launch)) = self.given_late(at, from)
         {
-            let rest = if to - given > QUEUED_GAP_NS { IdleReason::Unknown } else { IdleReason::Launch };
-            let culprit = Some(launch).filter(|_| rest == IdleReason::Launch);
+            let rest = if to - given > QUEUED_GAP_NS { Cause::Unexplained } else { Cause::Launch };
+            let culprit = Some(launch).filter(|_| rest == Cause::Launch);
             self.part(given, PartKind::Idle(rest, culprit), at.line, at);
-            self.part(from, PartKind::Idle(IdleReason::Launch, Some(launch)), at.line, at);
+            self.part(from, PartKind::Idle(Cause::Launch, Some(launch)), at.line, at);
             return;
         }
         let culprit = match link.next {
@@ -366,28 +317,29 @@ impl<'d, 'a> Walk<'d, 'a> {
             Next::Transfer(transfer, _) => self.sender(transfer).map(|send| deps.lines.slice(send).id),
             _ => None,
         };
-        let culprit = culprit.filter(|_| base != IdleReason::Untraced);
+        let culprit = culprit.filter(|_| base.is_some());
+        let idle = base.map_or(PartKind::Untraced, |cause| PartKind::Idle(cause, culprit));
         for piece in (0..upto).rev() {
             let p = &line.pieces[piece as usize];
             if p.end <= from || !p.doing.is_wait() {
                 break;
             }
-            self.part(p.end.max(from), PartKind::Idle(base, culprit), at.line, at);
+            self.part(p.end.max(from), idle, at.line, at);
             let why = match p.doing {
-                Activity::Sync => IdleReason::Sync,
-                Activity::Idle => IdleReason::WakeUp,
-                Activity::Asleep if matches!(link.via, Edge::Wake | Edge::Ready | Edge::Transfer) => IdleReason::WakeUp,
-                _ => IdleReason::ScheduledOut,
+                Activity::Sync => Cause::Synchronisation,
+                Activity::Idle => Cause::WakeUp,
+                Activity::Asleep if matches!(link.via, Edge::Wake | Edge::Ready | Edge::Transfer) => Cause::WakeUp,
+                _ => Cause::ScheduledOut,
             };
             let culprit = if p.doing == Activity::Idle { culprit } else { Some(line.slice(p).id) };
             self.part(p.start.max(from), PartKind::Idle(why, culprit), at.line, at);
         }
-        self.part(from, PartKind::Idle(base, culprit), at.line, at);
+        self.part(from, idle, at.line, at);
     }
 
     /// A call that began before a device's work could have begun, at `from`, and was still giving it when it could: until when, and which.
     fn given_late(&self, at: PieceId, from: i64) -> Option<(i64, SliceId)> {
-        let (work, launch) = (self.deps.lines.slice(at), self.deps.launch_of(at)?);
+        let (work, launch) = (self.deps.lines.slice(at), self.deps.linked(at)?);
         let launch = self.deps.lines.slice(launch);
         let is_late = self.piece(at).start == work.start && launch.end > from;
         is_late.then_some((launch.end.min(work.start), launch.id))
@@ -400,7 +352,7 @@ impl<'d, 'a> Walk<'d, 'a> {
             return self.waits(at, until);
         }
         // An arrow may begin where nothing was recorded.
-        self.part(piece.end.min(until), PartKind::Idle(IdleReason::Untraced, None), at.line, *blocked);
+        self.part(piece.end.min(until), PartKind::Untraced, at.line, *blocked);
         if let Some(cause) = self.waited_inside(at, until) {
             self.part(cause.arrival, PartKind::Runs(at, via), at.line, *blocked);
             *blocked = at;
@@ -410,7 +362,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         Next::Start(at)
     }
 
-    /// What a piece of work waited for while it ran: a peer, a copy, a value.
+    /// The end of a wait of a piece of work while it ran: for a peer, a copy, a value.
     fn waited_inside(&self, at: PieceId, until: i64) -> Option<Link<'d>> {
         let (piece, slice) = (self.piece(at), self.deps.lines.slice(at));
         let inside = |time: i64| time > piece.start && time <= until.min(piece.end);
@@ -422,15 +374,11 @@ impl<'d, 'a> Walk<'d, 'a> {
             }
             Activity::Launch => {
                 // Copies may block; a kernel that ends before its launch returns does not.
-                let work = self.deps.work_of(at).filter(|work| self.piece(*work).doing == Activity::Copy)?;
+                let work = self.deps.linked(at).filter(|work| self.piece(*work).doing == Activity::Copy)?;
                 let link = self.end_of(work, Edge::Sync);
                 inside(link.arrival).then_some(link)
             }
-            Activity::Op => {
-                let (arrival, transfer) = self.deps.received_by(slice.node, until)?;
-                let next = Next::Transfer(transfer, arrival);
-                inside(arrival).then_some(Link { arrival, via: Edge::Transfer, next })
-            }
+            Activity::Op => self.received(slice.node, until).filter(|link| inside(link.arrival)),
             _ => None,
         }
     }
@@ -441,10 +389,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         let line = &self.deps.lines.lines[at.line as usize];
         // As if what comes next on the line had been waited for: it waited for the same.
         let order = line.work_before(at.piece);
-        let ordered = order.map(|piece| {
-            let end = line.pieces[piece as usize].end;
-            Link { arrival: end, via: Edge::Order, next: Next::Run(PieceId { piece, ..at }, end, Edge::Order) }
-        });
+        let ordered = order.map(|piece| self.ran_before(PieceId { piece, ..at }));
         let waited = self.waited(after, order).filter(|l| l.arrival <= until);
         let unknown = Link { arrival: until, via: Edge::Order, next: Next::Unknown };
         let link = waited.or(ordered).unwrap_or(unknown);
@@ -461,14 +406,14 @@ impl<'d, 'a> Walk<'d, 'a> {
         let row = id.and_then(|id| deps.stepped.row(deps.store, process, id, slice.start));
         let step = row.and_then(|row| deps.store.steps().get(row as usize));
         let Some(step) = step.filter(|step| step.start > self.limit && step.start <= slice.start) else {
-            self.part(self.limit, PartKind::Idle(IdleReason::Begin, None), root.line, root);
+            self.part(self.limit, PartKind::Begin, root.line, root);
             return Next::Unknown;
         };
-        self.part(step.start, PartKind::Idle(IdleReason::First, None), root.line, root);
+        self.part(step.start, PartKind::Idle(Cause::StepBegin, None), root.line, root);
         self.sent(step.slice.track, step.start, root)
     }
 
-    /// What a line did last before a time at which it began a step or sent a message: explains back to that.
+    /// The last act of a line before a time at which it began a step or sent a message: explains back to that.
     fn sent(&mut self, line: u32, time: i64, blocked: PieceId) -> Next<'d> {
         let deps = self.deps;
         let step = deps.stepped.ended_by(deps.store, line, time);
@@ -480,9 +425,9 @@ impl<'d, 'a> Walk<'d, 'a> {
             return self.came(arrow, blocked);
         }
         if let Some((row, step)) = step.filter(|(_, step)| work.as_ref().is_none_or(|at| ended(at) <= step.end)) {
-            self.part(step.end, PartKind::Idle(IdleReason::Between, None), line, blocked);
+            self.part(step.end, PartKind::Idle(Cause::HostLate, None), line, blocked);
             let Some((end, last)) = deps.stepped.last(row) else { return Next::Unknown };
-            self.part(end, PartKind::Idle(IdleReason::End, None), line, blocked);
+            self.part(end, PartKind::Idle(Cause::StepEnd, None), line, blocked);
             return match last {
                 Last::Ran(at) => Next::Run(at, end, Edge::Order),
                 Last::Waited(wait, op) => Next::Parked(wait, op),
@@ -493,8 +438,8 @@ impl<'d, 'a> Walk<'d, 'a> {
 
     /// A message came: explains back to where it left.
     fn came(&mut self, arrow: &Arrow, blocked: PieceId) -> Next<'d> {
-        self.part(arrow.to, PartKind::Idle(IdleReason::Dispatch, None), arrow.line, blocked);
-        self.part(arrow.from, PartKind::Idle(IdleReason::Network, None), arrow.from_line, blocked);
+        self.part(arrow.to, PartKind::Idle(Cause::Dispatch, None), arrow.line, blocked);
+        self.part(arrow.from, PartKind::Idle(Cause::Network, None), arrow.from_line, blocked);
         Next::Sent(arrow.from_line, arrow.from)
     }
 
@@ -509,18 +454,18 @@ impl<'d, 'a> Walk<'d, 'a> {
         let line_of = |track: Option<trace_model::TrackId>| track.map_or(blocked.line, |t| t.0);
         let process_of = |line: u32| deps.lines.lines.get(line as usize).map(|l| l.process);
         let (from, to) = (line_of(transfer.from), line_of(transfer.to));
-        let way = if process_of(from) == process_of(to) { IdleReason::Transfer } else { IdleReason::Network };
+        let on_way = if process_of(from) == process_of(to) { Cause::Dma } else { Cause::Network };
         let arrived = transfer.arrived.unwrap_or(unblocked);
         let left = transfer.sent.or(transfer.left);
         let send = self.sender(transfer);
         let sender = send.map(|at| deps.lines.slice(at).id);
-        self.part(arrived, PartKind::Idle(IdleReason::Dispatch, sender), to, blocked);
+        self.part(arrived, PartKind::Idle(Cause::Dispatch, sender), to, blocked);
         let Some(left) = left else { return Next::Unknown };
-        self.part(left, PartKind::Idle(way, sender), from, blocked);
+        self.part(left, PartKind::Idle(on_way, sender), from, blocked);
         match (send, transfer.enqueued) {
             (Some(send), _) => Next::Start(send),
             (None, Some(enqueued)) => {
-                self.part(enqueued, PartKind::Idle(IdleReason::Dispatch, None), from, blocked);
+                self.part(enqueued, PartKind::Idle(Cause::Dispatch, None), from, blocked);
                 Next::Unknown
             }
             (None, None) => Next::Unknown,
@@ -528,14 +473,15 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 }
 
-/// Why a piece of a line started later than the last thing that it needed, where no wait of its thread says.
-fn base(kind: LineKind, via: Edge, late_ns: i64) -> IdleReason {
+/// Why a piece of a line started later than the last thing that it needed, where no wait of its thread says; `None`: code of a host
+/// that left no slice.
+fn base(kind: LineKind, via: Edge, late_ns: i64) -> Option<Cause> {
     match (kind, via) {
-        (_, Edge::Launch) => IdleReason::Launch,
-        (LineKind::Host, Edge::Order | Edge::Sync | Edge::Wake) => IdleReason::Untraced,
-        (_, Edge::Sync) => IdleReason::Sync,
-        (LineKind::Device, Edge::Order) if late_ns > QUEUED_GAP_NS => IdleReason::Unknown,
-        (LineKind::Device, _) => IdleReason::Launch,
-        (LineKind::Host | LineKind::Worker, _) => IdleReason::Dispatch,
+        (_, Edge::Launch) => Some(Cause::Launch),
+        (LineKind::Host, Edge::Order | Edge::Sync | Edge::Wake) => None,
+        (_, Edge::Sync) => Some(Cause::Synchronisation),
+        (LineKind::Device, Edge::Order) if late_ns > QUEUED_GAP_NS => Some(Cause::Unexplained),
+        (LineKind::Device, _) => Some(Cause::Launch),
+        (LineKind::Host | LineKind::Worker, _) => Some(Cause::Dispatch),
     }
 }

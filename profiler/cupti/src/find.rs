@@ -1,4 +1,4 @@
-//! Where CUPTI is: the one that the process has already, else a toolkit's, else the system's.
+//! CUPTI's file: the one that the process has already, else a toolkit's, else the system's.
 //!
 //! Two of them in one process exclude each other: what the program brought (PyTorch and JAX bring one) comes first.
 
@@ -30,7 +30,7 @@ fn open() -> Option<Library> {
     candidates.find_map(|candidate| unsafe { Library::new(candidate) }.ok())
 }
 
-/// What is called CUPTI among the files that a process has mapped, by `/proc/PID/maps`.
+/// Files called CUPTI among those that a process has mapped, by `/proc/PID/maps`.
 fn loaded(maps: &[u8]) -> impl Iterator<Item = PathBuf> {
     let paths = maps.split(|byte| *byte == b'\n').filter_map(|line| {
         let path = line.get(line.iter().position(|byte| *byte == b'/')?..)?;

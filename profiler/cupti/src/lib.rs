@@ -4,8 +4,8 @@
 //! that session ([`events::Track`]), so that a collector, a `kill -9` and a viewer treat them as everything else. Where there
 //! is no CUDA nothing happens but a note in the trace that says why, and what to do.
 //!
-//! Reading order: [`layout`] (where fields are), [`record`] (bytes to meaning), [`buffer`] (a buffer of records), [`translate`]
-//! (tracks), [`library`] (CUPTI's functions), [`find`] (where it is), [`pool`], [`session`].
+//! Reading order: [`layout`] (kinds and lengths of records), [`record`] (bytes to meaning), [`buffer`] (a buffer of records), `translate`
+//! (tracks), [`library`] (CUPTI's functions), `find` (its file), `pool` (buffers for it), `session`.
 //!
 //! **Never run on hardware so far.** Decoder and translation are tested on buffers made after `cudarc`'s bindings, the live part
 //! against a stand-in for the library's functions.
@@ -14,13 +14,13 @@ pub mod buffer;
 mod find;
 pub mod layout;
 pub mod library;
-pub mod pool;
+mod pool;
 mod recent;
 pub mod record;
-pub mod session;
-pub mod translate;
+mod session;
+mod translate;
 mod words;
 
 pub use library::{Library, Loaded};
-pub use session::{Recorder, Unavailable, probe, working_for};
-pub use translate::{Report, Translator};
+pub use session::{Recorder, Unavailable, probe};
+pub use translate::Report;

@@ -4,6 +4,7 @@
 //! by one: a version that lacks one gives an error that names it.
 
 use crate::layout::Kind;
+use crate::record::Text;
 use std::ffi::{CStr, c_char, c_void};
 
 /// Gives CUPTI a buffer.
@@ -23,55 +24,31 @@ pub struct Failed {
     pub text: String,
 }
 
-/// The functions of CUPTI that a session calls.
+/// The functions of CUPTI that a session calls. They fail with what the library reports.
 pub trait Library: Send + Sync {
     /// `cuptiGetVersion`.
-    ///
-    /// # Errors
-    /// As the library says; so for all others.
     fn version(&self) -> Result<u32, Failed>;
     /// Hands over the two functions for buffers.
-    ///
-    /// # Errors
-    /// See [`Library::version`].
     fn register(&self, requested: Requested, completed: Completed) -> Result<(), Failed>;
     /// Lets all times be those of this clock.
-    ///
-    /// # Errors
-    /// See [`Library::version`].
     fn use_clock(&self, clock: Clock) -> Result<(), Failed>;
     /// Makes CUPTI report threads by the system's ids.
-    ///
-    /// # Errors
-    /// See [`Library::version`].
     fn use_system_thread_ids(&self) -> Result<(), Failed>;
     /// Begins or ends the recording of a kind.
-    ///
-    /// # Errors
-    /// See [`Library::version`].
     fn switch(&self, kind: Kind, on: bool) -> Result<(), Failed>;
     /// Gives back the buffers of which all records are complete, or all of them if `is_forced`.
-    ///
-    /// # Errors
-    /// See [`Library::version`].
     fn flush(&self, is_forced: bool) -> Result<(), Failed>;
-    /// Where the record behind this one begins in a buffer (the first for `None`); `None` where there is none.
+    /// The offset of the record behind this one in a buffer (the first for `None`); `None` where there is none.
     fn next(&self, buffer: &[u8], record: Option<usize>) -> Option<usize>;
     /// Records dropped since it was asked last.
     fn dropped(&self, context: usize, stream: u32) -> u64;
-    /// The name of a call.
+    /// The name of a call of the runtime or the driver.
     fn call_name(&self, is_runtime: bool, id: u32) -> Option<String>;
     /// The text at an address that a record holds.
-    fn text(&self, address: u64) -> Option<String>;
+    fn text(&self, text: Text) -> Option<String>;
     /// From now on this thread works for `id`, until [`Library::pop`].
-    ///
-    /// # Errors
-    /// See [`Library::version`].
     fn push(&self, id: u64) -> Result<(), Failed>;
     /// Takes back the last [`Library::push`] of this thread.
-    ///
-    /// # Errors
-    /// See [`Library::version`].
     fn pop(&self) -> Result<(), Failed>;
 }
 
@@ -81,6 +58,8 @@ pub struct Loaded {
 }
 
 const OK: u32 = 0;
+/// `CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0`: ours.
+pub(crate) const OWN_EXTERNAL: u32 = 3;
 
 impl Loaded {
     /// Finds the library.
@@ -214,19 +193,18 @@ impl Library for Loaded {
         (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 
-    fn text(&self, address: u64) -> Option<String> {
-        let text = usize::try_from(address).ok().filter(|a| *a != 0)? as *const c_char;
+    fn text(&self, text: Text) -> Option<String> {
+        let text = usize::try_from(text.0).ok().filter(|a| *a != 0)? as *const c_char;
         // SAFETY: CUPTI keeps the names that its records point to for as long as the program runs.
         Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     }
 
     fn push(&self, id: u64) -> Result<(), Failed> {
-        let kind = crate::translate::OWN_EXTERNAL;
-        call!(self, "cuptiActivityPushExternalCorrelationId", (u32, u64), (kind, id))
+        call!(self, "cuptiActivityPushExternalCorrelationId", (u32, u64), (OWN_EXTERNAL, id))
     }
 
     fn pop(&self) -> Result<(), Failed> {
-        let (kind, mut last) = (crate::translate::OWN_EXTERNAL, 0u64);
-        call!(self, "cuptiActivityPopExternalCorrelationId", (u32, *mut u64), (kind, &raw mut last))
+        let mut last = 0u64;
+        call!(self, "cuptiActivityPopExternalCorrelationId", (u32, *mut u64), (OWN_EXTERNAL, &raw mut last))
     }
 }

@@ -8,9 +8,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes of a buffer: some 2,500 kernels, few enough that the rings take what one holds at once.
-pub const BUFFER_BYTES: usize = 512 << 10;
+pub(crate) const BUFFER_BYTES: usize = 512 << 10;
 /// Buffers: 16 MiB together.
-pub const N_BUFFERS: usize = 32;
+pub(crate) const N_BUFFERS: usize = 32;
 /// Records are aligned to 8 bytes; a page keeps buffers apart.
 const ALIGN: usize = 4096;
 
@@ -34,7 +34,7 @@ unsafe impl Send for Slot {}
 unsafe impl Sync for Slot {}
 
 /// A fixed number of buffers for CUPTI to fill.
-pub struct Pool {
+pub(crate) struct Pool {
     slots: Vec<Slot>,
     /// Times that no buffer was free.
     refused: AtomicU64,
@@ -42,10 +42,9 @@ pub struct Pool {
     foreign: AtomicU64,
 }
 
-/// A buffer that came back.
 pub(crate) struct Full<'a> {
     slot: &'a Slot,
-    /// Of the records: what CUPTI wants to know again when it is asked what it dropped.
+    /// The records' context, which CUPTI wants to know when it is asked for drops.
     pub(crate) context: usize,
     pub(crate) stream: u32,
     valid: usize,
@@ -53,8 +52,7 @@ pub(crate) struct Full<'a> {
 
 impl Pool {
     /// Takes memory for `n` buffers; fewer where the system has less.
-    #[must_use]
-    pub fn new(n: usize) -> Pool {
+    pub(crate) fn new(n: usize) -> Pool {
         let slots = (0..n).filter_map(|_| {
             // SAFETY: the layout has a size.
             let memory = NonNull::new(unsafe { alloc_zeroed(layout()) })?;
@@ -65,7 +63,7 @@ impl Pool {
     }
 
     /// A free buffer: it is CUPTI's until [`Pool::give_back`].
-    pub fn lend(&self) -> Option<NonNull<u8>> {
+    pub(crate) fn lend(&self) -> Option<NonNull<u8>> {
         let slot = self.slots.iter().find(|slot| slot.goes(FREE, LENT));
         if slot.is_none() {
             self.refused.fetch_add(1, Ordering::Relaxed);
@@ -74,7 +72,7 @@ impl Pool {
     }
 
     /// CUPTI is done with a buffer, of which so many bytes are records.
-    pub fn give_back(&self, buffer: *const u8, valid: usize, context: usize, stream: u32) {
+    pub(crate) fn give_back(&self, buffer: *const u8, valid: usize, context: usize, stream: u32) {
         let ours = self.slots.iter().find(|slot| std::ptr::eq(slot.memory.as_ptr(), buffer));
         let Some(slot) = ours.filter(|slot| slot.state.load(Ordering::Relaxed) == LENT) else {
             self.foreign.fetch_add(1, Ordering::Relaxed);
@@ -94,8 +92,7 @@ impl Pool {
     }
 
     /// How often no buffer was free, and how many came back that are not ours.
-    #[must_use]
-    pub fn troubles(&self) -> (u64, u64) {
+    pub(crate) fn troubles(&self) -> (u64, u64) {
         (self.refused.load(Ordering::Relaxed), self.foreign.load(Ordering::Relaxed))
     }
 }
@@ -108,7 +105,6 @@ impl Slot {
 }
 
 impl Full<'_> {
-    /// The records' bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: the memory is BUFFER_BYTES long, initialised, `valid` is not longer, and while the slot is READING nobody
         // else touches it.

@@ -4,21 +4,21 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::hash::Hash;
 
-/// A bounded map that evicts its oldest entries.
-pub(crate) struct Recent<K, V> {
+/// A map of at most `ROOM` entries that evicts its oldest ones.
+pub(crate) struct Recent<K, V, const ROOM: usize> {
     by_key: FxHashMap<K, V>,
     order: VecDeque<K>,
-    room: usize,
     /// Entries that made room without having been taken.
     pub(crate) forgotten: u64,
 }
 
-impl<K: Hash + Eq + Copy, V> Recent<K, V> {
-    /// Keeps at most `room` entries.
-    pub(crate) fn new(room: usize) -> Self {
-        Recent { by_key: FxHashMap::default(), order: VecDeque::new(), room, forgotten: 0 }
+impl<K, V, const ROOM: usize> Default for Recent<K, V, ROOM> {
+    fn default() -> Self {
+        Recent { by_key: FxHashMap::default(), order: VecDeque::new(), forgotten: 0 }
     }
+}
 
+impl<K: Hash + Eq + Copy, V, const ROOM: usize> Recent<K, V, ROOM> {
     pub(crate) fn get(&self, key: K) -> Option<&V> {
         self.by_key.get(&key)
     }
@@ -31,7 +31,7 @@ impl<K: Hash + Eq + Copy, V> Recent<K, V> {
     pub(crate) fn entry(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         if !self.by_key.contains_key(&key) {
             // Keys that were taken are still in the order: they count until they come up.
-            while self.order.len() >= self.room {
+            while self.order.len() >= ROOM {
                 let oldest = self.order.pop_front();
                 self.forgotten += u64::from(oldest.is_some_and(|key| self.by_key.remove(&key).is_some()));
             }
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_oldest_makes_room_and_is_counted() {
-        let mut recent = Recent::new(2);
+        let mut recent = Recent::<_, _, 2>::default();
         recent.set(1, 'a');
         recent.set(2, 'b');
         recent.set(1, 'c');

@@ -1,6 +1,11 @@
-//! A record's bytes as what they mean. Pure: nothing is read but the bytes, so that text is only an address here.
+//! The meaning of a record's bytes. Pure: nothing is read but the bytes, so that text is only an address here.
+//!
+//! Numbers in the functions that read records are offsets in bytes. NVIDIA adds fields at the end only: since CUDA 9 no field of the
+//! records that are read here has moved, so that one set of offsets serves all versions, and what a version lacks lies beyond its
+//! record's end. The tests hold them against `cudarc`'s bindings. All numbers are little-endian; records are aligned to 8 bytes.
 
-use crate::layout::{Kind, about, call, copy, kernel, other};
+use crate::layout::Kind;
+use bytemuck::AnyBitPattern;
 
 /// The address of a C string in the recorded process; 0 for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -52,7 +57,7 @@ pub struct Kernel {
 pub enum MemoryWork {
     /// `CUpti_ActivityMemcpyKind` and the two `CUpti_ActivityMemoryKind`s.
     Copy {
-        /// Which way.
+        /// The direction.
         way: u8,
         /// Kind of memory.
         from: u8,
@@ -75,7 +80,7 @@ pub enum MemoryWork {
 /// A record. Numbers are as CUPTI has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // CUPTI's own words
-pub enum Record<'a> {
+pub enum Record {
     Kernel(Kernel),
     Memory {
         span: Span,
@@ -154,11 +159,8 @@ pub enum Record<'a> {
         device: u32,
         name: Text,
     },
-    /// Of a kind that is not read; its number.
-    Other {
-        kind: u32,
-        bytes: &'a [u8],
-    },
+    /// A record of a kind that is not read; its number.
+    Other(u32),
 }
 
 /// The subject of a record: `CUpti_ActivityObjectKind` with its id.
@@ -180,7 +182,7 @@ pub enum Object {
 }
 
 /// A number that came with a marker.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Payload {
     /// A fraction.
     Real(f64),
@@ -189,6 +191,7 @@ pub enum Payload {
     /// A whole number.
     Integer(i64),
     /// None that is known.
+    #[default]
     None,
 }
 
@@ -208,47 +211,24 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    fn get<const N: usize>(&self, at: usize) -> Result<[u8; N], Short> {
-        let bytes = at.checked_add(N).and_then(|end| self.bytes.get(at..end));
-        bytes.and_then(|b| b.try_into().ok()).ok_or(Short { kind: self.kind })
+    /// The field at an offset, as wide as its type.
+    fn get<T: AnyBitPattern>(&self, at: usize) -> Result<T, Short> {
+        let bytes = self.bytes.get(at..at + size_of::<T>());
+        bytes.map(bytemuck::pod_read_unaligned).ok_or(Short { kind: self.kind })
     }
 
-    fn u8(&self, at: usize) -> Result<u8, Short> {
-        self.get(at).map(u8::from_le_bytes)
-    }
-
-    fn u16(&self, at: usize) -> Result<u16, Short> {
-        self.get(at).map(u16::from_le_bytes)
-    }
-
-    fn u32(&self, at: usize) -> Result<u32, Short> {
-        self.get(at).map(u32::from_le_bytes)
-    }
-
-    fn u64(&self, at: usize) -> Result<u64, Short> {
-        self.get(at).map(u64::from_le_bytes)
-    }
-
-    /// A field that older versions lack.
-    fn later_u32(&self, at: usize) -> u32 {
-        self.u32(at).unwrap_or(0)
-    }
-
-    fn three(&self, at: usize) -> Result<[u32; 3], Short> {
-        Ok([self.u32(at)?, self.u32(at + 4)?, self.u32(at + 8)?])
-    }
-
-    fn span(&self, start: usize, end: usize) -> Result<Span, Short> {
-        Ok(Span { start: self.u64(start)?, end: self.u64(end)? })
+    /// Begin and end, which lie next to each other in every record.
+    fn span(&self, at: usize) -> Result<Span, Short> {
+        Ok(Span { start: self.get(at)?, end: self.get(at + 8)? })
     }
 
     fn place(&self, device: usize, context: usize, stream: usize) -> Result<StreamLocation, Short> {
-        Ok(StreamLocation { device: self.u32(device)?, context: self.u32(context)?, stream: self.u32(stream)? })
+        Ok(StreamLocation { device: self.get(device)?, context: self.get(context)?, stream: self.get(stream)? })
     }
 
     fn object(&self, at: usize) -> Result<Object, Short> {
-        let [a, b, c] = self.three(at + 4)?;
-        Ok(match self.u32(at)? {
+        let [a, b, c]: [u32; 3] = self.get(at + 4)?;
+        Ok(match self.get::<u32>(at)? {
             1 => Object::Process(a),
             2 => Object::Thread { process: a, thread: b },
             3 => Object::Device(StreamLocation { device: a, context: u32::MAX, stream: u32::MAX }),
@@ -263,21 +243,21 @@ impl Fields<'_> {
 ///
 /// # Errors
 /// It is cut.
-pub fn record(bytes: &[u8]) -> Result<Record<'_>, Short> {
-    let kind = Fields { bytes, kind: 0 }.u32(0)?;
+pub fn record(bytes: &[u8]) -> Result<Record, Short> {
+    let kind = Fields { bytes, kind: 0 }.get::<u32>(0)?;
     let f = Fields { bytes, kind };
-    let Some(known) = Kind::from_bits(kind) else { return Ok(Record::Other { kind, bytes }) };
+    let Some(known) = Kind::from_bits(kind) else { return Ok(Record::Other(kind)) };
     match known {
         Kind::ConcurrentKernel => kernel(&f).map(Record::Kernel),
         Kind::Memcpy | Kind::MemcpyPeer | Kind::Memset => memory(&f, known),
         Kind::Driver | Kind::Runtime => Ok(Record::Call {
             is_runtime: known == Kind::Runtime,
-            span: f.span(call::START, call::END)?,
-            id: f.u32(call::ID)?,
-            process: f.u32(call::PROCESS)?,
-            thread: f.u32(call::THREAD)?,
-            correlation: f.u32(call::CORRELATION)?,
-            result: f.u32(call::RESULT)?,
+            span: f.span(8)?,
+            id: f.get(4)?,
+            process: f.get(24)?,
+            thread: f.get(28)?,
+            correlation: f.get(32)?,
+            result: f.get(36)?,
         }),
         Kind::Marker | Kind::MarkerData | Kind::Name | Kind::Context | Kind::Device => named(&f, known),
         Kind::Overhead | Kind::CudaEvent | Kind::Synchronization | Kind::ExternalCorrelation | Kind::GraphTrace => {
@@ -288,115 +268,105 @@ pub fn record(bytes: &[u8]) -> Result<Record<'_>, Short> {
 
 fn kernel(f: &Fields<'_>) -> Result<Kernel, Short> {
     Ok(Kernel {
-        span: f.span(kernel::START, kernel::END)?,
-        place: f.place(kernel::DEVICE, kernel::CONTEXT, kernel::STREAM)?,
-        correlation: f.u32(kernel::CORRELATION)?,
-        name: Text(f.u64(kernel::NAME)?),
-        grid: f.three(kernel::GRID)?,
-        block: f.three(kernel::BLOCK)?,
+        span: f.span(16)?,
+        place: f.place(40, 44, 48)?,
+        correlation: f.get(92)?,
+        name: Text(f.get(104)?),
+        grid: f.get(52)?,
+        block: f.get(64)?,
         // From CUDA 11.8 on.
-        cluster: f.three(kernel::CLUSTER).unwrap_or_default(),
-        registers_per_thread: f.u16(kernel::REGISTERS)?,
-        static_shared: f.u32(kernel::STATIC_SHARED)?,
-        dynamic_shared: f.u32(kernel::DYNAMIC_SHARED)?,
-        local_per_thread: f.u32(kernel::LOCAL_PER_THREAD)?,
-        graph: f.u32(kernel::GRAPH)?,
-        graph_node: f.u64(kernel::GRAPH_NODE)?,
+        cluster: f.get(176).unwrap_or_default(),
+        registers_per_thread: f.get(6)?,
+        static_shared: f.get(76)?,
+        dynamic_shared: f.get(80)?,
+        local_per_thread: f.get(84)?,
+        graph: f.get(156)?,
+        graph_node: f.get(144)?,
     })
 }
 
-fn memory<'a>(f: &Fields<'_>, kind: Kind) -> Result<Record<'a>, Short> {
+fn memory(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     let is_peer = kind == Kind::MemcpyPeer;
     let work = if kind == Kind::Memset {
-        MemoryWork::Set { value: f.u32(copy::VALUE)?, memory: f.u16(copy::MEMORY)? }
+        MemoryWork::Set { value: f.get(4)?, memory: f.get(50)? }
     } else {
         MemoryWork::Copy {
-            way: f.u8(copy::COPY_KIND)?,
-            from: f.u8(copy::FROM)?,
-            to: f.u8(copy::TO)?,
-            peers: if is_peer { Some((f.u32(copy::PEER_FROM)?, f.u32(copy::PEER_TO)?)) } else { None },
-            is_async: f.u8(copy::FLAGS)? & 1 != 0,
+            way: f.get(4)?,
+            from: f.get(5)?,
+            to: f.get(6)?,
+            peers: if is_peer { Some((f.get(44)?, f.get(52)?)) } else { None },
+            is_async: f.get::<u8>(7)? & 1 != 0,
         }
     };
     Ok(Record::Memory {
-        span: f.span(copy::START, copy::END)?,
-        place: f.place(copy::DEVICE, copy::CONTEXT, copy::STREAM)?,
-        correlation: f.u32(if is_peer { copy::PEER_CORRELATION } else { copy::CORRELATION })?,
-        bytes: f.u64(copy::BYTES)?,
-        graph: f.u32(if is_peer { copy::PEER_GRAPH } else { copy::GRAPH })?,
+        span: f.span(16)?,
+        place: f.place(32, 36, 40)?,
+        correlation: f.get(if is_peer { 60 } else { 44 })?,
+        bytes: f.get(8)?,
+        graph: f.get(if is_peer { 80 } else { 72 })?,
         work,
     })
 }
 
-fn named<'a>(f: &Fields<'_>, kind: Kind) -> Result<Record<'a>, Short> {
+fn named(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     Ok(match kind {
         Kind::Marker => Record::Marker {
-            flags: f.u32(about::MARKER_FLAGS)?,
-            time: f.u64(about::MARKER_TIME)?,
-            id: f.u32(about::MARKER_ID)?,
-            object: f.object(about::MARKER_OBJECT)?,
-            name: Text(f.u64(about::MARKER_NAME)?),
-            domain: Text(f.u64(about::MARKER_DOMAIN)?),
+            flags: f.get(4)?,
+            time: f.get(8)?,
+            id: f.get(16)?,
+            object: f.object(20)?,
+            name: Text(f.get(40)?),
+            domain: Text(f.get(48)?),
         },
         Kind::MarkerData => Record::MarkerData {
-            flags: f.u32(about::DATA_FLAGS)?,
-            id: f.u32(about::DATA_ID)?,
+            flags: f.get(4)?,
+            id: f.get(8)?,
             // CUpti_MetricValueKind.
-            payload: match (f.u32(about::DATA_PAYLOAD_KIND)?, f.u64(about::DATA_PAYLOAD)?) {
+            payload: match (f.get::<u32>(12)?, f.get::<u64>(16)?) {
                 (0, bits) => Payload::Real(f64::from_bits(bits)),
                 (1, n) => Payload::Natural(n),
                 (4, n) => Payload::Integer(n.cast_signed()),
                 _ => Payload::None,
             },
-            color: f.u32(about::DATA_COLOR)?,
-            category: f.u32(about::DATA_CATEGORY)?,
+            color: f.get(24)?,
+            category: f.get(28)?,
         },
-        Kind::Name => Record::Name { object: f.object(about::NAME_OBJECT)?, name: Text(f.u64(about::NAME_TEXT)?) },
-        Kind::Context => Record::Context { context: f.u32(about::CONTEXT_ID)?, device: f.u32(about::CONTEXT_DEVICE)? },
-        _ => Record::Device { device: f.u32(about::DEVICE_ID)?, name: Text(f.u64(about::DEVICE_NAME)?) },
+        Kind::Name => Record::Name { object: f.object(4)?, name: Text(f.get(24)?) },
+        Kind::Context => Record::Context { context: f.get(4)?, device: f.get(8)? },
+        _ => Record::Device { device: f.get(112)?, name: Text(f.get(136)?) },
     })
 }
 
-fn waited<'a>(f: &Fields<'_>, kind: Kind) -> Result<Record<'a>, Short> {
+fn waited(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     Ok(match kind {
         Kind::Overhead => Record::Overhead {
-            what: f.u32(other::OVERHEAD_KIND)?,
-            span: f.span(other::OVERHEAD_START, other::OVERHEAD_END)?,
-            object: f.object(other::OVERHEAD_OBJECT)?,
+            what: f.get(4)?,
+            span: f.span(24)?,
+            object: f.object(8)?,
             // From CUDA 12.3 on.
-            correlation: f.later_u32(other::OVERHEAD_CORRELATION),
+            correlation: f.get(40).unwrap_or(0),
         },
         Kind::CudaEvent => Record::Event {
-            correlation: f.u32(other::EVENT_CORRELATION)?,
-            context: f.u32(other::EVENT_CONTEXT)?,
-            stream: f.u32(other::EVENT_STREAM)?,
-            event: f.u32(other::EVENT_ID)?,
+            correlation: f.get(4)?,
+            context: f.get(8)?,
+            stream: f.get(12)?,
+            event: f.get(16)?,
             // From CUDA 12.8 on.
-            sync_id: f.u64(other::EVENT_SYNC_ID).ok().filter(|id| *id != 0),
+            sync_id: f.get(48).ok().filter(|id: &u64| *id != 0),
         },
         Kind::Synchronization => Record::Synchronization {
-            what: f.u32(other::SYNC_TYPE)?,
-            span: f.span(other::SYNC_START, other::SYNC_END)?,
-            correlation: f.u32(other::SYNC_CORRELATION)?,
-            context: f.u32(other::SYNC_CONTEXT)?,
-            stream: f.u32(other::SYNC_STREAM)?,
-            event: f.u32(other::SYNC_EVENT)?,
+            what: f.get(4)?,
+            span: f.span(8)?,
+            correlation: f.get(24)?,
+            context: f.get(28)?,
+            stream: f.get(32)?,
+            event: f.get(36)?,
             // CUPTI_SYNCHRONIZATION_INVALID_VALUE in 32 bits, or in 64.
-            sync_id: f
-                .u64(other::SYNC_EVENT_SYNC_ID)
-                .ok()
-                .filter(|id| ![0, u64::from(u32::MAX), u64::MAX].contains(id)),
+            sync_id: f.get(40).ok().filter(|id: &u64| ![0, u64::from(u32::MAX), u64::MAX].contains(id)),
         },
-        Kind::GraphTrace => Record::Graph {
-            span: f.span(other::GRAPH_START, other::GRAPH_END)?,
-            place: f.place(other::GRAPH_DEVICE, other::GRAPH_CONTEXT, other::GRAPH_STREAM)?,
-            correlation: f.u32(other::GRAPH_CORRELATION)?,
-            graph: f.u32(other::GRAPH_ID)?,
-        },
-        _ => Record::External {
-            kind: f.u32(other::EXTERNAL_KIND)?,
-            id: f.u64(other::EXTERNAL_ID)?,
-            correlation: f.u32(other::EXTERNAL_CORRELATION)?,
-        },
+        Kind::GraphTrace => {
+            Record::Graph { span: f.span(8)?, place: f.place(24, 32, 36)?, correlation: f.get(4)?, graph: f.get(28)? }
+        }
+        _ => Record::External { kind: f.get(4)?, id: f.get(8)?, correlation: f.get(16)? },
     })
 }

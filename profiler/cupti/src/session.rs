@@ -1,12 +1,10 @@
 //! Recording: CUPTI switched on in this process, and a thread that turns its buffers into tracks of the running session.
 
-use crate::buffer::{Bounds, records};
+use crate::buffer::records;
 use crate::layout::{Kind, Layout, NEWEST, OLDEST};
 use crate::library::{Failed, Library, Loaded};
 use crate::pool::{BUFFER_BYTES, N_BUFFERS, Pool};
-use crate::record::Text;
-use crate::translate::{Names, Report, Translator};
-use events::NodeId;
+use crate::translate::{Report, Translator};
 use events::meta::NoteKind;
 use events::track::note;
 use std::ffi::c_void;
@@ -20,7 +18,7 @@ const INTERVAL: Duration = Duration::from_millis(20);
 /// Looks between two times that CUPTI is asked for what it has complete (240 ms): so much is lost of a program that ends without a
 /// word, and so late its kernels come to a window.
 const ASKED_EVERY: u32 = 12;
-/// What trace, `doctor` and users know it by.
+/// Its name in traces and `doctor`.
 const SOURCE: &str = "CUDA (CUPTI)";
 
 /// Why CUDA cannot be recorded here, and what to do.
@@ -93,7 +91,6 @@ pub struct Recorder {
     library: Arc<dyn Library>,
     stopping: Arc<AtomicBool>,
     reader: Option<JoinHandle<Report>>,
-    /// Kinds that are on.
     on: Vec<Kind>,
     is_ended: bool,
 }
@@ -105,11 +102,7 @@ impl Recorder {
     /// # Errors
     /// Nothing can be recorded; the trace reports it too.
     pub fn start(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
-        let started = Recorder::begin(library);
-        if let Err(why) = &started {
-            tell_unavailable(why);
-        }
-        started
+        Recorder::begin(library).inspect_err(note_unavailable)
     }
 
     /// Finds NVIDIA's library and begins, as [`Recorder::start`] does.
@@ -117,14 +110,8 @@ impl Recorder {
     /// # Errors
     /// As there; also that there is no library.
     pub fn start_here() -> Result<Recorder, Unavailable> {
-        match Loaded::find() {
-            Ok(library) => Recorder::start(Arc::new(library)),
-            Err(why) => {
-                let why = Unavailable::NoLibrary(why);
-                tell_unavailable(&why);
-                Err(why)
-            }
-        }
+        let library = Loaded::find().map_err(Unavailable::NoLibrary).inspect_err(note_unavailable)?;
+        Recorder::start(Arc::new(library))
     }
 
     fn begin(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
@@ -140,12 +127,8 @@ impl Recorder {
         // Before any kind is on: times must not be of two clocks.
         library.use_clock(clock).map_err(Unavailable::Refused)?;
         if let Err(why) = library.use_system_thread_ids() {
-            note(
-                NoteKind::Unavailable,
-                1,
-                "CUDA thread ids",
-                &format!("threads are identified by CUDA's own ids: {why}"),
-            );
+            let text = format!("threads are identified by CUDA's own ids: {why}");
+            note(NoteKind::Unavailable, 1, "CUDA thread ids", &text);
         }
         let (mut on, mut refused) = (Vec::new(), Vec::new());
         for kind in Kind::ALL {
@@ -159,12 +142,8 @@ impl Recorder {
             return Err(Unavailable::Refused(why.clone()));
         }
         for (kind, why) in refused {
-            note(
-                NoteKind::Unavailable,
-                1,
-                &format!("CUDA {kind:?}"),
-                &format!("{kind:?} records are not recorded: {why}"),
-            );
+            let text = format!("{kind:?} records are not recorded: {why}");
+            note(NoteKind::Unavailable, 1, &format!("CUDA {kind:?}"), &text);
         }
         recorder.read(version)?;
         Ok(recorder)
@@ -203,14 +182,6 @@ impl Recorder {
         Ok(())
     }
 
-    /// Gets what CUPTI holds back; the tracks have it some 20 ms later.
-    ///
-    /// # Errors
-    /// As the library says.
-    pub fn flush(&self) -> Result<(), Failed> {
-        self.library.flush(true)
-    }
-
     /// Stops, with everything that was recorded until now.
     #[must_use]
     pub fn stop(mut self) -> Report {
@@ -246,27 +217,7 @@ impl Drop for Recorder {
     }
 }
 
-/// Work given to a device by this thread belongs to this node, until the guard goes.
-pub struct WorkingFor<'a> {
-    library: &'a dyn Library,
-    is_told: bool,
-}
-
-/// See [`WorkingFor`].
-#[must_use = "it ends when the guard is dropped"]
-pub fn working_for(library: &dyn Library, node: NodeId) -> WorkingFor<'_> {
-    WorkingFor { library, is_told: library.push(u64::from(node.get())).is_ok() }
-}
-
-impl Drop for WorkingFor<'_> {
-    fn drop(&mut self) {
-        if self.is_told {
-            let _ = self.library.pop();
-        }
-    }
-}
-
-fn tell_unavailable(why: &Unavailable) {
+fn note_unavailable(why: &Unavailable) {
     note(NoteKind::Unavailable, 1, SOURCE, &format!("{SOURCE}: not recorded on this machine; {why}"));
 }
 
@@ -280,27 +231,14 @@ struct Reader {
     dropped: u64,
 }
 
-struct LibraryNames<'a>(&'a dyn Library);
-
-impl Names for LibraryNames<'_> {
-    fn text(&self, text: Text) -> Option<String> {
-        self.0.text(text.0)
-    }
-
-    fn call(&self, is_runtime: bool, id: u32) -> Option<String> {
-        self.0.call_name(is_runtime, id)
-    }
-}
-
 impl Reader {
-    /// Reads all full buffers.
     fn pass(&mut self) {
         let mut any = false;
         while let Some(full) = pool().full() {
             any = true;
             let begins = self.begins(full.bytes());
-            let (records, unread) = records(full.bytes(), Bounds::At(&begins));
-            self.translator.take(&records, &unread, &LibraryNames(&*self.library));
+            let (records, unread) = records(full.bytes(), &begins);
+            self.translator.take(&records, &unread, &*self.library);
             self.dropped += self.library.dropped(full.context, full.stream);
         }
         if any {
@@ -308,7 +246,7 @@ impl Reader {
         }
     }
 
-    /// Where the library says that records begin; those of another length than the version's are counted.
+    /// The offsets of records, by the library; those of another length than the version's are counted.
     fn begins(&mut self, bytes: &[u8]) -> Vec<usize> {
         let mut begins = Vec::new();
         while let Some(at) = self.library.next(bytes, begins.last().copied()) {
@@ -328,23 +266,22 @@ impl Reader {
     fn report_losses(&self) {
         let report = self.translator.report();
         let (refused, foreign) = pool().troubles();
-        let lost = |n: u64, source: &str, text: String| {
+        let (dropped, odd, no_time, no_track) = (self.dropped, self.odd, report.without_time, report.no_track);
+        let (unread, kinds) = (report.unread.total(), report.unread.unknown.keys().map(u32::to_string));
+        let kinds = kinds.collect::<Vec<_>>().join(", ");
+        let of = if kinds.is_empty() { String::new() } else { format!(" (kinds {kinds})") };
+        for (n, source, text) in [
+            (dropped, "CUDA records", format!("CUPTI dropped {dropped} records: {refused} times no buffer was free")),
+            (foreign, "CUDA buffers", format!("{foreign} buffers came back that had not been lent")),
+            (unread, "CUDA unread", format!("{unread} records of CUPTI could not be read{of}")),
+            (odd, "CUDA lengths", format!("{odd} records of CUPTI have another length than its version says")),
+            (no_time, "CUDA times", format!("{no_time} records of CUPTI have no time and are left out")),
+            (no_track, "CUDA tracks", format!("{no_track} CUDA events found no track")),
+        ] {
             if n > 0 {
                 note(NoteKind::Lost, n, source, &text);
             }
-        };
-        let dropped = self.dropped;
-        lost(dropped, "CUDA records", format!("CUPTI dropped {dropped} records: {refused} times no buffer was free"));
-        lost(foreign, "CUDA buffers", format!("{foreign} buffers came back that had not been lent"));
-        let unread = report.unread.total();
-        let kinds: Vec<String> = report.unread.unknown.keys().map(u32::to_string).collect();
-        let of = if kinds.is_empty() { String::new() } else { format!(" (kinds {})", kinds.join(", ")) };
-        lost(unread, "CUDA unread", format!("{unread} records of CUPTI could not be read{of}"));
-        let odd = self.odd;
-        lost(odd, "CUDA lengths", format!("{odd} records of CUPTI have another length than its version says"));
-        let no_time = report.without_time;
-        lost(no_time, "CUDA times", format!("{no_time} records of CUPTI have no time and are left out"));
-        lost(report.no_track, "CUDA tracks", format!("{} CUDA events found no track", report.no_track));
+        }
         let (early, by) = report.early;
         if early > 0 {
             let text =

@@ -1,70 +1,53 @@
-//! What CUPTI's numbers and CUDA's names mean, in the words that PyTorch's profiler has made usual.
+//! Words for CUPTI's numbers and CUDA's names: those that PyTorch's profiler has made usual.
 
-/// `CUpti_ActivityMemcpyKind`.
-pub(crate) fn way(number: u8) -> &'static str {
-    match number {
-        1 => "HtoD",
-        2 => "DtoH",
-        3 => "HtoA",
-        4 => "AtoH",
-        5 => "AtoA",
-        6 => "AtoD",
-        7 => "DtoA",
-        8 => "DtoD",
-        9 => "HtoH",
-        10 => "PtoP",
-        _ => "of an unknown kind",
-    }
+/// Directions by `CUpti_ActivityMemcpyKind`, from 1 on.
+const DIRECTIONS: &[&str] = &["HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"];
+
+/// Memories by `CUpti_ActivityMemoryKind`, from 1 on.
+const MEMORIES: &[&str] = &["Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static"];
+
+/// Waits by `CUpti_ActivitySynchronizationType`, from 1 on.
+const SYNCHRONIZATIONS: &[&str] = &["Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"];
+
+/// The word of a number that begins with 1.
+fn word(words: &[&'static str], number: u32) -> Option<&'static str> {
+    words.get((number as usize).checked_sub(1)?).copied()
 }
 
-/// `CUpti_ActivityMemoryKind`.
+pub(crate) fn direction(number: u8) -> &'static str {
+    word(DIRECTIONS, number.into()).unwrap_or("of an unknown kind")
+}
+
 pub(crate) fn memory(number: u16) -> &'static str {
-    match number {
-        1 => "Pageable",
-        2 => "Pinned",
-        3 => "Device",
-        4 => "Array",
-        5 => "Managed",
-        6 => "Device Static",
-        7 => "Managed Static",
-        _ => "Unknown",
-    }
+    word(MEMORIES, number.into()).unwrap_or("Unknown")
 }
 
-/// `CUpti_ActivitySynchronizationType`; `None` for one that is not known.
+/// A kind of wait; `None` for one that is not known.
 pub(crate) fn synchronization(number: u32) -> Option<&'static str> {
-    Some(match number {
-        1 => "Event Sync",
-        2 => "Stream Wait Event",
-        3 => "Stream Sync",
-        4 => "Context Sync",
-        _ => return None,
-    })
+    word(SYNCHRONIZATIONS, number)
 }
 
-/// `CUpti_ActivityOverheadKind`.
+/// Overheads by `CUpti_ActivityOverheadKind`, whose upper half counts from 1 on.
+const OVERHEADS: &[&str] = &[
+    "Buffer Flush",
+    "Instrumentation",
+    "Resource",
+    "Runtime Triggered Module Loading",
+    "Lazy Function Loading",
+    "Command Buffer Full",
+    "Activity Buffer Request",
+    "UVM Activity Init",
+];
+
 pub(crate) fn overhead(number: u32) -> &'static str {
-    match (number, number >> 16) {
-        (1, _) => "Driver Compiler",
-        (_, 1) => "Buffer Flush",
-        (_, 2) => "Instrumentation",
-        (_, 3) => "Resource",
-        (_, 4) => "Runtime Triggered Module Loading",
-        (_, 5) => "Lazy Function Loading",
-        (_, 6) => "Command Buffer Full",
-        (_, 7) => "Activity Buffer Request",
-        (_, 8) => "UVM Activity Init",
-        _ => "Overhead",
-    }
+    if number == 1 { "Driver Compiler" } else { word(OVERHEADS, number >> 16).unwrap_or("Overhead") }
 }
 
-/// The category of a kernel.
 pub(crate) fn of_kernel(name: &str) -> &'static str {
     let waits_for_others = ["nccl", "rccl"].iter().any(|prefix| name.starts_with(prefix));
     if waits_for_others { "collective" } else { "kernel" }
 }
 
-/// The category of a call.
 pub(crate) fn of_call(name: &str) -> &'static str {
     let waits = ["Synchronize", "StreamWaitEvent", "EventQuery"].iter().any(|part| name.contains(part));
     if waits { "sync" } else { "launch" }

@@ -8,16 +8,18 @@ mod common;
 use common::{Texts, call, event, marker, memcpy, wait};
 use cupti::layout::{Kind, Layout};
 use cupti::library::{Clock, Completed, Failed, Requested};
-use cupti::{Library, Recorder, Report, Unavailable, working_for};
+use cupti::record::Text;
+use cupti::{Library, Recorder, Report, Unavailable};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use trace_analysis::stalls::Cause;
-use trace_model::WarningKind;
+use trace_model::{SliceRef, WarningKind};
 use trace_record::{Collector, CollectorOptions};
-use trace_store::{Store, StoreOptions, TraceReader};
+use trace_store::testkit::read;
+use trace_store::{Store, StoreOptions};
 
 /// A process has one recording session: these tests take turns.
 static TURN: Mutex<()> = Mutex::new(());
@@ -133,13 +135,10 @@ impl Library for Fake {
     }
 
     fn call_name(&self, is_runtime: bool, id: u32) -> Option<String> {
-        let names = ["cudaLaunchKernel_v7000", "cudaMemcpyAsync_v3020", "cudaEventRecord_v3020"];
-        let more = ["cudaStreamWaitEvent_v3020", "cudaStreamSynchronize_v3020"];
-        let all: Vec<&str> = names.into_iter().chain(more).collect();
-        if is_runtime { all.get(id as usize).map(|n| (*n).to_owned()) } else { Some("cuLaunchKernel".to_owned()) }
+        if is_runtime { Some(format!("{}_v3020", NAMES.get(id as usize)?)) } else { Some("cuLaunchKernel".to_owned()) }
     }
 
-    fn text(&self, address: u64) -> Option<String> {
+    fn text(&self, Text(address): Text) -> Option<String> {
         // SAFETY: the tests' records point to texts that the tests keep.
         (address != 0).then(|| unsafe { CStr::from_ptr(address as *const c_char) }.to_string_lossy().into_owned())
     }
@@ -155,25 +154,19 @@ impl Library for Fake {
 }
 
 /// Records a session in which `run` plays CUDA; gives the trace and what the recorder says.
-fn recorded(fake: &Arc<Fake>, run: impl FnOnce(&Fake, &Recorder)) -> (Store, Report) {
+fn recorded(fake: &Arc<Fake>, run: impl FnOnce(&Fake)) -> (Store, Report) {
     let dir = tempfile::tempdir().unwrap();
     let session = events::start(dir.path(), events::Options::default()).unwrap();
     let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
     let library: Arc<dyn Library> = fake.clone();
     let recorder = Recorder::start(library).unwrap();
-    run(fake, &recorder);
+    run(fake);
     let report = recorder.stop();
     // A rate of the clock that does not depend on how short the test was.
     std::thread::sleep(Duration::from_millis(30));
     drop(session);
     collector.stop();
     (read(dir.path()), report)
-}
-
-fn read(dir: &std::path::Path) -> Store {
-    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    TraceReader::open(dir).unwrap().read_all(&mut store).unwrap();
-    store
 }
 
 /// Ticks of a time in us after `base`; the rate is this machine's.
@@ -190,7 +183,11 @@ fn thread_id() -> u32 {
     link.file_name().unwrap().to_string_lossy().parse().unwrap()
 }
 
-/// What is planted: us, as `(what, correlation, start, end, stream)`.
+/// The calls of the runtime by their numbers.
+const NAMES: [&str; 5] =
+    ["cudaLaunchKernel", "cudaMemcpyAsync", "cudaEventRecord", "cudaStreamWaitEvent", "cudaStreamSynchronize"];
+
+/// The planted calls: us, as `(what, correlation, start, end, stream)`.
 const CALLS: [(u32, u32, u64, u64); 8] = [
     (0, 1, 0, 10),        // launches `first`
     (1, 2, 10, 20),       // copies
@@ -228,38 +225,30 @@ fn planted(texts: &mut Texts, tick: impl Fn(u64) -> u64) -> Vec<Vec<u8>> {
 
 /// The same run as PyTorch's profiler writes it.
 fn as_kineto() -> String {
-    let mut json = String::from("{\"traceEvents\":[");
-    let names =
-        ["cudaLaunchKernel", "cudaMemcpyAsync", "cudaEventRecord", "cudaStreamWaitEvent", "cudaStreamSynchronize"];
-    for (id, correlation, start, end) in CALLS {
-        let (name, dur) = (names[id as usize], end - start);
-        let _ = write!(
-            json,
-            r#"{{"ph":"X","cat":"cuda_runtime","name":"{name}","pid":9,"tid":9,"ts":{start},"dur":{dur},"args":{{"correlation":{correlation}}}}},"#
-        );
-    }
-    for (name, correlation, start, end) in KERNELS {
-        let dur = end - start;
-        let _ = write!(
-            json,
-            r#"{{"ph":"X","cat":"kernel","name":"{name}","pid":2,"tid":7,"ts":{start},"dur":{dur},"args":{{"correlation":{correlation},"device":2,"stream":7}}}},"#
-        );
-    }
+    let event = |cat: &str, name: &str, (pid, tid): (u32, u32), start: u64, end: u64, args: Value| json!({"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": start, "dur": end - start, "args": args});
+    let calls = CALLS.map(|(id, correlation, start, end)| {
+        event("cuda_runtime", NAMES[id as usize], (9, 9), start, end, json!({"correlation": correlation}))
+    });
+    let kernels = KERNELS.map(|(name, correlation, start, end)| {
+        let args = json!({"correlation": correlation, "device": 2, "stream": 7});
+        event("kernel", name, (2, 7), start, end, args)
+    });
     let (correlation, start, end) = COPY;
-    let dur = end - start;
-    let _ = write!(
-        json,
-        r#"{{"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD (Pinned -> Device)","pid":2,"tid":13,"ts":{start},"dur":{dur},"args":{{"correlation":{correlation},"device":2,"stream":13,"bytes":4000000}}}},"#
-    );
-    let _ = write!(
-        json,
-        r#"{{"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":2,"tid":7,"ts":22,"dur":2,"args":{{"correlation":4,"device":2,"stream":7,"cuda_sync_kind":"Stream Wait Event","wait_on_stream":13,"wait_on_cuda_event_record_corr_id":3}}}},"#
-    );
-    let _ = write!(
-        json,
-        r#"{{"ph":"X","cat":"cuda_sync","name":"Stream Sync","pid":2,"tid":7,"ts":40,"dur":520,"args":{{"correlation":6,"device":2,"stream":7,"cuda_sync_kind":"Stream Sync"}}}}]}}"#
-    );
-    json
+    let args = json!({"correlation": correlation, "device": 2, "stream": 13, "bytes": 4_000_000});
+    let copy = event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", (2, 13), start, end, args);
+    let args = json!({
+        "correlation": 4, "device": 2, "stream": 7, "cuda_sync_kind": "Stream Wait Event", "wait_on_stream": 13,
+        "wait_on_cuda_event_record_corr_id": 3,
+    });
+    let wait = event("cuda_sync", "Stream Wait Event", (2, 7), 22, 24, args);
+    let args = json!({"correlation": 6, "device": 2, "stream": 7, "cuda_sync_kind": "Stream Sync"});
+    let sync = event("cuda_sync", "Stream Sync", (2, 7), 40, 560, args);
+    let events: Vec<Value> = calls.into_iter().chain(kernels).chain([copy, wait, sync]).collect();
+    json!({"traceEvents": events}).to_string()
+}
+
+fn args(store: &Store, slice: &SliceRef) -> Value {
+    serde_json::from_str(&store.args().get(slice.args).unwrap()).unwrap()
 }
 
 /// Stalls by cause, in whole us, of streams.
@@ -279,12 +268,12 @@ fn the_analysis_finds_what_was_planted_as_in_an_imported_trace() {
     let mut texts = Texts::default();
     let fake = Fake::new(28);
     let tick = ticks();
-    let (store, report) = recorded(&fake, |fake, recorder| {
+    let (store, report) = recorded(&fake, |fake| {
         let records = planted(&mut texts, &tick);
         // Two buffers, of which one comes with the flush only.
         let (late, early) = records.split_at(5);
         assert!(fake.deliver(early, true) && fake.deliver(late, false));
-        recorder.flush().unwrap();
+        fake.flush(true).unwrap();
     });
     assert_eq!((report.works, report.calls, report.arrows, report.waits), (5, 8, 5, 2));
     assert_eq!((report.without_call, report.unread.total(), report.no_track), (0, 0, 0));
@@ -311,7 +300,7 @@ fn the_analysis_finds_what_was_planted_as_in_an_imported_trace() {
     assert!(live[Cause::Synchronisation.name()] >= 15, "{live:?}");
 
     let device = |store: &Store| {
-        let rows = trace_analysis::breakdown::device_breakdowns(store, store.range());
+        let rows = trace_analysis::report::analyse(store, store.range()).devices;
         let rows =
             rows.iter().map(|r| (r.device.clone(), r.times.compute_ns, r.times.copy_exposed_ns, r.streams.len()));
         rows.collect::<Vec<_>>()
@@ -326,7 +315,7 @@ fn the_analysis_finds_what_was_planted_as_in_an_imported_trace() {
     assert_eq!((copy.name.as_str(), copy.device.as_str()), ("GPU 2 stream 13", "GPU 2"));
     let slice = copy.lanes[0].slice(0).unwrap();
     assert_eq!(slice.arg, 4_000_000);
-    let args: serde_json::Value = serde_json::from_str(&store.args().get(slice.args).unwrap()).unwrap();
+    let args = args(&store, &slice);
     assert_eq!(args["bytes"], 4_000_000);
     assert!((args["memory bandwidth (GB/s)"].as_f64().unwrap() - 10.0).abs() < 0.1, "{args}");
     let flows = store.flows().filter(|f| f.from.is_some() && f.to.is_some()).count();
@@ -338,12 +327,11 @@ fn kernels_belong_to_the_node_that_was_at_work() {
     let _turn = lock(&TURN);
     let mut texts = Texts::default();
     let (fake, tick) = (Fake::new(28), ticks());
-    let (store, _) = recorded(&fake, |fake, _| {
+    let (store, _) = recorded(&fake, |fake| {
         let node = events::node("layer1/MatMul", "MatMul", "/device:gpu:0");
-        let library: &dyn Library = fake;
-        let guard = working_for(library, node);
+        fake.push(u64::from(node.get())).unwrap();
         let id = *lock(&fake.state).pushed.last().unwrap();
-        drop(guard);
+        fake.pop().unwrap();
         assert!(lock(&fake.state).pushed.is_empty());
         let name = texts.address("_Z4gemmPfS_");
         let external = record!(CUpti_ActivityExternalCorrelation {
@@ -359,8 +347,8 @@ fn kernels_belong_to_the_node_that_was_at_work() {
     let slice = track.lanes[0].slice(0).unwrap();
     assert_eq!(store.nodes()[slice.node as usize].name, "layer1/MatMul");
     assert_eq!(store.sites()[slice.site as usize].name, "gemm(float*, float*)");
-    let args: serde_json::Value = serde_json::from_str(&store.args().get(slice.args).unwrap()).unwrap();
-    assert_eq!(args["grid"], serde_json::json!([11, 12, 13]));
+    let args = args(&store, &slice);
+    assert_eq!(args["grid"], json!([11, 12, 13]));
     assert_eq!((&args["registers per thread"], &args["static shared memory"]), (&37.into(), &1024.into()));
 }
 
@@ -376,7 +364,7 @@ fn ranges_of_nvtx_nest_and_keep_what_came_with_them() {
         texts.address("epoch"),
         texts.address("train"),
     );
-    let (store, report) = recorded(&fake, |fake, _| {
+    let (store, report) = recorded(&fake, |fake| {
         let data = record!(CUpti_ActivityMarkerData {
             kind: 13u32,
             flags: 2u32,
@@ -411,16 +399,16 @@ fn ranges_of_nvtx_nest_and_keep_what_came_with_them() {
     assert_eq!(of("NVTX ranges").n_slices(), 2, "the ended and the open one, which overlap");
     let slices: Vec<_> = thread_track.lanes.iter().flat_map(|l| l.slice(0)).collect();
     let forward = slices.iter().find(|s| store.sites()[s.site as usize].name == "forward").unwrap();
-    let args: serde_json::Value = serde_json::from_str(&store.args().get(forward.args).unwrap()).unwrap();
-    let want = serde_json::json!({"domain": "train", "category": 5, "colour": "#0080ff", "payload": 64});
+    let args = args(&store, forward);
+    let want = json!({"domain": "train", "category": 5, "colour": "#0080ff", "payload": 64});
     assert_eq!(args, want);
 }
 
 #[test]
-fn what_is_lost_or_odd_is_told_in_the_trace() {
+fn what_is_lost_or_odd_is_reported_in_the_trace() {
     let _turn = lock(&TURN);
     let (fake, tick) = (Fake::new(28), ticks());
-    let (store, report) = recorded(&fake, |fake, recorder| {
+    let (store, report) = recorded(&fake, |fake| {
         let unknown = vec![77u8, 0, 0, 0].into_iter().chain([0; 44]).collect::<Vec<u8>>();
         let timeless = kernel!(CUpti_ActivityKernel9, 0u64, 0u64, 7u32, 1u32, 0u64);
         // Begins before its call.
@@ -431,7 +419,7 @@ fn what_is_lost_or_odd_is_told_in_the_trace() {
         // Every buffer is lent: CUPTI gets no more and drops.
         let one = memcpy(tick(300), tick(301), 13, 4, 8);
         while fake.deliver(std::slice::from_ref(&one), false) {}
-        recorder.flush().unwrap();
+        fake.flush(true).unwrap();
     });
     assert_eq!((report.unread.unknown[&77], report.without_time, report.early.0), (1, 1, 1));
     assert_eq!(report.dropped, 1);

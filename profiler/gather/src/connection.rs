@@ -1,6 +1,6 @@
 //! The viewer's side: a connection to who has traces and logdirs.
 
-use crate::stdio::Pipes;
+use crate::transport::{endpoint, runtime};
 use crate::wire::far_client::FarClient;
 use crate::wire::{ListRequest, Listing, LookRequest, ReadRequest};
 use bytes::Bytes;
@@ -11,7 +11,8 @@ use std::io;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::process::Child;
+use tokio::io::Join;
+use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::runtime::Runtime;
 use tonic::transport::{Channel, Endpoint};
 use trace_store::remote::{RemoteError, Transport};
@@ -60,10 +61,7 @@ impl Connection {
     /// # Errors
     /// The address is invalid.
     pub fn to_address(address: &str) -> Result<Arc<Connection>, ViewError> {
-        let has_port =
-            address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
-        let endpoint = Endpoint::from_shared(format!("http://{address}")).ok().filter(|_| has_port);
-        let endpoint = endpoint.ok_or_else(|| ViewError::Address(address.to_owned()))?;
+        let endpoint = endpoint(address).ok_or_else(|| ViewError::Address(address.to_owned()))?;
         Connection::made(address, Program::default(), |runtime| {
             let _inside = runtime.enter();
             patient(endpoint).tcp_nodelay(true).connect_lazy()
@@ -95,9 +93,7 @@ impl Connection {
         program: Program,
         channel: impl FnOnce(&Runtime) -> Channel,
     ) -> Result<Arc<Connection>, ViewError> {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(1).thread_name("far").enable_all();
-        let runtime = runtime.build().map_err(ViewError::Thread)?;
+        let runtime = runtime("remote", 1).map_err(ViewError::Thread)?;
         let client = FarClient::new(channel(&runtime)).max_decoding_message_size(MAX_ANSWER);
         Ok(Arc::new(Connection { runtime, client, place: place.to_owned(), program }))
     }
@@ -161,14 +157,14 @@ fn reason(status: &tonic::Status) -> String {
 }
 
 /// Starts a program; what it says on its standard error goes to ours.
-fn start(command: &[String], started: &Program) -> io::Result<Pipes> {
+fn start(command: &[String], started: &Program) -> io::Result<Join<ChildStdout, ChildStdin>> {
     let (name, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = tokio::process::Command::new(name);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
     let (input, output) = child.stdin.take().zip(child.stdout.take()).ok_or(io::ErrorKind::BrokenPipe)?;
     *started.lock() = Some((name.clone(), child));
-    Ok(Pipes::of_child(input, output))
+    Ok(tokio::io::join(output, input))
 }
 
 /// A trace on the other side of a connection.

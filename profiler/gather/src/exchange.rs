@@ -18,7 +18,6 @@ const FIRST_EXCHANGES: u32 = 100;
 /// A reply that takes longer is useless.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Exchanges stamps with a collector.
 pub(crate) struct Exchanger {
     client: GatherClient<Channel>,
     clock: Clock,

@@ -1,6 +1,7 @@
 //! A path that is served to remote viewers: a trace, a run's folder, or a logdir of many.
 
 use crate::remote::{POLL, Served};
+use crate::tail::read_up_to;
 use crate::wire::{FilePlace, Listing, TracePlace};
 use formats::graph_file::SAVED_MODEL;
 use formats::{FileKind, sniff};
@@ -8,7 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -42,9 +43,6 @@ impl Drop for Folder {
 
 impl Folder {
     /// Serves what is at `path`.
-    ///
-    /// # Errors
-    /// It cannot be read, or holds nothing that can be shown.
     pub(crate) fn open(path: &Path) -> io::Result<Folder> {
         let has_traces = || locate::traces_below(path).is_ok_and(|lookup| !lookup.traces.is_empty());
         match sniff(path)? {
@@ -55,7 +53,7 @@ impl Folder {
         }
     }
 
-    /// Where something is that a viewer names: below the root, and nowhere else.
+    /// The path of something that a viewer names: below the root, and nowhere else.
     fn path_of(&self, name: &str) -> io::Result<PathBuf> {
         if Path::new(name).components().any(|part| !matches!(part, Component::Normal(_))) {
             return Err(io::ErrorKind::NotFound.into());
@@ -96,7 +94,6 @@ impl Folder {
     }
 }
 
-/// The source of a trace.
 enum Source {
     Folder(Box<TraceReader>),
     Foreign(Box<import::Import>),
@@ -176,16 +173,7 @@ impl Served for Folder {
         if !is_root && !is_served(&path) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let (file, mut bytes) = (File::open(path)?, vec![0; length as usize]);
-        let mut n = 0;
-        while n < bytes.len() {
-            match file.read_at(&mut bytes[n..], offset.saturating_add(n as u64))? {
-                0 => break,
-                more => n += more,
-            }
-        }
-        bytes.truncate(n);
-        Ok(bytes)
+        read_up_to(&File::open(path)?, offset, length as usize)
     }
 }
 

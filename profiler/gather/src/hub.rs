@@ -1,15 +1,15 @@
-//! What all connections of a collector share: the copies by folder, the clocks' files, the counts.
+//! The state that all connections of a collector share: the copies by folder, the clocks' files, the counts.
 
+use crate::error::ServeError;
 use crate::identity::{Clock, ID_BYTES, is_clock_id, to_hex};
-use crate::mirror::{Item, Mirror, MirrorError, place};
-use crate::wire::{Exchange, FileLength, Hello};
+use crate::mirror::{Mirror, MirrorError, place};
+use crate::wire::{Exchange, FileLength, Hello, up};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use trace_model::clocks;
 use trace_model::clocks::Fact;
 use trace_model::layout::{GATHERED_FILE as FILE, GatheredInfo, read_json};
@@ -17,35 +17,29 @@ use trace_model::layout::{GATHERED_FILE as FILE, GatheredInfo, read_json};
 /// Folders and clocks of one collector, at most.
 const MAX_FOLDERS: usize = 4096;
 
-/// Counts of what a collector received so far.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) connections: AtomicU64,
-    pub(crate) open: AtomicU64,
-    pub(crate) bytes: AtomicU64,
-    pub(crate) repeated: AtomicU64,
-    pub(crate) refused: AtomicU64,
-    pub(crate) exchanges: AtomicU64,
-    pub(crate) failed_writes: AtomicU64,
-}
+type Mirrors = BTreeMap<String, Arc<Mutex<Mirror>>>;
 
-/// Why a folder cannot be gathered into.
-#[derive(Debug)]
-pub(crate) enum HubError {
-    /// It holds something else.
-    NotEmpty,
-    /// Another collector gathers into it.
-    InUse,
-    /// It was begun before the machine restarted: times on the new clock would not fit.
-    OtherClock,
-    /// It cannot be written.
-    Io(io::Error),
-}
-
-impl From<io::Error> for HubError {
-    fn from(error: io::Error) -> Self {
-        HubError::Io(error)
-    }
+/// A collector's counts so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerReport {
+    /// Trace folders that are here.
+    pub folders: u64,
+    /// Senders that are connected now.
+    pub open: u64,
+    /// Connections of senders, ever.
+    pub connections: u64,
+    /// Bytes of traces that came.
+    pub bytes: u64,
+    /// Bytes that came again and were known by their position.
+    pub repeated: u64,
+    /// Connections that were ended because they did not keep to the protocol, or could not be written down.
+    pub refused: u64,
+    /// Connections for which there was no place.
+    pub turned_away: u64,
+    /// Exchanges of stamps with other machines' clocks.
+    pub exchanges: u64,
+    /// Writes that failed; their senders try again.
+    pub failed_writes: u64,
 }
 
 /// A collector's copies of trace folders, its clocks' files and its counts.
@@ -53,9 +47,10 @@ pub(crate) struct Hub {
     dir: PathBuf,
     pub(crate) clock: Clock,
     sync: bool,
-    mirrors: Mutex<BTreeMap<String, Arc<Mutex<Mirror>>>>,
+    mirrors: Mutex<Mirrors>,
     clocks: Mutex<BTreeMap<String, File>>,
-    pub(crate) counts: Counts,
+    /// But for the folders and who was turned away.
+    pub(crate) report: Mutex<ServerReport>,
     /// Locked as long as the collector lives.
     _lock: File,
 }
@@ -68,50 +63,41 @@ pub(crate) struct Turn {
 
 impl Hub {
     /// Opens a gathered folder, or makes one in an empty or missing folder.
-    ///
-    /// # Errors
-    /// See [`HubError`].
-    pub(crate) fn open(dir: &Path, sync: bool) -> Result<Hub, HubError> {
-        std::fs::create_dir_all(dir)?;
-        if !dir.join(FILE).is_file() && std::fs::read_dir(dir)?.next().is_some() {
-            return Err(HubError::NotEmpty);
+    pub(crate) fn open(dir: &Path, sync: bool) -> Result<Hub, ServeError> {
+        let entries = std::fs::create_dir_all(dir).and_then(|()| std::fs::read_dir(dir));
+        let mut entries = entries.map_err(|e| ServeError::Folder(dir.to_owned(), e))?;
+        if !dir.join(FILE).is_file() && entries.next().is_some() {
+            return Err(ServeError::NotEmpty(dir.to_owned()));
         }
         Hub::within(dir, sync)
     }
 
     /// The same in a folder that may hold a trace of its own.
-    ///
-    /// # Errors
-    /// As [`Hub::open`].
-    pub(crate) fn within(dir: &Path, sync: bool) -> Result<Hub, HubError> {
+    pub(crate) fn within(dir: &Path, sync: bool) -> Result<Hub, ServeError> {
+        let failed = |e| ServeError::Folder(dir.to_owned(), e);
         let path = dir.join(FILE);
-        let mut lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
-        lock.try_lock().map_err(|e| match e {
-            TryLockError::WouldBlock => HubError::InUse,
-            TryLockError::Error(e) => HubError::Io(e),
-        })?;
+        let mut options = OpenOptions::new();
+        let mut lock = options.read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(ServeError::InUse(dir.to_owned())),
+            Err(TryLockError::Error(e)) => return Err(failed(e)),
+        }
         let clock = Clock::here();
-        let info = GatheredInfo { version: 1, clock: clock.id.clone() };
         match read_json::<GatheredInfo>(&path) {
             // After a restart of the machine its clock is another one, and times would not fit together.
-            Ok(before) if before.clock != clock.id => return Err(HubError::OtherClock),
+            Ok(before) if before.clock != clock.id => return Err(ServeError::OtherClock(dir.to_owned())),
             Ok(_) => {}
-            Err(_) if lock.metadata()?.len() == 0 => {
-                lock.write_all(serde_json::to_string_pretty(&info).map_err(io::Error::from)?.as_bytes())?;
-                lock.sync_all()?;
+            Err(_) if lock.metadata().is_ok_and(|m| m.len() == 0) => {
+                let info = GatheredInfo { version: 1, clock: clock.id.clone() };
+                let text = serde_json::to_string_pretty(&info).map_err(io::Error::from);
+                text.and_then(|text| lock.write_all(text.as_bytes())).and_then(|()| lock.sync_all()).map_err(failed)?;
             }
-            Err(e) => return Err(HubError::Io(e)),
+            Err(e) => return Err(failed(e)),
         }
-        let mut mirrors = BTreeMap::new();
-        for entry in std::fs::read_dir(dir)? {
-            let path = entry?.path();
-            if let Some(folder) = Mirror::folder_of(&path) {
-                let mirror = Mirror::open(&path).map_err(io::Error::other)?;
-                mirrors.insert(folder, Arc::new(Mutex::new(mirror)));
-            }
-        }
-        let (dir, clocks, counts) = (dir.to_owned(), Mutex::default(), Counts::default());
-        Ok(Hub { dir, clock, sync, mirrors: Mutex::new(mirrors), clocks, counts, _lock: lock })
+        let mirrors = Mutex::new(mirrors(dir).map_err(failed)?);
+        let (dir, clocks, report) = (dir.to_owned(), Mutex::default(), Mutex::default());
+        Ok(Hub { dir, clock, sync, mirrors, clocks, report, _lock: lock })
     }
 
     /// A connection greets.
@@ -140,29 +126,23 @@ impl Hub {
         let files = open.begin()?;
         let number = open.turn;
         drop(open);
-        self.counts.connections.fetch_add(1, Ordering::Relaxed);
+        self.report.lock().connections += 1;
         Ok((Turn { mirror, number }, files))
     }
 
     /// Takes what a connection brought; returns the sequence number up to which it is safe.
-    pub(crate) fn take(&self, turn: &Turn, items: Vec<Item>) -> Result<u64, MirrorError> {
+    pub(crate) fn take(&self, turn: &Turn, items: Vec<up::What>) -> Result<u64, MirrorError> {
         let mut mirror = turn.mirror.lock();
         if mirror.turn != turn.number {
             return Err(MirrorError::Wrong("another connection sends this folder now".to_owned()));
         }
         let taken = mirror.take(items, self.sync);
-        self.counts.repeated.fetch_add(std::mem::take(&mut mirror.repeated), Ordering::Relaxed);
-        match taken {
-            Ok((sequence, bytes)) => {
-                self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
-                Ok(sequence)
-            }
-            Err(error) => {
-                let is_io = matches!(error, MirrorError::Io(..));
-                self.counts.failed_writes.fetch_add(u64::from(is_io), Ordering::Relaxed);
-                Err(error)
-            }
-        }
+        let mut report = self.report.lock();
+        report.repeated += std::mem::take(&mut mirror.repeated);
+        report.failed_writes += u64::from(matches!(taken, Err(MirrorError::Io(..))));
+        let (sequence, bytes) = taken?;
+        report.bytes += bytes;
+        Ok(sequence)
     }
 
     /// Keeps an exchange of stamps with a clock.
@@ -177,7 +157,7 @@ impl Hub {
             return Ok(());
         }
         self.append(clock, &clocks::file::exchange_frame(&exchange))?;
-        self.counts.exchanges.fetch_add(1, Ordering::Relaxed);
+        self.report.lock().exchanges += 1;
         Ok(())
     }
 
@@ -202,8 +182,20 @@ impl Hub {
         self.mirrors.lock().len() as u64
     }
 
-    /// The gathered folder.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
+}
+
+/// The copies that a gathered folder has, by the ids of their folders.
+fn mirrors(dir: &Path) -> io::Result<Mirrors> {
+    let mut mirrors = Mirrors::new();
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if let Some(folder) = Mirror::folder_of(&path) {
+            let mirror = Mirror::open(&path).map_err(io::Error::other)?;
+            mirrors.insert(folder, Arc::new(Mutex::new(mirror)));
+        }
+    }
+    Ok(mirrors)
 }

@@ -1,5 +1,6 @@
-//! What stays the same over connections and kills: a trace folder's id, a machine's clock.
+//! Identities that outlive connections and kills: a trace folder's id, a machine's clock.
 
+use crate::error::SendError;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -16,56 +17,39 @@ pub(crate) struct FolderId {
     _lock: File,
 }
 
-/// Why a folder cannot be claimed.
-#[derive(Debug)]
-pub(crate) enum ClaimError {
-    /// Another process sends it.
-    InUse,
-    /// It cannot be written.
-    Io(io::Error),
-}
-
-impl From<io::Error> for ClaimError {
-    fn from(error: io::Error) -> Self {
-        ClaimError::Io(error)
-    }
-}
-
 impl FolderId {
     /// The folder's id; makes one where there is none.
-    ///
-    /// # Errors
-    /// Another process sends the folder, or it cannot be written.
-    pub(crate) fn claim(trace_dir: &Path) -> Result<FolderId, ClaimError> {
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(trace_dir.join(FOLDER_ID))?;
-        file.try_lock().map_err(|e| match e {
-            TryLockError::WouldBlock => ClaimError::InUse,
-            TryLockError::Error(e) => ClaimError::Io(e),
-        })?;
-        let mut text = String::new();
-        file.read_to_string(&mut text)?;
-        let id = match from_hex(text.trim()) {
-            Some(id) => id,
-            None => {
-                let id = random()?;
-                file.set_len(0)?;
-                io::Seek::rewind(&mut file)?;
-                file.write_all(to_hex(&id).as_bytes())?;
-                file.sync_all()?;
-                id
-            }
-        };
-        Ok(FolderId { id, _lock: file })
+    pub(crate) fn claim(trace_dir: &Path) -> Result<FolderId, SendError> {
+        let failed = |e| SendError::Folder(trace_dir.to_owned(), e);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = options.open(trace_dir.join(FOLDER_ID)).map_err(failed)?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(SendError::InUse(trace_dir.to_owned())),
+            Err(TryLockError::Error(e)) => Err(failed(e)),
+            Ok(()) => Ok(FolderId { id: stored_id(&mut file).map_err(failed)?, _lock: file }),
+        }
     }
 
     /// Gives another folder the same id.
-    ///
-    /// # Errors
-    /// The folder is not writable.
     pub(crate) fn copy_to(&self, trace_dir: &Path) -> io::Result<()> {
         std::fs::write(trace_dir.join(FOLDER_ID), to_hex(&self.id))
     }
+}
+
+/// The id that a file holds; makes one where there is none.
+fn stored_id(file: &mut File) -> io::Result<[u8; ID_BYTES]> {
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    if let Some(id) = from_hex(text.trim()) {
+        return Ok(id);
+    }
+    let id = random()?;
+    file.set_len(0)?;
+    io::Seek::rewind(file)?;
+    file.write_all(to_hex(&id).as_bytes())?;
+    file.sync_all()?;
+    Ok(id)
 }
 
 fn random() -> io::Result<[u8; ID_BYTES]> {
@@ -74,23 +58,16 @@ fn random() -> io::Result<[u8; ID_BYTES]> {
     Ok(id)
 }
 
-/// Bytes as hexadecimal digits.
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 fn from_hex(text: &str) -> Option<[u8; ID_BYTES]> {
-    let mut id = [0; ID_BYTES];
-    if text.len() != 2 * ID_BYTES || !text.is_ascii() {
-        return None;
-    }
-    for (byte, at) in id.iter_mut().zip((0..).step_by(2)) {
-        *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
-    }
-    Some(id)
+    let is_id = text.len() == 2 * ID_BYTES && !text.starts_with('+');
+    is_id.then(|| u128::from_str_radix(text, 16).ok()).flatten().map(u128::to_be_bytes)
 }
 
-/// Which clock times are of, and how it is read. Processes with the same one need no exchange of stamps.
+/// The clock of times, and how it is read. Processes with the same one need no exchange of stamps.
 #[derive(Clone, Debug)]
 pub struct Clock {
     /// Machine, boot and time namespace; letters, digits and `-`.

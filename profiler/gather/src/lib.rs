@@ -5,7 +5,7 @@
 //! 1. `identity`: a trace folder's id and a machine's clock, which outlive connections.
 //! 2. `tail`, `exchange`, [`Sender`]: a folder's growing files and its clock's stamps, to a collector; [`transport()`]: over connections that somebody else makes; [`Unsealed`]: those of a sealed one.
 //! 3. `mirror`, `hub`: the collector's copies, what of them is safe, the clocks' files.
-//! 4. `receive`, `limits`, [`Server`]: the collector's side of connections.
+//! 4. `receive`, `incoming`, [`Server`]: the collector's side of connections.
 //! 5. `remote`, `folder`, [`Host`]: what remote viewers may look at: a gathered trace, or a folder of traces and event files.
 //! 6. [`Connection`], [`LogdirCopy`]: the viewer's side, to an address or through a program's standard input and output; [`Scratch`]: where copies lie.
 //!
@@ -14,11 +14,12 @@
 
 mod connection;
 mod copy;
+mod error;
 mod exchange;
 mod folder;
 mod hub;
 mod identity;
-mod limits;
+mod incoming;
 mod mirror;
 mod receive;
 mod remote;
@@ -26,7 +27,6 @@ mod scratch;
 mod sender;
 mod serve;
 mod server;
-mod stdio;
 mod tail;
 mod transport;
 mod unsealed;
@@ -39,15 +39,16 @@ pub mod wire {
 
 pub use connection::{Connection, ViewError};
 pub use copy::{Copied, CopyError, LogdirCopy};
+pub use error::{SendError, ServeError};
+pub use hub::ServerReport;
 pub use identity::Clock;
 pub use scratch::Scratch;
-pub use sender::{SendError, Sender, SenderOptions, SenderReport};
+pub use sender::{Sender, SenderOptions, SenderReport};
 pub use serve::{Host, HostError, serve_stdio};
-pub use server::{ServeError, Server, ServerOptions, ServerReport};
+pub use server::{Server, ServerOptions};
 pub use transport::{Transport, TransportProvider, transport};
 pub use unsealed::Unsealed;
 
-/// The protocol's version.
 pub(crate) const VERSION: u32 = 1;
 /// The longest message that a collector and its senders take, bytes.
 pub(crate) const MAX_MESSAGE: usize = 1 << 20;

@@ -6,7 +6,7 @@
 
 use crate::identity::to_hex;
 use crate::tail::{is_trace_file, tail_crc};
-use crate::wire::{FileLength, Hello, Piece, State};
+use crate::wire::{FileLength, Hello, Piece, State, up};
 use events::control::{Collector, Lost};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -16,13 +16,6 @@ use trace_model::layout::{SOURCE_FILE, SourceInfo, read_json};
 
 /// Files of one folder, at most: a process has two.
 const MAX_FILES: usize = 4096;
-
-/// An item that a connection brings.
-#[derive(Clone, Debug)]
-pub(crate) enum Item {
-    Piece(Piece),
-    State(State),
-}
 
 /// Why something was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +40,7 @@ pub(crate) struct Mirror {
     copies: BTreeMap<String, Copy>,
     /// So that readers see that it grows; none before the first connection and after the end.
     claim: Option<Collector>,
-    /// Which connection may write.
+    /// The number of the connection that may write.
     pub(crate) turn: u64,
     /// Bytes that were there already.
     pub(crate) repeated: u64,
@@ -62,7 +55,6 @@ pub(crate) fn place(gathered: &Path, hello: &Hello) -> PathBuf {
 }
 
 impl Mirror {
-    /// Makes a copy's folder.
     pub(crate) fn create(dir: &Path, hello: &Hello) -> Result<Mirror, MirrorError> {
         let failed = |e| MirrorError::Io(dir.to_owned(), e);
         std::fs::create_dir_all(dir).map_err(failed)?;
@@ -108,19 +100,20 @@ impl Mirror {
     }
 
     /// Takes what came, makes it safe, and gives back up to which sequence number that is; and how many new bytes.
-    pub(crate) fn take(&mut self, items: Vec<Item>, sync: bool) -> Result<(u64, u64), MirrorError> {
+    pub(crate) fn take(&mut self, items: Vec<up::What>, sync: bool) -> Result<(u64, u64), MirrorError> {
         let (mut sequence, mut bytes, mut finished) = (0, 0, false);
         for item in items {
             match item {
-                Item::Piece(piece) => {
+                up::What::Piece(piece) => {
                     sequence = piece.sequence;
                     bytes += self.write(&piece)?;
                 }
-                Item::State(state) => {
+                up::What::State(state) => {
                     sequence = state.sequence;
                     finished |= state.finished;
                     self.write_state(&state);
                 }
+                up::What::Hello(_) => return Err(MirrorError::Wrong("a greeting comes first, and once".to_owned())),
             }
         }
         for (name, copy) in self.copies.iter_mut().filter(|(_, copy)| sync && copy.is_dirty) {

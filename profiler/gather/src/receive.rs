@@ -2,11 +2,10 @@
 
 use crate::VERSION;
 use crate::hub::{Hub, Turn};
-use crate::mirror::{Item, MirrorError};
+use crate::mirror::MirrorError;
 use crate::wire::{Ack, ClockAsk, ClockTell, Down, Up, Welcome, down, gather_server::Gather, up};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -14,14 +13,12 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 /// Bytes that are made safe together, about.
 const BATCH_BYTES: usize = 4 << 20;
-/// Messages of a batch.
 const BATCH_ITEMS: usize = 1024;
 /// How long a batch waits for more.
 const BATCH_WAIT: Duration = Duration::from_millis(10);
 /// A connection that does not greet in this time, or says nothing for so long, ends: senders report their state twice a second.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The service.
 pub(crate) struct Receiver(pub(crate) Arc<Hub>);
 
 impl From<MirrorError> for Status {
@@ -58,14 +55,14 @@ impl Gather for Receiver {
         let _ = answers.send(Ok(Down { what: Some(down::What::Welcome(welcome)) })).await;
         let hub = Arc::clone(&self.0);
         tokio::spawn(async move {
-            hub.counts.open.fetch_add(1, Ordering::Relaxed);
+            hub.report.lock().open += 1;
             if let Err(status) = receive(&hub, turn, messages, &answers).await {
                 // A connection that broke has done nothing wrong; failed writes are counted as such.
                 let broke = matches!(status.code(), Code::Cancelled | Code::Unknown | Code::Unavailable);
-                hub.counts.refused.fetch_add(u64::from(!broke), Ordering::Relaxed);
+                hub.report.lock().refused += u64::from(!broke);
                 let _ = answers.send(Err(status)).await;
             }
-            hub.counts.open.fetch_sub(1, Ordering::Relaxed);
+            hub.report.lock().open -= 1;
         });
         Ok(Response::new(Box::pin(ReceiverStream::new(rest))))
     }
@@ -119,18 +116,10 @@ async fn receive(
     }
 }
 
-/// Adds a message to the batch; gives back its size.
-fn add(message: Up, items: &mut Vec<Item>) -> Result<usize, Status> {
-    match message.what {
-        Some(up::What::Piece(piece)) => {
-            let bytes = piece.data.len();
-            items.push(Item::Piece(piece));
-            Ok(bytes)
-        }
-        Some(up::What::State(state)) => {
-            items.push(Item::State(state));
-            Ok(0)
-        }
-        Some(up::What::Hello(_)) | None => Err(Status::invalid_argument("neither piece nor state")),
-    }
+/// Adds a message to the batch; returns its size.
+fn add(message: Up, items: &mut Vec<up::What>) -> Result<usize, Status> {
+    let what = message.what.ok_or_else(|| Status::invalid_argument("neither piece nor state"))?;
+    let bytes = if let up::What::Piece(piece) = &what { piece.data.len() } else { 0 };
+    items.push(what);
+    Ok(bytes)
 }

@@ -19,11 +19,9 @@ pub(crate) const MAX_READ: u32 = 1 << 20;
 
 /// A path that remote viewers can open. Its functions may wait for the disk.
 pub(crate) trait Served: Send + Sync + 'static {
-    /// The traces and event files.
     fn list(&self) -> io::Result<Listing>;
     /// The answer to a question about a trace.
     fn look(&self, trace: &str, question: &[u8]) -> io::Result<Vec<u8>>;
-    /// A part of a file.
     fn read(&self, path: &str, offset: u64, length: u32) -> io::Result<Vec<u8>>;
 }
 
@@ -69,7 +67,6 @@ pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
     }
 }
 
-/// The service.
 pub(crate) struct RemoteService(pub(crate) Arc<dyn Served>);
 
 impl RemoteService {

@@ -4,15 +4,15 @@
 //! what the folder itself counts as dropped. The position in each file is what identifies bytes, so that after a kill of either side
 //! the collector's reply to the greeting says where to go on. Memory: the window of what is not acknowledged, and one block.
 
+use crate::error::SendError;
 use crate::exchange::Exchanger;
-use crate::identity::{ClaimError, Clock, FolderId};
+use crate::identity::{Clock, FolderId};
 use crate::tail::{Part, Tail};
-use crate::transport::{Problem, Transport};
+use crate::transport::{Problem, Transport, endpoint};
 use crate::wire::{Hello, Piece, State, Up, Welcome, down, gather_client::GatherClient, up};
 use crate::{MAX_MESSAGE, VERSION};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,23 +69,6 @@ pub struct SenderReport {
     pub problem: Option<String>,
 }
 
-/// Why sending did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum SendError {
-    /// The collector's address is none.
-    #[error("{0} is no address of a collector (HOST:PORT)")]
-    Address(String),
-    /// Another process sends the folder.
-    #[error("{0} is being sent already")]
-    InUse(PathBuf),
-    /// The folder cannot be written.
-    #[error("cannot send {0}: {1}")]
-    Folder(PathBuf, #[source] io::Error),
-    /// The system gives no thread.
-    #[error("cannot start the sending thread: {0}")]
-    Thread(#[source] io::Error),
-}
-
 struct Shared {
     dir: PathBuf,
     folder: FolderId,
@@ -114,11 +97,7 @@ impl Sender {
     /// # Errors
     /// The address is invalid, another process sends the folder, or it cannot be written.
     pub fn start(trace_dir: &Path, address: &str, options: SenderOptions) -> Result<Sender, SendError> {
-        let wrong = |_| SendError::Address(address.to_owned());
-        if address.rsplit_once(':').is_none_or(|(host, port)| host.is_empty() || port.parse::<u16>().is_err()) {
-            return Err(SendError::Address(address.to_owned()));
-        }
-        let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(wrong)?;
+        let endpoint = endpoint(address).ok_or_else(|| SendError::Address(address.to_owned()))?;
         Sender::begin(trace_dir, endpoint, None, options)
     }
 
@@ -144,10 +123,7 @@ impl Sender {
             .keep_alive_timeout(Duration::from_secs(3))
             .keep_alive_while_idle(true);
         let dir = std::path::absolute(trace_dir).map_err(|e| SendError::Folder(trace_dir.to_owned(), e))?;
-        let folder = FolderId::claim(&dir).map_err(|e| match e {
-            ClaimError::InUse => SendError::InUse(dir.clone()),
-            ClaimError::Io(e) => SendError::Folder(dir.clone(), e),
-        })?;
+        let folder = FolderId::claim(&dir)?;
         let (report, safe, exchanges) = (Mutex::default(), Mutex::default(), Arc::default());
         let shared = Arc::new(Shared { dir, folder, endpoint, transport, options, report, safe, exchanges });
         let (stop, stopping) = watch::channel(None);

@@ -2,22 +2,20 @@
 
 use crate::MAX_MESSAGE;
 use crate::folder::Folder;
-use crate::limits::Incoming;
+use crate::incoming::{Door, IncomingConnection};
 use crate::remote::RemoteService;
-use crate::stdio::Pipes;
+use crate::transport::runtime;
 use crate::wire::far_server::FarServer;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio_stream::StreamExt;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
-/// Viewers at once.
 const MAX_VIEWERS: usize = 64;
 
 /// Why a path is not served.
@@ -48,11 +46,12 @@ impl Host {
     /// The path holds nothing that can be shown, or the address cannot be listened at.
     pub fn start(path: &Path, listen: SocketAddr) -> Result<Host, HostError> {
         let router = router(path)?;
-        let runtime = runtime()?;
+        let runtime = runtime("serve", 2).map_err(HostError::Threads)?;
         let listener = runtime.block_on(tokio::net::TcpListener::bind(listen));
         let listener = listener.map_err(|error| HostError::Listen(listen, error))?;
         let address = listener.local_addr().map_err(|error| HostError::Listen(listen, error))?;
-        let incoming = Incoming::new(listener, MAX_VIEWERS, Arc::new(AtomicU64::new(0)));
+        let (door, incoming) = Door::new(MAX_VIEWERS);
+        runtime.spawn(door.listen(listener));
         runtime.spawn(async move {
             // It ends with the runtime.
             let _ = router.serve_with_incoming(incoming).await;
@@ -73,12 +72,13 @@ impl Host {
 /// The path holds nothing that can be shown, or the system gives no threads.
 pub fn serve_stdio(path: &Path) -> Result<(), HostError> {
     let router = router(path)?;
-    let runtime = runtime()?;
+    let runtime = runtime("serve", 2).map_err(HostError::Threads)?;
     let (alive, ended) = oneshot::channel();
     runtime.block_on(async move {
         // No other connection comes, and the server ends with this one.
-        let pipes = tokio_stream::once(Ok::<Pipes, io::Error>(Pipes::of_this_program(alive)));
-        tokio::spawn(router.serve_with_incoming(pipes.chain(tokio_stream::pending())));
+        let pipes = Ok::<_, io::Error>(IncomingConnection::of_this_program(alive));
+        let incoming = tokio_stream::once(pipes).chain(tokio_stream::pending());
+        tokio::spawn(router.serve_with_incoming(incoming));
         // It is never sent, only dropped.
         let _ = ended.await;
     });
@@ -94,10 +94,4 @@ fn router(path: &Path) -> Result<Router, HostError> {
         .initial_stream_window_size(1 << 20)
         .initial_connection_window_size(2 << 20)
         .add_service(remote))
-}
-
-fn runtime() -> Result<Runtime, HostError> {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.worker_threads(2).max_blocking_threads(32).thread_name("serve").enable_all();
-    runtime.build().map_err(HostError::Threads)
 }

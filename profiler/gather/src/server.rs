@@ -1,26 +1,25 @@
 //! The collector as a whole: listens, keeps what comes, follows it for remote viewers, and ends.
 
 use crate::MAX_MESSAGE;
-use crate::hub::{Hub, HubError};
-use crate::limits::Incoming;
+use crate::error::ServeError;
+use crate::hub::{Hub, ServerReport};
+use crate::incoming::Door;
 use crate::receive::Receiver;
 use crate::remote::{Gathered, RemoteService, follow};
+use crate::transport::runtime;
 use crate::wire::far_server::FarServer;
 use crate::wire::gather_server::GatherServer;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use trace_store::{Store, StoreOptions};
-
-/// Connections that were given and wait to be served.
-const GIVEN: usize = 64;
 
 /// How to gather.
 #[derive(Clone, Debug)]
@@ -41,60 +40,12 @@ impl Default for ServerOptions {
     }
 }
 
-/// A collector's counts so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ServerReport {
-    /// Trace folders that are here.
-    pub folders: u64,
-    /// Senders that are connected now.
-    pub open: u64,
-    /// Connections of senders, ever.
-    pub connections: u64,
-    /// Bytes of traces that came.
-    pub bytes: u64,
-    /// Bytes that came again and were known by their position.
-    pub repeated: u64,
-    /// Connections that were ended because they did not keep to the protocol, or could not be written down.
-    pub refused: u64,
-    /// Connections for which there was no place.
-    pub turned_away: u64,
-    /// Exchanges of stamps with other machines' clocks.
-    pub exchanges: u64,
-    /// Writes that failed; their senders try again.
-    pub failed_writes: u64,
-}
-
-/// Why a collector did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The folder holds something else.
-    #[error("{0} holds something else than a gathered trace: choose an empty or new folder")]
-    NotEmpty(PathBuf),
-    /// Another collector writes there.
-    #[error("another collector gathers into {0}")]
-    InUse(PathBuf),
-    /// The folder's times are of a clock that has ended.
-    #[error("{0} was gathered before this machine was started again, on another clock: choose a new folder")]
-    OtherClock(PathBuf),
-    /// The folder cannot be written.
-    #[error("cannot gather into {0}: {1}")]
-    Folder(PathBuf, #[source] io::Error),
-    /// The address cannot be listened at.
-    #[error("cannot listen at {0}: {1}")]
-    Listen(SocketAddr, #[source] io::Error),
-    /// The system gives no threads.
-    #[error("cannot start the collector's threads: {0}")]
-    Threads(#[source] io::Error),
-}
-
 /// A running collector. Dropping it stops it.
 #[must_use = "gathering stops when the server is dropped"]
 pub struct Server {
     address: Option<SocketAddr>,
     hub: Arc<Hub>,
-    turned_away: Arc<AtomicU64>,
-    /// To connections that others make.
-    given: Option<mpsc::Sender<UnixStream>>,
+    door: Door,
     stopping: Arc<AtomicBool>,
     stop: Option<oneshot::Sender<()>>,
     runtime: Option<Runtime>,
@@ -110,13 +61,11 @@ impl Server {
     /// # Errors
     /// The folder holds something else or is in use, or the address cannot be listened at.
     pub fn start(dir: &Path, listen: SocketAddr, options: &ServerOptions) -> Result<Server, ServeError> {
-        let hub = Arc::new(Hub::open(dir, options.sync).map_err(|e| refused(dir, e))?);
-        let runtime = runtime()?;
-        let listener =
-            runtime.block_on(tokio::net::TcpListener::bind(listen)).map_err(|e| ServeError::Listen(listen, e))?;
-        let address = listener.local_addr().map_err(|e| ServeError::Listen(listen, e))?;
-        let turned_away = Arc::new(AtomicU64::new(0));
-        let incoming = Incoming::new(listener, options.max_connections, Arc::clone(&turned_away));
+        let hub = Arc::new(Hub::open(dir, options.sync)?);
+        let runtime = runtime("gather", 2).map_err(ServeError::Threads)?;
+        let listener = runtime.block_on(tokio::net::TcpListener::bind(listen));
+        let listener = listener.map_err(|e| ServeError::Listen(listen, e))?;
+        let address = Some(listener.local_addr().map_err(|e| ServeError::Listen(listen, e))?);
         let store = Arc::new(parking_lot::RwLock::new(Store::with_options(options.keep)));
         let stopping = Arc::new(AtomicBool::new(false));
         let following = std::thread::Builder::new().name("follow".to_owned()).spawn({
@@ -125,9 +74,10 @@ impl Server {
         });
         let following = Some(following.map_err(ServeError::Threads)?);
         let remote = FarServer::new(RemoteService(Arc::new(Gathered(trace_store::remote::Server::new(store)))));
-        let stop = serve(&runtime, &hub, incoming, Some(remote.max_decoding_message_size(MAX_MESSAGE)));
-        let (stop, runtime, given) = (Some(stop), Some(runtime), None);
-        Ok(Server { address: Some(address), hub, turned_away, given, stopping, stop, runtime, following })
+        let remote = remote.max_decoding_message_size(MAX_MESSAGE);
+        let (door, stop) = serve(&runtime, &hub, options.max_connections, Some(remote));
+        runtime.spawn(door.clone().listen(listener));
+        Ok(Server { address, hub, door, stopping, stop: Some(stop), runtime: Some(runtime), following })
     }
 
     /// Starts gathering into a folder that this machine's processes record into themselves: the others' traces come to lie within it, and
@@ -136,15 +86,11 @@ impl Server {
     /// # Errors
     /// The folder is in use, or cannot be written.
     pub fn start_within(trace_dir: &Path, options: &ServerOptions) -> Result<Server, ServeError> {
-        let hub = Arc::new(Hub::within(trace_dir, options.sync).map_err(|e| refused(trace_dir, e))?);
-        let runtime = runtime()?;
-        let turned_away = Arc::new(AtomicU64::new(0));
-        let (give, given) = mpsc::channel(GIVEN);
-        let stop =
-            serve(&runtime, &hub, Incoming::given(given, options.max_connections, Arc::clone(&turned_away)), None);
-        let (stop, runtime, given) = (Some(stop), Some(runtime), Some(give));
-        let stopping = Arc::new(AtomicBool::new(false));
-        Ok(Server { address: None, hub, turned_away, given, stopping, stop, runtime, following: None })
+        let hub = Arc::new(Hub::within(trace_dir, options.sync)?);
+        let runtime = runtime("gather", 2).map_err(ServeError::Threads)?;
+        let (door, stop) = serve(&runtime, &hub, options.max_connections, None);
+        let (stop, runtime, stopping) = (Some(stop), Some(runtime), Arc::default());
+        Ok(Server { address: None, hub, door, stopping, stop, runtime, following: None })
     }
 
     /// Takes a connection that somebody else made ([`crate::transport()`] has its other end). One for which there is no place is closed.
@@ -153,9 +99,8 @@ impl Server {
     /// Those of the system.
     pub fn take(&self, stream: UnixStream) -> io::Result<()> {
         stream.set_nonblocking(true)?;
-        if self.given.as_ref().is_none_or(|given| given.try_send(stream).is_err()) {
-            self.turned_away.fetch_add(1, Ordering::Relaxed);
-        }
+        let _inside = self.runtime.as_ref().map(Runtime::enter);
+        self.door.admit(tokio::net::UnixStream::from_std(stream)?);
         Ok(())
     }
 
@@ -168,19 +113,8 @@ impl Server {
     /// Its counts so far.
     #[must_use]
     pub fn progress(&self) -> ServerReport {
-        let counts = &self.hub.counts;
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        ServerReport {
-            folders: self.hub.n_folders(),
-            open: read(&counts.open),
-            connections: read(&counts.connections),
-            bytes: read(&counts.bytes),
-            repeated: read(&counts.repeated),
-            refused: read(&counts.refused),
-            turned_away: read(&self.turned_away),
-            exchanges: read(&counts.exchanges),
-            failed_writes: read(&counts.failed_writes),
-        }
+        let (folders, turned_away) = (self.hub.n_folders(), self.door.turned_away());
+        ServerReport { folders, turned_away, ..*self.hub.report.lock() }
     }
 
     /// Ends it. Senders that are connected keep what is not acknowledged, and wait for the next collector.
@@ -197,7 +131,7 @@ impl Server {
         }
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(Duration::from_secs(2));
-            self.hub.counts.open.store(0, Ordering::Relaxed);
+            self.hub.report.lock().open = 0;
         }
         if let Some(following) = self.following.take() {
             // A panic there has been reported by its hook; the gathered folder is as it was.
@@ -206,30 +140,14 @@ impl Server {
     }
 }
 
-/// Why a folder cannot be gathered into.
-fn refused(dir: &Path, error: HubError) -> ServeError {
-    let here = dir.to_owned();
-    match error {
-        HubError::NotEmpty => ServeError::NotEmpty(here),
-        HubError::InUse => ServeError::InUse(here),
-        HubError::OtherClock => ServeError::OtherClock(here),
-        HubError::Io(error) => ServeError::Folder(here, error),
-    }
-}
-
-fn runtime() -> Result<Runtime, ServeError> {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.worker_threads(2).max_blocking_threads(32).thread_name("gather").enable_all();
-    runtime.build().map_err(ServeError::Threads)
-}
-
-/// Serves what comes, until what this gives is used or dropped.
+/// Serves who comes through a door, until what this returns with it is used or dropped.
 fn serve(
     runtime: &Runtime,
     hub: &Arc<Hub>,
-    incoming: Incoming,
+    places: usize,
     remote: Option<FarServer<RemoteService>>,
-) -> oneshot::Sender<()> {
+) -> (Door, oneshot::Sender<()>) {
+    let (door, incoming) = Door::new(places);
     let (stop, stopped) = oneshot::channel::<()>();
     let service = Arc::clone(hub);
     runtime.spawn(async move {
@@ -245,7 +163,7 @@ fn serve(
         let until = async { stopped.await.unwrap_or(()) };
         let _ = router.serve_with_incoming_shutdown(incoming, until).await;
     });
-    stop
+    (door, stop)
 }
 
 impl Drop for Server {

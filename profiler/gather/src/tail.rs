@@ -1,4 +1,4 @@
-//! What of a trace folder is still to be sent: the growing ends of its files, in an order in which names come before what uses them.
+//! The part of a trace folder that is still to be sent: the growing ends of its files, in an order in which names come before what uses them.
 
 use crate::wire::FileLength;
 use bytes::Bytes;
@@ -18,7 +18,6 @@ pub(crate) const TAIL: u64 = 4096;
 /// Bytes before the next ones that must not have changed meanwhile.
 const SEAM: usize = 64;
 
-/// The next bytes of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) file: String,
@@ -26,7 +25,6 @@ pub(crate) struct Part {
     pub(crate) data: Bytes,
 }
 
-/// A file that grows.
 struct Growing {
     file: File,
     /// Its name on the other side.
@@ -61,7 +59,7 @@ pub(crate) enum TailError {
 }
 
 impl Tail {
-    /// Of a folder of which the other side has this.
+    /// The tail of a folder of which the other side has this.
     pub(crate) fn new(dir: &Path, have: Vec<FileLength>) -> Tail {
         let have = have.into_iter().map(|f| (f.file.clone(), f)).collect();
         Tail { dir: dir.to_owned(), have, files: BTreeMap::new(), queue: VecDeque::new(), parts: VecDeque::new() }
@@ -141,16 +139,8 @@ impl Growing {
             Err(e) => return Err(e),
         }
         let wanted = self.limit.saturating_sub(self.at).min(BLOCK as u64) as usize;
-        let mut data = vec![0; wanted];
-        let mut n = 0;
-        while n < wanted {
-            match self.file.read_at(&mut data[n..], self.at + n as u64)? {
-                0 => break,
-                read => n += read,
-            }
-        }
-        data.truncate(n);
-        let reaches_end = self.at + n as u64 >= self.limit;
+        let mut data = read_up_to(&self.file, self.at, wanted)?;
+        let reaches_end = self.at + data.len() as u64 >= self.limit;
         if self.is_chunks && !(to_the_end && reaches_end) {
             data.truncate(chunks::settled(&data, self.at == 0));
         }
@@ -184,6 +174,19 @@ fn begin(file: File, path: &Path, have: &BTreeMap<String, FileLength>) -> io::Re
     }
     // The names go on for ever.
     Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// The bytes of a file from an offset on: `length`, or up to its end.
+pub(crate) fn read_up_to(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut n) = (vec![0; length], 0);
+    while n < length {
+        match file.read_at(&mut bytes[n..], offset.saturating_add(n as u64))? {
+            0 => break,
+            more => n += more,
+        }
+    }
+    bytes.truncate(n);
+    Ok(bytes)
 }
 
 /// CRC-32C of the last [`TAIL`] bytes before `end`.

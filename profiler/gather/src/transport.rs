@@ -1,10 +1,11 @@
-//! Connections that somebody else makes, one after the other as they are requested: for senders whose collector cannot be reached at an
-//! address.
+//! Ways to a collector: an address, or connections that somebody else makes, one after the other as they are requested, where it cannot
+//! be reached at one. And the threads that carry connections.
 
 use hyper_util::rt::TokioIo;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
+use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc};
 use tonic::transport::{Channel, Endpoint};
 
@@ -12,6 +13,19 @@ use tonic::transport::{Channel, Endpoint};
 const WAITING: usize = 16;
 /// How long a requested connection may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The endpoint of an address; `None` for what is no `HOST:PORT`.
+pub(crate) fn endpoint(address: &str) -> Option<Endpoint> {
+    let (host, port) = address.rsplit_once(':')?;
+    let is_address = !host.is_empty() && port.parse::<u16>().is_ok();
+    Endpoint::from_shared(format!("http://{address}")).ok().filter(|_| is_address)
+}
+
+/// The threads that carry connections.
+pub(crate) fn runtime(name: &str, threads: usize) -> io::Result<Runtime> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(threads).max_blocking_threads(32).thread_name(name).enable_all().build()
+}
 
 pub(crate) type Problem = Box<dyn std::error::Error + Send + Sync>;
 
@@ -45,7 +59,6 @@ impl TransportProvider {
 }
 
 impl Transport {
-    /// The next one.
     pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<Channel, Problem> {
         let mut connections = self.connections.lock().await;
         (self.request)();

@@ -1,7 +1,7 @@
 //! A sealed trace, as what it was sealed from: a sender sends folders that collectors wrote.
 
-use crate::identity::{ClaimError, FolderId};
-use crate::sender::SendError;
+use crate::error::SendError;
+use crate::identity::FolderId;
 use std::io;
 use std::path::{Path, PathBuf};
 use trace_store::Store;
@@ -26,10 +26,7 @@ impl Unsealed {
     /// Another process sends the folder, or it cannot be written.
     pub fn create(trace_dir: &Path, store: &Store) -> Result<Unsealed, SendError> {
         let failed = |e: io::Error| SendError::Folder(trace_dir.to_owned(), e);
-        let id = FolderId::claim(trace_dir).map_err(|e| match e {
-            ClaimError::InUse => SendError::InUse(trace_dir.to_owned()),
-            ClaimError::Io(e) => failed(e),
-        })?;
+        let id = FolderId::claim(trace_dir)?;
         let made = Unsealed { scratch: trace_dir.join(SCRATCH), id };
         // One that was killed may have left it.
         match std::fs::remove_dir_all(made.dir()) {

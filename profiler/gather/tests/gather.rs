@@ -3,10 +3,9 @@
 
 mod common;
 
-use common::{Folder, args, loopback, read, wait_until};
+use common::{Folder, args, gathering, loopback, read, sender, server, wait_until};
 use gather::{Clock, Sender, SenderOptions, ServeError, Server, ServerOptions};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use trace_store::Store;
@@ -15,19 +14,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// More than the system's processes have.
 const NOBODY: u32 = 5_000_000;
 
-fn server(dir: &Path) -> Server {
-    Server::start(dir, loopback(), &ServerOptions::default()).unwrap()
-}
-
-fn sender(folder: &Path, server: &Server) -> Sender {
-    Sender::start(folder, &server.address().to_string(), SenderOptions::default()).unwrap()
-}
-
 #[test]
 fn three_folders_become_one_trace() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = server(&gathered);
+    let (dir, gathered, server) = gathering();
     let begin = events::clock::mono_now();
     let mut folders: Vec<Folder> =
         [11, 12, 13].map(|pid| Folder::create(&dir.path().join(pid.to_string()), pid, begin)).into();
@@ -62,9 +51,7 @@ fn three_folders_become_one_trace() {
 
 #[test]
 fn a_large_folder_among_small_ones_is_read_whole() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = server(&gathered);
+    let (dir, gathered, server) = gathering();
     let begin = events::clock::mono_now();
     for (name, pid, n) in [("a", 15, 3), ("b", 16, 200_000), ("c", 17, 3)] {
         let mut folder = Folder::create(&dir.path().join(name), pid, begin);
@@ -84,9 +71,7 @@ fn a_large_folder_among_small_ones_is_read_whole() {
 
 #[test]
 fn processes_of_one_id_on_two_hosts_stay_two() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = server(&gathered);
+    let (dir, gathered, server) = gathering();
     let begin = events::clock::mono_now();
     for host in ["a", "b"] {
         let mut folder = Folder::create(&dir.path().join(host), 77, begin);
@@ -122,9 +107,7 @@ type Host = (u32, &'static str, fn() -> i64, i64, i64);
 
 #[test]
 fn planted_skew_and_drift_are_taken_out_within_the_bound() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = server(&gathered);
+    let (dir, gathered, server) = gathering();
     let hosts: [Host; 2] =
         [(21, "host-ahead", ahead, 123_456_789_012, 20_000), (22, "host-behind", behind, -4_000_000_000, -15_000)];
     let mut running = Vec::new();
@@ -166,7 +149,7 @@ fn planted_skew_and_drift_are_taken_out_within_the_bound() {
         assert!((clock.offset_ns + offset + events::clock::mono_now() / part).abs() < 50_000_000, "{clock:?}");
         // A loopback exchange takes well below 100 ms even here.
         assert!(clock.bound_ns > 0 && clock.bound_ns < 100_000_000, "{clock:?}");
-        for slice in track.lanes.iter().flat_map(|l| (0..l.len() as u32).filter_map(|i| l.slice(i))) {
+        for slice in track.lanes.iter().flat_map(|l| l.slices(&(i64::MIN..i64::MAX))) {
             let wrong = (store.origin_ns() + slice.start - slice.arg as i64).unsigned_abs();
             assert!(wrong <= clock.bound_ns + 2, "{wrong} ns wrong, {} promised", clock.bound_ns);
             n += 1;
@@ -179,9 +162,7 @@ fn planted_skew_and_drift_are_taken_out_within_the_bound() {
 
 #[test]
 fn a_file_that_was_written_anew_is_sent_anew() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = server(&gathered);
+    let (dir, gathered, server) = gathering();
     let begin = events::clock::mono_now();
     let mut folder = Folder::create(&dir.path().join("a"), 41, begin);
     let sender = sender(&folder.dir, &server);

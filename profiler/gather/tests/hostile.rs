@@ -4,10 +4,10 @@
 mod common;
 
 use bytes::Bytes;
-use common::{Folder, args, loopback, read, wait_until};
+use common::{Folder, args, gathering, loopback, read, sender, wait_until};
 use gather::wire::gather_client::GatherClient;
 use gather::wire::{ClockAsk, Down, Exchange, Hello, Piece, State, Up, down, up};
-use gather::{Sender, SenderOptions, Server, ServerOptions};
+use gather::{Server, ServerOptions};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -19,16 +19,13 @@ fn good_sender_works(dir: &Path, server: &Server, pid: u32) {
     let mut folder = Folder::create(&dir.join(format!("good-{pid}")), pid, begin);
     (0..1_000).for_each(|n| folder.slice(begin + n * 100, 50, n as u64));
     folder.end();
-    let sender = Sender::start(&folder.dir, &server.address().to_string(), SenderOptions::default()).unwrap();
-    let report = sender.finish(Duration::from_secs(30));
+    let report = sender(&folder.dir, server).finish(Duration::from_secs(30));
     assert!(report.finished, "{report:?}");
 }
 
 #[test]
 fn garbage_on_the_port_does_no_harm() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = Server::start(&gathered, loopback(), &ServerOptions::default()).unwrap();
+    let (dir, gathered, server) = gathering();
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     let mut noise = 12345u32;
     let mut random = |n: usize| -> Vec<u8> {
@@ -81,20 +78,29 @@ fn a_crowd_is_turned_away_and_counted() {
 
 fn hello(folder: u8) -> Up {
     let (folder, host) = (Bytes::from(vec![folder; 16]), "h".to_owned());
-    Up { what: Some(up::What::Hello(Hello { version: 1, folder, host, clock: "c".into() })) }
+    said(up::What::Hello(Hello { version: 1, folder, host, clock: "c".into() }))
+}
+
+fn said(what: up::What) -> Up {
+    Up { what: Some(what) }
 }
 
 fn piece(sequence: u64, file: &str, offset: u64, data: &[u8]) -> Up {
     let data = Bytes::copy_from_slice(data);
     let piece = Piece { sequence, file: file.to_owned(), offset, crc: crc32c::crc32c(&data), data };
-    Up { what: Some(up::What::Piece(piece)) }
+    said(up::What::Piece(piece))
+}
+
+/// Runs what a client does at a server.
+fn with_client<T>(server: &Server, run: impl AsyncFnOnce(GatherClient<tonic::transport::Channel>) -> T) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let address = format!("http://{}", server.address());
+    runtime.block_on(async { run(GatherClient::connect(address).await.unwrap()).await })
 }
 
 /// Sends messages; gives back the acknowledged number, or what the collector says against them.
 fn talk(server: &Server, messages: Vec<Up>) -> Result<u64, tonic::Status> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let mut client = GatherClient::connect(format!("http://{}", server.address())).await.unwrap();
+    with_client(server, async |mut client| {
         let mut answers = client.send(tokio_stream::iter(messages)).await?.into_inner();
         let mut last = 0;
         while let Some(answer) = answers.next().await {
@@ -108,31 +114,21 @@ fn talk(server: &Server, messages: Vec<Up>) -> Result<u64, tonic::Status> {
 
 #[test]
 fn who_does_not_keep_to_the_protocol_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = Server::start(&gathered, loopback(), &ServerOptions::default()).unwrap();
+    let (dir, gathered, server) = gathering();
     assert_eq!(talk(&server, vec![hello(1), piece(1, "meta-5.bin", 0, b"abcd")]).unwrap(), 1);
+    let short_id = Hello { version: 1, folder: vec![1; 3].into(), host: "h".into(), clock: "c".into() };
     let wrong_version = Hello { version: 99, folder: vec![1; 16].into(), host: "h".into(), clock: "c".into() };
     let wrong_crc = Piece { sequence: 1, file: "meta-5.bin".into(), offset: 4, crc: 1, data: "x".into() };
     let mut bad_clock = hello(2);
     if let Some(up::What::Hello(hello)) = &mut bad_clock.what {
         hello.clock = "../../etc/x".into();
     }
-    let said = |what| Up { what: Some(what) };
     let cases: Vec<(&str, Vec<Up>)> = vec![
         ("no greeting", vec![piece(1, "meta-5.bin", 0, b"abcd")]),
         ("nothing in it", vec![Up { what: None }]),
         ("greeting twice", vec![hello(1), hello(1)]),
         ("another version", vec![said(up::What::Hello(wrong_version))]),
-        (
-            "an id of another length",
-            vec![said(up::What::Hello(Hello {
-                version: 1,
-                folder: vec![1; 3].into(),
-                host: "h".into(),
-                clock: "c".into(),
-            }))],
-        ),
+        ("an id of another length", vec![said(up::What::Hello(short_id))]),
         ("a clock that is a path", vec![bad_clock]),
         ("a damaged piece", vec![hello(1), said(up::What::Piece(wrong_crc))]),
         ("a gap", vec![hello(1), piece(1, "meta-5.bin", 5, b"efgh")]),
@@ -157,15 +153,11 @@ fn who_does_not_keep_to_the_protocol_is_refused() {
 
 #[test]
 fn bytes_that_come_again_are_taken_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = Server::start(&gathered, loopback(), &ServerOptions::default()).unwrap();
+    let (_dir, gathered, server) = gathering();
     let messages = [(0, "abcd"), (0, "abcd"), (2, "cdef"), (6, "gh"), (1, "bc")];
     let mut all = vec![hello(1)];
     all.extend(messages.iter().zip(1..).map(|((offset, data), n)| piece(n, "meta-5.bin", *offset, data.as_bytes())));
-    all.push(Up {
-        what: Some(up::What::State(State { sequence: 6, lost_events: 3, finished: true, ..State::default() })),
-    });
+    all.push(said(up::What::State(State { sequence: 6, lost_events: 3, finished: true, ..State::default() })));
     assert_eq!(talk(&server, all).unwrap(), 6);
     assert_eq!(server.progress().repeated, 8);
     let copy = std::fs::read_dir(&gathered).unwrap().map(|e| e.unwrap().path()).find(|p| p.is_dir()).unwrap();
@@ -176,11 +168,8 @@ fn bytes_that_come_again_are_taken_once() {
 
 #[test]
 fn the_newest_connection_of_a_folder_has_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(&dir.path().join("gathered"), loopback(), &ServerOptions::default()).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let mut client = GatherClient::connect(format!("http://{}", server.address())).await.unwrap();
+    let (_dir, _, server) = gathering();
+    with_client(&server, async |mut client| {
         let mut open = Vec::new();
         for _ in 0..2 {
             let (messages, rest) = tokio::sync::mpsc::channel(8);
@@ -201,12 +190,8 @@ fn the_newest_connection_of_a_folder_has_it() {
 
 #[test]
 fn stamps_that_make_no_sense_are_left_out() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = Server::start(&gathered, loopback(), &ServerOptions::default()).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let mut client = GatherClient::connect(format!("http://{}", server.address())).await.unwrap();
+    let (_dir, gathered, server) = gathering();
+    with_client(&server, async |mut client| {
         let stamps = |asked_ns, received_ns, sent_ns, answered_ns| {
             Some(Exchange { asked_ns, received_ns, sent_ns, answered_ns })
         };

@@ -30,7 +30,7 @@ fn spawn(role: &str, dir: &Path, port: u16) -> Child {
         .unwrap()
 }
 
-/// What the other process does; nothing when the test harness runs this as a test.
+/// The other process; nothing when the test harness runs this as a test.
 #[test]
 fn other_process() {
     let Ok(role) = std::env::var(ROLE) else { return };

@@ -1,10 +1,10 @@
-//! What remote viewers see is what is there: a collector's trace, and the folders that `serve` serves.
+//! Remote viewers see what is there: a collector's trace, and the folders that `serve` serves.
 #![allow(clippy::unwrap_used)] // a test file
 
 mod common;
 
-use common::{Folder, loopback, read, wait_until};
-use gather::{Connection, Host, LogdirCopy, Sender, SenderOptions, Server, ServerOptions};
+use common::{Folder, gathering, loopback, read, sender, wait_until};
+use gather::{Connection, Host, LogdirCopy};
 use parking_lot::RwLock;
 use std::ops::Range;
 use std::path::Path;
@@ -87,13 +87,10 @@ fn assert_same(remote: &Store, near: &Store) {
 
 #[test]
 fn a_collector_shows_what_it_gathers() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = Server::start(&gathered, loopback(), &ServerOptions::default()).unwrap();
+    let (dir, gathered, server) = gathering();
     let mut folder = recorded(&dir.path().join("a"), 40_000);
     folder.end();
-    let sender = Sender::start(&folder.dir, &server.address().to_string(), SenderOptions::default()).unwrap();
-    assert!(sender.finish(Duration::from_secs(30)).finished);
+    assert!(sender(&folder.dir, &server).finish(Duration::from_secs(30)).finished);
     let connection = Connection::to_address(&server.address().to_string()).unwrap();
     let listing = connection.list().unwrap();
     assert_eq!((listing.traces.len(), listing.files.len()), (1, 0));

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{Folder, args, loopback, read};
-use gather::{Sender, SenderOptions, Server, ServerOptions, Unsealed};
+use common::{Folder, args, read, sender, server};
+use gather::{Server, Unsealed};
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,10 +26,9 @@ fn sealed(dir: &Path) {
     assert!(!dir.join("chunks-71.bin").exists() && dir.join(trace_model::layout::SEALED_FOLDER).is_dir());
 }
 
-fn send(trace: &Path, address: &str) -> u64 {
+fn send(trace: &Path, server: &Server) -> u64 {
     let unsealed = Unsealed::create(trace, &read(trace)).unwrap();
-    let sender = Sender::start(unsealed.dir(), address, SenderOptions::default()).unwrap();
-    let report = sender.finish(PATIENCE);
+    let report = sender(unsealed.dir(), server).finish(PATIENCE);
     assert!(report.finished, "{report:?}");
     report.acknowledged
 }
@@ -43,8 +42,8 @@ fn a_sealed_trace_is_gathered_once_however_often_it_is_sent() {
     let mut sent = Vec::new();
     // The second time to a collector that was started again.
     for _ in 0..2 {
-        let server = Server::start(&gathered, loopback(), &ServerOptions::default()).unwrap();
-        sent.push(send(&trace, &server.address().to_string()));
+        let server = server(&gathered);
+        sent.push(send(&trace, &server));
         server.stop();
     }
     assert_eq!(sent[0], sent[1]);

@@ -24,7 +24,7 @@ use events::control;
 
 /// The process that began here; 0 before. A forked child has its parent's.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
-/// What runs until the process exits, and the process.
+/// The recorder that runs until the process exits, and the process.
 static RUNNING: Mutex<Option<(u32, Recorder)>> = Mutex::new(None);
 
 /// Called by CUDA's driver, once. 1: it may go on; 0 would switch profiling off for others, too.

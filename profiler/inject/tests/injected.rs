@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use trace_store::{Store, TraceReader};
+use trace_store::{Store, testkit};
 
 /// The library, which cargo builds next to the tests.
 fn library() -> PathBuf {
@@ -43,12 +43,8 @@ fn run(folder: &Path, how: &str, has_cupti: bool) -> Option<Output> {
 
 /// The names of all slices of the trace in `folder`.
 fn slices(folder: &Path) -> (Store, Vec<String>) {
-    let mut store = Store::default();
-    TraceReader::open(&folder.join("trace")).unwrap().read_all(&mut store).unwrap();
-    let range = store.range();
-    let lanes = store.tracks().iter().flat_map(|track| &track.lanes);
-    let names = lanes.flat_map(|lane| lane.slices(&range)).map(|slice| store.sites()[slice.site as usize].name.clone());
-    let names = names.collect();
+    let store = testkit::read(&folder.join("trace"));
+    let names = testkit::slices(&store).map(|slice| store.slice_name(&slice).to_owned()).collect();
     (store, names)
 }
 

@@ -1,7 +1,7 @@
 //! Tracks: what they stand for, and the events on them that are no slices.
 
 /// Row of `Store::tracks`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TrackId(pub u32);
 
 /// Whose events: a process and one of its rings (one ring per thread).

@@ -8,6 +8,7 @@
 
 mod collect;
 pub mod count;
+mod proc;
 mod sample;
 mod sched;
 mod symbols;

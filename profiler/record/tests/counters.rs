@@ -2,13 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test file
 
+mod common;
+
+use common::{again, watched};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use trace_analysis::ops::{OpRow, op_table};
 use trace_record::count::CounterSet;
-use trace_record::watch::{Watch, WatchOptions, WatchReport};
-use trace_record::{Collector, CollectorOptions};
-use trace_store::{Store, StoreOptions, TraceReader};
+use trace_record::watch::{WatchOptions, WatchReport};
+use trace_store::Store;
+use trace_store::testkit::read;
 
 const ROLE: &str = "STEPSCOPE_COUNTERS_TEST_TRACE";
 const ROUNDS: u64 = 8;
@@ -64,17 +66,8 @@ fn touch_pages() {
 
 fn counted(dir: &Path, counters: &str) -> (Store, WatchReport) {
     let counters: CounterSet = counters.parse().unwrap();
-    let watch = Watch::prepare(dir, WatchOptions { counters, ..WatchOptions::default() }).unwrap();
-    let collector = Collector::start_with(dir, CollectorOptions::default(), Some(watch.tracks())).unwrap();
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "the_program", "--nocapture"]).env(ROLE, dir).stdout(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    watch.command(child.id());
-    assert!(child.wait().unwrap().success());
-    let report = watch.stop();
-    assert_eq!(collector.stop().dropped, 0);
-    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    TraceReader::open(dir).unwrap().read_all(&mut store).unwrap();
+    let options = WatchOptions { counters, ..WatchOptions::default() };
+    let (store, report, _) = watched(again("the_program").env(ROLE, dir), dir, options);
     (store, report)
 }
 
@@ -100,19 +93,19 @@ fn page_faults_are_found_in_the_op_that_makes_them() {
     }
     let planted = ROUNDS * PAGES;
     let faults = |name: &str| value(&op(&ops, name).counts, "page-faults");
-    let told = format!("{:?} {:?} of {:?}", ops.iter().map(|o| (&o.name, &o.counts)).collect::<Vec<_>>(), all, planted);
+    let seen = format!("{:?} {:?} of {:?}", ops.iter().map(|o| (&o.name, &o.counts)).collect::<Vec<_>>(), all, planted);
     // What else the program does (to start, its rings) is a few thousand.
     let total = value(&all.total, "page-faults");
-    assert!((planted..planted + planted / 10).contains(&total), "{told}");
+    assert!((planted..planted + planted / 10).contains(&total), "{seen}");
     // Between two readings of a millisecond the op may have changed.
-    assert!(faults("Touch") > planted * 85 / 100, "{told}");
-    assert!(faults("Spin") < planted * 15 / 100 && faults("Quiet") < 2_000, "{told}");
+    assert!(faults("Touch") > planted * 85 / 100, "{seen}");
+    assert!(faults("Spin") < planted * 15 / 100 && faults("Quiet") < 2_000, "{seen}");
     for name in ["Touch", "Spin", "Quiet"] {
         let (ran, clock) = (op(&ops, name).figures.self_ns, value(&op(&ops, name).counts, "task-clock") as i64);
-        assert!(clock > 0 && clock <= ran + ran / 20 + 20_000_000, "{name} had a CPU for {clock} of {ran} ns: {told}");
+        assert!(clock > 0 && clock <= ran + ran / 20 + 20_000_000, "{name} had a CPU for {clock} of {ran} ns: {seen}");
     }
     if all.names.iter().any(|name| name == "instructions") {
-        assert!(all.per_cycle(&op(&ops, "Spin").counts).is_some_and(|each| each > 0.05), "{told}");
+        assert!(all.per_cycle(&op(&ops, "Spin").counts).is_some_and(|each| each > 0.05), "{seen}");
     } else {
         let missing = report.unavailable.iter().find(|(what, _)| what.contains("instructions"));
         let (what, how) = missing.expect("what is missing is named");
@@ -129,8 +122,7 @@ fn a_sealed_trace_keeps_whose_counters_they_are() {
         return test_support::left_out(format_args!("counters of threads, sealed: {:?}", report.unavailable));
     }
     trace_store::sealing::seal(dir.path()).unwrap();
-    let mut sealed = Store::with_options(StoreOptions::UNBOUNDED);
-    TraceReader::open(dir.path()).unwrap().read_all(&mut sealed).unwrap();
+    let sealed = read(dir.path());
     let table = |store: &Store| {
         let (all, ops) = op_table(store, store.range(), &[]);
         let mut rows: Vec<(String, Vec<u64>)> = ops.into_iter().map(|op| (op.name, op.counts)).collect();

@@ -3,14 +3,18 @@
 
 #![allow(clippy::unwrap_used)] // a test file
 
+mod common;
+
+use common::{again, wait_until};
 use events::{NodeId, Options, emit_slice, now};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::Duration;
 use trace_record::{Collector, CollectorOptions};
-use trace_store::{Store, StoreOptions, TraceReader};
+use trace_store::Store;
+use trace_store::testkit::{read, slices};
 
 const ROLE: &str = "STEPSCOPE_CRASH_TEST_ROLE";
 const DIR: &str = "STEPSCOPE_CRASH_TEST_DIR";
@@ -18,16 +22,10 @@ const THREADS: u64 = 2;
 
 /// This test binary again, as another process that plays `role`.
 fn spawn(role: &str, dir: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "other_process", "--nocapture"])
-        .env(ROLE, role)
-        .env(DIR, dir)
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .unwrap()
+    again("other_process").env(ROLE, role).env(DIR, dir).spawn().unwrap()
 }
 
-/// What the other process does; nothing when the test harness runs this as a test.
+/// The other process; nothing when the test harness runs this as a test.
 #[test]
 fn other_process() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -66,26 +64,15 @@ fn acknowledged(dir: &Path, thread: u64) -> u64 {
 
 /// Waits until the program's threads have acknowledged so many slices in all.
 fn wait_for_acknowledged(dir: &Path, n: u64) {
-    let begun = events::clock::mono_now();
-    while (0..THREADS).map(|thread| acknowledged(dir, thread)).sum::<u64>() < n {
-        assert!(events::clock::mono_now() - begun < 60_000_000_000, "a minute without {n} slices");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn read(dir: &Path) -> Store {
-    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    TraceReader::open(dir).unwrap().read_all(&mut store).unwrap();
-    store
+    let acknowledged = || (0..THREADS).map(|thread| acknowledged(dir, thread)).sum::<u64>();
+    wait_until(&format!("{n} slices"), || acknowledged() >= n);
 }
 
 /// The `arg`s by site name, in the order of time.
 fn args(store: &Store) -> BTreeMap<String, Vec<u64>> {
     let mut found: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    for lane in store.tracks().iter().flat_map(|t| &t.lanes) {
-        for slice in (0..lane.len() as u32).filter_map(|i| lane.slice(i)) {
-            found.entry(store.slice_name(&slice).to_owned()).or_default().push(slice.arg);
-        }
+    for slice in slices(store) {
+        found.entry(store.slice_name(&slice).to_owned()).or_default().push(slice.arg);
     }
     found
 }

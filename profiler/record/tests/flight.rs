@@ -2,33 +2,30 @@
 
 #![allow(clippy::unwrap_used)] // a test file
 
+mod common;
+
+use common::{again, wait_until};
 use events::clock::Source;
 use events::control::Control;
 use events::meta::{Entry, Writer};
 use events::record::site_word;
 use events::{Anchor, Kind, NodeId, Options, Record, SiteId, emit_slice, now};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use trace_model::chunks::{ChunkHeader, FLAG_LAST};
 use trace_model::{WarningKind, chunks};
 use trace_record::{Collector, CollectorOptions};
-use trace_store::{Store, StoreOptions, TraceReader};
+use trace_store::Store;
+use trace_store::testkit::{read, slices};
 
 /// A process has one session: held by a test that records.
 static ONE: Mutex<()> = Mutex::new(());
 
-fn read(dir: &Path) -> Store {
-    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    TraceReader::open(dir).unwrap().read_all(&mut store).unwrap();
-    store
-}
-
 /// The `arg`s of all slices, in the order of time.
 fn args(store: &Store) -> Vec<u64> {
-    let lanes = store.tracks().iter().flat_map(|t| &t.lanes);
-    let mut slices: Vec<_> = lanes.flat_map(|l| (0..l.len() as u32).filter_map(|i| l.slice(i))).collect();
+    let mut slices: Vec<_> = slices(store).collect();
     slices.sort_by_key(|s| (s.start, s.arg));
     slices.iter().map(|s| s.arg).collect()
 }
@@ -45,11 +42,7 @@ fn a_dump_writes_the_newest_events_and_recording_goes_on() {
     let emit = |range: std::ops::Range<u64>| range.for_each(|n| emit_slice(now(), now(), site, NodeId::NONE, 0, n));
     emit(0..10_000);
     let number = control.request_dump();
-    let begun = events::clock::mono_now();
-    while control.dumps().1 != number {
-        assert!(events::clock::mono_now() - begun < 10_000_000_000, "the dump is done");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_until("the dump is done", || control.dumps().1 == number);
     emit(10_000..20_000);
     drop(session);
     let report = collector.stop();
@@ -77,9 +70,7 @@ fn what_is_older_than_asked_for_is_left_out() {
     emit_slice(now(), now(), site, NodeId::NONE, 0, 1);
     // The first is older than what is kept by then; the second has the three seconds to get from here to the dump.
     let begun = events::clock::mono_now();
-    while events::clock::mono_now() - begun <= 3_000_000_000 {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("three seconds are over", || events::clock::mono_now() - begun > 3_000_000_000);
     emit_slice(now(), now(), site, NodeId::NONE, 0, 2);
     drop(session);
     collector.stop();
@@ -124,11 +115,10 @@ fn an_id_that_is_used_again_renames_nothing() {
 
     let store = read(dir.path());
     let mut found: Vec<(u32, &str, &str, &str, i64)> = Vec::new();
-    for track in store.tracks() {
+    for slice in slices(&store) {
+        let track = &store.tracks()[slice.id.track as usize];
         let process = &store.processes()[track.process as usize];
-        for slice in track.lanes.iter().flat_map(|l| (0..l.len() as u32).filter_map(|i| l.slice(i))) {
-            found.push((process.pid, &process.name, &track.name, store.slice_name(&slice), slice.start));
-        }
+        found.push((process.pid, &process.name, &track.name, store.slice_name(&slice), slice.start));
     }
     found.sort_by_key(|f| f.4);
     assert_eq!(
@@ -171,14 +161,9 @@ fn a_panic_in_a_thread_dumps_the_last_moments_and_its_message() {
     let control = Control::open_or_create(dir.path(), true).unwrap();
     control.keep_flight(KEPT_NS as u64, 0);
     let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
-    let mut program = Command::new(std::env::current_exe().unwrap());
-    program.args(["--exact", "the_program_that_panics"]).env(PANICS, dir.path());
-    let mut program = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let begun = events::clock::mono_now();
-    while control.dumps().0 == 0 || control.dumps().0 != control.dumps().1 {
-        assert!(events::clock::mono_now() - begun < 60_000_000_000, "the dump is done");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let mut program = again("the_program_that_panics");
+    let mut program = program.env(PANICS, dir.path()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the dump is done", || control.dumps().0 != 0 && control.dumps().0 == control.dumps().1);
     // While the program lives and the collector works.
     let store = read(dir.path());
     program.kill().unwrap();
@@ -191,9 +176,7 @@ fn a_panic_in_a_thread_dumps_the_last_moments_and_its_message() {
     let message = store.args().get(panic.args).unwrap_or_default();
     assert!(thread == "failing" && message.contains("the failure was planted"), "{thread}: {message}");
     assert!(message.contains("flight.rs"), "where it was: {message}");
-    let lanes = store.tracks().iter().flat_map(|t| &t.lanes);
-    let slices = lanes.flat_map(|lane| (0..lane.len() as u32).filter_map(|i| lane.slice(i)));
-    let ticks: Vec<_> = slices.filter(|s| store.slice_name(s) == "tick").collect();
+    let ticks: Vec<_> = slices(&store).filter(|s| store.slice_name(s) == "tick").collect();
     let (first, last) = (ticks.iter().map(|s| s.end).min().unwrap(), ticks.iter().map(|s| s.end).max().unwrap());
     // Up to the panic, and from so long before the dump, which is written a little after it.
     assert!(ticks.iter().any(|s| s.arg == 999) && panic.time >= last, "{last} {}", panic.time);

@@ -2,12 +2,15 @@
 
 #![allow(clippy::unwrap_used)] // a test file
 
+mod common;
+
+use common::wait_until;
 use events::{Options, emit_slice, now};
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use trace_model::{Category, WarningKind};
 use trace_record::{Collector, CollectorOptions};
+use trace_store::testkit::{read, slices};
 use trace_store::{Store, StoreOptions, TraceReader};
 
 /// A process has one recording session: these tests take turns.
@@ -21,10 +24,12 @@ fn store() -> Store {
     Store::with_options(StoreOptions::UNBOUNDED)
 }
 
-fn read(dir: &Path) -> Store {
-    let mut store = store();
-    TraceReader::open(dir).unwrap().read_all(&mut store).unwrap();
-    store
+/// A session and its collector, in a folder of their own.
+fn recording() -> (tempfile::TempDir, events::Session, Collector) {
+    let dir = tempfile::tempdir().unwrap();
+    let session = events::start(dir.path(), Options::default()).unwrap();
+    let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
+    (dir, session, collector)
 }
 
 /// Emits `n` slices of the site `work` with `arg` = 0, 1, ... from a thread of this name.
@@ -40,21 +45,10 @@ fn emit(thread: &str, n: u64) {
     thread.spawn(run).unwrap().join().unwrap();
 }
 
-/// Waits for something that another thread does.
-fn wait_until(done: impl Fn() -> bool) {
-    for _ in 0..1_000 {
-        if done() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("it did not happen within 10 s");
-}
-
 /// The `arg`s of the slices of a track, in order.
 fn args(store: &Store, thread: &str) -> Vec<u64> {
     let track = store.tracks().iter().find(|t| t.name == thread).unwrap();
-    let mut slices: Vec<_> = track.lanes.iter().flat_map(|l| (0..l.len() as u32).filter_map(|i| l.slice(i))).collect();
+    let mut slices: Vec<_> = slices(store).filter(|slice| slice.id.track == track.id.0).collect();
     slices.sort_by_key(|s| (s.start, s.end));
     slices.iter().map(|s| s.arg).collect()
 }
@@ -62,9 +56,7 @@ fn args(store: &Store, thread: &str) -> Vec<u64> {
 #[test]
 fn what_is_emitted_is_read_back() {
     let _turn = turn();
-    let dir = tempfile::tempdir().unwrap();
-    let session = events::start(dir.path(), Options::default()).unwrap();
-    let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
+    let (dir, session, collector) = recording();
     let node = events::node("layer1/MatMul", "MatMul", "cpu:0");
     let op = events::site("op", "MatMul");
     let step = events::site("step", "train");
@@ -168,12 +160,12 @@ fn the_size_limit_ends_the_trace_with_a_notice() {
     let limit = CollectorOptions { max_bytes: 100_000, ..CollectorOptions::default() };
     let collector = Collector::start(dir.path(), limit).unwrap();
     emit("worker", 1_000);
-    wait_until(|| collector.progress().records == 1_000);
+    wait_until("all are collected", || collector.progress().records == 1_000);
     assert!(!collector.stop().limit_reached);
     // Nobody drains meanwhile: the limit, which switches recording off, is not reached in the middle of these.
     emit("worker", 10_000);
     let collector = Collector::start(dir.path(), limit).unwrap();
-    wait_until(|| collector.progress().limit_reached && !events::is_on());
+    wait_until("the limit is reached", || collector.progress().limit_reached && !events::is_on());
     drop(session);
     assert!(collector.stop().bytes < 101_000);
     let store = read(dir.path());
@@ -185,9 +177,7 @@ fn the_size_limit_ends_the_trace_with_a_notice() {
 #[test]
 fn a_live_view_sees_everything_once() {
     let _turn = turn();
-    let dir = tempfile::tempdir().unwrap();
-    let session = events::start(dir.path(), Options::default()).unwrap();
-    let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
+    let (dir, session, collector) = recording();
     let mut reader = TraceReader::open(dir.path()).unwrap();
     let mut live = store();
     let work = std::thread::spawn(|| {

@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test file
 
+mod common;
+
+use common::again;
 use events::clock::mono_now;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,7 +16,8 @@ use trace_model::{Category, SliceRef, TrackKind, WarningKind};
 use trace_record::count::CounterSet;
 use trace_record::watch::{Watch, WatchError, WatchOptions, WatchReport};
 use trace_record::{Collector, CollectorOptions};
-use trace_store::{Store, StoreOptions, TraceReader, Track};
+use trace_store::testkit::{read, slices};
+use trace_store::{Store, Track};
 
 const ROLE: &str = "STEPSCOPE_WATCH_TEST_ROLE";
 const OUT: &str = "STEPSCOPE_WATCH_TEST_OUT";
@@ -33,27 +37,19 @@ struct Watched {
 
 /// Runs a command to its end and reads what was recorded of it.
 fn watched(command: &mut Command, dir: &Path, options: WatchOptions) -> Watched {
-    let watch = Watch::prepare(dir, options).unwrap();
-    let collector = Collector::start_with(dir, CollectorOptions::default(), Some(watch.tracks())).unwrap();
-    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-    let pid = child.id();
-    watch.command(pid);
-    assert!(child.wait().unwrap().success());
-    let report = watch.stop();
-    let collected = collector.stop();
-    assert_eq!((collected.dropped, collected.write_errors), (0, 0));
-    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    TraceReader::open(dir).unwrap().read_all(&mut store).unwrap();
+    let (store, report, pid) = common::watched(command, dir, options);
     let bad = [WarningKind::Damage, WarningKind::TornTail, WarningKind::UnknownName, WarningKind::Dropped];
     assert!(store.warnings().iter().all(|w| !bad.contains(&w.kind)), "{:?}", store.warnings());
     Watched { store, report, pid }
 }
 
-/// This test program again, in a role.
-fn role(name: &str, out: &Path) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "the_command", "--nocapture"]).env(ROLE, name).env(OUT, out);
-    command
+/// Watches this test program in a role; returns the numbers that it reports, too.
+fn watched_role(name: &str) -> (Watched, Vec<u64>) {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("reported");
+    let watched = watched(again("the_command").env(ROLE, name).env(OUT, &out), dir.path(), SCHED);
+    let reported = std::fs::read_to_string(&out).unwrap();
+    (watched, reported.split_whitespace().map(|n| n.parse().unwrap()).collect())
 }
 
 const SCHED: WatchOptions = WatchOptions { sched: true, sample_hz: None, counters: CounterSet::NONE };
@@ -65,15 +61,10 @@ impl Watched {
 
     /// The slices of a thread's track in category `off cpu`, with what they are called.
     fn off_cpu(&self, tid: u32) -> Vec<(&str, SliceRef)> {
-        let mut found = Vec::new();
-        for track in self.tracks().filter(|t| t.tid == tid) {
-            for lane in &track.lanes {
-                let slices = (0..lane.len() as u32).filter_map(|i| lane.slice(i));
-                let off = slices.filter(|s| self.store.category(s) == Category::OffCpu);
-                found.extend(off.map(|s| (self.store.sites()[s.site as usize].name.as_str(), s)));
-            }
-        }
-        found
+        let tracks: Vec<u32> = self.tracks().filter(|t| t.tid == tid).map(|t| t.id.0).collect();
+        let own = slices(&self.store).filter(|s| tracks.contains(&s.id.track));
+        let off = own.filter(|s| self.store.category(s) == Category::OffCpu);
+        off.map(|s| (self.store.slice_name(&s), s)).collect()
     }
 
     /// Whether the kernel's wake-ups were to be had; says what is left out.
@@ -81,27 +72,27 @@ impl Watched {
         if self.report.sched_source == Some("tracefs") {
             return true;
         }
-        assert!(!self.report.unavailable.is_empty(), "what is missing is told");
+        assert!(!self.report.unavailable.is_empty(), "what is missing is reported");
         test_support::left_out(format_args!("{what}: {:?}", self.report.unavailable));
         false
     }
 }
 
-/// What the command does; nothing when the test harness runs this as a test.
+/// The command; nothing when the test harness runs this as a test.
 #[test]
 fn the_command() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let out = std::env::var_os(OUT).unwrap();
-    let tell = |text: String| std::fs::write(&out, text).unwrap();
+    let write = |text: String| std::fs::write(&out, text).unwrap();
     match role.as_str() {
         "sleep" => {
             for _ in 0..5 {
                 std::thread::sleep(Duration::from_millis(30));
             }
-            tell(tid().to_string());
+            write(tid().to_string());
         }
-        "ping-pong" => tell(ping_pong()),
-        "hogs" => tell(hogs()),
+        "ping-pong" => write(ping_pong()),
+        "hogs" => write(hogs()),
         other => panic!("{other}"),
     }
 }
@@ -172,20 +163,14 @@ fn waited() -> (i64, i64) {
     }
 }
 
-fn numbers(path: &Path) -> Vec<u64> {
-    std::fs::read_to_string(path).unwrap().split_whitespace().map(|n| n.parse().unwrap()).collect()
-}
-
 #[test]
 fn planted_sleeps_are_found() {
     let _one = one_at_a_time();
-    let dir = tempfile::tempdir().unwrap();
-    let out = dir.path().join("told");
-    let watched = watched(&mut role("sleep", &out), dir.path(), SCHED);
+    let (watched, reported) = watched_role("sleep");
     if watched.report.sched_source == Some("/proc") {
-        return assert!(!watched.report.unavailable.is_empty(), "what is missing is told");
+        return assert!(!watched.report.unavailable.is_empty(), "what is missing is reported");
     }
-    let off = watched.off_cpu(numbers(&out)[0] as u32);
+    let off = watched.off_cpu(reported[0] as u32);
     let why = if watched.report.sched_source == Some("tracefs") { "sleeping" } else { "waiting" };
     let sleeps: Vec<i64> = off
         .iter()
@@ -202,14 +187,11 @@ fn planted_sleeps_are_found() {
 #[test]
 fn a_lock_that_goes_to_and_fro_names_its_waker() {
     let _one = one_at_a_time();
-    let dir = tempfile::tempdir().unwrap();
-    let out = dir.path().join("told");
-    let watched = watched(&mut role("ping-pong", &out), dir.path(), SCHED);
+    let (watched, reported) = watched_role("ping-pong");
     if !watched.has_wakeups("who woke whom") || std::thread::available_parallelism().is_ok_and(|n| n.get() < 2) {
         return;
     }
-    let told = numbers(&out);
-    for (me, other) in [(told[0], told[1]), (told[1], told[0])] {
+    for (me, other) in [(reported[0], reported[1]), (reported[1], reported[0])] {
         let off = watched.off_cpu(me as u32);
         let waits: Vec<&SliceRef> = off.iter().filter(|(name, _)| *name == "sleeping").map(|(_, s)| s).collect();
         let by_other = waits.iter().filter(|s| u64::from(s.correlation) == other).count();
@@ -223,21 +205,18 @@ fn a_lock_that_goes_to_and_fro_names_its_waker() {
 
 /// How long in `range` nothing is reported of a CPU, ns.
 fn holes(runs: &[SliceRef], range: &std::ops::Range<i64>) -> i64 {
-    let told = runs.iter().map(|s| s.end.min(range.end) - s.start.max(range.start));
-    range.end - range.start - told.filter(|ns| *ns > 0).sum::<i64>()
+    let ran = runs.iter().map(|s| s.end.min(range.end) - s.start.max(range.start));
+    range.end - range.start - ran.filter(|ns| *ns > 0).sum::<i64>()
 }
 
 #[test]
 fn threads_that_want_one_cpu_wait_as_long_as_the_kernel_says() {
     let _one = one_at_a_time();
-    let dir = tempfile::tempdir().unwrap();
-    let out = dir.path().join("told");
-    let watched = watched(&mut role("hogs", &out), dir.path(), SCHED);
+    let (watched, reported) = watched_role("hogs");
     if !watched.has_wakeups("time waited for a CPU") {
         return;
     }
-    let told = numbers(&out);
-    let (first, second) = told.split_at(4);
+    let (first, second) = reported.split_at(4);
     let cpu = watched.store.tracks().iter().find(|t| t.kind == TrackKind::Cpu && t.name == "CPU 0").unwrap();
     assert_eq!(cpu.lanes.len(), 1, "a CPU runs one thread at a time");
     let runs: Vec<SliceRef> = (0..cpu.lanes[0].len() as u32).filter_map(|i| cpu.lanes[0].slice(i)).collect();
@@ -324,8 +303,7 @@ fn a_process_that_runs_already_is_watched() {
     // As much as is asked for below, however late the recorder gets to it; where something cannot be had, ten seconds.
     let begun = mono_now();
     let has_enough = || {
-        let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-        TraceReader::open(dir.path()).unwrap().read_all(&mut store).unwrap();
+        let store = read(dir.path());
         let of_busy = store.tracks().iter().filter(|t| t.tid == busy.id());
         let (slices, instants) = of_busy.fold((0, 0), |(s, i), t| (s + t.n_slices(), i + t.instants.len()));
         slices > 5 && instants > 20
@@ -338,8 +316,7 @@ fn a_process_that_runs_already_is_watched() {
     busy.wait().unwrap();
     let report = watch.stop();
     collector.stop();
-    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    TraceReader::open(dir.path()).unwrap().read_all(&mut store).unwrap();
+    let store = read(dir.path());
     let lacks = |what: &str| report.unavailable.iter().any(|(name, _)| name.contains(what));
     let of_busy = || store.tracks().iter().filter(|t| t.tid == busy.id());
     if lacks("samples") {

@@ -1,8 +1,10 @@
-//! Stores from text, for the tests of the analyses.
+//! Stores from text and from trace folders, for tests.
 
+use crate::TraceReader;
 use crate::store::{Store, StoreOptions};
 use std::collections::BTreeMap;
-use trace_model::{Batch, Event, EventKind, Function, NO_ARGS, NO_NODE, Name, TrackKey, TrackKind};
+use std::path::Path;
+use trace_model::{Batch, Event, EventKind, Function, NO_ARGS, NO_NODE, Name, SliceRef, TrackKey, TrackKind};
 
 /// A process records into one folder at a time: held by a test that does.
 pub static RECORDING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
@@ -37,6 +39,20 @@ pub fn store(text: &str) -> Store {
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     store.apply(batch(text));
     store
+}
+
+/// Everything that a trace folder holds.
+pub fn read(folder: &Path) -> Store {
+    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+    let read = TraceReader::open(folder).map(|mut reader| reader.read_all(&mut store));
+    read.expect("a trace folder").expect("its files can be read");
+    store
+}
+
+/// All slices of a trace, lane by lane.
+pub fn slices(store: &Store) -> impl Iterator<Item = SliceRef> + '_ {
+    let lanes = store.tracks().iter().flat_map(|track| &track.lanes);
+    lanes.flat_map(|lane| (0..lane.len() as u32).filter_map(|i| lane.slice(i)))
 }
 
 pub fn batch(text: &str) -> Batch {

@@ -52,7 +52,11 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     ("profiler/record", &["events", "trace-model"], &["trace-analysis", "trace-store"]),
     ("profiler/formats", &["events", "formats", "trace-analysis", "trace-model", "trace-store"], &[]),
     ("profiler/analysis", &["text", "trace-model", "trace-store"], &["trace-store"]),
-    ("profiler/gather", &["events", "formats", "trace-formats", "trace-model", "trace-store"], &["trace-record"]),
+    (
+        "profiler/gather",
+        &["events", "formats", "trace-formats", "trace-model", "trace-store"],
+        &["trace-record", "trace-store"],
+    ),
     ("profiler/cupti", &["events"], &["trace-analysis", "trace-formats", "trace-model", "trace-record", "trace-store"]),
     ("profiler/inject", &["cupti", "events"], &["trace-store"]),
     ("summaries", &["events", "formats", "palette"], &[]),

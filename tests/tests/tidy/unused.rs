@@ -15,20 +15,15 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("base/formats/src/npy.rs", "*", "tests read numpy's archives with it"),
     ("base/text/src/counts.rs", "signed_count", "dashboard uses it under another name"),
     ("base/threads/src/simulation.rs", "*", "tests drive simulations with it"),
+    ("profiler/analysis/src/critical.rs", "critical_path_of_range", "tests compare the path of a trace with HTA's"),
     ("profiler/cupti/src/layout.rs", "CUDA_11_8", "a layout that tests compare with CUDA's headers"),
     ("summaries/src/histograms.rs", "n_spilled_bytes", "tests observe the temporary file by it"),
     ("summaries/src/logdir.rs", "is_watching", "tests wait for it"),
 ];
 
 /// Items by member that are still to be deleted or made private. A count may only shrink.
-const DEBT: &[(&str, usize)] = &[
-    ("cli", 2),
-    ("dashboard", 29),
-    ("dashboard/ui", 2),
-    ("profiler/analysis", 4),
-    ("profiler/model", 7),
-    ("profiler/store", 3),
-];
+const DEBT: &[(&str, usize)] =
+    &[("cli", 2), ("dashboard", 29), ("dashboard/ui", 2), ("profiler/model", 7), ("profiler/store", 3)];
 
 /// The public functions, constants and types of a file; `true` for a type.
 fn public_items<'a>(tokens: &[Token<'a>]) -> Vec<(&'a str, bool)> {

@@ -1,12 +1,13 @@
 //! Findings about several devices or processes: communication that no compute hides, and who comes last.
 
-use super::{Facts, Finding, MAX_SLICES};
+use super::facts::{Facts, Finding, MAX_SLICES, short};
 use crate::activity::{Activities, Activity};
 use crate::breakdown::DeviceBreakdown;
 use crate::critical::{PathKind, Segment};
-use crate::stalls::{Cause, duration};
+use crate::intervals::union_ns;
+use crate::stalls::cause::Cause;
+use text::duration;
 use trace_model::SliceRef;
-use trace_store::Store;
 
 /// From here on communication is reported even where the path does not lead through it.
 const MIN_EXPOSED: f64 = 0.1;
@@ -18,7 +19,7 @@ pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
             // Streams that waited for communication without a record of it: the same time, reported better.
             found.retain(|f| f.title != "unexplained");
         }
-        // The path may lead through all of it, through some, or, where every rank waits for another, around it.
+        // The path may lead through the whole of it, through some, or, where every rank waits for another, around it.
         match found.iter_mut().find(|f| f.title == EXPOSED) {
             Some(on_path) if on_path.saves_ns >= exposed.saves_ns => {}
             Some(on_path) => *on_path = exposed,
@@ -51,7 +52,7 @@ fn exposed(facts: &Facts<'_>) -> Option<(Finding, Vec<(i64, i64)>)> {
         all => format!("; {n} of {all} devices spend {:.0} % or more so", MIN_EXPOSED * 100.0),
     };
     let longest = slices.first().map_or_else(String::new, |slice| {
-        let name = super::short(facts.store.slice_name(slice));
+        let name = short(facts.store.slice_name(slice));
         format!(" The longest of {}, {}, is `{name}`.", slices.len(), duration(slice.dur()))
     });
     finding.text = format!(
@@ -95,7 +96,10 @@ fn straggler(facts: &Facts<'_>) -> Option<Finding> {
     let process = facts.store.processes().get(worst.process as usize)?;
     let slices = times.iter().take(MAX_SLICES).map(|l| l.slice).collect();
     // Collectives of several streams may be waited for at the same time: that is saved once.
-    let waits = times.iter().filter_map(|l| came(facts.store, l.slice, l.late_ns));
+    let waits = times.iter().filter_map(|l| {
+        let last = facts.store.slice(l.slice)?.start;
+        Some((last - l.late_ns, last))
+    });
     let mut finding = facts.finding("straggler", union_ns(waits.collect()), slice.start..slice.end, slices);
     finding.text = format!(
         "{} on {} came last to {} of {exchanges} collectives, {} after the first; the others waited {} together.",
@@ -106,21 +110,4 @@ fn straggler(facts: &Facts<'_>) -> Option<Finding> {
         duration(times.iter().map(|l| l.waited_ns).sum()),
     );
     Some(finding)
-}
-
-/// From when the first came to a collective to when the last did.
-fn came(store: &Store, last: trace_model::SliceId, late_ns: i64) -> Option<(i64, i64)> {
-    let start = store.slice(last)?.start;
-    Some((start - late_ns, start))
-}
-
-/// The length of what the parts cover.
-pub(super) fn union_ns(mut parts: Vec<(i64, i64)>) -> i64 {
-    parts.sort_unstable();
-    let (mut sum, mut until) = (0, i64::MIN);
-    for (start, end) in parts {
-        sum += (end - start.max(until)).max(0);
-        until = until.max(end);
-    }
-    sum
 }

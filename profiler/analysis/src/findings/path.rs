@@ -1,14 +1,14 @@
-//! Findings from the critical path: what held it up, by kind, and its slow ops.
+//! Findings from the critical path: its delays by kind, and its slow ops.
 
-use super::words::{Words, of_kind};
-use super::{Facts, Finding, MIN_SHARE, short, slices};
+use super::facts::{Facts, Finding, MIN_SHARE, short, slices};
+use super::words::{SegmentGroup, words_of};
 use crate::activity::{Activities, Activity};
 use crate::critical::{PathKind, Segment};
 use crate::ops::OpRow;
-use crate::stalls::cause::{Advice, Problem};
-use crate::stalls::{Cause, duration};
+use crate::stalls::cause::{Advice, Cause};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
+use text::duration;
 use trace_model::{Category, SliceRef, TrackId};
 use trace_store::Store;
 
@@ -24,22 +24,12 @@ pub(super) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
         let kind = if part == SegmentGroup::LongCall { PathKind::Launch } else { segment.kind };
         groups.entry((kind, part)).or_default().push(segment);
     }
-    let of_group = |((kind, part), segments)| Some(finding(facts, &words_of(facts, kind, part)?, segments));
+    let (has_steps, has_scheduling) = (facts.has_steps(), has_scheduling(facts.store));
+    let of_group =
+        |((kind, part), segments)| Some(finding(facts, words_of(kind, part, has_steps, has_scheduling)?, segments));
     let mut found: Vec<Finding> = groups.into_iter().filter_map(of_group).collect();
     found.extend(facts.ops.iter().filter_map(|op| slow_op(facts, op)));
     found
-}
-
-/// What says segments of one kind apart, where they ask for different changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum SegmentGroup {
-    Usual,
-    /// A call took long to launch something: it waited itself.
-    LongCall,
-    /// Work began long after its launch.
-    LateWork,
-    /// A thread waited for a timer, a device or what the trace does not have, and not for a CPU.
-    Asleep,
 }
 
 fn part(store: &Store, doings: &Activities<'_>, segment: &Segment) -> SegmentGroup {
@@ -61,60 +51,18 @@ fn part(store: &Store, doings: &Activities<'_>, segment: &Segment) -> SegmentGro
     }
 }
 
-fn words_of(facts: &Facts<'_>, kind: PathKind, part: SegmentGroup) -> Option<Words> {
-    let words = |title, problem, remedy| Words { title, advice: Advice { problem, remedy } };
-    Some(match (kind, part) {
-        (_, SegmentGroup::LongCall) => words(
-            "long launch calls",
-            Problem::Waits("for calls that took long to launch work"),
-            "Such a call waits itself: for room in the device's queue, for a module that is loaded, for a lock. Launching less \
-                     does not help.",
-        ),
-        (_, SegmentGroup::LateWork) => words(
-            "work that began late",
-            Problem::Sentence(
-                "Work began more than a millisecond after its launch, with nothing before it on its stream",
-            ),
-            "That is no cost of launching: look for another process on the device, a module that was loaded, or streams \
-                     that were not recorded.",
-        ),
-        (_, SegmentGroup::Asleep) => words(
-            "asleep",
-            Problem::Sentence(
-                "The thread that everything waited for slept, until a timer, a device or another program woke it",
-            ),
-            "Look at what it called there: a sleep, a read, a socket.",
-        ),
-        (PathKind::Input, _) if !facts.has_steps() => {
-            words("input", Problem::Waits("for its input"), "More loader workers, or loading ahead, helps.")
-        }
-        (PathKind::Host, _) if !facts.has_steps() => words(
-            "host code",
-            Problem::Waits("for code on the host"),
-            "Make it cheaper, or let other threads do it meanwhile.",
-        ),
-        (PathKind::Stall(Cause::Unexplained), _) if has_scheduling(facts.store) => words(
-            "unexplained",
-            Problem::Sentence("The trace does not say what was waited for"),
-            "Scheduling tells when threads waited and who woke them; for what, slices of the program's own would tell \
-                     (`tracing`, or the `events` crate).",
-        ),
-        (kind, _) => of_kind(kind)?,
-    })
-}
-
 fn has_scheduling(store: &Store) -> bool {
     store.sites().iter().any(|site| site.category == Category::OffCpu)
 }
 
-fn finding(facts: &Facts<'_>, words: &Words, mut segments: Vec<&Segment>) -> Finding {
+fn finding(facts: &Facts<'_>, (title, advice): (&str, Advice), mut segments: Vec<&Segment>) -> Finding {
     segments.sort_by_key(|s| (Reverse(s.dur()), s.start));
     let time: i64 = segments.iter().map(|s| s.dur()).sum();
     let range = segments.first().map_or(0..0, |longest| longest.start..longest.end);
-    let mut found = facts.finding(words.title, time, range, slices(facts.store, &segments));
+    let mut found = facts.finding(title, time, range, slices(facts.store, &segments));
     let at = segments.first().map_or_else(String::new, |longest| place(facts.store, longest, segments.len()));
-    let (what, time, share) = (words.advice.problem.text(facts.has_steps()), facts.per_step(time), found.share * 100.0);
-    found.text = format!("{what}: {time}, {share:.1} % of the critical path.{at} {}", words.advice.remedy);
+    let (what, time, share) = (advice.problem.text(facts.has_steps()), facts.per_step(time), found.share * 100.0);
+    found.text = format!("{what}: {time}, {share:.1} % of the critical path.{at} {}", advice.remedy);
     found
 }
 
@@ -143,7 +91,7 @@ fn enclosing(store: &Store, track: TrackId, time: i64) -> Option<SliceRef> {
     slices.filter(|slice| slice.start <= time && time < slice.end).min_by_key(SliceRef::dur)
 }
 
-/// An op that is waited for: twice as fast it would save half of its time on the path.
+/// An op that is waited for: a 2× speed-up would save half of its time on the path.
 fn slow_op(facts: &Facts<'_>, op: &OpRow) -> Option<Finding> {
     if !matches!(op.category.as_str(), "op" | "kernel" | "shard") {
         return None;
@@ -154,7 +102,8 @@ fn slow_op(facts: &Facts<'_>, op: &OpRow) -> Option<Finding> {
         let site = slice.and_then(|slice| facts.store.sites().get(slice.site as usize));
         site.is_some_and(|site| site.name == op.name && site.category_name == op.category)
     };
-    if (op.critical_ns / 2) as f64 / (facts.total().max(1) as f64) < MIN_SHARE {
+    let total = facts.total().max(1) as f64;
+    if (op.critical_ns / 2) as f64 / total < MIN_SHARE {
         return None;
     }
     let mut segments: Vec<&Segment> = facts.paths.iter().flat_map(|p| &p.segments).filter(is_it).collect();
@@ -169,8 +118,8 @@ fn slow_op(facts: &Facts<'_>, op: &OpRow) -> Option<Finding> {
     let title = format!("slow {}", op.category);
     let mut found = facts.finding(&title, op.critical_ns / 2, range, slices(facts.store, &segments));
     found.text = format!(
-        "{what} {:.1} % of the critical path in {} {times}; twice as fast it would save {}.",
-        op.critical_ns as f64 * 100.0 / facts.total().max(1) as f64,
+        "{what} {:.1} % of the critical path in {} {times}; a 2× speed-up would save {}.",
+        op.critical_ns as f64 * 100.0 / total,
         op.figures.count,
         facts.per_step(found.saves_ns),
     );

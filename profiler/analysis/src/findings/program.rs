@@ -1,14 +1,14 @@
 //! Findings about a program without steps: its hottest functions, by samples, and what its threads waited for, by the scheduler.
 
-use super::devices::union_ns;
-use super::{Facts, Finding, short};
-use crate::flame::stack_names;
-use crate::stalls::duration;
+use super::facts::{Facts, Finding, short};
+use crate::flame::{samples, stack_names};
+use crate::intervals::union_ns;
 use crate::threads::ThreadTimes;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::ops::Range;
-use trace_model::{Category, ThreadState, TrackId};
+use text::duration;
+use trace_model::{ThreadState, TrackId};
 use trace_store::Store;
 
 /// Functions that are reported, at most.
@@ -35,14 +35,13 @@ pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
 /// A sample: the thread's track, when, and its stack's row.
 type Sample = (TrackId, i64, u32);
 
-/// The samples of a range.
 struct Samples {
     all: Vec<Sample>,
     /// The time on a CPU that one stands for, ns.
     period_ns: i64,
 }
 
-/// What is known of a function that ran.
+/// Counts of a function that ran.
 #[derive(Default)]
 struct Function {
     n: usize,
@@ -54,13 +53,11 @@ struct Function {
 
 impl Samples {
     fn new(store: &Store, range: &Range<i64>) -> Samples {
-        let is_sample = |site: u32| store.sites().get(site as usize).is_some_and(|s| s.category == Category::Sample);
         let mut all: Vec<Sample> = Vec::new();
         let mut between: Vec<i64> = Vec::new();
         for track in store.tracks() {
-            let samples = track.instants.iter().filter(|i| range.contains(&i.time) && is_sample(i.site));
             let before = all.len();
-            all.extend(samples.map(|i| (track.id, i.time, i.arg as u32)));
+            all.extend(samples(store, track, range).map(|(time, stack)| (track.id, time, stack)));
             between.extend(all[before..].windows(2).map(|pair| pair[1].1 - pair[0].1));
         }
         // Of a thread that runs on they are one period apart; of one that sleeps between them, more.
@@ -101,7 +98,7 @@ impl Samples {
         let callers = most(&function.by_stack).map(|stack| callers(facts.store, stack)).unwrap_or_default();
         let callers = if callers.is_empty() { String::new() } else { format!(", called by {}", callers.join(" ← ")) };
         finding.text = format!(
-            "`{}`{callers} has {:.1} % of the samples ({} of {}, {} on a CPU){on}. Twice as fast it would save {}.",
+            "`{}`{callers} has {:.1} % of the samples ({} of {}, {} on a CPU){on}. A 2× speed-up would save {}.",
             short(name),
             function.n as f64 * 100.0 / self.all.len().max(1) as f64,
             function.n,
@@ -135,44 +132,31 @@ fn leaf(store: &Store, stack: u32) -> String {
     stack_names(store, stack).pop().unwrap_or_else(|| "(no stack)".to_owned())
 }
 
-/// Who called the innermost function of a stack, the nearest first.
+/// The callers of the innermost function of a stack, the nearest first.
 fn callers(store: &Store, stack: u32) -> Vec<String> {
     let names = stack_names(store, stack);
     names.iter().rev().skip(1).take(MAX_CALLERS).map(|name| format!("`{}`", short(name))).collect()
 }
 
-/// A thread's name without what its track says.
+/// A thread's name without the rest of its track's.
 fn plain(name: &str) -> &str {
     name.trim().trim_end_matches(", scheduling")
 }
 
+fn name_of(store: &Store, track: TrackId) -> &str {
+    store.track(track).map_or("?", |track| plain(&track.name))
+}
+
 /// Threads of Linux itself, by the beginnings of their names. They sleep until there is work for them: nobody waits for that.
-const OF_THE_KERNEL: &[&str] = &[
-    "cpuhp/",
-    "irq/",
-    "jbd2/",
-    "kcompactd",
-    "khugepaged",
-    "ksoftirqd/",
-    "kswapd",
-    "kthreadd",
-    "kworker/",
-    "migration/",
-    "mmcqd/",
-    "rcu_",
-    "rcuc/",
-    "rcuop/",
-    "rcuos/",
-    "swapper",
-    "watchdog/",
-];
+const OF_THE_KERNEL: &str = "cpuhp/ irq/ jbd2/ kcompactd khugepaged ksoftirqd/ kswapd kthreadd kworker/ migration/ mmcqd/ \
+                             rcu_ rcuc/ rcuop/ rcuos/ swapper watchdog/";
 
 /// Threads that do something: the first of a process, and those that ran for long.
 fn matters<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = &'a ThreadTimes> {
     let busiest = facts.threads.iter().map(|t| t.running_ns).max().unwrap_or(0);
     facts.threads.iter().filter(move |t| {
         let track = facts.store.track(t.track);
-        if track.is_some_and(|track| OF_THE_KERNEL.iter().any(|begin| track.name.starts_with(begin))) {
+        if track.is_some_and(|track| OF_THE_KERNEL.split(' ').any(|begin| track.name.starts_with(begin))) {
             return false;
         }
         let pid = track.and_then(|track| facts.store.processes().get(track.process as usize)).map(|p| p.pid);
@@ -197,7 +181,7 @@ fn asleep(facts: &Facts<'_>, samples: &Samples) -> Option<Finding> {
     let slept = off_cpu(facts, thread, ThreadState::Sleeping);
     let longest = slept.iter().max_by_key(|(start, end, _)| end - start)?;
     let mut finding = facts.finding("asleep", thread.sleeping_ns, longest.0..longest.1, Vec::new());
-    let name = plain(facts.store.track(thread.track).map_or("?", |t| &t.name));
+    let name = name_of(facts.store, thread.track);
     let total = facts.range.end - facts.range.start;
     let woken = match thread.woken_by {
         None => String::new(),
@@ -239,7 +223,7 @@ fn no_cpu(facts: &Facts<'_>) -> Option<Finding> {
             track.map_or_else(|| format!("thread {thread}, of another program"), |t| format!("`{}`", plain(&t.name)));
         format!("; {who} took it for {} of that", duration(ns))
     });
-    let name = plain(facts.store.track(thread.track).map_or("?", |t| &t.name));
+    let name = name_of(facts.store, thread.track);
     finding.text = format!(
         "`{name}` could run for {} longer than it did, and had no CPU{taker}. Fewer threads than cores, or pinned ones, help.",
         duration(thread.ready_ns),

@@ -3,6 +3,7 @@
 use super::Finding;
 use crate::critical::PathKind;
 use crate::report::{Analysis, analyse, analyse_step};
+use crate::tests::{Random, random, slices_of_random};
 use proptest::prelude::*;
 use trace_store::{Store, testkit};
 
@@ -20,6 +21,16 @@ fn titles(analysis: &Analysis) -> Vec<&str> {
 fn of<'a>(analysis: &'a Analysis, title: &str) -> &'a Finding {
     let found = analysis.findings.iter().find(|f| f.title == title);
     found.unwrap_or_else(|| panic!("no {title:?} in {:#?}", analysis.findings))
+}
+
+fn check_text(finding: &Finding, has: &[&str], lacks: &[&str]) {
+    let text = &finding.text;
+    assert!(has.iter().all(|part| text.contains(part)) && !lacks.iter().any(|part| text.contains(part)), "{text}");
+}
+
+fn check_titles(analysis: &Analysis, has: &[&str], lacks: &[&str]) {
+    let titles = titles(analysis);
+    assert!(has.iter().all(|t| titles.contains(t)) && !lacks.iter().any(|t| titles.contains(t)), "{titles:?}");
 }
 
 /// Steps of a host that launches a kernel after something else.
@@ -83,11 +94,7 @@ fn a_span_around_everything_is_no_culprit() {
     let host = of(&found, "host code");
     let names: Vec<&str> = host.slices.iter().filter_map(|id| Some(store.slice_name(&store.slice(*id)?))).collect();
     assert_eq!(names, ["inner"], "{host:?}");
-    assert!(
-        host.text.contains("within `##backward##` on main") && !host.text.contains("at `##backward##`"),
-        "{}",
-        host.text
-    );
+    check_text(host, &["within `##backward##` on main"], &["at `##backward##`"]);
     let culprits = found.stalls.iter().filter_map(|s| s.culprit.and_then(|id| store.slice(id)));
     assert!(culprits.map(|slice| store.slice_name(&slice).to_owned()).all(|name| name != "##backward##"));
 }
@@ -117,22 +124,14 @@ fn one_late_kernel_is_not_many_launches() {
     );
     let late = of(&found, "work that began late");
     assert_eq!(late.saves_ns, 493_000_000);
-    assert!(
-        late.text.contains("It is one piece, at `cudaLaunchKernel` on main") && !late.text.contains("Fused"),
-        "{}",
-        late.text
-    );
-    assert!(!titles(&found).contains(&"launch overhead"), "{:?}", titles(&found));
+    check_text(late, &["It is one piece, at `cudaLaunchKernel` on main"], &["Fused"]);
+    check_titles(&found, &[], &["launch overhead"]);
     // A call that blocks is not many launches either.
     let (_, found) = analysis(
         "main launch: cudaLaunchKernel 0..400000000 c 1
          gpu7 kernel: first 400001000..450000000 c 1",
     );
-    assert!(
-        titles(&found).contains(&"long launch calls") && !titles(&found).contains(&"launches"),
-        "{:?}",
-        titles(&found)
-    );
+    check_titles(&found, &["long launch calls"], &["launches"]);
 }
 
 #[test]
@@ -153,7 +152,7 @@ fn many_short_launches_are_launch_overhead() {
 }
 
 #[test]
-fn communication_that_nothing_hides_is_told_when_it_is_large() {
+fn communication_that_nothing_hides_is_reported_when_it_is_large() {
     // Half of each rank's time; the path is the hosts', which end last and wait for nothing.
     let mut text = String::new();
     for rank in [1, 2] {
@@ -234,11 +233,7 @@ fn a_program_without_steps_gets_findings_from_samples_waits_and_threads() {
     let asleep = found.findings.iter().find(|f| f.text.contains("`main` slept for 800 ms")).expect("who slept");
     assert!(asleep.text.contains("`w0` ended 800 ms of that, which ran `burn` meanwhile"), "{}", asleep.text);
     let no_cpu = of(&found, "no CPU");
-    assert!(
-        no_cpu.text.contains("`w1` could run for 300 ms") && no_cpu.text.contains("`w0` took it"),
-        "{}",
-        no_cpu.text
-    );
+    check_text(no_cpu, &["`w1` could run for 300 ms", "`w0` took it"], &[]);
     assert!(!titles(&found).contains(&"unexplained"));
 }
 
@@ -286,40 +281,25 @@ fn a_step_is_shown_to_the_end_of_what_it_launched() {
     assert_eq!((first.range.clone(), first.paths.len(), first.paths[0].range.clone()), (0..150, 1, 0..150));
 }
 
-/// A slice of a random trace: its track, the pause before it, its length, its number, its category.
-type Random = (usize, i64, i64, u32, usize);
-
-fn random(slices: &[Random], lengths: &[(i64, i64)]) -> String {
+/// Random slices, with steps of these begins and lengths.
+fn random_steps(slices: &[Random], lengths: &[(i64, i64)]) -> String {
     let mut text = String::new();
     for (i, (start, length)) in lengths.iter().enumerate() {
         let track = ["main", "2.main", "w1"][i % 3];
         text += &format!("step {}: on {track} {start}..{}\n", i / 3 + 1, start + length);
     }
-    let mut at = [0i64; 6];
-    for (i, (track, gap, dur, number, category)) in slices.iter().enumerate() {
-        let start = at[*track] + gap;
-        at[*track] = start + dur;
-        let end = at[*track];
-        let name = ["main", "w0", "gpu7", "gpu8", "2.main", "2.gpu7"][*track];
-        let category =
-            ["launch:", "kernel:", "copy:", "collective:", "input:", "off-cpu:", "python:", "op:"][*category];
-        match name {
-            "w0" => text += &format!("w0 n{i}x {start}..{end} by n{number}x\n"),
-            _ => text += &format!("{name} {category} x {start}..{end} c {number}\n"),
-        }
-    }
-    text
+    text + &random(slices)
 }
 
 proptest! {
     /// Whatever the trace, its steps and the part of it that is looked at: no share is above one, and no sum above what is shown.
     #[test]
     fn shares_are_of_what_is_shown(
-        slices in prop::collection::vec((0usize..6, 0i64..30, 0i64..20, 0u32..8, 0usize..8), 1..60),
+        slices in slices_of_random(),
         lengths in prop::collection::vec((0i64..300, 1i64..200), 0..7),
         part in prop::option::of((0i64..200, 1i64..300)),
     ) {
-        let store = testkit::store(&random(&slices, &lengths));
+        let store = testkit::store(&random_steps(&slices, &lengths));
         let shown = part.map_or(store.range(), |(start, length)| start..start + length);
         let mut all = vec![analyse(&store, shown)];
         all.extend(store.steps().first().map(|step| analyse_step(&store, step)));

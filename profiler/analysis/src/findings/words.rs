@@ -1,51 +1,90 @@
-//! What each kind of segment on a critical path is called, what waits there, and what helps.
+//! The words of findings about the critical path: for each kind of segment its title, what waits there, and what helps.
 
 use crate::critical::PathKind;
-use crate::stalls::cause::{self, Advice};
+use crate::stalls::cause::Problem::{Sentence, Waits};
+use crate::stalls::cause::{Advice, Cause};
 
-/// Title and sentences of a finding about a kind.
-pub(super) struct Words {
-    pub title: &'static str,
-    pub advice: Advice,
+/// Groups of segments of one kind, where they ask for different changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum SegmentGroup {
+    Usual,
+    /// A call took long to launch something: it waited itself.
+    LongCall,
+    /// Work began long after its launch.
+    LateWork,
+    /// A thread waited for a timer, a device or what the trace does not have, and not for a CPU.
+    Asleep,
 }
 
-fn waits(title: &'static str, what: &'static str, remedy: &'static str) -> Option<Words> {
-    cause::waits(what, remedy).map(|advice| Words { title, advice })
-}
-
-/// `None` for what is no finding by itself: ops and kernels are reported one by one, a thread's functions by its samples, and the
-/// profiler's own work is nobody's to change.
-pub(super) fn of_kind(kind: PathKind) -> Option<Words> {
-    match kind {
-        PathKind::Op | PathKind::Kernel | PathKind::Running | PathKind::Profiler => None,
-        PathKind::Copy => waits(
+/// Title and sentences; `None` for what is no finding by itself: ops and kernels are reported one by one, a thread's functions by its
+/// samples, and the profiler's own work is nobody's to change.
+pub(super) fn words_of(
+    kind: PathKind,
+    group: SegmentGroup,
+    has_steps: bool,
+    has_scheduling: bool,
+) -> Option<(&'static str, Advice)> {
+    let (title, problem, remedy) = match (group, kind) {
+        (SegmentGroup::LongCall, _) => (
+            "long launch calls",
+            Waits("for calls that took long to launch work"),
+            "Such a call waits itself: for room in the device's queue, for a module that is loaded, for a lock. Launching less does not \
+             help.",
+        ),
+        (SegmentGroup::LateWork, _) => (
+            "work that began late",
+            Sentence("Work began more than a millisecond after its launch, with nothing before it on its stream"),
+            "That is no cost of launching: look for another process on the device, a module that was loaded, or streams that were not \
+             recorded.",
+        ),
+        (SegmentGroup::Asleep, _) => (
+            "asleep",
+            Sentence("The thread that everything waited for slept, until a timer, a device or another program woke it"),
+            "Look at what it called there: a sleep, a read, a socket.",
+        ),
+        (_, PathKind::Op | PathKind::Kernel | PathKind::Running | PathKind::Profiler) => return None,
+        (_, PathKind::Copy) => (
             "copies",
-            "for memory to be copied",
+            Waits("for memory to be copied"),
             "Pinned host memory, copies on a stream of their own, or data that stays on the device help.",
         ),
-        PathKind::Collective => waits(
+        (_, PathKind::Collective) => (
             "exposed communication",
-            "for collectives that no compute hides",
+            Waits("for collectives that no compute hides"),
             "Larger buckets that start earlier, or fewer bytes, help.",
         ),
-        PathKind::Launch => waits(
+        (_, PathKind::Launch) => (
             "launches",
-            "for the host to launch work",
+            Waits("for the host to launch work"),
             "Fused kernels, captured graphs or larger batches launch less.",
         ),
-        PathKind::Input => waits(
+        (_, PathKind::Input) if has_steps => (
             "input",
-            "for their input",
+            Waits("for their input"),
             "More loader workers, or loading ahead while the step before runs, helps.",
         ),
-        PathKind::Host => {
-            waits("host code", "for code on the host", "Move it off the step's thread, or make it cheaper.")
-        }
-        PathKind::Stall(cause) => cause.info().advice.map(|advice| Words { title: cause.name(), advice }),
-        PathKind::Memory => waits(
+        (_, PathKind::Input) => ("input", Waits("for its input"), "More loader workers, or loading ahead, helps."),
+        (_, PathKind::Host) => (
+            "host code",
+            Waits("for code on the host"),
+            if has_steps {
+                "Move it off the step's thread, or make it cheaper."
+            } else {
+                "Make it cheaper, or let other threads do it meanwhile."
+            },
+        ),
+        (_, PathKind::Stall(Cause::Unexplained)) if has_scheduling => (
+            "unexplained",
+            Sentence("The trace does not say what was waited for"),
+            "Scheduling shows when threads waited and who woke them; for what, slices of the program's own would show (`tracing`, or \
+             the `events` crate).",
+        ),
+        (_, PathKind::Stall(cause)) => return cause.info().advice.map(|advice| (cause.name(), advice)),
+        (_, PathKind::Memory) => (
             "memory",
-            "for memory to be allocated or freed",
+            Waits("for memory to be allocated or freed"),
             "A caching allocator, or buffers that are reused, avoids it.",
         ),
-    }
+    };
+    Some((title, Advice { problem, remedy }))
 }

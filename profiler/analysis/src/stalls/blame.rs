@@ -1,11 +1,12 @@
 //! From the parts of the backward walk to stalls.
 
+use super::cause::Cause;
 use super::gaps::{Gap, Window, Windows, step_of};
-use super::{Cause, Stall};
+use super::stall::Stall;
 use crate::activity::Activity;
 use crate::deps::Deps;
 use crate::line::{Line, LineKind, PieceId};
-use crate::walk::{Edge, IdleReason, PartKind, Walk, WalkPart};
+use crate::walk::{Edge, PartKind, Walk, WalkPart, parked_cause};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_model::SliceId;
@@ -21,7 +22,7 @@ pub(super) struct Blame<'d, 'a> {
     ran: FxHashMap<(u32, u32), Ran>,
 }
 
-/// What the workers of a process ran in a window.
+/// The work that the workers of a process ran in a window.
 struct Ran {
     /// Start and place of each piece of work, by start; and the longest of those from there on.
     starts: Vec<(i64, PieceId)>,
@@ -45,7 +46,6 @@ impl<'d, 'a> Blame<'d, 'a> {
         &self.deps.lines.lines[line as usize]
     }
 
-    /// Divides a gap.
     pub(super) fn gap(&mut self, gap: &Gap) {
         let process = self.line(gap.line).process;
         let window = gap.window.and_then(|row| self.windows.window(process, row));
@@ -73,17 +73,23 @@ impl<'d, 'a> Blame<'d, 'a> {
                 let culprit = self.deps.lines.slice(at).id;
                 self.push(current, range, self.cause(current.gap.line, at, via), Some(culprit));
             }
-            PartKind::Idle(IdleReason::Unknown, _) => self.push(current, range, Cause::Unexplained, None),
-            PartKind::Idle(IdleReason::Begin, _) => {
+            PartKind::Idle(Cause::Unexplained, _) => self.push(current, range, Cause::Unexplained, None),
+            PartKind::Begin => {
                 let first = current.active.as_ref().map_or(range.start, |a| a.start.clamp(range.start, range.end));
                 self.push(current, first..range.end, Cause::Unexplained, None);
                 self.push(current, range.start..first, Cause::StepBegin, None);
             }
-            PartKind::Idle(late, culprit) => {
+            PartKind::Untraced => {
+                let is_host_of_device =
+                    part.line != current.gap.line && self.line(current.gap.line).kind == LineKind::Device;
+                let cause = if is_host_of_device { Cause::HostLate } else { Cause::Unexplained };
+                self.push(current, range, self.late(current.gap.line, part, cause), None);
+            }
+            PartKind::Idle(cause, culprit) => {
                 let is_own = Some(part.blocked) == current.gap.next;
-                let late_itself = !is_own && matches!(late, IdleReason::Dispatch | IdleReason::WakeUp);
+                let late_itself = !is_own && matches!(cause, Cause::Dispatch | Cause::WakeUp);
                 let blocked = late_itself.then(|| self.deps.lines.slice(part.blocked).id);
-                self.push(current, range, self.late(current.gap.line, part, late), blocked.or(culprit));
+                self.push(current, range, self.late(current.gap.line, part, cause), blocked.or(culprit));
             }
         }
     }
@@ -107,28 +113,12 @@ impl<'d, 'a> Blame<'d, 'a> {
         }
     }
 
-    /// Why a track waited while nothing that it waited for ran.
-    fn late(&self, waiting: u32, part: &WalkPart, late: IdleReason) -> Cause {
-        let is_elsewhere = part.line != waiting;
+    /// Why a track waited while nothing that it waited for ran: what happens in another process is that one's matter.
+    fn late(&self, waiting: u32, part: &WalkPart, cause: Cause) -> Cause {
         let is_peer = self.line(part.line).process != self.line(waiting).process;
-        match late {
-            IdleReason::Network => Cause::Network,
-            IdleReason::Transfer => Cause::Dma,
-            IdleReason::ScheduledOut => Cause::ScheduledOut,
-            IdleReason::QueueEmpty => Cause::QueueEmpty,
-            IdleReason::QueueFull => Cause::QueueFull,
-            IdleReason::OtherStep => Cause::OtherStep,
-            _ if is_peer => Cause::PeerLate,
-            IdleReason::Launch => Cause::Launch,
-            IdleReason::Dispatch => Cause::Dispatch,
-            IdleReason::WakeUp => Cause::WakeUp,
-            IdleReason::Sync => Cause::Synchronisation,
-            IdleReason::Between => Cause::HostLate,
-            IdleReason::First => Cause::StepBegin,
-            IdleReason::End => Cause::StepEnd,
-            IdleReason::Untraced if is_elsewhere && self.line(waiting).kind == LineKind::Device => Cause::HostLate,
-            IdleReason::Untraced | IdleReason::Begin | IdleReason::Unknown => Cause::Unexplained,
-        }
+        let is_between = matches!(cause, Cause::Network | Cause::Dma | Cause::ScheduledOut)
+            || matches!(cause, Cause::QueueEmpty | Cause::QueueFull | Cause::OtherStep);
+        if is_peer && !is_between { Cause::PeerLate } else { cause }
     }
 
     /// The step had nothing more for this track.
@@ -156,13 +146,7 @@ impl<'d, 'a> Blame<'d, 'a> {
         if self.longest(current, from..range.end).is_some() {
             return range.end;
         }
-        let late = IdleReason::parked(&wait);
-        let cause = match late {
-            IdleReason::QueueEmpty => Cause::QueueEmpty,
-            IdleReason::QueueFull => Cause::QueueFull,
-            _ => Cause::OtherStep,
-        };
-        self.push(current, from..range.end, cause, Some(wait.id));
+        self.push(current, from..range.end, parked_cause(&wait), Some(wait.id));
         from
     }
 

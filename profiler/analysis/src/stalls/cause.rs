@@ -32,9 +32,9 @@ pub struct CauseInfo {
 /// The sentences of a finding.
 #[derive(Clone, Copy, Debug)]
 pub struct Advice {
-    /// What is wrong.
+    /// The sentence that names the problem.
     pub problem: Problem,
-    /// What helps.
+    /// The sentence that names a remedy.
     pub remedy: &'static str,
 }
 
@@ -57,7 +57,7 @@ impl Problem {
     }
 }
 
-pub(crate) const fn waits(what: &'static str, remedy: &'static str) -> Option<Advice> {
+const fn waits(what: &'static str, remedy: &'static str) -> Option<Advice> {
     Some(Advice { problem: Problem::Waits(what), remedy })
 }
 
@@ -83,7 +83,7 @@ causes! {
     NothingReady, "nothing ready", "the step had no more work for this worker while others ran. Culprit: the longest of what ran", None;
     StepBegin, "step begins", "before the first op of the step: feeds, the plan", sentence("Time passes in steps before their first op", "Larger steps, or fewer feeds, help.");
     StepEnd, "step ends", "after the last op of the step: fetches, cleaning up", sentence("Time passes in steps after their last op", "Larger steps, or fewer fetches, help.");
-    Unexplained, "unexplained", "the trace does not tell", sentence("The trace does not say what was waited for", "Record more: scheduling (`record --sched`), device activity, or the host's functions.");
+    Unexplained, "unexplained", "the trace does not say", sentence("The trace does not say what was waited for", "Record more: scheduling (`record --sched`), device activity, or the host's functions.");
 }
 
 impl Cause {

@@ -10,54 +10,16 @@
 mod blame;
 pub mod cause;
 mod gaps;
-mod queue;
-mod text;
+mod stall;
 
 use crate::deps::Deps;
-pub(crate) use ::text::duration;
 pub use cause::Cause;
-pub use queue::{QueueWait, queue_waits};
 use rayon::prelude::*;
+pub use stall::Stall;
 use std::cmp::Reverse;
 use std::ops::Range;
-use trace_model::radix::Keyed;
-use trace_model::{SliceId, SliceRef, TrackId, radix};
+use trace_model::radix::{self, Keyed};
 use trace_store::Store;
-
-/// A part of a gap, with its cause.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stall {
-    /// Where.
-    pub track: TrackId,
-    /// The step's id, where the track works in steps.
-    pub step_id: Option<u32>,
-    /// The gap of which this is a part.
-    pub gap: Range<i64>,
-    /// Begin, ns from the origin.
-    pub start: i64,
-    /// End (not included).
-    pub end: i64,
-    /// Why.
-    pub cause: Cause,
-    /// The slice that is to blame: draw an arrow from it.
-    pub culprit: Option<SliceId>,
-    /// What ran after the gap: the arrow's head.
-    pub blocked: Option<SliceId>,
-}
-
-impl Stall {
-    /// How long.
-    #[must_use]
-    pub fn dur(&self) -> i64 {
-        self.end - self.start
-    }
-
-    /// The cause as a sentence.
-    #[must_use]
-    pub fn text(&self, store: &Store) -> String {
-        text::stall(store, self)
-    }
-}
 
 /// All stalls of one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +56,7 @@ pub(crate) fn stalls_of(deps: &Deps<'_>, range: Range<i64>) -> Vec<Stall> {
     longest_first(&found)
 }
 
-/// Of equal ones the first stays first. A stall is a hundred bytes: lengths are sorted, and each stall is moved once.
+/// Sorts by length; of equal ones the first stays first. A stall is a hundred bytes: lengths are sorted, and each stall is moved once.
 fn longest_first(of_lines: &[Vec<Stall>]) -> Vec<Stall> {
     let stalls: Vec<&Stall> = of_lines.iter().flatten().collect();
     let mut order: Vec<Keyed> = stalls.iter().map(|stall| radix::key(!stall.dur())).zip(0..).collect();
@@ -123,11 +85,6 @@ pub fn by_cause(stalls: &[Stall]) -> Vec<CauseTotal> {
     let mut totals: Vec<CauseTotal> = totals.into_iter().filter(|t| t.count > 0).collect();
     totals.sort_by_key(|t| (Reverse(t.total_ns), t.cause));
     totals
-}
-
-/// How much of the range a slice covers.
-fn overlap(slice: &SliceRef, range: &Range<i64>) -> i64 {
-    (slice.end.min(range.end) - slice.start.max(range.start)).max(0)
 }
 
 #[cfg(test)]

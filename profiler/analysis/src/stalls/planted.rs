@@ -19,7 +19,7 @@ fn then(history: &History, until: i64, cause: Cause) -> History {
     history
 }
 
-/// What of a history lies in a gap; neighbours of one cause as one.
+/// The part of a history that lies in a gap; neighbours of one cause as one.
 fn within(history: &History, gap: (i64, i64)) -> History {
     let mut found = History::new();
     for (start, end, cause) in history {
@@ -36,7 +36,7 @@ fn within(history: &History, gap: (i64, i64)) -> History {
 /// Gaps by track and begin, with their parts.
 type Gaps = BTreeMap<(String, i64), History>;
 
-/// What the analysis finds for the gaps that have an answer.
+/// The parts that the analysis finds for the gaps that have an answer.
 fn found(text: &str, want: &Gaps) -> Gaps {
     let store = testkit::store(text);
     let mut gaps = Gaps::new();
@@ -53,7 +53,7 @@ fn found(text: &str, want: &Gaps) -> Gaps {
     gaps
 }
 
-/// What a host does next.
+/// An act of a host.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     /// Runs something for so long; the cause when a stream waits for it.
@@ -78,7 +78,7 @@ fn act() -> impl Strategy<Value = Act> {
 
 /// When something was done, and the history of why it did not begin before.
 #[derive(Clone, Default)]
-struct Done {
+struct Completion {
     at: i64,
     why_begun: History,
 }
@@ -89,9 +89,9 @@ struct Host {
     now: i64,
     why: History,
     calls: u32,
-    streams: [Option<Done>; 3],
-    /// What each stream's next work waits for.
-    awaited: [Option<Done>; 3],
+    streams: [Option<Completion>; 3],
+    /// The work that each stream's next work waits for.
+    awaited: [Option<Completion>; 3],
     gaps: Gaps,
 }
 
@@ -157,7 +157,7 @@ impl Host {
         let end = start + dur;
         let _ = writeln!(self.text, "main launch: cudaLaunchKernel {now}..{} c {call}", now + 2);
         let _ = writeln!(self.text, "gpu{stream} kernel: k{call} {start}..{end} c {call}");
-        self.streams[stream] = Some(Done { at: end, why_begun: last.1 });
+        self.streams[stream] = Some(Completion { at: end, why_begun: last.1 });
         self.goes_on(now + 2, Cause::Launch);
     }
 
@@ -179,8 +179,8 @@ type Op = (usize, usize, i64, i64);
 #[derive(Default)]
 struct Workers {
     text: String,
-    ops: Vec<Done>,
-    workers: [Option<Done>; 4],
+    ops: Vec<Completion>,
+    workers: [Option<Completion>; 4],
     gaps: Gaps,
 }
 
@@ -204,7 +204,7 @@ impl Workers {
         let (end, wait) = (start + dur, start - ready);
         let by = by.map_or_else(String::new, |by| format!("by n{by}x"));
         let _ = writeln!(self.text, "w{worker} n{id}x {start}..{end} {by} queue {wait}");
-        let done = Done { at: end, why_begun: why };
+        let done = Completion { at: end, why_begun: why };
         self.workers[worker] = Some(done.clone());
         self.ops.push(done);
     }

@@ -14,23 +14,17 @@ mod tracks;
 mod work;
 
 use crate::buffer::Unread;
+use crate::library::{Library, OWN_EXTERNAL};
 use crate::recent::Recent;
-use crate::record::{Object, Record, Span, StreamLocation, Text};
+use crate::record::{Object, Record, Span, StreamLocation};
 use crate::words;
 use events::clock::{self, TicksToNs};
+use events::track::Span as TrackSpan;
 use events::{Kind, NodeId, SiteId};
-use open_ranges::Ranges;
+use open_ranges::{Data, Ranges};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
-use tracks::Tracks;
-
-/// Resolves the references of records: texts in the process, names in the library.
-pub trait Names {
-    /// The text at this address of the process; `None` for none.
-    fn text(&self, text: Text) -> Option<String>;
-    /// The name of a call by its number.
-    fn call(&self, is_runtime: bool, id: u32) -> Option<String>;
-}
+use tracks::{TrackKey, Tracks};
 
 /// Counts of the records that were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +47,7 @@ pub struct Report {
     pub early: (u64, i64),
     /// Ranges that began and did not end.
     pub unended: u64,
-    /// What could not be read.
+    /// Records that could not be read.
     pub unread: Unread,
     /// Slices that found no track (too many, or recording has stopped).
     pub no_track: u64,
@@ -65,8 +59,6 @@ pub struct Report {
 const WAITING: usize = 1 << 18;
 /// Events whose recording is remembered.
 const EVENTS: usize = 1 << 16;
-/// `CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0`: ours.
-pub(crate) const OWN_EXTERNAL: u32 = 3;
 
 /// An event's recording: the call that did it and the stream.
 #[derive(Clone, Copy)]
@@ -92,62 +84,42 @@ struct Launch {
 }
 
 /// Writes the records of a process to tracks of the running session.
-pub struct Translator {
+#[derive(Default)]
+pub(crate) struct Translator {
     tracks: Tracks,
     ranges: Ranges,
     clock: TicksToNs,
     sites: FxHashMap<(&'static str, String), SiteId>,
     contexts: FxHashMap<u32, u32>,
-    events: Recent<EventKey, Recorded>,
-    nodes: Recent<u32, NodeId>,
-    launches: Recent<u32, Launch>,
+    events: Recent<EventKey, Recorded, EVENTS>,
+    nodes: Recent<u32, NodeId, WAITING>,
+    launches: Recent<u32, Launch, WAITING>,
     /// Work whose call has not come yet: where and when it began.
-    unlaunched: Recent<u32, Vec<(StreamLocation, u64)>>,
+    unlaunched: Recent<u32, Vec<(StreamLocation, u64)>, WAITING>,
     report: Report,
 }
 
-impl Default for Translator {
-    fn default() -> Self {
-        Translator::new()
-    }
-}
-
 impl Translator {
-    /// Writes tracks of the running session.
-    #[must_use]
-    pub fn new() -> Translator {
-        Translator {
-            tracks: Tracks::default(),
-            ranges: Ranges::default(),
-            clock: TicksToNs::from_anchors(&[clock::anchor()]),
-            sites: FxHashMap::default(),
-            contexts: FxHashMap::default(),
-            events: Recent::new(EVENTS),
-            nodes: Recent::new(WAITING),
-            launches: Recent::new(WAITING),
-            unlaunched: Recent::new(WAITING),
-            report: Report::default(),
-        }
+    pub(crate) fn new() -> Translator {
+        // A rate needs a reading of the clock before that of the first buffer.
+        Translator { clock: TicksToNs::from_anchors(&[clock::anchor()]), ..Translator::default() }
     }
 
-    /// Counts of the records so far.
-    #[must_use]
-    pub fn report(&self) -> Report {
-        let gone = self.unlaunched.forgotten + self.ranges.forgotten();
+    pub(crate) fn report(&self) -> Report {
+        let gone = self.unlaunched.forgotten + self.ranges.open.forgotten;
         Report { no_track: self.tracks.refused, without_call: self.report.without_call + gone, ..self.report.clone() }
     }
 
-    /// Writes the records of a buffer.
-    pub fn take(&mut self, records: &[Record<'_>], unread: &Unread, names: &dyn Names) {
+    pub(crate) fn take(&mut self, records: &[Record], unread: &Unread, library: &dyn Library) {
         self.report.unread.add(unread);
         self.clock.push(clock::anchor());
         for record in records {
-            self.learn(record, names);
+            self.learn(record, library);
         }
         let mut calls = Vec::new();
         for record in records {
             match record {
-                Record::Kernel(kernel) => self.kernel(kernel, names),
+                Record::Kernel(kernel) => self.kernel(kernel, library),
                 Record::Memory { .. } => self.memory(record),
                 Record::Graph { span, place, correlation, graph } => self.graph(*span, *place, *correlation, *graph),
                 Record::Synchronization { .. } => self.synchronization(record),
@@ -155,26 +127,26 @@ impl Translator {
                     self.overhead(*what, *span, *object, *correlation);
                 }
                 Record::Call { .. } => calls.push(record),
-                Record::Marker { .. } => self.marker(record, names),
+                Record::Marker { .. } => self.marker(record, library),
                 _ => {}
             }
         }
-        self.calls(calls, names);
+        self.calls(calls, library);
     }
 
     /// No record will come any more: what waits for its other half goes without.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.report.without_call += self.unlaunched.drain().map(|(_, works)| works.len() as u64).sum::<u64>();
         self.close_ranges();
         self.tracks.close();
     }
 
-    /// What others refer to.
-    fn learn(&mut self, record: &Record<'_>, names: &dyn Names) {
+    /// Remembers what other records refer to.
+    fn learn(&mut self, record: &Record, library: &dyn Library) {
         match *record {
             Record::Context { context, device } => _ = self.contexts.insert(context, device),
             Record::Device { device, name } => {
-                if let Some(name) = names.text(name) {
+                if let Some(name) = library.text(name) {
                     self.tracks.name_device(device, name);
                 }
             }
@@ -189,14 +161,15 @@ impl Translator {
                 }
             }
             Record::External { kind: OWN_EXTERNAL, id, correlation } => {
-                // The lower half: see `session::working_for`.
+                // The lower half: see [`crate::Library::push`].
                 self.nodes.set(correlation, NodeId::new(id as u32));
             }
             Record::MarkerData { flags, id, payload, color, category } => {
-                self.ranges.data(id, (flags & 2 != 0).then_some(color), category, payload);
+                let color = (flags & 2 != 0).then_some(color);
+                self.ranges.data.set(id, Data { color, category, payload });
             }
             Record::Name { object, name } => {
-                if let Some(name) = names.text(name) {
+                if let Some(name) = library.text(name) {
                     self.tracks.name_object(object, name);
                 }
             }
@@ -224,8 +197,8 @@ impl Translator {
     }
 
     /// Calls of all threads, each on its thread's track, as deep as they are nested.
-    fn calls(&mut self, mut calls: Vec<&Record<'_>>, names: &dyn Names) {
-        let key = |record: &Record<'_>| match record {
+    fn calls(&mut self, mut calls: Vec<&Record>, library: &dyn Library) {
+        let key = |record: &Record| match record {
             Record::Call { span, thread, .. } => (*thread, span.start, std::cmp::Reverse(span.end)),
             _ => (0, 0, std::cmp::Reverse(0)),
         };
@@ -244,13 +217,12 @@ impl Translator {
                 continue;
             }
             let interface = if is_runtime { "cuda" } else { "cu" };
-            let name = names.call(is_runtime, id).unwrap_or_else(|| format!("{interface} call {id}"));
+            let name = library.call_name(is_runtime, id).unwrap_or_else(|| format!("{interface} call {id}"));
             let name = words::without_version(&name);
             let (site, node) = (self.site(words::of_call(name), name), self.node(correlation));
             let args = if result == 0 { String::new() } else { format!("{{\"return value\":{result}}}") };
-            let (begin, end) = (span.start, span.end.max(span.start));
-            let slice = events::track::Span { depth, begin, end, site, node, correlation, arg: 0, args: &args };
-            self.tracks.calls(thread, |track| track.slice(slice));
+            let slice = TrackSpan { depth, node, ..slice(span, site, correlation, &args) };
+            self.tracks.write(TrackKey::Calls(thread), |track| track.slice(slice));
             self.report.calls += 1;
             self.launched(correlation, Launch { thread, start: span.start });
         }
@@ -280,8 +252,8 @@ impl Translator {
     fn arrow(&mut self, correlation: u32, launch: Launch, place: StreamLocation, start: u64) {
         let site = self.site("cuda", "launch");
         let at = |kind, at| move |track: &mut events::Track| track.point(kind, at, site, NodeId::NONE, correlation, "");
-        self.tracks.calls(launch.thread, at(Kind::FlowOut, launch.start));
-        self.tracks.stream(place, at(Kind::FlowIn, start));
+        self.tracks.write(TrackKey::Calls(launch.thread), at(Kind::FlowOut, launch.start));
+        self.tracks.write(TrackKey::Stream(place), at(Kind::FlowIn, start));
         self.report.arrows += 1;
         if start < launch.start {
             let by = self.clock.ns(launch.start).saturating_sub(self.clock.ns(start));
@@ -298,8 +270,13 @@ impl Translator {
             Object::Thread { thread, .. } => format!("{{\"thread\":{thread}}}"),
             _ => String::new(),
         };
-        let (begin, end, node) = (span.start, span.end.max(span.start), NodeId::NONE);
-        let slice = events::track::Span { depth: 0, begin, end, site, node, correlation, arg: 0, args: &args };
-        self.tracks.overhead(|track| track.slice(slice));
+        let slice = slice(span, site, correlation, &args);
+        self.tracks.write(TrackKey::Overhead, |track| track.slice(slice));
     }
+}
+
+/// A slice of a track, of no node.
+fn slice(span: Span, site: SiteId, correlation: u32, args: &str) -> TrackSpan<'_> {
+    let (begin, end) = (span.start, span.end.max(span.start));
+    TrackSpan { depth: 0, begin, end, site, node: NodeId::NONE, correlation, arg: 0, args }
 }

@@ -7,15 +7,13 @@ use rustc_hash::FxHashMap;
 /// Ranges that are open, at most.
 const OPEN: usize = 1 << 16;
 
-/// The data of a marker.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Data {
     pub(super) color: Option<u32>,
     pub(super) category: u32,
-    pub(super) payload: Option<Payload>,
+    pub(super) payload: Payload,
 }
 
-/// A range that has begun.
 pub(super) struct Begun {
     pub(super) time: u64,
     pub(super) name: String,
@@ -26,25 +24,9 @@ pub(super) struct Begun {
 }
 
 /// Ranges that have begun, and what is known of each.
+#[derive(Default)]
 pub(super) struct Ranges {
-    pub(super) open: Recent<u32, Begun>,
-    pub(super) data: Recent<u32, Data>,
+    pub(super) open: Recent<u32, Begun, OPEN>,
+    pub(super) data: Recent<u32, Data, OPEN>,
     pub(super) depth: FxHashMap<u32, u32>,
-}
-
-impl Default for Ranges {
-    fn default() -> Self {
-        let (open, data) = (Recent::new(OPEN), Recent::new(OPEN));
-        Ranges { open, data, depth: FxHashMap::default() }
-    }
-}
-
-impl Ranges {
-    pub(super) fn data(&mut self, id: u32, color: Option<u32>, category: u32, payload: Payload) {
-        self.data.set(id, Data { color, category, payload: Some(payload) });
-    }
-
-    pub(super) fn forgotten(&self) -> u64 {
-        self.open.forgotten
-    }
 }

@@ -4,9 +4,12 @@
 //! category and payload come in a record of their own, which is before, behind or absent.
 
 use super::open_ranges::{Begun, Data};
-use super::{Names, Translator};
-use crate::record::{Object, Payload, Record};
+use super::tracks::TrackKey;
+use super::{Translator, slice};
+use crate::library::Library;
+use crate::record::{Object, Payload, Record, Span};
 use crate::words;
+use events::track::Span as TrackSpan;
 use events::{Kind, NodeId, clock};
 use serde_json::{Map, Value};
 
@@ -16,7 +19,7 @@ const BEGIN: u32 = 2;
 const END: u32 = 4;
 
 impl Translator {
-    pub(super) fn marker(&mut self, record: &Record<'_>, names: &dyn Names) {
+    pub(super) fn marker(&mut self, record: &Record, library: &dyn Library) {
         let Record::Marker { flags, time, id, object, name, domain } = *record else { return };
         if time == 0 {
             self.report.without_time += 1;
@@ -24,14 +27,14 @@ impl Translator {
         }
         let thread = if let Object::Thread { thread, .. } = object { Some(thread) } else { None };
         if flags & (MARK | BEGIN) != 0 {
-            let name = names.text(name).unwrap_or_default();
+            let name = library.text(name).unwrap_or_default();
             let depth = thread.map_or(0, |thread| {
                 let depth = self.ranges.depth.entry(thread).or_default();
                 let before = *depth;
                 *depth += u32::from(flags & BEGIN != 0);
                 before
             });
-            let begun = Begun { time, name, domain: names.text(domain), thread, depth };
+            let begun = Begun { time, name, domain: library.text(domain), thread, depth };
             if flags & BEGIN != 0 {
                 self.ranges.open.entry(id, || begun);
             } else {
@@ -57,10 +60,10 @@ impl Translator {
             args.insert("colour".to_owned(), format!("#{:06x}", argb & 0xff_ffff).into());
         }
         let payload = match payload {
-            Some(Payload::Real(x)) => serde_json::Number::from_f64(x).map(Value::Number),
-            Some(Payload::Natural(n)) => (n != 0).then(|| n.into()),
-            Some(Payload::Integer(n)) => Some(n.into()),
-            Some(Payload::None) | None => None,
+            Payload::Real(x) => serde_json::Number::from_f64(x).map(Value::Number),
+            Payload::Natural(n) => (n != 0).then(|| n.into()),
+            Payload::Integer(n) => Some(n.into()),
+            Payload::None => None,
         };
         args.extend(payload.map(|value| ("payload".to_owned(), value)));
         if args.is_empty() { String::new() } else { Value::Object(args).to_string() }
@@ -69,10 +72,7 @@ impl Translator {
     fn mark(&mut self, id: u32, mark: &Begun) {
         let (args, site) = (self.args(id, mark), self.site("nvtx", &mark.name));
         let write = |track: &mut events::Track| track.point(Kind::Instant, mark.time, site, NodeId::NONE, 0, &args);
-        match mark.thread {
-            Some(thread) => self.tracks.ranges(thread, write),
-            None => self.tracks.all_ranges(write),
-        }
+        self.tracks.write(TrackKey::Ranges(mark.thread), write);
         self.report.ranges += 1;
     }
 
@@ -83,17 +83,13 @@ impl Translator {
         let step = words::step_number(&begun.name);
         let args = self.args(id, begun);
         let site = self.site(if step.is_some() { "step" } else { "nvtx" }, &begun.name);
-        let (begin, end, node, number) = (begun.time, end.max(begun.time), NodeId::NONE, step.unwrap_or(0));
-        let (depth, correlation, arg) = (begun.depth, number, u64::from(number));
-        let slice = events::track::Span { depth, begin, end, site, node, correlation, arg, args: &args };
-        match begun.thread {
-            Some(thread) => self.tracks.ranges(thread, |track| track.slice(slice)),
-            None => self.tracks.all_ranges(|track| track.slice(slice)),
-        }
+        let (span, number) = (Span { start: begun.time, end }, step.unwrap_or(0));
+        let slice = TrackSpan { depth: begun.depth, arg: number.into(), ..slice(span, site, number, &args) };
+        self.tracks.write(TrackKey::Ranges(begun.thread), |track| track.slice(slice));
         self.report.ranges += 1;
     }
 
-    /// What has not ended ends now.
+    /// Ends the ranges that have not ended.
     pub(super) fn close_ranges(&mut self) {
         let now = clock::now();
         let open: Vec<_> = self.ranges.open.drain().collect();

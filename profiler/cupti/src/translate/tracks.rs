@@ -7,18 +7,17 @@ use rustc_hash::FxHashMap;
 
 /// Streams come behind threads.
 const FIRST_STREAM: i32 = 1 << 24;
-/// Of these tracks there may be so many: each is a ring with memory of its own.
+/// The most tracks: each is a ring with memory of its own.
 const MAX_TRACKS: usize = 512;
 
-/// The source of a track.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum TrackKey {
+pub(super) enum TrackKey {
     Stream(StreamLocation),
-    /// Waits for a device or an event, which are no stream's.
+    /// A device's waits that are no stream's.
     Waits(u32),
     Calls(u32),
-    Ranges(u32),
-    AllRanges,
+    /// The ranges of NVTX that a thread entered; `None`: those that are no thread's.
+    Ranges(Option<u32>),
     Overhead,
 }
 
@@ -44,39 +43,12 @@ impl Tracks {
         self.names.insert(object, name);
     }
 
-    pub(super) fn stream(&mut self, place: StreamLocation, write: impl FnOnce(&mut Track)) {
-        self.with(TrackKey::Stream(place), write);
-    }
-
-    /// What a device's waits are written to that are no stream's.
-    pub(super) fn waits(&mut self, device: u32, write: impl FnOnce(&mut Track)) {
-        self.with(TrackKey::Waits(device), write);
-    }
-
-    /// The calls of a thread.
-    pub(super) fn calls(&mut self, thread: u32, write: impl FnOnce(&mut Track)) {
-        self.with(TrackKey::Calls(thread), write);
-    }
-
-    /// The ranges of NVTX that a thread entered.
-    pub(super) fn ranges(&mut self, thread: u32, write: impl FnOnce(&mut Track)) {
-        self.with(TrackKey::Ranges(thread), write);
-    }
-
-    /// Ranges that are no thread's.
-    pub(super) fn all_ranges(&mut self, write: impl FnOnce(&mut Track)) {
-        self.with(TrackKey::AllRanges, write);
-    }
-
-    pub(super) fn overhead(&mut self, write: impl FnOnce(&mut Track)) {
-        self.with(TrackKey::Overhead, write);
-    }
-
     pub(super) fn close(&mut self) {
         self.open.clear();
     }
 
-    fn with(&mut self, of: TrackKey, write: impl FnOnce(&mut Track)) {
+    /// Writes to a track; counted where there is none.
+    pub(super) fn write(&mut self, of: TrackKey, write: impl FnOnce(&mut Track)) {
         if !self.open.contains_key(&of)
             && self.open.len() < MAX_TRACKS
             && let Some(track) = self.make(of)
@@ -120,8 +92,10 @@ impl Tracks {
             TrackKey::Calls(tid) => {
                 Track::open(Shows::Thread { tid }, &format!("CUDA calls of {}", self.thread(tid)), 1)
             }
-            TrackKey::Ranges(tid) => Track::open(Shows::Thread { tid }, &format!("NVTX of {}", self.thread(tid)), 1),
-            TrackKey::AllRanges => Track::open(Shows::Operations, "NVTX ranges", 2),
+            TrackKey::Ranges(Some(tid)) => {
+                Track::open(Shows::Thread { tid }, &format!("NVTX of {}", self.thread(tid)), 1)
+            }
+            TrackKey::Ranges(None) => Track::open(Shows::Operations, "NVTX ranges", 2),
             TrackKey::Overhead => Track::open(Shows::Operations, "CUDA profiling overhead", 3),
         }
     }

@@ -1,21 +1,23 @@
-//! What a device did: kernels, copies, settings of memory, graphs; and what waited for it.
+//! The work of a device: kernels, copies, settings of memory, graphs; and what waited for it.
 
-use super::Names;
-use super::{EventKey, Translator};
+use super::tracks::TrackKey;
+use super::{EventKey, Translator, slice};
+use crate::library::Library;
 use crate::record::{Kernel, MemoryWork, Record, Span, StreamLocation};
 use crate::words;
-use events::NodeId;
+use events::track::Span as TrackSpan;
 use serde_json::{Map, Value, json};
 
 /// CUPTI's "no stream", in 32 bits.
 const NO_STREAM: u32 = u32::MAX;
 
 impl Translator {
-    pub(super) fn kernel(&mut self, kernel: &Kernel, names: &dyn Names) {
+    pub(super) fn kernel(&mut self, kernel: &Kernel, library: &dyn Library) {
         if !self.is_timed(kernel.span) {
             return;
         }
-        let name = names.text(kernel.name).map_or_else(|| "kernel without a name".to_owned(), |n| words::demangled(&n));
+        let name =
+            library.text(kernel.name).map_or_else(|| "kernel without a name".to_owned(), |n| words::demangled(&n));
         let mut args = json!({
             "correlation": kernel.correlation, "context": kernel.place.context, "grid": kernel.grid, "block": kernel.block,
             "registers per thread": kernel.registers_per_thread,
@@ -31,7 +33,7 @@ impl Translator {
         self.work(words::of_kernel(&name), &name, kernel.span, kernel.place, kernel.correlation, 0, &args);
     }
 
-    pub(super) fn memory(&mut self, record: &Record<'_>) {
+    pub(super) fn memory(&mut self, record: &Record) {
         let Record::Memory { span, place, correlation, bytes, graph, work } = *record else { return };
         if !self.is_timed(span) {
             return;
@@ -51,7 +53,7 @@ impl Translator {
                 }
                 args["async"] = is_async.into();
                 let (from, to) = (words::memory(from.into()), words::memory(to.into()));
-                format!("Memcpy {} ({from} -> {to})", words::way(way))
+                format!("Memcpy {} ({from} -> {to})", words::direction(way))
             }
             MemoryWork::Set { value, memory } => {
                 args["value"] = value.into();
@@ -81,14 +83,13 @@ impl Translator {
         args: &Value,
     ) {
         let (site, node, args) = (self.site(category, name), self.node(correlation), args.to_string());
-        let (begin, end) = (span.start, span.end.max(span.start));
-        let slice = events::track::Span { depth: 0, begin, end, site, node, correlation, arg: bytes, args: &args };
-        self.tracks.stream(place, |track| track.slice(slice));
-        self.worked(correlation, place, begin);
+        let slice = TrackSpan { node, arg: bytes, ..slice(span, site, correlation, &args) };
+        self.tracks.write(TrackKey::Stream(place), |track| track.slice(slice));
+        self.worked(correlation, place, span.start);
     }
 
-    /// What waited, for what. The words of the arguments are those of PyTorch's profiler, which the analysis reads.
-    pub(super) fn synchronization(&mut self, record: &Record<'_>) {
+    /// A wait and what it was for. The words of the arguments are those of PyTorch's profiler, which the analysis reads.
+    pub(super) fn synchronization(&mut self, record: &Record) {
         let Record::Synchronization { what, span, correlation, context, stream, event, sync_id } = *record else {
             return;
         };
@@ -112,14 +113,12 @@ impl Translator {
         }
         let args = Value::Object(args).to_string();
         let site = self.site("sync", kind);
-        let (begin, end, node) = (span.start, span.end.max(span.start), NodeId::NONE);
-        let slice = events::track::Span { depth: 0, begin, end, site, node, correlation, arg: 0, args: &args };
+        let slice = slice(span, site, correlation, &args);
         let device = self.contexts.get(&context).copied().unwrap_or(0);
         // Only a stream's own wait is on the stream: it runs nothing meanwhile.
-        match stream.filter(|_| what == 2) {
-            Some(stream) => self.tracks.stream(StreamLocation { device, context, stream }, |track| track.slice(slice)),
-            None => self.tracks.waits(device, |track| track.slice(slice)),
-        }
+        let stream = stream.filter(|_| what == 2).map(|stream| StreamLocation { device, context, stream });
+        let track = stream.map_or(TrackKey::Waits(device), TrackKey::Stream);
+        self.tracks.write(track, |track| track.slice(slice));
         self.report.waits += 1;
     }
 }

@@ -19,6 +19,12 @@ macro_rules! record {
     }};
 }
 
+/// The same fields in records of several versions.
+#[macro_export]
+macro_rules! records_of {
+    ([$($type:ident),*] $fields:tt) => { vec![$($crate::record!($type $fields)),*] };
+}
+
 /// Texts that records point to, and that stay where they are.
 #[derive(Default)]
 pub struct Texts(Vec<CString>);

@@ -5,6 +5,7 @@ use events::clock::Source;
 use events::meta::{self, Entry};
 use events::record::site_word;
 use events::{Anchor, Kind, NodeId, Record, SiteId};
+use gather::{Sender, SenderOptions, Server, ServerOptions};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use trace_model::chunks;
 use trace_model::chunks::{ChunkHeader, FLAG_LAST};
-use trace_store::{Store, StoreOptions, TraceReader};
+pub use trace_store::testkit::read;
+use trace_store::{Store, testkit};
 
 /// Site of the slices, and of the arrows between hosts.
 pub const SLICES: u32 = 0;
@@ -92,19 +94,11 @@ impl Folder {
     }
 }
 
-pub fn read(dir: &Path) -> Store {
-    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    TraceReader::open(dir).unwrap().read_all(&mut store).unwrap();
-    store
-}
-
 /// The slices' `arg`s by their names, in order of time.
 pub fn args(store: &Store) -> BTreeMap<String, Vec<u64>> {
     let mut found: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    for lane in store.tracks().iter().flat_map(|t| &t.lanes) {
-        for slice in (0..lane.len() as u32).filter_map(|i| lane.slice(i)) {
-            found.entry(store.slice_name(&slice).to_owned()).or_default().push(slice.arg);
-        }
+    for slice in testkit::slices(store) {
+        found.entry(store.slice_name(&slice).to_owned()).or_default().push(slice.arg);
     }
     found
 }
@@ -117,6 +111,24 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_millis(10));
     }
     panic!("waited 30 s: {what}");
+}
+
+/// A collector into a folder.
+pub fn server(dir: &Path) -> Server {
+    Server::start(dir, loopback(), &ServerOptions::default()).unwrap()
+}
+
+/// A temporary folder with a collector into its folder `gathered`.
+pub fn gathering() -> (tempfile::TempDir, PathBuf, Server) {
+    let dir = tempfile::tempdir().unwrap();
+    let gathered = dir.path().join("gathered");
+    let server = server(&gathered);
+    (dir, gathered, server)
+}
+
+/// A sender of a folder to it.
+pub fn sender(folder: &Path, server: &Server) -> Sender {
+    Sender::start(folder, &server.address().to_string(), SenderOptions::default()).unwrap()
 }
 
 pub fn loopback() -> std::net::SocketAddr {

@@ -2,7 +2,7 @@
 
 use super::flight::Past;
 use super::sink::Sink;
-use super::{CollectorOptions, Tracks};
+use super::tracks::Tracks;
 use events::ring::{self, RingError, RingReader};
 use events::{Kind, Record};
 use parking_lot::Mutex;
@@ -10,8 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use trace_model::chunks;
-use trace_model::chunks::{ChunkHeader, FLAG_FLIGHT, FLAG_LAST, FLAG_LIMIT};
+use trace_model::chunks::{self, ChunkHeader, FLAG_FLIGHT, FLAG_LAST, FLAG_LIMIT};
 
 /// A batch is written when it holds this many records, so that memory is bounded whatever the rings hold (this and one chunk), it
 /// stays in the processor's cache until it is written, and room comes back soon.
@@ -20,16 +19,30 @@ const BATCH_RECORDS: usize = 1 << 15;
 const PIECE_RECORDS: usize = 1 << 9;
 /// The fill of a ring that a drain should find.
 const AIM: f64 = 0.25;
-/// The shortest pause between drains.
 const MIN_PAUSE: Duration = Duration::from_micros(500);
-/// The pause after a failed write.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
 /// Passes between two looks into the folder even if it seems unchanged: not every file system keeps its time stamp.
 const LOOK_EVERY: u32 = 10;
 /// A folder's time stamp goes on in steps of at most this, the kernel's clock tick: what came in the step of a look may have been missed.
 const STAMP: Duration = Duration::from_millis(20);
 
-/// What a collector did.
+/// How to collect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectorOptions {
+    /// Time between two drains; less when rings fill quickly.
+    pub interval: Duration,
+    /// Size at which the trace stops: recording is switched off and the trace says so.
+    pub max_bytes: u64,
+}
+
+impl Default for CollectorOptions {
+    /// 20 ms, 4 GiB (134 million records).
+    fn default() -> Self {
+        CollectorOptions { interval: Duration::from_millis(20), max_bytes: 4 << 30 }
+    }
+}
+
+/// Counts of a collector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CollectorReport {
     /// Slices written.
@@ -54,13 +67,13 @@ pub struct CollectorReport {
     pub cpu_ns: u64,
 }
 
-/// A ring with what was last reported about it.
+/// A ring with its drops as they were last reported.
 struct Source {
     reader: RingReader,
-    dropped_told: u64,
+    reported_drops: u64,
 }
 
-/// What a pass took from a ring: it is consumed after the write.
+/// A pass' part of a ring: it is consumed after the write.
 struct Drained {
     key: (u32, u32),
     /// Number of the record after the last that was taken.
@@ -79,19 +92,19 @@ pub(crate) struct Drain<S> {
     refused: BTreeSet<(u32, u32)>,
     looked: Option<SystemTime>,
     passes_until_look: u32,
-    /// What is reported from outside.
+    /// Tracks of the collector's own.
     tracks: Option<Arc<Mutex<Tracks>>>,
     /// Chunks; a header lies in the place of two records.
     batch: Vec<Record>,
     taken: Vec<Drained>,
     /// Records of each of `tracks` in the batch.
-    told: Vec<usize>,
+    track_records: Vec<usize>,
     batch_slices: u64,
     batch_records: u64,
     last_pass_ns: i64,
     /// The clock's reading when it began: with a later one it says how old a record is.
     past: Past,
-    /// What flight recorders hold is to be written in this pass.
+    /// Whether the contents of flight recorders are to be written in this pass.
     dumps: bool,
     /// Drops of rings that are gone.
     dropped_before: u64,
@@ -99,7 +112,13 @@ pub(crate) struct Drain<S> {
 }
 
 impl<S: Sink> Drain<S> {
-    pub(crate) fn new(dir: &Path, claim: events::control::Collector, sink: S, options: CollectorOptions) -> Drain<S> {
+    pub(crate) fn new(
+        dir: &Path,
+        claim: events::control::Collector,
+        sink: S,
+        options: CollectorOptions,
+        tracks: Option<Arc<Mutex<Tracks>>>,
+    ) -> Drain<S> {
         Drain {
             dir: dir.to_owned(),
             claim,
@@ -109,10 +128,10 @@ impl<S: Sink> Drain<S> {
             refused: BTreeSet::new(),
             looked: None,
             passes_until_look: 0,
-            tracks: None,
+            tracks,
             batch: Vec::new(),
             taken: Vec::new(),
-            told: Vec::new(),
+            track_records: Vec::new(),
             batch_slices: 0,
             batch_records: 0,
             last_pass_ns: events::clock::mono_now(),
@@ -121,10 +140,6 @@ impl<S: Sink> Drain<S> {
             dropped_before: 0,
             report: CollectorReport { bytes: chunks::FILE_HEADER as u64, ..CollectorReport::default() },
         }
-    }
-
-    pub(crate) fn with_tracks(self, tracks: Option<Arc<Mutex<Tracks>>>) -> Drain<S> {
-        Drain { tracks, ..self }
     }
 
     pub(crate) fn report(&self) -> CollectorReport {
@@ -191,7 +206,6 @@ impl<S: Sink> Drain<S> {
         report
     }
 
-    /// Finds new rings.
     fn look(&mut self) {
         let changed = std::fs::metadata(&self.dir).and_then(|m| m.modified()).ok();
         if changed.is_some() && changed == self.looked && self.passes_until_look > 0 {
@@ -209,7 +223,7 @@ impl<S: Sink> Drain<S> {
             match RingReader::open(&entry.path()) {
                 Ok(reader) => {
                     self.report.rings += 1;
-                    self.rings.insert(key, Source { reader, dropped_told: 0 });
+                    self.rings.insert(key, Source { reader, reported_drops: 0 });
                 }
                 // It is being made, or gone again, or handles ran out: next time.
                 Err(RingError::NotReady | RingError::Io(_)) => {}
@@ -239,19 +253,12 @@ impl<S: Sink> Drain<S> {
             self.report.bad_rings += 1;
             return Some(0.0);
         }
-        if pending == 0 && dropped == source.dropped_told && !last {
+        if pending == 0 && dropped == source.reported_drops && !last {
             return Some(0.0);
         }
         let info = reader.info();
         let fill = pending as f64 / f64::from(info.capacity);
-        let header = ChunkHeader {
-            pid: key.0,
-            ring: key.1,
-            made: info.made,
-            dropped,
-            written_ns: now,
-            ..ChunkHeader::default()
-        };
+        let header = header(key, info.made, dropped, now);
         let mut left = pending;
         loop {
             let n = self.take_chunk(key, header, left, last)?;
@@ -310,16 +317,8 @@ impl<S: Sink> Drain<S> {
             let part = &records[begin..records.len().min(begin + chunks::MAX_RECORDS)];
             let ends = last && i + 1 == n_chunks;
             let first = snapshot.first + (from + begin) as u64;
-            let header = ChunkHeader {
-                pid: key.0,
-                ring: key.1,
-                made,
-                first,
-                dropped,
-                written_ns: now,
-                flags: FLAG_FLIGHT | if ends { FLAG_LAST } else { 0 },
-                ..ChunkHeader::default()
-            };
+            let flags = FLAG_FLIGHT | if ends { FLAG_LAST } else { 0 };
+            let header = ChunkHeader { first, flags, ..header(key, made, dropped, now) };
             let at = chunks::begin_chunk(&mut self.batch);
             self.batch.extend_from_slice(part);
             chunks::end_chunk(header, at, &mut self.batch);
@@ -333,12 +332,12 @@ impl<S: Sink> Drain<S> {
         Some(0.0)
     }
 
-    /// Adds what is reported from outside to the batch.
+    /// Adds the records of the collector's own tracks to the batch.
     fn take_tracks(&mut self, now: i64, last: bool) {
         if let Some(tracks) = &self.tracks {
             let mut tracks = tracks.lock();
-            self.told = tracks.append_chunks(last, now, &mut self.batch);
-            self.batch_records += self.told.iter().sum::<usize>() as u64;
+            self.track_records = tracks.append_chunks(last, now, &mut self.batch);
+            self.batch_records += self.track_records.iter().sum::<usize>() as u64;
             self.batch_slices += tracks.take_n_slices();
         }
     }
@@ -359,22 +358,26 @@ impl<S: Sink> Drain<S> {
                 self.consume(&taken);
             }
             if let Some(tracks) = &self.tracks {
-                tracks.lock().forget(&self.told);
+                tracks.lock().forget(&self.track_records);
             }
         } else {
             self.report.write_errors += 1;
-            self.taken.clear();
         }
-        self.told.clear();
-        self.batch.clear();
-        (self.batch_records, self.batch_slices) = (0, 0);
+        self.clear_batch();
         written
+    }
+
+    fn clear_batch(&mut self) {
+        self.batch.clear();
+        self.taken.clear();
+        self.track_records.clear();
+        (self.batch_records, self.batch_slices) = (0, 0);
     }
 
     fn consume(&mut self, taken: &Drained) {
         let Some(source) = self.rings.get_mut(&taken.key) else { return };
         source.reader.consume_to(taken.end);
-        source.dropped_told = taken.dropped;
+        source.reported_drops = taken.dropped;
         if taken.last
             && let Some(source) = self.rings.remove(&taken.key)
         {
@@ -390,14 +393,16 @@ impl<S: Sink> Drain<S> {
     fn reach_limit(&mut self) {
         self.report.limit_reached = true;
         self.claim.control().switch(false);
-        self.batch.clear();
-        self.taken.clear();
-        self.told.clear();
-        (self.batch_records, self.batch_slices) = (0, 0);
+        self.clear_batch();
         let header = ChunkHeader { written_ns: events::clock::mono_now(), flags: FLAG_LIMIT, ..ChunkHeader::default() };
         let at = chunks::begin_chunk(&mut self.batch);
         chunks::end_chunk(header, at, &mut self.batch);
     }
+}
+
+/// The header of a ring's chunks.
+fn header((pid, ring): (u32, u32), made: u64, dropped: u64, written_ns: i64) -> ChunkHeader {
+    ChunkHeader { pid, ring, made, dropped, written_ns, ..ChunkHeader::default() }
 }
 
 fn n_slices(records: &[Record]) -> u64 {

@@ -20,21 +20,13 @@ impl Past {
         let now = clock::anchor();
         let line = TicksToNs::from_anchors(&[self.begin, now]);
         let oldest = now.mono_ns.saturating_sub_unsigned(keep_ns);
-        let is_old = |i: usize| {
-            let event = event_of(records, i);
-            line.ns(event.begin.saturating_add(u64::from(event.dur))) < oldest
-        };
-        let (mut from, mut to) = (0, records.len());
-        while from < to {
-            let middle = usize::midpoint(from, to);
-            if is_old(middle) { from = middle + 1 } else { to = middle }
-        }
-        from
+        let is_kept = |event: &Record| line.ns(event.begin.saturating_add(u64::from(event.dur))) >= oldest;
+        // Parts of a text have no time: they are as old as the event that follows them.
+        let first = records.iter().position(|record| !is_text(record) && is_kept(record)).unwrap_or(records.len());
+        first - records[..first].iter().rev().take_while(|record| is_text(record)).count()
     }
 }
 
-/// The event that a record belongs to: parts of a text have no time, they are as old as the event that follows them.
-fn event_of(records: &[Record], i: usize) -> &Record {
-    let is_text = |record: &&Record| record.site >> 28 == Kind::Text as u32;
-    records[i..].iter().find(|record| !is_text(record)).unwrap_or(&records[i])
+fn is_text(record: &Record) -> bool {
+    record.site >> 28 == Kind::Text as u32
 }

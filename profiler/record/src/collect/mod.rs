@@ -11,7 +11,7 @@ mod flight;
 mod sink;
 mod tracks;
 
-pub use drain::CollectorReport;
+pub use drain::{CollectorOptions, CollectorReport};
 pub use tracks::{TrackNo, Tracks};
 
 use drain::Drain;
@@ -22,23 +22,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
-
-/// How to collect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CollectorOptions {
-    /// Time between two drains; less when rings fill quickly.
-    pub interval: Duration,
-    /// Size at which the trace stops: recording is switched off and the trace says so.
-    pub max_bytes: u64,
-}
-
-impl Default for CollectorOptions {
-    /// 20 ms, 4 GiB (134 million records).
-    fn default() -> Self {
-        CollectorOptions { interval: Duration::from_millis(20), max_bytes: 4 << 30 }
-    }
-}
 
 /// Why collecting did not start.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +58,7 @@ impl Collector {
         Collector::start_with(trace_dir, options, None)
     }
 
-    /// As [`start`](Self::start), and writes what `tracks` are reported too.
+    /// As [`start`](Self::start), with tracks of the collector's own.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -87,7 +70,7 @@ impl Collector {
         let claim =
             events::control::Collector::claim(trace_dir).map_err(|e| CollectError::Claim(trace_dir.to_owned(), e))?;
         let sink = FileSink::create(trace_dir).map_err(|e| CollectError::File(trace_dir.to_owned(), e))?;
-        let drain = Drain::new(trace_dir, claim, sink, options).with_tracks(tracks);
+        let drain = Drain::new(trace_dir, claim, sink, options, tracks);
         let shared = Arc::new(Shared { stopping: AtomicBool::new(false), report: Mutex::default() });
         let thread = std::thread::Builder::new().name("collector".to_owned()).spawn({
             let shared = Arc::clone(&shared);
@@ -96,7 +79,7 @@ impl Collector {
         Ok(Collector { shared, thread: Some(thread.map_err(CollectError::Thread)?) })
     }
 
-    /// What it has done so far (CPU time only at the end).
+    /// Its counts so far (CPU time only at the end).
     #[must_use]
     pub fn progress(&self) -> CollectorReport {
         *self.shared.report.lock()

@@ -1,4 +1,4 @@
-//! Where the collector's batches go.
+//! The sink of the collector's batches.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -11,7 +11,6 @@ pub(crate) trait Sink {
     fn append(&mut self, batch: &[u8]) -> io::Result<()>;
 }
 
-/// The chunk file.
 pub(crate) struct FileSink {
     file: File,
     /// Length of what was written whole.

@@ -6,6 +6,7 @@ use super::*;
 use events::control::Control;
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::time::Duration;
 use trace_model::chunks::{Scanned, Scanner, file_header};
 use trace_store::testkit::RECORDING;
 
@@ -27,6 +28,14 @@ impl Sink for Faulty<'_> {
     }
 }
 
+/// A collector of a folder, into a file in memory that fails at some writes.
+fn drain<'a>(dir: &Path, bytes: &'a mut Vec<u8>, fails: &[u32]) -> Drain<Faulty<'a>> {
+    let claim = events::control::Collector::claim(dir).unwrap();
+    bytes.extend(file_header(1, 0));
+    let sink = Faulty { bytes, fails: fails.iter().copied().collect(), n_writes: 0 };
+    Drain::new(dir, claim, sink, CollectorOptions::default(), None)
+}
+
 /// Emits 600 records in six parts to a ring of 256 with a pass after each; the given writes fail.
 /// Returns the `arg`s in the file and the collector's report.
 fn run_with_faults(fails: &[u32]) -> (Vec<u64>, CollectorReport) {
@@ -34,10 +43,8 @@ fn run_with_faults(fails: &[u32]) -> (Vec<u64>, CollectorReport) {
     let dir = tempfile::tempdir().unwrap();
     let options = events::Options { ring_records: 256, ..events::Options::default() };
     let session = events::start(dir.path(), options).unwrap();
-    let claim = events::control::Collector::claim(dir.path()).unwrap();
-    let mut bytes = file_header(1, 0).to_vec();
-    let sink = Faulty { bytes: &mut bytes, fails: fails.iter().copied().collect(), n_writes: 0 };
-    let mut drain = Drain::new(dir.path(), claim, sink, CollectorOptions::default());
+    let mut bytes = Vec::new();
+    let mut drain = drain(dir.path(), &mut bytes, fails);
     let site = events::site("test", "fault");
     for part in 0..6 {
         emit(site, part * 100..part * 100 + 100);
@@ -73,10 +80,8 @@ fn dump_of_a_new_ring(fails: &[u32], n_passes: u32) -> Vec<u64> {
     let control = Control::open_or_create(dir.path(), true).unwrap();
     control.keep_flight(0, 0);
     let session = events::start(dir.path(), events::Options::default()).unwrap();
-    let claim = events::control::Collector::claim(dir.path()).unwrap();
-    let mut bytes = file_header(1, 0).to_vec();
-    let sink = Faulty { bytes: &mut bytes, fails: fails.iter().copied().collect(), n_writes: 0 };
-    let mut drain = Drain::new(dir.path(), claim, sink, CollectorOptions::default());
+    let mut bytes = Vec::new();
+    let mut drain = drain(dir.path(), &mut bytes, fails);
     let folder = File::open(dir.path()).unwrap();
     let stamp = std::time::UNIX_EPOCH + Duration::from_secs(1 << 30);
     folder.set_modified(stamp).unwrap();

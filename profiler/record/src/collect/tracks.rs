@@ -1,4 +1,4 @@
-//! Tracks that no ring feeds: what a recorder reports threads, CPUs and disks from outside.
+//! Tracks that no ring feeds: threads, CPUs and disks as a recorder sees them from outside.
 //!
 //! They are written as the rings of one more process, the recorder: a meta file with names and clock, and chunks. So whatever
 //! reads a trace needs nothing more for them than the entries [`Entry::Track`] and [`Entry::Other`].
@@ -10,8 +10,7 @@ use events::{Kind, NodeId, Record, SiteId, clock};
 use rustc_hash::FxHashMap;
 use std::io;
 use std::path::Path;
-use trace_model::chunks;
-use trace_model::chunks::{ChunkHeader, FLAG_LAST};
+use trace_model::chunks::{self, ChunkHeader, FLAG_LAST};
 
 /// Records of a track that wait for the next write, at most; further ones are dropped and counted. Only a full disk gets here.
 const MAX_WAITING: usize = 1 << 18;
@@ -84,7 +83,7 @@ impl Tracks {
         track
     }
 
-    /// Says anew what a track is.
+    /// Changes what a track is.
     pub fn rename(&mut self, track: TrackNo, kind: TrackKind, process: u32, tid: u32, order: i32, name: &str) {
         self.meta.append(&Entry::Track { ring: track.0, kind, process, tid, order, name: name.to_owned() });
     }
@@ -94,7 +93,7 @@ impl Tracks {
         self.meta.append(&Entry::Other { pid, name: name.to_owned() });
     }
 
-    /// Tells the user something.
+    /// Reports something to the user.
     pub fn note(&mut self, kind: NoteKind, count: u64, source: &str, text: &str) {
         self.meta.append(&Entry::Note { kind, count, source: source.to_owned(), text: text.to_owned() });
     }
@@ -204,7 +203,7 @@ impl Tracks {
     /// Reads the clock now and then.
     pub(crate) fn keep_time(&mut self, last: bool) {
         let age = clock::mono_now() - self.last_anchor.mono_ns;
-        // Early ones come closer together: the rate is soon known well.
+        // Early ones follow each other quickly: the rate is soon known well.
         let since_first = self.last_anchor.mono_ns - self.first_anchor.mono_ns;
         if last || age > ANCHOR_NS.min((10 * since_first).max(10_000_000)) {
             self.last_anchor = anchor(self.is_ns);

@@ -14,17 +14,16 @@ use std::os::fd::AsRawFd;
 /// Readings in a second of a thread's own time.
 const READINGS_HZ: u64 = 1_000;
 
-/// The opened groups.
+#[derive(Default)]
 pub(crate) struct Groups {
     pub(crate) rings: Vec<Sampler>,
-    /// What is counted.
     pub(crate) kinds: Vec<Kind>,
-    /// Which of [`Groups::kinds`] a counter's id counts.
+    /// Rows of [`Groups::kinds`] by counters' ids.
     pub(crate) kind_of: FxHashMap<u64, usize>,
     pub(crate) has_hardware: bool,
     /// The kernel's part is counted, and leaving a CPU is reported.
     pub(crate) has_kernel: bool,
-    /// What this machine does not count, and why.
+    /// The counters that this machine lacks, and why.
     pub(crate) missing: Vec<(Kind, io::Error)>,
     /// Threads that are not counted.
     pub(crate) left_out: usize,
@@ -37,24 +36,12 @@ pub(crate) struct Groups {
 /// # Errors
 /// That the system grants none of them; [`remedy`] says what to do.
 pub(crate) fn open(wanted: CounterSet, whose: Observed<'_>) -> io::Result<Groups> {
-    match open_all(wanted, whose, true) {
-        Ok(groups) => Ok(groups),
-        Err(_) => open_all(wanted, whose, false),
-    }
+    open_all(wanted, whose, true).or_else(|_| open_all(wanted, whose, false))
 }
 
 fn open_all(wanted: CounterSet, whose: Observed<'_>, has_kernel: bool) -> io::Result<Groups> {
     let (places, left_out) = perf::places(whose);
-    let mut groups = Groups {
-        rings: Vec::new(),
-        kinds: Vec::new(),
-        kind_of: FxHashMap::default(),
-        has_hardware: false,
-        has_kernel,
-        missing: Vec::new(),
-        left_out,
-        _members: Vec::new(),
-    };
+    let mut groups = Groups { has_kernel, left_out, ..Groups::default() };
     let mut kinds = Vec::new();
     for kind in wanted.kinds() {
         match probe(kind, has_kernel) {
@@ -92,7 +79,7 @@ fn probe(kind: Kind, has_kernel: bool) -> io::Result<()> {
     kind.builder().observe_self().enabled(false).exclude_kernel(!has_kernel).exclude_hv(true).build().map(drop)
 }
 
-/// What of a set can be counted of each thread here, and names of what is missing with how to get it.
+/// The part of a set that can be counted of each thread here, and names of what is missing with how to get it.
 ///
 /// # Errors
 /// That nothing can, with the remedy.
@@ -102,7 +89,7 @@ pub fn available(wanted: CounterSet) -> Result<(CounterSet, Vec<(String, String)
 }
 
 impl Groups {
-    /// What is missing: names that share a remedy, with that.
+    /// The names of missing counters that share a remedy, with that.
     pub(crate) fn remedies(&self) -> Vec<(String, String)> {
         let mut found: Vec<(String, String)> = Vec::new();
         for (kind, error) in &self.missing {
@@ -136,7 +123,7 @@ impl Groups {
                 member.sample_period(1);
             }
             let member = member.build_with_group(ring.as_counter_mut())?;
-            tell_into(&member, ring.as_counter())?;
+            write_into(&member, ring.as_counter())?;
             ids.push((kind, member.id()));
             members.push(member);
             Ok(())
@@ -171,8 +158,8 @@ impl Groups {
     }
 }
 
-/// What a counter says comes into the ring of another one.
-fn tell_into(counter: &Counter, other: &Counter) -> io::Result<()> {
+/// Lets a counter write into the ring of another one.
+fn write_into(counter: &Counter, other: &Counter) -> io::Result<()> {
     // PERF_EVENT_IOC_SET_OUTPUT of linux/perf_event.h.
     const SET_OUTPUT: libc::c_ulong = 0x2405;
     // SAFETY: both files are open; the call takes two numbers and no memory.

@@ -1,78 +1,56 @@
-//! What can be counted, by the names that `perf stat` has.
+//! The counters that there are, by the names that `perf stat` has.
 
+use Event::{Cache, FpArith, Hardware, Software};
 use perf_event::Builder;
-use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Raw, Software};
+use perf_event::events::{self, CacheId, CacheOp, CacheResult, Hardware as H, Raw, Software as S};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
 #[derive(Clone, Copy)]
 enum Event {
-    Software(Software),
-    Hardware(Hardware),
+    Software(S),
+    Hardware(H),
     Cache(CacheId, CacheResult),
     /// Intel's `FP_ARITH_INST_RETIRED` with this unit mask: since Broadwell the same code on all that have it.
     FpArith(u8),
 }
 
-/// A row of the table of what can be counted.
-struct CounterKind {
-    name: &'static str,
-    /// Those with the same one are counted together.
-    alias: &'static str,
-    event: Event,
-}
-
-const fn software(name: &'static str, alias: &'static str, event: Software) -> CounterKind {
-    CounterKind { name, alias, event: Event::Software(event) }
-}
-
-const fn hardware(name: &'static str, alias: &'static str, event: Hardware) -> CounterKind {
-    CounterKind { name, alias, event: Event::Hardware(event) }
-}
-
-const fn cache(name: &'static str, id: CacheId, result: CacheResult) -> CounterKind {
-    CounterKind { name, alias: "", event: Event::Cache(id, result) }
-}
-
-const fn fp_arith(name: &'static str, alias: &'static str, unit_mask: u8) -> CounterKind {
-    CounterKind { name, alias, event: Event::FpArith(unit_mask) }
-}
-
-const KNOWN: [CounterKind; 33] = [
-    software("task-clock", "", Software::TASK_CLOCK),
-    software("cpu-clock", "", Software::CPU_CLOCK),
-    software("page-faults", "faults", Software::PAGE_FAULTS),
-    software("minor-faults", "", Software::PAGE_FAULTS_MIN),
-    software("major-faults", "", Software::PAGE_FAULTS_MAJ),
-    software("context-switches", "cs", Software::CONTEXT_SWITCHES),
-    software("cpu-migrations", "migrations", Software::CPU_MIGRATIONS),
-    software("alignment-faults", "", Software::ALIGNMENT_FAULTS),
-    software("emulation-faults", "", Software::EMULATION_FAULTS),
-    hardware("cycles", "cpu-cycles", Hardware::CPU_CYCLES),
-    hardware("instructions", "", Hardware::INSTRUCTIONS),
-    hardware("ref-cycles", "", Hardware::REF_CPU_CYCLES),
-    hardware("cache-references", "", Hardware::CACHE_REFERENCES),
-    hardware("cache-misses", "", Hardware::CACHE_MISSES),
-    hardware("branches", "branch-instructions", Hardware::BRANCH_INSTRUCTIONS),
-    hardware("branch-misses", "", Hardware::BRANCH_MISSES),
-    hardware("bus-cycles", "", Hardware::BUS_CYCLES),
-    hardware("stalled-cycles-frontend", "idle-cycles-frontend", Hardware::STALLED_CYCLES_FRONTEND),
-    hardware("stalled-cycles-backend", "idle-cycles-backend", Hardware::STALLED_CYCLES_BACKEND),
-    cache("L1-dcache-loads", CacheId::L1D, CacheResult::ACCESS),
-    cache("L1-dcache-load-misses", CacheId::L1D, CacheResult::MISS),
-    cache("LLC-loads", CacheId::LL, CacheResult::ACCESS),
-    cache("LLC-load-misses", CacheId::LL, CacheResult::MISS),
-    cache("dTLB-load-misses", CacheId::DTLB, CacheResult::MISS),
-    cache("iTLB-load-misses", CacheId::ITLB, CacheResult::MISS),
-    fp_arith("fp_arith_inst_retired.scalar_single", "flops", 0x02),
-    fp_arith("fp_arith_inst_retired.128b_packed_single", "flops", 0x08),
-    fp_arith("fp_arith_inst_retired.256b_packed_single", "flops", 0x20),
-    fp_arith("fp_arith_inst_retired.512b_packed_single", "flops", 0x80),
-    fp_arith("fp_arith_inst_retired.scalar_double", "flops-double", 0x01),
-    fp_arith("fp_arith_inst_retired.128b_packed_double", "flops-double", 0x04),
-    fp_arith("fp_arith_inst_retired.256b_packed_double", "flops-double", 0x10),
-    fp_arith("fp_arith_inst_retired.512b_packed_double", "flops-double", 0x40),
+/// The counters that there are: name, alias (those with the same one are counted together; empty for none), event.
+const KNOWN: [(&str, &str, Event); 33] = [
+    ("task-clock", "", Software(S::TASK_CLOCK)),
+    ("cpu-clock", "", Software(S::CPU_CLOCK)),
+    ("page-faults", "faults", Software(S::PAGE_FAULTS)),
+    ("minor-faults", "", Software(S::PAGE_FAULTS_MIN)),
+    ("major-faults", "", Software(S::PAGE_FAULTS_MAJ)),
+    ("context-switches", "cs", Software(S::CONTEXT_SWITCHES)),
+    ("cpu-migrations", "migrations", Software(S::CPU_MIGRATIONS)),
+    ("alignment-faults", "", Software(S::ALIGNMENT_FAULTS)),
+    ("emulation-faults", "", Software(S::EMULATION_FAULTS)),
+    ("cycles", "cpu-cycles", Hardware(H::CPU_CYCLES)),
+    ("instructions", "", Hardware(H::INSTRUCTIONS)),
+    ("ref-cycles", "", Hardware(H::REF_CPU_CYCLES)),
+    ("cache-references", "", Hardware(H::CACHE_REFERENCES)),
+    ("cache-misses", "", Hardware(H::CACHE_MISSES)),
+    ("branches", "branch-instructions", Hardware(H::BRANCH_INSTRUCTIONS)),
+    ("branch-misses", "", Hardware(H::BRANCH_MISSES)),
+    ("bus-cycles", "", Hardware(H::BUS_CYCLES)),
+    ("stalled-cycles-frontend", "idle-cycles-frontend", Hardware(H::STALLED_CYCLES_FRONTEND)),
+    ("stalled-cycles-backend", "idle-cycles-backend", Hardware(H::STALLED_CYCLES_BACKEND)),
+    ("L1-dcache-loads", "", Cache(CacheId::L1D, CacheResult::ACCESS)),
+    ("L1-dcache-load-misses", "", Cache(CacheId::L1D, CacheResult::MISS)),
+    ("LLC-loads", "", Cache(CacheId::LL, CacheResult::ACCESS)),
+    ("LLC-load-misses", "", Cache(CacheId::LL, CacheResult::MISS)),
+    ("dTLB-load-misses", "", Cache(CacheId::DTLB, CacheResult::MISS)),
+    ("iTLB-load-misses", "", Cache(CacheId::ITLB, CacheResult::MISS)),
+    ("fp_arith_inst_retired.scalar_single", "flops", FpArith(0x02)),
+    ("fp_arith_inst_retired.128b_packed_single", "flops", FpArith(0x08)),
+    ("fp_arith_inst_retired.256b_packed_single", "flops", FpArith(0x20)),
+    ("fp_arith_inst_retired.512b_packed_single", "flops", FpArith(0x80)),
+    ("fp_arith_inst_retired.scalar_double", "flops-double", FpArith(0x01)),
+    ("fp_arith_inst_retired.128b_packed_double", "flops-double", FpArith(0x04)),
+    ("fp_arith_inst_retired.256b_packed_double", "flops-double", FpArith(0x10)),
+    ("fp_arith_inst_retired.512b_packed_double", "flops-double", FpArith(0x40)),
 ];
 
 /// The code of [`Event::FpArith`] in Intel's tables.
@@ -88,10 +66,9 @@ static HAS_FP_ARITH: LazyLock<bool> = LazyLock::new(|| {
     has("vendor_id", "GenuineIntel") && has("flags", "adx")
 });
 
-/// What says most of a program.
+/// The counters that show most of a program.
 pub const USUAL: &str = "task-clock,page-faults,cycles,instructions,cache-misses,branch-misses";
 
-/// One thing that can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Kind(u8);
 
@@ -99,36 +76,35 @@ impl Kind {
     pub(crate) const CPU_CLOCK: Kind = Kind(1);
     pub(crate) const CONTEXT_SWITCHES: Kind = Kind(5);
 
-    fn known(self) -> &'static CounterKind {
-        &KNOWN[usize::from(self.0)]
+    fn event(self) -> Event {
+        KNOWN[usize::from(self.0)].2
     }
 
-    /// As `perf stat` calls it.
     pub(crate) fn name(self) -> &'static str {
-        self.known().name
+        KNOWN[usize::from(self.0)].0
     }
 
     /// Whether the processor counts it, not the kernel.
     pub(crate) fn is_hardware(self) -> bool {
-        !matches!(self.known().event, Event::Software(_))
+        !matches!(self.event(), Software(_))
     }
 
     /// Whether this processor may be asked for it.
     pub(crate) fn is_of_here(self) -> bool {
-        !matches!(self.known().event, Event::FpArith(_)) || *HAS_FP_ARITH
+        !matches!(self.event(), FpArith(_)) || *HAS_FP_ARITH
     }
 
     pub(crate) fn builder(self) -> Builder<'static> {
-        match self.known().event {
-            Event::Software(event) => Builder::new(event),
-            Event::Hardware(event) => Builder::new(event),
-            Event::Cache(which, result) => Builder::new(Cache { which, operation: CacheOp::READ, result }),
-            Event::FpArith(unit_mask) => Builder::new(Raw::new(u64::from(unit_mask) << 8 | FP_ARITH)),
+        match self.event() {
+            Software(event) => Builder::new(event),
+            Hardware(event) => Builder::new(event),
+            Cache(which, result) => Builder::new(events::Cache { which, operation: CacheOp::READ, result }),
+            FpArith(unit_mask) => Builder::new(Raw::new(u64::from(unit_mask) << 8 | FP_ARITH)),
         }
     }
 }
 
-/// What to count: a set of names, in the order of [`CounterSet::known`].
+/// A set of counters, in the order of [`CounterSet::known`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterSet(u64);
 
@@ -143,7 +119,7 @@ impl CounterSet {
 
     /// The names that can be counted, those of `perf stat`.
     pub fn known() -> impl Iterator<Item = &'static str> {
-        KNOWN.iter().map(|known| known.name)
+        KNOWN.iter().map(|(name, ..)| *name)
     }
 
     /// [`USUAL`].
@@ -156,12 +132,6 @@ impl CounterSet {
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
-    }
-
-    /// Whether the processor counts any of them, not the kernel.
-    #[must_use]
-    pub fn has_hardware(self) -> bool {
-        self.kinds().any(Kind::is_hardware)
     }
 
     pub(crate) fn of(kinds: impl Iterator<Item = Kind>) -> CounterSet {
@@ -185,7 +155,8 @@ impl FromStr for CounterSet {
     fn from_str(text: &str) -> Result<CounterSet, UnknownCounter> {
         let mut set = CounterSet::default();
         for name in text.split(',').map(str::trim) {
-            let is_it = |known: &CounterKind| known.name == name || (!name.is_empty() && known.alias == name);
+            let is_it =
+                |(known, alias, _): &(&str, &str, Event)| *known == name || (!name.is_empty() && *alias == name);
             let named = (0..KNOWN.len()).filter(|at| is_it(&KNOWN[*at])).fold(0, |set, at| set | 1 << at);
             if named == 0 {
                 return Err(UnknownCounter(name.to_owned()));
@@ -214,7 +185,7 @@ mod tests {
         assert_eq!(CounterSet::usual().to_string(), USUAL);
         let flops: CounterSet = "flops".parse().unwrap();
         assert_eq!(flops.names().count(), 4);
-        assert!(flops.has_hardware() && flops.names().all(|name| name.ends_with("_single")), "{flops}");
+        assert!(flops.kinds().all(Kind::is_hardware) && flops.names().all(|name| name.ends_with("_single")), "{flops}");
         for wrong in ["", "cycles,", "cycels", "cycles instructions"] {
             let error = wrong.parse::<CounterSet>().unwrap_err().to_string();
             assert!(error.contains("cache-misses"), "{error}");

@@ -7,25 +7,25 @@
 //! it is on: where the sum of the latter stays behind, the processor had to count something else for a while.
 
 use super::kinds::Kind;
-use super::parse::{CountRecord, Reading};
 use crate::collect::{TrackNo, Tracks};
-use crate::sample::parse::{Origin, Record};
+use crate::proc;
+use crate::sample::parse::{Event, Origin, Reading, Record};
 use events::meta::TrackKind;
 use events::{Kind as EventKind, SiteId};
 use rustc_hash::FxHashMap;
+use trace_model::scheduling::Comm;
 
 /// The category of the counters of one thread.
 pub(crate) const CATEGORY: &str = "thread counter";
 /// Tracks of counters come after those of samples.
 const ORDER: i32 = 1_000_002;
-/// Threads that are distinguished; those beyond are counted as untold.
+/// Threads that are distinguished; those beyond are counted as lost.
 const MAX_THREADS: usize = 1 << 16;
 /// Stretches on a CPU between two readings; shorter ones are put together beyond.
 const MAX_STRETCHES: usize = 64;
 /// A group may have counted this much, ns, that no reading says yet.
 const UNREAD_NS: u64 = 2_000_000;
 
-/// What is known of a thread.
 #[derive(Default)]
 struct Thread {
     name: Vec<u8>,
@@ -50,8 +50,7 @@ struct Thread {
 #[derive(Clone, Copy, Default)]
 struct Total {
     value: u64,
-    /// When the last point was.
-    told_at: Option<u64>,
+    last_point: Option<u64>,
 }
 
 impl Thread {
@@ -69,7 +68,7 @@ impl Thread {
         (self.enabled, self.running.values().sum())
     }
 
-    /// What a count has to be multiplied with: more than 1 where the processor counted other things for a part of the time.
+    /// The factor of a count: more than 1 where the processor counted other things for a part of the time.
     fn scale(&self) -> Option<f64> {
         let (enabled, running) = self.times();
         let unread = UNREAD_NS * self.running.len() as u64;
@@ -104,11 +103,11 @@ impl Total {
             if before + so_far == self.value {
                 continue;
             }
-            if self.told_at != Some(stretch.0) {
+            if self.last_point != Some(stretch.0) {
                 points.push((stretch.0, self.value));
             }
             self.value = before + so_far;
-            self.told_at = Some(stretch.1);
+            self.last_point = Some(stretch.1);
             points.push((stretch.1, self.value));
         }
         points
@@ -122,40 +121,41 @@ fn share(of: u64, part: u64, whole: u64) -> u64 {
 
 pub(crate) struct Threads {
     kinds: Vec<Kind>,
-    /// Which of the kinds each counter of the kernel counts.
+    /// Rows of the kinds by the kernel's counters.
     kind_of: FxHashMap<u64, usize>,
     /// Whether the processor counts any of them: only then may counters have to take turns.
     has_hardware: bool,
     threads: FxHashMap<u32, Thread>,
     sites: Vec<SiteId>,
     pub(crate) readings: u64,
-    pub(crate) untold: u64,
-    /// Of threads whose counts were scaled: how long counters were on, and counted, ns.
+    pub(crate) unreported: u64,
+    /// How long counters of threads whose counts were scaled were on, and counted, ns.
     scaled: (u64, u64),
 }
 
 impl Threads {
     pub(crate) fn new(kinds: Vec<Kind>, kind_of: FxHashMap<u64, usize>, has_hardware: bool) -> Threads {
         let (threads, sites) = (FxHashMap::default(), Vec::new());
-        Threads { kinds, kind_of, has_hardware, threads, sites, readings: 0, untold: 0, scaled: (0, 0) }
+        Threads { kinds, kind_of, has_hardware, threads, sites, readings: 0, unreported: 0, scaled: (0, 0) }
     }
 
-    /// Takes what the kernel says next; in order of time.
-    pub(crate) fn take(&mut self, told: &CountRecord, tracks: &mut Tracks) {
-        match told {
-            CountRecord::Reading(from, reading) => self.read(*from, reading, tracks),
-            CountRecord::Other(Record::SwitchIn(from)) => {
+    /// Takes the kernel's next record; in order of time.
+    pub(crate) fn take(&mut self, record: &Record, tracks: &mut Tracks) {
+        let from = record.from;
+        match &record.event {
+            Event::Reading(reading) => self.read(from, reading, tracks),
+            Event::SwitchIn => {
                 if let Some(thread) = self.thread(from.tid) {
                     thread.on_since = Some(from.time);
                 }
             }
-            CountRecord::Other(Record::SwitchOut { from, .. }) => {
+            Event::SwitchOut { .. } => {
                 if let Some(thread) = self.thread(from.tid) {
                     thread.leaves(from.time);
                 }
             }
-            CountRecord::Other(Record::Comm { from, name, exec }) => self.named(*from, name, *exec, tracks),
-            CountRecord::Other(Record::Fork { tid, parent, .. }) => {
+            Event::Comm { name, exec } => self.named(from, name, *exec, tracks),
+            Event::Fork { tid, parent, .. } => {
                 let name = self.threads.get(parent).map_or(Vec::new(), |parent| parent.name.clone());
                 // Its id may have been another thread's.
                 self.threads.remove(tid);
@@ -163,16 +163,16 @@ impl Threads {
                     thread.name = name;
                 }
             }
-            CountRecord::Other(Record::Exit { tid, .. }) => {
+            Event::Exit { tid } => {
                 if let Some(thread) = self.threads.get_mut(tid) {
                     thread.ended = true;
                 }
             }
-            CountRecord::Other(_) => {}
+            _ => {}
         }
     }
 
-    /// See [`super::Counting::counted_share`].
+    /// The share of their time, 0 to 1, for which threads were counted where the processor had not room for all counters at once.
     pub(crate) fn counted_share(&self) -> Option<f64> {
         let (enabled, running) = self.scaled;
         (enabled > 0).then(|| running as f64 / enabled as f64)
@@ -182,7 +182,7 @@ impl Threads {
         if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&tid) {
             self.threads.retain(|_, thread| !thread.ended);
             if self.threads.len() >= MAX_THREADS {
-                self.untold += 1;
+                self.unreported += 1;
                 return None;
             }
         }
@@ -196,7 +196,7 @@ impl Threads {
             thread.on_since.get_or_insert(from.time);
         }
         if let Some(track) = thread.track {
-            let title = title(name, from.tid);
+            let title = title(Comm::new(name), from.tid);
             tracks.rename(track, TrackKind::Thread, from.pid, from.tid, ORDER, &title);
         }
     }
@@ -235,13 +235,12 @@ impl Threads {
 }
 
 fn track(from: Origin, name: &[u8], tracks: &mut Tracks) -> TrackNo {
-    let read = || std::fs::read(format!("/proc/{}/comm", from.tid)).unwrap_or_default().trim_ascii_end().to_vec();
-    let name = if name.is_empty() { read() } else { name.to_vec() };
-    tracks.track(TrackKind::Thread, from.pid, from.tid, ORDER, &title(&name, from.tid))
+    let name = if name.is_empty() { proc::name(from.tid) } else { Comm::new(name) };
+    tracks.track(TrackKind::Thread, from.pid, from.tid, ORDER, &title(name, from.tid))
 }
 
-fn title(name: &[u8], tid: u32) -> String {
-    format!("{} {tid}", String::from_utf8_lossy(name)).trim_start().to_owned()
+fn title(name: Comm, tid: u32) -> String {
+    format!("{} {tid}", name.text()).trim_start().to_owned()
 }
 
 #[cfg(test)]
@@ -251,7 +250,6 @@ mod tests {
     use events::clock::Source;
     use parking_lot::Mutex;
     use std::sync::Arc;
-    use trace_store::{Store, StoreOptions, TraceReader};
 
     const FAULTS: usize = 0;
     const CYCLES: usize = 1;
@@ -260,36 +258,36 @@ mod tests {
         Origin { pid: 70, tid: 71, time, cpu: 0 }
     }
 
-    fn on(time: u64) -> CountRecord {
-        CountRecord::Other(Record::SwitchIn(from(time)))
+    fn on(time: u64) -> Record {
+        Record { from: from(time), event: Event::SwitchIn }
     }
 
-    fn off(time: u64) -> CountRecord {
-        CountRecord::Other(Record::SwitchOut { from: from(time), preempted: false })
+    fn off(time: u64) -> Record {
+        Record { from: from(time), event: Event::SwitchOut { preempted: false } }
     }
 
     /// A reading on a CPU, of which the counters' ids are 10 times its number and 1, 2, 3.
-    fn reading(time: u64, cpu: u64, (enabled, running): (u64, u64), faults: u64, cycles: u64) -> CountRecord {
+    fn reading(time: u64, cpu: u64, (enabled, running): (u64, u64), faults: u64, cycles: u64) -> Record {
         let values = vec![(cpu * 10 + 1, 5), (cpu * 10 + 2, faults), (cpu * 10 + 3, cycles)];
-        CountRecord::Reading(Origin { cpu: cpu as u32, ..from(time) }, Reading { enabled, running, values })
+        let event = Event::Reading(Reading { enabled, running, values });
+        Record { from: Origin { cpu: cpu as u32, ..from(time) }, event }
     }
 
     /// The points (ns from `zero`, value) of a counter, and the share that was counted.
-    fn points(told: impl Fn(u64) -> Vec<CountRecord>, counter: usize) -> (Vec<(i64, f64)>, Option<f64>) {
+    fn points(records: impl Fn(u64) -> Vec<Record>, counter: usize) -> (Vec<(i64, f64)>, Option<f64>) {
         let dir = tempfile::tempdir().unwrap();
         let mut tracks = Tracks::create(dir.path(), 1, "kernel", Source::MonotonicRaw).unwrap();
         let zero = tracks.now();
         let kinds: super::super::CounterSet = "page-faults,cycles".parse().unwrap();
         let kind_of = [(12, FAULTS), (13, CYCLES), (22, FAULTS), (23, CYCLES)];
         let mut threads = Threads::new(kinds.kinds().collect(), kind_of.into_iter().collect(), true);
-        for told in told(zero) {
-            threads.take(&told, &mut tracks);
+        for record in records(zero) {
+            threads.take(&record, &mut tracks);
         }
         let tracks = Arc::new(Mutex::new(tracks));
         let collector = Collector::start_with(dir.path(), CollectorOptions::default(), Some(tracks)).unwrap();
         collector.stop();
-        let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-        TraceReader::open(dir.path()).unwrap().read_all(&mut store).unwrap();
+        let store = trace_store::testkit::read(dir.path());
         let found =
             store.counters().iter().find(|c| store.sites()[c.site as usize].name == threads.kinds[counter].name());
         let zero = zero as i64 - store.origin_ns();
@@ -303,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_count_rises_while_the_thread_has_a_cpu() {
-        let told = |zero| {
+        let records = |zero| {
             vec![
                 on(zero + 100),
                 reading(zero + 1_100, 1, (1_000, 1_000), 10, 4_000),
@@ -317,14 +315,14 @@ mod tests {
         };
         let want =
             [(100, 0.0), (1_100, 10.0), (1_600, 15.0), (9_600, 15.0), (10_100, 20.0), (11_100, 20.0), (12_100, 21.0)];
-        assert_eq!(points(told, FAULTS), (want.to_vec(), None));
+        assert_eq!(points(records, FAULTS), (want.to_vec(), None));
         let want = [(100, 0.0), (1_100, 4_000.0), (11_100, 4_000.0), (12_100, 9_000.0)];
-        assert_eq!(points(told, CYCLES).0, want);
+        assert_eq!(points(records, CYCLES).0, want);
     }
 
     #[test]
     fn a_thread_on_several_cpus_has_their_sum() {
-        let told = |zero| {
+        let records = |zero| {
             vec![
                 on(zero),
                 reading(zero + 1_000, 1, (1_000, 1_000), 7, 0),
@@ -335,23 +333,23 @@ mod tests {
                 on(zero + 4_000),
                 reading(zero + 5_000, 1, (3_000, 2_000), 8, 0),
                 // Its last values, after it ended: of each CPU.
-                CountRecord::Other(Record::Exit { from: from(zero + 5_500), tid: 71 }),
+                Record { from: from(zero + 5_500), event: Event::Exit { tid: 71 } },
                 reading(zero + 5_500, 1, (3_500, 2_500), 9, 0),
                 reading(zero + 5_500, 2, (3_500, 1_000), 5, 0),
             ]
         };
         let want = [(0, 0.0), (1_000, 7.0), (2_000, 7.0), (3_000, 12.0), (4_000, 12.0), (5_000, 13.0), (5_500, 14.0)];
-        assert_eq!(points(told, FAULTS), (want.to_vec(), None));
+        assert_eq!(points(records, FAULTS), (want.to_vec(), None));
     }
 
     #[test]
     fn counters_that_took_turns_are_scaled() {
         const MS: u64 = 1_000_000;
-        let told = |zero| {
+        let records = |zero| {
             let at = |ms: u64, running: u64, cycles| reading(zero + ms * MS, 1, (ms * MS, running * MS), 0, cycles);
             vec![on(zero), at(10, 5, 1_000), at(20, 10, 3_000)]
         };
-        let (points, share) = points(told, CYCLES);
+        let (points, share) = points(records, CYCLES);
         assert_eq!(points, [(0, 0.0), (10 * MS as i64, 2_000.0), (20 * MS as i64, 6_000.0)]);
         assert_eq!(share, Some(0.5));
     }

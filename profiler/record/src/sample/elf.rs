@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A section's place in the file's own addresses, and its bytes.
 pub(crate) type Section = (Range<u64>, Arc<[u8]>);
 
-/// What unwinding and naming need of a file.
+/// The parts of a file that unwinding and naming need.
 #[derive(Debug, Default)]
 pub(crate) struct Elf {
     /// (offset in the file, length, address) of its segments of code.

@@ -1,8 +1,9 @@
-//! What code lies where in each process.
+//! The code that each process has mapped.
 
 use super::elf::Elf;
 use super::unwind::Unwinder;
-use rustc_hash::FxHashMap;
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,13 +16,12 @@ const MAX_MAPS: usize = 1 << 16;
 #[derive(Clone)]
 pub(crate) struct Mapping {
     pub(crate) end: u64,
-    /// What is to be added to an address in memory to get the file's own; wraps.
+    /// The difference of an address in the file and in memory; wraps.
     pub(crate) bias: u64,
     /// Its row in [`Maps::paths`].
     pub(crate) path: u32,
 }
 
-/// The code of one process.
 #[derive(Clone, Default)]
 pub(crate) struct Process {
     by_start: BTreeMap<u64, Mapping>,
@@ -36,14 +36,12 @@ impl Process {
     }
 }
 
-/// The code of all processes.
 #[derive(Default)]
 pub(crate) struct Maps {
     processes: FxHashMap<u32, Process>,
     files: FxHashMap<String, Option<Arc<Elf>>>,
     /// Paths, each once.
-    pub(crate) paths: Vec<String>,
-    path_of: FxHashMap<String, u32>,
+    pub(crate) paths: IndexSet<String, FxBuildHasher>,
 }
 
 impl Maps {
@@ -54,7 +52,7 @@ impl Maps {
         let row = self.path(path);
         let process = self.processes.entry(pid).or_default();
         let (end, bias) = (start.saturating_add(len), base.wrapping_sub(start));
-        // What it covers is gone.
+        // The mappings that it covers are gone.
         let covered: Vec<u64> = process.by_start.range(start..end).map(|(start, _)| *start).collect();
         for start in covered {
             process.by_start.remove(&start);
@@ -82,13 +80,8 @@ impl Maps {
 
     /// The row of a path.
     pub(crate) fn path(&mut self, path: &str) -> u32 {
-        if let Some(row) = self.path_of.get(path) {
-            return *row;
-        }
-        let row = self.paths.len() as u32;
-        self.paths.push(path.to_owned());
-        self.path_of.insert(path.to_owned(), row);
-        row
+        let row = self.paths.get_index_of(path);
+        row.unwrap_or_else(|| self.paths.insert_full(path.to_owned()).0) as u32
     }
 
     /// A process begins with its parent's code.

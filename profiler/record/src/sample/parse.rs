@@ -1,6 +1,7 @@
-//! Records of the perf rings, taken apart. The layout is that of perf_event_open(2) for the fields that [`super::perf`] asks for.
+//! Records of the perf rings, taken apart. The layout is that of perf_event_open(2) for the fields that [`super::perf`] and
+//! [`groups`](crate::count::groups) request.
 
-/// Where a record says that it is from: the fields that each has.
+/// The fields that each record has: where and when it was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) pid: u32,
@@ -21,74 +22,75 @@ pub(crate) struct Sample {
     pub(crate) stack: Vec<u8>,
 }
 
+/// The values of a group of counters of one thread, as they were at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// How long the thread ran while they were on, ns.
+    pub(crate) enabled: u64,
+    /// The part of that in which they counted: on this CPU, and while the processor had room for them.
+    pub(crate) running: u64,
+    /// Each counter's id and value; the first is the group's leader.
+    pub(crate) values: Vec<(u64, u64)>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Record {
-    Sample(Origin, Sample),
-    /// A mapping of code.
+pub(crate) struct Record {
+    pub(crate) from: Origin,
+    pub(crate) event: Event,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Sample(Sample),
+    Reading(Reading),
+    /// A major page fault at an address.
+    Fault(u64),
     Map {
-        from: Origin,
         address: u64,
         len: u64,
         offset: u64,
         path: String,
     },
-    /// `tid` runs under this name; `exec`: another program from now on.
+    /// The thread runs under this name; `exec`: another program from now on.
     Comm {
-        from: Origin,
         name: Vec<u8>,
         exec: bool,
     },
     /// Thread `tid` of process `pid` was made by thread `parent` of process `parent_pid`.
     Fork {
-        from: Origin,
         pid: u32,
         tid: u32,
         parent: u32,
         parent_pid: u32,
     },
     Exit {
-        from: Origin,
         tid: u32,
     },
-    SwitchIn(Origin),
+    SwitchIn,
     SwitchOut {
-        from: Origin,
         preempted: bool,
     },
     Lost(u64),
     Other,
 }
 
-impl Record {
-    fn from(&self) -> Origin {
-        match self {
-            Record::Sample(from, _)
-            | Record::Map { from, .. }
-            | Record::Comm { from, .. }
-            | Record::Fork { from, .. }
-            | Record::Exit { from, .. }
-            | Record::SwitchIn(from)
-            | Record::SwitchOut { from, .. } => *from,
-            Record::Lost(_) | Record::Other => Origin::default(),
-        }
-    }
-
-    /// When, ns of `CLOCK_MONOTONIC_RAW`.
-    pub(crate) fn time(&self) -> u64 {
-        self.from().time
-    }
-
-    pub(crate) fn cpu(&self) -> u32 {
-        self.from().cpu
-    }
+/// The fields of the samples of a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SampleFields {
+    Chain,
+    /// The same, with registers and a part of the stack.
+    Stack,
+    Counters,
+    /// A fault's address; `ip` is not requested.
+    Address,
 }
 
 const LOST: u32 = 2;
 const COMM: u32 = 3;
 const EXIT: u32 = 4;
 const FORK: u32 = 7;
-pub(crate) const READ: u32 = 8;
-pub(crate) const SAMPLE: u32 = 9;
+const READ: u32 = 8;
+const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
 const SWITCH: u32 = 14;
@@ -103,85 +105,108 @@ pub(crate) const CONTEXT_USER: u64 = -512i64 as u64;
 /// Every mark is at least this.
 pub(crate) const CONTEXT_MAX: u64 = -4095i64 as u64;
 
-/// Takes numbers from the front.
-pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
+struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
-    pub(crate) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let (front, rest) = self.0.split_at_checked(n)?;
         self.0 = rest;
         Some(front)
     }
 
-    pub(crate) fn u32(&mut self) -> Option<u32> {
+    /// An array, as long as its first number says.
+    fn take_array(&mut self, n: u64, item_bytes: u64) -> Option<&'a [u8]> {
+        self.take(usize::try_from(n.checked_mul(item_bytes)?).ok()?)
+    }
+
+    /// The rest up to a zero.
+    fn text(&self) -> &'a [u8] {
+        self.0.split(|b| *b == 0).next().unwrap_or_default()
+    }
+
+    fn u32(&mut self) -> Option<u32> {
         self.take(4)?.try_into().ok().map(u32::from_le_bytes)
     }
 
-    pub(crate) fn u64(&mut self) -> Option<u64> {
+    fn u64(&mut self) -> Option<u64> {
         self.take(8)?.try_into().ok().map(u64::from_le_bytes)
     }
 }
 
-/// What a record's body says; `None` for one that is too short.
-pub(crate) fn parse(kind: u32, misc: u16, body: &[u8], has_stack: bool) -> Option<Record> {
+/// The meaning of a record's body; `None` for one that is too short.
+pub(crate) fn parse(kind: u32, misc: u16, body: &[u8], fields: SampleFields) -> Option<Record> {
     if kind == SAMPLE {
-        return sample(&mut Bytes(body), has_stack);
+        return sample(&mut Bytes(body), fields);
     }
-    let (body, from) = from_trailer(body)?;
+    // Each record that is no sample ends with pid, tid, time, cpu and a reserved word.
+    let (body, trailer) = body.split_at_checked(body.len().checked_sub(24)?)?;
+    let mut from = origin(&mut Bytes(trailer))?;
     let mut body = Bytes(body);
-    Some(match kind {
-        SWITCH if misc & MISC_SWITCH_OUT != 0 => Record::SwitchOut { from, preempted: misc & MISC_PREEMPT != 0 },
-        SWITCH => Record::SwitchIn(from),
+    if matches!(kind, COMM | READ | MMAP2) {
+        (from.pid, from.tid) = (body.u32()?, body.u32()?);
+    }
+    let event = match kind {
+        SWITCH if misc & MISC_SWITCH_OUT != 0 => Event::SwitchOut { preempted: misc & MISC_PREEMPT != 0 },
+        SWITCH => Event::SwitchIn,
         LOST => {
             body.u64()?;
-            Record::Lost(body.u64()?)
+            Event::Lost(body.u64()?)
         }
-        LOST_SAMPLES => Record::Lost(body.u64()?),
-        COMM => {
-            let (pid, tid) = (body.u32()?, body.u32()?);
-            let name = body.0.split(|b| *b == 0).next().unwrap_or_default().to_vec();
-            Record::Comm { from: Origin { pid, tid, ..from }, name, exec: misc & MISC_EXEC != 0 }
-        }
+        LOST_SAMPLES => Event::Lost(body.u64()?),
+        COMM => Event::Comm { name: body.text().to_vec(), exec: misc & MISC_EXEC != 0 },
         FORK | EXIT => {
             let (pid, parent_pid, tid, parent) = (body.u32()?, body.u32()?, body.u32()?, body.u32()?);
-            if kind == FORK { Record::Fork { from, pid, tid, parent, parent_pid } } else { Record::Exit { from, tid } }
+            if kind == FORK { Event::Fork { pid, tid, parent, parent_pid } } else { Event::Exit { tid } }
         }
-        MMAP2 => return map(from, &mut body),
-        _ => Record::Other,
-    })
+        // A thread's last values.
+        READ => Event::Reading(reading(&mut body)?),
+        MMAP2 => map(&mut body)?,
+        _ => Event::Other,
+    };
+    Some(Record { from, event })
 }
 
-/// Each record that is no sample ends with pid, tid, time, cpu and a reserved word.
-pub(crate) fn from_trailer(body: &[u8]) -> Option<(&[u8], Origin)> {
-    let (body, trailer) = body.split_at_checked(body.len().checked_sub(24)?)?;
-    let mut trailer = Bytes(trailer);
-    let (pid, tid, time, cpu) = (trailer.u32()?, trailer.u32()?, trailer.u64()?, trailer.u32()?);
-    Some((body, Origin { pid, tid, time, cpu }))
+fn origin(body: &mut Bytes<'_>) -> Option<Origin> {
+    Some(Origin { pid: body.u32()?, tid: body.u32()?, time: body.u64()?, cpu: body.u32()? })
 }
 
-fn map(from: Origin, body: &mut Bytes<'_>) -> Option<Record> {
-    let (pid, tid) = (body.u32()?, body.u32()?);
+fn map(body: &mut Bytes<'_>) -> Option<Event> {
     let (address, len, offset) = (body.u64()?, body.u64()?, body.u64()?);
     body.take(24)?; // device, inode, generation or build id
     let (protection, _flags) = (body.u32()?, body.u32()?);
     if protection & PROT_EXEC == 0 {
-        return Some(Record::Other);
+        return Some(Event::Other);
     }
-    let path = body.0.split(|b| *b == 0).next().unwrap_or_default();
-    let path = String::from_utf8_lossy(path).into_owned();
-    Some(Record::Map { from: Origin { pid, tid, ..from }, address, len, offset, path })
+    Some(Event::Map { address, len, offset, path: String::from_utf8_lossy(body.text()).into_owned() })
 }
 
-fn sample(body: &mut Bytes<'_>, has_stack: bool) -> Option<Record> {
-    body.u64()?; // the address: the chain has it too
-    let (pid, tid, time, cpu) = (body.u32()?, body.u32()?, body.u64()?, body.u32()?);
+fn reading(body: &mut Bytes<'_>) -> Option<Reading> {
+    let (n, enabled, running) = (body.u64()?, body.u64()?, body.u64()?);
+    let mut rest = Bytes(body.take_array(n, 16)?);
+    let mut values = Vec::new();
+    while let (Some(value), Some(id)) = (rest.u64(), rest.u64()) {
+        values.push((id, value));
+    }
+    Some(Reading { enabled, running, values })
+}
+
+fn sample(body: &mut Bytes<'_>, fields: SampleFields) -> Option<Record> {
+    if matches!(fields, SampleFields::Chain | SampleFields::Stack) {
+        body.u64()?; // the address: the chain has it too
+    }
+    if fields == SampleFields::Address {
+        let (pid, tid, time, address) = (body.u32()?, body.u32()?, body.u64()?, body.u64()?);
+        return Some(Record { from: Origin { pid, tid, time, cpu: body.u32()? }, event: Event::Fault(address) });
+    }
+    let from = origin(body)?;
     body.u32()?;
-    let from = Origin { pid, tid, time, cpu };
+    if fields == SampleFields::Counters {
+        return Some(Record { from, event: Event::Reading(reading(body)?) });
+    }
     let n = body.u64()?;
-    let chain = body.take(usize::try_from(n.checked_mul(8)?).ok()?)?;
     let word = |b: &[u8]| b.try_into().map_or(0, u64::from_le_bytes);
-    let mut sample = Sample { chain: chain.chunks_exact(8).map(word).collect(), ..Sample::default() };
-    if has_stack {
+    let mut sample = Sample { chain: body.take_array(n, 8)?.chunks_exact(8).map(word).collect(), ..Sample::default() };
+    if fields == SampleFields::Stack {
         // No registers where the thread was in the kernel for good: a kernel thread.
         if body.u64()? != 0 {
             sample.registers = Some([body.u64()?, body.u64()?, body.u64()?]);
@@ -191,18 +216,7 @@ fn sample(body: &mut Bytes<'_>, has_stack: bool) -> Option<Record> {
         let used = if size > 0 { usize::try_from(body.u64()?).ok()? } else { 0 };
         sample.stack = stack.get(..used)?.to_vec();
     }
-    Some(Record::Sample(from, sample))
-}
-
-/// A major page fault: `ip` is not asked for, the address is.
-pub(crate) fn fault(kind: u32, body: &[u8]) -> Option<(Origin, u64)> {
-    if kind != SAMPLE {
-        return None;
-    }
-    let mut body = Bytes(body);
-    let (pid, tid, time) = (body.u32()?, body.u32()?, body.u64()?);
-    let address = body.u64()?;
-    Some((Origin { pid, tid, time, cpu: body.u32()? }, address))
+    Some(Record { from, event: Event::Sample(sample) })
 }
 
 #[cfg(test)]
@@ -215,28 +229,47 @@ mod tests {
     }
 
     const TRAILER: [u32; 6] = [7, 8, 99, 0, 3, 0];
-    const FROM: Origin = Origin { pid: 7, tid: 8, time: 99, cpu: 3 };
+
+    /// Checks the event that the words of a record are read as; it is from thread 8 of process 7 on CPU 3 at 99.
+    fn check(kind: u32, misc: u16, record: &[u32], fields: SampleFields, event: Event) {
+        let from = Origin { pid: 7, tid: 8, time: 99, cpu: 3 };
+        assert_eq!(parse(kind, misc, &words(record), fields), Some(Record { from, event }));
+    }
 
     #[test]
     fn records_as_the_manual_draws_them() {
-        assert_eq!(parse(SWITCH, 0, &words(&TRAILER), false), Some(Record::SwitchIn(FROM)));
-        let out = Record::SwitchOut { from: FROM, preempted: true };
-        assert_eq!(parse(SWITCH, MISC_SWITCH_OUT | MISC_PREEMPT, &words(&TRAILER), false), Some(out));
+        let any = SampleFields::Chain;
+        check(SWITCH, 0, &TRAILER, any, Event::SwitchIn);
+        check(SWITCH, MISC_SWITCH_OUT | MISC_PREEMPT, &TRAILER, any, Event::SwitchOut { preempted: true });
         let fork = [&[20, 7, 21, 8, 50, 0][..], &TRAILER].concat();
-        let made = Record::Fork { from: FROM, pid: 20, tid: 21, parent: 8, parent_pid: 7 };
-        assert_eq!(parse(FORK, 0, &words(&fork), false), Some(made));
+        check(FORK, 0, &fork, any, Event::Fork { pid: 20, tid: 21, parent: 8, parent_pid: 7 });
         let lost = [&[0, 0, 12, 0][..], &TRAILER].concat();
-        assert_eq!(parse(LOST, 0, &words(&lost), false), Some(Record::Lost(12)));
+        check(LOST, 0, &lost, any, Event::Lost(12));
         let sample = [1, 0, 7, 8, 99, 0, 3, 0, 1, 0, 5, 0, 2, 0, 10, 0, 11, 0, 12, 0, 8, 0, 0xabcd, 0, 4, 0];
         let want = Sample { chain: vec![5], registers: Some([10, 11, 12]), stack: vec![0xcd, 0xab, 0, 0] };
-        assert_eq!(parse(SAMPLE, 0, &words(&sample), true), Some(Record::Sample(FROM, want)));
+        check(SAMPLE, 0, &sample, SampleFields::Stack, Event::Sample(want));
+    }
+
+    #[test]
+    fn readings_as_the_manual_draws_them() {
+        let group = [2, 0, 50, 0, 40, 0, 11, 0, 100, 0, 12, 0, 101, 0];
+        let want = Event::Reading(Reading { enabled: 50, running: 40, values: vec![(100, 11), (101, 12)] });
+        let sample = [&[7, 8, 99, 0, 3, 0][..], &group].concat();
+        check(SAMPLE, 0, &sample, SampleFields::Counters, want.clone());
+        let read = [&[7, 8][..], &group, &TRAILER].concat();
+        check(READ, 0, &read, SampleFields::Counters, want);
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_record_or_none(kind in 0u32..20, misc: u16, body in prop::collection::vec(any::<u8>(), 0..200), stack: bool) {
-            if let Some(Record::Sample(_, sample)) = parse(kind, misc, &body, stack) {
-                prop_assert!(sample.chain.len() * 8 + sample.stack.len() <= body.len());
+        fn any_bytes_are_a_record_or_none(kind in 0u32..20, misc: u16, body in prop::collection::vec(any::<u8>(), 0..200)) {
+            let all = [SampleFields::Chain, SampleFields::Stack, SampleFields::Counters, SampleFields::Address];
+            for record in all.into_iter().filter_map(|fields| parse(kind, misc, &body, fields)) {
+                match record.event {
+                    Event::Sample(sample) => prop_assert!(sample.chain.len() * 8 + sample.stack.len() <= body.len()),
+                    Event::Reading(reading) => prop_assert!(reading.values.len() * 16 <= body.len()),
+                    _ => {}
+                }
             }
         }
     }

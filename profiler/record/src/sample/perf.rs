@@ -1,7 +1,8 @@
 //! The kernel's perf events of one command: one ring per CPU, inherited by all that the command starts.
 //!
-//! Of a process that runs already it is one ring per thread and CPU, inherited by what these start from then on. For a command they are opened on the calling thread, switched off, before that thread starts the command: the command inherits them, and its `exec`
-//! switches them on. So nothing of it is missed and nothing of this process is recorded.
+//! A process that runs already has one ring per thread and CPU, inherited by what these start from then on. The rings of a command are
+//! opened on the calling thread, switched off, before that thread starts the command: the command inherits them, and its `exec` switches
+//! them on. So nothing of it is missed and nothing of this process is recorded.
 
 use perf_event::events::Software;
 use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
@@ -16,7 +17,6 @@ const STACK_BYTES: u32 = 16 << 10;
 /// Registers of x86-64 that unwinding needs (bits of `PERF_REG_X86_*`): BP, SP, IP in the order of the numbers.
 pub(crate) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 
-/// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PerfOptions {
     /// Samples a second and CPU.
@@ -25,19 +25,18 @@ pub(crate) struct PerfOptions {
     pub(crate) switches: bool,
 }
 
-/// Whose events.
+/// The owner of the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Observed<'a> {
-    /// Of the command that this thread starts next.
+    /// The command that this thread starts next.
     NextCommand,
-    /// Of these threads, which run already.
+    /// These threads, which run already.
     Threads(&'a [u32]),
 }
 
 /// Rings of threads that run already, at most: further threads are left out, and reported.
 const MAX_THREAD_RINGS: usize = 512;
 
-/// The rings.
 pub(crate) struct Rings {
     pub(crate) samplers: Vec<Sampler>,
     /// Major page faults, each an event of its own.
@@ -78,14 +77,14 @@ pub(crate) fn open(wanted: PerfOptions, whose: Observed<'_>) -> io::Result<Rings
     Ok(Rings { samplers, faults, has_kernel, has_stack, left_out })
 }
 
-/// What one ring observes: a CPU, and a thread that runs already or the next command.
+/// The target of one ring: a CPU, and a thread that runs already or the next command.
 #[derive(Clone, Copy)]
 pub(crate) struct RingTarget {
     pub(crate) thread: Option<u32>,
     cpu: usize,
 }
 
-/// Where rings are needed, and how many threads are left out because they are too many.
+/// The targets of the rings, and how many threads are left out because they are too many.
 pub(crate) fn places(whose: Observed<'_>) -> (Vec<RingTarget>, usize) {
     let cpus = online_cpus();
     let (threads, left_out): (Vec<Option<u32>>, usize) = match whose {
@@ -112,7 +111,7 @@ pub(crate) fn with_ring(builder: &mut Builder<'_>, place: RingTarget) -> io::Res
     Err(error)
 }
 
-/// What every event of a command has.
+/// Sets the options of every event of a command.
 pub(crate) fn inherited(builder: &mut Builder<'_>, place: RingTarget, has_kernel: bool) {
     builder.one_cpu(place.cpu).inherit(true);
     match place.thread {

@@ -1,48 +1,48 @@
 //! Each frame and each stack once: a stack is its caller's stack and one more frame.
 
 use events::meta::Entry;
-use rustc_hash::FxHashMap;
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
+use std::hash::Hash;
 
 /// No caller.
 pub(crate) const ROOT: u32 = u32::MAX;
 /// Different frames and different stacks of a recording; beyond it a stack ends at its last known part (counted).
 const MAX_ROWS: usize = 1 << 21;
 
+/// Keys by rows.
+type Rows<K> = IndexSet<K, FxBuildHasher>;
+
 #[derive(Default)]
 pub(crate) struct Stacks {
-    frames: FxHashMap<(u32, u64), u32>,
-    stacks: FxHashMap<(u32, u32), u32>,
-    /// What was added since they were last taken.
+    /// Module's row and address.
+    frames: Rows<(u32, u64)>,
+    /// Caller's stack and frame.
+    stacks: Rows<(u32, u32)>,
+    /// Entries that were added since they were last taken.
     new: Vec<Entry>,
+    /// Frames that found no room.
     pub(crate) cut: u64,
+}
+
+/// The row of a key, and whether it is new; `None` where there is no room for a new one.
+fn row<K: Hash + Eq>(rows: &mut Rows<K>, key: K) -> Option<(u32, bool)> {
+    let (row, is_new) = if rows.len() < MAX_ROWS { rows.insert_full(key) } else { (rows.get_index_of(&key)?, false) };
+    Some((row as u32, is_new))
 }
 
 impl Stacks {
     /// The frame at an address of a module.
     pub(crate) fn frame(&mut self, module: u32, address: u64, path: &str) -> Option<u32> {
-        if let Some(id) = self.frames.get(&(module, address)) {
-            return Some(*id);
-        }
-        if self.frames.len() >= MAX_ROWS {
-            return None;
-        }
-        let id = self.frames.len() as u32;
-        self.frames.insert((module, address), id);
-        self.new.push(Entry::Frame { id, address, module: path.to_owned() });
+        let (id, is_new) = row(&mut self.frames, (module, address))?;
+        self.new.extend(is_new.then(|| Entry::Frame { id, address, module: path.to_owned() }));
         Some(id)
     }
 
     /// The stack of a caller's stack and one more frame.
     pub(crate) fn push(&mut self, parent: u32, frame: u32) -> Option<u32> {
-        if let Some(id) = self.stacks.get(&(parent, frame)) {
-            return Some(*id);
-        }
-        if self.stacks.len() >= MAX_ROWS {
-            return None;
-        }
-        let id = self.stacks.len() as u32;
-        self.stacks.insert((parent, frame), id);
-        self.new.push(Entry::Stack { id, parent, frame });
+        let (id, is_new) = row(&mut self.stacks, (parent, frame))?;
+        self.new.extend(is_new.then_some(Entry::Stack { id, parent, frame }));
         Some(id)
     }
 
@@ -53,6 +53,6 @@ impl Stacks {
 
     /// Every frame: module's row, address, id.
     pub(crate) fn frames(&self) -> impl Iterator<Item = (u32, u64, u32)> + '_ {
-        self.frames.iter().map(|(key, id)| (key.0, key.1, *id))
+        (0..).zip(&self.frames).map(|(id, (module, address))| (*module, *address, id))
     }
 }

@@ -7,19 +7,18 @@ use super::elf::Elf;
 use super::parse::{CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, Sample};
 use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
-use std::sync::Arc;
+use {framehop::Unwinder as _, std::sync::Arc};
 
 /// Frames of a stack, at most.
 pub(crate) const MAX_FRAMES: usize = 256;
 
-/// The tables of one process.
 #[derive(Clone, Default)]
 pub(crate) struct Unwinder {
     #[cfg(target_arch = "x86_64")]
     inner: framehop::x86_64::UnwinderX86_64<Arc<[u8]>>,
 }
 
-/// What `framehop` remembers of addresses.
+/// The cache of `framehop`.
 #[derive(Default)]
 pub(crate) struct Cache {
     #[cfg(target_arch = "x86_64")]
@@ -30,7 +29,7 @@ pub(crate) struct Cache {
 impl Unwinder {
     /// Code of a file lies at these addresses; the file's own are `bias` further (wrapping).
     pub(crate) fn add(&mut self, path: &str, range: Range<u64>, bias: u64, elf: &Elf) {
-        use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
+        use framehop::{ExplicitModuleSectionInfo, Module};
         let info = ExplicitModuleSectionInfo {
             base_svma: 0,
             text_svma: elf.text.clone(),
@@ -46,13 +45,11 @@ impl Unwinder {
     }
 
     pub(crate) fn remove(&mut self, start: u64) {
-        use framehop::Unwinder as _;
         self.inner.remove_module(start);
     }
 
     /// Addresses of the user's frames, innermost first: where the thread is, then the places to which its callers' calls return.
     fn frames(&self, sample: &Sample, cache: &mut Cache) -> Vec<u64> {
-        use framehop::Unwinder as _;
         let Some([bp, sp, ip]) = sample.registers else { return Vec::new() };
         let registers = framehop::x86_64::UnwindRegsX86_64::new(ip, sp, bp);
         let mut read = |address: u64| {

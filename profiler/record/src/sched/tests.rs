@@ -9,7 +9,7 @@ use trace_analysis::threads::thread_times;
 use trace_model::ThreadState;
 use trace_model::scheduling::derive::{SchedCounts, Scheduling};
 use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
-use trace_store::{Store, StoreOptions, TraceReader};
+use trace_store::{Store, testkit};
 
 const MS: u64 = 1_000_000;
 
@@ -30,23 +30,21 @@ fn trace(events: &[(u64, u32, SchedKind)]) -> (Store, i64, SchedCounts) {
     }
     tracks.lock().keep_time(true);
     assert_eq!(collector.stop().dropped, 0);
-    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    TraceReader::open(dir.path()).unwrap().read_all(&mut store).unwrap();
+    let store = testkit::read(dir.path());
     let zero = base as i64 - store.origin_ns();
     (store, zero, scheduling.seen)
 }
 
-/// The slices that a list of events makes.
+/// The slices that a list of events makes, in order.
 fn slices(events: &[(u64, u32, SchedKind)]) -> (Vec<SliceRow>, SchedCounts) {
     let (store, zero, seen) = trace(events);
     let mut found = Vec::new();
-    for track in store.tracks() {
-        for slice in track.lanes.iter().flat_map(|lane| (0..lane.len() as u32).filter_map(|i| lane.slice(i))) {
-            let at = |time: i64| (time - zero + 1000).div_euclid(MS as i64);
-            let name = store.sites()[slice.site as usize].name.clone();
-            found.push((track.name.clone(), name, at(slice.start), at(slice.end), slice.correlation));
-        }
+    for slice in testkit::slices(&store) {
+        let at = |time: i64| (time - zero + 1000).div_euclid(MS as i64);
+        let track = store.tracks()[slice.id.track as usize].name.clone();
+        found.push((track, store.slice_name(&slice).to_owned(), at(slice.start), at(slice.end), slice.correlation));
     }
+    found.sort();
     (found, seen)
 }
 
@@ -79,8 +77,6 @@ fn a_sleep_ends_with_its_wake_up_and_the_wait_for_a_cpu_begins() {
         row(SEVEN, "runnable", 40, 45, 9),
         row(SEVEN, "sleeping", 10, 40, 9),
     ];
-    let mut found = found;
-    found.sort();
     assert_eq!(found, wanted);
     assert_eq!((seen.wakeups, seen.untold), (1, 0));
 }
@@ -88,7 +84,7 @@ fn a_sleep_ends_with_its_wake_up_and_the_wait_for_a_cpu_begins() {
 /// As a kernel says it that leaves out every switch of its idle thread.
 #[test]
 fn where_the_idle_thread_is_silent_a_wake_up_stands_for_its_switch() {
-    let (mut found, seen) = slices(&[
+    let (found, seen) = slices(&[
         (0, 1, switch(8, ThreadState::Preempted, 7)),
         (10, 1, switch(7, ThreadState::Sleeping, 0)),
         (40, 0, SchedKind::Waking { by: 9, thread: 7, cpu: 1 }),
@@ -97,7 +93,6 @@ fn where_the_idle_thread_is_silent_a_wake_up_stands_for_its_switch() {
         (80, 1, switch(8, ThreadState::Sleeping, 0)),
         (90, 1, switch(7, ThreadState::Sleeping, 0)),
     ]);
-    found.sort();
     let wanted = [
         row("CPU 1", "other", 70, 80, 8),
         row("CPU 1", "seven", 0, 10, 7),
@@ -114,14 +109,13 @@ fn what_a_thread_does_shows_that_it_runs() {
     let name = Comm::new(b"nine");
     let born = SchedKind::Born { parent: 7, thread: 9, in_process: true, name };
     for act in [SchedKind::Exit { thread: 7 }, SchedKind::Waking { by: 7, thread: 8, cpu: 0 }, born] {
-        let (mut found, seen) = slices(&[
+        let (found, seen) = slices(&[
             (0, 1, switch(8, ThreadState::Preempted, 7)),
             (10, 1, switch(7, ThreadState::Sleeping, 0)),
             (40, 0, SchedKind::Waking { by: 9, thread: 7, cpu: 1 }),
             (50, 1, act),
             (60, 1, switch(7, ThreadState::Dead, 0)),
         ]);
-        found.sort();
         let wanted =
             [row("CPU 1", "seven", 0, 10, 7), row("CPU 1", "seven", 40, 60, 7), row(SEVEN, "sleeping", 10, 40, 9)];
         assert_eq!(found, wanted, "{act:?}");

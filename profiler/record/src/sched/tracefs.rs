@@ -3,6 +3,7 @@
 //! Needs root. Each CPU's pages are read as they are (`trace_pipe_raw`), and taken apart by the kernel's own description of its
 //! events. The instance is called after its recorder; it is removed at the end, and one whose recorder is gone by the next recorder.
 
+use crate::proc;
 use events::clock::{self, Source as ClockSource};
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -21,7 +22,6 @@ const RING_KB: u32 = 4096;
 /// Bytes that one poll takes of a CPU, so that its memory is bounded.
 const POLL_BYTES: usize = 8 << 20;
 
-/// Where tracefs is.
 pub(crate) struct Root {
     path: PathBuf,
     /// A mount of our own, in no folder: it ends with this descriptor.
@@ -30,9 +30,6 @@ pub(crate) struct Root {
 
 impl Root {
     /// tracefs where it is mounted, else a mount that only this process sees.
-    ///
-    /// # Errors
-    /// That it is neither: no root, or a kernel without.
     pub(crate) fn find() -> io::Result<Root> {
         for folder in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
             let path = PathBuf::from(folder);
@@ -46,9 +43,6 @@ impl Root {
     }
 
     /// The clocks that it offers, as the kernel writes them.
-    ///
-    /// # Errors
-    /// That they cannot be read.
     pub(crate) fn clocks(&self) -> io::Result<String> {
         fs::read_to_string(self.path.join("trace_clock"))
     }
@@ -86,7 +80,6 @@ fn owner(name: &str) -> Option<(u32, u64)> {
     Some((pid.parse().ok()?, born.parse().ok()?))
 }
 
-/// An instance that records.
 pub(crate) struct Instance {
     path: PathBuf,
     _root: Root,
@@ -109,9 +102,6 @@ struct Ring {
 
 impl Instance {
     /// Makes an instance and begins to record.
-    ///
-    /// # Errors
-    /// That tracefs is not to be had, or not as expected.
     pub(crate) fn start(root: Root) -> io::Result<Instance> {
         root.remove_stale();
         let pid = std::process::id();
@@ -140,8 +130,8 @@ impl Instance {
         set("trace_clock", name)?;
         set("buffer_size_kb", &RING_KB.to_string()).or_else(|_| set("buffer_size_kb", "512"))?;
         let formats = Formats::read(path)?;
-        for event in &formats.enabled {
-            set(&format!("events/{event}/enable"), "1")?;
+        for (_, folder, ..) in &formats.events {
+            set(&format!("events/{folder}/enable"), "1")?;
         }
         let mut header = vec![0; 1 << 16];
         // In one piece: the kernel gives this file to the first read only.
@@ -162,7 +152,7 @@ impl Instance {
         Ok((clock, layout, formats, cpus))
     }
 
-    /// What its times are ticks of.
+    /// The clock of its times.
     pub(crate) fn clock(&self) -> ClockSource {
         self.clock
     }
@@ -223,102 +213,93 @@ impl Drop for Instance {
     }
 }
 
-/// The fields of the events that are used.
+/// An event of the kernel that is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EventKind {
+    Switch,
+    Waking,
+    NewTask,
+    Exec,
+    Exit,
+    DiskIssue,
+    DiskComplete,
+}
+
+/// The events that are used, with their fields. Scheduling has to be there; the others are used where they are.
+const EVENTS: [(EventKind, &str, &[&str]); 7] = [
+    (EventKind::Switch, "sched/sched_switch", &["prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm"]),
+    (EventKind::Waking, "sched/sched_waking", &["pid", "target_cpu"]),
+    (EventKind::NewTask, "task/task_newtask", &["pid", "comm", "clone_flags"]),
+    (EventKind::Exec, "sched/sched_process_exec", &["pid"]),
+    (EventKind::Exit, "sched/sched_process_exit", &["pid"]),
+    (EventKind::DiskIssue, "block/block_rq_issue", &["dev", "sector", "bytes", "rwbs"]),
+    (EventKind::DiskComplete, "block/block_rq_complete", &["dev", "sector"]),
+];
+
+/// The events that are there, as this kernel writes them.
 struct Formats {
-    enabled: Vec<&'static str>,
     common_pid: Field,
-    switch: (u16, [Field; 5]),
-    waking: (u16, [Field; 2]),
-    newtask: Option<(u16, [Field; 3])>,
-    exec: Option<(u16, [Field; 1])>,
-    exit: Option<(u16, [Field; 1])>,
-    issue: Option<(u16, [Field; 4])>,
-    complete: Option<(u16, [Field; 2])>,
+    /// Kind, folder, number, and the fields in the order of [`EVENTS`].
+    events: Vec<(EventKind, &'static str, u16, Vec<Field>)>,
 }
 
 impl Formats {
-    /// Scheduling has to be there; the others are used where they are.
     fn read(instance: &Path) -> io::Result<Formats> {
-        let format = |event: &str| {
-            let text = fs::read_to_string(instance.join("events").join(event).join("format"))?;
-            Format::parse(&text).ok_or_else(|| io::Error::other(format!("events/{event}/format is not understood")))
+        let lacks_field = |name: &str| io::Error::other(format!("no field {name}"));
+        let read = |folder: &str| {
+            let text = fs::read_to_string(instance.join("events").join(folder).join("format"))?;
+            Format::parse(&text).ok_or_else(|| io::Error::other(format!("events/{folder}/format is not understood")))
         };
-        fn fields<const N: usize>(format: io::Result<Format>, names: [&str; N]) -> io::Result<(u16, [Field; N])> {
-            let format = format?;
-            let mut found = Vec::new();
-            for name in names {
-                found.push(format.field(name).ok_or_else(|| io::Error::other(format!("no field {name}")))?);
+        let switch = read("sched/sched_switch")?;
+        let common_pid = switch.field("common_pid").ok_or_else(|| lacks_field("common_pid"))?;
+        let mut formats = Formats { common_pid, events: Vec::new() };
+        for (kind, folder, names) in EVENTS {
+            let fields = |format: Format| {
+                let field = |name: &&str| format.field(name).ok_or_else(|| lacks_field(name));
+                Ok((kind, folder, format.id, names.iter().map(field).collect::<io::Result<_>>()?))
+            };
+            match read(folder).and_then(fields) {
+                Ok(event) => formats.events.push(event),
+                Err(error) if matches!(kind, EventKind::Switch | EventKind::Waking) => return Err(error),
+                Err(_) => {}
             }
-            found.try_into().map(|fields| (format.id, fields)).map_err(|_| io::Error::other("fields"))
         }
-        let (switch, waking) = (format("sched/sched_switch")?, format("sched/sched_waking"));
-        let common_pid = switch.field("common_pid").ok_or_else(|| io::Error::other("no field common_pid"))?;
-        let mut formats = Formats {
-            enabled: vec!["sched/sched_switch", "sched/sched_waking"],
-            common_pid,
-            switch: fields(Ok(switch), ["prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm"])?,
-            waking: fields(waking, ["pid", "target_cpu"])?,
-            newtask: fields(format("task/task_newtask"), ["pid", "comm", "clone_flags"]).ok(),
-            exec: fields(format("sched/sched_process_exec"), ["pid"]).ok(),
-            exit: fields(format("sched/sched_process_exit"), ["pid"]).ok(),
-            issue: fields(format("block/block_rq_issue"), ["dev", "sector", "bytes", "rwbs"]).ok(),
-            complete: fields(format("block/block_rq_complete"), ["dev", "sector"]).ok(),
-        };
-        let optional = [
-            (formats.newtask.is_some(), "task/task_newtask"),
-            (formats.exec.is_some(), "sched/sched_process_exec"),
-            (formats.exit.is_some(), "sched/sched_process_exit"),
-            (formats.issue.is_some() && formats.complete.is_some(), "block/block_rq_issue"),
-            (formats.issue.is_some() && formats.complete.is_some(), "block/block_rq_complete"),
-        ];
-        formats.enabled.extend(optional.into_iter().filter_map(|(is_there, name)| is_there.then_some(name)));
+        let is_disk = |kind| matches!(kind, EventKind::DiskIssue | EventKind::DiskComplete);
+        if formats.events.iter().filter(|(kind, ..)| is_disk(*kind)).count() == 1 {
+            formats.events.retain(|(kind, ..)| !is_disk(*kind));
+        }
         Ok(formats)
     }
 
     fn event(&self, time: u64, cpu: u32, event: &[u8]) -> Option<SchedEvent> {
         let id = event.get(..2).and_then(|b| b.try_into().ok()).map(u16::from_le_bytes)?;
+        let (kind, _, _, fields) = self.events.iter().find(|(_, _, own, _)| *own == id)?;
         let current = self.common_pid.number(event) as u32;
-        let what = if id == self.switch.0 {
-            let [prev, prev_name, state, next, next_name] = &self.switch.1;
-            SchedKind::Switch {
-                prev: prev.number(event) as u32,
-                prev_name: Comm::new(prev_name.text(event)),
-                left: ThreadState::from_prev_state(state.number(event)),
-                next: next.number(event) as u32,
-                next_name: Comm::new(next_name.text(event)),
+        let number = |n: usize| fields[n].number(event);
+        let (id_of, name_of) = (|n| number(n) as u32, |n: usize| Comm::new(fields[n].text(event)));
+        let kind = match kind {
+            EventKind::Switch => SchedKind::Switch {
+                prev: id_of(0),
+                prev_name: name_of(1),
+                left: ThreadState::from_prev_state(number(2)),
+                next: id_of(3),
+                next_name: name_of(4),
+            },
+            EventKind::Waking => SchedKind::Waking { by: current, thread: id_of(0), cpu: id_of(1) },
+            EventKind::NewTask => {
+                let in_process = number(2) & libc::CLONE_THREAD as u64 != 0;
+                SchedKind::Born { parent: current, thread: id_of(0), in_process, name: name_of(1) }
             }
-        } else if id == self.waking.0 {
-            let [thread, cpu] = &self.waking.1;
-            SchedKind::Waking { by: current, thread: thread.number(event) as u32, cpu: cpu.number(event) as u32 }
-        } else {
-            self.rare(id, current, event)?
+            EventKind::Exec => SchedKind::Exec { process: id_of(0), name: proc::name(id_of(0)) },
+            EventKind::Exit => SchedKind::Exit { thread: id_of(0) },
+            EventKind::DiskIssue | EventKind::DiskComplete => {
+                let ends = *kind == EventKind::DiskComplete;
+                let bytes = if ends { 0 } else { id_of(2) };
+                let is_write = !ends && fields[3].text(event).contains(&b'W');
+                SchedKind::Disk { device: id_of(0), sector: number(1), bytes, by: current, is_write, ends }
+            }
         };
-        Some(SchedEvent { time, cpu, kind: what })
-    }
-
-    fn rare(&self, id: u16, current: u32, event: &[u8]) -> Option<SchedKind> {
-        if let Some((_, [pid, name, flags])) = self.newtask.as_ref().filter(|f| f.0 == id) {
-            let in_process = flags.number(event) & libc::CLONE_THREAD as u64 != 0;
-            let (thread, name) = (pid.number(event) as u32, Comm::new(name.text(event)));
-            return Some(SchedKind::Born { parent: current, thread, in_process, name });
-        }
-        if let Some((_, [pid])) = self.exec.as_ref().filter(|f| f.0 == id) {
-            let process = pid.number(event) as u32;
-            let name = fs::read(format!("/proc/{process}/comm")).unwrap_or_default();
-            return Some(SchedKind::Exec { process, name: Comm::new(name.trim_ascii_end()) });
-        }
-        if let Some((_, [pid])) = self.exit.as_ref().filter(|f| f.0 == id) {
-            return Some(SchedKind::Exit { thread: pid.number(event) as u32 });
-        }
-        if let Some((_, [device, sector, bytes, kind])) = self.issue.as_ref().filter(|f| f.0 == id) {
-            let (device, sector) = (device.number(event) as u32, sector.number(event));
-            let is_write = kind.text(event).contains(&b'W');
-            let bytes = bytes.number(event) as u32;
-            return Some(SchedKind::Disk { device, sector, bytes, by: current, is_write, ends: false });
-        }
-        let (_, [device, sector]) = self.complete.as_ref().filter(|f| f.0 == id)?;
-        let (device, sector) = (device.number(event) as u32, sector.number(event));
-        Some(SchedKind::Disk { device, sector, bytes: 0, by: current, is_write: false, ends: true })
+        Some(SchedEvent { time, cpu, kind })
     }
 }
 

@@ -90,24 +90,18 @@ fn of_file(path: &str, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
 mod tests {
     use super::*;
 
-    /// What this test is called in its own executable, with its file and line.
+    /// This test's name in its own executable, with its file and line.
     #[test]
     fn a_function_of_this_program() {
         let exe = std::env::current_exe().unwrap();
         let exe = exe.to_str().unwrap();
         let here = a_function_of_this_program as fn() as usize as u64;
         // Where the executable lies in memory, and which of its bytes.
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let line = maps.lines().find(|l| {
-            let (from, to) = l.split(' ').next().unwrap().split_once('-').unwrap();
-            let parse = |text| u64::from_str_radix(text, 16).unwrap();
-            (parse(from)..parse(to)).contains(&here)
-        });
-        let words: Vec<&str> = line.unwrap().split_whitespace().collect();
-        let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
+        let code = crate::proc::code(std::process::id()).into_iter();
+        let mut own = code.filter(|(from, len, ..)| (*from..from + len).contains(&here));
+        let (from, len, offset, _) = own.next().unwrap();
         let mut maps = crate::sample::maps::Maps::default();
-        let (from, to) = words[0].split_once('-').unwrap();
-        maps.map(1, number(from), number(to) - number(from), number(words[2]), exe);
+        maps.map(1, from, len, offset, exe);
         let address = here.wrapping_add(maps.process(1).find(here).unwrap().bias);
         let found = resolve([(exe, address, 7)].into_iter());
         let Entry::Symbol { frame: 7, inlined: 0, name, file, line } = &found[0] else { panic!("{found:?}") };

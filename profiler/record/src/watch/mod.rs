@@ -4,20 +4,20 @@
 //! is; [`Watch::attach`] takes a process that runs already. A thread of its own asks the kernel's rings every few milliseconds, and adds what they say to [`Tracks`], which the
 //! collector writes. What is not to be had is reported once, with its remedy.
 
-mod proc;
 mod samples;
+mod usage;
 
 use crate::collect::Tracks;
 use crate::count::groups;
 use crate::count::{CounterSet, Counting};
-use crate::sample::parse;
-use crate::sample::parse::Record;
-use crate::sample::perf;
-use crate::sample::perf::{Counters, Observed, PerfOptions, Rings};
+use crate::proc;
+use crate::sample::parse::{Event, Record, SampleFields};
+use crate::sample::perf::{self, Counters, Observed, PerfOptions, Rings};
+use crate::sample::poll::{self, RingPoll};
 use crate::sched::tracefs::{Instance, Root};
-use events::clock::{self, Source as ClockSource};
+use events::Kind;
+use events::clock::Source as ClockSource;
 use events::meta::NoteKind;
-use events::{Kind, SiteId};
 use parking_lot::Mutex;
 use samples::Samples;
 use std::io;
@@ -27,8 +27,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use trace_model::ThreadState;
-use trace_model::scheduling::derive::Scheduling;
+use trace_model::scheduling::derive::{SchedCounts, Scheduling};
 use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
+use usage::Usage;
 
 /// Between two looks into the kernel's rings.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -43,14 +44,14 @@ pub fn tracefs_clocks() -> io::Result<String> {
     Root::find()?.clocks()
 }
 
-/// What to watch.
+/// The scope of watching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// Who runs on each CPU, and what threads wait for.
+    /// The threads on each CPU, and what threads wait for.
     pub sched: bool,
     /// Call stacks, so many times a second on each CPU.
     pub sample_hz: Option<u32>,
-    /// What to count of each thread.
+    /// The counters of each thread.
     pub counters: CounterSet,
 }
 
@@ -62,10 +63,10 @@ impl WatchOptions {
     }
 }
 
-/// What was seen.
+/// Counts of what was recorded, and what cannot be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchReport {
-    /// Where scheduling was read: `tracefs`, `perf events`, `/proc`, or nothing.
+    /// The source of scheduling: `tracefs`, `perf events`, `/proc`, or nothing.
     pub sched_source: Option<&'static str>,
     /// Switches in which a thread of the command took part.
     pub switches: u64,
@@ -77,10 +78,10 @@ pub struct WatchReport {
     pub readings: u64,
     /// Events that the kernel's rings could not keep.
     pub lost: u64,
-    /// Times that a thread got a CPU without the kernel telling (some kernels leave out what certain threads do): its wake-up
+    /// Times that a thread got a CPU without a report of the kernel (some kernels leave out what certain threads do): its wake-up
     /// stands for it, so that the wait for the CPU counts as running.
     pub untold: u64,
-    /// What cannot be recorded here: its name and how to get it.
+    /// Names of what cannot be recorded here, each with how to get it.
     pub unavailable: Vec<(String, String)>,
 }
 
@@ -140,23 +141,15 @@ impl Watch {
         let mut unavailable = Vec::new();
         let mut missing = |what: &str, remedy: String| unavailable.push((what.to_owned(), remedy));
         let instance = options.sched.then(|| Root::find().and_then(Instance::start));
-        let instance = match instance {
-            Some(Err(error)) => {
-                missing("wake-ups and other processes on the CPUs (tracefs)", tracefs_remedy(&error));
-                None
-            }
-            found => found.and_then(Result::ok),
-        };
+        let instance = granted(instance, |error| {
+            missing("wake-ups and other processes on the CPUs (tracefs)", tracefs_remedy(error));
+        });
         let wanted = PerfOptions { sample_hz: options.sample_hz, switches: options.sched && instance.is_none() };
         let rings = (wanted.switches || wanted.sample_hz.is_some()).then(|| perf::open(wanted, whose));
-        let rings = match rings {
-            Some(Err(error)) => {
-                let what = if wanted.sample_hz.is_some() { "samples" } else { "context switches" };
-                missing(&format!("{what} (perf events)"), perf::remedy(&error));
-                None
-            }
-            found => found.and_then(Result::ok),
-        };
+        let rings = granted(rings, |error| {
+            let what = if wanted.sample_hz.is_some() { "samples" } else { "context switches" };
+            missing(&format!("{what} (perf events)"), perf::remedy(error));
+        });
         if rings.as_ref().is_some_and(|r| !r.has_kernel && wanted.sample_hz.is_some()) {
             missing("the kernel's part of stacks", perf::KERNEL_REMEDY.to_owned());
         }
@@ -169,12 +162,19 @@ impl Watch {
         let clock = instance.as_ref().map_or(ClockSource::MonotonicRaw, Instance::clock);
         let mut tracks = Tracks::create(trace_dir, std::process::id(), "kernel", clock).map_err(WatchError::Folder)?;
         for (what, remedy) in &unavailable {
-            let text = format!("{what}: not recorded on this machine; {remedy}");
-            tracks.note(NoteKind::Unavailable, 1, what, &text);
+            note_unavailable(&mut tracks, 1, what, &format!("not recorded on this machine; {remedy}"));
         }
         let (command, stopping) = (AtomicU32::new(0), AtomicBool::new(false));
         let shared = Arc::new(Shared { command, stopping, tracks: Arc::new(Mutex::new(tracks)) });
-        let watcher = Watcher { attached, counting, ..Watcher::new(options, instance, rings, counters, unavailable) };
+        let sched_source = match (&instance, &rings) {
+            _ if !options.sched => None,
+            (Some(_), _) => Some("tracefs"),
+            (None, Some(_)) => Some("perf events"),
+            (None, None) => Some("/proc"),
+        };
+        let usage = (sched_source == Some("/proc") || counters.counters.is_empty()).then(Usage::default);
+        let report = WatchReport { sched_source, unavailable, ..WatchReport::default() };
+        let watcher = Watcher { instance, rings, counters, usage, counting, attached, report, ..Watcher::default() };
         let thread = std::thread::Builder::new().name("watch".to_owned()).spawn({
             let shared = Arc::clone(&shared);
             move || watcher.run(&shared)
@@ -195,6 +195,10 @@ impl Watch {
 
     /// Reads what is left, and looks up the functions of sampled addresses. Stop the collector afterwards.
     pub fn stop(mut self) -> WatchReport {
+        self.end()
+    }
+
+    fn end(&mut self) -> WatchReport {
         self.shared.stopping.store(true, Ordering::Release);
         // A panic there has been reported by its hook; what it wrote stays readable.
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
@@ -203,109 +207,60 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.shared.stopping.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.end();
     }
 }
 
-/// Opens the counters of threads; says what is missing.
+/// The part of a request that the system granted; an error is reported.
+fn granted<T>(requested: Option<io::Result<T>>, report: impl FnOnce(&io::Error)) -> Option<T> {
+    requested?.inspect_err(report).ok()
+}
+
+/// Opens the counters of threads; reports what is missing.
 fn counting(wanted: CounterSet, whose: Observed<'_>, missing: &mut impl FnMut(&str, String)) -> Option<Counting> {
-    if wanted.is_empty() {
-        return None;
+    let groups = (!wanted.is_empty()).then(|| groups::open(wanted, whose));
+    let report = |error: &io::Error| missing(&format!("counters {wanted} of threads"), groups::remedy(error));
+    let groups = granted(groups, report)?;
+    for (names, remedy) in groups.remedies() {
+        missing(&format!("counters {names}"), remedy);
     }
-    match groups::open(wanted, whose) {
-        Ok(groups) => {
-            for (names, remedy) in groups.remedies() {
-                missing(&format!("counters {names}"), remedy);
-            }
-            if groups.left_out > 0 {
-                let what = format!("counters of {} of the process's threads", groups.left_out);
-                missing(
-                    &what,
-                    "it has too many; record it from its start, or raise the limit of open files".to_owned(),
-                );
-            }
-            if !groups.has_kernel {
-                missing("the kernel's part of counters", perf::KERNEL_REMEDY.to_owned());
-            }
-            Some(Counting::new(groups))
-        }
-        Err(error) => {
-            missing(&format!("counters {wanted} of threads"), groups::remedy(&error));
-            None
-        }
+    if groups.left_out > 0 {
+        let remedy = "it has too many; record it from its start, or raise the limit of open files";
+        missing(&format!("counters of {} of the process's threads", groups.left_out), remedy.to_owned());
     }
+    if !groups.has_kernel {
+        missing("the kernel's part of counters", perf::KERNEL_REMEDY.to_owned());
+    }
+    Some(Counting::new(groups))
 }
 
 fn tracefs_remedy(error: &io::Error) -> String {
     format!("{error}; run as root, on a kernel with CONFIG_FTRACE")
 }
 
-/// The watching thread's own.
+#[derive(Default)]
 struct Watcher {
     instance: Option<Instance>,
     rings: Option<Rings>,
     counters: Counters,
-    proc: Option<proc::Usage>,
+    usage: Option<Usage>,
     scheduling: Scheduling<Tracks>,
     samples: Samples,
     counting: Option<Counting>,
-    /// Records later than what may still come from another CPU.
-    waiting: Vec<Record>,
-    sites: Vec<(SiteId, u64)>,
+    ring_poll: RingPoll,
+    /// The counters as they were last written.
+    last_values: Vec<u64>,
     polls: u64,
-    lost: u64,
     /// It ran before it was watched.
     attached: bool,
     report: WatchReport,
 }
 
 impl Watcher {
-    fn new(
-        options: WatchOptions,
-        instance: Option<Instance>,
-        rings: Option<Rings>,
-        counters: Counters,
-        unavailable: Vec<(String, String)>,
-    ) -> Watcher {
-        let sched_source = match (&instance, &rings) {
-            _ if !options.sched => None,
-            (Some(_), _) => Some("tracefs"),
-            (None, Some(_)) => Some("perf events"),
-            (None, None) => Some("/proc"),
-        };
-        let proc = (sched_source == Some("/proc") || counters.counters.is_empty()).then(proc::Usage::default);
-        let report = WatchReport { sched_source, unavailable, ..WatchReport::default() };
-        let (scheduling, samples, waiting) = (Scheduling::default(), Samples::default(), Vec::new());
-        let (counting, sites, polls, lost, attached) = (None, Vec::new(), 0, 0, false);
-        Watcher {
-            instance,
-            rings,
-            counters,
-            proc,
-            scheduling,
-            samples,
-            counting,
-            waiting,
-            sites,
-            polls,
-            lost,
-            attached,
-            report,
-        }
-    }
-
     fn run(mut self, shared: &Shared) -> WatchReport {
         let mut command = 0;
         while !shared.stopping.load(Ordering::Acquire) {
-            if command == 0 {
-                command = shared.command.load(Ordering::Acquire);
-                if command != 0 {
-                    self.begin(command, &mut shared.tracks.lock());
-                }
-            }
+            self.begin_once(&mut command, shared);
             if command != 0 {
                 self.poll(command, shared, false);
             }
@@ -315,49 +270,49 @@ impl Watcher {
             instance.stop();
         }
         // A command may end before it was looked at even once.
-        let unseen = if command == 0 { shared.command.load(Ordering::Acquire) } else { 0 };
-        if unseen != 0 {
-            command = unseen;
-            self.begin(command, &mut shared.tracks.lock());
-        }
+        self.begin_once(&mut command, shared);
         if command != 0 {
             self.poll(command, shared, true);
             let mut tracks = shared.tracks.lock();
             let now = tracks.now();
             self.scheduling.finish(now, &mut tracks);
-            self.tell_untold(&mut tracks);
-            self.tell_shared(&mut tracks);
+            self.note_untold(&mut tracks);
+            self.note_shared(&mut tracks);
         }
         let symbols = self.samples.symbols();
         shared.tracks.lock().entries(symbols.into_iter());
-        let seen = self.scheduling.seen;
-        let (switches, wakeups, samples) = (seen.switches, seen.wakeups, self.samples.n);
-        let (untold, readings) = (seen.untold, self.counting.as_ref().map_or(0, Counting::readings));
+        let SchedCounts { switches, wakeups, untold, .. } = self.scheduling.seen;
+        let (samples, readings) =
+            (self.samples.n, self.counting.as_ref().map_or(0, |counting| counting.threads.readings));
         WatchReport { switches, wakeups, samples, readings, untold, ..self.report }
+    }
+
+    /// Begins where there is a command and it has not begun, which 0 stands for.
+    fn begin_once(&mut self, command: &mut u32, shared: &Shared) {
+        if *command == 0 {
+            *command = shared.command.load(Ordering::Acquire);
+            if *command != 0 {
+                self.begin(*command, &mut shared.tracks.lock());
+            }
+        }
     }
 
     fn begin(&mut self, command: u32, tracks: &mut Tracks) {
         if self.attached {
             return self.adopt(command, tracks);
         }
-        let name = std::fs::read(format!("/proc/{command}/comm")).unwrap_or_default();
-        self.scheduling.adopt(command, command, Comm::new(name.trim_ascii_end()));
-        self.scheduling.take(
-            &SchedEvent {
-                time: 0,
-                cpu: 0,
-                kind: SchedKind::Exec { process: command, name: Comm::new(name.trim_ascii_end()) },
-            },
-            tracks,
-        );
+        let name = proc::name(command);
+        self.scheduling.adopt(command, command, name);
+        let kind = SchedKind::Exec { process: command, name };
+        self.scheduling.take(&SchedEvent { time: 0, cpu: 0, kind }, tracks);
     }
 
     /// Takes over what ran before: threads, children, the code that they have mapped.
     fn adopt(&mut self, command: u32, tracks: &mut Tracks) {
         for process in proc::descendants(command) {
-            let name = proc::name(process, process);
+            let name = proc::name(process);
             for thread in proc::threads(process) {
-                self.scheduling.adopt(thread, process, proc::name(process, thread));
+                self.scheduling.adopt(thread, process, proc::name(thread));
             }
             self.scheduling.take(&SchedEvent { time: 0, cpu: 0, kind: SchedKind::Exec { process, name } }, tracks);
             for (address, len, offset, path) in proc::code(process) {
@@ -378,58 +333,39 @@ impl Watcher {
         let counted = self.counting.as_mut().map(|counting| counting.poll(last, &mut shared.tracks.lock()));
         // The counters' rings name threads and programs too, where no other does.
         let counted = counted.filter(|_| self.rings.is_none()).unwrap_or_default();
-        let names = counted.into_iter().filter(|r| matches!(r, Record::Comm { .. } | Record::Fork { .. }));
+        let names = counted.into_iter().filter(|r| matches!(r.event, Event::Comm { .. } | Event::Fork { .. }));
         for record in records.into_iter().chain(names) {
             self.record(record, &shared.tracks);
         }
         let mut tracks = shared.tracks.lock();
         self.samples.flush(&mut tracks);
-        self.faults(&mut tracks);
         if self.polls.is_multiple_of(COUNT_EVERY) || last {
             self.count(command, &mut tracks);
-            self.tell_lost(&mut tracks);
+            self.note_lost(&mut tracks);
         }
         self.polls += 1;
         tracks.keep_time(last);
     }
 
-    /// What the perf rings hold, in order of time.
+    /// The records of the perf rings, in order of time.
     fn records(&mut self, last: bool) -> Vec<Record> {
-        let until = clock::mono_now().max(0).unsigned_abs();
+        let until = poll::now();
         let Some(rings) = &mut self.rings else { return Vec::new() };
-        let mut records = std::mem::take(&mut self.waiting);
-        for sampler in &mut rings.samplers {
-            while let Some(record) = sampler.next_record() {
-                let (kind, misc) = (record.ty(), record.misc());
-                match parse::parse(kind, misc, &record.to_contiguous(), rings.has_stack) {
-                    Some(Record::Lost(n)) => self.lost += n,
-                    Some(Record::Other) | None => {}
-                    Some(record) => records.push(record),
-                }
-            }
-        }
-        records.sort_by_key(Record::time);
-        if !last {
-            self.waiting = records.split_off(records.partition_point(|r| r.time() <= until));
-        }
-        records
+        let fields = if rings.has_stack { SampleFields::Stack } else { SampleFields::Chain };
+        self.ring_poll.read(&mut rings.samplers, fields);
+        self.ring_poll.read(&mut rings.faults, SampleFields::Address);
+        self.ring_poll.take(until, last)
     }
 
     fn record(&mut self, record: Record, tracks: &Mutex<Tracks>) {
-        if let Record::Sample(from, sample) = &record {
-            // Finding callers may mean to read a library first: without the lock.
-            self.samples.take(*from, sample);
-            return;
-        }
-        let mut tracks = tracks.lock();
-        let (time, cpu) = (tracks.ticks_at(record.time().cast_signed()), record.cpu());
-        let what = match record {
-            Record::Map { from, address, len, offset, path } => {
-                drop(tracks);
-                self.samples.maps.map(from.pid, address, len, offset, &path);
-                return;
+        let from = record.from;
+        let kind = match record.event {
+            // Finding callers may mean to read a library first, as mapping one does: without the lock.
+            Event::Sample(sample) => return self.samples.take(from, &sample),
+            Event::Map { address, len, offset, path } => {
+                return self.samples.maps.map(from.pid, address, len, offset, &path);
             }
-            Record::Comm { from, name, exec } => {
+            Event::Comm { name, exec } => {
                 let name = Comm::new(&name);
                 if exec {
                     self.samples.maps.exec(from.pid);
@@ -438,61 +374,49 @@ impl Watcher {
                     SchedKind::Renamed { thread: from.tid, name }
                 }
             }
-            Record::Fork { pid, tid, parent, parent_pid, .. } => {
+            Event::Fork { pid, tid, parent, parent_pid } => {
                 self.samples.maps.fork(parent_pid, pid);
                 SchedKind::Born { parent, thread: tid, in_process: pid == parent_pid, name: Comm::default() }
             }
             // Its events end here: the last switch is not reported.
-            Record::Exit { tid, .. } => SchedKind::Off { thread: tid, left: ThreadState::Dead },
-            Record::SwitchIn(from) => SchedKind::On { thread: from.tid },
-            Record::SwitchOut { from, preempted } => {
+            Event::Exit { tid } => SchedKind::Off { thread: tid, left: ThreadState::Dead },
+            Event::SwitchIn => SchedKind::On { thread: from.tid },
+            Event::SwitchOut { preempted } => {
                 let left = if preempted { ThreadState::Preempted } else { ThreadState::Waiting };
                 SchedKind::Off { thread: from.tid, left }
             }
-            Record::Sample(..) | Record::Lost(_) | Record::Other => return,
+            Event::Fault(address) => SchedKind::MajorFault { thread: from.tid, address },
+            Event::Reading(_) | Event::Lost(_) | Event::Other => return,
         };
-        // tracefs says the same, and more.
-        if self.instance.is_none() {
-            self.scheduling.take(&SchedEvent { time, cpu, kind: what }, &mut tracks);
+        // But for faults tracefs has the same, and more.
+        if self.instance.is_none() || matches!(kind, SchedKind::MajorFault { .. }) {
+            let mut tracks = tracks.lock();
+            let time = tracks.ticks_at(from.time.cast_signed());
+            self.scheduling.take(&SchedEvent { time, cpu: from.cpu, kind }, &mut tracks);
         }
     }
 
-    fn faults(&mut self, tracks: &mut Tracks) {
-        let Some(rings) = &mut self.rings else { return };
-        for sampler in &mut rings.faults {
-            while let Some(record) = sampler.next_record() {
-                let Some((from, address)) = parse::fault(record.ty(), &record.to_contiguous()) else { continue };
-                let time = tracks.ticks_at(from.time.cast_signed());
-                let what = SchedKind::MajorFault { thread: from.tid, address };
-                self.scheduling.take(&SchedEvent { time, cpu: from.cpu, kind: what }, tracks);
-            }
-        }
-    }
-
-    /// Reads the counters of the command.
     fn count(&mut self, command: u32, tracks: &mut Tracks) {
         let now = tracks.now();
-        if let Some(usage) = &mut self.proc {
+        if let Some(usage) = &mut self.usage {
             usage.count(command, &mut self.scheduling, now, tracks);
         }
         let Some(track) = self.scheduling.process_track(command, tracks) else { return };
-        if self.sites.is_empty() {
-            let names = self.counters.counters.iter().map(|(name, _)| (tracks.site("counter", name), u64::MAX));
-            self.sites = names.collect();
-        }
-        for ((_, counter), (site, before)) in self.counters.counters.iter_mut().zip(&mut self.sites) {
+        self.last_values.resize(self.counters.counters.len(), u64::MAX);
+        for ((name, counter), before) in self.counters.counters.iter_mut().zip(&mut self.last_values) {
             let Ok(value) = counter.read() else { continue };
             if value != *before {
                 *before = value;
-                tracks.point(Kind::Counter, track, now, *site, 0, (value as f64).to_bits());
+                let site = tracks.site("counter", name);
+                tracks.point(Kind::Counter, track, now, site, 0, (value as f64).to_bits());
             }
         }
     }
 
-    fn tell_lost(&mut self, tracks: &mut Tracks) {
+    fn note_lost(&mut self, tracks: &mut Tracks) {
         let lost = self.instance.as_ref().map_or(0, Instance::lost);
-        let counted = self.counting.as_ref().map_or(0, |counting| counting.lost + counting.untold());
-        let total = self.lost.max(lost) + self.scheduling.seen.untracked + self.samples.cut() + counted;
+        let counted = self.counting.as_ref().map_or(0, Counting::lost);
+        let total = self.ring_poll.lost.max(lost) + self.scheduling.seen.untracked + self.samples.stacks.cut + counted;
         if total > self.report.lost {
             self.report.lost = total;
             let text = format!("{total} events of the kernel were lost: its rings were full, or the tables were");
@@ -500,27 +424,28 @@ impl Watcher {
         }
     }
 
-    fn tell_shared(&mut self, tracks: &mut Tracks) {
-        if let Some(share) = self.counting.as_ref().and_then(Counting::counted_share) {
-            let what = "counters that took turns";
-            let text = format!(
-                "{what}: the processor has too few for all, they counted {:.0} % of the time and are scaled up to all of it; record \
-                 fewer at once",
+    fn note_shared(&mut self, tracks: &mut Tracks) {
+        if let Some(share) = self.counting.as_ref().and_then(|counting| counting.threads.counted_share()) {
+            let why = format!(
+                "the processor has too few for all, they counted {:.0} % of the time and are scaled up to 100 %; record fewer at once",
                 share * 100.0
             );
-            tracks.note(NoteKind::Unavailable, 1, what, &text);
+            note_unavailable(tracks, 1, "counters that took turns", &why);
         }
     }
 
-    fn tell_untold(&mut self, tracks: &mut Tracks) {
+    fn note_untold(&mut self, tracks: &mut Tracks) {
         let n = self.scheduling.seen.untold;
         if n > 0 {
-            let what = "switches that the kernel left out";
-            let text = format!(
-                "{what}: {n} times a thread ran that had got no CPU as far as was told; after a wake-up it counts as running at once, \
-                 and after losing its CPU its wait is not seen"
+            let why = format!(
+                "{n} times a thread ran that had got no CPU as far as was reported; after a wake-up it counts as running at once, and \
+                 after losing its CPU its wait is not seen"
             );
-            tracks.note(NoteKind::Unavailable, n, what, &text);
+            note_unavailable(tracks, n, "switches that the kernel left out", &why);
         }
     }
+}
+
+fn note_unavailable(tracks: &mut Tracks, count: u64, what: &str, why: &str) {
+    tracks.note(NoteKind::Unavailable, count, what, &format!("{what}: {why}"));
 }

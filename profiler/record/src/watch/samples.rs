@@ -1,6 +1,7 @@
 //! Samples on their way from the kernel's rings to the tracks.
 
 use crate::collect::{TrackNo, Tracks};
+use crate::proc;
 use crate::sample::maps::Maps;
 use crate::sample::parse::{Origin, Sample};
 use crate::sample::stacks::{ROOT, Stacks};
@@ -17,7 +18,7 @@ const ORDER: i32 = 1_000_001;
 #[derive(Default)]
 pub(super) struct Samples {
     pub(super) maps: Maps,
-    stacks: Stacks,
+    pub(super) stacks: Stacks,
     cache: Cache,
     tracks: FxHashMap<u32, TrackNo>,
     site: Option<SiteId>,
@@ -27,7 +28,6 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Finds the callers of a sample.
     pub(super) fn take(&mut self, from: Origin, sample: &Sample) {
         let (kernel, user) = {
             let process = self.maps.process(from.pid);
@@ -35,17 +35,14 @@ impl Samples {
         };
         let mut stack = ROOT;
         // Outermost first. All but the innermost are the places to which calls return: the call is just before.
-        for (n, address) in user.iter().enumerate().rev() {
-            let at = if n == 0 { *address } else { address.saturating_sub(1) };
-            let (module, at) = self.place(from.pid, at);
+        let calls = |frames: Vec<u64>| (0..frames.len()).rev().map(move |n| frames[n].saturating_sub(u64::from(n > 0)));
+        for address in calls(user) {
+            let (module, at) = self.place(from.pid, address);
             stack = self.push(stack, module, at);
         }
-        if !kernel.is_empty() {
-            let module = self.maps.path(symbols::KERNEL);
-            for (n, address) in kernel.iter().enumerate().rev() {
-                let at = if n == 0 { *address } else { address.saturating_sub(1) };
-                stack = self.push(stack, module, at);
-            }
+        let module = if kernel.is_empty() { 0 } else { self.maps.path(symbols::KERNEL) };
+        for address in calls(kernel) {
+            stack = self.push(stack, module, address);
         }
         self.waiting.push((from, stack));
     }
@@ -77,19 +74,13 @@ impl Samples {
         for (from, stack) in std::mem::take(&mut self.waiting) {
             let site = *self.site.get_or_insert_with(|| tracks.site("sample", "CPU clock"));
             let track = *self.tracks.entry(from.tid).or_insert_with(|| {
-                let name = std::fs::read_to_string(format!("/proc/{}/comm", from.tid)).unwrap_or_default();
-                let title = format!("{} {}, samples", name.trim_end(), from.tid);
+                let title = format!("{} {}, samples", proc::name(from.tid).text(), from.tid);
                 tracks.track(TrackKind::Thread, from.pid, from.tid, ORDER, title.trim_start())
             });
             let time = tracks.ticks_at(from.time.cast_signed());
             tracks.point(Kind::Instant, track, time, site, from.cpu, u64::from(stack));
             self.n += 1;
         }
-    }
-
-    /// Frames that found no room in the tables.
-    pub(super) fn cut(&self) -> u64 {
-        self.stacks.cut
     }
 
     /// The functions of all frames. Reads symbol tables: takes a while.

@@ -1,15 +1,11 @@
-//! What `/proc` says any user of a command: the last resort where the kernel grants no events.
+//! Counters of a command that `/proc` has for any user: the last resort where the kernel grants no events.
 
 use crate::collect::Tracks;
+use crate::proc::{descendants, name, read, threads};
 use events::Kind;
 use rustc_hash::FxHashMap;
-use trace_model::scheduling::Comm;
 use trace_model::scheduling::derive::Scheduling;
 
-/// Processes and threads that are looked at, at most.
-const MAX_PROCESSES: usize = 1024;
-
-/// The counters' last values, by process.
 #[derive(Default)]
 pub(super) struct Usage {
     before: FxHashMap<u32, [u64; 6]>,
@@ -31,7 +27,7 @@ impl Usage {
             let is_new = !self.before.contains_key(&process);
             let before = self.before.entry(process).or_insert([u64::MAX; 6]);
             if is_new && process != command {
-                let name = Comm::new(read(process, "comm").trim_end().as_bytes());
+                let name = name(process);
                 scheduling.adopt(process, process, name);
                 tracks.process(process, &name.text());
             }
@@ -46,52 +42,6 @@ impl Usage {
             }
         }
     }
-}
-
-fn read(process: u32, file: &str) -> String {
-    std::fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default()
-}
-
-/// A process and those that it and its children started, as far as they live.
-pub(super) fn descendants(root: u32) -> Vec<u32> {
-    let mut found = vec![root];
-    let mut at = 0;
-    while let Some(process) = found.get(at).copied() {
-        at += 1;
-        for thread in threads(process) {
-            let children = read(process, &format!("task/{thread}/children"));
-            found.extend(children.split_whitespace().filter_map(|c| c.parse::<u32>().ok()));
-        }
-        if found.len() > MAX_PROCESSES {
-            break;
-        }
-    }
-    found
-}
-
-pub(super) fn threads(process: u32) -> Vec<u32> {
-    let entries = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).take(MAX_PROCESSES).collect()
-}
-
-/// A thread's name.
-pub(super) fn name(process: u32, thread: u32) -> Comm {
-    Comm::new(read(process, &format!("task/{thread}/comm")).trim_end().as_bytes())
-}
-
-/// The code that a process has mapped: address, length, offset in the file, path.
-pub(super) fn code(process: u32) -> Vec<(u64, u64, u64, String)> {
-    let maps = read(process, "maps");
-    let parsed = maps.lines().filter_map(|line| {
-        let mut fields = line.splitn(6, ' ');
-        let (range, rights, offset) = (fields.next()?, fields.next()?, fields.next()?);
-        let path = fields.nth(2).unwrap_or("").trim_start();
-        let (from, to) = range.split_once('-')?;
-        let hex = |text| u64::from_str_radix(text, 16).ok();
-        let (from, to) = (hex(from)?, hex(to)?);
-        rights.contains('x').then_some((from, to.checked_sub(from)?, hex(offset)?, path.to_owned()))
-    });
-    parsed.collect()
 }
 
 fn usage(process: u32) -> [u64; 6] {

@@ -1,0 +1,96 @@
+//! The input of the rules, and their output: facts of a trace, findings.
+
+use crate::breakdown::DeviceBreakdown;
+use crate::critical::{CriticalPath, PathKind, Segment};
+use crate::ops::OpRow;
+use crate::stragglers::Stragglers;
+use crate::threads::ThreadTimes;
+use rustc_hash::FxHashSet;
+use std::ops::Range;
+use text::duration;
+use trace_model::SliceId;
+use trace_store::Store;
+
+/// A finding's evidence lists at most this many slices.
+pub(super) const MAX_SLICES: usize = 5;
+/// Letters of a name.
+const MAX_NAME: usize = 120;
+/// A finding that saves less of the critical path is left out.
+pub(super) const MIN_SHARE: f64 = 0.01;
+
+/// Something to change, with what it would save.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// A few words: `launch overhead`.
+    pub title: String,
+    /// One or two sentences.
+    pub text: String,
+    /// The time that fixing it would save at most, ns over all steps.
+    pub saves_ns: i64,
+    /// The same as a part of the critical path, 0..=1.
+    pub share: f64,
+    /// The longest piece of it, ns from the origin.
+    pub range: Range<i64>,
+    /// The slices to look at, the longest first.
+    pub slices: Vec<SliceId>,
+}
+
+/// The input of the rules.
+pub(crate) struct Facts<'a> {
+    pub store: &'a Store,
+    pub range: Range<i64>,
+    pub paths: &'a [CriticalPath],
+    pub ops: &'a [OpRow],
+    pub devices: &'a [DeviceBreakdown],
+    pub threads: &'a [ThreadTimes],
+    pub stragglers: &'a Stragglers,
+}
+
+impl Facts<'_> {
+    /// The length of the critical path without the profiler's own work, ns.
+    pub(super) fn total(&self) -> i64 {
+        let segments = self.paths.iter().flat_map(|p| &p.segments);
+        segments.filter(|segment| segment.kind != PathKind::Profiler).map(Segment::dur).sum()
+    }
+
+    pub(super) fn has_steps(&self) -> bool {
+        self.paths.iter().any(|p| p.step_id.is_some())
+    }
+
+    /// A finding that saves so much of the path, which is all that can be saved.
+    pub(super) fn finding(&self, title: &str, saves_ns: i64, range: Range<i64>, slices: Vec<SliceId>) -> Finding {
+        let total = self.total();
+        let saves_ns = saves_ns.clamp(0, total);
+        let share = saves_ns as f64 / total.max(1) as f64;
+        Finding { title: title.to_owned(), text: String::new(), saves_ns, share, range, slices }
+    }
+
+    /// The time, by step where there are several.
+    pub(super) fn per_step(&self, ns: i64) -> String {
+        let steps: FxHashSet<u32> = self.paths.iter().filter_map(|p| p.step_id).collect();
+        match steps.len() {
+            0 | 1 => duration(ns),
+            n => format!("{} a step", duration(ns / n as i64)),
+        }
+    }
+}
+
+/// As much of a name as a sentence takes: kernels' have hundreds of letters.
+pub(super) fn short(name: &str) -> String {
+    match name.char_indices().nth(MAX_NAME) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
+/// The slices of the longest segments, the longest first.
+pub(super) fn slices(store: &Store, segments: &[&Segment]) -> Vec<SliceId> {
+    let mut slices: Vec<SliceId> = Vec::new();
+    for id in segments.iter().filter_map(|s| s.slice) {
+        if slices.len() < MAX_SLICES && !slices.contains(&id) {
+            slices.push(id);
+        }
+    }
+    slices.sort_by_key(|id| std::cmp::Reverse(store.slice(*id).map_or(0, |slice| slice.dur())));
+    slices
+}

@@ -1,0 +1,108 @@
+//! The connections that come to a server, as many at once as there are places: further ones are closed at once and counted.
+
+use std::any::Any;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::server::Connected;
+
+/// The pause after the system gave no connection.
+const ERROR_PAUSE: Duration = Duration::from_millis(50);
+
+pub(crate) trait Wire: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Wire for T {}
+
+/// A connection, with a guard that goes when it ends.
+pub(crate) struct IncomingConnection {
+    stream: Box<dyn Wire>,
+    _guard: Box<dyn Any + Send>,
+}
+
+impl IncomingConnection {
+    /// That of who is at the other end of standard input and output; `alive` is dropped when it has ended.
+    pub(crate) fn of_this_program(alive: oneshot::Sender<()>) -> IncomingConnection {
+        let stream = Box::new(tokio::io::join(tokio::io::stdin(), tokio::io::stdout()));
+        IncomingConnection { stream, _guard: Box::new(alive) }
+    }
+}
+
+impl Connected for IncomingConnection {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) {}
+}
+
+impl AsyncRead for IncomingConnection {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for IncomingConnection {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// The door of a server, which has a number of places.
+#[derive(Clone)]
+pub(crate) struct Door {
+    places: Arc<Semaphore>,
+    admitted: mpsc::Sender<io::Result<IncomingConnection>>,
+    turned_away: Arc<AtomicU64>,
+}
+
+impl Door {
+    /// A door, and the connections that come through it.
+    pub(crate) fn new(places: usize) -> (Door, ReceiverStream<io::Result<IncomingConnection>>) {
+        // What waits in the channel has a place already.
+        let (admitted, incoming) = mpsc::channel(places);
+        let places = Arc::new(Semaphore::new(places));
+        (Door { places, admitted, turned_away: Arc::default() }, ReceiverStream::new(incoming))
+    }
+
+    /// Admits a connection, or closes it where there is no place.
+    pub(crate) fn admit(&self, stream: impl Wire) {
+        let is_admitted = Arc::clone(&self.places).try_acquire_owned().is_ok_and(|place| {
+            let connection = IncomingConnection { stream: Box::new(stream), _guard: Box::new(place) };
+            self.admitted.try_send(Ok(connection)).is_ok()
+        });
+        self.turned_away.fetch_add(u64::from(!is_admitted), Ordering::Relaxed);
+    }
+
+    /// Admits those who connect to an address, until the server ends.
+    pub(crate) async fn listen(self, listener: TcpListener) {
+        while !self.admitted.is_closed() {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    // Stamps must not wait for more to send.
+                    let _ = stream.set_nodelay(true);
+                    self.admit(stream);
+                }
+                // Too many open files, or a connection that broke meanwhile: others may come.
+                Err(_) => tokio::time::sleep(ERROR_PAUSE).await,
+            }
+        }
+    }
+
+    /// Connections for which there was no place.
+    pub(crate) fn turned_away(&self) -> u64 {
+        self.turned_away.load(Ordering::Relaxed)
+    }
+}
