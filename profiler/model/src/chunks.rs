@@ -27,13 +27,13 @@
 use events::Record;
 
 /// Magic of the file.
-pub const FILE_MAGIC: [u8; 8] = *b"STPCHNK1";
+const FILE_MAGIC: [u8; 8] = *b"STPCHNK1";
 /// Length of the file header.
 pub const FILE_HEADER: usize = 32;
 /// Magic of a chunk.
 pub const SYNC: [u8; 4] = *b"STPK";
 /// Length of a chunk's header.
-pub const CHUNK_HEADER: usize = 64;
+const CHUNK_HEADER: usize = 64;
 /// Records of a chunk, at most.
 pub const MAX_RECORDS: usize = 1 << 16;
 /// Length of the longest chunk.

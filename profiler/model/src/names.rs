@@ -118,7 +118,7 @@ impl SiteInfo {
             Category::Wait | Category::Parked | Category::OffCpu => true,
             // Calls about events return at once.
             Category::Sync => !has_word(name, &["streamwaitevent", "eventquery"]),
-            Category::Launch => has_word(name, &["synchronize"]),
+            Category::Launch => has_word(name, &["synchroni"]),
             _ => false,
         };
         SiteInfo { category, category_name: category_name.to_owned(), name: name.to_owned(), waits }
@@ -159,10 +159,10 @@ pub struct Process {
     pub name: String,
     /// In a trace of several hosts: how its times were laid on the collector's clock.
     pub clock: Option<ClockOffset>,
-    /// Whether the process records itself, rather than being recorded from outside.
+    /// Nanoseconds per tick of its clock.
     pub ns_per_tick: f64,
-    /// It wrote its name itself.
-    pub tells: bool,
+    /// Whether the process records itself, rather than being recorded from outside.
+    pub is_recorder: bool,
 }
 
 /// Processes of imported files whose id is taken, or is no number, are numbered from here.

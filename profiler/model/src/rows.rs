@@ -142,7 +142,7 @@ pub struct RingPosition {
     pub pid: u32,
     /// The ring's number in the process.
     pub ring: u32,
-    /// Tells rings of one number apart.
+    /// Distinguishes rings of one number.
     pub made: u64,
     /// Sequence number of the next record.
     pub next: u64,

@@ -66,7 +66,7 @@ impl TrackKind {
     }
 }
 
-/// A slice that has begun and not ended: no end is known.
+/// A slice that has begun and not ended: no end is known. In a batch, as an [`Event`](crate::Event), it has the process's own ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenSlice {
     /// Begin, ns from the origin.

@@ -14,7 +14,6 @@ const DEBT: &[(&str, usize)] = &[
     ("engine/cuda", 11),
     ("engine/distributed", 10),
     ("profiler/analysis", 7),
-    ("profiler/formats", 17),
     ("profiler/record", 2),
     ("tests/bench", 12),
 ];

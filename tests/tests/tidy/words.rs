@@ -94,8 +94,6 @@ const TYPES_DEBT: &[(&str, usize)] = &[
     ("engine/cuda", 4),
     ("engine/distributed", 5),
     ("profiler/analysis", 1),
-    ("profiler/formats", 2),
-    ("profiler/store", 1),
 ];
 const PHRASES_DEBT: &[(&str, usize)] = &[
     ("base/net", 70),
@@ -109,10 +107,7 @@ const PHRASES_DEBT: &[(&str, usize)] = &[
     ("engine/distributed", 93),
     ("engine/train", 8),
     ("profiler/analysis", 26),
-    ("profiler/formats", 48),
-    ("profiler/model", 4),
     ("profiler/record", 49),
-    ("profiler/store", 38),
     ("tests", 6),
     ("tests/bench", 2),
 ];

@@ -8,15 +8,19 @@
 //! begins where the first begins.
 
 mod by_messages;
+mod shift;
 
+pub(super) use shift::Shift;
+
+use super::ids::SiteIdx;
 use super::messages::Message;
 use super::problems::Problem;
-use super::problems::clock_notice;
 use super::stage::Stage;
-use by_messages::{ClockShifts, by_messages};
+use by_messages::by_messages;
+use shift::ClockShifts;
 use std::collections::BTreeMap;
 use trace_model::clocks::{Fact, Line, Side};
-use trace_model::{Category, Notice};
+use trace_model::{Category, Warning};
 
 /// Times since 1970 are beyond this many nanoseconds (2001), times since a machine's start are not.
 const UNIX_NS: i64 = 1_000_000_000_000_000_000;
@@ -24,26 +28,8 @@ const UNIX_NS: i64 = 1_000_000_000_000_000_000;
 /// A collective: when it ran on one rank.
 type Span = (i64, i64);
 
-/// What to add to a file's times.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Shift {
-    /// The same to all.
-    Constant(i64),
-    /// As the two clocks part, and the same to all.
-    Drifting(Line, i64),
-}
-
-impl Shift {
-    pub(super) fn apply(self, time: i64) -> i64 {
-        time.saturating_add(match self {
-            Shift::Constant(ns) => ns,
-            Shift::Drifting(line, more) => line.difference(time).saturating_add(more),
-        })
-    }
-}
-
 /// What to add to the times of each stage.
-pub(super) fn shifts(stages: &mut [Stage], messages: &[Message], notices: &mut Vec<Notice>) -> Vec<Shift> {
+pub(super) fn shifts(stages: &mut [Stage], messages: &[Message], warnings: &mut Vec<Warning>) -> Vec<Shift> {
     if stages.len() < 2 {
         return vec![Shift::Constant(0); stages.len()];
     }
@@ -52,7 +38,7 @@ pub(super) fn shifts(stages: &mut [Stage], messages: &[Message], notices: &mut V
     }
     let (wall, has_wall) = by_wall_clock(stages);
     let shifts = wall.iter().copied().map(Shift::Constant).collect();
-    let mut placed = ClockShifts { shifts, bounds: vec![None; stages.len()] };
+    let mut placed = ClockShifts { shifts, bounds: vec![None; stages.len()], warnings: Vec::new() };
     placed.bounds[0] = Some(0);
     let reference = collectives(&stages[0]);
     for (idx, stage) in stages.iter().enumerate().skip(1) {
@@ -64,30 +50,17 @@ pub(super) fn shifts(stages: &mut [Stage], messages: &[Message], notices: &mut V
         };
         if let Some((shift, bound)) = found {
             placed.place(idx, shift, bound);
-            notices.push(laid(stages, idx, 0, "their collectives", shift, bound));
+            placed.warn_aligned(stage, &stages[0], "their collectives", shift, bound);
         }
     }
-    by_messages(stages, messages, &has_wall, &mut placed, notices);
+    by_messages(stages, messages, &has_wall, &mut placed);
+    warnings.append(&mut placed.warnings);
     for (idx, stage) in stages.iter_mut().enumerate() {
         if !has_wall[idx] && placed.bounds[idx].is_none() {
             stage.problems.count(Problem::NoCommonClock);
         }
     }
     placed.shifts
-}
-
-/// The sentence for a file that was aligned with another one.
-fn laid(stages: &[Stage], idx: usize, beside: usize, by: &str, shift: Shift, bound: i64) -> Notice {
-    let drift = match shift {
-        Shift::Constant(_) => String::new(),
-        Shift::Drifting(line, _) => format!("; its clock drifts by {} ns in a second", line.rate_ppb()),
-    };
-    let text = format!("aligned with {} by {by}, to within {bound} ns{drift}", stages[beside].source);
-    clock_notice(&title(&stages[idx]), text)
-}
-
-fn title(stage: &Stage) -> String {
-    format!("{} (rank {})", stage.source, stage.rank.unwrap_or(0))
 }
 
 /// By the time of day; a file without one begins with the first. Also whether each is laid by it.
@@ -115,7 +88,7 @@ fn collectives(stage: &Stage) -> BTreeMap<String, Vec<Span>> {
     for track in &stage.tracks {
         for slice in &track.slices {
             if stage.sites.means(slice.site) == Category::Collective {
-                let name = stage.sites.name(super::sites::SiteIdx(slice.site));
+                let name = stage.sites.name(SiteIdx(slice.site));
                 match found.get_mut(name) {
                     Some(spans) => spans.push((slice.start, slice.end)),
                     None => {

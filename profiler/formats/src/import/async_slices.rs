@@ -1,6 +1,6 @@
 //! Slices that begin and end on no thread: their begins and ends belong together by an id.
 
-use super::fields::ProcessIdx;
+use super::ids::{ProcessIdx, SiteIdx};
 use super::marks::{Mark, close};
 use super::problems::Problems;
 use super::sites::Sites;
@@ -53,7 +53,7 @@ impl AsyncSlices {
             let mut slices = Vec::new();
             close(marks, last, sites, problems, &mut slices);
             let outer = slices.iter().chain(&points).min_by_key(|e| (e.start, std::cmp::Reverse(e.end)));
-            let name = outer.map_or("", |e| sites.name(super::sites::SiteIdx(e.site)));
+            let name = outer.map_or("", |e| sites.name(SiteIdx(e.site)));
             (process, name.to_owned(), slices, points)
         });
         finished.collect()

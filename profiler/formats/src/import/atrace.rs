@@ -1,12 +1,10 @@
 //! Marks that programs write into the kernel's trace: `B|pid|name`, `E|pid`, `C|pid|name|value`, `S|pid|name|cookie`.
 
-use super::fields::EventFields;
-use super::marks::Mark;
 use super::sched::Sched;
 use super::stage::Stage;
 use rustc_hash::FxHasher;
 use std::hash::{BuildHasher, BuildHasherDefault};
-use trace_model::{EventKind, NO_ARGS};
+use trace_model::NO_ARGS;
 
 /// Stages the mark that thread `tid` wrote; any other text is an instant.
 pub(super) fn take(text: &str, tid: i64, time: i64, sched: &mut Sched, stage: &mut Stage) {
@@ -34,13 +32,11 @@ pub(super) fn take(text: &str, tid: i64, time: i64, sched: &mut Sched, stage: &m
             let site = stage.site("", name);
             let id = BuildHasherDefault::<FxHasher>::default().hash_one((name, cookie));
             let key = (stage.process(pid), stage.flows.space(b"atrace"), id);
-            let mark = Mark { time, is_end: kind == "F", site, args: NO_ARGS, correlation: 0 };
-            stage.async_slices.mark(key, mark);
-            stage.seen(time);
+            stage.async_mark(key, time, kind == "F", site, NO_ARGS);
         }
         _ => {
             let (site, track) = (stage.site("print", text), sched.thread(tid, stage));
-            stage.point(track, EventKind::Instant, time, EventFields::of(site));
+            stage.instant(track, time, site, NO_ARGS);
         }
     }
 }

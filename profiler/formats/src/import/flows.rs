@@ -1,7 +1,7 @@
 //! Arrows: points that belong together by an id, made into pairs.
 
-use super::fields::{EventFields, TrackIdx};
-use super::sites::{SiteIdx, Sites};
+use super::ids::{SiteIdx, TrackIdx};
+use super::sites::Sites;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{BuildHasher, BuildHasherDefault};
 use trace_model::{Event, EventKind};
@@ -81,13 +81,8 @@ impl Flows {
     }
 
     /// The ends of arrows with numbers after `correlations`, two of each. Points of one id are chained from its start
-    /// on in order of time; an id that starts again is another flow. EventFields has no other end is [lone](Flows::lone).
-    pub(super) fn finish(
-        &mut self,
-        correlations: &mut u32,
-        sites: &mut Sites,
-        site_of: impl Fn(&mut Sites, &str) -> SiteIdx,
-    ) -> Vec<(TrackIdx, Event)> {
+    /// on in order of time; an id that starts again is another flow. What has no other end is [lone](Flows::lone).
+    pub(super) fn finish(&mut self, correlations: &mut u32, sites: &mut Sites) -> Vec<(TrackIdx, Event)> {
         let mut points = std::mem::take(&mut self.points);
         // The file's order does not count but for points that are equal in all else.
         points.sort_by_key(|p| (p.key, p.time, p.part));
@@ -104,12 +99,12 @@ impl Flows {
                 for head in &chain[1..] {
                     let site = *site_for.entry(tail.site).or_insert_with(|| {
                         let name = sites.name(tail.site).to_owned();
-                        site_of(sites, &name)
+                        sites.of("edge", &name)
                     });
                     *correlations = correlations.wrapping_add(1);
-                    let what = EventFields { correlation: *correlations, ..EventFields::of(site) };
-                    ends.push((tail.track, what.event(EventKind::FlowOut, tail.time, tail.time)));
-                    ends.push((head.track, what.event(EventKind::FlowIn, head.time, head.time)));
+                    for (end, kind) in [(&tail, EventKind::FlowOut), (head, EventKind::FlowIn)] {
+                        ends.push((end.track, Event { correlation: *correlations, ..site.at(kind, end.time) }));
+                    }
                     // Several finishes (a graph's launch has many kernels) all come from the same place.
                     if head.part == FlowPart::Step {
                         tail = *head;
@@ -121,7 +116,7 @@ impl Flows {
     }
 }
 
-/// Parts of one id's points, each beginning with a start where there is any. EventFields comes before the first start belongs
+/// Parts of one id's points, each beginning with a start where there is any. What comes before the first start belongs
 /// to it: a device's clock may be behind its host's.
 fn chains(group: &[Point]) -> Vec<Vec<Point>> {
     let mut starts = group.iter().enumerate().filter(|(_, p)| p.part == FlowPart::Start).map(|(i, _)| i);
@@ -174,7 +169,7 @@ mod tests {
             flows.point(key, part, 0, time.parse().unwrap(), SiteIdx::NONE);
         }
         let mut correlations = 0;
-        let ends = flows.finish(&mut correlations, &mut sites, |sites, _| sites.of("edge", "x"));
+        let ends = flows.finish(&mut correlations, &mut sites);
         let shown = ends.chunks(2).map(|pair| {
             assert_eq!(pair[0].1.correlation, pair[1].1.correlation);
             format!("{}>{}", pair[0].1.start, pair[1].1.start)

@@ -1,7 +1,7 @@
 //! A file to import: unpacked where it is compressed, and a window that moves over it.
 
-use super::ImportError;
 use super::problems::{Problem, Problems};
+use super::reader::ImportError;
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -5,17 +5,16 @@
 //! text. A sample of `perf` is an instant of category `sample` on its thread: its name is the innermost function, its
 //! arguments have the whole `stack`, innermost first, with the event and its weight.
 
-use super::Reader;
 use super::atrace;
-use super::fields::EventFields;
 use super::input::{Input, Window};
 use super::problems::Problem;
+use super::reader::Reader;
 use super::sched::{Sched, SwitchThread};
 use super::stage::Stage;
 use serde_json::json;
 use std::io;
 use trace_model::scheduling::{Comm, SchedKind};
-use trace_model::{EventKind, ThreadState};
+use trace_model::{Event, EventKind, ThreadState};
 
 /// Lines that one call reads.
 const PART: usize = 1 << 14;
@@ -114,12 +113,12 @@ impl Ftrace {
                 let track = sched.thread(line.tid, stage);
                 let args = stage.args.push(&json!({"text": line.rest, "cpu": line.cpu}).to_string());
                 let site = stage.site("ftrace", line.name);
-                stage.point(track, EventKind::Instant, line.time, EventFields::of(site).with_args(args));
+                stage.instant(track, line.time, site, args);
             }
         }
-        let track = sched.thread(line.tid, stage) as usize;
-        if line.comm != "<...>" && line.tid != 0 && stage.tracks[track].name.is_empty() {
-            stage.tracks[track].name = line.comm.to_owned();
+        let track = sched.thread(line.tid, stage);
+        if line.comm != "<...>" && line.tid != 0 {
+            stage.name_track(track, line.comm);
         }
         true
     }
@@ -143,7 +142,7 @@ fn waking(line: &Line<'_>, sched: &mut Sched) -> Option<()> {
     Some(())
 }
 
-/// Tells the scheduling of other events that concern it, as far as they can be read.
+/// Reports other events that concern the scheduling, as far as they can be read.
 fn happened(line: &Line<'_>, sched: &mut Sched) -> Option<()> {
     let by = u32::try_from(line.tid).ok()?;
     let number = |key: &str| field(line.rest, key)?.parse::<u32>().ok();
@@ -260,10 +259,8 @@ impl PerfScript {
             }
             _ => _ = happened(&line, sched),
         }
-        let track = sched.thread(sample.tid, stage) as usize;
-        if stage.tracks[track].name.is_empty() {
-            stage.tracks[track].name = comm.to_owned();
-        }
+        let track = sched.thread(sample.tid, stage);
+        stage.name_track(track, comm);
         self.sample = Some(sample);
         true
     }
@@ -276,12 +273,7 @@ impl PerfScript {
         let site = stage.site("sample", name);
         let args = json!({"event": s.event, "weight": s.weight, "cpu": s.cpu, "stack": s.stack});
         let args = stage.args.push(&args.to_string());
-        stage.point(
-            track,
-            EventKind::Instant,
-            s.time,
-            EventFields { arg: s.weight, ..EventFields::of(site).with_args(args) },
-        );
+        stage.point(track, Event { arg: s.weight, args, ..site.at(EventKind::Instant, s.time) });
     }
 }
 

@@ -9,12 +9,12 @@
 
 mod rows;
 
-use super::Reader;
 use super::chrome::{category, step_number};
-use super::fields::{EventFields, ProcessIdx, TrackIdx};
 use super::flows::{FlowKey, FlowPart};
+use super::ids::{ProcessIdx, TrackIdx};
 use super::input::Input;
 use super::problems::Problem;
+use super::reader::Reader;
 use super::stage::{Stage, TrackOf};
 use rows::{Database, Row};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use trace_model::{EventKind, NO_ARGS};
+use trace_model::{Event, EventKind, NO_ARGS};
 
 /// Streams come behind threads.
 const FIRST_STREAM: i32 = 1 << 24;
@@ -251,7 +251,7 @@ impl Names {
         let site = stage.site(category(kind, name), name);
         let correlation = row.int("correlationId").unwrap_or(0) as u32;
         let args = stage.args.push(&args.to_string());
-        stage.slice(track, start, end, EventFields { correlation, arg: bytes, args, ..EventFields::of(site) });
+        stage.slice(track, Event { correlation, arg: bytes, args, ..site.slice(start, end) });
         if correlation != 0 {
             self.launched.insert((pid, correlation));
             let site = stage.site("edge", "launch");
@@ -313,7 +313,7 @@ impl Names {
         let track = self.stream(process, row.int("deviceId").unwrap_or(0), stream, stage);
         let site = stage.site("sync", "Stream Wait Event");
         let correlation = row.int("correlationId").unwrap_or(0) as u32;
-        stage.slice(track, start, end, EventFields { correlation, ..EventFields::of(site) });
+        stage.slice(track, Event { correlation, ..site.slice(start, end) });
     }
 
     fn call(&mut self, row: &Row<'_>, stage: &mut Stage) {
@@ -332,7 +332,7 @@ impl Names {
         let args = failed.map_or(NO_ARGS, |code| {
             stage.args.push(&json!({"correlation": correlation, "return value": code}).to_string())
         });
-        stage.slice(track, start, end, EventFields { correlation, args, ..EventFields::of(site) });
+        stage.slice(track, Event { correlation, args, ..site.slice(start, end) });
         if self.launched.contains(&(pid, correlation)) {
             let site = stage.site("edge", "launch");
             let key = flow(pid, correlation, stage);
@@ -359,7 +359,7 @@ impl Names {
         let step = step_number(&text);
         let site = stage.site(if step.is_some() { "step" } else { "nvtx" }, &text);
         let number = step.unwrap_or(0);
-        let what = EventFields { correlation: number, arg: number.into(), args, ..EventFields::of(site) };
+        let event = |event| Event { correlation: number, arg: number.into(), args, ..event };
         // A range may end on another thread than it began on.
         let track = if kind == START_END {
             let process = stage.process(pid);
@@ -371,8 +371,8 @@ impl Names {
             stage.thread(pid, tid)
         };
         match (kind, row.int("end")) {
-            (MARK, _) => stage.point(track, EventKind::Instant, start, what),
-            (_, Some(end)) => stage.slice(track, start, end, what),
+            (MARK, _) => stage.point(track, event(site.at(EventKind::Instant, start))),
+            (_, Some(end)) => stage.slice(track, event(site.slice(start, end))),
             (_, None) => stage.mark(track, start, false, Some(site), args),
         }
     }
@@ -394,7 +394,7 @@ impl Names {
         let (pid, tid) = ids(global);
         let name = self.name(row, &["nameId"], stage);
         let (track, site) = (stage.thread(pid, tid), stage.site("system call", &name));
-        stage.slice(track, start, end, EventFields::of(site));
+        stage.slice(track, site.slice(start, end));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What was wrong with a file: counted, and reported in one line per kind.
 
 use std::collections::BTreeMap;
-use trace_model::{Notice, WarningKind};
+use trace_model::{Warning, WarningKind};
 
 /// Something that an importer met and went on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ pub(crate) enum Problem {
     /// Parts that could not be decompressed.
     BadCompression,
     /// Switches of threads that a recording should have and has not.
-    UntoldSwitch,
+    MissingSwitch,
     /// More threads than are distinguished.
     TooManyThreads,
 }
@@ -59,7 +59,7 @@ impl Problem {
             P::EndWithoutBegin | P::BeginWithoutEnd | P::ClosedByOuter | P::UnpairedFlow => WarningKind::Unpaired,
             P::UnknownEvent => WarningKind::Unsupported,
             P::MissingName => WarningKind::UnknownName,
-            P::LostByRecorder | P::UntoldSwitch => WarningKind::Dropped,
+            P::LostByRecorder | P::MissingSwitch => WarningKind::Dropped,
             P::TooManyThreads => WarningKind::SizeLimit,
         }
     }
@@ -88,7 +88,7 @@ impl Problem {
             Problem::MissingName => "names are missing in the file",
             Problem::LostByRecorder => "records were lost while the trace was recorded",
             Problem::BadCompression => "compressed parts cannot be read",
-            Problem::UntoldSwitch => "switches to threads are missing: those threads ran from when they were woken",
+            Problem::MissingSwitch => "switches to threads are missing: those threads ran from when they were woken",
             Problem::TooManyThreads => "threads beyond the limit have no track",
         }
     }
@@ -129,27 +129,22 @@ impl Problems {
     }
 
     /// One line per kind of warning.
-    pub(crate) fn notices(&self, source: &str) -> Vec<Notice> {
-        let mut notices: Vec<Notice> = Vec::new();
+    pub(crate) fn warnings(&self, source: &str) -> Vec<Warning> {
+        let mut warnings: Vec<Warning> = Vec::new();
         for (problem, (n, first)) in &self.met {
             let at = |before: &str| first.map_or(String::new(), |offset| format!(", {before}at byte {offset}"));
             let text = match problem.is_of_the_file() {
                 true => format!("{}{}", problem.text(), at("")),
                 false => format!("{n} {}{}", problem.text(), at("the first ")),
             };
-            match notices.iter_mut().find(|notice| notice.kind == problem.kind()) {
-                Some(notice) => {
-                    notice.count += n;
-                    notice.text = format!("{}; {text}", notice.text);
+            match warnings.iter_mut().find(|warning| warning.kind == problem.kind()) {
+                Some(warning) => {
+                    warning.count += n;
+                    warning.text = format!("{}; {text}", warning.text);
                 }
-                None => notices.push(Notice { kind: problem.kind(), source: source.to_owned(), count: *n, text }),
+                None => warnings.push(Warning::new(problem.kind(), source, *n, text)),
             }
         }
-        notices
+        warnings
     }
-}
-
-/// A notice of a kind that no importer counts.
-pub(super) fn clock_notice(source: &str, text: String) -> Notice {
-    Notice { kind: WarningKind::Clock, source: source.to_owned(), count: 1, text }
 }

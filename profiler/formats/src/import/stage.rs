@@ -3,12 +3,12 @@
 //! A store wants each track in order of time; files have theirs in any. So a file is read whole into a stage (48 bytes
 //! per event; arguments stay in the file), [put in order](Stage::finish), and then handed out in batches.
 
-use super::async_slices::AsyncSlices;
-use super::fields::{EventFields, NodeIdx, ProcessIdx, TrackIdx};
+use super::async_slices::{AsyncKey, AsyncSlices};
 use super::flows::Flows;
+use super::ids::{NodeIdx, ProcessIdx, SiteIdx, TrackIdx};
 use super::marks::{Mark, close};
 use super::problems::{Problem, Problems};
-use super::sites::{SiteIdx, Sites};
+use super::sites::Sites;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -83,7 +83,7 @@ pub(super) struct Stage {
     node_of: FxHashMap<(String, String, String), NodeIdx>,
     pub(super) args: Args,
     pub(super) flows: Flows,
-    pub(super) async_slices: AsyncSlices,
+    async_slices: AsyncSlices,
     counters: Vec<(ProcessIdx, Event)>,
     /// Tracks that went into others.
     merged: FxHashMap<TrackIdx, TrackIdx>,
@@ -197,42 +197,74 @@ impl Stage {
         let nodes = &mut self.nodes;
         *self.node_of.entry(key).or_insert_with_key(|key| {
             nodes.push(key.clone());
-            NodeIdx(nodes.len() as u32 - 1)
+            nodes.len() as NodeIdx - 1
         })
     }
 
     /// Adds a slice; one that ends before it begins is counted and has no length.
-    pub(super) fn slice(&mut self, track: TrackIdx, start: i64, end: i64, what: EventFields) {
-        if end < start {
+    pub(super) fn slice(&mut self, track: TrackIdx, slice: Event) {
+        if slice.end < slice.start {
             self.problems.count(Problem::NegativeDuration);
         }
-        let end = end.max(start);
+        let end = slice.end.max(slice.start);
         self.last = self.last.max(end);
-        self.tracks[track as usize].slices.push(what.event(EventKind::Slice, start, end));
+        self.tracks[track as usize].slices.push(Event { end, ..slice });
     }
 
     /// Adds a begin (with what begins) or an end (of that, or of whatever is open).
     pub(super) fn mark(&mut self, track: TrackIdx, time: i64, is_end: bool, site: Option<SiteIdx>, args: u32) {
         self.last = self.last.max(time);
         let site = site.unwrap_or(SiteIdx::NONE);
-        self.tracks[track as usize].marks.push(Mark { time, is_end, site, args, correlation: 0 });
+        self.tracks[track as usize].marks.push(Mark { time, is_end, site, args });
     }
 
     /// Adds something that happened at one time.
-    pub(super) fn point(&mut self, track: TrackIdx, kind: EventKind, time: i64, what: EventFields) {
-        self.last = self.last.max(time);
-        self.tracks[track as usize].points.push(what.event(kind, time, time));
+    pub(super) fn point(&mut self, track: TrackIdx, point: Event) {
+        self.last = self.last.max(point.start);
+        self.tracks[track as usize].points.push(point);
+    }
+
+    /// Adds an instant with arguments.
+    pub(super) fn instant(&mut self, track: TrackIdx, time: i64, site: SiteIdx, args: u32) {
+        self.point(track, Event { args, ..site.at(EventKind::Instant, time) });
     }
 
     /// Adds the value of a process's counter.
     pub(super) fn counter(&mut self, process: ProcessIdx, time: i64, site: SiteIdx, value: f64) {
-        let what = EventFields { arg: value.to_bits(), ..EventFields::of(site) };
         self.seen(time);
-        self.counters.push((process, what.event(EventKind::Counter, time, time)));
+        self.counters.push((process, Event { arg: value.to_bits(), ..site.at(EventKind::Counter, time) }));
+    }
+
+    /// Adds a begin or an end of what belongs together by a key.
+    pub(super) fn async_mark(&mut self, key: AsyncKey, time: i64, is_end: bool, site: SiteIdx, args: u32) {
+        self.seen(time);
+        self.async_slices.mark(key, Mark { time, is_end, site, args });
+    }
+
+    /// Adds an instant among what belongs together by a key.
+    pub(super) fn async_instant(&mut self, key: AsyncKey, time: i64, site: SiteIdx, args: u32) {
+        self.seen(time);
+        self.async_slices.point(key, Event { args, ..site.at(EventKind::Instant, time) });
+    }
+
+    /// Names a track that has no name yet.
+    pub(super) fn name_track(&mut self, track: TrackIdx, name: &str) {
+        let present = &mut self.tracks[track as usize].name;
+        if present.is_empty() {
+            name.clone_into(present);
+        }
+    }
+
+    /// Names a process that has no name yet.
+    pub(super) fn name_process(&mut self, process: ProcessIdx, name: &str) {
+        let present = &mut self.processes[process as usize].name;
+        if present.is_empty() {
+            name.clone_into(present);
+        }
     }
 
     /// Something happened at this time.
-    pub(super) fn seen(&mut self, time: i64) {
+    fn seen(&mut self, time: i64) {
         self.last = self.last.max(time);
     }
 
@@ -265,8 +297,7 @@ impl Stage {
             track.slices.extend(slices);
             track.points.extend(points);
         }
-        let site_of = |sites: &mut Sites, name: &str| sites.of("edge", name);
-        for (track, event) in self.flows.finish(correlations, &mut self.sites, site_of) {
+        for (track, event) in self.flows.finish(correlations, &mut self.sites) {
             let track = self.merged.get(&track).copied().unwrap_or(track);
             self.tracks[track as usize].points.push(event);
         }

@@ -159,7 +159,7 @@ fn kineto_files_as_serde_reads_them() {
     for name in ["hta_nccl_data.json.gz", "hta_multirank_sampled_rank-0.json.gz", "hta_critical_path_alexnet.json.gz"] {
         let Some(path) = data(name) else { return };
         let mut text = Vec::new();
-        io::Read::read_to_end(&mut flate2::read::GzDecoder::new(std::fs::File::open(&path).unwrap()), &mut text)
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(std::fs::File::open(&path).unwrap()), &mut text)
             .unwrap();
         let json: serde_json::Value = serde_json::from_slice(&text).unwrap();
         let mut expected: std::collections::BTreeMap<String, (u64, f64)> = Default::default();
@@ -295,7 +295,7 @@ fn bytes_that_were_changed_lose_what_they_touch() {
 }
 
 /// Everything that a store says, in words, for comparing two.
-fn told(store: &Store) -> Vec<String> {
+fn contents(store: &Store) -> Vec<String> {
     let origin = store.origin_ns();
     let mut lines = Vec::new();
     let args = |row| store.args().get(row).map_or(String::new(), std::borrow::Cow::into_owned);
@@ -339,7 +339,7 @@ fn told(store: &Store) -> Vec<String> {
 }
 
 pub(super) fn same(a: &Store, b: &Store) {
-    let (a, b) = (told(a), told(b));
+    let (a, b) = (contents(a), contents(b));
     for (a, b) in a.iter().zip(&b) {
         assert_eq!(a, b);
     }
@@ -359,7 +359,7 @@ fn what_is_exported_comes_back() {
 }
 
 /// What Perfetto's format has a place for: arguments in any order, arrows between slices, no numbers with them.
-fn told_by_perfetto(store: &Store) -> Vec<String> {
+fn contents_for_perfetto(store: &Store) -> Vec<String> {
     let origin = store.origin_ns();
     let mut lines = Vec::new();
     let args = |row| store.args().get(row).and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
@@ -406,7 +406,7 @@ fn what_perfetto_can_hold_comes_back() {
         crate::export::export(&store, crate::export::ExportFormat::Perfetto, &mut bytes, &mut |_| {}).unwrap();
         let back = import_bytes(&bytes);
         assert_eq!(warnings(&back), Vec::<&str>::new());
-        let (a, b) = (told_by_perfetto(&store), told_by_perfetto(&back));
+        let (a, b) = (contents_for_perfetto(&store), contents_for_perfetto(&back));
         let without = |these: &[String], those: &[String]| {
             these.iter().filter(|line| those.binary_search(line).is_err()).cloned().collect::<Vec<_>>()
         };
@@ -484,7 +484,7 @@ fn the_files_of_a_session_are_one_process() {
 #[test]
 fn run_metadata_as_tensorflow_reads_it() {
     let store = fixture("run_metadata.pb");
-    let node = store.nodes_named("layer/y").next().map(|row| &store.nodes()[row as usize]);
+    let node = store.nodes().iter().find(|node| node.name == "layer/y");
     // TensorFlow replaced the op by one of its own making.
     assert_eq!(node.map(|n| n.op.as_str()), Some("_MklMatMul"));
     let Some(path) = data("../events/tf1_filewriter_runmetadata.tfevents") else { return };
@@ -563,7 +563,7 @@ fn what_the_kernel_wrote() {
     // 287 switches; those from and to the idle task begin or end no stay.
     assert!(of(Category::Running).len() > 150);
     // `bash` 12170 slept in D from ...4459792, was woken by 12118 at ...5143462 and ran at ...5172400.
-    let told: Vec<(i64, i64, u32, &str)> = of(Category::OffCpu)
+    let found: Vec<(i64, i64, u32, &str)> = of(Category::OffCpu)
         .iter()
         .filter(|(tid, _)| *tid == 12_170)
         .map(|(_, s)| (s.start + store.origin_ns(), s.dur(), s.correlation, store.slice_name(s)))
@@ -571,7 +571,7 @@ fn what_the_kernel_wrote() {
         .collect();
     let expected =
         [(7_992_574_459_792, 683_670, 12_118, "uninterruptible"), (7_992_575_143_462, 28_938, 12_118, "runnable")];
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
     assert!(warnings(&store)[0].contains("ticks"));
     let Some(path) = data("catapult_android_systrace_ftrace.txt") else { return };
     let store = import(&[path]);

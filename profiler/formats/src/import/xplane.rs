@@ -3,11 +3,11 @@
 //! A file is a machine: one process. Planes of devices become their streams, lines of the host its threads. Times are
 //! picoseconds; they are summed before they are rounded to nanoseconds.
 
-use super::Reader;
-use super::fields::{EventFields, ProcessIdx, TrackIdx};
 use super::flows::{FlowKey, FlowPart};
+use super::ids::{ProcessIdx, TrackIdx};
 use super::input::{Input, MAX_EVENT, Window};
 use super::problems::Problem;
+use super::reader::Reader;
 use super::stage::{Stage, TrackOf};
 use formats::profile::{XEvent, XEventMetadata, XLine, XPlane as Plane, XStat, x_event, x_stat};
 use formats::wire::{Fields, Value as Wire};
@@ -119,9 +119,7 @@ fn take(plane: &Plane, number: i64, stage: &mut Stage) {
     };
     let machine = stage.text_id("machine");
     let process = stage.process(machine);
-    if stage.processes[process as usize].name.is_empty() {
-        stage.processes[process as usize].name = "XLA".to_owned();
-    }
+    stage.name_process(process, "XLA");
     for line in &plane.lines {
         if line.events.is_empty() {
             continue;
@@ -201,19 +199,19 @@ fn one(plane: &Plane, line: &XLine, event: &XEvent, owner: &Owner, track: TrackI
     let step = stats.number("step_num").or(stats.number("group_id")).map(|n| n as u32);
     let category = category(line, name, owner, &stats);
     let site = stage.site(category, name);
-    let mut what = EventFields::of(site);
+    let mut slice = site.slice(start, end);
     match category {
         "step" => {
             let step = name.parse().ok().or(step).unwrap_or(0);
-            (what.correlation, what.arg) = (step, u64::from(step));
+            (slice.correlation, slice.arg) = (step, u64::from(step));
         }
-        "op" => (what.correlation, what.arg) = (trace_model::NO_NODE, u64::from(step.unwrap_or(0)) << 32),
-        _ => what.correlation = stats.number("correlation_id").unwrap_or(0) as u32,
+        "op" => (slice.correlation, slice.arg) = (trace_model::NO_NODE, u64::from(step.unwrap_or(0)) << 32),
+        _ => slice.correlation = stats.number("correlation_id").unwrap_or(0) as u32,
     }
     if let Some(json) = stats.json() {
-        what.args = stage.args.push(&json);
+        slice.args = stage.args.push(&json);
     }
-    stage.slice(track, start, end, what);
+    stage.slice(track, slice);
     for (kind, id, part) in [("_pt", "_p", FlowPart::Start), ("_ct", "_c", FlowPart::Finish)] {
         if let Some(id) = stats.number(id) {
             let space = stats.number(kind).unwrap_or(0);

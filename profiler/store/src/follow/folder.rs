@@ -1,7 +1,7 @@
 //! Reads one machine's trace folder.
 
 use super::files::{ChunkFiles, Staged};
-use super::notices::{file_name, io_notice, notice};
+use super::notices::{file_name, io_warning};
 use super::process::{Processes, is_running};
 use super::rings::Rings;
 use crate::seal::{SealedTrace, positions};
@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use trace_model::chunks::{FLAG_FLIGHT, FLAG_LAST, FLAG_LIMIT};
 use trace_model::layout::{OpenError, SEALED_FOLDER, find_sealed, is_chunk_file, parse_meta_file};
-use trace_model::{Batch, RingPosition, TrackKey, WarningKind};
+use trace_model::{Batch, RingPosition, TrackKey, Warning, WarningKind};
 
 /// Events of a batch, about (a chunk or a ring more).
 const BATCH_EVENTS: usize = 1 << 16;
@@ -152,15 +152,15 @@ impl FolderReader {
             self.take_look(look, collector_lives, hold, &mut batch);
         }
         self.at_end = all_read && self.held.is_empty();
-        self.notices(collector_lives, &mut batch);
+        self.warnings(collector_lives, &mut batch);
         if all_looked && self.held.is_empty() {
             self.missing_ends(&mut batch);
         }
-        batch.set_disk_bytes(self.chunks.bytes + self.sealed_bytes);
+        batch.disk_bytes = self.chunks.bytes + self.sealed_bytes;
         let live = collector_lives || self.rings.any_alive().is_some();
         if self.live != Some(live) {
             self.live = Some(live);
-            batch.set_live(live);
+            batch.live = Some(live);
         }
         batch.more = n_records > 0 && !(all_read && all_looked) && self.held.is_empty();
         if self.at_end {
@@ -187,7 +187,7 @@ impl FolderReader {
         let mut failed = |path: &Path, e: io::Error| {
             // Removed between listing and opening: a ring that its collector is done with.
             if e.kind() != io::ErrorKind::NotFound {
-                batch.notice(io_notice(path, &e.to_string()));
+                batch.warnings.push(io_warning(path, &e.to_string()));
             }
         };
         for entry in std::fs::read_dir(&self.dir)? {
@@ -289,26 +289,26 @@ impl FolderReader {
     }
 
     /// What the user has to know so far; the store keeps one line of each.
-    fn notices(&mut self, collector_lives: bool, batch: &mut Batch) {
+    fn warnings(&mut self, collector_lives: bool, batch: &mut Batch) {
         for file in self.chunks.files() {
             let name = file_name(&file.path);
             let damage = file.scanner.damage();
             if damage.places > 0 {
                 let (n, bytes, at) = (damage.places, damage.bytes, damage.first_at);
                 let text = format!("{name}: {bytes} damaged bytes skipped in {n} places, the first at byte {at}");
-                batch.notice(notice(WarningKind::Damage, name.clone(), n, text));
+                batch.warnings.push(Warning::new(WarningKind::Damage, name.clone(), n, text));
             }
             let torn = file.scanner.unfinished() as u64;
             if torn > 0 && !collector_lives && self.at_end {
                 let text = format!("{name}: the last chunk was cut while it was written ({torn} bytes)");
-                batch.notice(notice(WarningKind::TornTail, name.clone(), 1, text));
+                batch.warnings.push(Warning::new(WarningKind::TornTail, name.clone(), 1, text));
             }
             if let Some(error) = &file.error {
-                batch.notice(io_notice(&file.path, error));
+                batch.warnings.push(io_warning(&file.path, error));
             }
         }
-        self.rings.notices(batch);
-        self.processes.notices(collector_lives, batch);
+        self.rings.warnings(batch);
+        self.processes.warnings(collector_lives, batch);
         let control = self.control.as_ref();
         let lost = control.map(Control::lost).unwrap_or_default();
         if lost.events > 0 {
@@ -316,19 +316,24 @@ impl FolderReader {
                 "{} events of {} threads were not recorded: they could get no buffer (too many threads, or disk full)",
                 lost.events, lost.threads
             );
-            batch.notice(notice(WarningKind::Dropped, "threads without a buffer".to_owned(), lost.events, text));
+            batch.warnings.push(Warning::new(
+                WarningKind::Dropped,
+                "threads without a buffer".to_owned(),
+                lost.events,
+                text,
+            ));
         }
         if self.limit_reached {
             let text =
                 format!("the trace reached its size limit ({} bytes): recording was switched off", self.chunks.bytes);
-            batch.notice(notice(WarningKind::SizeLimit, self.dir.display().to_string(), 1, text));
+            batch.warnings.push(Warning::new(WarningKind::SizeLimit, self.dir.display().to_string(), 1, text));
         }
         let collector = self.collector();
         let ended_early = collector.is_some_and(|c| c.pid != 0 && !c.finished) && !collector_lives;
         if ended_early && self.recovered > 0 {
             let n = self.recovered;
             let text = format!("the collector ended early: {n} events were read from the threads' buffers");
-            batch.notice(notice(WarningKind::Recovered, self.dir.display().to_string(), n, text));
+            batch.warnings.push(Warning::new(WarningKind::Recovered, self.dir.display().to_string(), n, text));
         }
     }
 
@@ -341,7 +346,7 @@ impl FolderReader {
         for key in self.rings.cut_short(&self.processes.threads) {
             let source = format!("end of ring {} of process {}", key.ring, key.pid);
             let text = format!("the {source} is missing from the files");
-            batch.notice(notice(WarningKind::Damage, source, 1, text));
+            batch.warnings.push(Warning::new(WarningKind::Damage, source, 1, text));
         }
     }
 }

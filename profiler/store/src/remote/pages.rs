@@ -309,7 +309,7 @@ impl Pages for RemotePages {
         let problem = self.problem.lock().clone()?;
         let source = self.transport.location();
         let text = format!("{source}: {problem}; what is shown may be coarse or old");
-        Some(Warning { kind: WarningKind::Damage, source, count: 1, text })
+        Some(Warning::new(WarningKind::Damage, source, 1, text))
     }
 
     fn check_all(&self) {}

@@ -2,11 +2,11 @@
 
 use super::checksums::{Checksums, FILE_NAME, FilePart, PartError};
 use super::columns::{self, TableError};
-use super::group::Decoded;
 use super::paged::PagedLane;
 use super::pager::{Pager, SlicesFile};
 use super::pyramids::Pyramids;
 use super::resolver::Resolver;
+use super::row_group::RowGroup;
 use super::rows::{
     ArgsRows, flow_rows, frame_rows, function_rows, instant_rows, memory_rows, node_rows, open_rows, point_rows,
     process_rows, ring_rows, site_rows, stack_rows, step_rows, track_rows, transfer_rows, warning_rows,
@@ -17,16 +17,15 @@ use super::schema::{
 };
 use super::sidecar::{SIDECAR, Sidecar, SidecarError};
 use super::slices::Layout;
-use super::table::StoredRow;
-use super::table::Table;
-use crate::store::{Contents, Lane, Store};
+use super::table::{StoredRow, Table};
+use crate::store::{Contents, Store};
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use trace_model::{MAX_LANES, RingPosition, Warning, WarningKind};
+use trace_model::{RingPosition, Warning, WarningKind};
 
 /// Whether a folder is a sealed trace that was written here, and nothing else.
 #[must_use]
@@ -254,7 +253,7 @@ fn warnings(folder: &Path, problems: Vec<String>) -> impl Iterator<Item = Warnin
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     problems.into_iter().map(move |problem| {
         let source = format!("{name}/{}", problem.split(':').next().unwrap_or_default());
-        Warning { kind: WarningKind::Damage, source, count: 1, text: format!("{name}/{problem}") }
+        Warning::new(WarningKind::Damage, source, 1, format!("{name}/{problem}"))
     })
 }
 
@@ -262,13 +261,7 @@ fn warnings(folder: &Path, problems: Vec<String>) -> impl Iterator<Item = Warnin
 fn place_lanes(parts: &mut Contents, pager: Pager) {
     let pager = Arc::new(pager);
     for entry in pager.sidecar().lanes() {
-        let Some(track) = parts.tracks.get_mut(entry.track as usize) else { continue };
-        while track.lanes.len() <= (entry.lane as usize).min(MAX_LANES - 1) {
-            track.lanes.push(Lane::new(entry.track, track.lanes.len() as u32));
-        }
-        if let Some(place) = track.lanes.get_mut(entry.lane as usize) {
-            *place = Lane::of_cold(entry.track, entry.lane, Box::new(PagedLane::new(&pager, *entry)));
-        }
+        parts.set_lane(entry.track, entry.lane, || Box::new(PagedLane::new(&pager, *entry)));
     }
     parts.pager = Some(pager);
 }
@@ -306,19 +299,19 @@ fn build(
     problems: &mut Vec<String>,
 ) -> Result<Vec<u8>, TableError> {
     let failed = |e| TableError::Part(PartError::Io(e));
-    let mut pyramids = Pyramids::new(Vec::new(), Layout::default().min_briefs).map_err(failed)?;
+    let mut pyramids = Pyramids::new(Vec::new(), Layout::default().min_headers).map_err(failed)?;
     let mut until: FxHashMap<(u32, u32), i64> = FxHashMap::default();
     for group in 0..file.parts.len() {
-        match file.read(group).and_then(|batch| Decoded::of(&batch, names)) {
-            Ok(decoded) => {
-                let keys = decoded.track.iter().copied().zip(decoded.lane.iter().copied());
+        match file.read(group).and_then(|batch| RowGroup::of(&batch, names)) {
+            Ok(rows) => {
+                let keys = rows.track.iter().copied().zip(rows.lane.iter().copied());
                 for (i, key) in keys.enumerate() {
-                    let slice = decoded.header(i);
+                    let Some(slice) = rows.slices.header(i) else { break };
                     let free_from = until.insert(key, slice.end).unwrap_or(i64::MIN);
                     if slice.start < free_from {
                         return Err(TableError::Rows("the slices of a lane overlap"));
                     }
-                    pyramids.push(key.0, key.1, slice, decoded.has_args(i)).map_err(failed)?;
+                    pyramids.push(key.0, key.1, slice, rows.has_args(i)).map_err(failed)?;
                 }
             }
             // Its slices are missing; all others are there.

@@ -2,8 +2,9 @@
 
 use super::checksums::{FilePart, read_part};
 use super::columns::TableError;
-use super::group::{Decoded, Group, LaneRows};
+use super::group::{Group, LaneRows};
 use super::resolver::Resolver;
+use super::row_group::RowGroup;
 use super::sidecar::Sidecar;
 use arrow_array::RecordBatch;
 use bytes::Bytes;
@@ -20,10 +21,12 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use trace_model::{PagerStats, Pages, Row, Warning, WarningKind};
+use trace_model::{PagerStats, Pages, SliceDetails, SliceHeader, Warning, WarningKind};
 
 /// Bytes of row groups in memory, by default: about six million slices.
 pub const BUDGET: usize = 256 << 20;
+/// Bytes of a slice in memory.
+const SLICE_BYTES: usize = size_of::<SliceHeader>() + size_of::<SliceDetails>();
 /// Row groups that are read for page requests before the picture is made again.
 const REQUESTS_AT_A_TIME: usize = 4;
 
@@ -36,7 +39,7 @@ pub(super) struct SlicesFile {
     pub(super) parts: Vec<FilePart>,
 }
 
-/// Reads row groups when they are needed. Shared by the lanes of a store; see the module's notes.
+/// Reads row groups when they are needed; shared by the lanes of a store.
 #[derive(Debug)]
 pub struct Pager {
     file: SlicesFile,
@@ -87,7 +90,7 @@ impl Pager {
     /// Whether all row groups of a view fit into memory together: else a picture of it would drive out what it just read.
     pub(super) fn has_room_for(&self, view: &Range<i64>) -> bool {
         let shown = self.sidecar.groups().iter().filter(|g| g.start < view.end && g.end >= view.start);
-        let bytes: usize = shown.map(|g| g.rows as usize * size_of::<Row>()).sum();
+        let bytes: usize = shown.map(|g| g.rows as usize * SLICE_BYTES).sum();
         bytes <= self.cache.lock().budget
     }
 
@@ -126,8 +129,8 @@ impl Pager {
     }
 
     fn read(&self, group: u32) -> Result<Group, TableError> {
-        let decoded = Decoded::of(&self.file.read(group as usize)?, &self.names)?;
-        Group::of(decoded, &self.sidecar, &self.lanes, group)
+        let rows = RowGroup::of(&self.file.read(group as usize)?, &self.names)?;
+        Group::of(rows, &self.sidecar, &self.lanes, group)
     }
 
     pub(super) fn sidecar(&self) -> &Sidecar {
@@ -152,7 +155,7 @@ impl Pages for Pager {
     }
 
     fn load_requested(&self) -> bool {
-        // Wishes that are left out come again with the next picture, if they are still wanted.
+        // What is left out is requested again by the next picture, if it is still wanted.
         let requests = std::mem::take(&mut *self.requests.lock());
         let mut has_more = false;
         for group in requests.into_iter().take(REQUESTS_AT_A_TIME) {
@@ -169,11 +172,11 @@ impl Pages for Pager {
     fn damage(&self) -> Option<Warning> {
         let cache = self.cache.lock();
         let (group, problem) = cache.damaged.iter().min_by_key(|(group, _)| **group)?;
-        let (count, source) = (cache.damaged.len() as u64, "slices.parquet".to_owned());
+        let count = cache.damaged.len() as u64;
         let text = format!(
             "slices.parquet: {count} row groups cannot be read, their slices are missing (row group {group}: {problem})"
         );
-        Some(Warning { kind: WarningKind::Damage, source, count, text })
+        Some(Warning::new(WarningKind::Damage, "slices.parquet", count, text))
     }
 
     fn check_all(&self) {

@@ -18,7 +18,7 @@ use trace_model::{
 type Result<T = ()> = std::result::Result<T, TableError>;
 
 fn track(id: Id) -> Option<TrackId> {
-    (id.0 != u32::MAX).then_some(TrackId(id.0))
+    id.get().map(TrackId)
 }
 
 pub(super) fn process_rows(batch: &RecordBatch, out: &mut Vec<Process>) -> Result {
@@ -29,7 +29,7 @@ pub(super) fn process_rows(batch: &RecordBatch, out: &mut Vec<Process>) -> Resul
             bound_ns,
         });
         let ProcessRow { pid, host, name, ns_per_tick, .. } = row;
-        Process { pid, host: host.into(), name: name.into(), clock, ns_per_tick, tells: true }
+        Process { pid, host: host.into(), name: name.into(), clock, ns_per_tick, is_recorder: true }
     }));
     Ok(())
 }
@@ -196,12 +196,8 @@ pub(super) fn transfer_rows(batch: &RecordBatch, out: &mut Vec<Transfer>) -> Res
 }
 
 pub(super) fn warning_rows(batch: &RecordBatch, out: &mut Vec<Warning>) -> Result {
-    out.extend(WarningRow::read(batch)?.into_iter().map(|row| Warning {
-        kind: WarningKind::from_name(row.kind),
-        source: row.source.to_owned(),
-        count: row.count,
-        text: row.text.to_owned(),
-    }));
+    let warning = |row: WarningRow<'_>| Warning::new(WarningKind::from_name(row.kind), row.source, row.count, row.text);
+    out.extend(WarningRow::read(batch)?.into_iter().map(warning));
     Ok(())
 }
 

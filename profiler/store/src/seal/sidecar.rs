@@ -9,13 +9,13 @@
 //!           A node of a segment shorter than 2^32 ns, with rows of sites below 2^17, is 28 bytes, its times from the segment's start:
 //!             start u32 | end u32 | busy u32 | wait u32 | longest u32 | top 14 bits, waits 1 bit, site 17 bits | node u32
 //!           else 56:  start i64 | end i64 | busy i64 | wait i64 | longest i64 | top u32 | site and mark u32 | node u32 | 0 u32
-//!           briefs: of each sparse lane all slices, 24 bytes:  start i64 | end i64 | site and mark u32 | node u32
+//!           headers: of each sparse lane all slices, 24 bytes:  start i64 | end i64 | site and mark u32 | node u32
 //!           The mark is the site's highest bit: the slice waits. `busy` and `wait` are the sums of the durations of the slices that
 //!           work and that wait; `longest` is the duration of `top`, the longest that works, or where none does the longest.
 //!           the directory:
 //!             groups    24 bytes per row group:  first ts i64 | last end i64 | first args row u32 | rows u32
 //!             lanes     72 bytes per lane:       slices u64 | longest i64 | start i64 | end i64 | first segment u64 |
-//!                                                first piece u64 | pieces u64 | briefs u64 (offset, 0: none) | track u32 | lane u32
+//!                                                first piece u64 | pieces u64 | headers u64 (offset, 0: none) | track u32 | lane u32
 //!             segments  40 bytes:                offsets of its lower and upper nodes u64 | u64 | start i64 | end i64 |
 //!                                                bytes of a node u32 | 0 u32
 //!             pieces    16 bytes:                first ordinal u64 | row group u32 | offset u32
@@ -71,7 +71,7 @@ pub(super) struct LaneEntry {
     pub(super) first_segment: u64,
     pub(super) first_piece: u64,
     pub(super) n_pieces: u64,
-    pub(super) briefs: u64,
+    pub(super) headers: u64,
     pub(super) track: u32,
     pub(super) lane: u32,
 }
@@ -204,15 +204,15 @@ impl Sidecar {
         let lane_is_good = |lane: &LaneEntry| {
             let segments = lane.n.div_ceil(SEGMENT as u64);
             let size = size_of::<SliceHeader>() as u64;
-            let briefs = lane.briefs == 0
-                || (lane.briefs.is_multiple_of(8)
-                    && lane.n.checked_mul(size).is_some_and(|len| is_inside(lane.briefs, len)));
+            let has_headers = lane.headers == 0
+                || (lane.headers.is_multiple_of(8)
+                    && lane.n.checked_mul(size).is_some_and(|len| is_inside(lane.headers, len)));
             lane.n > 0
                 && lane.n < u64::from(u32::MAX)
                 && lane.first_segment.checked_add(segments).is_some_and(|to| to <= n_segments)
                 && lane.n_pieces > 0
                 && lane.first_piece.checked_add(lane.n_pieces).is_some_and(|to| to <= n_pieces)
-                && briefs
+                && has_headers
         };
         self.directory.is_multiple_of(8)
             && end == self.bytes.get().len() - TRAILER
@@ -273,8 +273,8 @@ impl Sidecar {
     }
 
     /// The slices of a sparse lane.
-    pub(super) fn briefs(&self, lane: &LaneEntry) -> Option<&[SliceHeader]> {
-        let (from, len) = (lane.briefs as usize, lane.n as usize * size_of::<SliceHeader>());
+    pub(super) fn headers(&self, lane: &LaneEntry) -> Option<&[SliceHeader]> {
+        let (from, len) = (lane.headers as usize, lane.n as usize * size_of::<SliceHeader>());
         (from > 0).then(|| self.part(from..from + len))
     }
 

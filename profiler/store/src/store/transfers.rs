@@ -177,7 +177,7 @@ mod tests {
         transfers.push(&stamp("send", EventKind::Instant, 1, 99), 10);
         transfers.push(&stamp("pigeon", EventKind::Instant, 3, 99), 10);
         assert_eq!((transfers.rows().len(), transfers.rows()[2].sent), (3, Some(99)));
-        assert_eq!(transfers.push(&stamp("send", EventKind::Instant, 9, 1), 3), 1, "the oldest is given up");
+        assert_eq!(transfers.push(&stamp("send", EventKind::Instant, 9, 1), 3), 1, "the oldest is evicted");
         assert_eq!(transfers.rows()[0].number, 2);
     }
 }

@@ -7,7 +7,7 @@
 mod flows;
 mod markers;
 
-use super::{counter_names, instant_args, site_names, slice_args, slices, thread_ids};
+use super::rows::{counter_names, instant_args, open_names, site_names, slice_args, slices, thread_ids};
 use flows::WithFlows;
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerTiming, ProcessHandle, Profile,
@@ -116,8 +116,7 @@ impl<'a> Writer<'a> {
             self.marker::<Slice, 1>(thread, timing, category, store.slice_name(&slice), [&args]);
         }
         for open in &track.open {
-            let (name, category) = site_names(store, open.site);
-            let name = store.nodes().get(open.node as usize).map_or(name, |node| &node.name);
+            let (name, category) = open_names(store, open);
             self.marker::<Slice, 1>(thread, MarkerTiming::IntervalStart(self.time(open.start)), category, name, [""]);
         }
         for instant in &track.instants {
@@ -132,8 +131,8 @@ impl<'a> Writer<'a> {
         let (store, timing) = (self.store, MarkerTiming::Instant(self.time(instant.time)));
         let (name, category) = site_names(store, instant.site);
         let args = instant_args(store, instant).unwrap_or_default();
-        let told: Option<Value> = serde_json::from_str(&args).ok();
-        match told.as_ref().and_then(|args| args["message"].as_str()) {
+        let object: Option<Value> = serde_json::from_str(&args).ok();
+        match object.as_ref().and_then(|args| args["message"].as_str()) {
             Some(message) => self.marker::<Log, 3>(thread, timing, category, category, ["", message, name]),
             None => self.marker::<Slice, 1>(thread, timing, category, name, [&args]),
         }
@@ -149,13 +148,13 @@ impl<'a> Writer<'a> {
         for (id, flow) in (1u64..).zip(store.flows()) {
             let (name, category) = site_names(store, flow.site);
             let id = format!("{id:x}");
-            if let Some((end, thread)) = flow.from.and_then(|end| Some((end, self.thread(end.track)?))) {
+            for (end, leaves) in [(flow.from, true), (flow.to, false)] {
+                let Some((end, thread)) = end.and_then(|end| Some((end, self.thread(end.track)?))) else { continue };
                 let timing = MarkerTiming::Instant(self.time(end.time));
-                self.marker::<Leaves, 1>(thread, timing, category, name, [&id]);
-            }
-            if let Some((end, thread)) = flow.to.and_then(|end| Some((end, self.thread(end.track)?))) {
-                let timing = MarkerTiming::Instant(self.time(end.time));
-                self.marker::<Arrives, 1>(thread, timing, category, name, [&id]);
+                match leaves {
+                    true => self.marker::<Leaves, 1>(thread, timing, category, name, [&id]),
+                    false => self.marker::<Arrives, 1>(thread, timing, category, name, [&id]),
+                }
             }
         }
     }
@@ -179,7 +178,7 @@ impl<'a> Writer<'a> {
         }
         let mut names = stack_names(store, instant.arg as u32);
         if names.is_empty() {
-            names = told_stack(store, instant);
+            names = stack_of_args(store, instant);
         }
         let category = self.category(&site.category_name);
         let mut stack: Option<StackHandle> = None;
@@ -222,7 +221,7 @@ impl<'a> Writer<'a> {
 }
 
 /// The stack in a sample's arguments (those of `perf script` have it, innermost first), outermost first.
-fn told_stack(store: &Store, instant: &InstantEvent) -> Vec<String> {
+fn stack_of_args(store: &Store, instant: &InstantEvent) -> Vec<String> {
     let args: Option<Value> = instant_args(store, instant).and_then(|args| serde_json::from_str(&args).ok());
     let stack = args.as_ref().and_then(|args| args["stack"].as_array());
     stack.into_iter().flatten().rev().filter_map(|name| name.as_str().map(str::to_owned)).collect()

@@ -4,24 +4,11 @@
 //! Nothing is assumed of how long messages take: the difference is the middle of what both ways leave, and the bound is half of that.
 //! Files that exchange no messages with the first are aligned with those that do, the surest first; bounds add up on the way.
 
-use super::{Shift, clock_notice, laid, title};
+use super::shift::{ClockShifts, Shift};
 use crate::import::messages::Message;
 use crate::import::stage::Stage;
 use std::collections::BTreeMap;
-use trace_model::Notice;
 use trace_model::clocks::{Fact, Line, Side};
-
-/// What a file's times are shifted by, and for those that are aligned with the first one how wrong that may be.
-pub(super) struct ClockShifts {
-    pub(super) shifts: Vec<Shift>,
-    pub(super) bounds: Vec<Option<i64>>,
-}
-
-impl ClockShifts {
-    pub(super) fn place(&mut self, idx: usize, shift: Shift, bound: i64) {
-        (self.shifts[idx], self.bounds[idx]) = (shift, Some(bound));
-    }
-}
 
 /// Messages of two files, by sender and receiver.
 type Messages = BTreeMap<(usize, usize), Vec<Message>>;
@@ -38,13 +25,7 @@ enum Relation {
 }
 
 /// Lays files with others by the messages between them, and warns of those for which that cannot be.
-pub(super) fn by_messages(
-    stages: &[Stage],
-    messages: &[Message],
-    has_wall: &[bool],
-    placed: &mut ClockShifts,
-    notices: &mut Vec<Notice>,
-) {
+pub(super) fn by_messages(stages: &[Stage], messages: &[Message], has_wall: &[bool], placed: &mut ClockShifts) {
     let mut by_pair = Messages::new();
     for message in messages {
         by_pair.entry((message.from, message.to)).or_default().push(*message);
@@ -81,7 +62,8 @@ pub(super) fn by_messages(
         placed.place(idx, shift.unwrap_or(placed.shifts[idx]), bound);
         newly.push(idx);
         if let Some(shift) = shift {
-            notices.push(laid(stages, idx, via, &format!("{} messages", n(idx, via)), shift, bound));
+            let by = format!("{} messages", n(idx, via));
+            placed.warn_aligned(&stages[idx], &stages[via], &by, shift, bound);
         }
     }
     for (idx, (via, relation)) in failed {
@@ -95,7 +77,7 @@ pub(super) fn by_messages(
                 "its clock could not be aligned with that of {source}: their {n} messages {why}; {early} of its messages seem to \
                  arrive before they leave"
             );
-            notices.push(clock_notice(&title(&stages[idx]), text));
+            placed.warn(&stages[idx], text);
         }
     }
 }

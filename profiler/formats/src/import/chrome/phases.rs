@@ -6,18 +6,16 @@ use super::kineto::{self, KinetoArgs};
 use super::time::{NoTime, Time};
 use crate::export::TRACK_EVENT;
 use crate::import::async_slices::AsyncKey;
-use crate::import::fields::{EventFields, ProcessIdx, TrackIdx};
 use crate::import::flows::{FlowKey, FlowPart};
+use crate::import::ids::{ProcessIdx, SiteIdx, TrackIdx};
 use crate::import::input::Input;
-use crate::import::marks::Mark;
 use crate::import::problems::Problem;
-use crate::import::sites::SiteIdx;
 use crate::import::stage::Stage;
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::Arc;
-use trace_model::{Category, EventKind, NO_ARGS, TrackKind};
+use trace_model::{Category, Event, EventKind, NO_ARGS, TrackKind};
 
 /// What is kept from event to event.
 pub(super) struct Phases {
@@ -174,33 +172,33 @@ impl Phases {
                 Err(why) => return no_time(why, stage, b, f),
             },
         };
-        let mut what = EventFields::of(site).with_args(self.args(b, f, stage));
-        self.numbers(b, f, track, &mut what, stage);
-        let (start, end) = if span.is_negative() {
+        let end = if span.is_negative() {
             stage.problems.at(Problem::NegativeDuration, b.offset);
-            (time.ns(), time.ns())
+            time.ns()
         } else {
-            (time.ns(), time.plus(span).ns())
+            time.plus(span).ns()
         };
-        stage.slice(track, start, end, what);
+        let mut slice = Event { args: self.args(b, f, stage), ..site.slice(time.ns(), end) };
+        self.numbers(b, f, track, &mut slice, stage);
+        stage.slice(track, slice);
         self.binding(b, f, time.ns(), track, site, stage);
     }
 
     /// What the arguments report a slice whose category has numbers.
-    fn numbers(&mut self, b: &Bytes<'_>, f: &Fields, track: TrackIdx, what: &mut EventFields, stage: &mut Stage) {
-        let means = stage.sites.means(what.site.0);
+    fn numbers(&mut self, b: &Bytes<'_>, f: &Fields, track: TrackIdx, slice: &mut Event, stage: &mut Stage) {
+        let means = stage.sites.means(slice.site);
         let numbers = if kineto::has_numbers(means) { KinetoArgs::of(b.get(f.args)) } else { KinetoArgs::default() };
         match means {
-            Category::Op => what.correlation = trace_model::NO_NODE,
+            Category::Op => slice.correlation = trace_model::NO_NODE,
             Category::Step => {
-                let named = kineto::step_number(stage.sites.name(what.site));
-                what.correlation = named.or(numbers.step.0).unwrap_or(0);
-                what.arg = numbers.step.1.unwrap_or(u64::from(what.correlation));
+                let named = kineto::step_number(stage.sites.name(SiteIdx(slice.site)));
+                slice.correlation = named.or(numbers.step.0).unwrap_or(0);
+                slice.arg = numbers.step.1.unwrap_or(u64::from(slice.correlation));
             }
-            Category::Running | Category::OffCpu => what.correlation = numbers.thread.unwrap_or(0),
+            Category::Running | Category::OffCpu => slice.correlation = numbers.thread.unwrap_or(0),
             _ => {
-                what.correlation = numbers.correlation.unwrap_or(0);
-                what.arg = numbers.bytes.unwrap_or(0);
+                slice.correlation = numbers.correlation.unwrap_or(0);
+                slice.arg = numbers.bytes.unwrap_or(0);
             }
         }
         if kineto::is_of_device(means) {
@@ -228,11 +226,11 @@ impl Phases {
             && let Some((bytes, device)) = kineto::memory(b.get(f.args))
         {
             let kind = if bytes < 0 { EventKind::Free } else { EventKind::Alloc };
-            let what = EventFields { arg: bytes.unsigned_abs(), ..EventFields::of(stage.site("alloc", &device)) };
-            return stage.point(track, kind, time, what);
+            let event = stage.site("alloc", &device).at(kind, time);
+            return stage.point(track, Event { arg: bytes.unsigned_abs(), ..event });
         }
-        let what = EventFields::of(site).with_args(self.args(b, f, stage));
-        stage.point(track, EventKind::Instant, time, what);
+        let args = self.args(b, f, stage);
+        stage.instant(track, time, site, args);
     }
 
     /// `is_end`: `None` for what only happens in between.
@@ -253,14 +251,10 @@ impl Phases {
         match is_end {
             Some(is_end) => {
                 let site = if is_end && f.name == (0, 0) { SiteIdx::NONE } else { site };
-                stage.async_slices.mark(key, Mark { time, is_end, site, args, correlation: 0 });
+                stage.async_mark(key, time, is_end, site, args);
             }
-            None => {
-                let event = EventFields::of(site).with_args(args).event(EventKind::Instant, time, time);
-                stage.async_slices.point(key, event);
-            }
+            None => stage.async_instant(key, time, site, args),
         }
-        stage.seen(time);
     }
 
     /// Slices may be an arrow's ends themselves.

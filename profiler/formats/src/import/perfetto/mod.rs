@@ -12,9 +12,9 @@ mod ftrace;
 mod sequence;
 mod tracks;
 
-use super::Reader;
 use super::input::{Input, MAX_EVENT, Window};
 use super::problems::Problem;
+use super::reader::Reader;
 use super::sched::Sched;
 use super::stage::Stage;
 use clocks::Clocks;
@@ -143,18 +143,14 @@ impl Perfetto {
         for process in &tree.processes {
             let pid = i64::from(process.pid.unwrap_or(0));
             self.tracks.process_of.insert(pid, pid);
-            let idx = stage.process(pid) as usize;
-            if let Some(name) = process.cmdline.first().filter(|_| stage.processes[idx].name.is_empty()) {
-                stage.processes[idx].name.clone_from(name);
-            }
+            let idx = stage.process(pid);
+            process.cmdline.first().inspect(|name| stage.name_process(idx, name));
         }
         for thread in &tree.threads {
             let (tid, pid) = (i64::from(thread.tid.unwrap_or(0)), i64::from(thread.tgid.unwrap_or(0)));
             self.tracks.process_of.insert(tid, pid);
-            let track = stage.thread(pid, tid) as usize;
-            if let Some(name) = thread.name.as_ref().filter(|_| stage.tracks[track].name.is_empty()) {
-                stage.tracks[track].name.clone_from(name);
-            }
+            let track = stage.thread(pid, tid);
+            thread.name.as_ref().inspect(|name| stage.name_track(track, name));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The tree of track descriptors, and where in the stage each track is.
 
 use crate::export::{About, ProcessAbout};
-use crate::import::fields::{ProcessIdx, TrackIdx};
+use crate::import::ids::{ProcessIdx, TrackIdx};
 use crate::import::stage::{Stage, TrackOf};
 use formats::perfetto::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
 use rustc_hash::FxHashMap;

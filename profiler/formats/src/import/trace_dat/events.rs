@@ -2,16 +2,15 @@
 
 use super::file::{Contents, Pages};
 use crate::import::atrace;
-use crate::import::fields::EventFields;
 use crate::import::problems::Problem;
 use crate::import::sched::{Sched, SwitchThread};
 use crate::import::stage::Stage;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
+use trace_model::ThreadState;
 use trace_model::scheduling::format::{Field, Format};
 use trace_model::scheduling::page::{Layout, Page};
 use trace_model::scheduling::{Comm, SchedKind};
-use trace_model::{EventKind, ThreadState};
 
 /// What is done with a kind of event.
 enum EventFormat {
@@ -178,15 +177,12 @@ impl Events {
                 }
                 let track = sched.thread(tid, stage);
                 let (args, site) = (stage.args.push(&fields(kind, event, cpu)), stage.site("ftrace", &kind.name));
-                stage.point(track, EventKind::Instant, time, EventFields::of(site).with_args(args));
+                stage.instant(track, time, site, args);
             }
         }
-        let track = self.sched.thread(tid, stage) as usize;
-        if tid != 0
-            && stage.tracks[track].name.is_empty()
-            && let Some(name) = self.names.get(&tid)
-        {
-            stage.tracks[track].name.clone_from(name);
+        let track = self.sched.thread(tid, stage);
+        if let Some(name) = self.names.get(&tid).filter(|_| tid != 0) {
+            stage.name_track(track, name);
         }
     }
 

@@ -133,7 +133,7 @@ impl Cursor<'_> {
 }
 
 impl Contents {
-    /// What there is; a cut or damaged file gives what can be found.
+    /// Reads the file; a cut or damaged one gives what can be found.
     ///
     /// # Errors
     /// That the file cannot be read, or is of a kind that is not read at all.

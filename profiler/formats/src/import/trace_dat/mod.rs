@@ -9,9 +9,9 @@
 mod events;
 mod file;
 
-use super::Reader;
 use super::input::Input;
 use super::problems::Problem;
+use super::reader::Reader;
 use super::stage::Stage;
 use events::Events;
 use file::{Contents, Pages};

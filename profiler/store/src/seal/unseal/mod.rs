@@ -48,7 +48,7 @@ struct Process {
     entries: Vec<Entry>,
     /// What the files call it: the system's id.
     pid: u32,
-    /// Tells processes of one id apart.
+    /// Distinguishes processes of one id.
     made: u64,
     sites: FxHashSet<u32>,
     nodes: FxHashSet<u32>,
@@ -79,14 +79,14 @@ impl<'a> Writer<'a> {
         let origin = store.origin_ns();
         let numbers: BTreeMap<u32, &Track> = store.tracks().iter().rev().map(|t| (t.key.pid, t)).collect();
         let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
-        let mut told: FxHashSet<u32> = FxHashSet::default();
+        let mut named: FxHashSet<u32> = FxHashSet::default();
         for (life, (number, track)) in (0i64..).zip(&numbers) {
             // Its own row: the one with its number, or, of a later process with another's id, that of its tracks.
             let is_own = |row: &usize| store.processes()[*row].pid == *number;
             let row = (0..store.processes().len()).find(is_own).unwrap_or(track.process as usize);
             let known = store.processes().get(row);
             let pid = known.map_or(*number, |p| p.pid);
-            told.insert(row as u32);
+            named.insert(row as u32);
             let (host, exe) = known.map_or_else(Default::default, |p| (p.host.clone(), p.name.clone()));
             let born = life.unsigned_abs() + 1;
             let mut entries = vec![Entry::Process {
@@ -110,15 +110,15 @@ impl<'a> Writer<'a> {
         out.write_all(&chunks::file_header(first, origin))?;
         let mut writer =
             Writer { store, dir: dir.to_owned(), processes, rings: Vec::new(), ring_of: FxHashMap::default(), out };
-        writer.others(&told);
+        writer.others(&named);
         Ok(writer)
     }
 
     /// Names the processes that wrote nothing themselves, and says the trace's warnings.
-    fn others(&mut self, told: &FxHashSet<u32>) {
-        let Some(teller) = self.processes.values_mut().next() else { return };
-        for (_, process) in (0u32..).zip(self.store.processes()).filter(|(row, _)| !told.contains(row)) {
-            teller.entries.push(Entry::Other { pid: process.pid, name: process.name.clone() });
+    fn others(&mut self, named: &FxHashSet<u32>) {
+        let Some(reporter) = self.processes.values_mut().next() else { return };
+        for (_, process) in (0u32..).zip(self.store.processes()).filter(|(row, _)| !named.contains(row)) {
+            reporter.entries.push(Entry::Other { pid: process.pid, name: process.name.clone() });
         }
         for warning in self.store.warnings() {
             let kind = match warning.kind {
@@ -127,7 +127,7 @@ impl<'a> Writer<'a> {
                 _ => NoteKind::Lost,
             };
             let (source, text) = (warning.source.clone(), warning.text.clone());
-            teller.entries.push(Entry::Note { kind, count: warning.count, source, text });
+            reporter.entries.push(Entry::Note { kind, count: warning.count, source, text });
         }
     }
 
