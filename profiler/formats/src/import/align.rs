@@ -17,7 +17,7 @@ use super::messages::Message;
 use super::problems::Problem;
 use super::stage::Stage;
 use by_messages::by_messages;
-use shift::ClockShifts;
+use shift::{ClockShifts, Fit};
 use std::collections::BTreeMap;
 use trace_model::clocks::{Fact, Line, Side};
 use trace_model::{Category, Warning};
@@ -103,46 +103,33 @@ fn collectives(stage: &Stage) -> BTreeMap<String, Vec<Span>> {
 }
 
 /// How far the second is behind the first, and how wrong that may be; `None` where they have nothing in common, or what
-/// they have contradicts a constant difference. Only names of which both have as many are used: a part of a recording
-/// has others.
+/// they have contradicts a constant difference.
 fn by_collectives(
     first: &BTreeMap<String, Vec<Span>>,
     second: &BTreeMap<String, Vec<Span>>,
     presumed: i64,
 ) -> Option<(i64, i64)> {
-    let (mut least, mut most, mut ends) = (i64::MIN, i64::MAX, Vec::new());
-    for (name, theirs) in second {
-        let Some(ours) = first.get(name).filter(|ours| ours.len() == theirs.len()) else { continue };
-        for (our, their) in ours.iter().zip(theirs) {
-            // theirs + d ends after ours begins, and ours after theirs + d begins.
-            least = least.max(our.0.saturating_sub(their.1));
-            most = most.min(our.1.saturating_sub(their.0));
-            ends.push(our.1.saturating_sub(their.1));
-        }
-    }
-    if ends.is_empty() || least > most {
-        return None;
-    }
+    let (least, most) = facts(first, second);
+    let fit = Fit::of(&least, &most).filter(Fit::is_constant)?;
+    let between_ends = |(least, most): (&Fact, &Fact)| most.limit.saturating_sub(least.at);
+    let mut ends: Vec<i64> = least.iter().zip(&most).map(between_ends).collect();
     ends.sort_unstable();
-    let difference = ends[ends.len() / 2].clamp(least, most);
-    // Less than the line's would only be true of clocks that run alike.
-    let bound = (difference - least).max(most - difference);
-    let bound = line(first, second)
-        .map_or(bound, |(line, times)| bound.max(line.error(difference, times.0)).max(line.error(difference, times.1)));
+    let difference = ends[ends.len() / 2].clamp(fit.low, fit.high);
+    let bound = fit.bound(difference);
     // The clocks may be better than that already.
-    let is_better = presumed < least || presumed > most || bound < 1_000_000;
+    let is_better = !(fit.low..=fit.high).contains(&presumed) || bound < 1_000_000;
     is_better.then_some((difference, bound))
 }
 
 /// A line where no constant difference can be, and how wrong it may be between the first and the last collective.
 fn drifting(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span>>) -> Option<(Line, i64)> {
-    let (line, (begin, end)) = line(first, second)?;
-    let error = |time| line.error(line.difference(time), time);
-    Some((line, error(begin).max(error(end))))
+    let (least, most) = facts(first, second);
+    Fit::of(&least, &most)?.drifting()
 }
 
-/// What is possible where clocks may drift, and the times of the first and the last collective.
-fn line(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span>>) -> Option<(Line, Span)> {
+/// What collectives say of the second clock: theirs ends after ours begins, and ours after theirs begins. Only names of which
+/// both have as many are used: a part of a recording has others.
+fn facts(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span>>) -> (Vec<Fact>, Vec<Fact>) {
     let (mut least, mut most) = (Vec::new(), Vec::new());
     for (name, theirs) in second {
         let Some(ours) = first.get(name).filter(|ours| ours.len() == theirs.len()) else { continue };
@@ -151,8 +138,7 @@ fn line(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span>
             most.push(Fact { at: their.0, limit: our.1, side: Side::Most });
         }
     }
-    let (begin, end) = (most.iter().map(|f| f.at).min()?, least.iter().map(|f| f.at).max()?);
-    Some((Line::through(i64::midpoint(begin, end), &least, &most)?, (begin, end)))
+    (least, most)
 }
 
 #[cfg(test)]

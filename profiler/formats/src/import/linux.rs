@@ -22,13 +22,13 @@ const PART: usize = 1 << 14;
 /// The kernel's text.
 pub(super) struct Ftrace {
     window: Window,
-    sched: Option<Sched>,
+    sched: Sched,
     is_counter: bool,
 }
 
 impl Ftrace {
     pub(super) fn new(input: &Input) -> Ftrace {
-        Ftrace { window: Window::new(input), sched: Some(Sched::default()), is_counter: false }
+        Ftrace { window: Window::new(input), sched: Sched::default(), is_counter: false }
     }
 }
 
@@ -180,7 +180,6 @@ fn request(line: &Line<'_>, by: u32) -> Option<SchedKind> {
 
 impl Reader for Ftrace {
     fn read(&mut self, stage: &mut Stage) -> io::Result<bool> {
-        let Some(sched) = &mut self.sched else { return Ok(false) };
         for _ in 0..PART {
             let offset = self.window.offset();
             let Some(line) = self.window.line()? else { return Ok(false) };
@@ -192,7 +191,7 @@ impl Reader for Ftrace {
                 continue;
             }
             let is_comment = text.trim().is_empty() || text.starts_with('#') || text.starts_with("cpus=");
-            if !is_comment && !Self::line(&text, &mut self.is_counter, sched, stage) {
+            if !is_comment && !Self::line(&text, &mut self.is_counter, &mut self.sched, stage) {
                 stage.problems.at(Problem::Damaged, offset);
             }
         }
@@ -204,9 +203,7 @@ impl Reader for Ftrace {
     }
 
     fn finish(&mut self, stage: &mut Stage) {
-        if let Some(sched) = self.sched.take() {
-            sched.finish(stage);
-        }
+        self.sched.finish(stage);
         if self.is_counter {
             stage.problems.count(Problem::TicksAsNs);
         }
@@ -218,7 +215,7 @@ pub(super) struct PerfScript {
     window: Window,
     /// The sample whose stack is being read.
     sample: Option<Sample>,
-    sched: Option<Sched>,
+    sched: Sched,
 }
 
 struct Sample {
@@ -232,7 +229,7 @@ struct Sample {
 
 impl PerfScript {
     pub(super) fn new(input: &Input) -> PerfScript {
-        PerfScript { window: Window::new(input), sample: None, sched: Some(Sched::default()) }
+        PerfScript { window: Window::new(input), sample: None, sched: Sched::default() }
     }
 
     /// Whether the line is a sample's first, or one of its stack.
@@ -244,7 +241,7 @@ impl PerfScript {
             return true;
         }
         self.end(stage);
-        let Some(sched) = &mut self.sched else { return false };
+        let sched = &mut self.sched;
         let Some((comm, pid, sample, rest)) = header(text) else { return false };
         if let Some(pid) = pid {
             sched.process_of.insert(sample.tid, pid);
@@ -267,8 +264,8 @@ impl PerfScript {
 
     /// Stages the sample that is complete.
     fn end(&mut self, stage: &mut Stage) {
-        let (Some(s), Some(sched)) = (self.sample.take(), &self.sched) else { return };
-        let track = sched.thread(s.tid, stage);
+        let Some(s) = self.sample.take() else { return };
+        let track = self.sched.thread(s.tid, stage);
         let name = s.stack.first().map_or(s.event.as_str(), String::as_str);
         let site = stage.site("sample", name);
         let args = json!({"event": s.event, "weight": s.weight, "cpu": s.cpu, "stack": s.stack});
@@ -337,8 +334,6 @@ impl Reader for PerfScript {
     }
 
     fn finish(&mut self, stage: &mut Stage) {
-        if let Some(sched) = self.sched.take() {
-            sched.finish(stage);
-        }
+        self.sched.finish(stage);
     }
 }

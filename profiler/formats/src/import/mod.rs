@@ -52,6 +52,7 @@ use trace_model::{Batch, Warning, WarningKind};
 use trace_store::Store;
 
 /// Files being imported. All batches belong to one store, in order.
+#[derive(Default)]
 pub struct Import {
     waiting: VecDeque<PathBuf>,
     reading: Option<OpenFile>,
@@ -94,7 +95,7 @@ pub fn open(paths: &[PathBuf]) -> Result<Import, ImportError> {
         format_of(path)?;
         bytes_total += std::fs::metadata(path).map_err(|e| ImportError::Io(path.clone(), e))?.len();
     }
-    Ok(Import { warnings, ..Import::new(&paths, bytes_total) })
+    Ok(Import { warnings, waiting: paths.into(), bytes_total, ..Import::default() })
 }
 
 /// Begins to import TensorFlow's `RunMetadata` messages that were found in other files, each with its step, as one trace called
@@ -105,7 +106,7 @@ pub fn run_metadata(source: &str, steps: impl IntoIterator<Item = (u32, Vec<u8>)
     for (step, message) in steps {
         step_stats::message(&message, Some(step), &mut stage);
     }
-    let mut import = Import::new(&[], 0);
+    let mut import = Import::default();
     stage.finish(&mut import.correlations);
     import.staged.push(stage);
     import
@@ -134,21 +135,6 @@ fn reader(format: TraceFormat, input: &Input) -> Box<dyn Reader> {
 }
 
 impl Import {
-    fn new(paths: &[PathBuf], bytes_total: u64) -> Self {
-        Self {
-            waiting: paths.iter().cloned().collect(),
-            reading: None,
-            staged: Vec::new(),
-            leaving: VecDeque::new(),
-            warnings: Vec::new(),
-            origin: 0,
-            is_ordered: false,
-            correlations: 0,
-            bytes_done: 0,
-            bytes_total,
-        }
-    }
-
     /// Reads on: the next batch, which may be empty (ask again while [`Batch::more`]).
     ///
     /// # Errors

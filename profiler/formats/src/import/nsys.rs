@@ -39,84 +39,53 @@ type Take = fn(&mut Names, &Row<'_>, &mut Stage);
 /// A table, what is read of it, and who takes its rows. Devices' work comes before the calls that launched it.
 struct Table {
     name: &'static str,
-    columns: &'static [&'static str],
+    /// Their names, between spaces.
+    columns: &'static str,
     take: Take,
 }
 
 const TABLES: [Table; 12] = [
-    Table { name: "StringIds", columns: &["id", "value"], take: Names::string },
-    Table { name: "TARGET_INFO_GPU", columns: &["id", "name"], take: Names::gpu },
-    Table { name: "PROCESSES", columns: &["globalPid", "name"], take: Names::process_name },
-    Table { name: "ThreadNames", columns: &["globalTid", "nameId"], take: Names::thread_name },
+    Table { name: "StringIds", columns: "id value", take: Names::string },
+    Table { name: "TARGET_INFO_GPU", columns: "id name", take: Names::gpu },
+    Table { name: "PROCESSES", columns: "globalPid name", take: Names::process_name },
+    Table { name: "ThreadNames", columns: "globalTid nameId", take: Names::thread_name },
     Table {
         name: "CUPTI_ACTIVITY_KIND_KERNEL",
-        columns: &[
-            "start",
-            "end",
-            "deviceId",
-            "streamId",
-            "correlationId",
-            "globalPid",
-            "demangledName",
-            "shortName",
-            "gridX",
-            "gridY",
-            "gridZ",
-            "blockX",
-            "blockY",
-            "blockZ",
-            "registersPerThread",
-            "staticSharedMemory",
-            "dynamicSharedMemory",
-        ],
+        columns: "start end deviceId streamId correlationId globalPid demangledName shortName \
+                  gridX gridY gridZ blockX blockY blockZ registersPerThread staticSharedMemory dynamicSharedMemory",
         take: Names::kernel,
     },
     Table {
         name: "CUPTI_ACTIVITY_KIND_MEMCPY",
-        columns: &["start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "copyKind"],
+        columns: "start end deviceId streamId correlationId globalPid bytes copyKind",
         take: Names::memcpy,
     },
     Table {
         name: "CUPTI_ACTIVITY_KIND_MEMSET",
-        columns: &["start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "value"],
+        columns: "start end deviceId streamId correlationId globalPid bytes value",
         take: Names::memset,
     },
     Table {
         name: "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-        columns: &["start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphId"],
+        columns: "start end deviceId streamId correlationId globalPid graphId",
         take: Names::graph,
     },
     Table {
         name: "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-        columns: &["start", "end", "deviceId", "streamId", "correlationId", "globalPid", "syncType"],
+        columns: "start end deviceId streamId correlationId globalPid syncType",
         take: Names::synchronization,
     },
     Table {
         name: "CUPTI_ACTIVITY_KIND_RUNTIME",
-        columns: &["start", "end", "globalTid", "correlationId", "nameId", "returnValue"],
+        columns: "start end globalTid correlationId nameId returnValue",
         take: Names::call,
     },
     Table {
         name: "NVTX_EVENTS",
-        columns: &[
-            "start",
-            "end",
-            "eventType",
-            "text",
-            "textId",
-            "globalTid",
-            "domainId",
-            "uint64Value",
-            "int64Value",
-            "doubleValue",
-        ],
+        columns: "start end eventType text textId globalTid domainId uint64Value int64Value doubleValue",
         take: Names::nvtx,
     },
-    Table {
-        name: "OSRT_API",
-        columns: &["start", "end", "globalTid", "nameId", "returnValue"],
-        take: Names::system_call,
-    },
+    Table { name: "OSRT_API", columns: "start end globalTid nameId returnValue", take: Names::system_call },
 ];
 
 pub(super) struct Nsys {

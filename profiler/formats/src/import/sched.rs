@@ -89,11 +89,11 @@ impl Sched {
     }
 
     /// Puts it all on tracks.
-    pub(super) fn finish(mut self, stage: &mut Stage) {
+    pub(super) fn finish(&mut self, stage: &mut Stage) {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|(time, ..)| *time);
         self.learn_processes(&events);
-        let mut out = Staged { stage, process_of: self.process_of, cpus: None };
+        let mut out = Staged { stage, process_of: std::mem::take(&mut self.process_of), cpus: None };
         for tid in out.stage.unsettled() {
             let process = out.process_row(out.process_of.get(&tid).copied());
             out.stage.settle(tid, process);

@@ -59,6 +59,7 @@ pub(super) struct Track {
     pub(super) points: Vec<Event>,
 }
 
+#[derive(Default)]
 pub(super) struct Stage {
     /// The file's name, for warnings.
     pub(super) source: String,
@@ -94,30 +95,7 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn new(source: &str) -> Stage {
-        Stage {
-            source: source.to_owned(),
-            path: PathBuf::new(),
-            host: String::new(),
-            rank: None,
-            wall_offset: None,
-            processes: Vec::new(),
-            process_of: FxHashMap::default(),
-            tracks: Vec::new(),
-            track_of: FxHashMap::default(),
-            unsettled: BTreeMap::new(),
-            without_process: None,
-            texts: FxHashMap::default(),
-            sites: Sites::default(),
-            nodes: Vec::new(),
-            node_of: FxHashMap::default(),
-            args: Args::default(),
-            flows: Flows::default(),
-            async_slices: AsyncSlices::default(),
-            counters: Vec::new(),
-            merged: FxHashMap::default(),
-            problems: Problems::default(),
-            last: i64::MIN,
-        }
+        Stage { source: source.to_owned(), last: i64::MIN, ..Stage::default() }
     }
 
     /// A number for an id that is a text; no number that a file has.

@@ -5,7 +5,7 @@
 
 use super::flows::{FlowKey, FlowPart};
 use super::ids::{ProcessIdx, TrackIdx};
-use super::input::{Input, MAX_EVENT, Window};
+use super::input::{Input, MAX_EVENT, Window, varint};
 use super::problems::Problem;
 use super::reader::Reader;
 use super::stage::{Stage, TrackOf};
@@ -81,12 +81,9 @@ impl XPlane {
 
 /// Field, begin and end of a message in a message; `None` for anything else.
 fn length_delimited(bytes: &[u8]) -> Option<(u64, usize, usize)> {
-    let mut rest = bytes;
-    let key = prost::encoding::decode_varint(&mut rest).ok()?;
-    let length = usize::try_from(prost::encoding::decode_varint(&mut rest).ok()?).ok()?;
-    let begin = bytes.len() - rest.len();
-    (key & 7 == 2).then_some(())?;
-    Some((key >> 3, begin, begin.checked_add(length)?))
+    let (key, n_key) = varint(bytes).filter(|(key, _)| key & 7 == 2)?;
+    let (length, n) = varint(&bytes[n_key..])?;
+    Some((key >> 3, n_key + n, usize::try_from(length).ok()?.checked_add(n_key + n)?))
 }
 
 /// The whole lines and descriptions of a damaged plane.

@@ -22,6 +22,7 @@ const HEARTBEAT_NS: i64 = 2_000_000_000;
 const HOLD_NS: i64 = 1_000_000_000;
 
 /// Follows the trace folder of one machine.
+#[derive(Default)]
 pub(crate) struct FolderReader {
     dir: PathBuf,
     control: Option<Control>,
@@ -29,8 +30,8 @@ pub(crate) struct FolderReader {
     chunks: ChunkFiles,
     rings: Rings,
     /// Chunks whose process has no clock rate yet, and since when they wait.
-    held: Vec<Staged>,
-    held_since: Option<i64>,
+    waiting: Vec<Staged>,
+    waiting_since: Option<i64>,
     recovered: u64,
     limit_reached: bool,
     /// Whether all there is was read: before that a file's last bytes say nothing of its end.
@@ -60,29 +61,9 @@ impl FolderReader {
         self.ended = Some(self.control.as_ref().map(Control::collector));
     }
 
-    fn empty(trace_dir: &Path) -> FolderReader {
-        FolderReader {
-            dir: trace_dir.to_owned(),
-            control: None,
-            processes: Processes::default(),
-            chunks: ChunkFiles::default(),
-            rings: Rings::default(),
-            held: Vec::new(),
-            held_since: None,
-            recovered: 0,
-            limit_reached: false,
-            at_end: false,
-            live: None,
-            sealed: None,
-            sealed_bytes: 0,
-            staged: None,
-            ended: None,
-        }
-    }
-
     /// Opens what a collector left in a folder, whatever sealed form there is.
     pub(super) fn unstaged(trace_dir: &Path) -> Result<FolderReader, OpenError> {
-        let mut reader = FolderReader::empty(trace_dir);
+        let mut reader = FolderReader { dir: trace_dir.to_owned(), ..FolderReader::default() };
         let found = reader.look(&mut Batch::new()).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
         if found || find_sealed(trace_dir).is_some() {
             Ok(reader)
@@ -130,7 +111,7 @@ impl FolderReader {
         }
         self.look(&mut batch)?;
         let collector_lives = self.collector_lives();
-        let mut staged = std::mem::take(&mut self.held);
+        let mut staged = std::mem::take(&mut self.waiting);
         let waited = staged.len();
         let all_read = waited == 0 && self.chunks.read(BATCH_EVENTS, &mut staged);
         let mut n_records: usize = staged.iter().map(|s| s.records.len()).sum();
@@ -142,18 +123,18 @@ impl FolderReader {
         }
         self.processes.read_meta(&mut batch);
         let now = events::clock::mono_now();
-        let patience = self.held_since.is_none_or(|since| now - since < HOLD_NS);
+        let patience = self.waiting_since.is_none_or(|since| now - since < HOLD_NS);
         let hold = collector_lives && patience;
         for chunk in staged {
             self.take_chunk(chunk, hold, &mut batch);
         }
-        self.held_since = if self.held.is_empty() { None } else { self.held_since.or(Some(now)) };
+        self.waiting_since = if self.waiting.is_empty() { None } else { self.waiting_since.or(Some(now)) };
         for look in &looks {
             self.take_look(look, collector_lives, hold, &mut batch);
         }
-        self.at_end = all_read && self.held.is_empty();
+        self.at_end = all_read && self.waiting.is_empty();
         self.warnings(collector_lives, &mut batch);
-        if all_looked && self.held.is_empty() {
+        if all_looked && self.waiting.is_empty() {
             self.missing_ends(&mut batch);
         }
         batch.disk_bytes = self.chunks.bytes + self.sealed_bytes;
@@ -162,7 +143,7 @@ impl FolderReader {
             self.live = Some(live);
             batch.live = Some(live);
         }
-        batch.more = n_records > 0 && !(all_read && all_looked) && self.held.is_empty();
+        batch.more = n_records > 0 && !(all_read && all_looked) && self.waiting.is_empty();
         if self.at_end {
             self.look_at_sealed()?;
             batch.more |= self.staged.is_some();
@@ -230,9 +211,9 @@ impl FolderReader {
             return;
         }
         let number = self.processes.number(header.pid, header.made);
-        let held_before = self.held.iter().any(|h| h.header.pid == header.pid);
-        if hold && (held_before || !self.processes.clock_is_ready(number)) {
-            self.held.push(chunk);
+        let waits_before = self.waiting.iter().any(|h| h.header.pid == header.pid);
+        if hold && (waits_before || !self.processes.clock_is_ready(number)) {
+            self.waiting.push(chunk);
             return;
         }
         // What was read from the rings before is in chunks by now: only what comes after the last chunk is recovered.

@@ -155,6 +155,7 @@ struct Edge {
 type MessageKey = (String, u32, u64);
 
 /// Reads a gathered folder.
+#[derive(Default)]
 pub(crate) struct Gathered {
     dir: PathBuf,
     own_clock: String,
@@ -182,24 +183,7 @@ pub(crate) struct Gathered {
 impl Gathered {
     pub(crate) fn open(dir: &Path) -> io::Result<Gathered> {
         let info: GatheredInfo = read_json(&dir.join(GATHERED_FILE))?;
-        let mut gathered = Gathered {
-            dir: dir.to_owned(),
-            own_clock: info.clock,
-            sources: BTreeMap::new(),
-            machines: BTreeMap::new(),
-            taken: BTreeSet::new(),
-            n_renamed: 0,
-            round: VecDeque::new(),
-            has_more: false,
-            edges: FxHashMap::default(),
-            waiting: FxHashMap::default(),
-            order: VecDeque::new(),
-            facts: Vec::new(),
-            problems: BTreeMap::new(),
-            sealed: BTreeSet::new(),
-            staged: VecDeque::new(),
-            has_origin: false,
-        };
+        let mut gathered = Gathered { dir: dir.to_owned(), own_clock: info.clock, ..Gathered::default() };
         gathered.take_own();
         gathered.look()?;
         Ok(gathered)

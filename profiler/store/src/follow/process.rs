@@ -231,17 +231,7 @@ fn arguments(text: &str) -> String {
 
 /// A text as arguments: `{"message":"..."}`.
 fn message(text: &str) -> String {
-    let mut json = String::from("{\"message\":\"");
-    for c in text.chars() {
-        match c {
-            '"' => json.push_str("\\\""),
-            '\\' => json.push_str("\\\\"),
-            c if c < ' ' => json.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => json.push(c),
-        }
-    }
-    json.push_str("\"}");
-    json
+    serde_json::json!({ "message": text }).to_string()
 }
 
 impl Meta {

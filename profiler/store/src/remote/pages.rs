@@ -5,10 +5,10 @@ use super::key::{LaneKey, Names, TileKey};
 use super::message::{self, BlockId, RequestKind, ResponseKind, TileId};
 use super::tile::Tile;
 use super::transport::{RemoteError, Transport, call};
+use crate::cache::Cache;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
-use std::hash::Hash;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,7 +33,7 @@ pub(crate) struct RemotePages {
     transport: Arc<dyn Transport>,
     generation: u64,
     names: Mutex<Names>,
-    cache: Mutex<Cache>,
+    cache: Mutex<RemoteCache>,
     requested_blocks: Mutex<BTreeSet<(LaneKey, u64)>>,
     version: AtomicU64,
     problem: Mutex<Option<String>>,
@@ -46,61 +46,20 @@ impl std::fmt::Debug for RemotePages {
     }
 }
 
-#[derive(Default)]
-struct Cache {
-    tiles: LruCache<TileKey, Tile>,
+struct RemoteCache {
+    tiles: Cache<TileKey, Tile>,
     requested_tiles: BTreeSet<TileKey>,
     /// Tiles that may have more slices by now.
     stale: BTreeSet<TileKey>,
-    blocks: LruCache<(LaneKey, u64), Block>,
+    blocks: Cache<(LaneKey, u64), Block>,
     /// Arguments are numbered as blocks come: which block has those from a number on.
     args: Vec<(u32, (LaneKey, u64))>,
     n_args: u32,
 }
 
-/// What was used last, within a budget.
-struct LruCache<K, V> {
-    entries: FxHashMap<K, (Arc<V>, u64)>,
-    bytes: usize,
-    budget: usize,
-    clock: u64,
-}
-
-impl<K, V> Default for LruCache<K, V> {
-    fn default() -> Self {
-        LruCache { entries: FxHashMap::default(), bytes: 0, budget: BUDGET / 2, clock: 0 }
-    }
-}
-
-impl<K: Copy + Eq + Hash, V> LruCache<K, V> {
-    fn get(&mut self, key: &K) -> Option<Arc<V>> {
-        self.clock += 1;
-        let (value, used) = self.entries.get_mut(key)?;
-        *used = self.clock;
-        Some(Arc::clone(value))
-    }
-
-    fn insert(&mut self, key: K, value: V, bytes: impl Fn(&V) -> usize) {
-        self.clock += 1;
-        self.bytes += bytes(&value);
-        if let Some((before, _)) = self.entries.insert(key, (Arc::new(value), self.clock)) {
-            self.bytes -= bytes(&before);
-        }
-        if self.bytes <= self.budget {
-            return;
-        }
-        // Half goes at a time, so that it is not looked for at every insertion.
-        let mut used: Vec<u64> = self.entries.values().map(|(_, used)| *used).collect();
-        used.sort_unstable();
-        let middle = used[used.len() / 2];
-        self.entries.retain(|_, (_, used)| *used >= middle);
-        self.bytes = self.entries.values().map(|(value, _)| bytes(value)).sum();
-    }
-}
-
 /// The tiles, for a picture.
 pub(super) struct Tiles<'a> {
-    cache: &'a mut Cache,
+    cache: &'a mut RemoteCache,
 }
 
 impl Tiles<'_> {
@@ -117,7 +76,7 @@ impl Tiles<'_> {
     /// Requests those that are not here, or may have more by now.
     pub(super) fn request(&mut self, keys: impl Iterator<Item = TileKey>) {
         for key in keys {
-            if self.cache.stale.contains(&key) || !self.cache.tiles.entries.contains_key(&key) {
+            if self.cache.stale.contains(&key) || !self.cache.tiles.contains(&key) {
                 self.cache.requested_tiles.insert(key);
             }
         }
@@ -130,7 +89,14 @@ impl RemotePages {
             transport,
             generation,
             names: Mutex::default(),
-            cache: Mutex::default(),
+            cache: Mutex::new(RemoteCache {
+                tiles: Cache::new(BUDGET / 2),
+                requested_tiles: BTreeSet::new(),
+                stale: BTreeSet::new(),
+                blocks: Cache::new(BUDGET / 2),
+                args: Vec::new(),
+                n_args: 0,
+            }),
             requested_blocks: Mutex::default(),
             version: AtomicU64::new(0),
             problem: Mutex::default(),
@@ -154,13 +120,13 @@ impl RemotePages {
     /// The slices of these lanes outside of what is kept of each are not what they were.
     pub(super) fn changed(&self, kept: &FxHashMap<LaneKey, Range<i64>>) {
         let mut cache = self.cache.lock();
-        let Cache { tiles, stale, .. } = &mut *cache;
-        stale.retain(|tile| tiles.entries.contains_key(tile));
+        let RemoteCache { tiles, stale, .. } = &mut *cache;
+        stale.retain(|tile| tiles.contains(tile));
         let reaches_out = |tile: &&TileKey| {
             let kept = kept.get(&(tile.track, tile.lane));
             kept.is_some_and(|kept| tile.range().start < kept.start || tile.range().end > kept.end)
         };
-        stale.extend(tiles.entries.keys().filter(reaches_out));
+        stale.extend(tiles.keys().filter(reaches_out));
     }
 
     pub(super) fn with_tiles(&self, look: impl FnOnce(&mut Tiles<'_>)) {
@@ -203,7 +169,8 @@ impl RemotePages {
             let tile = Tile::of_message(tile, u64::MAX, names)
                 .ok_or(RemoteError::Invalid("the spans of a tile make no sense"))?;
             cache.stale.remove(key);
-            cache.tiles.insert(*key, tile, Tile::bytes);
+            let bytes = tile.bytes();
+            cache.tiles.insert(*key, tile, bytes);
         }
         Ok(!answer.tiles.is_empty())
     }
@@ -228,13 +195,14 @@ impl RemotePages {
             let mut block = Block::of_message(block, &whole, names)
                 .ok_or(RemoteError::Invalid("the rows of a block make no sense"))?;
             cache.number_args(&mut block, *key);
-            cache.blocks.insert(*key, block, Block::bytes);
+            let bytes = block.bytes();
+            cache.blocks.insert(*key, block, bytes);
         }
         Ok(n > 0)
     }
 }
 
-impl Cache {
+impl RemoteCache {
     fn number_args(&mut self, block: &mut Block, key: (LaneKey, u64)) {
         // Numbers from 2^31 on are of arguments in memory.
         let until = self.n_args.checked_add(block.n_args()).filter(|until| *until < 1 << 31);
@@ -250,14 +218,15 @@ impl Cache {
 impl Pages for RemotePages {
     fn set_budget(&self, budget: usize) {
         let mut cache = self.cache.lock();
-        (cache.tiles.budget, cache.blocks.budget) = (budget / 2, budget / 2);
+        cache.tiles.set_budget(budget / 2);
+        cache.blocks.set_budget(budget / 2);
     }
 
     fn stats(&self) -> PagerStats {
         let cache = self.cache.lock();
         PagerStats {
-            bytes: cache.tiles.bytes + cache.blocks.bytes,
-            budget: cache.tiles.budget + cache.blocks.budget,
+            bytes: cache.tiles.bytes() + cache.blocks.bytes(),
+            budget: cache.tiles.budget() + cache.blocks.budget(),
             loads: self.version.load(Ordering::Relaxed),
         }
     }

@@ -52,7 +52,7 @@ mod writer;
 
 pub(crate) use batches::side_files;
 pub use batches::{Take, batches, check, tables, whole_folder};
-pub use checksums::RemoteChecksums;
+pub use checksums::Checksums;
 pub use error::SealError;
 pub use open::is_sealed;
 pub(crate) use open::{SealedTrace, contents_of, positions};

@@ -324,7 +324,7 @@ impl Store {
         let over = self.memory.len().saturating_sub(keep);
         self.memory.drain(..over);
         let n = over as u64 + self.counters.keep_last(keep) + self.flows.keep_last(keep);
-        let n = n + self.transfers.keep_last(keep);
+        let n = n + self.transfers.drain(keep).len() as u64;
         self.count_evicted("counters, flows, transfers and memory events", n);
     }
 

@@ -18,6 +18,9 @@ use trace_model::layout::{BLOCK, SEGMENT};
 use trace_model::lod::{Merge, Span, merged, pixel_ns, walk};
 use trace_model::{ColdLane, Event, SiteInfo, SliceColumns, SliceCursor, SliceDetails, SliceHeader, SliceId, SliceRef};
 
+/// Slices that are read at a time, at most.
+const READ: u32 = 256;
+
 /// Slices that do not overlap, in order of time.
 #[derive(Debug, Default)]
 pub struct Lane {
@@ -176,20 +179,50 @@ impl Lane {
     /// again; who goes through several lanes of a long range does so in the parts that
     /// [`Store::parts`](super::Store::parts) gives, so that each row group is read once. Slices of a remote trace that are not here are
     /// left out, and requested: ask [`Store::residency`](super::Store::residency) first.
-    pub fn slices(&self, view: &Range<i64>) -> impl DoubleEndedIterator<Item = SliceRef> + '_ {
+    pub fn slices(&self, view: &Range<i64>) -> impl Iterator<Item = SliceRef> + '_ {
         let mut cursor = self.cursor();
         let touching = self.touching_with(view, cursor.as_deref_mut());
         self.slices_of(touching, cursor)
     }
 
     /// The slices with these indices.
-    pub(crate) fn slices_at(&self, indices: Range<u32>) -> impl DoubleEndedIterator<Item = SliceRef> + '_ {
+    pub(crate) fn slices_at(&self, indices: Range<u32>) -> impl Iterator<Item = SliceRef> + '_ {
         self.slices_of(indices, self.cursor())
     }
 
-    fn slices_of<'a>(&'a self, indices: Range<u32>, cursor: Option<Box<dyn SliceCursor + 'a>>) -> LaneSlices<'a> {
+    /// The slices with these indices; those that cannot be had are left out. Cold ones are read several at a time.
+    fn slices_of<'a>(
+        &'a self,
+        mut indices: Range<u32>,
+        mut cursor: Option<Box<dyn SliceCursor + 'a>>,
+    ) -> impl Iterator<Item = SliceRef> + use<'a> {
         let n_cold = self.n_cold() as u32;
-        LaneSlices { lane: self, n_cold, cursor, indices, front: VecDeque::new(), back: VecDeque::new(), next_read: 1 }
+        let mut read = VecDeque::new();
+        // Grows: who asks for one slice needs no more.
+        let mut next_read = 1;
+        std::iter::from_fn(move || {
+            loop {
+                if let Some((index, slice)) = read.pop_front() {
+                    return Some(self.slice_ref(index, slice));
+                }
+                let index = indices.start;
+                if indices.is_empty() {
+                    return None;
+                }
+                if let Some(i) = index.checked_sub(n_cold) {
+                    indices.start += 1;
+                    if let Some(slice) = self.resident(i as usize) {
+                        return Some(self.slice_ref(index, slice));
+                    }
+                    continue;
+                }
+                indices.start = index.saturating_add(next_read).min(n_cold).min(indices.end);
+                next_read = (next_read * 4).min(READ);
+                if let Some(cursor) = &mut cursor {
+                    cursor.slices(index..indices.start, &mut read);
+                }
+            }
+        })
     }
 
     fn resident(&self, i: usize) -> Option<Event> {
@@ -311,90 +344,6 @@ impl Lane {
 
     pub(crate) fn lod_bytes(&self) -> usize {
         self.segments.iter().map(|s| s.pyramid.bytes()).sum()
-    }
-}
-
-/// Slices that are read at a time, at most.
-const READ: u32 = 256;
-
-/// Slices of a lane; those that cannot be had are left out. Cold ones are read several at a time.
-struct LaneSlices<'a> {
-    lane: &'a Lane,
-    n_cold: u32,
-    cursor: Option<Box<dyn SliceCursor + 'a>>,
-    /// Neither read nor returned.
-    indices: Range<u32>,
-    front: VecDeque<(u32, Event)>,
-    back: VecDeque<(u32, Event)>,
-    /// Grows: who asks for one slice needs no more.
-    next_read: u32,
-}
-
-impl LaneSlices<'_> {
-    fn read_size(&mut self) -> u32 {
-        let n = self.next_read;
-        self.next_read = (n * 4).min(READ);
-        n
-    }
-}
-
-impl Iterator for LaneSlices<'_> {
-    type Item = SliceRef;
-
-    fn next(&mut self) -> Option<SliceRef> {
-        let lane = self.lane;
-        loop {
-            if let Some((index, slice)) = self.front.pop_front() {
-                return Some(lane.slice_ref(index, slice));
-            }
-            let index = self.indices.start;
-            if index >= self.indices.end {
-                return self.back.pop_front().map(|(index, slice)| lane.slice_ref(index, slice));
-            }
-            if let Some(i) = index.checked_sub(self.n_cold) {
-                self.indices.start += 1;
-                if let Some(slice) = lane.resident(i as usize) {
-                    return Some(lane.slice_ref(index, slice));
-                }
-                continue;
-            }
-            let end = index.saturating_add(self.read_size()).min(self.n_cold).min(self.indices.end);
-            self.indices.start = end;
-            if let Some(cursor) = &mut self.cursor {
-                cursor.slices(index..end, &mut self.front);
-            }
-        }
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (0, Some(self.indices.len() + self.front.len() + self.back.len()))
-    }
-}
-
-impl DoubleEndedIterator for LaneSlices<'_> {
-    fn next_back(&mut self) -> Option<SliceRef> {
-        let lane = self.lane;
-        loop {
-            if let Some((index, slice)) = self.back.pop_back() {
-                return Some(lane.slice_ref(index, slice));
-            }
-            let end = self.indices.end;
-            if self.indices.start >= end {
-                return self.front.pop_back().map(|(index, slice)| lane.slice_ref(index, slice));
-            }
-            if let Some(i) = (end - 1).checked_sub(self.n_cold) {
-                self.indices.end -= 1;
-                if let Some(slice) = lane.resident(i as usize) {
-                    return Some(lane.slice_ref(end - 1, slice));
-                }
-                continue;
-            }
-            let from = end.saturating_sub(self.read_size()).max(self.indices.start);
-            self.indices.end = from;
-            if let Some(cursor) = &mut self.cursor {
-                cursor.slices(from..end, &mut self.back);
-            }
-        }
     }
 }
 

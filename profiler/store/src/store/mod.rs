@@ -10,6 +10,7 @@
 mod apply;
 mod contents;
 mod lane;
+mod queue;
 mod segment;
 mod side;
 mod stacks;
@@ -300,7 +301,7 @@ impl Store {
 
     /// Arrows, in the order in which their first end came.
     pub fn flows(&self) -> impl DoubleEndedIterator<Item = &Flow> + '_ {
-        self.flows.iter()
+        self.flows.rows().iter()
     }
 
     /// Values that went from device to device, in the order in which their first stamps came. The arrow of each is among

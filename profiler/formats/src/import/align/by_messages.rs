@@ -4,11 +4,11 @@
 //! Nothing is assumed of how long messages take: the difference is the middle of what both ways leave, and the bound is half of that.
 //! Files that exchange no messages with the first are aligned with those that do, the surest first; bounds add up on the way.
 
-use super::shift::{ClockShifts, Shift};
+use super::shift::{ClockShifts, Fit, Shift};
 use crate::import::messages::Message;
 use crate::import::stage::Stage;
 use std::collections::BTreeMap;
-use trace_model::clocks::{Fact, Line, Side};
+use trace_model::clocks::{Fact, Side};
 
 /// Messages of two files, by sender and receiver.
 type Messages = BTreeMap<(usize, usize), Vec<Message>>;
@@ -103,33 +103,18 @@ fn relation(by_pair: &Messages, (via, shift): (usize, Shift), other: usize, pres
         of((via, other)).iter().map(|m| Fact { at: m.came, limit: shift.apply(m.sent), side: Side::Least }).collect();
     let most: Vec<Fact> =
         of((other, via)).iter().map(|m| Fact { at: m.sent, limit: shift.apply(m.came), side: Side::Most }).collect();
-    let difference = |fact: &Fact| fact.limit.saturating_sub(fact.at);
-    let (Some(low), Some(high)) = (least.iter().map(difference).max(), most.iter().map(difference).min()) else {
-        return Relation::OneWay;
-    };
-    let times = || least.iter().chain(&most).map(|fact| fact.at);
-    let (begin, end) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
-    let line = Line::through(i64::midpoint(begin, end), &least, &most);
-    let error = |difference: i64, line: &Line| line.error(difference, begin).max(line.error(difference, end));
-    if low > high {
-        return match line {
-            Some(line) => {
-                let bound = line.error(line.difference(begin), begin).max(line.error(line.difference(end), end));
-                Relation::Known(Shift::Drifting(line, 0), bound)
-            }
-            None => Relation::Contradictory,
-        };
+    let Some(fit) = Fit::of(&least, &most) else { return Relation::OneWay };
+    if !fit.is_constant() {
+        let drifting = |(line, bound)| Relation::Known(Shift::Drifting(line, 0), bound);
+        return fit.drifting().map_or(Relation::Contradictory, drifting);
     }
-    // Less than the line's would only be true of clocks that run alike.
-    let bound =
-        |at: i64| line.map_or(0, |line| error(at, &line)).max(at.saturating_sub(low)).max(high.saturating_sub(at));
-    let middle = i64::midpoint(low, high);
+    let middle = i64::midpoint(fit.low, fit.high);
     match presumed {
         // The times of day may be better than that already.
-        Some(Shift::Constant(at)) if (low..=high).contains(&at) && bound(middle) >= 1_000_000 => {
-            Relation::AsPresumed(bound(at))
+        Some(Shift::Constant(at)) if (fit.low..=fit.high).contains(&at) && fit.bound(middle) >= 1_000_000 => {
+            Relation::AsPresumed(fit.bound(at))
         }
-        _ => Relation::Known(Shift::Constant(middle), bound(middle)),
+        _ => Relation::Known(Shift::Constant(middle), fit.bound(middle)),
     }
 }
 

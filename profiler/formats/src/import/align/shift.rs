@@ -1,7 +1,7 @@
 //! By what the times of files are shifted, and the warnings about it.
 
 use crate::import::stage::Stage;
-use trace_model::clocks::Line;
+use trace_model::clocks::{Fact, Line};
 use trace_model::{Warning, WarningKind};
 
 /// What to add to a file's times.
@@ -19,6 +19,49 @@ impl Shift {
             Shift::Constant(ns) => ns,
             Shift::Drifting(line, more) => line.difference(time).saturating_add(more),
         })
+    }
+}
+
+/// What facts say of the difference of two clocks.
+pub(super) struct Fit {
+    /// Within what a constant difference lies; the first is the larger where there can be none.
+    pub(super) low: i64,
+    pub(super) high: i64,
+    /// Where the clocks may drift, as far as the facts do not contradict that too.
+    line: Option<Line>,
+    /// The times of the first and the last fact.
+    times: [i64; 2],
+}
+
+impl Fit {
+    /// `None` where one side has no facts.
+    pub(super) fn of(least: &[Fact], most: &[Fact]) -> Option<Fit> {
+        let difference = |fact: &Fact| fact.limit.saturating_sub(fact.at);
+        let (low, high) = (least.iter().map(difference).max()?, most.iter().map(difference).min()?);
+        let times = || least.iter().chain(most).map(|fact| fact.at);
+        let times = [times().min()?, times().max()?];
+        let line = Line::through(i64::midpoint(times[0], times[1]), least, most);
+        Some(Fit { low, high, line, times })
+    }
+
+    /// Whether one difference can be at all times.
+    pub(super) fn is_constant(&self) -> bool {
+        self.low <= self.high
+    }
+
+    /// How wrong a constant difference may be.
+    pub(super) fn bound(&self, difference: i64) -> i64 {
+        // Less than the line's would only be true of clocks that run alike.
+        let of_line = self.line.and_then(|line| self.times.map(|time| line.error(difference, time)).into_iter().max());
+        let of_ends = difference.saturating_sub(self.low).max(self.high.saturating_sub(difference));
+        of_line.map_or(of_ends, |of_line| of_line.max(of_ends))
+    }
+
+    /// A line through what is possible, and how wrong it may be at the first and the last fact.
+    pub(super) fn drifting(&self) -> Option<(Line, i64)> {
+        let line = self.line?;
+        let error = |time| line.error(line.difference(time), time);
+        Some((line, error(self.times[0]).max(error(self.times[1]))))
     }
 }
 

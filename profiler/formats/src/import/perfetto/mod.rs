@@ -12,7 +12,7 @@ mod ftrace;
 mod sequence;
 mod tracks;
 
-use super::input::{Input, MAX_EVENT, Window};
+use super::input::{Input, MAX_EVENT, Window, varint};
 use super::problems::Problem;
 use super::reader::Reader;
 use super::sched::Sched;
@@ -35,7 +35,7 @@ pub(super) struct Perfetto {
     sequences: FxHashMap<u32, Sequence>,
     clocks: Clocks,
     tracks: Tracks,
-    sched: Option<Sched>,
+    sched: Sched,
 }
 
 impl Perfetto {
@@ -45,7 +45,7 @@ impl Perfetto {
             sequences: FxHashMap::default(),
             clocks: Clocks::default(),
             tracks: Tracks::default(),
-            sched: Some(Sched::default()),
+            sched: Sched::default(),
         }
     }
 
@@ -125,10 +125,8 @@ impl Perfetto {
             let lost = stats.cpu_stats.iter().map(|s| s.overrun.unwrap_or(0) + s.dropped_events.unwrap_or(0)).sum();
             stage.problems.add(Problem::LostByRecorder, lost, None);
         }
-        if let Some(bundle) = &packet.ftrace_events
-            && let Some(sched) = &mut self.sched
-        {
-            ftrace::take(bundle, &self.clocks, sched, stage);
+        if let Some(bundle) = &packet.ftrace_events {
+            ftrace::take(bundle, &self.clocks, &mut self.sched, stage);
         }
         if let Some(event) = &packet.track_event {
             let time = sequence.time(packet, event);
@@ -199,18 +197,6 @@ fn next_packet(bytes: &[u8]) -> Next {
     }
 }
 
-/// A number and its bytes.
-fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
-    let mut value = 0;
-    for (n, byte) in bytes.iter().take(10).enumerate() {
-        value |= u64::from(byte & 0x7f) << (7 * n);
-        if byte & 0x80 == 0 {
-            return Some((value, n + 1));
-        }
-    }
-    None
-}
-
 impl Reader for Perfetto {
     fn read(&mut self, stage: &mut Stage) -> io::Result<bool> {
         let until = self.window.offset() + PART;
@@ -250,10 +236,8 @@ impl Reader for Perfetto {
     }
 
     fn finish(&mut self, stage: &mut Stage) {
-        if let Some(mut sched) = self.sched.take() {
-            sched.process_of.extend(self.tracks.process_of.drain());
-            sched.finish(stage);
-        }
+        self.sched.process_of.extend(self.tracks.process_of.drain());
+        self.sched.finish(stage);
         stage.wall_offset = self.clocks.wall_offset();
     }
 }

@@ -186,7 +186,7 @@ impl Events {
         }
     }
 
-    pub(super) fn finish(self, stage: &mut Stage) {
+    pub(super) fn finish(&mut self, stage: &mut Stage) {
         self.sched.finish(stage);
         if self.is_counter {
             stage.problems.count(Problem::TicksAsNs);
