@@ -306,16 +306,8 @@ mod tests {
         let mut first = 0;
         for size in sizes {
             let records: Vec<Record> = (first..first + *size as u64).map(record).collect();
-            let header = ChunkHeader {
-                count: *size as u32,
-                pid: 9,
-                ring: 3,
-                made: 77,
-                first,
-                dropped: 1,
-                written_ns: 8,
-                flags: 0,
-            };
+            let count = *size as u32;
+            let header = ChunkHeader { count, pid: 9, ring: 3, made: 77, first, dropped: 1, written_ns: 8, flags: 0 };
             append_chunk(header, &records, &mut bytes);
             first += *size as u64;
             chunks.push((header, records));

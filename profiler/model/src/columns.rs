@@ -114,8 +114,11 @@ impl SliceColumns {
 
     /// Forgets the slices, but not the room.
     pub fn clear(&mut self) {
-        let SliceColumns { start, end, site, node, details } = self;
-        (start.clear(), end.clear(), site.clear(), node.clear(), details.clear());
+        self.start.clear();
+        self.end.clear();
+        self.site.clear();
+        self.node.clear();
+        self.details.clear();
     }
 
     /// A slice, with depth 0; `None` past the end.

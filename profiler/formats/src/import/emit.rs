@@ -178,7 +178,7 @@ impl Emitter {
             next
         });
         let next = target.nodes.len() as u32;
-        let node = match stage.nodes.get(event.node as usize) {
+        let node = match stage.nodes.get_index(event.node as usize) {
             None => NO_NODE,
             Some((name, op, device)) => *target.nodes.entry(event.node).or_insert_with(|| {
                 let (name, op, device) = (name.clone(), op.clone(), device.clone());

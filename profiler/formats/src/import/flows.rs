@@ -2,8 +2,9 @@
 
 use super::ids::{SiteIdx, TrackIdx};
 use super::sites::Sites;
-use rustc_hash::{FxHashMap, FxHasher};
-use std::hash::{BuildHasher, BuildHasherDefault};
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
 use trace_model::{Event, EventKind};
 
 /// A point's part in its arrow.
@@ -52,7 +53,7 @@ pub(super) struct UnpairedPoint {
 #[derive(Default)]
 pub(super) struct Flows {
     points: Vec<Point>,
-    spaces: FxHashMap<Box<[u8]>, u64>,
+    spaces: IndexSet<Box<[u8]>, FxBuildHasher>,
     /// Spaces that several files have in common, by what they have in common.
     shared: FxHashMap<u64, u64>,
     /// After [`Flows::finish`].
@@ -62,17 +63,14 @@ pub(super) struct Flows {
 impl Flows {
     /// A number for a space of ids that is reported by text (category, name, scope).
     pub(super) fn space(&mut self, text: &[u8]) -> u64 {
-        let next = self.spaces.len() as u64;
-        match self.spaces.get(text) {
-            Some(space) => *space,
-            None => *self.spaces.entry(text.into()).or_insert(next),
-        }
+        let known = self.spaces.get_index_of(text);
+        known.unwrap_or_else(|| self.spaces.insert_full(text.into()).0) as u64
     }
 
     /// A space as [`Flows::space`], whose ids mean the same in the other files of a job.
     pub(super) fn shared_space(&mut self, text: &[u8]) -> u64 {
         let space = self.space(text);
-        self.shared.entry(space).or_insert_with(|| BuildHasherDefault::<FxHasher>::default().hash_one(text));
+        self.shared.entry(space).or_insert_with(|| FxBuildHasher.hash_one(text));
         space
     }
 

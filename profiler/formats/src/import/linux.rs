@@ -110,13 +110,13 @@ impl Ftrace {
             }
             _ => {
                 happened(&line, sched);
-                let track = sched.thread(line.tid, stage);
+                let track = stage.thread_of_any(line.tid);
                 let args = stage.args.push(&json!({"text": line.rest, "cpu": line.cpu}).to_string());
                 let site = stage.site("ftrace", line.name);
                 stage.instant(track, line.time, site, args);
             }
         }
-        let track = sched.thread(line.tid, stage);
+        let track = stage.thread_of_any(line.tid);
         if line.comm != "<...>" && line.tid != 0 {
             stage.name_track(track, line.comm);
         }
@@ -256,7 +256,7 @@ impl PerfScript {
             }
             _ => _ = happened(&line, sched),
         }
-        let track = sched.thread(sample.tid, stage);
+        let track = stage.thread_of_any(sample.tid);
         stage.name_track(track, comm);
         self.sample = Some(sample);
         true
@@ -265,7 +265,7 @@ impl PerfScript {
     /// Stages the sample that is complete.
     fn end(&mut self, stage: &mut Stage) {
         let Some(s) = self.sample.take() else { return };
-        let track = self.sched.thread(s.tid, stage);
+        let track = stage.thread_of_any(s.tid);
         let name = s.stack.first().map_or(s.event.as_str(), String::as_str);
         let site = stage.site("sample", name);
         let args = json!({"event": s.event, "weight": s.weight, "cpu": s.cpu, "stack": s.stack});

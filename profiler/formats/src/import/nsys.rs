@@ -31,6 +31,8 @@ const MARK: i64 = 34;
 const PUSH_POP: i64 = 59;
 const START_END: i64 = 60;
 const DOMAIN: i64 = 75;
+/// `CUpti_ActivityMemcpyKind`, from 1 on.
+const COPY_KINDS: [&str; 10] = ["HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"];
 /// CUPTI's "no stream".
 const NO_STREAM: i64 = 0xffff_ffff;
 
@@ -223,9 +225,7 @@ impl Names {
         stage.slice(track, Event { correlation, arg: bytes, args, ..site.slice(start, end) });
         if correlation != 0 {
             self.launched.insert((pid, correlation));
-            let site = stage.site("edge", "launch");
-            let key = flow(pid, correlation, stage);
-            stage.flows.point(key, FlowPart::Finish, track, start, site);
+            launch(pid, correlation, FlowPart::Finish, track, start, stage);
         }
     }
 
@@ -241,20 +241,8 @@ impl Names {
     }
 
     fn memcpy(&mut self, row: &Row<'_>, stage: &mut Stage) {
-        // CUpti_ActivityMemcpyKind.
-        let way = match row.int("copyKind") {
-            Some(1) => "HtoD",
-            Some(2) => "DtoH",
-            Some(3) => "HtoA",
-            Some(4) => "AtoH",
-            Some(5) => "AtoA",
-            Some(6) => "AtoD",
-            Some(7) => "DtoA",
-            Some(8) => "DtoD",
-            Some(9) => "HtoH",
-            Some(10) => "PtoP",
-            _ => "of an unknown kind",
-        };
+        let kind = row.int("copyKind").and_then(|kind| usize::try_from(kind).ok()?.checked_sub(1));
+        let way = kind.and_then(|kind| COPY_KINDS.get(kind)).unwrap_or(&"of an unknown kind");
         let bytes = row.int("bytes").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
         let args = json!({"correlation": row.int("correlationId"), "bytes": bytes});
         self.work(row, "gpu_memcpy", &format!("Memcpy {way}"), bytes, &args, stage);
@@ -303,9 +291,7 @@ impl Names {
         });
         stage.slice(track, Event { correlation, args, ..site.slice(start, end) });
         if self.launched.contains(&(pid, correlation)) {
-            let site = stage.site("edge", "launch");
-            let key = flow(pid, correlation, stage);
-            stage.flows.point(key, FlowPart::Start, track, start, site);
+            launch(pid, correlation, FlowPart::Start, track, start, stage);
         }
     }
 
@@ -376,6 +362,9 @@ fn span(row: &Row<'_>, stage: &mut Stage) -> Option<(i64, i64)> {
     span
 }
 
-fn flow(pid: i64, correlation: u32, stage: &mut Stage) -> FlowKey {
-    FlowKey { space: stage.flows.space(format!("cuda {pid}").as_bytes()), id: correlation.into() }
+/// An end of the arrow from a launch to its work.
+fn launch(pid: i64, correlation: u32, part: FlowPart, track: TrackIdx, time: i64, stage: &mut Stage) {
+    let site = stage.site("edge", "launch");
+    let space = stage.flows.space(format!("cuda {pid}").as_bytes());
+    stage.flows.point(FlowKey { space, id: correlation.into() }, part, track, time, site);
 }

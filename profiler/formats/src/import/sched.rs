@@ -83,11 +83,6 @@ impl Sched {
         self.take(time, cpu, SchedKind::Born { parent, thread: thread.tid, in_process, name });
     }
 
-    /// The track of a thread, in its process as far as that is known in the end.
-    pub(super) fn thread(&self, tid: i64, stage: &mut Stage) -> TrackIdx {
-        stage.thread_of_any(tid)
-    }
-
     /// Puts it all on tracks.
     pub(super) fn finish(&mut self, stage: &mut Stage) {
         let mut events = std::mem::take(&mut self.events);

@@ -9,7 +9,8 @@ use super::ids::{NodeIdx, ProcessIdx, SiteIdx, TrackIdx};
 use super::marks::{Mark, close};
 use super::problems::{Problem, Problems};
 use super::sites::Sites;
-use rustc_hash::FxHashMap;
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use trace_model::{Args, Event, EventKind, TrackKind};
@@ -42,7 +43,7 @@ pub(super) struct Process {
 }
 
 /// A track and what is known of it so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Track {
     pub(super) process: ProcessIdx,
     pub(super) kind: TrackKind,
@@ -77,11 +78,10 @@ pub(super) struct Stage {
     unsettled: BTreeMap<i64, TrackIdx>,
     /// The process of threads of which none is known.
     pub(super) without_process: Option<ProcessIdx>,
-    texts: FxHashMap<String, i64>,
+    texts: IndexSet<String, FxBuildHasher>,
     pub(super) sites: Sites,
     /// Graph nodes: name, op, device.
-    pub(super) nodes: Vec<(String, String, String)>,
-    node_of: FxHashMap<(String, String, String), NodeIdx>,
+    pub(super) nodes: IndexSet<(String, String, String), FxBuildHasher>,
     pub(super) args: Args,
     pub(super) flows: Flows,
     async_slices: AsyncSlices,
@@ -100,11 +100,8 @@ impl Stage {
 
     /// A number for an id that is a text; no number that a file has.
     pub(super) fn text_id(&mut self, text: &str) -> i64 {
-        let next = i64::MIN + self.texts.len() as i64;
-        match self.texts.get(text) {
-            Some(id) => *id,
-            None => *self.texts.entry(text.to_owned()).or_insert(next),
-        }
+        let known = self.texts.get_index_of(text);
+        i64::MIN + known.unwrap_or_else(|| self.texts.insert_full(text.to_owned()).0) as i64
     }
 
     /// The process with this id, as the file has it or from [`Stage::text_id`].
@@ -152,17 +149,21 @@ impl Stage {
         let to = *self.track_of.entry((process, TrackOf::Thread(tid))).or_insert(from);
         self.tracks[from as usize].process = process;
         if to != from {
-            let from = &mut self.tracks[from as usize];
-            let (slices, points) = (std::mem::take(&mut from.slices), std::mem::take(&mut from.points));
-            let (marks, name) = (std::mem::take(&mut from.marks), std::mem::take(&mut from.name));
-            let to = &mut self.tracks[to as usize];
-            to.slices.extend(slices);
-            to.points.extend(points);
-            to.marks.extend(marks);
-            if to.name.is_empty() {
-                to.name = name;
-            }
+            self.move_events(from, to);
+            let name = std::mem::take(&mut self.tracks[from as usize].name);
+            self.name_track(to, &name);
         }
+    }
+
+    /// Puts what one track has behind what another has.
+    fn move_events(&mut self, from: TrackIdx, to: TrackIdx) {
+        let from = &mut self.tracks[from as usize];
+        let (slices, points) = (std::mem::take(&mut from.slices), std::mem::take(&mut from.points));
+        let marks = std::mem::take(&mut from.marks);
+        let to = &mut self.tracks[to as usize];
+        to.slices.extend(slices);
+        to.points.extend(points);
+        to.marks.extend(marks);
     }
 
     pub(super) fn site(&mut self, category: &str, name: &str) -> SiteIdx {
@@ -171,12 +172,7 @@ impl Stage {
 
     /// A graph node by its full name, op type and device.
     pub(super) fn node(&mut self, name: &str, op: &str, device: &str) -> NodeIdx {
-        let key = (name.to_owned(), op.to_owned(), device.to_owned());
-        let nodes = &mut self.nodes;
-        *self.node_of.entry(key).or_insert_with_key(|key| {
-            nodes.push(key.clone());
-            nodes.len() as NodeIdx - 1
-        })
+        self.nodes.insert_full((name.to_owned(), op.to_owned(), device.to_owned())).0 as NodeIdx
     }
 
     /// Adds a slice; one that ends before it begins is counted and has no length.
@@ -287,16 +283,13 @@ impl Stage {
 
     /// Puts tracks that are shown as one into the first of them. Arrows follow.
     fn merge(&mut self) {
-        let mut first: FxHashMap<u64, usize> = FxHashMap::default();
-        for idx in 0..self.tracks.len() {
-            let Some(key) = self.tracks[idx].merge else { continue };
+        let mut first: FxHashMap<u64, TrackIdx> = FxHashMap::default();
+        for idx in 0..self.tracks.len() as TrackIdx {
+            let Some(key) = self.tracks[idx as usize].merge else { continue };
             let to = *first.entry(key).or_insert(idx);
             if to != idx {
-                let slices = std::mem::take(&mut self.tracks[idx].slices);
-                let points = std::mem::take(&mut self.tracks[idx].points);
-                self.tracks[to].slices.extend(slices);
-                self.tracks[to].points.extend(points);
-                self.merged.insert(idx as TrackIdx, to as TrackIdx);
+                self.move_events(idx, to);
+                self.merged.insert(idx, to);
             }
         }
     }
@@ -325,32 +318,13 @@ impl Stage {
 
 impl Track {
     fn new(process: ProcessIdx, of: TrackOf) -> Track {
-        let (kind, tid) = match of {
-            TrackOf::Thread(tid) => (TrackKind::Thread, u32::try_from(tid).unwrap_or(0)),
-            TrackOf::Cpu(_) => (TrackKind::Cpu, 0),
-            TrackOf::Stream(..) => (TrackKind::Stream, 0),
-            TrackOf::Async(_) | TrackOf::Other(_) => (TrackKind::Async, 0),
+        let unnamed = |kind, tid| (kind, tid, String::new(), 0);
+        let (kind, tid, name, order) = match of {
+            TrackOf::Thread(tid) => unnamed(TrackKind::Thread, u32::try_from(tid).unwrap_or(0)),
+            TrackOf::Cpu(cpu) => (TrackKind::Cpu, 0, format!("CPU {cpu}"), i32::try_from(cpu).unwrap_or(i32::MAX)),
+            TrackOf::Stream(..) => unnamed(TrackKind::Stream, 0),
+            TrackOf::Async(_) | TrackOf::Other(_) => unnamed(TrackKind::Async, 0),
         };
-        let name = match of {
-            TrackOf::Cpu(cpu) => format!("CPU {cpu}"),
-            _ => String::new(),
-        };
-        let order = match of {
-            TrackOf::Cpu(cpu) => i32::try_from(cpu).unwrap_or(i32::MAX),
-            _ => 0,
-        };
-        Track {
-            process,
-            kind,
-            name,
-            tid,
-            device: String::new(),
-            stream: None,
-            order,
-            merge: None,
-            slices: Vec::new(),
-            marks: Vec::new(),
-            points: Vec::new(),
-        }
+        Track { process, kind, name, tid, order, ..Track::default() }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use std::io::Write;
-use trace_model::{Category, SliceRef, TrackKind};
+use trace_model::{Category, Counter, SliceRef, TrackKind};
 use trace_store::{StoreOptions, Track};
 
 /// A store from a file of this name and content, and its warnings.
@@ -294,6 +294,12 @@ fn bytes_that_were_changed_lose_what_they_touch() {
     }
 }
 
+fn counter_line(store: &Store, c: &Counter) -> String {
+    let site = &store.sites()[c.site as usize];
+    let times: Vec<i64> = c.time.iter().map(|t| t + store.origin_ns()).collect();
+    format!("counter {} {} {times:?} {:?}", site.category_name, site.name, c.value)
+}
+
 /// Everything that a store says, in words, for comparing two.
 fn contents(store: &Store) -> Vec<String> {
     let origin = store.origin_ns();
@@ -320,11 +326,7 @@ fn contents(store: &Store) -> Vec<String> {
             lines.push(format!("{name}: instant {} {} {time} {}", site.category_name, site.name, args(i.args)));
         }
     }
-    for c in store.counters() {
-        let site = &store.sites()[c.site as usize];
-        let times: Vec<i64> = c.time.iter().map(|t| t + origin).collect();
-        lines.push(format!("counter {} {} {times:?} {:?}", site.category_name, site.name, c.value));
-    }
+    lines.extend(store.counters().iter().map(|c| counter_line(store, c)));
     for f in store.flows() {
         let end =
             |e: Option<trace_model::FlowEnd>| e.map(|e| (&store.tracks()[e.track.0 as usize].name, e.time + origin));
@@ -381,11 +383,7 @@ fn contents_for_perfetto(store: &Store) -> Vec<String> {
             lines.push(format!("{title}: at {} {} {:?}", i.time + origin, site.name, args(i.args)));
         }
     }
-    for c in store.counters() {
-        let site = &store.sites()[c.site as usize];
-        let times: Vec<i64> = c.time.iter().map(|t| t + origin).collect();
-        lines.push(format!("counter {} {} {times:?} {:?}", site.category_name, site.name, c.value));
-    }
+    lines.extend(store.counters().iter().map(|c| counter_line(store, c)));
     let end = |end: trace_model::FlowEnd| {
         let track = &store.tracks()[end.track.0 as usize];
         let running = slices(track).filter(|s| s.start <= end.time && (end.time < s.end || end.time == s.start));

@@ -44,7 +44,10 @@ impl Reader for XPlane {
         };
         if end > MAX_EVENT.saturating_mul(8) || !self.window.fill(end)? {
             stage.problems.at(Problem::Truncated, self.window.offset());
-            self.cut(field, begin, stage);
+            // What is whole in a plane that the file ends in counts.
+            if field == 1 {
+                take(&intact(self.window.bytes().get(begin..).unwrap_or_default()), self.n_planes, stage);
+            }
             return Ok(false);
         }
         let bytes = &self.window.bytes()[begin..end];
@@ -66,16 +69,6 @@ impl Reader for XPlane {
 
     fn position(&self) -> u64 {
         self.window.offset()
-    }
-}
-
-impl XPlane {
-    /// The file ends within a plane: what is whole in it counts.
-    fn cut(&mut self, field: u64, begin: usize, stage: &mut Stage) {
-        if field == 1 {
-            let bytes = self.window.bytes().get(begin..).unwrap_or_default();
-            take(&intact(bytes), self.n_planes, stage);
-        }
     }
 }
 

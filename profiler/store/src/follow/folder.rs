@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use trace_model::chunks::{FLAG_FLIGHT, FLAG_LAST, FLAG_LIMIT};
 use trace_model::layout::{OpenError, SEALED_FOLDER, find_sealed, is_chunk_file, parse_meta_file};
-use trace_model::{Batch, RingPosition, TrackKey, Warning, WarningKind};
+use trace_model::{Batch, Name, RingPosition, TrackKey, Warning, WarningKind};
 
 /// Events of a batch, about (a chunk or a ring more).
 const BATCH_EVENTS: usize = 1 << 16;
@@ -264,8 +264,9 @@ impl FolderReader {
         let track = batch.track(key);
         track.dropped = Some(self.rings.dropped(key));
         track.open = Some(if look.finished { Vec::new() } else { open });
-        if let Some((name, tid)) = name {
-            self.processes.name_thread(key, name, tid, batch);
+        // For traces whose meta file lacks it.
+        if let Some((name, tid)) = name.filter(|(name, _)| !name.is_empty()) {
+            batch.name(Name::Thread { key, name, tid });
         }
     }
 
@@ -297,12 +298,7 @@ impl FolderReader {
                 "{} events of {} threads were not recorded: they could get no buffer (too many threads, or disk full)",
                 lost.events, lost.threads
             );
-            batch.warnings.push(Warning::new(
-                WarningKind::Dropped,
-                "threads without a buffer".to_owned(),
-                lost.events,
-                text,
-            ));
+            batch.warnings.push(Warning::new(WarningKind::Dropped, "threads without a buffer", lost.events, text));
         }
         if self.limit_reached {
             let text =

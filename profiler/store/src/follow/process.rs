@@ -177,13 +177,6 @@ impl Processes {
         open.iter().enumerate().map(slice).collect()
     }
 
-    /// Names a thread as its ring does, for traces whose meta file lacks it.
-    pub(crate) fn name_thread(&self, key: TrackKey, name: String, tid: u32, batch: &mut Batch) {
-        if !name.is_empty() {
-            batch.name(Name::Thread { key, name, tid });
-        }
-    }
-
     pub(crate) fn warnings(&self, collector_lives: bool, batch: &mut Batch) {
         for meta in self.metas.values() {
             let name = file_name(&meta.path);
@@ -283,15 +276,8 @@ impl Process {
             }
             Entry::Stream { ring, stream, order, device, name } => {
                 let (key, kind) = (TrackKey { pid, ring }, TrackKind::Stream);
-                batch.name(Name::Track {
-                    key,
-                    kind,
-                    name,
-                    tid: 0,
-                    device,
-                    stream: (stream != u64::MAX).then_some(stream),
-                    order,
-                });
+                let stream = (stream != u64::MAX).then_some(stream);
+                batch.name(Name::Track { key, kind, name, tid: 0, device, stream, order });
             }
             Entry::Other { pid: other, name } => {
                 let host = self.host_name.as_ref().map_or_else(String::new, |(host, _)| host.clone());

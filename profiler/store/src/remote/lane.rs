@@ -1,7 +1,8 @@
 //! A lane whose slices are in another process: drawn from tiles, its rows come by blocks.
 
 use super::block::Block;
-use super::key::{LaneKey, MAX_LEVEL, TileKey};
+use super::key::{LaneKey, MAX_LEVEL};
+use super::message::{BlockId, TileId};
 use super::pages::{Missing, RemotePages};
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,7 +71,7 @@ impl ColdLane for RemoteLane {
         let mut walked = false;
         self.pages.with_tiles(|tiles| {
             for level in wanted..=MAX_LEVEL {
-                let keys = || TileKey::of_view(self.key, level, &shown);
+                let keys = || TileId::of_view(self.key, level, &shown);
                 let Some(found) = tiles.all_of(keys()) else { continue };
                 for (i, tile) in found.iter().enumerate() {
                     tile.walk(self.ordinals.start, view, i == 0, merge);
@@ -82,7 +83,7 @@ impl ColdLane for RemoteLane {
                 }
                 break;
             }
-            tiles.request(TileKey::of_view(self.key, wanted, &shown));
+            tiles.request(TileId::of_view(self.key, wanted, &shown));
         });
         if !walked {
             merge.push(0, 0, self.n_slices(), &self.all);
@@ -99,15 +100,22 @@ impl ColdLane for RemoteLane {
     }
 
     fn has_block(&self, number: u64) -> bool {
-        let block = self.pages.block(self.key, number, self.ordinals_of(number).end, Missing::Request);
-        block.is_some_and(|block| block.until() >= self.ordinals_of(number).end)
+        self.block(number, Missing::Request).is_some_and(|block| block.until() >= self.ordinals_of(number).end)
     }
 }
 
 impl RemoteLane {
+    fn block_id(&self, block: u64) -> BlockId {
+        BlockId { track: self.key.0, lane: self.key.1, block }
+    }
+
+    fn block(&self, number: u64, missing: Missing) -> Option<Arc<Block>> {
+        self.pages.block(self.block_id(number), self.ordinals_of(number).end, missing)
+    }
+
     /// The ordinals of a block that the lane has.
     pub(super) fn ordinals_of(&self, block: u64) -> Range<u64> {
-        let whole = block.saturating_mul(BLOCK)..block.saturating_add(1).saturating_mul(BLOCK);
+        let whole = self.block_id(block).ordinals();
         whole.start.max(self.ordinals.start)..whole.end.min(self.ordinals.end)
     }
 }
@@ -125,10 +133,7 @@ impl SliceCursor for RemoteCursor<'_> {
         let ordinal = self.lane.ordinals.start.checked_add(index).filter(|o| *o < self.lane.ordinals.end)?;
         let block = ordinal / BLOCK;
         if self.current.as_ref().is_none_or(|(current, _)| *current != block) {
-            self.current = Some((
-                block,
-                self.lane.pages.block(self.lane.key, block, self.lane.ordinals_of(block).end, self.missing),
-            ));
+            self.current = Some((block, self.lane.block(block, self.missing)));
         }
         self.current.as_ref()?.1.as_ref()?.slice(ordinal)
     }

@@ -1,7 +1,7 @@
 //! What came from another process and is kept, within a budget; and what is requested.
 
 use super::block::Block;
-use super::key::{LaneKey, Names, TileKey};
+use super::key::{LaneKey, Names};
 use super::message::{self, BlockId, RequestKind, ResponseKind, TileId};
 use super::tile::Tile;
 use super::transport::{RemoteError, Transport, call};
@@ -12,7 +12,6 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use trace_model::layout::BLOCK;
 use trace_model::{PagerStats, Pages, Warning, WarningKind};
 
 /// Bytes that are kept, by default.
@@ -34,7 +33,7 @@ pub(crate) struct RemotePages {
     generation: u64,
     names: Mutex<Names>,
     cache: Mutex<RemoteCache>,
-    requested_blocks: Mutex<BTreeSet<(LaneKey, u64)>>,
+    requested_blocks: Mutex<BTreeSet<BlockId>>,
     version: AtomicU64,
     problem: Mutex<Option<String>>,
     recovered: AtomicBool,
@@ -47,13 +46,13 @@ impl std::fmt::Debug for RemotePages {
 }
 
 struct RemoteCache {
-    tiles: Cache<TileKey, Tile>,
-    requested_tiles: BTreeSet<TileKey>,
+    tiles: Cache<TileId, Tile>,
+    requested_tiles: BTreeSet<TileId>,
     /// Tiles that may have more slices by now.
-    stale: BTreeSet<TileKey>,
-    blocks: Cache<(LaneKey, u64), Block>,
+    stale: BTreeSet<TileId>,
+    blocks: Cache<BlockId, Block>,
     /// Arguments are numbered as blocks come: which block has those from a number on.
-    args: Vec<(u32, (LaneKey, u64))>,
+    args: Vec<(u32, BlockId)>,
     n_args: u32,
 }
 
@@ -64,17 +63,17 @@ pub(super) struct Tiles<'a> {
 
 impl Tiles<'_> {
     /// All of these tiles, if they are here.
-    pub(super) fn all_of(&mut self, keys: impl Iterator<Item = TileKey>) -> Option<Vec<Arc<Tile>>> {
+    pub(super) fn all_of(&mut self, keys: impl Iterator<Item = TileId>) -> Option<Vec<Arc<Tile>>> {
         keys.map(|key| self.cache.tiles.get(&key)).collect()
     }
 
     /// Whether none of these may have more by now.
-    pub(super) fn are_fresh(&self, mut keys: impl Iterator<Item = TileKey>) -> bool {
+    pub(super) fn are_fresh(&self, mut keys: impl Iterator<Item = TileId>) -> bool {
         keys.all(|key| !self.cache.stale.contains(&key))
     }
 
     /// Requests those that are not here, or may have more by now.
-    pub(super) fn request(&mut self, keys: impl Iterator<Item = TileKey>) {
+    pub(super) fn request(&mut self, keys: impl Iterator<Item = TileId>) {
         for key in keys {
             if self.cache.stale.contains(&key) || !self.cache.tiles.contains(&key) {
                 self.cache.requested_tiles.insert(key);
@@ -122,7 +121,7 @@ impl RemotePages {
         let mut cache = self.cache.lock();
         let RemoteCache { tiles, stale, .. } = &mut *cache;
         stale.retain(|tile| tiles.contains(tile));
-        let reaches_out = |tile: &&TileKey| {
+        let reaches_out = |tile: &&TileId| {
             let kept = kept.get(&(tile.track, tile.lane));
             kept.is_some_and(|kept| tile.range().start < kept.start || tile.range().end > kept.end)
         };
@@ -133,12 +132,12 @@ impl RemotePages {
         look(&mut Tiles { cache: &mut self.cache.lock() });
     }
 
-    /// The block of a lane's rows with this number, if it is here; it is requested unless it reaches the ordinal `until`.
-    pub(super) fn block(&self, lane: LaneKey, number: u64, until: u64, missing: Missing) -> Option<Arc<Block>> {
-        let found = self.cache.lock().blocks.get(&(lane, number));
+    /// The block, if it is here; it is requested unless it reaches the ordinal `until`.
+    pub(super) fn block(&self, key: BlockId, until: u64, missing: Missing) -> Option<Arc<Block>> {
+        let found = self.cache.lock().blocks.get(&key);
         let is_whole = found.as_deref().is_some_and(|block| block.until() >= until);
         if !is_whole && missing == Missing::Request {
-            self.requested_blocks.lock().insert((lane, number));
+            self.requested_blocks.lock().insert(key);
         }
         found
     }
@@ -152,13 +151,11 @@ impl RemotePages {
     /// Asks for some of the tiles that are requested.
     fn load_tiles(&self) -> Result<bool, RemoteError> {
         let requested = std::mem::take(&mut self.cache.lock().requested_tiles);
-        let keys: Vec<TileKey> = requested.into_iter().take(TILES_AT_A_TIME).collect();
+        let keys: Vec<TileId> = requested.into_iter().take(TILES_AT_A_TIME).collect();
         if keys.is_empty() {
             return Ok(false);
         }
-        let tiles =
-            keys.iter().map(|key| TileId { track: key.track, lane: key.lane, level: key.level, index: key.index });
-        let request = message::TilesRequest { generation: self.generation, tiles: tiles.collect() };
+        let request = message::TilesRequest { generation: self.generation, tiles: keys.clone() };
         let ResponseKind::Tiles(answer) = call(&*self.transport, RequestKind::Tiles(request))? else {
             return Err(RemoteError::Invalid("an answer is not to its request"));
         };
@@ -178,12 +175,11 @@ impl RemotePages {
     /// Asks for some of the blocks that are requested.
     fn load_blocks(&self) -> Result<bool, RemoteError> {
         let requested = std::mem::take(&mut *self.requested_blocks.lock());
-        let keys: Vec<(LaneKey, u64)> = requested.into_iter().take(BLOCKS_AT_A_TIME).collect();
+        let keys: Vec<BlockId> = requested.into_iter().take(BLOCKS_AT_A_TIME).collect();
         if keys.is_empty() {
             return Ok(false);
         }
-        let blocks = keys.iter().map(|((track, lane), block)| BlockId { track: *track, lane: *lane, block: *block });
-        let request = message::RowsRequest { generation: self.generation, blocks: blocks.collect() };
+        let request = message::RowsRequest { generation: self.generation, blocks: keys.clone() };
         let ResponseKind::Rows(answer) = call(&*self.transport, RequestKind::Rows(request))? else {
             return Err(RemoteError::Invalid("an answer is not to its request"));
         };
@@ -191,8 +187,7 @@ impl RemotePages {
         let mut cache = self.cache.lock();
         let n = answer.blocks.len();
         for (key, block) in keys.iter().zip(answer.blocks) {
-            let whole = key.1.saturating_mul(BLOCK)..key.1.saturating_add(1).saturating_mul(BLOCK);
-            let mut block = Block::of_message(block, &whole, names)
+            let mut block = Block::of_message(block, &key.ordinals(), names)
                 .ok_or(RemoteError::Invalid("the rows of a block make no sense"))?;
             cache.number_args(&mut block, *key);
             let bytes = block.bytes();
@@ -203,7 +198,7 @@ impl RemotePages {
 }
 
 impl RemoteCache {
-    fn number_args(&mut self, block: &mut Block, key: (LaneKey, u64)) {
+    fn number_args(&mut self, block: &mut Block, key: BlockId) {
         // Numbers from 2^31 on are of arguments in memory.
         let until = self.n_args.checked_add(block.n_args()).filter(|until| *until < 1 << 31);
         let Some(until) = until else { return block.drop_args() };

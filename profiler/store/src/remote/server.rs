@@ -1,6 +1,6 @@
 //! The side that has the trace: answers questions about a store.
 
-use super::key::{LaneKey, MAX_LEVEL, TILE_PX, TileKey, tile_ns};
+use super::key::{LaneKey, MAX_LEVEL, TILE_PX, tile_ns};
 use super::message::{
     Block, KnownLane, LaneState, Request, RequestKind, Response, ResponseKind, Rows, RowsRequest, State, StateRequest,
     TableState, Tiles, TilesRequest, VERSION,
@@ -120,8 +120,7 @@ impl Server {
                 break;
             }
             let lane = self.lane(&store, request.generation, place.track, place.lane)?;
-            let key = TileKey { track: place.track, lane: place.lane, level: place.level, index: place.index };
-            let range = key.range();
+            let range = place.range();
             if place.level > MAX_LEVEL || range.start >= range.end {
                 return Err("there is no such tile".to_owned());
             }

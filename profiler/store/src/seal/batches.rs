@@ -1,10 +1,10 @@
 //! The tables of a store as record batches: the rows and columns that a sealed trace has in its files, for who asks by SQL.
 
 use super::checksums::{Checksums, FILE_NAME, read_part};
-use super::columns::{Texts, read};
+use super::columns::read;
 use super::names::Names;
 use super::row_group::RowGroup;
-use super::schema::{FORMAT, MetaRow, RingRow, SIDES, SLICES, TABLES, VERSION};
+use super::schema::{MetaRow, RingRow, SIDES, SLICES, TABLES, version_of};
 use super::table::{StoredRow, Table};
 use super::tables::{FINAL, Sink, Source, columns, give_sides};
 use super::{SealError, writer};
@@ -156,9 +156,7 @@ pub fn check(folder: &Path) -> Result<(), String> {
         sums.read(folder, &MetaRow::TABLE.file_name()).map_err(|e| format!("{}: {e}", MetaRow::TABLE.file_name()))?,
     );
     let format = meta.ok().and_then(|rows| format_of(&rows)).unwrap_or_default();
-    let version = format.strip_prefix(FORMAT).and_then(|version| version.trim().parse::<u32>().ok());
-    let version = version.filter(|version| (1..=VERSION).contains(version));
-    let version = version
+    let version = version_of(&format)
         .ok_or_else(|| format!("{}: this program does not know the format {format:?}", MetaRow::TABLE.file_name()))?;
     for table in TABLES.iter().chain([&RingRow::TABLE]).filter(|table| table.since <= version) {
         let name = table.file_name();
@@ -168,11 +166,8 @@ pub fn check(folder: &Path) -> Result<(), String> {
 }
 
 fn format_of(meta: &[RecordBatch]) -> Option<String> {
-    let row = |batch: &RecordBatch| {
-        let (keys, values) = (Texts::of(batch, "key").ok()?, Texts::of(batch, "value").ok()?);
-        (0..batch.num_rows()).find(|i| keys.at(*i) == "format").map(|i| values.at(i).to_owned())
-    };
-    meta.iter().find_map(row)
+    let rows = meta.iter().filter_map(|batch| MetaRow::read(batch).ok()).flatten();
+    rows.into_iter().find(|row| row.key == "format").map(|row| row.value.to_owned())
 }
 
 fn check_file(sums: &Checksums, folder: &Path, name: &str) -> Result<(), super::checksums::PartError> {

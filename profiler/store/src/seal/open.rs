@@ -7,14 +7,8 @@ use super::pager::{Pager, SlicesFile};
 use super::pyramids::Pyramids;
 use super::resolver::Resolver;
 use super::row_group::RowGroup;
-use super::rows::{
-    ArgsRows, flow_rows, frame_rows, function_rows, instant_rows, memory_rows, node_rows, open_rows, point_rows,
-    process_rows, ring_rows, site_rows, stack_rows, step_rows, track_rows, transfer_rows, warning_rows,
-};
-use super::schema::{
-    CounterRow, FORMAT, FlowRow, FrameRow, FunctionRow, InstantRow, MemoryRow, MetaRow, NodeRow, OpenRow, ProcessRow,
-    RingRow, SLICES, SiteRow, StackRow, StepRow, TrackRow, TransferRow, VERSION, WarningRow,
-};
+use super::rows;
+use super::schema::{self, SLICES};
 use super::sidecar::{SIDECAR, Sidecar, SidecarError};
 use super::slices::Layout;
 use super::table::{StoredRow, Table};
@@ -130,7 +124,7 @@ impl Opened {
         let is_whole = version.is_some();
         if let Some(version) = version {
             read_sides(&mut reading, &mut parts, version);
-            reading.table(RingRow::TABLE, |batch| ring_rows(batch, &mut rings));
+            reading.table(schema::RingRow::TABLE, |batch| rows::rings(batch, &mut rings));
         }
         let (slices, slices_key) = reading.slices().map_or((None, (0, 0)), |(file, key)| (Some(file), key));
         let names = Resolver::of(&parts.sites, &parts.nodes);
@@ -141,8 +135,8 @@ impl Opened {
 /// Reads the tables without which nothing can be placed; gives the format's version.
 fn read_names(reading: &mut TableReader<'_>, parts: &mut Contents) -> Option<u32> {
     let mut format = String::new();
-    let meta = reading.table(MetaRow::TABLE, |batch| {
-        for MetaRow { key, value } in MetaRow::read(batch)? {
+    let meta = reading.table(schema::MetaRow::TABLE, |batch| {
+        for schema::MetaRow { key, value } in schema::MetaRow::read(batch)? {
             let number = || value.parse::<i64>().map_err(|_| TableError::Rows("a number is none"));
             match key {
                 "format" => format = value.to_owned(),
@@ -154,38 +148,37 @@ fn read_names(reading: &mut TableReader<'_>, parts: &mut Contents) -> Option<u32
         }
         Ok(())
     });
-    let version = format.strip_prefix(FORMAT).and_then(|version| version.trim().parse().ok());
-    let version = version.filter(|version| (1..=VERSION).contains(version));
+    let version = schema::version_of(&format);
     if meta && version.is_none() {
         reading
             .problems
-            .push(format!("{}: this program does not know the format {format:?}", MetaRow::TABLE.file_name()));
+            .push(format!("{}: this program does not know the format {format:?}", schema::MetaRow::TABLE.file_name()));
     }
     let is_whole = version.is_some()
-        && reading.table(ProcessRow::TABLE, |batch| process_rows(batch, &mut parts.processes))
-        && reading.table(SiteRow::TABLE, |batch| site_rows(batch, &mut parts.sites))
-        && reading.table(NodeRow::TABLE, |batch| node_rows(batch, &mut parts.nodes))
-        && reading.table(TrackRow::TABLE, |batch| track_rows(batch, &mut parts.tracks));
+        && reading.table(schema::ProcessRow::TABLE, |batch| rows::processes(batch, &mut parts.processes))
+        && reading.table(schema::SiteRow::TABLE, |batch| rows::sites(batch, &mut parts.sites))
+        && reading.table(schema::NodeRow::TABLE, |batch| rows::nodes(batch, &mut parts.nodes))
+        && reading.table(schema::TrackRow::TABLE, |batch| rows::tracks(batch, &mut parts.tracks));
     version.filter(|_| is_whole)
 }
 
 /// Reads what a trace can do without; a table with a problem is left out.
 fn read_sides(reading: &mut TableReader<'_>, parts: &mut Contents, version: u32) {
-    reading.table(StepRow::TABLE, |batch| step_rows(batch, &mut parts.steps));
-    reading.table(FlowRow::TABLE, |batch| flow_rows(batch, &mut parts.flows));
-    reading.table(CounterRow::TABLE, |batch| point_rows(batch, &mut parts.points));
-    reading.table(MemoryRow::TABLE, |batch| memory_rows(batch, &mut parts.memory));
-    reading.table(TransferRow::TABLE, |batch| transfer_rows(batch, &mut parts.transfers));
-    reading.table(WarningRow::TABLE, |batch| warning_rows(batch, &mut parts.warnings));
-    let mut args = ArgsRows::default();
-    reading.table(InstantRow::TABLE, |batch| instant_rows(batch, parts, &mut args));
+    reading.table(schema::StepRow::TABLE, |batch| rows::steps(batch, &mut parts.steps));
+    reading.table(schema::FlowRow::TABLE, |batch| rows::flows(batch, &mut parts.flows));
+    reading.table(schema::CounterRow::TABLE, |batch| rows::points(batch, &mut parts.points));
+    reading.table(schema::MemoryRow::TABLE, |batch| rows::memory(batch, &mut parts.memory));
+    reading.table(schema::TransferRow::TABLE, |batch| rows::transfers(batch, &mut parts.transfers));
+    reading.table(schema::WarningRow::TABLE, |batch| rows::warnings(batch, &mut parts.warnings));
+    let mut args = rows::ArgsRows::default();
+    reading.table(schema::InstantRow::TABLE, |batch| rows::instants(batch, parts, &mut args));
     if version > 1 {
         let frames = &mut parts.frames;
-        reading.table(FrameRow::TABLE, |batch| frame_rows(batch, frames));
-        reading.table(FunctionRow::TABLE, |batch| function_rows(batch, frames));
-        reading.table(StackRow::TABLE, |batch| stack_rows(batch, frames.len(), &mut parts.stacks));
+        reading.table(schema::FrameRow::TABLE, |batch| rows::frames(batch, frames));
+        reading.table(schema::FunctionRow::TABLE, |batch| rows::functions(batch, frames));
+        reading.table(schema::StackRow::TABLE, |batch| rows::stacks(batch, frames.len(), &mut parts.stacks));
     }
-    reading.table(OpenRow::TABLE, |batch| open_rows(batch, parts));
+    reading.table(schema::OpenRow::TABLE, |batch| rows::open_slices(batch, parts));
 }
 
 /// The contents of the tables other than the slices, each a Parquet file in memory, by name.
@@ -206,7 +199,7 @@ pub(crate) fn positions(folder: &Path) -> std::io::Result<Vec<RingPosition>> {
     let list = std::fs::read_to_string(folder.join(FILE_NAME))?;
     let mut reading = TableReader { files: Files::Folder(folder, Checksums::parse(&list)), problems: Vec::new() };
     let mut rings = Vec::new();
-    reading.table(RingRow::TABLE, |batch| ring_rows(batch, &mut rings));
+    reading.table(schema::RingRow::TABLE, |batch| rows::rings(batch, &mut rings));
     Ok(rings)
 }
 

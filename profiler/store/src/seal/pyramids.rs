@@ -4,7 +4,6 @@
 //! 16,384 slices), the directory, and the slices of the lanes that are sparse so far.
 
 use super::sidecar::{GroupEntry, LaneEntry, MAGIC, Piece, SegmentEntry, Trailer, UPPER, VERSION};
-use bytemuck::Zeroable;
 use rustc_hash::FxHashMap;
 use std::io::{self, Write};
 use trace_model::SliceHeader;
@@ -16,6 +15,7 @@ const HEADERS_SHARE: usize = 16;
 const MAX_HEADERS: usize = 2 << 20;
 
 /// A lane, as far as it has come.
+#[derive(Default)]
 struct Building {
     entry: LaneEntry,
     pyramid: Pyramid,
@@ -98,18 +98,8 @@ impl<W: Write> Pyramids<W> {
         let n_lanes = self.lanes.len() as u32;
         let row = *self.row_of.entry((track, lane)).or_insert(n_lanes);
         if row == n_lanes {
-            let entry = LaneEntry { track, lane, start: slice.start, ..LaneEntry::zeroed() };
-            self.lanes.push(Building {
-                entry,
-                pyramid: Pyramid::default(),
-                leaf: Leaf::default(),
-                segment_start: 0,
-                segments: Vec::new(),
-                upper: Vec::new(),
-                pieces: Vec::new(),
-                headers: Some(Vec::new()),
-                in_group: 0,
-            });
+            let entry = LaneEntry { track, lane, start: slice.start, ..LaneEntry::default() };
+            self.lanes.push(Building { entry, headers: Some(Vec::new()), ..Building::default() });
         }
         let lane = &mut self.lanes[row as usize];
         if lane.in_group == 0 {

@@ -15,6 +15,12 @@ pub(super) const FORMAT: &str = "stepscope trace";
 /// The version that is written. Version 1 has no call stacks, and no arguments of instants.
 pub(super) const VERSION: u32 = 2;
 
+/// The version in a text of `meta`, if it is one that is read here.
+pub(super) fn version_of(format: &str) -> Option<u32> {
+    let version = format.strip_prefix(FORMAT)?.trim().parse().ok()?;
+    (1..=VERSION).contains(&version).then_some(version)
+}
+
 /// Written and read by code of its own (`row_group`), for speed.
 pub(super) const SLICES: Table = Table {
     name: "slices",

@@ -4,7 +4,7 @@ use super::lane::Lane;
 use trace_model::{Event, InstantEvent, MAX_LANES, OpenSlice, SiteInfo, SliceId, TrackId, TrackKey, TrackKind};
 
 /// A row of the timeline with its lanes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Track {
     /// Row of [`Store::tracks`](super::Store::tracks).
     pub id: TrackId,
@@ -40,23 +40,7 @@ pub struct Track {
 
 impl Track {
     pub(crate) fn new(id: TrackId, key: TrackKey, process: u32) -> Track {
-        Track {
-            id,
-            key,
-            process,
-            name: format!("thread {}", key.ring),
-            tid: 0,
-            kind: TrackKind::Thread,
-            device: String::new(),
-            stream: None,
-            order: 0,
-            lanes: Vec::new(),
-            open: Vec::new(),
-            instants: Vec::new(),
-            dropped: 0,
-            overlapped: 0,
-            clipped: 0,
-        }
+        Track { id, key, process, name: format!("thread {}", key.ring), ..Track::default() }
     }
 
     /// Number of retained slices.

@@ -66,13 +66,7 @@ fn unstamped(stamp: &Stamp<'_>) -> Transfer {
         bytes: stamp.arg as u32,
         sender: NO_NODE,
         receiver: NO_NODE,
-        from: None,
-        to: None,
-        enqueued: None,
-        sent: None,
-        left: None,
-        arrived: None,
-        unblocked: None,
+        ..Transfer::default()
     }
 }
 

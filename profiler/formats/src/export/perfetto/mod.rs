@@ -15,7 +15,7 @@ mod arrows;
 mod intern;
 mod nest;
 
-pub(crate) use about::{About, ProcessAbout};
+pub(crate) use about::About;
 
 use super::rows::{counter_names, instant_args, memory_args, open_names, site_names, slice_args, thread_ids};
 use arrows::{Arrow, Arrows};
@@ -127,7 +127,7 @@ impl Writer<'_> {
             let uuid = self.describe(TrackDescriptor {
                 process: Some(described),
                 child_ordering: Some(EXPLICIT),
-                description: Some(ProcessAbout { host: process.host.clone() }.text()),
+                description: Some(About::process(&process.host).text()),
                 ..Default::default()
             })?;
             self.processes.push(uuid);

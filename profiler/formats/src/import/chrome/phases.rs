@@ -11,9 +11,9 @@ use crate::import::ids::{ProcessIdx, SiteIdx, TrackIdx};
 use crate::import::input::Input;
 use crate::import::problems::Problem;
 use crate::import::stage::Stage;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::fs::File;
-use std::hash::{BuildHasher, BuildHasherDefault};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use trace_model::{Category, Event, EventKind, NO_ARGS, TrackKind};
 
@@ -103,9 +103,19 @@ impl Phases {
             b'i' | b'I' | b'R' | b'P' | b'N' | b'O' | b'D' | b'c' | b'v' | b'V' => {
                 self.instant(&b, fields, time.ns(), track, site, stage);
             }
-            b'b' | b'S' => self.asynchronous(&b, fields, time.ns(), track, site, Some(false), stage),
-            b'e' | b'F' => self.asynchronous(&b, fields, time.ns(), track, site, Some(true), stage),
-            b'n' | b'T' | b'p' => self.asynchronous(&b, fields, time.ns(), track, site, None, stage),
+            b'b' | b'S' | b'e' | b'F' | b'n' | b'T' | b'p' => {
+                let args = self.args(&b, fields, stage);
+                let process = stage.tracks[track as usize].process;
+                let key = async_key(&b, fields, process, stage);
+                let is_end = matches!(fields.phase, b'e' | b'F');
+                match fields.phase {
+                    b'n' | b'T' | b'p' => stage.async_instant(key, time.ns(), site, args),
+                    _ if is_end && fields.name == (0, 0) => {
+                        stage.async_mark(key, time.ns(), is_end, SiteIdx::NONE, args);
+                    }
+                    _ => stage.async_mark(key, time.ns(), is_end, site, args),
+                }
+            }
             b's' | b't' | b'f' => {
                 let part = match fields.phase {
                     b's' => FlowPart::Start,
@@ -231,30 +241,6 @@ impl Phases {
         }
         let args = self.args(b, f, stage);
         stage.instant(track, time, site, args);
-    }
-
-    /// `is_end`: `None` for what only happens in between.
-    #[expect(clippy::too_many_arguments, reason = "what every kind of event has")]
-    fn asynchronous(
-        &mut self,
-        b: &Bytes<'_>,
-        f: &Fields,
-        time: i64,
-        track: TrackIdx,
-        site: SiteIdx,
-        is_end: Option<bool>,
-        stage: &mut Stage,
-    ) {
-        let args = self.args(b, f, stage);
-        let process = stage.tracks[track as usize].process;
-        let key = async_key(b, f, process, stage);
-        match is_end {
-            Some(is_end) => {
-                let site = if is_end && f.name == (0, 0) { SiteIdx::NONE } else { site };
-                stage.async_mark(key, time, is_end, site, args);
-            }
-            None => stage.async_instant(key, time, site, args),
-        }
     }
 
     /// Slices may be an arrow's ends themselves.
@@ -422,7 +408,7 @@ fn site(b: &Bytes<'_>, fields: &Fields, stage: &mut Stage) -> SiteIdx {
 fn id_number(content: &[u8]) -> u64 {
     match kineto::integer(content) {
         Some(n) => n as u64,
-        None => BuildHasherDefault::<rustc_hash::FxHasher>::default().hash_one(content) | 1 << 63,
+        None => FxBuildHasher.hash_one(content) | 1 << 63,
     }
 }
 

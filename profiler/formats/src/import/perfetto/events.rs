@@ -55,7 +55,7 @@ fn site(e: &TrackEvent, sequence: &Sequence, stage: &mut Stage) -> Option<SiteId
     let iid = e.name_iid.or_else(|| e.legacy_event.as_ref()?.name_iid);
     let name = match (&e.name, iid) {
         (Some(name), _) => name.as_str(),
-        (None, Some(iid)) => match sequence.name(iid) {
+        (None, Some(iid)) => match sequence.names.get(iid) {
             Some(name) => name,
             None => {
                 stage.problems.count(Problem::MissingName);
@@ -69,7 +69,7 @@ fn site(e: &TrackEvent, sequence: &Sequence, stage: &mut Stage) -> Option<SiteId
         if !category.is_empty() {
             category.push(',');
         }
-        category.push_str(sequence.category(*iid).unwrap_or("?"));
+        category.push_str(sequence.categories.get(*iid).unwrap_or("?"));
     }
     Some(stage.site(&category, name))
 }

@@ -89,15 +89,8 @@ impl<'a> Writer<'a> {
             named.insert(row as u32);
             let (host, exe) = known.map_or_else(Default::default, |p| (p.host.clone(), p.name.clone()));
             let born = life.unsigned_abs() + 1;
-            let mut entries = vec![Entry::Process {
-                pid,
-                start_ns: 0,
-                clock: Source::MonotonicRaw,
-                host,
-                exe,
-                args: Vec::new(),
-                born,
-            }];
+            let (clock, args) = (Source::MonotonicRaw, Vec::new());
+            let mut entries = vec![Entry::Process { pid, start_ns: 0, clock, host, exe, args, born }];
             for at in [origin + life, origin.saturating_add(store.range().end).max(origin + life) + 1] {
                 entries.push(Entry::Anchor(Anchor { ticks: at.max(0).unsigned_abs(), mono_ns: at.max(0), real_ns: 0 }));
             }
@@ -299,13 +292,8 @@ impl<'a> Writer<'a> {
         }
         let args = if instant.args == NO_ARGS { None } else { store.args().get(instant.args) };
         let text = args.as_deref().map(message).unwrap_or_default();
-        let record = self.point(
-            track,
-            Kind::Instant,
-            instant.site,
-            instant.time,
-            Record { node: NO_NODE, arg, ..Record::default() },
-        );
+        let rest = Record { node: NO_NODE, arg, ..Record::default() };
+        let record = self.point(track, Kind::Instant, instant.site, instant.time, rest);
         self.push(track, &text, &[record])
     }
 
