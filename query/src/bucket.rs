@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
-use trace_store::seal::RemoteChecksums;
+use trace_store::seal::Checksums;
 use url::Url;
 
 /// A bucket, and where in it to look.
@@ -29,7 +29,7 @@ pub(crate) struct Trace {
     pub(crate) label: String,
     /// The files of a trace that is sealed and nothing else, by name.
     pub(crate) sealed: Option<BTreeMap<String, ObjectMeta>>,
-    checksums: OnceCell<Result<RemoteChecksums, String>>,
+    checksums: OnceCell<Result<Checksums, String>>,
     /// All objects, with their places below the trace's folder.
     objects: Vec<(String, ObjectMeta)>,
     store: Arc<dyn ObjectStore>,
@@ -181,11 +181,11 @@ impl Trace {
     async fn read_checksums(
         &self,
         files: &BTreeMap<String, ObjectMeta>,
-    ) -> object_store::Result<Result<RemoteChecksums, String>> {
-        let name = RemoteChecksums::FILE;
+    ) -> object_store::Result<Result<Checksums, String>> {
+        let name = Checksums::FILE;
         let Some(object) = files.get(name) else { return Ok(Err(format!("{name}: it is missing"))) };
         let bytes = self.store.get(&object.location).await?.bytes().await?;
-        let text = std::str::from_utf8(&bytes).ok().and_then(RemoteChecksums::parse);
+        let text = std::str::from_utf8(&bytes).ok().and_then(Checksums::parse);
         Ok(text.ok_or_else(|| format!("{name}: it is damaged")))
     }
 

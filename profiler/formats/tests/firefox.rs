@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use trace_analysis::stalls;
 use trace_formats::export::{ExportFormat, export};
-use trace_model::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
+use trace_model::{Batch, Event, EventKind, NO_NODE, Name, TrackKey};
 use trace_store::Store;
 
 /// The profiler's library, with a profile loaded. It runs as a process of its own until it is stopped.
@@ -93,31 +93,19 @@ fn store() -> Store {
         batch.name(Name::Site { pid, id, category: category.into(), name: name.into() });
     }
     batch.name(Name::Node { pid, id: 0, name: "a/MatMul".into(), op: "MatMul".into(), device: "cpu:0".into() });
-    let event = |kind, site, start, end| Event {
-        kind,
-        depth: 0,
-        start,
-        end,
-        site,
-        node: NO_NODE,
-        correlation: 0,
-        arg: 0,
-        args: NO_ARGS,
-    };
     let log = batch.args(r#"{"message":"half of the rows are there"}"#);
     batch.track(keys[0]).events = vec![
-        event(EventKind::Slice, 0, 10 * MS, 60 * MS),
-        Event { args: log, ..event(EventKind::Instant, 2, 30 * MS, 30 * MS) },
-        Event { correlation: 5, ..event(EventKind::FlowOut, 3, 60 * MS, 60 * MS) },
-        Event { arg: 12f64.to_bits(), ..event(EventKind::Counter, 4, 60 * MS, 60 * MS) },
+        Event::slice(0, 10 * MS, 60 * MS),
+        Event { args: log, ..Event::at(EventKind::Instant, 2, 30 * MS) },
+        Event { correlation: 5, ..Event::at(EventKind::FlowOut, 3, 60 * MS) },
+        Event { arg: 12f64.to_bits(), ..Event::at(EventKind::Counter, 4, 60 * MS) },
     ];
-    let op =
-        |start, end| Event { node: 0, correlation: NO_NODE, arg: 1 << 32, ..event(EventKind::Slice, 1, start, end) };
+    let op = |start, end| Event { node: 0, correlation: NO_NODE, arg: 1 << 32, ..Event::slice(1, start, end) };
     batch.track(keys[1]).events = vec![
         op(0, 5 * MS),
-        Event { correlation: 5, ..event(EventKind::FlowIn, 3, 70 * MS, 70 * MS) },
+        Event { correlation: 5, ..Event::at(EventKind::FlowIn, 3, 70 * MS) },
         op(70 * MS, 90 * MS),
-        Event { correlation: 1, arg: 3, ..event(EventKind::Slice, 5, 0, 100 * MS) },
+        Event { correlation: 1, arg: 3, ..Event::slice(5, 0, 100 * MS) },
     ];
     let mut store = Store::new();
     store.apply(batch);

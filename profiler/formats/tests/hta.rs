@@ -13,7 +13,7 @@ use trace_analysis::critical::{PathKind, Segment, critical_path_of_range};
 use trace_analysis::report::analyse;
 use trace_analysis::stalls;
 use trace_analysis::stalls::Cause;
-use trace_model::{Batch, Category, Event, EventKind, NO_ARGS, NO_NODE, Name, SliceRef, TrackKey, TrackKind};
+use trace_model::{Batch, Category, Event, NO_NODE, Name, SliceRef, TrackKey, TrackKind};
 use trace_store::{Store, StoreOptions};
 
 /// The folder of the traces; without it the check is left out.
@@ -73,14 +73,12 @@ fn read(file: &Path) -> Store {
         let (start, correlation) = (ns(&event["ts"]), args["correlation"].as_u64().unwrap_or(0) as u32);
         let number = name.strip_prefix("ProfilerStep#").and_then(|n| n.parse().ok());
         let correlation = if category == "op" { NO_NODE } else { number.unwrap_or(correlation) };
-        let (end, node, args) = (start + ns(&event["dur"]), NO_NODE, batch.args(&args.to_string()));
-        let kind = EventKind::Slice;
-        events.push((key, Event { kind, depth: 0, start, end, site, node, correlation, arg: 0, args }));
+        let args = batch.args(&args.to_string());
+        events.push((key, Event { correlation, args, ..Event::slice(site, start, start + ns(&event["dur"])) }));
     }
     // Outer before inner.
     events.sort_by_key(|(_, e)| (e.start, std::cmp::Reverse(e.end)));
     for (key, event) in events {
-        let event = if event.args == u32::MAX { Event { args: NO_ARGS, ..event } } else { event };
         batch.track(key).events.push(event);
     }
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);

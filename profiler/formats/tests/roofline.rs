@@ -24,18 +24,19 @@ fn rooflines_are_those_of_xprof() {
     let (line, roof) = (&found[0], found[0].roof);
     assert_eq!((line.device.as_str(), roof.flops_per_s, roof.bytes_per_s), ("TPU:0", Some(197e12), Some(819e9)));
     let expected: Value = serde_json::from_str(&std::fs::read_to_string(fixture(".expected.json")).unwrap()).unwrap();
-    let near = |ours: f64, told: &Value, what: &str| {
-        let told = number(told).unwrap();
-        assert!((ours - told).abs() <= 2e-5 * told.abs(), "{what}: {ours} beside {told}");
+    let near = |ours: f64, theirs: &Value, what: &str| {
+        let theirs = number(theirs).unwrap();
+        assert!((ours - theirs).abs() <= 2e-5 * theirs.abs(), "{what}: {ours} instead of {theirs}");
     };
     near(roof.ridge().unwrap(), &expected["ridge"], "ridge");
     let rows = expected["rows"].as_array().unwrap();
     assert_eq!(rows.len(), line.rows.len() + 1);
-    for told in rows {
-        let name = told["operation"].as_str().unwrap();
+    for expected in rows {
+        let name = expected["operation"].as_str().unwrap();
         if name == "Program" {
             // Its time is the step's.
-            let flops = number(&told["measured_flop_rate"]).unwrap() * number(&told["total_time"]).unwrap() * 1e3;
+            let flops =
+                number(&expected["measured_flop_rate"]).unwrap() * number(&expected["total_time"]).unwrap() * 1e3;
             near(line.total.flops, &flops.into(), "all operations");
             continue;
         }
@@ -43,12 +44,12 @@ fn rooflines_are_those_of_xprof() {
         let bound = if roof.bound(&row.work) == Some(Bound::Compute) { "Compute" } else { "HBM" };
         assert_eq!(
             (row.count as f64, bound),
-            (told["occurrences"].as_f64().unwrap(), told["bound_by"].as_str().unwrap())
+            (expected["occurrences"].as_f64().unwrap(), expected["bound_by"].as_str().unwrap())
         );
-        near(row.work.ns as f64 / 1e3, &told["total_time"], name);
-        near(row.work.flops_per_s() / 1e9, &told["measured_flop_rate"], name);
-        near(row.work.bytes_per_s() / f64::from(1 << 30), &told["hbm_bw"], name);
-        near(row.work.intensity().unwrap(), &told["hbm_operational_intensity"], name);
-        near(roof.share(&row.work).unwrap(), &told["roofline_efficiency"], name);
+        near(row.work.ns as f64 / 1e3, &expected["total_time"], name);
+        near(row.work.flops_per_s() / 1e9, &expected["measured_flop_rate"], name);
+        near(row.work.bytes_per_s() / f64::from(1 << 30), &expected["hbm_bw"], name);
+        near(row.work.intensity().unwrap(), &expected["hbm_operational_intensity"], name);
+        near(roof.share(&row.work).unwrap(), &expected["roofline_efficiency"], name);
     }
 }

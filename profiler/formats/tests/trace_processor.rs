@@ -142,11 +142,11 @@ fn what_is_exported_is_whole_there() {
                 *entry = (entry.0 + 1, entry.1.min(*value), entry.2.max(*value));
             }
         }
-        let told = counters.iter().map(|row| {
+        let theirs = counters.iter().map(|row| {
             let number = |i: usize| row[i].as_f64().unwrap();
             (row[0].as_str().unwrap(), (row[1].as_u64().unwrap(), number(2), number(3)))
         });
-        assert_eq!(told.collect::<BTreeMap<_, _>>(), own, "{name}: counters");
+        assert_eq!(theirs.collect::<BTreeMap<_, _>>(), own, "{name}: counters");
         assert_eq!(*errors, Vec::<Vec<Value>>::new(), "{name}: what trace_processor complains of");
         let has_args = |row| store.args().get(row).is_some_and(|text| text != "{}");
         let of_track = |t: &Track| {

@@ -133,7 +133,7 @@ impl Source {
 
 /// A file that is being read is shown like a trace that grows.
 fn live_until_read(mut batch: Batch) -> Batch {
-    batch.set_live(batch.more());
+    batch.live = Some(batch.more());
     batch
 }
 

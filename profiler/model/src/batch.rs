@@ -1,4 +1,4 @@
-//! What a source of events hands to the store: names, events with times in nanoseconds, notices.
+//! What a source of events hands to the store: names, events with times in nanoseconds, warnings.
 //!
 //! A batch is filled without any lock (reading, checking and converting take long), and then given to
 //! `Store::apply`, which is quick: house rule "stage privately, commit briefly".
@@ -6,69 +6,12 @@
 //! that the source of a batch needs no knowledge of the store.
 
 use crate::args::Args;
+use crate::event::Event;
 use crate::names::ClockOffset;
 use crate::stack::Function;
-use crate::track::{TrackKey, TrackKind};
-use crate::warning::Notice;
+use crate::track::{OpenSlice, TrackKey, TrackKind};
+use crate::warning::Warning;
 use rustc_hash::FxHashMap;
-use std::fs::File;
-use std::sync::Arc;
-
-/// "No node", as a producer writes it.
-pub const NO_NODE: u32 = u32::MAX;
-
-/// What an event is; the producers' kinds, decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    /// Something that lasted from `start` to `end`.
-    Slice,
-    /// Something that happened at `start`.
-    Instant,
-    /// `arg` holds the bits of an `f64`: the value from `start` on.
-    Counter,
-    /// An arrow leaves here; `correlation` pairs it with its other end.
-    FlowOut,
-    /// An arrow arrives here.
-    FlowIn,
-    /// `arg` bytes were taken.
-    Alloc,
-    /// `arg` bytes were freed.
-    Free,
-}
-
-/// One event. Times are nanoseconds of CLOCK_MONOTONIC_RAW; ids are the process's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// What it is.
-    pub kind: EventKind,
-    /// Nesting depth at which the producer emitted it; the lane that is tried first.
-    pub depth: u8,
-    /// Begin.
-    pub start: i64,
-    /// End, not before `start`; equal to it for everything but slices.
-    pub end: i64,
-    /// Call site.
-    pub site: u32,
-    /// Graph node or [`NO_NODE`].
-    pub node: u32,
-    /// Meaning by category (docs/formats/trace-format.md).
-    pub correlation: u32,
-    /// Meaning by category.
-    pub arg: u64,
-    /// What [`Batch::args`] gave for its arguments, or [`NO_ARGS`](crate::args::NO_ARGS).
-    pub args: u32,
-}
-
-/// A slice that has begun and not ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenEvent {
-    /// Begin, ns of CLOCK_MONOTONIC_RAW.
-    pub start: i64,
-    /// Call site.
-    pub site: u32,
-    /// Graph node or [`NO_NODE`].
-    pub node: u32,
-}
 
 /// A name that a process registered.
 #[derive(Clone, Debug, PartialEq)]
@@ -204,8 +147,8 @@ pub struct TrackEvents {
     pub events: Vec<Event>,
     /// If known: the total of events that the producer could not store, since its beginning.
     pub dropped: Option<u64>,
-    /// If known: the slices that are open now, outermost first.
-    pub open: Option<Vec<OpenEvent>>,
+    /// If known: the slices that are open now, with times and ids as those of events.
+    pub open: Option<Vec<OpenSlice>>,
 }
 
 /// Everything that was read since the batch before.
@@ -217,8 +160,9 @@ pub struct Batch {
     pub args: Args,
     /// Events by track.
     pub tracks: FxHashMap<TrackKey, TrackEvents>,
-    /// Notices for the user.
-    pub notices: Vec<Notice>,
+    /// What the user has to know: its counts are totals since the beginning, and one of the same kind and source takes the place of the one
+    /// before.
+    pub warnings: Vec<Warning>,
     /// The proposed origin, ns of CLOCK_MONOTONIC_RAW.
     pub origin: Option<i64>,
     /// Bytes on disk that the source has read so far, in total.
@@ -251,41 +195,15 @@ impl Batch {
         self.args.push(json)
     }
 
-    /// Keeps arguments of which the text, `length` bytes, stays at `offset` of a file that does not change any more.
-    pub fn args_at(&mut self, file: &Arc<File>, offset: u64, length: usize) -> u32 {
-        self.args.push_at(file, offset, length)
-    }
-
-    /// Adds something that the user has to know.
-    pub fn notice(&mut self, notice: Notice) {
-        self.notices.push(notice);
-    }
-
     /// Proposes the trace's origin (ns of CLOCK_MONOTONIC_RAW). The first proposal that reaches the store wins;
     /// without any it is the earliest start of the first batch that has events.
     pub fn set_origin(&mut self, origin: i64) {
         self.origin.get_or_insert(origin);
     }
 
-    /// Bytes on disk that the source has read so far, in total.
-    pub fn set_disk_bytes(&mut self, bytes: u64) {
-        self.disk_bytes = bytes;
-    }
-
-    /// Whether the source is still being written.
-    pub fn set_live(&mut self, live: bool) {
-        self.live = Some(live);
-    }
-
     /// Whether the source had more than fits into one batch: ask again at once.
     #[must_use]
     pub fn more(&self) -> bool {
         self.more
-    }
-
-    /// Number of events.
-    #[must_use]
-    pub fn n_events(&self) -> usize {
-        self.tracks.values().map(|t| t.events.len()).sum()
     }
 }

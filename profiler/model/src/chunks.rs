@@ -27,13 +27,13 @@
 use events::Record;
 
 /// Magic of the file.
-pub const FILE_MAGIC: [u8; 8] = *b"STPCHNK1";
+const FILE_MAGIC: [u8; 8] = *b"STPCHNK1";
 /// Length of the file header.
 pub const FILE_HEADER: usize = 32;
 /// Magic of a chunk.
 pub const SYNC: [u8; 4] = *b"STPK";
 /// Length of a chunk's header.
-pub const CHUNK_HEADER: usize = 64;
+const CHUNK_HEADER: usize = 64;
 /// Records of a chunk, at most.
 pub const MAX_RECORDS: usize = 1 << 16;
 /// Length of the longest chunk.
@@ -306,16 +306,8 @@ mod tests {
         let mut first = 0;
         for size in sizes {
             let records: Vec<Record> = (first..first + *size as u64).map(record).collect();
-            let header = ChunkHeader {
-                count: *size as u32,
-                pid: 9,
-                ring: 3,
-                made: 77,
-                first,
-                dropped: 1,
-                written_ns: 8,
-                flags: 0,
-            };
+            let count = *size as u32;
+            let header = ChunkHeader { count, pid: 9, ring: 3, made: 77, first, dropped: 1, written_ns: 8, flags: 0 };
             append_chunk(header, &records, &mut bytes);
             first += *size as u64;
             chunks.push((header, records));

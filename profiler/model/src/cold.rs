@@ -1,7 +1,7 @@
 //! Lanes whose slices are not in memory: on disk, or in another process.
 
+use crate::event::Event;
 use crate::lod::Merge;
-use crate::slice::Row;
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::ops::Range;
@@ -57,11 +57,11 @@ pub trait ColdLane: Debug + Send + Sync {
 /// A cursor over the slices of a [`ColdLane`]; it holds on to what it used last.
 pub trait SliceCursor {
     /// The slice at `index`; `None` past the end, where it is damaged, and where it cannot be had now.
-    fn row(&mut self, index: u64) -> Option<Row>;
+    fn slice(&mut self, index: u64) -> Option<Event>;
 
-    /// Appends the slices of a range with their indices; leaves out those that [`SliceCursor::row`] does not have.
-    fn rows(&mut self, indices: Range<u32>, out: &mut VecDeque<(u32, Row)>) {
-        out.extend(indices.filter_map(|index| Some((index, self.row(u64::from(index))?))));
+    /// Appends the slices of a range with their indices; leaves out those that [`SliceCursor::slice`] does not have.
+    fn slices(&mut self, indices: Range<u32>, out: &mut VecDeque<(u32, Event)>) {
+        out.extend(indices.filter_map(|index| Some((index, self.slice(u64::from(index))?))));
     }
 
     /// The first slice that does not end before `time`, or end at it after having begun before it. Where the slices that decide

@@ -12,7 +12,7 @@ pub const BLOCK: u64 = 1 << 12;
 /// The sealed part of a trace folder.
 pub const SEALED_FOLDER: &str = "sealed";
 /// The table of a sealed folder that makes it one.
-pub const SLICES_FILE: &str = "slices.parquet";
+const SLICES_FILE: &str = "slices.parquet";
 /// The file that makes a folder a gathered one.
 pub const GATHERED_FILE: &str = "gathered.json";
 /// The file of a gathered folder that says whose trace folder it is.

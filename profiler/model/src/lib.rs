@@ -1,6 +1,6 @@
 //! What a trace is made of: the words that recording, storing, converting and analysing share. It holds no trace itself.
 //!
-//! 1. `track`, `slice`, `rows`, `names`, `site`, `stack`, `thread_state`, `warning`: the rows of a trace.
+//! 1. `event`, `slice`, `columns`, `track`, `rows`, `names`, `site`, `stack`, `thread_state`, `warning`: the rows of a trace.
 //! 2. `batch`: what a source of events hands to a store; `args`: arguments of slices.
 //! 3. [`layout`]: the files of a trace folder; [`chunks`]: what a collector writes; [`clocks`]: other machines' clocks.
 //! 4. [`lod`]: level of detail; `cold` and `pages`: slices that are not in memory.
@@ -11,6 +11,8 @@ mod batch;
 pub mod chunks;
 pub mod clocks;
 mod cold;
+mod columns;
+mod event;
 pub mod layout;
 pub mod lod;
 mod names;
@@ -26,14 +28,16 @@ mod track;
 mod warning;
 
 pub use args::{Args, ArgsReader, NO_ARGS};
-pub use batch::{Batch, Event, EventKind, NO_NODE, Name, OpenEvent, TrackEvents};
+pub use batch::{Batch, Name, TrackEvents};
 pub use cold::{ColdLane, SliceCursor};
+pub use columns::{SliceColumns, SliceDetails};
+pub use event::{Event, EventKind, NO_NODE};
 pub use names::{Category, ClockOffset, FIRST_OWN_PID, NodeInfo, Process, SiteInfo, has_word};
 pub use pages::{PagerStats, Pages};
 pub use rows::{Counter, CounterKey, Flow, FlowEnd, MemoryEvent, Point, RingPosition, Step, Transfer};
 pub use site::Site;
-pub use slice::{Row, SliceHeader, SliceId, SliceRef};
+pub use slice::{SliceHeader, SliceId, SliceRef};
 pub use stack::{Frame, Function, NO_STACK, Stack};
 pub use thread_state::ThreadState;
 pub use track::{InstantEvent, MAX_LANES, OpenSlice, TrackId, TrackKey, TrackKind};
-pub use warning::{Notice, Warning, WarningKind};
+pub use warning::{Warning, WarningKind};

@@ -4,8 +4,12 @@
 //! Sites with the same category and name are one row, and nodes with the same name, op and device too,
 //! so that several processes of one job share them.
 
+use serde::Deserialize;
+use serde::de::value::{Error as ValueError, StrDeserializer};
+
 /// What a site's slices mean; the producers write it as text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Category {
     /// `op`: one execution of a node's kernel.
@@ -37,20 +41,24 @@ pub enum Category {
     /// `running`: on a CPU's track, the thread that ran; `correlation` is its kernel's id.
     Running,
     /// `off cpu`: a thread that did not run; the site's name says why, `correlation` is the waker's thread id.
+    #[serde(rename = "off cpu")]
     OffCpu,
     /// `sample`: a running thread's call stack was taken; `arg` is its row of `Store::stacks`.
     Sample,
     /// `thread counter`: a counter of the thread on whose track it is, not of the process.
+    #[serde(rename = "thread counter")]
     ThreadCounter,
     /// `python`: a function of an interpreter.
     Python,
     /// `remote transfer`: the same between processes, joined in the whole trace.
+    #[serde(rename = "remote transfer")]
     RemoteTransfer,
     /// `edge`: arrows whose `correlation` is unique in the whole trace, not only in a process.
     Edge,
     /// `numerics`: an instant, whose name is a node's: whether its results are finite from now on; `arg` 1 NaN, 2 infinity, 4 minus infinity.
     Numerics,
     /// Anything else: spans and events of `tracing`, imports.
+    #[serde(other)]
     Other,
 }
 
@@ -70,30 +78,7 @@ impl Category {
     /// From the text in the trace.
     #[must_use]
     pub fn from_name(name: &str) -> Category {
-        match name {
-            "op" => Category::Op,
-            "shard" => Category::Shard,
-            "step" => Category::Step,
-            "wait" => Category::Wait,
-            "parked" => Category::Parked,
-            "alloc" => Category::Alloc,
-            "transfer" => Category::Transfer,
-            "launch" => Category::Launch,
-            "kernel" => Category::Kernel,
-            "copy" => Category::Copy,
-            "collective" => Category::Collective,
-            "sync" => Category::Sync,
-            "input" => Category::Input,
-            "running" => Category::Running,
-            "off cpu" => Category::OffCpu,
-            "sample" => Category::Sample,
-            "thread counter" => Category::ThreadCounter,
-            "python" => Category::Python,
-            "remote transfer" => Category::RemoteTransfer,
-            "edge" => Category::Edge,
-            "numerics" => Category::Numerics,
-            _ => Category::Other,
-        }
+        Category::deserialize(StrDeserializer::<ValueError>::new(name)).unwrap_or(Category::Other)
     }
 }
 
@@ -118,7 +103,7 @@ impl SiteInfo {
             Category::Wait | Category::Parked | Category::OffCpu => true,
             // Calls about events return at once.
             Category::Sync => !has_word(name, &["streamwaitevent", "eventquery"]),
-            Category::Launch => has_word(name, &["synchronize"]),
+            Category::Launch => has_word(name, &["synchroni"]),
             _ => false,
         };
         SiteInfo { category, category_name: category_name.to_owned(), name: name.to_owned(), waits }
@@ -159,10 +144,10 @@ pub struct Process {
     pub name: String,
     /// In a trace of several hosts: how its times were laid on the collector's clock.
     pub clock: Option<ClockOffset>,
-    /// Whether the process records itself, rather than being recorded from outside.
+    /// Nanoseconds per tick of its clock.
     pub ns_per_tick: f64,
-    /// It wrote its name itself.
-    pub tells: bool,
+    /// Whether the process records itself, rather than being recorded from outside.
+    pub is_recorder: bool,
 }
 
 /// Processes of imported files whose id is taken, or is no number, are numbered from here.

@@ -94,7 +94,7 @@ pub struct MemoryEvent {
 }
 
 /// A value's way from one device to another. Stamps are ns from the origin; what did not come (yet) is `None`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transfer {
     /// Row of the processes in which `number` joins its events; `u32::MAX` where it went from one process to another.
     pub scope: u32,
@@ -142,7 +142,7 @@ pub struct RingPosition {
     pub pid: u32,
     /// The ring's number in the process.
     pub ring: u32,
-    /// Tells rings of one number apart.
+    /// Distinguishes rings of one number.
     pub made: u64,
     /// Sequence number of the next record.
     pub next: u64,

@@ -1,6 +1,6 @@
 //! A slice's site as the columns keep it: the row of `Store::sites`, marked where the slice waits.
 //!
-//! The level of detail asks of every slice of a pixel whether it works or waits: a bit of what it has at hand, and no table.
+//! The level of detail asks of every slice of a pixel whether it works or waits: a bit of what it reads anyway, and no table.
 
 use crate::names::SiteInfo;
 use bytemuck::{Pod, Zeroable};

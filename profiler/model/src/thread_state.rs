@@ -30,30 +30,22 @@ impl ThreadState {
     /// Number of codes, that of no state included.
     pub const N_CODES: usize = 9;
 
-    const ALL: [ThreadState; 8] = [
-        ThreadState::Running,
-        ThreadState::Runnable,
-        ThreadState::Preempted,
-        ThreadState::Sleeping,
-        ThreadState::Uninterruptible,
-        ThreadState::Stopped,
-        ThreadState::Waiting,
-        ThreadState::Dead,
+    /// By code, from 1 on: what their slices are called.
+    const NAMES: [(ThreadState, &'static str); 8] = [
+        (ThreadState::Running, "running"),
+        (ThreadState::Runnable, "runnable"),
+        (ThreadState::Preempted, "preempted"),
+        (ThreadState::Sleeping, "sleeping"),
+        (ThreadState::Uninterruptible, "uninterruptible"),
+        (ThreadState::Stopped, "stopped"),
+        (ThreadState::Waiting, "waiting"),
+        (ThreadState::Dead, "ended"),
     ];
 
     /// What its slices are called.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            ThreadState::Running => "running",
-            ThreadState::Runnable => "runnable",
-            ThreadState::Preempted => "preempted",
-            ThreadState::Sleeping => "sleeping",
-            ThreadState::Uninterruptible => "uninterruptible",
-            ThreadState::Stopped => "stopped",
-            ThreadState::Waiting => "waiting",
-            ThreadState::Dead => "ended",
-        }
+        Self::NAMES[self as usize - 1].1
     }
 
     /// From the name of a slice; `None` for a name that no scheduler's slices have.
@@ -61,7 +53,7 @@ impl ThreadState {
     pub fn from_name(name: &str) -> Option<ThreadState> {
         // What imports called it once.
         let name = if name == "waking" { "runnable" } else { name };
-        ThreadState::ALL.into_iter().find(|state| state.name() == name)
+        Self::NAMES.iter().find(|(_, known)| *known == name).map(|(state, _)| *state)
     }
 
     /// Its number in traces, never 0.
@@ -73,7 +65,7 @@ impl ThreadState {
     /// From its number in a trace.
     #[must_use]
     pub fn from_code(code: u64) -> Option<ThreadState> {
-        ThreadState::ALL.into_iter().find(|state| state.code() == code)
+        Self::NAMES.iter().find(|(state, _)| state.code() == code).map(|(state, _)| *state)
     }
 
     /// Why a thread left its CPU, from `prev_state` of the kernel's `sched_switch` (Linux 4.14 and later): the lowest bit counts, and
@@ -115,8 +107,8 @@ mod tests {
 
     #[test]
     fn names_and_codes_come_back() {
-        for state in ThreadState::ALL {
-            assert_eq!(ThreadState::from_name(state.name()), Some(state));
+        for (state, name) in ThreadState::NAMES {
+            assert_eq!((state.name(), ThreadState::from_name(name)), (name, Some(state)));
             assert_eq!(ThreadState::from_code(state.code()), Some(state));
             assert!(state.code() > 0 && (state.code() as usize) < ThreadState::N_CODES);
         }

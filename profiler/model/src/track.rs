@@ -5,7 +5,7 @@
 pub struct TrackId(pub u32);
 
 /// Whose events: a process and one of its rings (one ring per thread).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TrackKey {
     /// The process's id.
     pub pid: u32,
@@ -18,10 +18,11 @@ pub struct TrackKey {
 pub const MAX_LANES: usize = 256;
 
 /// What kind of thing a track stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TrackKind {
     /// A thread that has run no op and no shard.
+    #[default]
     Thread,
     /// A thread that runs ops or shards of them.
     Worker,
@@ -66,7 +67,7 @@ impl TrackKind {
     }
 }
 
-/// A slice that has begun and not ended: no end is known.
+/// A slice that has begun and not ended: no end is known. In a batch, as an [`Event`](crate::Event), it has the process's own ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenSlice {
     /// Begin, ns from the origin.

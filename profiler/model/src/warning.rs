@@ -66,23 +66,17 @@ impl WarningKind {
 pub struct Warning {
     /// What it is about.
     pub kind: WarningKind,
-    /// The file or thread.
+    /// The file or thread that it is about; one line per (kind, source).
     pub source: String,
-    /// How many.
+    /// How many, in total since the beginning.
     pub count: u64,
     /// The sentence.
     pub text: String,
 }
 
-/// Something that the user has to know; `Store::warnings` shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// What kind of thing.
-    pub kind: WarningKind,
-    /// The file or thread that it is about; one line per (kind, source).
-    pub source: String,
-    /// How many, in total since the beginning (not since the batch before).
-    pub count: u64,
-    /// The sentence.
-    pub text: String,
+impl Warning {
+    /// A warning about a source.
+    pub fn new(kind: WarningKind, source: impl Into<String>, count: u64, text: impl Into<String>) -> Warning {
+        Warning { kind, source: source.into(), count, text: text.into() }
+    }
 }

@@ -6,6 +6,7 @@
 //! 4. [`sealing`]: seals the trace that a collector left in a folder.
 //! 5. [`remote`]: a trace that another process has; what is shown of it comes from there.
 
+mod cache;
 mod follow;
 pub mod remote;
 pub mod seal;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::ops::Range;
 use trace_model::layout::SEGMENT;
 use trace_model::lod::Span;
-use trace_model::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, SiteInfo, TrackKey, WarningKind};
+use trace_model::{Batch, Event, Name, SiteInfo, TrackKey, WarningKind};
 
 /// A store with one lane of slices with these gaps before them and durations; those of an even duration wait.
 fn store(parts: &[(i64, i64)], options: StoreOptions) -> Store {
@@ -21,17 +21,7 @@ fn store(parts: &[(i64, i64)], options: StoreOptions) -> Store {
         for (gap, dur) in parts {
             let (start, end) = (at + gap, at + gap + dur);
             at = end;
-            events.push(Event {
-                kind: EventKind::Slice,
-                depth: 0,
-                start,
-                end,
-                site: u32::from(dur % 2 == 0),
-                node: NO_NODE,
-                correlation: 0,
-                arg: 0,
-                args: NO_ARGS,
-            });
+            events.push(Event::slice(u32::from(dur % 2 == 0), start, end));
         }
         store.apply(batch);
     }
@@ -66,7 +56,7 @@ pub fn check(store: &Store, lane: &Lane, view: Range<i64>, px: usize) {
 }
 
 /// Counts the slices of a span one by one.
-pub fn check_span(store: &Store, lane: &Lane, span: &Span) {
+pub(crate) fn check_span(store: &Store, lane: &Lane, span: &Span) {
     type Longest = Option<(i64, u32, u32, u32)>;
     let (mut busy, mut wait): (i64, i64) = (0, 0);
     let (mut works, mut waits): (Longest, Longest) = (None, None);
@@ -132,7 +122,7 @@ fn many_segments_and_giving_up_the_oldest() {
 }
 
 #[test]
-fn a_short_op_is_seen_beside_a_long_wait() {
+fn a_short_op_is_seen_next_to_a_long_wait() {
     // In each 1,000 ns a wait of 900 and work of 51; pixels of a few slices, of nodes of a segment, of several.
     let parts: Vec<(i64, i64)> = (0..40_000).flat_map(|_| [(9, 900), (40, 51)]).collect();
     let store = store(&parts, StoreOptions::UNBOUNDED);

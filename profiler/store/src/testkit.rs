@@ -4,7 +4,7 @@ use crate::TraceReader;
 use crate::store::{Store, StoreOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
-use trace_model::{Batch, Event, EventKind, Function, NO_ARGS, NO_NODE, Name, SliceRef, TrackKey, TrackKind};
+use trace_model::{Batch, Event, EventKind, Function, NO_NODE, Name, SliceRef, TrackKey, TrackKind};
 
 /// A process records into one folder at a time: held by a test that does.
 pub static RECORDING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
@@ -77,9 +77,12 @@ struct Kit {
 /// A slice with nothing but its time.
 fn slice(range: &str, site: u32) -> Event {
     let (start, end) = range.split_once("..").unwrap();
-    let (start, end) = (start.parse().unwrap(), end.parse().unwrap());
-    let (kind, node, args) = (EventKind::Slice, NO_NODE, NO_ARGS);
-    Event { kind, depth: 0, start, end, site, node, correlation: 0, arg: 0, args }
+    Event::slice(site, start.parse().unwrap(), end.parse().unwrap())
+}
+
+/// Something at one time.
+fn point(kind: EventKind, time: &str, site: u32) -> Event {
+    Event::at(kind, site, time.parse().unwrap())
 }
 
 impl Kit {
@@ -155,7 +158,7 @@ impl Kit {
     fn counter(&mut self, track: &str, name: &str, time: &str, value: &str) {
         let site = self.site(track, "thread counter", name);
         let arg = value.parse::<f64>().unwrap().to_bits();
-        self.push(track, Event { kind: EventKind::Counter, arg, ..slice(&format!("{time}..{time}"), site) });
+        self.push(track, Event { arg, ..point(EventKind::Counter, time, site) });
     }
 
     fn runs(&mut self, cpu: &str, thread: &str, range: &str) {
@@ -167,8 +170,7 @@ impl Kit {
     fn flow(&mut self, id: &str, from: (&str, &str), to: (&str, &str)) {
         for ((track, time), kind) in [(from, EventKind::FlowOut), (to, EventKind::FlowIn)] {
             let site = self.site(track, "edge", "arrow");
-            let event = slice(&format!("{time}..{time}"), site);
-            self.push(track, Event { kind, correlation: id.parse().unwrap(), ..event });
+            self.push(track, Event { correlation: id.parse().unwrap(), ..point(kind, time, site) });
         }
     }
 
@@ -186,8 +188,7 @@ impl Kit {
             }
             parent = id;
         }
-        let event = slice(&format!("{time}..{time}"), site);
-        self.push(track, Event { kind: EventKind::Instant, arg: parent.into(), ..event });
+        self.push(track, Event { arg: parent.into(), ..point(EventKind::Instant, time, site) });
     }
 
     fn memory(&mut self, track: &str, words: &[&str]) {
@@ -201,8 +202,8 @@ impl Kit {
         let correlation = in_use.map_or(0, |in_use| in_use.parse::<u32>().unwrap() / 64 + 1);
         let kind = if bytes < 0 { EventKind::Free } else { EventKind::Alloc };
         let (site, node) = (self.site(track, "alloc", device), self.node(track, node));
-        let event = slice(&format!("{time}..{time}"), site);
-        self.push(track, Event { kind, node, correlation, arg: bytes.unsigned_abs(), ..event });
+        let arg = bytes.unsigned_abs();
+        self.push(track, Event { node, correlation, arg, ..point(kind, time, site) });
     }
 
     fn transfer(&mut self, words: &[&str]) {
@@ -221,8 +222,7 @@ impl Kit {
         let category = if self.track(from).pid == self.track(to).pid { "transfer" } else { "remote transfer" };
         for (track, node, name, time, kind) in stamps {
             let (site, node) = (self.site(track, category, name), self.node(track, node));
-            let event = slice(&format!("{time}..{time}"), site);
-            self.push(track, Event { kind, node, correlation, arg, ..event });
+            self.push(track, Event { node, correlation, arg, ..point(kind, time, site) });
         }
     }
 

@@ -39,7 +39,7 @@ fn store() -> Store {
         let key = TrackKey { pid: 7, ring: track as u32 };
         let node = if site < 2 { i % 50 } else { NO_NODE };
         let (correlation, arg) = (i % 50, u64::from(i / 1_000) << 32 | u64::from(i % 500));
-        let slice = Event { kind: EventKind::Slice, depth: 0, start, end, site, node, correlation, arg, args };
+        let slice = Event { node, correlation, arg, args, ..Event::slice(site, start, end) };
         batch.track(key).events.push(slice);
         let other = Event { start, end: start, node: NO_NODE, args: NO_ARGS, correlation: i, ..slice };
         if i % 100 == 0 {
@@ -71,17 +71,7 @@ fn samples(batch: &mut Batch) {
     for i in 0..100 {
         let args = if i % 10 == 0 { batch.args(&format!("{{\"cpu\":{i}}}")) } else { NO_ARGS };
         let (start, arg) = (i64::from(i) * 1_000, u64::from(i % 4 > 0));
-        let event = Event {
-            kind: EventKind::Instant,
-            depth: 0,
-            start,
-            end: start,
-            site: 5,
-            node: NO_NODE,
-            correlation: 0,
-            arg,
-            args,
-        };
+        let event = Event { arg, args, ..Event::at(EventKind::Instant, 5, start) };
         batch.track(TrackKey { pid: 7, ring: 0 }).events.push(event);
     }
 }

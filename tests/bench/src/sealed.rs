@@ -29,7 +29,7 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
     limits(report, &label, &folder)?;
     let rss = rss_bytes();
     let (begun, cpu) = (clock::mono_now(), clock::cpu_now());
-    let mut store = Store::with_options(StoreOptions::LIVE);
+    let mut store = Store::with_options(StoreOptions::default());
     let mut reader = TraceReader::open(&folder)?;
     store.apply(reader.poll_staged()?);
     report.add(format!("{label}: open"), ms(clock::mono_now() - begun), "ms");

@@ -93,8 +93,6 @@ const TYPES_DEBT: &[(&str, usize)] = &[
     ("engine", 36),
     ("engine/cuda", 4),
     ("engine/distributed", 5),
-    ("profiler/formats", 2),
-    ("profiler/store", 1),
 ];
 const PHRASES_DEBT: &[(&str, usize)] = &[
     ("base/net", 70),
@@ -107,9 +105,6 @@ const PHRASES_DEBT: &[(&str, usize)] = &[
     ("engine/cuda", 84),
     ("engine/distributed", 93),
     ("engine/train", 8),
-    ("profiler/formats", 48),
-    ("profiler/model", 4),
-    ("profiler/store", 38),
     ("tests", 6),
     ("tests/bench", 2),
 ];

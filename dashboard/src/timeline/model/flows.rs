@@ -38,7 +38,7 @@ pub fn slice_around(store: &Store, end: FlowEnd) -> Option<SliceRef> {
     let track = store.track(end.track)?;
     let at_edge = |s: &SliceRef| s.start <= end.time && end.time <= s.end;
     let around = end.time.saturating_sub(1)..end.time.saturating_add(1);
-    track.lanes.iter().rev().find_map(|lane| lane.slices(&around).rev().find(at_edge))
+    track.lanes.iter().rev().find_map(|lane| lane.slices(&around).filter(at_edge).last())
 }
 
 /// The arrows of which one end is in the slice and in none nested in it. Looks at every flow: not in every frame.

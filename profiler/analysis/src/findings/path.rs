@@ -88,7 +88,7 @@ fn place(store: &Store, longest: &Segment, n: usize) -> String {
 fn enclosing(store: &Store, track: TrackId, time: i64) -> Option<SliceRef> {
     let at = time..time + 1;
     let slices = store.track(track)?.lanes.iter().flat_map(|lane| lane.slices(&at));
-    slices.filter(|slice| slice.start <= time && time < slice.end).min_by_key(SliceRef::dur)
+    slices.filter(|slice| slice.start <= time && time < slice.end).min_by_key(|slice| slice.dur())
 }
 
 /// An op that is waited for: a 2× speed-up would save half of its time on the path.

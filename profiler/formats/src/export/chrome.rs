@@ -1,15 +1,17 @@
 //! Chrome's trace event format. Times are microseconds with three decimals, so that no nanosecond is lost; arguments are
 //! written as they came. What a track is (a stream, a CPU) stands in a metadata event that other tools ignore.
 
-use super::{counter_names, instant_args, site_names, slice_args, slices, thread_ids};
+use super::rows::{counter_names, instant_args, memory_args, open_names, site_names, slice_args, slices, thread_ids};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use trace_model::SliceRef;
 use trace_store::{Store, Track};
 
 /// The name of the metadata event that says what a track is.
 pub(crate) const TRACK_EVENT: &str = "stepscope_track";
+
+/// Phase and scope of an instant on a thread.
+const INSTANT: &str = "\"ph\":\"i\",\"s\":\"t\"";
 
 pub(super) fn write(store: &Store, out: &mut dyn Write, progress: &mut dyn FnMut(f64)) -> io::Result<()> {
     let mut writer = Writer { store, tids: thread_ids(store), out, line: String::new(), is_first: true };
@@ -73,57 +75,45 @@ impl Writer<'_> {
         self.store.processes().get(track.process as usize).map_or(0, |p| p.pid)
     }
 
-    /// `"pid":1,"tid":2,"ts":3.000` of something on a track.
-    fn place(&mut self, track: &Track, time: i64) {
-        let (pid, tid) = (self.pid(track), self.tids[track.id.0 as usize]);
-        let _ = write!(self.line, "\"pid\":{pid},\"tid\":{tid},\"ts\":");
-        push_us(&mut self.line, i128::from(self.store.origin_ns()) + i128::from(time));
-    }
-
-    fn track(&mut self, track: &Track) -> io::Result<()> {
-        for slice in slices(track) {
-            self.slice(track, &slice)?;
-        }
-        for instant in &track.instants {
-            self.line.clear();
-            self.line.push_str("{\"ph\":\"i\",\"s\":\"t\",");
-            self.place(track, instant.time);
-            let (name, category) = site_names(self.store, instant.site);
-            push_names(&mut self.line, name, category);
-            self.args(instant_args(self.store, instant));
-            self.line.push('}');
-            self.end_line()?;
-        }
-        for open in &track.open {
-            self.line.clear();
-            self.line.push_str("{\"ph\":\"B\",");
-            self.place(track, open.start);
-            let (name, category) = site_names(self.store, open.site);
-            let node = self.store.nodes().get(open.node as usize);
-            push_names(&mut self.line, node.map_or(name, |n| &n.name), category);
-            self.line.push('}');
-            self.end_line()?;
-        }
-        Ok(())
-    }
-
-    fn slice(&mut self, track: &Track, slice: &SliceRef) -> io::Result<()> {
+    /// Writes an event of a track, with its phase and what else comes first.
+    fn place(
+        &mut self,
+        begin: &str,
+        (track, time, dur): (&Track, i64, Option<i64>),
+        (name, category): (&str, &str),
+        args: Option<String>,
+    ) -> io::Result<()> {
         self.line.clear();
-        self.line.push_str("{\"ph\":\"X\",");
-        self.place(track, slice.start);
-        self.line.push_str(",\"dur\":");
-        push_us(&mut self.line, i128::from(slice.dur()));
-        let (_, category) = site_names(self.store, slice.site);
-        push_names(&mut self.line, self.store.slice_name(slice), category);
-        self.args(slice_args(self.store, slice));
+        let (pid, tid) = (self.pid(track), self.tids[track.id.0 as usize]);
+        let _ = write!(self.line, "{{{begin},\"pid\":{pid},\"tid\":{tid},\"ts\":");
+        push_us(&mut self.line, i128::from(self.store.origin_ns()) + i128::from(time));
+        if let Some(dur) = dur {
+            self.line.push_str(",\"dur\":");
+            push_us(&mut self.line, i128::from(dur));
+        }
+        push_names(&mut self.line, name, category);
+        if let Some(args) = args {
+            let _ = write!(self.line, ",\"args\":{args}");
+        }
         self.line.push('}');
         self.end_line()
     }
 
-    fn args(&mut self, args: Option<String>) {
-        if let Some(args) = args {
-            let _ = write!(self.line, ",\"args\":{args}");
+    fn track(&mut self, track: &Track) -> io::Result<()> {
+        let store = self.store;
+        for slice in slices(track) {
+            let names = (store.slice_name(&slice), site_names(store, slice.site).1);
+            let place = (track, slice.start, Some(slice.dur()));
+            self.place("\"ph\":\"X\"", place, names, slice_args(store, &slice))?;
         }
+        for instant in &track.instants {
+            let names = site_names(store, instant.site);
+            self.place(INSTANT, (track, instant.time, None), names, instant_args(store, instant))?;
+        }
+        for open in &track.open {
+            self.place("\"ph\":\"B\"", (track, open.start, None), open_names(store, open), None)?;
+        }
+        Ok(())
     }
 
     fn counters(&mut self) -> io::Result<()> {
@@ -145,33 +135,23 @@ impl Writer<'_> {
     }
 
     fn flows(&mut self) -> io::Result<()> {
-        for (id, flow) in self.store.flows().enumerate() {
-            let (name, category) = site_names(self.store, flow.site);
+        let store = self.store;
+        for (id, flow) in store.flows().enumerate() {
             for (phase, end) in [("s", flow.from), ("f", flow.to)] {
-                let Some((end, track)) = end.and_then(|end| Some((end, self.store.track(end.track)?))) else {
-                    continue;
-                };
-                self.line.clear();
-                let _ = write!(self.line, "{{\"ph\":\"{phase}\",\"bp\":\"e\",\"id\":{id},");
-                self.place(track, end.time);
-                push_names(&mut self.line, name, category);
-                self.line.push('}');
-                self.end_line()?;
+                let Some((end, track)) = end.and_then(|end| Some((end, store.track(end.track)?))) else { continue };
+                let begin = format!("\"ph\":\"{phase}\",\"bp\":\"e\",\"id\":{id}");
+                self.place(&begin, (track, end.time, None), site_names(store, flow.site), None)?;
             }
         }
         Ok(())
     }
 
     fn memory(&mut self) -> io::Result<()> {
-        for event in self.store.memory() {
-            let Some(track) = self.store.track(event.track) else { continue };
-            let device = self.store.sites().get(event.site as usize).map_or("?", |s| &*s.name);
-            self.line.clear();
-            self.line.push_str("{\"ph\":\"i\",\"s\":\"t\",");
-            self.place(track, event.time);
-            push_names(&mut self.line, "[memory]", "alloc");
-            let _ = write!(self.line, ",\"args\":{}}}", json!({"Bytes": event.bytes, "device": device}));
-            self.end_line()?;
+        let store = self.store;
+        for event in store.memory() {
+            let Some(track) = store.track(event.track) else { continue };
+            let place = (track, event.time, None);
+            self.place(INSTANT, place, ("[memory]", "alloc"), Some(memory_args(store, event)))?;
         }
         Ok(())
     }

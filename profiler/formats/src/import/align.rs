@@ -8,15 +8,19 @@
 //! begins where the first begins.
 
 mod by_messages;
+mod shift;
 
+pub(super) use shift::Shift;
+
+use super::ids::SiteIdx;
 use super::messages::Message;
 use super::problems::Problem;
-use super::problems::clock_notice;
 use super::stage::Stage;
-use by_messages::{ClockShifts, by_messages};
+use by_messages::by_messages;
+use shift::{ClockShifts, Fit};
 use std::collections::BTreeMap;
 use trace_model::clocks::{Fact, Line, Side};
-use trace_model::{Category, Notice};
+use trace_model::{Category, Warning};
 
 /// Times since 1970 are beyond this many nanoseconds (2001), times since a machine's start are not.
 const UNIX_NS: i64 = 1_000_000_000_000_000_000;
@@ -24,26 +28,8 @@ const UNIX_NS: i64 = 1_000_000_000_000_000_000;
 /// A collective: when it ran on one rank.
 type Span = (i64, i64);
 
-/// What to add to a file's times.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Shift {
-    /// The same to all.
-    Constant(i64),
-    /// As the two clocks part, and the same to all.
-    Drifting(Line, i64),
-}
-
-impl Shift {
-    pub(super) fn apply(self, time: i64) -> i64 {
-        time.saturating_add(match self {
-            Shift::Constant(ns) => ns,
-            Shift::Drifting(line, more) => line.difference(time).saturating_add(more),
-        })
-    }
-}
-
 /// What to add to the times of each stage.
-pub(super) fn shifts(stages: &mut [Stage], messages: &[Message], notices: &mut Vec<Notice>) -> Vec<Shift> {
+pub(super) fn shifts(stages: &mut [Stage], messages: &[Message], warnings: &mut Vec<Warning>) -> Vec<Shift> {
     if stages.len() < 2 {
         return vec![Shift::Constant(0); stages.len()];
     }
@@ -52,7 +38,7 @@ pub(super) fn shifts(stages: &mut [Stage], messages: &[Message], notices: &mut V
     }
     let (wall, has_wall) = by_wall_clock(stages);
     let shifts = wall.iter().copied().map(Shift::Constant).collect();
-    let mut placed = ClockShifts { shifts, bounds: vec![None; stages.len()] };
+    let mut placed = ClockShifts { shifts, bounds: vec![None; stages.len()], warnings: Vec::new() };
     placed.bounds[0] = Some(0);
     let reference = collectives(&stages[0]);
     for (idx, stage) in stages.iter().enumerate().skip(1) {
@@ -64,30 +50,17 @@ pub(super) fn shifts(stages: &mut [Stage], messages: &[Message], notices: &mut V
         };
         if let Some((shift, bound)) = found {
             placed.place(idx, shift, bound);
-            notices.push(laid(stages, idx, 0, "their collectives", shift, bound));
+            placed.warn_aligned(stage, &stages[0], "their collectives", shift, bound);
         }
     }
-    by_messages(stages, messages, &has_wall, &mut placed, notices);
+    by_messages(stages, messages, &has_wall, &mut placed);
+    warnings.append(&mut placed.warnings);
     for (idx, stage) in stages.iter_mut().enumerate() {
         if !has_wall[idx] && placed.bounds[idx].is_none() {
             stage.problems.count(Problem::NoCommonClock);
         }
     }
     placed.shifts
-}
-
-/// The sentence for a file that was aligned with another one.
-fn laid(stages: &[Stage], idx: usize, beside: usize, by: &str, shift: Shift, bound: i64) -> Notice {
-    let drift = match shift {
-        Shift::Constant(_) => String::new(),
-        Shift::Drifting(line, _) => format!("; its clock drifts by {} ns in a second", line.rate_ppb()),
-    };
-    let text = format!("aligned with {} by {by}, to within {bound} ns{drift}", stages[beside].source);
-    clock_notice(&title(&stages[idx]), text)
-}
-
-fn title(stage: &Stage) -> String {
-    format!("{} (rank {})", stage.source, stage.rank.unwrap_or(0))
 }
 
 /// By the time of day; a file without one begins with the first. Also whether each is laid by it.
@@ -115,7 +88,7 @@ fn collectives(stage: &Stage) -> BTreeMap<String, Vec<Span>> {
     for track in &stage.tracks {
         for slice in &track.slices {
             if stage.sites.means(slice.site) == Category::Collective {
-                let name = stage.sites.name(super::sites::SiteIdx(slice.site));
+                let name = stage.sites.name(SiteIdx(slice.site));
                 match found.get_mut(name) {
                     Some(spans) => spans.push((slice.start, slice.end)),
                     None => {
@@ -130,46 +103,33 @@ fn collectives(stage: &Stage) -> BTreeMap<String, Vec<Span>> {
 }
 
 /// How far the second is behind the first, and how wrong that may be; `None` where they have nothing in common, or what
-/// they have contradicts a constant difference. Only names of which both have as many are used: a part of a recording
-/// has others.
+/// they have contradicts a constant difference.
 fn by_collectives(
     first: &BTreeMap<String, Vec<Span>>,
     second: &BTreeMap<String, Vec<Span>>,
     presumed: i64,
 ) -> Option<(i64, i64)> {
-    let (mut least, mut most, mut ends) = (i64::MIN, i64::MAX, Vec::new());
-    for (name, theirs) in second {
-        let Some(ours) = first.get(name).filter(|ours| ours.len() == theirs.len()) else { continue };
-        for (our, their) in ours.iter().zip(theirs) {
-            // theirs + d ends after ours begins, and ours after theirs + d begins.
-            least = least.max(our.0.saturating_sub(their.1));
-            most = most.min(our.1.saturating_sub(their.0));
-            ends.push(our.1.saturating_sub(their.1));
-        }
-    }
-    if ends.is_empty() || least > most {
-        return None;
-    }
+    let (least, most) = facts(first, second);
+    let fit = Fit::of(&least, &most).filter(Fit::is_constant)?;
+    let between_ends = |(least, most): (&Fact, &Fact)| most.limit.saturating_sub(least.at);
+    let mut ends: Vec<i64> = least.iter().zip(&most).map(between_ends).collect();
     ends.sort_unstable();
-    let difference = ends[ends.len() / 2].clamp(least, most);
-    // Less than the line's would only be true of clocks that run alike.
-    let bound = (difference - least).max(most - difference);
-    let bound = line(first, second)
-        .map_or(bound, |(line, times)| bound.max(line.error(difference, times.0)).max(line.error(difference, times.1)));
+    let difference = ends[ends.len() / 2].clamp(fit.low, fit.high);
+    let bound = fit.bound(difference);
     // The clocks may be better than that already.
-    let is_better = presumed < least || presumed > most || bound < 1_000_000;
+    let is_better = !(fit.low..=fit.high).contains(&presumed) || bound < 1_000_000;
     is_better.then_some((difference, bound))
 }
 
 /// A line where no constant difference can be, and how wrong it may be between the first and the last collective.
 fn drifting(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span>>) -> Option<(Line, i64)> {
-    let (line, (begin, end)) = line(first, second)?;
-    let error = |time| line.error(line.difference(time), time);
-    Some((line, error(begin).max(error(end))))
+    let (least, most) = facts(first, second);
+    Fit::of(&least, &most)?.drifting()
 }
 
-/// What is possible where clocks may drift, and the times of the first and the last collective.
-fn line(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span>>) -> Option<(Line, Span)> {
+/// What collectives say of the second clock: theirs ends after ours begins, and ours after theirs begins. Only names of which
+/// both have as many are used: a part of a recording has others.
+fn facts(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span>>) -> (Vec<Fact>, Vec<Fact>) {
     let (mut least, mut most) = (Vec::new(), Vec::new());
     for (name, theirs) in second {
         let Some(ours) = first.get(name).filter(|ours| ours.len() == theirs.len()) else { continue };
@@ -178,8 +138,7 @@ fn line(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span>
             most.push(Fact { at: their.0, limit: our.1, side: Side::Most });
         }
     }
-    let (begin, end) = (most.iter().map(|f| f.at).min()?, least.iter().map(|f| f.at).max()?);
-    Some((Line::through(i64::midpoint(begin, end), &least, &most)?, (begin, end)))
+    (least, most)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Slices that begin and end on no thread: their begins and ends belong together by an id.
 
-use super::fields::ProcessIdx;
+use super::ids::{ProcessIdx, SiteIdx};
 use super::marks::{Mark, close};
 use super::problems::Problems;
 use super::sites::Sites;
-use rustc_hash::FxHashMap;
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
 use trace_model::Event;
 
 /// What belongs together: a process, and an id in a space of ids (category, scope).
@@ -20,40 +21,29 @@ struct Group {
 /// By id. Groups come out in the order in which they were first met.
 #[derive(Default)]
 pub(super) struct AsyncSlices {
-    groups: Vec<(ProcessIdx, Group)>,
-    by_key: FxHashMap<AsyncKey, usize>,
+    groups: IndexMap<AsyncKey, Group, FxBuildHasher>,
 }
 
 /// A group's process, the name of its track, its slices, and what else happened.
 pub(super) type Finished = (ProcessIdx, String, Vec<Event>, Vec<Event>);
 
 impl AsyncSlices {
-    fn group(&mut self, key: AsyncKey) -> &mut Group {
-        let groups = &mut self.groups;
-        let idx = *self.by_key.entry(key).or_insert_with(|| {
-            groups.push((key.0, Group::default()));
-            groups.len() - 1
-        });
-        &mut self.groups[idx].1
-    }
-
     pub(super) fn mark(&mut self, key: AsyncKey, mark: Mark) {
-        self.group(key).marks.push(mark);
+        self.groups.entry(key).or_default().marks.push(mark);
     }
 
     pub(super) fn point(&mut self, key: AsyncKey, event: Event) {
-        self.group(key).points.push(event);
+        self.groups.entry(key).or_default().points.push(event);
     }
 
     /// Closes everything. Groups whose outermost slice has the same name share a track.
     pub(super) fn finish(&mut self, last: i64, sites: &Sites, problems: &mut Problems) -> Vec<Finished> {
-        self.by_key = FxHashMap::default();
         let groups = std::mem::take(&mut self.groups).into_iter();
-        let finished = groups.map(|(process, Group { marks, points })| {
+        let finished = groups.map(|((process, ..), Group { marks, points })| {
             let mut slices = Vec::new();
             close(marks, last, sites, problems, &mut slices);
             let outer = slices.iter().chain(&points).min_by_key(|e| (e.start, std::cmp::Reverse(e.end)));
-            let name = outer.map_or("", |e| sites.name(super::sites::SiteIdx(e.site)));
+            let name = outer.map_or("", |e| sites.name(SiteIdx(e.site)));
             (process, name.to_owned(), slices, points)
         });
         finished.collect()

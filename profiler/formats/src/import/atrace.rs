@@ -1,12 +1,10 @@
 //! Marks that programs write into the kernel's trace: `B|pid|name`, `E|pid`, `C|pid|name|value`, `S|pid|name|cookie`.
 
-use super::fields::EventFields;
-use super::marks::Mark;
 use super::sched::Sched;
 use super::stage::Stage;
-use rustc_hash::FxHasher;
-use std::hash::{BuildHasher, BuildHasherDefault};
-use trace_model::{EventKind, NO_ARGS};
+use rustc_hash::FxBuildHasher;
+use std::hash::BuildHasher;
+use trace_model::NO_ARGS;
 
 /// Stages the mark that thread `tid` wrote; any other text is an instant.
 pub(super) fn take(text: &str, tid: i64, time: i64, sched: &mut Sched, stage: &mut Stage) {
@@ -21,26 +19,24 @@ pub(super) fn take(text: &str, tid: i64, time: i64, sched: &mut Sched, stage: &m
     }
     match (kind, pid) {
         ("B", _) => {
-            let (site, track) = (stage.site("", rest), sched.thread(tid, stage));
+            let (site, track) = (stage.site("", rest), stage.thread_of_any(tid));
             stage.mark(track, time, false, Some(site), NO_ARGS);
         }
         ("E", _) => {
-            let track = sched.thread(tid, stage);
+            let track = stage.thread_of_any(tid);
             stage.mark(track, time, true, None, NO_ARGS);
         }
         ("C", Some(pid)) => counter(rest, pid, time, stage),
         ("S" | "F", Some(pid)) => {
             let (name, cookie) = rest.rsplit_once('|').unwrap_or((rest, "0"));
             let site = stage.site("", name);
-            let id = BuildHasherDefault::<FxHasher>::default().hash_one((name, cookie));
+            let id = FxBuildHasher.hash_one((name, cookie));
             let key = (stage.process(pid), stage.flows.space(b"atrace"), id);
-            let mark = Mark { time, is_end: kind == "F", site, args: NO_ARGS, correlation: 0 };
-            stage.async_slices.mark(key, mark);
-            stage.seen(time);
+            stage.async_mark(key, time, kind == "F", site, NO_ARGS);
         }
         _ => {
-            let (site, track) = (stage.site("print", text), sched.thread(tid, stage));
-            stage.point(track, EventKind::Instant, time, EventFields::of(site));
+            let (site, track) = (stage.site("print", text), stage.thread_of_any(tid));
+            stage.instant(track, time, site, NO_ARGS);
         }
     }
 }

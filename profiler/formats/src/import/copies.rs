@@ -9,44 +9,44 @@
 //! Source of the last two: `jax/_src/profiler.py` and XLA's `tsl/profiler/rpc/client/save_profile.cc`.
 
 use std::path::{Path, PathBuf};
-use trace_model::{Notice, WarningKind};
+use trace_model::{Warning, WarningKind};
 
 const COMPRESSED: [&str; 2] = [".gz", ".zst"];
 const PLANES: &str = ".xplane.pb";
 const EVENTS: &str = ".trace.json";
 const PERFETTO: &str = "perfetto_trace.json";
 
-/// The files without those that only repeat another one, and a notice about each of these.
+/// The files without those that only repeat another one, and a warning about each of these.
 #[must_use]
-pub fn without_copies(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<Notice>) {
-    let mut notices = Vec::new();
+pub fn without_copies(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<Warning>) {
+    let mut warnings = Vec::new();
     let is_read = |path: &&PathBuf| match original(path, paths) {
         None => true,
         Some(original) => {
-            notices.push(notice(path, original));
+            warnings.push(warning(path, original));
             false
         }
     };
-    (paths.iter().filter(is_read).cloned().collect(), notices)
+    (paths.iter().filter(is_read).cloned().collect(), warnings)
 }
 
-fn notice(copy: &Path, original: &Path) -> Notice {
+fn warning(copy: &Path, original: &Path) -> Warning {
     let text = format!("{} repeats {}, and is not read", name(copy), name(original));
-    Notice { kind: WarningKind::Unsupported, source: name(copy).to_owned(), count: 1, text }
+    Warning::new(WarningKind::Unsupported, name(copy), 1, text)
 }
 
 /// The file of which a file is a copy.
 fn original<'a>(path: &Path, all: &'a [PathBuf]) -> Option<&'a PathBuf> {
-    let beside = |is_it: &dyn Fn(&str) -> bool| {
+    let adjacent = |is_it: &dyn Fn(&str) -> bool| {
         all.iter().find(|other| *other != path && other.parent() == path.parent() && is_it(name(other)))
     };
     let own = name(path);
     let plain = uncompressed(own);
     let host = plain.strip_suffix(EVENTS);
-    let same = (plain != own).then(|| beside(&|other| other == plain)).flatten();
-    let planes = || host.and_then(|host| beside(&|other| uncompressed(other).strip_suffix(PLANES) == Some(host)));
+    let same = (plain != own).then(|| adjacent(&|other| other == plain)).flatten();
+    let planes = || host.and_then(|host| adjacent(&|other| uncompressed(other).strip_suffix(PLANES) == Some(host)));
     let session = |end: &'static str| {
-        (plain == PERFETTO).then(|| beside(&|other| other != plain && uncompressed(other).ends_with(end))).flatten()
+        (plain == PERFETTO).then(|| adjacent(&|other| other != plain && uncompressed(other).ends_with(end))).flatten()
     };
     same.or_else(planes).or_else(|| session(PLANES)).or_else(|| session(EVENTS))
 }
@@ -65,9 +65,9 @@ mod tests {
 
     fn check(files: &[&str], read: &[&str]) {
         let paths: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
-        let (left, notices) = without_copies(&paths);
+        let (left, warnings) = without_copies(&paths);
         assert_eq!(left, read.iter().map(PathBuf::from).collect::<Vec<_>>(), "of {files:?}");
-        assert_eq!(notices.len(), files.len() - read.len(), "each that is left out is named");
+        assert_eq!(warnings.len(), files.len() - read.len(), "each that is left out is named");
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_named_with_what_is_read() {
-        let (_, notices) = without_copies(&["s/h.trace.json.gz".into(), "s/h.xplane.pb".into()]);
-        assert_eq!(notices[0].text, "h.trace.json.gz repeats h.xplane.pb, and is not read");
+        let (_, warnings) = without_copies(&["s/h.trace.json.gz".into(), "s/h.xplane.pb".into()]);
+        assert_eq!(warnings[0].text, "h.trace.json.gz repeats h.xplane.pb, and is not read");
     }
 }

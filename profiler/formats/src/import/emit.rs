@@ -1,9 +1,8 @@
 //! Hands what is staged to the store, a batch at a time, a track after the other.
 
 use super::align::Shift;
-use super::fields::ProcessIdx;
+use super::ids::{ProcessIdx, SiteIdx};
 use super::lanes::arrange;
-use super::sites::SiteIdx;
 use super::stage::{Stage, Track};
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace_model::{Batch, Category, Event, EventKind, FIRST_OWN_PID, NO_ARGS, NO_NODE, Name, TrackKey};
@@ -110,9 +109,7 @@ impl Emitter {
     }
 
     fn processes(&self, batch: &mut Batch) {
-        for notice in self.stage.problems.notices(&self.stage.source) {
-            batch.notice(notice);
-        }
+        batch.warnings.extend(self.stage.problems.warnings(&self.stage.source));
         for (process, target) in self.stage.processes.iter().zip(&self.targets) {
             let mut name = process.name.clone();
             if name.is_empty() {
@@ -181,7 +178,7 @@ impl Emitter {
             next
         });
         let next = target.nodes.len() as u32;
-        let node = match stage.nodes.get(event.node as usize) {
+        let node = match stage.nodes.get_index(event.node as usize) {
             None => NO_NODE,
             Some((name, op, device)) => *target.nodes.entry(event.node).or_insert_with(|| {
                 let (name, op, device) = (name.clone(), op.clone(), device.clone());

@@ -1,9 +1,10 @@
 //! Arrows: points that belong together by an id, made into pairs.
 
-use super::fields::{EventFields, TrackIdx};
-use super::sites::{SiteIdx, Sites};
-use rustc_hash::{FxHashMap, FxHasher};
-use std::hash::{BuildHasher, BuildHasherDefault};
+use super::ids::{SiteIdx, TrackIdx};
+use super::sites::Sites;
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
 use trace_model::{Event, EventKind};
 
 /// A point's part in its arrow.
@@ -52,7 +53,7 @@ pub(super) struct UnpairedPoint {
 #[derive(Default)]
 pub(super) struct Flows {
     points: Vec<Point>,
-    spaces: FxHashMap<Box<[u8]>, u64>,
+    spaces: IndexSet<Box<[u8]>, FxBuildHasher>,
     /// Spaces that several files have in common, by what they have in common.
     shared: FxHashMap<u64, u64>,
     /// After [`Flows::finish`].
@@ -62,17 +63,14 @@ pub(super) struct Flows {
 impl Flows {
     /// A number for a space of ids that is reported by text (category, name, scope).
     pub(super) fn space(&mut self, text: &[u8]) -> u64 {
-        let next = self.spaces.len() as u64;
-        match self.spaces.get(text) {
-            Some(space) => *space,
-            None => *self.spaces.entry(text.into()).or_insert(next),
-        }
+        let known = self.spaces.get_index_of(text);
+        known.unwrap_or_else(|| self.spaces.insert_full(text.into()).0) as u64
     }
 
     /// A space as [`Flows::space`], whose ids mean the same in the other files of a job.
     pub(super) fn shared_space(&mut self, text: &[u8]) -> u64 {
         let space = self.space(text);
-        self.shared.entry(space).or_insert_with(|| BuildHasherDefault::<FxHasher>::default().hash_one(text));
+        self.shared.entry(space).or_insert_with(|| FxBuildHasher.hash_one(text));
         space
     }
 
@@ -81,13 +79,8 @@ impl Flows {
     }
 
     /// The ends of arrows with numbers after `correlations`, two of each. Points of one id are chained from its start
-    /// on in order of time; an id that starts again is another flow. EventFields has no other end is [lone](Flows::lone).
-    pub(super) fn finish(
-        &mut self,
-        correlations: &mut u32,
-        sites: &mut Sites,
-        site_of: impl Fn(&mut Sites, &str) -> SiteIdx,
-    ) -> Vec<(TrackIdx, Event)> {
+    /// on in order of time; an id that starts again is another flow. What has no other end is [lone](Flows::lone).
+    pub(super) fn finish(&mut self, correlations: &mut u32, sites: &mut Sites) -> Vec<(TrackIdx, Event)> {
         let mut points = std::mem::take(&mut self.points);
         // The file's order does not count but for points that are equal in all else.
         points.sort_by_key(|p| (p.key, p.time, p.part));
@@ -104,12 +97,12 @@ impl Flows {
                 for head in &chain[1..] {
                     let site = *site_for.entry(tail.site).or_insert_with(|| {
                         let name = sites.name(tail.site).to_owned();
-                        site_of(sites, &name)
+                        sites.of("edge", &name)
                     });
                     *correlations = correlations.wrapping_add(1);
-                    let what = EventFields { correlation: *correlations, ..EventFields::of(site) };
-                    ends.push((tail.track, what.event(EventKind::FlowOut, tail.time, tail.time)));
-                    ends.push((head.track, what.event(EventKind::FlowIn, head.time, head.time)));
+                    for (end, kind) in [(&tail, EventKind::FlowOut), (head, EventKind::FlowIn)] {
+                        ends.push((end.track, Event { correlation: *correlations, ..site.at(kind, end.time) }));
+                    }
                     // Several finishes (a graph's launch has many kernels) all come from the same place.
                     if head.part == FlowPart::Step {
                         tail = *head;
@@ -121,7 +114,7 @@ impl Flows {
     }
 }
 
-/// Parts of one id's points, each beginning with a start where there is any. EventFields comes before the first start belongs
+/// Parts of one id's points, each beginning with a start where there is any. What comes before the first start belongs
 /// to it: a device's clock may be behind its host's.
 fn chains(group: &[Point]) -> Vec<Vec<Point>> {
     let mut starts = group.iter().enumerate().filter(|(_, p)| p.part == FlowPart::Start).map(|(i, _)| i);
@@ -174,7 +167,7 @@ mod tests {
             flows.point(key, part, 0, time.parse().unwrap(), SiteIdx::NONE);
         }
         let mut correlations = 0;
-        let ends = flows.finish(&mut correlations, &mut sites, |sites, _| sites.of("edge", "x"));
+        let ends = flows.finish(&mut correlations, &mut sites);
         let shown = ends.chunks(2).map(|pair| {
             assert_eq!(pair[0].1.correlation, pair[1].1.correlation);
             format!("{}>{}", pair[0].1.start, pair[1].1.start)

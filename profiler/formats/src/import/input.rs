@@ -1,7 +1,7 @@
 //! A file to import: unpacked where it is compressed, and a window that moves over it.
 
-use super::ImportError;
 use super::problems::{Problem, Problems};
+use super::reader::ImportError;
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -69,6 +69,13 @@ fn unpack(mut from: impl Read, limit: u64, problems: &mut Problems) -> io::Resul
         }
     }
     Ok(Input { file: Arc::new(to), length })
+}
+
+/// A protobuf number at the front of `bytes`, and how many bytes it takes.
+pub(super) fn varint(mut bytes: &[u8]) -> Option<(u64, usize)> {
+    let n = bytes.len();
+    let value = prost::encoding::decode_varint(&mut bytes).ok()?;
+    Some((value, n - bytes.len()))
 }
 
 /// A part of the file that moves forward: what is to be read next, as much of it as was asked for.

@@ -128,14 +128,12 @@ impl Lanes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::fields::EventFields;
-    use crate::import::sites::SiteIdx;
     use proptest::prelude::*;
-    use trace_model::{Batch, EventKind, TrackKey};
+    use trace_model::{Batch, TrackKey};
     use trace_store::{Store, StoreOptions};
 
     fn slices(spans: &[(i64, i64)]) -> Vec<Event> {
-        spans.iter().map(|(start, end)| EventFields::of(SiteIdx(0)).event(EventKind::Slice, *start, *end)).collect()
+        spans.iter().map(|(start, end)| Event::slice(0, *start, *end)).collect()
     }
 
     fn depths(spans: &[(i64, i64)]) -> Vec<(i64, i64, u8)> {

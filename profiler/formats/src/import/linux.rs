@@ -5,17 +5,16 @@
 //! text. A sample of `perf` is an instant of category `sample` on its thread: its name is the innermost function, its
 //! arguments have the whole `stack`, innermost first, with the event and its weight.
 
-use super::Reader;
 use super::atrace;
-use super::fields::EventFields;
 use super::input::{Input, Window};
 use super::problems::Problem;
+use super::reader::Reader;
 use super::sched::{Sched, SwitchThread};
 use super::stage::Stage;
 use serde_json::json;
 use std::io;
 use trace_model::scheduling::{Comm, SchedKind};
-use trace_model::{EventKind, ThreadState};
+use trace_model::{Event, EventKind, ThreadState};
 
 /// Lines that one call reads.
 const PART: usize = 1 << 14;
@@ -23,13 +22,13 @@ const PART: usize = 1 << 14;
 /// The kernel's text.
 pub(super) struct Ftrace {
     window: Window,
-    sched: Option<Sched>,
+    sched: Sched,
     is_counter: bool,
 }
 
 impl Ftrace {
     pub(super) fn new(input: &Input) -> Ftrace {
-        Ftrace { window: Window::new(input), sched: Some(Sched::default()), is_counter: false }
+        Ftrace { window: Window::new(input), sched: Sched::default(), is_counter: false }
     }
 }
 
@@ -111,15 +110,15 @@ impl Ftrace {
             }
             _ => {
                 happened(&line, sched);
-                let track = sched.thread(line.tid, stage);
+                let track = stage.thread_of_any(line.tid);
                 let args = stage.args.push(&json!({"text": line.rest, "cpu": line.cpu}).to_string());
                 let site = stage.site("ftrace", line.name);
-                stage.point(track, EventKind::Instant, line.time, EventFields::of(site).with_args(args));
+                stage.instant(track, line.time, site, args);
             }
         }
-        let track = sched.thread(line.tid, stage) as usize;
-        if line.comm != "<...>" && line.tid != 0 && stage.tracks[track].name.is_empty() {
-            stage.tracks[track].name = line.comm.to_owned();
+        let track = stage.thread_of_any(line.tid);
+        if line.comm != "<...>" && line.tid != 0 {
+            stage.name_track(track, line.comm);
         }
         true
     }
@@ -143,7 +142,7 @@ fn waking(line: &Line<'_>, sched: &mut Sched) -> Option<()> {
     Some(())
 }
 
-/// Tells the scheduling of other events that concern it, as far as they can be read.
+/// Reports other events that concern the scheduling, as far as they can be read.
 fn happened(line: &Line<'_>, sched: &mut Sched) -> Option<()> {
     let by = u32::try_from(line.tid).ok()?;
     let number = |key: &str| field(line.rest, key)?.parse::<u32>().ok();
@@ -181,7 +180,6 @@ fn request(line: &Line<'_>, by: u32) -> Option<SchedKind> {
 
 impl Reader for Ftrace {
     fn read(&mut self, stage: &mut Stage) -> io::Result<bool> {
-        let Some(sched) = &mut self.sched else { return Ok(false) };
         for _ in 0..PART {
             let offset = self.window.offset();
             let Some(line) = self.window.line()? else { return Ok(false) };
@@ -193,7 +191,7 @@ impl Reader for Ftrace {
                 continue;
             }
             let is_comment = text.trim().is_empty() || text.starts_with('#') || text.starts_with("cpus=");
-            if !is_comment && !Self::line(&text, &mut self.is_counter, sched, stage) {
+            if !is_comment && !Self::line(&text, &mut self.is_counter, &mut self.sched, stage) {
                 stage.problems.at(Problem::Damaged, offset);
             }
         }
@@ -205,9 +203,7 @@ impl Reader for Ftrace {
     }
 
     fn finish(&mut self, stage: &mut Stage) {
-        if let Some(sched) = self.sched.take() {
-            sched.finish(stage);
-        }
+        self.sched.finish(stage);
         if self.is_counter {
             stage.problems.count(Problem::TicksAsNs);
         }
@@ -219,7 +215,7 @@ pub(super) struct PerfScript {
     window: Window,
     /// The sample whose stack is being read.
     sample: Option<Sample>,
-    sched: Option<Sched>,
+    sched: Sched,
 }
 
 struct Sample {
@@ -233,7 +229,7 @@ struct Sample {
 
 impl PerfScript {
     pub(super) fn new(input: &Input) -> PerfScript {
-        PerfScript { window: Window::new(input), sample: None, sched: Some(Sched::default()) }
+        PerfScript { window: Window::new(input), sample: None, sched: Sched::default() }
     }
 
     /// Whether the line is a sample's first, or one of its stack.
@@ -245,7 +241,7 @@ impl PerfScript {
             return true;
         }
         self.end(stage);
-        let Some(sched) = &mut self.sched else { return false };
+        let sched = &mut self.sched;
         let Some((comm, pid, sample, rest)) = header(text) else { return false };
         if let Some(pid) = pid {
             sched.process_of.insert(sample.tid, pid);
@@ -260,28 +256,21 @@ impl PerfScript {
             }
             _ => _ = happened(&line, sched),
         }
-        let track = sched.thread(sample.tid, stage) as usize;
-        if stage.tracks[track].name.is_empty() {
-            stage.tracks[track].name = comm.to_owned();
-        }
+        let track = stage.thread_of_any(sample.tid);
+        stage.name_track(track, comm);
         self.sample = Some(sample);
         true
     }
 
     /// Stages the sample that is complete.
     fn end(&mut self, stage: &mut Stage) {
-        let (Some(s), Some(sched)) = (self.sample.take(), &self.sched) else { return };
-        let track = sched.thread(s.tid, stage);
+        let Some(s) = self.sample.take() else { return };
+        let track = stage.thread_of_any(s.tid);
         let name = s.stack.first().map_or(s.event.as_str(), String::as_str);
         let site = stage.site("sample", name);
         let args = json!({"event": s.event, "weight": s.weight, "cpu": s.cpu, "stack": s.stack});
         let args = stage.args.push(&args.to_string());
-        stage.point(
-            track,
-            EventKind::Instant,
-            s.time,
-            EventFields { arg: s.weight, ..EventFields::of(site).with_args(args) },
-        );
+        stage.point(track, Event { arg: s.weight, args, ..site.at(EventKind::Instant, s.time) });
     }
 }
 
@@ -345,8 +334,6 @@ impl Reader for PerfScript {
     }
 
     fn finish(&mut self, stage: &mut Stage) {
-        if let Some(sched) = self.sched.take() {
-            sched.finish(stage);
-        }
+        self.sched.finish(stage);
     }
 }

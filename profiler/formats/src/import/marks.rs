@@ -1,10 +1,10 @@
 //! Begins and ends of one track, made into slices.
 
-use super::fields::EventFields;
+use super::ids::SiteIdx;
 use super::problems::{Problem, Problems};
-use super::sites::{SiteIdx, Sites};
+use super::sites::Sites;
 use rustc_hash::FxHashMap;
-use trace_model::{Event, EventKind, NO_ARGS};
+use trace_model::{Event, NO_ARGS};
 
 /// A begin or an end.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,6 @@ pub(super) struct Mark {
     /// What begins; what ends, or [`SiteIdx::NONE`] for whatever began last.
     pub(super) site: SiteIdx,
     pub(super) args: u32,
-    pub(super) correlation: u32,
 }
 
 /// Closes what began, in order of time. An end with a name closes the last begin of that name and all inside it; what
@@ -60,8 +59,7 @@ fn is_same(sites: &Sites, begin: SiteIdx, end: SiteIdx) -> bool {
 
 fn slice(begin: &Mark, end: i64, args_of_end: u32) -> Event {
     let args = if begin.args == NO_ARGS { args_of_end } else { begin.args };
-    let what = EventFields { correlation: begin.correlation, ..EventFields::of(begin.site).with_args(args) };
-    what.event(EventKind::Slice, begin.time, end)
+    Event { args, ..begin.site.slice(begin.time, end) }
 }
 
 #[cfg(test)]
@@ -76,7 +74,7 @@ mod tests {
             let name = pair[0].trim_start_matches('/');
             let site = if name.is_empty() { SiteIdx::NONE } else { sites.of("", name) };
             let is_end = pair[0].starts_with('/');
-            Mark { time: pair[1].parse().unwrap(), is_end, site, args: NO_ARGS, correlation: 0 }
+            Mark { time: pair[1].parse().unwrap(), is_end, site, args: NO_ARGS }
         });
         let marks = marks.collect();
         close(marks, 99, &sites, &mut problems, &mut out);

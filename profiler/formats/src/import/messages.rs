@@ -3,12 +3,12 @@
 //! An arrow whose start is alone in its file and whose end is alone in another file, under the same category, name and id, is one that went
 //! from the one to the other. Ids that are a process's own (a launch and its kernel) are left out of this.
 
-use super::fields::{EventFields, TrackIdx};
 use super::flows::{FlowPart, UnpairedPoint};
+use super::ids::TrackIdx;
 use super::problems::Problem;
 use super::stage::Stage;
 use rustc_hash::FxHashMap;
-use trace_model::EventKind;
+use trace_model::{Event, EventKind};
 
 /// A message between two files, each side in the times of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,7 @@ pub(super) fn join(stages: &mut [Stage], correlations: &mut u32) -> Vec<Message>
         let name = stages[from].sites.name(tail.site).to_owned();
         for (idx, kind, end) in [(from, EventKind::FlowOut, tail), (to, EventKind::FlowIn, head)] {
             let site = stages[idx].site("edge", &name);
-            let what = EventFields { correlation: *correlations, ..EventFields::of(site) };
-            stages[idx].point(end.track, kind, end.time, what);
+            stages[idx].point(end.track, Event { correlation: *correlations, ..site.at(kind, end.time) });
         }
         messages.push((Message { from, to, sent: tail.time, came: head.time }, tail.track, head.track));
     }

@@ -7,7 +7,7 @@
 //! * Several files are the ranks of one job, on one clock: see [`mod@align`]. Which files of a folder are one trace:
 //!   [`traces`]. A file that repeats another one is left out: [`copies`].
 //!
-//! Reading order: [`input`] (bytes), a reader per format ([`chrome`] is the first), [`stage`] (what was read, in any
+//! Reading order: [`input`] (bytes), a [`reader`] per format ([`chrome`] is the first), [`stage`] (what was read, in any
 //! order), [`marks`], [`flows`], [`lanes`] (put in order), [`emit`] (batches).
 
 mod align;
@@ -16,9 +16,9 @@ mod atrace;
 mod chrome;
 mod copies;
 mod emit;
-mod fields;
 mod flows;
 mod folder;
+mod ids;
 mod input;
 mod lanes;
 mod linux;
@@ -27,6 +27,7 @@ mod messages;
 mod nsys;
 mod perfetto;
 mod problems;
+mod reader;
 mod sched;
 mod sites;
 mod stage;
@@ -37,53 +38,27 @@ mod xplane;
 pub use copies::without_copies;
 pub(crate) use folder::traces_in;
 pub use folder::{Files, traces};
+pub use reader::ImportError;
 
 use emit::{Emitter, Pids};
 use formats::{FileKind, TraceFormat};
 use input::Input;
 use problems::Problems;
+use reader::Reader;
 use stage::Stage;
 use std::collections::VecDeque;
-use std::io;
 use std::path::{Path, PathBuf};
-use trace_model::{Batch, WarningKind};
+use trace_model::{Batch, Warning, WarningKind};
 use trace_store::Store;
 
-/// Why a file cannot be imported.
-#[derive(Debug, thiserror::Error)]
-pub enum ImportError {
-    /// It cannot be read.
-    #[error("cannot read {0}: {1}")]
-    Io(PathBuf, #[source] io::Error),
-    /// Nothing at all could be read of it (of any of them, where there are several); what is wrong with it.
-    #[error("nothing could be read of {0}: {1}")]
-    Unreadable(PathBuf, String),
-    /// It is no trace of a known format; what it is instead.
-    #[error("{0} is no trace that can be imported ({1})")]
-    Foreign(PathBuf, String),
-}
-
-/// Reads a file of one format into a stage.
-trait Reader {
-    /// Reads on, some ten thousand events. False when all is read.
-    fn read(&mut self, stage: &mut Stage) -> io::Result<bool>;
-
-    /// Bytes read so far, unpacked.
-    fn position(&self) -> u64;
-
-    /// After the last read: what can be said only when all is known.
-    fn finish(&mut self, stage: &mut Stage) {
-        let _ = stage;
-    }
-}
-
 /// Files being imported. All batches belong to one store, in order.
+#[derive(Default)]
 pub struct Import {
     waiting: VecDeque<PathBuf>,
     reading: Option<OpenFile>,
     staged: Vec<Stage>,
     leaving: VecDeque<Emitter>,
-    notices: Vec<trace_model::Notice>,
+    warnings: Vec<Warning>,
     origin: i64,
     is_ordered: bool,
     /// Numbers of arrows, unique over all files.
@@ -114,13 +89,13 @@ pub struct Progress {
 /// # Errors
 /// That one cannot be read, or is no trace of a known format.
 pub fn open(paths: &[PathBuf]) -> Result<Import, ImportError> {
-    let (paths, notices) = without_copies(paths);
+    let (paths, warnings) = without_copies(paths);
     let mut bytes_total = 0;
     for path in &paths {
         format_of(path)?;
         bytes_total += std::fs::metadata(path).map_err(|e| ImportError::Io(path.clone(), e))?.len();
     }
-    Ok(Import { notices, ..Import::new(&paths, bytes_total) })
+    Ok(Import { warnings, waiting: paths.into(), bytes_total, ..Import::default() })
 }
 
 /// Begins to import TensorFlow's `RunMetadata` messages that were found in other files, each with its step, as one trace called
@@ -131,7 +106,7 @@ pub fn run_metadata(source: &str, steps: impl IntoIterator<Item = (u32, Vec<u8>)
     for (step, message) in steps {
         step_stats::message(&message, Some(step), &mut stage);
     }
-    let mut import = Import::new(&[], 0);
+    let mut import = Import::default();
     stage.finish(&mut import.correlations);
     import.staged.push(stage);
     import
@@ -160,21 +135,6 @@ fn reader(format: TraceFormat, input: &Input) -> Box<dyn Reader> {
 }
 
 impl Import {
-    fn new(paths: &[PathBuf], bytes_total: u64) -> Self {
-        Self {
-            waiting: paths.iter().cloned().collect(),
-            reading: None,
-            staged: Vec::new(),
-            leaving: VecDeque::new(),
-            notices: Vec::new(),
-            origin: 0,
-            is_ordered: false,
-            correlations: 0,
-            bytes_done: 0,
-            bytes_total,
-        }
-    }
-
     /// Reads on: the next batch, which may be empty (ask again while [`Batch::more`]).
     ///
     /// # Errors
@@ -190,9 +150,7 @@ impl Import {
                 self.order();
             }
             batch.set_origin(self.origin);
-            for notice in self.notices.drain(..) {
-                batch.notice(notice);
-            }
+            batch.warnings.append(&mut self.warnings);
             if let Some(emitter) = self.leaving.front_mut()
                 && !emitter.fill(&mut batch)
             {
@@ -200,8 +158,7 @@ impl Import {
             }
             batch.more = !self.leaving.is_empty();
         }
-        batch.set_disk_bytes(self.progress().bytes);
-        batch.set_live(false);
+        (batch.disk_bytes, batch.live) = (self.progress().bytes, Some(false));
         Ok(batch)
     }
 
@@ -265,13 +222,13 @@ impl Import {
     /// That something was read. A trace without events is one; a file in which only damage was met is none.
     fn check(&self) -> Result<(), ImportError> {
         let is_damage = |kind| matches!(kind, WarningKind::Damage | WarningKind::TornTail | WarningKind::SizeLimit);
-        let told = |stage: &Stage| {
-            let notices = stage.problems.notices(&stage.source).into_iter();
-            notices.filter(|notice| is_damage(notice.kind)).map(|notice| notice.text)
+        let damage = |stage: &Stage| {
+            let warnings = stage.problems.warnings(&stage.source).into_iter();
+            warnings.filter(|warning| is_damage(warning.kind)).map(|warning| warning.text)
         };
-        match self.staged.iter().find(|stage| stage.is_empty() && told(stage).next().is_some()) {
+        match self.staged.iter().find(|stage| stage.is_empty() && damage(stage).next().is_some()) {
             Some(stage) if self.staged.iter().all(Stage::is_empty) => {
-                Err(ImportError::Unreadable(stage.path.clone(), told(stage).collect::<Vec<_>>().join("; ")))
+                Err(ImportError::Unreadable(stage.path.clone(), damage(stage).collect::<Vec<_>>().join("; ")))
             }
             _ => Ok(()),
         }
@@ -282,7 +239,7 @@ impl Import {
         self.is_ordered = true;
         let mut stages = std::mem::take(&mut self.staged);
         let messages = messages::join(&mut stages, &mut self.correlations);
-        let shifts = align::shifts(&mut stages, &messages, &mut self.notices);
+        let shifts = align::shifts(&mut stages, &messages, &mut self.warnings);
         let begins = stages.iter().zip(&shifts).filter_map(|(s, shift)| Some(shift.apply(s.range()?.0)));
         self.origin = begins.min().unwrap_or(0);
         let mut pids = Pids::default();

@@ -9,12 +9,12 @@
 
 mod rows;
 
-use super::Reader;
 use super::chrome::{category, step_number};
-use super::fields::{EventFields, ProcessIdx, TrackIdx};
 use super::flows::{FlowKey, FlowPart};
+use super::ids::{ProcessIdx, TrackIdx};
 use super::input::Input;
 use super::problems::Problem;
+use super::reader::Reader;
 use super::stage::{Stage, TrackOf};
 use rows::{Database, Row};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use trace_model::{EventKind, NO_ARGS};
+use trace_model::{Event, EventKind, NO_ARGS};
 
 /// Streams come behind threads.
 const FIRST_STREAM: i32 = 1 << 24;
@@ -31,6 +31,8 @@ const MARK: i64 = 34;
 const PUSH_POP: i64 = 59;
 const START_END: i64 = 60;
 const DOMAIN: i64 = 75;
+/// `CUpti_ActivityMemcpyKind`, from 1 on.
+const COPY_KINDS: [&str; 10] = ["HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"];
 /// CUPTI's "no stream".
 const NO_STREAM: i64 = 0xffff_ffff;
 
@@ -39,84 +41,53 @@ type Take = fn(&mut Names, &Row<'_>, &mut Stage);
 /// A table, what is read of it, and who takes its rows. Devices' work comes before the calls that launched it.
 struct Table {
     name: &'static str,
-    columns: &'static [&'static str],
+    /// Their names, between spaces.
+    columns: &'static str,
     take: Take,
 }
 
 const TABLES: [Table; 12] = [
-    Table { name: "StringIds", columns: &["id", "value"], take: Names::string },
-    Table { name: "TARGET_INFO_GPU", columns: &["id", "name"], take: Names::gpu },
-    Table { name: "PROCESSES", columns: &["globalPid", "name"], take: Names::process_name },
-    Table { name: "ThreadNames", columns: &["globalTid", "nameId"], take: Names::thread_name },
+    Table { name: "StringIds", columns: "id value", take: Names::string },
+    Table { name: "TARGET_INFO_GPU", columns: "id name", take: Names::gpu },
+    Table { name: "PROCESSES", columns: "globalPid name", take: Names::process_name },
+    Table { name: "ThreadNames", columns: "globalTid nameId", take: Names::thread_name },
     Table {
         name: "CUPTI_ACTIVITY_KIND_KERNEL",
-        columns: &[
-            "start",
-            "end",
-            "deviceId",
-            "streamId",
-            "correlationId",
-            "globalPid",
-            "demangledName",
-            "shortName",
-            "gridX",
-            "gridY",
-            "gridZ",
-            "blockX",
-            "blockY",
-            "blockZ",
-            "registersPerThread",
-            "staticSharedMemory",
-            "dynamicSharedMemory",
-        ],
+        columns: "start end deviceId streamId correlationId globalPid demangledName shortName \
+                  gridX gridY gridZ blockX blockY blockZ registersPerThread staticSharedMemory dynamicSharedMemory",
         take: Names::kernel,
     },
     Table {
         name: "CUPTI_ACTIVITY_KIND_MEMCPY",
-        columns: &["start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "copyKind"],
+        columns: "start end deviceId streamId correlationId globalPid bytes copyKind",
         take: Names::memcpy,
     },
     Table {
         name: "CUPTI_ACTIVITY_KIND_MEMSET",
-        columns: &["start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "value"],
+        columns: "start end deviceId streamId correlationId globalPid bytes value",
         take: Names::memset,
     },
     Table {
         name: "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-        columns: &["start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphId"],
+        columns: "start end deviceId streamId correlationId globalPid graphId",
         take: Names::graph,
     },
     Table {
         name: "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-        columns: &["start", "end", "deviceId", "streamId", "correlationId", "globalPid", "syncType"],
+        columns: "start end deviceId streamId correlationId globalPid syncType",
         take: Names::synchronization,
     },
     Table {
         name: "CUPTI_ACTIVITY_KIND_RUNTIME",
-        columns: &["start", "end", "globalTid", "correlationId", "nameId", "returnValue"],
+        columns: "start end globalTid correlationId nameId returnValue",
         take: Names::call,
     },
     Table {
         name: "NVTX_EVENTS",
-        columns: &[
-            "start",
-            "end",
-            "eventType",
-            "text",
-            "textId",
-            "globalTid",
-            "domainId",
-            "uint64Value",
-            "int64Value",
-            "doubleValue",
-        ],
+        columns: "start end eventType text textId globalTid domainId uint64Value int64Value doubleValue",
         take: Names::nvtx,
     },
-    Table {
-        name: "OSRT_API",
-        columns: &["start", "end", "globalTid", "nameId", "returnValue"],
-        take: Names::system_call,
-    },
+    Table { name: "OSRT_API", columns: "start end globalTid nameId returnValue", take: Names::system_call },
 ];
 
 pub(super) struct Nsys {
@@ -251,12 +222,10 @@ impl Names {
         let site = stage.site(category(kind, name), name);
         let correlation = row.int("correlationId").unwrap_or(0) as u32;
         let args = stage.args.push(&args.to_string());
-        stage.slice(track, start, end, EventFields { correlation, arg: bytes, args, ..EventFields::of(site) });
+        stage.slice(track, Event { correlation, arg: bytes, args, ..site.slice(start, end) });
         if correlation != 0 {
             self.launched.insert((pid, correlation));
-            let site = stage.site("edge", "launch");
-            let key = flow(pid, correlation, stage);
-            stage.flows.point(key, FlowPart::Finish, track, start, site);
+            launch(pid, correlation, FlowPart::Finish, track, start, stage);
         }
     }
 
@@ -272,20 +241,8 @@ impl Names {
     }
 
     fn memcpy(&mut self, row: &Row<'_>, stage: &mut Stage) {
-        // CUpti_ActivityMemcpyKind.
-        let way = match row.int("copyKind") {
-            Some(1) => "HtoD",
-            Some(2) => "DtoH",
-            Some(3) => "HtoA",
-            Some(4) => "AtoH",
-            Some(5) => "AtoA",
-            Some(6) => "AtoD",
-            Some(7) => "DtoA",
-            Some(8) => "DtoD",
-            Some(9) => "HtoH",
-            Some(10) => "PtoP",
-            _ => "of an unknown kind",
-        };
+        let kind = row.int("copyKind").and_then(|kind| usize::try_from(kind).ok()?.checked_sub(1));
+        let way = kind.and_then(|kind| COPY_KINDS.get(kind)).unwrap_or(&"of an unknown kind");
         let bytes = row.int("bytes").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
         let args = json!({"correlation": row.int("correlationId"), "bytes": bytes});
         self.work(row, "gpu_memcpy", &format!("Memcpy {way}"), bytes, &args, stage);
@@ -313,7 +270,7 @@ impl Names {
         let track = self.stream(process, row.int("deviceId").unwrap_or(0), stream, stage);
         let site = stage.site("sync", "Stream Wait Event");
         let correlation = row.int("correlationId").unwrap_or(0) as u32;
-        stage.slice(track, start, end, EventFields { correlation, ..EventFields::of(site) });
+        stage.slice(track, Event { correlation, ..site.slice(start, end) });
     }
 
     fn call(&mut self, row: &Row<'_>, stage: &mut Stage) {
@@ -332,11 +289,9 @@ impl Names {
         let args = failed.map_or(NO_ARGS, |code| {
             stage.args.push(&json!({"correlation": correlation, "return value": code}).to_string())
         });
-        stage.slice(track, start, end, EventFields { correlation, args, ..EventFields::of(site) });
+        stage.slice(track, Event { correlation, args, ..site.slice(start, end) });
         if self.launched.contains(&(pid, correlation)) {
-            let site = stage.site("edge", "launch");
-            let key = flow(pid, correlation, stage);
-            stage.flows.point(key, FlowPart::Start, track, start, site);
+            launch(pid, correlation, FlowPart::Start, track, start, stage);
         }
     }
 
@@ -359,7 +314,7 @@ impl Names {
         let step = step_number(&text);
         let site = stage.site(if step.is_some() { "step" } else { "nvtx" }, &text);
         let number = step.unwrap_or(0);
-        let what = EventFields { correlation: number, arg: number.into(), args, ..EventFields::of(site) };
+        let event = |event| Event { correlation: number, arg: number.into(), args, ..event };
         // A range may end on another thread than it began on.
         let track = if kind == START_END {
             let process = stage.process(pid);
@@ -371,8 +326,8 @@ impl Names {
             stage.thread(pid, tid)
         };
         match (kind, row.int("end")) {
-            (MARK, _) => stage.point(track, EventKind::Instant, start, what),
-            (_, Some(end)) => stage.slice(track, start, end, what),
+            (MARK, _) => stage.point(track, event(site.at(EventKind::Instant, start))),
+            (_, Some(end)) => stage.slice(track, event(site.slice(start, end))),
             (_, None) => stage.mark(track, start, false, Some(site), args),
         }
     }
@@ -394,7 +349,7 @@ impl Names {
         let (pid, tid) = ids(global);
         let name = self.name(row, &["nameId"], stage);
         let (track, site) = (stage.thread(pid, tid), stage.site("system call", &name));
-        stage.slice(track, start, end, EventFields::of(site));
+        stage.slice(track, site.slice(start, end));
     }
 }
 
@@ -407,6 +362,9 @@ fn span(row: &Row<'_>, stage: &mut Stage) -> Option<(i64, i64)> {
     span
 }
 
-fn flow(pid: i64, correlation: u32, stage: &mut Stage) -> FlowKey {
-    FlowKey { space: stage.flows.space(format!("cuda {pid}").as_bytes()), id: correlation.into() }
+/// An end of the arrow from a launch to its work.
+fn launch(pid: i64, correlation: u32, part: FlowPart, track: TrackIdx, time: i64, stage: &mut Stage) {
+    let site = stage.site("edge", "launch");
+    let space = stage.flows.space(format!("cuda {pid}").as_bytes());
+    stage.flows.point(FlowKey { space, id: correlation.into() }, part, track, time, site);
 }

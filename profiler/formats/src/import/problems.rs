@@ -1,96 +1,65 @@
 //! What was wrong with a file: counted, and reported in one line per kind.
 
 use std::collections::BTreeMap;
-use trace_model::{Notice, WarningKind};
+use trace_model::{Warning, WarningKind};
 
-/// Something that an importer met and went on.
+/// Something that an importer met and went on; [`Problem::meaning`] has what each is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Problem {
-    /// Bytes that are not of the format; reading went on behind them.
     Damaged,
-    /// The file ends within something.
     Truncated,
-    /// The compressed file expands beyond what is believed.
     Bomb,
-    /// A slice that ends before it begins; shown without length.
     NegativeDuration,
-    /// A time that no clock shows (more than 146 years from zero); the event is left out.
     AbsurdTime,
-    /// A time that cannot be read; the event is left out.
     NoTime,
-    /// A time of a clock that has no relation to the trace's; the event is left out.
     UnknownClock,
-    /// Times count ticks of which the rate is not known; shown as nanoseconds.
     TicksAsNs,
-    /// Clocks of several files without a relation.
     NoCommonClock,
-    /// An end without a begin.
     EndWithoutBegin,
-    /// A begin without an end; the slice is closed at the trace's end.
     BeginWithoutEnd,
-    /// Slices that were still open when an outer one ended; closed with it.
     ClosedByOuter,
-    /// Arrows of which one end is missing.
     UnpairedFlow,
-    /// Events of a kind that this importer does not know; left out.
     UnknownEvent,
-    /// Names that the file does not have (interned ones that were lost).
     MissingName,
-    /// Packets, events or pages that the recording lost.
     LostByRecorder,
-    /// Parts that could not be decompressed.
     BadCompression,
-    /// Switches of threads that a recording should have and has not.
-    UntoldSwitch,
-    /// More threads than are distinguished.
+    MissingSwitch,
     TooManyThreads,
 }
 
 impl Problem {
-    fn kind(self) -> WarningKind {
+    /// The kind of its warning, and the sentence.
+    fn meaning(self) -> (WarningKind, &'static str) {
         use Problem as P;
+        use WarningKind as W;
         match self {
-            P::Damaged | P::BadCompression => WarningKind::Damage,
-            P::Truncated => WarningKind::TornTail,
-            P::Bomb => WarningKind::SizeLimit,
-            P::NegativeDuration | P::AbsurdTime | P::NoTime | P::UnknownClock | P::TicksAsNs | P::NoCommonClock => {
-                WarningKind::Clock
+            P::Damaged => (W::Damage, "damaged places skipped"),
+            P::Truncated => (W::TornTail, "the file ends in the middle of something"),
+            P::Bomb => (W::SizeLimit, "the compressed file expands more than a thousandfold: the rest is left out"),
+            P::NegativeDuration => (W::Clock, "slices end before they begin (shown without length)"),
+            P::AbsurdTime => (W::Clock, "events with a time beyond 146 years left out"),
+            P::NoTime => (W::Clock, "events without a readable time left out"),
+            P::UnknownClock => (W::Clock, "events left out: their clock has no relation to the trace's"),
+            P::TicksAsNs => (W::Clock, "its times count ticks of an unknown rate: each is shown as a nanosecond"),
+            P::NoCommonClock => (W::Clock, "its clock has no relation to the other files': it begins where they begin"),
+            P::EndWithoutBegin => (W::Unpaired, "ends without a begin left out"),
+            P::BeginWithoutEnd => (W::Unpaired, "slices without an end (closed at the trace's end)"),
+            P::ClosedByOuter => (W::Unpaired, "slices still open when an outer one ended (closed with it)"),
+            P::UnpairedFlow => (W::Unpaired, "ends of arrows whose other end is missing"),
+            P::UnknownEvent => (W::Unsupported, "events of unknown kinds left out"),
+            P::MissingName => (W::UnknownName, "names are missing in the file"),
+            P::LostByRecorder => (W::Dropped, "records were lost while the trace was recorded"),
+            P::BadCompression => (W::Damage, "compressed parts cannot be read"),
+            P::MissingSwitch => {
+                (W::Dropped, "switches to threads are missing: those threads ran from when they were woken")
             }
-            P::EndWithoutBegin | P::BeginWithoutEnd | P::ClosedByOuter | P::UnpairedFlow => WarningKind::Unpaired,
-            P::UnknownEvent => WarningKind::Unsupported,
-            P::MissingName => WarningKind::UnknownName,
-            P::LostByRecorder | P::UntoldSwitch => WarningKind::Dropped,
-            P::TooManyThreads => WarningKind::SizeLimit,
+            P::TooManyThreads => (W::SizeLimit, "threads beyond the limit have no track"),
         }
     }
 
     /// Whether it is said of the file once, and not counted.
     fn is_of_the_file(self) -> bool {
         matches!(self, Problem::Truncated | Problem::Bomb | Problem::TicksAsNs | Problem::NoCommonClock)
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Problem::Damaged => "damaged places skipped",
-            Problem::Truncated => "the file ends in the middle of something",
-            Problem::Bomb => "the compressed file expands more than a thousandfold: the rest is left out",
-            Problem::NegativeDuration => "slices end before they begin (shown without length)",
-            Problem::AbsurdTime => "events with a time beyond 146 years left out",
-            Problem::NoTime => "events without a readable time left out",
-            Problem::UnknownClock => "events left out: their clock has no relation to the trace's",
-            Problem::TicksAsNs => "its times count ticks of an unknown rate: each is shown as a nanosecond",
-            Problem::NoCommonClock => "its clock has no relation to the other files': it begins where they begin",
-            Problem::EndWithoutBegin => "ends without a begin left out",
-            Problem::BeginWithoutEnd => "slices without an end (closed at the trace's end)",
-            Problem::ClosedByOuter => "slices still open when an outer one ended (closed with it)",
-            Problem::UnpairedFlow => "ends of arrows whose other end is missing",
-            Problem::UnknownEvent => "events of unknown kinds left out",
-            Problem::MissingName => "names are missing in the file",
-            Problem::LostByRecorder => "records were lost while the trace was recorded",
-            Problem::BadCompression => "compressed parts cannot be read",
-            Problem::UntoldSwitch => "switches to threads are missing: those threads ran from when they were woken",
-            Problem::TooManyThreads => "threads beyond the limit have no track",
-        }
     }
 }
 
@@ -129,27 +98,23 @@ impl Problems {
     }
 
     /// One line per kind of warning.
-    pub(crate) fn notices(&self, source: &str) -> Vec<Notice> {
-        let mut notices: Vec<Notice> = Vec::new();
+    pub(crate) fn warnings(&self, source: &str) -> Vec<Warning> {
+        let mut warnings: Vec<Warning> = Vec::new();
         for (problem, (n, first)) in &self.met {
             let at = |before: &str| first.map_or(String::new(), |offset| format!(", {before}at byte {offset}"));
+            let (kind, sentence) = problem.meaning();
             let text = match problem.is_of_the_file() {
-                true => format!("{}{}", problem.text(), at("")),
-                false => format!("{n} {}{}", problem.text(), at("the first ")),
+                true => format!("{sentence}{}", at("")),
+                false => format!("{n} {sentence}{}", at("the first ")),
             };
-            match notices.iter_mut().find(|notice| notice.kind == problem.kind()) {
-                Some(notice) => {
-                    notice.count += n;
-                    notice.text = format!("{}; {text}", notice.text);
+            match warnings.iter_mut().find(|warning| warning.kind == kind) {
+                Some(warning) => {
+                    warning.count += n;
+                    warning.text = format!("{}; {text}", warning.text);
                 }
-                None => notices.push(Notice { kind: problem.kind(), source: source.to_owned(), count: *n, text }),
+                None => warnings.push(Warning::new(kind, source, *n, text)),
             }
         }
-        notices
+        warnings
     }
-}
-
-/// A notice of a kind that no importer counts.
-pub(super) fn clock_notice(source: &str, text: String) -> Notice {
-    Notice { kind: WarningKind::Clock, source: source.to_owned(), count: 1, text }
 }

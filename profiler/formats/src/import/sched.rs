@@ -4,14 +4,13 @@
 //! A CPU's track has a slice per stay of a thread on it (category `running`), a thread's track one per time off (category `off cpu`), a disk's
 //! one per request (category `disk`); docs/formats/trace-format.md says what they carry. All threads are followed.
 
-use super::fields::{EventFields, ProcessIdx, TrackIdx};
+use super::ids::{ProcessIdx, SiteIdx, TrackIdx};
 use super::problems::Problem;
-use super::sites::SiteIdx;
 use super::stage::{Stage, TrackOf};
 use rustc_hash::FxHashMap;
-use trace_model::scheduling::derive::{Output, Scheduling, Slice};
+use trace_model::scheduling::derive::{Output, Scheduling};
 use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
-use trace_model::{EventKind, ThreadState};
+use trace_model::{Event, EventKind, ThreadState};
 
 /// `clone_flags` of a thread in its maker's process.
 const CLONE_THREAD: u64 = 0x1_0000;
@@ -43,7 +42,7 @@ enum FileEvent {
 /// Switches and wake-ups in any order, and which thread is whose.
 #[derive(Default)]
 pub(super) struct Sched {
-    told: Vec<(i64, u32, FileEvent)>,
+    events: Vec<(i64, u32, FileEvent)>,
     /// Thread to process, where the file says.
     pub(super) process_of: FxHashMap<i64, i64>,
 }
@@ -58,24 +57,24 @@ impl Sched {
         left: ThreadState,
         next: SwitchThread,
     ) {
-        let told = match prev {
+        let event = match prev {
             None => FileEvent::SwitchTo { left, next },
             Some(SwitchThread { tid: prev, name: prev_name }) => {
                 let (next, next_name) = (next.tid, next.name);
                 FileEvent::Complete(SchedKind::Switch { prev, prev_name, left, next, next_name })
             }
         };
-        self.told.push((time, cpu, told));
+        self.events.push((time, cpu, event));
     }
 
     /// A thread was woken on `cpu`, by whoever ran there, to run on `target`.
     pub(super) fn waking_there(&mut self, time: i64, cpu: u32, thread: u32, target: u32) {
-        self.told.push((time, cpu, FileEvent::Waking { thread, target }));
+        self.events.push((time, cpu, FileEvent::Waking { thread, target }));
     }
 
     /// Anything else that happened on `cpu`.
     pub(super) fn take(&mut self, time: i64, cpu: u32, kind: SchedKind) {
-        self.told.push((time, cpu, FileEvent::Complete(kind)));
+        self.events.push((time, cpu, FileEvent::Complete(kind)));
     }
 
     /// A thread began, with the flags of the call that made it.
@@ -84,26 +83,21 @@ impl Sched {
         self.take(time, cpu, SchedKind::Born { parent, thread: thread.tid, in_process, name });
     }
 
-    /// The track of a thread, in its process as far as that is known in the end.
-    pub(super) fn thread(&self, tid: i64, stage: &mut Stage) -> TrackIdx {
-        stage.thread_of_any(tid)
-    }
-
     /// Puts it all on tracks.
-    pub(super) fn finish(mut self, stage: &mut Stage) {
-        let mut told = std::mem::take(&mut self.told);
-        told.sort_by_key(|(time, ..)| *time);
-        self.learn_processes(&told);
-        let mut out = Staged { stage, process_of: self.process_of, cpus: None };
+    pub(super) fn finish(&mut self, stage: &mut Stage) {
+        let mut events = std::mem::take(&mut self.events);
+        events.sort_by_key(|(time, ..)| *time);
+        self.learn_processes(&events);
+        let mut out = Staged { stage, process_of: std::mem::take(&mut self.process_of), cpus: None };
         for tid in out.stage.unsettled() {
             let process = out.process_row(out.process_of.get(&tid).copied());
             out.stage.settle(tid, process);
         }
         let mut machine = Scheduling::default();
-        let last = told.last().map_or(0, |(time, ..)| *time);
-        for (time, cpu, told) in told {
+        let last = events.last().map_or(0, |(time, ..)| *time);
+        for (time, cpu, event) in events {
             let here = machine.on_cpu(cpu).unwrap_or_default();
-            let what = match told {
+            let what = match event {
                 FileEvent::Complete(kind) => kind,
                 FileEvent::SwitchTo { left, next } => {
                     SchedKind::Switch { prev: here.0, prev_name: here.1, left, next: next.tid, next_name: next.name }
@@ -113,14 +107,14 @@ impl Sched {
             machine.take(&SchedEvent { time: ticks(time), cpu, kind: what }, &mut out);
         }
         machine.finish(ticks(last), &mut out);
-        out.stage.problems.add(Problem::UntoldSwitch, machine.seen.untold, None);
+        out.stage.problems.add(Problem::MissingSwitch, machine.seen.untold, None);
         out.stage.problems.add(Problem::TooManyThreads, machine.seen.untracked, None);
     }
 
     /// What births say of processes, where the file does not say it otherwise; in order of time, a thread's maker before it.
-    fn learn_processes(&mut self, told: &[(i64, u32, FileEvent)]) {
-        for (.., told) in told {
-            if let FileEvent::Complete(SchedKind::Born { parent, thread, in_process, .. }) = told {
+    fn learn_processes(&mut self, events: &[(i64, u32, FileEvent)]) {
+        for (.., event) in events {
+            if let FileEvent::Complete(SchedKind::Born { parent, thread, in_process, .. }) = event {
                 let own = if *in_process {
                     self.process_of.get(&i64::from(*parent)).copied()
                 } else {
@@ -176,10 +170,6 @@ impl Staged<'_> {
         name.clone_into(&mut self.stage.processes[process as usize].name);
         process
     }
-
-    fn said(what: Slice<SiteIdx>) -> EventFields {
-        EventFields { correlation: what.correlation, arg: what.arg, ..EventFields::of(what.site) }
-    }
 }
 
 impl Output for Staged<'_> {
@@ -194,9 +184,7 @@ impl Output for Staged<'_> {
     fn thread(&mut self, process: u32, thread: u32, name: Comm) -> TrackIdx {
         let process = self.process_row((process != 0).then_some(process.into()));
         let track = self.stage.track(process, TrackOf::Thread(thread.into()));
-        if self.stage.tracks[track as usize].name.is_empty() {
-            self.stage.tracks[track as usize].name = name.text();
-        }
+        self.stage.name_track(track, &name.text());
         track
     }
 
@@ -206,10 +194,7 @@ impl Output for Staged<'_> {
 
     fn process(&mut self, process: u32, name: Comm) {
         let process = self.stage.process(process.into());
-        let present = &mut self.stage.processes[process as usize].name;
-        if present.is_empty() {
-            *present = name.text();
-        }
+        self.stage.name_process(process, &name.text());
     }
 
     fn cpu(&mut self, cpu: u32) -> TrackIdx {
@@ -230,11 +215,11 @@ impl Output for Staged<'_> {
         self.stage.site(category, name)
     }
 
-    fn slice(&mut self, track: TrackIdx, begin: u64, end: u64, what: Slice<SiteIdx>) {
-        self.stage.slice(track, ns(begin), ns(end), Staged::said(what));
+    fn slice(&mut self, track: TrackIdx, begin: u64, end: u64, site: SiteIdx, correlation: u32, arg: u64) {
+        self.stage.slice(track, Event { correlation, arg, ..site.slice(ns(begin), ns(end)) });
     }
 
-    fn instant(&mut self, track: TrackIdx, time: u64, what: Slice<SiteIdx>) {
-        self.stage.point(track, EventKind::Instant, ns(time), Staged::said(what));
+    fn instant(&mut self, track: TrackIdx, time: u64, site: SiteIdx, correlation: u32, arg: u64) {
+        self.stage.point(track, Event { correlation, arg, ..site.at(EventKind::Instant, ns(time)) });
     }
 }

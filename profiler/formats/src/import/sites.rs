@@ -1,16 +1,8 @@
 //! The names of a stage's events, each once, with what their category means to us.
 
+use super::ids::SiteIdx;
 use rustc_hash::FxHashMap;
 use trace_model::Category;
-
-/// Row of [`Sites`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct SiteIdx(pub(super) u32);
-
-impl SiteIdx {
-    /// No name.
-    pub(super) const NONE: SiteIdx = SiteIdx(u32::MAX);
-}
 
 /// Category and name.
 pub(super) struct Site {

@@ -3,13 +3,14 @@
 //! A store wants each track in order of time; files have theirs in any. So a file is read whole into a stage (48 bytes
 //! per event; arguments stay in the file), [put in order](Stage::finish), and then handed out in batches.
 
-use super::async_slices::AsyncSlices;
-use super::fields::{EventFields, NodeIdx, ProcessIdx, TrackIdx};
+use super::async_slices::{AsyncKey, AsyncSlices};
 use super::flows::Flows;
+use super::ids::{NodeIdx, ProcessIdx, SiteIdx, TrackIdx};
 use super::marks::{Mark, close};
 use super::problems::{Problem, Problems};
-use super::sites::{SiteIdx, Sites};
-use rustc_hash::FxHashMap;
+use super::sites::Sites;
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use trace_model::{Args, Event, EventKind, TrackKind};
@@ -42,7 +43,7 @@ pub(super) struct Process {
 }
 
 /// A track and what is known of it so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Track {
     pub(super) process: ProcessIdx,
     pub(super) kind: TrackKind,
@@ -59,6 +60,7 @@ pub(super) struct Track {
     pub(super) points: Vec<Event>,
 }
 
+#[derive(Default)]
 pub(super) struct Stage {
     /// The file's name, for warnings.
     pub(super) source: String,
@@ -76,14 +78,13 @@ pub(super) struct Stage {
     unsettled: BTreeMap<i64, TrackIdx>,
     /// The process of threads of which none is known.
     pub(super) without_process: Option<ProcessIdx>,
-    texts: FxHashMap<String, i64>,
+    texts: IndexSet<String, FxBuildHasher>,
     pub(super) sites: Sites,
     /// Graph nodes: name, op, device.
-    pub(super) nodes: Vec<(String, String, String)>,
-    node_of: FxHashMap<(String, String, String), NodeIdx>,
+    pub(super) nodes: IndexSet<(String, String, String), FxBuildHasher>,
     pub(super) args: Args,
     pub(super) flows: Flows,
-    pub(super) async_slices: AsyncSlices,
+    async_slices: AsyncSlices,
     counters: Vec<(ProcessIdx, Event)>,
     /// Tracks that went into others.
     merged: FxHashMap<TrackIdx, TrackIdx>,
@@ -94,39 +95,13 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn new(source: &str) -> Stage {
-        Stage {
-            source: source.to_owned(),
-            path: PathBuf::new(),
-            host: String::new(),
-            rank: None,
-            wall_offset: None,
-            processes: Vec::new(),
-            process_of: FxHashMap::default(),
-            tracks: Vec::new(),
-            track_of: FxHashMap::default(),
-            unsettled: BTreeMap::new(),
-            without_process: None,
-            texts: FxHashMap::default(),
-            sites: Sites::default(),
-            nodes: Vec::new(),
-            node_of: FxHashMap::default(),
-            args: Args::default(),
-            flows: Flows::default(),
-            async_slices: AsyncSlices::default(),
-            counters: Vec::new(),
-            merged: FxHashMap::default(),
-            problems: Problems::default(),
-            last: i64::MIN,
-        }
+        Stage { source: source.to_owned(), last: i64::MIN, ..Stage::default() }
     }
 
     /// A number for an id that is a text; no number that a file has.
     pub(super) fn text_id(&mut self, text: &str) -> i64 {
-        let next = i64::MIN + self.texts.len() as i64;
-        match self.texts.get(text) {
-            Some(id) => *id,
-            None => *self.texts.entry(text.to_owned()).or_insert(next),
-        }
+        let known = self.texts.get_index_of(text);
+        i64::MIN + known.unwrap_or_else(|| self.texts.insert_full(text.to_owned()).0) as i64
     }
 
     /// The process with this id, as the file has it or from [`Stage::text_id`].
@@ -174,17 +149,21 @@ impl Stage {
         let to = *self.track_of.entry((process, TrackOf::Thread(tid))).or_insert(from);
         self.tracks[from as usize].process = process;
         if to != from {
-            let from = &mut self.tracks[from as usize];
-            let (slices, points) = (std::mem::take(&mut from.slices), std::mem::take(&mut from.points));
-            let (marks, name) = (std::mem::take(&mut from.marks), std::mem::take(&mut from.name));
-            let to = &mut self.tracks[to as usize];
-            to.slices.extend(slices);
-            to.points.extend(points);
-            to.marks.extend(marks);
-            if to.name.is_empty() {
-                to.name = name;
-            }
+            self.move_events(from, to);
+            let name = std::mem::take(&mut self.tracks[from as usize].name);
+            self.name_track(to, &name);
         }
+    }
+
+    /// Puts what one track has behind what another has.
+    fn move_events(&mut self, from: TrackIdx, to: TrackIdx) {
+        let from = &mut self.tracks[from as usize];
+        let (slices, points) = (std::mem::take(&mut from.slices), std::mem::take(&mut from.points));
+        let marks = std::mem::take(&mut from.marks);
+        let to = &mut self.tracks[to as usize];
+        to.slices.extend(slices);
+        to.points.extend(points);
+        to.marks.extend(marks);
     }
 
     pub(super) fn site(&mut self, category: &str, name: &str) -> SiteIdx {
@@ -193,46 +172,73 @@ impl Stage {
 
     /// A graph node by its full name, op type and device.
     pub(super) fn node(&mut self, name: &str, op: &str, device: &str) -> NodeIdx {
-        let key = (name.to_owned(), op.to_owned(), device.to_owned());
-        let nodes = &mut self.nodes;
-        *self.node_of.entry(key).or_insert_with_key(|key| {
-            nodes.push(key.clone());
-            NodeIdx(nodes.len() as u32 - 1)
-        })
+        self.nodes.insert_full((name.to_owned(), op.to_owned(), device.to_owned())).0 as NodeIdx
     }
 
     /// Adds a slice; one that ends before it begins is counted and has no length.
-    pub(super) fn slice(&mut self, track: TrackIdx, start: i64, end: i64, what: EventFields) {
-        if end < start {
+    pub(super) fn slice(&mut self, track: TrackIdx, slice: Event) {
+        if slice.end < slice.start {
             self.problems.count(Problem::NegativeDuration);
         }
-        let end = end.max(start);
+        let end = slice.end.max(slice.start);
         self.last = self.last.max(end);
-        self.tracks[track as usize].slices.push(what.event(EventKind::Slice, start, end));
+        self.tracks[track as usize].slices.push(Event { end, ..slice });
     }
 
     /// Adds a begin (with what begins) or an end (of that, or of whatever is open).
     pub(super) fn mark(&mut self, track: TrackIdx, time: i64, is_end: bool, site: Option<SiteIdx>, args: u32) {
         self.last = self.last.max(time);
         let site = site.unwrap_or(SiteIdx::NONE);
-        self.tracks[track as usize].marks.push(Mark { time, is_end, site, args, correlation: 0 });
+        self.tracks[track as usize].marks.push(Mark { time, is_end, site, args });
     }
 
     /// Adds something that happened at one time.
-    pub(super) fn point(&mut self, track: TrackIdx, kind: EventKind, time: i64, what: EventFields) {
-        self.last = self.last.max(time);
-        self.tracks[track as usize].points.push(what.event(kind, time, time));
+    pub(super) fn point(&mut self, track: TrackIdx, point: Event) {
+        self.last = self.last.max(point.start);
+        self.tracks[track as usize].points.push(point);
+    }
+
+    /// Adds an instant with arguments.
+    pub(super) fn instant(&mut self, track: TrackIdx, time: i64, site: SiteIdx, args: u32) {
+        self.point(track, Event { args, ..site.at(EventKind::Instant, time) });
     }
 
     /// Adds the value of a process's counter.
     pub(super) fn counter(&mut self, process: ProcessIdx, time: i64, site: SiteIdx, value: f64) {
-        let what = EventFields { arg: value.to_bits(), ..EventFields::of(site) };
         self.seen(time);
-        self.counters.push((process, what.event(EventKind::Counter, time, time)));
+        self.counters.push((process, Event { arg: value.to_bits(), ..site.at(EventKind::Counter, time) }));
+    }
+
+    /// Adds a begin or an end of what belongs together by a key.
+    pub(super) fn async_mark(&mut self, key: AsyncKey, time: i64, is_end: bool, site: SiteIdx, args: u32) {
+        self.seen(time);
+        self.async_slices.mark(key, Mark { time, is_end, site, args });
+    }
+
+    /// Adds an instant among what belongs together by a key.
+    pub(super) fn async_instant(&mut self, key: AsyncKey, time: i64, site: SiteIdx, args: u32) {
+        self.seen(time);
+        self.async_slices.point(key, Event { args, ..site.at(EventKind::Instant, time) });
+    }
+
+    /// Names a track that has no name yet.
+    pub(super) fn name_track(&mut self, track: TrackIdx, name: &str) {
+        let present = &mut self.tracks[track as usize].name;
+        if present.is_empty() {
+            name.clone_into(present);
+        }
+    }
+
+    /// Names a process that has no name yet.
+    pub(super) fn name_process(&mut self, process: ProcessIdx, name: &str) {
+        let present = &mut self.processes[process as usize].name;
+        if present.is_empty() {
+            name.clone_into(present);
+        }
     }
 
     /// Something happened at this time.
-    pub(super) fn seen(&mut self, time: i64) {
+    fn seen(&mut self, time: i64) {
         self.last = self.last.max(time);
     }
 
@@ -265,8 +271,7 @@ impl Stage {
             track.slices.extend(slices);
             track.points.extend(points);
         }
-        let site_of = |sites: &mut Sites, name: &str| sites.of("edge", name);
-        for (track, event) in self.flows.finish(correlations, &mut self.sites, site_of) {
+        for (track, event) in self.flows.finish(correlations, &mut self.sites) {
             let track = self.merged.get(&track).copied().unwrap_or(track);
             self.tracks[track as usize].points.push(event);
         }
@@ -278,16 +283,13 @@ impl Stage {
 
     /// Puts tracks that are shown as one into the first of them. Arrows follow.
     fn merge(&mut self) {
-        let mut first: FxHashMap<u64, usize> = FxHashMap::default();
-        for idx in 0..self.tracks.len() {
-            let Some(key) = self.tracks[idx].merge else { continue };
+        let mut first: FxHashMap<u64, TrackIdx> = FxHashMap::default();
+        for idx in 0..self.tracks.len() as TrackIdx {
+            let Some(key) = self.tracks[idx as usize].merge else { continue };
             let to = *first.entry(key).or_insert(idx);
             if to != idx {
-                let slices = std::mem::take(&mut self.tracks[idx].slices);
-                let points = std::mem::take(&mut self.tracks[idx].points);
-                self.tracks[to].slices.extend(slices);
-                self.tracks[to].points.extend(points);
-                self.merged.insert(idx as TrackIdx, to as TrackIdx);
+                self.move_events(idx, to);
+                self.merged.insert(idx, to);
             }
         }
     }
@@ -316,32 +318,13 @@ impl Stage {
 
 impl Track {
     fn new(process: ProcessIdx, of: TrackOf) -> Track {
-        let (kind, tid) = match of {
-            TrackOf::Thread(tid) => (TrackKind::Thread, u32::try_from(tid).unwrap_or(0)),
-            TrackOf::Cpu(_) => (TrackKind::Cpu, 0),
-            TrackOf::Stream(..) => (TrackKind::Stream, 0),
-            TrackOf::Async(_) | TrackOf::Other(_) => (TrackKind::Async, 0),
+        let unnamed = |kind, tid| (kind, tid, String::new(), 0);
+        let (kind, tid, name, order) = match of {
+            TrackOf::Thread(tid) => unnamed(TrackKind::Thread, u32::try_from(tid).unwrap_or(0)),
+            TrackOf::Cpu(cpu) => (TrackKind::Cpu, 0, format!("CPU {cpu}"), i32::try_from(cpu).unwrap_or(i32::MAX)),
+            TrackOf::Stream(..) => unnamed(TrackKind::Stream, 0),
+            TrackOf::Async(_) | TrackOf::Other(_) => unnamed(TrackKind::Async, 0),
         };
-        let name = match of {
-            TrackOf::Cpu(cpu) => format!("CPU {cpu}"),
-            _ => String::new(),
-        };
-        let order = match of {
-            TrackOf::Cpu(cpu) => i32::try_from(cpu).unwrap_or(i32::MAX),
-            _ => 0,
-        };
-        Track {
-            process,
-            kind,
-            name,
-            tid,
-            device: String::new(),
-            stream: None,
-            order,
-            merge: None,
-            slices: Vec::new(),
-            marks: Vec::new(),
-            points: Vec::new(),
-        }
+        Track { process, kind, name, tid, order, ..Track::default() }
     }
 }

@@ -1,16 +1,15 @@
 //! TensorFlow's StepStats: alone, in RunMetadata, or in event files' `tagged_run_metadata` (each tag is a step).
 
-use super::Reader;
-use super::fields::{EventFields, NodeIdx};
 use super::input::{Input, MAX_EVENT, Window};
 use super::problems::Problem;
+use super::reader::Reader;
 use super::stage::{Stage, TrackOf};
 use formats::profile::{DeviceStepStats, NodeExecStats, RunMetadata, StepStats as Message};
 use formats::tfrecord::{RecordScanner, Scan, begins_with_record};
 use formats::wire::{Fields, Value};
 use prost::Message as _;
 use std::io;
-use trace_model::TrackKind;
+use trace_model::{Event, NO_NODE, TrackKind};
 
 /// `Event.tagged_run_metadata`.
 const TAGGED_RUN_METADATA: u32 = 8;
@@ -105,7 +104,7 @@ fn mark_step(stats: &Message, step: u32, stage: &mut Stage) {
     stage.tracks[track as usize].name = "steps".to_owned();
     stage.tracks[track as usize].order = -1;
     let site = stage.site("step", "step");
-    stage.slice(track, start, end, EventFields { correlation: step, arg: u64::from(step), ..EventFields::of(site) });
+    stage.slice(track, Event { correlation: step, arg: u64::from(step), ..site.slice(start, end) });
 }
 
 fn take(device: &DeviceStepStats, step: u32, stage: &mut Stage) {
@@ -140,13 +139,13 @@ fn take(device: &DeviceStepStats, step: u32, stage: &mut Stage) {
         let op = op_of(node);
         let category = if is_device { "kernel" } else { "op" };
         let site = stage.site(category, op);
-        let mut what = EventFields { node: stage.node(&node.node_name, op, name), ..EventFields::of(site) };
+        let mut slice = Event { node: stage.node(&node.node_name, op, name), ..site.slice(start, end) };
         if !is_device {
             let wait = start.saturating_sub(scheduled(node).unwrap_or(start)).clamp(0, u32::MAX.into());
-            (what.correlation, what.arg) = (NodeIdx::NONE.0, u64::from(step) << 32 | wait as u64);
+            (slice.correlation, slice.arg) = (NO_NODE, u64::from(step) << 32 | wait as u64);
         }
-        what.args = stage.args.push(&serde_json::json!({"label": node.timeline_label}).to_string());
-        stage.slice(track, start, end, what);
+        slice.args = stage.args.push(&serde_json::json!({"label": node.timeline_label}).to_string());
+        stage.slice(track, slice);
     }
 }
 

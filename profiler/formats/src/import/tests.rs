@@ -2,7 +2,7 @@
 
 use super::*;
 use std::io::Write;
-use trace_model::{Category, SliceRef, TrackKind};
+use trace_model::{Category, Counter, SliceRef, TrackKind};
 use trace_store::{StoreOptions, Track};
 
 /// A store from a file of this name and content, and its warnings.
@@ -159,7 +159,7 @@ fn kineto_files_as_serde_reads_them() {
     for name in ["hta_nccl_data.json.gz", "hta_multirank_sampled_rank-0.json.gz", "hta_critical_path_alexnet.json.gz"] {
         let Some(path) = data(name) else { return };
         let mut text = Vec::new();
-        io::Read::read_to_end(&mut flate2::read::GzDecoder::new(std::fs::File::open(&path).unwrap()), &mut text)
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(std::fs::File::open(&path).unwrap()), &mut text)
             .unwrap();
         let json: serde_json::Value = serde_json::from_slice(&text).unwrap();
         let mut expected: std::collections::BTreeMap<String, (u64, f64)> = Default::default();
@@ -294,8 +294,14 @@ fn bytes_that_were_changed_lose_what_they_touch() {
     }
 }
 
+fn counter_line(store: &Store, c: &Counter) -> String {
+    let site = &store.sites()[c.site as usize];
+    let times: Vec<i64> = c.time.iter().map(|t| t + store.origin_ns()).collect();
+    format!("counter {} {} {times:?} {:?}", site.category_name, site.name, c.value)
+}
+
 /// Everything that a store says, in words, for comparing two.
-fn told(store: &Store) -> Vec<String> {
+fn contents(store: &Store) -> Vec<String> {
     let origin = store.origin_ns();
     let mut lines = Vec::new();
     let args = |row| store.args().get(row).map_or(String::new(), std::borrow::Cow::into_owned);
@@ -320,11 +326,7 @@ fn told(store: &Store) -> Vec<String> {
             lines.push(format!("{name}: instant {} {} {time} {}", site.category_name, site.name, args(i.args)));
         }
     }
-    for c in store.counters() {
-        let site = &store.sites()[c.site as usize];
-        let times: Vec<i64> = c.time.iter().map(|t| t + origin).collect();
-        lines.push(format!("counter {} {} {times:?} {:?}", site.category_name, site.name, c.value));
-    }
+    lines.extend(store.counters().iter().map(|c| counter_line(store, c)));
     for f in store.flows() {
         let end =
             |e: Option<trace_model::FlowEnd>| e.map(|e| (&store.tracks()[e.track.0 as usize].name, e.time + origin));
@@ -339,7 +341,7 @@ fn told(store: &Store) -> Vec<String> {
 }
 
 pub(super) fn same(a: &Store, b: &Store) {
-    let (a, b) = (told(a), told(b));
+    let (a, b) = (contents(a), contents(b));
     for (a, b) in a.iter().zip(&b) {
         assert_eq!(a, b);
     }
@@ -359,7 +361,7 @@ fn what_is_exported_comes_back() {
 }
 
 /// What Perfetto's format has a place for: arguments in any order, arrows between slices, no numbers with them.
-fn told_by_perfetto(store: &Store) -> Vec<String> {
+fn contents_for_perfetto(store: &Store) -> Vec<String> {
     let origin = store.origin_ns();
     let mut lines = Vec::new();
     let args = |row| store.args().get(row).and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
@@ -381,11 +383,7 @@ fn told_by_perfetto(store: &Store) -> Vec<String> {
             lines.push(format!("{title}: at {} {} {:?}", i.time + origin, site.name, args(i.args)));
         }
     }
-    for c in store.counters() {
-        let site = &store.sites()[c.site as usize];
-        let times: Vec<i64> = c.time.iter().map(|t| t + origin).collect();
-        lines.push(format!("counter {} {} {times:?} {:?}", site.category_name, site.name, c.value));
-    }
+    lines.extend(store.counters().iter().map(|c| counter_line(store, c)));
     let end = |end: trace_model::FlowEnd| {
         let track = &store.tracks()[end.track.0 as usize];
         let running = slices(track).filter(|s| s.start <= end.time && (end.time < s.end || end.time == s.start));
@@ -406,7 +404,7 @@ fn what_perfetto_can_hold_comes_back() {
         crate::export::export(&store, crate::export::ExportFormat::Perfetto, &mut bytes, &mut |_| {}).unwrap();
         let back = import_bytes(&bytes);
         assert_eq!(warnings(&back), Vec::<&str>::new());
-        let (a, b) = (told_by_perfetto(&store), told_by_perfetto(&back));
+        let (a, b) = (contents_for_perfetto(&store), contents_for_perfetto(&back));
         let without = |these: &[String], those: &[String]| {
             these.iter().filter(|line| those.binary_search(line).is_err()).cloned().collect::<Vec<_>>()
         };
@@ -484,7 +482,7 @@ fn the_files_of_a_session_are_one_process() {
 #[test]
 fn run_metadata_as_tensorflow_reads_it() {
     let store = fixture("run_metadata.pb");
-    let node = store.nodes_named("layer/y").next().map(|row| &store.nodes()[row as usize]);
+    let node = store.nodes().iter().find(|node| node.name == "layer/y");
     // TensorFlow replaced the op by one of its own making.
     assert_eq!(node.map(|n| n.op.as_str()), Some("_MklMatMul"));
     let Some(path) = data("../events/tf1_filewriter_runmetadata.tfevents") else { return };
@@ -563,7 +561,7 @@ fn what_the_kernel_wrote() {
     // 287 switches; those from and to the idle task begin or end no stay.
     assert!(of(Category::Running).len() > 150);
     // `bash` 12170 slept in D from ...4459792, was woken by 12118 at ...5143462 and ran at ...5172400.
-    let told: Vec<(i64, i64, u32, &str)> = of(Category::OffCpu)
+    let found: Vec<(i64, i64, u32, &str)> = of(Category::OffCpu)
         .iter()
         .filter(|(tid, _)| *tid == 12_170)
         .map(|(_, s)| (s.start + store.origin_ns(), s.dur(), s.correlation, store.slice_name(s)))
@@ -571,7 +569,7 @@ fn what_the_kernel_wrote() {
         .collect();
     let expected =
         [(7_992_574_459_792, 683_670, 12_118, "uninterruptible"), (7_992_575_143_462, 28_938, 12_118, "runnable")];
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
     assert!(warnings(&store)[0].contains("ticks"));
     let Some(path) = data("catapult_android_systrace_ftrace.txt") else { return };
     let store = import(&[path]);

@@ -3,11 +3,11 @@
 //! A file is a machine: one process. Planes of devices become their streams, lines of the host its threads. Times are
 //! picoseconds; they are summed before they are rounded to nanoseconds.
 
-use super::Reader;
-use super::fields::{EventFields, ProcessIdx, TrackIdx};
 use super::flows::{FlowKey, FlowPart};
-use super::input::{Input, MAX_EVENT, Window};
+use super::ids::{ProcessIdx, TrackIdx};
+use super::input::{Input, MAX_EVENT, Window, varint};
 use super::problems::Problem;
+use super::reader::Reader;
 use super::stage::{Stage, TrackOf};
 use formats::profile::{XEvent, XEventMetadata, XLine, XPlane as Plane, XStat, x_event, x_stat};
 use formats::wire::{Fields, Value as Wire};
@@ -44,7 +44,10 @@ impl Reader for XPlane {
         };
         if end > MAX_EVENT.saturating_mul(8) || !self.window.fill(end)? {
             stage.problems.at(Problem::Truncated, self.window.offset());
-            self.cut(field, begin, stage);
+            // What is whole in a plane that the file ends in counts.
+            if field == 1 {
+                take(&intact(self.window.bytes().get(begin..).unwrap_or_default()), self.n_planes, stage);
+            }
             return Ok(false);
         }
         let bytes = &self.window.bytes()[begin..end];
@@ -69,24 +72,11 @@ impl Reader for XPlane {
     }
 }
 
-impl XPlane {
-    /// The file ends within a plane: what is whole in it counts.
-    fn cut(&mut self, field: u64, begin: usize, stage: &mut Stage) {
-        if field == 1 {
-            let bytes = self.window.bytes().get(begin..).unwrap_or_default();
-            take(&intact(bytes), self.n_planes, stage);
-        }
-    }
-}
-
 /// Field, begin and end of a message in a message; `None` for anything else.
 fn length_delimited(bytes: &[u8]) -> Option<(u64, usize, usize)> {
-    let mut rest = bytes;
-    let key = prost::encoding::decode_varint(&mut rest).ok()?;
-    let length = usize::try_from(prost::encoding::decode_varint(&mut rest).ok()?).ok()?;
-    let begin = bytes.len() - rest.len();
-    (key & 7 == 2).then_some(())?;
-    Some((key >> 3, begin, begin.checked_add(length)?))
+    let (key, n_key) = varint(bytes).filter(|(key, _)| key & 7 == 2)?;
+    let (length, n) = varint(&bytes[n_key..])?;
+    Some((key >> 3, n_key + n, usize::try_from(length).ok()?.checked_add(n_key + n)?))
 }
 
 /// The whole lines and descriptions of a damaged plane.
@@ -119,9 +109,7 @@ fn take(plane: &Plane, number: i64, stage: &mut Stage) {
     };
     let machine = stage.text_id("machine");
     let process = stage.process(machine);
-    if stage.processes[process as usize].name.is_empty() {
-        stage.processes[process as usize].name = "XLA".to_owned();
-    }
+    stage.name_process(process, "XLA");
     for line in &plane.lines {
         if line.events.is_empty() {
             continue;
@@ -201,19 +189,19 @@ fn one(plane: &Plane, line: &XLine, event: &XEvent, owner: &Owner, track: TrackI
     let step = stats.number("step_num").or(stats.number("group_id")).map(|n| n as u32);
     let category = category(line, name, owner, &stats);
     let site = stage.site(category, name);
-    let mut what = EventFields::of(site);
+    let mut slice = site.slice(start, end);
     match category {
         "step" => {
             let step = name.parse().ok().or(step).unwrap_or(0);
-            (what.correlation, what.arg) = (step, u64::from(step));
+            (slice.correlation, slice.arg) = (step, u64::from(step));
         }
-        "op" => (what.correlation, what.arg) = (trace_model::NO_NODE, u64::from(step.unwrap_or(0)) << 32),
-        _ => what.correlation = stats.number("correlation_id").unwrap_or(0) as u32,
+        "op" => (slice.correlation, slice.arg) = (trace_model::NO_NODE, u64::from(step.unwrap_or(0)) << 32),
+        _ => slice.correlation = stats.number("correlation_id").unwrap_or(0) as u32,
     }
     if let Some(json) = stats.json() {
-        what.args = stage.args.push(&json);
+        slice.args = stage.args.push(&json);
     }
-    stage.slice(track, start, end, what);
+    stage.slice(track, slice);
     for (kind, id, part) in [("_pt", "_p", FlowPart::Start), ("_ct", "_c", FlowPart::Finish)] {
         if let Some(id) = stats.number(id) {
             let space = stats.number(kind).unwrap_or(0);

@@ -16,9 +16,9 @@ use trace_model::{Category, ThreadState, TrackKind};
 use trace_store::Store;
 
 /// A stay in a state: begin, end (none where it was still going on), state, and who woke the thread.
-type Stay = (i64, Option<i64>, String, Option<i64>);
+type CpuRun = (i64, Option<i64>, String, Option<i64>);
 /// By thread id.
-type Stays = BTreeMap<i64, BTreeSet<Stay>>;
+type CpuRuns = BTreeMap<i64, BTreeSet<CpuRun>>;
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/trace-cmd").join(name)
@@ -51,19 +51,19 @@ const STATES: &str = "select thread.tid, s.ts, s.dur, s.state, waker.tid from th
     left join thread waker on s.waker_utid = waker.utid where thread.tid != 0 and s.state not in ('X', 'Z')";
 
 /// What goes on until the recording's `last` event has no end.
-fn theirs(rows: &[Vec<Value>], last: i64) -> Stays {
-    let mut stays = Stays::new();
+fn theirs(rows: &[Vec<Value>], last: i64) -> CpuRuns {
+    let mut runs = CpuRuns::new();
     for row in rows.iter().filter(|row| row[1].as_i64().unwrap() < last) {
         let number = |i: usize| row[i].as_i64().unwrap();
         let end = (number(2) >= 0).then(|| number(1) + number(2)).filter(|end| *end < last);
         let state = theirs_of(row[3].as_str().unwrap());
-        stays.entry(number(0)).or_default().insert((number(1), end, state.to_owned(), row[4].as_i64()));
+        runs.entry(number(0)).or_default().insert((number(1), end, state.to_owned(), row[4].as_i64()));
     }
-    stays
+    runs
 }
 
-fn ours(store: &Store, last: i64) -> Stays {
-    let (mut stays, last) = (Stays::new(), last - store.origin_ns());
+fn ours(store: &Store, last: i64) -> CpuRuns {
+    let (mut runs, last) = (CpuRuns::new(), last - store.origin_ns());
     for track in store.tracks() {
         let before = i64::MIN..last;
         for slice in track.lanes.iter().flat_map(|lane| lane.slices(&before)) {
@@ -73,10 +73,10 @@ fn ours(store: &Store, last: i64) -> Stays {
             let waker = (state == ThreadState::Runnable).then_some(i64::from(slice.correlation));
             let end = (slice.end < last).then(|| slice.end + store.origin_ns());
             let stay = (slice.start + store.origin_ns(), end, ours_of(state).to_owned(), waker);
-            stays.entry(tid.into()).or_default().insert(stay);
+            runs.entry(tid.into()).or_default().insert(stay);
         }
     }
-    stays
+    runs
 }
 
 /// An event of the text that trace-cmd prints: thread, CPU, time, name, and its fields.
@@ -231,14 +231,14 @@ fn compact(e: &Event, c: &mut CompactSched) {
 }
 
 /// The sums by thread that the analysis gives: no thread runs 0 ns that ran, and all of its time is there.
-fn sums(store: &Store, stays: &Stays, what: &str) {
+fn sums(store: &Store, runs: &CpuRuns, what: &str) {
     let all = thread_times(store, &store.range());
     let end = store.origin_ns() + store.range().end;
     let mut n_compared = 0;
     for times in all {
         let tid = i64::from(store.track(times.track).unwrap().tid);
         let sum = |wanted: &str| -> i64 {
-            let of_state = stays[&tid].iter().filter(|(_, _, state, _)| state == wanted);
+            let of_state = runs[&tid].iter().filter(|(_, _, state, _)| state == wanted);
             of_state.map(|(from, to, ..)| to.unwrap_or(end) - from).sum()
         };
         let own = [times.running_ns, times.ready_ns, times.sleeping_ns, times.uninterruptible_ns];
@@ -250,24 +250,24 @@ fn sums(store: &Store, stays: &Stays, what: &str) {
 }
 
 /// Compact switches do not say who had the CPU before: nobody knows why the first thread of each CPU left it.
-fn without_first(stays: &Stays, events: &[Event]) -> Stays {
-    let mut stays = stays.clone();
+fn without_first(runs: &CpuRuns, events: &[Event]) -> CpuRuns {
+    let mut runs = runs.clone();
     let mut cpus = BTreeSet::new();
     for e in events.iter().filter(|e| e.name == "sched_switch" && cpus.insert(e.cpu)) {
-        if let Some(own) = stays.get_mut(&i64::from(e.tid)) {
+        if let Some(own) = runs.get_mut(&i64::from(e.tid)) {
             own.retain(|(from, ..)| *from != e.time as i64);
         }
     }
-    stays.retain(|_, own| !own.is_empty());
-    stays
+    runs.retain(|_, own| !own.is_empty());
+    runs
 }
 
 #[track_caller]
-fn same(own: &Stays, theirs: &Stays, what: &str) {
-    for (tid, stays) in theirs {
+fn same(own: &CpuRuns, theirs: &CpuRuns, what: &str) {
+    for (tid, runs) in theirs {
         let own = own.get(tid).unwrap_or_else(|| panic!("{what}: thread {tid} is missing"));
-        let missing: Vec<_> = stays.difference(own).collect();
-        let more: Vec<_> = own.difference(stays).collect();
+        let missing: Vec<_> = runs.difference(own).collect();
+        let more: Vec<_> = own.difference(runs).collect();
         assert!(
             missing.is_empty() && more.is_empty(),
             "{what}: thread {tid}: not here {missing:?}, only here {more:?}"

@@ -3,7 +3,7 @@
 /// The largest difference of two clocks' rates: 0.1 %.
 pub const MAX_DRIFT: f64 = 1e-3;
 /// By how much the rate may change in a second: 0.1 parts per million.
-pub const MAX_WANDER: f64 = 1e-7;
+pub(super) const MAX_WANDER: f64 = 1e-7;
 
 /// Four stamps: a question and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

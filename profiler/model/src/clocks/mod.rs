@@ -5,7 +5,7 @@
 //! two more ([`Fact::of_message`]). Nothing is assumed of how long messages take, or that both ways take as long.
 //!
 //! Of clocks it is assumed that they differ in rate by at most [`MAX_DRIFT`], and that the rate changes by at most
-//! [`MAX_WANDER`]: quartz in a machine does a tenth of that. Around each *knot*, every [`KNOT_NS`], the facts then are half-planes for
+//! [`fact::MAX_WANDER`]: quartz in a machine does a tenth of that. Around each *knot*, every [`KNOT_NS`], the facts then are half-planes for
 //! the two unknowns (the difference at the knot, the rate there); what they leave is a polygon ([`hull`]), and its lowest and highest
 //! difference are bounds in which the truth lies, whatever the delays were. Between knots the bounds are interpolated, and widened by what
 //! the wander may do there; beyond the last exchange they widen with the rates that are still possible.
@@ -15,7 +15,7 @@ pub mod file;
 mod hull;
 
 use fact::wander;
-pub use fact::{Exchange, Fact, MAX_DRIFT, MAX_WANDER, Side};
+pub use fact::{Exchange, Fact, MAX_DRIFT, Side};
 pub use file::ClockFile;
 use hull::{Bounds, known_at};
 

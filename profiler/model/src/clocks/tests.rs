@@ -1,5 +1,6 @@
 //! Planted clocks: whatever the offset, the drift, its wander and the delays, the truth lies within the bounds.
 
+use super::fact::MAX_WANDER;
 use super::*;
 use proptest::prelude::*;
 

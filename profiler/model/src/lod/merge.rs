@@ -1,8 +1,8 @@
 //! A query: the nodes and slices of a lane, joined while they fit into a pixel.
 
 use super::node::{LEAF, LEVELS, Node, rank};
-use super::pyramid::Columns;
 use super::span::Span;
+use crate::columns::Columns;
 use crate::slice::SliceHeader;
 use std::ops::Range;
 

@@ -28,7 +28,8 @@ mod node;
 mod pyramid;
 mod span;
 
+pub use crate::columns::Columns;
 pub use merge::{Merge, Slices, merged, pixel_ns, walk};
 pub use node::{LEAF, LEVELS, Narrow, Node, Nodes};
-pub use pyramid::{Columns, Leaf, Pyramid, level_lens};
+pub use pyramid::{Leaf, Pyramid, level_lens};
 pub use span::Span;

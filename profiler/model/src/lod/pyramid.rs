@@ -1,6 +1,7 @@
 //! The pyramid over the slices of one segment.
 
 use super::node::{FAN, LEAF, LEVELS, Node, rank};
+use crate::columns::Columns;
 use crate::site::Site;
 use crate::slice::SliceHeader;
 
@@ -60,20 +61,6 @@ pub fn level_lens(n: usize) -> [usize; LEVELS] {
         lens[level] = lens[level - 1].div_ceil(FAN);
     }
     lens
-}
-
-/// What drawing needs of neighbouring slices, a structure of arrays of the same length: what a query reads of most slices is
-/// when they begin and end.
-#[derive(Clone, Copy)]
-pub struct Columns<'a> {
-    /// Starts.
-    pub start: &'a [i64],
-    /// Ends.
-    pub end: &'a [i64],
-    /// Sites.
-    pub site: &'a [Site],
-    /// Rows of the nodes.
-    pub node: &'a [u32],
 }
 
 /// Slices of a leaf, of which others keep no columns.

@@ -41,21 +41,11 @@ pub trait Output {
     fn site(&mut self, category: &'static str, name: &str) -> Self::Site;
 
     /// Adds a slice.
-    fn slice(&mut self, track: Self::Track, begin: u64, end: u64, what: Slice<Self::Site>);
+    /// Its `correlation` is the other thread, the one that took the CPU, woke this one or ran; its `arg` the thread's state or process.
+    fn slice(&mut self, track: Self::Track, begin: u64, end: u64, site: Self::Site, correlation: u32, arg: u64);
 
     /// Adds an instant.
-    fn instant(&mut self, track: Self::Track, time: u64, what: Slice<Self::Site>);
-}
-
-/// What a slice or an instant says.
-#[derive(Clone, Copy, Debug)]
-pub struct Slice<S> {
-    /// Its site.
-    pub site: S,
-    /// The other thread: the one that took the CPU, woke this one or ran.
-    pub correlation: u32,
-    /// The thread's state or process.
-    pub arg: u64,
+    fn instant(&mut self, track: Self::Track, time: u64, site: Self::Site, correlation: u32, arg: u64);
 }
 
 /// Where a thread is.
@@ -213,7 +203,7 @@ impl<O: Output> Scheduling<O> {
             SchedKind::MajorFault { thread, address } => {
                 if let Some(track) = self.thread_track(thread, out) {
                     let site = out.site("fault", "major page fault");
-                    out.instant(track, time, Slice { site, correlation: event.cpu, arg: address });
+                    out.instant(track, time, site, event.cpu, address);
                 }
             }
         }
@@ -267,7 +257,7 @@ impl<O: Output> Scheduling<O> {
     }
 
     /// The track of a thread that is followed.
-    pub fn thread_track(&mut self, id: u32, out: &mut O) -> Option<O::Track> {
+    fn thread_track(&mut self, id: u32, out: &mut O) -> Option<O::Track> {
         let thread = self.threads.get_mut(&id)?;
         Some(*thread.track.get_or_insert_with(|| out.thread(thread.process, id, thread.name)))
     }
@@ -321,7 +311,7 @@ impl<O: Output> Scheduling<O> {
             if from < to {
                 let site = &mut self.states[state.code() as usize];
                 let site = *site.get_or_insert_with(|| out.site("off cpu", state.name()));
-                out.slice(track, from, to, Slice { site, correlation: by, arg: state.code() });
+                out.slice(track, from, to, site, by, state.code());
             }
         }
     }
@@ -333,7 +323,7 @@ impl<O: Output> Scheduling<O> {
             let name = if name == Comm::default() { prev.1 } else { name };
             let site = *self.names.entry(name).or_insert_with(|| out.site("running", &name.text()));
             let process = self.threads.get(&id).map_or(0, |t| t.process);
-            out.slice(track, since, time, Slice { site, correlation: id, arg: u64::from(process) });
+            out.slice(track, since, time, site, id, u64::from(process));
         }
         cpu.runs = (next.0 != 0).then_some((next.0, next.1, time));
     }
@@ -348,8 +338,7 @@ impl<O: Output> Scheduling<O> {
         let Some(request) = self.requests.remove(&key) else { return };
         let track = *self.disks.entry(key.0).or_insert_with(|| out.disk(key.0));
         let site = out.site("disk", if request.is_write { "write" } else { "read" });
-        let what = Slice { site, correlation: request.by, arg: u64::from(request.bytes) };
-        out.slice(track, request.begin, new.begin, what);
+        out.slice(track, request.begin, new.begin, site, request.by, u64::from(request.bytes));
     }
 
     /// Ends every slice that is under way.

@@ -4,7 +4,7 @@ use crate::collect::{TrackNo, Tracks};
 use events::meta::TrackKind;
 use events::{Kind, SiteId};
 use trace_model::scheduling::Comm;
-use trace_model::scheduling::derive::{Output, Slice};
+use trace_model::scheduling::derive::Output;
 
 /// Tracks of a thread come after those it writes itself.
 const ORDER: i32 = 1_000_000;
@@ -44,12 +44,12 @@ impl Output for Tracks {
         Tracks::site(self, category, name)
     }
 
-    fn slice(&mut self, track: TrackNo, begin: u64, end: u64, what: Slice<SiteId>) {
-        Tracks::slice(self, track, begin, end, what.site, what.correlation, what.arg);
+    fn slice(&mut self, track: TrackNo, begin: u64, end: u64, site: SiteId, correlation: u32, arg: u64) {
+        Tracks::slice(self, track, begin, end, site, correlation, arg);
     }
 
-    fn instant(&mut self, track: TrackNo, time: u64, what: Slice<SiteId>) {
-        self.point(Kind::Instant, track, time, what.site, what.correlation, what.arg);
+    fn instant(&mut self, track: TrackNo, time: u64, site: SiteId, correlation: u32, arg: u64) {
+        self.point(Kind::Instant, track, time, site, correlation, arg);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads one machine's trace folder.
 
 use super::files::{ChunkFiles, Staged};
-use super::notices::{file_name, io_notice, notice};
+use super::notices::{file_name, io_warning};
 use super::process::{Processes, is_running};
 use super::rings::Rings;
 use crate::seal::{SealedTrace, positions};
@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use trace_model::chunks::{FLAG_FLIGHT, FLAG_LAST, FLAG_LIMIT};
 use trace_model::layout::{OpenError, SEALED_FOLDER, find_sealed, is_chunk_file, parse_meta_file};
-use trace_model::{Batch, RingPosition, TrackKey, WarningKind};
+use trace_model::{Batch, Name, RingPosition, TrackKey, Warning, WarningKind};
 
 /// Events of a batch, about (a chunk or a ring more).
 const BATCH_EVENTS: usize = 1 << 16;
@@ -22,6 +22,7 @@ const HEARTBEAT_NS: i64 = 2_000_000_000;
 const HOLD_NS: i64 = 1_000_000_000;
 
 /// Follows the trace folder of one machine.
+#[derive(Default)]
 pub(crate) struct FolderReader {
     dir: PathBuf,
     control: Option<Control>,
@@ -29,8 +30,8 @@ pub(crate) struct FolderReader {
     chunks: ChunkFiles,
     rings: Rings,
     /// Chunks whose process has no clock rate yet, and since when they wait.
-    held: Vec<Staged>,
-    held_since: Option<i64>,
+    waiting: Vec<Staged>,
+    waiting_since: Option<i64>,
     recovered: u64,
     limit_reached: bool,
     /// Whether all there is was read: before that a file's last bytes say nothing of its end.
@@ -60,29 +61,9 @@ impl FolderReader {
         self.ended = Some(self.control.as_ref().map(Control::collector));
     }
 
-    fn empty(trace_dir: &Path) -> FolderReader {
-        FolderReader {
-            dir: trace_dir.to_owned(),
-            control: None,
-            processes: Processes::default(),
-            chunks: ChunkFiles::default(),
-            rings: Rings::default(),
-            held: Vec::new(),
-            held_since: None,
-            recovered: 0,
-            limit_reached: false,
-            at_end: false,
-            live: None,
-            sealed: None,
-            sealed_bytes: 0,
-            staged: None,
-            ended: None,
-        }
-    }
-
     /// Opens what a collector left in a folder, whatever sealed form there is.
     pub(super) fn unstaged(trace_dir: &Path) -> Result<FolderReader, OpenError> {
-        let mut reader = FolderReader::empty(trace_dir);
+        let mut reader = FolderReader { dir: trace_dir.to_owned(), ..FolderReader::default() };
         let found = reader.look(&mut Batch::new()).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
         if found || find_sealed(trace_dir).is_some() {
             Ok(reader)
@@ -130,7 +111,7 @@ impl FolderReader {
         }
         self.look(&mut batch)?;
         let collector_lives = self.collector_lives();
-        let mut staged = std::mem::take(&mut self.held);
+        let mut staged = std::mem::take(&mut self.waiting);
         let waited = staged.len();
         let all_read = waited == 0 && self.chunks.read(BATCH_EVENTS, &mut staged);
         let mut n_records: usize = staged.iter().map(|s| s.records.len()).sum();
@@ -142,27 +123,27 @@ impl FolderReader {
         }
         self.processes.read_meta(&mut batch);
         let now = events::clock::mono_now();
-        let patience = self.held_since.is_none_or(|since| now - since < HOLD_NS);
+        let patience = self.waiting_since.is_none_or(|since| now - since < HOLD_NS);
         let hold = collector_lives && patience;
         for chunk in staged {
             self.take_chunk(chunk, hold, &mut batch);
         }
-        self.held_since = if self.held.is_empty() { None } else { self.held_since.or(Some(now)) };
+        self.waiting_since = if self.waiting.is_empty() { None } else { self.waiting_since.or(Some(now)) };
         for look in &looks {
             self.take_look(look, collector_lives, hold, &mut batch);
         }
-        self.at_end = all_read && self.held.is_empty();
-        self.notices(collector_lives, &mut batch);
-        if all_looked && self.held.is_empty() {
+        self.at_end = all_read && self.waiting.is_empty();
+        self.warnings(collector_lives, &mut batch);
+        if all_looked && self.waiting.is_empty() {
             self.missing_ends(&mut batch);
         }
-        batch.set_disk_bytes(self.chunks.bytes + self.sealed_bytes);
+        batch.disk_bytes = self.chunks.bytes + self.sealed_bytes;
         let live = collector_lives || self.rings.any_alive().is_some();
         if self.live != Some(live) {
             self.live = Some(live);
-            batch.set_live(live);
+            batch.live = Some(live);
         }
-        batch.more = n_records > 0 && !(all_read && all_looked) && self.held.is_empty();
+        batch.more = n_records > 0 && !(all_read && all_looked) && self.waiting.is_empty();
         if self.at_end {
             self.look_at_sealed()?;
             batch.more |= self.staged.is_some();
@@ -187,7 +168,7 @@ impl FolderReader {
         let mut failed = |path: &Path, e: io::Error| {
             // Removed between listing and opening: a ring that its collector is done with.
             if e.kind() != io::ErrorKind::NotFound {
-                batch.notice(io_notice(path, &e.to_string()));
+                batch.warnings.push(io_warning(path, &e.to_string()));
             }
         };
         for entry in std::fs::read_dir(&self.dir)? {
@@ -230,9 +211,9 @@ impl FolderReader {
             return;
         }
         let number = self.processes.number(header.pid, header.made);
-        let held_before = self.held.iter().any(|h| h.header.pid == header.pid);
-        if hold && (held_before || !self.processes.clock_is_ready(number)) {
-            self.held.push(chunk);
+        let waits_before = self.waiting.iter().any(|h| h.header.pid == header.pid);
+        if hold && (waits_before || !self.processes.clock_is_ready(number)) {
+            self.waiting.push(chunk);
             return;
         }
         // What was read from the rings before is in chunks by now: only what comes after the last chunk is recovered.
@@ -283,32 +264,33 @@ impl FolderReader {
         let track = batch.track(key);
         track.dropped = Some(self.rings.dropped(key));
         track.open = Some(if look.finished { Vec::new() } else { open });
-        if let Some((name, tid)) = name {
-            self.processes.name_thread(key, name, tid, batch);
+        // For traces whose meta file lacks it.
+        if let Some((name, tid)) = name.filter(|(name, _)| !name.is_empty()) {
+            batch.name(Name::Thread { key, name, tid });
         }
     }
 
     /// What the user has to know so far; the store keeps one line of each.
-    fn notices(&mut self, collector_lives: bool, batch: &mut Batch) {
+    fn warnings(&mut self, collector_lives: bool, batch: &mut Batch) {
         for file in self.chunks.files() {
             let name = file_name(&file.path);
             let damage = file.scanner.damage();
             if damage.places > 0 {
                 let (n, bytes, at) = (damage.places, damage.bytes, damage.first_at);
                 let text = format!("{name}: {bytes} damaged bytes skipped in {n} places, the first at byte {at}");
-                batch.notice(notice(WarningKind::Damage, name.clone(), n, text));
+                batch.warnings.push(Warning::new(WarningKind::Damage, name.clone(), n, text));
             }
             let torn = file.scanner.unfinished() as u64;
             if torn > 0 && !collector_lives && self.at_end {
                 let text = format!("{name}: the last chunk was cut while it was written ({torn} bytes)");
-                batch.notice(notice(WarningKind::TornTail, name.clone(), 1, text));
+                batch.warnings.push(Warning::new(WarningKind::TornTail, name.clone(), 1, text));
             }
             if let Some(error) = &file.error {
-                batch.notice(io_notice(&file.path, error));
+                batch.warnings.push(io_warning(&file.path, error));
             }
         }
-        self.rings.notices(batch);
-        self.processes.notices(collector_lives, batch);
+        self.rings.warnings(batch);
+        self.processes.warnings(collector_lives, batch);
         let control = self.control.as_ref();
         let lost = control.map(Control::lost).unwrap_or_default();
         if lost.events > 0 {
@@ -316,19 +298,19 @@ impl FolderReader {
                 "{} events of {} threads were not recorded: they could get no buffer (too many threads, or disk full)",
                 lost.events, lost.threads
             );
-            batch.notice(notice(WarningKind::Dropped, "threads without a buffer".to_owned(), lost.events, text));
+            batch.warnings.push(Warning::new(WarningKind::Dropped, "threads without a buffer", lost.events, text));
         }
         if self.limit_reached {
             let text =
                 format!("the trace reached its size limit ({} bytes): recording was switched off", self.chunks.bytes);
-            batch.notice(notice(WarningKind::SizeLimit, self.dir.display().to_string(), 1, text));
+            batch.warnings.push(Warning::new(WarningKind::SizeLimit, self.dir.display().to_string(), 1, text));
         }
         let collector = self.collector();
         let ended_early = collector.is_some_and(|c| c.pid != 0 && !c.finished) && !collector_lives;
         if ended_early && self.recovered > 0 {
             let n = self.recovered;
             let text = format!("the collector ended early: {n} events were read from the threads' buffers");
-            batch.notice(notice(WarningKind::Recovered, self.dir.display().to_string(), n, text));
+            batch.warnings.push(Warning::new(WarningKind::Recovered, self.dir.display().to_string(), n, text));
         }
     }
 
@@ -341,7 +323,7 @@ impl FolderReader {
         for key in self.rings.cut_short(&self.processes.threads) {
             let source = format!("end of ring {} of process {}", key.ring, key.pid);
             let text = format!("the {source} is missing from the files");
-            batch.notice(notice(WarningKind::Damage, source, 1, text));
+            batch.warnings.push(Warning::new(WarningKind::Damage, source, 1, text));
         }
     }
 }

@@ -14,7 +14,6 @@
 
 use super::clock::SteadyClock;
 use super::folder::FolderReader;
-use super::notices::notice;
 use crate::store::Update;
 use events::Anchor;
 use rustc_hash::FxHashMap;
@@ -23,7 +22,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use trace_model::clocks::{ClockFile, Fact, HostClock, KNOT_NS};
 use trace_model::layout::{GATHERED_FILE, GatheredInfo, SOURCE_FILE, SourceInfo, read_json};
-use trace_model::{Batch, Category, ClockOffset, EventKind, Name, TrackKey, WarningKind, clocks};
+use trace_model::{Batch, Category, ClockOffset, EventKind, Name, TrackKey, Warning, WarningKind, clocks};
 
 /// Numbers of processes whose own is taken, from here on.
 const FIRST_RENAMED: u32 = 1 << 23;
@@ -42,7 +41,7 @@ struct Machine {
     laid: Option<i64>,
     /// Of times that went through the line.
     range: Option<(i64, i64)>,
-    told: Option<ClockOffset>,
+    reported: Option<ClockOffset>,
 }
 
 impl Machine {
@@ -135,7 +134,7 @@ struct Source {
     numbers: BTreeMap<u32, u32>,
     live: bool,
     disk_bytes: u64,
-    told: Option<ClockOffset>,
+    reported: Option<ClockOffset>,
 }
 
 /// One end of a message between processes.
@@ -156,6 +155,7 @@ struct Edge {
 type MessageKey = (String, u32, u64);
 
 /// Reads a gathered folder.
+#[derive(Default)]
 pub(crate) struct Gathered {
     dir: PathBuf,
     own_clock: String,
@@ -183,24 +183,7 @@ pub(crate) struct Gathered {
 impl Gathered {
     pub(crate) fn open(dir: &Path) -> io::Result<Gathered> {
         let info: GatheredInfo = read_json(&dir.join(GATHERED_FILE))?;
-        let mut gathered = Gathered {
-            dir: dir.to_owned(),
-            own_clock: info.clock,
-            sources: BTreeMap::new(),
-            machines: BTreeMap::new(),
-            taken: BTreeSet::new(),
-            n_renamed: 0,
-            round: VecDeque::new(),
-            has_more: false,
-            edges: FxHashMap::default(),
-            waiting: FxHashMap::default(),
-            order: VecDeque::new(),
-            facts: Vec::new(),
-            problems: BTreeMap::new(),
-            sealed: BTreeSet::new(),
-            staged: VecDeque::new(),
-            has_origin: false,
-        };
+        let mut gathered = Gathered { dir: dir.to_owned(), own_clock: info.clock, ..Gathered::default() };
         gathered.take_own();
         gathered.look()?;
         Ok(gathered)
@@ -226,7 +209,7 @@ impl Gathered {
         if clock == self.own_clock {
             machine.clock = HostClock::own();
         }
-        self.sources.insert(path, Source { reader, clock, numbers, live: true, disk_bytes: 0, told: None });
+        self.sources.insert(path, Source { reader, clock, numbers, live: true, disk_bytes: 0, reported: None });
     }
 
     /// What this machine recorded into the folder itself.
@@ -299,7 +282,7 @@ impl Gathered {
         batch.more = self.has_more || !self.round.is_empty() || !self.staged.is_empty();
         batch.live = Some(self.sources.values().any(|s| s.live));
         batch.disk_bytes = self.sources.values().map(|s| s.disk_bytes).sum();
-        self.notices(batch);
+        self.warnings(batch);
         Ok(update)
     }
 
@@ -348,14 +331,14 @@ impl Gathered {
         let Some(machine) = self.machines.get_mut(&source.clock) else { return Ok(update) };
         shift(batch, machine);
         let place = path.strip_prefix(folder).unwrap_or(path).display().to_string();
-        for notice in batch.notices.iter_mut().filter(|_| !place.is_empty()) {
-            notice.source = format!("{place}: {}", notice.source);
-            notice.text = format!("{place}: {}", notice.text);
+        for warning in batch.warnings.iter_mut().filter(|_| !place.is_empty()) {
+            warning.source = format!("{place}: {}", warning.source);
+            warning.text = format!("{place}: {}", warning.text);
         }
-        machine.told = machine.offset();
-        if machine.told.is_some() && (source.told != machine.told || !batch.names.is_empty()) {
-            source.told = machine.told;
-            let clocks = source.numbers.values().map(|pid| Name::Clock { pid: *pid, clock: machine.told });
+        machine.reported = machine.offset();
+        if machine.reported.is_some() && (source.reported != machine.reported || !batch.names.is_empty()) {
+            source.reported = machine.reported;
+            let clocks = source.numbers.values().map(|pid| Name::Clock { pid: *pid, clock: machine.reported });
             batch.names.extend(clocks);
         }
         Ok(update)
@@ -415,10 +398,10 @@ impl Gathered {
         }
     }
 
-    fn notices(&self, batch: &mut Batch) {
+    fn warnings(&self, batch: &mut Batch) {
         for (path, problem) in &self.problems {
             let text = format!("{}: {problem}", path.display());
-            batch.notice(notice(WarningKind::Io, path.display().to_string(), 1, text));
+            batch.warnings.push(Warning::new(WarningKind::Io, path.display().to_string(), 1, text));
         }
         for (id, machine) in &self.machines {
             let broken = machine.clock.broken();
@@ -426,16 +409,16 @@ impl Gathered {
                 let text = format!(
                     "clock {id}: it did not hold still in {broken} places (a suspended or moved machine?); its bound does not hold there"
                 );
-                batch.notice(notice(WarningKind::Clock, format!("clock {id}"), broken, text));
+                batch.warnings.push(Warning::new(WarningKind::Clock, format!("clock {id}"), broken, text));
             }
             if !machine.is_known() && machine.range.is_some() {
                 let text = format!("clock {id}: nothing is known of it; its times are not those of the others");
-                batch.notice(notice(WarningKind::Clock, format!("clock {id}"), 1, text));
+                batch.warnings.push(Warning::new(WarningKind::Clock, format!("clock {id}"), 1, text));
             }
             let damaged = machine.file.as_ref().map_or(0, ClockFile::damaged);
             if damaged > 0 {
                 let text = format!("clock-{id}.bin: {damaged} frames do not check and were left out");
-                batch.notice(notice(WarningKind::Damage, format!("clock-{id}.bin"), damaged, text));
+                batch.warnings.push(Warning::new(WarningKind::Damage, format!("clock-{id}.bin"), damaged, text));
             }
         }
     }

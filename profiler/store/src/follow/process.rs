@@ -1,17 +1,16 @@
 //! What is known of each process: names and clock, from its meta file; and its records as events.
 
 use super::clock::SteadyClock;
-use super::notices::{file_name, io_notice, notice};
+use super::notices::{file_name, io_warning};
 use events::clock::Source;
 use events::meta::{self, Entry, MetaReader, NoteKind};
 use events::record::Decoder;
-use events::ring::OpenSlice;
-use events::{Kind, Record};
+use events::{Kind, Record, ring};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::io;
 use std::path::{Path, PathBuf};
-use trace_model::{Batch, Event, EventKind, Function, Name, Notice, OpenEvent, TrackKey, TrackKind, WarningKind};
+use trace_model::{Batch, Event, EventKind, Function, Name, OpenSlice, TrackKey, TrackKind, Warning, WarningKind};
 
 /// Whether a process of this machine runs.
 pub(super) fn is_running(pid: u32) -> bool {
@@ -30,7 +29,7 @@ struct Process {
     is_ns: bool,
     /// What the process said of itself, to be reported with the rate of its clock.
     host_name: Option<(String, String)>,
-    told_anchors: usize,
+    reported_anchors: usize,
     converted: bool,
 }
 
@@ -41,7 +40,7 @@ struct Meta {
     error: Option<String>,
     /// The processes that had this id, one after the other.
     lives: Vec<Life>,
-    notes: BTreeMap<(u32, String), Notice>,
+    notes: BTreeMap<(u32, String), Warning>,
 }
 
 /// A process among those of one id.
@@ -110,7 +109,7 @@ impl Processes {
             }
             for life in &meta.lives {
                 if let Some(process) = self.by_number.get_mut(&life.number) {
-                    process.tell(life.number, batch);
+                    process.report(life.number, batch);
                     if let Some(first) = process.clock.first_ns() {
                         batch.set_origin(first);
                     }
@@ -162,35 +161,23 @@ impl Processes {
                 Kind::Alloc => EventKind::Alloc,
                 Kind::Free => EventKind::Free,
             };
-            events.push(Event {
-                kind,
-                depth: event.depth as u8,
-                start,
-                end,
-                site: event.site.get(),
-                node: event.node.get(),
-                correlation: event.correlation,
-                arg: event.arg,
-                args,
-            });
+            let (depth, site, node) = (event.depth as u8, event.site.get(), event.node.get());
+            let (correlation, arg) = (event.correlation, event.arg);
+            events.push(Event { kind, depth, start, end, site, node, correlation, arg, args });
         }
         batch.track(key).events = events;
     }
 
-    pub(crate) fn convert_open(&self, pid: u32, open: &[OpenSlice]) -> Vec<OpenEvent> {
+    pub(crate) fn convert_open(&self, pid: u32, open: &[ring::OpenSlice]) -> Vec<OpenSlice> {
         let Some(process) = self.by_number.get(&pid) else { return Vec::new() };
-        let open = open.iter();
-        open.map(|o| OpenEvent { start: process.clock.at(o.begin), site: o.site.get(), node: o.node.get() }).collect()
+        let slice = |(depth, open): (usize, &ring::OpenSlice)| {
+            let (start, site, node) = (process.clock.at(open.begin), open.site.get(), open.node.get());
+            OpenSlice { start, site, node, depth: depth.min(255) as u8 }
+        };
+        open.iter().enumerate().map(slice).collect()
     }
 
-    /// Names a thread as its ring does, for traces whose meta file lacks it.
-    pub(crate) fn name_thread(&self, key: TrackKey, name: String, tid: u32, batch: &mut Batch) {
-        if !name.is_empty() {
-            batch.name(Name::Thread { key, name, tid });
-        }
-    }
-
-    pub(crate) fn notices(&self, collector_lives: bool, batch: &mut Batch) {
+    pub(crate) fn warnings(&self, collector_lives: bool, batch: &mut Batch) {
         for meta in self.metas.values() {
             let name = file_name(&meta.path);
             let (places, bytes) = (meta.reader.damaged(), meta.reader.skipped_bytes());
@@ -198,23 +185,23 @@ impl Processes {
                 let text = format!(
                     "{name}: {bytes} damaged bytes skipped in {places} places; names or clock anchors may be missing"
                 );
-                batch.notice(notice(WarningKind::Damage, name.clone(), places, text));
+                batch.warnings.push(Warning::new(WarningKind::Damage, name.clone(), places, text));
             }
             let torn = meta.reader.unfinished_bytes();
             if torn > 0 && !collector_lives {
                 let text = format!("{name}: the last entry was cut while it was written ({torn} bytes)");
-                batch.notice(notice(WarningKind::TornTail, name.clone(), 1, text));
+                batch.warnings.push(Warning::new(WarningKind::TornTail, name.clone(), 1, text));
             }
             let unknown = meta.reader.unknown();
             if unknown > 0 {
                 let text = format!("{name}: {unknown} entries of a later version were left out");
-                batch.notice(notice(WarningKind::UnknownName, name.clone(), unknown, text));
+                batch.warnings.push(Warning::new(WarningKind::UnknownName, name.clone(), unknown, text));
             }
             if let Some(error) = &meta.error {
-                batch.notice(io_notice(&meta.path, error));
+                batch.warnings.push(io_warning(&meta.path, error));
             }
             for note in meta.notes.values() {
-                batch.notice(note.clone());
+                batch.warnings.push(note.clone());
             }
         }
         for process in self.by_number.values() {
@@ -223,7 +210,7 @@ impl Processes {
                 let text = format!(
                     "process {pid}: the rate of its clock is not in the trace; its times are counter ticks, not ns"
                 );
-                batch.notice(notice(WarningKind::Clock, format!("process {pid}"), 1, text));
+                batch.warnings.push(Warning::new(WarningKind::Clock, format!("process {pid}"), 1, text));
             }
         }
     }
@@ -237,17 +224,7 @@ fn arguments(text: &str) -> String {
 
 /// A text as arguments: `{"message":"..."}`.
 fn message(text: &str) -> String {
-    let mut json = String::from("{\"message\":\"");
-    for c in text.chars() {
-        match c {
-            '"' => json.push_str("\\\""),
-            '\\' => json.push_str("\\\\"),
-            c if c < ' ' => json.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => json.push(c),
-        }
-    }
-    json.push_str("\"}");
-    json
+    serde_json::json!({ "message": text }).to_string()
 }
 
 impl Meta {
@@ -269,7 +246,7 @@ impl Meta {
             NoteKind::Unavailable => WarningKind::Unavailable,
             NoteKind::Clock => WarningKind::Clock,
         };
-        self.notes.insert((kind as u32, source.clone()), notice(warning, source, count, text));
+        self.notes.insert((kind as u32, source.clone()), Warning::new(warning, source, count, text));
     }
 }
 
@@ -282,7 +259,7 @@ impl Process {
                 let program = Path::new(&exe).file_name().map_or(exe.clone(), |n| n.to_string_lossy().into_owned());
                 let name = std::iter::once(program).chain(args).collect::<Vec<_>>().join(" ");
                 self.host_name = Some((host, name));
-                self.told_anchors = 0;
+                self.reported_anchors = 0;
             }
             Entry::Site { id, category, name } => batch.name(Name::Site { pid, id, category, name }),
             Entry::Node { id, name, op, device } => batch.name(Name::Node { pid, id, name, op, device }),
@@ -299,15 +276,8 @@ impl Process {
             }
             Entry::Stream { ring, stream, order, device, name } => {
                 let (key, kind) = (TrackKey { pid, ring }, TrackKind::Stream);
-                batch.name(Name::Track {
-                    key,
-                    kind,
-                    name,
-                    tid: 0,
-                    device,
-                    stream: (stream != u64::MAX).then_some(stream),
-                    order,
-                });
+                let stream = (stream != u64::MAX).then_some(stream);
+                batch.name(Name::Track { key, kind, name, tid: 0, device, stream, order });
             }
             Entry::Other { pid: other, name } => {
                 let host = self.host_name.as_ref().map_or_else(String::new, |(host, _)| host.clone());
@@ -323,15 +293,15 @@ impl Process {
         }
     }
 
-    /// Tells the process's name, and again when the rate of its clock is known better.
-    fn tell(&mut self, pid: u32, batch: &mut Batch) {
+    /// Reports the process's name, and again when the rate of its clock is known better.
+    fn report(&mut self, pid: u32, batch: &mut Batch) {
         let anchors = self.clock.n_anchors();
         // The first few anchors improve the rate from 10 ppm to below 1; later ones change nothing that is shown.
-        if anchors == self.told_anchors || self.told_anchors >= 4 {
+        if anchors == self.reported_anchors || self.reported_anchors >= 4 {
             return;
         }
         if let Some((host, name)) = self.host_name.clone() {
-            self.told_anchors = anchors;
+            self.reported_anchors = anchors;
             batch.name(Name::Process { pid, host, name, ns_per_tick: self.clock.ns_per_tick() });
             if pid != self.pid {
                 batch.name(Name::Pid { process: pid, pid: self.pid });

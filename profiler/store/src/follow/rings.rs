@@ -1,13 +1,13 @@
 //! What is known of each ring: how far it was read, what is missing, what is still in its file.
 
-use super::notices::{io_notice, notice};
+use super::notices::io_warning;
 use super::process::is_running;
 use events::Record;
 use events::record::Decoder;
 use events::ring::{self, Peek, RingError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use trace_model::{Batch, RingPosition, TrackKey, WarningKind};
+use trace_model::{Batch, RingPosition, TrackKey, Warning, WarningKind};
 
 /// A ring, as far as it was read.
 #[derive(Debug, Default)]
@@ -121,7 +121,7 @@ impl Rings {
                     file.is_over = true;
                     file.is_gone = true;
                 }
-                Err(RingError::Io(e)) => batch.notice(io_notice(&path, &e.to_string())),
+                Err(RingError::Io(e)) => batch.warnings.push(io_warning(&path, &e.to_string())),
                 Err(e @ (RingError::Foreign(_) | RingError::Damaged(_))) => file.refuse(&e.to_string()),
             }
         }
@@ -180,33 +180,33 @@ impl Rings {
         })
     }
 
-    pub(crate) fn notices(&self, batch: &mut Batch) {
+    pub(crate) fn warnings(&self, batch: &mut Batch) {
         for ((pid, ring), file) in &self.files {
             let source = format!("ring-{pid}-{ring}.ring");
             if let Some(problem) = &file.problem {
                 let text = format!("{source}: {problem}; what it held is missing");
-                batch.notice(notice(WarningKind::Damage, source, 1, text));
+                batch.warnings.push(Warning::new(WarningKind::Damage, source, 1, text));
             } else if file.damaged {
                 let text = format!("{source}: its positions make no sense; what it held is missing");
-                batch.notice(notice(WarningKind::Damage, source, 1, text));
+                batch.warnings.push(Warning::new(WarningKind::Damage, source, 1, text));
             }
         }
         for ((key, _), ring) in &self.by_key {
             if ring.missing > 0 {
                 let (n, source) = (ring.missing, format!("ring {} of process {}", key.ring, key.pid));
                 let text = format!("{source}: {n} records are missing from the files");
-                batch.notice(notice(WarningKind::Damage, source, n, text));
+                batch.warnings.push(Warning::new(WarningKind::Damage, source, n, text));
             }
             if ring.overwritten > 0 {
                 let (n, source) = (ring.overwritten, format!("ring {} of process {}", key.ring, key.pid));
                 let text =
                     format!("{source}: a flight recorder, which kept the newest; {n} older records were written over");
-                batch.notice(notice(WarningKind::Evicted, source, n, text));
+                batch.warnings.push(Warning::new(WarningKind::Evicted, source, n, text));
             }
             if ring.decoder.unknown() > 0 {
                 let (n, source) = (ring.decoder.unknown(), format!("ring {} of process {}", key.ring, key.pid));
                 let text = format!("{source}: {n} records are of a later version and were left out");
-                batch.notice(notice(WarningKind::UnknownName, source, n, text));
+                batch.warnings.push(Warning::new(WarningKind::UnknownName, source, n, text));
             }
         }
     }

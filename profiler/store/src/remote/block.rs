@@ -4,24 +4,24 @@ use super::key::{Names, is_time};
 use super::message;
 use crate::store::{Lane, Store};
 use std::ops::Range;
-use trace_model::{NO_ARGS, Row, Site};
+use trace_model::{Event, NO_ARGS, Site, SliceColumns, SliceDetails, SliceHeader};
 
-/// Rows of a lane, with the texts of their arguments.
+/// Slices of a lane, with the texts of their arguments.
 #[derive(Debug)]
 pub(super) struct Block {
     /// Ordinal of the first.
     first: u64,
     /// The ordinal up to which it is all that the lane has.
     until: u64,
-    rows: Vec<Row>,
-    /// Arguments by [`Row::args`], which count from `first_args`.
+    slices: SliceColumns,
+    /// Arguments by [`Event::args`], which count from `first_args`.
     args: Vec<Box<str>>,
     first_args: u32,
 }
 
 impl Block {
-    pub(super) fn row(&self, ordinal: u64) -> Option<Row> {
-        self.rows.get(usize::try_from(ordinal.checked_sub(self.first)?).ok()?).copied()
+    pub(super) fn slice(&self, ordinal: u64) -> Option<Event> {
+        self.slices.slice(usize::try_from(ordinal.checked_sub(self.first)?).ok()?)
     }
 
     pub(super) fn args(&self, number: u32) -> Option<&str> {
@@ -39,8 +39,8 @@ impl Block {
 
     /// Numbers its arguments from `first` on.
     pub(super) fn number_args(&mut self, first: u32) {
-        for row in self.rows.iter_mut().filter(|row| row.args != NO_ARGS) {
-            row.args = row.args - self.first_args + first;
+        for details in self.slices.details.iter_mut().filter(|details| details.args != NO_ARGS) {
+            details.args = details.args - self.first_args + first;
         }
         self.first_args = first;
     }
@@ -48,15 +48,15 @@ impl Block {
     /// Forgets its arguments.
     pub(super) fn drop_args(&mut self) {
         self.args.clear();
-        self.rows.iter_mut().for_each(|row| row.args = NO_ARGS);
+        self.slices.details.iter_mut().for_each(|details| details.args = NO_ARGS);
     }
 
     pub(super) fn bytes(&self) -> usize {
         let texts: usize = self.args.iter().map(|text| text.len() + size_of::<Box<str>>()).sum();
-        size_of::<Block>() + self.rows.capacity() * size_of::<Row>() + texts
+        size_of::<Block>() + self.slices.bytes() + texts
     }
 
-    /// Checks a message and takes it over: its rows have these ordinals, and sites and nodes among `names`.
+    /// Checks a message and takes it over: its slices have these ordinals, and sites and nodes among `names`.
     pub(super) fn of_message(block: message::Block, ordinals: &Range<u64>, names: Names) -> Option<Block> {
         let n = block.gap.len();
         let lens = [block.length.len(), block.site.len(), block.node.len(), block.correlation.len(), block.arg.len()];
@@ -65,23 +65,23 @@ impl Block {
         if lens != [n; 5] || !is_inside {
             return None;
         }
-        let (mut rows, mut at) = (Vec::with_capacity(n), 0_i64);
+        let (mut slices, mut at) = (SliceColumns::with_capacity(n), 0_i64);
         for i in 0..n {
             let start = at.checked_add(block.gap[i]).filter(|start| i == 0 || *start >= at)?;
             let end = start.checked_add_unsigned(block.length[i]).filter(|end| is_time(start) && is_time(*end))?;
             let (site, node) = names.of(block.site[i], block.node[i].wrapping_sub(1));
-            let (correlation, arg) = (block.correlation[i], block.arg[i]);
-            rows.push(Row { start, end, site, node, correlation, arg, args: NO_ARGS });
+            let details = SliceDetails { arg: block.arg[i], correlation: block.correlation[i], args: NO_ARGS };
+            slices.push(SliceHeader { start, end, site, node }, details);
             at = end;
         }
         if block.args.len() != block.args_of.len() {
             return None;
         }
         for (number, row) in (0..).zip(&block.args_of) {
-            rows.get_mut(*row as usize)?.args = number;
+            slices.details.get_mut(*row as usize)?.args = number;
         }
         let args = block.args.into_iter().map(String::into_boxed_str).collect();
-        Some(Block { first: block.first, until: block.until, rows, args, first_args: 0 })
+        Some(Block { first: block.first, until: block.until, slices, args, first_args: 0 })
     }
 }
 

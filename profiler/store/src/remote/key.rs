@@ -1,6 +1,8 @@
 //! Keys of lanes and tiles, and limits of what another process may send.
 
+use super::message::{BlockId, TileId};
 use trace_model::Site;
+use trace_model::layout::BLOCK;
 
 /// Pixels of a tile.
 pub(super) const TILE_PX: i64 = 512;
@@ -10,29 +12,25 @@ pub(super) const MAX_LEVEL: u32 = 53;
 /// Rows of a trace's lanes.
 pub(super) type LaneKey = (u32, u32);
 
-/// Where a tile is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct TileKey {
-    pub(super) track: u32,
-    pub(super) lane: u32,
-    /// A pixel is 2^level ns.
-    pub(super) level: u32,
-    /// How many tiles are between it and time 0.
-    pub(super) index: i64,
-}
-
-impl TileKey {
+impl TileId {
     /// The tiles of a lane that touch a view.
-    pub(super) fn of_view(key: LaneKey, level: u32, view: &std::ops::Range<i64>) -> impl Iterator<Item = TileKey> {
+    pub(super) fn of_view(key: LaneKey, level: u32, view: &std::ops::Range<i64>) -> impl Iterator<Item = TileId> {
         let width = tile_ns(level);
         let indices = view.start.div_euclid(width)..=view.end.saturating_sub(1).div_euclid(width);
-        indices.map(move |index| TileKey { track: key.0, lane: key.1, level, index })
+        indices.map(move |index| TileId { track: key.0, lane: key.1, level, index })
     }
 
     /// The time that it spans; cut where times end.
     pub(super) fn range(&self) -> std::ops::Range<i64> {
         let start = self.index.saturating_mul(tile_ns(self.level));
         start..start.saturating_add(tile_ns(self.level))
+    }
+}
+
+impl BlockId {
+    /// The ordinals of its rows.
+    pub(super) fn ordinals(&self) -> std::ops::Range<u64> {
+        self.block.saturating_mul(BLOCK)..self.block.saturating_add(1).saturating_mul(BLOCK)
     }
 }
 

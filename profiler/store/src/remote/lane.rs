@@ -1,13 +1,14 @@
 //! A lane whose slices are in another process: drawn from tiles, its rows come by blocks.
 
 use super::block::Block;
-use super::key::{LaneKey, MAX_LEVEL, TileKey};
+use super::key::{LaneKey, MAX_LEVEL};
+use super::message::{BlockId, TileId};
 use super::pages::{Missing, RemotePages};
 use std::ops::Range;
 use std::sync::Arc;
 use trace_model::layout::BLOCK;
 use trace_model::lod::{Merge, Node};
-use trace_model::{ColdLane, Row, SliceCursor};
+use trace_model::{ColdLane, Event, SliceCursor};
 
 /// What is known of a lane.
 #[derive(Clone, Debug)]
@@ -42,11 +43,11 @@ impl ColdLane for RemoteLane {
     }
 
     fn cursor(&self) -> Box<dyn SliceCursor + '_> {
-        Box::new(RemoteCursor { lane: self, missing: Missing::Request, held: None })
+        Box::new(RemoteCursor { lane: self, missing: Missing::Request, current: None })
     }
 
     fn cursor_in_memory(&self) -> Box<dyn SliceCursor + '_> {
-        Box::new(RemoteCursor { lane: self, missing: Missing::Ignore, held: None })
+        Box::new(RemoteCursor { lane: self, missing: Missing::Ignore, current: None })
     }
 
     fn is_remote(&self) -> bool {
@@ -70,7 +71,7 @@ impl ColdLane for RemoteLane {
         let mut walked = false;
         self.pages.with_tiles(|tiles| {
             for level in wanted..=MAX_LEVEL {
-                let keys = || TileKey::of_view(self.key, level, &shown);
+                let keys = || TileId::of_view(self.key, level, &shown);
                 let Some(found) = tiles.all_of(keys()) else { continue };
                 for (i, tile) in found.iter().enumerate() {
                     tile.walk(self.ordinals.start, view, i == 0, merge);
@@ -82,7 +83,7 @@ impl ColdLane for RemoteLane {
                 }
                 break;
             }
-            tiles.request(TileKey::of_view(self.key, wanted, &shown));
+            tiles.request(TileId::of_view(self.key, wanted, &shown));
         });
         if !walked {
             merge.push(0, 0, self.n_slices(), &self.all);
@@ -99,15 +100,22 @@ impl ColdLane for RemoteLane {
     }
 
     fn has_block(&self, number: u64) -> bool {
-        let block = self.pages.block(self.key, number, self.ordinals_of(number).end, Missing::Request);
-        block.is_some_and(|block| block.until() >= self.ordinals_of(number).end)
+        self.block(number, Missing::Request).is_some_and(|block| block.until() >= self.ordinals_of(number).end)
     }
 }
 
 impl RemoteLane {
+    fn block_id(&self, block: u64) -> BlockId {
+        BlockId { track: self.key.0, lane: self.key.1, block }
+    }
+
+    fn block(&self, number: u64, missing: Missing) -> Option<Arc<Block>> {
+        self.pages.block(self.block_id(number), self.ordinals_of(number).end, missing)
+    }
+
     /// The ordinals of a block that the lane has.
     pub(super) fn ordinals_of(&self, block: u64) -> Range<u64> {
-        let whole = block.saturating_mul(BLOCK)..block.saturating_add(1).saturating_mul(BLOCK);
+        let whole = self.block_id(block).ordinals();
         whole.start.max(self.ordinals.start)..whole.end.min(self.ordinals.end)
     }
 }
@@ -116,36 +124,33 @@ impl RemoteLane {
 struct RemoteCursor<'a> {
     lane: &'a RemoteLane,
     missing: Missing,
-    held: Option<(u64, Option<Arc<Block>>)>,
+    current: Option<(u64, Option<Arc<Block>>)>,
 }
 
 impl SliceCursor for RemoteCursor<'_> {
     #[inline]
-    fn row(&mut self, index: u64) -> Option<Row> {
+    fn slice(&mut self, index: u64) -> Option<Event> {
         let ordinal = self.lane.ordinals.start.checked_add(index).filter(|o| *o < self.lane.ordinals.end)?;
         let block = ordinal / BLOCK;
-        if self.held.as_ref().is_none_or(|(held, _)| *held != block) {
-            self.held = Some((
-                block,
-                self.lane.pages.block(self.lane.key, block, self.lane.ordinals_of(block).end, self.missing),
-            ));
+        if self.current.as_ref().is_none_or(|(current, _)| *current != block) {
+            self.current = Some((block, self.lane.block(block, self.missing)));
         }
-        self.held.as_ref()?.1.as_ref()?.row(ordinal)
+        self.current.as_ref()?.1.as_ref()?.slice(ordinal)
     }
 
     /// Where the slices that decide are not here: the first of their block.
     fn first_touching(&mut self, time: i64) -> u32 {
-        self.first(time, false, |row| row.end <= time && row.start < time)
+        self.first(time, false, |slice| slice.end <= time && slice.start < time)
     }
 
     /// Where the slices that decide are not here: the end of their block.
     fn first_from(&mut self, time: i64) -> u32 {
-        self.first(time, true, |row| row.start < time)
+        self.first(time, true, |slice| slice.start < time)
     }
 }
 
 impl RemoteCursor<'_> {
-    fn first(&mut self, time: i64, rounds_up: bool, before: impl Fn(&Row) -> bool) -> u32 {
+    fn first(&mut self, time: i64, rounds_up: bool, before: impl Fn(&Event) -> bool) -> u32 {
         let index = |ordinal: u64| (ordinal - self.lane.ordinals.start) as u32;
         let Some(fence) = self.lane.fences.partition_point(|fence| *fence < time).checked_sub(1) else { return 0 };
         let ordinals = self.lane.ordinals_of(self.lane.first_block + fence as u64);
@@ -153,8 +158,8 @@ impl RemoteCursor<'_> {
         let outside = if rounds_up { to } else { from };
         while from < to {
             let middle = from + (to - from) / 2;
-            match self.row(u64::from(middle)) {
-                Some(row) if before(&row) => from = middle + 1,
+            match self.slice(u64::from(middle)) {
+                Some(slice) if before(&slice) => from = middle + 1,
                 Some(_) => to = middle,
                 None => return outside,
             }

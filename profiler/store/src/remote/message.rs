@@ -131,14 +131,17 @@ pub(super) struct TilesRequest {
     pub tiles: Vec<TileId>,
 }
 
-#[derive(Clone, Copy, PartialEq, Message)]
+/// Where a tile is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Message)]
 pub(super) struct TileId {
     #[prost(uint32, tag = "1")]
     pub track: u32,
     #[prost(uint32, tag = "2")]
     pub lane: u32,
+    /// A pixel is 2^level ns.
     #[prost(uint32, tag = "3")]
     pub level: u32,
+    /// How many tiles are between it and time 0.
     #[prost(sint64, tag = "4")]
     pub index: i64,
 }
@@ -200,7 +203,7 @@ pub(super) struct RowsRequest {
     pub blocks: Vec<BlockId>,
 }
 
-#[derive(Clone, Copy, PartialEq, Message)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Message)]
 pub(super) struct BlockId {
     #[prost(uint32, tag = "1")]
     pub track: u32,

@@ -1,18 +1,17 @@
 //! What came from another process and is kept, within a budget; and what is requested.
 
 use super::block::Block;
-use super::key::{LaneKey, Names, TileKey};
+use super::key::{LaneKey, Names};
 use super::message::{self, BlockId, RequestKind, ResponseKind, TileId};
 use super::tile::Tile;
 use super::transport::{RemoteError, Transport, call};
+use crate::cache::Cache;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
-use std::hash::Hash;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use trace_model::layout::BLOCK;
 use trace_model::{PagerStats, Pages, Warning, WarningKind};
 
 /// Bytes that are kept, by default.
@@ -33,8 +32,8 @@ pub(crate) struct RemotePages {
     transport: Arc<dyn Transport>,
     generation: u64,
     names: Mutex<Names>,
-    cache: Mutex<Cache>,
-    requested_blocks: Mutex<BTreeSet<(LaneKey, u64)>>,
+    cache: Mutex<RemoteCache>,
+    requested_blocks: Mutex<BTreeSet<BlockId>>,
     version: AtomicU64,
     problem: Mutex<Option<String>>,
     recovered: AtomicBool,
@@ -46,78 +45,37 @@ impl std::fmt::Debug for RemotePages {
     }
 }
 
-#[derive(Default)]
-struct Cache {
-    tiles: LruCache<TileKey, Tile>,
-    requested_tiles: BTreeSet<TileKey>,
+struct RemoteCache {
+    tiles: Cache<TileId, Tile>,
+    requested_tiles: BTreeSet<TileId>,
     /// Tiles that may have more slices by now.
-    stale: BTreeSet<TileKey>,
-    blocks: LruCache<(LaneKey, u64), Block>,
+    stale: BTreeSet<TileId>,
+    blocks: Cache<BlockId, Block>,
     /// Arguments are numbered as blocks come: which block has those from a number on.
-    args: Vec<(u32, (LaneKey, u64))>,
+    args: Vec<(u32, BlockId)>,
     n_args: u32,
-}
-
-/// What was used last, within a budget.
-struct LruCache<K, V> {
-    entries: FxHashMap<K, (Arc<V>, u64)>,
-    bytes: usize,
-    budget: usize,
-    clock: u64,
-}
-
-impl<K, V> Default for LruCache<K, V> {
-    fn default() -> Self {
-        LruCache { entries: FxHashMap::default(), bytes: 0, budget: BUDGET / 2, clock: 0 }
-    }
-}
-
-impl<K: Copy + Eq + Hash, V> LruCache<K, V> {
-    fn get(&mut self, key: &K) -> Option<Arc<V>> {
-        self.clock += 1;
-        let (value, used) = self.entries.get_mut(key)?;
-        *used = self.clock;
-        Some(Arc::clone(value))
-    }
-
-    fn insert(&mut self, key: K, value: V, bytes: impl Fn(&V) -> usize) {
-        self.clock += 1;
-        self.bytes += bytes(&value);
-        if let Some((before, _)) = self.entries.insert(key, (Arc::new(value), self.clock)) {
-            self.bytes -= bytes(&before);
-        }
-        if self.bytes <= self.budget {
-            return;
-        }
-        // Half goes at a time, so that it is not looked for at every insertion.
-        let mut used: Vec<u64> = self.entries.values().map(|(_, used)| *used).collect();
-        used.sort_unstable();
-        let middle = used[used.len() / 2];
-        self.entries.retain(|_, (_, used)| *used >= middle);
-        self.bytes = self.entries.values().map(|(value, _)| bytes(value)).sum();
-    }
 }
 
 /// The tiles, for a picture.
 pub(super) struct Tiles<'a> {
-    cache: &'a mut Cache,
+    cache: &'a mut RemoteCache,
 }
 
 impl Tiles<'_> {
     /// All of these tiles, if they are here.
-    pub(super) fn all_of(&mut self, keys: impl Iterator<Item = TileKey>) -> Option<Vec<Arc<Tile>>> {
+    pub(super) fn all_of(&mut self, keys: impl Iterator<Item = TileId>) -> Option<Vec<Arc<Tile>>> {
         keys.map(|key| self.cache.tiles.get(&key)).collect()
     }
 
     /// Whether none of these may have more by now.
-    pub(super) fn are_fresh(&self, mut keys: impl Iterator<Item = TileKey>) -> bool {
+    pub(super) fn are_fresh(&self, mut keys: impl Iterator<Item = TileId>) -> bool {
         keys.all(|key| !self.cache.stale.contains(&key))
     }
 
     /// Requests those that are not here, or may have more by now.
-    pub(super) fn request(&mut self, keys: impl Iterator<Item = TileKey>) {
+    pub(super) fn request(&mut self, keys: impl Iterator<Item = TileId>) {
         for key in keys {
-            if self.cache.stale.contains(&key) || !self.cache.tiles.entries.contains_key(&key) {
+            if self.cache.stale.contains(&key) || !self.cache.tiles.contains(&key) {
                 self.cache.requested_tiles.insert(key);
             }
         }
@@ -130,7 +88,14 @@ impl RemotePages {
             transport,
             generation,
             names: Mutex::default(),
-            cache: Mutex::default(),
+            cache: Mutex::new(RemoteCache {
+                tiles: Cache::new(BUDGET / 2),
+                requested_tiles: BTreeSet::new(),
+                stale: BTreeSet::new(),
+                blocks: Cache::new(BUDGET / 2),
+                args: Vec::new(),
+                n_args: 0,
+            }),
             requested_blocks: Mutex::default(),
             version: AtomicU64::new(0),
             problem: Mutex::default(),
@@ -154,25 +119,25 @@ impl RemotePages {
     /// The slices of these lanes outside of what is kept of each are not what they were.
     pub(super) fn changed(&self, kept: &FxHashMap<LaneKey, Range<i64>>) {
         let mut cache = self.cache.lock();
-        let Cache { tiles, stale, .. } = &mut *cache;
-        stale.retain(|tile| tiles.entries.contains_key(tile));
-        let reaches_out = |tile: &&TileKey| {
+        let RemoteCache { tiles, stale, .. } = &mut *cache;
+        stale.retain(|tile| tiles.contains(tile));
+        let reaches_out = |tile: &&TileId| {
             let kept = kept.get(&(tile.track, tile.lane));
             kept.is_some_and(|kept| tile.range().start < kept.start || tile.range().end > kept.end)
         };
-        stale.extend(tiles.entries.keys().filter(reaches_out));
+        stale.extend(tiles.keys().filter(reaches_out));
     }
 
     pub(super) fn with_tiles(&self, look: impl FnOnce(&mut Tiles<'_>)) {
         look(&mut Tiles { cache: &mut self.cache.lock() });
     }
 
-    /// The block of a lane's rows with this number, if it is here; it is requested unless it reaches the ordinal `until`.
-    pub(super) fn block(&self, lane: LaneKey, number: u64, until: u64, missing: Missing) -> Option<Arc<Block>> {
-        let found = self.cache.lock().blocks.get(&(lane, number));
+    /// The block, if it is here; it is requested unless it reaches the ordinal `until`.
+    pub(super) fn block(&self, key: BlockId, until: u64, missing: Missing) -> Option<Arc<Block>> {
+        let found = self.cache.lock().blocks.get(&key);
         let is_whole = found.as_deref().is_some_and(|block| block.until() >= until);
         if !is_whole && missing == Missing::Request {
-            self.requested_blocks.lock().insert((lane, number));
+            self.requested_blocks.lock().insert(key);
         }
         found
     }
@@ -186,13 +151,11 @@ impl RemotePages {
     /// Asks for some of the tiles that are requested.
     fn load_tiles(&self) -> Result<bool, RemoteError> {
         let requested = std::mem::take(&mut self.cache.lock().requested_tiles);
-        let keys: Vec<TileKey> = requested.into_iter().take(TILES_AT_A_TIME).collect();
+        let keys: Vec<TileId> = requested.into_iter().take(TILES_AT_A_TIME).collect();
         if keys.is_empty() {
             return Ok(false);
         }
-        let tiles =
-            keys.iter().map(|key| TileId { track: key.track, lane: key.lane, level: key.level, index: key.index });
-        let request = message::TilesRequest { generation: self.generation, tiles: tiles.collect() };
+        let request = message::TilesRequest { generation: self.generation, tiles: keys.clone() };
         let ResponseKind::Tiles(answer) = call(&*self.transport, RequestKind::Tiles(request))? else {
             return Err(RemoteError::Invalid("an answer is not to its request"));
         };
@@ -203,7 +166,8 @@ impl RemotePages {
             let tile = Tile::of_message(tile, u64::MAX, names)
                 .ok_or(RemoteError::Invalid("the spans of a tile make no sense"))?;
             cache.stale.remove(key);
-            cache.tiles.insert(*key, tile, Tile::bytes);
+            let bytes = tile.bytes();
+            cache.tiles.insert(*key, tile, bytes);
         }
         Ok(!answer.tiles.is_empty())
     }
@@ -211,12 +175,11 @@ impl RemotePages {
     /// Asks for some of the blocks that are requested.
     fn load_blocks(&self) -> Result<bool, RemoteError> {
         let requested = std::mem::take(&mut *self.requested_blocks.lock());
-        let keys: Vec<(LaneKey, u64)> = requested.into_iter().take(BLOCKS_AT_A_TIME).collect();
+        let keys: Vec<BlockId> = requested.into_iter().take(BLOCKS_AT_A_TIME).collect();
         if keys.is_empty() {
             return Ok(false);
         }
-        let blocks = keys.iter().map(|((track, lane), block)| BlockId { track: *track, lane: *lane, block: *block });
-        let request = message::RowsRequest { generation: self.generation, blocks: blocks.collect() };
+        let request = message::RowsRequest { generation: self.generation, blocks: keys.clone() };
         let ResponseKind::Rows(answer) = call(&*self.transport, RequestKind::Rows(request))? else {
             return Err(RemoteError::Invalid("an answer is not to its request"));
         };
@@ -224,18 +187,18 @@ impl RemotePages {
         let mut cache = self.cache.lock();
         let n = answer.blocks.len();
         for (key, block) in keys.iter().zip(answer.blocks) {
-            let whole = key.1.saturating_mul(BLOCK)..key.1.saturating_add(1).saturating_mul(BLOCK);
-            let mut block = Block::of_message(block, &whole, names)
+            let mut block = Block::of_message(block, &key.ordinals(), names)
                 .ok_or(RemoteError::Invalid("the rows of a block make no sense"))?;
             cache.number_args(&mut block, *key);
-            cache.blocks.insert(*key, block, Block::bytes);
+            let bytes = block.bytes();
+            cache.blocks.insert(*key, block, bytes);
         }
         Ok(n > 0)
     }
 }
 
-impl Cache {
-    fn number_args(&mut self, block: &mut Block, key: (LaneKey, u64)) {
+impl RemoteCache {
+    fn number_args(&mut self, block: &mut Block, key: BlockId) {
         // Numbers from 2^31 on are of arguments in memory.
         let until = self.n_args.checked_add(block.n_args()).filter(|until| *until < 1 << 31);
         let Some(until) = until else { return block.drop_args() };
@@ -250,14 +213,15 @@ impl Cache {
 impl Pages for RemotePages {
     fn set_budget(&self, budget: usize) {
         let mut cache = self.cache.lock();
-        (cache.tiles.budget, cache.blocks.budget) = (budget / 2, budget / 2);
+        cache.tiles.set_budget(budget / 2);
+        cache.blocks.set_budget(budget / 2);
     }
 
     fn stats(&self) -> PagerStats {
         let cache = self.cache.lock();
         PagerStats {
-            bytes: cache.tiles.bytes + cache.blocks.bytes,
-            budget: cache.tiles.budget + cache.blocks.budget,
+            bytes: cache.tiles.bytes() + cache.blocks.bytes(),
+            budget: cache.tiles.budget() + cache.blocks.budget(),
             loads: self.version.load(Ordering::Relaxed),
         }
     }
@@ -309,7 +273,7 @@ impl Pages for RemotePages {
         let problem = self.problem.lock().clone()?;
         let source = self.transport.location();
         let text = format!("{source}: {problem}; what is shown may be coarse or old");
-        Some(Warning { kind: WarningKind::Damage, source, count: 1, text })
+        Some(Warning::new(WarningKind::Damage, source, 1, text))
     }
 
     fn check_all(&self) {}

@@ -1,6 +1,6 @@
 //! The side that has the trace: answers questions about a store.
 
-use super::key::{LaneKey, MAX_LEVEL, TILE_PX, TileKey, tile_ns};
+use super::key::{LaneKey, MAX_LEVEL, TILE_PX, tile_ns};
 use super::message::{
     Block, KnownLane, LaneState, Request, RequestKind, Response, ResponseKind, Rows, RowsRequest, State, StateRequest,
     TableState, Tiles, TilesRequest, VERSION,
@@ -23,7 +23,7 @@ const REST: i64 = 20;
 #[derive(Debug)]
 pub struct Server {
     store: Arc<RwLock<Store>>,
-    /// Tells this store from that of an earlier server.
+    /// Distinguishes this store from that of an earlier server.
     nonce: u64,
     tables: Mutex<Tables>,
 }
@@ -77,8 +77,8 @@ impl Server {
             }
         }
         let lanes = store.tracks().iter().flat_map(|track| (0..).zip(&track.lanes).map(|l| (track.id.0, l)));
-        let lanes =
-            lanes.filter_map(|(track, (row, lane))| lane_state(lane, track, row, known_lanes.get(&(track, row))));
+        let lanes = lanes
+            .filter_map(|(track, (row, lane))| lane_state(&store, lane, track, row, known_lanes.get(&(track, row))));
         let (live, disk_bytes) = (store.is_live(), store.stats().disk_bytes);
         Ok(State { generation, live, disk_bytes, tables, lanes: lanes.collect() })
     }
@@ -120,12 +120,11 @@ impl Server {
                 break;
             }
             let lane = self.lane(&store, request.generation, place.track, place.lane)?;
-            let key = TileKey { track: place.track, lane: place.lane, level: place.level, index: place.index };
-            let range = key.range();
+            let range = place.range();
             if place.level > MAX_LEVEL || range.start >= range.end {
                 return Err("there is no such tile".to_owned());
             }
-            let tile = tile::message(lane, &range, tile_ns(place.level) / TILE_PX);
+            let tile = tile::message(&store, lane, &range, tile_ns(place.level) / TILE_PX);
             bytes += tile.encoded_len();
             answer.tiles.push(tile);
         }
@@ -158,14 +157,14 @@ fn names(store: &Store) -> Names {
 }
 
 /// What a lane has beyond what is known.
-fn lane_state(lane: &Lane, track: u32, row: u32, known: Option<&&KnownLane>) -> Option<LaneState> {
+fn lane_state(store: &Store, lane: &Lane, track: u32, row: u32, known: Option<&&KnownLane>) -> Option<LaneState> {
     let range = lane.range()?;
     let end = lane.evicted() + lane.len() as u64;
     if known.is_some_and(|known| known.end == end) {
         return None;
     }
     // The span of a lane ends with its last slice, which may have no duration.
-    let all = tile::message(lane, &(range.start..range.end.saturating_add(1)), i64::MAX);
+    let all = tile::message(store, lane, &(range.start..range.end.saturating_add(1)), i64::MAX);
     let first_block = known.map_or(0, |known| known.blocks).max(lane.evicted() / BLOCK);
     let mut before = 0;
     let fences = lane.block_starts(first_block).map(|start| {

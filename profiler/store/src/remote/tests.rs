@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use trace_model::layout::BLOCK;
 use trace_model::lod::Span;
-use trace_model::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, SliceRef, TrackKey};
+use trace_model::{Batch, Event, NO_ARGS, Name, SliceRef, TrackKey};
 
 /// Asks a server of this process.
 struct Here {
@@ -84,24 +84,20 @@ impl Pair {
     }
 }
 
-fn event(start: i64, end: i64, site: u32, args: u32) -> Event {
-    let kind = EventKind::Slice;
-    Event { kind, depth: 0, start, end, site, node: NO_NODE, correlation: site, arg: start.unsigned_abs(), args }
-}
-
 /// Appends slices with these gaps and durations from `at` on; gives where they end.
 fn append(store: &mut Store, mut at: i64, parts: &[(i64, i64)]) -> i64 {
     for parts in parts.chunks(50_000) {
         let mut batch = Batch::new();
         batch.set_origin(0);
-        batch.set_live(true);
+        batch.live = Some(true);
         for id in 0..4 {
             let category = if id == 3 { "wait" } else { "test" };
             batch.name(Name::Site { pid: 1, id, category: category.into(), name: format!("work {id}") });
         }
         for (gap, dur) in parts {
             let args = if dur % 3 == 0 { batch.args(&format!("{{\"n\":{dur}}}")) } else { NO_ARGS };
-            let event = event(at + gap, at + gap + dur, (gap % 4) as u32, args);
+            let slice = Event::slice((gap % 4) as u32, at + gap, at + gap + dur);
+            let event = Event { correlation: slice.site, arg: slice.start.unsigned_abs(), args, ..slice };
             at = event.end;
             batch.track(TrackKey { pid: 1, ring: 0 }).events.push(event);
         }
@@ -303,7 +299,7 @@ fn a_store_that_is_replaced_is_asked_for_anew() {
 }
 
 #[test]
-fn a_connection_that_breaks_is_told_and_comes_back() {
+fn a_connection_that_breaks_is_reported_and_comes_back() {
     let mut pair = Pair::of(store_of(&parts(10_000)));
     pair.transport.is_cut.store(true, Relaxed);
     assert!(pair.viewer.poll().is_err());
@@ -319,10 +315,10 @@ fn a_connection_that_breaks_is_told_and_comes_back() {
     assert!(pair.remote.warnings().is_empty(), "{:?}", pair.remote.warnings());
 }
 
-/// Answers with what it is given.
-struct Says(Mutex<Vec<u8>>);
+/// Answers every request with the same bytes.
+struct FixedReply(Mutex<Vec<u8>>);
 
-impl Transport for Says {
+impl Transport for FixedReply {
     fn request(&self, _: &[u8]) -> Result<Bytes, RemoteError> {
         Ok(self.0.lock().clone().into())
     }
@@ -371,15 +367,15 @@ proptest! {
         let mut bad = good.clone();
         let i = at.index(bad[which].len());
         if cut { bad[which].truncate(i) } else { bad[which][i] = byte }
-        let says = Arc::new(Says(Mutex::new(bad[0].clone())));
-        let mut viewer = Viewer::new(Arc::clone(&says) as Arc<dyn Transport>);
+        let reply = Arc::new(FixedReply(Mutex::new(bad[0].clone())));
+        let mut viewer = Viewer::new(Arc::clone(&reply) as Arc<dyn Transport>);
         let mut remote = Store::with_options(StoreOptions::UNBOUNDED);
         if let Ok(batch) = viewer.poll() {
             remote.apply(batch);
         }
         let mut out = Vec::new();
         for answer in &bad[1..] {
-            *says.0.lock() = answer.clone();
+            *reply.0.lock() = answer.clone();
             for lane in remote.tracks().iter().flat_map(|track| &track.lanes) {
                 lane.spans(remote.range(), 300, &mut out);
                 lane.slices(&remote.range()).for_each(drop);

@@ -2,7 +2,7 @@
 
 use super::key::{Names, TILE_PX, is_time};
 use super::message;
-use crate::store::Lane;
+use crate::store::{Lane, Store};
 use std::ops::Range;
 use trace_model::lod::{Merge, Node, Span};
 use trace_model::{Site, SliceHeader};
@@ -99,7 +99,7 @@ impl Tile {
 }
 
 /// The slices of a lane that begin in a range of time, as spans of at most `pixel` ns. Waits for the disk.
-pub(super) fn message(lane: &Lane, range: &Range<i64>, pixel: i64) -> message::Tile {
+pub(super) fn message(store: &Store, lane: &Lane, range: &Range<i64>, pixel: i64) -> message::Tile {
     let mut spans = Vec::new();
     let (first, before) = lane.begun_in(range, pixel, &mut spans);
     let mut tile = message::Tile {
@@ -108,7 +108,7 @@ pub(super) fn message(lane: &Lane, range: &Range<i64>, pixel: i64) -> message::T
         before: before.is_some(),
         ..message::Tile::default()
     };
-    let before = before.map(|slice| Span::of(slice, first.wrapping_sub(1)));
+    let before = before.map(|s| Span::of(SliceHeader::of(&s, store.sites()), first.wrapping_sub(1)));
     let mut at = range.start;
     for span in before.iter().chain(&spans) {
         tile.gap.push(span.start.saturating_sub(at));

@@ -7,14 +7,14 @@ use super::pages::RemotePages;
 use super::tile::Tile;
 use super::transport::{RemoteError, Transport, call};
 use crate::seal;
-use crate::store::{Contents, Lane, Store, Update};
+use crate::store::{Store, Update};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use trace_model::layout::BLOCK;
-use trace_model::{Batch, ColdLane, MAX_LANES};
+use trace_model::{Batch, ColdLane};
 
 /// Follows a remote trace.
 pub struct Viewer {
@@ -33,7 +33,7 @@ impl Viewer {
         Viewer { transport, pages: None, tables: FxHashMap::default(), lanes: BTreeMap::new(), live: None }
     }
 
-    /// Asks what has changed; an empty update if nothing has. [`Store::apply`] gives the store what there is.
+    /// Asks what has changed; an empty update if nothing has. [`Store::apply`] gives the store what came.
     ///
     /// # Errors
     /// That no answer came, or one that makes no sense. What is known stays.
@@ -96,12 +96,13 @@ impl Viewer {
             let range = lane.range();
             contents.range = contents.range.start.min(range.start)..contents.range.end.max(range.end);
         }
-        self.place(&mut contents);
+        // Lanes of a track that is not reported yet wait.
+        for ((track, lane), remote) in &self.lanes {
+            contents.set_lane(*track, *lane, || Box::new(remote.clone()));
+        }
         contents.pager = Some(pages);
         self.live = Some(state.live);
-        let mut batch = Batch::new();
-        batch.set_live(state.live);
-        batch.set_disk_bytes(state.disk_bytes);
+        let batch = Batch { live: Some(state.live), disk_bytes: state.disk_bytes, ..Batch::default() };
         Ok(Update { replacement: Some(Box::new(Store::of_contents(contents))), batch })
     }
 
@@ -138,18 +139,5 @@ impl Viewer {
         let (pages, fences) = (Arc::clone(pages), Arc::new(fences));
         self.lanes.insert(key, RemoteLane { pages, key, ordinals, all, first_block, fences });
         Some(kept)
-    }
-
-    /// Gives the tracks their lanes. Of a track that is not reported yet they wait.
-    fn place(&self, contents: &mut Contents) {
-        for ((track, lane), remote) in &self.lanes {
-            let Some(row) = contents.tracks.get_mut(*track as usize).filter(|_| (*lane as usize) < MAX_LANES) else {
-                continue;
-            };
-            while row.lanes.len() <= *lane as usize {
-                row.lanes.push(Lane::new(*track, row.lanes.len() as u32));
-            }
-            row.lanes[*lane as usize] = Lane::of_cold(*track, *lane, Box::new(remote.clone()));
-        }
     }
 }

@@ -1,25 +1,24 @@
 //! The tables of a store as record batches: the rows and columns that a sealed trace has in its files, for who asks by SQL.
 
 use super::checksums::{Checksums, FILE_NAME, read_part};
+use super::columns::read;
 use super::names::Names;
-use super::schema::{
-    CounterRow, FORMAT, FlowRow, InstantRow, MemoryRow, MetaRow, RingRow, SLICES, TABLES, TransferRow, VERSION,
-};
-use super::slice_columns::SliceColumns;
-use super::table::StoredRow;
-use super::table::Table;
-use super::tables::{self, FINAL};
-use super::{SealError, columns, writer};
-use crate::store::{PlacedInstant, Store, Track};
-use arrow_array::{ArrayRef, RecordBatch};
+use super::row_group::RowGroup;
+use super::schema::{MetaRow, RingRow, SIDES, SLICES, TABLES, version_of};
+use super::table::{StoredRow, Table};
+use super::tables::{FINAL, Sink, Source, columns, give_sides};
+use super::{SealError, writer};
+use crate::store::Store;
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use trace_model::layout::{SEALED_FOLDER, find_sealed, is_chunk_file, is_meta_file, is_ring_file};
-use trace_model::{InstantEvent, Row, SliceRef};
+use trace_model::{SliceHeader, SliceRef};
 
 /// Rows of a batch.
 const ROWS: usize = 1 << 14;
@@ -56,52 +55,53 @@ fn table_file(store: &Store, table: Table) -> Result<Bytes, SealError> {
     Ok(writer.into_inner()?.into())
 }
 
-/// Gives all rows of a table of [`mod@tables`], some at a time; none of another.
+/// Gives all rows of a table of [`tables`](tables()), some at a time; none of another.
 ///
 /// # Errors
 /// That the columns do not fit together.
 pub fn batches(store: &Store, table: &str, take: Take<'_>) -> Result<(), SealError> {
     let names = &Names::of(store);
-    match table {
-        "slices" => slices(store, names, take),
-        "instants" => {
-            let placed = |track: &Track, event: &InstantEvent| PlacedInstant {
-                track: track.id,
-                event: *event,
-                args: store.args().get(event.args).map(Into::into),
-            };
-            let rows = store.tracks().iter().flat_map(|t| t.instants.iter().map(move |i| placed(t, i)));
-            give(InstantRow::TABLE, rows, |rows| tables::instants(rows, names), take)
+    if table == SLICES.name {
+        return slices(store, names, take);
+    }
+    if SIDES.iter().any(|side| side.name == table) {
+        return give_sides(store, &mut OneTable { table, names, take });
+    }
+    let whole = if table == MetaRow::TABLE.name {
+        Some((MetaRow::TABLE, columns::<MetaRow<'_>, _>(&writer::meta(store, store.stats().slices), names)))
+    } else {
+        FINAL.into_iter().find(|(whole, _)| whole.name == table).map(|(whole, columns)| (whole, columns(store, names)))
+    };
+    if let Some((whole, columns)) = whole {
+        take(RecordBatch::try_new(whole.schema(), columns)?);
+    }
+    Ok(())
+}
+
+/// Takes the rows of a side table.
+struct OneTable<'a> {
+    table: &'a str,
+    names: &'a Names,
+    take: Take<'a>,
+}
+
+impl Sink for OneTable<'_> {
+    fn take<T: Source>(&mut self, rows: impl Iterator<Item = T>) -> Result<(), SealError> {
+        let table = T::Row::TABLE;
+        if table.name != self.table {
+            return Ok(());
         }
-        "counters" => {
-            give(CounterRow::TABLE, tables::points(store.counters()), |rows| tables::counters(rows, names), take)
-        }
-        "flows" => give(FlowRow::TABLE, store.flows().copied(), |rows| tables::flows(rows, names), take),
-        "memory" => give(MemoryRow::TABLE, store.memory().iter().copied(), |rows| tables::memory(rows, names), take),
-        "transfers" => {
-            give(TransferRow::TABLE, store.transfers().iter().copied(), |rows| tables::transfers(rows, names), take)
-        }
-        "meta" => {
-            let rows = writer::meta(store, store.stats().slices);
-            give(MetaRow::TABLE, std::iter::once(rows), |rows| tables::meta(&rows[0], names), take)
-        }
-        _ => {
-            for (whole, columns) in FINAL.into_iter().filter(|(whole, _)| whole.name == table) {
-                take(RecordBatch::try_new(whole.schema(), columns(store, names))?);
-            }
-            Ok(())
-        }
+        give(table, rows, |rows| T::columns(rows, self.names), self.take)
     }
 }
 
 fn give<T>(
     table: Table,
-    rows: impl Iterator<Item = T>,
+    mut rows: impl Iterator<Item = T>,
     columns: impl Fn(&[T]) -> Vec<ArrayRef>,
     take: Take<'_>,
 ) -> Result<(), SealError> {
     let schema = table.schema();
-    let mut rows = rows;
     loop {
         let some: Vec<T> = rows.by_ref().take(ROWS).collect();
         if some.is_empty() || !take(RecordBatch::try_new(schema.clone(), columns(&some))?) {
@@ -115,20 +115,19 @@ fn slices(store: &Store, names: &Names, take: Take<'_>) -> Result<(), SealError>
     let range = store.range();
     let parts = store.parts(range.start..range.end.saturating_add(1));
     let begins_in = |part: &Range<i64>, slice: &SliceRef| slice.start >= part.start || part.start == range.start;
-    let rows = parts.iter().flat_map(|part| {
-        let lanes =
-            store.tracks().iter().flat_map(|track| track.lanes.iter().enumerate().map(move |l| (track.id.0, l)));
-        lanes.flat_map(move |(track, (lane, slices))| {
-            let begun = slices.slices(part).filter(move |slice| begins_in(part, slice));
-            begun.map(move |slice| (track, lane as u32, slice.row(store.sites())))
-        })
-    });
-    let columns = |rows: &[(u32, u32, Row)]| {
-        let mut part = SliceColumns::with_capacity(rows.len());
-        for (track, lane, row) in rows {
-            part.push(*track, *lane, row, store.args().get(row.args).as_deref());
-        }
-        part.arrays(store.sites(), names)
+    let lanes = || store.tracks().iter().flat_map(|track| &track.lanes);
+    let rows = parts
+        .iter()
+        .flat_map(|part| lanes().flat_map(move |lane| lane.slices(part).filter(move |slice| begins_in(part, slice))));
+    let columns = |rows: &[SliceRef]| {
+        let mut group = RowGroup::with_capacity(rows.len());
+        let args = rows.iter().map(|slice| {
+            group.push(slice, SliceHeader::of(slice, store.sites()));
+            store.args().get(slice.args)
+        });
+        let args: StringArray = args.collect();
+        group.args = Some(Arc::new(args));
+        group.arrays(store.sites(), names)
     };
     give(SLICES, rows, columns, take)
 }
@@ -153,13 +152,11 @@ pub fn whole_folder(path: &Path) -> Option<PathBuf> {
 pub fn check(folder: &Path) -> Result<(), String> {
     let list = std::fs::read_to_string(folder.join(FILE_NAME)).map_err(|e| format!("{FILE_NAME}: {e}"))?;
     let sums = Checksums::parse(&list).ok_or_else(|| format!("{FILE_NAME}: it is damaged"))?;
-    let meta = columns::read(
+    let meta = read(
         sums.read(folder, &MetaRow::TABLE.file_name()).map_err(|e| format!("{}: {e}", MetaRow::TABLE.file_name()))?,
     );
     let format = meta.ok().and_then(|rows| format_of(&rows)).unwrap_or_default();
-    let version = format.strip_prefix(FORMAT).and_then(|version| version.trim().parse::<u32>().ok());
-    let version = version.filter(|version| (1..=VERSION).contains(version));
-    let version = version
+    let version = version_of(&format)
         .ok_or_else(|| format!("{}: this program does not know the format {format:?}", MetaRow::TABLE.file_name()))?;
     for table in TABLES.iter().chain([&RingRow::TABLE]).filter(|table| table.since <= version) {
         let name = table.file_name();
@@ -169,11 +166,8 @@ pub fn check(folder: &Path) -> Result<(), String> {
 }
 
 fn format_of(meta: &[RecordBatch]) -> Option<String> {
-    let row = |batch: &RecordBatch| {
-        let (keys, values) = (columns::Texts::of(batch, "key").ok()?, columns::Texts::of(batch, "value").ok()?);
-        (0..batch.num_rows()).find(|i| keys.at(*i) == "format").map(|i| values.at(i).to_owned())
-    };
-    meta.iter().find_map(row)
+    let rows = meta.iter().filter_map(|batch| MetaRow::read(batch).ok()).flatten();
+    rows.into_iter().find(|row| row.key == "format").map(|row| row.value.to_owned())
 }
 
 fn check_file(sums: &Checksums, folder: &Path, name: &str) -> Result<(), super::checksums::PartError> {

@@ -92,13 +92,16 @@ pub(super) enum PartError {
     NotListed,
 }
 
-/// The parts of each file.
+/// The list of a sealed trace: the parts of each file. Where the files are elsewhere, what comes of them by ranges can be checked.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Checksums {
+pub struct Checksums {
     files: BTreeMap<String, Vec<FilePart>>,
 }
 
 impl Checksums {
+    /// The list's file, next to the others.
+    pub const FILE: &str = FILE_NAME;
+
     pub(super) fn add(&mut self, name: &str, parts: Vec<FilePart>) {
         self.files.insert(name.to_owned(), parts);
     }
@@ -117,7 +120,8 @@ impl Checksums {
     }
 
     /// Reads the list; `None` where it is damaged.
-    pub(super) fn parse(text: &str) -> Option<Checksums> {
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Checksums> {
         let body = text.strip_suffix('\n')?;
         let (body, end) = body.split_at(body.rfind('\n')? + 1);
         let crc = u32::from_str_radix(end.strip_prefix("end ")?, 16).ok()?;
@@ -152,41 +156,26 @@ impl Checksums {
         read_part(&file, *part)
     }
 
-    /// Whether a file is as long as its parts together.
-    pub(super) fn check_len(&self, file: &File, name: &str) -> Result<(), PartError> {
-        let last = self.parts(name).and_then(|parts| parts.last()).ok_or(PartError::NotListed)?;
-        let (is, should) = (file.metadata()?.len(), last.from + last.len);
-        if is == should { Ok(()) } else { Err(PartError::Length { is, should }) }
-    }
-}
-
-/// The list of a sealed trace whose files are elsewhere: what comes of them by ranges can be checked.
-#[derive(Clone, Debug)]
-pub struct RemoteChecksums(Checksums);
-
-impl RemoteChecksums {
-    /// The list's file, next to the others.
-    pub const FILE: &str = FILE_NAME;
-
-    /// Reads the list; `None` where it is damaged.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Checksums::parse(text).map(Self)
-    }
-
     /// The end of a file, with its footer: the page index too of `slices.parquet`, all of other files. It ends where the file
     /// should. `None` where the list lacks the file.
     #[must_use]
     pub fn end_of(&self, file: &str) -> Option<Range<u64>> {
-        let part = self.0.parts(file)?.last()?;
+        let part = self.parts(file)?.last()?;
         Some(part.from..part.from.checked_add(part.len)?)
     }
 
     /// Whether these are the bytes of [`end_of`](Self::end_of) a file.
     #[must_use]
     pub fn is_end_of(&self, file: &str, bytes: &[u8]) -> bool {
-        let part = self.0.parts(file).and_then(|parts| parts.last());
+        let part = self.parts(file).and_then(|parts| parts.last());
         part.is_some_and(|part| part.len == bytes.len() as u64 && part.crc == crc32c::crc32c(bytes))
+    }
+
+    /// Whether a file is as long as its parts together.
+    pub(super) fn check_len(&self, file: &File, name: &str) -> Result<(), PartError> {
+        let last = self.parts(name).and_then(|parts| parts.last()).ok_or(PartError::NotListed)?;
+        let (is, should) = (file.metadata()?.len(), last.from + last.len);
+        if is == should { Ok(()) } else { Err(PartError::Length { is, should }) }
     }
 }
 
@@ -215,8 +204,8 @@ mod tests {
         );
         sums.add("lod.bin", vec![FilePart { from: 0, len: 0, crc: 0 }]);
         let text = sums.text();
-        assert_eq!(Checksums::parse(&text).unwrap().files, sums.files);
-        let remote = RemoteChecksums::parse(&text).unwrap();
+        let remote = Checksums::parse(&text).unwrap();
+        assert_eq!(remote.files, sums.files);
         assert_eq!((remote.end_of("a b.parquet"), remote.end_of("c")), (Some(5..14), None));
         assert!(remote.is_end_of("lod.bin", b"") && !remote.is_end_of("lod.bin", b"x") && !remote.is_end_of("c", b""));
         for i in 0..text.len() {

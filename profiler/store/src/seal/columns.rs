@@ -138,6 +138,11 @@ impl<'a> Floats<'a> {
         Ok(Floats(column.as_primitive_opt::<Float64Type>().ok_or(TableError::Column(name))?))
     }
 
+    /// A column that may be missing.
+    pub(super) fn or_null(batch: &'a RecordBatch, name: &'static str) -> Result<Option<Floats<'a>>, TableError> {
+        batch.column_by_name(name).map(|_| Floats::of(batch, name)).transpose()
+    }
+
     /// The number of a row; `None` for null.
     #[inline]
     pub(super) fn get(&self, row: usize) -> Option<f64> {

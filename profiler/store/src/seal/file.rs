@@ -2,13 +2,18 @@
 
 use super::SealError;
 use super::checksums::{ChecksummedFile, FilePart};
+use super::names::Names;
 use super::table::Table;
+use super::tables::Source;
 use arrow_array::{ArrayRef, RecordBatch};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, ArrowWriterOptions};
 use parquet::file::writer::SerializedFileWriter;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
+
+/// Rows that are made into columns at a time.
+const ROWS: usize = 1 << 16;
 
 pub(super) struct TableFile {
     table: Table,
@@ -28,6 +33,25 @@ impl TableFile {
         let options = ArrowWriterOptions::new().with_properties(table.properties()?).with_skip_arrow_metadata(true);
         let writer = ArrowWriter::try_new_with_options(file, table.schema(), options)?;
         Ok(TableFile { table, path, writer })
+    }
+
+    pub(super) fn table(&self) -> Table {
+        self.table
+    }
+
+    /// Appends rows, some at a time.
+    pub(super) fn append<T: Source>(
+        &mut self,
+        mut rows: impl Iterator<Item = T>,
+        names: &Names,
+    ) -> Result<(), SealError> {
+        loop {
+            let some: Vec<T> = rows.by_ref().take(ROWS).collect();
+            if some.is_empty() {
+                return Ok(());
+            }
+            self.write(T::columns(&some, names))?;
+        }
     }
 
     /// Appends rows, given as columns in the table's order.

@@ -3,15 +3,15 @@
 
 use super::columns::{self, Ints, TableError, Texts, ints};
 use super::pager::SlicesFile;
+use super::row_group::whole_arg;
 use super::schema::TrackRow;
-use super::slice_columns::whole_arg;
 use super::table::StoredRow;
 use crate::store::{Store, StoreOptions};
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
-use trace_model::{Batch, Category, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey, TrackKind};
+use trace_model::{Batch, Category, Event, NO_ARGS, NO_NODE, Name, TrackKey, TrackKind};
 
 /// Nesting depths that are distinguished.
 const MAX_DEPTH: i64 = 255;
@@ -41,8 +41,8 @@ struct ForeignReader {
     sites: FxHashMap<(String, String), u32>,
     nodes: FxHashMap<(String, String, String), u32>,
     /// Sites and nodes that a process has registered.
-    told_sites: FxHashSet<(u32, u32)>,
-    told_nodes: FxHashSet<(u32, u32)>,
+    named_sites: FxHashSet<(u32, u32)>,
+    named_nodes: FxHashSet<(u32, u32)>,
 }
 
 impl ForeignReader {
@@ -107,17 +107,10 @@ impl ForeignReader {
             // An op's names the node before it, by a table that is not here.
             let correlation = if kind == Category::Op { NO_NODE } else { correlation.at(i) as u32 };
             let args = args.get(i).map_or(NO_ARGS, |text| out.args(text));
-            out.track(key).events.push(Event {
-                kind: EventKind::Slice,
-                depth: lane.at(i).clamp(0, MAX_DEPTH) as u8,
-                start: start.at(i),
-                end: start.at(i).saturating_add(dur.at(i).max(0)),
-                site,
-                node,
-                correlation,
-                arg: whole_arg(kind, step.get(i).map(|step| step as u32), arg.at(i) as u64),
-                args,
-            });
+            let arg = whole_arg(kind, step.get(i).map(|step| step as u32), arg.at(i) as u64);
+            let depth = lane.at(i).clamp(0, MAX_DEPTH) as u8;
+            let slice = Event::slice(site, start.at(i), start.at(i).saturating_add(dur.at(i).max(0)));
+            out.track(key).events.push(Event { depth, node, correlation, arg, args, ..slice });
         }
         self.store.apply(out);
         Ok(())
@@ -126,7 +119,7 @@ impl ForeignReader {
     fn site(&mut self, pid: u32, category: &str, name: &str, out: &mut Batch) -> u32 {
         let n = self.sites.len() as u32;
         let id = *self.sites.entry((category.to_owned(), name.to_owned())).or_insert(n);
-        if self.told_sites.insert((pid, id)) {
+        if self.named_sites.insert((pid, id)) {
             out.name(Name::Site { pid, id, category: category.to_owned(), name: name.to_owned() });
         }
         id
@@ -135,7 +128,7 @@ impl ForeignReader {
     fn node(&mut self, pid: u32, [op, name, device]: [&str; 3], out: &mut Batch) -> u32 {
         let n = self.nodes.len() as u32;
         let id = *self.nodes.entry((op.to_owned(), name.to_owned(), device.to_owned())).or_insert(n);
-        if self.told_nodes.insert((pid, id)) {
+        if self.named_nodes.insert((pid, id)) {
             out.name(Name::Node { pid, id, name: name.to_owned(), op: op.to_owned(), device: device.to_owned() });
         }
         id

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! In reading order:
-//! 1. [`table`], [`schema`]: the tables, each declared once. [`names`], [`mod@tables`], [`slice_columns`]: the store's rows as columns.
+//! 1. [`table`], [`schema`]: the tables, each declared once. [`names`], [`mod@tables`], [`row_group`]: the store's rows as columns.
 //! 2. [`mod@file`], [`runs`], [`dictionary`], [`group_file`], [`slices`], [`pyramids`], [`writer`]: the files as they are
 //!    written, from a store or from batches.
 //! 3. [`verify`], [`place`]: what was written is read back and compared, then put in place in one step.
@@ -37,11 +37,11 @@ mod pager;
 mod place;
 mod pyramids;
 mod resolver;
+mod row_group;
 mod rows;
 mod runs;
 mod schema;
 mod sidecar;
-mod slice_columns;
 mod slices;
 mod sources;
 mod table;
@@ -52,7 +52,7 @@ mod writer;
 
 pub(crate) use batches::side_files;
 pub use batches::{Take, batches, check, tables, whole_folder};
-pub use checksums::RemoteChecksums;
+pub use checksums::Checksums;
 pub use error::SealError;
 pub use open::is_sealed;
 pub(crate) use open::{SealedTrace, contents_of, positions};

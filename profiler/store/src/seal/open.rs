@@ -2,31 +2,24 @@
 
 use super::checksums::{Checksums, FILE_NAME, FilePart, PartError};
 use super::columns::{self, TableError};
-use super::group::Decoded;
 use super::paged::PagedLane;
 use super::pager::{Pager, SlicesFile};
 use super::pyramids::Pyramids;
 use super::resolver::Resolver;
-use super::rows::{
-    ArgsRows, flow_rows, frame_rows, function_rows, instant_rows, memory_rows, node_rows, open_rows, point_rows,
-    process_rows, ring_rows, site_rows, stack_rows, step_rows, track_rows, transfer_rows, warning_rows,
-};
-use super::schema::{
-    CounterRow, FORMAT, FlowRow, FrameRow, FunctionRow, InstantRow, MemoryRow, MetaRow, NodeRow, OpenRow, ProcessRow,
-    RingRow, SLICES, SiteRow, StackRow, StepRow, TrackRow, TransferRow, VERSION, WarningRow,
-};
+use super::row_group::RowGroup;
+use super::rows;
+use super::schema::{self, SLICES};
 use super::sidecar::{SIDECAR, Sidecar, SidecarError};
 use super::slices::Layout;
-use super::table::StoredRow;
-use super::table::Table;
-use crate::store::{Contents, Lane, Store};
+use super::table::{StoredRow, Table};
+use crate::store::{Contents, Store};
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use trace_model::{MAX_LANES, RingPosition, Warning, WarningKind};
+use trace_model::{RingPosition, Warning, WarningKind};
 
 /// Whether a folder is a sealed trace that was written here, and nothing else.
 #[must_use]
@@ -131,7 +124,7 @@ impl Opened {
         let is_whole = version.is_some();
         if let Some(version) = version {
             read_sides(&mut reading, &mut parts, version);
-            reading.table(RingRow::TABLE, |batch| ring_rows(batch, &mut rings));
+            reading.table(schema::RingRow::TABLE, |batch| rows::rings(batch, &mut rings));
         }
         let (slices, slices_key) = reading.slices().map_or((None, (0, 0)), |(file, key)| (Some(file), key));
         let names = Resolver::of(&parts.sites, &parts.nodes);
@@ -142,8 +135,8 @@ impl Opened {
 /// Reads the tables without which nothing can be placed; gives the format's version.
 fn read_names(reading: &mut TableReader<'_>, parts: &mut Contents) -> Option<u32> {
     let mut format = String::new();
-    let meta = reading.table(MetaRow::TABLE, |batch| {
-        for MetaRow { key, value } in MetaRow::read(batch)? {
+    let meta = reading.table(schema::MetaRow::TABLE, |batch| {
+        for schema::MetaRow { key, value } in schema::MetaRow::read(batch)? {
             let number = || value.parse::<i64>().map_err(|_| TableError::Rows("a number is none"));
             match key {
                 "format" => format = value.to_owned(),
@@ -155,38 +148,37 @@ fn read_names(reading: &mut TableReader<'_>, parts: &mut Contents) -> Option<u32
         }
         Ok(())
     });
-    let version = format.strip_prefix(FORMAT).and_then(|version| version.trim().parse().ok());
-    let version = version.filter(|version| (1..=VERSION).contains(version));
+    let version = schema::version_of(&format);
     if meta && version.is_none() {
         reading
             .problems
-            .push(format!("{}: this program does not know the format {format:?}", MetaRow::TABLE.file_name()));
+            .push(format!("{}: this program does not know the format {format:?}", schema::MetaRow::TABLE.file_name()));
     }
     let is_whole = version.is_some()
-        && reading.table(ProcessRow::TABLE, |batch| process_rows(batch, &mut parts.processes))
-        && reading.table(SiteRow::TABLE, |batch| site_rows(batch, &mut parts.sites))
-        && reading.table(NodeRow::TABLE, |batch| node_rows(batch, &mut parts.nodes))
-        && reading.table(TrackRow::TABLE, |batch| track_rows(batch, &mut parts.tracks));
+        && reading.table(schema::ProcessRow::TABLE, |batch| rows::processes(batch, &mut parts.processes))
+        && reading.table(schema::SiteRow::TABLE, |batch| rows::sites(batch, &mut parts.sites))
+        && reading.table(schema::NodeRow::TABLE, |batch| rows::nodes(batch, &mut parts.nodes))
+        && reading.table(schema::TrackRow::TABLE, |batch| rows::tracks(batch, &mut parts.tracks));
     version.filter(|_| is_whole)
 }
 
 /// Reads what a trace can do without; a table with a problem is left out.
 fn read_sides(reading: &mut TableReader<'_>, parts: &mut Contents, version: u32) {
-    reading.table(StepRow::TABLE, |batch| step_rows(batch, &mut parts.steps));
-    reading.table(FlowRow::TABLE, |batch| flow_rows(batch, &mut parts.flows));
-    reading.table(CounterRow::TABLE, |batch| point_rows(batch, &mut parts.points));
-    reading.table(MemoryRow::TABLE, |batch| memory_rows(batch, &mut parts.memory));
-    reading.table(TransferRow::TABLE, |batch| transfer_rows(batch, &mut parts.transfers));
-    reading.table(WarningRow::TABLE, |batch| warning_rows(batch, &mut parts.warnings));
-    let mut args = ArgsRows::default();
-    reading.table(InstantRow::TABLE, |batch| instant_rows(batch, parts, &mut args));
+    reading.table(schema::StepRow::TABLE, |batch| rows::steps(batch, &mut parts.steps));
+    reading.table(schema::FlowRow::TABLE, |batch| rows::flows(batch, &mut parts.flows));
+    reading.table(schema::CounterRow::TABLE, |batch| rows::points(batch, &mut parts.points));
+    reading.table(schema::MemoryRow::TABLE, |batch| rows::memory(batch, &mut parts.memory));
+    reading.table(schema::TransferRow::TABLE, |batch| rows::transfers(batch, &mut parts.transfers));
+    reading.table(schema::WarningRow::TABLE, |batch| rows::warnings(batch, &mut parts.warnings));
+    let mut args = rows::ArgsRows::default();
+    reading.table(schema::InstantRow::TABLE, |batch| rows::instants(batch, parts, &mut args));
     if version > 1 {
         let frames = &mut parts.frames;
-        reading.table(FrameRow::TABLE, |batch| frame_rows(batch, frames));
-        reading.table(FunctionRow::TABLE, |batch| function_rows(batch, frames));
-        reading.table(StackRow::TABLE, |batch| stack_rows(batch, frames.len(), &mut parts.stacks));
+        reading.table(schema::FrameRow::TABLE, |batch| rows::frames(batch, frames));
+        reading.table(schema::FunctionRow::TABLE, |batch| rows::functions(batch, frames));
+        reading.table(schema::StackRow::TABLE, |batch| rows::stacks(batch, frames.len(), &mut parts.stacks));
     }
-    reading.table(OpenRow::TABLE, |batch| open_rows(batch, parts));
+    reading.table(schema::OpenRow::TABLE, |batch| rows::open_slices(batch, parts));
 }
 
 /// The contents of the tables other than the slices, each a Parquet file in memory, by name.
@@ -207,7 +199,7 @@ pub(crate) fn positions(folder: &Path) -> std::io::Result<Vec<RingPosition>> {
     let list = std::fs::read_to_string(folder.join(FILE_NAME))?;
     let mut reading = TableReader { files: Files::Folder(folder, Checksums::parse(&list)), problems: Vec::new() };
     let mut rings = Vec::new();
-    reading.table(RingRow::TABLE, |batch| ring_rows(batch, &mut rings));
+    reading.table(schema::RingRow::TABLE, |batch| rows::rings(batch, &mut rings));
     Ok(rings)
 }
 
@@ -254,7 +246,7 @@ fn warnings(folder: &Path, problems: Vec<String>) -> impl Iterator<Item = Warnin
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     problems.into_iter().map(move |problem| {
         let source = format!("{name}/{}", problem.split(':').next().unwrap_or_default());
-        Warning { kind: WarningKind::Damage, source, count: 1, text: format!("{name}/{problem}") }
+        Warning::new(WarningKind::Damage, source, 1, format!("{name}/{problem}"))
     })
 }
 
@@ -262,13 +254,7 @@ fn warnings(folder: &Path, problems: Vec<String>) -> impl Iterator<Item = Warnin
 fn place_lanes(parts: &mut Contents, pager: Pager) {
     let pager = Arc::new(pager);
     for entry in pager.sidecar().lanes() {
-        let Some(track) = parts.tracks.get_mut(entry.track as usize) else { continue };
-        while track.lanes.len() <= (entry.lane as usize).min(MAX_LANES - 1) {
-            track.lanes.push(Lane::new(entry.track, track.lanes.len() as u32));
-        }
-        if let Some(place) = track.lanes.get_mut(entry.lane as usize) {
-            *place = Lane::of_cold(entry.track, entry.lane, Box::new(PagedLane::new(&pager, *entry)));
-        }
+        parts.set_lane(entry.track, entry.lane, || Box::new(PagedLane::new(&pager, *entry)));
     }
     parts.pager = Some(pager);
 }
@@ -306,19 +292,19 @@ fn build(
     problems: &mut Vec<String>,
 ) -> Result<Vec<u8>, TableError> {
     let failed = |e| TableError::Part(PartError::Io(e));
-    let mut pyramids = Pyramids::new(Vec::new(), Layout::default().min_briefs).map_err(failed)?;
+    let mut pyramids = Pyramids::new(Vec::new(), Layout::default().min_headers).map_err(failed)?;
     let mut until: FxHashMap<(u32, u32), i64> = FxHashMap::default();
     for group in 0..file.parts.len() {
-        match file.read(group).and_then(|batch| Decoded::of(&batch, names)) {
-            Ok(decoded) => {
-                let keys = decoded.track.iter().copied().zip(decoded.lane.iter().copied());
+        match file.read(group).and_then(|batch| RowGroup::of(&batch, names)) {
+            Ok(rows) => {
+                let keys = rows.track.iter().copied().zip(rows.lane.iter().copied());
                 for (i, key) in keys.enumerate() {
-                    let slice = decoded.header(i);
+                    let Some(slice) = rows.slices.header(i) else { break };
                     let free_from = until.insert(key, slice.end).unwrap_or(i64::MIN);
                     if slice.start < free_from {
                         return Err(TableError::Rows("the slices of a lane overlap"));
                     }
-                    pyramids.push(key.0, key.1, slice, decoded.has_args(i)).map_err(failed)?;
+                    pyramids.push(key.0, key.1, slice, rows.has_args(i)).map_err(failed)?;
                 }
             }
             // Its slices are missing; all others are there.

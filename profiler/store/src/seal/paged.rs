@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use trace_model::layout::{BLOCK, SEGMENT};
 use trace_model::lod::{Columns, LEAF, LEVELS, Leaf, Merge, Node, Nodes, Slices, walk};
-use trace_model::{ColdLane, Row, SliceCursor, SliceHeader};
+use trace_model::{ColdLane, Event, SliceCursor, SliceHeader};
 
 /// The level whose nodes have as many slices as a block of rows.
 const BLOCK_LEVEL: usize = 4;
@@ -32,9 +32,9 @@ impl PagedLane {
             lane: self,
             segments: sidecar.segments(&self.entry),
             pieces: sidecar.pieces(&self.entry),
-            headers: sidecar.briefs(&self.entry),
+            headers: sidecar.headers(&self.entry),
             missing,
-            held: None,
+            current: None,
         }
     }
 }
@@ -93,7 +93,7 @@ struct PagedCursor<'a> {
     /// All slices, of a sparse lane.
     headers: Option<&'a [SliceHeader]>,
     missing: Missing,
-    held: Option<CurrentGroup>,
+    current: Option<CurrentGroup>,
 }
 
 /// The ordinals that a row group has of the lane, and the group where it is in memory.
@@ -103,8 +103,23 @@ struct CurrentGroup {
     group: Option<Arc<Group>>,
 }
 
+impl CurrentGroup {
+    fn place(&self, ordinal: u64) -> usize {
+        (ordinal - self.ordinals.start) as usize + self.offset as usize
+    }
+}
+
 impl<'a> PagedCursor<'a> {
-    fn hold(&mut self, ordinal: u64) -> Option<()> {
+    /// The row group with a slice of the lane.
+    #[inline]
+    fn group_with(&mut self, ordinal: u64) -> Option<&CurrentGroup> {
+        if self.current.as_ref().is_none_or(|current| !current.ordinals.contains(&ordinal)) {
+            self.current = Some(self.find(ordinal)?);
+        }
+        self.current.as_ref()
+    }
+
+    fn find(&self, ordinal: u64) -> Option<CurrentGroup> {
         let n = self.lane.entry.n;
         let i = self.pieces.partition_point(|piece| piece.first <= ordinal).checked_sub(1)?;
         let piece = self.pieces[i];
@@ -119,8 +134,7 @@ impl<'a> PagedCursor<'a> {
             Missing::Request => pager.peek(piece.group, true),
             Missing::Ignore => pager.peek(piece.group, false),
         };
-        self.held = Some(CurrentGroup { ordinals, offset: piece.offset, group });
-        Some(())
+        Some(CurrentGroup { ordinals, offset: piece.offset, group })
     }
 
     /// Slices that are in memory side by side.
@@ -128,12 +142,9 @@ impl<'a> PagedCursor<'a> {
         if self.headers.is_some() {
             return None;
         }
-        if self.held.as_ref().is_none_or(|held| !held.ordinals.contains(&ordinals.start)) {
-            self.hold(ordinals.start)?;
-        }
-        let held = self.held.as_ref().filter(|held| ordinals.end <= held.ordinals.end)?;
-        let at = |ordinal: u64| (ordinal - held.ordinals.start) as usize + held.offset as usize;
-        held.group.as_ref()?.columns(at(ordinals.start)..at(ordinals.end))
+        let current = self.group_with(ordinals.start).filter(|current| ordinals.end <= current.ordinals.end)?;
+        let group = current.group.as_ref()?;
+        group.slices.columns(current.place(ordinals.start)..current.place(ordinals.end))
     }
 
     /// Start of the slice at `index`; from the pyramid where it is the first of a node with as many slices as a block has.
@@ -150,7 +161,10 @@ impl<'a> PagedCursor<'a> {
     fn header(&mut self, ordinal: u64) -> Option<SliceHeader> {
         match self.headers {
             Some(headers) => headers.get(ordinal as usize).copied(),
-            None => self.row(ordinal).map(|row| row.header()),
+            None => {
+                let current = self.group_with(ordinal)?;
+                current.group.as_ref()?.slices.header(current.place(ordinal))
+            }
         }
     }
 
@@ -211,12 +225,9 @@ impl<'a> PagedCursor<'a> {
 
 impl SliceCursor for PagedCursor<'_> {
     #[inline]
-    fn row(&mut self, index: u64) -> Option<Row> {
-        if self.held.as_ref().is_none_or(|held| !held.ordinals.contains(&index)) {
-            self.hold(index)?;
-        }
-        let held = self.held.as_ref()?;
-        held.group.as_ref()?.row((index - held.ordinals.start) as usize + held.offset as usize)
+    fn slice(&mut self, index: u64) -> Option<Event> {
+        let current = self.group_with(index)?;
+        current.group.as_ref()?.slices.slice(current.place(index))
     }
 
     fn first_touching(&mut self, time: i64) -> u32 {

@@ -2,9 +2,11 @@
 
 use super::checksums::{FilePart, read_part};
 use super::columns::TableError;
-use super::group::{Decoded, Group, LaneRows};
+use super::group::{Group, LaneRows};
 use super::resolver::Resolver;
+use super::row_group::RowGroup;
 use super::sidecar::Sidecar;
+use crate::cache::Cache;
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -14,16 +16,17 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::statistics::Statistics;
-use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use trace_model::{PagerStats, Pages, Row, Warning, WarningKind};
+use trace_model::{PagerStats, Pages, SliceDetails, SliceHeader, Warning, WarningKind};
 
 /// Bytes of row groups in memory, by default: about six million slices.
 pub const BUDGET: usize = 256 << 20;
+/// Bytes of a slice in memory.
+const SLICE_BYTES: usize = size_of::<SliceHeader>() + size_of::<SliceDetails>();
 /// Row groups that are read for page requests before the picture is made again.
 const REQUESTS_AT_A_TIME: usize = 4;
 
@@ -36,14 +39,15 @@ pub(super) struct SlicesFile {
     pub(super) parts: Vec<FilePart>,
 }
 
-/// Reads row groups when they are needed. Shared by the lanes of a store; see the module's notes.
-#[derive(Debug)]
+/// Reads row groups when they are needed; shared by the lanes of a store.
 pub struct Pager {
     file: SlicesFile,
     names: Resolver,
     sidecar: Arc<Sidecar>,
     lanes: LaneRows,
-    cache: Mutex<Cache>,
+    cache: Mutex<Cache<u32, Group>>,
+    /// Row groups that are damaged, and why.
+    damaged: Mutex<BTreeMap<u32, String>>,
     /// Row groups that a picture would have shown, had they been here.
     requests: Mutex<BTreeSet<u32>>,
     /// Grows when requested pages have come.
@@ -51,33 +55,22 @@ pub struct Pager {
     loads: AtomicU64,
 }
 
-#[derive(Debug)]
-struct Cache {
-    groups: FxHashMap<u32, Cached>,
-    /// Row groups that are damaged, and why.
-    damaged: FxHashMap<u32, String>,
-    bytes: usize,
-    budget: usize,
-    clock: u64,
-}
-
-#[derive(Debug)]
-struct Cached {
-    group: Arc<Group>,
-    used: u64,
+impl std::fmt::Debug for Pager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pager").field("file", &self.file).finish_non_exhaustive()
+    }
 }
 
 impl Pager {
     pub(super) fn new(file: SlicesFile, names: Resolver, sidecar: Arc<Sidecar>) -> Pager {
         let lanes = sidecar.lanes().iter().enumerate().map(|(row, lane)| ((lane.track, lane.lane), row as u32));
-        let cache =
-            Cache { groups: FxHashMap::default(), damaged: FxHashMap::default(), bytes: 0, budget: BUDGET, clock: 0 };
         Pager {
             lanes: lanes.collect(),
             file,
             names,
             sidecar,
-            cache: Mutex::new(cache),
+            cache: Mutex::new(Cache::new(BUDGET)),
+            damaged: Mutex::default(),
             requests: Mutex::default(),
             version: AtomicU64::new(0),
             loads: AtomicU64::new(0),
@@ -87,47 +80,43 @@ impl Pager {
     /// Whether all row groups of a view fit into memory together: else a picture of it would drive out what it just read.
     pub(super) fn has_room_for(&self, view: &Range<i64>) -> bool {
         let shown = self.sidecar.groups().iter().filter(|g| g.start < view.end && g.end >= view.start);
-        let bytes: usize = shown.map(|g| g.rows as usize * size_of::<Row>()).sum();
-        bytes <= self.cache.lock().budget
+        let bytes: usize = shown.map(|g| g.rows as usize * SLICE_BYTES).sum();
+        bytes <= self.cache.lock().budget()
     }
 
     /// A row group if it is in memory, else nothing or a page request.
     pub(super) fn peek(&self, group: u32, requests: bool) -> Option<Arc<Group>> {
-        let found = self.cache.lock().find(group);
-        match found {
-            CachedGroup::Resident(group) => return Some(group),
-            CachedGroup::Damaged => {}
-            CachedGroup::OnDisk if requests => {
-                self.requests.lock().insert(group);
-            }
-            CachedGroup::OnDisk => {}
+        let found = self.cache.lock().get(&group);
+        if found.is_none() && requests && !self.damaged.lock().contains_key(&group) {
+            self.requests.lock().insert(group);
         }
-        None
+        found
     }
 
     /// A row group, read if it is not in memory; `None` where it is damaged.
     pub(super) fn load(&self, group: u32) -> Option<Arc<Group>> {
-        match self.cache.lock().find(group) {
-            CachedGroup::Resident(group) => return Some(group),
-            CachedGroup::Damaged => return None,
-            CachedGroup::OnDisk => {}
+        let found = self.cache.lock().get(&group);
+        if found.is_some() || self.damaged.lock().contains_key(&group) {
+            return found;
         }
         // Without the lock: two threads may read the same group, which costs time only.
         let read = self.read(group);
         self.loads.fetch_add(1, Ordering::Relaxed);
-        let mut cache = self.cache.lock();
         match read {
-            Ok(read) => Some(cache.insert(group, read)),
+            Ok(read) => {
+                let bytes = read.bytes();
+                Some(self.cache.lock().insert(group, read, bytes))
+            }
             Err(problem) => {
-                cache.damaged.insert(group, problem.to_string());
+                self.damaged.lock().insert(group, problem.to_string());
                 None
             }
         }
     }
 
     fn read(&self, group: u32) -> Result<Group, TableError> {
-        let decoded = Decoded::of(&self.file.read(group as usize)?, &self.names)?;
-        Group::of(decoded, &self.sidecar, &self.lanes, group)
+        let rows = RowGroup::of(&self.file.read(group as usize)?, &self.names)?;
+        Group::of(rows, &self.sidecar, &self.lanes, group)
     }
 
     pub(super) fn sidecar(&self) -> &Sidecar {
@@ -137,14 +126,12 @@ impl Pager {
 
 impl Pages for Pager {
     fn set_budget(&self, budget: usize) {
-        let mut cache = self.cache.lock();
-        cache.budget = budget;
-        cache.keep_budget(None);
+        self.cache.lock().set_budget(budget);
     }
 
     fn stats(&self) -> PagerStats {
         let cache = self.cache.lock();
-        PagerStats { bytes: cache.bytes, budget: cache.budget, loads: self.loads.load(Ordering::Relaxed) }
+        PagerStats { bytes: cache.bytes(), budget: cache.budget(), loads: self.loads.load(Ordering::Relaxed) }
     }
 
     fn version(&self) -> u64 {
@@ -152,7 +139,7 @@ impl Pages for Pager {
     }
 
     fn load_requested(&self) -> bool {
-        // Wishes that are left out come again with the next picture, if they are still wanted.
+        // What is left out is requested again by the next picture, if it is still wanted.
         let requests = std::mem::take(&mut *self.requests.lock());
         let mut has_more = false;
         for group in requests.into_iter().take(REQUESTS_AT_A_TIME) {
@@ -167,19 +154,19 @@ impl Pages for Pager {
     }
 
     fn damage(&self) -> Option<Warning> {
-        let cache = self.cache.lock();
-        let (group, problem) = cache.damaged.iter().min_by_key(|(group, _)| **group)?;
-        let (count, source) = (cache.damaged.len() as u64, "slices.parquet".to_owned());
+        let damaged = self.damaged.lock();
+        let (group, problem) = damaged.first_key_value()?;
+        let count = damaged.len() as u64;
         let text = format!(
             "slices.parquet: {count} row groups cannot be read, their slices are missing (row group {group}: {problem})"
         );
-        Some(Warning { kind: WarningKind::Damage, source, count, text })
+        Some(Warning::new(WarningKind::Damage, "slices.parquet", count, text))
     }
 
     fn check_all(&self) {
         for (group, part) in (0..).zip(&self.file.parts) {
             if let Err(problem) = read_part(&self.file.file, *part) {
-                self.cache.lock().damaged.insert(group, problem.to_string());
+                self.damaged.lock().insert(group, problem.to_string());
             }
         }
     }
@@ -191,54 +178,14 @@ impl Pages for Pager {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.cache.lock().bytes + self.sidecar.memory_bytes()
+        self.cache.lock().bytes() + self.sidecar.memory_bytes()
     }
 
     fn part_starts(&self) -> Vec<i64> {
         let groups = self.sidecar.groups();
-        let budget = self.cache.lock().budget;
+        let budget = self.cache.lock().budget();
         let at_a_time = (budget / 2 / (super::table::GROUP_ROWS * 48)).max(1);
         groups.iter().step_by(at_a_time).map(|g| g.start).collect()
-    }
-}
-
-enum CachedGroup {
-    Resident(Arc<Group>),
-    Damaged,
-    OnDisk,
-}
-
-impl Cache {
-    fn find(&mut self, group: u32) -> CachedGroup {
-        self.clock += 1;
-        match self.groups.get_mut(&group) {
-            Some(cached) => {
-                cached.used = self.clock;
-                CachedGroup::Resident(Arc::clone(&cached.group))
-            }
-            None if self.damaged.contains_key(&group) => CachedGroup::Damaged,
-            None => CachedGroup::OnDisk,
-        }
-    }
-
-    fn insert(&mut self, number: u32, group: Group) -> Arc<Group> {
-        let group = Arc::new(group);
-        let cached = Cached { group: Arc::clone(&group), used: self.clock };
-        self.bytes += group.bytes();
-        if let Some(before) = self.groups.insert(number, cached) {
-            self.bytes -= before.group.bytes();
-        }
-        self.keep_budget(Some(number));
-        group
-    }
-
-    /// Evicts the longest unused, but for `except`.
-    fn keep_budget(&mut self, except: Option<u32>) {
-        while self.bytes > self.budget {
-            let others = self.groups.iter().filter(|(number, _)| Some(**number) != except);
-            let Some(oldest) = others.min_by_key(|(_, cached)| cached.used).map(|(number, _)| *number) else { return };
-            self.bytes -= self.groups.remove(&oldest).map_or(0, |cached| cached.group.bytes());
-        }
     }
 }
 

@@ -4,7 +4,6 @@
 //! 16,384 slices), the directory, and the slices of the lanes that are sparse so far.
 
 use super::sidecar::{GroupEntry, LaneEntry, MAGIC, Piece, SegmentEntry, Trailer, UPPER, VERSION};
-use bytemuck::Zeroable;
 use rustc_hash::FxHashMap;
 use std::io::{self, Write};
 use trace_model::SliceHeader;
@@ -12,10 +11,11 @@ use trace_model::layout::SEGMENT;
 use trace_model::lod::{LEVELS, Leaf, Narrow, Node, Pyramid};
 
 /// Slices of sparse lanes in a sidecar: this part of all, at most so many.
-const BRIEFS_SHARE: usize = 16;
-const MAX_BRIEFS: usize = 2 << 20;
+const HEADERS_SHARE: usize = 16;
+const MAX_HEADERS: usize = 2 << 20;
 
 /// A lane, as far as it has come.
+#[derive(Default)]
 struct Building {
     entry: LaneEntry,
     pyramid: Pyramid,
@@ -26,7 +26,7 @@ struct Building {
     upper: Vec<u8>,
     pieces: Vec<Piece>,
     /// All its slices, as long as it is sparse.
-    briefs: Option<Vec<SliceHeader>>,
+    headers: Option<Vec<SliceHeader>>,
     /// Slices in the row group that is being filled.
     in_group: u64,
 }
@@ -45,8 +45,8 @@ pub(super) struct Pyramids<W> {
     group_args: u32,
     args_before: u32,
     n: usize,
-    n_briefs: usize,
-    min_briefs: usize,
+    n_headers: usize,
+    min_headers: usize,
     /// Room for a segment's lower nodes.
     lower: Vec<u8>,
 }
@@ -65,7 +65,7 @@ fn append(nodes: &[Node], start: i64, is_narrow: bool, out: &mut Vec<u8>) {
 const NO_GROUP: GroupEntry = GroupEntry { start: i64::MAX, end: i64::MIN, first_args: 0, rows: 0 };
 
 impl<W: Write> Pyramids<W> {
-    pub(super) fn new(out: W, min_briefs: usize) -> io::Result<Pyramids<W>> {
+    pub(super) fn new(out: W, min_headers: usize) -> io::Result<Pyramids<W>> {
         let mut pyramids = Pyramids {
             out,
             at: 0,
@@ -78,8 +78,8 @@ impl<W: Write> Pyramids<W> {
             group_args: 0,
             args_before: 0,
             n: 0,
-            n_briefs: 0,
-            min_briefs,
+            n_headers: 0,
+            min_headers,
             lower: Vec::new(),
         };
         pyramids.write(&MAGIC)?;
@@ -98,18 +98,8 @@ impl<W: Write> Pyramids<W> {
         let n_lanes = self.lanes.len() as u32;
         let row = *self.row_of.entry((track, lane)).or_insert(n_lanes);
         if row == n_lanes {
-            let entry = LaneEntry { track, lane, start: slice.start, ..LaneEntry::zeroed() };
-            self.lanes.push(Building {
-                entry,
-                pyramid: Pyramid::default(),
-                leaf: Leaf::default(),
-                segment_start: 0,
-                segments: Vec::new(),
-                upper: Vec::new(),
-                pieces: Vec::new(),
-                briefs: Some(Vec::new()),
-                in_group: 0,
-            });
+            let entry = LaneEntry { track, lane, start: slice.start, ..LaneEntry::default() };
+            self.lanes.push(Building { entry, headers: Some(Vec::new()), ..Building::default() });
         }
         let lane = &mut self.lanes[row as usize];
         if lane.in_group == 0 {
@@ -125,9 +115,9 @@ impl<W: Write> Pyramids<W> {
         if lane.leaf.push(slice) {
             lane.leaf.end(&mut lane.pyramid);
         }
-        if let Some(briefs) = &mut lane.briefs {
-            briefs.push(slice);
-            self.n_briefs += 1;
+        if let Some(headers) = &mut lane.headers {
+            headers.push(slice);
+            self.n_headers += 1;
         }
         self.group.start = self.group.start.min(slice.start);
         self.group.end = self.group.end.max(slice.end);
@@ -137,30 +127,30 @@ impl<W: Write> Pyramids<W> {
         if lane.entry.n.is_multiple_of(SEGMENT as u64) {
             self.end_segment(row)?;
         }
-        if self.n_briefs > self.max_briefs() {
+        if self.n_headers > self.max_headers() {
             self.forget_dense();
         }
         Ok(())
     }
 
-    fn max_briefs(&self) -> usize {
-        (self.n / BRIEFS_SHARE).min(MAX_BRIEFS).max(self.min_briefs)
+    fn max_headers(&self) -> usize {
+        (self.n / HEADERS_SHARE).min(MAX_HEADERS).max(self.min_headers)
     }
 
     /// Evicts the slices of the lanes with the most, down to half of what is allowed.
     fn forget_dense(&mut self) {
-        let mut left = self.max_briefs() / 2;
+        let mut left = self.max_headers() / 2;
         let mut sizes: Vec<(u64, usize)> = self.lanes.iter().enumerate().map(|(i, l)| (l.entry.n, i)).collect();
         sizes.sort_unstable();
-        self.n_briefs = 0;
+        self.n_headers = 0;
         for (n, i) in sizes {
             let lane = &mut self.lanes[i];
             match left.checked_sub(n as usize) {
-                Some(rest) if lane.briefs.is_some() => {
+                Some(rest) if lane.headers.is_some() => {
                     left = rest;
-                    self.n_briefs += n as usize;
+                    self.n_headers += n as usize;
                 }
-                _ => lane.briefs = None,
+                _ => lane.headers = None,
             }
         }
     }
@@ -218,9 +208,9 @@ impl<W: Write> Pyramids<W> {
             self.write(&upper)?;
         }
         for row in 0..self.lanes.len() {
-            if let Some(briefs) = self.lanes[row].briefs.take() {
-                self.lanes[row].entry.briefs = self.at;
-                self.write(bytemuck::cast_slice(&briefs))?;
+            if let Some(headers) = self.lanes[row].headers.take() {
+                self.lanes[row].entry.headers = self.at;
+                self.write(bytemuck::cast_slice(&headers))?;
             }
         }
         let directory = self.at;

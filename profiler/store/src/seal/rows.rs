@@ -18,10 +18,10 @@ use trace_model::{
 type Result<T = ()> = std::result::Result<T, TableError>;
 
 fn track(id: Id) -> Option<TrackId> {
-    (id.0 != u32::MAX).then_some(TrackId(id.0))
+    id.get().map(TrackId)
 }
 
-pub(super) fn process_rows(batch: &RecordBatch, out: &mut Vec<Process>) -> Result {
+pub(super) fn processes(batch: &RecordBatch, out: &mut Vec<Process>) -> Result {
     out.extend(ProcessRow::read(batch)?.into_iter().map(|row| {
         let clock = row.clock_offset_ns.zip(row.clock_bound_ns).map(|(offset_ns, bound_ns)| ClockOffset {
             offset_ns,
@@ -29,23 +29,23 @@ pub(super) fn process_rows(batch: &RecordBatch, out: &mut Vec<Process>) -> Resul
             bound_ns,
         });
         let ProcessRow { pid, host, name, ns_per_tick, .. } = row;
-        Process { pid, host: host.into(), name: name.into(), clock, ns_per_tick, tells: true }
+        Process { pid, host: host.into(), name: name.into(), clock, ns_per_tick, is_recorder: true }
     }));
     Ok(())
 }
 
-pub(super) fn site_rows(batch: &RecordBatch, out: &mut Vec<SiteInfo>) -> Result {
+pub(super) fn sites(batch: &RecordBatch, out: &mut Vec<SiteInfo>) -> Result {
     out.extend(SiteRow::read(batch)?.into_iter().map(|row| SiteInfo::new(row.category, row.name)));
     Ok(())
 }
 
-pub(super) fn node_rows(batch: &RecordBatch, out: &mut Vec<NodeInfo>) -> Result {
+pub(super) fn nodes(batch: &RecordBatch, out: &mut Vec<NodeInfo>) -> Result {
     let node = |n: NodeRow<'_>| NodeInfo { name: n.name.into(), op: n.op.into(), device: n.device.into() };
     out.extend(NodeRow::read(batch)?.into_iter().map(node));
     Ok(())
 }
 
-pub(super) fn track_rows(batch: &RecordBatch, out: &mut Vec<Track>) -> Result {
+pub(super) fn tracks(batch: &RecordBatch, out: &mut Vec<Track>) -> Result {
     for row in TrackRow::read(batch)? {
         if row.track_id as usize != out.len() {
             return Err(TableError::Rows("tracks are not in order"));
@@ -67,7 +67,7 @@ pub(super) fn track_rows(batch: &RecordBatch, out: &mut Vec<Track>) -> Result {
     Ok(())
 }
 
-pub(super) fn step_rows(batch: &RecordBatch, out: &mut Vec<Step>) -> Result {
+pub(super) fn steps(batch: &RecordBatch, out: &mut Vec<Step>) -> Result {
     out.extend(StepRow::read(batch)?.into_iter().map(|row| Step {
         id: row.step,
         summary_step: row.summary_step,
@@ -79,7 +79,7 @@ pub(super) fn step_rows(batch: &RecordBatch, out: &mut Vec<Step>) -> Result {
     Ok(())
 }
 
-pub(super) fn flow_rows(batch: &RecordBatch, out: &mut Vec<Flow>) -> Result {
+pub(super) fn flows(batch: &RecordBatch, out: &mut Vec<Flow>) -> Result {
     let end = |id: Id, time: Option<i64>| Some(FlowEnd { track: track(id)?, time: time? });
     out.extend(FlowRow::read(batch)?.into_iter().map(|row| Flow {
         scope: row.process_id.0,
@@ -91,7 +91,7 @@ pub(super) fn flow_rows(batch: &RecordBatch, out: &mut Vec<Flow>) -> Result {
     Ok(())
 }
 
-pub(super) fn point_rows(batch: &RecordBatch, out: &mut Vec<Point>) -> Result {
+pub(super) fn points(batch: &RecordBatch, out: &mut Vec<Point>) -> Result {
     out.extend(CounterRow::read(batch)?.into_iter().map(|row| {
         let key = CounterKey { process: row.process_id, site: row.site_id, track: track(row.track_id) };
         Point { key, time: row.ts_ns, value: row.value }
@@ -117,7 +117,7 @@ impl ArgsRows {
 }
 
 /// Instants go to their tracks.
-pub(super) fn instant_rows(batch: &RecordBatch, contents: &mut Contents, known: &mut ArgsRows) -> Result {
+pub(super) fn instants(batch: &RecordBatch, contents: &mut Contents, known: &mut ArgsRows) -> Result {
     let n_sites = contents.sites.len();
     for row in InstantRow::read(batch)? {
         let to = contents.tracks.get_mut(row.track_id as usize).filter(|_| (row.site_id as usize) < n_sites);
@@ -128,7 +128,7 @@ pub(super) fn instant_rows(batch: &RecordBatch, contents: &mut Contents, known: 
     Ok(())
 }
 
-pub(super) fn open_rows(batch: &RecordBatch, contents: &mut Contents) -> Result {
+pub(super) fn open_slices(batch: &RecordBatch, contents: &mut Contents) -> Result {
     let n_sites = contents.sites.len();
     for row in OpenRow::read(batch)? {
         let to = contents.tracks.get_mut(row.track_id as usize).filter(|_| (row.site_id as usize) < n_sites);
@@ -138,13 +138,13 @@ pub(super) fn open_rows(batch: &RecordBatch, contents: &mut Contents) -> Result 
     Ok(())
 }
 
-pub(super) fn frame_rows(batch: &RecordBatch, out: &mut Vec<Frame>) -> Result {
+pub(super) fn frames(batch: &RecordBatch, out: &mut Vec<Frame>) -> Result {
     let frame = |row: FrameRow<'_>| Frame { module: row.module.into(), address: row.address, functions: Vec::new() };
     out.extend(FrameRow::read(batch)?.into_iter().map(frame));
     Ok(())
 }
 
-pub(super) fn function_rows(batch: &RecordBatch, frames: &mut [Frame]) -> Result {
+pub(super) fn functions(batch: &RecordBatch, frames: &mut [Frame]) -> Result {
     for row in FunctionRow::read(batch)? {
         let frame = frames.get_mut(row.frame_id as usize).ok_or(TableError::Rows("a frame is unknown"))?;
         frame.functions.push(Function { name: row.name.into(), file: row.file.into(), line: row.line });
@@ -153,7 +153,7 @@ pub(super) fn function_rows(batch: &RecordBatch, frames: &mut [Frame]) -> Result
 }
 
 /// A stack's caller comes before it, so that no walk to the outermost goes round.
-pub(super) fn stack_rows(batch: &RecordBatch, n_frames: usize, out: &mut Vec<Stack>) -> Result {
+pub(super) fn stacks(batch: &RecordBatch, n_frames: usize, out: &mut Vec<Stack>) -> Result {
     for row in StackRow::read(batch)? {
         let stack = Stack { parent: row.parent_id.0, frame: row.frame_id };
         let is_sound = stack.parent == NO_STACK || (stack.parent as usize) < out.len();
@@ -165,7 +165,7 @@ pub(super) fn stack_rows(batch: &RecordBatch, n_frames: usize, out: &mut Vec<Sta
     Ok(())
 }
 
-pub(super) fn memory_rows(batch: &RecordBatch, out: &mut Vec<MemoryEvent>) -> Result {
+pub(super) fn memory(batch: &RecordBatch, out: &mut Vec<MemoryEvent>) -> Result {
     out.extend(MemoryRow::read(batch)?.into_iter().map(|row| MemoryEvent {
         time: row.ts_ns,
         track: TrackId(row.track_id),
@@ -176,7 +176,7 @@ pub(super) fn memory_rows(batch: &RecordBatch, out: &mut Vec<MemoryEvent>) -> Re
     Ok(())
 }
 
-pub(super) fn transfer_rows(batch: &RecordBatch, out: &mut Vec<Transfer>) -> Result {
+pub(super) fn transfers(batch: &RecordBatch, out: &mut Vec<Transfer>) -> Result {
     out.extend(TransferRow::read(batch)?.into_iter().map(|row| Transfer {
         scope: row.process_id.0,
         number: row.number,
@@ -195,17 +195,13 @@ pub(super) fn transfer_rows(batch: &RecordBatch, out: &mut Vec<Transfer>) -> Res
     Ok(())
 }
 
-pub(super) fn warning_rows(batch: &RecordBatch, out: &mut Vec<Warning>) -> Result {
-    out.extend(WarningRow::read(batch)?.into_iter().map(|row| Warning {
-        kind: WarningKind::from_name(row.kind),
-        source: row.source.to_owned(),
-        count: row.count,
-        text: row.text.to_owned(),
-    }));
+pub(super) fn warnings(batch: &RecordBatch, out: &mut Vec<Warning>) -> Result {
+    let warning = |row: WarningRow<'_>| Warning::new(WarningKind::from_name(row.kind), row.source, row.count, row.text);
+    out.extend(WarningRow::read(batch)?.into_iter().map(warning));
     Ok(())
 }
 
-pub(super) fn ring_rows(batch: &RecordBatch, out: &mut Vec<RingPosition>) -> Result {
+pub(super) fn rings(batch: &RecordBatch, out: &mut Vec<RingPosition>) -> Result {
     out.extend(RingRow::read(batch)?.into_iter().map(|row| {
         let RingRow { pid, ring, made, next, dropped } = row;
         RingPosition { pid, ring, made, next, dropped }

@@ -9,13 +9,13 @@
 //!           A node of a segment shorter than 2^32 ns, with rows of sites below 2^17, is 28 bytes, its times from the segment's start:
 //!             start u32 | end u32 | busy u32 | wait u32 | longest u32 | top 14 bits, waits 1 bit, site 17 bits | node u32
 //!           else 56:  start i64 | end i64 | busy i64 | wait i64 | longest i64 | top u32 | site and mark u32 | node u32 | 0 u32
-//!           briefs: of each sparse lane all slices, 24 bytes:  start i64 | end i64 | site and mark u32 | node u32
+//!           headers: of each sparse lane all slices, 24 bytes:  start i64 | end i64 | site and mark u32 | node u32
 //!           The mark is the site's highest bit: the slice waits. `busy` and `wait` are the sums of the durations of the slices that
 //!           work and that wait; `longest` is the duration of `top`, the longest that works, or where none does the longest.
 //!           the directory:
 //!             groups    24 bytes per row group:  first ts i64 | last end i64 | first args row u32 | rows u32
 //!             lanes     72 bytes per lane:       slices u64 | longest i64 | start i64 | end i64 | first segment u64 |
-//!                                                first piece u64 | pieces u64 | briefs u64 (offset, 0: none) | track u32 | lane u32
+//!                                                first piece u64 | pieces u64 | headers u64 (offset, 0: none) | track u32 | lane u32
 //!             segments  40 bytes:                offsets of its lower and upper nodes u64 | u64 | start i64 | end i64 |
 //!                                                bytes of a node u32 | 0 u32
 //!             pieces    16 bytes:                first ordinal u64 | row group u32 | offset u32
@@ -33,7 +33,7 @@
 //! before the third did not say waits from work.
 
 use bytemuck::{Pod, Zeroable};
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -62,7 +62,7 @@ pub(super) struct GroupEntry {
 
 /// A lane.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub(super) struct LaneEntry {
     pub(super) n: u64,
     pub(super) longest: i64,
@@ -71,7 +71,7 @@ pub(super) struct LaneEntry {
     pub(super) first_segment: u64,
     pub(super) first_piece: u64,
     pub(super) n_pieces: u64,
-    pub(super) briefs: u64,
+    pub(super) headers: u64,
     pub(super) track: u32,
     pub(super) lane: u32,
 }
@@ -116,17 +116,12 @@ pub(super) struct Trailer {
 pub(super) const TRAILER: usize = size_of::<Trailer>();
 const _: () = assert!(TRAILER == 64);
 
-/// Where the bytes are: mapped, or (made again, nowhere to write) in memory.
-#[derive(Debug)]
-enum Bytes {
-    Mapped(Mmap),
-    Owned(Vec<u64>),
-}
-
 /// An open sidecar, checked.
 #[derive(Debug)]
 pub(crate) struct Sidecar {
-    bytes: Bytes,
+    bytes: Mmap,
+    /// It is no file's: made again, with nowhere to write it.
+    is_in_memory: bool,
     directory: usize,
     n_groups: usize,
     n_lanes: usize,
@@ -156,23 +151,29 @@ impl Sidecar {
         let crc = checksum(&file, len - 4)?;
         // SAFETY: the file is never written in place: it was made under another name and renamed. A stranger who cuts
         // it short while it is mapped can end the process, as with any mapped file.
-        let bytes = Bytes::Mapped(unsafe { Mmap::map(&file)? });
-        Sidecar::check(bytes, crc, slices_len, slices_crc)
+        let bytes = unsafe { Mmap::map(&file)? };
+        Sidecar::check(bytes, false, crc, slices_len, slices_crc)
     }
 
     /// Takes what was just built.
     pub(super) fn of_bytes(bytes: &[u8], slices_len: u64, slices_crc: u32) -> Result<Sidecar, SidecarError> {
-        let mut words = vec![0u64; bytes.len() / 8];
-        if bytes.len() < MAGIC.len() + TRAILER || !bytes.len().is_multiple_of(8) {
+        if bytes.len() < MAGIC.len() + TRAILER {
             return Err(SidecarError::Damaged("it is too short"));
         }
-        bytemuck::cast_slice_mut(&mut words).copy_from_slice(bytes);
+        let mut map = MmapMut::map_anon(bytes.len())?;
+        map.copy_from_slice(bytes);
         let crc = crc32c::crc32c(&bytes[..bytes.len() - 4]);
-        Sidecar::check(Bytes::Owned(words), crc, slices_len, slices_crc)
+        Sidecar::check(map.make_read_only()?, true, crc, slices_len, slices_crc)
     }
 
-    fn check(bytes: Bytes, crc: u32, slices_len: u64, slices_crc: u32) -> Result<Sidecar, SidecarError> {
-        let all = bytes.get();
+    fn check(
+        bytes: Mmap,
+        is_in_memory: bool,
+        crc: u32,
+        slices_len: u64,
+        slices_crc: u32,
+    ) -> Result<Sidecar, SidecarError> {
+        let all = &bytes[..];
         let trailer: Trailer = bytemuck::pod_read_unaligned(&all[all.len() - TRAILER..]);
         if all[..8] != MAGIC {
             return Err(SidecarError::Damaged("it is no sidecar"));
@@ -192,7 +193,7 @@ impl Sidecar {
         else {
             return Err(SidecarError::Damaged("its directory is longer than the file"));
         };
-        let sidecar = Sidecar { directory, n_groups, n_lanes, n_segments, n_pieces, bytes };
+        let sidecar = Sidecar { directory, n_groups, n_lanes, n_segments, n_pieces, bytes, is_in_memory };
         if sidecar.is_consistent() { Ok(sidecar) } else { Err(SidecarError::Damaged("its directory makes no sense")) }
     }
 
@@ -204,18 +205,18 @@ impl Sidecar {
         let lane_is_good = |lane: &LaneEntry| {
             let segments = lane.n.div_ceil(SEGMENT as u64);
             let size = size_of::<SliceHeader>() as u64;
-            let briefs = lane.briefs == 0
-                || (lane.briefs.is_multiple_of(8)
-                    && lane.n.checked_mul(size).is_some_and(|len| is_inside(lane.briefs, len)));
+            let has_headers = lane.headers == 0
+                || (lane.headers.is_multiple_of(8)
+                    && lane.n.checked_mul(size).is_some_and(|len| is_inside(lane.headers, len)));
             lane.n > 0
                 && lane.n < u64::from(u32::MAX)
                 && lane.first_segment.checked_add(segments).is_some_and(|to| to <= n_segments)
                 && lane.n_pieces > 0
                 && lane.first_piece.checked_add(lane.n_pieces).is_some_and(|to| to <= n_pieces)
-                && briefs
+                && has_headers
         };
         self.directory.is_multiple_of(8)
-            && end == self.bytes.get().len() - TRAILER
+            && end == self.bytes.len() - TRAILER
             && self.lanes().iter().all(lane_is_good)
             && self.all_segments().len() == self.n_segments
             && self.all_segments().iter().all(|s| {
@@ -243,7 +244,7 @@ impl Sidecar {
     }
 
     fn part<T: Pod>(&self, part: Range<usize>) -> &[T] {
-        self.bytes.get().get(part).and_then(|bytes| bytemuck::try_cast_slice(bytes).ok()).unwrap_or(&[])
+        self.bytes.get(part).and_then(|bytes| bytemuck::try_cast_slice(bytes).ok()).unwrap_or(&[])
     }
 
     pub(super) fn groups(&self) -> &[GroupEntry] {
@@ -273,8 +274,8 @@ impl Sidecar {
     }
 
     /// The slices of a sparse lane.
-    pub(super) fn briefs(&self, lane: &LaneEntry) -> Option<&[SliceHeader]> {
-        let (from, len) = (lane.briefs as usize, lane.n as usize * size_of::<SliceHeader>());
+    pub(super) fn headers(&self, lane: &LaneEntry) -> Option<&[SliceHeader]> {
+        let (from, len) = (lane.headers as usize, lane.n as usize * size_of::<SliceHeader>());
         (from > 0).then(|| self.part(from..from + len))
     }
 
@@ -297,19 +298,7 @@ impl Sidecar {
 
     /// Bytes that it has in memory, besides what is mapped.
     pub(super) fn memory_bytes(&self) -> usize {
-        match &self.bytes {
-            Bytes::Mapped(_) => 0,
-            Bytes::Owned(words) => words.len() * 8,
-        }
-    }
-}
-
-impl Bytes {
-    fn get(&self) -> &[u8] {
-        match self {
-            Bytes::Mapped(map) => map,
-            Bytes::Owned(words) => bytemuck::cast_slice(words),
-        }
+        if self.is_in_memory { self.bytes.len() } else { 0 }
     }
 }
 

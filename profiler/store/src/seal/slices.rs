@@ -9,15 +9,17 @@ use super::checksums;
 use super::group_file::GroupFile;
 use super::names::Names;
 use super::pyramids::Pyramids;
+use super::row_group::RowGroup;
 use super::sidecar::SIDECAR;
-use super::slice_columns::SliceColumns;
 use super::table::GROUP_ROWS;
 use crate::store::Store;
+use arrow_array::builder::StringBuilder;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
+use std::sync::Arc;
 use trace_model::radix::Keyed;
-use trace_model::{ArgsReader, NO_ARGS, Row, radix};
+use trace_model::{ArgsReader, Event, NO_ARGS, SliceHeader, SliceRef, radix};
 
 /// Row groups' worth of slices that wait for their place, at most, and that still wait after others were written.
 const WINDOW: usize = 4;
@@ -29,36 +31,28 @@ pub(super) struct Layout {
     /// Slices of a row group.
     pub(super) group_rows: usize,
     /// Slices of sparse lanes that the sidecar has at least.
-    pub(super) min_briefs: usize,
+    pub(super) min_headers: usize,
 }
 
 impl Default for Layout {
     fn default() -> Self {
-        Layout { group_rows: GROUP_ROWS, min_briefs: 1 << 16 }
+        Layout { group_rows: GROUP_ROWS, min_headers: 1 << 16 }
     }
 }
 
-/// A slice that waits for its place; the row's `args` is a row of the window's texts, or of the store that is written.
-#[derive(Clone, Copy)]
-struct PendingSlice {
-    track: u32,
-    lane: u32,
-    row: Row,
-}
-
-/// Slices that wait, and the texts of their arguments.
+/// Slices that wait for their places, and the texts of their arguments: rows of these texts, or of the store that is written.
 #[derive(Default)]
 struct Window {
-    slices: Vec<PendingSlice>,
+    slices: Vec<SliceRef>,
     text: String,
     ends: Vec<usize>,
 }
 
 impl Window {
-    fn push(&mut self, placed: PendingSlice, args: Option<&str>) {
+    fn push(&mut self, slice: SliceRef, args: Option<&str>) {
         let n_texts = self.ends.len() as u32;
-        let row = Row { args: if args.is_some() { n_texts } else { NO_ARGS }, ..placed.row };
-        self.slices.push(PendingSlice { row, ..placed });
+        let event = Event { args: if args.is_some() { n_texts } else { NO_ARGS }, ..slice.event };
+        self.slices.push(SliceRef { event, ..slice });
         if let Some(args) = args {
             self.text.push_str(args);
             self.ends.push(self.text.len());
@@ -86,7 +80,7 @@ pub(super) struct Written {
     pub(super) slices: Vec<checksums::FilePart>,
     pub(super) sidecar_bytes: u64,
     /// Of each row group a checksum over its rows, to compare with what is read back.
-    pub(super) digests: Vec<u32>,
+    pub(super) checksums: Vec<u32>,
     pub(super) rows: u64,
 }
 
@@ -97,7 +91,7 @@ pub(super) struct SliceFile {
     /// The window by start, and room.
     order: Vec<Keyed>,
     spare: (Vec<Keyed>, Window),
-    digests: Vec<u32>,
+    checksums: Vec<u32>,
     rows: u64,
     group_rows: usize,
 }
@@ -109,11 +103,11 @@ impl SliceFile {
         let sidecar = BufWriter::with_capacity(1 << 17, sidecar);
         Ok(SliceFile {
             file: GroupFile::create(folder)?,
-            pyramids: Pyramids::new(sidecar, layout.min_briefs).map_err(|e| SealError::Io(path, e))?,
+            pyramids: Pyramids::new(sidecar, layout.min_headers).map_err(|e| SealError::Io(path, e))?,
             window: Window::default(),
             order: Vec::new(),
             spare: Default::default(),
-            digests: Vec::new(),
+            checksums: Vec::new(),
             rows: 0,
             group_rows: layout.group_rows,
         })
@@ -125,13 +119,13 @@ impl SliceFile {
     }
 
     /// The next slice of a lane, with the text of its arguments.
-    pub(super) fn push(&mut self, track: u32, lane: u32, row: Row, args: Option<&str>) {
-        self.window.push(PendingSlice { track, lane, row }, args);
+    pub(super) fn push(&mut self, slice: SliceRef, args: Option<&str>) {
+        self.window.push(slice, args);
     }
 
     /// The next slice of a lane of a store, whose arguments are read when it is written.
-    pub(super) fn push_row(&mut self, track: u32, lane: u32, row: Row) {
-        self.window.slices.push(PendingSlice { track, lane, row });
+    pub(super) fn push_of_store(&mut self, slice: SliceRef) {
+        self.window.slices.push(slice);
     }
 
     /// Writes what need not wait any more; `args` has the texts of a store's slices.
@@ -157,7 +151,7 @@ impl SliceFile {
         mut args: MaybeReader<'_, '_>,
     ) -> Result<(), SealError> {
         self.order.clear();
-        self.order.extend(self.window.slices.iter().map(|slice| radix::key(slice.row.start)).zip(0..));
+        self.order.extend(self.window.slices.iter().map(|slice| radix::key(slice.start)).zip(0..));
         radix::sort(&mut self.order, &mut self.spare.0);
         let order = std::mem::take(&mut self.order);
         for group in order[..n].chunks(self.group_rows) {
@@ -165,10 +159,10 @@ impl SliceFile {
         }
         let mut rest = std::mem::take(&mut self.spare.1);
         for (_, row) in &order[n..] {
-            let placed = self.window.slices[*row as usize];
+            let slice = self.window.slices[*row as usize];
             match args {
-                Some(_) => rest.slices.push(placed),
-                None => rest.push(placed, self.window.args(placed.row.args)),
+                Some(_) => rest.slices.push(slice),
+                None => rest.push(slice, self.window.args(slice.args)),
             }
         }
         self.window.clear();
@@ -184,21 +178,24 @@ impl SliceFile {
         names: &Names,
         mut args: MaybeReader<'_, '_>,
     ) -> Result<(), SealError> {
-        let mut part = SliceColumns::with_capacity(rows.len());
+        let mut group = RowGroup::with_capacity(rows.len());
+        let mut texts = StringBuilder::with_capacity(rows.len(), 0);
         for (_, row) in rows {
-            let PendingSlice { track, lane, row } = self.window.slices[*row as usize];
+            let slice = &self.window.slices[*row as usize];
             let args = match &mut args {
-                Some(args) => args.get(row.args),
-                None => self.window.args(row.args),
+                Some(args) => args.get(slice.args),
+                None => self.window.args(slice.args),
             };
-            let pushed = self.pyramids.push(track, lane, row.header(), args.is_some());
+            let header = SliceHeader::of(slice, store.sites());
+            let pushed = self.pyramids.push(slice.id.track, slice.id.lane, header, args.is_some());
             pushed.map_err(|e| SealError::Io(SIDECAR.into(), e))?;
-            part.push(track, lane, &row, args);
+            group.push(slice, header);
+            texts.append_option(args);
         }
         self.pyramids.end_group();
-        let (columns, digest) = part.columns(store.sites(), names);
-        self.file.write(columns)?;
-        self.digests.push(digest);
+        group.args = Some(Arc::new(texts.finish()));
+        self.checksums.push(group.checksum());
+        self.file.write(group.columns(store.sites(), names))?;
         self.rows += rows.len() as u64;
         Ok(())
     }
@@ -218,6 +215,6 @@ impl SliceFile {
         let sidecar = sidecar.into_inner().map_err(|e| failed(e.into_error()))?;
         sidecar.sync_all().map_err(failed)?;
         let sidecar_bytes = sidecar.metadata().map_err(failed)?.len();
-        Ok(Written { slices, sidecar_bytes, digests: self.digests, rows: self.rows })
+        Ok(Written { slices, sidecar_bytes, checksums: self.checksums, rows: self.rows })
     }
 }

@@ -9,6 +9,7 @@ use parquet::errors::Result as ParquetResult;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::schema::types::ColumnPath;
 use std::sync::Arc;
+use trace_model::TrackId;
 
 /// Rows of a row group of `slices.parquet`.
 pub(super) const GROUP_ROWS: usize = 1 << 17;
@@ -154,132 +155,58 @@ pub(super) trait Cell<'a>: Copy {
     fn read(reader: &Self::Reader, row: usize) -> Self;
 }
 
-/// Cells of integers: type, kind, array, and how one is read.
-macro_rules! integer_cells {
-    ($($type:ty, $kind:ident, $array:ty, $is_nullable:literal, $make:ident, $open:ident, |$reader:ident, $row:ident| $value:expr;)*) => {$(
+/// A row of another table; `u32::MAX` for none, which is null in the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Id(pub(super) u32);
+
+/// Cells: type, kind, whether nulls may be, the array of values, the reader, how it is opened, and how a value is read.
+macro_rules! cells {
+    ($($type:ty: $kind:ident, $is_nullable:literal, |$values:ident| $array:expr, $reader:ty, $open:expr, |$column:ident, $row:ident| $value:expr;)*) => {$(
         impl<'a> Cell<'a> for $type {
             const KIND: Kind = Kind::$kind;
             const IS_NULLABLE: bool = $is_nullable;
-            type Reader = Ints;
+            type Reader = $reader;
 
-            fn array(values: impl Iterator<Item = Self> + Clone, _: &Names) -> ArrayRef {
-                Arc::new(<$array>::$make(values))
+            fn array($values: impl Iterator<Item = Self> + Clone, _: &Names) -> ArrayRef {
+                $array
             }
 
-            fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Ints, TableError> {
-                Ints::$open(batch, name)
+            fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Self::Reader, TableError> {
+                $open(batch, name)
             }
 
             #[inline]
-            fn read($reader: &Ints, $row: usize) -> Self {
+            fn read($column: &Self::Reader, $row: usize) -> Self {
                 $value
             }
         }
     )*};
 }
 
-integer_cells! {
-    u32, U32, UInt32Array, false, from_iter_values, of, |ints, row| ints.id(row);
-    u64, U64, UInt64Array, false, from_iter_values, of, |ints, row| ints.at(row).cast_unsigned();
-    i32, I32, Int32Array, false, from_iter_values, of, |ints, row| ints.at(row) as i32;
-    i64, I64, Int64Array, false, from_iter_values, of, |ints, row| ints.at(row);
-    Option<u32>, U32, UInt32Array, true, from_iter, or_null, |ints, row| ints.get(row).map(|v| v as u32);
-    Option<u64>, U64, UInt64Array, true, from_iter, or_null, |ints, row| ints.get(row).map(i64::cast_unsigned);
-    Option<i64>, I64, Int64Array, true, from_iter, or_null, |ints, row| ints.get(row);
+cells! {
+    u32: U32, false, |v| Arc::new(UInt32Array::from_iter_values(v)), Ints, Ints::of, |ints, row| ints.id(row);
+    u64: U64, false, |v| Arc::new(UInt64Array::from_iter_values(v)), Ints, Ints::of, |ints, row| ints.at(row).cast_unsigned();
+    i32: I32, false, |v| Arc::new(Int32Array::from_iter_values(v)), Ints, Ints::of, |ints, row| ints.at(row) as i32;
+    i64: I64, false, |v| Arc::new(Int64Array::from_iter_values(v)), Ints, Ints::of, |ints, row| ints.at(row);
+    f64: F64, false, |v| Arc::new(Float64Array::from_iter_values(v)), Floats<'a>, Floats::of, |floats, row| floats.get(row).unwrap_or(0.0);
+    Option<u64>: U64, true, |v| Arc::new(UInt64Array::from_iter(v)), Ints, Ints::or_null, |ints, row| ints.get(row).map(i64::cast_unsigned);
+    Option<i64>: I64, true, |v| Arc::new(Int64Array::from_iter(v)), Ints, Ints::or_null, |ints, row| ints.get(row);
+    Option<f64>: F64, true, |v| Arc::new(Float64Array::from_iter(v)), Option<Floats<'a>>, Floats::or_null, |floats, row| floats.as_ref()?.get(row);
+    Id: U32, true, |v| Arc::new(UInt32Array::from_iter(v.map(Id::get))), Ints, Ints::or_null, |ints, row| Id(ints.id(row));
+    &'a str: Text, false, |v| text_column(v.map(Some)), Texts<'a>, Texts::of, |texts, row| texts.at(row);
+    Option<&'a str>: Text, true, |v| text_column(v), Texts<'a>, Texts::or_null, |texts, row| texts.get(row);
 }
 
-/// A row of another table; `u32::MAX` for none, which is null in the file.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Id(pub(super) u32);
-
-impl<'a> Cell<'a> for Id {
-    const KIND: Kind = Kind::U32;
-    const IS_NULLABLE: bool = true;
-    type Reader = Ints;
-
-    fn array(values: impl Iterator<Item = Self> + Clone, _: &Names) -> ArrayRef {
-        Arc::new(values.map(|id| (id.0 != u32::MAX).then_some(id.0)).collect::<UInt32Array>())
-    }
-
-    fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Ints, TableError> {
-        Ints::or_null(batch, name)
-    }
-
-    #[inline]
-    fn read(ints: &Ints, row: usize) -> Self {
-        Id(ints.id(row))
+impl Id {
+    /// The row, if there is one.
+    pub(super) fn get(self) -> Option<u32> {
+        (self.0 != u32::MAX).then_some(self.0)
     }
 }
 
-impl<'a> Cell<'a> for f64 {
-    const KIND: Kind = Kind::F64;
-    type Reader = Floats<'a>;
-
-    fn array(values: impl Iterator<Item = Self> + Clone, _: &Names) -> ArrayRef {
-        Arc::new(Float64Array::from_iter_values(values))
-    }
-
-    fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Floats<'a>, TableError> {
-        Floats::of(batch, name)
-    }
-
-    #[inline]
-    fn read(floats: &Floats<'a>, row: usize) -> Self {
-        floats.get(row).unwrap_or(0.0)
-    }
-}
-
-impl<'a> Cell<'a> for Option<f64> {
-    const KIND: Kind = Kind::F64;
-    const IS_NULLABLE: bool = true;
-    type Reader = Option<Floats<'a>>;
-
-    fn array(values: impl Iterator<Item = Self> + Clone, _: &Names) -> ArrayRef {
-        Arc::new(Float64Array::from_iter(values))
-    }
-
-    fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Self::Reader, TableError> {
-        batch.column_by_name(name).map(|_| Floats::of(batch, name)).transpose()
-    }
-
-    #[inline]
-    fn read(floats: &Self::Reader, row: usize) -> Self {
-        floats.as_ref()?.get(row)
-    }
-}
-
-impl<'a> Cell<'a> for &'a str {
-    const KIND: Kind = Kind::Text;
-    type Reader = Texts<'a>;
-
-    fn array(values: impl Iterator<Item = Self> + Clone, _: &Names) -> ArrayRef {
-        text_column(values.map(Some))
-    }
-
-    fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Texts<'a>, TableError> {
-        Texts::of(batch, name)
-    }
-
-    fn read(texts: &Texts<'a>, row: usize) -> Self {
-        texts.at(row)
-    }
-}
-
-impl<'a> Cell<'a> for Option<&'a str> {
-    const KIND: Kind = Kind::Text;
-    const IS_NULLABLE: bool = true;
-    type Reader = Texts<'a>;
-
-    fn array(values: impl Iterator<Item = Self> + Clone, _: &Names) -> ArrayRef {
-        text_column(values)
-    }
-
-    fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Texts<'a>, TableError> {
-        Texts::or_null(batch, name)
-    }
-
-    fn read(texts: &Texts<'a>, row: usize) -> Self {
-        texts.get(row)
+impl From<Option<TrackId>> for Id {
+    fn from(track: Option<TrackId>) -> Id {
+        Id(track.map_or(u32::MAX, |track| track.0))
     }
 }
 
@@ -319,13 +246,21 @@ name_cells! {
     NodeName, true, node_names;
 }
 
-/// Declares a table by its row: name of the table, meaning of a row, version that had it first; each column with its type and meaning,
-/// and after a semicolon its unit.
+/// Declares a table by its row: what a row is made from, name of the table, meaning of a row, version that had it first; each column with
+/// its type, its value and its meaning, and after a semicolon its unit.
 macro_rules! table {
-    ($row:ident $(<$life:lifetime>)?, $name:literal, $about:literal, since $since:literal, { $($field:ident: $type:ty = $meaning:literal,)* }) => {
+    ($row:ident $(<$life:lifetime>)?, $from:ty as $source:pat, $name:literal, $about:literal, since $since:literal, {
+        $($field:ident: $type:ty = $value:expr, $meaning:literal;)*
+    }) => {
         #[derive(Clone, Copy, Debug)]
         pub(super) struct $row $(<$life>)? {
             $(pub(super) $field: $type,)*
+        }
+
+        impl<'a> From<$from> for $row $(<$life>)? {
+            fn from($source: $from) -> Self {
+                Self { $($field: $value,)* }
+            }
         }
 
         impl<'a> StoredRow<'a> for $row $(<$life>)? {

@@ -14,12 +14,12 @@ use std::path::Path;
 use std::process::Command;
 use trace_model::lod::{LEAF, Span};
 use trace_model::{
-    Batch, ClockOffset, Event, EventKind, Function, NO_ARGS, NO_NODE, Name, Notice, SliceRef, TrackKey, TrackKind,
+    Batch, ClockOffset, Event, EventKind, Function, NO_ARGS, NO_NODE, Name, SliceRef, TrackKey, TrackKind, Warning,
     WarningKind,
 };
 
 const CATEGORIES: [&str; 6] = ["op", "shard", "step", "wait", "transfer", "mine"];
-const SMALL: Layout = Layout { group_rows: 64, min_briefs: 20 };
+const SMALL: Layout = Layout { group_rows: 64, min_headers: 20 };
 
 /// One event of a random trace.
 #[derive(Clone, Debug)]
@@ -101,8 +101,7 @@ fn names(batch: &mut Batch) {
     let key = TrackKey { pid: 1, ring: 4 };
     let (kind, device) = (TrackKind::Stream, "gpu:0".to_owned());
     batch.name(Name::Track { key, kind, name: "s".into(), tid: 7, device, stream: Some(9), order: -3 });
-    let (source, text) = ("x".to_owned(), "something, \"quoted\"".to_owned());
-    batch.notice(Notice { kind: WarningKind::Clock, source, count: 3, text });
+    batch.warnings.push(Warning::new(WarningKind::Clock, "x", 3, "something, \"quoted\""));
 }
 
 /// Frames with functions inlined into each other, and stacks that share their callers. Each batch has them again, as
@@ -129,7 +128,7 @@ fn store_of(batches: Vec<Batch>) -> Store {
 }
 
 /// Everything that a store says, as text; slices without their number of args, with the text.
-fn told(store: &Store) -> Vec<String> {
+fn contents(store: &Store) -> Vec<String> {
     let mut out = vec![format!("{} {:?}", store.origin_ns(), store.range())];
     for track in store.tracks() {
         let crate::store::Track { key, process, name, tid, kind, device, stream, order, .. } = track;
@@ -166,7 +165,7 @@ fn slices<'a>(store: &'a Store, track: &'a crate::store::Track) -> impl Iterator
 }
 
 fn slice_text(store: &Store, slice: &SliceRef) -> String {
-    format!("{:?} {:?}", SliceRef { args: 0, ..*slice }, store.args().get(slice.args))
+    format!("{:?} {:?}", SliceRef { event: Event { args: 0, ..slice.event }, ..*slice }, store.args().get(slice.args))
 }
 
 fn open(folder: &Path) -> Store {
@@ -181,11 +180,11 @@ proptest! {
     fn what_is_sealed_comes_back(events in prop::collection::vec(random(), 0..900), per_batch in 1usize..400) {
         let dir = tempfile::tempdir().unwrap();
         let store = store_of(batches(&events, per_batch));
-        let expected = told(&store);
+        let expected = contents(&store);
         let folder = dir.path().join("whole");
         let sealed = write_all(&store, SealedWriter::with_layout(&folder, SMALL).unwrap()).unwrap();
         prop_assert_eq!(sealed.slices, store.stats().slices);
-        prop_assert_eq!(&told(&open(&folder)), &expected);
+        prop_assert_eq!(&contents(&open(&folder)), &expected);
         // As a stream the same.
         let streamed = dir.path().join("streamed");
         let mut writer = SealedWriter::with_layout(&streamed, SMALL).unwrap();
@@ -193,11 +192,11 @@ proptest! {
             writer.apply(batch).unwrap();
         }
         writer.finish().unwrap();
-        prop_assert_eq!(&told(&open(&streamed)), &expected);
+        prop_assert_eq!(&contents(&open(&streamed)), &expected);
         // And what was sealed, sealed again.
         let again = dir.path().join("again");
         write_all(&open(&folder), SealedWriter::with_layout(&again, SMALL).unwrap()).unwrap();
-        prop_assert_eq!(&told(&open(&again)), &expected);
+        prop_assert_eq!(&contents(&open(&again)), &expected);
     }
 
     #[test]
@@ -262,13 +261,13 @@ fn sample(folder: &Path) -> Store {
 }
 
 #[test]
-fn damage_is_told_and_nothing_wrong_is_shown() {
+fn damage_is_reported_and_nothing_wrong_is_shown() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("t");
     let store = sample(&folder);
     let all: std::collections::HashSet<String> =
         store.tracks().iter().flat_map(|t| slices(&store, t)).map(|s| slice_text(&store, &s)).collect();
-    let expected = told(&store);
+    let expected = contents(&store);
     let (mut n, mut random) = (0, 0x9e37_79b9_7f4a_7c15u64);
     for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
@@ -286,7 +285,7 @@ fn damage_is_told_and_nothing_wrong_is_shown() {
             let opened = open(&folder);
             let what = format!("{name}, byte {at} of {}, round {round}", good.len());
             let damaged = opened.warnings().iter().filter(|w| w.kind == WarningKind::Damage).count();
-            assert!(damaged > 0 || told(&opened) == expected, "{what}: silent");
+            assert!(damaged > 0 || contents(&opened) == expected, "{what}: silent");
             // Names gone, the slices come with other rows of names; everything else shows slices as they were.
             if !["meta", "sites", "nodes", "tracks", "processes", "checksums"].iter().any(|n| name.starts_with(n)) {
                 for slice in opened.tracks().iter().flat_map(|t| slices(&opened, t)) {
@@ -301,7 +300,7 @@ fn damage_is_told_and_nothing_wrong_is_shown() {
         }
     }
     assert!(n >= 20 * 30, "{n} damaged files tried");
-    assert_eq!(told(&open(&folder)), expected);
+    assert_eq!(contents(&open(&folder)), expected);
 }
 
 #[test]
@@ -317,7 +316,7 @@ fn a_missing_sidecar_is_made_again() {
     let opened = open(&folder);
     assert_eq!(slices_of(&opened), slices_of(&store));
     assert_eq!(opened.warnings().iter().filter(|w| w.kind == WarningKind::Damage).count(), 1);
-    assert_eq!(told(&open(&folder)), told(&store), "and is there the next time");
+    assert_eq!(contents(&open(&folder)), contents(&store), "and is there the next time");
 }
 
 #[test]
@@ -443,7 +442,7 @@ fn the_first_version_still_opens() {
     assert_eq!((store.stats().slices, n_instants, store.steps().len()), (446, 57, 15));
     // Sealed again it is of this version, and says the same.
     write(&store, &dir.path().join("again")).unwrap();
-    assert_eq!(told(&open(&dir.path().join("again"))), told(&store));
+    assert_eq!(contents(&open(&dir.path().join("again"))), contents(&store));
 }
 
 /// Records slices of this process into a folder, as a program and its collector do.

@@ -1,8 +1,8 @@
 //! Reads back what was written, before anything that it replaces is removed.
 
 use super::SealError;
-use super::group::Decoded;
 use super::open::Opened;
+use super::row_group::RowGroup;
 use super::slices::Written;
 use std::path::Path;
 
@@ -14,12 +14,12 @@ pub(super) fn verify(folder: &Path, written: &Written) -> Result<(), SealError> 
         return Err(failed(problem.clone()));
     }
     let file = opened.slices.ok_or_else(|| failed("slices.parquet is missing".to_owned()))?;
-    if file.parts.len() != written.digests.len() {
-        return Err(failed(format!("{} row groups instead of {}", file.parts.len(), written.digests.len())));
+    if file.parts.len() != written.checksums.len() {
+        return Err(failed(format!("{} row groups instead of {}", file.parts.len(), written.checksums.len())));
     }
-    for (group, expected) in written.digests.iter().enumerate() {
-        let decoded = file.read(group).and_then(|batch| Decoded::of(&batch, &opened.names));
-        let found = decoded.map_err(|e| failed(format!("row group {group}: {e}")))?.digest();
+    for (group, expected) in written.checksums.iter().enumerate() {
+        let read = file.read(group).and_then(|batch| RowGroup::of(&batch, &opened.names));
+        let found = read.map_err(|e| failed(format!("row group {group}: {e}")))?.checksum();
         if found != *expected {
             return Err(failed(format!("row group {group} has other rows")));
         }

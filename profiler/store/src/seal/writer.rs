@@ -5,19 +5,18 @@ use super::checksums::{Checksums, FILE_NAME};
 use super::file::TableFile;
 use super::names::Names;
 use super::place::{kill_point, replace, scratch_beside, sync_folder, write_synced};
-use super::schema::{CounterRow, FORMAT, FlowRow, InstantRow, MemoryRow, MetaRow, RingRow, TransferRow, VERSION};
+use super::schema::{FORMAT, MetaRow, RingRow, SIDES, VERSION};
 use super::slices::{Layout, MaybeReader, SliceFile};
 use super::sources::SOURCES;
-use super::table::StoredRow;
-use super::table::Table;
-use super::tables::{self, FINAL};
-use crate::store::{Lane, PlacedInstant, SideRows, Store, StoreOptions, Track, Update};
+use super::table::{StoredRow, Table};
+use super::tables::{FINAL, Sink, Source, columns, give_rows, give_sides};
+use crate::store::{Lane, Store, StoreOptions, Update};
 use arrow_array::ArrayRef;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use trace_model::{InstantEvent, RingPosition};
+use trace_model::RingPosition;
 
 /// Flows and transfers whose other end may still come.
 const PENDING: usize = 1 << 16;
@@ -44,19 +43,11 @@ pub struct SealedWriter {
     store: Store,
     names: Names,
     slices: SliceFile,
-    sides: Sides,
+    /// The files of [`SIDES`].
+    sides: Vec<TableFile>,
     rings: Vec<RingPosition>,
     /// Gathered folders that are in it.
     sources: Vec<String>,
-}
-
-/// The tables that are written as their rows come.
-struct Sides {
-    instants: TableFile,
-    counters: TableFile,
-    flows: TableFile,
-    memory: TableFile,
-    transfers: TableFile,
 }
 
 /// A folder that goes away unless it is kept.
@@ -90,13 +81,7 @@ impl SealedWriter {
             folder: folder.to_owned(),
             names: Names::of(&store),
             slices: SliceFile::create(&scratch, layout)?,
-            sides: Sides {
-                instants: TableFile::create(&scratch, InstantRow::TABLE)?,
-                counters: TableFile::create(&scratch, CounterRow::TABLE)?,
-                flows: TableFile::create(&scratch, FlowRow::TABLE)?,
-                memory: TableFile::create(&scratch, MemoryRow::TABLE)?,
-                transfers: TableFile::create(&scratch, TransferRow::TABLE)?,
-            },
+            sides: SIDES.into_iter().map(|table| TableFile::create(&scratch, table)).collect::<Result<_, _>>()?,
             scratch: Scratch(scratch),
             store,
             rings: Vec::new(),
@@ -122,10 +107,10 @@ impl SealedWriter {
     fn write_ready(&mut self, pending: usize) -> Result<(), SealError> {
         let (store, slices) = (&mut self.store, &mut self.slices);
         let side = store.drain_side(pending);
-        store.drain_slices(|track, lane, row, args| slices.push(track, lane, row, args));
+        store.drain_slices(|slice, args| slices.push(slice, args));
         self.names.refresh(store);
         slices.write_ready(store, &self.names, None)?;
-        self.sides.write(side, &self.names)
+        give_rows(side, &mut SideFiles(&mut self.sides, &self.names))
     }
 
     /// Notes how far the rings of a trace folder were read.
@@ -156,12 +141,14 @@ impl SealedWriter {
         let written = slices.finish(store, &names, args)?;
         let mut sums = Checksums::default();
         sums.add(&super::schema::SLICES.file_name(), written.slices.clone());
-        sides.finish(&mut sums)?;
-        for (table, columns) in FINAL {
-            whole(&path, table, columns(store, &names), &mut sums)?;
+        for file in sides {
+            sums.add(&file.table().file_name(), file.finish()?);
         }
-        whole(&path, MetaRow::TABLE, tables::meta(&meta(store, written.rows), &names), &mut sums)?;
-        whole(&path, RingRow::TABLE, tables::rings(&rings, &names), &mut sums)?;
+        for (table, of_store) in FINAL {
+            whole(&path, table, of_store(store, &names), &mut sums)?;
+        }
+        whole(&path, MetaRow::TABLE, columns::<MetaRow<'_>, _>(&meta(store, written.rows), &names), &mut sums)?;
+        whole(&path, RingRow::TABLE, columns::<RingRow, _>(&rings, &names), &mut sums)?;
         let failed = |e| SealError::Io(path.clone(), e);
         if !sources.is_empty() {
             write_synced(&path.join(SOURCES), sources.join("\n").as_bytes()).map_err(failed)?;
@@ -189,60 +176,35 @@ pub fn write(store: &Store, folder: &Path) -> Result<Sealed, SealError> {
 pub(crate) fn write_all(store: &Store, mut writer: SealedWriter) -> Result<Sealed, SealError> {
     writer.names = Names::of(store);
     let mut next: BinaryHeap<_> = BinaryHeap::new();
-    let lanes = store.tracks().iter().flat_map(|t| t.lanes.iter().enumerate().map(move |(i, l)| (t.id.0, i as u32, l)));
-    let lanes: Vec<_> = lanes.collect();
+    let lanes: Vec<&Lane> = store.tracks().iter().flat_map(|track| &track.lanes).collect();
     // What cannot be read any more is left out; the store's warnings say so.
     let readable = |i: usize, from: usize| {
-        let lane: &Lane = lanes[i].2;
-        (from..lane.len()).find_map(|index| Some(Reverse((lane.slice(index as u32)?.start, i, index))))
+        (from..lanes[i].len()).find_map(|index| Some(Reverse((lanes[i].slice(index as u32)?.start, i, index))))
     };
     // A lane's slices some at a time, as many as the window orders again.
     let n_at_once = (writer.slices.slack() / lanes.len().max(1)).clamp(1, 256);
     let mut args = store.args().reader();
     next.extend((0..lanes.len()).filter_map(|i| readable(i, 0)));
     while let Some(Reverse((_, i, from))) = next.pop() {
-        let (track, lane_idx, lane) = lanes[i];
+        let lane = lanes[i];
         let to = (from + n_at_once).min(lane.len());
         for slice in (from..to).filter_map(|index| lane.slice(index as u32)) {
-            writer.slices.push_row(track, lane_idx, slice.row(store.sites()));
+            writer.slices.push_of_store(slice);
         }
         writer.slices.write_ready(store, &writer.names, Some(&mut args))?;
         next.extend(readable(i, to));
     }
-    let names = &writer.names;
-    let placed = |track: &Track, event: &InstantEvent| {
-        let args = store.args().get(event.args).map(Into::into);
-        PlacedInstant { track: track.id, event: *event, args }
-    };
-    let instants = store.tracks().iter().flat_map(|t| t.instants.iter().map(move |i| placed(t, i)));
-    tables::append(&mut writer.sides.instants, instants, |rows| tables::instants(rows, names))?;
-    let points = tables::points(store.counters());
-    tables::append(&mut writer.sides.counters, points, |rows| tables::counters(rows, names))?;
-    tables::append(&mut writer.sides.flows, store.flows().copied(), |rows| tables::flows(rows, names))?;
-    let memory = store.memory().iter().copied();
-    tables::append(&mut writer.sides.memory, memory, |rows| tables::memory(rows, names))?;
-    tables::append(&mut writer.sides.transfers, store.transfers().iter().copied(), |rows| {
-        tables::transfers(rows, names)
-    })?;
+    give_sides(store, &mut SideFiles(&mut writer.sides, &writer.names))?;
     writer.commit(store, Some(&mut args))
 }
 
-impl Sides {
-    fn write(&mut self, rows: SideRows, names: &Names) -> Result<(), SealError> {
-        tables::append(&mut self.instants, rows.instants, |rows| tables::instants(rows, names))?;
-        tables::append(&mut self.counters, rows.points, |rows| tables::counters(rows, names))?;
-        tables::append(&mut self.flows, rows.flows, |rows| tables::flows(rows, names))?;
-        tables::append(&mut self.memory, rows.memory, |rows| tables::memory(rows, names))?;
-        tables::append(&mut self.transfers, rows.transfers, |rows| tables::transfers(rows, names))
-    }
+/// The files of tables whose rows come, with the names that they have.
+struct SideFiles<'a>(&'a mut [TableFile], &'a Names);
 
-    fn finish(self, sums: &mut Checksums) -> Result<(), SealError> {
-        let Sides { instants, counters, flows, memory, transfers } = self;
-        let tables = [InstantRow::TABLE, CounterRow::TABLE, FlowRow::TABLE, MemoryRow::TABLE, TransferRow::TABLE];
-        for (table, file) in tables.into_iter().zip([instants, counters, flows, memory, transfers]) {
-            sums.add(&table.file_name(), file.finish()?);
-        }
-        Ok(())
+impl Sink for SideFiles<'_> {
+    fn take<T: Source>(&mut self, rows: impl Iterator<Item = T>) -> Result<(), SealError> {
+        let is_its = |file: &&mut TableFile| file.table().name == T::Row::TABLE.name;
+        self.0.iter_mut().find(is_its).map_or(Ok(()), |file| file.append(rows, self.1))
     }
 }
 

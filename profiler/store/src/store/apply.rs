@@ -4,7 +4,7 @@ use super::transfers::Stamp;
 use super::{Store, Update};
 use trace_model::{
     Category, CounterKey, Event, EventKind, FlowEnd, InstantEvent, MemoryEvent, NO_ARGS, NO_NODE, Name, NodeInfo,
-    OpenSlice, Process, Row, Site, SiteInfo, Step, TrackEvents, TrackId, TrackKey, TrackKind, Warning, WarningKind,
+    OpenSlice, Process, SiteInfo, Step, TrackEvents, TrackId, TrackKey, TrackKind, Warning, WarningKind,
 };
 
 use super::track::Track;
@@ -40,8 +40,8 @@ impl Store {
             changed |= self.take_track(key, events, first_args);
         }
         self.place_late_steps(batch.more);
-        for n in batch.notices {
-            changed |= self.warnings.set(Warning { kind: n.kind, source: n.source, count: n.count, text: n.text });
+        for warning in batch.warnings {
+            changed |= self.warnings.set(warning);
         }
         changed
     }
@@ -51,7 +51,7 @@ impl Store {
             Name::Process { pid, host, name, ns_per_tick } => {
                 let row = self.process_row(pid) as usize;
                 let clock = self.processes[row].clock;
-                self.processes[row] = Process { pid, host, name, clock, ns_per_tick, tells: true };
+                self.processes[row] = Process { pid, host, name, clock, ns_per_tick, is_recorder: true };
             }
             Name::Thread { key, name, tid } => {
                 let row = self.track_row(key) as usize;
@@ -75,7 +75,7 @@ impl Store {
             Name::Other { pid, host, name } => {
                 let row = self.process_row(pid) as usize;
                 let process = &mut self.processes[row];
-                if !process.tells {
+                if !process.is_recorder {
                     (process.host, process.name) = (host, name);
                 }
             }
@@ -101,7 +101,7 @@ impl Store {
         let processes = &mut self.processes;
         *self.process_of.entry(pid).or_insert_with(|| {
             let (host, name) = (String::new(), format!("process {pid}"));
-            processes.push(Process { pid, host, name, clock: None, ns_per_tick: 1.0, tells: false });
+            processes.push(Process { pid, host, name, clock: None, ns_per_tick: 1.0, is_recorder: false });
             processes.len() as u32 - 1
         })
     }
@@ -125,16 +125,13 @@ impl Store {
             self.take_event(row, key.pid, &Event { args, ..*event });
         }
         if let Some(open) = from.open {
-            let open: Vec<OpenSlice> = open
-                .iter()
-                .enumerate()
-                .map(|(depth, o)| OpenSlice {
-                    start: self.time(o.start),
-                    site: self.site_row(key.pid, o.site),
-                    node: self.node_row(key.pid, o.node),
-                    depth: depth.min(255) as u8,
-                })
-                .collect();
+            let of_store = |o: OpenSlice| OpenSlice {
+                start: self.time(o.start),
+                site: self.site_row(key.pid, o.site),
+                node: self.node_row(key.pid, o.node),
+                ..o
+            };
+            let open: Vec<OpenSlice> = open.into_iter().map(of_store).collect();
             let track = &mut self.tracks[row as usize];
             changed |= track.open != open;
             track.open = open;
@@ -202,9 +199,9 @@ impl Store {
         if self.sites.rows()[site as usize].category.is_transfer() {
             self.take_transfer(track, pid, site, event, start);
         }
-        let given_up = match event.kind {
+        let n_evicted = match event.kind {
             EventKind::Slice => {
-                self.take_slice(track, pid, site, event, start..end);
+                self.take_slice(track, pid, &Event { site, start, end, ..*event });
                 0
             }
             EventKind::Instant => {
@@ -238,9 +235,7 @@ impl Store {
                 old_points + u64::from(old.is_some())
             }
         };
-        if given_up > 0 {
-            self.gave_up("counters, flows and memory events", given_up);
-        }
+        self.count_evicted("counters, flows and memory events", n_evicted);
     }
 
     fn take_transfer(&mut self, track: u32, pid: u32, site: u32, event: &Event, time: i64) {
@@ -256,10 +251,8 @@ impl Store {
             arg: event.arg,
             time,
         };
-        let given_up = self.transfers.push(&stamp, self.options.events_per_kind);
-        if given_up > 0 {
-            self.gave_up("transfers", given_up);
-        }
+        let n_evicted = self.transfers.push(&stamp, self.options.events_per_kind);
+        self.count_evicted("transfers", n_evicted);
     }
 
     /// The track of a process's waits that hold no thread: no ring has its number.
@@ -272,41 +265,30 @@ impl Store {
         row
     }
 
-    fn take_slice(&mut self, track: u32, pid: u32, site: u32, event: &Event, span: std::ops::Range<i64>) {
-        let mut row = Row {
-            start: span.start,
-            end: span.end,
-            site: Site::of(self.sites.rows(), site),
-            node: self.node_row(pid, event.node),
-            correlation: event.correlation,
-            arg: event.arg,
-            args: event.args,
-        };
-        let category = self.sites.rows()[site as usize].category;
+    /// The slice's times and site are the store's already.
+    fn take_slice(&mut self, track: u32, pid: u32, event: &Event) {
+        let mut slice = Event { node: self.node_row(pid, event.node), ..*event };
+        let category = self.sites.rows()[slice.site as usize].category;
         if category == Category::Op {
-            row.correlation = self.node_row(pid, event.correlation);
+            slice.correlation = self.node_row(pid, event.correlation);
             let process = self.tracks[track as usize].process;
             let wait_ns = f64::from(event.arg as u32) * self.processes[process as usize].ns_per_tick;
-            row.arg = event.arg >> 32 << 32 | u64::from(wait_ns as u32);
+            slice.arg = event.arg >> 32 << 32 | u64::from(wait_ns as u32);
         }
         if matches!(category, Category::Op | Category::Shard) && self.tracks[track as usize].kind == TrackKind::Thread {
             self.tracks[track as usize].kind = TrackKind::Worker;
         }
-        let (track, depth) = match category {
-            Category::Parked => (self.parked_row(pid), 0),
-            _ => (track, usize::from(event.depth)),
+        let track = if category == Category::Parked {
+            slice.depth = 0;
+            self.parked_row(pid)
+        } else {
+            track
         };
-        let slice = self.tracks[track as usize].push(depth, row);
+        let id = self.tracks[track as usize].push(slice, self.sites.rows());
         self.slices_total += 1;
         if category == Category::Step {
-            let step = Step {
-                id: event.correlation,
-                summary_step: event.arg as i64,
-                site,
-                start: span.start,
-                end: span.end,
-                slice,
-            };
+            let Event { correlation, arg, site, start, end, .. } = slice;
+            let step = Step { id: correlation, summary_step: arg as i64, site, start, end, slice: id };
             let is_next = self.late_steps.is_empty() && self.steps.last().is_none_or(|last| last.start <= step.start);
             if is_next { self.steps.push(step) } else { self.late_steps.push(step) }
         }
@@ -330,7 +312,7 @@ impl Store {
         self.steps.extend(later);
     }
 
-    /// Tells what was found damaged since the last time.
+    /// Reports what was found damaged since the last time.
     fn note_damage(&mut self) -> bool {
         let damage = self.pager.as_ref().and_then(|pager| pager.damage());
         damage.is_some_and(|damage| self.warnings.set(damage))
@@ -342,10 +324,8 @@ impl Store {
         let over = self.memory.len().saturating_sub(keep);
         self.memory.drain(..over);
         let n = over as u64 + self.counters.keep_last(keep) + self.flows.keep_last(keep);
-        let n = n + self.transfers.keep_last(keep);
-        if n > 0 {
-            self.gave_up("counters, flows, transfers and memory events", n);
-        }
+        let n = n + self.transfers.drain(keep).len() as u64;
+        self.count_evicted("counters, flows, transfers and memory events", n);
     }
 
     /// Evicts the oldest of what is over the budget, and says so.
@@ -354,15 +334,11 @@ impl Store {
         let title = self.track_title(track);
         let track = &mut self.tracks[track as usize];
         let slices: u64 = track.lanes.iter_mut().map(|l| l.keep_last(options.slices_per_lane)).sum();
-        let instants = give_up_oldest(&mut track.instants, options.events_per_kind);
+        let instants = evict_oldest(&mut track.instants, options.events_per_kind);
         let clipped = track.clipped;
-        let steps = give_up_oldest(&mut self.steps, options.steps);
-        if slices > 0 {
-            self.gave_up(&title, slices);
-        }
-        if instants + steps > 0 {
-            self.gave_up("instants and steps", instants + steps);
-        }
+        let steps = evict_oldest(&mut self.steps, options.steps);
+        self.count_evicted(&title, slices);
+        self.count_evicted("instants and steps", instants + steps);
         if clipped > 0 {
             let text =
                 format!("{title}: {clipped} slices overlap more others than there are lanes and are shown shortened");
@@ -370,7 +346,10 @@ impl Store {
         }
     }
 
-    fn gave_up(&mut self, what: &str, count: u64) {
+    fn count_evicted(&mut self, what: &str, count: u64) {
+        if count == 0 {
+            return;
+        }
         self.evicted += count;
         let count = self.warnings.count(WarningKind::Evicted, what) + count;
         let text =
@@ -380,7 +359,7 @@ impl Store {
 }
 
 /// Halves the vector when it is over twice `keep`; so that the cost per element stays constant.
-fn give_up_oldest<T>(rows: &mut Vec<T>, keep: usize) -> u64 {
+fn evict_oldest<T>(rows: &mut Vec<T>, keep: usize) -> u64 {
     if rows.len() / 2 < keep.max(1) {
         return 0;
     }

@@ -1,5 +1,6 @@
 //! What a sealed trace brings, made into a store; and what a store gives to one while it is written.
 
+use super::lane::Lane;
 use super::side::{Counters, Flows, Warnings};
 use super::stacks::Stacks;
 use super::table::{Table, node_key, site_key};
@@ -9,8 +10,8 @@ use super::{Store, StoreOptions};
 use std::ops::Range;
 use std::sync::Arc;
 use trace_model::{
-    Args, Flow, Frame, InstantEvent, MemoryEvent, NO_ARGS, NodeInfo, Pages, Point, Process, Row, SiteInfo, Stack, Step,
-    TrackId, Transfer, Warning,
+    Args, ColdLane, Flow, Frame, InstantEvent, MAX_LANES, MemoryEvent, NO_ARGS, NodeInfo, Pages, Point, Process,
+    SiteInfo, SliceRef, Stack, Step, TrackId, Transfer, Warning,
 };
 
 /// The contents of a store.
@@ -51,6 +52,21 @@ pub(crate) struct SideRows {
     pub(crate) flows: Vec<Flow>,
     pub(crate) memory: Vec<MemoryEvent>,
     pub(crate) transfers: Vec<Transfer>,
+}
+
+impl Contents {
+    /// Gives a track a lane whose slices are not in memory. A track that is unknown, and a lane beyond the last one that there may be,
+    /// is left out.
+    pub(crate) fn set_lane(&mut self, track: u32, lane: u32, slices: impl FnOnce() -> Box<dyn ColdLane>) {
+        let Some(lanes) = self.tracks.get_mut(track as usize).map(|track| &mut track.lanes) else { return };
+        if lane as usize >= MAX_LANES {
+            return;
+        }
+        while lanes.len() <= lane as usize {
+            lanes.push(Lane::new(track, lanes.len() as u32));
+        }
+        lanes[lane as usize] = Lane::of_cold(track, lane, slices());
+    }
 }
 
 impl Store {
@@ -109,12 +125,10 @@ impl Store {
 
     /// Gives away all slices in memory, with the texts of their arguments, lane by lane. After [`Store::drain_side`],
     /// since no arguments are left then.
-    pub(crate) fn drain_slices(&mut self, mut take: impl FnMut(u32, u32, Row, Option<&str>)) {
+    pub(crate) fn drain_slices(&mut self, mut take: impl FnMut(SliceRef, Option<&str>)) {
         let args = std::mem::take(&mut self.args);
-        for track in &mut self.tracks {
-            for (lane_idx, lane) in (0..).zip(&mut track.lanes) {
-                lane.drain(|row| take(track.id.0, lane_idx, row, args.get(row.args).as_deref()));
-            }
+        for lane in self.tracks.iter_mut().flat_map(|track| &mut track.lanes) {
+            lane.drain(|slice| take(slice, args.get(slice.args).as_deref()));
         }
     }
 

@@ -16,7 +16,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use trace_model::layout::{BLOCK, SEGMENT};
 use trace_model::lod::{Merge, Span, merged, pixel_ns, walk};
-use trace_model::{ColdLane, Row, SliceCursor, SliceHeader, SliceId, SliceRef};
+use trace_model::{ColdLane, Event, SiteInfo, SliceColumns, SliceCursor, SliceDetails, SliceHeader, SliceId, SliceRef};
+
+/// Slices that are read at a time, at most.
+const READ: u32 = 256;
 
 /// Slices that do not overlap, in order of time.
 #[derive(Debug, Default)]
@@ -86,8 +89,8 @@ impl Lane {
     #[must_use]
     pub fn range(&self) -> Option<Range<i64>> {
         let cold = self.cold.as_ref().map(|cold| cold.range());
-        let first = self.segments.front().and_then(|s| s.start.first().copied());
-        let last = self.segments.back().and_then(|s| s.end.last().copied());
+        let first = self.segments.front().and_then(|s| s.slices.start.first().copied());
+        let last = self.segments.back().and_then(|s| s.slices.end.last().copied());
         Some(cold.as_ref().map(|c| c.start).or(first)?..last.or(cold.map(|c| c.end))?)
     }
 
@@ -95,11 +98,11 @@ impl Lane {
     /// it was lately; `None` too where it is damaged there.
     #[must_use]
     pub fn slice(&self, index: u32) -> Option<SliceRef> {
-        let row = match index.checked_sub(self.n_cold() as u32) {
-            Some(i) => self.resident_row(i as usize)?,
-            None => self.cold.as_ref()?.cursor().row(u64::from(index))?,
+        let slice = match index.checked_sub(self.n_cold() as u32) {
+            Some(i) => self.resident(i as usize)?,
+            None => self.cold.as_ref()?.cursor().slice(u64::from(index))?,
         };
-        Some(self.slice_ref(index, row))
+        Some(self.slice_ref(index, slice))
     }
 
     /// As [`Lane::slice`], but `None` for one that is not in memory.
@@ -107,17 +110,15 @@ impl Lane {
     pub fn slice_now(&self, index: u32) -> Option<SliceRef> {
         match &self.cold {
             Some(cold) if (index as usize) < cold.n_slices() => {
-                Some(self.slice_ref(index, cold.cursor_in_memory().row(u64::from(index))?))
+                Some(self.slice_ref(index, cold.cursor_in_memory().slice(u64::from(index))?))
             }
             _ => self.slice(index),
         }
     }
 
-    fn slice_ref(&self, index: u32, row: Row) -> SliceRef {
-        let Row { start, end, site, node, correlation, arg, args } = row;
-        let site = site.row();
+    fn slice_ref(&self, index: u32, slice: Event) -> SliceRef {
         let id = SliceId { track: self.track, lane: self.lane, ordinal: self.evicted + u64::from(index) };
-        SliceRef { id, start, end, site, node, correlation, arg, args }
+        SliceRef { id, event: Event { depth: self.lane as u8, ..slice } }
     }
 
     /// The present index of a slice; `None` when it was evicted or is of another lane.
@@ -151,21 +152,21 @@ impl Lane {
 
     /// As [`Lane::touching`], of the resident slices, counted from the first of these.
     fn resident_touching(&self, view: &Range<i64>) -> Range<u32> {
-        let first = self.partition(|segment, i| segment.end[i] <= view.start && segment.start[i] < view.start);
-        let last = self.partition(|segment, i| segment.start[i] < view.end);
+        let first = self.partition(|slices, i| slices.end[i] <= view.start && slices.start[i] < view.start);
+        let last = self.partition(|slices, i| slices.start[i] < view.end);
         first..last.max(first)
     }
 
     /// Index among the resident slices of the first for which `before` does not hold; it must hold for a prefix.
-    fn partition(&self, before: impl Fn(&Segment, usize) -> bool) -> u32 {
-        let segment_idx = self.segments.partition_point(|s| s.len() > 0 && before(s, s.len() - 1));
+    fn partition(&self, before: impl Fn(&SliceColumns, usize) -> bool) -> u32 {
+        let segment_idx = self.segments.partition_point(|s| s.len() > 0 && before(&s.slices, s.len() - 1));
         let Some(segment) = self.segments.get(segment_idx) else {
             return (self.len() - self.n_cold()) as u32;
         };
         let (mut lo, mut hi) = (0, segment.len());
         while lo < hi {
             let mid = (lo + hi) / 2;
-            if before(segment, mid) {
+            if before(&segment.slices, mid) {
                 lo = mid + 1;
             } else {
                 hi = mid;
@@ -178,24 +179,54 @@ impl Lane {
     /// again; who goes through several lanes of a long range does so in the parts that
     /// [`Store::parts`](super::Store::parts) gives, so that each row group is read once. Slices of a remote trace that are not here are
     /// left out, and requested: ask [`Store::residency`](super::Store::residency) first.
-    pub fn slices(&self, view: &Range<i64>) -> impl DoubleEndedIterator<Item = SliceRef> + '_ {
+    pub fn slices(&self, view: &Range<i64>) -> impl Iterator<Item = SliceRef> + '_ {
         let mut cursor = self.cursor();
         let touching = self.touching_with(view, cursor.as_deref_mut());
-        self.rows_of(touching, cursor).map(|(index, row)| self.slice_ref(index, row))
+        self.slices_of(touching, cursor)
     }
 
     /// The slices with these indices.
-    pub(crate) fn slices_at(&self, indices: Range<u32>) -> impl DoubleEndedIterator<Item = SliceRef> + '_ {
-        self.rows_of(indices, self.cursor()).map(|(index, row)| self.slice_ref(index, row))
+    pub(crate) fn slices_at(&self, indices: Range<u32>) -> impl Iterator<Item = SliceRef> + '_ {
+        self.slices_of(indices, self.cursor())
     }
 
-    fn rows_of<'a>(&'a self, indices: Range<u32>, cursor: Option<Box<dyn SliceCursor + 'a>>) -> Rows<'a> {
+    /// The slices with these indices; those that cannot be had are left out. Cold ones are read several at a time.
+    fn slices_of<'a>(
+        &'a self,
+        mut indices: Range<u32>,
+        mut cursor: Option<Box<dyn SliceCursor + 'a>>,
+    ) -> impl Iterator<Item = SliceRef> + use<'a> {
         let n_cold = self.n_cold() as u32;
-        Rows { lane: self, n_cold, cursor, indices, front: VecDeque::new(), back: VecDeque::new(), next_read: 1 }
+        let mut read = VecDeque::new();
+        // Grows: who asks for one slice needs no more.
+        let mut next_read = 1;
+        std::iter::from_fn(move || {
+            loop {
+                if let Some((index, slice)) = read.pop_front() {
+                    return Some(self.slice_ref(index, slice));
+                }
+                let index = indices.start;
+                if indices.is_empty() {
+                    return None;
+                }
+                if let Some(i) = index.checked_sub(n_cold) {
+                    indices.start += 1;
+                    if let Some(slice) = self.resident(i as usize) {
+                        return Some(self.slice_ref(index, slice));
+                    }
+                    continue;
+                }
+                indices.start = index.saturating_add(next_read).min(n_cold).min(indices.end);
+                next_read = (next_read * 4).min(READ);
+                if let Some(cursor) = &mut cursor {
+                    cursor.slices(index..indices.start, &mut read);
+                }
+            }
+        })
     }
 
-    fn resident_row(&self, i: usize) -> Option<Row> {
-        self.segments.get(i / SEGMENT)?.row(i % SEGMENT)
+    fn resident(&self, i: usize) -> Option<Event> {
+        self.segments.get(i / SEGMENT)?.slices.slice(i % SEGMENT)
     }
 
     /// The last slice that starts before `time`.
@@ -218,14 +249,13 @@ impl Lane {
 
     /// Appends the slices that begin in a range of time, as spans of at most `pixel` ns. Returns the index of the first of them, and the
     /// slice before it where that reaches into the range. Waits for the disk; a remote lane has none.
-    pub(crate) fn begun_in(&self, range: &Range<i64>, pixel: i64, out: &mut Vec<Span>) -> (u32, Option<SliceHeader>) {
+    pub(crate) fn begun_in(&self, range: &Range<i64>, pixel: i64, out: &mut Vec<Span>) -> (u32, Option<SliceRef>) {
         if self.cold.as_ref().is_some_and(|cold| cold.is_remote()) {
             return (0, None);
         }
         let touching = self.touching(range);
-        let rows = self.rows_of(touching.clone(), self.cursor());
-        let before = rows.take_while(|(_, row)| row.start < range.start).last();
-        let first = before.map_or(touching.start, |(index, _)| index + 1);
+        let before = self.slices_at(touching.clone()).take_while(|slice| slice.start < range.start).last();
+        let first = before.and_then(|slice| self.index_of(slice.id)).map_or(touching.start, |index| index + 1);
         merged(pixel, out, |merge| {
             let n_cold = self.n_cold() as u32;
             if let Some(cold) = &self.cold {
@@ -233,7 +263,7 @@ impl Lane {
             }
             self.walk_resident(first.max(n_cold) - n_cold..touching.end.max(n_cold) - n_cold, merge);
         });
-        (first, before.map(|(_, row)| row.header()))
+        (first, before)
     }
 
     /// Feeds resident slices, counted from the first of these, to `merge`.
@@ -255,7 +285,7 @@ impl Lane {
 
     fn start_of(&self, index: usize) -> Option<i64> {
         match index.checked_sub(self.n_cold()) {
-            Some(i) => self.segments.get(i / SEGMENT)?.start.get(i % SEGMENT).copied(),
+            Some(i) => self.segments.get(i / SEGMENT)?.slices.start.get(i % SEGMENT).copied(),
             None => self.cold.as_ref()?.start_of(index),
         }
     }
@@ -266,8 +296,8 @@ impl Lane {
     }
 
     /// Appends a slice that starts at or after [`Lane::free_from`]; returns its identity.
-    pub(crate) fn push(&mut self, row: Row) -> SliceId {
-        debug_assert!(row.start >= self.free_from() && row.end >= row.start);
+    pub(crate) fn push(&mut self, slice: &Event, sites: &[SiteInfo]) -> SliceId {
+        debug_assert!(slice.start >= self.free_from() && slice.end >= slice.start);
         if self.segments.back().is_none_or(|s| s.len() == SEGMENT) {
             // A lane that filled a segment will fill the next: no growing by doubling there.
             let capacity = if self.segments.is_empty() { 0 } else { SEGMENT };
@@ -277,10 +307,10 @@ impl Lane {
             self.segments.push_back(Segment::with_capacity(capacity));
         }
         let ordinal = self.evicted + self.len() as u64;
-        self.longest = self.longest.max(row.end - row.start);
-        self.until = Some(row.end);
+        self.longest = self.longest.max(slice.dur());
+        self.until = Some(slice.end);
         if let Some(segment) = self.segments.back_mut() {
-            segment.push(row);
+            segment.push(SliceHeader::of(slice, sites), SliceDetails::of(slice));
         }
         SliceId { track: self.track, lane: self.lane, ordinal }
     }
@@ -298,104 +328,22 @@ impl Lane {
     }
 
     /// Evicts all resident slices, each to `take`.
-    pub(crate) fn drain(&mut self, mut take: impl FnMut(Row)) {
-        for segment in &self.segments {
-            (0..segment.len()).filter_map(|i| segment.row(i)).for_each(&mut take);
-            self.evicted += segment.len() as u64;
-        }
+    pub(crate) fn drain(&mut self, mut take: impl FnMut(SliceRef)) {
+        let n_cold = self.n_cold() as u32;
+        let n = self.len() as u32 - n_cold;
+        (0..n).filter_map(|i| Some(self.slice_ref(n_cold + i, self.resident(i as usize)?))).for_each(&mut take);
+        self.evicted += u64::from(n);
         // More will come: the room stays.
         self.segments.truncate(1);
         self.segments.iter_mut().for_each(Segment::clear);
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.segments.iter().map(Segment::bytes).sum()
+        self.segments.iter().map(|s| s.slices.bytes() + s.pyramid.bytes()).sum()
     }
 
     pub(crate) fn lod_bytes(&self) -> usize {
         self.segments.iter().map(|s| s.pyramid.bytes()).sum()
-    }
-}
-
-/// Slices that are read at a time, at most.
-const READ: u32 = 256;
-
-/// Rows of a lane with their indices; those that cannot be had are left out. Cold ones are read several at a time.
-struct Rows<'a> {
-    lane: &'a Lane,
-    n_cold: u32,
-    cursor: Option<Box<dyn SliceCursor + 'a>>,
-    /// Neither read nor returned.
-    indices: Range<u32>,
-    front: VecDeque<(u32, Row)>,
-    back: VecDeque<(u32, Row)>,
-    /// Grows: who asks for one slice needs no more.
-    next_read: u32,
-}
-
-impl Rows<'_> {
-    fn read_size(&mut self) -> u32 {
-        let n = self.next_read;
-        self.next_read = (n * 4).min(READ);
-        n
-    }
-}
-
-impl Iterator for Rows<'_> {
-    type Item = (u32, Row);
-
-    fn next(&mut self) -> Option<(u32, Row)> {
-        loop {
-            if let Some(row) = self.front.pop_front() {
-                return Some(row);
-            }
-            let index = self.indices.start;
-            if index >= self.indices.end {
-                return self.back.pop_front();
-            }
-            if let Some(i) = index.checked_sub(self.n_cold) {
-                self.indices.start += 1;
-                if let Some(row) = self.lane.resident_row(i as usize) {
-                    return Some((index, row));
-                }
-                continue;
-            }
-            let end = index.saturating_add(self.read_size()).min(self.n_cold).min(self.indices.end);
-            self.indices.start = end;
-            if let Some(cursor) = &mut self.cursor {
-                cursor.rows(index..end, &mut self.front);
-            }
-        }
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (0, Some(self.indices.len() + self.front.len() + self.back.len()))
-    }
-}
-
-impl DoubleEndedIterator for Rows<'_> {
-    fn next_back(&mut self) -> Option<(u32, Row)> {
-        loop {
-            if let Some(row) = self.back.pop_back() {
-                return Some(row);
-            }
-            let end = self.indices.end;
-            if self.indices.start >= end {
-                return self.front.pop_back();
-            }
-            if let Some(i) = (end - 1).checked_sub(self.n_cold) {
-                self.indices.end -= 1;
-                if let Some(row) = self.lane.resident_row(i as usize) {
-                    return Some((end - 1, row));
-                }
-                continue;
-            }
-            let from = end.saturating_sub(self.read_size()).max(self.indices.start);
-            self.indices.end = from;
-            if let Some(cursor) = &mut self.cursor {
-                cursor.rows(from..end, &mut self.back);
-            }
-        }
     }
 }
 

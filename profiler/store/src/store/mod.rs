@@ -10,6 +10,7 @@
 mod apply;
 mod contents;
 mod lane;
+mod queue;
 mod segment;
 mod side;
 mod stacks;
@@ -51,14 +52,12 @@ impl StoreOptions {
     /// Keeps everything: for a finished trace.
     pub const UNBOUNDED: StoreOptions =
         StoreOptions { slices_per_lane: usize::MAX, events_per_kind: usize::MAX, steps: usize::MAX };
-
-    /// For a window on a run that goes on: the last 4 million slices of each lane (160 MB where a lane gets there).
-    pub const LIVE: StoreOptions = StoreOptions { slices_per_lane: 4 << 20, events_per_kind: 1 << 20, steps: 1 << 20 };
 }
 
 impl Default for StoreOptions {
+    /// For a window on a run that goes on: the last 4 million slices of each lane (160 MB where a lane gets there).
     fn default() -> Self {
-        StoreOptions::LIVE
+        StoreOptions { slices_per_lane: 4 << 20, events_per_kind: 1 << 20, steps: 1 << 20 }
     }
 }
 
@@ -152,7 +151,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// An empty store with [`StoreOptions::LIVE`].
+    /// An empty store with the default [`StoreOptions`].
     #[must_use]
     pub fn new() -> Store {
         Store::default()
@@ -278,11 +277,6 @@ impl Store {
         self.nodes.rows()
     }
 
-    /// The rows of the nodes with this full name (one per device that it ran on).
-    pub fn nodes_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = u32> + 'a {
-        self.nodes().iter().enumerate().filter(move |(_, n)| n.name == name).map(|(row, _)| row as u32)
-    }
-
     /// Call sites; [`SliceRef::site`] is a row.
     #[must_use]
     pub fn sites(&self) -> &[SiteInfo] {
@@ -307,7 +301,7 @@ impl Store {
 
     /// Arrows, in the order in which their first end came.
     pub fn flows(&self) -> impl DoubleEndedIterator<Item = &Flow> + '_ {
-        self.flows.iter()
+        self.flows.rows().iter()
     }
 
     /// Values that went from device to device, in the order in which their first stamps came. The arrow of each is among

@@ -1,5 +1,6 @@
 //! What a trace has besides slices: steps, counters, flows, memory, warnings.
 
+use super::queue::KeyedQueue;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use trace_model::{Counter, CounterKey, Flow, FlowEnd, Point, Warning, WarningKind};
@@ -71,74 +72,57 @@ impl Counters {
 /// (scope, site, correlation), as in [`Flow`].
 pub(crate) type FlowKey = (u32, u32, u32);
 
-/// Flows, paired by (scope, site, correlation) and never by order.
+/// Flows, paired by their key and never by order.
 #[derive(Debug, Default)]
-pub(crate) struct Flows {
-    rows: VecDeque<Flow>,
-    evicted: u64,
-    /// Ordinals of flows of which one end is missing.
-    pending: FxHashMap<FlowKey, u64>,
+pub(crate) struct Flows(KeyedQueue<FlowKey, Flow>);
+
+fn flow_key(flow: &Flow) -> FlowKey {
+    (flow.scope, flow.site, flow.correlation)
+}
+
+fn is_complete(flow: &Flow) -> bool {
+    flow.from.is_some() && flow.to.is_some()
 }
 
 impl Flows {
     pub(crate) fn of_rows(rows: Vec<Flow>) -> Flows {
-        let is_half = |f: &Flow| f.from.is_none() || f.to.is_none();
-        let halves = rows.iter().enumerate().filter(|(_, f)| is_half(f));
-        let pending = halves.map(|(row, f)| ((f.scope, f.site, f.correlation), row as u64)).collect();
-        Flows { rows: rows.into(), evicted: 0, pending }
+        Flows(KeyedQueue::of_rows(rows, |flow| (!is_complete(flow)).then(|| flow_key(flow))))
+    }
+
+    pub(crate) fn rows(&self) -> &VecDeque<Flow> {
+        self.0.rows()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.bytes()
     }
 
     /// Gives away the oldest as long as they are complete, or more than `pending`.
     pub(crate) fn drain(&mut self, pending: usize) -> Vec<Flow> {
         let mut rows = Vec::new();
-        while let Some(flow) = self.rows.front()
-            && (self.rows.len() > pending || (flow.from.is_some() && flow.to.is_some()))
-        {
-            rows.extend(self.pop());
+        while self.rows().front().is_some_and(|flow| self.rows().len() > pending || is_complete(flow)) {
+            rows.extend(self.0.pop(flow_key));
         }
         rows
     }
 
     /// Evicts the oldest over `keep`; returns how many.
     pub(crate) fn keep_last(&mut self, keep: usize) -> u64 {
-        let over = self.rows.len().saturating_sub(keep);
-        (0..over).filter_map(|_| self.pop()).count() as u64
-    }
-
-    fn pop(&mut self) -> Option<Flow> {
-        let old = self.rows.pop_front()?;
-        let key = (old.scope, old.site, old.correlation);
-        if self.pending.get(&key) == Some(&self.evicted) {
-            self.pending.remove(&key);
-        }
-        self.evicted += 1;
-        Some(old)
-    }
-
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Flow> + '_ {
-        self.rows.iter()
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        self.rows.capacity() * size_of::<Flow>()
+        let over = self.rows().len().saturating_sub(keep);
+        (0..over).filter_map(|_| self.0.pop(flow_key)).count() as u64
     }
 
     /// Adds an end. Returns how many old flows were evicted to keep at most `keep`.
     pub(crate) fn push(&mut self, key: FlowKey, end: FlowEnd, is_tail: bool, keep: usize) -> u64 {
-        let ordinal = self.pending.get(&key).copied();
-        let waiting = ordinal.and_then(|o| self.rows.get_mut(o.checked_sub(self.evicted)? as usize));
-        if let Some(flow) = waiting {
-            let slot = if is_tail { &mut flow.from } else { &mut flow.to };
-            if slot.is_none() {
-                *slot = Some(end);
-                self.pending.remove(&key);
-                return 0;
-            }
+        let waiting = self.0.get_mut(&key).map(|flow| if is_tail { &mut flow.from } else { &mut flow.to });
+        if let Some(missing) = waiting.filter(|end| end.is_none()) {
+            *missing = Some(end);
+            self.0.forget(&key);
+            return 0;
         }
         let (from, to) = if is_tail { (Some(end), None) } else { (None, Some(end)) };
-        self.pending.insert(key, self.evicted + self.rows.len() as u64);
         let (scope, site, correlation) = key;
-        self.rows.push_back(Flow { scope, site, correlation, from, to });
+        self.0.push(key, Flow { scope, site, correlation, from, to });
         self.keep_last(keep)
     }
 }

@@ -1,10 +1,10 @@
 //! A track: a thread's (later a stream's, a CPU's) slices in lanes, and what else it reported.
 
 use super::lane::Lane;
-use trace_model::{InstantEvent, MAX_LANES, OpenSlice, Row, SliceId, TrackId, TrackKey, TrackKind};
+use trace_model::{Event, InstantEvent, MAX_LANES, OpenSlice, SiteInfo, SliceId, TrackId, TrackKey, TrackKind};
 
 /// A row of the timeline with its lanes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Track {
     /// Row of [`Store::tracks`](super::Store::tracks).
     pub id: TrackId,
@@ -40,23 +40,7 @@ pub struct Track {
 
 impl Track {
     pub(crate) fn new(id: TrackId, key: TrackKey, process: u32) -> Track {
-        Track {
-            id,
-            key,
-            process,
-            name: format!("thread {}", key.ring),
-            tid: 0,
-            kind: TrackKind::Thread,
-            device: String::new(),
-            stream: None,
-            order: 0,
-            lanes: Vec::new(),
-            open: Vec::new(),
-            instants: Vec::new(),
-            dropped: 0,
-            overlapped: 0,
-            clipped: 0,
-        }
+        Track { id, key, process, name: format!("thread {}", key.ring), ..Track::default() }
     }
 
     /// Number of retained slices.
@@ -65,10 +49,11 @@ impl Track {
         self.lanes.iter().map(Lane::len).sum()
     }
 
-    /// Puts a slice into lane `depth`, or the next one in which it overlaps nothing; never drops it.
-    pub(crate) fn push(&mut self, depth: usize, mut row: Row) -> SliceId {
+    /// Puts a slice into the lane of its depth, or the next one in which it overlaps nothing; never drops it.
+    pub(crate) fn push(&mut self, mut slice: Event, sites: &[SiteInfo]) -> SliceId {
+        let depth = usize::from(slice.depth);
         let mut lane = depth;
-        while self.lanes.get(lane).is_some_and(|l| l.free_from() > row.start) {
+        while self.lanes.get(lane).is_some_and(|l| l.free_from() > slice.start) {
             lane += 1;
         }
         // What runs on no thread overlaps as it likes.
@@ -78,8 +63,8 @@ impl Track {
         if lane >= MAX_LANES {
             lane = MAX_LANES - 1;
             self.clipped += 1;
-            row.start = row.start.max(self.lanes[lane].free_from());
-            row.end = row.end.max(row.start);
+            slice.start = slice.start.max(self.lanes[lane].free_from());
+            slice.end = slice.end.max(slice.start);
         }
         if self.lanes.is_empty() {
             // Most tracks have a few lanes, and there may be many tracks.
@@ -88,6 +73,6 @@ impl Track {
         while self.lanes.len() <= lane {
             self.lanes.push(Lane::new(self.id.0, self.lanes.len() as u32));
         }
-        self.lanes[lane].push(row)
+        self.lanes[lane].push(&slice, sites)
     }
 }

@@ -1,6 +1,6 @@
 //! Transfers between devices: the stamps of a `_Send` and its `_Recv`, joined by their number.
 
-use rustc_hash::FxHashMap;
+use super::queue::KeyedQueue;
 use std::collections::VecDeque;
 use trace_model::{EventKind, NO_NODE, TrackId, Transfer};
 
@@ -18,68 +18,42 @@ pub(crate) struct Stamp<'a> {
 
 /// Transfers, in the order in which their first stamps came.
 #[derive(Debug, Default)]
-pub(crate) struct Transfers {
-    rows: VecDeque<Transfer>,
-    evicted: u64,
-    /// The ordinal of the latest of each key.
-    by_number: FxHashMap<Key, u64>,
-}
+pub(crate) struct Transfers(KeyedQueue<Key, Transfer>);
 
 /// Scope, number and step. Numbers of several processes may be the same, but hardly in one step.
 type Key = (u32, u32, u32);
 
 impl Transfers {
+    pub(crate) fn of_rows(rows: Vec<Transfer>) -> Transfers {
+        Transfers(KeyedQueue::of_rows(rows, |transfer| Some(key(transfer))))
+    }
+
     pub(crate) fn rows(&self) -> &VecDeque<Transfer> {
-        &self.rows
+        self.0.rows()
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.rows.capacity() * size_of::<Transfer>()
+        self.0.bytes()
     }
 
     /// Adds a stamp; gives how many old transfers were evicted to keep at most `keep`.
     pub(crate) fn push(&mut self, stamp: &Stamp<'_>, keep: usize) -> u64 {
-        let key = (stamp.scope, stamp.number, (stamp.arg >> 32) as u32);
-        let known = self.by_number.get(&key).and_then(|ordinal| ordinal.checked_sub(self.evicted));
-        if let Some(transfer) = known.and_then(|row| self.rows.get_mut(row as usize))
-            && add_stamp(transfer, stamp)
-        {
+        let mut transfer = unstamped(stamp);
+        if self.0.get_mut(&key(&transfer)).is_some_and(|known| add_stamp(known, stamp)) {
             return 0;
         }
         // A number comes again after four billion transfers.
-        let mut transfer = unstamped(stamp);
         if !add_stamp(&mut transfer, stamp) {
             return 0;
         }
-        self.by_number.insert(key, self.evicted + self.rows.len() as u64);
-        self.rows.push_back(transfer);
-        self.keep_last(keep)
+        self.0.push(key(&transfer), transfer);
+        self.drain(keep).len() as u64
     }
 
-    pub(crate) fn of_rows(rows: Vec<Transfer>) -> Transfers {
-        let by_number = rows.iter().enumerate().map(|(row, t)| (key(t), row as u64)).collect();
-        Transfers { rows: rows.into(), evicted: 0, by_number }
-    }
-
-    /// Gives away all but the last `pending`, whose rest may come.
-    pub(crate) fn drain(&mut self, pending: usize) -> Vec<Transfer> {
-        let over = self.rows.len().saturating_sub(pending);
-        (0..over).filter_map(|_| self.pop()).collect()
-    }
-
-    /// Evicts the oldest over `keep`; returns how many.
-    pub(crate) fn keep_last(&mut self, keep: usize) -> u64 {
-        let over = self.rows.len().saturating_sub(keep);
-        (0..over).filter_map(|_| self.pop()).count() as u64
-    }
-
-    fn pop(&mut self) -> Option<Transfer> {
-        let old = self.rows.pop_front()?;
-        if self.by_number.get(&key(&old)) == Some(&self.evicted) {
-            self.by_number.remove(&key(&old));
-        }
-        self.evicted += 1;
-        Some(old)
+    /// Takes out all but the last `keep`.
+    pub(crate) fn drain(&mut self, keep: usize) -> Vec<Transfer> {
+        let over = self.rows().len().saturating_sub(keep);
+        (0..over).filter_map(|_| self.0.pop(key)).collect()
     }
 }
 
@@ -92,13 +66,7 @@ fn unstamped(stamp: &Stamp<'_>) -> Transfer {
         bytes: stamp.arg as u32,
         sender: NO_NODE,
         receiver: NO_NODE,
-        from: None,
-        to: None,
-        enqueued: None,
-        sent: None,
-        left: None,
-        arrived: None,
-        unblocked: None,
+        ..Transfer::default()
     }
 }
 
@@ -177,7 +145,7 @@ mod tests {
         transfers.push(&stamp("send", EventKind::Instant, 1, 99), 10);
         transfers.push(&stamp("pigeon", EventKind::Instant, 3, 99), 10);
         assert_eq!((transfers.rows().len(), transfers.rows()[2].sent), (3, Some(99)));
-        assert_eq!(transfers.push(&stamp("send", EventKind::Instant, 9, 1), 3), 1, "the oldest is given up");
+        assert_eq!(transfers.push(&stamp("send", EventKind::Instant, 9, 1), 3), 1, "the oldest is evicted");
         assert_eq!(transfers.rows()[0].number, 2);
     }
 }

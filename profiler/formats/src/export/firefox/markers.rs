@@ -1,83 +1,63 @@
-//! What kinds of markers a profile of ours has, with the fields of each.
+//! The kinds of markers that a profile of ours has, with the fields of each.
 
 use fxprof_processed_profile::{
-    CategoryHandle, MarkerFieldFlags, MarkerFieldFormat, Profile, StaticSchemaMarker, StaticSchemaMarkerField,
-    StringHandle,
+    CategoryHandle, Marker, MarkerFieldFlags, MarkerFieldFormat, MarkerLocations, MarkerTypeHandle, Profile,
+    RuntimeSchemaMarkerField, RuntimeSchemaMarkerSchema, StringHandle,
 };
-use std::marker::PhantomData;
 
-/// A kind of marker.
-pub(super) trait Kind: 'static {
-    const TYPE: &'static str;
-    const CHART: Option<&'static str> = Some("{marker.name}");
-    const TABLE: Option<&'static str>;
-    const FIELDS: &'static [StaticSchemaMarkerField];
-}
-
-const fn text(key: &'static str, label: &'static str) -> StaticSchemaMarkerField {
-    let (format, flags) = (MarkerFieldFormat::String, MarkerFieldFlags::SEARCHABLE);
-    StaticSchemaMarkerField { key, label, format, flags }
-}
+/// A kind of marker: the name of its type, the label in the table, and keys and labels of its fields, which are texts.
+pub(super) struct Kind(&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 /// Something that ran or happened: a slice, a step, an instant.
-pub(super) struct Slice;
-
-impl Kind for Slice {
-    const TYPE: &'static str = "slice";
-    const TABLE: Option<&'static str> = Some("{marker.data.args}");
-    const FIELDS: &'static [StaticSchemaMarkerField] = &[text("args", "Arguments")];
-}
-
+pub(super) const SLICE: Kind = Kind("slice", "{marker.data.args}", &[("args", "Arguments")]);
 /// A log message, of the type that the profiler shows among its logs; its name is the module.
-pub(super) struct Log;
-
-impl Kind for Log {
-    const TYPE: &'static str = "Log";
-    const TABLE: Option<&'static str> = Some("{marker.data.message}");
-    const FIELDS: &'static [StaticSchemaMarkerField] =
-        &[text("level", "Level"), text("message", "Message"), text("source", "Source")];
-}
-
+pub(super) const LOG: Kind =
+    Kind("Log", "{marker.data.message}", &[("level", "Level"), ("message", "Message"), ("source", "Source")]);
 /// Where an arrow begins.
-pub(super) struct Leaves;
-
-impl Kind for Leaves {
-    const TYPE: &'static str = "arrow leaves";
-    const TABLE: Option<&'static str> = Some("{marker.data.leaves}");
-    const FIELDS: &'static [StaticSchemaMarkerField] = &[text("leaves", "Arrow")];
-}
-
+pub(super) const LEAVES: Kind = Kind("arrow leaves", "{marker.data.leaves}", &[("leaves", "Arrow")]);
 /// Where an arrow ends.
-pub(super) struct Arrives;
-
-impl Kind for Arrives {
-    const TYPE: &'static str = "arrow arrives";
-    const TABLE: Option<&'static str> = Some("{marker.data.arrives}");
-    const FIELDS: &'static [StaticSchemaMarkerField] = &[text("arrives", "Arrow")];
-}
-
+pub(super) const ARRIVES: Kind = Kind("arrow arrives", "{marker.data.arrives}", &[("arrives", "Arrow")]);
 /// A part of a gap, with its cause; a field called `cause` would be a call stack.
-pub(super) struct Stall;
+pub(super) const STALL: Kind = Kind("stall", "{marker.data.text}", &[("why", "Cause"), ("text", "What held it up")]);
 
-impl Kind for Stall {
-    const TYPE: &'static str = "stall";
-    const TABLE: Option<&'static str> = Some("{marker.data.text}");
-    const FIELDS: &'static [StaticSchemaMarkerField] = &[text("why", "Cause"), text("text", "What held it up")];
+impl Kind {
+    pub(super) fn name(&self) -> &'static str {
+        self.0
+    }
+
+    pub(super) fn register(&self, profile: &mut Profile) -> MarkerTypeHandle {
+        let Kind(name, table, fields) = *self;
+        let field = |(key, label): &(&str, &str)| RuntimeSchemaMarkerField {
+            key: (*key).to_owned(),
+            label: (*label).to_owned(),
+            format: MarkerFieldFormat::String,
+            flags: MarkerFieldFlags::SEARCHABLE,
+        };
+        profile.register_marker_type(RuntimeSchemaMarkerSchema {
+            type_name: name.to_owned(),
+            description: None,
+            locations: MarkerLocations::MARKER_CHART | MarkerLocations::MARKER_TABLE,
+            chart_label: Some("{marker.name}".to_owned()),
+            tooltip_label: None,
+            table_label: Some(table.to_owned()),
+            fields: fields.iter().map(field).collect(),
+            graphs: Vec::new(),
+        })
+    }
 }
 
-/// A marker of a kind, whose `N` fields are texts.
-pub(super) struct Marker<K, const N: usize> {
+/// A marker, whose fields are texts.
+pub(super) struct TextMarker<const N: usize> {
+    pub(super) kind: MarkerTypeHandle,
     pub(super) name: StringHandle,
     pub(super) category: CategoryHandle,
     pub(super) fields: [StringHandle; N],
-    pub(super) kind: PhantomData<K>,
 }
 
-impl<K: Kind, const N: usize> StaticSchemaMarker for Marker<K, N> {
-    const UNIQUE_MARKER_TYPE_NAME: &'static str = K::TYPE;
-    const CHART_LABEL: Option<&'static str> = K::CHART;
-    const TABLE_LABEL: Option<&'static str> = K::TABLE;
-    const FIELDS: &'static [StaticSchemaMarkerField] = K::FIELDS;
+impl<const N: usize> Marker for TextMarker<N> {
+    fn marker_type(&self, _: &mut Profile) -> MarkerTypeHandle {
+        self.kind
+    }
 
     fn name(&self, _: &mut Profile) -> StringHandle {
         self.name

@@ -7,17 +7,16 @@
 mod flows;
 mod markers;
 
-use super::{counter_names, instant_args, site_names, slice_args, slices, thread_ids};
+use super::rows::{counter_names, instant_args, open_names, site_names, slice_args, slices, thread_ids};
 use flows::WithFlows;
 use fxprof_processed_profile::{
-    CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerTiming, ProcessHandle, Profile,
-    ReferenceTimestamp, SamplingInterval, StackHandle, ThreadHandle, Timestamp,
+    CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerTiming, MarkerTypeHandle,
+    ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, StackHandle, ThreadHandle, Timestamp,
 };
-use markers::{Arrives, Kind, Leaves, Log, Marker, Slice, Stall};
+use markers::{ARRIVES, Kind, LEAVES, LOG, SLICE, STALL, TextMarker};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 use std::io::{self, Write};
-use std::marker::PhantomData;
 use trace_analysis::flame::stack_names;
 use trace_analysis::stalls::stalls;
 use trace_model::{Category, InstantEvent, TrackId};
@@ -43,7 +42,8 @@ pub(super) fn write(store: &Store, out: &mut dyn Write, progress: &mut dyn FnMut
     let begin = Timestamp::from_nanos_since_reference(0);
     let processes: Vec<ProcessHandle> =
         store.processes().iter().map(|p| profile.add_process(&p.name, p.pid, begin)).collect();
-    let mut writer = Writer { store, profile, processes, threads: Vec::new(), categories: FxHashMap::default() };
+    let (categories, kinds) = Default::default();
+    let mut writer = Writer { store, profile, processes, threads: Vec::new(), categories, kinds };
     let n_tracks = store.tracks().len().max(1) as f64;
     for (idx, (track, tid)) in store.tracks().iter().zip(thread_ids(store)).enumerate() {
         writer.track(track, tid);
@@ -67,6 +67,8 @@ struct Writer<'a> {
     /// By track.
     threads: Vec<Option<ThreadHandle>>,
     categories: FxHashMap<&'a str, CategoryHandle>,
+    /// By the name of the type.
+    kinds: FxHashMap<&'static str, MarkerTypeHandle>,
 }
 
 impl<'a> Writer<'a> {
@@ -84,8 +86,9 @@ impl<'a> Writer<'a> {
         *self.categories.entry(name).or_insert_with(|| profile.add_category(name, color))
     }
 
-    fn marker<K: Kind, const N: usize>(
+    fn marker<const N: usize>(
         &mut self,
+        kind: &Kind,
         thread: ThreadHandle,
         timing: MarkerTiming,
         category: &'a str,
@@ -95,8 +98,9 @@ impl<'a> Writer<'a> {
         let category = self.category(category);
         let name = self.profile.intern_string(name);
         let fields = fields.map(|field| self.profile.intern_string(field));
-        let kind: PhantomData<K> = PhantomData;
-        self.profile.add_marker(thread, timing, Marker { name, category, fields, kind });
+        let profile = &mut self.profile;
+        let kind = *self.kinds.entry(kind.name()).or_insert_with(|| kind.register(profile));
+        self.profile.add_marker(thread, timing, TextMarker { kind, name, category, fields });
     }
 
     fn track(&mut self, track: &Track, tid: u32) {
@@ -113,12 +117,11 @@ impl<'a> Writer<'a> {
             let (_, category) = site_names(store, slice.site);
             let timing = MarkerTiming::Interval(self.time(slice.start), self.time(slice.end));
             let args = slice_args(store, &slice).unwrap_or_default();
-            self.marker::<Slice, 1>(thread, timing, category, store.slice_name(&slice), [&args]);
+            self.marker(&SLICE, thread, timing, category, store.slice_name(&slice), [&args]);
         }
         for open in &track.open {
-            let (name, category) = site_names(store, open.site);
-            let name = store.nodes().get(open.node as usize).map_or(name, |node| &node.name);
-            self.marker::<Slice, 1>(thread, MarkerTiming::IntervalStart(self.time(open.start)), category, name, [""]);
+            let (name, category) = open_names(store, open);
+            self.marker(&SLICE, thread, MarkerTiming::IntervalStart(self.time(open.start)), category, name, [""]);
         }
         for instant in &track.instants {
             if !self.sample(thread, instant) {
@@ -132,10 +135,10 @@ impl<'a> Writer<'a> {
         let (store, timing) = (self.store, MarkerTiming::Instant(self.time(instant.time)));
         let (name, category) = site_names(store, instant.site);
         let args = instant_args(store, instant).unwrap_or_default();
-        let told: Option<Value> = serde_json::from_str(&args).ok();
-        match told.as_ref().and_then(|args| args["message"].as_str()) {
-            Some(message) => self.marker::<Log, 3>(thread, timing, category, category, ["", message, name]),
-            None => self.marker::<Slice, 1>(thread, timing, category, name, [&args]),
+        let object: Option<Value> = serde_json::from_str(&args).ok();
+        match object.as_ref().and_then(|args| args["message"].as_str()) {
+            Some(message) => self.marker(&LOG, thread, timing, category, category, ["", message, name]),
+            None => self.marker(&SLICE, thread, timing, category, name, [&args]),
         }
     }
 
@@ -149,13 +152,11 @@ impl<'a> Writer<'a> {
         for (id, flow) in (1u64..).zip(store.flows()) {
             let (name, category) = site_names(store, flow.site);
             let id = format!("{id:x}");
-            if let Some((end, thread)) = flow.from.and_then(|end| Some((end, self.thread(end.track)?))) {
-                let timing = MarkerTiming::Instant(self.time(end.time));
-                self.marker::<Leaves, 1>(thread, timing, category, name, [&id]);
-            }
-            if let Some((end, thread)) = flow.to.and_then(|end| Some((end, self.thread(end.track)?))) {
-                let timing = MarkerTiming::Instant(self.time(end.time));
-                self.marker::<Arrives, 1>(thread, timing, category, name, [&id]);
+            for (end, kind) in [(flow.from, LEAVES), (flow.to, ARRIVES)] {
+                if let Some((end, thread)) = end.and_then(|end| Some((end, self.thread(end.track)?))) {
+                    let timing = MarkerTiming::Instant(self.time(end.time));
+                    self.marker(&kind, thread, timing, category, name, [&id]);
+                }
             }
         }
     }
@@ -166,7 +167,7 @@ impl<'a> Writer<'a> {
             let Some(thread) = self.thread(stall.track) else { continue };
             let timing = MarkerTiming::Interval(self.time(stall.start), self.time(stall.end));
             let (cause, text) = (stall.cause.name(), stall.text(store));
-            self.marker::<Stall, 2>(thread, timing, "stall", &format!("stall: {cause}"), [cause, &text]);
+            self.marker(&STALL, thread, timing, "stall", &format!("stall: {cause}"), [cause, &text]);
         }
     }
 
@@ -179,7 +180,7 @@ impl<'a> Writer<'a> {
         }
         let mut names = stack_names(store, instant.arg as u32);
         if names.is_empty() {
-            names = told_stack(store, instant);
+            names = stack_of_args(store, instant);
         }
         let category = self.category(&site.category_name);
         let mut stack: Option<StackHandle> = None;
@@ -222,7 +223,7 @@ impl<'a> Writer<'a> {
 }
 
 /// The stack in a sample's arguments (those of `perf script` have it, innermost first), outermost first.
-fn told_stack(store: &Store, instant: &InstantEvent) -> Vec<String> {
+fn stack_of_args(store: &Store, instant: &InstantEvent) -> Vec<String> {
     let args: Option<Value> = instant_args(store, instant).and_then(|args| serde_json::from_str(&args).ok());
     let stack = args.as_ref().and_then(|args| args["stack"].as_array());
     stack.into_iter().flatten().rev().filter_map(|name| name.as_str().map(str::to_owned)).collect()

@@ -7,7 +7,7 @@ use trace_store::Track;
 /// What a description of ours begins with.
 const OURS: &str = "stepscope ";
 
-/// Of a track.
+/// Of a track, a counter or a process.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub(crate) struct About {
@@ -26,12 +26,9 @@ pub(crate) struct About {
     /// Of a counter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) category: Option<String>,
-}
-
-/// Of a process.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub(crate) struct ProcessAbout {
-    pub(crate) host: String,
+    /// Of a process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<String>,
 }
 
 impl About {
@@ -53,6 +50,10 @@ impl About {
         About { category: Some(category.to_owned()), ..About::default() }
     }
 
+    pub(super) fn process(host: &str) -> About {
+        About { host: Some(host.to_owned()), ..About::default() }
+    }
+
     pub(super) fn text(&self) -> String {
         format!("{OURS}{}", serde_json::json!(self))
     }
@@ -65,16 +66,5 @@ impl About {
     /// What the track stands for.
     pub(crate) fn kind(&self) -> Option<TrackKind> {
         TrackKind::from_name(&self.kind)
-    }
-}
-
-impl ProcessAbout {
-    pub(super) fn text(&self) -> String {
-        format!("{OURS}{}", serde_json::json!(self))
-    }
-
-    /// From a description, if it is ours.
-    pub(crate) fn parse(description: &str) -> Option<ProcessAbout> {
-        serde_json::from_str(description.strip_prefix(OURS)?).ok()
     }
 }

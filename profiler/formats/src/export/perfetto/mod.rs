@@ -15,16 +15,16 @@ mod arrows;
 mod intern;
 mod nest;
 
-pub(crate) use about::{About, ProcessAbout};
+pub(crate) use about::About;
 
-use super::{counter_names, site_names, thread_ids};
+use super::rows::{counter_names, instant_args, memory_args, open_names, site_names, slice_args, thread_ids};
 use arrows::{Arrow, Arrows};
 use formats::perfetto::{
     CounterDescriptor, ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent,
 };
 use intern::Interned;
 use nest::{Nested, Next};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::io::{self, Write};
@@ -127,7 +127,7 @@ impl Writer<'_> {
             let uuid = self.describe(TrackDescriptor {
                 process: Some(described),
                 child_ordering: Some(EXPLICIT),
-                description: Some(ProcessAbout { host: process.host.clone() }.text()),
+                description: Some(About::process(&process.host).text()),
                 ..Default::default()
             })?;
             self.processes.push(uuid);
@@ -234,7 +234,7 @@ impl Writer<'_> {
     fn begin(&mut self, slice: &SliceRef, arrows: &[Arrow]) -> TrackEvent {
         let store = self.store;
         let (_, category) = site_names(store, slice.site);
-        let args = super::slice_args(store, slice);
+        let args = slice_args(store, slice);
         let event = self.said(BEGIN, EventText { name: store.slice_name(slice), category, args });
         with_arrows(event, arrows)
     }
@@ -242,13 +242,11 @@ impl Writer<'_> {
     fn instant(&mut self, instant: &InstantEvent) -> TrackEvent {
         let store = self.store;
         let (name, category) = site_names(store, instant.site);
-        self.said(INSTANT, EventText { name, category, args: super::instant_args(store, instant) })
+        self.said(INSTANT, EventText { name, category, args: instant_args(store, instant) })
     }
 
     fn open(&mut self, open: &OpenSlice) -> TrackEvent {
-        let store = self.store;
-        let (name, category) = site_names(store, open.site);
-        let name = store.nodes().get(open.node as usize).map_or(name, |node| &node.name);
+        let (name, category) = open_names(self.store, open);
         self.said(BEGIN, EventText { name, category, args: None })
     }
 
@@ -278,8 +276,7 @@ impl Writer<'_> {
     fn memory(&mut self) -> io::Result<()> {
         for event in self.store.memory() {
             let Some(uuid) = self.tracks.get(event.track.0 as usize).map(|places| places[0]) else { continue };
-            let (device, _) = site_names(self.store, event.site);
-            let args = Some(json!({"Bytes": event.bytes, "device": device}).to_string());
+            let args = Some(memory_args(self.store, event));
             let said = self.said(INSTANT, EventText { name: "[memory]", category: "alloc", args });
             self.timed(event.time, TrackEvent { track_uuid: Some(uuid), ..said })?;
         }

@@ -1,7 +1,7 @@
 //! A track's slices as begins and ends, in order of time; those that overlap in sets in which all nest.
 
 use super::arrows::{Arrow, Arrows};
-use crate::export::slices;
+use crate::export::rows::slices;
 use std::iter::Peekable;
 use trace_model::{InstantEvent, OpenSlice, SliceId, SliceRef};
 use trace_store::Track;

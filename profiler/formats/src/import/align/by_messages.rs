@@ -4,24 +4,11 @@
 //! Nothing is assumed of how long messages take: the difference is the middle of what both ways leave, and the bound is half of that.
 //! Files that exchange no messages with the first are aligned with those that do, the surest first; bounds add up on the way.
 
-use super::{Shift, clock_notice, laid, title};
+use super::shift::{ClockShifts, Fit, Shift};
 use crate::import::messages::Message;
 use crate::import::stage::Stage;
 use std::collections::BTreeMap;
-use trace_model::Notice;
-use trace_model::clocks::{Fact, Line, Side};
-
-/// What a file's times are shifted by, and for those that are aligned with the first one how wrong that may be.
-pub(super) struct ClockShifts {
-    pub(super) shifts: Vec<Shift>,
-    pub(super) bounds: Vec<Option<i64>>,
-}
-
-impl ClockShifts {
-    pub(super) fn place(&mut self, idx: usize, shift: Shift, bound: i64) {
-        (self.shifts[idx], self.bounds[idx]) = (shift, Some(bound));
-    }
-}
+use trace_model::clocks::{Fact, Side};
 
 /// Messages of two files, by sender and receiver.
 type Messages = BTreeMap<(usize, usize), Vec<Message>>;
@@ -38,13 +25,7 @@ enum Relation {
 }
 
 /// Lays files with others by the messages between them, and warns of those for which that cannot be.
-pub(super) fn by_messages(
-    stages: &[Stage],
-    messages: &[Message],
-    has_wall: &[bool],
-    placed: &mut ClockShifts,
-    notices: &mut Vec<Notice>,
-) {
+pub(super) fn by_messages(stages: &[Stage], messages: &[Message], has_wall: &[bool], placed: &mut ClockShifts) {
     let mut by_pair = Messages::new();
     for message in messages {
         by_pair.entry((message.from, message.to)).or_default().push(*message);
@@ -81,7 +62,8 @@ pub(super) fn by_messages(
         placed.place(idx, shift.unwrap_or(placed.shifts[idx]), bound);
         newly.push(idx);
         if let Some(shift) = shift {
-            notices.push(laid(stages, idx, via, &format!("{} messages", n(idx, via)), shift, bound));
+            let by = format!("{} messages", n(idx, via));
+            placed.warn_aligned(&stages[idx], &stages[via], &by, shift, bound);
         }
     }
     for (idx, (via, relation)) in failed {
@@ -95,7 +77,7 @@ pub(super) fn by_messages(
                 "its clock could not be aligned with that of {source}: their {n} messages {why}; {early} of its messages seem to \
                  arrive before they leave"
             );
-            notices.push(clock_notice(&title(&stages[idx]), text));
+            placed.warn(&stages[idx], text);
         }
     }
 }
@@ -121,33 +103,18 @@ fn relation(by_pair: &Messages, (via, shift): (usize, Shift), other: usize, pres
         of((via, other)).iter().map(|m| Fact { at: m.came, limit: shift.apply(m.sent), side: Side::Least }).collect();
     let most: Vec<Fact> =
         of((other, via)).iter().map(|m| Fact { at: m.sent, limit: shift.apply(m.came), side: Side::Most }).collect();
-    let difference = |fact: &Fact| fact.limit.saturating_sub(fact.at);
-    let (Some(low), Some(high)) = (least.iter().map(difference).max(), most.iter().map(difference).min()) else {
-        return Relation::OneWay;
-    };
-    let times = || least.iter().chain(&most).map(|fact| fact.at);
-    let (begin, end) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
-    let line = Line::through(i64::midpoint(begin, end), &least, &most);
-    let error = |difference: i64, line: &Line| line.error(difference, begin).max(line.error(difference, end));
-    if low > high {
-        return match line {
-            Some(line) => {
-                let bound = line.error(line.difference(begin), begin).max(line.error(line.difference(end), end));
-                Relation::Known(Shift::Drifting(line, 0), bound)
-            }
-            None => Relation::Contradictory,
-        };
+    let Some(fit) = Fit::of(&least, &most) else { return Relation::OneWay };
+    if !fit.is_constant() {
+        let drifting = |(line, bound)| Relation::Known(Shift::Drifting(line, 0), bound);
+        return fit.drifting().map_or(Relation::Contradictory, drifting);
     }
-    // Less than the line's would only be true of clocks that run alike.
-    let bound =
-        |at: i64| line.map_or(0, |line| error(at, &line)).max(at.saturating_sub(low)).max(high.saturating_sub(at));
-    let middle = i64::midpoint(low, high);
+    let middle = i64::midpoint(fit.low, fit.high);
     match presumed {
         // The times of day may be better than that already.
-        Some(Shift::Constant(at)) if (low..=high).contains(&at) && bound(middle) >= 1_000_000 => {
-            Relation::AsPresumed(bound(at))
+        Some(Shift::Constant(at)) if (fit.low..=fit.high).contains(&at) && fit.bound(middle) >= 1_000_000 => {
+            Relation::AsPresumed(fit.bound(at))
         }
-        _ => Relation::Known(Shift::Constant(middle), bound(middle)),
+        _ => Relation::Known(Shift::Constant(middle), fit.bound(middle)),
     }
 }
 

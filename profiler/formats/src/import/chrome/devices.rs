@@ -2,7 +2,7 @@
 //! a launch finds its kernel; and ops learn in which step they ran.
 
 use super::kineto;
-use crate::import::fields::ProcessIdx;
+use crate::import::ids::ProcessIdx;
 use crate::import::stage::Stage;
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace_model::{Category, TrackKind};
@@ -25,7 +25,7 @@ fn join_streams(stage: &mut Stage) {
         launched_by.extend(launches.map(|s| (s.correlation, track.process)));
     }
     let launchers: FxHashSet<ProcessIdx> = launched_by.values().copied().collect();
-    // A device's process may have tracks that are no streams: synchronisations of all of it, frames of a thread that Kineto takes for thread 0.
+    // A device's process may have tracks that are no streams: synchronisations of the entire device, frames of a thread that Kineto takes for thread 0.
     let is_device: Vec<bool> = stage.processes.iter().map(|p| kineto::is_device(&p.label)).collect();
     synchronisations(stage, &is_device);
     let of_threads: FxHashSet<ProcessIdx> = stage

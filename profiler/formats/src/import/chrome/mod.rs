@@ -13,9 +13,9 @@ mod time;
 
 pub(super) use kineto::{category, step_number};
 
-use super::Reader;
 use super::input::{Input, MAX_EVENT, Window};
 use super::problems::Problem;
+use super::reader::Reader;
 use super::stage::Stage;
 use event::Fields;
 use json::{Member, Quotes, Stop, member, skip_space, string, value};

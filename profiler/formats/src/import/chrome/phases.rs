@@ -6,18 +6,16 @@ use super::kineto::{self, KinetoArgs};
 use super::time::{NoTime, Time};
 use crate::export::TRACK_EVENT;
 use crate::import::async_slices::AsyncKey;
-use crate::import::fields::{EventFields, ProcessIdx, TrackIdx};
 use crate::import::flows::{FlowKey, FlowPart};
+use crate::import::ids::{ProcessIdx, SiteIdx, TrackIdx};
 use crate::import::input::Input;
-use crate::import::marks::Mark;
 use crate::import::problems::Problem;
-use crate::import::sites::SiteIdx;
 use crate::import::stage::Stage;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::fs::File;
-use std::hash::{BuildHasher, BuildHasherDefault};
+use std::hash::BuildHasher;
 use std::sync::Arc;
-use trace_model::{Category, EventKind, NO_ARGS, TrackKind};
+use trace_model::{Category, Event, EventKind, NO_ARGS, TrackKind};
 
 /// What is kept from event to event.
 pub(super) struct Phases {
@@ -105,9 +103,19 @@ impl Phases {
             b'i' | b'I' | b'R' | b'P' | b'N' | b'O' | b'D' | b'c' | b'v' | b'V' => {
                 self.instant(&b, fields, time.ns(), track, site, stage);
             }
-            b'b' | b'S' => self.asynchronous(&b, fields, time.ns(), track, site, Some(false), stage),
-            b'e' | b'F' => self.asynchronous(&b, fields, time.ns(), track, site, Some(true), stage),
-            b'n' | b'T' | b'p' => self.asynchronous(&b, fields, time.ns(), track, site, None, stage),
+            b'b' | b'S' | b'e' | b'F' | b'n' | b'T' | b'p' => {
+                let args = self.args(&b, fields, stage);
+                let process = stage.tracks[track as usize].process;
+                let key = async_key(&b, fields, process, stage);
+                let is_end = matches!(fields.phase, b'e' | b'F');
+                match fields.phase {
+                    b'n' | b'T' | b'p' => stage.async_instant(key, time.ns(), site, args),
+                    _ if is_end && fields.name == (0, 0) => {
+                        stage.async_mark(key, time.ns(), is_end, SiteIdx::NONE, args);
+                    }
+                    _ => stage.async_mark(key, time.ns(), is_end, site, args),
+                }
+            }
             b's' | b't' | b'f' => {
                 let part = match fields.phase {
                     b's' => FlowPart::Start,
@@ -174,33 +182,33 @@ impl Phases {
                 Err(why) => return no_time(why, stage, b, f),
             },
         };
-        let mut what = EventFields::of(site).with_args(self.args(b, f, stage));
-        self.numbers(b, f, track, &mut what, stage);
-        let (start, end) = if span.is_negative() {
+        let end = if span.is_negative() {
             stage.problems.at(Problem::NegativeDuration, b.offset);
-            (time.ns(), time.ns())
+            time.ns()
         } else {
-            (time.ns(), time.plus(span).ns())
+            time.plus(span).ns()
         };
-        stage.slice(track, start, end, what);
+        let mut slice = Event { args: self.args(b, f, stage), ..site.slice(time.ns(), end) };
+        self.numbers(b, f, track, &mut slice, stage);
+        stage.slice(track, slice);
         self.binding(b, f, time.ns(), track, site, stage);
     }
 
     /// What the arguments report a slice whose category has numbers.
-    fn numbers(&mut self, b: &Bytes<'_>, f: &Fields, track: TrackIdx, what: &mut EventFields, stage: &mut Stage) {
-        let means = stage.sites.means(what.site.0);
+    fn numbers(&mut self, b: &Bytes<'_>, f: &Fields, track: TrackIdx, slice: &mut Event, stage: &mut Stage) {
+        let means = stage.sites.means(slice.site);
         let numbers = if kineto::has_numbers(means) { KinetoArgs::of(b.get(f.args)) } else { KinetoArgs::default() };
         match means {
-            Category::Op => what.correlation = trace_model::NO_NODE,
+            Category::Op => slice.correlation = trace_model::NO_NODE,
             Category::Step => {
-                let named = kineto::step_number(stage.sites.name(what.site));
-                what.correlation = named.or(numbers.step.0).unwrap_or(0);
-                what.arg = numbers.step.1.unwrap_or(u64::from(what.correlation));
+                let named = kineto::step_number(stage.sites.name(SiteIdx(slice.site)));
+                slice.correlation = named.or(numbers.step.0).unwrap_or(0);
+                slice.arg = numbers.step.1.unwrap_or(u64::from(slice.correlation));
             }
-            Category::Running | Category::OffCpu => what.correlation = numbers.thread.unwrap_or(0),
+            Category::Running | Category::OffCpu => slice.correlation = numbers.thread.unwrap_or(0),
             _ => {
-                what.correlation = numbers.correlation.unwrap_or(0);
-                what.arg = numbers.bytes.unwrap_or(0);
+                slice.correlation = numbers.correlation.unwrap_or(0);
+                slice.arg = numbers.bytes.unwrap_or(0);
             }
         }
         if kineto::is_of_device(means) {
@@ -228,39 +236,11 @@ impl Phases {
             && let Some((bytes, device)) = kineto::memory(b.get(f.args))
         {
             let kind = if bytes < 0 { EventKind::Free } else { EventKind::Alloc };
-            let what = EventFields { arg: bytes.unsigned_abs(), ..EventFields::of(stage.site("alloc", &device)) };
-            return stage.point(track, kind, time, what);
+            let event = stage.site("alloc", &device).at(kind, time);
+            return stage.point(track, Event { arg: bytes.unsigned_abs(), ..event });
         }
-        let what = EventFields::of(site).with_args(self.args(b, f, stage));
-        stage.point(track, EventKind::Instant, time, what);
-    }
-
-    /// `is_end`: `None` for what only happens in between.
-    #[expect(clippy::too_many_arguments, reason = "what every kind of event has")]
-    fn asynchronous(
-        &mut self,
-        b: &Bytes<'_>,
-        f: &Fields,
-        time: i64,
-        track: TrackIdx,
-        site: SiteIdx,
-        is_end: Option<bool>,
-        stage: &mut Stage,
-    ) {
         let args = self.args(b, f, stage);
-        let process = stage.tracks[track as usize].process;
-        let key = async_key(b, f, process, stage);
-        match is_end {
-            Some(is_end) => {
-                let site = if is_end && f.name == (0, 0) { SiteIdx::NONE } else { site };
-                stage.async_slices.mark(key, Mark { time, is_end, site, args, correlation: 0 });
-            }
-            None => {
-                let event = EventFields::of(site).with_args(args).event(EventKind::Instant, time, time);
-                stage.async_slices.point(key, event);
-            }
-        }
-        stage.seen(time);
+        stage.instant(track, time, site, args);
     }
 
     /// Slices may be an arrow's ends themselves.
@@ -428,7 +408,7 @@ fn site(b: &Bytes<'_>, fields: &Fields, stage: &mut Stage) -> SiteIdx {
 fn id_number(content: &[u8]) -> u64 {
     match kineto::integer(content) {
         Some(n) => n as u64,
-        None => BuildHasherDefault::<rustc_hash::FxHasher>::default().hash_one(content) | 1 << 63,
+        None => FxBuildHasher.hash_one(content) | 1 << 63,
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Database {
 
 /// The columns of a row that were asked for.
 pub(super) struct Row<'a> {
-    columns: &'a [&'static str],
+    columns: &'a [&'a str],
     values: Vec<Value>,
 }
 
@@ -79,12 +79,7 @@ impl Database {
     }
 
     /// Gives the next rows of a table to `take`; false when there are no more, or there is no such table.
-    pub(super) fn rows(
-        &mut self,
-        table: &'static str,
-        columns: &[&'static str],
-        mut take: impl FnMut(&Row<'_>),
-    ) -> Result<bool> {
+    pub(super) fn rows(&mut self, table: &'static str, columns: &str, mut take: impl FnMut(&Row<'_>)) -> Result<bool> {
         let of_table =
             "select name from pragma_table_info(?1) where ?1 in (select name from sqlite_schema where type = 'table')";
         let mut statement = self.connection.prepare(of_table)?;
@@ -95,6 +90,7 @@ impl Database {
         let or_null = |column: &&str| {
             if present.iter().any(|p| p == column) { format!("\"{column}\"") } else { "null".to_owned() }
         };
+        let columns: Vec<&str> = columns.split(' ').collect();
         let list: Vec<String> = columns.iter().map(or_null).collect();
         let query = format!(
             "select rowid, {} from main.\"{table}\" where rowid > ?1 order by rowid limit {PART}",
@@ -114,7 +110,7 @@ impl Database {
             n += 1;
             let values = (0..columns.len()).map(|i| row.get(i + 1)).collect::<Result<_>>();
             if let Ok(values) = values {
-                take(&Row { columns, values });
+                take(&Row { columns: &columns, values });
             }
         }
         Ok(n == PART)

@@ -19,7 +19,7 @@ pub(super) fn json(annotations: &[DebugAnnotation], sequence: &Sequence) -> Opti
 fn object(annotations: &[DebugAnnotation], sequence: &Sequence, depth: usize) -> Value {
     let mut map = Map::new();
     for annotation in annotations {
-        let interned = annotation.name_iid.map(|iid| sequence.annotation(iid).unwrap_or("?"));
+        let interned = annotation.name_iid.map(|iid| sequence.annotations.get(iid).unwrap_or("?"));
         let name = annotation.name.as_deref().or(interned).unwrap_or("");
         let value = value(annotation, sequence, depth);
         // Several of one name are a list.
@@ -51,7 +51,7 @@ fn value(a: &DebugAnnotation, sequence: &Sequence, depth: usize) -> Value {
         .or(a.int_value.map(Value::from))
         .or(a.double_value.map(number))
         .or(a.string_value.as_deref().map(Value::from))
-        .or(a.string_value_iid.map(|iid| sequence.text(iid).unwrap_or("?").into()))
+        .or(a.string_value_iid.map(|iid| sequence.texts.get(iid).unwrap_or("?").into()))
         .or(a.pointer_value.map(|p| format!("0x{p:x}").into()))
         .or(a.legacy_json_value.as_ref().map(json))
         .or(a.nested_value.as_ref().map(|n| nested(n, depth - 1)))

@@ -3,15 +3,13 @@
 use super::args;
 use super::sequence::Sequence;
 use super::tracks::Tracks;
-use crate::import::fields::{EventFields, TrackIdx};
 use crate::import::flows::{FlowKey, FlowPart};
-use crate::import::marks::Mark;
+use crate::import::ids::{SiteIdx, TrackIdx};
 use crate::import::problems::Problem;
-use crate::import::sites::SiteIdx;
 use crate::import::stage::Stage;
 use formats::perfetto::TrackEvent;
 use formats::perfetto::track_event::LegacyEvent;
-use trace_model::{EventKind, NO_ARGS};
+use trace_model::{Event, NO_ARGS};
 
 const BEGIN: u32 = 1;
 const END: u32 = 2;
@@ -44,7 +42,7 @@ pub(super) fn take(e: &TrackEvent, time: i64, sequence: &mut Sequence, tracks: &
         (END, _) => stage.mark(track, time, true, site, args),
         (INSTANT, _) => {
             let site = site.unwrap_or_else(|| stage.site("", ""));
-            stage.point(track, EventKind::Instant, time, EventFields::of(site).with_args(args));
+            stage.instant(track, time, site, args);
         }
         (_, Some(legacy)) => old(legacy, time, track, site, args, stage),
         _ => stage.problems.count(Problem::UnknownEvent),
@@ -57,7 +55,7 @@ fn site(e: &TrackEvent, sequence: &Sequence, stage: &mut Stage) -> Option<SiteId
     let iid = e.name_iid.or_else(|| e.legacy_event.as_ref()?.name_iid);
     let name = match (&e.name, iid) {
         (Some(name), _) => name.as_str(),
-        (None, Some(iid)) => match sequence.name(iid) {
+        (None, Some(iid)) => match sequence.names.get(iid) {
             Some(name) => name,
             None => {
                 stage.problems.count(Problem::MissingName);
@@ -71,7 +69,7 @@ fn site(e: &TrackEvent, sequence: &Sequence, stage: &mut Stage) -> Option<SiteId
         if !category.is_empty() {
             category.push(',');
         }
-        category.push_str(sequence.category(*iid).unwrap_or("?"));
+        category.push_str(sequence.categories.get(*iid).unwrap_or("?"));
     }
     Some(stage.site(&category, name))
 }
@@ -147,19 +145,12 @@ fn old(e: &LegacyEvent, time: i64, track: TrackIdx, site: Option<SiteIdx>, args:
     match phase {
         b'X' => {
             let end = time.saturating_add(e.duration_us.unwrap_or(0).saturating_mul(1_000));
-            stage.slice(track, time, end, EventFields::of(site).with_args(args));
+            stage.slice(track, Event { args, ..site.slice(time, end) });
         }
         b'B' | b'E' => stage.mark(track, time, phase == b'E', Some(site), args),
-        b'I' | b'i' => stage.point(track, EventKind::Instant, time, EventFields::of(site).with_args(args)),
-        b'b' | b'S' | b'e' | b'F' => {
-            let is_end = matches!(phase, b'e' | b'F');
-            stage.async_slices.mark(key, Mark { time, is_end, site, args, correlation: 0 });
-            stage.seen(time);
-        }
-        b'n' | b'T' | b'p' => {
-            let event = EventFields::of(site).with_args(args).event(EventKind::Instant, time, time);
-            stage.async_slices.point(key, event);
-        }
+        b'I' | b'i' => stage.instant(track, time, site, args),
+        b'b' | b'S' | b'e' | b'F' => stage.async_mark(key, time, matches!(phase, b'e' | b'F'), site, args),
+        b'n' | b'T' | b'p' => stage.async_instant(key, time, site, args),
         _ => stage.problems.count(Problem::UnknownEvent),
     }
 }

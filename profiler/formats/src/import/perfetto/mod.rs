@@ -12,9 +12,9 @@ mod ftrace;
 mod sequence;
 mod tracks;
 
-use super::Reader;
-use super::input::{Input, MAX_EVENT, Window};
+use super::input::{Input, MAX_EVENT, Window, varint};
 use super::problems::Problem;
+use super::reader::Reader;
 use super::sched::Sched;
 use super::stage::Stage;
 use clocks::Clocks;
@@ -35,7 +35,7 @@ pub(super) struct Perfetto {
     sequences: FxHashMap<u32, Sequence>,
     clocks: Clocks,
     tracks: Tracks,
-    sched: Option<Sched>,
+    sched: Sched,
 }
 
 impl Perfetto {
@@ -45,7 +45,7 @@ impl Perfetto {
             sequences: FxHashMap::default(),
             clocks: Clocks::default(),
             tracks: Tracks::default(),
-            sched: Some(Sched::default()),
+            sched: Sched::default(),
         }
     }
 
@@ -125,10 +125,8 @@ impl Perfetto {
             let lost = stats.cpu_stats.iter().map(|s| s.overrun.unwrap_or(0) + s.dropped_events.unwrap_or(0)).sum();
             stage.problems.add(Problem::LostByRecorder, lost, None);
         }
-        if let Some(bundle) = &packet.ftrace_events
-            && let Some(sched) = &mut self.sched
-        {
-            ftrace::take(bundle, &self.clocks, sched, stage);
+        if let Some(bundle) = &packet.ftrace_events {
+            ftrace::take(bundle, &self.clocks, &mut self.sched, stage);
         }
         if let Some(event) = &packet.track_event {
             let time = sequence.time(packet, event);
@@ -143,18 +141,14 @@ impl Perfetto {
         for process in &tree.processes {
             let pid = i64::from(process.pid.unwrap_or(0));
             self.tracks.process_of.insert(pid, pid);
-            let idx = stage.process(pid) as usize;
-            if let Some(name) = process.cmdline.first().filter(|_| stage.processes[idx].name.is_empty()) {
-                stage.processes[idx].name.clone_from(name);
-            }
+            let idx = stage.process(pid);
+            process.cmdline.first().inspect(|name| stage.name_process(idx, name));
         }
         for thread in &tree.threads {
             let (tid, pid) = (i64::from(thread.tid.unwrap_or(0)), i64::from(thread.tgid.unwrap_or(0)));
             self.tracks.process_of.insert(tid, pid);
-            let track = stage.thread(pid, tid) as usize;
-            if let Some(name) = thread.name.as_ref().filter(|_| stage.tracks[track].name.is_empty()) {
-                stage.tracks[track].name.clone_from(name);
-            }
+            let track = stage.thread(pid, tid);
+            thread.name.as_ref().inspect(|name| stage.name_track(track, name));
         }
     }
 }
@@ -203,18 +197,6 @@ fn next_packet(bytes: &[u8]) -> Next {
     }
 }
 
-/// A number and its bytes.
-fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
-    let mut value = 0;
-    for (n, byte) in bytes.iter().take(10).enumerate() {
-        value |= u64::from(byte & 0x7f) << (7 * n);
-        if byte & 0x80 == 0 {
-            return Some((value, n + 1));
-        }
-    }
-    None
-}
-
 impl Reader for Perfetto {
     fn read(&mut self, stage: &mut Stage) -> io::Result<bool> {
         let until = self.window.offset() + PART;
@@ -254,10 +236,8 @@ impl Reader for Perfetto {
     }
 
     fn finish(&mut self, stage: &mut Stage) {
-        if let Some(mut sched) = self.sched.take() {
-            sched.process_of.extend(self.tracks.process_of.drain());
-            sched.finish(stage);
-        }
+        self.sched.process_of.extend(self.tracks.process_of.drain());
+        self.sched.finish(stage);
         stage.wall_offset = self.clocks.wall_offset();
     }
 }

@@ -9,13 +9,23 @@ const NEEDED: u32 = 2;
 /// The clock of packets that name none: BOOTTIME.
 pub(super) const DEFAULT_CLOCK: u32 = 6;
 
+/// Texts by their number.
+#[derive(Default)]
+pub(super) struct Interned(FxHashMap<u64, String>);
+
+impl Interned {
+    pub(super) fn get(&self, iid: u64) -> Option<&str> {
+        self.0.get(&iid).map(String::as_str)
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Sequence {
     is_valid: bool,
-    names: FxHashMap<u64, String>,
-    categories: FxHashMap<u64, String>,
-    annotations: FxHashMap<u64, String>,
-    texts: FxHashMap<u64, String>,
+    pub(super) names: Interned,
+    pub(super) categories: Interned,
+    pub(super) annotations: Interned,
+    pub(super) texts: Interned,
     defaults: TracePacketDefaults,
     /// Values of counters that say differences only.
     pub(super) counted: FxHashMap<u64, i64>,
@@ -51,11 +61,11 @@ impl Sequence {
             (&mut self.annotations, &data.debug_annotation_names),
         ];
         for (table, entries) in tables {
-            table.extend(entries.iter().map(|e| (e.iid.unwrap_or(0), e.name.clone().unwrap_or_default())));
+            table.0.extend(entries.iter().map(|e| (e.iid.unwrap_or(0), e.name.clone().unwrap_or_default())));
         }
         let text = |bytes: &Option<Vec<u8>>| String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned();
         let entries = data.debug_annotation_string_values.iter();
-        self.texts.extend(entries.map(|e| (e.iid.unwrap_or(0), text(&e.str))));
+        self.texts.0.extend(entries.map(|e| (e.iid.unwrap_or(0), text(&e.str))));
     }
 
     /// Clock and time of a track event.
@@ -73,21 +83,5 @@ impl Sequence {
 
     pub(super) fn event_defaults(&self) -> Option<&TrackEventDefaults> {
         self.defaults.track_event_defaults.as_ref()
-    }
-
-    pub(super) fn name(&self, iid: u64) -> Option<&str> {
-        self.names.get(&iid).map(String::as_str)
-    }
-
-    pub(super) fn category(&self, iid: u64) -> Option<&str> {
-        self.categories.get(&iid).map(String::as_str)
-    }
-
-    pub(super) fn annotation(&self, iid: u64) -> Option<&str> {
-        self.annotations.get(&iid).map(String::as_str)
-    }
-
-    pub(super) fn text(&self, iid: u64) -> Option<&str> {
-        self.texts.get(&iid).map(String::as_str)
     }
 }

@@ -1,11 +1,11 @@
 //! The tree of track descriptors, and where in the stage each track is.
 
-use crate::export::{About, ProcessAbout};
-use crate::import::fields::{ProcessIdx, TrackIdx};
+use crate::export::About;
+use crate::import::ids::{ProcessIdx, TrackIdx};
 use crate::import::stage::{Stage, TrackOf};
 use formats::perfetto::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
-use rustc_hash::FxHashMap;
-use std::hash::{BuildHasher, BuildHasherDefault};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
 
 /// `sibling_merge_behavior`: tracks of one parent stay apart whatever they are called.
 const MERGE_NONE: u32 = 2;
@@ -26,9 +26,9 @@ impl Tracks {
         let uuid = descriptor.uuid.unwrap_or(0);
         if let Some(process) = &descriptor.process {
             name_process(process, stage);
-            if let Some(about) = descriptor.description.as_deref().and_then(ProcessAbout::parse) {
+            if let Some(host) = about(descriptor).and_then(|about| about.host) {
                 let idx = stage.process(process.pid.unwrap_or(0).into()) as usize;
-                (stage.processes[idx].host, stage.processes[idx].label) = (about.host, String::new());
+                (stage.processes[idx].host, stage.processes[idx].label) = (host, String::new());
             }
         }
         if let Some(thread) = &descriptor.thread {
@@ -55,15 +55,16 @@ impl Tracks {
             return self.overlapping(uuid, stage);
         }
         let thread = self.described.get(&uuid).and_then(|d| d.thread.as_ref());
+        let thread = thread.map(|thread| (thread.pid.unwrap_or(0), thread.tid.unwrap_or(0)));
         let track = match thread {
-            Some(thread) => stage.thread(thread.pid.unwrap_or(0).into(), thread.tid.unwrap_or(0)),
+            Some((pid, tid)) => stage.thread(pid.into(), tid),
             None => {
                 let process = self.process(uuid, stage);
                 stage.track(process, TrackOf::Other(uuid))
             }
         };
         self.found.insert(uuid, track);
-        if thread_is_none(self.described.get(&uuid)) {
+        if thread.is_none() {
             self.name(uuid, track, stage);
         }
         if let Some(about) = about {
@@ -72,7 +73,7 @@ impl Tracks {
             track.kind = about.kind().unwrap_or(track.kind);
             (track.device, track.stream) = (about.device, about.stream);
             (track.tid, track.order) = (about.tid.unwrap_or(track.tid), order.unwrap_or(track.order));
-            track.merge = Some(merge_key(&uuid));
+            track.merge = Some(FxBuildHasher.hash_one(uuid));
         }
         track
     }
@@ -125,7 +126,7 @@ impl Tracks {
             (MERGE_BY_KEY, Some(key)) => Some(key.as_str()),
             _ => Some(name.as_str()),
         };
-        let merge = key.map(|key| merge_key(&(process, parent, key)));
+        let merge = key.map(|key| FxBuildHasher.hash_one((process, parent, key)));
         let track = &mut stage.tracks[track as usize];
         (track.name, track.merge) = (name, merge);
         track.order = descriptor.and_then(|d| d.sibling_order_rank).unwrap_or(0);
@@ -152,15 +153,6 @@ impl Tracks {
 
 fn about(descriptor: &TrackDescriptor) -> Option<About> {
     descriptor.description.as_deref().and_then(About::parse)
-}
-
-/// A number for what tracks have in common that are shown as one.
-fn merge_key(of: &impl std::hash::Hash) -> u64 {
-    BuildHasherDefault::<rustc_hash::FxHasher>::default().hash_one(of)
-}
-
-fn thread_is_none(descriptor: Option<&TrackDescriptor>) -> bool {
-    descriptor.is_none_or(|d| d.thread.is_none())
 }
 
 fn name_of(descriptor: &TrackDescriptor) -> Option<&str> {

@@ -2,16 +2,15 @@
 
 use super::file::{Contents, Pages};
 use crate::import::atrace;
-use crate::import::fields::EventFields;
 use crate::import::problems::Problem;
 use crate::import::sched::{Sched, SwitchThread};
 use crate::import::stage::Stage;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
+use trace_model::ThreadState;
 use trace_model::scheduling::format::{Field, Format};
 use trace_model::scheduling::page::{Layout, Page};
 use trace_model::scheduling::{Comm, SchedKind};
-use trace_model::{EventKind, ThreadState};
 
 /// What is done with a kind of event.
 enum EventFormat {
@@ -27,10 +26,8 @@ enum EventFormat {
     Rename([Field; 2]),
     /// `pid`.
     Exit([Field; 1]),
-    /// `dev`, `sector`, `bytes`, `rwbs`.
-    Issue([Field; 4]),
-    /// `dev`, `sector`.
-    Complete([Field; 2]),
+    /// `dev`, `sector`, and where a request begins, `bytes`, `rwbs`.
+    Disk([Field; 2], Option<[Field; 2]>),
     Other,
 }
 
@@ -68,8 +65,10 @@ fn means(name: &str, format: &Format) -> EventFormat {
         "task_newtask" => fields(format, ["pid", "comm", "clone_flags"]).map(EventFormat::NewTask),
         "task_rename" => fields(format, ["pid", "newcomm"]).map(EventFormat::Rename),
         "sched_process_exit" => fields(format, ["pid"]).map(EventFormat::Exit),
-        "block_rq_issue" => fields(format, ["dev", "sector", "bytes", "rwbs"]).map(EventFormat::Issue),
-        "block_rq_complete" => fields(format, ["dev", "sector"]).map(EventFormat::Complete),
+        "block_rq_issue" => fields(format, ["dev", "sector"])
+            .zip(fields(format, ["bytes", "rwbs"]))
+            .map(|(place, issue)| EventFormat::Disk(place, Some(issue))),
+        "block_rq_complete" => fields(format, ["dev", "sector"]).map(|place| EventFormat::Disk(place, None)),
         _ => None,
     };
     found.unwrap_or(EventFormat::Other)
@@ -150,47 +149,37 @@ impl Events {
                 atrace::take(text.trim_end(), tid, time, sched, stage);
             }
             means => {
-                match means {
-                    EventFormat::NewTask([pid, name, flags]) => {
-                        sched.born(time, cpu, current, side(name, pid), flags.number(event));
-                    }
-                    EventFormat::Rename([pid, name]) => {
-                        sched.take(
-                            time,
-                            cpu,
-                            SchedKind::Renamed { thread: number(pid), name: Comm::new(name.text(event)) },
-                        );
-                    }
-                    EventFormat::Exit([pid]) => sched.take(time, cpu, SchedKind::Exit { thread: number(pid) }),
-                    EventFormat::Issue([device, sector, bytes, kind]) => {
-                        let is_write = kind.text(event).contains(&b'W');
-                        let (device, sector, bytes) = (number(device), sector.number(event), number(bytes));
-                        let what = SchedKind::Disk { device, sector, bytes, by: current, is_write, ends: false };
-                        sched.take(time, cpu, what);
-                    }
-                    EventFormat::Complete([device, sector]) => {
-                        let (device, sector) = (number(device), sector.number(event));
-                        let what =
-                            SchedKind::Disk { device, sector, bytes: 0, by: current, is_write: false, ends: true };
-                        sched.take(time, cpu, what);
-                    }
-                    _ => {}
+                if let EventFormat::NewTask([pid, name, flags]) = means {
+                    sched.born(time, cpu, current, side(name, pid), flags.number(event));
                 }
-                let track = sched.thread(tid, stage);
+                let what = match means {
+                    EventFormat::Rename([pid, name]) => {
+                        Some(SchedKind::Renamed { thread: number(pid), name: Comm::new(name.text(event)) })
+                    }
+                    EventFormat::Exit([pid]) => Some(SchedKind::Exit { thread: number(pid) }),
+                    EventFormat::Disk([device, sector], issue) => {
+                        let (device, sector) = (number(device), sector.number(event));
+                        let is_write = issue.as_ref().is_some_and(|[_, kind]| kind.text(event).contains(&b'W'));
+                        let bytes = issue.as_ref().map_or(0, |[bytes, _]| number(bytes));
+                        Some(SchedKind::Disk { device, sector, bytes, by: current, is_write, ends: issue.is_none() })
+                    }
+                    _ => None,
+                };
+                if let Some(what) = what {
+                    sched.take(time, cpu, what);
+                }
+                let track = stage.thread_of_any(tid);
                 let (args, site) = (stage.args.push(&fields(kind, event, cpu)), stage.site("ftrace", &kind.name));
-                stage.point(track, EventKind::Instant, time, EventFields::of(site).with_args(args));
+                stage.instant(track, time, site, args);
             }
         }
-        let track = self.sched.thread(tid, stage) as usize;
-        if tid != 0
-            && stage.tracks[track].name.is_empty()
-            && let Some(name) = self.names.get(&tid)
-        {
-            stage.tracks[track].name.clone_from(name);
+        let track = stage.thread_of_any(tid);
+        if let Some(name) = self.names.get(&tid).filter(|_| tid != 0) {
+            stage.name_track(track, name);
         }
     }
 
-    pub(super) fn finish(self, stage: &mut Stage) {
+    pub(super) fn finish(&mut self, stage: &mut Stage) {
         self.sched.finish(stage);
         if self.is_counter {
             stage.problems.count(Problem::TicksAsNs);

@@ -62,11 +62,12 @@ pub(super) struct Pages {
 /// Reads numbers and texts on and on.
 struct Cursor<'a> {
     from: Source<'a>,
+    length: u64,
     at: u64,
 }
 
 enum Source<'a> {
-    File(&'a File, u64),
+    File(&'a File),
     Memory(Vec<u8>),
 }
 
@@ -74,19 +75,21 @@ fn short() -> io::Error {
     io::ErrorKind::UnexpectedEof.into()
 }
 
-impl Cursor<'_> {
+impl<'a> Cursor<'a> {
+    /// Of a file of this length, from this place on.
+    fn of_file(file: &'a File, length: u64, at: u64) -> Cursor<'a> {
+        Cursor { from: Source::File(file), length, at }
+    }
+
+    fn of_bytes(bytes: Vec<u8>) -> Cursor<'a> {
+        Cursor { length: bytes.len() as u64, from: Source::Memory(bytes), at: 0 }
+    }
+
     fn bytes(&mut self, n: u64) -> io::Result<Vec<u8>> {
-        let end = self.at.checked_add(n).ok_or_else(short)?;
-        let length = match &self.from {
-            Source::File(_, length) => *length,
-            Source::Memory(bytes) => bytes.len() as u64,
-        };
-        if end > length {
-            return Err(short());
-        }
+        let end = self.at.checked_add(n).filter(|end| *end <= self.length).ok_or_else(short)?;
         let mut out = vec![0; n as usize];
         match &self.from {
-            Source::File(file, _) => file.read_exact_at(&mut out, self.at)?,
+            Source::File(file) => file.read_exact_at(&mut out, self.at)?,
             Source::Memory(bytes) => out.copy_from_slice(&bytes[self.at as usize..end as usize]),
         }
         self.at = end;
@@ -133,13 +136,13 @@ impl Cursor<'_> {
 }
 
 impl Contents {
-    /// What there is; a cut or damaged file gives what can be found.
+    /// Reads the file; a cut or damaged one gives what can be found.
     ///
     /// # Errors
     /// That the file cannot be read, or is of a kind that is not read at all.
     pub(super) fn read(file: &File, length: u64, problems: &mut Problems) -> io::Result<Contents> {
         let mut contents = Contents::default();
-        let mut cursor = Cursor { from: Source::File(file, length), at: 10 };
+        let mut cursor = Cursor::of_file(file, length, 10);
         let read = cursor.string().and_then(|version| {
             let (endian, _long, page_size) = (cursor.number::<1>()?[0], cursor.number::<1>()?[0], cursor.u32()?);
             if endian != 0 {
@@ -147,7 +150,7 @@ impl Contents {
             }
             match version.as_str() {
                 "6" => contents.version_6(&mut cursor, page_size),
-                "7" => contents.version_7(&mut cursor, file, length, problems),
+                "7" => contents.version_7(&mut cursor, file, problems),
                 _ => Err(io::Error::other(format!("trace.dat version {version:?} is not known (6 and 7 are)"))),
             }
         });
@@ -179,7 +182,7 @@ impl Contents {
                     break;
                 }
                 let size = cursor.u32()?;
-                let mut option = Cursor { from: Source::Memory(cursor.bytes(size.into())?), at: 0 };
+                let mut option = Cursor::of_bytes(cursor.bytes(size.into())?);
                 // An instance: its table is elsewhere.
                 if id == 3 {
                     tables.push(option.u64()?);
@@ -219,13 +222,7 @@ impl Contents {
         }
     }
 
-    fn version_7(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        file: &File,
-        length: u64,
-        problems: &mut Problems,
-    ) -> io::Result<()> {
+    fn version_7(&mut self, cursor: &mut Cursor<'_>, file: &File, problems: &mut Problems) -> io::Result<()> {
         let (name, _version) = (cursor.string()?, cursor.string()?);
         let compression = match name.as_str() {
             "none" => Compression::None,
@@ -238,8 +235,8 @@ impl Contents {
             if next == 0 {
                 break;
             }
-            let mut options = section(file, length, next, compression)?;
-            next = self.options(&mut options, file, length, compression, problems)?;
+            let sections = Sections { file, length: cursor.length, compression };
+            next = self.options(&mut sections.at(next)?, sections, problems)?;
         }
         Ok(())
     }
@@ -248,21 +245,19 @@ impl Contents {
     fn options(
         &mut self,
         options: &mut Cursor<'_>,
-        file: &File,
-        length: u64,
-        compression: Compression,
+        sections: Sections<'_>,
         problems: &mut Problems,
     ) -> io::Result<u64> {
         loop {
             let (id, size) = (options.u16()?, options.u32()?);
-            let mut option = Cursor { from: Source::Memory(options.bytes(size.into())?), at: 0 };
+            let mut option = Cursor::of_bytes(options.bytes(size.into())?);
             if id == 0 {
                 return option.u64();
             }
             let read = match id {
-                3 => self.buffer(&mut option, file, length, compression),
+                3 => self.buffer(&mut option, sections),
                 16..=18 | 21 => option.u64().and_then(|at| {
-                    let mut section = section(file, length, at, compression)?;
+                    let mut section = sections.at(at)?;
                     match id {
                         16 => self.header_info(&mut section),
                         17 => self.ftrace_formats(&mut section),
@@ -280,22 +275,16 @@ impl Contents {
     }
 
     /// Version 7: an instance's pages.
-    fn buffer(
-        &mut self,
-        option: &mut Cursor<'_>,
-        file: &File,
-        length: u64,
-        compression: Compression,
-    ) -> io::Result<()> {
+    fn buffer(&mut self, option: &mut Cursor<'_>, sections: Sections<'_>) -> io::Result<()> {
         let at = option.u64()?;
         let (_name, clock) = (option.string()?, option.string()?);
         let (page_size, n_cpus) = (option.u32()?, option.u32()?);
         if self.clock.is_empty() {
             self.clock = clock;
         }
-        let mut header = Cursor { from: Source::File(file, length), at };
+        let mut header = Cursor::of_file(sections.file, sections.length, at);
         let (_id, flags) = (header.u16()?, header.u16()?);
-        let compression = (flags & 1 != 0).then_some(compression);
+        let compression = (flags & 1 != 0).then_some(sections.compression);
         for _ in 0..u64::from(n_cpus).min(MAX_CPUS) {
             let (cpu, at, size) = (option.u32()?, option.u64()?, option.u64()?);
             self.cpu(cpu, at, size, page_size, compression);
@@ -345,17 +334,27 @@ impl Contents {
     }
 }
 
-/// A section's bytes.
-fn section<'a>(file: &'a File, length: u64, at: u64, compression: Compression) -> io::Result<Cursor<'a>> {
-    let mut cursor = Cursor { from: Source::File(file, length), at };
-    let (_id, flags, _text, size) = (cursor.u16()?, cursor.u16()?, cursor.u32()?, cursor.u64()?);
-    let bytes = if flags & 1 == 0 {
-        cursor.bytes(size)?
-    } else {
-        let (packed, unpacked) = (cursor.u32()?, cursor.u32()?);
-        expand(&cursor.bytes(packed.into())?, unpacked, compression)?
-    };
-    Ok(Cursor { from: Source::Memory(bytes), at: 0 })
+/// The sections of a file of version 7.
+#[derive(Clone, Copy)]
+struct Sections<'a> {
+    file: &'a File,
+    length: u64,
+    compression: Compression,
+}
+
+impl<'a> Sections<'a> {
+    /// The bytes of the section at this place.
+    fn at(self, at: u64) -> io::Result<Cursor<'a>> {
+        let mut cursor = Cursor::of_file(self.file, self.length, at);
+        let (_id, flags, _text, size) = (cursor.u16()?, cursor.u16()?, cursor.u32()?, cursor.u64()?);
+        let bytes = if flags & 1 == 0 {
+            cursor.bytes(size)?
+        } else {
+            let (packed, unpacked) = (cursor.u32()?, cursor.u32()?);
+            expand(&cursor.bytes(packed.into())?, unpacked, self.compression)?
+        };
+        Ok(Cursor::of_bytes(bytes))
+    }
 }
 
 /// Unpacks to so many bytes, or to fewer where it is cut.
@@ -387,13 +386,13 @@ impl Pages {
                 return Ok(None);
             }
             let step = STEP.next_multiple_of(self.page_size as u64).min(self.end - self.at);
-            let mut cursor = Cursor { from: Source::File(file, self.end), at: self.at };
+            let mut cursor = Cursor::of_file(file, self.end, self.at);
             let bytes = cursor.bytes(step)?;
             self.at = cursor.at;
             return Ok(Some(bytes));
         };
         // Their number says where they end: the size that is reported leaves out the number itself (trace-cmd 3.1.6).
-        let mut cursor = Cursor { from: Source::File(file, length), at: self.at };
+        let mut cursor = Cursor::of_file(file, length, self.at);
         let chunk = Self::chunk(&mut cursor, *compression, left);
         self.at = cursor.at;
         match chunk {

@@ -9,9 +9,9 @@
 mod events;
 mod file;
 
-use super::Reader;
 use super::input::Input;
 use super::problems::Problem;
+use super::reader::Reader;
 use super::stage::Stage;
 use events::Events;
 use file::{Contents, Pages};
@@ -23,20 +23,18 @@ use std::sync::Arc;
 pub(super) struct TraceDat {
     file: Arc<File>,
     length: u64,
-    reading: Option<EventReader>,
+    /// Once the file's parts are known.
+    events: Option<Events>,
+    /// The CPUs' pages that are still to be read.
+    pages: VecDeque<Pages>,
     is_begun: bool,
     position: u64,
 }
 
-struct EventReader {
-    events: Events,
-    /// The CPUs' pages that are still to be read.
-    pages: VecDeque<Pages>,
-}
-
 impl TraceDat {
     pub(super) fn new(input: &Input) -> TraceDat {
-        TraceDat { file: input.file.clone(), length: input.length, reading: None, is_begun: false, position: 0 }
+        let (file, length) = (input.file.clone(), input.length);
+        TraceDat { file, length, events: None, pages: VecDeque::new(), is_begun: false, position: 0 }
     }
 }
 
@@ -45,22 +43,20 @@ impl Reader for TraceDat {
         if !self.is_begun {
             self.is_begun = true;
             let contents = Contents::read(&self.file, self.length, &mut stage.problems)?;
-            let Some(events) = Events::new(&contents) else {
+            self.events = Events::new(&contents);
+            self.pages = contents.pages.into();
+            if self.events.is_none() {
                 // Without the pages' description nothing can be read.
                 stage.problems.at(Problem::Damaged, 0);
-                return Ok(false);
-            };
-            self.reading = Some(EventReader { events, pages: contents.pages.into() });
-            return Ok(true);
+            }
         }
-        let Some(EventReader { events, pages }) = &mut self.reading else { return Ok(false) };
-        let Some(cpu) = pages.front_mut() else { return Ok(false) };
+        let (Some(events), Some(cpu)) = (&mut self.events, self.pages.front_mut()) else { return Ok(false) };
         match cpu.next(&self.file, self.length, &mut stage.problems)? {
             Some(bytes) => {
                 events.pages(&bytes, cpu, stage);
                 self.position = self.position.max(cpu.position());
             }
-            None => _ = pages.pop_front(),
+            None => _ = self.pages.pop_front(),
         }
         Ok(true)
     }
@@ -70,8 +66,8 @@ impl Reader for TraceDat {
     }
 
     fn finish(&mut self, stage: &mut Stage) {
-        if let Some(reading) = self.reading.take() {
-            reading.events.finish(stage);
+        if let Some(events) = &mut self.events {
+            events.finish(stage);
         }
     }
 }

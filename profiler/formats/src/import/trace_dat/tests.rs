@@ -18,10 +18,10 @@ fn recordings_show_what_trace_cmd_reports() {
         assert!(ours.len() > 60, "{name}: {}", ours.len());
         assert_eq!(ours, theirs, "{name}");
         // The machine's kernel leaves out the switches of its idle thread: how often shows in both alike.
-        let is_untold = |warning: &&str| warning.contains("switches to threads are missing");
-        let untold = |store| warnings(store).into_iter().find(is_untold).map(str::to_owned);
-        assert_eq!(untold(&binary), untold(&text), "{name}");
-        let others = warnings(&binary).into_iter().filter(|warning| !is_untold(warning)).count();
+        let is_missing = |warning: &&str| warning.contains("switches to threads are missing");
+        let missing = |store| warnings(store).into_iter().find(is_missing).map(str::to_owned);
+        assert_eq!(missing(&binary), missing(&text), "{name}");
+        let others = warnings(&binary).into_iter().filter(|warning| !is_missing(warning)).count();
         let clock = if name == "v7-tsc.dat" { 1 } else { 0 };
         assert_eq!(others, clock, "{name}: {:?}", warnings(&binary));
         let marks = binary.tracks().iter().flat_map(|t| t.instants.iter());

@@ -48,7 +48,7 @@ struct Process {
     entries: Vec<Entry>,
     /// What the files call it: the system's id.
     pid: u32,
-    /// Tells processes of one id apart.
+    /// Distinguishes processes of one id.
     made: u64,
     sites: FxHashSet<u32>,
     nodes: FxHashSet<u32>,
@@ -79,25 +79,18 @@ impl<'a> Writer<'a> {
         let origin = store.origin_ns();
         let numbers: BTreeMap<u32, &Track> = store.tracks().iter().rev().map(|t| (t.key.pid, t)).collect();
         let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
-        let mut told: FxHashSet<u32> = FxHashSet::default();
+        let mut named: FxHashSet<u32> = FxHashSet::default();
         for (life, (number, track)) in (0i64..).zip(&numbers) {
             // Its own row: the one with its number, or, of a later process with another's id, that of its tracks.
             let is_own = |row: &usize| store.processes()[*row].pid == *number;
             let row = (0..store.processes().len()).find(is_own).unwrap_or(track.process as usize);
             let known = store.processes().get(row);
             let pid = known.map_or(*number, |p| p.pid);
-            told.insert(row as u32);
+            named.insert(row as u32);
             let (host, exe) = known.map_or_else(Default::default, |p| (p.host.clone(), p.name.clone()));
             let born = life.unsigned_abs() + 1;
-            let mut entries = vec![Entry::Process {
-                pid,
-                start_ns: 0,
-                clock: Source::MonotonicRaw,
-                host,
-                exe,
-                args: Vec::new(),
-                born,
-            }];
+            let (clock, args) = (Source::MonotonicRaw, Vec::new());
+            let mut entries = vec![Entry::Process { pid, start_ns: 0, clock, host, exe, args, born }];
             for at in [origin + life, origin.saturating_add(store.range().end).max(origin + life) + 1] {
                 entries.push(Entry::Anchor(Anchor { ticks: at.max(0).unsigned_abs(), mono_ns: at.max(0), real_ns: 0 }));
             }
@@ -110,15 +103,15 @@ impl<'a> Writer<'a> {
         out.write_all(&chunks::file_header(first, origin))?;
         let mut writer =
             Writer { store, dir: dir.to_owned(), processes, rings: Vec::new(), ring_of: FxHashMap::default(), out };
-        writer.others(&told);
+        writer.others(&named);
         Ok(writer)
     }
 
     /// Names the processes that wrote nothing themselves, and says the trace's warnings.
-    fn others(&mut self, told: &FxHashSet<u32>) {
-        let Some(teller) = self.processes.values_mut().next() else { return };
-        for (_, process) in (0u32..).zip(self.store.processes()).filter(|(row, _)| !told.contains(row)) {
-            teller.entries.push(Entry::Other { pid: process.pid, name: process.name.clone() });
+    fn others(&mut self, named: &FxHashSet<u32>) {
+        let Some(reporter) = self.processes.values_mut().next() else { return };
+        for (_, process) in (0u32..).zip(self.store.processes()).filter(|(row, _)| !named.contains(row)) {
+            reporter.entries.push(Entry::Other { pid: process.pid, name: process.name.clone() });
         }
         for warning in self.store.warnings() {
             let kind = match warning.kind {
@@ -127,7 +120,7 @@ impl<'a> Writer<'a> {
                 _ => NoteKind::Lost,
             };
             let (source, text) = (warning.source.clone(), warning.text.clone());
-            teller.entries.push(Entry::Note { kind, count: warning.count, source, text });
+            reporter.entries.push(Entry::Note { kind, count: warning.count, source, text });
         }
     }
 
@@ -299,13 +292,8 @@ impl<'a> Writer<'a> {
         }
         let args = if instant.args == NO_ARGS { None } else { store.args().get(instant.args) };
         let text = args.as_deref().map(message).unwrap_or_default();
-        let record = self.point(
-            track,
-            Kind::Instant,
-            instant.site,
-            instant.time,
-            Record { node: NO_NODE, arg, ..Record::default() },
-        );
+        let rest = Record { node: NO_NODE, arg, ..Record::default() };
+        let record = self.point(track, Kind::Instant, instant.site, instant.time, rest);
         self.push(track, &text, &[record])
     }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::follow::TraceReader;
 use crate::store::StoreOptions;
 use crate::testkit;
-use trace_model::{Batch, Event, EventKind, Function, Name, Notice, TrackKey};
+use trace_model::{Batch, Event, EventKind, Function, Name, TrackKey, Warning};
 
 fn sorted(lines: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut lines: Vec<String> = lines.into_iter().collect();
@@ -86,8 +86,8 @@ fn check(store: &Store) {
     let mut again = Store::with_options(StoreOptions::UNBOUNDED);
     TraceReader::open(dir.path()).unwrap().read_all(&mut again).unwrap();
     assert_eq!(again.origin_ns(), store.origin_ns());
-    for ((what, told), (_, want)) in meant(&again).into_iter().zip(meant(store)) {
-        assert_eq!(told, want, "{what}");
+    for ((what, found), (_, want)) in meant(&again).into_iter().zip(meant(store)) {
+        assert_eq!(found, want, "{what}");
     }
     let files = || {
         let entries = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path());
@@ -158,19 +158,9 @@ fn texts_samples_and_other_peoples_threads_do_too() {
         batch.name(Name::Function { pid: 40, frame: id, function });
         batch.name(Name::Stack { pid: 40, id, parent, frame: id });
     }
-    let (source, text) = ("perf".to_owned(), "counters: not recorded; run as root".to_owned());
-    batch.notice(Notice { kind: WarningKind::Unavailable, source, count: 1, text });
-    let event = |kind, at: i64| Event {
-        kind,
-        depth: 0,
-        start: 1_000_000 + at,
-        end: 1_000_000 + at,
-        site: 0,
-        node: NO_NODE,
-        correlation: 0,
-        arg: 0,
-        args: NO_ARGS,
-    };
+    let text = "counters: not recorded; run as root";
+    batch.warnings.push(Warning::new(WarningKind::Unavailable, "perf", 1, text));
+    let event = |kind, at: i64| Event::at(kind, 0, 1_000_000 + at);
     let (log, args) = (
         batch.args(r#"{"message":"said \"yes\" and more, in many words: größer als 28"}"#),
         batch.args(r#"{"a":[1,2]}"#),

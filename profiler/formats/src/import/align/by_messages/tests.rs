@@ -10,10 +10,10 @@ use trace_store::Store;
 type Clock = fn(i64) -> i64;
 
 /// A message: from, to, when it is sent and when it came, true ns.
-type Sent = (usize, usize, i64, i64);
+type TimedMessage = (usize, usize, i64, i64);
 
 /// One file per rank with what each sends and receives, by its own clock; all begin with a slice at the true time 0.
-fn files(clocks: &[Clock], messages: &[Sent]) -> (tempfile::TempDir, Vec<PathBuf>) {
+fn files(clocks: &[Clock], messages: &[TimedMessage]) -> (tempfile::TempDir, Vec<PathBuf>) {
     let dir = tempfile::tempdir().unwrap();
     let mut texts: Vec<String> = clocks.iter().map(|_| "[".to_owned()).collect();
     let mut event = |rank: usize, text: &str, from: i64, to: i64| {
@@ -58,12 +58,12 @@ fn times(store: &Store, rank: usize, name: &str) -> Vec<SliceRef> {
 /// The bound that a warning of this rank says.
 fn bound(store: &Store, rank: usize) -> i64 {
     let source = format!("rank{rank}.json (rank {rank})");
-    let text = &store.warnings().iter().find(|w| w.source == source).expect("it is told").text;
+    let text = &store.warnings().iter().find(|w| w.source == source).expect("it is reported").text;
     text.split("to within ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
 }
 
 /// Both ways, every 10 ms, `n` rounds between two ranks; what a message takes differs each time.
-fn rounds(a: usize, b: usize, n: i64) -> Vec<Sent> {
+fn rounds(a: usize, b: usize, n: i64) -> Vec<TimedMessage> {
     let takes = |i: i64| 20_000 + i * 7_919 % 90_000;
     let at = |i: i64| 1_000_000 + i * 10_000_000;
     (0..n)
@@ -111,10 +111,10 @@ fn a_clock_that_drifts_follows_a_line() {
 }
 
 #[test]
-fn ranks_are_laid_one_beside_the_other() {
+fn ranks_are_aligned_one_after_the_other() {
     // 0 and 1 talk, 1 and 2 talk, 0 and 2 do not.
     let clocks: [Clock; 3] = [|t| t, |t| t + 3_000_000, |t| t + 90_000_000];
-    let messages: Vec<Sent> = rounds(0, 1, 20).into_iter().chain(rounds(1, 2, 20)).collect();
+    let messages: Vec<TimedMessage> = rounds(0, 1, 20).into_iter().chain(rounds(1, 2, 20)).collect();
     let (_dir, files) = files(&clocks, &messages);
     let store = import(&files);
     for rank in [1, 2] {
@@ -126,8 +126,8 @@ fn ranks_are_laid_one_beside_the_other() {
 }
 
 #[test]
-fn what_cannot_be_laid_is_told() {
-    let one_way: Vec<Sent> = rounds(0, 1, 10).into_iter().filter(|m| m.0 == 0).collect();
+fn what_cannot_be_aligned_is_reported() {
+    let one_way: Vec<TimedMessage> = rounds(0, 1, 10).into_iter().filter(|m| m.0 == 0).collect();
     let (_dir, paths) = files(&[|t| 1_790_000_000_000_000_000 + t, |t| 1_789_999_999_949_000_000 + t], &one_way);
     let store = import(&paths);
     let text = warnings(&store).join("; ");

@@ -1,0 +1,64 @@
+//! What was used last, within a budget of bytes.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+pub(crate) struct Cache<K: Hash + Eq, V> {
+    /// Each value with its bytes.
+    entries: lru::LruCache<K, (Arc<V>, usize)>,
+    bytes: usize,
+    budget: usize,
+}
+
+impl<K: Hash + Eq, V> Cache<K, V> {
+    pub(crate) fn new(budget: usize) -> Cache<K, V> {
+        Cache { entries: lru::LruCache::unbounded(), bytes: 0, budget }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn budget(&self) -> usize {
+        self.budget
+    }
+
+    pub(crate) fn set_budget(&mut self, budget: usize) {
+        self.budget = budget;
+        self.evict();
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &K> {
+        self.entries.iter().map(|(key, _)| key)
+    }
+
+    pub(crate) fn contains(&self, key: &K) -> bool {
+        self.entries.contains(key)
+    }
+
+    /// The value, which is the last one used from now on.
+    pub(crate) fn get(&mut self, key: &K) -> Option<Arc<V>> {
+        self.entries.get(key).map(|(value, _)| Arc::clone(value))
+    }
+
+    /// Adds a value of so many bytes, and evicts others.
+    pub(crate) fn insert(&mut self, key: K, value: V, bytes: usize) -> Arc<V> {
+        let value = Arc::new(value);
+        self.bytes += bytes;
+        if let Some((_, before)) = self.entries.put(key, (Arc::clone(&value), bytes)) {
+            self.bytes -= before;
+        }
+        self.evict();
+        value
+    }
+
+    /// Evicts what was not used for longest; the last one used stays, whatever its size.
+    fn evict(&mut self) {
+        while self.bytes > self.budget
+            && self.entries.len() > 1
+            && let Some((_, (_, bytes))) = self.entries.pop_lru()
+        {
+            self.bytes -= bytes;
+        }
+    }
+}
