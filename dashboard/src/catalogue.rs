@@ -75,7 +75,6 @@ impl Member {
         Self { label, tag: Some(tag.into()), band, ..Self::of_run(run, color_idx) }
     }
 
-    /// The run.
     pub fn run<'a>(&self, data: &'a Data) -> Option<&'a Run> {
         data.logdirs.get(self.logdir_idx)?.runs.by_name.get(&*self.run)
     }

@@ -7,7 +7,7 @@ use summaries::{Run, Series};
 use ui::{filter::Filter, natural, theme::NO_COLOR};
 
 /// Runs beyond this many start hidden, as in TensorBoard: drawing thousands of curves helps nobody.
-pub const SHOWN_AT_FIRST: usize = 500;
+const SHOWN_AT_FIRST: usize = 500;
 
 /// What a run has to draw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +52,7 @@ pub struct RunEntry {
     pub color_idx: usize,
     /// Whether it is switched on.
     pub is_on: bool,
-    /// Where in the label the part begins that tells it from the runs before and after it in the list.
+    /// Where in the label the part begins that differs from the runs before and after it in the list.
     pub differs_at: usize,
     draws: DrawKind,
     version: Option<u64>,
@@ -106,9 +106,9 @@ impl RunList {
         self.entries.sort_by(|a, b| natural::order(&a.label, &b.label));
         self.by_label = self.entries.iter().enumerate().map(|(i, entry)| (entry.label.clone(), i)).collect();
         let labels: Vec<Arc<str>> = self.entries.iter().map(|entry| entry.label.clone()).collect();
-        let beside: Vec<usize> = labels.windows(2).map(|pair| shared(&pair[0], &pair[1])).collect();
+        let in_common: Vec<usize> = labels.windows(2).map(|pair| shared(&pair[0], &pair[1])).collect();
         for (i, entry) in self.entries.iter_mut().enumerate() {
-            let [before, after] = [i.checked_sub(1), Some(i)].map(|at| at.and_then(|at| beside.get(at)).copied());
+            let [before, after] = [i.checked_sub(1), Some(i)].map(|at| at.and_then(|at| in_common.get(at)).copied());
             entry.differs_at = before.max(after).unwrap_or(0);
         }
         self.common = match &labels[..] {

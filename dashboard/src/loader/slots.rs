@@ -89,30 +89,31 @@ impl Slots {
         }
     }
 
+    /// Changes the row of a source, unless another reader took it over.
+    fn update<T: Default>(&self, source: SourceId, change: impl FnOnce(&mut SourceInfo) -> T) -> T {
+        self.0.lock().row(source).map(change).unwrap_or_default()
+    }
+
     pub(super) fn fail(&self, source: SourceId, error: &str) {
-        let mut rows = self.0.lock();
-        let Some(row) = rows.row(source) else { return };
-        row.status = Status::Failed;
         // One line, whatever the reader had to say.
-        row.error = Some(error.split_whitespace().collect::<Vec<_>>().join(" ").into());
+        let line = error.split_whitespace().collect::<Vec<_>>().join(" ").into();
+        self.update(source, |row| (row.status, row.error) = (Status::Failed, Some(line)));
     }
 
     /// Sets the status, unless the source was stopped; returns whether it changed.
     pub(super) fn set_status(&self, source: SourceId, status: Status) -> bool {
-        let mut rows = self.0.lock();
-        let Some(row) = rows.row(source) else { return false };
-        row.status != Status::Stopped && std::mem::replace(&mut row.status, status) != status
+        self.update(source, |row| row.status != Status::Stopped && std::mem::replace(&mut row.status, status) != status)
     }
 
     /// Sets the share that is read; returns whether that is worth a frame.
     pub(super) fn set_progress(&self, source: SourceId, share: f32) -> bool {
-        let mut rows = self.0.lock();
-        let Some(row) = rows.row(source) else { return false };
-        let is_visible = row.progress.is_none_or(|known| (share - known).abs() >= 0.01);
-        if is_visible {
-            row.progress = Some(share.clamp(0.0, 1.0));
-        }
-        is_visible
+        self.update(source, |row| {
+            let is_visible = row.progress.is_none_or(|known| (share - known).abs() >= 0.01);
+            if is_visible {
+                row.progress = Some(share.clamp(0.0, 1.0));
+            }
+            is_visible
+        })
     }
 
     /// Stops a source that is being read or followed.
@@ -130,22 +131,20 @@ impl Slots {
 
     /// Sets the warnings; returns whether they changed.
     pub(super) fn set_warnings(&self, source: SourceId, warnings: Vec<Warning>) -> bool {
-        let mut rows = self.0.lock();
-        let Some(row) = rows.row(source) else { return false };
-        let is_changed = *row.warnings != warnings[..];
-        if is_changed {
-            row.warnings = warnings.into();
-        }
-        is_changed
+        self.update(source, |row| {
+            let is_changed = *row.warnings != warnings[..];
+            if is_changed {
+                row.warnings = warnings.into();
+            }
+            is_changed
+        })
     }
 
     pub(super) fn set_kind(&self, source: SourceId, kind: SourceKind, name: Option<&str>) {
-        let mut rows = self.0.lock();
-        let Some(row) = rows.row(source) else { return };
-        row.kind = kind;
-        if let Some(name) = name {
-            row.name = name.into();
-        }
+        self.update(source, |row| {
+            row.kind = kind;
+            row.name = name.map_or_else(|| row.name.clone(), Into::into);
+        });
     }
 
     pub(super) fn add_logdir(&self, source: SourceId, runs: Shared<summaries::Runs>) {

@@ -63,7 +63,6 @@ impl Tone {
     }
 }
 
-/// The images of a card.
 #[derive(Default)]
 pub struct ImageCard {
     /// What the textures were made from.
@@ -88,7 +87,7 @@ impl Default for ImageView {
 }
 
 impl ImageView {
-    /// Where the image is, when all of it would fill `fitted`.
+    /// Where the image is, when the full image would fill `fitted`.
     fn rect(&self, fitted: Rect) -> Rect {
         let size = fitted.size() * self.zoom;
         Rect::from_min_size(fitted.center() - size * self.middle, size)
@@ -158,7 +157,7 @@ impl ImageCard {
     }
 }
 
-/// Tells the pixel under the pointer, as it is in the file.
+/// Shows the pixel under the pointer in a tooltip, as it is in the file.
 fn pointed(ui: &Ui, response: &Response, rect: Rect, picture: &Picture) {
     let Some(at) = response.hover_pos().filter(|_| !response.dragged()) else { return };
     let [width, height] = picture.size;

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Data, Selection, ViewKind,
-    cards::XAxis,
+    cards::{XAxis, card_frame},
     catalogue::{Member, TagRow},
     selection::is_at_or_below,
 };
@@ -34,7 +34,7 @@ use ui::{
     format,
     natural::Natural,
     theme::{metrics, palette},
-    widgets::{self, CardFrame, CardHeader},
+    widgets::{self, CardHeader},
 };
 
 /// The bands of growing runs are looked up anew at most this often, seconds.
@@ -54,7 +54,6 @@ pub struct Card {
 
 /// What all cards share in a frame.
 pub struct CardView<'a> {
-    /// How curves are drawn.
     pub curve: CurveSettings,
     /// The tag whose values are the x axis.
     pub x_tag: Option<&'a str>,
@@ -66,7 +65,7 @@ pub struct CardView<'a> {
     pub range: Option<Steps>,
     /// What all cards show of x, where their zoom is linked: see [`Settings::linked_x`](super::settings::Settings::linked_x).
     pub linked_x: Option<Option<[f64; 2]>>,
-    /// In which order runs stand beside the pointer.
+    /// The order of runs next to the pointer.
     pub order: tooltip::Order,
     /// Whose lines may be drawn into pictures in this frame.
     pub turn: Turn,
@@ -83,7 +82,7 @@ struct Bands {
 }
 
 impl Card {
-    /// Shows the card in all of `ui`'s space; what was clicked in its title.
+    /// Shows the card in all of `ui`'s space; what was clicked in its title. `look`: whether it is wide, and pinned.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
@@ -91,20 +90,14 @@ impl Card {
         data: &Data,
         view: &mut CardView<'_>,
         selection: &mut Selection,
-        (is_wide, pin): (bool, Option<bool>),
+        look: (bool, Option<bool>),
     ) -> CardHeader {
         let settings = view.curve;
         let mut against = std::mem::take(&mut self.against);
         let lines = lines(&mut against, row, data, view, ui.input(|i| i.time));
-        let target = row.target();
-        let node = target.map(|n| &**n);
-        let frame =
-            CardFrame { name: &row.name, tag: &row.tag, node, is_selected: row.is_selected(selection), is_wide, pin };
-        let (header, outer) = frame.ui(ui, |ui| last_values(ui, &lines, selection));
-        if header.is_clicked {
-            selection.node.set(ViewKind::Scalars, target.cloned());
-            selection.tag.set(ViewKind::Scalars, Some(row.tag.clone()));
-        }
+        let (header, outer) = card_frame(ui, (ViewKind::Scalars, row), look, selection, |ui, selection| {
+            last_values(ui, &lines, selection);
+        });
         self.forget_old_zoom(settings, view.x_tag);
         if !self.make_ready(&lines, view, ui::export::wants_shapes(ui.ctx())) {
             // Until then it shows what it had.

@@ -25,9 +25,7 @@ pub enum Weight {
 /// A line and how it is drawn.
 #[derive(Clone)]
 pub struct Stroked {
-    /// The line.
     pub lines: Polylines,
-    /// Its colour.
     pub color: Color32,
     /// Its width, points.
     pub width: f32,

@@ -122,7 +122,7 @@ impl std::fmt::Debug for Picture {
 }
 
 impl Picture {
-    /// Whether `key` is to be drawn: it shows something else, and nothing is being drawn. What is under way is never given up,
+    /// Whether `key` is to be drawn: it shows something else, and nothing is being drawn. What is under way is never abandoned,
     /// so that a card whose runs grow all the time shows something.
     pub fn wants(&self, key: &Key) -> bool {
         self.pending.is_none() && self.of.as_ref() != Some(key)

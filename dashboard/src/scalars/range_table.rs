@@ -60,7 +60,7 @@ impl RangeTable {
     }
 
     fn table(&mut self, ui: &mut Ui, selection: &mut Selection) {
-        let clicks = DataTable::new("range", &Column::ALL, &self.rows).show(
+        let clicks = DataTable::new("range", &Column::all(), &self.rows).show(
             ui,
             |column| self.sorting.of(column),
             |row| selection.run.get().is_some_and(|run| *run == row.label),

@@ -24,7 +24,6 @@ const OPENS: [(&str, &str); 5] = [
 /// An action on the start screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StartAct {
-    /// Show the open dialog.
     Dialog,
     /// Open a recent path.
     Open(PathBuf),

@@ -4,12 +4,12 @@
 //! and [`mod@side`] show rows and what tables there are.
 
 pub mod engine;
-pub mod model;
-pub mod side;
-pub mod table;
+mod model;
+mod side;
+mod table;
 #[cfg(test)]
 mod tests;
-pub mod worker;
+mod worker;
 
 use crate::{Data, Selection, View, ViewKind, selection::TimeRange};
 use egui::{Frame, Key, KeyboardShortcut, Margin, Modifiers, Panel, RichText, TextEdit, Ui};
@@ -28,10 +28,8 @@ use worker::{Query, Worker};
 
 /// Runs what the editor says.
 const RUN: KeyboardShortcut = KeyboardShortcut::new(Modifiers::COMMAND, Key::Enter);
-/// Lines of the editor.
 const EDITOR_ROWS: usize = 6;
 
-/// What can be done in the panel.
 const ENTRIES: &[Entry] = &[
     Entry::command("run", "Ctrl+Enter", "Run the query"),
     Entry::command("stop", "", "Stop the running query"),
@@ -41,7 +39,6 @@ const ENTRIES: &[Entry] = &[
     Entry::gesture("Click a table or column at the side", "Put its name into the query"),
 ];
 
-/// The state of the editor.
 struct Editor {
     text: String,
 }
@@ -272,7 +269,7 @@ impl SqlView {
     }
 }
 
-/// Tells the other panels what a row is about.
+/// Selects what a row is about in the other panels.
 fn pick(outcome: &Outcome, row: usize, is_shown: bool, data: &Data, selection: &mut Selection) {
     let Ok(answer) = &outcome.answer else { return };
     let me = ViewKind::Sql;
@@ -297,7 +294,6 @@ fn pick(outcome: &Outcome, row: usize, is_shown: bool, data: &Data, selection: &
     }
 }
 
-/// What an address may say of this panel.
 pub(crate) fn accepts() -> Names {
     Editor::accepts()
 }

@@ -40,17 +40,11 @@ pub fn subjects(data: &Data) -> Vec<Subject> {
 /// What came of a question.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The question, and what it was about.
     pub sql: String,
-    /// Its subject's path.
     pub path: Arc<Path>,
-    /// The tables there.
     pub tables: Vec<Table>,
-    /// The rows, or what was wrong.
     pub answer: Result<RowSet, String>,
-    /// What was lost or damaged.
     pub warnings: Vec<String>,
-    /// How long it took.
     pub took_ns: i64,
 }
 
@@ -82,7 +76,7 @@ pub fn order(answer: &RowSet, column: usize, descending: bool) -> Vec<usize> {
     order
 }
 
-/// The time that a row tells: `ts_ns`, and `dur_ns` where it is there.
+/// The time of a row: `ts_ns`, and `dur_ns` where it is there.
 pub fn time_of(answer: &RowSet, row: usize) -> Option<Range<i64>> {
     let cell = |name: &str| {
         let column = answer.columns.iter().position(|column| column == name)?;

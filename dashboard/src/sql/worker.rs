@@ -10,9 +10,7 @@ use ui::{Background, background::Cancel};
 
 /// A query about a subject; without text only its tables are listed.
 pub struct Query {
-    /// The path that it is about.
     pub subject: Subject,
-    /// Its text.
     pub sql: String,
 }
 

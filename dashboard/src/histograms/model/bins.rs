@@ -9,14 +9,14 @@ use summaries::{Bucket, Histogram, HistogramSeries};
 /// Bins of a ridge.
 pub const N_BINS: usize = 30;
 /// Ridges of a card at most: with more, each is a pixel or two apart.
-pub const MAX_RIDGES: usize = 60;
+const MAX_RIDGES: usize = 60;
 
 /// Counts in equal bins.
 pub type Bins = [f64; N_BINS];
 
 /// Spreads `buckets` over equal bins from `lo` to `hi`, `lo < hi`; what lies outside is left out. A bucket without a
 /// width counts where it stands, buckets with edges or counts that are not finite do not count.
-pub fn rebin(buckets: &[Bucket], lo: f64, hi: f64) -> Bins {
+fn rebin(buckets: &[Bucket], lo: f64, hi: f64) -> Bins {
     let mut bins = [0.0; N_BINS];
     let bin_w = (hi - lo) / N_BINS as f64;
     for bucket in buckets {
@@ -51,11 +51,9 @@ fn overlap(left: f64, right: f64, start: f64, end: f64) -> f64 {
 pub struct Ridge {
     /// Its row in the series.
     pub row: usize,
-    /// Its step.
     pub step: i64,
     /// Its place on the chosen axis.
     pub x: f64,
-    /// Counts.
     pub bins: Bins,
 }
 

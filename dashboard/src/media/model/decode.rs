@@ -9,7 +9,7 @@ use zune_jpeg::zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options:
 use super::wav::Wav;
 use ui::format;
 
-/// A picture has at most so many pixels a side, and in all; larger ones are told.
+/// A picture has at most so many pixels a side, and in all; larger ones are reported.
 const MAX_SIDE: usize = 16_384;
 const MAX_PIXELS: usize = 64 << 20;
 /// Numbers of a tensor that are listed.
@@ -37,10 +37,9 @@ pub enum MediaValue {
     Mesh(MeshPart),
 }
 
-/// A sound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sound {
-    /// What is said beside it.
+    /// The words next to it.
     pub label: String,
     /// The encoded file.
     pub bytes: Vec<u8>,

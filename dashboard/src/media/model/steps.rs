@@ -2,7 +2,6 @@
 
 use summaries::MediaSeries;
 
-/// The steps of a card.
 #[derive(Debug, Default)]
 pub struct CardSteps {
     of: Vec<usize>,
@@ -24,7 +23,6 @@ impl CardSteps {
         }
     }
 
-    /// How many.
     pub fn len(&self) -> usize {
         self.steps.len()
     }

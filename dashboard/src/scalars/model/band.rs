@@ -18,7 +18,6 @@ const N_PLACES: usize = 300;
 pub struct Band {
     /// What they have in common.
     pub name: Arc<str>,
-    /// How many runs.
     pub n_runs: usize,
     /// Places with at least one run, ascending, each with least, mean and greatest value.
     pub places: Vec<(f64, [f64; 3])>,

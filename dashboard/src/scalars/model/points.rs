@@ -65,22 +65,18 @@ impl<'a> Points<'a> {
         self.own?.smoothed.as_ref()
     }
 
-    /// The series.
     pub fn series(&self) -> &'a ScalarSeries {
         self.series
     }
 
-    /// How many points.
     pub fn len(&self) -> usize {
         self.series.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.series.is_empty()
     }
 
-    /// What was measured.
     pub fn values(&self) -> &'a Numbers {
         self.series.values()
     }
@@ -185,7 +181,6 @@ impl Pieces {
 /// One line of the card in this frame.
 #[derive(Clone, Copy)]
 pub struct Line<'a> {
-    /// The run.
     pub member: &'a Member,
     /// Its points, at least one.
     pub points: Points<'a>,

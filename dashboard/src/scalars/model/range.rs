@@ -8,27 +8,18 @@ use ui::{chart::decimate::lower_bound, export, format, natural, widgets};
 /// First and last step, both in it.
 pub type Steps = [i64; 2];
 
-/// A column of the table.
+/// A column of the table: see [`COLUMNS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Column {
-    /// The tag.
     #[default]
     Tag,
-    /// The run.
     Run,
-    /// The value at the first step.
     Start,
-    /// The value at the last step.
     End,
-    /// From the first to the last value, as a share of the first.
     Change,
-    /// The least value.
     Min,
-    /// The greatest value.
     Max,
-    /// Their mean.
     Mean,
-    /// How many points.
     Points,
 }
 
@@ -47,11 +38,8 @@ const COLUMNS: [(Column, &str, &str); 9] = [
 
 impl Column {
     /// All, from left to right.
-    pub const ALL: [Self; 9] =
-        [Self::Tag, Self::Run, Self::Start, Self::End, Self::Change, Self::Min, Self::Max, Self::Mean, Self::Points];
-
-    fn row(self) -> &'static (Self, &'static str, &'static str) {
-        COLUMNS.iter().find(|row| row.0 == self).unwrap_or(&COLUMNS[0])
+    pub fn all() -> [Self; 9] {
+        COLUMNS.map(|row| row.0)
     }
 
     /// Whether it holds words.
@@ -62,11 +50,11 @@ impl Column {
 
 impl widgets::Column<Row> for Column {
     fn title(&self) -> Cow<'_, str> {
-        self.row().1.into()
+        COLUMNS[*self as usize].1.into()
     }
 
     fn help(&self) -> Cow<'_, str> {
-        self.row().2.into()
+        COLUMNS[*self as usize].2.into()
     }
 
     fn is_text(&self) -> bool {
@@ -90,13 +78,10 @@ impl widgets::Column<Row> for Column {
 /// A run's values of a tag in the range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The tag.
     pub tag: Arc<str>,
     /// The run.
     pub label: Arc<str>,
-    /// Index of the run's colour.
     pub color_idx: usize,
-    /// The figures.
     pub figures: Figures,
 }
 

@@ -63,7 +63,6 @@ pub struct CommandPalette {
 }
 
 impl CommandPalette {
-    /// Opens it.
     pub fn open(&mut self) {
         *self = Self { is_open: true, ..Self::default() };
     }

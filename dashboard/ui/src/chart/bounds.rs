@@ -98,7 +98,7 @@ impl Bounds {
     }
 
     /// Zoomed by `factor` (above 1 shows less) around the point at (`across`, `up`), which stays where it is.
-    /// Unchanged where the result would leave what floating point can tell apart.
+    /// Unchanged where the result would be finer than floating point can distinguish.
     pub fn zoomed(&self, factor: [f64; 2], across: f64, up: f64) -> Self {
         let around = |[lo, hi]: [f64; 2], factor: f64, at: f64| {
             let pivot = lo + at * (hi - lo);

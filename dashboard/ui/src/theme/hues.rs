@@ -90,25 +90,28 @@ fn from_oklab([l, a, b]: [f32; 3]) -> Option<Color32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::theme::{Colours, Palette};
+    use crate::{
+        address::Choice as _,
+        theme::{ColorScheme, Palette},
+    };
 
     #[test]
-    fn no_colour_comes_twice_and_all_are_told_apart() {
-        for colours in Colours::ALL {
-            colours.apply();
+    fn no_color_comes_twice_and_all_differ() {
+        for scheme in ColorScheme::all() {
+            scheme.apply();
             for dark in [true, false] {
                 let p = Palette::of(dark);
                 let all: Vec<[f32; 3]> = (0..N_SERIES).map(|idx| oklab(p.series(idx))).collect();
                 for (i, a) in all.iter().enumerate() {
                     for (j, b) in all.iter().enumerate().take(i) {
                         let apart = distance(*a, *b);
-                        assert!(apart > 0.04, "{} dark {dark}: {i} and {j} are {apart:.3} apart", colours.name());
+                        assert!(apart > 0.04, "{} dark {dark}: {i} and {j} are {apart:.3} apart", scheme.title());
                     }
                 }
                 assert_eq!(p.series(N_SERIES), p.series(0));
             }
         }
-        Colours::default().apply();
+        ColorScheme::default().apply();
     }
 
     #[test]

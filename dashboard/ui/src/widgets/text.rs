@@ -12,7 +12,7 @@ pub fn text_elided(ui: &Ui, text: &str, rect: Rect, color: Color32) {
 }
 
 /// Draws one line in `rect`, centred up and down. Where it is too long, the part around the byte `differs_at` stays, from which on
-/// it differs from the lines beside it.
+/// it differs from adjacent lines.
 pub fn text_elided_at(ui: &Ui, text: &str, rect: Rect, color: Color32, differs_at: usize) {
     let nth = text.char_indices().take_while(|(at, _)| *at < differs_at).count();
     line_of(
