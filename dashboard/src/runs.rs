@@ -22,7 +22,6 @@ pub enum DrawKind {
 }
 
 impl DrawKind {
-    /// What this run has.
     pub fn of(run: &Run) -> Self {
         let mut all = Self::Nothing;
         for series in run.series.values() {

@@ -16,7 +16,6 @@ use ui::{
 
 /// What is different from panel to panel.
 pub struct CardPage {
-    /// The panel.
     pub kind: ViewKind,
     /// The name under which the width of its list of runs is remembered.
     pub runs: &'static str,

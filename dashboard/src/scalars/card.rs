@@ -370,25 +370,26 @@ fn lines<'a>(
 ) -> Vec<Line<'a>> {
     let x_scale = view.curve.x_scale();
     let of = |member: &'a Member, tag: &str| member.series::<ScalarSeries>(data, tag);
-    let own_tag = |member: &'a Member| member.tag.as_deref().unwrap_or(&row.tag);
-    let Some(x_tag) = view.x_tag else {
+    let own = |member: &'a Member| of(member, member.tag.as_deref().unwrap_or(&row.tag));
+    if view.x_tag.is_none() {
         against.clear();
-        let line = |member: &'a Member| {
-            let points = Points::of(of(member, own_tag(member))?).on(x_scale);
-            Some(Line { member, points, generation: 0 })
-        };
-        return row.members.iter().filter_map(line).filter(|line| !line.points.is_empty()).collect();
-    };
-    for member in &row.members {
-        if let (Some(series), Some(other)) = (of(member, own_tag(member)), of(member, x_tag)) {
+    }
+    for (member, x_tag) in row.members.iter().filter_map(|member| Some((member, view.x_tag?))) {
+        if let (Some(series), Some(other)) = (own(member), of(member, x_tag)) {
             against.entry(member.label.clone()).or_default().update(series, other, view.curve.smoothing, now);
         }
     }
     let against = &*against;
     let line = |member: &'a Member| {
-        of(member, x_tag)?;
-        let found = against.get(&member.label)?;
-        Some(Line { member, points: found.points().on(x_scale), generation: found.generation() })
+        let (points, generation) = match view.x_tag {
+            None => (Points::of(own(member)?), 0),
+            Some(x_tag) => {
+                of(member, x_tag)?;
+                let found = against.get(&member.label)?;
+                (found.points(), found.generation())
+            }
+        };
+        Some(Line { member, points: points.on(x_scale), generation })
     };
     row.members.iter().filter_map(line).filter(|line| !line.points.is_empty()).collect()
 }

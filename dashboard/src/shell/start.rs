@@ -29,7 +29,6 @@ pub enum StartAct {
     Open(PathBuf),
     /// Remove a recent path.
     Forget(PathBuf),
-    /// Act on a source.
     Source(SourceAct),
 }
 

@@ -9,13 +9,9 @@ const MAX_DEPTH: usize = 12;
 /// How a part of a line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanStyle {
-    /// `**so**`
     pub is_bold: bool,
-    /// `*so*`
     pub is_italic: bool,
-    /// `~~so~~`
     pub is_struck: bool,
-    /// `` `so` ``
     pub is_code: bool,
 }
 

@@ -27,7 +27,6 @@ impl CardSteps {
         self.steps.len()
     }
 
-    /// The step of a stop.
     pub fn step(&self, stop: usize) -> Option<i64> {
         self.steps.get(stop).copied()
     }

@@ -96,11 +96,8 @@ fn at(points: Points<'_>, axis: XAxis, x: f64, value: impl Fn(usize) -> f64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use summaries::{Point, ScalarSeries, derive::group};
-
-    fn series(points: &[(i64, f64)]) -> ScalarSeries {
-        points.iter().map(|&(step, value)| Point { step, wall: 0.0, value }).collect()
-    }
+    use crate::scalars::model::testing::series;
+    use summaries::derive::group;
 
     #[test]
     fn groups_by_what_is_captured() {

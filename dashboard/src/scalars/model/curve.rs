@@ -147,7 +147,6 @@ impl Curve {
         self.smooth_values(points, settings).map(|values| values.get(i))
     }
 
-    /// The point nearest to `x`.
     pub fn nearest(&self, points: Points<'_>, settings: CurveSettings, x: f64) -> Option<usize> {
         self.pieces.nearest(points, settings.axis, x)
     }
@@ -181,20 +180,15 @@ fn y_extent(values: &Numbers, settings: CurveSettings) -> [f64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use summaries::{Point, ScalarSeries};
+    use crate::scalars::model::testing;
+    use summaries::ScalarSeries;
 
-    const SETTINGS: CurveSettings = CurveSettings {
-        axis: XAxis::Step,
-        by_tag: false,
-        smoothing: 0.0,
-        scale: Scale::Linear,
-        log_x: false,
-        shows_outliers: true,
-    };
+    fn plain() -> CurveSettings {
+        CurveSettings { smoothing: 0.0, ..CurveSettings::default() }
+    }
 
     fn series(values: &[f64]) -> ScalarSeries {
-        let point = |(step, value): (i64, &f64)| Point { step, wall: 0.0, value: *value };
-        (0..).zip(values).map(point).collect()
+        testing::series(&(0..).zip(values.iter().copied()).collect::<Vec<_>>())
     }
 
     fn extent(values: &[f64], settings: CurveSettings) -> [f64; 2] {
@@ -207,9 +201,9 @@ mod tests {
 
     #[test]
     fn extents_skip_what_has_no_place() {
-        assert_eq!(extent(&[1.0, f64::NAN, 3.0, f64::INFINITY], SETTINGS), [1.0, 3.0]);
-        assert_eq!(extent(&[0.0, -5.0, 10.0, 1000.0], CurveSettings { scale: Scale::Log10, ..SETTINGS }), [1.0, 3.0]);
-        let none = extent(&[f64::NAN], SETTINGS);
+        assert_eq!(extent(&[1.0, f64::NAN, 3.0, f64::INFINITY], plain()), [1.0, 3.0]);
+        assert_eq!(extent(&[0.0, -5.0, 10.0, 1000.0], CurveSettings { scale: Scale::Log10, ..plain() }), [1.0, 3.0]);
+        let none = extent(&[f64::NAN], plain());
         assert!(none[0] > none[1]);
     }
 
@@ -217,21 +211,19 @@ mod tests {
     fn outliers_are_left_out_by_quantile() {
         let mut values: Vec<f64> = (0..=100).map(f64::from).collect();
         values[50] = 1e9;
-        let got = extent(&values, CurveSettings { shows_outliers: false, ..SETTINGS });
+        let got = extent(&values, CurveSettings { shows_outliers: false, ..plain() });
         assert_eq!(got, [5.0, 96.0]);
     }
 
     #[test]
     fn a_logarithmic_x_leaves_out_what_has_no_place() {
-        let values = [5.0, 6.0, 7.0, 8.0];
-        let series: ScalarSeries =
-            [-1, 0, 10, 1000].into_iter().zip(values).map(|(step, value)| Point { step, wall: 0.0, value }).collect();
-        let settings = CurveSettings { log_x: true, ..SETTINGS };
+        let series = testing::series(&[(-1, 5.0), (0, 6.0), (10, 7.0), (1000, 8.0)]);
+        let settings = CurveSettings { log_x: true, ..plain() };
         let points = Points::of(&series).on(settings.x_scale());
         let mut curve = Curve::default();
         assert_eq!(curve.n_stale(points, 0, settings), 4);
         curve.update(points, 0, settings);
-        assert_eq!((curve.n_stale(points, 0, settings), curve.n_stale(points, 0, SETTINGS)), (0, 4));
+        assert_eq!((curve.n_stale(points, 0, settings), curve.n_stale(points, 0, plain())), (0, 4));
         assert_eq!(curve.x_extent(points), [1.0, 3.0]);
         let (raw, _) = curve.cut(points, settings, XWindow { lo: 0.0, hi: 4.0, n_columns: 10 });
         assert_eq!(raw.lines().flatten().copied().collect::<Vec<_>>(), [[1.0, 7.0], [3.0, 8.0]]);
@@ -245,11 +237,11 @@ mod tests {
         let points = Points::of(&series);
         let window = XWindow { lo: 0.0, hi: 2.0, n_columns: 10 };
         let mut curve = Curve::default();
-        let settings = CurveSettings { smoothing: 0.6, ..SETTINGS };
+        let settings = CurveSettings { smoothing: 0.6, ..plain() };
         curve.update(points, 0, settings);
         let (raw, smooth) = curve.cut(points, settings, window);
         assert_eq!((raw.n_points(), smooth.n_points()), (3, 3));
-        let (raw, smooth) = curve.cut(points, SETTINGS, window);
+        let (raw, smooth) = curve.cut(points, plain(), window);
         assert_eq!((raw.n_points(), smooth.n_points()), (3, 0));
     }
 }

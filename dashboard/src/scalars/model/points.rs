@@ -19,7 +19,6 @@ pub struct OwnX {
 /// Points that were smoothed over their steps, before they were put in the order of another tag's values.
 #[derive(Clone, Debug, Default)]
 pub struct Smoothed {
-    /// The value of each point.
     pub values: Numbers,
     /// Places as they were written, in the order of their x,
     pub raw_x: Vec<f64>,
@@ -190,12 +189,11 @@ pub struct Line<'a> {
 
 #[cfg(test)]
 mod tests {
-    use summaries::Point;
-
     use super::*;
+    use crate::scalars::model::testing;
 
     fn series(steps: &[i64]) -> ScalarSeries {
-        steps.iter().map(|step| Point { step: *step, wall: 0.0, value: 0.0 }).collect()
+        testing::series(&steps.iter().map(|step| (*step, 0.0)).collect::<Vec<_>>())
     }
 
     fn pieces(steps: &[i64]) -> (Pieces, ScalarSeries) {

@@ -1,6 +1,9 @@
 //! What runs did over a range of steps: a row for each tag and run. No egui here.
 
-use crate::{Data, catalogue::Catalogue};
+use crate::{
+    Data,
+    catalogue::{Catalogue, Member, TagRow},
+};
 use std::{borrow::Cow, cmp::Ordering, sync::Arc};
 use summaries::ScalarSeries;
 use ui::{chart::decimate::lower_bound, export, format, natural, widgets};
@@ -162,17 +165,11 @@ impl Row {
 
 /// The rows of the tags and runs on the page.
 pub fn rows(catalogue: &Catalogue, data: &Data, steps: Steps) -> Vec<Row> {
-    let mut out = Vec::new();
-    for row in catalogue.groups.iter().filter(|group| !group.is_pinned).flat_map(|group| &group.rows) {
-        for member in &row.members {
-            let Some(series) = member.series::<ScalarSeries>(data, &row.tag) else { continue };
-            if let Some(figures) = Figures::of(series, steps) {
-                let (tag, label) = (row.tag.clone(), member.label.clone());
-                out.push(Row { tag, label, color_idx: member.color_idx, figures });
-            }
-        }
-    }
-    out
+    let row = |(row, member, series): (&TagRow, &Member, &ScalarSeries)| {
+        let (tag, label, color_idx) = (row.tag.clone(), member.label.clone(), member.color_idx);
+        Some(Row { tag, label, color_idx, figures: Figures::of(series, steps)? })
+    };
+    catalogue.series(data).filter_map(row).collect()
 }
 
 /// Sorts by a column; equal rows stay in their order.
@@ -203,12 +200,8 @@ pub fn usual([lo, hi]: Steps) -> Steps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scalars::model::testing::series;
     use proptest::prelude::*;
-    use summaries::Point;
-
-    fn series(points: &[(i64, f64)]) -> ScalarSeries {
-        points.iter().map(|&(step, value)| Point { step, wall: 0.0, value }).collect()
-    }
 
     #[test]
     fn by_hand() {

@@ -43,7 +43,6 @@ pub struct Panels {
     pub commands: Vec<(ViewKind, Vec<Entry>)>,
 }
 
-/// A line of the palette.
 struct Line {
     choice: Choice,
     text: String,
