@@ -375,15 +375,15 @@ impl App {
             self.about_source(&act);
         }
         shell::shortcuts_ui(ctx, &mut self.shows_shortcuts, &self.tabs.entries());
-        let kept = self.memory.config.settings;
-        let shown = Settings { theme: self.own_theme.unwrap_or(kept.theme), ..kept };
+        let stored = self.memory.config.settings;
+        let shown = Settings { theme: self.own_theme.unwrap_or(stored.theme), ..stored };
         let is_stored = self.memory.error().is_none();
         let chosen = shell::settings_ui(ctx, &mut self.shows_settings, shown, is_stored);
         if chosen != shown {
             // This window's own theme ends where another one is chosen, and is not remembered with what else is.
             let is_own = self.own_theme.is_some() && chosen.theme == shown.theme;
             self.own_theme = self.own_theme.filter(|_| is_own);
-            self.set(ctx, Settings { theme: if is_own { kept.theme } else { chosen.theme }, ..chosen });
+            self.set(ctx, Settings { theme: if is_own { stored.theme } else { chosen.theme }, ..chosen });
         }
         for path in shell::drop_target(ctx) {
             self.open_path(path);

@@ -119,6 +119,14 @@ pub struct SourceInfo {
     pub warnings: Arc<[Warning]>,
 }
 
+impl SourceInfo {
+    /// One of which nothing is read yet.
+    pub fn new(kind: SourceKind, name: Arc<str>, path: &Path) -> Self {
+        let (path, status, warnings) = (path.into(), Status::Loading, Arc::from([]));
+        Self { kind, name, path, status, progress: None, error: None, warnings }
+    }
+}
+
 /// One logdir: folders (or a file) with runs.
 pub struct LogdirData {
     /// Short name, for lists.

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_stay_when_runs_come() {
+    fn colors_stay_when_runs_come() {
         let mut runs = list(&["b"]);
         with(&mut runs, &[run("a", 2), run("b", 2)], true);
         assert_eq!(runs.shown_color("b"), Some(0));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_go_to_what_draws_curves() {
+    fn colors_go_to_what_draws_curves() {
         let names: Vec<String> = (1..=30).map(|i| format!("sweep/lr{i}")).collect();
         let mut all: Vec<_> = names.iter().map(|name| run(name, 9)).collect();
         all.extend(names.iter().map(|name| run(&format!("{name}/1795431346.{}", name.len()), 1)));

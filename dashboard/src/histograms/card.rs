@@ -118,7 +118,7 @@ impl RidgeLayout {
         }
     }
 
-    /// A ridge's outline, from the middle of the first bin to the middle of the last, with the ends on the ground.
+    /// A ridge's outline, from the middle of the first bin to the middle of the last, with the ends on the base line.
     fn outline(&self, ridge: &Ridge, greatest: f64) -> Vec<Pos2> {
         let base = self.base(ridge.x);
         let bin_w = self.inner.width() / N_BINS as f32;
@@ -135,7 +135,7 @@ fn paint(ui: &Ui, places: &RidgeLayout, ridges: &Ridges, color: Color32) {
     let painter = ui.painter_at(places.inner.expand(1.0));
     let n = ridges.rows.len().max(2);
     for (i, ridge) in ridges.rows.iter().enumerate() {
-        // Older ridges fade into the ground.
+        // Older ridges fade into the background.
         let age = i as f32 / (n - 1) as f32;
         let tone = mix(p.canvas, color, 0.3 + 0.6 * age);
         let outline = places.outline(ridge, ridges.greatest);

@@ -66,15 +66,7 @@ impl Slots {
     /// was stopped takes its old row.
     pub(super) fn add_source(&self, path: &Path, found_in: Option<SourceId>) -> Option<SourceId> {
         let mut rows = self.0.lock();
-        let fresh = SourceInfo {
-            kind: SourceKind::Unknown,
-            name: short_name(path),
-            path: path.into(),
-            status: Status::Loading,
-            progress: None,
-            error: None,
-            warnings: Arc::from([]),
-        };
+        let fresh = SourceInfo::new(SourceKind::Unknown, short_name(path), path);
         match rows.sources.iter_mut().enumerate().find(|(_, s)| *s.path == *path) {
             Some((row, old)) if matches!(old.status, Status::Failed | Status::Stopped) => {
                 *old = fresh;

@@ -12,7 +12,7 @@ use ui::{
 /// A growing logdir's figures are made anew at most this often, seconds.
 const REFRESH_S: f64 = 0.5;
 
-/// The rows, kept while nothing that they depend on changes.
+/// The rows, cached while nothing that they depend on changes.
 #[derive(Default)]
 pub struct RangeTable {
     rows: Vec<Row>,

@@ -15,6 +15,9 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("base/formats/src/npy.rs", "*", "tests read numpy's archives with it"),
     ("base/text/src/counts.rs", "signed_count", "dashboard uses it under another name"),
     ("base/threads/src/simulation.rs", "*", "tests drive simulations with it"),
+    ("dashboard/src/app.rs", "set_fonts", "tests give the window fonts of their own"),
+    ("dashboard/src/data.rs", "with_graph", "benchmarks and an example show a graph of their own"),
+    ("dashboard/ui/src/theme/fonts.rs", "install_from", "tests give the window fonts of their own"),
     ("profiler/cupti/src/layout.rs", "CUDA_11_8", "a layout that tests compare with CUDA's headers"),
     ("summaries/src/histograms.rs", "n_spilled_bytes", "tests observe the temporary file by it"),
     ("summaries/src/logdir.rs", "is_watching", "tests wait for it"),
@@ -23,8 +26,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
 /// Items by member that are still to be deleted or made private. A count may only shrink.
 const DEBT: &[(&str, usize)] = &[
     ("cli", 2),
-    ("dashboard", 29),
-    ("dashboard/ui", 2),
+    ("dashboard", 23),
     ("profiler/analysis", 4),
     ("profiler/model", 7),
     ("profiler/store", 3),

@@ -47,7 +47,7 @@ impl CurveSettings {
     }
 }
 
-/// What is kept of one series.
+/// The cache of one series.
 #[derive(Debug, Default)]
 pub struct Curve {
     of: (XAxis, Scale, u64),

@@ -9,7 +9,12 @@ use super::{
 };
 use ::palette::{Colors, DARK, LIGHT, OKABE_ITO, Scheme, TENSORBOARD, TOL, channels};
 use egui::Color32;
-use std::{array, cell::Cell, ops::Deref, sync::LazyLock};
+use std::{
+    array,
+    cell::Cell,
+    ops::Deref,
+    sync::{LazyLock, OnceLock},
+};
 
 /// The index of the colour of what draws nothing.
 pub const NO_COLOR: usize = usize::MAX;
@@ -19,6 +24,8 @@ pub const NO_COLOR: usize = usize::MAX;
 pub struct Palette {
     colors: Colors<Color32>,
     scheme: Scheme<Color32>,
+    /// The colours of series that the scheme lacks, made when one of them is needed.
+    more: OnceLock<Vec<Color32>>,
 }
 
 impl Deref for Palette {
@@ -37,7 +44,7 @@ static ALL: LazyLock<[[Palette; 2]; 3]> = LazyLock::new(|| {
                 let [alpha, red, green, blue] = argb.to_be_bytes();
                 Color32::from_rgba_premultiplied(red, green, blue, alpha)
             });
-            Palette { colors, scheme: schemes[nth].map(rgb) }
+            Palette { colors, scheme: schemes[nth].map(rgb), more: OnceLock::new() }
         })
     })
 });
@@ -71,14 +78,12 @@ impl Palette {
 
     /// The colour of the `idx`-th run or curve; it repeats after [`N_SERIES`]. What draws none ([`NO_COLOR`]) is grey.
     pub fn series(&self, idx: usize) -> Color32 {
-        match idx {
-            NO_COLOR => self.aggregate,
-            _ => match self.scheme.series.get(idx % N_SERIES) {
-                Some(color) => *color,
-                None => hues::more([self.canvas, self.raised, self.aggregate], &self.scheme.series)
-                    [idx % N_SERIES - self.scheme.series.len()],
-            },
+        if idx == NO_COLOR {
+            return self.aggregate;
         }
+        let (nth, series) = (idx % N_SERIES, &self.scheme.series);
+        let more = || self.more.get_or_init(|| hues::more([self.canvas, self.raised, self.aggregate], series));
+        series.get(nth).copied().unwrap_or_else(|| more()[nth - series.len()])
     }
 
     /// The colour of a value at `share` (0 to 1) of the way from the least to the greatest; what has no place is grey.

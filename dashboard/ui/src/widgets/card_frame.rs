@@ -1,4 +1,4 @@
-//! A card's ground and title row.
+//! A card's background and title row.
 
 use super::{Icon, icon_button, named, text_elided};
 use crate::{
@@ -36,7 +36,7 @@ pub struct CardHeader {
 }
 
 impl CardFrame<'_> {
-    /// Draws the ground and the title row with `values` at its right; the space that is left for the chart.
+    /// Draws the background and the title row with `values` at its right; the space that is left for the chart.
     pub fn ui(&self, ui: &mut Ui, values: impl FnOnce(&mut Ui)) -> (CardHeader, Rect) {
         let p = palette(ui);
         let rect = ui.max_rect();
