@@ -112,7 +112,7 @@ impl Config {
     /// Reads the file. A missing one is the default.
     ///
     /// # Errors
-    /// When there is a file that cannot be read or is no JSON: it is not to be replaced.
+    /// When there is a file that cannot be read or is no JSON object: it is not to be replaced.
     pub fn load(path: &Path) -> io::Result<Self> {
         match std::fs::read(path) {
             Ok(bytes) => {

@@ -16,7 +16,7 @@ use egui::{Color32, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, pos2};
 use summaries::HistogramSeries;
 use ui::{
     chart::{
-        strip,
+        extent, strip,
         ticks::{Unit, date_time, ticks},
     },
     format,
@@ -100,8 +100,7 @@ impl Card {
 
 impl RidgeLayout {
     fn new(inner: Rect, mode: Mode, ridges: &Ridges) -> Self {
-        let (lo, hi) =
-            ridges.rows.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), r| (lo.min(r.x), hi.max(r.x)));
+        let [lo, hi] = extent(ridges.rows.iter().map(|ridge| ridge.x));
         let share = if mode == Mode::Offset { metrics::RIDGE_RISE } else { 0.95 };
         Self { inner, mode, lo, span: hi - lo, rise: inner.height() * share }
     }

@@ -68,7 +68,7 @@ pub struct ImageCard {
     /// What the textures were made from.
     of: Option<(Arc<MediaValue>, Tone)>,
     textures: Vec<TextureHandle>,
-    look: ImageView,
+    view: ImageView,
 }
 
 /// Which part of the images is seen; the same of all in a card.
@@ -133,8 +133,8 @@ impl ImageCard {
                 let size = texture.size_vec2();
                 let scale = (width / size.x).min(inner.height() / size.y);
                 let (fitted, response) = ui.allocate_exact_size(size * scale, Sense::click_and_drag());
-                self.look.input(ui, &response, fitted, size.x);
-                let zoom = self.look.zoom;
+                self.view.input(ui, &response, fitted, size.x);
+                let zoom = self.view.zoom;
                 widgets::describe(&response, || {
                     let closer = if zoom > 1.0 {
                         format!(", {} times as large", format::value(f64::from(zoom)))
@@ -144,7 +144,7 @@ impl ImageCard {
                     format!("Image {tag}: {} x {} pixels{closer}", size.x, size.y)
                 });
                 let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
-                let rect = self.look.rect(fitted);
+                let rect = self.view.rect(fitted);
                 ui.painter().with_clip_rect(fitted.intersect(ui.clip_rect())).image(
                     texture.id(),
                     rect,

@@ -5,7 +5,7 @@ use super::{
     band::{self, Band},
     curve::{Curve, CurveSettings},
     paint::{self, Weight},
-    picture::{Key, Picture, Turn},
+    picture::{FrameBudget, Key, Picture},
     points::{Line, Points},
     range::Steps,
     range_band, tooltip,
@@ -26,7 +26,7 @@ use std::{
 use summaries::{ScalarSeries, derive::align};
 use ui::{
     chart::{
-        Bounds, XWindow,
+        Bounds, XWindow, extent,
         frame::Frame,
         input::{self, Command},
         ticks::Unit,
@@ -68,7 +68,7 @@ pub struct CardView<'a> {
     /// The order of runs next to the pointer.
     pub order: tooltip::Order,
     /// Whose lines may be drawn into pictures in this frame.
-    pub turn: Turn,
+    pub budget: FrameBudget,
 }
 
 /// A card's bands, cached while nothing that they depend on changes.
@@ -148,7 +148,7 @@ impl Card {
             let known = self.curves.get(&member.label);
             let n_stale = known.map_or(points.len(), |curve| curve.n_stale(*points, *generation, view.curve));
             if n_stale > 0 || known.is_none() {
-                if !at_once && !view.turn.take_points(n_stale, self.picture.drawn) {
+                if !at_once && !view.budget.take_points(n_stale, self.picture.drawn) {
                     return false;
                 }
                 self.curves.entry(member.label.clone()).or_default().update(*points, *generation, view.curve);
@@ -174,8 +174,7 @@ impl Card {
 
     fn fit(&mut self, lines: &[Line<'_>], settings: CurveSettings) -> Bounds {
         let union = |a: [f64; 2], b: [f64; 2]| [a[0].min(b[0]), a[1].max(b[1])];
-        let empty = [f64::INFINITY, f64::NEG_INFINITY];
-        let (mut x, mut y) = (empty, empty);
+        let (mut x, mut y) = (extent([]), extent([]));
         if !self.bands.all.is_empty() && settings.shows_outliers {
             y = self.bands.extent;
         }
@@ -214,7 +213,7 @@ impl Card {
         }
         let values = all.iter().flat_map(|(band, _): &(Band, usize)| band.places.iter().flat_map(|(_, values)| values));
         let places = values.map(|y| view.curve.scale.forward(*y)).filter(|y| y.is_finite());
-        let extent = places.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], y| [lo.min(y), hi.max(y)]);
+        let extent = extent(places);
         self.bands = Bands { all, extent, of: Some((pattern.to_owned(), view.curve, n_points)), at: now };
     }
 
@@ -273,19 +272,19 @@ impl Card {
         self.picture.receive(ui);
         let wants_new = self.picture.wants(&key);
         let curves = &self.curves;
-        let stroked = |(line, weight): &(&Line<'_>, Weight)| {
+        let styled = |(line, weight): &(&Line<'_>, Weight)| {
             let lines = curves.get(&line.member.label)?.cut(line.points, settings, window);
-            Some(paint::stroked(lines, settings, p, p.series(line.member.color_idx), *weight))
+            Some(paint::styled(lines, settings, p, p.series(line.member.color_idx), *weight))
         };
         if wants_shapes {
             let painter = ui.painter_at(frame.inner);
-            let all = ordered.iter().filter_map(stroked).flatten();
-            return all.for_each(|stroked| paint::curve(&painter, frame, &stroked));
+            let all = ordered.iter().filter_map(styled).flatten();
+            return all.for_each(|styled| paint::curve(&painter, frame, &styled));
         }
         if wants_new {
             let n_points: Vec<usize> = ordered.iter().map(|(line, _)| line.points.len()).collect();
-            let taken = self.picture.take(&key, &n_points, &mut view.turn);
-            let lines = ordered[taken].iter().filter_map(stroked).flatten();
+            let taken = self.picture.take(&key, &n_points, &mut view.budget);
+            let lines = ordered[taken].iter().filter_map(styled).flatten();
             if self.picture.add(ui, frame, lines) {
                 ui.ctx().request_repaint();
             }

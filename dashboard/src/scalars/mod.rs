@@ -25,7 +25,7 @@ use model::{
     layouts::{self, Layouts},
     points, range,
 };
-use picture::Turn;
+use picture::FrameBudget;
 use range_table::RangeTable;
 use settings::Settings;
 use std::{collections::BTreeSet, sync::Arc};
@@ -63,7 +63,7 @@ pub struct ScalarsView {
     tags: (usize, Vec<Arc<str>>),
     wants_range: bool,
     layouts: CustomLayouts,
-    turn: Turn,
+    budget: FrameBudget,
 }
 
 impl Default for ScalarsView {
@@ -76,7 +76,7 @@ impl Default for ScalarsView {
             tags: (0, Vec::new()),
             wants_range: false,
             layouts: CustomLayouts::default(),
-            turn: Turn::default(),
+            budget: FrameBudget::default(),
         }
     }
 }
@@ -186,7 +186,7 @@ impl ScalarsView {
             range: self.settings.range,
             linked_x: self.settings.links_zoom.then_some(self.settings.linked_x),
             order: self.settings.order,
-            turn: self.turn.next(),
+            budget: self.budget.next(),
         };
         let pins = &self.settings.pins;
         let mut toggled = None;
@@ -199,7 +199,7 @@ impl ScalarsView {
             }
             header.is_width_toggled
         });
-        (self.settings.range, self.turn) = (view.range, view.turn);
+        (self.settings.range, self.budget) = (view.range, view.budget);
         self.settings.linked_x = view.linked_x.flatten();
         if self.settings.linked_x != linked_x {
             // The cards above drew before it was known.

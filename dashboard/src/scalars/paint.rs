@@ -25,7 +25,7 @@ pub enum Weight {
 
 /// A line and how it is drawn.
 #[derive(Clone)]
-pub struct Stroked {
+pub struct StyledLine {
     pub lines: Polylines,
     pub color: Color32,
     /// Its width, points.
@@ -35,13 +35,13 @@ pub struct Stroked {
 }
 
 /// Raw values faintly behind, the smoothed line in front.
-pub fn stroked(
+pub fn styled(
     (raw, smooth): (Polylines, Polylines),
     settings: CurveSettings,
     p: &Palette,
     color: Color32,
     weight: Weight,
-) -> impl Iterator<Item = Stroked> {
+) -> impl Iterator<Item = StyledLine> {
     let (color, width) = match weight {
         Weight::Usual => (color, metrics::LINE),
         Weight::Picked => (color, metrics::LINE_STRONG),
@@ -49,18 +49,18 @@ pub fn stroked(
     };
     if settings.smoothing > 0.0 {
         let faint = mix(p.canvas, color, 0.35);
-        let behind = Stroked { lines: raw, color: faint, width: metrics::HAIRLINE, has_marks: true };
-        [Some(behind), Some(Stroked { lines: smooth, color, width, has_marks: false })]
+        let behind = StyledLine { lines: raw, color: faint, width: metrics::HAIRLINE, has_marks: true };
+        [Some(behind), Some(StyledLine { lines: smooth, color, width, has_marks: false })]
     } else {
-        [Some(Stroked { lines: raw, color, width, has_marks: true }), None]
+        [Some(StyledLine { lines: raw, color, width, has_marks: true }), None]
     }
     .into_iter()
     .flatten()
 }
 
 /// Draws a line as shapes, with its marks.
-pub fn curve(painter: &Painter, frame: &Frame, stroked: &Stroked) {
-    let Stroked { lines, color, width, has_marks } = stroked;
+pub fn curve(painter: &Painter, frame: &Frame, styled: &StyledLine) {
+    let StyledLine { lines, color, width, has_marks } = styled;
     painter.extend(shapes(lines, frame, *color, *width));
     if *has_marks {
         painter.extend(lines.marks().iter().map(|mark| mark_shape(frame, mark, *color)));

@@ -16,12 +16,12 @@ const RATE_WINDOW_S: f64 = 5.0;
 /// [`RunFacts::of`] what is open, cached until that changes: thousands of series are not searched in every frame.
 #[derive(Debug, Default)]
 pub struct RunFactsCache {
-    key: Option<Opened>,
+    key: Option<FactsKey>,
     facts: Option<RunFacts>,
 }
 
 /// The key of the cache: version and status of each logdir, and the status of each trace.
-type Opened = (Vec<(u64, Status)>, Vec<Status>);
+type FactsKey = (Vec<(u64, Status)>, Vec<Status>);
 
 impl RunFactsCache {
     /// The facts of what is open in this frame.

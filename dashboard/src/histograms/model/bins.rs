@@ -5,6 +5,7 @@
 
 use crate::cards::XAxis;
 use summaries::{Bucket, Histogram, HistogramSeries};
+use ui::chart::{Bounds, extent};
 
 /// Bins of a ridge.
 pub const N_BINS: usize = 30;
@@ -85,10 +86,8 @@ impl Ridges {
         let chosen: Vec<(usize, Histogram)> = thinned(series.len(), MAX_RIDGES).into_iter().filter_map(read).collect();
         self.newest = chosen.last().map(|(_, newest)| [newest.min, newest.max]);
         let full = chosen.iter().filter(|(_, value)| value.min.is_finite() && value.max.is_finite());
-        let range = full
-            .fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], (_, value)| [lo.min(value.min), hi.max(value.max)]);
-        let bounds = ui::chart::Bounds::around(range, range);
-        [self.lo, self.hi] = bounds.x;
+        let range = extent(full.flat_map(|(_, value)| [value.min, value.max]));
+        [self.lo, self.hi] = Bounds::around(range, range).x;
         let ridge = |(row, value): &(usize, Histogram)| Ridge {
             row: *row,
             step: series.step[*row],

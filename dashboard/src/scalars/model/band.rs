@@ -8,7 +8,10 @@ use super::points::Points;
 use crate::cards::XAxis;
 use regex::Regex;
 use std::{collections::BTreeMap, sync::Arc};
-use ui::{chart::decimate::lower_bound, natural::Natural};
+use ui::{
+    chart::{decimate::lower_bound, extent},
+    natural::Natural,
+};
 
 /// Places at which bands are looked up.
 const N_PLACES: usize = 300;
@@ -43,7 +46,7 @@ pub fn band(name: Arc<str>, lines: &[Points<'_>], axis: XAxis, value: impl Fn(us
         let pieces = p.series().pieces();
         pieces.flat_map(move |piece| [p.x(axis, piece.start), p.x(axis, piece.end - 1)])
     });
-    let [lo, hi] = ends.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], x| [lo.min(x), hi.max(x)]);
+    let [lo, hi] = extent(ends);
     let mut out = Band { name, n_runs: lines.len(), places: Vec::new() };
     if !(lo.is_finite() && hi.is_finite()) {
         return out;

@@ -6,7 +6,7 @@ use super::smooth::Smoother;
 use crate::cards::XAxis;
 use std::ops::Range;
 use summaries::{Extent, Numbers};
-use ui::chart::{Polylines, Scale, XWindow, decimate::lower_bound};
+use ui::chart::{Polylines, Scale, XWindow, decimate::lower_bound, extent};
 
 /// How curves are to look; the same for all cards.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -153,22 +153,18 @@ impl Curve {
 }
 
 fn y_extent(values: &Numbers, settings: CurveSettings) -> [f64; 2] {
-    let empty = [f64::INFINITY, f64::NEG_INFINITY];
-    let extent = values.extent(0..values.len());
-    let ends = [extent.min, extent.max].map(|y| settings.scale.forward(y));
-    if extent.n_finite == 0 {
-        return empty;
-    }
+    let all = values.extent(0..values.len());
+    let ends = [all.min, all.max].map(|y| settings.scale.forward(y));
     if settings.shows_outliers && ends.iter().all(|y| y.is_finite()) {
         return ends;
     }
     let places = values.iter().map(|y| settings.scale.forward(y)).filter(|y| y.is_finite());
     if settings.shows_outliers {
-        return places.fold(empty, |[lo, hi], y| [lo.min(y), hi.max(y)]);
+        return extent(places);
     }
     let mut places: Vec<f64> = places.collect();
     if places.is_empty() {
-        return empty;
+        return extent(places);
     }
     let mut quantile = |q: f64| {
         let place = (q * (places.len() - 1) as f64).round() as usize;
@@ -191,7 +187,7 @@ mod tests {
         testing::series(&(0..).zip(values.iter().copied()).collect::<Vec<_>>())
     }
 
-    fn extent(values: &[f64], settings: CurveSettings) -> [f64; 2] {
+    fn drawn_extent(values: &[f64], settings: CurveSettings) -> [f64; 2] {
         let series = series(values);
         let points = Points::of(&series);
         let mut curve = Curve::default();
@@ -201,9 +197,12 @@ mod tests {
 
     #[test]
     fn extents_skip_what_has_no_place() {
-        assert_eq!(extent(&[1.0, f64::NAN, 3.0, f64::INFINITY], plain()), [1.0, 3.0]);
-        assert_eq!(extent(&[0.0, -5.0, 10.0, 1000.0], CurveSettings { scale: Scale::Log10, ..plain() }), [1.0, 3.0]);
-        let none = extent(&[f64::NAN], plain());
+        assert_eq!(drawn_extent(&[1.0, f64::NAN, 3.0, f64::INFINITY], plain()), [1.0, 3.0]);
+        assert_eq!(
+            drawn_extent(&[0.0, -5.0, 10.0, 1000.0], CurveSettings { scale: Scale::Log10, ..plain() }),
+            [1.0, 3.0]
+        );
+        let none = drawn_extent(&[f64::NAN], plain());
         assert!(none[0] > none[1]);
     }
 
@@ -211,7 +210,7 @@ mod tests {
     fn outliers_are_left_out_by_quantile() {
         let mut values: Vec<f64> = (0..=100).map(f64::from).collect();
         values[50] = 1e9;
-        let got = extent(&values, CurveSettings { shows_outliers: false, ..plain() });
+        let got = drawn_extent(&values, CurveSettings { shows_outliers: false, ..plain() });
         assert_eq!(got, [5.0, 96.0]);
     }
 

@@ -118,6 +118,11 @@ impl Bounds {
     }
 }
 
+/// Least and greatest of the values; an empty interval without any.
+pub fn extent(values: impl IntoIterator<Item = f64>) -> [f64; 2] {
+    values.into_iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], value| [lo.min(value), hi.max(value)])
+}
+
 fn widened([lo, hi]: [f64; 2], margin: f64) -> [f64; 2] {
     if !(lo.is_finite() && hi.is_finite() && lo <= hi) {
         return [0.0, 1.0];

@@ -11,6 +11,6 @@ pub mod raster;
 mod strip;
 pub mod ticks;
 
-pub use bounds::{Bounds, Scale};
+pub use bounds::{Bounds, Scale, extent};
 pub use decimate::{Polylines, XWindow};
 pub use strip::strip;
