@@ -2,9 +2,10 @@
 //!
 //! `timeline?view=1000..2000&slice=2.0.17;scalars?smoothing=0.9`: a segment per visible panel, the one in front first. The
 //! same text is a deep link (`stepscope view PATH --at TEXT`) and a step of undo. A name or value that no panel has is an error
-//! that lists what there is; what only the files can tell (a node, a trace) is left out where it is not there.
+//! that lists those it has; what only the files contain (a node, a trace) is left out where it is not there.
 
 use crate::{ViewKind, bottlenecks, embeddings, graph, histograms, hparams, media, ops, scalars, sql, timeline};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::{fmt, str::FromStr};
 
 use ui::address::{Accepts, Names, Params};
@@ -29,7 +30,7 @@ impl fmt::Display for Address {
             f.write_str(if nth > 0 { ";" } else { "" })?;
             f.write_str(name)?;
             for (i, (name, value)) in params.iter().enumerate() {
-                write!(f, "{}{name}={}", if i == 0 { '?' } else { '&' }, escaped(value))?;
+                write!(f, "{}{name}={}", if i == 0 { '?' } else { '&' }, utf8_percent_encode(value, PLAIN))?;
             }
         }
         Ok(())
@@ -48,19 +49,16 @@ pub enum AddressError {
     /// The panel knows no such name.
     #[error("{panel} has no `{name}`; there are {list}")]
     Name {
-        /// The panel.
         panel: &'static str,
         /// What was given.
         name: String,
-        /// What there is.
+        /// The names that it has.
         list: String,
     },
     /// The name does not take this value.
     #[error("`{value}` is no {name} of {panel}; it takes {list}")]
     Value {
-        /// The panel.
         panel: &'static str,
-        /// The name.
         name: String,
         /// What was given.
         value: String,
@@ -123,7 +121,7 @@ impl FromStr for Address {
             let pairs = rest.split('&').filter(|p| !p.is_empty());
             let pair = |p: &str| {
                 let (name, value) = p.split_once('=').ok_or_else(|| AddressError::Param(p.to_owned()))?;
-                Ok((name.to_owned(), unescaped(value)))
+                Ok((name.to_owned(), percent_decode_str(value).decode_utf8_lossy().into_owned()))
             };
             let params: Params = pairs.map(pair).collect::<Result<_, _>>()?;
             match ViewKind::ALL.into_iter().find(|kind| kind.id() == name) {
@@ -142,29 +140,9 @@ impl FromStr for Address {
     }
 }
 
-fn escaped(text: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~/:,".contains(&b);
-    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
-}
-
-/// The inverse of [`escaped`]. A `%` that is none stays, and what is no UTF-8 becomes a mark for that.
-fn unescaped(text: &str) -> String {
-    let (mut out, mut rest) = (Vec::new(), text.as_bytes());
-    while let Some((&first, tail)) = rest.split_first() {
-        let hex = tail.get(..2).filter(|_| first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                out.push(first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
-}
+/// What stands in a value as it is.
+const PLAIN: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/').remove(b':').remove(b',');
 
 #[cfg(test)]
 mod tests {

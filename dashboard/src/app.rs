@@ -16,7 +16,7 @@ use crate::{
     scalars::ScalarsView,
     shell::{
         self, Choice, CommandPalette, FocusRing, Memory, Navigation, OpenDialog, Panels, ProblemsWindow, RunFactsCache,
-        Saving, SettingsWindow, ShortcutsWindow, SourceAct, StartAct, Tabs, TopBar, TopBarAction,
+        Saving, SourceAct, StartAct, Tabs, TopBar,
     },
     sql::{SqlView, engine::Engine},
     timeline::TimelineView,
@@ -134,9 +134,9 @@ pub struct App {
     palette: CommandPalette,
     saving: Saving,
     focus_ring: FocusRing,
-    settings: SettingsWindow,
     problems: ProblemsWindow,
-    shortcuts: ShortcutsWindow,
+    shows_settings: bool,
+    shows_shortcuts: bool,
     /// Whether the panel to start on was chosen: by what came first, or by the user.
     has_started: bool,
 }
@@ -205,9 +205,9 @@ impl App {
             palette: CommandPalette::default(),
             saving: Saving::default(),
             focus_ring: FocusRing::default(),
-            settings: SettingsWindow::default(),
             problems: ProblemsWindow::default(),
-            shortcuts: ShortcutsWindow::default(),
+            shows_settings: false,
+            shows_shortcuts: false,
             has_started: false,
         };
         app.selection.notes = app.memory.config.notes.clone();
@@ -278,8 +278,8 @@ impl App {
 
     /// Puts the settings in force.
     fn put_in_force(&self, ctx: &egui::Context) {
-        let Settings { theme, colours, density, time_unit, scale } = self.memory.config.settings;
-        colours.apply();
+        let Settings { theme, colors, density, time_unit, scale } = self.memory.config.settings;
+        colors.apply();
         self.own_theme.unwrap_or(theme).apply(ctx);
         density.apply(ctx);
         format::set_time_unit(time_unit);
@@ -364,16 +364,9 @@ impl App {
         let n_notices = self.notices().len() as u64;
         let bar = TopBar { data, facts: self.facts.update(data), theme, n_notices };
         let panel = egui::Panel::top("top bar").exact_size(metrics::TOP_BAR_H);
-        let command = match panel.show(ui, |ui| bar.ui(ui)).inner {
-            Some(TopBarAction::Open) => ShellCommand::Open,
-            Some(TopBarAction::Problems) => ShellCommand::Problems,
-            Some(TopBarAction::Help) => ShellCommand::Shortcuts,
-            Some(TopBarAction::NextTheme) => ShellCommand::Theme,
-            Some(TopBarAction::Settings) => ShellCommand::Settings,
-            Some(TopBarAction::Palette) => ShellCommand::Palette,
-            None => return,
-        };
-        self.run(ui.ctx(), data, command);
+        if let Some(command) = panel.show(ui, |ui| bar.ui(ui)).inner {
+            self.run(ui.ctx(), data, command);
+        }
     }
 
     fn dialogs(&mut self, ui: &egui::Ui, data: &Data) {
@@ -381,15 +374,16 @@ impl App {
         if let Some(act) = self.problems.ui(ctx, data, &self.notices()) {
             self.about_source(&act);
         }
-        self.shortcuts.ui(ctx, &self.tabs.entries());
-        let kept = self.memory.config.settings;
-        let shown = Settings { theme: self.own_theme.unwrap_or(kept.theme), ..kept };
-        let chosen = self.settings.ui(ctx, shown, self.memory.error().is_none());
+        shell::shortcuts_ui(ctx, &mut self.shows_shortcuts, &self.tabs.entries());
+        let stored = self.memory.config.settings;
+        let shown = Settings { theme: self.own_theme.unwrap_or(stored.theme), ..stored };
+        let is_stored = self.memory.error().is_none();
+        let chosen = shell::settings_ui(ctx, &mut self.shows_settings, shown, is_stored);
         if chosen != shown {
             // This window's own theme ends where another one is chosen, and is not remembered with what else is.
             let is_own = self.own_theme.is_some() && chosen.theme == shown.theme;
             self.own_theme = self.own_theme.filter(|_| is_own);
-            self.set(ctx, Settings { theme: if is_own { kept.theme } else { chosen.theme }, ..chosen });
+            self.set(ctx, Settings { theme: if is_own { stored.theme } else { chosen.theme }, ..chosen });
         }
         for path in shell::drop_target(ctx) {
             self.open_path(path);
@@ -446,8 +440,8 @@ impl App {
         match command {
             ShellCommand::Palette => self.palette.open(),
             ShellCommand::Open => self.open.open(),
-            ShellCommand::Shortcuts => self.shortcuts.is_open ^= true,
-            ShellCommand::Settings => self.settings.is_open ^= true,
+            ShellCommand::Shortcuts => self.shows_shortcuts ^= true,
+            ShellCommand::Settings => self.shows_settings ^= true,
             ShellCommand::Problems => self.problems.is_open ^= true,
             // The one that comes next may be the remembered one: then too this window's own ends.
             ShellCommand::Theme => {

@@ -75,7 +75,6 @@ impl Member {
         Self { label, tag: Some(tag.into()), band, ..Self::of_run(run, color_idx) }
     }
 
-    /// The run.
     pub fn run<'a>(&self, data: &'a Data) -> Option<&'a Run> {
         data.logdirs.get(self.logdir_idx)?.runs.by_name.get(&*self.run)
     }
@@ -200,9 +199,14 @@ impl Catalogue {
         }
         true
     }
-}
 
-impl Catalogue {
+    /// The series of the page, each once, with their tags and runs.
+    pub fn series<'a, K: Kind + 'a>(&'a self, data: &'a Data) -> impl Iterator<Item = (&'a TagRow, &'a Member, &'a K)> {
+        let rows = self.groups.iter().filter(|group| !group.is_pinned).flat_map(|group| &group.rows);
+        let members = rows.flat_map(|row| row.members.iter().map(move |member| (row, member)));
+        members.filter_map(|(row, member)| Some((row, member, member.series(data, &row.tag)?)))
+    }
+
     /// A card for each run of each tag that `is_split` instead of one for each tag; cards of a tag with several runs say
     /// whose they are.
     pub fn split_by_run(&mut self, is_split: impl Fn(&TagRow) -> bool) {

@@ -9,13 +9,10 @@ pub use ui::command::Entry;
 /// A command of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShellCommand {
-    /// Shows the command palette.
     Palette,
     /// Shows the dialog that opens a path.
     Open,
-    /// Shows the list of shortcuts.
     Shortcuts,
-    /// Shows the settings.
     Settings,
     /// Shows sources and warnings.
     Problems,
@@ -47,7 +44,6 @@ pub enum ShellCommand {
 
 /// A command of the window with its keys.
 pub struct ShellEntry {
-    /// The command.
     pub command: ShellCommand,
     /// Its keys; the first one is shown.
     pub keys: &'static [KeyboardShortcut],
@@ -63,52 +59,38 @@ const CTRL: Modifiers = Modifiers::COMMAND;
 const CTRL_SHIFT: Modifiers = Modifiers::COMMAND.plus(Modifiers::SHIFT);
 const NONE: Modifiers = Modifiers::NONE;
 
+impl ShellEntry {
+    const fn new(command: ShellCommand, keys: &'static [KeyboardShortcut], what: &'static str) -> Self {
+        Self { command, keys, what }
+    }
+}
+
 /// Every command of the window, in the order of the list.
 pub const SHELL: &[ShellEntry] = &[
-    ShellEntry {
-        command: ShellCommand::Palette,
-        keys: &[key(CTRL, Key::K), key(CTRL_SHIFT, Key::P)],
-        what: "Find a command, tag, node, op or thread",
-    },
-    ShellEntry { command: ShellCommand::Open, keys: &[key(CTRL, Key::O)], what: "Open a file or folder" },
-    ShellEntry { command: ShellCommand::Undo, keys: &[key(CTRL, Key::Z)], what: "Undo the last change of the view" },
-    ShellEntry {
-        command: ShellCommand::Redo,
-        keys: &[key(CTRL_SHIFT, Key::Z), key(CTRL, Key::Y)],
-        what: "Redo the view",
-    },
-    ShellEntry {
-        command: ShellCommand::CopyLink,
-        keys: &[key(CTRL_SHIFT, Key::L)],
-        what: "Copy a command line that opens this view",
-    },
-    ShellEntry {
-        command: ShellCommand::SavePng,
-        keys: &[key(CTRL_SHIFT, Key::S)],
-        what: "Save this panel as a picture (PNG)",
-    },
-    ShellEntry { command: ShellCommand::SaveSvg, keys: &[], what: "Save this panel as vectors (SVG)" },
-    ShellEntry { command: ShellCommand::SaveCsv, keys: &[], what: "Save what this panel shows as a table (CSV)" },
-    ShellEntry { command: ShellCommand::Problems, keys: &[], what: "Show sources and warnings" },
-    ShellEntry { command: ShellCommand::Settings, keys: &[key(CTRL, Key::Comma)], what: "Settings" },
-    ShellEntry {
-        command: ShellCommand::Theme,
-        keys: &[key(CTRL_SHIFT, Key::D)],
-        what: "Switch between dark, light and the desktop's theme",
-    },
-    ShellEntry {
-        command: ShellCommand::Larger,
-        keys: &[key(CTRL, Key::Plus), key(CTRL, Key::Equals)],
-        what: "Zoom in (UI scale)",
-    },
-    ShellEntry { command: ShellCommand::Smaller, keys: &[key(CTRL, Key::Minus)], what: "Zoom out (UI scale)" },
-    ShellEntry { command: ShellCommand::NormalSize, keys: &[key(CTRL, Key::Num0)], what: "Reset zoom (UI scale)" },
-    ShellEntry { command: ShellCommand::ResetLayout, keys: &[], what: "Put all panels back into one row of tabs" },
-    ShellEntry {
-        command: ShellCommand::Shortcuts,
-        keys: &[key(NONE, Key::F1), key(NONE, Key::Questionmark)],
-        what: "List of shortcuts",
-    },
+    ShellEntry::new(
+        ShellCommand::Palette,
+        &[key(CTRL, Key::K), key(CTRL_SHIFT, Key::P)],
+        "Find a command, tag, node, op or thread",
+    ),
+    ShellEntry::new(ShellCommand::Open, &[key(CTRL, Key::O)], "Open a file or folder"),
+    ShellEntry::new(ShellCommand::Undo, &[key(CTRL, Key::Z)], "Undo the last change of the view"),
+    ShellEntry::new(ShellCommand::Redo, &[key(CTRL_SHIFT, Key::Z), key(CTRL, Key::Y)], "Redo the view"),
+    ShellEntry::new(ShellCommand::CopyLink, &[key(CTRL_SHIFT, Key::L)], "Copy a command line that opens this view"),
+    ShellEntry::new(ShellCommand::SavePng, &[key(CTRL_SHIFT, Key::S)], "Save this panel as a picture (PNG)"),
+    ShellEntry::new(ShellCommand::SaveSvg, &[], "Save this panel as vectors (SVG)"),
+    ShellEntry::new(ShellCommand::SaveCsv, &[], "Save what this panel shows as a table (CSV)"),
+    ShellEntry::new(ShellCommand::Problems, &[], "Show sources and warnings"),
+    ShellEntry::new(ShellCommand::Settings, &[key(CTRL, Key::Comma)], "Settings"),
+    ShellEntry::new(
+        ShellCommand::Theme,
+        &[key(CTRL_SHIFT, Key::D)],
+        "Switch between dark, light and the desktop's theme",
+    ),
+    ShellEntry::new(ShellCommand::Larger, &[key(CTRL, Key::Plus), key(CTRL, Key::Equals)], "Zoom in (UI scale)"),
+    ShellEntry::new(ShellCommand::Smaller, &[key(CTRL, Key::Minus)], "Zoom out (UI scale)"),
+    ShellEntry::new(ShellCommand::NormalSize, &[key(CTRL, Key::Num0)], "Reset zoom (UI scale)"),
+    ShellEntry::new(ShellCommand::ResetLayout, &[], "Put all panels back into one row of tabs"),
+    ShellEntry::new(ShellCommand::Shortcuts, &[key(NONE, Key::F1), key(NONE, Key::Questionmark)], "List of shortcuts"),
 ];
 
 /// What else works everywhere.

@@ -57,7 +57,6 @@ pub enum Status {
 }
 
 impl Status {
-    /// What to call it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Loading => "loading",
@@ -84,7 +83,6 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// What to call it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Logdir => "summaries",
@@ -113,14 +111,20 @@ pub struct SourceInfo {
     pub name: Arc<str>,
     /// Where it is.
     pub path: Arc<Path>,
-    /// How it is doing.
     pub status: Status,
     /// How much of it is read, 0..=1, where that is known.
     pub progress: Option<f32>,
     /// Why it failed, one line.
     pub error: Option<Arc<str>>,
-    /// What was lost or damaged.
     pub warnings: Arc<[Warning]>,
+}
+
+impl SourceInfo {
+    /// One of which nothing is read yet.
+    pub fn new(kind: SourceKind, name: Arc<str>, path: &Path) -> Self {
+        let (path, status, warnings) = (path.into(), Status::Loading, Arc::from([]));
+        Self { kind, name, path, status, progress: None, error: None, warnings }
+    }
 }
 
 /// One logdir: folders (or a file) with runs.
@@ -129,9 +133,7 @@ pub struct LogdirData {
     pub name: Arc<str>,
     /// The folder or event file.
     pub path: Arc<Path>,
-    /// How it is doing.
     pub status: Status,
-    /// Its runs.
     pub runs: ReadGuard<summaries::Runs>,
     /// What to call each run, in the order of `runs.by_name`; unique in the window.
     pub labels: Arc<[Arc<str>]>,
@@ -159,13 +161,11 @@ pub(crate) fn unique_labels(logdir: &LogdirData, has_neighbours: bool) -> Arc<[A
     logdir.runs.by_name.keys().map(label).collect()
 }
 
-/// One trace.
 pub struct TraceData {
     /// Short name, unique among the open traces.
     pub name: Arc<str>,
     /// The trace folder.
     pub path: Arc<Path>,
-    /// How it is doing.
     pub status: Status,
     /// Everything read so far. What a view derives from it holds while [`trace_store::Store::version`] stays.
     pub store: ReadGuard<trace_store::Store>,
@@ -179,7 +179,6 @@ impl TraceData {
     }
 }
 
-/// One graph.
 #[derive(Clone)]
 pub struct GraphData {
     /// Short name, unique among the open graphs: the run's, or the file's.
@@ -212,7 +211,8 @@ impl Data {
         })
     }
 
-    /// This data with a logdir more: for tests and for runs read elsewhere.
+    /// This data with a logdir more.
+    #[cfg(test)]
     #[must_use]
     pub fn with_runs(mut self, name: &str, runs: summaries::Runs) -> Self {
         let (path, runs) = (Path::new(name).into(), ReadGuard::owned(runs));
@@ -222,7 +222,7 @@ impl Data {
         self
     }
 
-    /// This data with a trace more: for tests and for stores made elsewhere.
+    /// This data with a trace more: for benchmarks and tests.
     #[must_use]
     pub fn with_trace(mut self, name: &str, store: trace_store::Store) -> Self {
         let path = Path::new(name).into();
@@ -235,7 +235,7 @@ impl Data {
         self
     }
 
-    /// This data with a graph more: for tests.
+    /// This data with a graph more: for benchmarks and tests.
     #[must_use]
     pub fn with_graph(mut self, name: &str, def: formats::proto::GraphDef) -> Self {
         self.graphs.push(GraphData { name: name.into(), path: Path::new(name).into(), def: Arc::new(def) });

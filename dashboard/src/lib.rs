@@ -8,34 +8,35 @@
 //! A view is `model` (what to show, no egui) -> `layout` (geometry) -> `paint` (shapes) -> `input` (events to
 //! commands). Colours and sizes come from [`ui::theme`] only. The engine is never linked: everything comes from files.
 
-pub mod address;
+mod address;
 pub mod app;
 pub mod bottlenecks;
-pub mod cards;
-pub mod catalogue;
-pub mod command;
+mod cards;
+mod catalogue;
+mod command;
 pub mod config;
-pub mod data;
+mod data;
 pub mod embeddings;
 mod far;
 pub mod graph;
-pub mod histograms;
+mod histograms;
 pub mod hparams;
+mod lenient;
 pub mod loader;
-pub mod media;
-pub mod notes;
+mod media;
+mod notes;
 pub mod ops;
 #[cfg(test)]
 mod panel_test;
-pub mod panels;
-pub mod recorded;
-pub mod runs;
-pub mod scalars;
-pub mod selection;
-pub mod shell;
+mod panels;
+mod recorded;
+mod runs;
+mod scalars;
+mod selection;
+mod shell;
 pub mod sql;
 pub mod timeline;
-pub mod view;
+mod view;
 
 pub use address::Address;
 pub use app::{Error, Options, Renderer, run};

@@ -1,61 +1,68 @@
 //! What users write down: bookmarks on traces and pinned tags of logdirs.
 
+use crate::lenient::{each, or_default};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::path::{Path, PathBuf};
 
 /// Traces whose notes and logdirs whose pins are stored, at most: those that were changed last.
-pub(crate) const MAX_NOTED: usize = 200;
+const MAX_NOTED: usize = 200;
 
 /// A bookmark on a trace's time, with words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Note {
     /// ns from the trace's origin.
     pub time: i64,
     /// What the user wrote; may be empty.
+    #[serde(default, deserialize_with = "or_default")]
     pub text: String,
 }
 
-/// Bookmarks by trace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Notes(pub(crate) Vec<(PathBuf, Vec<Note>)>);
+/// Bookmarks by trace, in order of time.
+pub type Notes = ByPath<Note>;
 
-impl Notes {
-    /// The notes of a trace, in order of time.
-    pub fn of(&self, path: &Path) -> &[Note] {
-        self.0.iter().find(|(known, _)| known == path).map_or(&[], |(_, notes)| notes)
-    }
+/// Pinned tags by logdir, in the order of pinning.
+pub type Pins = ByPath<String>;
 
-    /// Replaces the notes of a trace.
-    pub fn set(&mut self, path: &Path, notes: Vec<Note>) {
-        if self.of(path) == notes {
-            return;
-        }
-        self.0.retain(|(known, _)| known != path);
-        if !notes.is_empty() {
-            self.0.insert(0, (path.to_owned(), notes));
-        }
-        self.0.truncate(MAX_NOTED);
+/// What was written down for each trace or logdir.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(transparent, bound(deserialize = "T: DeserializeOwned"))]
+pub struct ByPath<T>(#[serde(deserialize_with = "each")] Vec<AtPath<T>>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(bound(deserialize = "T: DeserializeOwned"))]
+struct AtPath<T> {
+    #[serde(alias = "trace", alias = "logdir")]
+    path: PathBuf,
+    #[serde(alias = "notes", alias = "tags", deserialize_with = "each")]
+    values: Vec<T>,
+}
+
+impl<T> Default for ByPath<T> {
+    fn default() -> Self {
+        Self(Vec::new())
     }
 }
 
-/// Pinned tags by logdir.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pins(pub(crate) Vec<(PathBuf, Vec<String>)>);
-
-impl Pins {
-    /// The pinned tags of a logdir, in the order of pinning.
-    pub fn of(&self, path: &Path) -> &[String] {
-        self.0.iter().find(|(known, _)| known == path).map_or(&[], |(_, tags)| tags)
+impl<T: PartialEq> ByPath<T> {
+    /// The values of a path.
+    pub fn of(&self, path: &Path) -> &[T] {
+        self.0.iter().find(|at| at.path == path).map_or(&[], |at| &at.values)
     }
 
-    /// Replaces the pinned tags of a logdir.
-    pub fn set(&mut self, path: &Path, tags: Vec<String>) {
-        if self.of(path) == tags {
+    /// Replaces the values of a path.
+    pub fn set(&mut self, path: &Path, values: Vec<T>) {
+        if self.of(path) == values {
             return;
         }
-        self.0.retain(|(known, _)| known != path);
-        if !tags.is_empty() {
-            self.0.insert(0, (path.to_owned(), tags));
+        self.0.retain(|at| at.path != path);
+        if !values.is_empty() {
+            self.0.insert(0, AtPath { path: path.to_owned(), values });
         }
+        self.truncate();
+    }
+
+    /// Forgets what was changed longest ago, where it is too much.
+    pub(crate) fn truncate(&mut self) {
         self.0.truncate(MAX_NOTED);
     }
 }

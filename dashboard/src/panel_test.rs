@@ -9,7 +9,6 @@ use egui_kittest::{
 use std::time::Duration;
 use ui::theme;
 
-/// A panel with what it is shown.
 pub struct PanelState<V> {
     pub view: V,
     pub data: Data,
@@ -19,7 +18,6 @@ pub struct PanelState<V> {
 /// The panel on a screen of its own.
 pub type Panel<V> = Harness<'static, PanelState<V>>;
 
-/// Shows a panel.
 pub fn panel<V: View + 'static>(view: V, data: Data, size: impl Into<Vec2>) -> Panel<V> {
     let shown = PanelState { view, data, selection: Selection::default() };
     let mut is_installed = false;

@@ -1,10 +1,12 @@
 //! The panels of the window, each a row of one table, and which panel shows what.
 
+use serde::{Deserialize, Serialize};
 use summaries::Series;
 use ui::address::Choice;
 
 /// The panels of the window, in the order of their tabs and of the keys 1 to 9 and 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ViewKind {
     /// Curves of scalar summaries over steps.
     Scalars,

@@ -7,7 +7,7 @@ use summaries::{Run, Series};
 use ui::{filter::Filter, natural, theme::NO_COLOR};
 
 /// Runs beyond this many start hidden, as in TensorBoard: drawing thousands of curves helps nobody.
-pub const SHOWN_AT_FIRST: usize = 500;
+const SHOWN_AT_FIRST: usize = 500;
 
 /// What a run has to draw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +22,6 @@ pub enum DrawKind {
 }
 
 impl DrawKind {
-    /// What this run has.
     pub fn of(run: &Run) -> Self {
         let mut all = Self::Nothing;
         for series in run.series.values() {
@@ -52,7 +51,7 @@ pub struct RunEntry {
     pub color_idx: usize,
     /// Whether it is switched on.
     pub is_on: bool,
-    /// Where in the label the part begins that tells it from the runs before and after it in the list.
+    /// Where in the label the part begins that differs from the runs before and after it in the list.
     pub differs_at: usize,
     draws: DrawKind,
     version: Option<u64>,
@@ -106,9 +105,9 @@ impl RunList {
         self.entries.sort_by(|a, b| natural::order(&a.label, &b.label));
         self.by_label = self.entries.iter().enumerate().map(|(i, entry)| (entry.label.clone(), i)).collect();
         let labels: Vec<Arc<str>> = self.entries.iter().map(|entry| entry.label.clone()).collect();
-        let beside: Vec<usize> = labels.windows(2).map(|pair| shared(&pair[0], &pair[1])).collect();
+        let in_common: Vec<usize> = labels.windows(2).map(|pair| shared(&pair[0], &pair[1])).collect();
         for (i, entry) in self.entries.iter_mut().enumerate() {
-            let [before, after] = [i.checked_sub(1), Some(i)].map(|at| at.and_then(|at| beside.get(at)).copied());
+            let [before, after] = [i.checked_sub(1), Some(i)].map(|at| at.and_then(|at| in_common.get(at)).copied());
             entry.differs_at = before.max(after).unwrap_or(0);
         }
         self.common = match &labels[..] {
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_stay_when_runs_come() {
+    fn colors_stay_when_runs_come() {
         let mut runs = list(&["b"]);
         with(&mut runs, &[run("a", 2), run("b", 2)], true);
         assert_eq!(runs.shown_color("b"), Some(0));
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_go_to_what_draws_curves() {
+    fn colors_go_to_what_draws_curves() {
         let names: Vec<String> = (1..=30).map(|i| format!("sweep/lr{i}")).collect();
         let mut all: Vec<_> = names.iter().map(|name| run(name, 9)).collect();
         all.extend(names.iter().map(|name| run(&format!("{name}/1795431346.{}", name.len()), 1)));

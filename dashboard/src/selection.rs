@@ -26,7 +26,6 @@ impl<T> Default for Pick<T> {
 }
 
 impl<T: PartialEq> Pick<T> {
-    /// The selected value.
     pub fn get(&self) -> Option<&T> {
         self.value.as_ref()
     }
@@ -43,26 +42,17 @@ impl<T: PartialEq> Pick<T> {
 
     /// Selects `value` (or nothing) on behalf of `by`. Setting what is already set changes nothing.
     pub fn set(&mut self, by: ViewKind, value: Option<T>) {
-        if self.value != value {
-            self.value = value;
-            self.by = Some(by);
-            self.revision += 1;
-        }
+        self.change(Some(by), value);
     }
 
     /// Selects `value` (or nothing) on behalf of the window: every view hears of it.
     pub fn put(&mut self, value: Option<T>) {
-        if self.value != value {
-            self.value = value;
-            self.by = None;
-            self.revision += 1;
-        }
+        self.change(None, value);
     }
 
-    /// Selects nothing, on behalf of the shell.
-    pub fn clear(&mut self) {
-        if self.value.take().is_some() {
-            self.by = None;
+    fn change(&mut self, by: Option<ViewKind>, value: Option<T>) {
+        if self.value != value {
+            (self.value, self.by) = (value, by);
             self.revision += 1;
         }
     }
@@ -143,14 +133,14 @@ impl Selection {
 
     /// Forgets everything that was picked, for every view.
     pub fn clear(&mut self) {
-        self.node.clear();
-        self.op.clear();
-        self.slice.clear();
-        self.track.clear();
-        self.time.clear();
-        self.run.clear();
-        self.tag.clear();
-        self.step.clear();
+        self.node.put(None);
+        self.op.put(None);
+        self.slice.put(None);
+        self.track.put(None);
+        self.time.put(None);
+        self.run.put(None);
+        self.tag.put(None);
+        self.step.put(None);
     }
 }
 

@@ -26,30 +26,23 @@ pub trait View {
     }
 
     /// Whether a command of [`View::entries`] would do anything, or may once more is read.
-    fn can(&self, id: &'static str, data: &Data) -> bool {
-        let _ = (id, data);
+    fn can(&self, _id: &'static str, _data: &Data) -> bool {
         true
     }
 
     /// Carries out a command of [`View::entries`] in the next frame.
-    fn run(&mut self, id: &'static str) {
-        let _ = id;
-    }
+    fn run(&mut self, _id: &'static str) {}
 
     /// What the panel shows, for undo and deep links.
-    fn address(&self, data: &Data) -> Params {
-        let _ = data;
+    fn address(&self, _data: &Data) -> Params {
         Params::default()
     }
 
     /// Shows what an address says, as far as there is such; in the next frame, or once its data is there.
-    fn go_to(&mut self, params: &Params) {
-        let _ = params;
-    }
+    fn go_to(&mut self, _params: &Params) {}
 
     /// What the panel shows as a table in CSV; `None` where it shows none.
-    fn table(&self, data: &Data, selection: &Selection) -> Option<String> {
-        let _ = (data, selection);
+    fn table(&self, _data: &Data, _selection: &Selection) -> Option<String> {
         None
     }
 }

@@ -10,6 +10,7 @@ use dashboard::{
     Options, Theme,
     sql::engine::{Engine, RowSet, Table, Tables},
 };
+use egui::{Rect, vec2};
 use egui_kittest::kittest::Queryable;
 use std::{
     io::Read,
@@ -18,11 +19,17 @@ use std::{
 };
 use summaries::Pixels;
 use support::{Window, picture, writer};
+use ui::address::Choice as _;
 
 const SIZE: [f32; 2] = [1120.0, 680.0];
 
+/// The SQL panel with a query.
+const SQL: &str = "sql?query=select name, count(*) as n from slices group by name";
+
 /// What says how long something took: that is left out.
 const TAKES_TIME: &str = "rows in ";
+/// The greatest width of that, points.
+const TIME_W: f32 = 200.0;
 
 /// A picture to be taken.
 struct Shot {
@@ -72,8 +79,7 @@ fn shots(digits: &Path) -> Vec<Shot> {
         with(shot("compare", usual(), "timeline", "Timeline: "), |window| window.key(egui::Key::V)),
         shot("ops", usual(), "ops", "MatMul"),
         shot("bottlenecks", usual(), "bottlenecks", "Step times: "),
-        with(shot("sql", usual(), "sql", "SQL query"), |window| {
-            window.type_text("SQL query", "select name, count(*) as n from slices group by name");
+        with(shot("sql", usual(), SQL, "SQL query"), |window| {
             window.harness.get_by_label("Run").click();
             window.wait_for("MatMul");
         }),
@@ -160,8 +166,10 @@ fn digits() -> tempfile::TempDir {
 fn look(window: &mut Window, name: &str) -> Result<(), String> {
     let mut picture = window.settled();
     for label in window.harness.query_all_by_label_contains(TAKES_TIME) {
-        // To the right edge: numbers have other widths each time.
-        picture.fill(label.rect().with_max_x(SIZE[0]), [128; 3]);
+        // As wide as any of them: numbers have other widths each time.
+        let rect = Rect::from_min_size(label.rect().min, vec2(TIME_W, label.rect().height()));
+        let background = picture.rgb[rect.top() as usize * picture.width + rect.left() as usize - 1];
+        picture.fill(rect, background);
     }
     picture::check(name, &picture)
 }
@@ -187,7 +195,7 @@ fn look_the_same(theme: Theme) {
             window.wait_for("finished");
         }
         act(&mut window);
-        let name = format!("{name}-{}", theme.name().to_lowercase());
+        let name = format!("{name}-{}", theme.title().to_lowercase());
         // What a thread in the background has still to find looks like rest until it gets a processor.
         let begun = events::clock::mono_now();
         let mut told = look(&mut window, &name);

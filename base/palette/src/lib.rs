@@ -1,53 +1,80 @@
 //! Every colour of the product, by role, dark and light: the window, charts in files and the pages of reports take theirs from here.
 //!
-//! Series colours are Okabe and Ito's eight (told apart by colour-blind readers), made lighter or darker where the background asks for
-//! it. The window's tests hold the contrast: text 4.5:1, curves and marks 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
+//! Series colours are Okabe and Ito's eight (which colour-blind readers can distinguish), made lighter or darker where the
+//! background asks for it. The window's tests hold the contrast: text 4.5:1, curves and marks 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
 
 mod schemes;
 
-pub use schemes::{OKABE_ITO_DARK, OKABE_ITO_LIGHT, Scheme, TENSORBOARD_DARK, TENSORBOARD_LIGHT, TOL_DARK, TOL_LIGHT};
+pub use schemes::{OKABE_ITO, Scheme, TENSORBOARD, TOL};
 
-/// Every colour of one theme, as `0xRRGGBB`.
+/// Every colour of one theme, as `0xRRGGBB` or in another form.
 #[derive(Debug)]
-pub struct Colors {
+pub struct Colors<C = u32> {
     /// Whether light text stands on a dark background.
     pub dark: bool,
     /// Background of charts, the graph and the timeline.
-    pub canvas: u32,
+    pub canvas: C,
     /// Background of panels.
-    pub panel: u32,
+    pub panel: C,
     /// Cards, buttons and fields on a panel.
-    pub raised: u32,
+    pub raised: C,
     /// A control under the pointer.
-    pub hovered: u32,
+    pub hovered: C,
     /// Borders and separators.
-    pub border: u32,
+    pub border: C,
     /// Grid lines of charts and rulers.
-    pub grid: u32,
+    pub grid: C,
     /// Every second row of a list.
-    pub stripe: u32,
+    pub stripe: C,
     /// Body text.
-    pub text: u32,
+    pub text: C,
     /// Text that stands back: units, hints, axis labels.
-    pub text_weak: u32,
+    pub text_weak: C,
     /// Titles and selected tabs.
-    pub text_strong: u32,
+    pub text_strong: C,
     /// Links, focus, the selected tab's line.
-    pub accent: u32,
-    /// Background of selected rows and ranges: red, green, blue and alpha, premultiplied.
-    pub selected: [u8; 4],
+    pub accent: C,
+    /// Background of selected rows and ranges: translucent, as `0xAARRGGBB`, premultiplied.
+    pub selected: C,
     /// Outline of what is selected.
-    pub highlight: u32,
+    pub highlight: C,
     /// All is well; live.
-    pub good: u32,
+    pub good: C,
     /// Something was lost or is late.
-    pub warning: u32,
+    pub warning: C,
     /// Something failed; stalls.
-    pub error: u32,
+    pub error: C,
     /// Aggregates, unknown categories, what a filter dims.
-    pub aggregate: u32,
+    pub aggregate: C,
     /// From the least to the greatest of a measured value, evenly apart: legible as lines on `canvas`.
-    pub ramp: [u32; 5],
+    pub ramp: [C; 5],
+}
+
+impl Colors {
+    /// The same colours in another form: `opaque` makes that of all but the translucent ones.
+    pub fn map<C>(&self, opaque: impl Fn(u32) -> C, translucent: impl Fn(u32) -> C) -> Colors<C> {
+        Colors {
+            dark: self.dark,
+            canvas: opaque(self.canvas),
+            panel: opaque(self.panel),
+            raised: opaque(self.raised),
+            hovered: opaque(self.hovered),
+            border: opaque(self.border),
+            grid: opaque(self.grid),
+            stripe: opaque(self.stripe),
+            text: opaque(self.text),
+            text_weak: opaque(self.text_weak),
+            text_strong: opaque(self.text_strong),
+            accent: opaque(self.accent),
+            selected: translucent(self.selected),
+            highlight: opaque(self.highlight),
+            good: opaque(self.good),
+            warning: opaque(self.warning),
+            error: opaque(self.error),
+            aggregate: opaque(self.aggregate),
+            ramp: self.ramp.map(opaque),
+        }
+    }
 }
 
 /// The dark theme.
@@ -64,7 +91,7 @@ pub const DARK: Colors = Colors {
     text_weak: 0xa3adbb,
     text_strong: 0xffffff,
     accent: 0x56b4e9,
-    selected: [0x17, 0x30, 0x3e, 0x70],
+    selected: 0x7017303e,
     highlight: 0xffffff,
     good: 0x2fc08d,
     warning: 0xf0b429,
@@ -87,7 +114,7 @@ pub const LIGHT: Colors = Colors {
     text_weak: 0x5a6472,
     text_strong: 0x0b0e12,
     accent: 0x0068a8,
-    selected: [0x10, 0x2a, 0x3a, 0x48],
+    selected: 0x48102a3a,
     highlight: 0x0b0e12,
     good: 0x00785a,
     warning: 0x8f5f00,
@@ -112,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_have_channels_and_a_text() {
+    fn colors_have_channels_and_a_text() {
         assert_eq!(channels(0x0a14ff), [10, 20, 255]);
         assert_eq!(html(0x0a14ff), "#0a14ff");
     }

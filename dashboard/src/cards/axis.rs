@@ -6,7 +6,6 @@ use ui::{address::Choice, chart::ticks::Unit, theme::metrics, widgets::named};
 /// The quantity from left to right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum XAxis {
-    /// The step.
     #[default]
     Step,
     /// Seconds since the run's first point of this series.

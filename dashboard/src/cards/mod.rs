@@ -7,5 +7,5 @@ mod run_list;
 
 pub use axis::{XAxis, axis_buttons};
 pub use grid::CardGrid;
-pub use panel::{CardPage, CardPanel};
+pub use panel::{CardPage, CardPanel, card_frame};
 pub use run_list::run_list;

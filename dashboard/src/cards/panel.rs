@@ -6,17 +6,16 @@ use crate::{
     catalogue::{Catalogue, Kind, TagRow},
     panels::ViewKind,
 };
-use egui::Ui;
+use egui::{Rect, Ui};
 use rustc_hash::FxHashMap;
 use std::{marker::PhantomData, sync::Arc};
 use ui::{
     filter::Filter,
-    widgets::{empty_state, side_panel, toolbar},
+    widgets::{CardFrame, CardHeader, empty_state, side_panel, toolbar},
 };
 
 /// What is different from panel to panel.
 pub struct CardPage {
-    /// The panel.
     pub kind: ViewKind,
     /// The name under which the width of its list of runs is remembered.
     pub runs: &'static str,
@@ -99,4 +98,24 @@ impl<K: Kind, C: Default> CardPanel<K, C> {
     pub fn cards_mut(&mut self) -> impl Iterator<Item = &mut C> {
         self.cards.values_mut()
     }
+}
+
+/// Draws a card's frame with `values` at the right of its title, a click on which selects the node and the tag. The space that
+/// is left for the chart.
+pub fn card_frame(
+    ui: &mut Ui,
+    (kind, row): (ViewKind, &TagRow),
+    (is_wide, pin): (bool, Option<bool>),
+    selection: &mut Selection,
+    values: impl FnOnce(&mut Ui, &Selection),
+) -> (CardHeader, Rect) {
+    let (target, is_selected) = (row.target(), row.is_selected(selection));
+    let node = target.map(|node| &**node);
+    let frame = CardFrame { name: &row.name, tag: &row.tag, node, is_selected, is_wide, pin };
+    let (header, rect) = frame.ui(ui, |ui| values(ui, selection));
+    if header.is_clicked {
+        selection.node.set(kind, target.cloned());
+        selection.tag.set(kind, Some(row.tag.clone()));
+    }
+    (header, rect)
 }

@@ -1,19 +1,27 @@
 //! One histogram series' card: ridges one behind the other (newest in front), or one upon the other, or bands over steps.
 
 use super::{
+    axis,
     bands::Bands,
     bins::{N_BINS, Ridge, Ridges},
     distribution,
     settings::{Mode, Settings},
 };
-use crate::{Data, Selection, ViewKind, cards::XAxis, catalogue::TagRow};
-use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, pos2};
+use crate::{
+    Data, Selection, ViewKind,
+    cards::{XAxis, card_frame},
+    catalogue::TagRow,
+};
+use egui::{Color32, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, pos2};
 use summaries::HistogramSeries;
 use ui::{
-    chart::ticks::{Moment, Unit, ticks},
+    chart::{
+        extent, strip,
+        ticks::{Unit, date_time, ticks},
+    },
     format,
     theme::{metrics, mix, palette},
-    widgets::{self, CardFrame},
+    widgets,
 };
 
 /// A card's cache.
@@ -45,20 +53,13 @@ impl Card {
         is_wide: bool,
     ) -> bool {
         let (mode, axis) = (settings.mode, settings.axis);
-        let target = row.target();
-        let is_selected = row.is_selected(selection);
-        let frame =
-            CardFrame { name: &row.name, tag: &row.tag, node: target.map(|n| &**n), is_selected, is_wide, pin: None };
         let series = row.members.first().and_then(|m| m.series::<HistogramSeries>(data, &row.tag));
-        let (header, outer) = frame.ui(ui, |ui| {
+        let kind = ViewKind::Histograms;
+        let (header, outer) = card_frame(ui, (kind, row), (is_wide, None), selection, |ui, _| {
             if let Some(step) = series.and_then(|s| s.step.last()) {
                 ui.weak(format!("step {}", format::step(*step)));
             }
         });
-        if header.is_clicked {
-            selection.node.set(ViewKind::Histograms, target.cloned());
-            selection.tag.set(ViewKind::Histograms, Some(row.tag.clone()));
-        }
         let Some(series) = series else {
             return header.is_width_toggled;
         };
@@ -91,7 +92,7 @@ impl Card {
             mark(ui, &places, ridges, *step);
         }
         if let Some(step) = hover(ui, &response, &places, ridges, series) {
-            selection.step.set(ViewKind::Histograms, Some(step));
+            selection.step.set(kind, Some(step));
         }
         header.is_width_toggled
     }
@@ -99,8 +100,7 @@ impl Card {
 
 impl RidgeLayout {
     fn new(inner: Rect, mode: Mode, ridges: &Ridges) -> Self {
-        let (lo, hi) =
-            ridges.rows.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), r| (lo.min(r.x), hi.max(r.x)));
+        let [lo, hi] = extent(ridges.rows.iter().map(|ridge| ridge.x));
         let share = if mode == Mode::Offset { metrics::RIDGE_RISE } else { 0.95 };
         Self { inner, mode, lo, span: hi - lo, rise: inner.height() * share }
     }
@@ -117,7 +117,7 @@ impl RidgeLayout {
         }
     }
 
-    /// A ridge's outline, from the middle of the first bin to the middle of the last, with the ends on the ground.
+    /// A ridge's outline, from the middle of the first bin to the middle of the last, with the ends on the base line.
     fn outline(&self, ridge: &Ridge, greatest: f64) -> Vec<Pos2> {
         let base = self.base(ridge.x);
         let bin_w = self.inner.width() / N_BINS as f32;
@@ -134,12 +134,13 @@ fn paint(ui: &Ui, places: &RidgeLayout, ridges: &Ridges, color: Color32) {
     let painter = ui.painter_at(places.inner.expand(1.0));
     let n = ridges.rows.len().max(2);
     for (i, ridge) in ridges.rows.iter().enumerate() {
-        // Older ridges fade into the ground.
+        // Older ridges fade into the background.
         let age = i as f32 / (n - 1) as f32;
         let tone = mix(p.canvas, color, 0.3 + 0.6 * age);
         let outline = places.outline(ridge, ridges.greatest);
         if places.mode == Mode::Offset {
-            painter.add(filled(&outline, places.base(ridge.x), tone));
+            let base = places.base(ridge.x);
+            painter.add(strip(outline.iter().map(|top| [*top, pos2(top.x, base)]), tone));
             painter.add(Shape::line(outline, Stroke::new(metrics::HAIRLINE, mix(p.canvas, p.text, 0.1 + 0.15 * age))));
         } else {
             painter.add(Shape::line(outline, Stroke::new(metrics::HAIRLINE, tone)));
@@ -147,44 +148,16 @@ fn paint(ui: &Ui, places: &RidgeLayout, ridges: &Ridges, color: Color32) {
     }
 }
 
-/// The area between an outline and its ground.
-fn filled(outline: &[Pos2], base: f32, color: Color32) -> Mesh {
-    let mut mesh = Mesh::default();
-    for (i, top) in outline.iter().enumerate() {
-        mesh.colored_vertex(*top, color);
-        mesh.colored_vertex(pos2(top.x, base), color);
-        if i > 0 {
-            let v = 2 * i as u32;
-            mesh.add_triangle(v - 2, v - 1, v);
-            mesh.add_triangle(v - 1, v, v + 1);
-        }
-    }
-    mesh
-}
-
 /// Values below; steps or times at the right.
 fn axes(ui: &Ui, places: &RidgeLayout, ridges: &Ridges, axis: XAxis) {
-    let p = palette(ui);
-    let painter = ui.painter();
     let inner = places.inner;
-    let font = FontId::proportional(metrics::TEXT_TICK);
-    let line = Stroke::new(metrics::HAIRLINE, p.grid);
-    let n = (inner.width() / metrics::TICK_EVERY_X).round().max(2.0) as usize;
-    for tick in ticks(Unit::Number, ridges.lo, ridges.hi, n) {
-        let x = inner.left() + ((tick.at - ridges.lo) / (ridges.hi - ridges.lo)) as f32 * inner.width();
-        painter.vline(x, inner.y_range(), line);
-        let at = pos2(x, inner.bottom() + metrics::GAP / 2.0);
-        painter.text(at, Align2::CENTER_TOP, &tick.label, font.clone(), p.text_weak);
-    }
-    if places.mode == Mode::Overlay {
-        return;
-    }
-    let n = ((inner.height() - places.rise) / metrics::TICK_EVERY_Y).round().max(2.0) as usize;
-    for tick in ticks(axis.unit(), places.lo, places.lo + places.span, n) {
-        let y = places.base(tick.at);
-        painter.hline(inner.x_range(), y, line);
-        let at = pos2(inner.right() + metrics::GAP, y);
-        painter.text(at, Align2::LEFT_CENTER, &tick.label, font.clone(), p.text_weak);
+    let n_columns = (inner.width() / metrics::TICK_EVERY_X).round().max(2.0) as usize;
+    let x = |at: f64| inner.left() + ((at - ridges.lo) / (ridges.hi - ridges.lo)) as f32 * inner.width();
+    axis::columns(ui, inner, &ticks(Unit::Number, ridges.lo, ridges.hi, n_columns), x);
+    if places.mode != Mode::Overlay {
+        let n_rows = ((inner.height() - places.rise) / metrics::TICK_EVERY_Y).round().max(2.0) as usize;
+        let lines = ticks(axis.unit(), places.lo, places.lo + places.span, n_rows);
+        axis::rows(ui, inner, &lines, |at| places.base(at));
     }
 }
 
@@ -218,7 +191,7 @@ fn hover(ui: &Ui, response: &Response, places: &RidgeLayout, ridges: &Ridges, se
         ui.label(format!("step {}", format::step(ridge.step)));
         ui.label(format!("{} of {} values", format::value(ridge.bins[bin].round()), format::value(n_values.round())));
         ui.label(format!("between {} and {}", format::value(lo), format::value(hi)));
-        ui.weak(Moment::of(series.wall[ridge.row]).full());
+        ui.weak(date_time(series.wall[ridge.row]));
     });
     response.clicked().then_some(ridge.step)
 }

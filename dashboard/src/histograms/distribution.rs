@@ -1,11 +1,17 @@
 //! A series' distribution over steps as bands around its median.
 
-use super::bands::{BandRow, Bands};
+use super::{
+    axis,
+    bands::{BandRow, Bands},
+};
 use crate::cards::XAxis;
-use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Response, Shape, Stroke, Ui, pos2};
+use egui::{Color32, Pos2, Rect, Response, Shape, Stroke, Ui, pos2};
 use summaries::{Histogram, HistogramSeries};
 use ui::{
-    chart::ticks::{Moment, Unit, ticks},
+    chart::{
+        strip,
+        ticks::{Unit, date_time, ticks},
+    },
     format,
     theme::{metrics, mix, palette},
 };
@@ -35,17 +41,8 @@ fn paint(ui: &Ui, inner: Rect, bands: &Bands, color: Color32) {
     for lower in 0..n_bands {
         let upper = Histogram::QUANTILES.len() - 1 - lower;
         let tone = mix(p.canvas, color, 0.15 + 0.5 * lower as f32 / n_bands as f32);
-        let mut mesh = Mesh::default();
-        for (i, row) in bands.rows.iter().enumerate() {
-            mesh.colored_vertex(place(inner, bands, row.x, row.values[lower]), tone);
-            mesh.colored_vertex(place(inner, bands, row.x, row.values[upper]), tone);
-            if i > 0 {
-                let v = 2 * i as u32;
-                mesh.add_triangle(v - 2, v - 1, v);
-                mesh.add_triangle(v - 1, v, v + 1);
-            }
-        }
-        painter.add(mesh);
+        let ends = |row: &BandRow| [lower, upper].map(|nth| place(inner, bands, row.x, row.values[nth]));
+        painter.add(strip(bands.rows.iter().map(ends), tone));
     }
     let median: Vec<Pos2> = bands.rows.iter().map(|row| place(inner, bands, row.x, row.median())).collect();
     match &median[..] {
@@ -64,25 +61,11 @@ fn paint(ui: &Ui, inner: Rect, bands: &Bands, color: Color32) {
 
 /// Steps or times below; values at the right.
 fn axes(ui: &Ui, inner: Rect, bands: &Bands, axis: XAxis) {
-    let p = palette(ui);
-    let painter = ui.painter();
-    let font = FontId::proportional(metrics::TEXT_TICK);
-    let line = Stroke::new(metrics::HAIRLINE, p.grid);
     let ([left, right], [low, high]) = (bands.bounds.x, bands.bounds.y);
-    let n = (inner.width() / metrics::TICK_EVERY_X).round().max(2.0) as usize;
-    for tick in ticks(axis.unit(), left, right, n) {
-        let x = place(inner, bands, tick.at, low).x;
-        painter.vline(x, inner.y_range(), line);
-        let at = pos2(x, inner.bottom() + metrics::GAP / 2.0);
-        painter.text(at, Align2::CENTER_TOP, &tick.label, font.clone(), p.text_weak);
-    }
-    let n = (inner.height() / metrics::TICK_EVERY_Y).round().max(2.0) as usize;
-    for tick in ticks(Unit::Number, low, high, n) {
-        let y = place(inner, bands, left, tick.at).y;
-        painter.hline(inner.x_range(), y, line);
-        let at = pos2(inner.right() + metrics::GAP, y);
-        painter.text(at, Align2::LEFT_CENTER, &tick.label, font.clone(), p.text_weak);
-    }
+    let n_columns = (inner.width() / metrics::TICK_EVERY_X).round().max(2.0) as usize;
+    axis::columns(ui, inner, &ticks(axis.unit(), left, right, n_columns), |at| place(inner, bands, at, low).x);
+    let n_rows = (inner.height() / metrics::TICK_EVERY_Y).round().max(2.0) as usize;
+    axis::rows(ui, inner, &ticks(Unit::Number, low, high, n_rows), |at| place(inner, bands, left, at).y);
 }
 
 /// The step under the pointer says its quantiles.
@@ -108,5 +91,5 @@ fn tooltip(ui: &mut Ui, row: &BandRow, series: &HistogramSeries) {
     for (name, value) in NAMES.iter().zip(row.values.iter().rev()) {
         ui.label(format!("{name}: {}", format::value(*value)));
     }
-    ui.weak(Moment::of(series.wall[row.row]).full());
+    ui.weak(date_time(series.wall[row.row]));
 }

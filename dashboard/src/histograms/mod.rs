@@ -2,6 +2,7 @@
 //!
 //! [`model`]: what to draw, without egui. [`settings`]: the controls. [`card`]: one card, [`distribution`]: its bands.
 
+mod axis;
 mod card;
 mod distribution;
 mod export;
@@ -20,7 +21,6 @@ use summaries::HistogramSeries;
 use ui::address::{Addressed, Names, Params};
 use ui::command::Entry;
 
-/// What can be done in the panel.
 const ENTRIES: &[Entry] = &[Entry::gesture("Click a histogram", "Pick its step in every panel")];
 
 const PAGE: CardPage = CardPage {
@@ -33,7 +33,6 @@ const PAGE: CardPage = CardPage {
     ],
 };
 
-/// The panel's state.
 pub struct HistogramsView {
     settings: Settings,
     panel: CardPanel<HistogramSeries, Card>,
@@ -77,7 +76,6 @@ impl View for HistogramsView {
     }
 }
 
-/// What an address may say of this panel.
 pub(crate) fn accepts() -> Names {
     Settings::accepts()
 }

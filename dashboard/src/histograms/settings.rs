@@ -30,12 +30,10 @@ impl Choice for Mode {
     ];
 }
 
-/// The state of the controls.
 #[derive(Default)]
 pub struct Settings {
     /// Which tags have a card.
     pub filter: Filter,
-    /// How histograms are drawn.
     pub mode: Mode,
     /// The x axis of distributions.
     pub axis: XAxis,
@@ -44,7 +42,6 @@ pub struct Settings {
 address_fields!(Settings { "filter" = filter: Filter, "mode" = mode: Mode, "x" = axis: XAxis });
 
 impl Settings {
-    /// The controls.
     pub fn ui(&mut self, ui: &mut Ui) {
         ui.horizontal_wrapped(|ui| {
             filter_box(ui, &mut self.filter, "Filter tags (regex)", metrics::FILTER_W);

@@ -178,11 +178,7 @@ impl RunArtifacts {
         };
         self.shared.slots.set_kind(source, SourceKind::Trace, Some(name));
         let shared = self.shared.clone();
-        let thread = std::thread::Builder::new().name("load trace".to_owned());
-        match thread.spawn(move || read(&shared, source)) {
-            Ok(thread) => self.threads.push(thread),
-            Err(error) => self.shared.slots.fail(source, &format!("cannot start a thread: {error}")),
-        }
+        self.threads.extend(self.shared.spawn("load trace", source, move || read(&shared, source)));
         true
     }
 

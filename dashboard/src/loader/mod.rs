@@ -54,7 +54,7 @@ impl Loader {
     /// Opens a file or folder; an error becomes a failed source. A path that is open already stays as it is, and a failed
     /// one is retried.
     pub fn open(&mut self, path: PathBuf) {
-        let shared = self.shared.clone();
+        let (shared, theirs) = (&self.shared, self.shared.clone());
         let n_open = shared.slots.n_sources();
         let Some(source) = shared.slots.add_source(&path, None) else {
             return;
@@ -63,11 +63,7 @@ impl Loader {
             shared.slots.fail(source, &format!("{MAX_SOURCES} paths are open already"));
             return;
         }
-        let thread = std::thread::Builder::new().name("load".to_owned());
-        match thread.spawn(move || follow(&shared, source, &path)) {
-            Ok(thread) => self.threads.push(thread),
-            Err(error) => self.shared.slots.fail(source, &format!("cannot start a thread: {error}")),
-        }
+        self.threads.extend(shared.spawn("load", source, move || follow(&theirs, source, &path)));
     }
 
     /// Stops reading a path; what was read stays. It takes until the reader's current batch is done.

@@ -1,6 +1,6 @@
 //! Opens URLs: traces and logdirs of other machines. Traces are fetched as far as they are shown.
 
-use super::{logdir, shared::Shared, slots::SourceId, trace, url::RemoteSource};
+use super::{logdir, shared::Shared, slots::SourceId, url::RemoteSource};
 use crate::data::{SourceKind, Warning};
 use events::clock;
 use parking_lot::RwLock;
@@ -40,11 +40,7 @@ pub(super) fn open(shared: &Arc<Shared>, source: SourceId, url: &str) {
             continue;
         };
         let theirs = Arc::clone(shared);
-        let thread = std::thread::Builder::new().name("load".to_owned());
-        match thread.spawn(move || follow_any(&theirs, id, remote)) {
-            Ok(thread) => threads.push(thread),
-            Err(error) => shared.slots.fail(id, &format!("cannot start a thread: {error}")),
-        }
+        threads.extend(shared.spawn("load", id, move || follow_any(&theirs, id, remote)));
     }
     if own_row.is_some() && !shared.is_stopping(source) {
         shared.slots.fail(source, "nothing there can be shown");
@@ -79,9 +75,7 @@ fn follow(shared: &Shared, source: SourceId, ask: Arc<dyn Transport>) {
                 Ok(batch) => {
                     is_changed |= store.write().apply(batch);
                     is_read = true;
-                    let (status, warnings) = trace::state(&store.read(), is_read);
-                    is_changed |= shared.slots.set_status(source, status);
-                    is_changed |= shared.slots.set_warnings(source, warnings);
+                    is_changed |= shared.set_state(source, &store.read(), is_read);
                 }
                 // What has been read can still be shown.
                 Err(error) if is_read => {
@@ -96,9 +90,7 @@ fn follow(shared: &Shared, source: SourceId, ask: Arc<dyn Transport>) {
         } else if is_changed {
             // Pages that arrived, or warnings why they did not.
             store.write().apply(Batch::new());
-            let (status, warnings) = trace::state(&store.read(), is_read);
-            shared.slots.set_status(source, status);
-            shared.slots.set_warnings(source, warnings);
+            shared.set_state(source, &store.read(), is_read);
         }
         if is_changed {
             (shared.wake)();

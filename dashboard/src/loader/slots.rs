@@ -44,12 +44,14 @@ impl Rows {
     }
 }
 
+#[derive(Clone)]
 struct LogdirSlot {
     source: SourceId,
     runs: Shared<summaries::Runs>,
     labels: Arc<[Arc<str>]>,
 }
 
+#[derive(Clone)]
 struct TraceSlot {
     source: SourceId,
     store: Shared<trace_store::Store>,
@@ -64,15 +66,7 @@ impl Slots {
     /// was stopped takes its old row.
     pub(super) fn add_source(&self, path: &Path, found_in: Option<SourceId>) -> Option<SourceId> {
         let mut rows = self.0.lock();
-        let fresh = SourceInfo {
-            kind: SourceKind::Unknown,
-            name: short_name(path),
-            path: path.into(),
-            status: Status::Loading,
-            progress: None,
-            error: None,
-            warnings: Arc::from([]),
-        };
+        let fresh = SourceInfo::new(SourceKind::Unknown, short_name(path), path);
         match rows.sources.iter_mut().enumerate().find(|(_, s)| *s.path == *path) {
             Some((row, old)) if matches!(old.status, Status::Failed | Status::Stopped) => {
                 *old = fresh;
@@ -89,30 +83,31 @@ impl Slots {
         }
     }
 
+    /// Changes the row of a source, unless another reader took it over.
+    fn update<T: Default>(&self, source: SourceId, change: impl FnOnce(&mut SourceInfo) -> T) -> T {
+        self.0.lock().row(source).map(change).unwrap_or_default()
+    }
+
     pub(super) fn fail(&self, source: SourceId, error: &str) {
-        let mut rows = self.0.lock();
-        let Some(row) = rows.row(source) else { return };
-        row.status = Status::Failed;
         // One line, whatever the reader had to say.
-        row.error = Some(error.split_whitespace().collect::<Vec<_>>().join(" ").into());
+        let line = error.split_whitespace().collect::<Vec<_>>().join(" ").into();
+        self.update(source, |row| (row.status, row.error) = (Status::Failed, Some(line)));
     }
 
     /// Sets the status, unless the source was stopped; returns whether it changed.
     pub(super) fn set_status(&self, source: SourceId, status: Status) -> bool {
-        let mut rows = self.0.lock();
-        let Some(row) = rows.row(source) else { return false };
-        row.status != Status::Stopped && std::mem::replace(&mut row.status, status) != status
+        self.update(source, |row| row.status != Status::Stopped && std::mem::replace(&mut row.status, status) != status)
     }
 
     /// Sets the share that is read; returns whether that is worth a frame.
     pub(super) fn set_progress(&self, source: SourceId, share: f32) -> bool {
-        let mut rows = self.0.lock();
-        let Some(row) = rows.row(source) else { return false };
-        let is_visible = row.progress.is_none_or(|known| (share - known).abs() >= 0.01);
-        if is_visible {
-            row.progress = Some(share.clamp(0.0, 1.0));
-        }
-        is_visible
+        self.update(source, |row| {
+            let is_visible = row.progress.is_none_or(|known| (share - known).abs() >= 0.01);
+            if is_visible {
+                row.progress = Some(share.clamp(0.0, 1.0));
+            }
+            is_visible
+        })
     }
 
     /// Stops a source that is being read or followed.
@@ -130,73 +125,57 @@ impl Slots {
 
     /// Sets the warnings; returns whether they changed.
     pub(super) fn set_warnings(&self, source: SourceId, warnings: Vec<Warning>) -> bool {
-        let mut rows = self.0.lock();
-        let Some(row) = rows.row(source) else { return false };
-        let is_changed = *row.warnings != warnings[..];
-        if is_changed {
-            row.warnings = warnings.into();
-        }
-        is_changed
+        self.update(source, |row| {
+            let is_changed = *row.warnings != warnings[..];
+            if is_changed {
+                row.warnings = warnings.into();
+            }
+            is_changed
+        })
     }
 
     pub(super) fn set_kind(&self, source: SourceId, kind: SourceKind, name: Option<&str>) {
-        let mut rows = self.0.lock();
-        let Some(row) = rows.row(source) else { return };
-        row.kind = kind;
-        if let Some(name) = name {
-            row.name = name.into();
-        }
+        self.update(source, |row| {
+            row.kind = kind;
+            row.name = name.map_or_else(|| row.name.clone(), Into::into);
+        });
     }
 
     pub(super) fn add_logdir(&self, source: SourceId, runs: Shared<summaries::Runs>) {
-        let logdirs = &mut self.0.lock().logdirs;
         let slot = LogdirSlot { source, runs, labels: Arc::from([]) };
-        // A source that is read again keeps its index.
-        match logdirs.iter_mut().find(|l| l.source.row == source.row) {
-            Some(old) => *old = slot,
-            None => logdirs.push(slot),
-        }
+        put(&mut self.0.lock().logdirs, slot, |old, new| old.source.row == new.source.row);
     }
 
     pub(super) fn add_trace(&self, source: SourceId, store: Shared<trace_store::Store>) {
-        let traces = &mut self.0.lock().traces;
         let slot = TraceSlot { source, store };
-        match traces.iter_mut().find(|t| t.source.row == source.row) {
-            Some(old) => *old = slot,
-            None => traces.push(slot),
-        }
+        put(&mut self.0.lock().traces, slot, |old, new| old.source.row == new.source.row);
     }
 
     /// Adds a graph or replaces the one of the same path and name.
     pub(super) fn put_graph(&self, graph: GraphData) {
-        let graphs = &mut self.0.lock().graphs;
-        match graphs.iter_mut().find(|g| g.path == graph.path && g.name == graph.name) {
-            Some(old) => *old = graph,
-            None => graphs.push(graph),
-        }
+        put(&mut self.0.lock().graphs, graph, |old, new| old.path == new.path && old.name == new.name);
     }
 
     /// Takes a read guard on everything.
     pub(super) fn frame(&self) -> Data {
         // Copies of the handles: the slots' lock is free again before the first guard is waited for.
-        let in_order;
-        let (sources, logdirs, traces, graphs) = {
+        let (in_order, sources, logdirs, traces, graphs) = {
             let rows = self.0.lock();
-            in_order = rows.in_order();
-            let logdirs: Vec<_> = rows.logdirs.iter().map(|l| (l.source, l.runs.clone(), l.labels.clone())).collect();
-            let traces: Vec<_> = rows.traces.iter().map(|t| (t.source, t.store.clone())).collect();
-            (rows.sources.clone(), logdirs, traces, rows.graphs.clone())
+            let (logdirs, traces) = (rows.logdirs.clone(), rows.traces.clone());
+            (rows.in_order(), rows.sources.clone(), logdirs, traces, rows.graphs.clone())
         };
         let n_logdirs = logdirs.len();
         let mut data = Data { sources, graphs, ..Data::default() };
-        for (source, runs, labels) in logdirs {
-            let info = &data.sources[source.row];
-            let (name, path, status) = (info.name.clone(), info.path.clone(), info.status);
+        let about = |sources: &[SourceInfo], source: SourceId| {
+            let info = &sources[source.row];
+            (info.name.clone(), info.path.clone(), info.status)
+        };
+        for LogdirSlot { source, runs, labels } in logdirs {
+            let (name, path, status) = about(&data.sources, source);
             data.logdirs.push(LogdirData { name, path, status, runs: ReadGuard::of(&runs), labels });
         }
-        for (source, store) in traces {
-            let info = &data.sources[source.row];
-            let (name, path, status) = (info.name.clone(), info.path.clone(), info.status);
+        for TraceSlot { source, store } in traces {
+            let (name, path, status) = about(&data.sources, source);
             data.traces.push(TraceData { name, path, status, store: ReadGuard::of(&store) });
         }
         data.sources = in_order.into_iter().map(|row| data.sources[row].clone()).collect();
@@ -208,6 +187,14 @@ impl Slots {
             }
         }
         data
+    }
+}
+
+/// Adds an element or replaces the same one, which keeps its index.
+fn put<T>(all: &mut Vec<T>, new: T, is_same: impl Fn(&T, &T) -> bool) {
+    match all.iter_mut().find(|old| is_same(old, &new)) {
+        Some(old) => *old = new,
+        None => all.push(new),
     }
 }
 

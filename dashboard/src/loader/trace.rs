@@ -4,14 +4,14 @@ use super::{
     shared::{POLL, Shared},
     slots::SourceId,
 };
-use crate::data::{SourceKind, Status, Warning};
+use crate::data::SourceKind;
 use parking_lot::RwLock;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
 use trace_formats::import;
-use trace_model::{Pages, WarningKind};
+use trace_model::Pages;
 use trace_store::{Store, StoreOptions, TraceReader};
 
 /// Follows `path` until the window closes. Batches are staged without the store's lock and applied in about a
@@ -38,10 +38,8 @@ pub(super) fn follow(shared: &Shared, source: SourceId, path: &Path) {
         let has_more = batch.more();
         is_read |= !has_more;
         let mut is_changed = store.write().apply(batch);
-        let (status, warnings) = state(&store.read(), is_read);
+        is_changed |= shared.set_state(source, &store.read(), is_read);
         pager = store.read().pager().cloned();
-        is_changed |= shared.slots.set_status(source, status);
-        is_changed |= shared.slots.set_warnings(source, warnings);
         if is_changed {
             (shared.wake)();
         }
@@ -79,32 +77,9 @@ pub(super) fn read(shared: &Shared, source: SourceId, mut import: import::Import
         let mut is_changed = store.write().apply(batch);
         let progress = import.progress();
         is_changed |= shared.slots.set_progress(source, progress.bytes as f32 / progress.of.max(1) as f32);
-        let (status, warnings) = state(&store.read(), !has_more);
-        is_changed |= shared.slots.set_status(source, status);
-        is_changed |= shared.slots.set_warnings(source, warnings);
+        is_changed |= shared.set_state(source, &store.read(), !has_more);
         if is_changed {
             (shared.wake)();
         }
-    }
-}
-
-/// The status of a trace, and its warnings.
-pub(super) fn state(store: &Store, is_read: bool) -> (Status, Vec<Warning>) {
-    let is_recovered = store.warnings().iter().any(|w| w.kind == WarningKind::Recovered);
-    let status = match (is_read, store.is_live(), is_recovered) {
-        (false, ..) => Status::Loading,
-        (true, true, _) => Status::Live,
-        (true, false, true) => Status::Crashed,
-        (true, false, false) => Status::Finished,
-    };
-    let warnings = store.warnings().iter().map(|w| Warning { count: w.count, text: text_of(w) });
-    (status, warnings.collect())
-}
-
-/// A warning with its source, which some texts contain already.
-fn text_of(warning: &trace_model::Warning) -> String {
-    match warning.text.starts_with(&warning.source) {
-        true => warning.text.clone(),
-        false => format!("{}: {}", warning.source, warning.text),
     }
 }

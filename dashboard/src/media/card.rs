@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     Data, Selection, ViewKind,
+    cards::card_frame,
     catalogue::{Member, TagRow},
 };
 use egui::{Label, Rect, RichText, Slider, Ui, UiBuilder};
@@ -21,7 +22,7 @@ use summaries::MediaSeries;
 use ui::{
     format,
     theme::metrics,
-    widgets::{self, CardFrame, CardHeader},
+    widgets::{self, CardHeader},
 };
 
 /// A card's place in its series, and what it shows.
@@ -38,15 +39,12 @@ pub struct Card {
 
 /// What all cards share in a frame.
 pub struct CardView<'a> {
-    /// What is open.
     pub data: &'a Data,
-    /// The values.
     pub cache: &'a mut MediaCache,
     /// Which tags belong together as a mesh.
     pub meshes: &'a Meshes,
     /// Whether one step is chosen for all cards.
     pub is_linked: bool,
-    /// How images are shown.
     pub tone: Tone,
     /// A file to save, with the name to offer.
     pub save: &'a mut Option<(String, Vec<u8>)>,
@@ -71,18 +69,12 @@ impl Card {
         let newest = self.stops.len().saturating_sub(1);
         let linked = selection.step.get().filter(|_| view.is_linked).map(|step| self.stops.at(*step));
         let stop = linked.or(self.stop).unwrap_or(newest).min(newest);
-        let target = row.target();
-        let (node, is_selected) = (target.map(|n| &**n), row.is_selected(selection));
-        let frame = CardFrame { name: &row.name, tag: &row.tag, node, is_selected, is_wide, pin: None };
-        let (header, mut inner) = frame.ui(ui, |ui| {
+        let of = (ViewKind::Media, row);
+        let (header, mut inner) = card_frame(ui, of, (is_wide, None), selection, |ui, _| {
             if let (Some(series), Some(step)) = (series.first(), self.stops.step(stop)) {
                 ui.weak(format!("{} · step {}", series.kind(), format::step(step)));
             }
         });
-        if header.is_clicked {
-            selection.node.set(ViewKind::Media, target.cloned());
-            selection.tag.set(ViewKind::Media, Some(row.tag.clone()));
-        }
         if members.is_empty() {
             ui.put(inner, Label::new(RichText::new("no values yet").weak()));
             return header;

@@ -63,13 +63,12 @@ impl Tone {
     }
 }
 
-/// The images of a card.
 #[derive(Default)]
 pub struct ImageCard {
     /// What the textures were made from.
     of: Option<(Arc<MediaValue>, Tone)>,
     textures: Vec<TextureHandle>,
-    look: ImageView,
+    view: ImageView,
 }
 
 /// Which part of the images is seen; the same of all in a card.
@@ -88,7 +87,7 @@ impl Default for ImageView {
 }
 
 impl ImageView {
-    /// Where the image is, when all of it would fill `fitted`.
+    /// Where the image is, when the full image would fill `fitted`.
     fn rect(&self, fitted: Rect) -> Rect {
         let size = fitted.size() * self.zoom;
         Rect::from_min_size(fitted.center() - size * self.middle, size)
@@ -134,8 +133,8 @@ impl ImageCard {
                 let size = texture.size_vec2();
                 let scale = (width / size.x).min(inner.height() / size.y);
                 let (fitted, response) = ui.allocate_exact_size(size * scale, Sense::click_and_drag());
-                self.look.input(ui, &response, fitted, size.x);
-                let zoom = self.look.zoom;
+                self.view.input(ui, &response, fitted, size.x);
+                let zoom = self.view.zoom;
                 widgets::describe(&response, || {
                     let closer = if zoom > 1.0 {
                         format!(", {} times as large", format::value(f64::from(zoom)))
@@ -145,7 +144,7 @@ impl ImageCard {
                     format!("Image {tag}: {} x {} pixels{closer}", size.x, size.y)
                 });
                 let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
-                let rect = self.look.rect(fitted);
+                let rect = self.view.rect(fitted);
                 ui.painter().with_clip_rect(fitted.intersect(ui.clip_rect())).image(
                     texture.id(),
                     rect,
@@ -158,7 +157,7 @@ impl ImageCard {
     }
 }
 
-/// Tells the pixel under the pointer, as it is in the file.
+/// Shows the pixel under the pointer in a tooltip, as it is in the file.
 fn pointed(ui: &Ui, response: &Response, rect: Rect, picture: &Picture) {
     let Some(at) = response.hover_pos().filter(|_| !response.dragged()) else { return };
     let [width, height] = picture.size;

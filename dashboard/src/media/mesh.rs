@@ -41,24 +41,14 @@ impl PartState {
     }
 
     fn part(&self) -> Option<&MeshPart> {
-        match self {
-            Self::Read(shown) => match &**shown {
-                MediaValue::Mesh(part) => Some(part),
-                _ => None,
-            },
-            _ => None,
-        }
+        let Self::Read(shown) = self else { return None };
+        if let MediaValue::Mesh(part) = &**shown { Some(part) } else { None }
     }
 
     /// Why a part that the run has cannot be drawn.
     fn error(&self) -> Option<&str> {
-        match self {
-            Self::Read(shown) => match &**shown {
-                MediaValue::Text(why) => Some(why),
-                _ => None,
-            },
-            _ => None,
-        }
+        let Self::Read(shown) = self else { return None };
+        if let MediaValue::Text(why) = &**shown { Some(why) } else { None }
     }
 }
 

@@ -42,7 +42,6 @@ use ui::{
     widgets::{filter_box, together},
 };
 
-/// What can be done in the panel.
 const ENTRIES: &[Entry] = &[
     Entry::command("link", "", "One step for all cards, or for each its own"),
     Entry::gesture("Drag a slider, arrows", "Another step"),
@@ -63,7 +62,6 @@ const PAGE: CardPage = CardPage {
     ],
 };
 
-/// The state of the controls.
 #[derive(Default)]
 struct Settings {
     filter: Filter,
@@ -93,7 +91,6 @@ impl Settings {
     }
 }
 
-/// The panel's state.
 pub struct MediaView {
     settings: Settings,
     panel: CardPanel<MediaSeries, Card>,
@@ -171,7 +168,6 @@ fn has_images(catalogue: &Catalogue, data: &Data) -> bool {
     })
 }
 
-/// What an address may say of this panel.
 pub(crate) fn accepts() -> Names {
     Settings::accepts()
 }

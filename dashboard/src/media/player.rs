@@ -38,14 +38,7 @@ impl Playing {
     /// When it cannot be written for the program, or the program does not start.
     pub fn start((program, arguments): (&Path, &[&str]), wav: &[u8]) -> io::Result<Self> {
         let file = temporary("wav", wav)?;
-        let spawned = Command::new(program)
-            .args(arguments)
-            .arg(&file)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        match spawned {
+        match quiet(program).args(arguments).arg(&file).spawn() {
             Ok(child) => Ok(Self { child, file }),
             Err(error) => {
                 let _ = std::fs::remove_file(&file);
@@ -76,11 +69,16 @@ impl Drop for Playing {
 pub fn open_outside(extension: &str, bytes: &[u8]) -> io::Result<()> {
     let file = temporary(extension, bytes)?;
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut child =
-        Command::new(opener).arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut child = quiet(Path::new(opener)).arg(&file).spawn()?;
     // Reaps it; a desktop's opener returns at once.
     std::thread::spawn(move || drop(child.wait()));
     Ok(())
+}
+
+fn quiet(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
 }
 
 /// A new file that nobody else has.

@@ -5,14 +5,14 @@ use super::{
     band::{self, Band},
     curve::{Curve, CurveSettings},
     paint::{self, Weight},
-    picture::{Key, Picture, Turn},
+    picture::{FrameBudget, Key, Picture},
     points::{Line, Points},
     range::Steps,
     range_band, tooltip,
 };
 use crate::{
     Data, Selection, ViewKind,
-    cards::XAxis,
+    cards::{XAxis, card_frame},
     catalogue::{Member, TagRow},
     selection::is_at_or_below,
 };
@@ -26,7 +26,7 @@ use std::{
 use summaries::{ScalarSeries, derive::align};
 use ui::{
     chart::{
-        Bounds, XWindow,
+        Bounds, XWindow, extent,
         frame::Frame,
         input::{self, Command},
         ticks::Unit,
@@ -34,7 +34,7 @@ use ui::{
     format,
     natural::Natural,
     theme::{metrics, palette},
-    widgets::{self, CardFrame, CardHeader},
+    widgets::{self, CardHeader},
 };
 
 /// The bands of growing runs are looked up anew at most this often, seconds.
@@ -54,7 +54,6 @@ pub struct Card {
 
 /// What all cards share in a frame.
 pub struct CardView<'a> {
-    /// How curves are drawn.
     pub curve: CurveSettings,
     /// The tag whose values are the x axis.
     pub x_tag: Option<&'a str>,
@@ -66,10 +65,10 @@ pub struct CardView<'a> {
     pub range: Option<Steps>,
     /// What all cards show of x, where their zoom is linked: see [`Settings::linked_x`](super::settings::Settings::linked_x).
     pub linked_x: Option<Option<[f64; 2]>>,
-    /// In which order runs stand beside the pointer.
+    /// The order of runs next to the pointer.
     pub order: tooltip::Order,
     /// Whose lines may be drawn into pictures in this frame.
-    pub turn: Turn,
+    pub budget: FrameBudget,
 }
 
 /// A card's bands, cached while nothing that they depend on changes.
@@ -83,7 +82,7 @@ struct Bands {
 }
 
 impl Card {
-    /// Shows the card in all of `ui`'s space; what was clicked in its title.
+    /// Shows the card in all of `ui`'s space; what was clicked in its title. `look`: whether it is wide, and pinned.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
@@ -91,20 +90,14 @@ impl Card {
         data: &Data,
         view: &mut CardView<'_>,
         selection: &mut Selection,
-        (is_wide, pin): (bool, Option<bool>),
+        look: (bool, Option<bool>),
     ) -> CardHeader {
         let settings = view.curve;
         let mut against = std::mem::take(&mut self.against);
         let lines = lines(&mut against, row, data, view, ui.input(|i| i.time));
-        let target = row.target();
-        let node = target.map(|n| &**n);
-        let frame =
-            CardFrame { name: &row.name, tag: &row.tag, node, is_selected: row.is_selected(selection), is_wide, pin };
-        let (header, outer) = frame.ui(ui, |ui| last_values(ui, &lines, selection));
-        if header.is_clicked {
-            selection.node.set(ViewKind::Scalars, target.cloned());
-            selection.tag.set(ViewKind::Scalars, Some(row.tag.clone()));
-        }
+        let (header, outer) = card_frame(ui, (ViewKind::Scalars, row), look, selection, |ui, selection| {
+            last_values(ui, &lines, selection);
+        });
         self.forget_old_zoom(settings, view.x_tag);
         if !self.make_ready(&lines, view, ui::export::wants_shapes(ui.ctx())) {
             // Until then it shows what it had.
@@ -155,7 +148,7 @@ impl Card {
             let known = self.curves.get(&member.label);
             let n_stale = known.map_or(points.len(), |curve| curve.n_stale(*points, *generation, view.curve));
             if n_stale > 0 || known.is_none() {
-                if !at_once && !view.turn.take_points(n_stale, self.picture.drawn) {
+                if !at_once && !view.budget.take_points(n_stale, self.picture.drawn) {
                     return false;
                 }
                 self.curves.entry(member.label.clone()).or_default().update(*points, *generation, view.curve);
@@ -181,8 +174,7 @@ impl Card {
 
     fn fit(&mut self, lines: &[Line<'_>], settings: CurveSettings) -> Bounds {
         let union = |a: [f64; 2], b: [f64; 2]| [a[0].min(b[0]), a[1].max(b[1])];
-        let empty = [f64::INFINITY, f64::NEG_INFINITY];
-        let (mut x, mut y) = (empty, empty);
+        let (mut x, mut y) = (extent([]), extent([]));
         if !self.bands.all.is_empty() && settings.shows_outliers {
             y = self.bands.extent;
         }
@@ -221,7 +213,7 @@ impl Card {
         }
         let values = all.iter().flat_map(|(band, _): &(Band, usize)| band.places.iter().flat_map(|(_, values)| values));
         let places = values.map(|y| view.curve.scale.forward(*y)).filter(|y| y.is_finite());
-        let extent = places.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], y| [lo.min(y), hi.max(y)]);
+        let extent = extent(places);
         self.bands = Bands { all, extent, of: Some((pattern.to_owned(), view.curve, n_points)), at: now };
     }
 
@@ -280,19 +272,19 @@ impl Card {
         self.picture.receive(ui);
         let wants_new = self.picture.wants(&key);
         let curves = &self.curves;
-        let stroked = |(line, weight): &(&Line<'_>, Weight)| {
+        let styled = |(line, weight): &(&Line<'_>, Weight)| {
             let lines = curves.get(&line.member.label)?.cut(line.points, settings, window);
-            Some(paint::stroked(lines, settings, p, p.series(line.member.color_idx), *weight))
+            Some(paint::styled(lines, settings, p, p.series(line.member.color_idx), *weight))
         };
         if wants_shapes {
             let painter = ui.painter_at(frame.inner);
-            let all = ordered.iter().filter_map(stroked).flatten();
-            return all.for_each(|stroked| paint::curve(&painter, frame, &stroked));
+            let all = ordered.iter().filter_map(styled).flatten();
+            return all.for_each(|styled| paint::curve(&painter, frame, &styled));
         }
         if wants_new {
             let n_points: Vec<usize> = ordered.iter().map(|(line, _)| line.points.len()).collect();
-            let taken = self.picture.take(&key, &n_points, &mut view.turn);
-            let lines = ordered[taken].iter().filter_map(stroked).flatten();
+            let taken = self.picture.take(&key, &n_points, &mut view.budget);
+            let lines = ordered[taken].iter().filter_map(styled).flatten();
             if self.picture.add(ui, frame, lines) {
                 ui.ctx().request_repaint();
             }
@@ -377,25 +369,26 @@ fn lines<'a>(
 ) -> Vec<Line<'a>> {
     let x_scale = view.curve.x_scale();
     let of = |member: &'a Member, tag: &str| member.series::<ScalarSeries>(data, tag);
-    let own_tag = |member: &'a Member| member.tag.as_deref().unwrap_or(&row.tag);
-    let Some(x_tag) = view.x_tag else {
+    let own = |member: &'a Member| of(member, member.tag.as_deref().unwrap_or(&row.tag));
+    if view.x_tag.is_none() {
         against.clear();
-        let line = |member: &'a Member| {
-            let points = Points::of(of(member, own_tag(member))?).on(x_scale);
-            Some(Line { member, points, generation: 0 })
-        };
-        return row.members.iter().filter_map(line).filter(|line| !line.points.is_empty()).collect();
-    };
-    for member in &row.members {
-        if let (Some(series), Some(other)) = (of(member, own_tag(member)), of(member, x_tag)) {
+    }
+    for (member, x_tag) in row.members.iter().filter_map(|member| Some((member, view.x_tag?))) {
+        if let (Some(series), Some(other)) = (own(member), of(member, x_tag)) {
             against.entry(member.label.clone()).or_default().update(series, other, view.curve.smoothing, now);
         }
     }
     let against = &*against;
     let line = |member: &'a Member| {
-        of(member, x_tag)?;
-        let found = against.get(&member.label)?;
-        Some(Line { member, points: found.points().on(x_scale), generation: found.generation() })
+        let (points, generation) = match view.x_tag {
+            None => (Points::of(own(member)?), 0),
+            Some(x_tag) => {
+                of(member, x_tag)?;
+                let found = against.get(&member.label)?;
+                (found.points(), found.generation())
+            }
+        };
+        Some(Line { member, points: points.on(x_scale), generation })
     };
     row.members.iter().filter_map(line).filter(|line| !line.points.is_empty()).collect()
 }

@@ -8,13 +8,10 @@ use ui::export::csv_field;
 /// `run,tag,step,wall_time,value`, a line per point of the tags and runs that pass the filters.
 pub(super) fn csv(catalogue: &Catalogue, data: &Data) -> String {
     let mut out = String::from("run,tag,step,wall_time,value\n");
-    for row in catalogue.groups.iter().filter(|group| !group.is_pinned).flat_map(|group| &group.rows) {
-        for member in &row.members {
-            let Some(series) = member.series::<ScalarSeries>(data, &row.tag) else { continue };
-            let (run, tag) = (csv_field(&member.label), csv_field(&row.tag));
-            for point in (0..series.len()).map(|i| series.point(i)) {
-                let _ = writeln!(out, "{run},{tag},{},{:.6},{}", point.step, point.wall, point.value);
-            }
+    for (row, member, series) in catalogue.series::<ScalarSeries>(data) {
+        let (run, tag) = (csv_field(&member.label), csv_field(&row.tag));
+        for point in series.points() {
+            let _ = writeln!(out, "{run},{tag},{},{:.6},{}", point.step, point.wall, point.value);
         }
     }
     out

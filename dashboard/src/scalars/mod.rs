@@ -16,7 +16,7 @@ mod tooltip;
 use crate::{
     Data, Selection, View, ViewKind,
     cards::{CardPage, CardPanel},
-    catalogue::Catalogue,
+    catalogue::{Catalogue, Kind as _},
     runs::RunList,
 };
 use card::{Card, CardView};
@@ -25,15 +25,14 @@ use model::{
     layouts::{self, Layouts},
     points, range,
 };
-use picture::Turn;
+use picture::FrameBudget;
 use range_table::RangeTable;
 use settings::Settings;
 use std::{collections::BTreeSet, sync::Arc};
-use summaries::{ScalarSeries, Series};
+use summaries::ScalarSeries;
 use ui::address::{Addressed, Names, Params};
-use ui::{Background, command::Entry, natural::Natural, theme};
+use ui::{background::Refresher, command::Entry, natural::Natural, theme};
 
-/// What can be done in the panel.
 const ENTRIES: &[Entry] = &[
     Entry::command("range", "", "Compare the runs over a range of steps"),
     Entry::gesture("Drag", "Zoom into a box (a flat one zooms x only)"),
@@ -54,7 +53,6 @@ const PAGE: CardPage = CardPage {
     ],
 };
 
-/// The panel's state.
 pub struct ScalarsView {
     settings: Settings,
     panel: CardPanel<ScalarSeries, Card>,
@@ -65,7 +63,7 @@ pub struct ScalarsView {
     tags: (usize, Vec<Arc<str>>),
     wants_range: bool,
     layouts: CustomLayouts,
-    turn: Turn,
+    budget: FrameBudget,
 }
 
 impl Default for ScalarsView {
@@ -78,25 +76,21 @@ impl Default for ScalarsView {
             tags: (0, Vec::new()),
             wants_range: false,
             layouts: CustomLayouts::default(),
-            turn: Turn::default(),
+            budget: FrameBudget::default(),
         }
     }
 }
 
-/// Reads layouts; a question and its answer carry how many there were.
-type LayoutReader = Background<(usize, Vec<layouts::Source>), (usize, Layouts)>;
-
 /// The runs' layouts, and the page of their charts.
 #[derive(Default)]
 struct CustomLayouts {
-    reader: Option<LayoutReader>,
+    /// Asked for layouts of so many values.
+    reader: Refresher<usize, Vec<layouts::Source>, Layouts>,
     /// How many values the runs have of layouts, as of these versions of the logdirs.
     n_values: (Vec<u64>, usize),
-    asked: usize,
     page: Catalogue,
     /// What the page was made from: layouts and the catalogue's revision.
-    of: Option<(usize, u64)>,
-    trouble: Vec<String>,
+    of: Option<(Arc<Layouts>, u64)>,
 }
 
 impl CustomLayouts {
@@ -110,23 +104,16 @@ impl CustomLayouts {
         if n_values == 0 {
             return false;
         }
-        let ctx = ui.ctx().clone();
-        let read = |(n, sources)| (n, layouts::read(sources));
-        let reader =
-            self.reader.get_or_insert_with(|| Background::start("layouts", read, move || ctx.request_repaint()));
-        if self.asked != n_values && !reader.is_busy() {
-            self.asked = n_values;
-            reader.request((n_values, layouts::sources(data)));
-        }
-        let Some(answer) = reader.result() else { return false };
-        let of = Some((answer.0, revision));
-        if self.of != of {
-            self.of = of;
-            self.page.groups = answer.1.groups(data, runs);
+        let reader = ("layouts", layouts::read as fn(_) -> _);
+        let answer = self.reader.ask(ui.ctx(), reader, n_values, 0.0, |_| false, |_| layouts::sources(data));
+        let Some(answer) = answer else { return false };
+        let has_some = !answer.is_empty() || !answer.trouble.is_empty();
+        if !self.of.as_ref().is_some_and(|(known, of)| Arc::ptr_eq(known, &answer) && *of == revision) {
+            self.page.groups = answer.groups(data, runs);
             self.page.revision = revision;
-            self.trouble.clone_from(&answer.1.trouble);
+            self.of = Some((answer, revision));
         }
-        !answer.1.is_empty() || !self.trouble.is_empty()
+        has_some
     }
 }
 
@@ -173,7 +160,7 @@ impl View for ScalarsView {
             return;
         }
         if self.settings.by_layout && has_layouts {
-            for trouble in &self.layouts.trouble {
+            for trouble in self.layouts.of.iter().flat_map(|(layouts, _)| &layouts.trouble) {
                 ui.colored_label(theme::palette(ui).warning, trouble);
             }
             return self.cards_ui(ui, data, selection);
@@ -199,7 +186,7 @@ impl ScalarsView {
             range: self.settings.range,
             linked_x: self.settings.links_zoom.then_some(self.settings.linked_x),
             order: self.settings.order,
-            turn: self.turn.next(),
+            budget: self.budget.next(),
         };
         let pins = &self.settings.pins;
         let mut toggled = None;
@@ -212,7 +199,7 @@ impl ScalarsView {
             }
             header.is_width_toggled
         });
-        (self.settings.range, self.turn) = (view.range, view.turn);
+        (self.settings.range, self.budget) = (view.range, view.budget);
         self.settings.linked_x = view.linked_x.flatten();
         if self.settings.linked_x != linked_x {
             // The cards above drew before it was known.
@@ -263,7 +250,7 @@ impl ScalarsView {
         let n_series = data.runs().map(|run| run.run.series.len()).sum();
         if self.tags.0 != n_series {
             let all = data.runs().flat_map(|run| &run.run.series);
-            let scalars = all.filter(|(_, series)| matches!(series, Series::Scalar(_)));
+            let scalars = all.filter(|(_, series)| ScalarSeries::of(series).is_some());
             let names: BTreeSet<Natural<&str>> = scalars.map(|(tag, _)| Natural(&**tag)).collect();
             self.tags = (n_series, names.into_iter().map(|name| name.0.into()).collect());
         }
@@ -272,16 +259,12 @@ impl ScalarsView {
 
 /// The least and the greatest step of all scalars.
 fn all_steps(data: &Data) -> range::Steps {
-    let scalars = data.runs().flat_map(|run| run.run.series.values()).filter_map(|series| match series {
-        Series::Scalar(s) if !s.is_empty() => Some(s),
-        _ => None,
-    });
+    let scalars = data.runs().flat_map(|run| run.run.series.values()).filter_map(ScalarSeries::of);
     let ends = scalars.flat_map(|s| s.pieces().flat_map(|piece| [s.step(piece.start), s.step(piece.end - 1)]));
     let (lo, hi) = ends.fold((i64::MAX, i64::MIN), |(lo, hi), step| (lo.min(step), hi.max(step)));
     if lo <= hi { [lo, hi] } else { [0, 0] }
 }
 
-/// What an address may say of this panel.
 pub(crate) fn accepts() -> Names {
     Settings::accepts()
 }

@@ -1,12 +1,13 @@
 //! What a card's chart is made of: lines, bands, marks.
 
 use super::{band::Band, curve::CurveSettings};
-use egui::{Color32, Mesh, Painter, Pos2, Shape, Stroke, pos2};
+use egui::{Color32, Painter, Pos2, Shape, Stroke, pos2};
 use ui::{
     chart::{
         Polylines,
         decimate::{Mark, MarkKind},
         frame::Frame,
+        strip,
     },
     theme::{Palette, metrics, mix},
 };
@@ -24,10 +25,8 @@ pub enum Weight {
 
 /// A line and how it is drawn.
 #[derive(Clone)]
-pub struct Stroked {
-    /// The line.
+pub struct StyledLine {
     pub lines: Polylines,
-    /// Its colour.
     pub color: Color32,
     /// Its width, points.
     pub width: f32,
@@ -36,13 +35,13 @@ pub struct Stroked {
 }
 
 /// Raw values faintly behind, the smoothed line in front.
-pub fn stroked(
+pub fn styled(
     (raw, smooth): (Polylines, Polylines),
     settings: CurveSettings,
     p: &Palette,
     color: Color32,
     weight: Weight,
-) -> impl Iterator<Item = Stroked> {
+) -> impl Iterator<Item = StyledLine> {
     let (color, width) = match weight {
         Weight::Usual => (color, metrics::LINE),
         Weight::Picked => (color, metrics::LINE_STRONG),
@@ -50,18 +49,18 @@ pub fn stroked(
     };
     if settings.smoothing > 0.0 {
         let faint = mix(p.canvas, color, 0.35);
-        let behind = Stroked { lines: raw, color: faint, width: metrics::HAIRLINE, has_marks: true };
-        [Some(behind), Some(Stroked { lines: smooth, color, width, has_marks: false })]
+        let behind = StyledLine { lines: raw, color: faint, width: metrics::HAIRLINE, has_marks: true };
+        [Some(behind), Some(StyledLine { lines: smooth, color, width, has_marks: false })]
     } else {
-        [Some(Stroked { lines: raw, color, width, has_marks: true }), None]
+        [Some(StyledLine { lines: raw, color, width, has_marks: true }), None]
     }
     .into_iter()
     .flatten()
 }
 
 /// Draws a line as shapes, with its marks.
-pub fn curve(painter: &Painter, frame: &Frame, stroked: &Stroked) {
-    let Stroked { lines, color, width, has_marks } = stroked;
+pub fn curve(painter: &Painter, frame: &Frame, styled: &StyledLine) {
+    let StyledLine { lines, color, width, has_marks } = styled;
     painter.extend(shapes(lines, frame, *color, *width));
     if *has_marks {
         painter.extend(lines.marks().iter().map(|mark| mark_shape(frame, mark, *color)));
@@ -70,39 +69,17 @@ pub fn curve(painter: &Painter, frame: &Frame, stroked: &Stroked) {
 
 /// What a group's runs span, and their mean.
 pub fn band(painter: &Painter, frame: &Frame, band: &Band, settings: CurveSettings, color: Color32) {
-    let y = |value: f64| frame.y(settings.scale.forward(value));
+    let at = |x: f64, value: f64| pos2(frame.x(x), frame.y(settings.scale.forward(value)));
     let has_place = |values: &[f64; 3]| values.iter().all(|v| settings.scale.forward(*v).is_finite());
-    let mut mesh = Mesh::default();
-    let ground = color.gamma_multiply(0.22);
-    for pair in band.places.windows(2).filter(|pair| pair.iter().all(|(_, values)| has_place(values))) {
-        let first = mesh.vertices.len() as u32;
-        for (x, [lo, _, hi]) in pair {
-            mesh.colored_vertex(pos2(frame.x(*x), y(*lo)), ground);
-            mesh.colored_vertex(pos2(frame.x(*x), y(*hi)), ground);
-        }
-        mesh.add_triangle(first, first + 1, first + 2);
-        mesh.add_triangle(first + 1, first + 2, first + 3);
-    }
-    painter.add(mesh);
-    let mut line: Vec<Pos2> = Vec::new();
-    let flush = |line: &mut Vec<Pos2>| match line[..] {
-        [] => {}
-        [only] => {
-            painter.circle_filled(only, metrics::DOT, color);
-            line.clear();
-        }
-        _ => {
-            painter.add(Shape::line(std::mem::take(line), Stroke::new(metrics::LINE_STRONG, color)));
-        }
-    };
-    for (x, values) in &band.places {
-        if has_place(values) {
-            line.push(pos2(frame.x(*x), y(values[1])));
-        } else {
-            flush(&mut line);
+    for part in band.places.split(|(_, values)| !has_place(values)) {
+        let ends = part.iter().map(|(x, [lo, _, hi])| [at(*x, *lo), at(*x, *hi)]);
+        painter.add(strip(ends, color.gamma_multiply(0.22)));
+        match &part.iter().map(|(x, [_, mean, _])| at(*x, *mean)).collect::<Vec<Pos2>>()[..] {
+            [] => {}
+            [only] => _ = painter.circle_filled(*only, metrics::DOT, color),
+            line => _ = painter.add(Shape::line(line.to_vec(), Stroke::new(metrics::LINE_STRONG, color))),
         }
     }
-    flush(&mut line);
 }
 
 fn shapes<'a>(

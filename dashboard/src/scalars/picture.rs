@@ -1,7 +1,7 @@
 //! A card's lines as a picture, made anew, by another thread, when something that they depend on changes. Until it is there the
 //! card shows what it had, at the place that it has now. Its lines are looked up in frames, a few in each.
 
-use super::{curve::CurveSettings, paint::Stroked};
+use super::{curve::CurveSettings, paint::StyledLine};
 use egui::{ColorImage, Rect, TextureHandle, TextureOptions, Ui, emath::GuiRounding, pos2};
 use parking_lot::Mutex;
 use std::{ops::Range, sync::Arc};
@@ -19,7 +19,7 @@ const OF_LINE: std::ops::RangeInclusive<usize> = 250..=32_000;
 /// Who may look up lines for a picture in a frame: at most so many points, and those first who waited longest, so that cards whose
 /// runs grow all the time leave others theirs.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Turn {
+pub struct FrameBudget {
     n_left: usize,
     /// The frame in which the one was drawn that waited longest in the frame before.
     longest: Option<u64>,
@@ -27,7 +27,7 @@ pub struct Turn {
     waiting: Option<u64>,
 }
 
-impl Turn {
+impl FrameBudget {
     /// Of the next frame.
     #[must_use]
     pub fn next(self) -> Self {
@@ -91,7 +91,7 @@ struct Draft {
     /// Lines that it is to have, and how many of them were looked up.
     n: usize,
     n_taken: usize,
-    lines: Vec<Stroked>,
+    lines: Vec<StyledLine>,
 }
 
 /// What another thread draws: the marks that belong to it, and the image once it is there.
@@ -122,7 +122,7 @@ impl std::fmt::Debug for Picture {
 }
 
 impl Picture {
-    /// Whether `key` is to be drawn: it shows something else, and nothing is being drawn. What is under way is never given up,
+    /// Whether `key` is to be drawn: it shows something else, and nothing is being drawn. What is under way is never abandoned,
     /// so that a card whose runs grow all the time shows something.
     pub fn wants(&self, key: &Key) -> bool {
         self.pending.is_none() && self.of.as_ref() != Some(key)
@@ -141,7 +141,7 @@ impl Picture {
 
     /// Which of the lines of the picture that `key` wants, of so many points each, are to be looked up in this frame. A draft goes on
     /// while only its points become more; one that has to begin anew looks all up at once, lest it never ends.
-    pub fn take(&mut self, key: &Key, lines: &[usize], turn: &mut Turn) -> Range<usize> {
+    pub fn take(&mut self, key: &Key, lines: &[usize], budget: &mut FrameBudget) -> Range<usize> {
         let n = lines.len();
         let is_same = |draft: &Draft| draft.n == n && Key { lines: draft.key.lines, ..*key } == draft.key;
         let goes_on = self.draft.as_ref().is_some_and(is_same);
@@ -149,14 +149,14 @@ impl Picture {
         let draft = self.draft.take().filter(|_| goes_on);
         let mut draft = draft.unwrap_or_else(|| Draft { key: *key, n, n_taken: 0, lines: Vec::new() });
         let from = draft.n_taken;
-        draft.n_taken += turn.take(lines[from..].iter().copied(), self.drawn, at_once);
+        draft.n_taken += budget.take(lines[from..].iter().copied(), self.drawn, at_once);
         let taken = from..draft.n_taken;
         self.draft = Some(draft);
         taken
     }
 
     /// Takes in lines that were looked up; once all are there, has the picture made anew. Whether some are missing.
-    pub fn add(&mut self, ui: &Ui, frame: &Frame, lines: impl Iterator<Item = Stroked>) -> bool {
+    pub fn add(&mut self, ui: &Ui, frame: &Frame, lines: impl Iterator<Item = StyledLine>) -> bool {
         let Some(mut draft) = self.draft.take() else { return false };
         draft.lines.extend(lines);
         if draft.n_taken < draft.n {
@@ -167,7 +167,7 @@ impl Picture {
         false
     }
 
-    fn draw(&mut self, ui: &Ui, frame: &Frame, key: Key, lines: Vec<Stroked>) {
+    fn draw(&mut self, ui: &Ui, frame: &Frame, key: Key, lines: Vec<StyledLine>) {
         let marked = lines.iter().filter(|line| line.has_marks);
         let marks = marked.flat_map(|line| line.lines.marks().iter().map(|mark| (*mark, line.color))).collect();
         let image = Arc::default();
@@ -180,7 +180,7 @@ impl Picture {
                 return;
             }
             let mut raster = LineRaster::new(key.size);
-            for Stroked { lines, color, width, .. } in &lines {
+            for StyledLine { lines, color, width, .. } in &lines {
                 draw(&mut raster, lines, &frame, scale, (*width, *color));
             }
             if let Some(slot) = theirs.upgrade() {
@@ -241,11 +241,11 @@ mod tests {
 
     #[test]
     fn all_get_their_turn_though_some_always_want_one() {
-        let (mut turn, mut drawn) = (Turn::default(), [0_u64; 5]);
+        let (mut budget, mut drawn) = (FrameBudget::default(), [0_u64; 5]);
         for frame in 1..=10 {
-            turn = turn.next();
+            budget = budget.next();
             for last in &mut drawn {
-                if turn.take(half(1), *last, false) > 0 {
+                if budget.take(half(1), *last, false) > 0 {
                     *last = frame;
                 }
             }
@@ -260,16 +260,16 @@ mod tests {
 
     #[test]
     fn a_frame_looks_at_no_more_than_it_has_time_for() {
-        let mut ready = Turn::default().next();
+        let mut ready = FrameBudget::default().next();
         let taken = [MAX_POINTS - 1, MAX_POINTS, 1].map(|n| ready.take_points(n, 3));
         assert_eq!(taken, [true, true, false]);
         assert_eq!(ready.take(half(1), 0, false), 0, "pictures have what is left");
         assert_eq!(ready.next().take(half(1), 4, false), 0, "what is not ready waits too");
-        let mut alone = Turn::default().next();
+        let mut alone = FrameBudget::default().next();
         let taken = [alone.take(half(20), 0, false), alone.take(half(1), 0, false)];
         assert_eq!(taken, [2, 0], "one that is too large for a frame takes several");
         assert_eq!(alone.next().take(half(20), 0, true), 20, "but for one that cannot wait");
         let short = std::iter::repeat_n(1, MAX_POINTS);
-        assert_eq!(Turn::default().next().take(short, 0, false), MAX_POINTS / OF_LINE.start());
+        assert_eq!(FrameBudget::default().next().take(short, 0, false), MAX_POINTS / OF_LINE.start());
     }
 }

@@ -12,7 +12,7 @@ use ui::{
 /// A growing logdir's figures are made anew at most this often, seconds.
 const REFRESH_S: f64 = 0.5;
 
-/// The rows, kept while nothing that they depend on changes.
+/// The rows, cached while nothing that they depend on changes.
 #[derive(Default)]
 pub struct RangeTable {
     rows: Vec<Row>,
@@ -60,7 +60,7 @@ impl RangeTable {
     }
 
     fn table(&mut self, ui: &mut Ui, selection: &mut Selection) {
-        let clicks = DataTable::new("range", &Column::ALL, &self.rows).show(
+        let clicks = DataTable::new("range", &Column::all(), &self.rows).show(
             ui,
             |column| self.sorting.of(column),
             |row| selection.run.get().is_some_and(|run| *run == row.label),

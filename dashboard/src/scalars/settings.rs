@@ -17,10 +17,8 @@ use ui::{
     widgets::{choice_list, filter_box, named, together},
 };
 
-/// The state of the controls.
 #[derive(Debug, Default)]
 pub struct Settings {
-    /// How curves look.
     pub curve: CurveSettings,
     /// Which tags have a card.
     pub filter: Filter,

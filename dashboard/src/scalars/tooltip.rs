@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use ui::address::Choice;
 use ui::{
-    chart::ticks::Moment,
+    chart::ticks::date_time,
     format, natural,
     theme::{metrics, palette},
     widgets::swatch,
@@ -22,7 +22,6 @@ pub enum Order {
     Least,
     /// The curve nearest to the pointer first.
     Nearest,
-    /// By name.
     Name,
 }
 
@@ -56,13 +55,10 @@ impl Order {
 #[derive(Debug)]
 pub struct Row {
     label: Arc<str>,
-    /// The run.
     pub run_label: Arc<str>,
-    /// Index of the run's colour.
     pub color_idx: usize,
     /// Place on the x axis.
     pub x: f64,
-    /// Its step.
     pub step: i64,
     wall: f64,
     relative_s: f64,
@@ -117,7 +113,7 @@ pub fn show(ui: &mut Ui, rows: &[Row], settings: CurveSettings) {
         }
     });
     if let Some(row) = rows.first() {
-        ui.weak(Moment::of(row.wall).full());
+        ui.weak(date_time(row.wall));
     }
     if rows.len() > metrics::TOOLTIP_ROWS {
         ui.weak(format!("and {} more", rows.len() - metrics::TOOLTIP_ROWS));

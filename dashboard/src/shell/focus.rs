@@ -7,7 +7,6 @@ use ui::theme::{metrics, palette};
 const GAP: f32 = 1.0;
 const WIDTH: f32 = 2.0;
 
-/// Whether there is a ring.
 #[derive(Default)]
 pub struct FocusRing {
     by_keys: bool,

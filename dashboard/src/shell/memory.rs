@@ -36,7 +36,6 @@ impl Memory {
         memory
     }
 
-    /// The reason why nothing is stored.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }

@@ -16,13 +16,13 @@ mod top_bar;
 
 pub use contents::{first_panel, has_something, has_something_now, kind_of, shows_anything};
 pub use dialogs::{
-    Choice, CommandPalette, OpenDialog, Panels, ProblemsWindow, SaveDialog, Saving, SettingsWindow, ShortcutsWindow,
-    SourceAct, drop_target, n_problems,
+    Choice, CommandPalette, OpenDialog, Panels, ProblemsWindow, SaveDialog, Saving, SourceAct, drop_target,
+    settings_ui, shortcuts_ui,
 };
 pub use focus::FocusRing;
 pub use icon::app_icon;
 pub use memory::Memory;
 pub use panels::{Layout, Navigation, Tabs, address, command_line, panel_key};
-pub use run_facts::{RunFacts, RunFactsCache};
+pub use run_facts::RunFactsCache;
 pub use start::{StartAct, start_screen};
-pub use top_bar::{TopBar, TopBarAction};
+pub use top_bar::TopBar;

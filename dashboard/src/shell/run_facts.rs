@@ -2,11 +2,12 @@
 
 use crate::{
     Data,
+    catalogue::Kind as _,
     data::{RunRef, Status},
     runs::DrawKind,
 };
 use std::sync::Arc;
-use summaries::{ScalarSeries, Series};
+use summaries::ScalarSeries;
 use ui::format;
 
 /// A window of this many seconds of wall time gives the rate in steps per second.
@@ -15,12 +16,12 @@ const RATE_WINDOW_S: f64 = 5.0;
 /// [`RunFacts::of`] what is open, cached until that changes: thousands of series are not searched in every frame.
 #[derive(Debug, Default)]
 pub struct RunFactsCache {
-    key: Option<Opened>,
+    key: Option<FactsKey>,
     facts: Option<RunFacts>,
 }
 
 /// The key of the cache: version and status of each logdir, and the status of each trace.
-type Opened = (Vec<(u64, Status)>, Vec<Status>);
+type FactsKey = (Vec<(u64, Status)>, Vec<Status>);
 
 impl RunFactsCache {
     /// The facts of what is open in this frame.
@@ -39,7 +40,6 @@ impl RunFactsCache {
 pub struct RunFacts {
     /// The run.
     pub label: Arc<str>,
-    /// Its status.
     pub status: Status,
     /// Its newest step.
     pub step: i64,
@@ -55,10 +55,7 @@ impl RunFacts {
     /// Of the run whose newest point was written last; `None` without scalars.
     pub fn of(data: &Data) -> Option<Self> {
         let newest = |run: &RunRef<'_>| {
-            let walls = run.run.series.values().filter_map(|series| match series {
-                Series::Scalar(s) => s.last().map(|point| point.wall),
-                _ => None,
-            });
+            let walls = run.run.series.values().filter_map(|series| Some(ScalarSeries::of(series)?.last()?.wall));
             walls.fold(f64::NEG_INFINITY, f64::max)
         };
         let (wall, run) = data
@@ -66,12 +63,7 @@ impl RunFacts {
             .map(|run| (newest(&run), run))
             .filter(|(wall, _)| *wall > f64::NEG_INFINITY)
             .max_by(|a, b| a.0.total_cmp(&b.0))?;
-        let scalars = || {
-            run.run.series.iter().filter_map(|(tag, series)| match series {
-                Series::Scalar(s) => Some((tag, s)),
-                _ => None,
-            })
-        };
+        let scalars = || run.run.series.iter().filter_map(|(tag, series)| Some((tag, ScalarSeries::of(series)?)));
         let step = scalars().filter_map(|(_, s)| s.last().map(|point| point.step)).max()?;
         let longest = scalars().map(|(_, s)| s).max_by_key(|s| s.len())?;
         let since = (0..longest.len()).rfind(|row| longest.wall(*row) < wall - RATE_WINDOW_S).unwrap_or(0);
@@ -144,7 +136,7 @@ fn rate(series: &ScalarSeries, since: usize) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use summaries::{Point, Run, Runs};
+    use summaries::{Point, Run, Runs, Series};
 
     #[test]
     fn several_runs_are_named_by_their_logdir() {

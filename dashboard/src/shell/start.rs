@@ -24,13 +24,11 @@ const OPENS: [(&str, &str); 5] = [
 /// An action on the start screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StartAct {
-    /// Show the open dialog.
     Dialog,
     /// Open a recent path.
     Open(PathBuf),
     /// Remove a recent path.
     Forget(PathBuf),
-    /// Act on a source.
     Source(SourceAct),
 }
 

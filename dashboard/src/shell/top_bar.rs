@@ -1,38 +1,18 @@
 //! The bar at the top: the run and its figures, warnings, theme and help.
 
 use super::{dialogs::n_problems, run_facts::RunFacts, status::status_dot};
-use crate::{Data, Theme, data::Status};
+use crate::{Data, Theme, command::ShellCommand, data::Status};
 use egui::{Align, Color32, Label, Layout, Rect, Response, RichText, Role, Sense, Ui, vec2};
 use ui::{
+    address::Choice as _,
     format,
     theme::{metrics, palette},
     widgets::{Icon, icon_button, named, paint_icon},
 };
 
-/// A click on the bar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TopBarAction {
-    /// Open something.
-    Open,
-    /// Show sources and warnings.
-    Problems,
-    /// Show the shortcuts.
-    Help,
-    /// Use another theme.
-    NextTheme,
-    /// Show the settings.
-    Settings,
-    /// Show the command palette.
-    Palette,
-}
-
-/// The bar.
 pub struct TopBar<'a> {
-    /// The open sources.
     pub data: &'a Data,
-    /// Facts about the run, if there is one.
     pub facts: Option<&'a RunFacts>,
-    /// The theme in force.
     pub theme: Theme,
     /// Problems of the window itself.
     pub n_notices: u64,
@@ -40,40 +20,35 @@ pub struct TopBar<'a> {
 
 impl TopBar<'_> {
     /// Shows the bar; returns what was clicked.
-    pub fn ui(&self, ui: &mut Ui) -> Option<TopBarAction> {
-        let mut action = None;
+    pub fn ui(&self, ui: &mut Ui) -> Option<ShellCommand> {
+        let mut command = None;
         ui.horizontal_centered(|ui| {
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                action = self.buttons(ui);
+                command = self.buttons(ui);
                 ui.with_layout(Layout::left_to_right(Align::Center), |ui| self.facts(ui));
             });
         });
-        action
+        command
     }
 
-    fn buttons(&self, ui: &mut Ui) -> Option<TopBarAction> {
-        let mut action = None;
-        if icon_button(ui, Icon::Help, "Shortcuts (F1)", false).clicked() {
-            action = Some(TopBarAction::Help);
-        }
-        if icon_button(ui, Icon::Settings, "Settings (Ctrl+,)", false).clicked() {
-            action = Some(TopBarAction::Settings);
-        }
-        let theme = format!("Theme: {} (Ctrl+Shift+D)", self.theme.name());
-        if icon_button(ui, Icon::Theme, &theme, false).clicked() {
-            action = Some(TopBarAction::NextTheme);
-        }
-        if icon_button(ui, Icon::Open, "Open (Ctrl+O)", false).clicked() {
-            action = Some(TopBarAction::Open);
-        }
-        if icon_button(ui, Icon::Search, "Find anything (Ctrl+K)", false).clicked() {
-            action = Some(TopBarAction::Palette);
+    fn buttons(&self, ui: &mut Ui) -> Option<ShellCommand> {
+        let theme = format!("Theme: {} (Ctrl+Shift+D)", self.theme.title());
+        let buttons = [
+            (Icon::Help, "Shortcuts (F1)", ShellCommand::Shortcuts),
+            (Icon::Settings, "Settings (Ctrl+,)", ShellCommand::Settings),
+            (Icon::Theme, &theme, ShellCommand::Theme),
+            (Icon::Open, "Open (Ctrl+O)", ShellCommand::Open),
+            (Icon::Search, "Find anything (Ctrl+K)", ShellCommand::Palette),
+        ];
+        let mut command = None;
+        for (icon, label, of) in buttons {
+            command = icon_button(ui, icon, label, false).clicked().then_some(of).or(command);
         }
         let n = n_problems(self.data).saturating_add(self.n_notices);
         if n > 0 && warnings_badge(ui, n).clicked() {
-            action = Some(TopBarAction::Problems);
+            command = Some(ShellCommand::Problems);
         }
-        action
+        command
     }
 
     /// The share that is read of the sources being loaded.

@@ -13,7 +13,7 @@ pub trait Engine: Send + Sync {
 
 /// The tables of one path. Used by one thread, which may wait for long.
 pub trait Tables: Send {
-    /// What there is to ask about.
+    /// The tables that queries can name.
     fn list(&self) -> Vec<Table>;
 
     /// The rows of a query, at most `max_rows`.

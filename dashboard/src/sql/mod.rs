@@ -4,17 +4,21 @@
 //! and [`mod@side`] show rows and what tables there are.
 
 pub mod engine;
-pub mod model;
-pub mod side;
-pub mod table;
+mod model;
+mod side;
+mod table;
 #[cfg(test)]
 mod tests;
-pub mod worker;
+mod worker;
 
-use crate::{Data, Selection, View, ViewKind, selection::TimeRange};
+use crate::{
+    Data, Selection, View, ViewKind,
+    data::{SourceInfo, Status},
+    selection::TimeRange,
+};
 use egui::{Frame, Key, KeyboardShortcut, Margin, Modifiers, Panel, RichText, TextEdit, Ui};
 use engine::Engine;
-use model::{Outcome, Subject};
+use model::Outcome;
 use std::{path::Path, sync::Arc};
 use ui::address::{Addressed, Names, Params};
 use ui::{
@@ -28,10 +32,8 @@ use worker::{Query, Worker};
 
 /// Runs what the editor says.
 const RUN: KeyboardShortcut = KeyboardShortcut::new(Modifiers::COMMAND, Key::Enter);
-/// Lines of the editor.
 const EDITOR_ROWS: usize = 6;
 
-/// What can be done in the panel.
 const ENTRIES: &[Entry] = &[
     Entry::command("run", "Ctrl+Enter", "Run the query"),
     Entry::command("stop", "", "Stop the running query"),
@@ -41,7 +43,6 @@ const ENTRIES: &[Entry] = &[
     Entry::gesture("Click a table or column at the side", "Put its name into the query"),
 ];
 
-/// The state of the editor.
 struct Editor {
     text: String,
 }
@@ -125,8 +126,8 @@ impl View for SqlView {
             return empty_state(ui, "No SQL", how);
         };
         let subjects = model::subjects(data);
-        let chosen = subjects.iter().find(|s| Some(&s.path) == self.chosen.as_ref()).or(subjects.first()).cloned();
-        let Some(subject) = chosen else {
+        let chosen = subjects.iter().find(|s| Some(&s.path) == self.chosen.as_ref()).or(subjects.first());
+        let Some(&subject) = chosen else {
             return empty_state(ui, "Nothing to query", "Open a trace or a logdir: each is a set of tables here.");
         };
         if self.worker.is_none() {
@@ -134,17 +135,17 @@ impl View for SqlView {
             self.worker = Some(worker::start(engine.clone(), move || ctx.request_repaint()));
         }
         let is_run = ui.input_mut(|i| i.consume_shortcut(&RUN)) | std::mem::take(&mut self.is_run_wanted);
-        let is_run = toolbar(ui, |ui| self.bar_ui(ui, &subjects, &subject)) | is_run;
+        let is_run = toolbar(ui, |ui| self.bar_ui(ui, &subjects, subject)) | is_run;
         self.editor_ui(ui);
         let Some(worker) = &self.worker else { return };
         if is_run && !self.editor.text.trim().is_empty() {
             model::remember(&mut self.history, &self.editor.text);
             self.listed = Some(subject.path.clone());
             self.sorting = None;
-            worker.request(Query { subject, sql: self.editor.text.clone() });
+            worker.request(query(subject, self.editor.text.clone()));
         } else if self.listed.as_ref() != Some(&subject.path) && !worker.is_busy() {
             self.listed = Some(subject.path.clone());
-            worker.request(Query { subject, sql: String::new() });
+            worker.request(query(subject, String::new()));
         }
         let outcome = worker.result();
         self.contents_ui(ui, outcome.as_ref(), data, selection);
@@ -153,7 +154,7 @@ impl View for SqlView {
 
 impl SqlView {
     /// What is asked about, and what to do with the question; whether to run it.
-    fn bar_ui(&mut self, ui: &mut Ui, subjects: &[Subject], subject: &Subject) -> bool {
+    fn bar_ui(&mut self, ui: &mut Ui, subjects: &[&SourceInfo], subject: &SourceInfo) -> bool {
         let is_busy = self.worker.as_ref().is_some_and(Worker::is_busy);
         let mut is_run = false;
         ui.horizontal_wrapped(|ui| {
@@ -272,7 +273,12 @@ impl SqlView {
     }
 }
 
-/// Tells the other panels what a row is about.
+fn query(subject: &SourceInfo, sql: String) -> Query {
+    let is_live = matches!(subject.status, Status::Live | Status::Loading);
+    Query { path: subject.path.clone(), is_live, sql }
+}
+
+/// Selects what a row is about in the other panels.
 fn pick(outcome: &Outcome, row: usize, is_shown: bool, data: &Data, selection: &mut Selection) {
     let Ok(answer) = &outcome.answer else { return };
     let me = ViewKind::Sql;
@@ -297,7 +303,6 @@ fn pick(outcome: &Outcome, row: usize, is_shown: bool, data: &Data, selection: &
     }
 }
 
-/// What an address may say of this panel.
 pub(crate) fn accepts() -> Names {
     Editor::accepts()
 }

@@ -1,11 +1,14 @@
 //! What is asked, what came back, and where a row lies in time.
 
 use super::engine::{RowSet, Table};
-use crate::{Data, data::SourceKind, data::Status};
+use crate::{
+    Data,
+    data::{SourceInfo, SourceKind},
+};
 use std::{cmp::Ordering, ops::Range, path::Path, sync::Arc};
 use ui::natural;
 
-/// More rows than this are not kept: an aggregate, or `limit`, says more than a longer list.
+/// More rows than this are not stored: an aggregate, or `limit`, says more than a longer list.
 pub const MAX_ROWS: usize = 10_000;
 /// Questions that are remembered.
 const MAX_HISTORY: usize = 50;
@@ -14,43 +17,20 @@ const MAX_HISTORY: usize = 50;
 pub const FIRST: &str =
     "select name, count(*) as n, sum(dur_ns) / 1e6 as total_ms\nfrom slices\ngroup by name\norder by total_ms desc";
 
-/// Something that is open and can be asked about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
-    /// The path that was opened.
-    pub path: Arc<Path>,
-    /// What to call it.
-    pub name: Arc<str>,
-    /// It grows: what was opened before is out of date.
-    pub is_live: bool,
-}
-
 /// What can be asked about: logdirs with the traces in them, and traces.
-pub fn subjects(data: &Data) -> Vec<Subject> {
-    let asked = |kind| matches!(kind, SourceKind::Logdir | SourceKind::Trace);
-    let sources = data.sources.iter().filter(|source| asked(source.kind));
-    let subject = |source: &crate::data::SourceInfo| Subject {
-        path: source.path.clone(),
-        name: source.name.clone(),
-        is_live: matches!(source.status, Status::Live | Status::Loading),
-    };
-    sources.map(subject).collect()
+pub fn subjects(data: &Data) -> Vec<&SourceInfo> {
+    let asked = |source: &&SourceInfo| matches!(source.kind, SourceKind::Logdir | SourceKind::Trace);
+    data.sources.iter().filter(asked).collect()
 }
 
 /// What came of a question.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The question, and what it was about.
     pub sql: String,
-    /// Its subject's path.
     pub path: Arc<Path>,
-    /// The tables there.
     pub tables: Vec<Table>,
-    /// The rows, or what was wrong.
     pub answer: Result<RowSet, String>,
-    /// What was lost or damaged.
     pub warnings: Vec<String>,
-    /// How long it took.
     pub took_ns: i64,
 }
 
@@ -82,7 +62,7 @@ pub fn order(answer: &RowSet, column: usize, descending: bool) -> Vec<usize> {
     order
 }
 
-/// The time that a row tells: `ts_ns`, and `dur_ns` where it is there.
+/// The time of a row: `ts_ns`, and `dur_ns` where it is there.
 pub fn time_of(answer: &RowSet, row: usize) -> Option<Range<i64>> {
     let cell = |name: &str| {
         let column = answer.columns.iter().position(|column| column == name)?;

@@ -13,10 +13,8 @@ const MEASURED: usize = 200;
 /// Characters that a column begins with at least and at most.
 const CHARS: [usize; 2] = [6, 48];
 
-/// A column of an answer.
 #[derive(Clone)]
 pub struct AnswerColumn<'a> {
-    /// Its index.
     pub index: usize,
     title: &'a str,
     is_number: bool,
@@ -36,7 +34,6 @@ impl Column<Vec<String>> for AnswerColumn<'_> {
     }
 }
 
-/// The columns of an answer.
 pub fn columns(answer: &RowSet) -> Vec<AnswerColumn<'_>> {
     let all = answer.columns.iter().zip(&answer.are_numbers).enumerate();
     all.map(|(index, (title, is_number))| AnswerColumn { index, title, is_number: *is_number }).collect()

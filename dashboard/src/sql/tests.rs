@@ -72,17 +72,8 @@ impl Tables for Small {
 fn harness(engine: Option<Arc<dyn Engine>>, names: &[&str]) -> Panel<SqlView> {
     let mut data = Data::default().with_trace("demo", demo(3));
     for name in names {
-        let (name, path) = (Arc::from(*name), Arc::from(Path::new(name)));
-        let (kind, status) = (SourceKind::Trace, Status::Finished);
-        data.sources.push(SourceInfo {
-            kind,
-            name,
-            path,
-            status,
-            progress: None,
-            error: None,
-            warnings: Arc::from([]),
-        });
+        let source = SourceInfo::new(SourceKind::Trace, Arc::from(*name), Path::new(name));
+        data.sources.push(SourceInfo { status: Status::Finished, ..source });
     }
     panel(SqlView::new(engine), data, [1300.0, 700.0])
 }

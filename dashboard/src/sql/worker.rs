@@ -2,7 +2,7 @@
 
 use super::{
     engine::{Engine, RowSet, Tables},
-    model::{MAX_ROWS, Outcome, Subject},
+    model::{MAX_ROWS, Outcome},
 };
 use events::clock;
 use std::{path::Path, sync::Arc};
@@ -10,9 +10,10 @@ use ui::{Background, background::Cancel};
 
 /// A query about a subject; without text only its tables are listed.
 pub struct Query {
-    /// The path that it is about.
-    pub subject: Subject,
-    /// Its text.
+    /// What it is about.
+    pub path: Arc<Path>,
+    /// Whether that grows: what was opened before is out of date.
+    pub is_live: bool,
     pub sql: String,
 }
 
@@ -36,8 +37,7 @@ pub fn start(engine: Arc<dyn Engine>, wake: impl Fn() + Send + 'static) -> Worke
 }
 
 fn answer(engine: &dyn Engine, open: &mut Option<OpenTables>, query: Query, cancel: &Cancel) -> Outcome {
-    let Query { subject, sql } = query;
-    let path = subject.path;
+    let Query { path, is_live, sql } = query;
     let mut outcome = Outcome {
         sql,
         path: path.clone(),
@@ -46,7 +46,7 @@ fn answer(engine: &dyn Engine, open: &mut Option<OpenTables>, query: Query, canc
         warnings: Vec::new(),
         took_ns: 0,
     };
-    if subject.is_live || open.as_ref().is_some_and(|open| open.path != path) {
+    if is_live || open.as_ref().is_some_and(|open| open.path != path) {
         *open = None;
     }
     let tables = match open {

@@ -1,40 +1,39 @@
 //! Numbers as people read them: times with a fitting unit, counts with separators, values with enough digits.
 
-use std::borrow::Cow;
-use std::cell::Cell;
+use crate::address::Choice;
+use serde::{Deserialize, Serialize};
+use std::{borrow::Cow, cell::Cell};
 
 pub use text::{bytes, count, counted, counted_as, exact_ns, signed_count as step};
 
 /// The unit of durations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub enum TimeUnit {
     /// The one that fits.
     #[default]
     Auto,
     /// Nanoseconds.
+    #[serde(rename = "ns")]
     Ns,
     /// Microseconds.
+    #[serde(rename = "µs")]
     Us,
     /// Milliseconds.
+    #[serde(rename = "ms")]
     Ms,
     /// Seconds.
+    #[serde(rename = "s")]
     S,
 }
 
-impl TimeUnit {
-    /// Every choice, in order.
-    pub const ALL: [Self; 5] = [Self::Auto, Self::Ns, Self::Us, Self::Ms, Self::S];
-
-    /// What to call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "Auto",
-            Self::Ns => "ns",
-            Self::Us => "µs",
-            Self::Ms => "ms",
-            Self::S => "s",
-        }
-    }
+impl Choice for TimeUnit {
+    const TABLE: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Auto, "Auto", "Auto"),
+        (Self::Ns, "ns", "ns"),
+        (Self::Us, "µs", "µs"),
+        (Self::Ms, "ms", "ms"),
+        (Self::S, "s", "s"),
+    ];
 }
 
 thread_local! {
@@ -47,7 +46,7 @@ pub fn set_time_unit(unit: TimeUnit) {
     TIME_UNIT.set(unit);
 }
 
-/// Whether time spans are told to the nanosecond, which takes more room.
+/// Whether time spans are exact to the nanosecond, which takes more room.
 pub fn is_exact() -> bool {
     TIME_UNIT.get() != TimeUnit::Auto
 }
@@ -72,7 +71,7 @@ pub fn duration_ns(ns: i64) -> String {
     };
     let (abs, sign) = (ns.unsigned_abs(), if ns < 0 { "-" } else { "" });
     let (whole, rest) = (count(abs / divisor), abs % divisor);
-    format!("{sign}{whole}.{rest:0decimals$} {}", TIME_UNIT.get().name())
+    format!("{sign}{whole}.{rest:0decimals$} {}", TIME_UNIT.get().title())
 }
 
 /// A step by its label: `train 40`; the label alone where it ends with the number (`ProfilerStep#4`).
@@ -84,30 +83,18 @@ pub fn step_name(label: &str, number: i64) -> String {
 
 /// A summary's value with four significant digits: `0.0312`, `1.25e-7`, `12,345`, `NaN`.
 pub fn value(x: f64) -> String {
-    if !x.is_finite() {
-        return if x.is_nan() {
-            "NaN".to_owned()
-        } else if x > 0.0 {
-            "+inf".to_owned()
-        } else {
-            "-inf".to_owned()
-        };
+    match x.abs() {
+        0.0 => "0".to_owned(),
+        f64::INFINITY => format!("{x:+}"),
+        abs if abs.is_nan() => "NaN".to_owned(),
+        abs if !(1e-4..1e6).contains(&abs) => format!("{x:.3e}"),
+        _ if x.fract() == 0.0 => step(x as i64),
+        _ => four_digits(x),
     }
-    let abs = x.abs();
-    if abs == 0.0 {
-        return "0".to_owned();
-    }
-    if !(1e-4..1e6).contains(&abs) {
-        return format!("{x:.3e}");
-    }
-    if x.fract() == 0.0 {
-        return step(x as i64);
-    }
-    four_digits(x)
 }
 
-/// A value that changes in place: as [`value`], but with its four digits where it happens to be a whole number, so that what is beside it
-/// stays where it is: `1.000` between `0.9844` and `1.016`.
+/// A value that changes in place: as [`value`], but with its four digits where it happens to be a whole number, so that its
+/// neighbours stay where they are: `1.000` between `0.9844` and `1.016`.
 pub fn figure(x: f64) -> String {
     if x.abs() < 1e3 && x.is_finite() && x.fract() == 0.0 { four_digits(x) } else { value(x) }
 }

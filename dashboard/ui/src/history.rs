@@ -3,7 +3,7 @@
 
 /// For how long a state stands still before it counts, seconds.
 pub const SETTLED_S: f64 = 0.5;
-/// Steps that are kept, at most.
+/// Steps that are stored, at most.
 const MOST: usize = 200;
 
 /// Undo and redo of states of type `T`.

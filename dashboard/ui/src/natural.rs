@@ -87,7 +87,7 @@ mod tests {
     }
 
     fn name() -> impl Strategy<Value = String> {
-        // Much of what the order tells apart, and what it does not.
+        // Much of what the order distinguishes, and what it does not.
         proptest::collection::vec(
             prop_oneof![
                 Just("a"),

@@ -10,7 +10,7 @@ use plotters::{
 };
 
 use super::theme::Theme;
-use ::palette::{DARK, LIGHT, OKABE_ITO_DARK, OKABE_ITO_LIGHT, channels};
+use ::palette::{DARK, LIGHT, OKABE_ITO, channels};
 
 pub(super) type Area<DB> = DrawingArea<DB, Shift>;
 pub(super) type Drawn<T, DB> = Result<T, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
@@ -49,8 +49,8 @@ impl Paint {
     /// For a drawing (scale 1), or for a bitmap of so many pixels for one.
     pub fn of(theme: Theme, bitmap_scale: Option<u32>) -> Self {
         let (colors, scheme) = match theme {
-            Theme::Light => (&LIGHT, &OKABE_ITO_LIGHT),
-            Theme::Dark => (&DARK, &OKABE_ITO_DARK),
+            Theme::Light => (&LIGHT, &OKABE_ITO[1]),
+            Theme::Dark => (&DARK, &OKABE_ITO[0]),
         };
         Self {
             background: rgb(colors.canvas),

@@ -16,6 +16,9 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("base/text/src/counts.rs", "signed_count", "dashboard uses it under another name"),
     ("base/threads/src/simulation.rs", "*", "tests drive simulations with it"),
     ("profiler/analysis/src/critical.rs", "critical_path_of_range", "tests compare the path of a trace with HTA's"),
+    ("dashboard/src/app.rs", "set_fonts", "tests give the window fonts of their own"),
+    ("dashboard/src/data.rs", "with_graph", "benchmarks and an example show a graph of their own"),
+    ("dashboard/ui/src/theme/fonts.rs", "install_from", "tests give the window fonts of their own"),
     ("profiler/cupti/src/layout.rs", "CUDA_11_8", "a layout that tests compare with CUDA's headers"),
     ("summaries/src/histograms.rs", "n_spilled_bytes", "tests observe the temporary file by it"),
     ("summaries/src/logdir.rs", "is_watching", "tests wait for it"),
@@ -24,8 +27,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
 /// Items by member that are still to be deleted or made private. A count may only shrink.
 const DEBT: &[(&str, usize)] = &[
     ("cli", 2),
-    ("dashboard", 29),
-    ("dashboard/ui", 2),
+    ("dashboard", 23),
 ];
 
 /// The public functions, constants and types of a file; `true` for a type.

@@ -3,7 +3,7 @@
 use super::bins::{position, thinned};
 use crate::cards::XAxis;
 use summaries::{Histogram, HistogramSeries};
-use ui::chart::Bounds;
+use ui::chart::{Bounds, extent};
 
 /// Steps of a card at most.
 pub const MAX_STEPS: usize = 400;
@@ -58,12 +58,8 @@ impl Bands {
             values.iter().all(|v| v.is_finite()).then(|| BandRow { row, x: position(series, row, axis), values })
         };
         self.rows = thinned(series.len(), MAX_STEPS).into_iter().filter_map(band).collect();
-        let span = |values: &mut dyn Iterator<Item = f64>| {
-            values.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], v| [lo.min(v), hi.max(v)])
-        };
-        let x = span(&mut self.rows.iter().map(|row| row.x));
-        let y = span(&mut self.rows.iter().flat_map(|row| row.values));
-        self.bounds = Bounds::around(x, y);
+        let (x, y) = (self.rows.iter().map(|row| row.x), self.rows.iter().flat_map(|row| row.values));
+        self.bounds = Bounds::around(extent(x), extent(y));
     }
 
     /// The row whose place is next to `x`.

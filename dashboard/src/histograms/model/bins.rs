@@ -5,18 +5,19 @@
 
 use crate::cards::XAxis;
 use summaries::{Bucket, Histogram, HistogramSeries};
+use ui::chart::{Bounds, extent};
 
 /// Bins of a ridge.
 pub const N_BINS: usize = 30;
 /// Ridges of a card at most: with more, each is a pixel or two apart.
-pub const MAX_RIDGES: usize = 60;
+const MAX_RIDGES: usize = 60;
 
 /// Counts in equal bins.
 pub type Bins = [f64; N_BINS];
 
 /// Spreads `buckets` over equal bins from `lo` to `hi`, `lo < hi`; what lies outside is left out. A bucket without a
 /// width counts where it stands, buckets with edges or counts that are not finite do not count.
-pub fn rebin(buckets: &[Bucket], lo: f64, hi: f64) -> Bins {
+fn rebin(buckets: &[Bucket], lo: f64, hi: f64) -> Bins {
     let mut bins = [0.0; N_BINS];
     let bin_w = (hi - lo) / N_BINS as f64;
     for bucket in buckets {
@@ -51,11 +52,9 @@ fn overlap(left: f64, right: f64, start: f64, end: f64) -> f64 {
 pub struct Ridge {
     /// Its row in the series.
     pub row: usize,
-    /// Its step.
     pub step: i64,
     /// Its place on the chosen axis.
     pub x: f64,
-    /// Counts.
     pub bins: Bins,
 }
 
@@ -87,10 +86,8 @@ impl Ridges {
         let chosen: Vec<(usize, Histogram)> = thinned(series.len(), MAX_RIDGES).into_iter().filter_map(read).collect();
         self.newest = chosen.last().map(|(_, newest)| [newest.min, newest.max]);
         let full = chosen.iter().filter(|(_, value)| value.min.is_finite() && value.max.is_finite());
-        let range = full
-            .fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], (_, value)| [lo.min(value.min), hi.max(value.max)]);
-        let bounds = ui::chart::Bounds::around(range, range);
-        [self.lo, self.hi] = bounds.x;
+        let range = extent(full.flat_map(|(_, value)| [value.min, value.max]));
+        [self.lo, self.hi] = Bounds::around(range, range).x;
         let ridge = |(row, value): &(usize, Histogram)| Ridge {
             row: *row,
             step: series.step[*row],

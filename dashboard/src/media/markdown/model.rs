@@ -1,7 +1,7 @@
 //! What a text consists of.
 
-use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
-use std::{ops::Range, sync::Arc};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use std::{mem::take, ops::Range, sync::Arc};
 
 /// Lists and quotes within each other; what lies deeper is shown as if it lay here.
 const MAX_DEPTH: usize = 12;
@@ -9,13 +9,9 @@ const MAX_DEPTH: usize = 12;
 /// How a part of a line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanStyle {
-    /// `**so**`
     pub is_bold: bool,
-    /// `*so*`
     pub is_italic: bool,
-    /// `~~so~~`
     pub is_struck: bool,
-    /// `` `so` ``
     pub is_code: bool,
 }
 
@@ -24,31 +20,18 @@ pub struct SpanStyle {
 pub struct Span {
     /// Bytes of the line's text.
     pub range: Range<usize>,
-    /// How it looks.
-    pub look: SpanStyle,
-    /// Where it leads.
+    pub style: SpanStyle,
+    /// The address of a link.
     pub link: Option<Arc<str>>,
 }
 
 /// Words that flow, wrapped as there is room.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
-    /// All of its words.
+    /// Its words.
     pub text: String,
-    /// The parts, which together are all of the text.
+    /// The parts, which together are the text.
     pub spans: Vec<Span>,
-}
-
-impl Line {
-    fn push(&mut self, text: &str, look: SpanStyle, link: Option<&Arc<str>>) {
-        let from = self.text.len();
-        self.text.push_str(text);
-        match self.spans.last_mut() {
-            Some(last) if last.look == look && last.link.as_ref() == link => last.range.end = self.text.len(),
-            _ if text.is_empty() => {}
-            _ => self.spans.push(Span { range: from..self.text.len(), look, link: link.cloned() }),
-        }
-    }
 }
 
 /// A part of a text that stands alone.
@@ -56,11 +39,9 @@ impl Line {
 pub enum Block {
     /// A heading of a level, 0 is the largest of six.
     Heading(usize, Line),
-    /// A paragraph.
     Paragraph(Line),
     /// Code, letter by letter.
     Code(String),
-    /// What is quoted.
     Quote(Vec<Block>),
     /// A list, numbered from the number on if there is one.
     List(Option<u64>, Vec<Vec<Block>>),
@@ -73,167 +54,129 @@ pub enum Block {
 /// The parts of a text, CommonMark with the tables and struck-out words of GitHub.
 pub fn parse(text: &str) -> Vec<Block> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut builder = Builder::default();
-    for event in Parser::new_ext(text, options) {
-        builder.take(event);
-    }
-    builder.finish()
+    blocks(&mut Parser::new_ext(text, options), 0)
 }
 
-/// A list or quote that is not at its end yet.
-enum Open {
-    Quote(Vec<Block>),
-    List(Option<u64>, Vec<Vec<Block>>),
-    Item(Vec<Block>),
-}
-
-#[derive(Default)]
-struct Builder {
-    done: Vec<Block>,
-    open: Vec<Open>,
-    /// Lists and quotes that are too deep to be opened.
-    n_flat: usize,
-    line: Line,
-    look: SpanStyle,
-    link: Option<Arc<str>>,
-    code: Option<String>,
-    table: Option<Vec<Vec<Line>>>,
-}
-
-impl Builder {
-    fn take(&mut self, event: Event<'_>) {
+/// The blocks up to the end of the quote or list item that is open.
+fn blocks<'a>(events: &mut impl Iterator<Item = Event<'a>>, depth: usize) -> Vec<Block> {
+    let (mut out, mut words, mut n_flat) = (Vec::new(), Words::default(), 0);
+    while let Some(event) = events.next() {
         match event {
-            Event::Start(tag) => self.start(tag),
-            Event::End(tag) => self.end(tag),
-            Event::Text(text) | Event::InlineMath(text) | Event::DisplayMath(text) => self.text(&text),
+            Event::Start(Tag::BlockQuote(_) | Tag::List(_) | Tag::Item) if depth >= MAX_DEPTH => {
+                out.extend(words.paragraph());
+                n_flat += 1;
+            }
+            Event::End(TagEnd::BlockQuote(_) | TagEnd::List(_) | TagEnd::Item) if n_flat > 0 => {
+                out.extend(words.paragraph());
+                n_flat -= 1;
+            }
+            Event::End(TagEnd::BlockQuote(_) | TagEnd::Item) => break,
+            Event::End(TagEnd::Heading(level)) => out.push(Block::Heading(level as usize - 1, take(&mut words.line))),
+            // Words that stand in no paragraph of their own, as those of a list do, end where something else begins.
+            Event::Start(tag @ (Tag::BlockQuote(_) | Tag::List(_) | Tag::CodeBlock(_) | Tag::Table(_))) => {
+                out.extend(words.paragraph());
+                out.push(match tag {
+                    Tag::List(from) => Block::List(from, items(events, depth + 2)),
+                    // What follows the fence says which language it is, which changes nothing here.
+                    Tag::CodeBlock(_) => Block::Code(code(events)),
+                    Tag::Table(_) => Block::Table(table(events)),
+                    _ => Block::Quote(blocks(events, depth + 1)),
+                });
+            }
+            Event::End(TagEnd::Paragraph | TagEnd::HtmlBlock) => out.extend(words.paragraph()),
+            Event::Rule => out.push(Block::Rule),
+            event => words.push(event),
+        }
+    }
+    out.extend(words.paragraph());
+    out
+}
+
+fn items<'a>(events: &mut impl Iterator<Item = Event<'a>>, depth: usize) -> Vec<Vec<Block>> {
+    let mut out = Vec::new();
+    while let Some(Event::Start(_)) = events.next() {
+        out.push(blocks(events, depth));
+    }
+    out
+}
+
+fn code<'a>(events: &mut impl Iterator<Item = Event<'a>>) -> String {
+    let mut out = String::new();
+    while let Some(Event::Text(text)) = events.next() {
+        out.push_str(&text);
+    }
+    out.truncate(out.trim_end_matches('\n').len());
+    out
+}
+
+fn table<'a>(events: &mut impl Iterator<Item = Event<'a>>) -> Vec<Vec<Line>> {
+    let (mut rows, mut row, mut words) = (Vec::new(), Vec::new(), Words::default());
+    loop {
+        match events.next() {
+            Some(Event::End(TagEnd::TableCell)) => row.push(take(&mut words.line)),
+            Some(Event::End(TagEnd::TableHead | TagEnd::TableRow)) => rows.push(take(&mut row)),
+            Some(Event::End(TagEnd::Table)) | None => return rows,
+            Some(event) => words.push(event),
+        }
+    }
+}
+
+/// A line that is not at its end yet.
+#[derive(Default)]
+struct Words {
+    line: Line,
+    style: SpanStyle,
+    link: Option<Arc<str>>,
+}
+
+impl Words {
+    fn push(&mut self, event: Event<'_>) {
+        match event {
             // What HTML would do is not done: it is shown as it was written.
-            Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
-            Event::Code(text) => self.line.push(&text, SpanStyle { is_code: true, ..self.look }, self.link.as_ref()),
-            Event::SoftBreak => self.text(" "),
-            Event::HardBreak => self.text("\n"),
-            Event::Rule => self.put(Block::Rule),
-            Event::TaskListMarker(is_done) => self.text(if is_done { "[x] " } else { "[ ] " }),
-            Event::FootnoteReference(name) => self.text(&format!("[{name}]")),
+            Event::Html(text) | Event::InlineHtml(text) | Event::Text(text) => self.text(&text, self.style),
+            Event::InlineMath(text) | Event::DisplayMath(text) => self.text(&text, self.style),
+            Event::Code(text) => self.text(&text, SpanStyle { is_code: true, ..self.style }),
+            Event::SoftBreak => self.text(" ", self.style),
+            Event::HardBreak => self.text("\n", self.style),
+            Event::TaskListMarker(is_done) => self.text(if is_done { "[x] " } else { "[ ] " }, self.style),
+            Event::FootnoteReference(name) => self.text(&format!("[{name}]"), self.style),
+            Event::Start(Tag::Link { dest_url, .. }) => self.link = Some(dest_url.as_ref().into()),
+            Event::End(TagEnd::Link) => self.link = None,
+            Event::Start(tag) => self.switch(tag.to_end(), true),
+            Event::End(tag) => self.switch(tag, false),
+            Event::Rule => {}
         }
     }
 
-    fn text(&mut self, text: &str) {
-        match &mut self.code {
-            Some(code) => code.push_str(text),
-            None => self.line.push(text, self.look, self.link.as_ref()),
-        }
-    }
-
-    fn start(&mut self, tag: Tag<'_>) {
+    fn switch(&mut self, tag: TagEnd, is_on: bool) {
         match tag {
-            Tag::Emphasis => self.look.is_italic = true,
-            Tag::Strong => self.look.is_bold = true,
-            Tag::Strikethrough => self.look.is_struck = true,
-            Tag::Link { dest_url, .. } => self.link = Some(dest_url.as_ref().into()),
-            Tag::CodeBlock(kind) => {
-                self.end_line();
-                // What follows the fence says which language it is, which changes nothing here.
-                let (CodeBlockKind::Fenced(_) | CodeBlockKind::Indented) = kind;
-                self.code = Some(String::new());
-            }
-            Tag::Table(_) => {
-                self.end_line();
-                self.table = Some(Vec::new());
-            }
-            Tag::TableHead | Tag::TableRow => self.table.iter_mut().for_each(|rows| rows.push(Vec::new())),
-            Tag::BlockQuote(_) => self.begin(Open::Quote(Vec::new())),
-            Tag::List(from) => self.begin(Open::List(from, Vec::new())),
-            Tag::Item => self.begin(Open::Item(Vec::new())),
+            TagEnd::Emphasis => self.style.is_italic = is_on,
+            TagEnd::Strong => self.style.is_bold = is_on,
+            TagEnd::Strikethrough => self.style.is_struck = is_on,
             _ => {}
         }
     }
 
-    fn end(&mut self, tag: TagEnd) {
-        match tag {
-            TagEnd::Emphasis => self.look.is_italic = false,
-            TagEnd::Strong => self.look.is_bold = false,
-            TagEnd::Strikethrough => self.look.is_struck = false,
-            TagEnd::Link => self.link = None,
-            TagEnd::Heading(level) => {
-                let line = std::mem::take(&mut self.line);
-                self.put(Block::Heading(level as usize - 1, line));
-            }
-            TagEnd::Paragraph | TagEnd::HtmlBlock => self.end_line(),
-            TagEnd::CodeBlock => {
-                if let Some(mut code) = self.code.take() {
-                    code.truncate(code.trim_end_matches('\n').len());
-                    self.put(Block::Code(code));
-                }
-            }
-            TagEnd::TableCell => {
-                let line = std::mem::take(&mut self.line);
-                self.table.iter_mut().filter_map(|rows| rows.last_mut()).for_each(|row| row.push(line.clone()));
-            }
-            TagEnd::Table => {
-                if let Some(rows) = self.table.take() {
-                    self.put(Block::Table(rows));
-                }
-            }
-            TagEnd::BlockQuote(_) | TagEnd::List(_) | TagEnd::Item => self.close(),
-            _ => {}
+    fn text(&mut self, text: &str, style: SpanStyle) {
+        let from = self.line.text.len();
+        self.line.text.push_str(text);
+        let end = self.line.text.len();
+        match self.line.spans.last_mut() {
+            Some(last) if last.style == style && last.link == self.link => last.range.end = end,
+            _ if text.is_empty() => {}
+            _ => self.line.spans.push(Span { range: from..end, style, link: self.link.clone() }),
         }
     }
 
-    /// Words that stand in no paragraph of their own, as those of a list do.
-    fn end_line(&mut self) {
-        let mut line = std::mem::take(&mut self.line);
+    /// The words so far, without what is blank at their end.
+    fn paragraph(&mut self) -> Option<Block> {
+        let mut line = take(&mut self.line);
         line.text.truncate(line.text.trim_end().len());
         line.spans.retain_mut(|span| {
             span.range.end = span.range.end.min(line.text.len());
             !span.range.is_empty()
         });
-        if !line.text.is_empty() {
-            self.put(Block::Paragraph(line));
-        }
-    }
-
-    fn begin(&mut self, open: Open) {
-        self.end_line();
-        // Items of a list that is not opened are none either.
-        if self.n_flat > 0 || self.open.len() >= MAX_DEPTH && !matches!(open, Open::Item(_)) {
-            self.n_flat += 1;
-        } else {
-            self.open.push(open);
-        }
-    }
-
-    fn close(&mut self) {
-        self.end_line();
-        if self.n_flat > 0 {
-            self.n_flat -= 1;
-            return;
-        }
-        match self.open.pop() {
-            Some(Open::Quote(blocks)) => self.put(Block::Quote(blocks)),
-            Some(Open::List(from, items)) => self.put(Block::List(from, items)),
-            Some(Open::Item(blocks)) => {
-                if let Some(Open::List(_, items)) = self.open.last_mut() {
-                    items.push(blocks);
-                }
-            }
-            None => {}
-        }
-    }
-
-    fn put(&mut self, block: Block) {
-        match self.open.last_mut() {
-            Some(Open::Quote(blocks) | Open::Item(blocks)) => blocks.push(block),
-            Some(Open::List(_, items)) => items.push(vec![block]),
-            None => self.done.push(block),
-        }
-    }
-
-    fn finish(mut self) -> Vec<Block> {
-        self.end_line();
-        while !self.open.is_empty() {
-            self.close();
-        }
-        self.done
+        (!line.text.is_empty()).then_some(Block::Paragraph(line))
     }
 }
 
@@ -244,11 +187,11 @@ mod tests {
 
     /// A text's parts as a short text.
     fn check(text: &str) -> String {
-        parse(text).iter().map(told).collect::<Vec<_>>().join(" ")
+        parse(text).iter().map(short).collect::<Vec<_>>().join(" ")
     }
 
-    fn told(block: &Block) -> String {
-        let all = |blocks: &[Block]| blocks.iter().map(told).collect::<Vec<_>>().join(" ");
+    fn short(block: &Block) -> String {
+        let all = |blocks: &[Block]| blocks.iter().map(short).collect::<Vec<_>>().join(" ");
         match block {
             Block::Heading(level, line) => format!("h{}[{}]", level + 1, of_line(line)),
             Block::Paragraph(line) => format!("p[{}]", of_line(line)),
@@ -268,7 +211,7 @@ mod tests {
 
     fn of_line(line: &Line) -> String {
         let span = |span: &Span| {
-            let SpanStyle { is_bold, is_italic, is_struck, is_code } = span.look;
+            let SpanStyle { is_bold, is_italic, is_struck, is_code } = span.style;
             let marks: String = [(is_bold, 'b'), (is_italic, 'i'), (is_struck, 's'), (is_code, 'c')]
                 .iter()
                 .filter(|m| m.0)

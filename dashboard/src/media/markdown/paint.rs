@@ -14,10 +14,10 @@ use ui::{
     widgets::{Icon, icon_button},
 };
 
-/// For how long a button tells that it copied, seconds.
-const TOLD_S: f64 = 1.5;
+/// For how long a button shows that it copied, seconds.
+const COPIED_S: f64 = 1.5;
 
-/// Shows all of it below each other, as wide as there is room.
+/// Shows the blocks below each other, as wide as there is room.
 pub fn blocks_ui(ui: &mut Ui, blocks: &[Block]) {
     ui.spacing_mut().item_spacing.y = metrics::PAD;
     for (nth, block) in blocks.iter().enumerate() {
@@ -43,7 +43,7 @@ fn block_ui(ui: &mut Ui, block: &Block) {
 /// Words that can be selected. Bold ones are painted a second time.
 fn line_ui(ui: &mut Ui, line: &Line, size: f32, is_heading: bool) {
     let shift = ui.pixels_per_point().recip().max(size * metrics::BOLD_SHARE);
-    let is_bold = |look: SpanStyle| is_heading || look.is_bold;
+    let is_bold = |style: SpanStyle| is_heading || style.is_bold;
     let job = job(ui, line, size, &is_bold, shift);
     let has_link = line.spans.iter().any(|span| span.link.is_some());
     let label = Label::new(job).sense(if has_link { Sense::click() } else { Sense::hover() });
@@ -55,13 +55,13 @@ fn line_ui(ui: &mut Ui, line: &Line, size: f32, is_heading: bool) {
     if has_link {
         link_ui(ui, line, &galley, pos, &response);
     }
-    let again = line.spans.iter().any(|span| is_bold(span.look)).then(|| {
+    let again = line.spans.iter().any(|span| is_bold(span.style)).then(|| {
         let mut job = LayoutJob::clone(&galley.job);
         for (section, span) in job.sections.iter_mut().zip(&line.spans) {
             let format = &mut section.format;
             (format.background, format.strikethrough, format.underline) =
                 (Color32::TRANSPARENT, Stroke::NONE, Stroke::NONE);
-            if !is_bold(span.look) {
+            if !is_bold(span.style) {
                 format.color = Color32::TRANSPARENT;
             }
         }
@@ -78,23 +78,23 @@ fn job(ui: &Ui, line: &Line, size: f32, is_bold: &dyn Fn(SpanStyle) -> bool, shi
     let p = palette(ui);
     let mut job = LayoutJob { break_on_newline: true, ..LayoutJob::default() };
     for span in &line.spans {
-        let look = span.look;
-        let color = match look {
+        let style = span.style;
+        let color = match style {
             _ if span.link.is_some() => p.accent,
-            look if is_bold(look) => p.text_strong,
+            style if is_bold(style) => p.text_strong,
             _ => p.text,
         };
-        let family = if look.is_code { FontFamily::Monospace } else { FontFamily::Proportional };
+        let family = if style.is_code { FontFamily::Monospace } else { FontFamily::Proportional };
         // Letters of the fixed font are wider than the others of their size.
-        let size = if look.is_code { size * metrics::TEXT_SMALL / metrics::TEXT } else { size };
+        let size = if style.is_code { size * metrics::TEXT_SMALL / metrics::TEXT } else { size };
         let format = TextFormat {
             font_id: FontId::new(size, family),
-            extra_letter_spacing: if is_bold(look) { shift / 2.0 } else { 0.0 },
+            extra_letter_spacing: if is_bold(style) { shift / 2.0 } else { 0.0 },
             color,
-            background: if look.is_code { p.raised } else { Color32::TRANSPARENT },
-            italics: look.is_italic,
+            background: if style.is_code { p.raised } else { Color32::TRANSPARENT },
+            italics: style.is_italic,
             underline: if span.link.is_some() { Stroke::new(metrics::HAIRLINE, p.accent) } else { Stroke::NONE },
-            strikethrough: if look.is_struck { Stroke::new(metrics::HAIRLINE, color) } else { Stroke::NONE },
+            strikethrough: if style.is_struck { Stroke::new(metrics::HAIRLINE, color) } else { Stroke::NONE },
             valign: egui::Align::Center,
             ..TextFormat::default()
         };
@@ -103,7 +103,7 @@ fn job(ui: &Ui, line: &Line, size: f32, is_bold: &dyn Fn(SpanStyle) -> bool, shi
     job
 }
 
-/// The link under the pointer tells where it leads, and a click copies that.
+/// A tooltip shows the address of the link under the pointer, and a click copies that.
 fn link_ui(ui: &Ui, line: &Line, galley: &Galley, pos: egui::Pos2, response: &Response) {
     let Some(pointer) = response.hover_pos() else { return };
     let Some(link) = link_at(line, galley, pointer - pos) else { return };
@@ -142,15 +142,15 @@ fn code_ui(ui: &mut Ui, text: &str) {
         pos2(rect.right() - metrics::ROW_H - metrics::GAP, rect.top() + metrics::GAP),
         Vec2::splat(metrics::ROW_H),
     );
-    let told = ui.scope_id().with("copied");
+    let id = ui.scope_id().with("copied");
     let now = ui.input(|i| i.time);
-    let copied_at: Option<f64> = ui.data(|data| data.get_temp(told));
-    let is_told = copied_at.is_some_and(|at| now - at < TOLD_S);
+    let copied_at: Option<f64> = ui.data(|data| data.get_temp(id));
+    let is_copied = copied_at.is_some_and(|at| now - at < COPIED_S);
     let mut corner = ui.new_child(UiBuilder::new().max_rect(corner));
-    if icon_button(&mut corner, Icon::Copy, if is_told { "Copied" } else { "Copy" }, is_told).clicked() {
+    if icon_button(&mut corner, Icon::Copy, if is_copied { "Copied" } else { "Copy" }, is_copied).clicked() {
         ui.ctx().copy_text(text.to_owned());
-        ui.data_mut(|data| data.insert_temp(told, now));
-        ui.ctx().request_repaint_after_secs(TOLD_S as f32);
+        ui.data_mut(|data| data.insert_temp(id, now));
+        ui.ctx().request_repaint_after_secs(COPIED_S as f32);
     }
 }
 

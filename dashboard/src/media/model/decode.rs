@@ -3,13 +3,13 @@
 use std::io::Cursor;
 
 use formats::plugins::{HParamsPluginData, chart::Content, h_params_plugin_data::Data};
-use summaries::{EncodedImage, HParam, MeshPart, NumberTensor, PrCurve, Sample, TextTensor};
+use summaries::{HParam, MeshPart, NumberTensor, PrCurve, Sample, TextTensor};
 use zune_jpeg::zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions};
 
 use super::wav::Wav;
 use ui::format;
 
-/// A picture has at most so many pixels a side, and in all; larger ones are told.
+/// A picture has at most so many pixels a side, and in all; larger ones are reported.
 const MAX_SIDE: usize = 16_384;
 const MAX_PIXELS: usize = 64 << 20;
 /// Numbers of a tensor that are listed.
@@ -37,10 +37,9 @@ pub enum MediaValue {
     Mesh(MeshPart),
 }
 
-/// A sound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sound {
-    /// What is said beside it.
+    /// The words next to it.
     pub label: String,
     /// The encoded file.
     pub bytes: Vec<u8>,
@@ -73,7 +72,7 @@ pub fn media_value(sample: Sample) -> MediaValue {
 fn as_it_is(sample: Sample) -> MediaValue {
     match sample {
         Sample::Images(images) => {
-            let pictures: Result<Vec<Picture>, String> = images.iter().map(picture).collect();
+            let pictures: Result<Vec<_>, _> = images.iter().map(|image| decoded(&image.bytes)).collect();
             pictures.map_or_else(MediaValue::Text, MediaValue::Pictures)
         }
         Sample::Audio(sounds) => {
@@ -155,10 +154,6 @@ fn hparams(data: HParamsPluginData) -> String {
     lines.join("\n")
 }
 
-fn picture(image: &EncodedImage) -> Result<Picture, String> {
-    decoded(&image.bytes)
-}
-
 /// The pixels of a PNG or JPEG; else why there are none.
 pub fn decoded(bytes: &[u8]) -> Result<Picture, String> {
     match bytes {
@@ -177,7 +172,7 @@ fn check(size: [usize; 2]) -> Result<(), String> {
 
 fn png(bytes: &[u8]) -> Result<Picture, String> {
     let mut decoder = png::Decoder::new(Cursor::new(bytes));
-    decoder.set_transformations(png::Transformations::normalize_to_color8());
+    decoder.set_transformations(png::Transformations::normalize_to_color8() | png::Transformations::ALPHA);
     let mut reader = decoder.read_info().map_err(|e| e.to_string())?;
     let size = [reader.info().width as usize, reader.info().height as usize];
     check(size)?;
@@ -186,11 +181,9 @@ fn png(bytes: &[u8]) -> Result<Picture, String> {
     let frame = reader.next_frame(&mut pixels).map_err(|e| e.to_string())?;
     pixels.truncate(frame.buffer_size());
     let rgba = match frame.color_type {
-        png::ColorType::Grayscale => pixels.iter().flat_map(|&v| [v, v, v, 255]).collect(),
         png::ColorType::GrayscaleAlpha => pixels.chunks_exact(2).flat_map(|p| [p[0], p[0], p[0], p[1]]).collect(),
-        png::ColorType::Rgb => pixels.chunks_exact(3).flat_map(|p| [p[0], p[1], p[2], 255]).collect(),
         png::ColorType::Rgba => pixels,
-        png::ColorType::Indexed => return Err("a PNG whose palette was not expanded".into()),
+        other => return Err(format!("a PNG whose colours were not expanded: {other:?}")),
     };
     Ok(Picture { size, rgba })
 }
@@ -211,6 +204,7 @@ fn jpeg(bytes: &[u8]) -> Result<Picture, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use summaries::EncodedImage;
 
     fn encoded(color: png::ColorType, pixels: &[u8]) -> EncodedImage {
         let mut bytes = Vec::new();

@@ -14,9 +14,7 @@ use summaries::{MediaSeries, Series};
 
 /// A run's value at the card's step.
 pub struct RunValue<'a> {
-    /// The run.
     pub member: &'a Member,
-    /// Its value.
     pub shown: Arc<MediaValue>,
 }
 
@@ -118,10 +116,10 @@ pub fn cache_key(tag: &str, member: &Member) -> Arc<str> {
     format!("{tag}\n{}", member.label).into()
 }
 
-/// The row of another part of a mesh that belongs to `row` of its first one: the one beside it where both were written
+/// The row of another part of a mesh that belongs to `row` of its first one: the one in the same row where both were written
 /// together, else the newest of the same step or before it.
 pub fn row_of_part(first: &MediaSeries, row: usize, part: &MediaSeries) -> Option<usize> {
     let step = first.rows().get(row)?.step;
-    let is_same_step = |at: &usize| part.rows().get(*at).is_some_and(|beside| beside.step == step);
-    Some(row).filter(is_same_step).or_else(|| part.rows().iter().rposition(|beside| beside.step <= step))
+    let is_same_step = |at: &usize| part.rows().get(*at).is_some_and(|part| part.step == step);
+    Some(row).filter(is_same_step).or_else(|| part.rows().iter().rposition(|part| part.step <= step))
 }

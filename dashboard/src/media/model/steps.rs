@@ -2,7 +2,6 @@
 
 use summaries::MediaSeries;
 
-/// The steps of a card.
 #[derive(Debug, Default)]
 pub struct CardSteps {
     of: Vec<usize>,
@@ -24,12 +23,10 @@ impl CardSteps {
         }
     }
 
-    /// How many.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// The step of a stop.
     pub fn step(&self, stop: usize) -> Option<i64> {
         self.steps.get(stop).copied()
     }

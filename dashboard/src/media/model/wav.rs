@@ -14,9 +14,7 @@ const MAX_COLUMNS: u64 = 2048;
 pub struct Wav {
     /// Frames (one sample of each channel) per second.
     pub sample_rate: u32,
-    /// Channels.
     pub n_channels: u16,
-    /// Frames.
     pub n_frames: u64,
     /// Least and greatest sample of all channels in equal stretches of time, -1 to 1.
     pub peaks: Vec<[f32; 2]>,

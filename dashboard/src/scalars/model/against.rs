@@ -73,13 +73,8 @@ impl Against {
 mod tests {
     use super::*;
     use crate::cards::XAxis;
-    use crate::scalars::{curve::Curve, settings::Settings};
-    use summaries::Point;
+    use crate::scalars::{curve::Curve, model::testing::series, settings::Settings};
     use ui::chart::XWindow;
-
-    fn series(points: &[(i64, f64)]) -> ScalarSeries {
-        points.iter().map(|&(step, value)| Point { step, wall: 0.0, value }).collect()
-    }
 
     #[test]
     fn common_steps_in_the_order_of_the_other() {

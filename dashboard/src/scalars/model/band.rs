@@ -8,7 +8,10 @@ use super::points::Points;
 use crate::cards::XAxis;
 use regex::Regex;
 use std::{collections::BTreeMap, sync::Arc};
-use ui::{chart::decimate::lower_bound, natural::Natural};
+use ui::{
+    chart::{decimate::lower_bound, extent},
+    natural::Natural,
+};
 
 /// Places at which bands are looked up.
 const N_PLACES: usize = 300;
@@ -18,7 +21,6 @@ const N_PLACES: usize = 300;
 pub struct Band {
     /// What they have in common.
     pub name: Arc<str>,
-    /// How many runs.
     pub n_runs: usize,
     /// Places with at least one run, ascending, each with least, mean and greatest value.
     pub places: Vec<(f64, [f64; 3])>,
@@ -44,7 +46,7 @@ pub fn band(name: Arc<str>, lines: &[Points<'_>], axis: XAxis, value: impl Fn(us
         let pieces = p.series().pieces();
         pieces.flat_map(move |piece| [p.x(axis, piece.start), p.x(axis, piece.end - 1)])
     });
-    let [lo, hi] = ends.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], x| [lo.min(x), hi.max(x)]);
+    let [lo, hi] = extent(ends);
     let mut out = Band { name, n_runs: lines.len(), places: Vec::new() };
     if !(lo.is_finite() && hi.is_finite()) {
         return out;
@@ -97,11 +99,8 @@ fn at(points: Points<'_>, axis: XAxis, x: f64, value: impl Fn(usize) -> f64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use summaries::{Point, ScalarSeries, derive::group};
-
-    fn series(points: &[(i64, f64)]) -> ScalarSeries {
-        points.iter().map(|&(step, value)| Point { step, wall: 0.0, value }).collect()
-    }
+    use crate::scalars::model::testing::series;
+    use summaries::derive::group;
 
     #[test]
     fn groups_by_what_is_captured() {

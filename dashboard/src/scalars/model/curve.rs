@@ -6,7 +6,7 @@ use super::smooth::Smoother;
 use crate::cards::XAxis;
 use std::ops::Range;
 use summaries::{Extent, Numbers};
-use ui::chart::{Polylines, Scale, XWindow, decimate::lower_bound};
+use ui::chart::{Polylines, Scale, XWindow, decimate::lower_bound, extent};
 
 /// How curves are to look; the same for all cards.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,7 +47,7 @@ impl CurveSettings {
     }
 }
 
-/// What is kept of one series.
+/// The cache of one series.
 #[derive(Debug, Default)]
 pub struct Curve {
     of: (XAxis, Scale, u64),
@@ -147,29 +147,24 @@ impl Curve {
         self.smooth_values(points, settings).map(|values| values.get(i))
     }
 
-    /// The point nearest to `x`.
     pub fn nearest(&self, points: Points<'_>, settings: CurveSettings, x: f64) -> Option<usize> {
         self.pieces.nearest(points, settings.axis, x)
     }
 }
 
 fn y_extent(values: &Numbers, settings: CurveSettings) -> [f64; 2] {
-    let empty = [f64::INFINITY, f64::NEG_INFINITY];
-    let extent = values.extent(0..values.len());
-    let ends = [extent.min, extent.max].map(|y| settings.scale.forward(y));
-    if extent.n_finite == 0 {
-        return empty;
-    }
+    let all = values.extent(0..values.len());
+    let ends = [all.min, all.max].map(|y| settings.scale.forward(y));
     if settings.shows_outliers && ends.iter().all(|y| y.is_finite()) {
         return ends;
     }
     let places = values.iter().map(|y| settings.scale.forward(y)).filter(|y| y.is_finite());
     if settings.shows_outliers {
-        return places.fold(empty, |[lo, hi], y| [lo.min(y), hi.max(y)]);
+        return extent(places);
     }
     let mut places: Vec<f64> = places.collect();
     if places.is_empty() {
-        return empty;
+        return extent(places);
     }
     let mut quantile = |q: f64| {
         let place = (q * (places.len() - 1) as f64).round() as usize;
@@ -181,23 +176,18 @@ fn y_extent(values: &Numbers, settings: CurveSettings) -> [f64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use summaries::{Point, ScalarSeries};
+    use crate::scalars::model::testing;
+    use summaries::ScalarSeries;
 
-    const SETTINGS: CurveSettings = CurveSettings {
-        axis: XAxis::Step,
-        by_tag: false,
-        smoothing: 0.0,
-        scale: Scale::Linear,
-        log_x: false,
-        shows_outliers: true,
-    };
-
-    fn series(values: &[f64]) -> ScalarSeries {
-        let point = |(step, value): (i64, &f64)| Point { step, wall: 0.0, value: *value };
-        (0..).zip(values).map(point).collect()
+    fn plain() -> CurveSettings {
+        CurveSettings { smoothing: 0.0, ..CurveSettings::default() }
     }
 
-    fn extent(values: &[f64], settings: CurveSettings) -> [f64; 2] {
+    fn series(values: &[f64]) -> ScalarSeries {
+        testing::series(&(0..).zip(values.iter().copied()).collect::<Vec<_>>())
+    }
+
+    fn drawn_extent(values: &[f64], settings: CurveSettings) -> [f64; 2] {
         let series = series(values);
         let points = Points::of(&series);
         let mut curve = Curve::default();
@@ -207,9 +197,12 @@ mod tests {
 
     #[test]
     fn extents_skip_what_has_no_place() {
-        assert_eq!(extent(&[1.0, f64::NAN, 3.0, f64::INFINITY], SETTINGS), [1.0, 3.0]);
-        assert_eq!(extent(&[0.0, -5.0, 10.0, 1000.0], CurveSettings { scale: Scale::Log10, ..SETTINGS }), [1.0, 3.0]);
-        let none = extent(&[f64::NAN], SETTINGS);
+        assert_eq!(drawn_extent(&[1.0, f64::NAN, 3.0, f64::INFINITY], plain()), [1.0, 3.0]);
+        assert_eq!(
+            drawn_extent(&[0.0, -5.0, 10.0, 1000.0], CurveSettings { scale: Scale::Log10, ..plain() }),
+            [1.0, 3.0]
+        );
+        let none = drawn_extent(&[f64::NAN], plain());
         assert!(none[0] > none[1]);
     }
 
@@ -217,21 +210,19 @@ mod tests {
     fn outliers_are_left_out_by_quantile() {
         let mut values: Vec<f64> = (0..=100).map(f64::from).collect();
         values[50] = 1e9;
-        let got = extent(&values, CurveSettings { shows_outliers: false, ..SETTINGS });
+        let got = drawn_extent(&values, CurveSettings { shows_outliers: false, ..plain() });
         assert_eq!(got, [5.0, 96.0]);
     }
 
     #[test]
     fn a_logarithmic_x_leaves_out_what_has_no_place() {
-        let values = [5.0, 6.0, 7.0, 8.0];
-        let series: ScalarSeries =
-            [-1, 0, 10, 1000].into_iter().zip(values).map(|(step, value)| Point { step, wall: 0.0, value }).collect();
-        let settings = CurveSettings { log_x: true, ..SETTINGS };
+        let series = testing::series(&[(-1, 5.0), (0, 6.0), (10, 7.0), (1000, 8.0)]);
+        let settings = CurveSettings { log_x: true, ..plain() };
         let points = Points::of(&series).on(settings.x_scale());
         let mut curve = Curve::default();
         assert_eq!(curve.n_stale(points, 0, settings), 4);
         curve.update(points, 0, settings);
-        assert_eq!((curve.n_stale(points, 0, settings), curve.n_stale(points, 0, SETTINGS)), (0, 4));
+        assert_eq!((curve.n_stale(points, 0, settings), curve.n_stale(points, 0, plain())), (0, 4));
         assert_eq!(curve.x_extent(points), [1.0, 3.0]);
         let (raw, _) = curve.cut(points, settings, XWindow { lo: 0.0, hi: 4.0, n_columns: 10 });
         assert_eq!(raw.lines().flatten().copied().collect::<Vec<_>>(), [[1.0, 7.0], [3.0, 8.0]]);
@@ -245,11 +236,11 @@ mod tests {
         let points = Points::of(&series);
         let window = XWindow { lo: 0.0, hi: 2.0, n_columns: 10 };
         let mut curve = Curve::default();
-        let settings = CurveSettings { smoothing: 0.6, ..SETTINGS };
+        let settings = CurveSettings { smoothing: 0.6, ..plain() };
         curve.update(points, 0, settings);
         let (raw, smooth) = curve.cut(points, settings, window);
         assert_eq!((raw.n_points(), smooth.n_points()), (3, 3));
-        let (raw, smooth) = curve.cut(points, SETTINGS, window);
+        let (raw, smooth) = curve.cut(points, plain(), window);
         assert_eq!((raw.n_points(), smooth.n_points()), (3, 0));
     }
 }

@@ -13,7 +13,7 @@ use regex::{Regex, RegexBuilder};
 use std::sync::Arc;
 use summaries::{RecordPosition, Sample, Series};
 
-/// Where layouts are told.
+/// Where a layout was written.
 pub type Source = (RecordPosition, Arc<SummaryMetadata>);
 
 /// What was read.

@@ -7,3 +7,13 @@ pub mod layouts;
 pub mod points;
 pub mod range;
 pub mod smooth;
+
+#[cfg(test)]
+mod testing {
+    use summaries::{Point, ScalarSeries};
+
+    /// A series of steps with their values.
+    pub fn series(points: &[(i64, f64)]) -> ScalarSeries {
+        points.iter().map(|&(step, value)| Point { step, wall: 0.0, value }).collect()
+    }
+}

@@ -19,7 +19,6 @@ pub struct OwnX {
 /// Points that were smoothed over their steps, before they were put in the order of another tag's values.
 #[derive(Clone, Debug, Default)]
 pub struct Smoothed {
-    /// The value of each point.
     pub values: Numbers,
     /// Places as they were written, in the order of their x,
     pub raw_x: Vec<f64>,
@@ -65,22 +64,18 @@ impl<'a> Points<'a> {
         self.own?.smoothed.as_ref()
     }
 
-    /// The series.
     pub fn series(&self) -> &'a ScalarSeries {
         self.series
     }
 
-    /// How many points.
     pub fn len(&self) -> usize {
         self.series.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.series.is_empty()
     }
 
-    /// What was measured.
     pub fn values(&self) -> &'a Numbers {
         self.series.values()
     }
@@ -185,7 +180,6 @@ impl Pieces {
 /// One line of the card in this frame.
 #[derive(Clone, Copy)]
 pub struct Line<'a> {
-    /// The run.
     pub member: &'a Member,
     /// Its points, at least one.
     pub points: Points<'a>,
@@ -195,12 +189,11 @@ pub struct Line<'a> {
 
 #[cfg(test)]
 mod tests {
-    use summaries::Point;
-
     use super::*;
+    use crate::scalars::model::testing;
 
     fn series(steps: &[i64]) -> ScalarSeries {
-        steps.iter().map(|step| Point { step: *step, wall: 0.0, value: 0.0 }).collect()
+        testing::series(&steps.iter().map(|step| (*step, 0.0)).collect::<Vec<_>>())
     }
 
     fn pieces(steps: &[i64]) -> (Pieces, ScalarSeries) {

@@ -1,6 +1,9 @@
 //! What runs did over a range of steps: a row for each tag and run. No egui here.
 
-use crate::{Data, catalogue::Catalogue};
+use crate::{
+    Data,
+    catalogue::{Catalogue, Member, TagRow},
+};
 use std::{borrow::Cow, cmp::Ordering, sync::Arc};
 use summaries::ScalarSeries;
 use ui::{chart::decimate::lower_bound, export, format, natural, widgets};
@@ -8,27 +11,18 @@ use ui::{chart::decimate::lower_bound, export, format, natural, widgets};
 /// First and last step, both in it.
 pub type Steps = [i64; 2];
 
-/// A column of the table.
+/// A column of the table: see [`COLUMNS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Column {
-    /// The tag.
     #[default]
     Tag,
-    /// The run.
     Run,
-    /// The value at the first step.
     Start,
-    /// The value at the last step.
     End,
-    /// From the first to the last value, as a share of the first.
     Change,
-    /// The least value.
     Min,
-    /// The greatest value.
     Max,
-    /// Their mean.
     Mean,
-    /// How many points.
     Points,
 }
 
@@ -47,11 +41,8 @@ const COLUMNS: [(Column, &str, &str); 9] = [
 
 impl Column {
     /// All, from left to right.
-    pub const ALL: [Self; 9] =
-        [Self::Tag, Self::Run, Self::Start, Self::End, Self::Change, Self::Min, Self::Max, Self::Mean, Self::Points];
-
-    fn row(self) -> &'static (Self, &'static str, &'static str) {
-        COLUMNS.iter().find(|row| row.0 == self).unwrap_or(&COLUMNS[0])
+    pub fn all() -> [Self; 9] {
+        COLUMNS.map(|row| row.0)
     }
 
     /// Whether it holds words.
@@ -62,11 +53,11 @@ impl Column {
 
 impl widgets::Column<Row> for Column {
     fn title(&self) -> Cow<'_, str> {
-        self.row().1.into()
+        COLUMNS[*self as usize].1.into()
     }
 
     fn help(&self) -> Cow<'_, str> {
-        self.row().2.into()
+        COLUMNS[*self as usize].2.into()
     }
 
     fn is_text(&self) -> bool {
@@ -90,13 +81,10 @@ impl widgets::Column<Row> for Column {
 /// A run's values of a tag in the range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The tag.
     pub tag: Arc<str>,
     /// The run.
     pub label: Arc<str>,
-    /// Index of the run's colour.
     pub color_idx: usize,
-    /// The figures.
     pub figures: Figures,
 }
 
@@ -177,17 +165,11 @@ impl Row {
 
 /// The rows of the tags and runs on the page.
 pub fn rows(catalogue: &Catalogue, data: &Data, steps: Steps) -> Vec<Row> {
-    let mut out = Vec::new();
-    for row in catalogue.groups.iter().filter(|group| !group.is_pinned).flat_map(|group| &group.rows) {
-        for member in &row.members {
-            let Some(series) = member.series::<ScalarSeries>(data, &row.tag) else { continue };
-            if let Some(figures) = Figures::of(series, steps) {
-                let (tag, label) = (row.tag.clone(), member.label.clone());
-                out.push(Row { tag, label, color_idx: member.color_idx, figures });
-            }
-        }
-    }
-    out
+    let row = |(row, member, series): (&TagRow, &Member, &ScalarSeries)| {
+        let (tag, label, color_idx) = (row.tag.clone(), member.label.clone(), member.color_idx);
+        Some(Row { tag, label, color_idx, figures: Figures::of(series, steps)? })
+    };
+    catalogue.series(data).filter_map(row).collect()
 }
 
 /// Sorts by a column; equal rows stay in their order.
@@ -218,12 +200,8 @@ pub fn usual([lo, hi]: Steps) -> Steps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scalars::model::testing::series;
     use proptest::prelude::*;
-    use summaries::Point;
-
-    fn series(points: &[(i64, f64)]) -> ScalarSeries {
-        points.iter().map(|&(step, value)| Point { step, wall: 0.0, value }).collect()
-    }
 
     #[test]
     fn by_hand() {

@@ -13,7 +13,7 @@ pub struct Smoother {
     out: Numbers,
     last: f64,
     n_finite: i32,
-    /// Whether the start no longer counts: a power of the weight is nothing beside 1, and so are all later ones.
+    /// Whether the start no longer counts: a power of the weight is nothing compared with 1, and so are all later ones.
     has_no_bias: bool,
     /// The one value seen so far, while there is only one.
     constant: Option<f64>,

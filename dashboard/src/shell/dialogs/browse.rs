@@ -7,12 +7,9 @@ use ui::natural;
 /// Entries of a folder that are considered: it may have millions.
 const MAX_ENTRIES: usize = 10_000;
 
-/// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderEntry {
-    /// Its name.
     pub name: String,
-    /// Whether it is a folder.
     pub is_folder: bool,
     /// Bytes of a file.
     pub bytes: u64,

@@ -15,6 +15,6 @@ pub use open::OpenDialog;
 pub use palette::{Choice, CommandPalette, Panels};
 pub use save::SaveDialog;
 pub use saving::Saving;
-pub use settings::SettingsWindow;
-pub use shortcuts::ShortcutsWindow;
+pub use settings::settings_ui;
+pub use shortcuts::shortcuts_ui;
 pub use sources::{ProblemsWindow, SourceAct, drop_target, n_problems};

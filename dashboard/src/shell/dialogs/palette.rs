@@ -43,7 +43,6 @@ pub struct Panels {
     pub commands: Vec<(ViewKind, Vec<Entry>)>,
 }
 
-/// A line of the palette.
 struct Line {
     choice: Choice,
     text: String,
@@ -63,7 +62,6 @@ pub struct CommandPalette {
 }
 
 impl CommandPalette {
-    /// Opens it.
     pub fn open(&mut self) {
         *self = Self { is_open: true, ..Self::default() };
     }

@@ -16,7 +16,6 @@ struct Pending {
     error: Option<String>,
 }
 
-/// The dialog.
 #[derive(Default)]
 pub struct SaveDialog {
     pending: Option<Pending>,

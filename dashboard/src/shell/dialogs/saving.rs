@@ -16,9 +16,7 @@ const PATIENCE_S: f64 = 1.0;
 
 /// A requested screenshot of a part of the window.
 struct Picture {
-    /// Its name.
     name: String,
-    /// Its rect in the window.
     rect: Rect,
     /// When the window stops showing only panels for it.
     until: f64,

@@ -1,61 +1,38 @@
 //! The dialog with the settings.
 
-use crate::{Theme, config::Settings};
-use egui::{Context, Grid, RichText, Slider, Ui};
+use crate::config::Settings;
+use egui::{Context, Grid, Response, RichText, Slider, Ui};
 use ui::{
-    format::TimeUnit,
-    theme::{Colours, Density, metrics, palette},
-    widgets::Dialog,
+    address::Choice,
+    theme::{metrics, palette},
+    widgets::{Dialog, choice_buttons},
 };
 
-/// The window.
-#[derive(Default)]
-pub struct SettingsWindow {
-    /// Whether it is shown.
-    pub is_open: bool,
-}
-
-impl SettingsWindow {
-    /// Shows it while it is open; returns the settings as changed by the user. `is_stored`: whether they are stored.
-    pub fn ui(&mut self, ctx: &Context, settings: Settings, is_stored: bool) -> Settings {
-        let mut settings = settings;
-        if !self.is_open {
-            return settings;
-        }
-        let dialog = Dialog::new("settings").title("Settings").width(metrics::SETTINGS_W);
-        let shown = dialog.show(ctx, |ui| {
-            Grid::new("settings").num_columns(2).spacing([metrics::GAP_WIDE, metrics::PAD]).show(ui, |ui| {
-                rows(ui, &mut settings);
-            });
-            ui.add_space(metrics::PAD);
-            ui.horizontal_wrapped(|ui| {
-                if ui.button("Defaults").clicked() {
-                    settings = Settings::default();
-                }
-                if !is_stored {
-                    ui.colored_label(palette(ui).warning, "Not stored: see Sources and warnings");
-                }
-            });
+/// Shows the dialog while it is open; returns the settings as changed by the user. `is_stored`: whether they are stored.
+pub fn settings_ui(ctx: &Context, is_open: &mut bool, mut settings: Settings, is_stored: bool) -> Settings {
+    let dialog = Dialog::new("settings").title("Settings").width(metrics::SETTINGS_W);
+    dialog.show_while(is_open, ctx, |ui| {
+        Grid::new("settings").num_columns(2).spacing([metrics::GAP_WIDE, metrics::PAD]).show(ui, |ui| {
+            rows(ui, &mut settings);
         });
-        self.is_open = !shown.is_closed;
-        settings
-    }
+        ui.add_space(metrics::PAD);
+        ui.horizontal_wrapped(|ui| {
+            if ui.button("Defaults").clicked() {
+                settings = Settings::default();
+            }
+            if !is_stored {
+                ui.colored_label(palette(ui).warning, "Not stored: see Sources and warnings");
+            }
+        });
+    });
+    settings
 }
 
 fn rows(ui: &mut Ui, settings: &mut Settings) {
-    let name = |ui: &mut Ui, text: &str| ui.label(RichText::new(text).color(palette(ui).text_weak));
-    name(ui, "Theme");
-    choices(ui, "Theme", &mut settings.theme, Theme::ALL.map(|t| (t, t.name())));
-    ui.end_row();
-    name(ui, "Colours");
-    choices(ui, "Colours", &mut settings.colours, Colours::ALL.map(|c| (c, c.name())));
-    ui.end_row();
-    name(ui, "Density");
-    choices(ui, "Density", &mut settings.density, Density::ALL.map(|d| (d, d.name())));
-    ui.end_row();
-    name(ui, "Duration units");
-    choices(ui, "Duration units", &mut settings.time_unit, TimeUnit::ALL.map(|u| (u, u.name())));
-    ui.end_row();
+    choices(ui, "Theme", &mut settings.theme);
+    choices(ui, "Colours", &mut settings.colors);
+    choices(ui, "Density", &mut settings.density);
+    choices(ui, "Duration units", &mut settings.time_unit);
     let label = name(ui, "Size");
     ui.horizontal(|ui| {
         let mut percent = settings.scale * 100.0;
@@ -70,13 +47,12 @@ fn rows(ui: &mut Ui, settings: &mut Settings) {
     ui.end_row();
 }
 
-fn choices<T: PartialEq + Copy, const N: usize>(ui: &mut Ui, of: &str, value: &mut T, all: [(T, &'static str); N]) {
-    ui.horizontal(|ui| {
-        for (choice, name) in all {
-            let response = ui.selectable_value(value, choice, name);
-            let is_on = *value == choice;
-            let role = egui::Role::RadioButton;
-            response.widget_info(|| egui::WidgetInfo::selected(role, true, is_on, format!("{of}: {name}")));
-        }
-    });
+fn choices<T: Choice>(ui: &mut Ui, of: &str, value: &mut T) {
+    name(ui, of);
+    ui.horizontal(|ui| choice_buttons(ui, of, value));
+    ui.end_row();
+}
+
+fn name(ui: &mut Ui, text: &str) -> Response {
+    ui.label(RichText::new(text).color(palette(ui).text_weak))
 }

@@ -10,35 +10,22 @@ use ui::{
     widgets::Dialog,
 };
 
-/// The window.
-#[derive(Default)]
-pub struct ShortcutsWindow {
-    /// Whether it is shown.
-    pub is_open: bool,
-}
-
-impl ShortcutsWindow {
-    /// Shows it while it is open.
-    pub fn ui(&mut self, ctx: &Context, panels: &[(ViewKind, &'static [Entry])]) {
-        if !self.is_open {
-            return;
-        }
-        let shown = Dialog::new("shortcuts").title("Shortcuts").show(ctx, |ui| {
-            let shell = SHELL.iter().map(|entry| {
-                let others = entry.keys.iter().map(|keys| key_text(ctx, keys));
-                (others.collect::<Vec<_>>().join(", "), entry.what)
-            });
-            let shell = shell.filter(|(keys, _)| !keys.is_empty());
-            section(ui, "Everywhere", shell.chain(GESTURES.iter().map(|e| (e.keys.to_owned(), e.what))));
-            for (kind, entries) in panels {
-                let with_keys = entries.iter().filter(|e| !e.keys.is_empty());
-                section(ui, kind.title(), with_keys.map(|e| (e.keys.to_owned(), e.what)));
-            }
-            let palette = SHELL.first().map_or_else(String::new, |entry| keys_text(ctx, entry));
-            ui.weak(format!("Commands without keys are in the palette: {palette}."));
+/// Shows the dialog while it is open.
+pub fn shortcuts_ui(ctx: &Context, is_open: &mut bool, panels: &[(ViewKind, &'static [Entry])]) {
+    Dialog::new("shortcuts").title("Shortcuts").show_while(is_open, ctx, |ui| {
+        let shell = SHELL.iter().map(|entry| {
+            let others = entry.keys.iter().map(|keys| key_text(ctx, keys));
+            (others.collect::<Vec<_>>().join(", "), entry.what)
         });
-        self.is_open = !shown.is_closed;
-    }
+        let shell = shell.filter(|(keys, _)| !keys.is_empty());
+        section(ui, "Everywhere", shell.chain(GESTURES.iter().map(|e| (e.keys.to_owned(), e.what))));
+        for (kind, entries) in panels {
+            let with_keys = entries.iter().filter(|e| !e.keys.is_empty());
+            section(ui, kind.title(), with_keys.map(|e| (e.keys.to_owned(), e.what)));
+        }
+        let palette = SHELL.first().map_or_else(String::new, |entry| keys_text(ctx, entry));
+        ui.weak(format!("Commands without keys are in the palette: {palette}."));
+    });
 }
 
 fn section(ui: &mut egui::Ui, title: &str, keys: impl Iterator<Item = (String, &'static str)>) {

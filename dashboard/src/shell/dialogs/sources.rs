@@ -22,7 +22,6 @@ pub fn n_problems(data: &Data) -> u64 {
 /// The dialog with the details. It opens by itself when a path cannot be opened.
 #[derive(Default)]
 pub struct ProblemsWindow {
-    /// Whether it is shown.
     pub is_open: bool,
     n_failed: usize,
 }
@@ -47,11 +46,8 @@ impl ProblemsWindow {
         if !is_empty || data.sources.iter().all(|s| s.status != Status::Loading) {
             self.n_failed = n_failed;
         }
-        if !self.is_open {
-            return None;
-        }
         let mut act = None;
-        let shown = Dialog::new("sources").title("Sources and warnings").show(ctx, |ui| {
+        Dialog::new("sources").title("Sources and warnings").show_while(&mut self.is_open, ctx, |ui| {
             for notice in notices {
                 ui.colored_label(palette(ui).warning, notice);
                 ui.add_space(metrics::PAD);
@@ -68,7 +64,6 @@ impl ProblemsWindow {
                 ctx.copy_text(all_text(data));
             }
         });
-        self.is_open = !shown.is_closed;
         act
     }
 }

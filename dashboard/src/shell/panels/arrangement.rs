@@ -1,36 +1,40 @@
 //! The arrangement of the panels as a value: stored in a file, applied to the tree of tiles.
 
-use crate::ViewKind;
+use crate::{ViewKind, lenient::each};
 use egui_tiles::{Container, Linear, LinearDir, Tile, TileId, Tiles, Tree};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
-/// Nesting of a remembered arrangement, at most.
-const MAX_DEPTH: usize = 8;
-
-/// A part of the window.
-#[derive(Clone, Debug, PartialEq)]
+/// A part of the window. As JSON: `"timeline"`, `{"tabs": [..], "front": 0}`, `{"row": [..], "shares": [..]}`,
+/// `{"column": ..}`. Panels that this version does not know are left out.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(untagged)]
 pub enum Layout {
-    /// A panel.
     Panel(ViewKind),
     /// One of several is in front.
     Tabs {
         /// Index of that one.
+        #[serde(default)]
         front: usize,
         /// From left to right.
+        #[serde(rename = "tabs", deserialize_with = "each")]
         parts: Vec<Layout>,
     },
     /// Next to each other.
     Row {
         /// Widths, relative.
+        #[serde(default, deserialize_with = "each")]
         shares: Vec<f32>,
         /// From left to right.
+        #[serde(rename = "row", deserialize_with = "each")]
         parts: Vec<Layout>,
     },
     /// One above the other.
     Column {
         /// Heights, relative.
+        #[serde(default, deserialize_with = "each")]
         shares: Vec<f32>,
         /// From top to bottom.
+        #[serde(rename = "column", deserialize_with = "each")]
         parts: Vec<Layout>,
     },
 }
@@ -47,32 +51,25 @@ impl Layout {
     }
 
     fn of_tile(tiles: &Tiles<ViewKind>, id: TileId) -> Option<Self> {
-        let children = |container: &Container| -> Vec<(TileId, Self)> {
-            container.children().filter_map(|c| Some((*c, Self::of_tile(tiles, *c)?))).collect()
+        let container = match tiles.get(id)? {
+            Tile::Pane(kind) => return Some(Self::Panel(*kind)),
+            Tile::Container(container) => container,
         };
-        Some(match tiles.get(id)? {
-            Tile::Pane(kind) => Self::Panel(*kind),
-            Tile::Container(container) => {
-                let children = children(container);
-                match container {
-                    Container::Tabs(tabs) => Self::Tabs {
-                        front: children.iter().position(|(c, _)| Some(*c) == tabs.active).unwrap_or(0),
-                        parts: children.into_iter().map(|(_, part)| part).collect(),
-                    },
-                    Container::Linear(linear) => {
-                        let shares = children.iter().map(|(c, _)| linear.shares[*c]).collect();
-                        let parts = children.into_iter().map(|(_, part)| part).collect();
-                        match linear.dir {
-                            LinearDir::Horizontal => Self::Row { shares, parts },
-                            LinearDir::Vertical => Self::Column { shares, parts },
-                        }
-                    }
-                    Container::Grid(_) => Self::Row {
-                        shares: vec![1.0; children.len()],
-                        parts: children.into_iter().map(|(_, part)| part).collect(),
-                    },
+        let part = |child: &TileId| Some((*child, Self::of_tile(tiles, *child)?));
+        let (children, parts): (Vec<TileId>, Vec<Self>) = container.children().filter_map(part).unzip();
+        Some(match container {
+            Container::Tabs(tabs) => {
+                let front = children.iter().position(|child| Some(*child) == tabs.active).unwrap_or(0);
+                Self::Tabs { front, parts }
+            }
+            Container::Linear(linear) => {
+                let shares = children.iter().map(|child| linear.shares[*child]).collect();
+                match linear.dir {
+                    LinearDir::Horizontal => Self::Row { shares, parts },
+                    LinearDir::Vertical => Self::Column { shares, parts },
                 }
             }
+            Container::Grid(_) => Self::Row { shares: vec![1.0; children.len()], parts },
         })
     }
 
@@ -128,42 +125,6 @@ impl Layout {
             }
         }
     }
-
-    /// As JSON: `"timeline"`, `{"tabs": [..], "front": 0}`, `{"row": [..], "shares": [..]}`, `{"column": ..}`.
-    pub fn to_json(&self) -> Value {
-        let all = |parts: &[Self]| parts.iter().map(Self::to_json).collect::<Vec<_>>();
-        match self {
-            Self::Panel(kind) => kind.id().into(),
-            Self::Tabs { front, parts } => json!({ "tabs": all(parts), "front": front }),
-            Self::Row { shares, parts } => json!({ "row": all(parts), "shares": shares }),
-            Self::Column { shares, parts } => json!({ "column": all(parts), "shares": shares }),
-        }
-    }
-
-    /// From JSON; `None` where it is none of ours. Panels that this version does not know are left out.
-    pub fn from_json(value: &Value) -> Option<Self> {
-        Self::read(value, MAX_DEPTH)
-    }
-
-    fn read(value: &Value, depth: usize) -> Option<Self> {
-        if let Some(name) = value.as_str() {
-            return ViewKind::ALL.into_iter().find(|kind| kind.id() == name).map(Self::Panel);
-        }
-        let depth = depth.checked_sub(1)?;
-        let parts = |name: &str| -> Option<Vec<Self>> {
-            Some(value[name].as_array()?.iter().filter_map(|part| Self::read(part, depth)).collect())
-        };
-        let shares =
-            || value["shares"].as_array().into_iter().flatten().map(|s| s.as_f64().unwrap_or(1.0) as f32).collect();
-        if let Some(parts) = parts("tabs") {
-            let front = value["front"].as_u64().unwrap_or(0) as usize;
-            return Some(Self::Tabs { front, parts });
-        }
-        if let Some(parts) = parts("row") {
-            return Some(Self::Row { shares: shares(), parts });
-        }
-        parts("column").map(|parts| Self::Column { shares: shares(), parts })
-    }
 }
 
 #[cfg(test)]
@@ -192,7 +153,8 @@ mod tests {
         };
         for layout in [Layout::tabs(ViewKind::ALL), split] {
             assert_eq!(Layout::of(&layout.tree(ViewKind::ALL)), layout);
-            assert_eq!(Layout::from_json(&layout.to_json()), Some(layout));
+            let text = serde_json::to_string(&layout).unwrap();
+            assert_eq!(serde_json::from_str::<Layout>(&text).unwrap(), layout);
         }
     }
 
@@ -203,7 +165,7 @@ mod tests {
             r#"{"row":[{"tabs":[]},{"column":[]}],"shares":[null]}"#,
             r#""ops""#,
         ] {
-            let layout = Layout::from_json(&serde_json::from_str(text).unwrap()).unwrap();
+            let layout: Layout = serde_json::from_str(text).unwrap();
             let tree = layout.tree(ViewKind::ALL);
             let mut kinds: Vec<ViewKind> =
                 tree.tiles.tiles().filter_map(|t| if let Tile::Pane(kind) = t { Some(*kind) } else { None }).collect();
@@ -211,6 +173,6 @@ mod tests {
             assert_eq!(kinds, ViewKind::ALL, "{text}");
             assert!(!tree.is_empty());
         }
-        assert_eq!(Layout::from_json(&json!(5)), None);
+        assert!(serde_json::from_str::<Layout>("5").is_err());
     }
 }

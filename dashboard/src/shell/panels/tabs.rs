@@ -28,7 +28,6 @@ impl Tabs {
         Layout::of(&self.tree)
     }
 
-    /// Arranges the panels.
     pub fn arrange(&mut self, layout: &Layout) {
         self.tree = layout.tree(self.kinds());
     }
@@ -65,7 +64,6 @@ impl Tabs {
         kinds
     }
 
-    /// A panel.
     pub fn view(&self, kind: ViewKind) -> Option<&dyn View> {
         self.views.get(&kind).map(|view| &**view)
     }

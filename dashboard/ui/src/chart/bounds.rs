@@ -98,7 +98,7 @@ impl Bounds {
     }
 
     /// Zoomed by `factor` (above 1 shows less) around the point at (`across`, `up`), which stays where it is.
-    /// Unchanged where the result would leave what floating point can tell apart.
+    /// Unchanged where the result would be finer than floating point can distinguish.
     pub fn zoomed(&self, factor: [f64; 2], across: f64, up: f64) -> Self {
         let around = |[lo, hi]: [f64; 2], factor: f64, at: f64| {
             let pivot = lo + at * (hi - lo);
@@ -116,6 +116,11 @@ impl Bounds {
         };
         Self { x: shift(self.x, across), y: shift(self.y, up) }
     }
+}
+
+/// Least and greatest of the values; an empty interval without any.
+pub fn extent(values: impl IntoIterator<Item = f64>) -> [f64; 2] {
+    values.into_iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], value| [lo.min(value), hi.max(value)])
 }
 
 fn widened([lo, hi]: [f64; 2], margin: f64) -> [f64; 2] {

@@ -238,6 +238,7 @@ pub fn lower_bound(n: usize, below: impl Fn(usize) -> bool) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chart;
     use proptest::prelude::*;
 
     fn polylines(points: &[(f64, f64)], window: XWindow) -> Polylines {
@@ -285,15 +286,14 @@ mod tests {
             let (mut fast, mut slow) = (Polylines::default(), Polylines::default());
             let extent = |rows: Range<usize>| {
                 let of = &values[rows];
-                let ends = [of.iter().copied().fold(f64::INFINITY, f64::min), of.iter().copied().fold(f64::NEG_INFINITY, f64::max)];
-                of.iter().all(|y| y.is_finite()).then_some(ends)
+                of.iter().all(|y| y.is_finite()).then(|| chart::extent(of.iter().copied()))
             };
             fast.add_numbers(0..n, window, |row| row as f64, |row| values[row], extent, |y| y);
             slow.add(n, window, |row| (row as f64, value(row)));
             prop_assert_eq!(fast.marks(), slow.marks());
             let span = |lines: &Polylines, column: i64| {
                 let of_column = lines.points.iter().filter(|p| window.column(p[0]) == column);
-                of_column.fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), p| (lo.min(p[1]), hi.max(p[1])))
+                chart::extent(of_column.map(|p| p[1]))
             };
             for column in 0..20 {
                 prop_assert_eq!(span(&fast, column), span(&slow, column), "column {}", column);
@@ -312,8 +312,7 @@ mod tests {
             prop_assert!(out.n_points() <= 4 * (n_columns as usize + 2 + n_breaks));
             let drawn = || out.lines().flatten().map(|p| p[1]);
             let all = || ys.iter().copied().filter(|y| y.is_finite());
-            prop_assert_eq!(drawn().fold(f64::INFINITY, f64::min), all().fold(f64::INFINITY, f64::min));
-            prop_assert_eq!(drawn().fold(f64::NEG_INFINITY, f64::max), all().fold(f64::NEG_INFINITY, f64::max));
+            prop_assert_eq!(chart::extent(drawn()), chart::extent(all()));
             let xs: Vec<f64> = out.lines().flatten().map(|p| p[0]).collect();
             prop_assert!(xs.is_sorted());
         }

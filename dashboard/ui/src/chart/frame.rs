@@ -1,4 +1,4 @@
-//! The frame of a chart: ground, grid lines and their labels.
+//! The frame of a chart: background, grid lines and their labels.
 
 use super::{
     Bounds, Scale,
@@ -52,7 +52,7 @@ impl Frame {
         self.inner.bottom() - self.bounds.up(plot_y).clamp(-1e4, 1e4) as f32 * self.inner.height()
     }
 
-    /// Draws ground, grid and labels.
+    /// Draws background, grid and labels.
     pub fn paint(&self, ui: &Ui, x_unit: Unit) {
         let painter = ui.painter();
         let p = palette(ui);

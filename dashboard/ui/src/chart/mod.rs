@@ -1,4 +1,5 @@
-//! What all charts share: bounds and scales, ticks, pixel decimation, lines as pixels, dots, the frame with its grid, and mouse gestures.
+//! What all charts share: bounds and scales, ticks, pixel decimation, lines as pixels, dots, areas, the frame with its grid,
+//! and mouse gestures.
 
 pub mod bounds;
 pub mod decimate;
@@ -7,7 +8,9 @@ pub mod frame;
 pub mod input;
 pub mod orbit;
 pub mod raster;
+mod strip;
 pub mod ticks;
 
-pub use bounds::{Bounds, Scale};
+pub use bounds::{Bounds, Scale, extent};
 pub use decimate::{Polylines, XWindow};
+pub use strip::strip;

@@ -7,7 +7,7 @@ use crate::format;
 pub struct Tick {
     /// Place on the axis, plot space.
     pub at: f64,
-    /// What to write beside it.
+    /// Its text.
     pub label: String,
 }
 
@@ -118,7 +118,7 @@ fn label(unit: Unit, at: f64, step: f64) -> String {
     }
 }
 
-/// A multiple of `step` with as many digits as tell neighbours apart: `0.25`, `1,500`, `20M`.
+/// A multiple of `step` with as many digits as neighbours differ in: `0.25`, `1,500`, `20M`.
 fn number(at: f64, step: f64) -> String {
     let is_zero = at.abs() < step * 1e-6;
     let at = if is_zero { 0.0 } else { at };
@@ -153,65 +153,25 @@ fn seconds(at: f64, step: f64) -> String {
 }
 
 fn wall(at: f64, step: f64) -> String {
-    let moment = Moment::of(at);
     if step >= 86_400.0 {
-        moment.date()
+        utc(at, "%F")
     } else if step >= 60.0 {
-        format!("{:02}:{:02}", moment.hour, moment.minute)
+        utc(at, "%H:%M")
     } else if step >= 1.0 {
-        format!("{:02}:{:02}:{:02}", moment.hour, moment.minute, moment.second)
+        utc(at, "%T")
     } else {
         let decimals = (-step.log10()).ceil().clamp(1.0, 6.0) as usize;
-        let whole = format!("{:02}:{:02}:", moment.hour, moment.minute);
-        format!("{whole}{:0width$.decimals$}", at.rem_euclid(60.0), width = decimals + 3)
+        format!("{}{:0width$.decimals$}", utc(at, "%H:%M:"), at.rem_euclid(60.0), width = decimals + 3)
     }
 }
 
-/// A moment in UTC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
-    year: i64,
-    month: u32,
-    day: u32,
-    hour: u32,
-    minute: u32,
-    second: u32,
+/// Unix seconds as `2026-11-21 02:28:39 UTC`; those that are not finite or beyond the year 9999 are taken as the epoch.
+pub fn date_time(unix: f64) -> String {
+    utc(unix, "%F %T UTC")
 }
 
-impl Moment {
-    /// From Unix seconds; what is not finite or beyond some million years is taken as the epoch.
-    pub fn of(unix: f64) -> Self {
-        let unix = if unix.is_finite() && unix.abs() < 1e14 { unix.floor() as i64 } else { 0 };
-        let (days, second_of_day) = (unix.div_euclid(86_400), unix.rem_euclid(86_400) as u32);
-        // Days to civil date in the proleptic Gregorian calendar, years counted from March.
-        let z = days + 719_468;
-        let era = z.div_euclid(146_097);
-        let day_of_era = z.rem_euclid(146_097);
-        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let shifted_month = (5 * day_of_year + 2) / 153;
-        let day = (day_of_year - (153 * shifted_month + 2) / 5 + 1) as u32;
-        let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 } as u32;
-        let year = year_of_era + era * 400 + i64::from(month <= 2);
-        Self {
-            year,
-            month,
-            day,
-            hour: second_of_day / 3_600,
-            minute: second_of_day / 60 % 60,
-            second: second_of_day % 60,
-        }
-    }
-
-    /// `2026-11-21`
-    pub fn date(&self) -> String {
-        format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)
-    }
-
-    /// `2026-11-21 02:28:39 UTC`
-    pub fn full(&self) -> String {
-        format!("{} {:02}:{:02}:{:02} UTC", self.date(), self.hour, self.minute, self.second)
-    }
+fn utc(unix: f64, format: &str) -> String {
+    jiff::Timestamp::new(unix.floor() as i64, 0).unwrap_or_default().strftime(format).to_string()
 }
 
 #[cfg(test)]
@@ -225,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_tell_neighbours_apart() {
+    fn neighbours_have_different_labels() {
         check(&ticks(Unit::Number, 0.0, 1.0, 5), "0.0 0.2 0.4 0.6 0.8 1.0");
         check(&ticks(Unit::Number, -0.03, 0.05, 4), "-0.02 0.00 0.02 0.04");
         check(&ticks(Unit::Whole, 0.0, 3.0, 10), "0 1 2 3");
@@ -242,10 +202,10 @@ mod tests {
     #[test]
     fn moments_are_utc() {
         // date -u -d @N
-        assert_eq!(Moment::of(0.0).full(), "1970-01-01 00:00:00 UTC");
-        assert_eq!(Moment::of(951_782_400.0).full(), "2000-02-29 00:00:00 UTC");
-        assert_eq!(Moment::of(-1.0).full(), "1969-12-31 23:59:59 UTC");
-        assert_eq!(Moment::of(f64::NAN).date(), "1970-01-01");
+        assert_eq!(date_time(0.0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(date_time(951_782_400.0), "2000-02-29 00:00:00 UTC");
+        assert_eq!(date_time(-1.0), "1969-12-31 23:59:59 UTC");
+        assert_eq!([f64::NAN, 1e300].map(|unix| utc(unix, "%F")), ["1970-01-01"; 2]);
     }
 
     proptest! {

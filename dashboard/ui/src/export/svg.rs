@@ -1,13 +1,13 @@
 //! The shapes of a panel as an SVG document: what the window paints, as vectors with text that stays text.
 
 use egui::{
-    Color32, Pos2, Rect, Shape, Stroke,
+    Color32, Pos2, Rect, Shape, Stroke, Vec2,
     epaint::{ClippedShape, CubicBezierShape, Mesh, PathShape, PathStroke, QuadraticBezierShape, RectShape, TextShape},
 };
 use std::fmt::Write as _;
 
-/// What lies in `rect` of `shapes`, on `ground`.
-pub fn document<'a>(shapes: impl Iterator<Item = &'a ClippedShape>, rect: Rect, ground: Color32) -> String {
+/// What lies in `rect` of `shapes`, on a background.
+pub fn document<'a>(shapes: impl Iterator<Item = &'a ClippedShape>, rect: Rect, background: Color32) -> String {
     let mut out = Writer { rect, body: String::new(), clips: Vec::new() };
     for ClippedShape { clip_rect, shape, .. } in shapes {
         let clip = clip_rect.intersect(rect);
@@ -29,16 +29,12 @@ pub fn document<'a>(shapes: impl Iterator<Item = &'a ClippedShape>, rect: Rect, 
     let mut head = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w:.0}\" height=\"{h:.0}\" viewBox=\"0 0 {w:.0} {h:.0}\" \
          font-family=\"sans-serif\">\n<rect width=\"100%\" height=\"100%\" {}/>\n",
-        paint("fill", ground)
+        paint("fill", background)
     );
     for (id, clip) in out.clips.iter().enumerate() {
-        let Rect { min, max } = clip.translate(-rect.min.to_vec2());
-        let (w, h) = (max.x - min.x, max.y - min.y);
-        let _ = writeln!(
-            head,
-            "<clipPath id=\"c{id}\"><rect x=\"{:.1}\" y=\"{:.1}\" width=\"{w:.1}\" height=\"{h:.1}\"/></clipPath>",
-            min.x, min.y
-        );
+        let (Vec2 { x, y }, Vec2 { x: w, y: h }) = (clip.min - rect.min, clip.size());
+        let at = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\"");
+        let _ = writeln!(head, "<clipPath id=\"c{id}\"><rect {at}/></clipPath>");
     }
     head + &out.body + "</svg>\n"
 }
@@ -65,18 +61,13 @@ impl Writer {
             Shape::Vec(all) => all.iter().for_each(|s| self.shape(s)),
             Shape::Rect(rect) => self.rect(rect),
             Shape::Circle(c) => {
-                let (at, r) = (self.at(c.center), c.radius);
-                let paint = painted(c.fill, c.stroke);
-                let _ = writeln!(self.body, "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"{r:.1}\" {paint}/>", at.x, at.y);
+                let (Pos2 { x, y }, r, paint) = (self.at(c.center), c.radius, painted(c.fill, c.stroke));
+                let _ = writeln!(self.body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r:.1}\" {paint}/>");
             }
             Shape::Ellipse(e) => {
-                let (at, r) = (self.at(e.center), e.radius);
-                let paint = painted(e.fill, e.stroke);
-                let _ = writeln!(
-                    self.body,
-                    "<ellipse cx=\"{:.1}\" cy=\"{:.1}\" rx=\"{:.1}\" ry=\"{:.1}\" {paint}/>",
-                    at.x, at.y, r.x, r.y
-                );
+                let (Pos2 { x, y }, Vec2 { x: rx, y: ry }) = (self.at(e.center), e.radius);
+                let (at, paint) = (format!("cx=\"{x:.1}\" cy=\"{y:.1}\""), painted(e.fill, e.stroke));
+                let _ = writeln!(self.body, "<ellipse {at} rx=\"{rx:.1}\" ry=\"{ry:.1}\" {paint}/>");
             }
             Shape::LineSegment { points, stroke } => {
                 let path = self.points(points);
@@ -102,17 +93,10 @@ impl Writer {
     }
 
     fn rect(&mut self, shape: &RectShape) {
-        let Rect { min, max } = Rect { min: self.at(shape.rect.min), max: self.at(shape.rect.max) };
-        let radius = shape.corner_radius.average();
-        let _ = writeln!(
-            self.body,
-            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"{radius:.1}\" {}/>",
-            min.x,
-            min.y,
-            max.x - min.x,
-            max.y - min.y,
-            painted(shape.fill, shape.stroke)
-        );
+        let (Pos2 { x, y }, Vec2 { x: w, y: h }) = (self.at(shape.rect.min), shape.rect.size());
+        let (radius, paint) = (shape.corner_radius.average(), painted(shape.fill, shape.stroke));
+        let at = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\"");
+        let _ = writeln!(self.body, "<rect {at} rx=\"{radius:.1}\" {paint}/>");
     }
 
     fn path(&mut self, path: &PathShape) {
@@ -169,16 +153,9 @@ impl Writer {
                 a.pos.y == b.pos.y && a.pos.x == c.pos.x && d.pos == egui::pos2(b.pos.x, c.pos.y) && a.color == d.color
             });
             if is_rect {
-                let (min, size) = (self.at(a.pos), egui::vec2(b.pos.x - a.pos.x, c.pos.y - a.pos.y));
-                let _ = writeln!(
-                    self.body,
-                    "<rect x=\"{:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{:.1}\" {}/>",
-                    min.x,
-                    min.y,
-                    size.x,
-                    size.y,
-                    paint("fill", a.color)
-                );
+                let (Pos2 { x, y }, w, h) = (self.at(a.pos), b.pos.x - a.pos.x, c.pos.y - a.pos.y);
+                let at = format!("x=\"{x:.2}\" y=\"{y:.1}\" width=\"{w:.2}\" height=\"{h:.1}\"");
+                let _ = writeln!(self.body, "<rect {at} {}/>", paint("fill", a.color));
                 rest = &tail[3..];
             } else {
                 let points = self.points(&[a.pos, b.pos, c.pos]);
@@ -236,7 +213,7 @@ mod tests {
     use crate::theme::Palette;
     use egui::{Align2, FontId, LayerId, pos2, vec2};
 
-    fn ground() -> Color32 {
+    fn background() -> Color32 {
         Palette::of(true).canvas
     }
 
@@ -255,7 +232,11 @@ mod tests {
                 paint(&ui.painter_at(area));
                 let layer: LayerId = ui.layer_id();
                 out = ui.ctx().graphics(|g| {
-                    document(g.get(layer).into_iter().flat_map(egui::layers::PaintList::all_entries), area, ground())
+                    document(
+                        g.get(layer).into_iter().flat_map(egui::layers::PaintList::all_entries),
+                        area,
+                        background(),
+                    )
                 });
             });
             output.textures_delta.clear();

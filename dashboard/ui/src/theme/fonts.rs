@@ -31,6 +31,7 @@ pub struct SystemFonts {
 }
 
 /// What frames and the thread share. The frames' lock on egui is held around this one, never the other way round.
+#[derive(Default)]
 struct FontState {
     /// Until the first letter that is missing.
     open: Option<(Context, Open)>,
@@ -48,13 +49,8 @@ impl SystemFonts {
 
     /// Those that `open` gives, as `ctx`'s last resort. It is called in a thread, for the first letter that is missing.
     pub fn install_from(ctx: &Context, open: impl FnOnce() -> Arc<dyn FontProvider> + Send + 'static) -> Self {
-        let known = Arc::new(Mutex::new(FontState {
-            open: Some((ctx.clone(), Box::new(open))),
-            queue: None,
-            asked: FxHashSet::default(),
-            found: Vec::new(),
-            missing: BTreeSet::new(),
-        }));
+        let open: (_, Open) = (ctx.clone(), Box::new(open));
+        let known = Arc::new(Mutex::new(FontState { open: Some(open), ..FontState::default() }));
         ctx.set_font_providers(vec![Arc::new(Fallback(Arc::clone(&known)))]);
         Self { known }
     }
@@ -192,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_font_comes_when_a_letter_needs_it_and_what_no_font_has_is_told() {
+    fn a_font_comes_when_a_letter_needs_it_and_what_no_font_has_is_reported() {
         let ctx = Context::default();
         let (opened, is_open) = channel();
         let fonts = SystemFonts::install_from(&ctx, move || {

@@ -3,7 +3,6 @@
 //! Distances are Euclidean in Oklab (Björn Ottosson, "A perceptual color space for image processing", 2020).
 
 use egui::{Color32, Rgba};
-use std::{collections::BTreeMap, sync::Mutex};
 
 /// Colours of runs before one comes again.
 pub(super) const N_SERIES: usize = 24;
@@ -14,15 +13,8 @@ const CHROMA: [f32; 2] = [0.09, 0.16];
 /// What a curve needs on its background, with some room for rounding.
 const CONTRAST: f32 = 3.05;
 
-/// The colours of a palette after its `first` ones; made once. `greys`: its two backgrounds and the colour of aggregates.
-pub(super) fn more(greys: [Color32; 3], first: &[Color32]) -> &'static [Color32] {
-    static MADE: Mutex<BTreeMap<Vec<[u8; 4]>, &'static [Color32]>> = Mutex::new(BTreeMap::new());
-    let key: Vec<[u8; 4]> = first.iter().chain(&greys[..2]).map(Color32::to_array).collect();
-    let mut made = MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    made.entry(key).or_insert_with(|| Box::leak(farthest(greys, first).into_boxed_slice()))
-}
-
-fn farthest([canvas, raised, aggregate]: [Color32; 3], first: &[Color32]) -> Vec<Color32> {
+/// The colours of a palette after its `first` ones. Its greys: two backgrounds and the colour of aggregates.
+pub(super) fn more([canvas, raised, aggregate]: [Color32; 3], first: &[Color32]) -> Vec<Color32> {
     let stands_out = |color: &Color32| [canvas, raised].iter().all(|g| contrast(*color, *g) >= CONTRAST);
     let at = |hue: usize, l: f32, c: f32| {
         let (sin, cos) = (std::f32::consts::TAU * hue as f32 / HUES as f32).sin_cos();
@@ -90,25 +82,28 @@ fn from_oklab([l, a, b]: [f32; 3]) -> Option<Color32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::theme::{Colours, Palette};
+    use crate::{
+        address::Choice as _,
+        theme::{ColorScheme, Palette},
+    };
 
     #[test]
-    fn no_colour_comes_twice_and_all_are_told_apart() {
-        for colours in Colours::ALL {
-            colours.apply();
+    fn no_color_comes_twice_and_all_differ() {
+        for scheme in ColorScheme::all() {
+            scheme.apply();
             for dark in [true, false] {
                 let p = Palette::of(dark);
                 let all: Vec<[f32; 3]> = (0..N_SERIES).map(|idx| oklab(p.series(idx))).collect();
                 for (i, a) in all.iter().enumerate() {
                     for (j, b) in all.iter().enumerate().take(i) {
                         let apart = distance(*a, *b);
-                        assert!(apart > 0.04, "{} dark {dark}: {i} and {j} are {apart:.3} apart", colours.name());
+                        assert!(apart > 0.04, "{} dark {dark}: {i} and {j} are {apart:.3} apart", scheme.title());
                     }
                 }
                 assert_eq!(p.series(N_SERIES), p.series(0));
             }
         }
-        Colours::default().apply();
+        ColorScheme::default().apply();
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub const TOOLBAR_OPEN_SHARE: f32 = 0.75;
 pub const EDITOR_SHARE: f32 = 0.4;
 /// Room for words at the end of a row of controls.
 pub const BAR_NOTE_W: f32 = 280.0;
-/// From this width on, two facts about a slice stand beside each other.
+/// From this width on, two facts about a slice stand next to each other.
 pub const TWO_FACTS_W: f32 = 700.0;
 
 /// Width of a curve.
@@ -113,7 +113,7 @@ pub const LANE_H: f32 = 18.0;
 pub const QUIET_H: f32 = 5.0;
 /// Width of the column with the tracks' names.
 pub const GUTTER_W: f32 = 196.0;
-/// Room for the percentage beside a track's name.
+/// Room for the percentage next to a track's name.
 pub const USE_W: f32 = 50.0;
 /// Height of a counter's chart in the timeline.
 pub const COUNTER_H: f32 = 38.0;
@@ -159,7 +159,7 @@ pub const PALETTE_TOP_SHARE: f32 = 0.1;
 pub const LIST_ROWS_MIN: f32 = 3.0;
 /// Width of the list of recent paths.
 pub const RECENT_W: f32 = 560.0;
-/// Width of a bar that tells how far loading has come.
+/// Width of a progress bar.
 pub const PROGRESS_W: f32 = 96.0;
 /// Column of keys in the list of shortcuts.
 pub const KEY_COLUMN_W: f32 = 150.0;
@@ -186,7 +186,7 @@ pub const SLIDER_SHARE: f32 = 0.35;
 pub const CARD_HEADER_H: f32 = 26.0;
 /// Rows of a tooltip.
 pub const TOOLTIP_ROWS: usize = 12;
-/// Width of the column that tells what colours stand for.
+/// Width of the column that explains the colours.
 pub const LEGEND_W: f32 = 84.0;
 /// Half the width of a mark for a value without a place.
 pub const MARK: f32 = 4.0;

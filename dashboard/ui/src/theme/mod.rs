@@ -11,11 +11,14 @@ mod style;
 
 pub use self::palette::{NO_COLOR, Palette, mix, on_fill, shaded};
 pub use fonts::SystemFonts;
-pub use schemes::Colours;
+pub use schemes::ColorScheme;
 pub use style::install;
 
+use crate::address::Choice;
+use serde::{Deserialize, Serialize};
+
 /// Which theme the window uses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Theme {
     /// As the desktop says.
     #[default]
@@ -26,26 +29,15 @@ pub enum Theme {
     Light,
 }
 
-impl Theme {
-    /// Every choice, in order.
-    pub const ALL: [Self; 3] = [Self::System, Self::Dark, Self::Light];
+impl Choice for Theme {
+    const TABLE: &'static [(Self, &'static str, &'static str)] =
+        &[(Self::System, "System", "System"), (Self::Dark, "Dark", "Dark"), (Self::Light, "Light", "Light")];
+}
 
+impl Theme {
     /// The theme after this one, for a toggle.
     pub fn next(self) -> Self {
-        match self {
-            Self::System => Self::Dark,
-            Self::Dark => Self::Light,
-            Self::Light => Self::System,
-        }
-    }
-
-    /// What to call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::System => "System",
-            Self::Dark => "Dark",
-            Self::Light => "Light",
-        }
+        Self::TABLE[(self as usize + 1) % Self::TABLE.len()].0
     }
 
     /// Puts the theme in force.
@@ -59,7 +51,7 @@ impl Theme {
 }
 
 /// How much room controls and tracks take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Density {
     /// Most on the screen.
     Compact,
@@ -67,22 +59,19 @@ pub enum Density {
     #[default]
     Normal,
     /// Large targets, wide gaps.
+    #[serde(alias = "Roomy")]
     Comfortable,
 }
 
+impl Choice for Density {
+    const TABLE: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Compact, "Compact", "Compact"),
+        (Self::Normal, "Normal", "Normal"),
+        (Self::Comfortable, "Comfortable", "Comfortable"),
+    ];
+}
+
 impl Density {
-    /// Every choice, in order.
-    pub const ALL: [Self; 3] = [Self::Compact, Self::Normal, Self::Comfortable];
-
-    /// What to call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Compact => "Compact",
-            Self::Normal => "Normal",
-            Self::Comfortable => "Comfortable",
-        }
-    }
-
     /// Heights of controls and lanes against the normal ones.
     pub fn factor(self) -> f32 {
         match self {
@@ -134,7 +123,7 @@ mod tests {
     use egui::Color32;
 
     #[test]
-    fn colours_lie_over_each_other_channel_by_channel() {
+    fn colors_lie_over_each_other_channel_by_channel() {
         let colors = [0, 1, 60, 128, 254, 255].map(|alpha| Color32::from_rgba_unmultiplied(255, alpha, 7, alpha));
         for (below, above) in colors.iter().flat_map(|below| colors.map(|above| (*below, above))) {
             for share in (0..=256_u32).step_by(16).chain([1, 255, 300]) {

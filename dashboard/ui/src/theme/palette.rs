@@ -1,149 +1,89 @@
-//! The colours, dark and light.
+//! The colours, dark and light, as egui has them.
 //!
-//! Series colours are Okabe and Ito's eight (told apart by colour-blind readers), made lighter or darker where the
-//! background asks for it; beyond eight they are made (see `hues`). Tests hold the contrast: text 4.5:1, curves and marks 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
+//! A scheme has eight colours of series; beyond eight they are made (see `hues`). Tests hold the contrast: text 4.5:1, curves and
+//! marks 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
 
 use super::{
     hues::{self, N_SERIES, contrast},
-    schemes::{Colours, rgb},
+    schemes::ColorScheme,
 };
-use ::palette::{
-    Colors, DARK, LIGHT, OKABE_ITO_DARK, OKABE_ITO_LIGHT, Scheme, TENSORBOARD_DARK, TENSORBOARD_LIGHT, TOL_DARK,
-    TOL_LIGHT,
-};
+use ::palette::{Colors, DARK, LIGHT, OKABE_ITO, Scheme, TENSORBOARD, TOL, channels};
 use egui::Color32;
-use std::cell::Cell;
+use std::{
+    array,
+    cell::Cell,
+    ops::Deref,
+    sync::{LazyLock, OnceLock},
+};
 
 /// The index of the colour of what draws nothing.
 pub const NO_COLOR: usize = usize::MAX;
 
-/// Every colour of one theme.
+/// The colours of one theme, with those of a scheme for runs and categories.
 #[derive(Debug)]
 pub struct Palette {
-    /// Whether light text stands on a dark ground.
-    pub dark: bool,
-    /// The ground of charts, the graph and the timeline.
-    pub canvas: Color32,
-    /// The ground of panels.
-    pub panel: Color32,
-    /// Cards, buttons and fields on a panel.
-    pub raised: Color32,
-    /// A control under the pointer.
-    pub hovered: Color32,
-    /// Borders and separators.
-    pub border: Color32,
-    /// Grid lines of charts and rulers.
-    pub grid: Color32,
-    /// Every second row of a list.
-    pub stripe: Color32,
-    /// Body text.
-    pub text: Color32,
-    /// Text that stands back: units, hints, axis labels.
-    pub text_weak: Color32,
-    /// Titles and selected tabs.
-    pub text_strong: Color32,
-    /// Links, focus, the selected tab's line.
-    pub accent: Color32,
-    /// Ground of selected rows and ranges (translucent).
-    pub selected: Color32,
-    /// Outline of what is selected.
-    pub highlight: Color32,
-    /// All is well; live.
-    pub good: Color32,
-    /// Something was lost or is late.
-    pub warning: Color32,
-    /// Something failed; stalls.
-    pub error: Color32,
-    /// Aggregates, unknown categories, what a filter dims.
-    pub aggregate: Color32,
-    /// Curves, runs: legible as lines on `canvas` and `raised`.
-    series: [Color32; 8],
-    /// From the least to the greatest of a measured value, evenly apart: legible as lines on `canvas`.
-    ramp: [Color32; 5],
-    /// Fills of nodes: legible under the text that [`on_fill`] picks.
-    fills: [Color32; 12],
-    /// Slices, bars and points: as `fills`, and legible on every ground themselves.
-    marks: [Color32; 12],
+    colors: Colors<Color32>,
+    scheme: Scheme<Color32>,
+    /// The colours of series that the scheme lacks, made when one of them is needed.
+    more: OnceLock<Vec<Color32>>,
 }
 
-/// The colours of a theme as egui has them, with those of a scheme for runs and categories.
-const fn palette(colors: &Colors, scheme: &Scheme) -> Palette {
-    let [red, green, blue, alpha] = colors.selected;
-    Palette {
-        dark: colors.dark,
-        canvas: rgb(colors.canvas),
-        panel: rgb(colors.panel),
-        raised: rgb(colors.raised),
-        hovered: rgb(colors.hovered),
-        border: rgb(colors.border),
-        grid: rgb(colors.grid),
-        stripe: rgb(colors.stripe),
-        text: rgb(colors.text),
-        text_weak: rgb(colors.text_weak),
-        text_strong: rgb(colors.text_strong),
-        accent: rgb(colors.accent),
-        selected: Color32::from_rgba_premultiplied(red, green, blue, alpha),
-        highlight: rgb(colors.highlight),
-        good: rgb(colors.good),
-        warning: rgb(colors.warning),
-        error: rgb(colors.error),
-        aggregate: rgb(colors.aggregate),
-        series: all(&scheme.series),
-        ramp: all(&colors.ramp),
-        fills: all(&scheme.fills),
-        marks: all(&scheme.marks),
+impl Deref for Palette {
+    type Target = Colors<Color32>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.colors
     }
 }
 
-const fn all<const N: usize>(colors: &[u32; N]) -> [Color32; N] {
-    let mut out = [Color32::BLACK; N];
-    let mut i = 0;
-    while i < N {
-        out[i] = rgb(colors[i]);
-        i += 1;
-    }
-    out
-}
+/// By [`ColorScheme`], the dark one first.
+static ALL: LazyLock<[[Palette; 2]; 3]> = LazyLock::new(|| {
+    [OKABE_ITO, TOL, TENSORBOARD].map(|schemes| {
+        array::from_fn(|nth| {
+            let colors = [&DARK, &LIGHT][nth].map(rgb, |argb| {
+                let [alpha, red, green, blue] = argb.to_be_bytes();
+                Color32::from_rgba_premultiplied(red, green, blue, alpha)
+            });
+            Palette { colors, scheme: schemes[nth].map(rgb), more: OnceLock::new() }
+        })
+    })
+});
 
-/// By [`Colours`], the dark one first.
-static ALL: [[Palette; 2]; Colours::ALL.len()] = [
-    [palette(&DARK, &OKABE_ITO_DARK), palette(&LIGHT, &OKABE_ITO_LIGHT)],
-    [palette(&DARK, &TOL_DARK), palette(&LIGHT, &TOL_LIGHT)],
-    [palette(&DARK, &TENSORBOARD_DARK), palette(&LIGHT, &TENSORBOARD_LIGHT)],
-];
+fn rgb(color: u32) -> Color32 {
+    let [red, green, blue] = channels(color);
+    Color32::from_rgb(red, green, blue)
+}
 
 thread_local! {
-    static COLOURS: Cell<Colours> = const { Cell::new(Colours::OkabeIto) };
+    static SCHEME: Cell<ColorScheme> = const { Cell::new(ColorScheme::OkabeIto) };
 }
 
-impl Colours {
+impl ColorScheme {
     /// Puts the colours in force, in this thread.
     pub fn apply(self) {
-        COLOURS.set(self);
+        SCHEME.set(self);
     }
 }
 
 impl Palette {
     /// The palette of the dark or the light theme.
     pub fn of(dark: bool) -> &'static Self {
-        &ALL[COLOURS.get() as usize][usize::from(!dark)]
+        &ALL[SCHEME.get() as usize][usize::from(!dark)]
     }
 
-    /// What tells it from all others: pictures that are kept hold while it is the same.
+    /// Its identity: cached pictures hold while it is the same.
     pub fn id(&'static self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 
     /// The colour of the `idx`-th run or curve; it repeats after [`N_SERIES`]. What draws none ([`NO_COLOR`]) is grey.
     pub fn series(&self, idx: usize) -> Color32 {
-        match idx {
-            NO_COLOR => self.aggregate,
-            _ => match self.series.get(idx % N_SERIES) {
-                Some(color) => *color,
-                None => hues::more([self.canvas, self.raised, self.aggregate], &self.series)
-                    [idx % N_SERIES - self.series.len()],
-            },
+        if idx == NO_COLOR {
+            return self.aggregate;
         }
+        let (nth, series) = (idx % N_SERIES, &self.scheme.series);
+        let more = || self.more.get_or_init(|| hues::more([self.canvas, self.raised, self.aggregate], series));
+        series.get(nth).copied().unwrap_or_else(|| more()[nth - series.len()])
     }
 
     /// The colour of a value at `share` (0 to 1) of the way from the least to the greatest; what has no place is grey.
@@ -158,7 +98,7 @@ impl Palette {
 
     /// The fill of the `idx`-th category of nodes; it repeats after twelve.
     pub fn fill(&self, idx: usize) -> Color32 {
-        self.fills[idx % self.fills.len()]
+        self.scheme.fills[idx % self.scheme.fills.len()]
     }
 
     /// A fill for a name that is the same in every session (op types, scopes).
@@ -168,7 +108,7 @@ impl Palette {
 
     /// The colour of slices, bars and points of the `idx`-th category; it repeats after twelve.
     pub fn mark(&self, idx: usize) -> Color32 {
-        self.marks[idx % self.marks.len()]
+        self.scheme.marks[idx % self.scheme.marks.len()]
     }
 
     /// The colour of slices, bars and points of a name, the same in every session.
@@ -178,10 +118,10 @@ impl Palette {
 
     /// The same without the grey, for what stands out among grey slices.
     pub fn vivid_mark_of_name(&self, name: &str) -> Color32 {
-        self.mark(hash_of(name) % (self.marks.len() - 1))
+        self.mark(hash_of(name) % (self.scheme.marks.len() - 1))
     }
 
-    /// How much of its colour a slice has that hardly ever ran in its pixel: from here to all of it with the share of time.
+    /// How much of its colour a slice has that hardly ever ran in its pixel: from here to 1 with the share of time.
     pub fn least_density(&self) -> f32 {
         if self.dark { 0.3 } else { 0.8 }
     }
@@ -213,12 +153,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_has_contrast_on_every_ground() {
+    fn text_has_contrast_on_every_background() {
         for p in ALL.as_flattened() {
-            for ground in [p.canvas, p.panel, p.raised, p.hovered, p.stripe] {
+            for background in [p.canvas, p.panel, p.raised, p.hovered, p.stripe] {
                 for text in [p.text, p.text_weak, p.text_strong, p.accent, p.good, p.warning, p.error] {
-                    let c = contrast(text, ground);
-                    assert!(c >= 4.5, "dark {}: {text:?} on {ground:?} has {c:.2}", p.dark);
+                    let c = contrast(text, background);
+                    assert!(c >= 4.5, "dark {}: {text:?} on {background:?} has {c:.2}", p.dark);
                 }
             }
         }
@@ -228,15 +168,15 @@ mod tests {
     fn curves_stand_out_and_fills_carry_text() {
         for p in ALL.as_flattened() {
             for color in (0..N_SERIES).map(|idx| p.series(idx)) {
-                for ground in [p.canvas, p.raised] {
-                    let c = contrast(color, ground);
-                    assert!(c >= 3.0, "dark {}: curve {color:?} on {ground:?} has {c:.2}", p.dark);
+                for background in [p.canvas, p.raised] {
+                    let c = contrast(color, background);
+                    assert!(c >= 3.0, "dark {}: curve {color:?} on {background:?} has {c:.2}", p.dark);
                 }
             }
-            for mark in p.marks {
-                for ground in [p.canvas, p.panel, p.raised, p.stripe] {
-                    let c = contrast(mark, ground);
-                    assert!(c >= 2.95, "dark {}: mark {mark:?} on {ground:?} has {c:.2}", p.dark);
+            for mark in p.scheme.marks {
+                for background in [p.canvas, p.panel, p.raised, p.stripe] {
+                    let c = contrast(mark, background);
+                    assert!(c >= 2.95, "dark {}: mark {mark:?} on {background:?} has {c:.2}", p.dark);
                 }
                 let c = contrast(on_fill(mark), mark);
                 assert!(c >= 4.5, "dark {}: text on {mark:?} has {c:.2}", p.dark);
@@ -246,7 +186,7 @@ mod tests {
                 let c = contrast(color, p.canvas);
                 assert!(c >= 3.0, "dark {}: ramp at {share}/20 {color:?} has {c:.2}", p.dark);
             }
-            for fill in p.fills {
+            for fill in p.scheme.fills {
                 let c = contrast(on_fill(fill), fill);
                 assert!(c >= 4.5, "dark {}: text on {fill:?} has {c:.2}", p.dark);
             }

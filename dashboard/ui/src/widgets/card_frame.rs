@@ -1,4 +1,4 @@
-//! A card's ground and title row.
+//! A card's background and title row.
 
 use super::{Icon, icon_button, named, text_elided};
 use crate::{
@@ -36,7 +36,7 @@ pub struct CardHeader {
 }
 
 impl CardFrame<'_> {
-    /// Draws the ground and the title row with `values` at its right; the space that is left for the chart.
+    /// Draws the background and the title row with `values` at its right; the space that is left for the chart.
     pub fn ui(&self, ui: &mut Ui, values: impl FnOnce(&mut Ui)) -> (CardHeader, Rect) {
         let p = palette(ui);
         let rect = ui.max_rect();
@@ -48,7 +48,7 @@ impl CardFrame<'_> {
         let (mut is_width_toggled, mut is_pin_toggled) = (false, false);
         let builder = UiBuilder::new().max_rect(inner).layout(Layout::right_to_left(Align::Center));
         let right = ui.scope_builder(builder, |ui| {
-            is_width_toggled = width_button(ui, self.is_wide, self.tag);
+            is_width_toggled = self.width_button(ui);
             is_pin_toggled = self.pin_button(ui);
             let save = icon_button(ui, Icon::Save, &format!("Save {}", self.tag), false);
             Popup::menu(&save).show(|ui| self.save_menu(ui, rect));
@@ -69,11 +69,17 @@ impl CardFrame<'_> {
         (CardHeader { is_clicked, is_width_toggled, is_pin_toggled }, chart.shrink2(vec2(1.0, 2.0)))
     }
 
+    /// Whether the button that makes the card wide or narrow again was clicked.
+    fn width_button(&self, ui: &mut Ui) -> bool {
+        let (icon, what) = if self.is_wide { (Icon::Shrink, "One column") } else { (Icon::Expand, "Full width") };
+        icon_button(ui, icon, &format!("{what}: {}", self.tag), false).clicked()
+    }
+
     /// Whether the pin was clicked.
     fn pin_button(&self, ui: &mut Ui) -> bool {
         let Some(is_pinned) = self.pin else { return false };
-        let label = if is_pinned { format!("Unpin {}", self.tag) } else { format!("Pin {}", self.tag) };
-        icon_button(ui, Icon::Pin, &label, is_pinned).clicked()
+        let what = if is_pinned { "Unpin" } else { "Pin" };
+        icon_button(ui, Icon::Pin, &format!("{what} {}", self.tag), is_pinned).clicked()
     }
 
     fn title(&self, ui: &Ui, rect: Rect, card: Rect) -> bool {
@@ -99,14 +105,4 @@ impl CardFrame<'_> {
             }
         }
     }
-}
-
-/// The button that makes a card wide or narrow again; whether it was clicked.
-pub fn width_button(ui: &mut Ui, is_wide: bool, name: &str) -> bool {
-    let (icon, label) = if is_wide {
-        (Icon::Shrink, format!("One column: {name}"))
-    } else {
-        (Icon::Expand, format!("Full width: {name}"))
-    };
-    icon_button(ui, icon, &label, false).clicked()
 }

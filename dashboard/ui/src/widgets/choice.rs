@@ -2,13 +2,14 @@
 
 use super::named;
 use crate::address::Choice;
-use egui::{ComboBox, Response, Role, Ui};
+use egui::{ComboBox, Response, Role, Ui, WidgetInfo};
 
 /// A button for each of the choices in one row; `what` is chosen (`Mode`).
 pub fn choice_buttons<T: Choice>(ui: &mut Ui, what: &str, chosen: &mut T) {
     for choice in T::all() {
         let response = ui.selectable_value(chosen, choice, choice.title());
-        named(&response, Role::RadioButton, &format!("{what}: {}", choice.title()));
+        let label = format!("{what}: {}", choice.title());
+        response.widget_info(|| WidgetInfo::selected(Role::RadioButton, true, *chosen == choice, &label));
     }
 }
 

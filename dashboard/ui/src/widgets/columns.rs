@@ -1,4 +1,4 @@
-//! Columns beside each other.
+//! Columns next to each other.
 
 use egui::{Align, Layout, Rect, Ui, UiBuilder, pos2};
 

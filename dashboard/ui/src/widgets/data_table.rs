@@ -1,6 +1,6 @@
 //! A table of data: headings that sort, rows to click, figures at the right. Only the rows on the screen are built.
 
-use super::{Sorting, beside, figure_column, sort_heading, wide_table, word_column};
+use super::{Sorting, aligned_cell, figure_column, sort_heading, wide_table, word_column};
 use crate::{export, theme::metrics};
 use egui::{Align, AsIdSalt, IdSalt, Label, Layout, Sense, Ui};
 use egui_extras::{Column as Width, TableBuilder};
@@ -123,7 +123,7 @@ impl<'a, R, C: Column<R> + Clone> DataTable<'a, R, C> {
                     let row = &self.rows[i];
                     line.set_selected(is_selected(row));
                     for column in self.columns {
-                        line.col(|ui| beside(ui, column.is_text(), |ui| cell(ui, column, row, i)));
+                        line.col(|ui| aligned_cell(ui, column.is_text(), |ui| cell(ui, column, row, i)));
                     }
                     let response = line.response();
                     if response.clicked() {

@@ -1,5 +1,5 @@
 //! The frame of every dialog. It is modal: nothing behind it takes the pointer or a key, or shows a tooltip. It is never larger than
-//! the window: what does not fit scrolls. Escape, its cross and a click beside it close it.
+//! the window: what does not fit scrolls. Escape, its cross and a click outside it close it.
 
 use super::{Icon, icon_button, scroll_area};
 use crate::theme::{metrics, palette};
@@ -40,6 +40,15 @@ impl<'a> Dialog<'a> {
     /// Near the top of the window.
     pub fn at_top(self) -> Self {
         Self { at_top: true, ..self }
+    }
+
+    /// Shows it while it is open, which ends where the user closes it; the result of its contents.
+    pub fn show_while<R>(self, is_open: &mut bool, ctx: &Context, contents: impl FnOnce(&mut Ui) -> R) -> Option<R> {
+        is_open.then(|| {
+            let shown = self.show(ctx, contents);
+            *is_open = !shown.is_closed;
+            shown.inner
+        })
     }
 
     /// Shows it. In `contents`, what is available is what the window has room for.

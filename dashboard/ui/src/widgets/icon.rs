@@ -13,7 +13,7 @@ pub enum Icon {
     Shrink,
     /// A frame: show everything.
     Fit,
-    /// Lines that come closer: logarithmic axis.
+    /// Lines at shrinking distances: logarithmic axis.
     Log,
     /// A folder.
     Open,
@@ -64,77 +64,32 @@ pub fn icon_button(ui: &mut Ui, icon: Icon, label: &str, is_on: bool) -> Respons
     response.on_hover_text(label)
 }
 
-/// Places in the unit square, from the top left corner.
-type Stroked = &'static [(f32, f32)];
-
-/// What is drawn with lines.
-const STROKES: &[(Icon, &[Stroked])] = &[
-    (
-        Icon::Expand,
-        &[
-            &[(0.55, 0.05), (0.95, 0.05), (0.95, 0.45)],
-            &[(0.45, 0.95), (0.05, 0.95), (0.05, 0.55)],
-            &[(0.95, 0.05), (0.05, 0.95)],
-        ],
-    ),
-    (
-        Icon::Shrink,
-        &[
-            &[(0.55, 0.08), (0.55, 0.45), (0.92, 0.45)],
-            &[(0.08, 0.55), (0.45, 0.55), (0.45, 0.92)],
-            &[(0.55, 0.45), (0.98, 0.02)],
-            &[(0.45, 0.55), (0.02, 0.98)],
-        ],
-    ),
-    (
-        Icon::Fit,
-        &[
-            &[(0.0, 0.35), (0.0, 0.0), (0.35, 0.0)],
-            &[(1.0, 0.35), (1.0, 0.0), (0.65, 0.0)],
-            &[(1.0, 0.65), (1.0, 1.0), (0.65, 1.0)],
-            &[(0.0, 0.65), (0.0, 1.0), (0.35, 1.0)],
-        ],
-    ),
-    (
-        Icon::Log,
-        &[
-            &[(0.05, 0.05), (0.95, 0.05)],
-            &[(0.05, 0.5), (0.95, 0.5)],
-            &[(0.05, 0.75), (0.95, 0.75)],
-            &[(0.05, 0.92), (0.95, 0.92)],
-        ],
-    ),
-    (Icon::Open, &[&[(0.0, 0.85), (0.0, 0.15), (0.35, 0.15), (0.45, 0.3), (0.95, 0.3), (0.95, 0.85), (0.0, 0.85)]]),
-    (Icon::Help, &[&[(0.25, 0.3), (0.3, 0.12), (0.5, 0.03), (0.7, 0.12), (0.74, 0.3), (0.5, 0.52), (0.5, 0.7)]]),
-    (Icon::Warning, &[&[(0.5, 0.05), (1.0, 0.92), (0.0, 0.92), (0.5, 0.05)], &[(0.5, 0.38), (0.5, 0.62)]]),
-    (Icon::Settings, &[&[(0.0, 0.15), (1.0, 0.15)], &[(0.0, 0.5), (1.0, 0.5)], &[(0.0, 0.85), (1.0, 0.85)]]),
-    (Icon::Search, &[&[(0.67, 0.67), (1.0, 1.0)]]),
-    (
-        Icon::Save,
-        &[&[(0.5, 0.0), (0.5, 0.65)], &[(0.22, 0.38), (0.5, 0.68), (0.78, 0.38)], &[(0.05, 0.95), (0.95, 0.95)]],
-    ),
-    (
-        Icon::Copy,
-        &[&[(0.3, 0.3), (1.0, 0.3), (1.0, 1.0), (0.3, 1.0), (0.3, 0.3)], &[(0.05, 0.7), (0.05, 0.0), (0.75, 0.0)]],
-    ),
-    (
-        Icon::Pin,
-        &[
-            &[(0.3, 0.0), (0.7, 0.0)],
-            &[(0.37, 0.0), (0.37, 0.35), (0.15, 0.6), (0.85, 0.6), (0.63, 0.35), (0.63, 0.0)],
-            &[(0.5, 0.6), (0.5, 1.0)],
-        ],
-    ),
-    (Icon::Close, &[&[(0.1, 0.1), (0.9, 0.9)], &[(0.9, 0.1), (0.1, 0.9)]]),
+/// What is drawn with lines, as paths of SVG in a square of 100: `M` begins a line.
+const STROKES: &[(Icon, &str)] = &[
+    (Icon::Expand, "M55 5 95 5 95 45M45 95 5 95 5 55M95 5 5 95"),
+    (Icon::Shrink, "M55 8 55 45 92 45M8 55 45 55 45 92M55 45 98 2M45 55 2 98"),
+    (Icon::Fit, "M0 35 0 0 35 0M65 0 100 0 100 35M100 65 100 100 65 100M0 65 0 100 35 100"),
+    (Icon::Log, "M5 5 95 5M5 50 95 50M5 75 95 75M5 92 95 92"),
+    (Icon::Open, "M0 85 0 15 35 15 45 30 95 30 95 85 0 85"),
+    (Icon::Help, "M25 30 30 12 50 3 70 12 74 30 50 52 50 70"),
+    (Icon::Warning, "M50 5 100 92 0 92 50 5M50 38 50 62"),
+    (Icon::Settings, "M0 15 100 15M0 50 100 50M0 85 100 85"),
+    (Icon::Search, "M67 67 100 100"),
+    (Icon::Save, "M50 0 50 65M22 38 50 68 78 38M5 95 95 95"),
+    (Icon::Copy, "M30 30 100 30 100 100 30 100 30 30M5 70 5 0 75 0"),
+    (Icon::Pin, "M30 0 70 0M37 0 37 35 15 60 85 60 63 35 63 0M50 60 50 100"),
+    (Icon::Close, "M10 10 90 90M90 10 10 90"),
 ];
 
 /// Draws a picture into a square.
 pub fn paint(painter: &Painter, icon: Icon, rect: Rect, color: Color32) {
     let stroke = Stroke::new(metrics::ICON_LINE, color);
     let at = |x: f32, y: f32| pos2(rect.left() + x * rect.width(), rect.top() + y * rect.height());
-    let strokes = STROKES.iter().filter(|(of, _)| *of == icon).flat_map(|(_, strokes)| *strokes);
-    for points in strokes {
-        painter.line(points.iter().map(|(x, y)| at(*x, *y)).collect(), stroke);
+    let path = STROKES.iter().find(|(of, _)| *of == icon).map_or("", |(_, path)| path);
+    for line in path.split('M').skip(1) {
+        let numbers: Vec<f32> = line.split(' ').filter_map(|number| number.parse().ok()).collect();
+        let points = numbers.as_chunks::<2>().0.iter().map(|[x, y]| at(x / 100.0, y / 100.0));
+        painter.line(points.collect(), stroke);
     }
     let dot = |x: f32, y: f32, lines: f32| _ = painter.circle_filled(at(x, y), lines * metrics::ICON_LINE, color);
     match icon {

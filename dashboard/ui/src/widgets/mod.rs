@@ -36,7 +36,7 @@ pub use names::with_names;
 pub use pointer::pointer;
 pub use scroll::scroll_area;
 pub use side::{Edge, Extent, SideSizes, put_side_sizes, side, side_panel, side_sizes};
-pub use sort_heading::{Sorting, beside, sort_heading};
+pub use sort_heading::{Sorting, aligned_cell, sort_heading};
 pub use swatch::swatch;
 pub use table::{figure_column, wide_table, word_column};
 pub use text::{text_elided, text_elided_at};

@@ -1,4 +1,4 @@
-//! Where the pointer is, for what paints beside it.
+//! Where the pointer is, for what paints next to it.
 
 use egui::{Pos2, Ui};
 

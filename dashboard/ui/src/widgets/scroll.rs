@@ -1,4 +1,4 @@
-//! What scrolls and tells so: a bar is seen wherever there is more.
+//! Scrolling areas whose bar is seen wherever there is more.
 
 use egui::{ScrollArea, Ui, style::ScrollStyle};
 

@@ -1,6 +1,6 @@
-//! The parts beside the rest of a panel: lists at a side, details below. However small the window, they leave the rest its room. Their border
-//! is a strip that nothing else lies under: the resize cursor and a line show it, a drag or the arrow keys move it, a
-//! double click puts it back. What the user gave a part is kept, and remembered by whoever asks for [`side_sizes`].
+//! The parts around the rest of a panel: lists at a side, details below. However small the window, they leave the rest its
+//! room. Their border is a strip that nothing else lies under: the resize cursor and a line show it, a drag or the arrow
+//! keys move it, a double click resets it. [`side_sizes`] has what the user gave each part.
 
 use super::named;
 use crate::theme::{metrics, palette};
@@ -40,59 +40,64 @@ impl Edge {
         matches!(self, Self::Left | Self::Right)
     }
 
+    /// Whether the part comes before the rest: at the left or above.
+    fn is_first(self) -> bool {
+        matches!(self, Self::Left | Self::Top)
+    }
+
     /// How large the part is whose border is in the middle of the strip under the pointer.
     fn size_to(self, room: Rect, pointer: Pos2) -> f32 {
-        let to_pointer = match self {
-            Self::Left => pointer.x - room.left(),
-            Self::Right => room.right() - pointer.x,
-            Self::Top => pointer.y - room.top(),
-            Self::Bottom => room.bottom() - pointer.y,
-        };
+        let axis = usize::from(!self.is_upright());
+        let edge = if self.is_first() { room.min } else { room.max };
+        let to_pointer = (pointer[axis] - edge[axis]) * if self.is_first() { 1.0 } else { -1.0 };
         to_pointer + metrics::SIDE_BORDER / 2.0
+    }
+
+    /// What `size` points at the part's edge of `room` cover.
+    fn part(self, mut room: Rect, size: f32) -> Rect {
+        let axis = usize::from(!self.is_upright());
+        if self.is_first() {
+            room.max[axis] = room.min[axis] + size;
+        } else {
+            room.min[axis] = room.max[axis] - size;
+        }
+        room
     }
 
     /// The strip along the part's border, inside the part.
     fn strip(self, part: Rect) -> Rect {
-        let mut strip = part;
+        self.opposite().part(part, metrics::SIDE_BORDER)
+    }
+
+    fn opposite(self) -> Self {
         match self {
-            Self::Left => strip.min.x = part.right() - metrics::SIDE_BORDER,
-            Self::Right => strip.max.x = part.left() + metrics::SIDE_BORDER,
-            Self::Top => strip.min.y = part.bottom() - metrics::SIDE_BORDER,
-            Self::Bottom => strip.max.y = part.top() + metrics::SIDE_BORDER,
+            Self::Left => Self::Right,
+            Self::Right => Self::Left,
+            Self::Top => Self::Bottom,
+            Self::Bottom => Self::Top,
         }
-        strip
     }
 
     fn margin(self) -> Margin {
         // What is above is a picture like the one below.
         let across = if self == Self::Top { 0 } else { metrics::PAD as i8 };
         let mut margin = Margin { left: across, right: across, top: 0, bottom: 0 };
-        let border = metrics::SIDE_BORDER as i8;
-        match self {
-            Self::Left => margin.right = border,
-            Self::Right => margin.left = border,
-            Self::Top => margin.bottom = border,
-            Self::Bottom => margin.top = border,
-        }
+        *match self {
+            Self::Left => &mut margin.right,
+            Self::Right => &mut margin.left,
+            Self::Top => &mut margin.bottom,
+            Self::Bottom => &mut margin.top,
+        } = metrics::SIDE_BORDER as i8;
         margin
     }
 
-    fn panel(self, id: &'static str) -> Panel {
+    /// The panel, and the keys that make the part smaller and larger.
+    fn panel(self, id: &'static str) -> (Panel, [Key; 2]) {
         match self {
-            Self::Left => Panel::left(id),
-            Self::Right => Panel::right(id),
-            Self::Top => Panel::top(id),
-            Self::Bottom => Panel::bottom(id),
-        }
-    }
-
-    /// The keys that make a part smaller and larger.
-    fn keys(self) -> [Key; 2] {
-        match self {
-            Self::Left => [Key::ArrowLeft, Key::ArrowRight],
-            Self::Right => [Key::ArrowRight, Key::ArrowLeft],
-            Self::Top => [Key::ArrowUp, Key::ArrowDown],
-            Self::Bottom => [Key::ArrowDown, Key::ArrowUp],
+            Self::Left => (Panel::left(id), [Key::ArrowLeft, Key::ArrowRight]),
+            Self::Right => (Panel::right(id), [Key::ArrowRight, Key::ArrowLeft]),
+            Self::Top => (Panel::top(id), [Key::ArrowUp, Key::ArrowDown]),
+            Self::Bottom => (Panel::bottom(id), [Key::ArrowDown, Key::ArrowUp]),
         }
     }
 }
@@ -101,7 +106,7 @@ fn sizes_id() -> Id {
     Id::unique("sizes of sides")
 }
 
-/// What the user gave the parts beside panels.
+/// What the user gave the parts of panels.
 pub fn side_sizes(ctx: &Context) -> SideSizes {
     ctx.data(|data| data.get_temp(sizes_id())).unwrap_or_default()
 }
@@ -135,17 +140,11 @@ pub fn side<R>(ui: &mut Ui, edge: Edge, id: &'static str, usual: Extent, content
         put_size(ui, id, Some(size));
     }
     let frame = Frame::new().fill(palette(ui).panel).inner_margin(edge.margin());
-    let panel = edge.panel(id).frame(frame).resizable(false).show_separator_line(false).exact_size(size);
+    let (panel, keys) = edge.panel(id);
+    let panel = panel.frame(frame).resizable(false).show_separator_line(false).exact_size(size);
     let shown = panel.show(ui, contents);
-    let mut part = room;
-    match edge {
-        Edge::Left => part.max.x = room.left() + size,
-        Edge::Right => part.min.x = room.right() - size,
-        Edge::Top => part.max.y = room.top() + size,
-        Edge::Bottom => part.min.y = room.bottom() - size,
-    }
-    let response = ui.interact(edge.strip(part), border, Sense::click_and_drag());
-    border_ui(ui, edge, &response, id, size);
+    let response = ui.interact(edge.strip(edge.part(room, size)), border, Sense::click_and_drag());
+    border_ui(ui, edge.is_upright(), &response, id, size, keys);
     shown.inner
 }
 
@@ -160,19 +159,19 @@ fn fitting(given: Option<f32>, usual: Extent, extent: f32) -> f32 {
 }
 
 /// The line, brighter where it can be taken hold of; the keys and the double click.
-fn border_ui(ui: &Ui, edge: Edge, response: &Response, id: &'static str, size: f32) {
+fn border_ui(ui: &Ui, is_upright: bool, response: &Response, id: &str, size: f32, [smaller, larger]: [Key; 2]) {
     let (p, strip) = (palette(ui), response.rect);
     named(response, Role::Splitter, &format!("Border of {id}"));
     let is_held = response.hovered() || response.dragged() || response.has_focus();
     let stroke =
         if is_held { Stroke::new(metrics::LINE_STRONG, p.accent) } else { Stroke::new(metrics::HAIRLINE, p.border) };
-    if edge.is_upright() {
+    if is_upright {
         ui.painter().vline(strip.center().x, strip.y_range(), stroke);
     } else {
         ui.painter().hline(strip.x_range(), strip.center().y, stroke);
     }
     if response.hovered() || response.dragged() {
-        ui.set_cursor_icon(if edge.is_upright() { CursorIcon::ResizeHorizontal } else { CursorIcon::ResizeVertical });
+        ui.set_cursor_icon(if is_upright { CursorIcon::ResizeHorizontal } else { CursorIcon::ResizeVertical });
     }
     if response.double_clicked() {
         put_size(ui, id, None);
@@ -180,7 +179,6 @@ fn border_ui(ui: &Ui, edge: Edge, response: &Response, id: &'static str, size: f
     if response.has_focus() {
         let arrows = EventFilter { horizontal_arrows: true, vertical_arrows: true, ..EventFilter::default() };
         ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, arrows));
-        let [smaller, larger] = edge.keys();
         let pressed = |key| ui.input_mut(|input| input.count_and_consume_key(Modifiers::NONE, key)) as f32;
         let by = metrics::SIDE_STEP * (pressed(larger) - pressed(smaller));
         if by != 0.0 {

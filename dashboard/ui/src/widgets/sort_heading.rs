@@ -26,7 +26,7 @@ impl<C: PartialEq> Sorting<C> {
 
 /// A heading; whether it was clicked. `sorted`: by this column, and whether the greatest come first.
 pub fn sort_heading(ui: &mut Ui, title: &str, help: &str, is_text: bool, sorted: Option<bool>) -> bool {
-    beside(ui, is_text, |ui| {
+    aligned_cell(ui, is_text, |ui| {
         if let Some(descending) = sorted {
             sort_mark(ui, descending);
         }
@@ -44,7 +44,7 @@ pub fn sort_heading(ui: &mut Ui, title: &str, help: &str, is_text: bool, sorted:
 
 /// What is in a table's cell: words at its left, figures at its right. (A cell whose own layout is from the right
 /// takes clicks beyond its left edge.)
-pub fn beside<R>(ui: &mut Ui, is_text: bool, contents: impl FnOnce(&mut Ui) -> R) -> R {
+pub fn aligned_cell<R>(ui: &mut Ui, is_text: bool, contents: impl FnOnce(&mut Ui) -> R) -> R {
     let layout = if is_text { Layout::left_to_right(Align::Center) } else { Layout::right_to_left(Align::Center) };
     ui.with_layout(layout, contents).inner
 }

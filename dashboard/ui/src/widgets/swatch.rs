@@ -3,7 +3,7 @@
 use crate::theme::metrics;
 use egui::{Color32, Sense, Ui, vec2};
 
-/// Draws the dot beside what follows.
+/// Draws the dot before what follows.
 pub fn swatch(ui: &mut Ui, color: Color32) {
     let (rect, _) = ui.allocate_exact_size(vec2(metrics::SWATCH, metrics::SWATCH), Sense::hover());
     ui.painter().circle_filled(rect.center(), metrics::SWATCH / 2.0, color);

@@ -30,7 +30,7 @@ pub fn wide_table<R>(ui: &mut Ui, table: impl FnOnce(&mut Ui) -> R) -> R {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::widgets::{beside, sort_heading};
+    use crate::widgets::{aligned_cell, sort_heading};
     use egui::{Align, Label, Layout, Sense};
     use egui_extras::TableBuilder;
     use egui_kittest::{Harness, kittest::Queryable as _};
@@ -54,7 +54,7 @@ mod tests {
             table.body(|body| {
                 body.rows(metrics::ROW_H, 1, |mut line| {
                     for figure in ["16,098,123,456 ns", "161,000,123,456 ns"] {
-                        line.col(|ui| _ = beside(ui, false, |ui| ui.add(Label::new(figure).selectable(false))));
+                        line.col(|ui| _ = aligned_cell(ui, false, |ui| ui.add(Label::new(figure).selectable(false))));
                     }
                 });
             });

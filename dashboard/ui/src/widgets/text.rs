@@ -12,7 +12,7 @@ pub fn text_elided(ui: &Ui, text: &str, rect: Rect, color: Color32) {
 }
 
 /// Draws one line in `rect`, centred up and down. Where it is too long, the part around the byte `differs_at` stays, from which on
-/// it differs from the lines beside it.
+/// it differs from adjacent lines.
 pub fn text_elided_at(ui: &Ui, text: &str, rect: Rect, color: Color32, differs_at: usize) {
     let nth = text.char_indices().take_while(|(at, _)| *at < differs_at).count();
     line_of(
@@ -63,51 +63,49 @@ fn around(line: &Galley, room: f32, nth: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
+    /// Runs a test with what lays out a line.
+    fn with_lines(test: impl Fn(&dyn Fn(&str) -> Arc<Galley>)) {
+        let ctx = egui::Context::default();
+        let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
+            test(&|text| ui.painter().layout_no_wrap(text.to_owned(), FontId::default(), Color32::PLACEHOLDER));
+        });
+        output.textures_delta.clear();
+    }
 
     #[test]
     fn what_differs_stays() {
-        let ctx = egui::Context::default();
-        let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
-            let line =
-                |text: &str| ui.painter().layout_no_wrap(text.to_owned(), FontId::default(), Color32::PLACEHOLDER);
+        with_lines(|line| {
             let (begin, stamp) = ("sweep_a/lr0.01_momentum0.9_batch", "32/1795431346.94");
             let full = line(&format!("{begin}{stamp}"));
             for part in [0.3, 0.5, 0.8] {
                 let room = full.size().x * part;
                 let short = around(&full, room, begin.len());
-                assert!(
-                    short.contains("32/1") && line(&short).size().x <= room + 2.0 * FontId::default().size,
-                    "{short}"
-                );
+                let fits = line(&short).size().x <= room + 2.0 * FontId::default().size;
+                assert!(short.contains("32/1") && fits, "{short}");
                 assert!(short.starts_with('…') || begin.starts_with(&short[..5]), "{short}");
             }
             assert_eq!(around(&line("ab12"), 1000.0, 2), "ab12");
             assert_eq!(around(&line(""), 10.0, 3), "");
             assert_eq!(around(&line("abc"), 0.0, 9), "…c");
         });
-        output.textures_delta.clear();
     }
 
     #[test]
     fn begin_and_end_stay() {
-        let ctx = egui::Context::default();
-        let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
-            let line =
-                |text: &str| ui.painter().layout_no_wrap(text.to_owned(), FontId::default(), Color32::PLACEHOLDER);
+        with_lines(|line| {
             let full = line("tensorboardX_summaries/both/a");
             for part in [0.3, 0.5, 0.8] {
                 let room = full.size().x * part;
                 let short = without_middle(&full, room);
                 let (head, tail) = short.split_once('…').unwrap();
-                assert!(
-                    full.text().starts_with(head) && full.text().ends_with(tail) && tail.len() > head.len(),
-                    "{short}"
-                );
+                let is_whole = full.text().starts_with(head) && full.text().ends_with(tail);
+                assert!(is_whole && tail.len() > head.len(), "{short}");
                 let width = line(head).size().x + line(tail).size().x;
                 assert!((room * 0.7..=room + 1.0).contains(&width), "{short}: {width} of {room}");
             }
             assert_eq!(without_middle(&full, 0.0), "…");
         });
-        output.textures_delta.clear();
     }
 }

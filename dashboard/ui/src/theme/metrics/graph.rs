@@ -12,7 +12,7 @@ pub const PART_GAP: f32 = 26.0;
 pub const PORT_W: f32 = 10.0;
 /// Inside an open scope.
 pub const SCOPE_PAD: f32 = 16.0;
-/// Left and right of the line beside the side area.
+/// Left and right of the line at the side area.
 pub const SIDE_GAP: f32 = 16.0;
 /// Title of an open scope.
 pub const TITLE_H: f32 = 24.0;
@@ -24,7 +24,7 @@ pub const MORE_H: f32 = 28.0;
 pub const SCOPE_H: f32 = 36.0;
 /// Highest closed scope.
 pub const SCOPE_MAX_H: f32 = 60.0;
-/// Beside the label of a closed scope: the button and the count.
+/// Next to the label of a closed scope: the button and the count.
 pub const BOX_PAD: f32 = 58.0;
 /// Least width of a closed scope.
 pub const BOX_MIN_W: f32 = 84.0;
@@ -32,7 +32,7 @@ pub const BOX_MIN_W: f32 = 84.0;
 pub const BOX_MAX_W: f32 = 220.0;
 /// Height of a node.
 pub const OP_H: f32 = 22.0;
-/// Beside the label of a node.
+/// Next to the label of a node.
 pub const OP_PAD: f32 = 20.0;
 /// Least width of a node.
 pub const OP_MIN_W: f32 = 44.0;
@@ -40,7 +40,7 @@ pub const OP_MIN_W: f32 = 44.0;
 pub const OP_MAX_W: f32 = 170.0;
 /// Width of a letter of a label, for boxes sized before any text is drawn.
 pub const CHAR_W: f32 = 6.6;
-/// Room for annotations beside a box.
+/// Room for annotations next to a box.
 pub const NOTE_W: f32 = 74.0;
 /// Height of an annotation.
 pub const NOTE_H: f32 = 13.0;
