@@ -61,15 +61,8 @@ impl<'a> Line<'a> {
         *is_counter |= !stamp.contains('.');
         let time = seconds(stamp)?;
         let (name, rest) = after.split_once(':').unwrap_or((after, ""));
-        Some(Line {
-            comm: comm.trim(),
-            tid: tid.trim().parse().ok()?,
-            process,
-            cpu,
-            time,
-            name: name.trim(),
-            rest: rest.trim(),
-        })
+        let tid = tid.trim().parse().ok()?;
+        Some(Line { comm: comm.trim(), tid, process, cpu, time, name: name.trim(), rest: rest.trim() })
     }
 }
 

@@ -91,6 +91,13 @@ struct Event {
 }
 
 impl Event {
+    /// With the fields that the text has.
+    fn new(comm: String, (tid, cpu, time): (u32, u32, u64), name: &str, rest: &str) -> Event {
+        let fields = rest.split_whitespace().filter_map(|word| word.split_once('='));
+        let fields = fields.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        Event { comm, tid, cpu, time, name: name.to_owned(), fields, rest: rest.to_owned() }
+    }
+
     fn number(&self, field: &str) -> i32 {
         self.fields[field].parse().unwrap()
     }
@@ -104,16 +111,8 @@ fn events(text: &str) -> Vec<Event> {
         let (time, after) = after.trim().split_once(": ")?;
         let (name, rest) = after.split_once(':')?;
         let (seconds, ns) = time.split_once('.')?;
-        let fields = rest.split_whitespace().filter_map(|word| word.split_once('='));
-        Some(Event {
-            comm: comm.trim().to_owned(),
-            tid: tid.parse().ok()?,
-            cpu: cpu.parse().ok()?,
-            time: seconds.parse::<u64>().ok()? * 1_000_000_000 + ns.parse::<u64>().ok()?,
-            name: name.to_owned(),
-            fields: fields.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
-            rest: rest.trim().to_owned(),
-        })
+        let time = seconds.parse::<u64>().ok()? * 1_000_000_000 + ns.parse::<u64>().ok()?;
+        Some(Event::new(comm.trim().to_owned(), (tid.parse().ok()?, cpu.parse().ok()?, time), name, rest.trim()))
     };
     text.lines().filter_map(line).filter(|e| e.name.starts_with("sched_")).collect()
 }
@@ -307,17 +306,14 @@ fn made_up() -> Vec<Event> {
         } else {
             continue;
         };
-        let fields = rest.split_whitespace().filter_map(|word| word.split_once('='));
-        let fields = fields.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-        let (time, cpu) = (5_000_000_000 + n * 1_733, cpu as u32);
-        events.push(Event { comm: name(tid), tid, cpu, time, name: event.to_owned(), fields, rest });
+        events.push(Event::new(name(tid), (tid, cpu as u32, 5_000_000_000 + n * 1_733), event, &rest));
     }
     events
 }
 
 /// Of the recordings the one whose kernel reported every switch; the others lack those of the idle thread.
 #[test]
-fn each_source_tells_the_states_that_trace_processor_tells() {
+fn each_source_has_the_states_that_trace_processor_has() {
     let Some(peer) = TraceProcessor::find() else { return };
     let dir = tempfile::tempdir().unwrap();
     let recorded = events(&std::fs::read_to_string(fixture("v6.dat.txt")).unwrap());

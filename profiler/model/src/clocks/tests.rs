@@ -194,7 +194,7 @@ fn an_hour_of_drift_is_followed_to_a_few_microseconds() {
 }
 
 #[test]
-fn a_clock_that_jumps_is_told() {
+fn a_clock_that_jumps_is_reported() {
     let still = Planted { offset: 5 * S, drift: 1e-5, period: 100.0, wave: 0.0, phase: 0.0 };
     let trips: Vec<Trip> = (0..400).map(|_| (100_000_000, (255, 9), (255, 9), 50)).collect();
     let mut made = exchanges(still, (20_000, 20_000), &trips);

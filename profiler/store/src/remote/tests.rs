@@ -255,7 +255,7 @@ fn a_trace_that_grows_is_followed() {
 }
 
 #[test]
-fn sealed_traces_and_everything_beside_the_slices() {
+fn sealed_traces_and_everything_other_than_slices() {
     let folder = tempfile::tempdir().unwrap();
     let local = crate::testkit::store(
         "step 7: 0..100\n w0 A 0..10\n w0 B 12..28 by A queue 2\n w1 A 30..95\n flow 1 w0 10 -> w1 30\n\

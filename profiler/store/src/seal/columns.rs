@@ -123,9 +123,13 @@ impl Ints {
     }
 }
 
-/// Several columns of integers.
-pub(super) fn ints<const N: usize>(batch: &RecordBatch, names: [&'static str; N]) -> Result<[Ints; N], TableError> {
-    let columns: Vec<Ints> = names.into_iter().map(|name| Ints::of(batch, name)).collect::<Result<_, _>>()?;
+/// Several columns, each opened in the same way.
+pub(super) fn each<'a, T, const N: usize>(
+    batch: &'a RecordBatch,
+    names: [&'static str; N],
+    open: fn(&'a RecordBatch, &'static str) -> Result<T, TableError>,
+) -> Result<[T; N], TableError> {
+    let columns: Vec<T> = names.into_iter().map(|name| open(batch, name)).collect::<Result<_, _>>()?;
     columns.try_into().map_err(|_| TableError::Rows("columns are missing"))
 }
 

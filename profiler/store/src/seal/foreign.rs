@@ -1,7 +1,7 @@
 //! A folder of Parquet files that another program made, or one of ours without its names: the slices are read as
 //! events, so they may come in any order and overlap. All of them are kept in memory.
 
-use super::columns::{self, Ints, TableError, Texts, ints};
+use super::columns::{self, Ints, TableError, Texts, each};
 use super::pager::SlicesFile;
 use super::row_group::whole_arg;
 use super::schema::TrackRow;
@@ -47,12 +47,10 @@ struct ForeignReader {
 
 impl ForeignReader {
     fn tracks(&mut self, batch: &RecordBatch) -> Result<(), TableError> {
-        let (id, tid) = (Ints::of(batch, "track_id")?, Ints::or_null(batch, "tid")?);
-        let (order, stream) = (Ints::or_null(batch, "position")?, Ints::or_null(batch, "stream")?);
-        let [host, process, kind] = ["host", "process", "kind"].map(|name| Texts::or_null(batch, name));
-        let (host, process, kind) = (host?, process?, kind?);
-        let [name, thread, device] = ["name", "thread", "device"].map(|name| Texts::or_null(batch, name));
-        let (name, thread, device) = (name?, thread?, device?);
+        let id = Ints::of(batch, "track_id")?;
+        let [tid, order, stream] = each(batch, ["tid", "position", "stream"], Ints::or_null)?;
+        let names = ["host", "process", "kind", "name", "thread", "device"];
+        let [host, process, kind, name, thread, device] = each(batch, names, Texts::or_null)?;
         let mut names = Batch::new();
         for i in 0..batch.num_rows() {
             let n_processes = self.pids.len() as u32;
@@ -84,14 +82,11 @@ impl ForeignReader {
     }
 
     fn slice_rows(&mut self, batch: &RecordBatch) -> Result<(), TableError> {
-        let [start, dur, track] = ints(batch, ["ts_ns", "dur_ns", "track_id"])?;
-        let [lane, step, correlation, arg] =
-            ["lane", "step", "correlation", "arg"].map(|name| Ints::or_null(batch, name));
-        let (lane, step, correlation, arg) = (lane?, step?, correlation?, arg?);
-        let (name, category) = (Texts::of(batch, "name")?, Texts::or_null(batch, "category")?);
-        let [op, node, device] = ["op", "node", "device"].map(|name| Texts::or_null(batch, name));
-        let (op, node, device) = (op?, node?, device?);
-        let args = Texts::or_null(batch, "args")?;
+        let [start, dur, track] = each(batch, ["ts_ns", "dur_ns", "track_id"], Ints::of)?;
+        let [lane, step, correlation, arg] = each(batch, ["lane", "step", "correlation", "arg"], Ints::or_null)?;
+        let name = Texts::of(batch, "name")?;
+        let names = ["category", "op", "node", "device", "args"];
+        let [category, op, node, device, args] = each(batch, names, Texts::or_null)?;
         let mut order: Vec<usize> = (0..batch.num_rows()).collect();
         order.sort_by_key(|i| start.at(*i));
         let mut out = Batch::new();

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Where a folder is built: next to it, on the same disk.
-pub(super) fn scratch_beside(folder: &Path) -> PathBuf {
+pub(super) fn scratch_next_to(folder: &Path) -> PathBuf {
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
     folder.with_file_name(name)

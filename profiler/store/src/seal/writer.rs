@@ -4,7 +4,7 @@ use super::SealError;
 use super::checksums::{Checksums, FILE_NAME};
 use super::file::TableFile;
 use super::names::Names;
-use super::place::{kill_point, replace, scratch_beside, sync_folder, write_synced};
+use super::place::{kill_point, replace, scratch_next_to, sync_folder, write_synced};
 use super::schema::{FORMAT, MetaRow, RingRow, SIDES, VERSION};
 use super::slices::{Layout, MaybeReader, SliceFile};
 use super::sources::SOURCES;
@@ -70,7 +70,7 @@ impl SealedWriter {
     }
 
     pub(super) fn with_layout(folder: &Path, layout: Layout) -> Result<SealedWriter, SealError> {
-        let scratch = scratch_beside(folder);
+        let scratch = scratch_next_to(folder);
         let failed = |e| SealError::Io(scratch.clone(), e);
         if scratch.exists() {
             fs::remove_dir_all(&scratch).map_err(failed)?;
