@@ -13,7 +13,6 @@ use ui::{
 pub(super) enum Target {
     /// A range of the timeline, and a slice to select in it.
     Time(Range<i64>, Option<SliceId>),
-    /// A node of the graph.
     Node(Arc<str>),
     /// An op's slices in the timeline.
     Op(Arc<str>),

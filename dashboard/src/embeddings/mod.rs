@@ -1,11 +1,10 @@
 //! Embeddings: vectors of many dimensions as points in two or three, by principal components, t-SNE or UMAP.
 //!
-//! `model` (files, choices, layouts; no egui) -> `state` -> `picture` (shapes) -> `canvas` (the picture and its pointer) and
-//! `side` (the controls).
+//! `model` (files, choices, layouts; no egui) -> `state` -> `canvas` (the picture and its pointer) and `side` (the
+//! controls).
 
 mod canvas;
 mod model;
-mod picture;
 mod side;
 mod state;
 
@@ -13,10 +12,9 @@ pub use state::EmbeddingsView;
 
 use crate::{Data, Selection, View, ViewKind, command::Entry};
 use egui::Ui;
-use model::MethodName;
-use ui::address::Params;
+use model::{Choices, MethodName};
 use ui::{
-    address::{Accepts, Names},
+    address::{Addressed, Choice, Names, Params},
     chart::orbit,
     export,
     theme::metrics,
@@ -45,20 +43,18 @@ impl View for EmbeddingsView {
     }
 
     fn run(&mut self, id: &'static str) {
-        self.choices.method = MethodName::ALL.into_iter().find(|m| m.id() == id).unwrap_or_default();
+        self.choices.method = MethodName::by_id(id).unwrap_or_default();
     }
 
     fn address(&self, _data: &Data) -> Params {
-        let mut out = self.choices.address();
-        out.set_some("search", Some(self.search.text()).filter(|t| !t.is_empty()));
-        out.set_some("picked", self.picked);
-        out
+        self.choices.params()
     }
 
     fn go_to(&mut self, params: &Params) {
-        self.choices = self.choices.at(params);
-        self.search.set(params.get("search").unwrap_or_default());
-        self.picked = params.read("picked");
+        let name = self.choices.name.take();
+        self.choices.set_params(params);
+        self.choices.clamp();
+        self.choices.name = self.choices.name.take().or(name);
     }
 
     fn table(&self, _data: &Data, _selection: &Selection) -> Option<String> {
@@ -85,7 +81,7 @@ impl View for EmbeddingsView {
         match (&embedding, &self.read) {
             (Some(embedding), _) if self.places.len() == embedding.vectors.len() => {
                 if let Some(i) = self.canvas_ui(ui, embedding) {
-                    self.picked = Some(i);
+                    self.choices.picked = Some(i);
                 }
             }
             (Some(_), _) => empty_state(ui, "Computing the layout…", ""),
@@ -97,20 +93,5 @@ impl View for EmbeddingsView {
 
 /// The names that an address may set in this panel.
 pub(crate) fn accepts() -> Names {
-    vec![
-        ("of", Accepts::Text),
-        ("method", Accepts::Words(MethodName::ALL.iter().map(|method| method.id()).collect())),
-        ("dims", Accepts::Number),
-        ("perplexity", Accepts::Number),
-        ("neighbours", Accepts::Number),
-        ("steps", Accepts::Number),
-        ("nearest", Accepts::Number),
-        ("label", Accepts::Number),
-        ("picked", Accepts::Number),
-        ("cosine", Accepts::Flag),
-        ("dots", Accepts::Flag),
-        ("color", Accepts::Text),
-        ("end", Accepts::Text),
-        ("search", Accepts::Text),
-    ]
+    Choices::accepts()
 }

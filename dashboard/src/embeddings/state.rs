@@ -1,18 +1,32 @@
 //! The panel's state, and how it follows files, layouts and choices.
 
-use super::{
-    model::{self, Choices, ColorBy, Coloring, ListedEmbedding, LoadedEmbedding, Reply, Request, Worker, matching},
-    picture::{Picture, Texture},
+use super::model::{
+    self, Choices, ColorBy, Coloring, ListedEmbedding, LoadedEmbedding, Reply, Request, Sheet, Worker, matching,
 };
 use crate::Data;
-use egui::Ui;
+use egui::{Mesh, Pos2, TextureHandle, Ui};
 use std::sync::Arc;
 use summaries::{
     Embedding,
     projection::{Metric, Position, nearest_of},
 };
-use ui::background::Background;
-use ui::{chart::orbit::Orbit, filter::Filter};
+use ui::{background::Background, chart::orbit::Orbit};
+
+/// The shapes of the vectors, cached while nothing that they depend on changes.
+#[derive(Default)]
+pub(super) struct Picture {
+    pub key: Option<(u64, Orbit, [u32; 4], usize, bool)>,
+    pub placed: Vec<(Pos2, f32)>,
+    pub dots: Arc<Mesh>,
+    pub images: Arc<Mesh>,
+}
+
+/// The sheet of images as a texture.
+#[derive(Default)]
+pub(super) struct Texture {
+    pub sheet: Option<Arc<Sheet>>,
+    pub handle: Option<TextureHandle>,
+}
 
 /// The panel's state.
 #[derive(Default)]
@@ -37,10 +51,8 @@ pub struct EmbeddingsView {
     pub(super) coloring_of: Option<ColorBy>,
     pub(super) coloring: Coloring,
     pub(super) color_column: Option<usize>,
-    pub(super) search: Filter,
     pub(super) searched: Option<String>,
     pub(super) matches: Vec<usize>,
-    pub(super) picked: Option<usize>,
     pub(super) neighbours: Vec<(usize, f32)>,
     pub(super) neighbours_of: Option<(usize, usize, Metric)>,
     pub(super) orbit: Orbit,
@@ -77,21 +89,21 @@ impl EmbeddingsView {
                 self.read = Some((listed.clone(), read.clone()));
                 (self.worker, self.running, self.coloring_of, self.searched) = (None, None, None, None);
                 self.places.clear();
-                if self.picked.is_some_and(|i| read.as_ref().is_ok_and(|l| i >= l.embedding.vectors.len())) {
-                    self.picked = None;
+                if self.choices.picked.is_some_and(|i| read.as_ref().is_ok_and(|l| i >= l.embedding.vectors.len())) {
+                    self.choices.picked = None;
                 }
                 self.neighbours_of = None;
             }
             _ => {}
         }
-        let is_known = |name: &String| self.listed.iter().any(|listed| *listed.name == **name);
+        let is_known = |name: &Arc<str>| self.listed.iter().any(|listed| *listed.name == **name);
         if !self.choices.name.as_ref().is_some_and(is_known) {
-            self.choices.name = self.listed.first().map(|listed| listed.name.to_string());
+            self.choices.name = self.listed.first().map(|listed| listed.name.clone());
         }
         let chosen = self.listed.iter().find(|listed| Some(&*listed.name) == self.choices.name.as_deref());
         if let Some(chosen) = chosen.filter(|chosen| self.requested.as_ref() != Some(chosen) && !reader.is_busy()) {
             if self.requested.is_some() {
-                self.picked = None;
+                self.choices.picked = None;
             }
             self.requested = Some(chosen.clone());
             reader.request(Request::Read(chosen.clone()));
@@ -118,12 +130,12 @@ impl EmbeddingsView {
             self.coloring = Coloring::of(embedding, self.color_column);
             self.revision += 1;
         }
-        if self.searched.as_deref() != Some(self.search.text()) {
-            self.searched = Some(self.search.text().to_owned());
-            self.matches = matching(embedding, &self.search);
+        if self.searched.as_deref() != Some(self.choices.search.text()) {
+            self.searched = Some(self.choices.search.text().to_owned());
+            self.matches = matching(embedding, &self.choices.search);
             self.revision += 1;
         }
-        let wanted = self.picked.map(|i| (i, self.choices.n_nearest, self.choices.metric));
+        let wanted = self.choices.picked.map(|i| (i, self.choices.n_nearest, self.choices.metric()));
         if self.neighbours_of != wanted {
             self.neighbours_of = wanted;
             let nearest = wanted.map(|(i, k, metric)| nearest_of(&embedding.vectors, i, k, metric));

@@ -107,7 +107,7 @@ impl View for GraphView {
 impl GraphView {
     fn details_ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection, model: &Arc<Model>, item: ItemId) {
         self.summaries.update(model, self.selected, data);
-        let input = Input { ctx: ui.ctx(), model, data, now: ui.input(|i| i.time) };
+        let input = Input { ctx: ui.ctx(), model, data };
         self.over_steps.update(input, item);
         let details = Details {
             model,

@@ -12,7 +12,6 @@ use ui::{
     widgets::{self, DataTable, Sorting, named, swatch, text_cell, text_elided_at, word_column},
 };
 
-/// A column of the table.
 #[derive(Clone, Copy)]
 pub(super) enum TableColumn<'a> {
     /// The session's run.

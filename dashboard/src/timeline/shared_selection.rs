@@ -116,7 +116,6 @@ pub(super) fn pass_on(
     }
 }
 
-/// Passes on the selected range.
 pub(super) fn pass_on_range(trace_idx: usize, state: &State, selection: &mut Selection) {
     let mine = selection.time.by().is_none_or(|by| by == ME);
     let same = selection.time.get().map(|r| &r.ns) == state.range.as_ref();

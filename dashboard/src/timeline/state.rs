@@ -11,12 +11,12 @@ use trace_model::{SliceId, SliceRef};
 use trace_store::Store;
 
 /// How much of a live trace is shown while following it, at first.
-pub const FOLLOW_NS: i64 = 250_000_000;
+const FOLLOW_NS: i64 = 250_000_000;
 /// Following stays behind the clock by as much as slices come late, up to this; what comes later still shows as open.
 const LAG_MAX_NS: i64 = 800_000_000;
 
 /// The timeline's state for one trace.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct State {
     pub eased: Eased,
     /// Whether the view keeps up with a live trace.
@@ -55,25 +55,7 @@ impl State {
         if follow && view.ns() > FOLLOW_NS {
             view = Viewport { start: trace.end - FOLLOW_NS, end: trace.end }.ending_at(store.range().end);
         }
-        Self {
-            eased: Eased::at(view),
-            follow,
-            lag_ns: 0,
-            scroll: 0.0,
-            selected: None,
-            stall: None,
-            range: None,
-            folding: Folding::default(),
-            color_by: ColorBy::default(),
-            scroll_to: None,
-            range_tab: RangeTab::default(),
-            durations_of: None,
-            critical: false,
-            log: false,
-            cursor: None,
-            editing: None,
-            notice: None,
-        }
+        Self { eased: Eased::at(view), follow, ..Self::default() }
     }
 
     /// Carries out a command. `trace` is all there is to show, `now` the frame's clock in seconds.
@@ -182,7 +164,7 @@ impl State {
     }
 
     /// The time of a new bookmark.
-    pub fn note_time(&self, store: &Store, at: f64) -> i64 {
+    fn note_time(&self, store: &Store, at: f64) -> i64 {
         let selected = self.slice(store).map(|s| s.start).or_else(|| self.range.as_ref().map(|r| r.start));
         let view = self.eased.target();
         selected.unwrap_or_else(|| view.start.saturating_add((view.ns() as f64 * at).round() as i64))

@@ -16,15 +16,12 @@ pub struct ListedEmbedding {
     info: EmbeddingInfo,
 }
 
-/// A request to the thread.
 pub enum Request {
     /// List the embeddings of these folders, each with the name of its run.
     List(Vec<(Arc<str>, PathBuf)>),
-    /// Read an embedding.
     Read(ListedEmbedding),
 }
 
-/// A reply of the thread.
 pub enum Reply {
     /// Embeddings, and configurations that cannot be read.
     List(Vec<ListedEmbedding>, Vec<String>),
@@ -51,7 +48,6 @@ pub fn folders(data: &Data) -> Vec<(Arc<str>, PathBuf)> {
     out
 }
 
-/// Handles a request.
 pub fn reply(request: Request) -> Reply {
     match request {
         Request::List(folders) => {

@@ -16,9 +16,7 @@ use ui::background::Background;
 /// A finished piece of work.
 #[derive(Clone)]
 pub(crate) enum Update {
-    /// A model.
     Model(Arc<Model>),
-    /// A picture of a model.
     Picture(Arc<Model>, Arc<Picture>),
 }
 
@@ -40,7 +38,6 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread; `wake` asks for a frame.
     pub fn start(wake: impl Fn() + Send + 'static) -> Self {
         let drawer = RefCell::new(Drawer::default());
         let work = move |Numbered(number, job)| Numbered(number, drawer.borrow_mut().work(job));

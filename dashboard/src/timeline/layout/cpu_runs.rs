@@ -9,14 +9,12 @@ use trace_store::Store;
 /// A thread's run on a CPU, on the screen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuRun {
-    /// Left edge.
     pub x0: f32,
-    /// Right edge.
     pub x1: f32,
     pub cpu: usize,
 }
 
-/// A thread of the kernel: thread ids are told apart by host.
+/// A thread of the kernel: thread ids are unique on a host.
 type Thread<'a> = (&'a str, u32);
 
 /// The runs of the threads in a view.

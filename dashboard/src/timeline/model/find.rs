@@ -7,10 +7,10 @@ use trace_model::{Category, SliceRef, TrackId};
 use trace_store::{Lane, Residency, Store};
 
 /// Slices that a search on the UI thread looks at, at most.
-pub const SCAN_LIMIT: usize = 1 << 20;
+const SCAN_LIMIT: usize = 1 << 20;
 
 /// Matches of a query that are stored, at most; all are counted.
-pub const MATCH_LIMIT: usize = 1 << 20;
+const MATCH_LIMIT: usize = 1 << 20;
 
 /// Which slices stand out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,6 @@ impl Query {
     }
 }
 
-/// A lane's matching slices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneMatches {
     pub track: u32,
@@ -46,7 +45,6 @@ pub struct Matches {
 }
 
 impl Matches {
-    /// The matches of a lane.
     pub fn of_lane(&self, track: u32, lane: u32) -> &[SliceRef] {
         self.lanes.iter().find(|l| (l.track, l.lane) == (track, lane)).map_or(&[], |l| &l.slices)
     }
@@ -81,7 +79,7 @@ pub fn matches(store: &Store, query: &Query) -> Matches {
             None => query.node.is_none() && by_site,
         }
     };
-    // Of a long distant trace those that are here are found: the others are not fetched for it.
+    // Of a long remote trace those that are here are found: the others are not fetched for it.
     let look = if store.residency(&store.range()) == Residency::TooLarge { Lane::slice_now } else { Lane::slice };
     let mut n_stored = 0;
     for track in store.tracks() {

@@ -11,7 +11,6 @@ pub const MAX_SLICES: usize = 2_000_000;
 /// Levels that are shown, at most.
 const MAX_DEPTH: usize = 64;
 
-/// A box of a flame graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlameBox {
     pub name: String,
@@ -29,7 +28,6 @@ pub struct FlameBox {
     pub count: u64,
 }
 
-/// A tree of weights.
 #[derive(Default)]
 struct Tree {
     nodes: Vec<Node>,

@@ -7,9 +7,8 @@ use super::{
 };
 use crate::{
     Data, Selection,
-    data::TraceData,
     timeline::{
-        analyser::Analyser,
+        analyser::{self, Analyser},
         canvas::Canvas,
         command::{Command, shifted},
         layers::Content,
@@ -21,9 +20,10 @@ use crate::{
         },
         shared_selection,
         state::State,
+        trace_choice::trace_choice,
     },
 };
-use egui::{ComboBox, Rect, RichText, Role, Ui};
+use egui::{Rect, RichText, Role, Ui};
 use std::ops::Range;
 use trace_store::Store;
 use ui::{format, theme::palette, widgets::named};
@@ -163,9 +163,10 @@ impl Compare {
             version: store.version(),
             view: view.range(),
             critical: state.critical,
+            is_live: store.is_live(),
             ..Question::default()
         };
-        let findings = self.analyser.findings(ui.ctx(), &trace.store, question, upper.now);
+        let findings = analyser::findings(&mut self.analyser, ui.ctx(), &trace.store, question);
         let whole = store.range();
         let reach = union(&whole, &shifted(upper.whole, shift));
         let slice = self.state.slice(store);
@@ -200,15 +201,12 @@ impl Compare {
         response
     }
 
-    /// What is compared with what.
     fn bar(&mut self, ui: &mut Ui, upper: &TraceContext<'_>, response: &mut CompareResponse) {
         let p = palette(ui);
         if ui.small_button("x").on_hover_text("End the comparison (V)").clicked() {
             response.commands.push(Command::ToggleCompare);
         }
-        if upper.data.traces.len() > 1 {
-            self.trace_choice(ui, upper);
-        }
+        self.trace_choice(ui, upper);
         let Some([above, below]) = self.steps.clone() else {
             ui.label("The traces are aligned at their start");
             return;
@@ -233,12 +231,7 @@ impl Compare {
 
     fn trace_choice(&mut self, ui: &mut Ui, upper: &TraceContext<'_>) {
         let (data, mut chosen) = (upper.data, self.trace_idx);
-        let name = |i: usize| data.traces.get(i).map_or("", |t: &TraceData| &t.name);
-        ComboBox::from_label("B").selected_text(name(chosen)).show_ui(ui, |ui| {
-            for i in 0..data.traces.len() {
-                ui.selectable_value(&mut chosen, i, name(i));
-            }
-        });
+        trace_choice(ui, "B", data, &mut chosen);
         if chosen == self.trace_idx {
             return;
         }

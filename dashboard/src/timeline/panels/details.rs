@@ -10,7 +10,6 @@ use crate::{
 use egui::{RichText, Ui};
 use ui::theme::{metrics, palette};
 
-/// The facts, with links.
 pub fn details_ui(ui: &mut Ui, title: &str, facts: &[Fact], selection: &mut Selection) -> Vec<Command> {
     let mut out = Vec::new();
     let p = palette(ui);

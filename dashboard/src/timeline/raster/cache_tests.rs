@@ -40,16 +40,7 @@ impl Fixture {
         let rows = RowLayout::new(rows, &frame.sizes);
         let palette = Palette::of(true);
         let scene = Scene { store: &self.store, rows: &rows, matches: None, palette };
-        let key = RasterKey {
-            source: SourceVersion::default(),
-            rows: 0..rows.positions.len(),
-            ns,
-            px: WIDTH,
-            color_by: ColorBy::Op,
-            palette: 0,
-            dim: false,
-            in_motion: false,
-        };
+        let key = RasterKey { rows: 0..rows.positions.len(), ns, px: WIDTH, ..RasterKey::default() };
         assert!(self.cache.show(&Context::default(), max_side, key, &scene, &frame, style));
         let (view, room) = (self.cache.view.clone(), self.cache.room);
         let pixels = view.map(|column| self.cache.pixels[slot(column, room)]).collect();
@@ -74,17 +65,7 @@ fn what_a_texture_cannot_hold_is_not_shown() {
     let frame = frame(0, 1_000);
     let rows = RowLayout::new(rows, &frame.sizes);
     let scene = Scene { store: &shown.store, rows: &rows, matches: None, palette: Palette::of(true) };
-    let (source, range) = (SourceVersion::default(), 0..rows.positions.len());
-    let key = RasterKey {
-        source,
-        rows: range,
-        ns: 1_000,
-        px: WIDTH,
-        color_by: ColorBy::Op,
-        palette: 0,
-        dim: false,
-        in_motion: false,
-    };
+    let key = RasterKey { rows: 0..rows.positions.len(), ns: 1_000, px: WIDTH, ..RasterKey::default() };
     for max_side in [0, WIDTH - 1] {
         assert!(!shown.cache.show(&Context::default(), max_side, key.clone(), &scene, &frame, style));
         assert_eq!(shown.cache.wide(&rows.positions, &frame).count(), 0);
@@ -102,8 +83,7 @@ fn what_moves_is_coarse_and_exact_again_in_the_next_frame() {
     let (mut cache, ctx) = (RasterCache::default(), Context::default());
     ctx.input_mut(|i| i.max_texture_side = 2 * px);
     let mut show = |in_motion| {
-        let (source, range, color_by) = (SourceVersion::default(), 0..rows.positions.len(), ColorBy::Op);
-        let key = RasterKey { source, rows: range, ns: 100_000, px, color_by, palette: 0, dim: false, in_motion };
+        let key = RasterKey { rows: 0..rows.positions.len(), ns: 100_000, px, in_motion, ..RasterKey::default() };
         assert!(cache.show(&ctx, 2 * px, key, &scene, &frame, style));
         let wide: Vec<Bar> = cache.wide(&rows.positions, &frame).collect();
         (cache.is_coarse(), cache.pixels[..cache.view.end as usize].to_vec(), wide)

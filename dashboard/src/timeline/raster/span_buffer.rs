@@ -33,7 +33,6 @@ struct Key {
     view_px: usize,
 }
 
-/// A lane's spans.
 struct Lane {
     /// Its row, and which of the row's lanes it is.
     row: usize,
@@ -43,7 +42,6 @@ struct Lane {
     spans: Range<usize>,
 }
 
-/// The cached spans.
 #[derive(Default)]
 pub struct SpanBuffer {
     key: Option<Key>,

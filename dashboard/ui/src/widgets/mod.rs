@@ -25,7 +25,7 @@ pub use busy::busy;
 pub use card_frame::{CardFrame, CardHeader};
 pub use choice::{choice_buttons, choice_list};
 pub use columns::columns;
-pub use data_table::{Column, DataTable, TableClicks, csv, figure_grid, text_cell};
+pub use data_table::{Column, DataTable, TableClicks, csv, figure_grid, pairs_grid, text_cell};
 pub use dialog::Dialog;
 pub use empty::empty_state;
 pub use filter_box::filter_box;
