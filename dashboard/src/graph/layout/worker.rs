@@ -4,13 +4,7 @@
 use super::{cache::LayoutCache, picture::Picture, scope_layout::Expansion};
 use crate::graph::model::Model;
 use formats::proto::GraphDef;
-use std::{
-    cell::RefCell,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::sync::{Arc, atomic::AtomicBool};
 use ui::background::Background;
 
 /// A finished piece of work.
@@ -22,7 +16,7 @@ pub(crate) enum Update {
 
 enum Job {
     Model(Arc<GraphDef>),
-    Picture(Arc<Model>, Expansion, Arc<AtomicBool>),
+    Picture(Arc<Model>, Expansion),
 }
 
 /// A job or its result with its number; a cancelled job has no result.
@@ -31,7 +25,6 @@ struct Numbered<T>(u64, T);
 /// The window's side of the thread.
 pub(crate) struct Worker {
     thread: Background<Numbered<Job>, Numbered<Option<Update>>>,
-    cancel: Arc<AtomicBool>,
     is_building: bool,
     n_requested: u64,
     n_received: u64,
@@ -39,10 +32,13 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub fn start(wake: impl Fn() + Send + 'static) -> Self {
-        let drawer = RefCell::new(Drawer::default());
-        let work = move |Numbered(number, job)| Numbered(number, drawer.borrow_mut().work(job));
-        let thread = Background::start("graph layout", work, wake);
-        Self { thread, cancel: Arc::default(), is_building: false, n_requested: 0, n_received: 0 }
+        let mut drawer = Drawer::default();
+        let thread = Background::start_cancellable(
+            "graph layout",
+            move |Numbered(number, job), cancel| Numbered(number, drawer.work(job, cancel.flag())),
+            wake,
+        );
+        Self { thread, is_building: false, n_requested: 0, n_received: 0 }
     }
 
     /// Requests the model of a graph.
@@ -54,14 +50,12 @@ impl Worker {
     /// Requests a picture. While a new model is being built none is needed.
     pub fn draw(&mut self, model: Arc<Model>, expansion: Expansion) {
         if !self.is_building {
-            let cancel = Arc::default();
-            self.request(Job::Picture(model, expansion, Arc::clone(&cancel)));
-            self.cancel = cancel;
+            self.request(Job::Picture(model, expansion));
         }
     }
 
     fn request(&mut self, job: Job) {
-        self.cancel.store(true, Ordering::Relaxed);
+        self.thread.cancel();
         self.n_requested += 1;
         self.thread.request(Numbered(self.n_requested, job));
     }
@@ -81,12 +75,6 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.cancel.store(true, Ordering::Relaxed);
-    }
-}
-
 /// The thread's state: layouts of the model that it drew last.
 #[derive(Default)]
 struct Drawer {
@@ -95,14 +83,14 @@ struct Drawer {
 }
 
 impl Drawer {
-    fn work(&mut self, job: Job) -> Option<Update> {
+    fn work(&mut self, job: Job, cancel: &AtomicBool) -> Option<Update> {
         match job {
             Job::Model(def) => Some(Update::Model(Arc::new(Model::build(def)))),
-            Job::Picture(model, expansion, cancel) => {
+            Job::Picture(model, expansion) => {
                 if !self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, &model)) {
                     *self = Self { model: Some(Arc::clone(&model)), ..Self::default() };
                 }
-                let picture = self.layouts.picture(&model, &expansion, &cancel).ok()?;
+                let picture = self.layouts.picture(&model, &expansion, cancel).ok()?;
                 Some(Update::Picture(model, Arc::new(picture)))
             }
         }

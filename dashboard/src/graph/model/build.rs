@@ -43,7 +43,7 @@ impl Model {
     }
 }
 
-/// The graph before it has its tree: nodes by place, edges by place.
+/// The graph before it has its tree: nodes by place; the ends of edges are places too.
 #[derive(Default)]
 struct Draft {
     text: String,
@@ -52,19 +52,9 @@ struct Draft {
     devices_of: Vec<u32>,
     ops: Names,
     devices: Names,
-    edges: Vec<RawEdge>,
+    edges: Vec<Edge>,
     duplicates: Tally,
     missing: Tally,
-}
-
-#[derive(Clone, Copy)]
-struct RawEdge {
-    src: u32,
-    dst: u32,
-    port: u32,
-    control: bool,
-    reference: bool,
-    size: u64,
 }
 
 /// Counts something and keeps the first example.
@@ -124,7 +114,8 @@ impl Draft {
             let dst = self.add(result, &prefix, "_Retval", "", (idx + 1, u32::MAX));
             let input = parse_input(input);
             if let Some(&src) = place.get(input.node) {
-                self.edges.push(RawEdge { src, dst, port: input.port, control: false, reference: false, size: 1 });
+                let (src, dst) = (ItemId(src), ItemId(dst));
+                self.edges.push(Edge { src, dst, port: input.port, control: false, reference: false, size: 1 });
             }
         }
     }
@@ -157,8 +148,8 @@ impl Draft {
                     (false, None) => 1,
                 };
                 let reference = at == 0 && !parsed.control && writes_its_first_input(&node.op);
-                let (port, control) = (parsed.port, parsed.control);
-                self.edges.push(RawEdge { src, dst, port, control, reference, size });
+                let (src, dst, port, control) = (ItemId(src), ItemId(dst), parsed.port, parsed.control);
+                self.edges.push(Edge { src, dst, port, control, reference, size });
             }
         }
     }
@@ -171,7 +162,7 @@ impl Draft {
         let none = vec![false; self.nodes.len()];
         let (mut fed, mut controls, mut records) = (none.clone(), none.clone(), none);
         for edge in &self.edges {
-            let (src, dst) = (edge.src as usize, edge.dst as usize);
+            let (src, dst) = (edge.src.idx(), edge.dst.idx());
             let source_op = self.nodes[src].op;
             if edge.control {
                 controls[src] = true;
@@ -194,7 +185,7 @@ impl Draft {
         self.nodes.iter().enumerate().map(role).collect()
     }
 
-    fn finish(self, def: Arc<GraphDef>, items: Vec<Item>) -> Model {
+    fn finish(mut self, def: Arc<GraphDef>, items: Vec<Item>) -> Model {
         let mut item_of = vec![ItemId::ROOT; self.nodes.len()];
         for (idx, item) in items.iter().enumerate() {
             if item.node != u32::MAX {
@@ -203,14 +194,9 @@ impl Draft {
         }
         let op_column = |item: &Item| self.nodes.get(item.node as usize).map_or(u32::MAX, |node| node.op);
         let device_column = |item: &Item| self.devices_of.get(item.node as usize).copied().unwrap_or(u32::MAX);
-        let edge = |e: &RawEdge| Edge {
-            src: item_of[e.src as usize],
-            dst: item_of[e.dst as usize],
-            port: e.port,
-            control: e.control,
-            reference: e.reference,
-            size: e.size,
-        };
+        for edge in &mut self.edges {
+            (edge.src, edge.dst) = (item_of[edge.src.idx()], item_of[edge.dst.idx()]);
+        }
         let warnings = [
             self.missing.warning("inputs name nodes that do not exist"),
             self.duplicates.warning("nodes share a name"),
@@ -218,10 +204,10 @@ impl Draft {
         let mut model = Model {
             op: items.iter().map(op_column).collect(),
             device: items.iter().map(device_column).collect(),
-            edges: self.edges.iter().map(edge).collect(),
             structure: vec![Structure::default(); items.len()],
             items,
             warnings: warnings.into_iter().flatten().collect(),
+            edges: self.edges,
             text: self.text,
             defs: self.defs,
             ops: self.ops,

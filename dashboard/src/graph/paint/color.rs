@@ -195,31 +195,25 @@ impl Colors<'_> {
     /// The mix of a scope's ops or devices: colour and share, most frequent first, at most eight.
     pub fn mix_of(&self, scope: ItemId) -> Vec<(Color32, f32)> {
         let n = self.model.n_nodes(scope).max(1) as f32;
-        match self.by {
+        let parts: Vec<(Color32, u32)> = match self.by {
             ColorBy::Op => {
-                let parts = self.model.op_counts(scope).take(8);
-                parts.map(|(op, count)| (self.palette.fill_of_name(op), count as f32 / n)).collect()
+                self.model.op_counts(scope).map(|(op, n)| (self.palette.fill_of_name(op), n)).take(8).collect()
             }
             ColorBy::Device => {
-                let parts = self.times.device_counts(self.model, scope).into_iter().take(8);
-                parts.map(|(device, count)| (self.device_fill(device), count as f32 / n)).collect()
+                let counts = self.times.device_counts(self.model, scope).into_iter().take(8);
+                counts.map(|(device, n)| (self.device_fill(device), n)).collect()
             }
             ColorBy::Change => {
                 let Counts { differ, only_here } = self.changes.diff().map(|c| c.of(scope)).unwrap_or_default();
-                let parts = [(self.only_here(), only_here), (self.differs(), differ)];
-                parts.into_iter().filter(|part| part.1 > 0).map(|(fill, count)| (fill, count as f32 / n)).collect()
+                vec![(self.only_here(), only_here), (self.differs(), differ)]
             }
             ColorBy::Health => {
-                let health = self.times.of(scope).health;
-                let parts = [
-                    (self.palette.error, health.nan),
-                    (self.palette.warning, health.inf),
-                    (self.finite(), health.finite()),
-                ];
-                parts.into_iter().filter(|part| part.1 > 0).map(|(fill, count)| (fill, count as f32 / n)).collect()
+                let (p, health) = (self.palette, self.times.of(scope).health);
+                vec![(p.error, health.nan), (p.warning, health.inf), (self.finite(), health.finite())]
             }
             _ => Vec::new(),
-        }
+        };
+        parts.into_iter().filter(|part| part.1 > 0).map(|(fill, count)| (fill, count as f32 / n)).collect()
     }
 
     fn legend_of_health(&self) -> Legend {

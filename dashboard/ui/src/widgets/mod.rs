@@ -38,6 +38,6 @@ pub use scroll::scroll_area;
 pub use side::{Edge, Extent, SideSizes, put_side_sizes, side, side_panel, side_sizes};
 pub use sort_heading::{Sorting, beside, sort_heading};
 pub use swatch::swatch;
-pub use table::{figure_column, wide_table, word_column};
+pub use table::{figure_column, names_column, wide_table, word_column};
 pub use text::{text_elided, text_elided_at};
 pub use toolbar::{at_the_end, together, toolbar};
