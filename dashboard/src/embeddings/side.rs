@@ -4,12 +4,12 @@ use super::{
     model::{Choices, ColorBy, MethodName},
     state::EmbeddingsView,
 };
-use egui::{ComboBox, DragValue, ProgressBar, RichText, Role, Sense, Ui};
+use egui::{ComboBox, DragValue, ProgressBar, Role, Sense, Ui};
 use summaries::Embedding;
 use ui::{
     format,
     theme::{metrics, palette},
-    widgets::{choice_buttons, filter_box, named, scroll_area},
+    widgets::{choice_buttons, filter_box, heading, named, scroll_area},
 };
 
 /// Matching vectors that are listed, at most.
@@ -47,7 +47,7 @@ impl EmbeddingsView {
     }
 
     fn method_ui(&mut self, ui: &mut Ui, embedding: &Embedding) {
-        heading(ui, "Layout");
+        section(ui, "Layout");
         let choices = &mut self.choices;
         ui.horizontal_wrapped(|ui| {
             choice_buttons(ui, "Method", &mut choices.method);
@@ -114,7 +114,7 @@ impl EmbeddingsView {
         if embedding.columns.is_empty() {
             return;
         }
-        heading(ui, "Metadata");
+        section(ui, "Metadata");
         let column = |i: usize| embedding.columns.get(i).cloned().unwrap_or_default();
         ui.horizontal(|ui| {
             ui.weak("colour");
@@ -146,7 +146,7 @@ impl EmbeddingsView {
     }
 
     fn search_ui(&mut self, ui: &mut Ui, embedding: &Embedding) {
-        heading(ui, "Search");
+        section(ui, "Search");
         filter_box(ui, &mut self.choices.search, "Find vectors (regex)", ui.available_width() - metrics::PAD);
         if self.choices.search.text().is_empty() {
             return;
@@ -161,7 +161,7 @@ impl EmbeddingsView {
 
     fn neighbours_ui(&mut self, ui: &mut Ui, embedding: &Embedding) {
         let Some(picked) = self.choices.picked else { return };
-        heading(ui, &format!("Nearest to {}", self.label(embedding, picked)));
+        section(ui, &format!("Nearest to {}", self.label(embedding, picked)));
         ui.horizontal(|ui| {
             let response = ui.add(DragValue::new(&mut self.choices.n_nearest).range(1..=100));
             named(&response, Role::SpinButton, "Nearest neighbours");
@@ -206,10 +206,9 @@ impl EmbeddingsView {
     }
 }
 
-fn heading(ui: &mut Ui, text: &str) {
+fn section(ui: &mut Ui, text: &str) {
     ui.add_space(metrics::GAP_WIDE);
-    let response = ui.label(RichText::new(text).size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
-    named(&response, Role::Heading, text);
+    heading(ui, text);
 }
 
 /// The vectors at the ends of the axes.

@@ -61,7 +61,8 @@ impl Picture {
     /// The points that an edge of this picture passes, producer to consumer.
     pub fn points(&self, edge: &PicEdge) -> impl DoubleEndedIterator<Item = [f32; 2]> + '_ {
         let PlacedScope { layout, corner: [dx, dy], .. } = &self.scopes[edge.scope as usize];
-        edge.span.of(&layout.points).iter().map(move |[x, y]| [x + dx, y + dy])
+        let [start, end] = edge.span.map(|i| i as usize);
+        layout.points[start..end].iter().map(move |[x, y]| [x + dx, y + dy])
     }
 
     /// Annotations of a box of this picture: at the left what comes in, at the right what goes out.

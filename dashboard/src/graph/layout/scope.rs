@@ -4,7 +4,7 @@ use super::{
     draft::{Draft, OpenScope, Part},
     layered::{self, Cancelled, Drawing, DrawingCache, End, Spacing, Vertex},
     pack::shelves,
-    scope_layout::{BoxLayout, Note, PicEdge, ScopeLayout, Span},
+    scope_layout::{BoxLayout, Note, PicEdge, ScopeLayout},
 };
 use crate::graph::model::{ItemId, MetaEdge};
 use std::sync::{Arc, atomic::AtomicBool};
@@ -150,7 +150,7 @@ impl Draft {
             if out_ports.contains(&edge.dst) {
                 layout.points.push([shift(last)[0], 0.0]);
             }
-            let (bounds, span) = (bounds(&layout.points[start..]), Span::since(start, &layout.points));
+            let (bounds, span) = (bounds(&layout.points[start..]), [start as u32, layout.points.len() as u32]);
             layout.edges.push(PicEdge { edge, scope: 0, span, bounds, width: width(&edge), has_head });
         }
         if part.ports {

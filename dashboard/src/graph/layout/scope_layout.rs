@@ -40,24 +40,6 @@ pub struct Note {
     pub kind: NoteKind,
 }
 
-/// A range in a list of points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub start: u32,
-    pub end: u32,
-}
-
-impl Span {
-    /// The stretch of `points` since `start`.
-    pub fn since(start: usize, points: &[[f32; 2]]) -> Self {
-        Self { start: start as u32, end: points.len() as u32 }
-    }
-
-    pub fn of(self, points: &[[f32; 2]]) -> &[[f32; 2]] {
-        &points[self.start as usize..self.end as usize]
-    }
-}
-
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BoxLayout {
     pub item: ItemId,
@@ -77,8 +59,8 @@ pub(crate) struct PicEdge {
     pub edge: MetaEdge,
     /// Of a picture's edge: which of the picture's scopes has its points.
     pub scope: u32,
-    /// Among the scope's points.
-    pub span: Span,
+    /// The first and the end of its points, among the scope's.
+    pub span: [u32; 2],
     /// Left, top, right, bottom of these points.
     pub bounds: [f32; 4],
     pub width: f32,

@@ -10,10 +10,7 @@ use rustc_hash::FxHashMap;
 use std::{cmp::Reverse, ops::Range};
 use trace_store::Store;
 use ui::background::{Question, Refresher};
-use ui::{
-    format, natural,
-    theme::{metrics, palette},
-};
+use ui::{format, natural, theme::palette, widgets::heading};
 
 /// Names that are listed, at most.
 const MAX_ROWS: usize = 200;
@@ -63,7 +60,7 @@ impl CompareTable {
     /// Shows the table, under a title.
     pub fn ui(&mut self, ui: &mut Ui, title: &str, key: &TableKey, stores: impl Fn() -> [Shared<Store>; 2]) {
         let text = format!("{title}, B against A: {}", difference(&key.ranges[0], &key.ranges[1]));
-        ui.label(RichText::new(text).color(palette(ui).text_strong).size(metrics::TEXT_TITLE));
+        heading(ui, text);
         let request = |key, _| TableRequest { key, stores: stores() };
         let table = self.0.ask(ui.ctx(), ("timeline comparison", answer), 0.0, key.clone(), request);
         // While the view moves or a trace grows, the table of a moment ago stands.

@@ -10,13 +10,14 @@ use crate::{
         state::State,
     },
 };
-use egui::{RichText, ScrollArea, Ui};
+use egui::{ScrollArea, Ui};
 use std::ops::Range;
 use trace_store::Store;
 use ui::{
     address::Choice as _,
     format,
     theme::{metrics, palette},
+    widgets::heading,
 };
 
 /// The figures. `facts`: `None` while they are being computed.
@@ -31,7 +32,7 @@ pub fn range_ui(
     let p = palette(ui);
     ui.horizontal(|ui| {
         let text = format!("Range {}: {}", ticks::range_text(range), format::duration_ns(range.end - range.start));
-        ui.label(RichText::new(text).color(p.text_strong).size(metrics::TEXT_TITLE));
+        heading(ui, text);
         if ui.small_button("Zoom").on_hover_text("Show this range (F)").clicked() {
             out.push(Command::Show(range.clone()));
         }

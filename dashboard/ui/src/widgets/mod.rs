@@ -39,5 +39,5 @@ pub use side::{Edge, Extent, SideSizes, put_side_sizes, side, side_panel, side_s
 pub use sort_heading::{Sorting, beside, sort_heading};
 pub use swatch::swatch;
 pub use table::{figure_column, names_column, wide_table, word_column};
-pub use text::{text_elided, text_elided_at};
+pub use text::{heading, text_elided, text_elided_at};
 pub use toolbar::{at_the_end, together, toolbar};
