@@ -1,9 +1,21 @@
 //! Stores for tests, built as the store is from files.
 
-use super::model::{Row, Rows};
+use super::{
+    layout::{Frame, Scale, Sizes, Viewport},
+    model::{Row, Rows},
+};
 use std::fmt::Write as _;
 use trace_model::{Batch, Event, EventKind, NO_NODE, Name, TrackKey};
 use trace_store::Store;
+
+/// Sizes of rows.
+pub(crate) const SIZES: Sizes = Sizes { lane_h: 18.0, heading_h: 20.0, counter_h: 36.0, gap: 4.0 };
+
+/// A range of time on this many pixels.
+pub(crate) fn frame(start: i64, end: i64, width: f32) -> Frame {
+    let view = Viewport { start, end };
+    Frame { view, scale: Scale::new(view, 0.0, width), pixels_per_point: 1.0, sizes: SIZES }
+}
 
 /// The length of one step of [`demo`], ns.
 pub(crate) const STEP_NS: i64 = 100_000;

@@ -123,7 +123,7 @@ impl<In: Send + 'static, Out: Send + Sync + 'static> Background<In, Out> {
     }
 
     /// The time after a request until the same is asked of newer data, seconds: `least`, or longer where answers take long.
-    pub fn refresh_s(&self, least: f64) -> f64 {
+    fn refresh_s(&self, least: f64) -> f64 {
         least.max(self.mailbox.slots.lock().cost_ns as f64 * 1e-9 * (1.0 + PAUSE_PER_WORK))
     }
 
