@@ -5,7 +5,7 @@ use crate::{
     Data, View, ViewKind,
     panel_test::{Panel, panel, wait_for},
 };
-use egui::{Key, Pos2, pos2, vec2};
+use egui::{Key, Pos2, Rect, pos2, vec2};
 use egui_kittest::kittest::{NodeT as _, Queryable as _};
 use std::time::Duration;
 use ui::theme::metrics;
@@ -29,11 +29,14 @@ fn press(harness: &mut Panel<TimelineView>, key: Key) {
 fn place(harness: &Panel<TimelineView>, time: i64, track: u32, lane: u32) -> Pos2 {
     let view = &harness.state().view;
     let area = harness.get_by_label_contains("Timeline: ").rect();
-    let areas = super::layers::Areas::new(area);
-    let state = view.state.as_ref().unwrap();
-    let shown = state.eased.target();
-    let x = super::layout::viewport::Scale::new(shown, areas.body.left(), areas.body.width()).x_from_time(time);
-    pos2(x, areas.body.top() - state.scroll + view.canvas.lane_middle(track, lane).unwrap())
+    point(area, view.state.as_ref().unwrap(), time, view.canvas.lane_middle(track, lane).unwrap())
+}
+
+/// The place of a time in a picture in `area`, `y` below the top of all rows.
+fn point(area: Rect, state: &super::state::State, time: i64, y: f32) -> Pos2 {
+    let body = super::layers::Areas::new(area).body;
+    let scale = super::layout::viewport::Scale::new(state.eased.target(), body.left(), body.width());
+    pos2(scale.x_from_time(time), body.top() - state.scroll + y)
 }
 
 fn click(harness: &mut Panel<TimelineView>, at: Pos2) {
@@ -368,11 +371,8 @@ fn two_traces_are_compared_at_the_same_step_and_slices_are_picked_in_each() {
     assert_eq!(above, below, "the same step");
     assert_eq!(harness.state().view.compare.as_ref().unwrap().trace_idx, 1);
     let area = harness.query_all_by_label_contains("Timeline: ").last().unwrap().rect();
-    let areas = super::layers::Areas::new(area);
     let lower = harness.state().view.compare.as_ref().unwrap();
-    let scale = super::layout::viewport::Scale::new(lower.state.eased.target(), areas.body.left(), areas.body.width());
-    let y = areas.body.top() - lower.state.scroll + lower.lane_middle(1, 0).unwrap();
-    let at = pos2(scale.x_from_time(150_000), y);
+    let at = point(area, &lower.state, 150_000, lower.lane_middle(1, 0).unwrap());
     click(&mut harness, at);
     let pick = harness.state().selection.slice.get().copied().unwrap();
     assert_eq!(pick.trace_idx, 1, "a slice of the lower trace");

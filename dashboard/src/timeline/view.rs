@@ -200,8 +200,9 @@ impl TimelineView {
                 if selected_below && command.needs_selection() {
                     return below.push(command);
                 }
+                let Some(command) = state.resolved(command, cx.store) else { return };
                 let stands_out = &mut self.own_node_stands_out;
-                shared_selection::pass_on(&command, cx.trace_idx, state, cx.store, selection, stands_out);
+                shared_selection::pass_on(&command, cx.trace_idx, cx.store, selection, stands_out);
                 self.focus_search |= command == Command::FocusSearch;
                 selected |= command.selects();
                 if command.changes_comparison() {
