@@ -70,7 +70,7 @@ impl EmbeddingsView {
 
     /// Loads the sheet of images as a texture, where the graphics supports its size.
     fn load_sprites(&mut self, ui: &Ui) {
-        let loaded = self.read.as_ref().and_then(|(_, read)| read.as_ref().ok());
+        let loaded = self.read.as_ref().and_then(|read| read.1.as_ref().ok());
         let sheet = loaded.and_then(|loaded| loaded.sheet.as_ref()?.as_ref().ok());
         let is_known = match (&self.texture.sheet, sheet) {
             (Some(known), Some(sheet)) => Arc::ptr_eq(known, sheet),

@@ -67,9 +67,9 @@ impl View for EmbeddingsView {
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, _selection: &mut Selection) {
         self.update_files(ui, data);
-        if self.listed.is_empty() {
+        if self.listing.embeddings.is_empty() {
             let text = "A run with a projector_config.pbtxt (SummaryWriter's add_embedding) shows its vectors here.";
-            let errors = self.errors.join("\n");
+            let errors = self.listing.errors.join("\n");
             return empty_state(ui, "No embeddings yet", if errors.is_empty() { text } else { &errors });
         }
         let embedding = self.embedding();
@@ -78,7 +78,7 @@ impl View for EmbeddingsView {
         }
         let usual = Extent::Points(1.6 * metrics::SIDE_W);
         side(ui, Edge::Left, "embedding controls", usual, |ui| self.side_ui(ui, embedding.as_deref()));
-        match (&embedding, &self.read) {
+        match (&embedding, self.read.as_deref()) {
             (Some(embedding), _) if self.places.len() == embedding.vectors.len() => {
                 if let Some(i) = self.canvas_ui(ui, embedding) {
                     self.choices.picked = Some(i);

@@ -39,7 +39,7 @@ impl EmbeddingsView {
         let text = self.choices.name.clone().unwrap_or_default();
         let combo = ComboBox::from_id_salt("embedding").selected_text(&*text).width(ui.available_width()).truncate();
         let response = combo.show_ui(ui, |ui| {
-            for listed in &self.listed {
+            for listed in &self.listing.embeddings {
                 ui.selectable_value(&mut self.choices.name, Some(listed.name.clone()), &*listed.name);
             }
         });
@@ -93,7 +93,7 @@ impl EmbeddingsView {
 
     /// Images in place of dots, or the reason why there are none.
     fn sprites_ui(&mut self, ui: &mut Ui) {
-        let loaded = self.read.as_ref().and_then(|(_, read)| read.as_ref().ok());
+        let loaded = self.read.as_ref().and_then(|read| read.1.as_ref().ok());
         match loaded.and_then(|loaded| loaded.sheet.as_ref()) {
             None => {}
             Some(Err(why)) => _ = ui.colored_label(palette(ui).warning, format!("No images: {why}")),

@@ -1,16 +1,19 @@
 //! The panel's state, and how it follows files, layouts and choices.
 
 use super::model::{
-    self, Choices, ColorBy, Coloring, ListedEmbedding, LoadedEmbedding, Reply, Request, Sheet, Worker, matching,
+    self, Choices, ColorBy, Coloring, ListedEmbedding, Listing, LoadedEmbedding, Sheet, Worker, matching,
 };
 use crate::Data;
 use egui::{Mesh, Pos2, TextureHandle, Ui};
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 use summaries::{
     Embedding,
     projection::{Metric, Position, nearest_of},
 };
-use ui::{background::Background, chart::orbit::Orbit};
+use ui::{background::Refresher, chart::orbit::Orbit};
+
+/// An embedding that was read, or the error.
+pub(super) type ReadEmbedding = (ListedEmbedding, Result<LoadedEmbedding, String>);
 
 /// The shapes of the vectors, cached while nothing that they depend on changes.
 #[derive(Default)]
@@ -32,14 +35,11 @@ pub(super) struct Texture {
 #[derive(Default)]
 pub struct EmbeddingsView {
     pub(super) choices: Choices,
-    pub(super) reader: Option<Background<Request, Reply>>,
-    /// The number of folders that were searched.
-    pub(super) n_searched: Option<usize>,
-    pub(super) listed: Vec<ListedEmbedding>,
-    pub(super) errors: Vec<String>,
-    /// The requested embedding, and the one that was read.
-    pub(super) requested: Option<ListedEmbedding>,
-    pub(super) read: Option<(ListedEmbedding, Result<LoadedEmbedding, String>)>,
+    /// Requests the embeddings of folders, by how many logdirs and runs there are.
+    pub(super) lister: Refresher<(usize, usize), Vec<(Arc<str>, PathBuf)>, Listing>,
+    pub(super) listing: Arc<Listing>,
+    pub(super) reader: Refresher<ListedEmbedding, ListedEmbedding, ReadEmbedding>,
+    pub(super) read: Option<Arc<ReadEmbedding>>,
     pub(super) worker: Option<Worker>,
     /// The choices that the worker lays out.
     pub(super) running: Option<Choices>,
@@ -63,51 +63,39 @@ pub struct EmbeddingsView {
 impl EmbeddingsView {
     /// The chosen embedding, once it is read.
     pub(super) fn embedding(&self) -> Option<Arc<Embedding>> {
-        let (listed, read) = self.read.as_ref()?;
+        let (listed, read) = self.read.as_deref()?;
         let is_chosen = self.choices.name.as_deref() == Some(&*listed.name);
         read.as_ref().ok().filter(|_| is_chosen).map(|loaded| Arc::clone(&loaded.embedding))
     }
 
     /// Lists embeddings of new folders, and reads the chosen one.
     pub(super) fn update_files(&mut self, ui: &Ui, data: &Data) {
-        let ctx = ui.ctx().clone();
-        let reader = self
-            .reader
-            .get_or_insert_with(|| Background::start("embeddings", model::reply, move || ctx.request_repaint()));
-        let n_folders = data.logdirs.len() + data.runs().count();
-        if self.n_searched != Some(n_folders) && !reader.is_busy() {
-            self.n_searched = Some(n_folders);
-            reader.request(Request::List(model::folders(data)));
+        let stamp = (data.logdirs.len(), data.runs().count());
+        let list = ("embedding files", model::list as fn(_) -> _);
+        let listing = self.lister.ask(ui.ctx(), list, 0.0, stamp, |_, _| model::folders(data));
+        self.listing = listing.unwrap_or_default();
+        let listed = &self.listing.embeddings;
+        let is_known = |name: &Arc<str>| listed.iter().any(|listed| listed.name == *name);
+        if !self.choices.name.as_ref().is_some_and(is_known) {
+            self.choices.name = listed.first().map(|listed| listed.name.clone());
+        }
+        let chosen = listed.iter().find(|listed| Some(&listed.name) == self.choices.name.as_ref());
+        let Some(chosen) = chosen.cloned() else { return };
+        if self.reader.asked().is_some_and(|asked| *asked != chosen) {
+            self.choices.picked = None;
+        }
+        let read = self.reader.ask(ui.ctx(), ("embeddings", model::read), 0.0, chosen, |chosen, _| chosen);
+        if read.as_ref().map(Arc::as_ptr) == self.read.as_ref().map(Arc::as_ptr) {
             return;
         }
-        match reader.result().as_deref() {
-            Some(Reply::List(listed, errors)) if *listed != self.listed || *errors != self.errors => {
-                self.listed.clone_from(listed);
-                self.errors.clone_from(errors);
-            }
-            Some(Reply::Read(listed, read)) if self.read.as_ref().is_none_or(|(known, _)| known != listed) => {
-                self.read = Some((listed.clone(), read.clone()));
-                (self.worker, self.running, self.coloring_of, self.searched) = (None, None, None, None);
-                self.places.clear();
-                if self.choices.picked.is_some_and(|i| read.as_ref().is_ok_and(|l| i >= l.embedding.vectors.len())) {
-                    self.choices.picked = None;
-                }
-                self.neighbours_of = None;
-            }
-            _ => {}
+        self.read = read;
+        (self.worker, self.running, self.coloring_of, self.searched) = (None, None, None, None);
+        self.places.clear();
+        let n_vectors = self.embedding().map(|embedding| embedding.vectors.len());
+        if self.choices.picked.zip(n_vectors).is_some_and(|(i, n)| i >= n) {
+            self.choices.picked = None;
         }
-        let is_known = |name: &Arc<str>| self.listed.iter().any(|listed| *listed.name == **name);
-        if !self.choices.name.as_ref().is_some_and(is_known) {
-            self.choices.name = self.listed.first().map(|listed| listed.name.clone());
-        }
-        let chosen = self.listed.iter().find(|listed| Some(&*listed.name) == self.choices.name.as_deref());
-        if let Some(chosen) = chosen.filter(|chosen| self.requested.as_ref() != Some(chosen) && !reader.is_busy()) {
-            if self.requested.is_some() {
-                self.choices.picked = None;
-            }
-            self.requested = Some(chosen.clone());
-            reader.request(Request::Read(chosen.clone()));
-        }
+        self.neighbours_of = None;
     }
 
     /// Starts the chosen layout and follows its progress, the colours, the search and the picked vector.

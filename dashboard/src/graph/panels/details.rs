@@ -6,6 +6,7 @@ use crate::{
     graph::{
         analysis::{Counts, GraphDiff, MAX_STEPS, StepCost, Tag, Times, step_summary},
         model::{Control, Edge, ItemId, Kind, Model, attr_text, output_shape},
+        state::GraphView,
     },
 };
 use egui::{Grid, RichText, ScrollArea, Ui};
@@ -40,50 +41,29 @@ pub(crate) enum Action {
     Close,
 }
 
-/// The selected item with everything that is known of it.
-pub(crate) struct Details<'a> {
-    pub model: &'a Model,
-    pub item: ItemId,
-    /// Figures from traces.
-    pub times: &'a Times,
-    /// The item's time in each step.
-    pub steps: &'a [StepCost],
-    /// Tags that record the item.
-    pub tags: &'a [Tag],
-    /// Differences from another graph, if one is compared with.
-    pub diff: Option<&'a GraphDiff>,
-    /// Whether something is highlighted.
-    pub is_traced: bool,
-    /// The start of a path whose end is to be picked.
-    pub path_from: Option<ItemId>,
-    /// A message about the last command.
-    pub notice: Option<&'static str>,
-}
-
-impl Details<'_> {
-    /// Shows the panel's contents; returns what was clicked.
-    pub fn ui(&self, ui: &mut Ui) -> Option<Action> {
-        let &Self { model, item, times, .. } = self;
-        let header = self.header(ui);
+impl GraphView {
+    /// Shows everything that is known of an item; returns what was clicked.
+    pub(crate) fn details(&self, ui: &mut Ui, model: &Model, item: ItemId) -> Option<Action> {
+        let (times, is_op) = (&self.times, model.is_op(item));
+        let header = self.header(ui, model, item);
         ui.separator();
         let area = ScrollArea::vertical().auto_shrink([false, false]);
         let content = area.show(ui, |ui| {
-            if let Some(diff) = self.diff {
+            if let Some(diff) = self.changes.diff() {
                 changed(ui, model, diff, item);
             }
-            let own = if model.is_op(item) { node(ui, model, times, item) } else { scope(ui, model, times, item) };
-            let tag = summaries(ui, self.tags);
-            health(ui, times, item, model.is_op(item));
+            let own = if is_op { node(ui, model, times, item) } else { scope(ui, model, times, item) };
+            let tag = summaries(ui, self.summaries.tags());
+            health(ui, times, item, is_op);
             time(ui, times, item);
-            let step = over_steps(ui, self.steps);
+            let step = over_steps(ui, self.over_steps.steps());
             own.or(tag).or(step)
         });
         header.or(content.inner)
     }
 
     /// Name and buttons.
-    fn header(&self, ui: &mut Ui) -> Option<Action> {
-        let &Self { model, item, .. } = self;
+    fn header(&self, ui: &mut Ui, model: &Model, item: ItemId) -> Option<Action> {
         let mut action = None;
         ui.horizontal(|ui| {
             ui.heading(model.label(item).as_ref());
@@ -103,7 +83,7 @@ impl Details<'_> {
                     action = Some(then);
                 }
             };
-            if self.is_traced {
+            if self.traced.is_some() {
                 button("Clear highlight", "Clear the highlight (T)", Action::Trace { forward: false });
             } else {
                 let hint = "Highlight everything it depends on (T)";
