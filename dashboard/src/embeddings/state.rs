@@ -1,11 +1,11 @@
 //! The panel's state, and how it follows files, layouts and choices.
 
 use super::model::{
-    self, Choices, ColorBy, Coloring, ListedEmbedding, Listing, LoadedEmbedding, Sheet, Worker, matching,
+    self, Choices, ColorBy, Coloring, Folders, ListedEmbedding, Listing, LoadedEmbedding, Sheet, Worker, matching,
 };
 use crate::Data;
 use egui::{Mesh, Pos2, TextureHandle, Ui};
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 use summaries::{
     Embedding,
     projection::{Metric, Position, nearest_of},
@@ -36,7 +36,7 @@ pub(super) struct Texture {
 pub struct EmbeddingsView {
     pub(super) choices: Choices,
     /// Requests the embeddings of folders, by how many logdirs and runs there are.
-    pub(super) lister: Refresher<(usize, usize), Vec<(Arc<str>, PathBuf)>, Listing>,
+    pub(super) lister: Refresher<(usize, usize), Folders, Listing>,
     pub(super) listing: Arc<Listing>,
     pub(super) reader: Refresher<ListedEmbedding, ListedEmbedding, ReadEmbedding>,
     pub(super) read: Option<Arc<ReadEmbedding>>,

@@ -13,7 +13,7 @@ fn small(paths: Vec<PathBuf>, at: &'static str) -> Window {
 }
 
 fn sized(size: [f32; 2], paths: Vec<PathBuf>, at: &'static str) -> Window {
-    let at = (!at.is_empty()).then(|| at.parse().unwrap());
+    let at = (!at.is_empty()).then(|| at.parse().expect("an address"));
     Window::sized(size, move || Options { paths: paths.clone(), at: at.clone(), ..Options::default() })
 }
 
@@ -183,9 +183,9 @@ fn a_border_is_taken_hold_of_and_where_it_was_left_is_remembered() {
         for (x, is_pressed) in [(from, false), (from, true), ((from + to) / 2.0, false), (to, false)] {
             let at = pos2(x, y);
             if is_pressed {
-                window.harness.drag_at(at)
+                window.harness.drag_at(at);
             } else {
-                window.harness.hover_at(at)
+                window.harness.hover_at(at);
             }
             window.harness.step();
         }

@@ -16,6 +16,9 @@ pub struct ListedEmbedding {
     info: EmbeddingInfo,
 }
 
+/// Folders that may hold a projector's configuration, under the names shown.
+pub type Folders = Vec<(Arc<str>, PathBuf)>;
+
 /// The embeddings that configurations name.
 #[derive(Debug, Default)]
 pub struct Listing {
@@ -36,17 +39,17 @@ pub struct LoadedEmbedding {
 }
 
 /// The folders of a logdir and of its runs.
-pub fn folders(data: &Data) -> Vec<(Arc<str>, PathBuf)> {
+pub fn folders(data: &Data) -> Folders {
     let tops = data.logdirs.iter().map(|logdir| (logdir.name.clone(), logdir.path.to_path_buf()));
     let runs = data.runs().map(|run| (run.label.clone(), run.run.path.clone()));
-    let mut out: Vec<(Arc<str>, PathBuf)> = tops.chain(runs).collect();
+    let mut out: Folders = tops.chain(runs).collect();
     out.sort_by(|a, b| natural::order(&a.1.to_string_lossy(), &b.1.to_string_lossy()).then_with(|| a.1.cmp(&b.1)));
     out.dedup_by(|a, b| a.1 == b.1);
     out
 }
 
 /// Lists the embeddings of these folders, each with the name of its run.
-pub fn list(folders: Vec<(Arc<str>, PathBuf)>) -> Listing {
+pub fn list(folders: Folders) -> Listing {
     let mut out = Listing::default();
     for (run, folder) in folders {
         match read_projector_config(&folder) {
