@@ -155,7 +155,7 @@ mod tests {
         let address: Address = text.parse().unwrap();
         assert_eq!(address.to_string(), text);
         let timeline = &address.panels[0].1;
-        assert_eq!((timeline.read_range("view"), timeline.read_list("hidden")), (Some(-5..2000), vec![1, 2]));
+        assert_eq!((timeline.read_range("view"), timeline.get("hidden")), (Some(-5..2000), Some("1.2")));
         assert_eq!(address.panels[1].1.get("filter"), Some("a&b"));
         assert_eq!("timeline?view=9..2".parse::<Address>().unwrap().panels[0].1.read_range("view"), None);
         assert_eq!("nowhere?x=1".parse::<Address>(), Err(AddressError::Panel("nowhere".into())));

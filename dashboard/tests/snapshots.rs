@@ -1,5 +1,5 @@
-//! What every panel looks like, in both themes, beside the pictures in `tests/snapshots`: three real runs (`tests/fixtures`), and
-//! digits as vectors. What panels do is tested through the accessibility tree; this tells when they look otherwise.
+//! Every panel in both themes, compared with the pictures in `tests/snapshots`: three real runs (`tests/fixtures`), and
+//! digits as vectors. What panels do is tested through the accessibility tree; this reports when they look otherwise.
 //!
 //! `STEPSCOPE_UPDATE_SNAPSHOTS=1 cargo test -p dashboard --test snapshots` takes the pictures anew: look at each that changed.
 #![allow(clippy::unwrap_used)] // a test file
@@ -198,11 +198,11 @@ fn look_the_same(theme: Theme) {
         let name = format!("{name}-{}", theme.title().to_lowercase());
         // What a thread in the background has still to find looks like rest until it gets a processor.
         let begun = events::clock::mono_now();
-        let mut told = look(&mut window, &name);
-        while told.is_err() && events::clock::mono_now() - begun < 10_000_000_000 {
-            told = look(&mut window, &name);
+        let mut change = look(&mut window, &name);
+        while change.is_err() && events::clock::mono_now() - begun < 10_000_000_000 {
+            change = look(&mut window, &name);
         }
-        changed.extend(told.err());
+        changed.extend(change.err());
     }
     assert!(changed.is_empty(), "\n{}", changed.join("\n"));
 }

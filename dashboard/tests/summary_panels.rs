@@ -22,13 +22,6 @@ fn at(dir: &Path, address: &str) -> Window {
     })
 }
 
-impl Window {
-    fn click(&mut self, label: &str) {
-        self.harness.get_by_label(label).click();
-        self.harness.run_ok();
-    }
-}
-
 #[test]
 fn a_pinned_card_comes_first_is_linked_and_is_remembered() {
     let (dir, home) = (two_runs(), tempfile::tempdir().unwrap());
@@ -63,11 +56,7 @@ fn a_range_of_steps_is_a_table_that_sorts_and_copies() {
     window.wait_for("Sort by Start, sorted, highest first");
     window.harness.get_by_label("Copy as CSV").click();
     window.harness.step();
-    let copied = window.harness.output().platform_output.commands.iter().find_map(|command| match command {
-        egui::OutputCommand::CopyText(text) => Some(text.clone()),
-        _ => None,
-    });
-    let copied = copied.expect("a table");
+    let copied = window.copied().expect("a table");
     let lines: Vec<&str> = copied.lines().collect();
     assert_eq!(lines[0], "tag,run,first_step,last_step,start,end,change,min,max,mean,points");
     assert!(lines[1].starts_with("loss,eval,9,49,0.2") && lines[2].starts_with("loss,train,9,49,0.1"), "{copied}");
@@ -256,11 +245,7 @@ fn texts_look_as_they_are_meant_to() {
     let mut copied = None;
     for _ in 0..4 {
         window.harness.step();
-        let commands = &window.harness.output().platform_output.commands;
-        copied = copied.or(commands.iter().find_map(|command| match command {
-            egui::OutputCommand::CopyText(text) => Some(text.clone()),
-            _ => None,
-        }));
+        copied = copied.or(window.copied());
     }
     assert_eq!(copied.as_deref(), Some("let x = 1;"));
     assert!(window.shows("Copied"));
@@ -277,14 +262,8 @@ fn sounds_have_a_curve_and_are_saved() {
     window.wait_for("Sound tone: 1.00 s");
     assert!(window.shows("8,000 Hz · 1 channel"));
     window.click("Save");
-    window.wait_for("Path to save to");
     let path = dir.path().join("out.wav");
-    window.harness.get_by_label("Path to save to").focus();
-    window.ctrl(egui::Modifiers::NONE, egui::Key::A);
-    window.type_text("Path to save to", path.to_str().unwrap());
-    let save = window.harness.get_all_by_label("Save").last().expect("the dialog's button");
-    save.click();
-    window.wait_for("Saved: ");
+    window.save_to(&path);
     assert!(std::fs::read(&path).unwrap().starts_with(b"RIFF"));
 }
 
@@ -324,7 +303,7 @@ fn meshes_of_every_writer_have_all_their_parts() {
         }
         assert!(!window.shows("(2 tags)") && !window.shows("(3 tags)"), "{run}: a part has a card of its own");
     }
-    // A part that the filter leaves out belongs to its mesh all the same; who wrote it stands beside the name.
+    // A part that the filter leaves out belongs to its mesh all the same; who wrote it stands next to the name.
     let mut window = at(&root, "media?filter=FACE|COLOR|_3");
     window.wait_for("Mesh solid · by_tensorboardx: 4 vertices, 4 faces, 4 colours");
     window.wait_for("Mesh solid · by_tensorboard_2: 4 vertices, 4 faces, 4 colours");

@@ -27,8 +27,7 @@ fn curves_and_last_values_of_a_logdir() {
     assert!(window.shows("at step 99"));
     assert!(window.shows("metrics/accuracy: 2 runs, 200 points, last 0.5000 at step 99"));
     assert!(window.shows("0.01000") && window.shows("0.02000"), "last values in the card's title");
-    window.harness.get_by_label("Run eval").click();
-    window.harness.run_ok();
+    window.click("Run eval");
     window.wait_for("loss: 1 run, 100 points, last 0.01000 at step 99");
 }
 
@@ -55,8 +54,7 @@ fn tabs_switch_by_key_and_click() {
     assert!(window.shows("No histograms yet"));
     window.key(egui::Key::Num3);
     assert!(window.shows("No graph yet"));
-    window.harness.get_by_label("Scalars").click();
-    window.harness.run_ok();
+    window.click("Scalars");
     assert!(window.shows("loss: 2 runs"));
 }
 
@@ -79,8 +77,7 @@ fn distributions_of_a_logdir() {
     window.key(egui::Key::Num2);
     window.wait_for("weights: 5 histograms, last at step 4, from 4 to 24");
     assert!(!window.shows("half of the values"));
-    window.harness.get_by_label("Mode: Distribution").click();
-    window.harness.run_ok();
+    window.click("Mode: Distribution");
     // 20 of 40 values are below two thirds of the first bucket's 30.
     window.wait_for("weights: 5 histograms, last at step 4, from 4 to 24, half of the values below 10.67");
     assert!(window.shows("nothing: 1 histogram"));
@@ -167,6 +164,15 @@ fn shortcuts_and_open_dialog() {
     window.wait_for("Path to open");
 }
 
+/// A palette in which nothing is found goes by Escape.
+fn palette_closes(window: &mut Window) {
+    window.ctrl(egui::Modifiers::NONE, egui::Key::K);
+    window.type_text("Command palette", "zzzz");
+    window.wait_for("No matches");
+    window.key(egui::Key::Escape);
+    assert!(!window.shows("No matches"));
+}
+
 #[test]
 fn the_palette_finds_commands_and_names() {
     let dir = two_runs();
@@ -183,11 +189,7 @@ fn the_palette_finds_commands_and_names() {
     window.wait_for("tag: metrics/accuracy");
     window.key(egui::Key::Enter);
     window.wait_for("metrics/accuracy: 2 runs");
-    window.ctrl(egui::Modifiers::NONE, egui::Key::K);
-    window.type_text("Command palette", "zzzz");
-    window.wait_for("No matches");
-    window.key(egui::Key::Escape);
-    assert!(!window.shows("No matches"));
+    palette_closes(&mut window);
 }
 
 /// The timeline behind takes Escape too, when nothing is before it.
@@ -199,11 +201,7 @@ fn escape_closes_the_palette_over_the_timeline() {
     window.wait();
     window.key(egui::Key::Num4);
     window.wait_for("Timeline: ");
-    window.ctrl(egui::Modifiers::NONE, egui::Key::K);
-    window.type_text("Command palette", "zzzz");
-    window.wait_for("No matches");
-    window.key(egui::Key::Escape);
-    assert!(!window.shows("No matches"));
+    palette_closes(&mut window);
 }
 
 #[test]
@@ -220,8 +218,7 @@ fn views_are_undone_and_linked() {
     let link = window.copied_by(egui::Key::L).expect("a link");
     let at = link.split("--at ").nth(1).unwrap().trim_matches('\'').to_owned();
     assert_eq!(at, "scalars?filter=loss");
-    window.harness.get_by_label("Scalars").click();
-    window.harness.run_ok();
+    window.click("Scalars");
     window.ctrl(egui::Modifiers::NONE, egui::Key::Z);
     window.wait_for("metrics/accuracy: 2 runs");
     window.wait();
@@ -254,10 +251,8 @@ fn settings_recent_paths_and_layouts_are_remembered() {
     window.wait_for("loss: 2 runs");
     window.key(egui::Key::Num5);
     window.ctrl(egui::Modifiers::NONE, egui::Key::Comma);
-    window.harness.get_by_label("Theme: Light").click();
-    window.harness.run_ok();
-    window.harness.get_by_label("Density: Compact").click();
-    window.harness.run_ok();
+    window.click("Theme: Light");
+    window.click("Density: Compact");
     drop(window);
     let written = std::fs::read_to_string(&config).expect("written when the window closes");
     assert!(written.contains("\"Light\"") && written.contains("\"Compact\""), "{written}");
@@ -281,12 +276,7 @@ fn panels_are_saved_as_tables_and_vectors() {
         window.ctrl(egui::Modifiers::NONE, egui::Key::K);
         window.type_text("Command palette", command);
         window.key(egui::Key::Enter);
-        window.wait_for("Path to save to");
-        window.harness.get_by_label("Path to save to").focus();
-        window.ctrl(egui::Modifiers::NONE, egui::Key::A);
-        window.type_text("Path to save to", path.to_str().unwrap());
-        window.harness.get_by_label("Save").click();
-        window.wait_for("Saved: ");
+        window.save_to(&path);
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.starts_with(begin), "{}", &text[..80]);
         if file == "t.csv" {
@@ -315,7 +305,7 @@ fn a_picture_has_the_panel_alone() {
     let mut window = Window::open(&[dir.path().to_owned()]);
     window.wait_for("loss: 2 runs");
     let chart = window.harness.get_by_label_contains("loss: 2 runs").rect();
-    // In counted frames: after five seconds of them what was told is gone.
+    // In counted frames: after five seconds of them the notice is gone.
     assert!(window.copied_by(egui::Key::L).is_some());
     window.harness.key_press_modifiers(egui::Modifiers::COMMAND, egui::Key::K);
     window.harness.run_steps(3);
@@ -341,30 +331,25 @@ fn a_picture_has_the_panel_alone() {
         }
     }
     let has = |texts: &[String], what: &str| texts.iter().any(|text| text.contains(what));
-    let told = "Copied: a command that opens this view";
-    assert!(has(&before, told), "what was told is there until then: {before:?}");
+    let notice = "Copied: a command that opens this view";
+    assert!(has(&before, notice), "the notice is there until then: {before:?}");
     let alone = painted(&window);
     assert!(
-        has(&alone, "loss") && !has(&alone, told) && !has(&alone, "Relative\n") && !has(&alone, "Save the panel"),
+        has(&alone, "loss") && !has(&alone, notice) && !has(&alone, "Relative\n") && !has(&alone, "Save the panel"),
         "{alone:?}"
     );
     assert!(alone.len() < before.len());
     let size = [1280, 800];
     let image = egui::ColorImage::new(size, vec![egui::Color32::GOLD; size[0] * size[1]]);
     picture.expect("a picture is asked for").complete(Arc::new(image));
-    window.wait_for("Path to save to");
-    window.harness.get_by_label("Path to save to").focus();
-    window.ctrl(egui::Modifiers::NONE, egui::Key::A);
     let path = out.path().join("panel.png");
-    window.type_text("Path to save to", path.to_str().unwrap());
-    window.harness.get_by_label("Save").click();
-    window.wait_for("Saved: ");
+    window.save_to(&path);
     assert!(std::fs::read(&path).unwrap().starts_with(b"\x89PNG"));
 }
 
-/// Letters that the window's own fonts lack come from the system's; what these lack is told.
+/// Letters that the window's own fonts lack come from the system's; what these lack is a warning.
 #[test]
-fn what_no_font_has_is_told() {
+fn what_no_font_has_is_a_warning() {
     let dir = tempfile::tempdir().unwrap();
     let writer = writer(dir.path());
     for tag in ["∀", "日本"] {
@@ -387,14 +372,7 @@ fn what_no_font_has_is_told() {
     window.wait_for("No font of this system has the letters U+65E5, U+672C: they are shown as boxes.");
     let body = egui::FontId::proportional(12.0);
     let has_sign = |window: &Window| window.harness.ctx.fonts_mut(|fonts| fonts.has_glyph(&body, '∀'));
-    for _ in 0..12_000 {
-        window.harness.step();
-        if has_sign(&window) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("the letter that a font of the system has is still a box");
+    window.wait_until("a letter that a font of the system has", |window| has_sign(window));
 }
 
 #[test]
@@ -407,13 +385,8 @@ fn a_card_is_saved_by_keyboard() {
         window.harness.get_by_label(name).focus();
         window.key(egui::Key::Enter);
     }
-    window.wait_for("Path to save to");
-    window.harness.get_by_label("Path to save to").focus();
-    window.ctrl(egui::Modifiers::NONE, egui::Key::A);
     let path = out.path().join("card.svg");
-    window.type_text("Path to save to", path.to_str().unwrap());
-    window.harness.get_by_label("Save").click();
-    window.wait_for("Saved: ");
+    window.save_to(&path);
     assert!(std::fs::read_to_string(&path).unwrap().starts_with("<svg xmlns"));
 }
 
@@ -423,9 +396,7 @@ fn the_open_dialog_walks_folders() {
     let mut window = Window::open(&[]);
     window.wait_for("Drop files or folders here");
     window.ctrl(egui::Modifiers::NONE, egui::Key::O);
-    window.harness.get_by_label("Path to open").focus();
-    window.ctrl(egui::Modifiers::NONE, egui::Key::A);
-    window.type_text("Path to open", &format!("{}/", dir.path().display()));
+    window.replace_text("Path to open", &format!("{}/", dir.path().display()));
     window.wait_for("train, logdir");
     window.harness.get_by_label("train, logdir").click();
     window.wait_for("events.out.tfevents");
@@ -445,15 +416,15 @@ fn what_appears_at_a_url_shows_without_opening_it_again() {
     let mut window = Window::with(move || {
         let (first, second, appeared) = (first.clone(), second.clone(), appeared.clone());
         let open_remote = move |url: &str| {
-            let (tell, found) = mpsc::channel();
-            tell.send((url.to_owned(), RemoteSource::Logdir(first.clone()))).expect("the other end is here");
+            let (sender, found) = mpsc::channel();
+            sender.send((url.to_owned(), RemoteSource::Logdir(first.clone()))).expect("the other end is here");
             let (second, appeared, later) = (second.clone(), appeared.clone(), format!("{url}/later"));
             std::thread::spawn(move || {
                 while !appeared.load(Ordering::Relaxed) {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 // The window may have closed.
-                let _ = tell.send((later, RemoteSource::Logdir(second)));
+                let _ = sender.send((later, RemoteSource::Logdir(second)));
             });
             Ok(found)
         };
@@ -503,14 +474,9 @@ fn what_profilers_leave_in_a_logdir_shows_beside_its_runs() {
     let mut window = Window::open(&[dir.path().to_owned()]);
     window.key(egui::Key::Num4);
     // The choice of a trace is there once there are two.
-    for _ in 0..12_000 {
-        window.harness.step();
-        if let Some(choice) = window.harness.query_by_role_and_label(egui::Role::ComboBox, "Trace") {
-            choice.click();
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let choice = |window: &Window| window.harness.query_by_role_and_label(egui::Role::ComboBox, "Trace").is_some();
+    window.wait_until("a choice of a trace", choice);
+    window.harness.get_by_role_and_label(egui::Role::ComboBox, "Trace").click();
     for name in ["2026_01_02", "2026_01_03", "host_7.1621401187223005", "host_7.1621401190000000"] {
         window.wait_for(name);
     }

@@ -1,6 +1,6 @@
 //! The steps as stacked bars: where the time of each went.
 
-use super::model::{Part, StepBar, step_times};
+use super::model::{PARTS, Part, StepBar, step_times};
 use egui::{Align2, Color32, FontId, Mesh, Rect, Sense, Ui, pos2, vec2};
 use ui::{
     format,
@@ -8,16 +8,8 @@ use ui::{
     widgets::describe,
 };
 
-/// The colour of a part.
-pub(super) fn color(part: Part, p: &Palette) -> Color32 {
-    match part {
-        Part::Compute => p.mark(0),
-        Part::Communication => p.mark(3),
-        Part::Copies => p.mark(1),
-        Part::Input => p.mark(2),
-        Part::Host => p.mark(7),
-        Part::Idle => p.aggregate,
-    }
+fn color(part: &Part, p: &Palette) -> Color32 {
+    part.color_idx.map_or(p.aggregate, |idx| p.mark(idx))
 }
 
 /// Shows the bars; the index of the step that was clicked.
@@ -45,8 +37,8 @@ pub(super) fn chart_ui(ui: &mut Ui, steps: &[StepBar]) -> Option<usize> {
     for (i, step) in steps.iter().enumerate() {
         let left = inner.left() + i as f32 * width;
         let mut below = 0;
-        for part in Part::ALL {
-            let ns = part.of(&step.times);
+        for part in &PARTS {
+            let ns = (part.ns)(&step.times);
             let bar = Rect::from_min_max(pos2(left, y(below + ns)), pos2(left + width - gap, y(below)));
             mesh.add_colored_rect(bar, color(part, p));
             below += ns;
@@ -63,10 +55,9 @@ pub(super) fn chart_ui(ui: &mut Ui, steps: &[StepBar]) -> Option<usize> {
         let step = &steps[i];
         response.clone().on_hover_ui_at_pointer(|ui| {
             ui.label(format!("{}: {}", step.name, format::duration_ns(step.times.total_ns())));
-            for part in Part::ALL.into_iter().filter(|part| part.of(&step.times) > 0) {
-                let ns = part.of(&step.times);
+            for (name, ns) in PARTS.iter().map(|part| (part.name, (part.ns)(&step.times))).filter(|part| part.1 > 0) {
                 let share = format::percent(ns as f64 / step.times.total_ns().max(1) as f64);
-                ui.label(format!("{}: {} ({share})", part.name(), format::duration_ns(ns)));
+                ui.label(format!("{name}: {} ({share})", format::duration_ns(ns)));
             }
             ui.weak("click: show in Timeline");
         });
@@ -77,28 +68,34 @@ pub(super) fn chart_ui(ui: &mut Ui, steps: &[StepBar]) -> Option<usize> {
 /// The chart in one sentence.
 pub(super) fn summary(steps: &[StepBar]) -> String {
     let Some((mean, median)) = step_times(steps) else { return "Step times: no steps".to_owned() };
-    let all: i64 = steps.iter().map(|s| s.times.total_ns()).sum();
-    let part = |part: Part| {
-        let ns: i64 = steps.iter().map(|s| part.of(&s.times)).sum();
-        (ns > 0).then(|| format!("{} {}", part.name(), format::percent(ns as f64 / all.max(1) as f64)))
-    };
-    let parts: Vec<String> = Part::ALL.into_iter().filter_map(part).collect();
+    let parts: Vec<String> =
+        shares(steps).filter(|(_, share)| *share > 0.0).map(|(part, share)| text(part, share)).collect();
     let n = format::counted(steps.len() as u64, "step");
     let (mean, median) = (format::duration_ns(mean), format::duration_ns(median));
     format!("Step times: {n}, mean {mean}, median {median}: {}", parts.join(", "))
 }
 
+fn shares(steps: &[StepBar]) -> impl Iterator<Item = (&'static Part, f64)> {
+    let all: i64 = steps.iter().map(|s| s.times.total_ns()).sum();
+    PARTS.iter().map(move |part| {
+        let ns: i64 = steps.iter().map(|s| (part.ns)(&s.times)).sum();
+        (part, ns as f64 / all.max(1) as f64)
+    })
+}
+
+fn text(part: &Part, share: f64) -> String {
+    format!("{} {}", part.name, format::percent(share))
+}
+
 /// What the colours mean, with the part of all steps.
 pub(super) fn legend_ui(ui: &mut Ui, steps: &[StepBar]) {
     let p = palette(ui);
-    let all: i64 = steps.iter().map(|s| s.times.total_ns()).sum();
     ui.horizontal_wrapped(|ui| {
-        for part in Part::ALL {
-            let ns: i64 = steps.iter().map(|s| part.of(&s.times)).sum();
+        for (part, share) in shares(steps) {
             let (swatch, _) = ui.allocate_exact_size(vec2(metrics::SWATCH, metrics::ROW_H), Sense::hover());
             let square = Rect::from_center_size(swatch.center(), vec2(metrics::SWATCH, metrics::SWATCH));
             ui.painter().rect_filled(square, 2.0, color(part, p));
-            ui.label(format!("{} {}", part.name(), format::percent(ns as f64 / all.max(1) as f64)));
+            ui.label(text(part, share));
         }
     });
 }

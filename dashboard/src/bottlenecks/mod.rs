@@ -3,7 +3,7 @@
 //! [`model`] is the report; [`page`], [`chart`] and [`roofline`] show it, [`parts`] is what they share. A background thread analyses.
 
 mod chart;
-pub mod model;
+mod model;
 mod page;
 mod parts;
 mod roofline;
@@ -12,18 +12,20 @@ mod tests;
 
 use crate::{
     Data, Selection, View, ViewKind,
-    data::TraceData,
+    ops::range_analysis::RangeAnalysis,
     selection::{SlicePick, TimeRange},
-    timeline::ticks,
+    timeline::{
+        ticks,
+        trace_choice::{trace_choice, trace_name},
+    },
 };
 use egui::{Frame, Margin, RichText, ScrollArea, Ui};
-use model::{Question, Report, Request};
+use model::Report;
 use parts::Target;
 use std::sync::Arc;
 use ui::address::{Addressed, Names, Params};
 use ui::{
     address_fields,
-    background::Refresher,
     command::Entry,
     theme::{metrics, palette},
     widgets::{busy, empty_state, toolbar},
@@ -53,9 +55,8 @@ address_fields!(Settings { "trace" = trace: Option<Arc<str>>, "all" = all_steps:
 /// The panel's state.
 #[derive(Default)]
 pub struct BottlenecksView {
-    trace_idx: usize,
     settings: Settings,
-    analysis: Refresher<Question, Request, Report>,
+    analysis: RangeAnalysis<Report>,
 }
 
 impl View for BottlenecksView {
@@ -72,8 +73,7 @@ impl View for BottlenecksView {
     }
 
     fn address(&self, data: &Data) -> Params {
-        let trace = data.traces.get(self.trace_idx).filter(|_| data.traces.len() > 1).map(|trace| trace.name.clone());
-        Settings { trace, ..self.settings.clone() }.params()
+        Settings { trace: trace_name(data, self.analysis.trace_idx), ..self.settings.clone() }.params()
     }
 
     fn go_to(&mut self, params: &Params) {
@@ -81,24 +81,25 @@ impl View for BottlenecksView {
     }
 
     fn table(&self, _data: &Data, _selection: &Selection) -> Option<String> {
-        Some(model::csv(&*self.analysis.result()?))
+        Some(model::csv(&*self.analysis.refresher.result()?))
     }
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
         // What a click here selected is evidence, not a question.
         let selected = selection.time.get().filter(|_| selection.time.by() != Some(ME)).cloned();
         if let Some(range) = &selected {
-            self.trace_idx = range.trace_idx;
+            self.analysis.trace_idx = range.trace_idx;
         }
-        let Some(trace) = data.traces.get(self.trace_idx).or(data.traces.first()) else {
+        let Some(trace) = self.analysis.trace(data) else {
             let text = "Open a trace, or a run with one, to see what slows it down and what to change first.";
             return empty_state(ui, "No trace yet", text);
         };
-        self.trace_idx = self.trace_idx.min(data.traces.len() - 1);
-        let range = selected.filter(|r| r.trace_idx == self.trace_idx).map(|r| r.ns);
-        let report = self.report(ui, trace, range);
+        let trace_idx = self.analysis.trace_idx;
+        let range = selected.filter(|r| r.trace_idx == trace_idx).map(|r| r.ns);
+        let work = ("bottlenecks", model::answer as fn(_) -> _, REFRESH_S);
+        let report = self.analysis.ask(ui, work, trace, range, self.settings.all_steps);
         toolbar(ui, |ui| self.bar_ui(ui, data, report.as_deref()));
-        let Some(report) = report.filter(|r| r.question.trace_idx == self.trace_idx) else {
+        let Some(report) = report.filter(|r| r.question.trace_idx == trace_idx) else {
             return empty_state(ui, "Analysing…", &format!("Reading {}", trace.n_slices()));
         };
         if let Some(note) = crate::far::note(report.hand) {
@@ -120,41 +121,20 @@ impl View for BottlenecksView {
 }
 
 impl BottlenecksView {
-    fn report(&mut self, ui: &Ui, trace: &TraceData, range: Option<std::ops::Range<i64>>) -> Option<Arc<Report>> {
-        let version = trace.store.version();
-        let question = Question { trace_idx: self.trace_idx, version, range, all_steps: self.settings.all_steps };
-        let is_growth = {
-            let question = question.clone();
-            move |asked: &Question| Question { version, ..asked.clone() } == question
-        };
-        let request = |question: &Question| Request { question: question.clone(), store: trace.store.shared() };
-        let work = ("bottlenecks", model::answer as fn(Request) -> Report);
-        self.analysis.ask(ui.ctx(), work, question, REFRESH_S, is_growth, request)
-    }
-
     fn bar_ui(&mut self, ui: &mut Ui, data: &Data, report: Option<&Report>) {
         ui.horizontal_wrapped(|ui| {
-            if data.traces.len() > 1 {
-                let name = data.traces.get(self.trace_idx).map_or("", |t| &t.name);
-                egui::ComboBox::from_label("trace").selected_text(name).show_ui(ui, |ui| {
-                    for (i, trace) in data.traces.iter().enumerate() {
-                        ui.selectable_value(&mut self.trace_idx, i, &*trace.name);
-                    }
-                });
-            }
+            trace_choice(ui, "Trace", data, &mut self.analysis.trace_idx);
             let Some(report) = report else { return };
-            let range = &report.analysis.range;
-            let step = ticks::nice_step((range.end - range.start) / 500);
-            let (from, to) = (ticks::position(range.start, step), ticks::position(range.end, step));
+            let range = ticks::range_text(&report.analysis.range);
             let what = if report.question.range.is_some() { "selected range" } else { "trace" };
-            ui.label(RichText::new(format!("{what}, {from} to {to}")).color(palette(ui).text_weak));
+            ui.label(RichText::new(format!("{what}, {range}")).color(palette(ui).text_weak));
             if let Some(limit) = page::limit_text(report) {
                 ui.label(RichText::new(limit).color(palette(ui).warning));
                 if ui.button("All steps").on_hover_text("Takes longer").clicked() {
                     self.settings.all_steps = true;
                 }
             }
-            if self.analysis.is_busy() {
+            if self.analysis.refresher.is_busy() {
                 busy(ui);
             }
         });
@@ -162,7 +142,7 @@ impl BottlenecksView {
 
     /// Shows where a line leads.
     fn follow(&self, target: Target, data: &Data, selection: &mut Selection) {
-        let trace_idx = self.trace_idx;
+        let trace_idx = self.analysis.trace_idx;
         match target {
             Target::Time(ns, slice) => {
                 selection.slice.set(ME, slice.map(|id| SlicePick { trace_idx, id }));

@@ -1,6 +1,9 @@
 //! What the page says: the analysis of a range, the breakdown of each step, sums over critical paths. No egui.
 
-use crate::{data::Shared, timeline::analysis::recent};
+use crate::{
+    ops::range_analysis::{RangeQuestion, Request},
+    timeline::analysis::recent,
+};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_analysis::breakdown::{Breakdown, breakdown};
@@ -13,65 +16,37 @@ use ui::format;
 /// Steps that are analysed, unless all are asked for: the last ones.
 pub const MAX_STEPS: usize = 200;
 
-/// What a step's time went to, in the order of the bars from the ground up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// A device computes.
-    Compute,
-    /// Devices or processes exchange data, and nothing computes.
-    Communication,
-    /// Memory is copied, and nothing computes or communicates.
-    Copies,
-    /// Only input is made.
-    Input,
-    /// Only hosts run.
-    Host,
-    /// Nothing that was recorded.
-    Idle,
-}
-
-impl Part {
-    /// All, from the ground up.
-    pub const ALL: [Self; 6] = [Self::Compute, Self::Communication, Self::Copies, Self::Input, Self::Host, Self::Idle];
-
-    /// What to call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Compute => "compute",
-            Self::Communication => "communication",
-            Self::Copies => "copies",
-            Self::Input => "input",
-            Self::Host => "host",
-            Self::Idle => "idle",
-        }
-    }
-
+/// A part of a step's time.
+pub struct Part {
+    pub name: &'static str,
     /// Its time, ns. Overlapped communication and copies count as what hides them.
-    pub fn of(self, times: &Breakdown) -> i64 {
-        match self {
-            Self::Compute => times.compute_ns,
-            Self::Communication => times.communication_exposed_ns,
-            Self::Copies => times.copy_exposed_ns,
-            Self::Input => times.input_ns,
-            Self::Host => times.host_ns,
-            Self::Idle => times.idle_ns,
-        }
-    }
+    pub ns: fn(&Breakdown) -> i64,
+    /// The index of its colour; `None` for time that is none of a device or host.
+    pub color_idx: Option<usize>,
 }
+
+/// All parts, in the order of the bars from the ground up: each is the time in which none of those before it ran. What is
+/// left is idle: nothing that was recorded.
+pub static PARTS: [Part; 6] = [
+    Part { name: "compute", ns: |times| times.compute_ns, color_idx: Some(0) },
+    Part { name: "communication", ns: |times| times.communication_exposed_ns, color_idx: Some(3) },
+    Part { name: "copies", ns: |times| times.copy_exposed_ns, color_idx: Some(1) },
+    Part { name: "input", ns: |times| times.input_ns, color_idx: Some(2) },
+    Part { name: "host", ns: |times| times.host_ns, color_idx: Some(7) },
+    Part { name: "idle", ns: |times| times.idle_ns, color_idx: None },
+];
 
 /// A step's bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepBar {
     /// `train 40`.
     pub name: String,
-    /// Where its time went.
     pub times: Breakdown,
 }
 
 /// A kind of segments of the critical paths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathRow {
-    /// What it is.
     pub kind: PathKind,
     /// Its time on all paths, ns.
     pub total_ns: i64,
@@ -79,7 +54,6 @@ pub struct PathRow {
     pub share: f64,
     /// How many segments.
     pub count: u64,
-    /// The longest of them.
     pub longest: Segment,
 }
 
@@ -90,42 +64,17 @@ pub struct CauseRow {
     pub total_ns: i64,
     /// How many there are.
     pub count: u64,
-    /// The longest of them.
     pub longest: Stall,
-}
-
-/// What is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// Index of the trace.
-    pub trace_idx: usize,
-    /// The store's version.
-    pub version: u64,
-    /// `None` for the whole trace.
-    pub range: Option<Range<i64>>,
-    /// Whether all steps are analysed, however many.
-    pub all_steps: bool,
-}
-
-/// A question with the store to ask.
-pub struct Request {
-    /// What to answer.
-    pub question: Question,
-    /// From what.
-    pub store: Shared<Store>,
 }
 
 /// Everything on the page.
 pub struct Report {
-    /// What was asked.
-    pub question: Question,
+    pub question: RangeQuestion,
     /// Whether the slices were here; else nothing was found.
     pub hand: Residency,
     /// The range that was asked about; what is analysed begins later where that is too much.
     pub whole: Range<i64>,
-    /// What the analyses found.
     pub analysis: Analysis,
-    /// A bar per step.
     pub steps: Vec<StepBar>,
     /// How many steps the whole range has; more than `steps` where only the last ones are analysed.
     pub n_steps: usize,
@@ -139,7 +88,7 @@ pub struct Report {
 pub fn answer(request: Request) -> Report {
     // Recursive: a loader that waits to write must not hold up the window behind this read.
     let store = request.store.read_recursive();
-    let question = Question { version: store.version(), ..request.question };
+    let question = RangeQuestion { version: store.version(), ..request.question };
     let whole = question.range.clone().unwrap_or_else(|| store.range());
     let n_steps = touching(&store, &whole).count();
     let mut range = if question.all_steps { whole.clone() } else { recent(&store, &whole, MAX_STEPS) };
@@ -166,14 +115,13 @@ pub fn answer(request: Request) -> Report {
     }
 }
 
-/// The steps that touch a range.
 fn touching<'a>(store: &'a Store, range: &Range<i64>) -> impl Iterator<Item = &'a trace_model::Step> + use<'a> {
     let Range { start, end } = *range;
     store.steps().iter().filter(move |s| s.start < end && s.end > start)
 }
 
 /// The segments of all paths by kind.
-pub fn path_rows(paths: &[CriticalPath]) -> Vec<PathRow> {
+fn path_rows(paths: &[CriticalPath]) -> Vec<PathRow> {
     let all: i64 = paths.iter().map(|p| p.range.end - p.range.start).sum();
     let mut rows: FxHashMap<PathKind, PathRow> = FxHashMap::default();
     for segment in paths.iter().flat_map(|p| &p.segments) {
@@ -264,7 +212,7 @@ mod tests {
 
     fn report(steps: u32, all_steps: bool) -> Report {
         let store = Arc::new(RwLock::new(demo(steps)));
-        answer(Request { question: Question { trace_idx: 0, version: 0, range: None, all_steps }, store })
+        answer(Request { question: RangeQuestion { trace_idx: 0, version: 0, range: None, all_steps }, store })
     }
 
     #[test]
@@ -272,7 +220,7 @@ mod tests {
         let report = report(5, false);
         assert_eq!((report.steps.len(), report.n_steps), (5, 5));
         for step in &report.steps {
-            let sum: i64 = Part::ALL.iter().map(|part| part.of(&step.times)).sum();
+            let sum: i64 = PARTS.iter().map(|part| (part.ns)(&step.times)).sum();
             assert_eq!(sum, step.times.total_ns());
         }
         assert_eq!(report.steps[2].name, "train 20");

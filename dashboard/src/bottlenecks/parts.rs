@@ -1,11 +1,11 @@
 //! Parts of the page: where a line leads, headings, rows of figures.
 
-use egui::{RichText, Ui};
+use egui::Ui;
 use std::{ops::Range, sync::Arc};
 use trace_model::SliceId;
 use ui::{
     theme::{metrics, palette},
-    widgets::{named, with_names},
+    widgets::{self, with_names},
 };
 
 /// The evidence that a line leads to.
@@ -13,7 +13,6 @@ use ui::{
 pub(super) enum Target {
     /// A range of the timeline, and a slice to select in it.
     Time(Range<i64>, Option<SliceId>),
-    /// A node of the graph.
     Node(Arc<str>),
     /// An op's slices in the timeline.
     Op(Arc<str>),
@@ -22,8 +21,7 @@ pub(super) enum Target {
 /// A section's heading.
 pub(super) fn heading(ui: &mut Ui, text: &str) {
     ui.add_space(metrics::GAP_WIDE);
-    let response = ui.label(RichText::new(text).size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
-    named(&response, egui::Role::Heading, text);
+    widgets::heading(ui, text);
     ui.add_space(metrics::GAP);
 }
 

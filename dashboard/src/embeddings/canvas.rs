@@ -2,14 +2,14 @@
 
 use super::{
     model::{self, Coloring},
-    picture::{Picture, Texture},
-    state::EmbeddingsView,
+    state::{EmbeddingsView, Picture, Texture},
 };
 use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Sense, Shape, Stroke, TextureOptions, Ui, pos2, vec2};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use summaries::{Embedding, projection::Position};
 use ui::{
+    address::Choice as _,
     chart::dots,
     format,
     theme::{self, Palette, metrics, mix, palette},
@@ -29,20 +29,21 @@ impl EmbeddingsView {
         widgets::describe(&response, || {
             let n_vectors = self.places.len();
             let n = format::counted(n_vectors as u64, "vector");
-            let picked = self.picked.map_or_else(String::new, |i| format!(", picked {}", self.label(embedding, i)));
+            let picked =
+                self.choices.picked.map_or_else(String::new, |i| format!(", picked {}", self.label(embedding, i)));
             let of_sheet =
-                self.texture.sheet.iter().filter(|_| self.choices.has_sprites && self.texture.handle.is_some());
+                self.texture.sheet.iter().filter(|_| !self.choices.has_dots && self.texture.handle.is_some());
             let n_images: usize =
                 of_sheet.map(|sheet| (0..n_vectors).filter(|i| sheet.place(*i).is_some()).count()).sum();
             let images = if n_images > 0 { format!(", {n_images} of them as images") } else { String::new() };
-            format!("Embedding by {}: {n}{images}{picked}", self.choices.method.name())
+            format!("Embedding by {}: {n}{images}{picked}", self.choices.method.title())
         });
         let painter = ui.painter_at(rect);
         painter.rect_filled(rect, 0.0, p.canvas);
         let is_flat = self.choices.is_flat();
         self.orbit.input(ui, &response, is_flat);
         let corners = [rect.min.x, rect.min.y, rect.max.x, rect.max.y].map(f32::to_bits);
-        let key = (self.revision, self.orbit, corners, p.id(), self.choices.has_sprites);
+        let key = (self.revision, self.orbit, corners, p.id(), self.choices.has_dots);
         if self.picture.key != Some(key) {
             let placed: Vec<(Pos2, f32)> =
                 self.places.iter().map(|place| self.orbit.place(rect, *place, is_flat)).collect();
@@ -58,7 +59,7 @@ impl EmbeddingsView {
         let nearest = distances.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, d)| *d <= metrics::PICK_SLACK.powi(2));
         let Some((i, _)) = nearest else {
             if response.clicked() {
-                self.picked = None;
+                self.choices.picked = None;
             }
             return None;
         };
@@ -69,7 +70,7 @@ impl EmbeddingsView {
 
     /// Loads the sheet of images as a texture, where the graphics supports its size.
     fn load_sprites(&mut self, ui: &Ui) {
-        let loaded = self.read.as_ref().and_then(|(_, read)| read.as_ref().ok());
+        let loaded = self.read.as_ref().and_then(|read| read.1.as_ref().ok());
         let sheet = loaded.and_then(|loaded| loaded.sheet.as_ref()?.as_ref().ok());
         let is_known = match (&self.texture.sheet, sheet) {
             (Some(known), Some(sheet)) => Arc::ptr_eq(known, sheet),
@@ -90,8 +91,7 @@ impl EmbeddingsView {
 
     /// Dots and images, the farthest first. During a search all vectors that do not match are muted.
     fn meshes(&self, placed: &[(Pos2, f32)], rect: Rect, p: &Palette) -> (Mesh, Mesh) {
-        let sprites =
-            self.texture.sheet.as_ref().zip(self.texture.handle.as_ref()).filter(|_| self.choices.has_sprites);
+        let sprites = self.texture.sheet.as_ref().zip(self.texture.handle.as_ref()).filter(|_| !self.choices.has_dots);
         let mut images = sprites.map_or_else(Mesh::default, |(_, handle)| Mesh::with_texture(handle.id()));
         let matches: FxHashSet<usize> = self.matches.iter().copied().collect();
         let mut order: Vec<usize> = (0..placed.len()).filter(|i| rect.contains(placed[*i].0)).collect();
@@ -137,16 +137,16 @@ impl EmbeddingsView {
         let p = palette(ui);
         let painter = ui.painter_at(rect);
         let pos = |i: usize| self.picture.placed.get(i).map(|(pos, _)| *pos);
-        if let Some(from) = self.picked.and_then(pos) {
+        if let Some(from) = self.choices.picked.and_then(pos) {
             for to in self.neighbours.iter().filter_map(|(i, _)| pos(*i)) {
                 painter.line_segment([from, to], Stroke::new(metrics::HAIRLINE, p.accent));
             }
         }
         let near = self.neighbours.iter().map(|(i, _)| *i);
-        let named = self.picked.into_iter().chain(near).chain(self.matches.iter().copied());
+        let named = self.choices.picked.into_iter().chain(near).chain(self.matches.iter().copied());
         for i in named.take(MAX_LABELS) {
             let Some(pos) = pos(i).filter(|pos| rect.contains(*pos)) else { continue };
-            let is_picked = self.picked == Some(i);
+            let is_picked = self.choices.picked == Some(i);
             let (color, width) =
                 if is_picked { (p.highlight, metrics::LINE_STRONG) } else { (p.accent, metrics::LINE) };
             painter.circle_stroke(pos, 1.6 * metrics::DOT, Stroke::new(width, color));
@@ -189,7 +189,6 @@ impl EmbeddingsView {
         }
     }
 
-    /// The label of a vector.
     pub(super) fn label(&self, embedding: &Embedding, i: usize) -> String {
         model::label(embedding, self.choices.label, i)
     }
@@ -211,11 +210,6 @@ fn tooltip(ui: &mut Ui, embedding: &Embedding, i: usize) {
         ui.label(format!("vector {i}"));
         return;
     };
-    egui::Grid::new("metadata").num_columns(2).spacing(vec2(metrics::GAP_WIDE, metrics::GAP / 2.0)).show(ui, |ui| {
-        for (column, cell) in embedding.columns.iter().zip(row).take(metrics::TOOLTIP_ROWS) {
-            ui.weak(column);
-            ui.label(cell);
-            ui.end_row();
-        }
-    });
+    let cells = embedding.columns.iter().cloned().zip(row.iter().cloned());
+    widgets::pairs_grid(ui, "metadata", cells.take(metrics::TOOLTIP_ROWS));
 }

@@ -1,11 +1,10 @@
 //! Embeddings: vectors of many dimensions as points in two or three, by principal components, t-SNE or UMAP.
 //!
-//! `model` (files, choices, layouts; no egui) -> `state` -> `picture` (shapes) -> `canvas` (the picture and its pointer) and
-//! `side` (the controls).
+//! `model` (files, choices, layouts; no egui) -> `state` -> `canvas` (the picture and its pointer) and `side` (the
+//! controls).
 
 mod canvas;
 mod model;
-mod picture;
 mod side;
 mod state;
 
@@ -13,10 +12,9 @@ pub use state::EmbeddingsView;
 
 use crate::{Data, Selection, View, ViewKind, command::Entry};
 use egui::Ui;
-use model::MethodName;
-use ui::address::Params;
+use model::{Choices, MethodName};
 use ui::{
-    address::{Accepts, Names},
+    address::{Addressed, Choice, Names, Params},
     chart::orbit,
     export,
     theme::metrics,
@@ -45,20 +43,18 @@ impl View for EmbeddingsView {
     }
 
     fn run(&mut self, id: &'static str) {
-        self.choices.method = MethodName::ALL.into_iter().find(|m| m.id() == id).unwrap_or_default();
+        self.choices.method = MethodName::by_id(id).unwrap_or_default();
     }
 
     fn address(&self, _data: &Data) -> Params {
-        let mut out = self.choices.address();
-        out.set_some("search", Some(self.search.text()).filter(|t| !t.is_empty()));
-        out.set_some("picked", self.picked);
-        out
+        self.choices.params()
     }
 
     fn go_to(&mut self, params: &Params) {
-        self.choices = self.choices.at(params);
-        self.search.set(params.get("search").unwrap_or_default());
-        self.picked = params.read("picked");
+        let name = self.choices.name.take();
+        self.choices.set_params(params);
+        self.choices.clamp();
+        self.choices.name = self.choices.name.take().or(name);
     }
 
     fn table(&self, _data: &Data, _selection: &Selection) -> Option<String> {
@@ -71,9 +67,9 @@ impl View for EmbeddingsView {
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, _selection: &mut Selection) {
         self.update_files(ui, data);
-        if self.listed.is_empty() {
+        if self.listing.embeddings.is_empty() {
             let text = "A run with a projector_config.pbtxt (SummaryWriter's add_embedding) shows its vectors here.";
-            let errors = self.errors.join("\n");
+            let errors = self.listing.errors.join("\n");
             return empty_state(ui, "No embeddings yet", if errors.is_empty() { text } else { &errors });
         }
         let embedding = self.embedding();
@@ -82,10 +78,10 @@ impl View for EmbeddingsView {
         }
         let usual = Extent::Points(1.6 * metrics::SIDE_W);
         side(ui, Edge::Left, "embedding controls", usual, |ui| self.side_ui(ui, embedding.as_deref()));
-        match (&embedding, &self.read) {
+        match (&embedding, self.read.as_deref()) {
             (Some(embedding), _) if self.places.len() == embedding.vectors.len() => {
                 if let Some(i) = self.canvas_ui(ui, embedding) {
-                    self.picked = Some(i);
+                    self.choices.picked = Some(i);
                 }
             }
             (Some(_), _) => empty_state(ui, "Computing the layout…", ""),
@@ -97,20 +93,5 @@ impl View for EmbeddingsView {
 
 /// The names that an address may set in this panel.
 pub(crate) fn accepts() -> Names {
-    vec![
-        ("of", Accepts::Text),
-        ("method", Accepts::Words(MethodName::ALL.iter().map(|method| method.id()).collect())),
-        ("dims", Accepts::Number),
-        ("perplexity", Accepts::Number),
-        ("neighbours", Accepts::Number),
-        ("steps", Accepts::Number),
-        ("nearest", Accepts::Number),
-        ("label", Accepts::Number),
-        ("picked", Accepts::Number),
-        ("cosine", Accepts::Flag),
-        ("dots", Accepts::Flag),
-        ("color", Accepts::Text),
-        ("end", Accepts::Text),
-        ("search", Accepts::Text),
-    ]
+    Choices::accepts()
 }

@@ -4,19 +4,18 @@ use super::{
     model::{Choices, ColorBy, MethodName},
     state::EmbeddingsView,
 };
-use egui::{ComboBox, DragValue, ProgressBar, RichText, Role, Sense, Ui};
-use summaries::{Embedding, projection::Metric};
+use egui::{ComboBox, DragValue, ProgressBar, Role, Sense, Ui};
+use summaries::Embedding;
 use ui::{
     format,
     theme::{metrics, palette},
-    widgets::{filter_box, named, scroll_area},
+    widgets::{choice_buttons, filter_box, heading, named, scroll_area},
 };
 
 /// Matching vectors that are listed, at most.
 const MAX_LISTED: usize = 200;
 
 impl EmbeddingsView {
-    /// Shows the controls.
     pub(super) fn side_ui(&mut self, ui: &mut Ui, embedding: Option<&Embedding>) {
         ui.add_space(metrics::PAD);
         let height = ui.available_height();
@@ -38,25 +37,20 @@ impl EmbeddingsView {
 
     fn choice_ui(&mut self, ui: &mut Ui) {
         let text = self.choices.name.clone().unwrap_or_default();
-        let combo =
-            ComboBox::from_id_salt("embedding").selected_text(text.as_str()).width(ui.available_width()).truncate();
+        let combo = ComboBox::from_id_salt("embedding").selected_text(&*text).width(ui.available_width()).truncate();
         let response = combo.show_ui(ui, |ui| {
-            for listed in &self.listed {
-                let name = listed.name.to_string();
-                ui.selectable_value(&mut self.choices.name, Some(name.clone()), name);
+            for listed in &self.listing.embeddings {
+                ui.selectable_value(&mut self.choices.name, Some(listed.name.clone()), &*listed.name);
             }
         });
         named(&response.response, Role::ComboBox, &format!("Embedding: {text}"));
     }
 
     fn method_ui(&mut self, ui: &mut Ui, embedding: &Embedding) {
-        heading(ui, "Layout");
+        section(ui, "Layout");
         let choices = &mut self.choices;
         ui.horizontal_wrapped(|ui| {
-            for method in MethodName::ALL {
-                let response = ui.selectable_value(&mut choices.method, method, method.name());
-                named(&response, Role::RadioButton, &format!("Method: {}", method.name()));
-            }
+            choice_buttons(ui, "Method", &mut choices.method);
             ui.separator();
             for n_dims in [2, 3] {
                 let response = ui.selectable_value(&mut choices.n_dims, n_dims, format!("{n_dims}-D"));
@@ -99,7 +93,7 @@ impl EmbeddingsView {
 
     /// Images in place of dots, or the reason why there are none.
     fn sprites_ui(&mut self, ui: &mut Ui) {
-        let loaded = self.read.as_ref().and_then(|(_, read)| read.as_ref().ok());
+        let loaded = self.read.as_ref().and_then(|read| read.1.as_ref().ok());
         match loaded.and_then(|loaded| loaded.sheet.as_ref()) {
             None => {}
             Some(Err(why)) => _ = ui.colored_label(palette(ui).warning, format!("No images: {why}")),
@@ -108,7 +102,11 @@ impl EmbeddingsView {
                 let text = format!("No images: a sheet of {width} x {height} pixels is too large for the graphics");
                 ui.colored_label(palette(ui).warning, text);
             }
-            Some(Ok(_)) => _ = ui.checkbox(&mut self.choices.has_sprites, "Images"),
+            Some(Ok(_)) => {
+                let mut has_images = !self.choices.has_dots;
+                ui.checkbox(&mut has_images, "Images");
+                self.choices.has_dots = !has_images;
+            }
         }
     }
 
@@ -116,7 +114,7 @@ impl EmbeddingsView {
         if embedding.columns.is_empty() {
             return;
         }
-        heading(ui, "Metadata");
+        section(ui, "Metadata");
         let column = |i: usize| embedding.columns.get(i).cloned().unwrap_or_default();
         ui.horizontal(|ui| {
             ui.weak("colour");
@@ -148,22 +146,22 @@ impl EmbeddingsView {
     }
 
     fn search_ui(&mut self, ui: &mut Ui, embedding: &Embedding) {
-        heading(ui, "Search");
-        filter_box(ui, &mut self.search, "Find vectors (regex)", ui.available_width() - metrics::PAD);
-        if self.search.text().is_empty() {
+        section(ui, "Search");
+        filter_box(ui, &mut self.choices.search, "Find vectors (regex)", ui.available_width() - metrics::PAD);
+        if self.choices.search.text().is_empty() {
             return;
         }
         let n = format::counted(self.matches.len() as u64, "vector");
         ui.weak(if self.matches.len() > MAX_LISTED { format!("{n}, the first {MAX_LISTED}:") } else { n });
         let matches: Vec<usize> = self.matches.iter().copied().take(MAX_LISTED).collect();
         if let Some(i) = self.list_ui(ui, embedding, matches.into_iter().map(|i| (i, String::new()))) {
-            self.picked = Some(i);
+            self.choices.picked = Some(i);
         }
     }
 
     fn neighbours_ui(&mut self, ui: &mut Ui, embedding: &Embedding) {
-        let Some(picked) = self.picked else { return };
-        heading(ui, &format!("Nearest to {}", self.label(embedding, picked)));
+        let Some(picked) = self.choices.picked else { return };
+        section(ui, &format!("Nearest to {}", self.label(embedding, picked)));
         ui.horizontal(|ui| {
             let response = ui.add(DragValue::new(&mut self.choices.n_nearest).range(1..=100));
             named(&response, Role::SpinButton, "Nearest neighbours");
@@ -172,7 +170,7 @@ impl EmbeddingsView {
         let rows: Vec<(usize, String)> =
             self.neighbours.iter().map(|(i, d)| (*i, format::value(f64::from(*d)))).collect();
         if let Some(i) = self.list_ui(ui, embedding, rows.into_iter()) {
-            self.picked = Some(i);
+            self.choices.picked = Some(i);
         }
     }
 
@@ -208,10 +206,9 @@ impl EmbeddingsView {
     }
 }
 
-fn heading(ui: &mut Ui, text: &str) {
+fn section(ui: &mut Ui, text: &str) {
     ui.add_space(metrics::GAP_WIDE);
-    let response = ui.label(RichText::new(text).size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
-    named(&response, Role::Heading, text);
+    heading(ui, text);
 }
 
 /// The vectors at the ends of the axes.
@@ -235,8 +232,8 @@ fn ends_ui(ui: &mut Ui, choices: &mut Choices) {
 fn metric_ui(ui: &mut Ui, choices: &mut Choices) {
     ui.horizontal(|ui| {
         ui.weak("distance");
-        for (metric, name) in [(Metric::Euclidean, "Euclidean"), (Metric::Cosine, "Cosine")] {
-            let response = ui.selectable_value(&mut choices.metric, metric, name);
+        for (is_cosine, name) in [(false, "Euclidean"), (true, "Cosine")] {
+            let response = ui.selectable_value(&mut choices.is_cosine, is_cosine, name);
             named(&response, Role::RadioButton, &format!("Distance: {name}"));
         }
     });

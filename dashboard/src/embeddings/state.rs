@@ -1,31 +1,45 @@
 //! The panel's state, and how it follows files, layouts and choices.
 
-use super::{
-    model::{self, Choices, ColorBy, Coloring, ListedEmbedding, LoadedEmbedding, Reply, Request, Worker, matching},
-    picture::{Picture, Texture},
+use super::model::{
+    self, Choices, ColorBy, Coloring, Folders, ListedEmbedding, Listing, LoadedEmbedding, Sheet, Worker, matching,
 };
 use crate::Data;
-use egui::Ui;
+use egui::{Mesh, Pos2, TextureHandle, Ui};
 use std::sync::Arc;
 use summaries::{
     Embedding,
     projection::{Metric, Position, nearest_of},
 };
-use ui::background::Background;
-use ui::{chart::orbit::Orbit, filter::Filter};
+use ui::{background::Refresher, chart::orbit::Orbit};
+
+/// An embedding that was read, or the error.
+pub(super) type ReadEmbedding = (ListedEmbedding, Result<LoadedEmbedding, String>);
+
+/// The shapes of the vectors, cached while nothing that they depend on changes.
+#[derive(Default)]
+pub(super) struct Picture {
+    pub key: Option<(u64, Orbit, [u32; 4], usize, bool)>,
+    pub placed: Vec<(Pos2, f32)>,
+    pub dots: Arc<Mesh>,
+    pub images: Arc<Mesh>,
+}
+
+/// The sheet of images as a texture.
+#[derive(Default)]
+pub(super) struct Texture {
+    pub sheet: Option<Arc<Sheet>>,
+    pub handle: Option<TextureHandle>,
+}
 
 /// The panel's state.
 #[derive(Default)]
 pub struct EmbeddingsView {
     pub(super) choices: Choices,
-    pub(super) reader: Option<Background<Request, Reply>>,
-    /// The number of folders that were searched.
-    pub(super) n_searched: Option<usize>,
-    pub(super) listed: Vec<ListedEmbedding>,
-    pub(super) errors: Vec<String>,
-    /// The requested embedding, and the one that was read.
-    pub(super) requested: Option<ListedEmbedding>,
-    pub(super) read: Option<(ListedEmbedding, Result<LoadedEmbedding, String>)>,
+    /// Requests the embeddings of folders, by how many logdirs and runs there are.
+    pub(super) lister: Refresher<(usize, usize), Folders, Listing>,
+    pub(super) listing: Arc<Listing>,
+    pub(super) reader: Refresher<ListedEmbedding, ListedEmbedding, ReadEmbedding>,
+    pub(super) read: Option<Arc<ReadEmbedding>>,
     pub(super) worker: Option<Worker>,
     /// The choices that the worker lays out.
     pub(super) running: Option<Choices>,
@@ -37,10 +51,8 @@ pub struct EmbeddingsView {
     pub(super) coloring_of: Option<ColorBy>,
     pub(super) coloring: Coloring,
     pub(super) color_column: Option<usize>,
-    pub(super) search: Filter,
     pub(super) searched: Option<String>,
     pub(super) matches: Vec<usize>,
-    pub(super) picked: Option<usize>,
     pub(super) neighbours: Vec<(usize, f32)>,
     pub(super) neighbours_of: Option<(usize, usize, Metric)>,
     pub(super) orbit: Orbit,
@@ -51,51 +63,39 @@ pub struct EmbeddingsView {
 impl EmbeddingsView {
     /// The chosen embedding, once it is read.
     pub(super) fn embedding(&self) -> Option<Arc<Embedding>> {
-        let (listed, read) = self.read.as_ref()?;
+        let (listed, read) = self.read.as_deref()?;
         let is_chosen = self.choices.name.as_deref() == Some(&*listed.name);
         read.as_ref().ok().filter(|_| is_chosen).map(|loaded| Arc::clone(&loaded.embedding))
     }
 
     /// Lists embeddings of new folders, and reads the chosen one.
     pub(super) fn update_files(&mut self, ui: &Ui, data: &Data) {
-        let ctx = ui.ctx().clone();
-        let reader = self
-            .reader
-            .get_or_insert_with(|| Background::start("embeddings", model::reply, move || ctx.request_repaint()));
-        let n_folders = data.logdirs.len() + data.runs().count();
-        if self.n_searched != Some(n_folders) && !reader.is_busy() {
-            self.n_searched = Some(n_folders);
-            reader.request(Request::List(model::folders(data)));
+        let stamp = (data.logdirs.len(), data.runs().count());
+        let list = ("embedding files", model::list as fn(_) -> _);
+        let listing = self.lister.ask(ui.ctx(), list, 0.0, stamp, |_, _| model::folders(data));
+        self.listing = listing.unwrap_or_default();
+        let listed = &self.listing.embeddings;
+        let is_known = |name: &Arc<str>| listed.iter().any(|listed| listed.name == *name);
+        if !self.choices.name.as_ref().is_some_and(is_known) {
+            self.choices.name = listed.first().map(|listed| listed.name.clone());
+        }
+        let chosen = listed.iter().find(|listed| Some(&listed.name) == self.choices.name.as_ref());
+        let Some(chosen) = chosen.cloned() else { return };
+        if self.reader.asked().is_some_and(|asked| *asked != chosen) {
+            self.choices.picked = None;
+        }
+        let read = self.reader.ask(ui.ctx(), ("embeddings", model::read), 0.0, chosen, |chosen, _| chosen);
+        if read.as_ref().map(Arc::as_ptr) == self.read.as_ref().map(Arc::as_ptr) {
             return;
         }
-        match reader.result().as_deref() {
-            Some(Reply::List(listed, errors)) if *listed != self.listed || *errors != self.errors => {
-                self.listed.clone_from(listed);
-                self.errors.clone_from(errors);
-            }
-            Some(Reply::Read(listed, read)) if self.read.as_ref().is_none_or(|(known, _)| known != listed) => {
-                self.read = Some((listed.clone(), read.clone()));
-                (self.worker, self.running, self.coloring_of, self.searched) = (None, None, None, None);
-                self.places.clear();
-                if self.picked.is_some_and(|i| read.as_ref().is_ok_and(|l| i >= l.embedding.vectors.len())) {
-                    self.picked = None;
-                }
-                self.neighbours_of = None;
-            }
-            _ => {}
+        self.read = read;
+        (self.worker, self.running, self.coloring_of, self.searched) = (None, None, None, None);
+        self.places.clear();
+        let n_vectors = self.embedding().map(|embedding| embedding.vectors.len());
+        if self.choices.picked.zip(n_vectors).is_some_and(|(i, n)| i >= n) {
+            self.choices.picked = None;
         }
-        let is_known = |name: &String| self.listed.iter().any(|listed| *listed.name == **name);
-        if !self.choices.name.as_ref().is_some_and(is_known) {
-            self.choices.name = self.listed.first().map(|listed| listed.name.to_string());
-        }
-        let chosen = self.listed.iter().find(|listed| Some(&*listed.name) == self.choices.name.as_deref());
-        if let Some(chosen) = chosen.filter(|chosen| self.requested.as_ref() != Some(chosen) && !reader.is_busy()) {
-            if self.requested.is_some() {
-                self.picked = None;
-            }
-            self.requested = Some(chosen.clone());
-            reader.request(Request::Read(chosen.clone()));
-        }
+        self.neighbours_of = None;
     }
 
     /// Starts the chosen layout and follows its progress, the colours, the search and the picked vector.
@@ -118,12 +118,12 @@ impl EmbeddingsView {
             self.coloring = Coloring::of(embedding, self.color_column);
             self.revision += 1;
         }
-        if self.searched.as_deref() != Some(self.search.text()) {
-            self.searched = Some(self.search.text().to_owned());
-            self.matches = matching(embedding, &self.search);
+        if self.searched.as_deref() != Some(self.choices.search.text()) {
+            self.searched = Some(self.choices.search.text().to_owned());
+            self.matches = matching(embedding, &self.choices.search);
             self.revision += 1;
         }
-        let wanted = self.picked.map(|i| (i, self.choices.n_nearest, self.choices.metric));
+        let wanted = self.choices.picked.map(|i| (i, self.choices.n_nearest, self.choices.metric()));
         if self.neighbours_of != wanted {
             self.neighbours_of = wanted;
             let nearest = wanted.map(|(i, k, metric)| nearest_of(&embedding.vectors, i, k, metric));

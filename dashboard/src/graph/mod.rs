@@ -23,7 +23,7 @@ use analysis::Input;
 use egui::Ui;
 use input::{canvas, commands};
 use model::{ItemId, Model};
-use panels::details::{Action, Details};
+use panels::details::Action;
 use std::sync::Arc;
 use ui::address::Params;
 use ui::{
@@ -107,21 +107,10 @@ impl View for GraphView {
 impl GraphView {
     fn details_ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection, model: &Arc<Model>, item: ItemId) {
         self.summaries.update(model, self.selected, data);
-        let input = Input { ctx: ui.ctx(), model, data, now: ui.input(|i| i.time) };
+        let input = Input { ctx: ui.ctx(), model, data };
         self.over_steps.update(input, item);
-        let details = Details {
-            model,
-            item,
-            times: &self.times,
-            steps: self.over_steps.steps(),
-            tags: self.summaries.tags(),
-            diff: self.changes.diff(),
-            is_traced: self.traced.is_some(),
-            path_from: self.path_from,
-            notice: self.notice,
-        };
         let extent = Extent::Points(metrics::graph::DETAILS_W);
-        let action = side(ui, Edge::Right, "graph details", extent, |ui| details.ui(ui));
+        let action = side(ui, Edge::Right, "graph details", extent, |ui| self.details(ui, model, item));
         match action {
             Some(Action::Reveal(other)) => self.reveal(model, other),
             Some(Action::Trace { forward }) => self.toggle_trace(model, forward),

@@ -125,8 +125,8 @@ impl GraphView {
             None => self.changes.clear(),
         }
         let range = selection.time.get().map(|range| (range.trace_idx, range.ns.clone()));
-        let input = analysis::Input { ctx, model: &model, data, now };
-        self.times.update(input, range.as_ref());
+        let input = analysis::Input { ctx, model: &model, data };
+        self.times.update(input, range);
     }
 
     /// Transfers what was open and selected to a new model, by name.
@@ -200,7 +200,6 @@ impl GraphView {
         }
     }
 
-    /// Selects an item or nothing.
     pub(super) fn select(&mut self, item: Option<ItemId>) {
         if self.selected != item {
             self.traced = None;

@@ -74,7 +74,7 @@ fn a_click_selects_and_enter_opens() {
     harness.get_by_label("scope layer1, 3 nodes, collapsed").click();
     settle(&mut harness);
     assert_eq!(harness.state().selection.node.get().map(|n| &**n), Some("layer1"));
-    assert!(harness.query_by_label("Ops (3)").is_some(), "details tell the ops");
+    assert!(harness.query_by_label("Ops (3)").is_some(), "details list the ops");
     harness.key_press(Key::Enter);
     settle(&mut harness);
     assert!(has(&harness, "node layer1/w, VariableV2"));
@@ -107,7 +107,7 @@ fn a_node_picked_elsewhere_is_revealed() {
 }
 
 #[test]
-fn every_colour_and_an_empty_graph_are_painted() {
+fn every_color_and_an_empty_graph_are_painted() {
     for text in [TEXT, ""] {
         let mut harness = panel(text);
         for by in ColorBy::all() {
@@ -153,7 +153,7 @@ fn loops_are_said_to_be_loops() {
 }
 
 #[test]
-fn a_trace_tells_where_nodes_ran_of_which_the_graph_says_nothing() {
+fn a_trace_has_the_devices_that_the_graph_does_not_name() {
     let def = Arc::unwrap_or_clone(graph("layer1/MatMul = MatMul()\nlayer1/Add = Add(layer1/MatMul)\nother = Neg()"));
     let data = Data::default().with_graph("test", def).with_trace("demo", crate::timeline::testing::demo(1));
     let mut harness = crate::panel_test::panel(GraphView::default(), data, [1100.0, 800.0]);
@@ -190,7 +190,7 @@ fn the_first_nan_is_looked_for_as_long_as_there_may_be_one() {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(!can(harness.state()), "this trace tells of none");
+    assert!(!can(harness.state()), "this trace has none");
     assert_eq!(harness.state().view.color_by, ColorBy::Health);
     assert!(!harness.state().view.seeks_first_non_finite);
 }

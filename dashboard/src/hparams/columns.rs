@@ -4,10 +4,10 @@ use super::{
     model::{Cell, Column, Key, Table},
     state::Choices,
 };
-use egui::{DragValue, RichText, Role, Ui};
+use egui::{DragValue, Role, Ui};
 use ui::{
-    theme::{metrics, palette},
-    widgets::{named, scroll_area},
+    theme::metrics,
+    widgets::{heading, named, scroll_area},
 };
 
 /// Shows the list.
@@ -20,8 +20,7 @@ pub fn ui(ui: &mut Ui, table: &Table, choices: &mut Choices) {
             if columns.is_empty() {
                 continue;
             }
-            let heading = ui.label(RichText::new(title).size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
-            named(&heading, Role::Heading, title);
+            heading(ui, title);
             for column in columns {
                 ui.push_id(column.key.address(), |ui| column_ui(ui, column, choices));
             }

@@ -11,7 +11,7 @@ use ui::{
 const N_PARTS: u16 = 32;
 
 impl State {
-    /// Shows the column's ramp with its values at the right, beside pictures.
+    /// Shows the column's ramp with its values to the right of a picture.
     pub(super) fn legend_ui(&self, ui: &mut Ui) {
         let axis = self.choices.color.as_ref().and_then(|key| self.axis(key));
         let Some(axis) = axis.filter(|_| self.choices.mode != Mode::Table) else { return };

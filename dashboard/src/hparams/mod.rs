@@ -21,8 +21,8 @@ use std::sync::Arc;
 use table::TableColumn;
 use ui::address::{Accepts, Names, Params};
 use ui::{
-    Background,
     address::{Choice as _, Value as _},
+    background::Refresher,
     command::Entry,
     format,
     theme::{metrics, palette},
@@ -42,8 +42,8 @@ const ENTRIES: &[Entry] = &[
     Entry::gesture("Drag along an axis", "Show the sessions that pass there; a click shows all again"),
 ];
 
-/// Reads what the runs say; a question and its answer carry how many runs and values there were.
-type Reader = Background<((usize, usize), Vec<Source>), ((usize, usize), SessionData)>;
+/// How many runs and values there are.
+type Stamp = (usize, usize);
 
 /// The panel's state.
 #[derive(Default)]
@@ -51,10 +51,9 @@ pub struct HParamsView {
     state: State,
     /// An address whose columns are not known yet.
     requested: Option<Params>,
-    reader: Option<Reader>,
-    asked: Option<(usize, usize)>,
+    reader: Refresher<Stamp, (Stamp, Vec<Source>), (Stamp, SessionData)>,
     /// The values, the versions of the logdirs and the statistic that the table was made from, and when.
-    of: Option<((usize, usize), u64, Statistic)>,
+    of: Option<(Stamp, u64, Statistic)>,
     made_at: f64,
     /// Why some values are missing.
     trouble: Option<String>,
@@ -94,10 +93,10 @@ impl View for HParamsView {
         if self.state.table.sessions.is_empty() {
             let text = self.trouble.clone().unwrap_or_else(|| {
                 "A run that writes hyperparameters (TensorBoard's hparams plugin, torch's add_hparams) is a session here,\n\
-                 and so is one whose run.json tells its command."
+                 and so is one whose run.json has its command."
                     .to_owned()
             });
-            let title = if self.is_reading() { "Reading hyperparameters…" } else { "No hyperparameters yet" };
+            let title = if self.reader.is_busy() { "Reading hyperparameters…" } else { "No hyperparameters yet" };
             return empty_state(ui, title, &text);
         }
         side_panel(ui, "hparams columns", |ui| columns::ui(ui, &self.state.table, &mut self.state.choices));
@@ -119,23 +118,12 @@ impl View for HParamsView {
 }
 
 impl HParamsView {
-    fn is_reading(&self) -> bool {
-        self.reader.as_ref().is_some_and(Background::is_busy)
-    }
-
     /// Asks for what is new, and brings table, rows and colours up to date.
     fn update(&mut self, ui: &Ui, data: &Data, selection: &Selection) {
-        let n_values = sessions::n_values(data);
-        let ctx = ui.ctx().clone();
-        let answer = |(stamp, sources): ((usize, usize), Vec<Source>)| (stamp, sessions::read(sources));
-        let reader = self
-            .reader
-            .get_or_insert_with(|| Background::start("hyperparameters", answer, move || ctx.request_repaint()));
-        if self.asked != Some(n_values) && !reader.is_busy() {
-            self.asked = Some(n_values);
-            reader.request((n_values, sessions::sources(data)));
-        }
-        if let Some(answer) = reader.result() {
+        let read = |(stamp, sources)| (stamp, sessions::read(sources));
+        let request = |stamp, _| (stamp, sessions::sources(data));
+        let work = ("hyperparameters", read as fn(_) -> _);
+        if let Some(answer) = self.reader.ask(ui.ctx(), work, 0.0, sessions::n_values(data), request) {
             let version = data.logdirs.iter().fold(0, |sum, logdir| logdir.runs.version.wrapping_add(sum));
             let of = (answer.0, version, self.state.choices.statistic);
             let now = ui.input(|i| i.time);

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::Selection;
 use egui::{
-    Align2, Color32, FontId, Mesh, Pos2, Rect, Response, Role, Sense, Shape, Stroke, Ui, emath::TSTransform,
+    Align2, FontId, Mesh, Pos2, Rect, Response, Role, Sense, Shape, Stroke, Ui, emath::TSTransform,
     epaint::ClippedShape, pos2, vec2,
 };
 use std::sync::Arc;
@@ -234,13 +234,7 @@ fn baked(ui: &Ui, shapes: Vec<ClippedShape>) -> Vec<Arc<Mesh>> {
 
 /// A session's values.
 pub(super) fn session_tooltip(ui: &mut Ui, session: &Session) {
-    let strong: Color32 = palette(ui).text_strong;
-    ui.label(egui::RichText::new(&*session.label).color(strong));
-    egui::Grid::new("session").num_columns(2).spacing(vec2(metrics::GAP_WIDE, metrics::GAP / 2.0)).show(ui, |ui| {
-        for (key, cell) in session.cells.iter().take(3 * metrics::TOOLTIP_ROWS) {
-            ui.weak(key.title());
-            ui.label(cell.text());
-            ui.end_row();
-        }
-    });
+    ui.label(egui::RichText::new(&*session.label).color(palette(ui).text_strong));
+    let cells = session.cells.iter().map(|(key, cell)| (key.title(), cell.text()));
+    widgets::pairs_grid(ui, "session", cells.take(3 * metrics::TOOLTIP_ROWS));
 }

@@ -131,7 +131,7 @@ fn labels(ui: &Ui, plot: &Plot) {
     name(ui, &plot.y.key, pos2(plot.inner.left() - metrics::AXIS_LABEL_W, plot.inner.center().y), true);
 }
 
-/// A column's name below a plot, or upright beside it.
+/// A column's name below a plot, or upright next to it.
 fn name(ui: &Ui, key: &Key, at: Pos2, is_upright: bool) {
     let p = palette(ui);
     let galley = ui.painter().layout_no_wrap(key.title(), FontId::proportional(metrics::TEXT_SMALL), p.text);

@@ -30,7 +30,6 @@ impl Choice for Mode {
     ];
 }
 
-/// The choices of the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Choices {
     pub(super) mode: Mode,
@@ -91,7 +90,6 @@ pub(super) struct State {
 }
 
 impl State {
-    /// The columns that are shown.
     pub(super) fn columns(&self) -> impl Iterator<Item = &Column> {
         self.table.columns.iter().filter(|column| !self.choices.hidden.contains(&column.key))
     }
@@ -115,7 +113,6 @@ impl State {
         self.shown.revision += 1;
     }
 
-    /// A column as an axis.
     pub(super) fn axis(&self, key: &Key) -> Option<Axis> {
         let column = self.table.column(key)?;
         let scale = self.choices.scale.get(key).copied().unwrap_or_else(|| AxisScale::usual(column));
@@ -153,7 +150,6 @@ impl State {
         self.choices = now;
     }
 
-    /// The colour of a session.
     pub(super) fn color(&self, ui: &Ui, session: usize) -> egui::Color32 {
         match self.shown.colors.get(session) {
             Some(Ok(share)) => palette(ui).ramp(*share),

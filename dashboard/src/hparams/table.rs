@@ -9,10 +9,9 @@ use egui::{Frame, Margin, Sense, Ui};
 use std::{borrow::Cow, sync::Arc};
 use ui::{
     theme::metrics,
-    widgets::{self, DataTable, Sorting, named, swatch, text_cell, text_elided_at, word_column},
+    widgets::{self, DataTable, Sorting, named, names_column, swatch, text_cell, text_elided_at, word_column},
 };
 
-/// A column of the table.
 #[derive(Clone, Copy)]
 pub(super) enum TableColumn<'a> {
     /// The session's run.
@@ -74,8 +73,9 @@ impl State {
             .collect();
         let mut table = DataTable::new("sessions", &columns, &self.table.sessions).order(&self.shown.rows);
         for (i, column) in columns.iter().enumerate().filter(|(_, column)| widgets::Column::is_text(*column)) {
+            let labels = self.table.sessions.iter().map(|session| selection.runs.short(&session.label));
             let is_run = matches!(column, TableColumn::Run);
-            table = table.width(i, word_column(if is_run { self.names_w(ui, selection) } else { metrics::FIGURE_W }));
+            table = table.width(i, if is_run { names_column(ui, labels) } else { word_column(metrics::FIGURE_W) });
         }
         let sorted = |column: &TableColumn<'_>| match (column, &self.choices.sorting) {
             (TableColumn::Value(column), Some(sorting)) => sorting.of(&column.key),
@@ -105,16 +105,6 @@ impl State {
         text_elided_at(ui, runs.short(label), room, ui.visuals().text_color(), runs.differs_at(label));
         named(&response, egui::Role::Label, label);
         response.on_hover_text(label);
-    }
-
-    /// How wide the column of runs is at first: as its longest name, but never more than a share of the room.
-    fn names_w(&self, ui: &Ui, selection: &Selection) -> f32 {
-        let labels = self.table.sessions.iter().map(|session| selection.runs.short(&session.label));
-        let font = egui::FontId::proportional(metrics::TEXT);
-        let longest = labels.max_by_key(|label| label.chars().count()).unwrap_or_default();
-        let galley = ui.painter().layout_no_wrap(longest.to_owned(), font, egui::Color32::PLACEHOLDER);
-        let width = galley.size().x + metrics::SWATCH + 3.0 * metrics::PAD;
-        width.clamp(metrics::NAME_W, metrics::NAME_W.max(ui.available_width() * metrics::NAMES_SHARE))
     }
 
     fn sort_by(&mut self, key: Key) {

@@ -4,22 +4,26 @@
 //! and the largest stalls.
 
 mod analysis;
-pub mod model;
-pub mod side;
-pub mod table;
+mod model;
+pub(crate) mod range_analysis;
+mod side;
+mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::{Data, Selection, View, ViewKind, data::TraceData, timeline::ticks};
-use analysis::{Findings, Question, Request};
+use crate::{
+    Data, Selection, View, ViewKind,
+    timeline::{ticks, trace_choice::trace_choice},
+};
+use analysis::Findings;
 use egui::{Frame, Margin, TextEdit, Ui};
 use model::{Column, Grouping};
+use range_analysis::RangeAnalysis;
 use std::{ops::Range, sync::Arc};
 use ui::address::{Addressed, Names, Params};
 use ui::{
     address::Choice as _,
     address_fields,
-    background::Refresher,
     command::Entry,
     format,
     theme::metrics,
@@ -49,23 +53,21 @@ address_fields!(Settings { "per" = grouping: Grouping, "filter" = filter: String
 
 /// The panel's state.
 pub struct OpsView {
-    trace_idx: usize,
     settings: Settings,
     order: Sorting<Column>,
     /// Whether the figures are about the whole trace although a range is selected.
     ignore_range: bool,
-    analysis: Refresher<Question, Request, Findings>,
+    analysis: RangeAnalysis<Findings>,
     arranged: Arranged,
 }
 
 impl Default for OpsView {
     fn default() -> Self {
         Self {
-            trace_idx: 0,
             settings: Settings::default(),
             order: model::USUAL,
             ignore_range: false,
-            analysis: Refresher::default(),
+            analysis: RangeAnalysis::default(),
             arranged: Arranged::default(),
         }
     }
@@ -100,24 +102,24 @@ impl View for OpsView {
     }
 
     fn table(&self, _data: &Data, _selection: &Selection) -> Option<String> {
-        let findings = self.analysis.result()?;
+        let findings = self.analysis.refresher.result()?;
         let rows = if self.settings.grouping == Grouping::Op { &findings.ops } else { &findings.nodes };
         Some(model::csv(rows, &model::arranged(rows, &self.settings.filter, self.order)))
     }
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
         if let Some(range) = selection.time.get() {
-            self.trace_idx = range.trace_idx;
+            self.analysis.trace_idx = range.trace_idx;
         }
-        let Some(trace) = data.traces.get(self.trace_idx).or(data.traces.first()) else {
+        let Some(trace) = self.analysis.trace(data) else {
             return empty_state(ui, "No trace yet", "Statistics of ops appear with the first slices of a trace.");
         };
-        self.trace_idx = self.trace_idx.min(data.traces.len() - 1);
-        let selected = selection.time.get().filter(|r| r.trace_idx == self.trace_idx).map(|r| r.ns.clone());
+        let trace_idx = self.analysis.trace_idx;
+        let selected = selection.time.get().filter(|r| r.trace_idx == trace_idx).map(|r| r.ns.clone());
         let range = selected.clone().filter(|_| !self.ignore_range);
-        let findings = self.findings(ui, trace, range);
+        let findings = self.analysis.ask(ui, ("ops analysis", analysis::answer, REFRESH_S), trace, range, false);
         toolbar(ui, |ui| self.bar_ui(ui, data, selected.as_ref(), findings.as_deref()));
-        let Some(findings) = findings.filter(|f| f.question.trace_idx == self.trace_idx) else {
+        let Some(findings) = findings.filter(|f| f.question.trace_idx == trace_idx) else {
             return empty_state(ui, "Computing…", &format!("Reading {}", trace.n_slices()));
         };
         if let Some(note) = crate::far::note(findings.hand) {
@@ -128,7 +130,7 @@ impl View for OpsView {
             return empty_state(ui, "No ops", text);
         }
         side(ui, Edge::Right, "ops side", Extent::Points(1.5 * metrics::SIDE_W), |ui| {
-            side::side_ui(ui, &trace.store, self.trace_idx, &findings, selection);
+            side::side_ui(ui, &trace.store, trace_idx, &findings, selection);
         });
         let frame = Frame::new().inner_margin(Margin { left: metrics::PAD as i8, ..Margin::ZERO });
         frame.show(ui, |ui| self.table_ui(ui, &findings, selection));
@@ -136,28 +138,9 @@ impl View for OpsView {
 }
 
 impl OpsView {
-    fn findings(&mut self, ui: &Ui, trace: &TraceData, range: Option<Range<i64>>) -> Option<Arc<Findings>> {
-        let version = trace.store.version();
-        let question = Question { trace_idx: self.trace_idx, version, range };
-        let is_growth = {
-            let question = question.clone();
-            move |asked: &Question| Question { version, ..asked.clone() } == question
-        };
-        let request = |question: &Question| Request { question: question.clone(), store: trace.store.shared() };
-        let work = ("ops analysis", analysis::answer as fn(Request) -> Findings);
-        self.analysis.ask(ui.ctx(), work, question, REFRESH_S, is_growth, request)
-    }
-
     fn bar_ui(&mut self, ui: &mut Ui, data: &Data, selected: Option<&Range<i64>>, findings: Option<&Findings>) {
         ui.horizontal_wrapped(|ui| {
-            if data.traces.len() > 1 {
-                let name = data.traces.get(self.trace_idx).map_or("", |t| &t.name);
-                egui::ComboBox::from_label("trace").selected_text(name).show_ui(ui, |ui| {
-                    for (i, trace) in data.traces.iter().enumerate() {
-                        ui.selectable_value(&mut self.trace_idx, i, &*trace.name);
-                    }
-                });
-            }
+            trace_choice(ui, "Trace", data, &mut self.analysis.trace_idx);
             for grouping in Grouping::all() {
                 ui.selectable_value(&mut self.settings.grouping, grouping, grouping.title());
             }
@@ -168,11 +151,8 @@ impl OpsView {
                 ui.selectable_value(&mut self.ignore_range, true, "Whole trace");
             }
             if let Some(f) = findings {
-                let length = f.range.end - f.range.start;
-                let step = ticks::nice_step(length / 500);
-                let (from, to) = (ticks::position(f.range.start, step), ticks::position(f.range.end, step));
-                let text = format!("{from} to {to} ({})", format::duration_ns(length));
-                at_the_end(ui, &text);
+                let length = format::duration_ns(f.range.end - f.range.start);
+                at_the_end(ui, &format!("{} ({length})", ticks::range_text(&f.range)));
             }
         });
     }

@@ -12,10 +12,8 @@ use ui::{
 /// What a row stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
-    /// An op type.
     #[default]
     Op,
-    /// A graph node.
     Node,
 }
 
@@ -27,55 +25,60 @@ impl Choice for Grouping {
 /// The table's columns, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
-    /// Name of the op type or node.
     Name,
     /// The node's op type; only per node.
     Op,
-    /// The kind of slice: an op, a kernel, a call; only per name.
+    /// Only per name.
     Category,
-    /// The node's device; in files only.
+    /// In files only.
     Device,
-    /// Slices.
     Count,
-    /// Time inside the range.
     Total,
-    /// Of that, what no nested slice covers.
     SelfTime,
-    /// Mean duration.
     Mean,
-    /// Median.
     P50,
-    /// 99th percentile.
     P99,
-    /// Longest.
     Max,
-    /// Share of the self time of all rows.
     Share,
 }
 
-/// Every column with its heading, its heading in CSV and its explanation, in the order of CSV.
-const COLUMNS: &[(Column, &str, &str, &str)] = &[
-    (Column::Name, "Op", "name", "Name; click a row to highlight its slices"),
-    (Column::Op, "Op", "op", "Op type"),
-    (Column::Category, "Category", "category", "Kind of slice: an op, a kernel, a call of a device's runtime, a span"),
-    (Column::Device, "Device", "device", "The node's device"),
-    (Column::Count, "Count", "count", "Slices that touch the range"),
-    (Column::Total, "Total", "total_ns", "Time inside the range"),
+enum Cells {
+    Text(fn(&Row) -> &str),
+    Count(fn(&Figures) -> u64),
+    Ns(fn(&Figures) -> i64),
+    Mean,
+    Share,
+}
+
+/// Every column with its heading, its heading in CSV, its cells and its explanation, in the order of CSV.
+const COLUMNS: &[(Column, &str, &str, Cells, &str)] = &[
+    (Column::Name, "Op", "name", Cells::Text(|row| &row.name), "Name; click a row to highlight its slices"),
+    (Column::Op, "Op", "op", Cells::Text(|row| &row.op), "Op type"),
+    (
+        Column::Category,
+        "Category",
+        "category",
+        Cells::Text(|row| &row.category),
+        "Kind of slice: an op, a kernel, a call of a device's runtime, a span",
+    ),
+    (Column::Device, "Device", "device", Cells::Text(|row| &row.device), "The node's device"),
+    (Column::Count, "Count", "count", Cells::Count(|f| f.count), "Slices that touch the range"),
+    (Column::Total, "Total", "total_ns", Cells::Ns(|f| f.total_ns), "Time inside the range"),
     (
         Column::SelfTime,
         "Self",
         "self_ns",
+        Cells::Ns(|f| f.self_ns),
         "Time inside the range that no nested slice covers; of a node with that of its shards",
     ),
-    (Column::Mean, "Mean", "mean_ns", "Mean duration of complete slices"),
-    (Column::P50, "p50", "p50_ns", "Half of the slices are at most this long"),
-    (Column::P99, "p99", "p99_ns", "99 of 100 slices are at most this long"),
-    (Column::Max, "Max", "max_ns", "The longest slice"),
-    (Column::Share, "Share", "share", "Share of the self time of all rows"),
+    (Column::Mean, "Mean", "mean_ns", Cells::Mean, "Mean duration of complete slices"),
+    (Column::P50, "p50", "p50_ns", Cells::Ns(|f| f.p50_ns), "Half of the slices are at most this long"),
+    (Column::P99, "p99", "p99_ns", Cells::Ns(|f| f.p99_ns), "99 of 100 slices are at most this long"),
+    (Column::Max, "Max", "max_ns", Cells::Ns(|f| f.max_ns), "The longest slice"),
+    (Column::Share, "Share", "share", Cells::Share, "Share of the self time of all rows"),
 ];
 
 impl Column {
-    /// The columns of a grouping.
     pub fn of(grouping: Grouping) -> &'static [Self] {
         use Column::{Category, Count, Max, Mean, Name, Op, P50, P99, SelfTime, Share, Total};
         match grouping {
@@ -85,28 +88,24 @@ impl Column {
     }
 
     /// Its row of the table.
-    fn row(self) -> &'static (Self, &'static str, &'static str, &'static str) {
+    fn row(self) -> &'static (Self, &'static str, &'static str, Cells, &'static str) {
         COLUMNS.iter().find(|row| row.0 == self).unwrap_or(&COLUMNS[0])
     }
 
     /// Whether it holds words, which align left and sort upwards first.
     pub fn is_text(self) -> bool {
-        matches!(self, Self::Name | Self::Op | Self::Category | Self::Device)
+        matches!(self.row().3, Cells::Text(_))
     }
 }
 
-/// A row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Op type or full node name.
     pub name: String,
-    /// Op type.
     pub op: String,
-    /// Its category as recorded.
     pub category: String,
     /// The node's device; empty per op.
     pub device: String,
-    /// Its figures.
     pub figures: Figures,
 }
 
@@ -134,7 +133,7 @@ impl widgets::Column<Row> for Heading {
     }
 
     fn help(&self) -> Cow<'_, str> {
-        self.0.row().3.into()
+        self.0.row().4.into()
     }
 
     fn is_text(&self) -> bool {
@@ -143,19 +142,12 @@ impl widgets::Column<Row> for Heading {
 
     fn text<'a>(&'a self, row: &'a Row) -> Cow<'a, str> {
         let f = &row.figures;
-        match self.0 {
-            Column::Name => Cow::from(&row.name),
-            Column::Op => Cow::from(&row.op),
-            Column::Category => Cow::from(&row.category),
-            Column::Device => Cow::from(&row.device),
-            Column::Count => count(f.count).into(),
-            Column::Total => duration_ns(f.total_ns).into(),
-            Column::SelfTime => duration_ns(f.self_ns).into(),
-            Column::Mean => duration_ns(f.mean_ns.round() as i64).into(),
-            Column::P50 => duration_ns(f.p50_ns).into(),
-            Column::P99 => duration_ns(f.p99_ns).into(),
-            Column::Max => duration_ns(f.max_ns).into(),
-            Column::Share => percent(f.share).into(),
+        match self.0.row().3 {
+            Cells::Text(text) => text(row).into(),
+            Cells::Count(of) => count(of(f)).into(),
+            Cells::Ns(of) => duration_ns(of(f)).into(),
+            Cells::Mean => duration_ns(f.mean_ns.round() as i64).into(),
+            Cells::Share => percent(f.share).into(),
         }
     }
 
@@ -165,16 +157,12 @@ impl widgets::Column<Row> for Heading {
 
     fn exact<'a>(&'a self, row: &'a Row) -> Cow<'a, str> {
         let f = &row.figures;
-        match self.0 {
-            Column::Name | Column::Op | Column::Category | Column::Device => self.text(row),
-            Column::Count => f.count.to_string().into(),
-            Column::Total => f.total_ns.to_string().into(),
-            Column::SelfTime => f.self_ns.to_string().into(),
-            Column::Mean => f.mean_ns.to_string().into(),
-            Column::P50 => f.p50_ns.to_string().into(),
-            Column::P99 => f.p99_ns.to_string().into(),
-            Column::Max => f.max_ns.to_string().into(),
-            Column::Share => f.share.to_string().into(),
+        match self.0.row().3 {
+            Cells::Text(_) => self.text(row),
+            Cells::Count(of) => of(f).to_string().into(),
+            Cells::Ns(of) => of(f).to_string().into(),
+            Cells::Mean => f.mean_ns.to_string().into(),
+            Cells::Share => f.share.to_string().into(),
         }
     }
 }
@@ -198,19 +186,12 @@ pub fn arranged(rows: &[Row], filter: &str, order: Sorting<Column>) -> Vec<usize
 
 fn compare(a: &Row, b: &Row, column: Column) -> Ordering {
     let (f, g) = (&a.figures, &b.figures);
-    match column {
-        Column::Name => natural::order(&a.name, &b.name),
-        Column::Op => natural::order(&a.op, &b.op),
-        Column::Category => a.category.cmp(&b.category),
-        Column::Device => a.device.cmp(&b.device),
-        Column::Count => f.count.cmp(&g.count),
-        Column::Total => f.total_ns.cmp(&g.total_ns),
-        Column::SelfTime => f.self_ns.cmp(&g.self_ns),
-        Column::Mean => f.mean_ns.total_cmp(&g.mean_ns),
-        Column::P50 => f.p50_ns.cmp(&g.p50_ns),
-        Column::P99 => f.p99_ns.cmp(&g.p99_ns),
-        Column::Max => f.max_ns.cmp(&g.max_ns),
-        Column::Share => f.share.total_cmp(&g.share),
+    match column.row().3 {
+        Cells::Text(text) => natural::order(text(a), text(b)),
+        Cells::Count(of) => of(f).cmp(&of(g)),
+        Cells::Ns(of) => of(f).cmp(&of(g)),
+        Cells::Mean => f.mean_ns.total_cmp(&g.mean_ns),
+        Cells::Share => f.share.total_cmp(&g.share),
     }
 }
 

@@ -6,12 +6,12 @@ use crate::{
     selection::{SlicePick, TimeRange},
     timeline::stalls,
 };
-use egui::{Rect, RichText, Sense, Ui, vec2};
+use egui::{Rect, Sense, Ui, vec2};
 use trace_store::Store;
 use ui::{
     format,
     theme::{metrics, palette},
-    widgets::scroll_area,
+    widgets::{heading, scroll_area},
 };
 
 /// Letters of a track's name.
@@ -23,10 +23,10 @@ pub fn side_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings
     let height = ui.available_height();
     scroll_area(ui, [true, true], height).auto_shrink([false, false]).show(ui, |ui| {
         ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Extend);
-        ui.label(RichText::new("Tracks").size(metrics::TEXT_TITLE).color(p.text_strong));
+        heading(ui, "Tracks");
         egui::Grid::new("track use").num_columns(4).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
             for title in ["Track", "Busy", "", "Waiting"] {
-                ui.label(RichText::new(title).color(p.text_weak));
+                ui.weak(title);
             }
             ui.end_row();
             for used in &findings.track_use {
@@ -47,10 +47,9 @@ pub fn side_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings
 }
 
 fn stalls_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings, selection: &mut Selection) {
-    let p = palette(ui);
     let found = &findings.stalls;
     ui.add_space(metrics::GAP_WIDE);
-    ui.label(RichText::new("Stalls by cause").size(metrics::TEXT_TITLE).color(p.text_strong));
+    heading(ui, "Stalls by cause");
     if let Some(ns) = found.only_last_ns {
         ui.label(format!("of the last {} of the range", format::duration_ns(ns)));
     }
@@ -67,7 +66,7 @@ fn stalls_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings, 
         }
     });
     ui.add_space(metrics::GAP_WIDE);
-    ui.label(RichText::new("Largest stalls").size(metrics::TEXT_TITLE).color(p.text_strong));
+    heading(ui, "Largest stalls");
     if let Some(stall) = stalls::list_ui(ui, store, &found.top, 30) {
         // What ran after it: in the timeline the stall's band is right before.
         match stall.blocked.or(stall.culprit) {

@@ -7,7 +7,7 @@ use egui_extras::Column as Width;
 use ui::{
     format,
     theme::{metrics, palette},
-    widgets::{DataTable, Sorting, TableClicks, text_cell, word_column},
+    widgets::{DataTable, Sorting, TableClicks, names_column, text_cell, word_column},
 };
 
 /// The share's number and its bar, at least.
@@ -23,13 +23,12 @@ pub fn table_ui(
     selection: &Selection,
 ) -> TableClicks<Heading> {
     let columns: Vec<Heading> = Column::of(grouping).iter().map(|column| Heading(*column, grouping)).collect();
-    let names = longest_name(ui, rows, shown);
     let most_share = shown.iter().map(|i| rows[*i].figures.share).fold(0.0, f64::max);
     // Columns of shorter figures are narrower.
     let id = (grouping == Grouping::Op, format::is_exact());
     let table = DataTable::new(id, &columns, rows)
         .order(shown)
-        .width(0, word_column(names))
+        .width(0, names_column(ui, shown.iter().map(|i| &*rows[*i].name)))
         .width(1, word_column(metrics::VALUE_W))
         // Clipped: else it would keep what room it once had when others need more. Its figure always fits.
         .width(columns.len() - 1, Width::remainder().at_least(SHARE_W).clip(true));
@@ -69,13 +68,4 @@ fn cell_ui(ui: &mut Ui, row: &Row, column: Heading, most_share: f64) {
         }
         _ => text_cell(ui, &column, row),
     }
-}
-
-/// How wide the column of names is at first: as its longest one, but never more than a share of the room.
-fn longest_name(ui: &Ui, rows: &[Row], shown: &[usize]) -> f32 {
-    let longest = shown.iter().map(|i| &rows[*i].name).max_by_key(|name| name.chars().count());
-    let font = egui::FontId::proportional(metrics::TEXT);
-    let text = |name: &String| ui.painter().layout_no_wrap(name.clone(), font.clone(), egui::Color32::PLACEHOLDER);
-    let width = longest.map_or(0.0, |name| text(name).size().x + metrics::SWATCH + 3.0 * metrics::PAD);
-    width.clamp(metrics::NAME_W, metrics::NAME_W.max(ui.available_width() * metrics::NAMES_SHARE))
 }

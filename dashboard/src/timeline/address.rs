@@ -11,8 +11,7 @@ use crate::Data;
 use std::ops::Range;
 use trace_model::SliceId;
 use trace_store::Store;
-use ui::address::Params;
-use ui::address::{Accepts, Names};
+use ui::address::{Accepts, Addressed as _, Choice as _, Names, Params, Value as _};
 
 /// Adds a timeline's state.
 pub(super) fn set_state(out: &mut Params, state: &State) {
@@ -25,26 +24,12 @@ pub(super) fn set_state(out: &mut Params, state: &State) {
         out.set_range("range", range);
     }
     out.set_some("slice", state.selected.map(|s| format!("{}.{}.{}", s.track, s.lane, s.ordinal)));
-    out.set_some("colour", (state.color_by != ColorBy::default()).then(|| state.color_by.name()));
-    let sorted = |set: &rustc_hash::FxHashSet<u32>| {
-        let mut all: Vec<u32> = set.iter().copied().collect();
-        all.sort_unstable();
-        all
-    };
-    out.set_list("hidden", sorted(&state.folding.hidden));
-    out.set_list("folded", sorted(&state.folding.tracks));
-    out.set_list("processes", sorted(&state.folding.processes));
-    out.set_list("pinned", state.folding.pinned.iter().copied());
-    let mut heights: Vec<u32> = state.folding.heights.iter().flat_map(|(t, h)| [*t, *h as u32]).collect();
-    // Pairs, in the order of the tracks.
-    heights.as_chunks_mut::<2>().0.sort_unstable();
-    out.set_list("heights", heights);
-    out.set_some("tracks", Some(state.folding.filter.text()).filter(|t| !t.is_empty()));
+    out.set_some("colour", (state.color_by != ColorBy::default()).then(|| state.color_by.id()));
+    state.folding.params().iter().for_each(|(name, value)| out.set(name, value));
     out.set_some("critical", state.critical.then_some(1));
     out.set_some("log", state.log.then_some(1));
 }
 
-/// Adds a comparison.
 pub(super) fn set_comparison(out: &mut Params, compare: &Compare, data: &Data) {
     out.set_some("below", data.traces.get(compare.trace_idx).map(|t| &t.name));
     if let Some([above, below]) = &compare.steps {
@@ -55,23 +40,10 @@ pub(super) fn set_comparison(out: &mut Params, compare: &Compare, data: &Data) {
 
 /// Puts what an address has into the state; commands for the rest.
 pub(super) fn arrive(params: &Params, state: &mut State, store: &Store, whole: &Range<i64>) -> Vec<Command> {
-    let mut folding = Folding {
-        processes: params.read_list("processes").into_iter().collect(),
-        tracks: params.read_list("folded").into_iter().collect(),
-        hidden: params.read_list("hidden").into_iter().collect(),
-        pinned: params.read_list("pinned"),
-        heights: params.read_list("heights").as_chunks::<2>().0.iter().map(|[t, h]| (*t, *h as usize)).collect(),
-        // An address has no order: the user's stays.
-        order: std::mem::take(&mut state.folding.order),
-        hosts: std::mem::take(&mut state.folding.hosts),
-        ..Folding::default()
-    };
-    folding.filter.set(params.get("tracks").unwrap_or_default());
-    state.folding.set(folding);
+    state.folding.go_to(params);
     state.critical = params.get("critical").is_some();
     state.log = params.get("log").is_some();
-    let by = params.get("colour");
-    state.color_by = ColorBy::ALL.into_iter().find(|c| Some(c.name()) == by).unwrap_or_default();
+    state.color_by = params.get("colour").and_then(ColorBy::by_id).unwrap_or_default();
     let slice = params.get("slice").and_then(slice_id).filter(|id| store.slice(*id).is_some());
     let mut out = vec![Command::Select(slice), Command::SelectRange(params.read_range("range"))];
     if params.get("follow").is_some() && store.is_live() {
@@ -85,7 +57,6 @@ pub(super) fn arrive(params: &Params, state: &mut State, store: &Store, whole: &
     out
 }
 
-/// The comparison of an address.
 pub(super) fn comparison(params: &Params, data: &Data, above: &Store) -> Option<Compare> {
     let name = params.get("below")?;
     let idx = data.traces.iter().position(|t| *t.name == *name && !t.store.tracks().is_empty())?;
@@ -109,18 +80,12 @@ fn slice_id(text: &str) -> Option<SliceId> {
 
 /// The parameters of addresses of this panel.
 pub fn accepts() -> Names {
-    vec![
+    let own = [
         ("trace", Accepts::Text),
         ("below", Accepts::Text),
         ("slice", Accepts::Text),
         ("search", Accepts::Text),
-        ("tracks", Accepts::Text),
-        ("colour", Accepts::Words(ColorBy::ALL.iter().map(|by| by.name()).collect())),
-        ("hidden", Accepts::List),
-        ("folded", Accepts::List),
-        ("processes", Accepts::List),
-        ("pinned", Accepts::List),
-        ("heights", Accepts::List),
+        ("colour", ColorBy::accepts()),
         ("view", Accepts::Range),
         ("range", Accepts::Range),
         ("step", Accepts::Number),
@@ -128,5 +93,6 @@ pub fn accepts() -> Names {
         ("critical", Accepts::Flag),
         ("log", Accepts::Flag),
         ("follow", Accepts::Flag),
-    ]
+    ];
+    own.into_iter().chain(Folding::accepts()).collect()
 }

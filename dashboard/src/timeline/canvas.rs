@@ -83,7 +83,9 @@ impl Canvas {
         let mut ctx = FrameContext::new(ui, content, state, &self.rows, areas);
         ctx.pointer = pointer(ui).filter(|_| self.drag == Drag::None);
         let n_paths = content.findings.filter(|_| state.critical).map_or(0, |f| f.paths.len());
-        describe(&response, || summary(content.store, &self.rows.rows, &ticks::view_text(ctx.frame.view), n_paths));
+        describe(&response, || {
+            summary(content.store, &self.rows.rows, &ticks::range_text(&ctx.frame.view.range()), n_paths)
+        });
         paint(ui, all, &mut self.layers, &mut ctx);
         let folds = track_labels_ui(ui, &ctx);
         if self.drag == Drag::None {
@@ -124,7 +126,6 @@ impl Canvas {
     }
 }
 
-/// Draws all layers.
 fn paint(ui: &Ui, all: Rect, layers: &mut [ClippedLayer], ctx: &mut FrameContext<'_>) {
     let painter = ui.painter_at(all);
     painter.rect_filled(all, 0.0, ctx.palette.canvas);

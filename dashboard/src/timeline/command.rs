@@ -4,6 +4,7 @@ use super::layout::Viewport;
 use std::{ops::Range, sync::Arc};
 use trace_analysis::stalls::Stall;
 use trace_model::SliceId;
+use ui::address::Choice;
 
 /// What decides a slice's colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,37 +27,20 @@ pub enum ColorBy {
     Cause,
 }
 
-impl ColorBy {
-    /// Every choice, in order.
-    pub const ALL: [Self; 9] = [
-        Self::Op,
-        Self::Category,
-        Self::Device,
-        Self::Track,
-        Self::Pool,
-        Self::Process,
-        Self::Cpu,
-        Self::Step,
-        Self::Cause,
+impl Choice for ColorBy {
+    const TABLE: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Op, "op", "op"),
+        (Self::Category, "category", "category"),
+        (Self::Device, "device", "device"),
+        (Self::Track, "track", "track"),
+        (Self::Pool, "thread pool", "thread pool"),
+        (Self::Process, "process", "process"),
+        (Self::Cpu, "CPU", "CPU"),
+        (Self::Step, "step", "step"),
+        (Self::Cause, "stall cause", "stall cause"),
     ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Op => "op",
-            Self::Category => "category",
-            Self::Device => "device",
-            Self::Track => "track",
-            Self::Pool => "thread pool",
-            Self::Process => "process",
-            Self::Cpu => "CPU",
-            Self::Step => "step",
-            Self::Cause => "stall cause",
-        }
-    }
 }
 
-/// An action of the user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Shows `factor` times as much; the time at `at` (0 left, 1 right) stays.
@@ -78,14 +62,11 @@ pub enum Command {
     Fit,
     /// Shows everything.
     FitTrace,
-    /// Shows this range.
     Show(Range<i64>),
-    /// Selects a slice, or none.
     Select(Option<SliceId>),
     /// Selects a slice and brings it into view.
     Reveal(SliceId),
     SelectStall(Box<Stall>),
-    /// Selects a range of time, or none.
     SelectRange(Option<Range<i64>>),
     /// Selects the next or previous slice of the same name.
     SameName {
@@ -98,11 +79,9 @@ pub enum Command {
     },
     /// Shows exactly this, at once.
     View(Viewport),
-    /// Scrolls to a track.
     RevealTrack(u32),
     /// Follows a live trace, or stops.
     ToggleFollow,
-    /// Colours slices by this.
     ColorBy(ColorBy),
     ToggleTrack(u32),
     ToggleProcess(u32),
@@ -165,23 +144,16 @@ pub enum RangeTab {
     Samples,
 }
 
-impl RangeTab {
-    /// Every tab, in order.
-    pub const ALL: [Self; 5] = [Self::Ops, Self::Names, Self::Tracks, Self::Flame, Self::Samples];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ops => "Ops and stalls",
-            Self::Names => "Durations",
-            Self::Tracks => "Tracks",
-            Self::Flame => "Flame graph",
-            Self::Samples => "Samples",
-        }
-    }
+impl Choice for RangeTab {
+    const TABLE: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Ops, "ops", "Ops and stalls"),
+        (Self::Names, "durations", "Durations"),
+        (Self::Tracks, "tracks", "Tracks"),
+        (Self::Flame, "flame", "Flame graph"),
+        (Self::Samples, "samples", "Samples"),
+    ];
 }
 
-/// A lane of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneId {
     pub track: u32,

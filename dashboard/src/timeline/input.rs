@@ -19,10 +19,8 @@ const PAN_STEP: f64 = 0.2;
 /// How far the arrow keys scroll.
 const SCROLL_STEP: f32 = 3.0 * metrics::LANE_H;
 
-/// A drag in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Drag {
-    /// None.
     #[default]
     None,
     /// Moves the view.
@@ -156,7 +154,6 @@ fn keys(ui: &Ui, at: f64, out: &mut Vec<Command>) {
     }
 }
 
-/// What the wheel asks for.
 fn wheel(ui: &Ui, pointer: Pos2, ctx: &FrameContext<'_>, out: &mut Vec<Command>) {
     let scale = &ctx.frame.scale;
     let at = share_of_width(pointer, scale);

@@ -1,6 +1,6 @@
 //! The Timeline panel (the EEG of a run): every track's slices over time, from the whole trace down to 10 ns.
 //!
-//! In reading order: [`model`] finds what there is to show; [`layout`] says where it is; [`raster`] turns slices into
+//! In reading order: [`model`] finds what to show; [`layout`] says where it is; [`raster`] turns slices into
 //! cached pixels; [`layers`] draws them and everything over them; [`canvas`] puts one frame together. [`input`] turns gestures
 //! into [`command::Command`]s, which [`state`] carries out; [`panels`] are around the picture; [`view`] is the whole.
 //! [`analyser`] computes off the UI thread what takes longer than a frame.
@@ -22,6 +22,7 @@ mod state;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+pub(crate) mod trace_choice;
 mod view;
 
 pub(crate) use address::accepts;

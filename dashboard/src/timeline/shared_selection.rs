@@ -1,10 +1,6 @@
 //! The window's selection: what other panels select becomes commands, what is selected here is passed on to them.
 
-use super::{
-    command::Command,
-    model::{find, flows},
-    state::State,
-};
+use super::{command::Command, model::find, state::State};
 use crate::{
     Selection, ViewKind,
     selection::{SlicePick, TimeRange},
@@ -74,7 +70,6 @@ impl SelectionRevisions {
 pub(super) fn pass_on(
     command: &Command,
     trace_idx: usize,
-    state: &State,
     store: &Store,
     selection: &mut Selection,
     stands_out: &mut bool,
@@ -82,16 +77,6 @@ pub(super) fn pass_on(
     let id = match command {
         Command::Select(id) => *id,
         Command::Reveal(id) => Some(*id),
-        Command::SameName { forward } => {
-            let next = state.slice(store).and_then(|s| find::same_name(store, &s, *forward));
-            let Some(next) = next else { return };
-            Some(next.id)
-        }
-        Command::AlongFlow { forward } => {
-            let next = state.slice(store).and_then(|s| flows::neighbour(store, &s, *forward));
-            let Some(next) = next else { return };
-            Some(next.id)
-        }
         Command::SelectNode(node) => {
             *stands_out = node.is_some();
             selection.node.set(ME, node.clone());
@@ -116,7 +101,6 @@ pub(super) fn pass_on(
     }
 }
 
-/// Passes on the selected range.
 pub(super) fn pass_on_range(trace_idx: usize, state: &State, selection: &mut Selection) {
     let mine = selection.time.by().is_none_or(|by| by == ME);
     let same = selection.time.get().map(|r| &r.ns) == state.range.as_ref();

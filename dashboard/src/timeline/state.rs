@@ -11,12 +11,12 @@ use trace_model::{SliceId, SliceRef};
 use trace_store::Store;
 
 /// How much of a live trace is shown while following it, at first.
-pub const FOLLOW_NS: i64 = 250_000_000;
+const FOLLOW_NS: i64 = 250_000_000;
 /// Following stays behind the clock by as much as slices come late, up to this; what comes later still shows as open.
 const LAG_MAX_NS: i64 = 800_000_000;
 
 /// The timeline's state for one trace.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct State {
     pub eased: Eased,
     /// Whether the view keeps up with a live trace.
@@ -55,25 +55,7 @@ impl State {
         if follow && view.ns() > FOLLOW_NS {
             view = Viewport { start: trace.end - FOLLOW_NS, end: trace.end }.ending_at(store.range().end);
         }
-        Self {
-            eased: Eased::at(view),
-            follow,
-            lag_ns: 0,
-            scroll: 0.0,
-            selected: None,
-            stall: None,
-            range: None,
-            folding: Folding::default(),
-            color_by: ColorBy::default(),
-            scroll_to: None,
-            range_tab: RangeTab::default(),
-            durations_of: None,
-            critical: false,
-            log: false,
-            cursor: None,
-            editing: None,
-            notice: None,
-        }
+        Self { eased: Eased::at(view), follow, ..Self::default() }
     }
 
     /// Carries out a command. `trace` is all there is to show, `now` the frame's clock in seconds.
@@ -81,6 +63,7 @@ impl State {
         if !matches!(command, Command::Cursor(_)) {
             self.notice = None;
         }
+        let Some(command) = self.resolved(command, store) else { return };
         let target = self.eased.target();
         match command {
             Command::Zoom { factor, at } => {
@@ -105,15 +88,6 @@ impl State {
             }
             Command::Reveal(id) => self.reveal(id, store, trace, now),
             Command::SelectRange(range) => self.range = range.filter(|r| r.start < r.end),
-            Command::SameName { forward } => {
-                let next = self.slice(store).map(|s| find::same_name(store, &s, forward));
-                self.walk(next, "No further slice with this name", store, trace, now);
-            }
-            Command::AlongFlow { forward } => {
-                let next = self.slice(store).map(|s| flows::neighbour(store, &s, forward));
-                let none = if forward { "No arrow leaves this slice" } else { "No arrow comes to this slice" };
-                self.walk(next, none, store, trace, now);
-            }
             Command::RevealTrack(track) => {
                 self.folding.reveal(store, track);
                 self.scroll_to = Some(LaneId { track, lane: 0 });
@@ -141,25 +115,31 @@ impl State {
             Command::ShowHidden => self.folding.show_all(),
             // These act on the panel's widgets and on the window's selection, not on this state.
             Command::ToggleCompare | Command::CompareStep { .. } => {}
+            // Resolved above.
+            Command::SameName { .. } | Command::AlongFlow { .. } => {}
             Command::FocusSearch | Command::SelectNode(_) => {}
             Command::Cursor(at) => self.cursor = at,
         }
     }
 
-    /// Goes to the next slice: `None` where none is selected, `Some(None)` where there is no further one.
-    fn walk(
-        &mut self,
-        next: Option<Option<SliceRef>>,
-        none: &'static str,
-        store: &Store,
-        trace: &Range<i64>,
-        now: f64,
-    ) {
-        match next {
-            Some(Some(next)) => self.reveal(next.id, store, trace, now),
-            Some(None) => self.notice = Some(none),
-            None => self.notice = Some("Select a slice first"),
+    /// The command with the slice that it leads to from the selected one; `None`, and a notice, where there is none.
+    pub fn resolved(&mut self, command: Command, store: &Store) -> Option<Command> {
+        let selected = self.slice(store);
+        let (next, none) = match command {
+            Command::SameName { forward } => {
+                (selected.map(|s| find::same_name(store, &s, forward)), "No further slice with this name")
+            }
+            Command::AlongFlow { forward } => {
+                let none = if forward { "No arrow leaves this slice" } else { "No arrow comes to this slice" };
+                (selected.map(|s| flows::neighbour(store, &s, forward)), none)
+            }
+            other => return Some(other),
+        };
+        let found = next.flatten().map(|next: SliceRef| Command::Reveal(next.id));
+        if found.is_none() {
+            self.notice = Some(if selected.is_some() { none } else { "Select a slice first" });
         }
+        found
     }
 
     /// The selected slice, while the store has it.
@@ -182,7 +162,7 @@ impl State {
     }
 
     /// The time of a new bookmark.
-    pub fn note_time(&self, store: &Store, at: f64) -> i64 {
+    fn note_time(&self, store: &Store, at: f64) -> i64 {
         let selected = self.slice(store).map(|s| s.start).or_else(|| self.range.as_ref().map(|r| r.start));
         let view = self.eased.target();
         selected.unwrap_or_else(|| view.start.saturating_add((view.ns() as f64 * at).round() as i64))

@@ -1,31 +1,42 @@
 //! Stores for tests, built as the store is from files.
 
-use super::model::{Row, Rows};
+use super::{
+    layout::{Frame, Scale, Sizes, Viewport},
+    model::{Row, Rows},
+};
 use std::fmt::Write as _;
 use trace_model::{Batch, Event, EventKind, NO_NODE, Name, TrackKey};
 use trace_store::Store;
 
+/// Sizes of rows.
+pub(crate) const SIZES: Sizes = Sizes { lane_h: 18.0, heading_h: 20.0, counter_h: 36.0, gap: 4.0 };
+
+/// A range of time on this many pixels.
+pub(crate) fn frame(start: i64, end: i64, width: f32) -> Frame {
+    let view = Viewport { start, end };
+    Frame { view, scale: Scale::new(view, 0.0, width), pixels_per_point: 1.0, sizes: SIZES }
+}
+
 /// The length of one step of [`demo`], ns.
-pub const STEP_NS: i64 = 100_000;
+pub(crate) const STEP_NS: i64 = 100_000;
 
 /// Ids of [`demo`]'s names.
-pub const SITE_STEP: u32 = 0;
+pub(crate) const SITE_STEP: u32 = 0;
 /// Site of the product.
-pub const SITE_MATMUL: u32 = 1;
+pub(crate) const SITE_MATMUL: u32 = 1;
 /// Site of the sum.
-pub const SITE_ADD: u32 = 2;
+pub(crate) const SITE_ADD: u32 = 2;
 /// Site of a part of the product.
-pub const SITE_SHARD: u32 = 3;
+pub(crate) const SITE_SHARD: u32 = 3;
 /// Site of a parked worker.
-pub const SITE_IDLE: u32 = 4;
+pub(crate) const SITE_IDLE: u32 = 4;
 /// Site of the memory counter.
-pub const SITE_MEMORY: u32 = 5;
+pub(crate) const SITE_MEMORY: u32 = 5;
 
-/// No node.
-pub const NO: u32 = NO_NODE;
+pub(crate) const NO: u32 = NO_NODE;
 
 /// A closed event.
-pub fn slice(start: i64, end: i64, site: u32, node: u32, depth: u8) -> Event {
+pub(crate) fn slice(start: i64, end: i64, site: u32, node: u32, depth: u8) -> Event {
     Event {
         kind: EventKind::Slice,
         depth,
@@ -37,6 +48,22 @@ pub fn slice(start: i64, end: i64, site: u32, node: u32, depth: u8) -> Event {
         arg: 0,
         args: trace_model::NO_ARGS,
     }
+}
+
+/// A batch of process 1 with these sites: categories and names.
+pub(crate) fn batch_of(sites: &[(&str, &str)]) -> Batch {
+    let mut batch = Batch::new();
+    batch.set_origin(0);
+    for (id, (category, name)) in (0..).zip(sites) {
+        batch.name(Name::Site { pid: 1, id, category: (*category).into(), name: (*name).into() });
+    }
+    batch
+}
+
+pub(crate) fn store_of(batch: Batch) -> Store {
+    let mut store = Store::new();
+    store.apply(batch);
+    store
 }
 
 fn names(batch: &mut Batch) {
@@ -59,7 +86,7 @@ fn names(batch: &mut Batch) {
 /// `steps` steps of 100 µs on a main thread and two workers. In each, `layer1/MatMul` (20 µs to 70 µs, with a shard
 /// inside from 30 µs to 40 µs) runs on worker 10; `layer1/Add`, which it made ready, from 72 µs to 80 µs on worker 2, idle from
 /// 20 µs to 72 µs before; and `layer2/MatMul`, after the sum, from 82 µs to 95 µs on worker 2 with a shard in it.
-pub fn demo(steps: u32) -> Store {
+pub(crate) fn demo(steps: u32) -> Store {
     let mut batch = Batch::new();
     names(&mut batch);
     batch.set_origin(1_000);
@@ -98,24 +125,19 @@ pub fn demo(steps: u32) -> Store {
             });
         }
     }
-    let mut store = Store::new();
-    store.apply(batch);
-    store
+    store_of(batch)
 }
 
 /// A store with one track of these slices.
-pub fn one_track(events: Vec<Event>) -> Store {
+pub(crate) fn one_track(events: Vec<Event>) -> Store {
     let mut batch = Batch::new();
     names(&mut batch);
     batch.set_origin(0);
     batch.track(TrackKey { pid: 7, ring: 0 }).events = events;
-    let mut store = Store::new();
-    store.apply(batch);
-    store
+    store_of(batch)
 }
 
-/// Rows as text.
-pub fn text_of_rows(store: &Store, rows: &Rows) -> String {
+pub(crate) fn text_of_rows(store: &Store, rows: &Rows) -> String {
     let mut out = String::new();
     for row in &rows.rows {
         let line = match row {

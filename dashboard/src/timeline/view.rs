@@ -2,7 +2,7 @@
 
 use super::{
     address,
-    analyser::Analyser,
+    analyser::{self, Analyser},
     canvas::Canvas,
     command::Command,
     csv, input,
@@ -17,13 +17,14 @@ use super::{
     },
     shared_selection::{self, SelectionRevisions},
     state::State,
+    trace_choice::{trace_choice, trace_name},
 };
 use crate::{
     Data, Selection, View, ViewKind,
     command::Entry,
     data::{Status, TraceData},
 };
-use egui::{ComboBox, Rect, Ui};
+use egui::{Rect, Ui};
 use std::{ops::Range, sync::Arc};
 use trace_store::Store;
 use ui::address::Params;
@@ -101,8 +102,7 @@ impl View for TimelineView {
 
     fn address(&self, data: &Data) -> Params {
         let mut out = Params::default();
-        let trace = data.traces.get(self.trace_idx).filter(|_| data.traces.len() > 1);
-        out.set_some("trace", trace.map(|t| &t.name));
+        out.set_some("trace", trace_name(data, self.trace_idx));
         let Some(state) = &self.state else { return out };
         address::set_state(&mut out, state);
         if let Some(compare) = &self.compare {
@@ -200,8 +200,9 @@ impl TimelineView {
                 if selected_below && command.needs_selection() {
                     return below.push(command);
                 }
+                let Some(command) = state.resolved(command, cx.store) else { return };
                 let stands_out = &mut self.own_node_stands_out;
-                shared_selection::pass_on(&command, cx.trace_idx, state, cx.store, selection, stands_out);
+                shared_selection::pass_on(&command, cx.trace_idx, cx.store, selection, stands_out);
                 self.focus_search |= command == Command::FocusSearch;
                 selected |= command.selects();
                 if command.changes_comparison() {
@@ -269,14 +270,15 @@ impl TimelineView {
             query: self.query(selection),
             critical: state.critical,
             log: state.log,
+            is_live: trace.store.is_live(),
         };
-        self.analyser.findings(ui.ctx(), &trace.store, question, ui.input(|i| i.time))
+        analyser::findings(&mut self.analyser, ui.ctx(), &trace.store, question)
     }
 
     fn bar(&mut self, ui: &mut Ui, cx: &TraceContext<'_>, state: &State, selection: &mut Selection) -> Vec<Command> {
-        if cx.data.traces.len() > 1 {
-            self.trace_choice(ui, cx.data);
-        }
+        let mut chosen = self.trace_idx;
+        trace_choice(ui, "Trace", cx.data, &mut chosen);
+        self.set_trace(chosen);
         let query = self.query(selection);
         let matches = cx.findings.filter(|f| f.question.query == query).map(|f| &*f.matches);
         let search = SearchState {
@@ -300,17 +302,6 @@ impl TimelineView {
             response.commands.extend(next.map(|s| Command::Reveal(s.id)));
         }
         response.commands
-    }
-
-    fn trace_choice(&mut self, ui: &mut Ui, data: &Data) {
-        let mut chosen = self.trace_idx;
-        let name = data.traces.get(chosen).map_or("", |t| &t.name);
-        ComboBox::from_label("Trace").selected_text(name).show_ui(ui, |ui| {
-            for (i, trace) in data.traces.iter().enumerate() {
-                ui.selectable_value(&mut chosen, i, &*trace.name);
-            }
-        });
-        self.set_trace(chosen);
     }
 
     fn follow_selected_trace(&mut self, selection: &Selection) {
@@ -343,7 +334,7 @@ fn log_ui(ui: &mut Ui, store: &Store, findings: Option<&Findings>, cursor: Optio
     commands.into_iter().collect()
 }
 
-/// All the time of a trace; of a live one up to now, by the clock of this machine.
+/// All the time of a trace; of a live one up to the present on the clock of this machine.
 fn whole_range(store: &Store) -> Range<i64> {
     let range = store.range();
     if !store.is_live() {

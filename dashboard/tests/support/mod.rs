@@ -80,14 +80,20 @@ impl Window {
 
     /// Shows frames until `n` things are named so.
     pub fn wait_for_several(&mut self, what: &str, n: usize) {
+        let is_named = |window: &Self| window.harness.query_all_by_label_contains(what).count() >= n;
+        self.wait_until(&format!("{n} that are named {what:?}"), is_named);
+    }
+
+    /// Shows frames until something holds.
+    pub fn wait_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
         for _ in 0..PATIENCE {
             self.harness.step();
-            if self.harness.query_all_by_label_contains(what).count() >= n {
+            if holds(self) {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        panic!("fewer than {n} are named {what:?}");
+        panic!("never shown: {what}");
     }
 
     pub fn shows(&self, what: &str) -> bool {
@@ -124,10 +130,35 @@ impl Window {
             modifiers: egui::Modifiers::COMMAND | egui::Modifiers::SHIFT,
         });
         self.harness.step();
+        self.copied()
+    }
+
+    /// The text that the last frame copied.
+    pub fn copied(&self) -> Option<String> {
         self.harness.output().platform_output.commands.iter().find_map(|command| match command {
             egui::OutputCommand::CopyText(text) => Some(text.clone()),
             _ => None,
         })
+    }
+
+    /// Saves what the dialog asks a path for, with the last button of this name.
+    pub fn save_to(&mut self, path: &Path) {
+        self.wait_for("Path to save to");
+        self.replace_text("Path to save to", path.to_str().expect("a path of letters"));
+        self.harness.get_all_by_label("Save").last().expect("the dialog's button").click();
+        self.wait_for("Saved: ");
+    }
+
+    /// Types a text in place of a field's.
+    pub fn replace_text(&mut self, label: &str, text: &str) {
+        self.harness.get_by_label(label).focus();
+        self.ctrl(egui::Modifiers::NONE, egui::Key::A);
+        self.type_text(label, text);
+    }
+
+    pub fn click(&mut self, label: &str) {
+        self.harness.get_by_label(label).click();
+        self.harness.run_ok();
     }
 
     pub fn key(&mut self, key: egui::Key) {

@@ -1,4 +1,4 @@
-//! Pictures of panels beside those that are kept in `tests/snapshots`.
+//! Pictures of panels compared with those in `tests/snapshots`.
 
 use super::raster::Pixels;
 use std::{

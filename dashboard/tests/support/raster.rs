@@ -14,12 +14,12 @@ use std::{
     rc::Rc,
 };
 
-/// The textures of a context, as far as its frames told.
+/// The textures of a context, as its frames set them.
 #[derive(Clone, Default)]
-pub struct Textures(Rc<RefCell<Known>>);
+pub struct Textures(Rc<RefCell<TextureSet>>);
 
 #[derive(Default)]
-struct Known {
+struct TextureSet {
     images: HashMap<TextureId, (ColorImage, TextureOptions)>,
     /// What goes once the next frame begins.
     leaving: HashSet<TextureId>,

@@ -9,7 +9,12 @@ use std::path::PathBuf;
 const SMALL: [f32; 2] = [427.0, 240.0];
 
 fn small(paths: Vec<PathBuf>, at: &'static str) -> Window {
-    Window::sized(SMALL, move || Options { paths: paths.clone(), at: at.parse().ok(), ..Options::default() })
+    sized(SMALL, paths, at)
+}
+
+fn sized(size: [f32; 2], paths: Vec<PathBuf>, at: &'static str) -> Window {
+    let at = (!at.is_empty()).then(|| at.parse().expect("an address"));
+    Window::sized(size, move || Options { paths: paths.clone(), at: at.clone(), ..Options::default() })
 }
 
 fn run() -> PathBuf {
@@ -65,8 +70,7 @@ fn dialogs_fit() {
 fn figures_of_the_top_bar_leave_the_buttons_alone() {
     let dir = two_runs();
     for width in [427.0, 300.0, 640.0, 1280.0] {
-        let paths = vec![dir.path().to_owned()];
-        let mut window = Window::sized([width, 240.0], move || Options { paths: paths.clone(), ..Options::default() });
+        let mut window = sized([width, 240.0], vec![dir.path().to_owned()], "");
         window.wait_for("loss: 2 runs");
         window.wait();
         let first = window.rect("Find anything (Ctrl+K)");
@@ -124,13 +128,7 @@ fn sides_leave_the_table_its_room() {
 #[test]
 fn columns_are_as_wide_as_their_figures() {
     for width in [427.0, 800.0, 1280.0] {
-        let paths = vec![run()];
-        let at = "ops".parse().ok();
-        let mut window = Window::sized([width, 400.0], move || Options {
-            paths: paths.clone(),
-            at: at.clone(),
-            ..Options::default()
-        });
+        let mut window = sized([width, 400.0], vec![run()], "ops");
         window.wait_for("Sort by Self");
         window.wait();
         let headings = ["Count", "Total", "Self", "Mean", "p50", "p99", "Max", "Share"];
@@ -182,14 +180,15 @@ fn a_border_is_taken_hold_of_and_where_it_was_left_is_remembered() {
     // Anywhere on it.
     for (from, to) in [(border.left() + 1.0, 300.0), (296.0 + 7.0, 340.0)] {
         let y = border.center().y;
-        window.harness.hover_at(pos2(from, y));
-        window.harness.step();
-        window.harness.drag_at(pos2(from, y));
-        window.harness.step();
-        window.harness.hover_at(pos2((from + to) / 2.0, y));
-        window.harness.step();
-        window.harness.hover_at(pos2(to, y));
-        window.harness.step();
+        for (x, is_pressed) in [(from, false), (from, true), ((from + to) / 2.0, false), (to, false)] {
+            let at = pos2(x, y);
+            if is_pressed {
+                window.harness.drag_at(at);
+            } else {
+                window.harness.hover_at(at);
+            }
+            window.harness.step();
+        }
         window.harness.drop_at(pos2(to, y));
         window.wait();
         let now = window.rect("Border of scalar runs");

@@ -3,7 +3,13 @@
 //!
 //! [`address_fields`]: crate::address_fields
 
-use std::{fmt, ops::Range, str::FromStr, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    ops::Range,
+    str::FromStr,
+    sync::Arc,
+};
 
 /// Names with values, in a fixed order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,14 +31,6 @@ impl Params {
     /// Adds a range of times.
     pub fn set_range(&mut self, name: &str, range: &Range<i64>) {
         self.set(name, format_args!("{}..{}", range.start, range.end));
-    }
-
-    /// Adds numbers; none where there are none.
-    pub fn set_list(&mut self, name: &str, values: impl IntoIterator<Item = u32>) {
-        let text: Vec<String> = values.into_iter().map(|v| v.to_string()).collect();
-        if !text.is_empty() {
-            self.set(name, text.join("."));
-        }
     }
 
     /// Every name with its value.
@@ -60,11 +58,6 @@ impl Params {
     /// Every value that was set under a name, in their order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
-    }
-
-    /// Numbers.
-    pub fn read_list(&self, name: &str) -> Vec<u32> {
-        self.get(name).map_or_else(Vec::new, |text| text.split('.').filter_map(|v| v.parse().ok()).collect())
     }
 }
 
@@ -255,7 +248,72 @@ macro_rules! values {
     )+};
 }
 
-values!(String: Text, f64: Number, u32: Number);
+values!(String: Text, f64: Number, u32: Number, usize: Number);
+
+/// Implements [`Value`] for lists of whole numbers.
+macro_rules! lists {
+    ($($Type:ty),+) => {$(
+        impl Value for $Type {
+            fn accepts() -> Accepts {
+                Accepts::List
+            }
+
+            fn texts(&self) -> Vec<String> {
+                vec![self.iter().map(ToString::to_string).collect::<Vec<_>>().join(".")]
+            }
+
+            fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+                Some(texts.next()?.split('.').filter_map(|number| number.parse().ok()).collect())
+            }
+        }
+    )+};
+}
+
+lists!(Vec<u32>, BTreeSet<u32>);
+
+impl Value for BTreeMap<u32, u32> {
+    fn accepts() -> Accepts {
+        Accepts::List
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.iter().flat_map(|(key, value)| [*key, *value]).collect::<Vec<u32>>().texts()
+    }
+
+    fn of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        Some(Vec::<u32>::of_texts(texts)?.as_chunks::<2>().0.iter().map(|[key, value]| (*key, *value)).collect())
+    }
+}
+
+impl<const N: usize> Value for [String; N] {
+    fn accepts() -> Accepts {
+        Accepts::Text
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.to_vec()
+    }
+
+    fn of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let mut read = [const { String::new() }; N];
+        read.iter_mut().zip(texts).for_each(|(value, text)| text.clone_into(value));
+        Some(read)
+    }
+}
+
+impl Value for Option<usize> {
+    fn accepts() -> Accepts {
+        Accepts::Number
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.iter().map(ToString::to_string).collect()
+    }
+
+    fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        Some(texts.next()?.parse().ok())
+    }
+}
 
 impl Value for Option<Arc<str>> {
     fn accepts() -> Accepts {

@@ -1,7 +1,7 @@
 //! Threads that compute what a frame asked for, so that no frame waits.
 //!
 //! [`Background`] computes the newest request and only that one: a frame posts a request and goes on with the latest result,
-//! whatever it was computed for; the result says so itself. [`Refresher`] asks one anew while its data grows. [`Queue`] computes
+//! whatever it was computed for; the result says so itself. [`Refresher`] asks a question whenever it changes. [`Queue`] computes
 //! every request, in their order. The threads end when their owners are dropped.
 
 use egui::Context;
@@ -123,7 +123,7 @@ impl<In: Send + 'static, Out: Send + Sync + 'static> Background<In, Out> {
     }
 
     /// The time after a request until the same is asked of newer data, seconds: `least`, or longer where answers take long.
-    pub fn refresh_s(&self, least: f64) -> f64 {
+    fn refresh_s(&self, least: f64) -> f64 {
         least.max(self.mailbox.slots.lock().cost_ns as f64 * 1e-9 * (1.0 + PAUSE_PER_WORK))
     }
 
@@ -181,47 +181,85 @@ impl<In, Out> Drop for Background<In, Out> {
     }
 }
 
-/// Answers to a question about data that grow: asked anew no oftener than the answers' cost allows.
-pub struct Refresher<Question, In, Out> {
-    background: Option<Background<In, Out>>,
-    asked: Option<(Question, f64)>,
+/// A question to a [`Refresher`].
+pub trait Question: Clone + PartialEq {
+    /// How soon it follows `asked`, which differs.
+    fn urgency(&self, asked: &Self) -> Urgency {
+        let _ = asked;
+        Urgency::AtOnce
+    }
 }
 
-impl<Question, In, Out> Default for Refresher<Question, In, Out> {
+impl Question for (usize, usize) {}
+
+/// How soon a question follows the one before it. No question is asked while another is being answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// At once.
+    AtOnce,
+    /// After the least time between two questions.
+    Soon,
+    /// After many times what the answer took: only the data have grown.
+    WhenCheap,
+}
+
+/// Answers to a question, which is asked anew whenever it differs.
+pub struct Refresher<Q, In, Out> {
+    background: Option<Background<In, Out>>,
+    asked: Option<(Q, f64)>,
+}
+
+impl<Q, In, Out> Default for Refresher<Q, In, Out> {
     fn default() -> Self {
         Self { background: None, asked: None }
     }
 }
 
-impl<Question: PartialEq, In: Send + 'static, Out: Send + Sync + 'static> Refresher<Question, In, Out> {
-    /// The latest answer, after asking for a newer one where that is due. `is_growth` says of an earlier question that it differs
-    /// in the data's version alone: then `least_s` seconds pass before the next.
+impl<Q: Question, In: Send + 'static, Out: Send + Sync + 'static> Refresher<Q, In, Out> {
+    /// The latest answer, after asking for a newer one where that is due. `least_s`: the least time between two questions,
+    /// seconds. `request` is given the question and the latest answer.
     pub fn ask(
         &mut self,
         ctx: &Context,
         (name, compute): (&str, fn(In) -> Out),
-        question: Question,
         least_s: f64,
-        is_growth: impl Fn(&Question) -> bool,
-        request: impl FnOnce(&Question) -> In,
+        question: Q,
+        request: impl FnOnce(Q, Option<Arc<Out>>) -> In,
     ) -> Option<Arc<Out>> {
         let now = ctx.input(|input| input.time);
         let background = self.background.get_or_insert_with(|| {
             let ctx = ctx.clone();
             Background::start(name, compute, move || ctx.request_repaint())
         });
-        let refresh_s = background.refresh_s(least_s);
-        let is_due = self
-            .asked
-            .as_ref()
-            .is_none_or(|(asked, at)| *asked != question && (!is_growth(asked) || now - at >= refresh_s));
-        if is_due && !background.is_busy() {
-            background.request(request(&question));
+        let result = background.result();
+        let wait_s = match &self.asked {
+            Some((asked, _)) if *asked == question => return result,
+            None => 0.0,
+            Some((asked, at)) => match question.urgency(asked) {
+                Urgency::AtOnce => 0.0,
+                Urgency::Soon => at + least_s - now,
+                Urgency::WhenCheap => at + background.refresh_s(least_s) - now,
+            },
+        };
+        if background.is_busy() {
+            // It asks for a frame when it has answered.
+        } else if wait_s > 0.0 {
+            ctx.request_repaint_after_secs(wait_s as f32);
+        } else {
+            background.request(request(question.clone(), result.clone()));
             self.asked = Some((question, now));
-        } else if self.asked.as_ref().is_none_or(|(asked, _)| *asked != question) {
-            ctx.request_repaint_after_secs(refresh_s as f32);
         }
-        background.result()
+        result
+    }
+
+    /// The question that was asked last.
+    pub fn asked(&self) -> Option<&Q> {
+        self.asked.as_ref().map(|(question, _)| question)
+    }
+
+    /// Asks the next question at once, whatever it is.
+    pub fn forget(&mut self) {
+        self.asked = None;
     }
 
     /// The latest answer.

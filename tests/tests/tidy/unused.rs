@@ -27,7 +27,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
 /// Items by member that are still to be deleted or made private. A count may only shrink.
 const DEBT: &[(&str, usize)] = &[
     ("cli", 2),
-    ("dashboard", 23),
 ];
 
 /// The public functions, constants and types of a file; `true` for a type.

@@ -89,7 +89,6 @@ const IDENTIFIERS: &[(&str, &str)] = &[("colour", "color")];
 const TYPES_DEBT: &[(&str, usize)] = &[
     ("base/net", 2),
     ("cli", 2),
-    ("dashboard", 1),
     ("engine", 36),
     ("engine/cuda", 4),
     ("engine/distributed", 5),
@@ -97,7 +96,6 @@ const TYPES_DEBT: &[(&str, usize)] = &[
 const PHRASES_DEBT: &[(&str, usize)] = &[
     ("base/net", 70),
     ("cli", 3),
-    ("dashboard", 49),
     ("docs", 36),
     ("engine", 257),
     ("engine/cuda", 84),
@@ -106,7 +104,7 @@ const PHRASES_DEBT: &[(&str, usize)] = &[
     ("tests", 6),
     ("tests/bench", 2),
 ];
-const IDENTIFIERS_DEBT: &[(&str, usize)] = &[("dashboard", 1)];
+const IDENTIFIERS_DEBT: &[(&str, usize)] = &[];
 
 /// Names of others: CUPTI's records and CUDA's functions.
 const FOREIGN: &[&str] = &["Synchronization", "synchronization", "Synchronize", "SYNCHRONIZ"];

@@ -5,7 +5,7 @@ use crate::Data;
 use formats::plugins::EmbeddingInfo;
 use std::{path::PathBuf, sync::Arc};
 use summaries::{Embedding, read_projector_config};
-use ui::natural;
+use ui::{background::Question, natural};
 
 /// An embedding that a configuration names.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,21 +16,18 @@ pub struct ListedEmbedding {
     info: EmbeddingInfo,
 }
 
-/// A request to the thread.
-pub enum Request {
-    /// List the embeddings of these folders, each with the name of its run.
-    List(Vec<(Arc<str>, PathBuf)>),
-    /// Read an embedding.
-    Read(ListedEmbedding),
+/// Folders that may hold a projector's configuration, under the names shown.
+pub type Folders = Vec<(Arc<str>, PathBuf)>;
+
+/// The embeddings that configurations name.
+#[derive(Debug, Default)]
+pub struct Listing {
+    pub embeddings: Vec<ListedEmbedding>,
+    /// Configurations that cannot be read.
+    pub errors: Vec<String>,
 }
 
-/// A reply of the thread.
-pub enum Reply {
-    /// Embeddings, and configurations that cannot be read.
-    List(Vec<ListedEmbedding>, Vec<String>),
-    /// An embedding, or the error.
-    Read(ListedEmbedding, Result<LoadedEmbedding, String>),
-}
+impl Question for ListedEmbedding {}
 
 /// An embedding with its images.
 #[derive(Clone, Debug)]
@@ -42,44 +39,43 @@ pub struct LoadedEmbedding {
 }
 
 /// The folders of a logdir and of its runs.
-pub fn folders(data: &Data) -> Vec<(Arc<str>, PathBuf)> {
+pub fn folders(data: &Data) -> Folders {
     let tops = data.logdirs.iter().map(|logdir| (logdir.name.clone(), logdir.path.to_path_buf()));
     let runs = data.runs().map(|run| (run.label.clone(), run.run.path.clone()));
-    let mut out: Vec<(Arc<str>, PathBuf)> = tops.chain(runs).collect();
+    let mut out: Folders = tops.chain(runs).collect();
     out.sort_by(|a, b| natural::order(&a.1.to_string_lossy(), &b.1.to_string_lossy()).then_with(|| a.1.cmp(&b.1)));
     out.dedup_by(|a, b| a.1 == b.1);
     out
 }
 
-/// Handles a request.
-pub fn reply(request: Request) -> Reply {
-    match request {
-        Request::List(folders) => {
-            let (mut listed, mut errors) = (Vec::new(), Vec::new());
-            for (run, folder) in folders {
-                match read_projector_config(&folder) {
-                    Ok(config) => {
-                        listed.extend(config.into_iter().flat_map(|c| c.embeddings).map(|info| ListedEmbedding {
-                            name: format!("{run}: {}", info.tensor_name).into(),
-                            folder: folder.clone(),
-                            info,
-                        }));
-                    }
-                    // A logdir may be a file.
-                    Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {}
-                    Err(error) => errors.push(format!("{}: {error}", folder.display())),
-                }
+/// Lists the embeddings of these folders, each with the name of its run.
+pub fn list(folders: Folders) -> Listing {
+    let mut out = Listing::default();
+    for (run, folder) in folders {
+        match read_projector_config(&folder) {
+            Ok(config) => {
+                let infos = config.into_iter().flat_map(|c| c.embeddings);
+                out.embeddings.extend(infos.map(|info| ListedEmbedding {
+                    name: format!("{run}: {}", info.tensor_name).into(),
+                    folder: folder.clone(),
+                    info,
+                }));
             }
-            Reply::List(listed, errors)
-        }
-        Request::Read(listed) => {
-            let loaded = |mut embedding: Embedding| {
-                // The file is large, and no longer needed.
-                let sheet = embedding.sprites.take().map(|sprites| Sheet::read(&sprites).map(Arc::new));
-                LoadedEmbedding { embedding: Arc::new(embedding), sheet }
-            };
-            let read = Embedding::read(&listed.folder, &listed.info).map(loaded).map_err(|e| e.to_string());
-            Reply::Read(listed, read)
+            // A logdir may be a file.
+            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {}
+            Err(error) => out.errors.push(format!("{}: {error}", folder.display())),
         }
     }
+    out
+}
+
+/// Reads an embedding.
+pub fn read(listed: ListedEmbedding) -> (ListedEmbedding, Result<LoadedEmbedding, String>) {
+    let loaded = |mut embedding: Embedding| {
+        // The file is large, and no longer needed.
+        let sheet = embedding.sprites.take().map(|sprites| Sheet::read(&sprites).map(Arc::new));
+        LoadedEmbedding { embedding: Arc::new(embedding), sheet }
+    };
+    let read = Embedding::read(&listed.folder, &listed.info).map(loaded).map_err(|e| e.to_string());
+    (listed, read)
 }

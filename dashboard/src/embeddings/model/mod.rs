@@ -8,7 +8,7 @@ mod sprites;
 mod vectors;
 
 pub(super) use choices::{Choices, MethodName};
-pub(super) use files::{ListedEmbedding, LoadedEmbedding, Reply, Request, folders, reply};
+pub(super) use files::{Folders, ListedEmbedding, Listing, LoadedEmbedding, folders, list, read};
 pub(super) use projection::Worker;
 pub(super) use sprites::Sheet;
 pub(super) use vectors::{ColorBy, Coloring, MAX_GROUPS, label, matching, scaled};

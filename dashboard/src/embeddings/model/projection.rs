@@ -17,7 +17,6 @@ pub enum Method {
     },
     /// t-SNE.
     Tsne(TsneOptions),
-    /// UMAP.
     Umap(UmapOptions),
     /// Along two directions, each from a group of vectors to another.
     Along([[Vec<usize>; 2]; 2]),
@@ -89,7 +88,6 @@ impl Worker {
         self.progress.cancel();
     }
 
-    /// Whether it is running.
     pub fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }

@@ -6,14 +6,12 @@ use summaries::Sprites;
 /// A sheet of images, row by row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sheet {
-    /// The whole sheet.
     pub picture: Picture,
     /// Width and height of an image, pixels.
     size: [usize; 2],
 }
 
 impl Sheet {
-    /// Reads the file.
     pub fn read(sprites: &Sprites) -> Result<Self, String> {
         let picture = decoded(&sprites.file)?;
         let size = sprites.size.map(|side| side as usize);

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use summaries::{Embedding, projection::Position};
-use ui::filter::Filter;
+use ui::{
+    address::{Accepts, Value},
+    filter::Filter,
+};
 
 /// Values of a column with a colour of their own, at most.
 pub const MAX_GROUPS: usize = 12;
@@ -20,7 +23,6 @@ pub enum Coloring {
         /// Least and greatest.
         extent: [f64; 2],
     },
-    /// Its word.
     Words {
         /// Of each vector, the index of its word; [`MAX_GROUPS`] for those beyond.
         groups: Vec<usize>,
@@ -62,14 +64,31 @@ pub enum ColorBy {
     /// The first column that distinguishes groups of vectors, or none.
     #[default]
     Usual,
-    /// None.
     Nothing,
     /// A column of the metadata.
     Column(usize),
 }
 
+impl Value for ColorBy {
+    fn accepts() -> Accepts {
+        Accepts::Number
+    }
+
+    fn texts(&self) -> Vec<String> {
+        match self {
+            Self::Usual => Vec::new(),
+            Self::Nothing => vec!["-1".to_owned()],
+            Self::Column(column) => vec![column.to_string()],
+        }
+    }
+
+    fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let column: i64 = texts.next()?.parse().ok()?;
+        Some(usize::try_from(column).map_or(Self::Nothing, Self::Column))
+    }
+}
+
 impl ColorBy {
-    /// The column of an embedding.
     pub fn column(self, embedding: &Embedding) -> Option<usize> {
         let distinguishes = |column: &usize| match Coloring::of(embedding, Some(*column)) {
             Coloring::Plain => false,
@@ -84,13 +103,11 @@ impl ColorBy {
     }
 }
 
-/// The label of a vector.
 pub fn label(embedding: &Embedding, column: usize, i: usize) -> String {
     let text = embedding.metadata.get(i).and_then(|row| row.get(column)).filter(|text| !text.is_empty());
     text.cloned().unwrap_or_else(|| format!("vector {i}"))
 }
 
-/// The vectors with a matching cell.
 pub fn matching(embedding: &Embedding, filter: &Filter) -> Vec<usize> {
     if filter.text().is_empty() {
         return Vec::new();
@@ -146,7 +163,7 @@ mod tests {
         assert_eq!(Coloring::of(&embedding(&["a"]), None), Coloring::Plain);
         assert_eq!(Coloring::of(&embedding(&["a"]), Some(7)), Coloring::Plain);
         assert_eq!(ColorBy::Usual.column(&embedding(&["b", "a", "b"])), Some(0));
-        assert_eq!(ColorBy::Usual.column(&embedding(&many)), None, "as many words as vectors tell no groups apart");
+        assert_eq!(ColorBy::Usual.column(&embedding(&many)), None, "as many words as vectors distinguish no groups");
         assert_eq!(ColorBy::Usual.column(&embedding(&numbers)), Some(0));
         assert_eq!(ColorBy::Column(0).column(&embedding(&many)), Some(0));
     }

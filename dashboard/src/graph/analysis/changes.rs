@@ -1,12 +1,13 @@
 //! Differences between two graphs: before and after a pass or the partitioning, or two versions of a model. Nodes
 //! correspond if their full names are equal.
 
+use super::input::Same;
 use crate::graph::model::{ItemId, Model, attr_text, function_prefix};
 use egui::Context;
 use formats::proto::{GraphDef, NodeDef};
 use rustc_hash::FxHashMap;
 use std::{borrow::Cow, sync::Arc};
-use ui::background::Background;
+use ui::background::{Question, Refresher};
 use ui::natural;
 
 /// Characters of a value that are shown.
@@ -29,15 +30,16 @@ impl Counts {
 }
 
 /// A pair of graphs to compare.
-struct Request {
-    model: Arc<Model>,
-    other: Arc<GraphDef>,
+#[derive(Clone, PartialEq)]
+struct Pair {
+    model: Same<Model>,
+    other: Same<GraphDef>,
 }
 
-/// The differences of a model from another graph.
+impl Question for Pair {}
+
 pub(crate) struct GraphDiff {
-    model: Arc<Model>,
-    other: Arc<GraphDef>,
+    of: Pair,
     counts: Vec<Counts>,
     /// Full names of nodes that only the other graph has, in order.
     missing: Vec<String>,
@@ -46,37 +48,29 @@ pub(crate) struct GraphDiff {
 /// Comparisons, made in a thread of their own.
 #[derive(Default)]
 pub(crate) struct Changes {
-    thread: Option<Background<Request, GraphDiff>>,
-    requested: Option<(Arc<Model>, Arc<GraphDef>)>,
+    comparison: Refresher<Pair, Pair, GraphDiff>,
     diff: Option<Arc<GraphDiff>>,
 }
 
 impl Changes {
     /// Compares with `other`, once.
     pub fn update(&mut self, ctx: &Context, model: &Arc<Model>, other: &Arc<GraphDef>) {
-        let thread = self.thread.get_or_insert_with(|| {
-            let wake = ctx.clone();
-            Background::start("graph changes", compare, move || wake.request_repaint())
-        });
-        let is_of = |a: &Arc<Model>, b: &Arc<GraphDef>| Arc::ptr_eq(a, model) && Arc::ptr_eq(b, other);
-        if !self.requested.as_ref().is_some_and(|(a, b)| is_of(a, b)) {
-            self.requested = Some((Arc::clone(model), Arc::clone(other)));
-            thread.request(Request { model: Arc::clone(model), other: Arc::clone(other) });
-        }
-        self.diff = thread.result().filter(|diff| is_of(&diff.model, &diff.other));
+        let pair = Pair { model: Same(Arc::clone(model)), other: Same(Arc::clone(other)) };
+        let diff = self.comparison.ask(ctx, ("graph changes", compare), 0.0, pair.clone(), |pair, _| pair);
+        self.diff = diff.filter(|diff| diff.of == pair);
     }
 
     /// Drops the comparison.
     pub fn clear(&mut self) {
-        (self.requested, self.diff) = (None, None);
+        self.comparison.forget();
+        self.diff = None;
     }
 
     /// Whether there is another graph to compare with.
     pub fn is_requested(&self) -> bool {
-        self.requested.is_some()
+        self.comparison.asked().is_some()
     }
 
-    /// The differences, once computed.
     pub fn diff(&self) -> Option<&GraphDiff> {
         self.diff.as_deref()
     }
@@ -102,7 +96,7 @@ impl GraphDiff {
     /// Differences of a node that both graphs have, as (property, here, there).
     pub fn differences(&self, model: &Model, item: ItemId) -> Vec<(String, String, String)> {
         let here = model.node_def(item);
-        let Some((here, there)) = here.and_then(|here| Some((here, named(&self.other, model.name(item))?))) else {
+        let Some((here, there)) = here.and_then(|here| Some((here, named(&self.of.other.0, model.name(item))?))) else {
             return Vec::new();
         };
         let cut = |text: String| text.chars().take(VALUE_MAX).collect::<String>();
@@ -154,9 +148,10 @@ fn named<'a>(def: &'a GraphDef, name: &str) -> Option<&'a NodeDef> {
     nodes(def).find(|(full, _)| full == name).map(|(_, node)| node)
 }
 
-fn compare(Request { model, other }: Request) -> GraphDiff {
+fn compare(of: Pair) -> GraphDiff {
+    let (model, other) = (&of.model.0, &of.other.0);
     let mut there: FxHashMap<Cow<'_, str>, &NodeDef> = FxHashMap::default();
-    for (name, node) in nodes(&other) {
+    for (name, node) in nodes(other) {
         there.entry(name).or_insert(node);
     }
     let mut counts = vec![Counts::default(); model.n_items()];
@@ -168,17 +163,15 @@ fn compare(Request { model, other }: Request) -> GraphDiff {
             Some(_) => {}
         }
     }
-    for item in (1..model.n_items() as u32).rev().map(ItemId) {
-        let own = counts[item.idx()];
-        let above = &mut counts[model.parent(item).idx()];
+    model.add_to_scopes(&mut counts, |above, own| {
         above.differ += own.differ;
         above.only_here += own.only_here;
-    }
+    });
     let is_node = |name: &str| model.find(name).is_some_and(|item| model.node_def(item).is_some());
     let missing = there.into_keys().filter(|name| !is_node(name));
     let mut missing: Vec<String> = missing.map(Cow::into_owned).collect();
     missing.sort_by(|a, b| natural::order(a, b));
-    GraphDiff { model, other, counts, missing }
+    GraphDiff { counts, missing, of }
 }
 
 #[cfg(test)]
@@ -187,7 +180,7 @@ mod tests {
     use crate::graph::model::tests::graph;
 
     fn diff(here: &str, there: &str) -> GraphDiff {
-        compare(Request { model: Arc::new(Model::build(graph(here))), other: graph(there) })
+        compare(Pair { model: Same(Arc::new(Model::build(graph(here)))), other: Same(graph(there)) })
     }
 
     const BEFORE: &str = "x = Placeholder()
@@ -204,7 +197,7 @@ mod tests {
             a/const = Const()
             loss = Mean(a/add, ^a/mul)";
         let diff = diff(after, BEFORE);
-        let model = &diff.model;
+        let model = &diff.of.model.0;
         let of = |name: &str| {
             let Counts { differ, only_here } = diff.of(model.find(name).unwrap());
             (differ, only_here)

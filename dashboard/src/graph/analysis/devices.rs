@@ -111,8 +111,7 @@ mod tests {
         {
             batch.name(Name::Node { pid: 1, id, name: name.into(), op: "MatMul".into(), device: device.into() });
         }
-        let mut store = Store::new();
-        store.apply(batch);
+        let store = crate::timeline::testing::store_of(batch);
         let check = |devices: &Devices| {
             let of = |name: &str| {
                 let item = model.find(name).unwrap();

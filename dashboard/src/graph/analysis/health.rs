@@ -49,7 +49,6 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// The health of one node.
     fn of(kinds: ValueKinds) -> Self {
         let is_known = kinds != ValueKinds::default();
         let is_inf = !kinds.is_finite() && !kinds.has_nan();
@@ -161,25 +160,22 @@ impl ObservedKinds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::model::tests::graph;
+    use crate::{
+        graph::model::tests::graph,
+        timeline::testing::{batch_of, slice, store_of},
+    };
     use summaries::{Point, Run, Runs, ScalarSeries};
-    use trace_model::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
+    use trace_model::{Event, EventKind, NO_NODE, TrackKey};
 
     /// Instants of nodes' sites: (time, node's row, arg).
     fn trace(nodes: &[&str], events: &[(i64, u32, u64)]) -> Store {
-        let (mut store, mut batch) = (Store::new(), Batch::new());
-        batch.set_origin(0);
-        for (id, name) in (0..).zip(nodes) {
-            batch.name(Name::Site { pid: 1, id, category: "numerics".into(), name: (*name).into() });
-        }
+        let mut batch = batch_of(&nodes.iter().map(|name| ("numerics", *name)).collect::<Vec<_>>());
         for (start, site, arg) in events.iter().copied() {
-            let (kind, node, correlation) = (EventKind::Instant, NO_NODE, NO_NODE);
-            let event = Event { kind, depth: 0, start, end: start, site, node, correlation, arg, args: NO_ARGS };
+            let event = Event { kind: EventKind::Instant, arg, ..slice(start, start, site, NO_NODE, 0) };
             // Any worker may run a node.
             batch.track(TrackKey { pid: 1, ring: (start % 2) as u32 }).events.push(event);
         }
-        store.apply(batch);
-        store
+        store_of(batch)
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Time of the selected item in each of the newest steps, summed up in a thread of its own.
 
-use super::input::Input;
+use super::input::{Input, Same};
 use crate::{
     data::Shared,
     graph::model::{ItemId, Model},
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use std::{ops::Range, sync::Arc};
 use trace_model::Category;
 use trace_store::{Residency, Store};
-use ui::background::Background;
+use ui::background::{Question, Refresher, Urgency};
 use ui::format;
 
 /// The newest steps of each trace that are shown.
@@ -20,76 +20,62 @@ const EVERY: f64 = 1.0;
 /// The time of an item in a step.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StepCost {
-    /// Index of its trace.
     pub trace_idx: usize,
     /// The step's name: `train 120`.
     pub name: String,
-    /// The step's time range.
     pub range: Range<i64>,
     /// Total time of the item's kernels; kernels that run in parallel are all counted.
     pub total_ns: i64,
 }
 
-struct Request {
-    model: Arc<Model>,
+/// An item of a model, and the versions of the traces.
+#[derive(Clone, PartialEq)]
+struct StepQuestion {
+    model: Same<Model>,
     item: ItemId,
-    stores: Vec<Shared<Store>>,
+    versions: Vec<u64>,
 }
 
-struct ItemSteps {
-    model: Arc<Model>,
-    item: ItemId,
-    steps: Vec<StepCost>,
+impl Question for StepQuestion {
+    fn urgency(&self, asked: &Self) -> Urgency {
+        if asked.item == self.item { Urgency::WhenCheap } else { Urgency::AtOnce }
+    }
 }
+
+type Request = (StepQuestion, Vec<Shared<Store>>);
 
 /// The selected item's steps.
 #[derive(Default)]
 pub(crate) struct OverSteps {
-    thread: Option<Background<Request, ItemSteps>>,
-    requested: Option<(ItemId, Vec<u64>)>,
-    requested_at: f64,
-    costs: Option<Arc<ItemSteps>>,
+    sums: Refresher<StepQuestion, Request, (StepQuestion, Vec<StepCost>)>,
+    costs: Option<Arc<(StepQuestion, Vec<StepCost>)>>,
 }
 
 impl OverSteps {
     /// Requests the steps of `item` where something changed.
-    pub fn update(&mut self, Input { ctx, model, data, now }: Input<'_>, item: ItemId) {
+    pub fn update(&mut self, Input { ctx, model, data }: Input<'_>, item: ItemId) {
         if data.traces.is_empty() {
             return;
         }
-        let wake = ctx.clone();
-        let thread = self.thread.get_or_insert_with(|| {
-            Background::start("graph steps", |request| sum(&request), move || wake.request_repaint())
-        });
-        self.costs = thread.result().filter(|costs| costs.item == item && Arc::ptr_eq(&costs.model, model));
-        let key = (item, data.traces.iter().map(|trace| trace.store.version()).collect());
-        if self.requested.as_ref() == Some(&key) {
-            return;
-        }
-        let is_same_item = self.requested.as_ref().is_some_and(|(known, _)| *known == item);
-        let due = self.requested_at + thread.refresh_s(EVERY);
-        if thread.is_busy() || (is_same_item && now < due) {
-            ctx.request_repaint_after_secs((due - now).max(EVERY) as f32);
-            return;
-        }
-        (self.requested, self.requested_at) = (Some(key), now);
-        let stores = data.traces.iter().map(|trace| trace.store.shared()).collect();
-        thread.request(Request { model: Arc::clone(model), item, stores });
+        let versions = data.traces.iter().map(|trace| trace.store.version()).collect();
+        let question = StepQuestion { model: Same(Arc::clone(model)), item, versions };
+        let request = |question, _| (question, data.traces.iter().map(|trace| trace.store.shared()).collect());
+        let costs = self.sums.ask(ctx, ("graph steps", sum), EVERY, question.clone(), request);
+        self.costs = costs.filter(|costs| costs.0.item == item && costs.0.model == question.model);
     }
 
-    /// The steps, once computed.
     pub fn steps(&self) -> &[StepCost] {
-        self.costs.as_ref().map_or(&[], |costs| &costs.steps)
+        self.costs.as_ref().map_or(&[], |costs| &costs.1)
     }
 }
 
-fn sum(request: &Request) -> ItemSteps {
+fn sum((question, stores): Request) -> (StepQuestion, Vec<StepCost>) {
     let of_trace = |(trace_idx, store): (usize, &Shared<Store>)| {
         // Recursive: a loader that waits to write must not hold up the window behind this read.
-        costs(&store.read_recursive(), trace_idx, &request.model, request.item)
+        costs(&store.read_recursive(), trace_idx, &question.model.0, question.item)
     };
-    let steps = request.stores.iter().enumerate().flat_map(of_trace).collect();
-    ItemSteps { model: Arc::clone(&request.model), item: request.item, steps }
+    let steps = stores.iter().enumerate().flat_map(of_trace).collect();
+    (question, steps)
 }
 
 /// The newest steps of a trace with the item's time; none where it ran in none of them, or where not all are loaded.

@@ -42,7 +42,6 @@ impl Summaries {
         self.tags.extend(found.into_iter().map(|(tag, view)| Tag { name: tag.as_str().into(), view }));
     }
 
-    /// The tags, by name.
     pub fn tags(&self) -> &[Tag] {
         &self.tags
     }

@@ -4,7 +4,7 @@
 use super::{
     devices::{Devices, TracedDevices},
     health::{self, Health, ObservedKinds, SummaryKinds},
-    input::Input,
+    input::{Input, Same},
 };
 use crate::{
     Data,
@@ -15,10 +15,25 @@ use crate::{
 use std::{ops::Range, sync::Arc};
 use trace_analysis::critical::{PathKind, critical_path};
 use trace_analysis::memory::memory_timelines;
-use ui::background::Background;
+use ui::background::{Question, Refresher, Urgency};
 
 /// Least time between two readings of growing traces, in seconds of the window's clock.
 const EVERY: f64 = 0.5;
+
+/// A model with the versions of what is open, and the part of the time of one trace that counts.
+#[derive(Clone, PartialEq)]
+struct TimesQuestion {
+    model: Same<Model>,
+    range: Option<(usize, Range<i64>)>,
+    versions: Vec<u64>,
+}
+
+impl Question for TimesQuestion {
+    fn urgency(&self, asked: &Self) -> Urgency {
+        let is_growth = (&self.model, &self.range) == (&asked.model, &asked.range);
+        if is_growth { Urgency::WhenCheap } else { Urgency::AtOnce }
+    }
+}
 
 /// Traces to sum up, with the part of their time that counts.
 struct Request {
@@ -69,51 +84,32 @@ pub(crate) type Metric = fn(&NodeTime) -> i64;
 #[derive(Default)]
 pub(crate) struct Times {
     sums: Option<Arc<Sums>>,
-    thread: Option<Background<Request, Sums>>,
+    refresher: Refresher<TimesQuestion, Request, Sums>,
     recorded: Recorded,
-    versions: Vec<u64>,
-    range: Option<Range<i64>>,
-    model: Option<Arc<Model>>,
-    requested_at: f64,
     generation: u64,
 }
 
 impl Times {
     /// Requests the sums where something changed. `range` limits the time, in trace `range.0`.
-    pub fn update(&mut self, Input { ctx, model, data, now }: Input<'_>, range: Option<&(usize, Range<i64>)>) {
+    pub fn update(&mut self, Input { ctx, model, data }: Input<'_>, range: Option<(usize, Range<i64>)>) {
         if data.traces.is_empty() && data.logdirs.is_empty() {
             return;
         }
-        let ctx = ctx.clone();
-        let thread = self.thread.get_or_insert_with(|| {
-            let wake = ctx.clone();
-            Background::start("graph times", sum, move || wake.request_repaint())
-        });
-        let sums = thread.result().filter(|sums| Arc::ptr_eq(&sums.model, model));
-        let is_same = match (&self.sums, &sums) {
-            (Some(old), Some(new)) => Arc::ptr_eq(old, new),
-            (old, new) => old.is_none() && new.is_none(),
+        let traces = data.traces.iter().map(|trace| trace.store.version());
+        let versions = traces.chain(data.logdirs.iter().map(|logdir| logdir.runs.version)).collect();
+        let question = TimesQuestion { model: Same(Arc::clone(model)), range, versions };
+        let recorded = &mut self.recorded;
+        let request = |TimesQuestion { model, range, .. }: TimesQuestion, _| {
+            let of = range.as_ref().map(|(idx, _)| *idx);
+            let traces = data.traces.iter().enumerate().filter(|(idx, _)| of.is_none_or(|of| of == *idx));
+            let stores = traces.map(|(_, trace)| (trace.store.shared(), range.as_ref().map(|r| r.1.clone()))).collect();
+            Request { model: model.0, stores, recorded: health::of_summaries(recorded, data) }
         };
+        let sums = self.refresher.ask(ctx, ("graph times", sum), EVERY, question, request);
+        let sums = sums.filter(|sums| Arc::ptr_eq(&sums.model, model));
+        let is_same = self.sums.as_ref().map(Arc::as_ptr) == sums.as_ref().map(Arc::as_ptr);
         self.generation += u64::from(!is_same);
         self.sums = sums;
-        let traces = data.traces.iter().map(|trace| trace.store.version());
-        let versions: Vec<u64> = traces.chain(data.logdirs.iter().map(|logdir| logdir.runs.version)).collect();
-        let same_model = self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, model));
-        let same_request = same_model && self.range.as_ref() == range.map(|r| &r.1);
-        if same_request && versions == self.versions {
-            return;
-        }
-        let due = self.requested_at + thread.refresh_s(EVERY);
-        if (same_request && now < due) || thread.is_busy() {
-            ctx.request_repaint_after_secs((due - now).max(EVERY) as f32);
-            return;
-        }
-        (self.versions, self.requested_at) = (versions, now);
-        (self.range, self.model) = (range.map(|r| r.1.clone()), Some(Arc::clone(model)));
-        let traces = data.traces.iter().enumerate().filter(|(idx, _)| range.is_none_or(|(of, _)| of == idx));
-        let stores = traces.map(|(_, trace)| (trace.store.shared(), range.map(|r| r.1.clone()))).collect();
-        let recorded = health::of_summaries(&mut self.recorded, data);
-        thread.request(Request { model: Arc::clone(model), stores, recorded });
     }
 
     /// Whether everything that is open has been summed up.
@@ -130,7 +126,7 @@ impl Times {
 
     /// Whether something is being summed up.
     pub fn is_busy(&self) -> bool {
-        self.thread.as_ref().is_some_and(Background::is_busy)
+        self.refresher.is_busy()
     }
 
     /// The first node with a NaN or an infinity in the traces.
@@ -211,10 +207,7 @@ fn sum(Request { model, stores, recorded }: Request) -> Sums {
     for item in model.items() {
         times[item.idx()].health = observed.of(item);
     }
-    for item in (1..model.n_items() as u32).rev().map(ItemId) {
-        let own = times[item.idx()];
-        times[model.parent(item).idx()].add(own);
-    }
+    model.add_to_scopes(&mut times, NodeTime::add);
     let devices = Devices::new(&model, &traced);
     Sums { model, times, first_non_finite: observed.first(), devices }
 }

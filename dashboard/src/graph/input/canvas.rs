@@ -18,7 +18,6 @@ use ui::{
 /// Boxes in view that the accessibility tree lists; outer and larger ones first.
 const ACCESSIBLE_MAX: usize = 400;
 
-/// A command from the pointer.
 #[derive(Clone, Copy)]
 enum Command {
     Select(Option<ItemId>),

@@ -42,7 +42,6 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::gesture("Esc", "Deselect"),
 ];
 
-/// Runs a command.
 pub(crate) fn run(view: &mut GraphView, model: &Arc<Model>, id: &str) {
     match id {
         "fit" => view.fit = true,

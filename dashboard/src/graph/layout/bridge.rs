@@ -7,7 +7,6 @@ use crate::graph::model::{Edge, ItemId, MetaEdge, Model};
 
 /// An outside item with more ends in a scope than this is noted at each of them instead of drawn.
 const ENDS_MAX: usize = 4;
-/// Ports on one border.
 const PORTS_MAX: usize = 14;
 
 /// The edges across one border of a scope.

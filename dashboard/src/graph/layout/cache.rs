@@ -21,7 +21,6 @@ const BOXES_MAX: usize = 300_000;
 /// Layouts of a picture's open scopes with their signatures.
 type Ready = FxHashMap<ItemId, (u64, Arc<ScopeLayout>)>;
 
-/// Layouts of open scopes, cached.
 #[derive(Default)]
 pub(crate) struct LayoutCache {
     pub(super) layouts: FxHashMap<(ItemId, u64), Arc<ScopeLayout>>,

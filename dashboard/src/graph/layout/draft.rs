@@ -6,13 +6,12 @@ use super::{
 };
 use crate::graph::model::{
     ItemId, Kind, MetaEdge, Model,
-    side_area::{Area, CONTROL_MAX, areas},
+    side_area::{CONTROL_MAX, sides},
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use ui::theme::metrics::graph as m;
 
-/// An open scope to lay out.
 pub(super) struct OpenScope<'a> {
     pub model: &'a Model,
     pub scope: ItemId,
@@ -90,16 +89,16 @@ impl Draft {
             shown.truncate(CHILDREN_MAX);
             shown.sort_unstable();
         }
-        let areas = areas(model, scope, &shown);
-        let child = |(&item, area): (&ItemId, Area)| {
+        let sides = sides(model, scope, &shown);
+        let child = |(&item, side): (&ItemId, bool)| {
             let inner = inner.get(&item).cloned();
             let size = inner.as_ref().map_or_else(|| box_size(model, item), |layout| layout.size);
-            Child { item, side: area == Area::Side, inner, size, notes_in: vec![], notes_out: vec![] }
+            Child { item, side, inner, size, notes_in: vec![], notes_out: vec![] }
         };
         let n_more = (all.len() - shown.len()) as u32;
         let idx_of = shown.iter().enumerate().map(|(idx, &c)| (c, idx)).collect();
         let vertex_of = vec![0; shown.len()];
-        let children = shown.iter().zip(areas).map(child).collect();
+        let children = shown.iter().zip(sides).map(child).collect();
         let (ins, outs) = match scope {
             ItemId::ROOT => (Bridges::default(), Bridges::default()),
             _ => (bridge::inwards(model, scope), bridge::outwards(model, scope)),
@@ -206,7 +205,6 @@ impl Draft {
     }
 }
 
-/// Size of a box that is not open.
 fn box_size(model: &Model, item: ItemId) -> [f32; 2] {
     let chars = model.label(item).chars().count() as f32;
     match model.kind(item) {

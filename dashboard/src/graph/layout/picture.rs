@@ -1,15 +1,13 @@
 //! Everything visible, flat and in absolute coordinates. The points of edges and the annotations of boxes, which are
 //! needed only in view, stay in the layouts of their scopes.
 
-use super::scope_layout::{Note, ScopeLayout, Span};
-use crate::graph::model::{ItemId, MetaEdge, Model};
+use super::scope_layout::{Note, PicEdge, ScopeLayout};
+use crate::graph::model::{ItemId, Model};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A box of the picture.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PicBox {
-    /// Its item.
+pub(crate) struct PicBox {
     pub item: ItemId,
     /// Left, top, right, bottom.
     pub rect: [f32; 4],
@@ -30,29 +28,11 @@ pub struct PicBox {
 }
 
 impl PicBox {
-    /// Middle of the box.
     pub fn center(&self) -> [f32; 2] {
         [(self.rect[0] + self.rect[2]) / 2.0, (self.rect[1] + self.rect[3]) / 2.0]
     }
 }
 
-/// An edge, or the part of it between two borders.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PicEdge {
-    /// The edges it shows. Its ends are boxes of the lowest common scope.
-    pub edge: MetaEdge,
-    /// Which of the picture's scopes has its points, and which of them.
-    scope: u32,
-    span: Span,
-    /// Left, top, right, bottom of the points.
-    pub bounds: [f32; 4],
-    /// Its width at zoom 1.
-    pub width: f32,
-    /// Whether it ends at its consumer, rather than going on inside another border.
-    pub has_head: bool,
-}
-
-/// An open scope in the picture.
 #[derive(Clone, Debug, PartialEq)]
 struct PlacedScope {
     layout: Arc<ScopeLayout>,
@@ -64,10 +44,8 @@ struct PlacedScope {
 
 /// Everything visible. Boxes come before the boxes inside them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Picture {
-    /// Boxes, outer before inner.
+pub(crate) struct Picture {
     pub boxes: Vec<PicBox>,
-    /// Edges.
     pub edges: Vec<PicEdge>,
     scopes: Vec<PlacedScope>,
     /// Width and height.
@@ -83,7 +61,8 @@ impl Picture {
     /// The points that an edge of this picture passes, producer to consumer.
     pub fn points(&self, edge: &PicEdge) -> impl DoubleEndedIterator<Item = [f32; 2]> + '_ {
         let PlacedScope { layout, corner: [dx, dy], .. } = &self.scopes[edge.scope as usize];
-        edge.span.of(&layout.points).iter().map(move |[x, y]| [x + dx, y + dy])
+        let [start, end] = edge.span.map(|i| i as usize);
+        layout.points[start..end].iter().map(move |[x, y]| [x + dx, y + dy])
     }
 
     /// Annotations of a box of this picture: at the left what comes in, at the right what goes out.
@@ -147,14 +126,7 @@ fn edges(scopes: &[PlacedScope]) -> Vec<PicEdge> {
     for (nth, PlacedScope { layout, corner: [dx, dy], .. }) in (0..).zip(scopes) {
         out.extend(layout.edges.iter().map(|edge| {
             let [left, top, right, bottom] = edge.bounds;
-            PicEdge {
-                edge: edge.edge,
-                scope: nth,
-                span: edge.span,
-                bounds: [left + dx, top + dy, right + dx, bottom + dy],
-                width: edge.width,
-                has_head: edge.has_head,
-            }
+            PicEdge { scope: nth, bounds: [left + dx, top + dy, right + dx, bottom + dy], ..edge.clone() }
         }));
     }
     out

@@ -4,7 +4,7 @@ use super::{
     draft::{Draft, OpenScope, Part},
     layered::{self, Cancelled, Drawing, DrawingCache, End, Spacing, Vertex},
     pack::shelves,
-    scope_layout::{BoxLayout, EdgeLayout, Note, ScopeLayout, Span},
+    scope_layout::{BoxLayout, Note, PicEdge, ScopeLayout},
 };
 use crate::graph::model::{ItemId, MetaEdge};
 use std::sync::{Arc, atomic::AtomicBool};
@@ -15,7 +15,6 @@ const SPACING: Spacing = Spacing { node: m::NODE_GAP, edge: m::EDGE_GAP, rank: m
 /// Elements of a tensor at which an edge is thickest.
 const SIZE_MAX: f32 = 5e6;
 
-/// Lays out an open scope.
 pub(super) fn lay_out(
     open: &OpenScope<'_>,
     drawings: &DrawingCache,
@@ -151,8 +150,8 @@ impl Draft {
             if out_ports.contains(&edge.dst) {
                 layout.points.push([shift(last)[0], 0.0]);
             }
-            let (bounds, span) = (bounds(&layout.points[start..]), Span::since(start, &layout.points));
-            layout.edges.push(EdgeLayout { edge, span, bounds, width: width(&edge), has_head });
+            let (bounds, span) = (bounds(&layout.points[start..]), [start as u32, layout.points.len() as u32]);
+            layout.edges.push(PicEdge { edge, scope: 0, span, bounds, width: width(&edge), has_head });
         }
         if part.ports {
             let middle = layout.size[0] / 2.0;

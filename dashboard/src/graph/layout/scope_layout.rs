@@ -12,7 +12,6 @@ pub const NOTES_MAX: usize = 5;
 /// The open scopes; the root is always open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expansion {
-    /// Open scopes.
     pub open: FxHashSet<ItemId>,
     /// Scopes whose children are all drawn, however many.
     pub unlimited: FxHashSet<ItemId>,
@@ -38,29 +37,9 @@ pub enum NoteKind {
 pub struct Note {
     /// The item it refers to.
     pub item: ItemId,
-    /// The kind of reference.
     pub kind: NoteKind,
 }
 
-/// A range in a list of points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub start: u32,
-    pub end: u32,
-}
-
-impl Span {
-    /// The stretch of `points` since `start`.
-    pub fn since(start: usize, points: &[[f32; 2]]) -> Self {
-        Self { start: start as u32, end: points.len() as u32 }
-    }
-
-    pub fn of(self, points: &[[f32; 2]]) -> &[[f32; 2]] {
-        &points[self.start as usize..self.end as usize]
-    }
-}
-
-/// A child in its scope's layout.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BoxLayout {
     pub item: ItemId,
@@ -73,17 +52,19 @@ pub(crate) struct BoxLayout {
     pub notes_out: Arc<[Note]>,
 }
 
-/// An edge in its scope's layout: between two children, or a bridge from the border to a child.
+/// An edge between two children, or the part of one between a border and a child: in its scope's layout, or in a picture.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct EdgeLayout {
+pub(crate) struct PicEdge {
+    /// The edges it shows. Its ends are boxes of the lowest common scope.
     pub edge: MetaEdge,
-    /// Among the scope's points.
-    pub span: Span,
+    /// Of a picture's edge: which of the picture's scopes has its points.
+    pub scope: u32,
+    /// The first and the end of its points, among the scope's.
+    pub span: [u32; 2],
     /// Left, top, right, bottom of these points.
     pub bounds: [f32; 4],
-    /// Its width at zoom 1.
     pub width: f32,
-    /// Whether it has its head in this scope (a bridge outwards has not).
+    /// Whether it ends at its consumer, rather than going on inside another border.
     pub has_head: bool,
 }
 
@@ -92,7 +73,7 @@ pub(crate) struct EdgeLayout {
 pub(crate) struct ScopeLayout {
     pub size: [f32; 2],
     pub boxes: Vec<BoxLayout>,
-    pub edges: Vec<EdgeLayout>,
+    pub edges: Vec<PicEdge>,
     pub points: Vec<[f32; 2]>,
     /// Where edges from an outside item enter: offset from the middle of the lower border.
     pub in_ports: FxHashMap<ItemId, f32>,

@@ -4,27 +4,19 @@
 use super::{cache::LayoutCache, picture::Picture, scope_layout::Expansion};
 use crate::graph::model::Model;
 use formats::proto::GraphDef;
-use std::{
-    cell::RefCell,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::sync::{Arc, atomic::AtomicBool};
 use ui::background::Background;
 
 /// A finished piece of work.
 #[derive(Clone)]
 pub(crate) enum Update {
-    /// A model.
     Model(Arc<Model>),
-    /// A picture of a model.
     Picture(Arc<Model>, Arc<Picture>),
 }
 
 enum Job {
     Model(Arc<GraphDef>),
-    Picture(Arc<Model>, Expansion, Arc<AtomicBool>),
+    Picture(Arc<Model>, Expansion),
 }
 
 /// A job or its result with its number; a cancelled job has no result.
@@ -33,19 +25,20 @@ struct Numbered<T>(u64, T);
 /// The window's side of the thread.
 pub(crate) struct Worker {
     thread: Background<Numbered<Job>, Numbered<Option<Update>>>,
-    cancel: Arc<AtomicBool>,
     is_building: bool,
     n_requested: u64,
     n_received: u64,
 }
 
 impl Worker {
-    /// Starts the thread; `wake` asks for a frame.
     pub fn start(wake: impl Fn() + Send + 'static) -> Self {
-        let drawer = RefCell::new(Drawer::default());
-        let work = move |Numbered(number, job)| Numbered(number, drawer.borrow_mut().work(job));
-        let thread = Background::start("graph layout", work, wake);
-        Self { thread, cancel: Arc::default(), is_building: false, n_requested: 0, n_received: 0 }
+        let mut drawer = Drawer::default();
+        let thread = Background::start_cancellable(
+            "graph layout",
+            move |Numbered(number, job), cancel| Numbered(number, drawer.work(job, cancel.flag())),
+            wake,
+        );
+        Self { thread, is_building: false, n_requested: 0, n_received: 0 }
     }
 
     /// Requests the model of a graph.
@@ -57,14 +50,12 @@ impl Worker {
     /// Requests a picture. While a new model is being built none is needed.
     pub fn draw(&mut self, model: Arc<Model>, expansion: Expansion) {
         if !self.is_building {
-            let cancel = Arc::default();
-            self.request(Job::Picture(model, expansion, Arc::clone(&cancel)));
-            self.cancel = cancel;
+            self.request(Job::Picture(model, expansion));
         }
     }
 
     fn request(&mut self, job: Job) {
-        self.cancel.store(true, Ordering::Relaxed);
+        self.thread.cancel();
         self.n_requested += 1;
         self.thread.request(Numbered(self.n_requested, job));
     }
@@ -84,12 +75,6 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.cancel.store(true, Ordering::Relaxed);
-    }
-}
-
 /// The thread's state: layouts of the model that it drew last.
 #[derive(Default)]
 struct Drawer {
@@ -98,14 +83,14 @@ struct Drawer {
 }
 
 impl Drawer {
-    fn work(&mut self, job: Job) -> Option<Update> {
+    fn work(&mut self, job: Job, cancel: &AtomicBool) -> Option<Update> {
         match job {
             Job::Model(def) => Some(Update::Model(Arc::new(Model::build(def)))),
-            Job::Picture(model, expansion, cancel) => {
+            Job::Picture(model, expansion) => {
                 if !self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, &model)) {
                     *self = Self { model: Some(Arc::clone(&model)), ..Self::default() };
                 }
-                let picture = self.layouts.picture(&model, &expansion, &cancel).ok()?;
+                let picture = self.layouts.picture(&model, &expansion, cancel).ok()?;
                 Some(Update::Picture(model, Arc::new(picture)))
             }
         }

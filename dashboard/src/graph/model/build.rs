@@ -1,14 +1,14 @@
 //! GraphDef to [`Model`]. Linear in the file, except for sorting the metaedges.
 
 use super::{
-    columns::{KindColumn, Model, Names},
+    columns::{Item, Model, Names},
     control,
     csr::Csr,
     edges,
     input_ref::parse_input,
     items::{Edge, ItemId, Kind, Role, Structure, Warning},
     shapes, structure,
-    tree::{self, LIBRARY, RawNode, TreeItem},
+    tree::{self, LIBRARY, RawNode},
 };
 use crate::selection::is_at_or_below;
 use formats::proto::{FunctionDef, GraphDef, NodeDef};
@@ -34,7 +34,7 @@ impl Model {
         let roles = draft.roles();
         let raw: Vec<RawNode> = draft.nodes.iter().zip(roles).map(|(node, role)| RawNode { role, ..*node }).collect();
         let items = tree::build(&mut draft.text, &raw);
-        let mut model = draft.finish(def, &items);
+        let mut model = draft.finish(def, items);
         model.count();
         edges::connect(&mut model);
         structure::find(&mut model);
@@ -43,7 +43,7 @@ impl Model {
     }
 }
 
-/// The graph before it has its tree: nodes by place, edges by place.
+/// The graph before it has its tree: nodes by place; the ends of edges are places too.
 #[derive(Default)]
 struct Draft {
     text: String,
@@ -52,19 +52,9 @@ struct Draft {
     devices_of: Vec<u32>,
     ops: Names,
     devices: Names,
-    edges: Vec<RawEdge>,
+    edges: Vec<Edge>,
     duplicates: Tally,
     missing: Tally,
-}
-
-#[derive(Clone, Copy)]
-struct RawEdge {
-    src: u32,
-    dst: u32,
-    port: u32,
-    control: bool,
-    reference: bool,
-    size: u64,
 }
 
 /// Counts something and keeps the first example.
@@ -80,6 +70,10 @@ impl Tally {
             self.example = example().chars().take(160).collect();
         }
         self.count += 1;
+    }
+
+    fn warning(&self, what: &str) -> Option<Warning> {
+        (self.count > 0).then(|| Warning { count: self.count, text: format!("{what}: {}", self.example) })
     }
 }
 
@@ -120,7 +114,8 @@ impl Draft {
             let dst = self.add(result, &prefix, "_Retval", "", (idx + 1, u32::MAX));
             let input = parse_input(input);
             if let Some(&src) = place.get(input.node) {
-                self.edges.push(RawEdge { src, dst, port: input.port, control: false, reference: false, size: 1 });
+                let (src, dst) = (ItemId(src), ItemId(dst));
+                self.edges.push(Edge { src, dst, port: input.port, control: false, reference: false, size: 1 });
             }
         }
     }
@@ -153,8 +148,8 @@ impl Draft {
                     (false, None) => 1,
                 };
                 let reference = at == 0 && !parsed.control && writes_its_first_input(&node.op);
-                let (port, control) = (parsed.port, parsed.control);
-                self.edges.push(RawEdge { src, dst, port, control, reference, size });
+                let (src, dst, port, control) = (ItemId(src), ItemId(dst), parsed.port, parsed.control);
+                self.edges.push(Edge { src, dst, port, control, reference, size });
             }
         }
     }
@@ -167,7 +162,7 @@ impl Draft {
         let none = vec![false; self.nodes.len()];
         let (mut fed, mut controls, mut records) = (none.clone(), none.clone(), none);
         for edge in &self.edges {
-            let (src, dst) = (edge.src as usize, edge.dst as usize);
+            let (src, dst) = (edge.src.idx(), edge.dst.idx());
             let source_op = self.nodes[src].op;
             if edge.control {
                 controls[src] = true;
@@ -190,35 +185,29 @@ impl Draft {
         self.nodes.iter().enumerate().map(role).collect()
     }
 
-    fn finish(self, def: Arc<GraphDef>, items: &[TreeItem]) -> Model {
+    fn finish(mut self, def: Arc<GraphDef>, items: Vec<Item>) -> Model {
         let mut item_of = vec![ItemId::ROOT; self.nodes.len()];
         for (idx, item) in items.iter().enumerate() {
             if item.node != u32::MAX {
                 item_of[item.node as usize] = ItemId(idx as u32);
             }
         }
-        let op_column = |item: &TreeItem| self.nodes.get(item.node as usize).map_or(u32::MAX, |node| node.op);
-        let device_column = |item: &TreeItem| self.devices_of.get(item.node as usize).copied().unwrap_or(u32::MAX);
-        let edge = |e: &RawEdge| Edge {
-            src: item_of[e.src as usize],
-            dst: item_of[e.dst as usize],
-            port: e.port,
-            control: e.control,
-            reference: e.reference,
-            size: e.size,
-        };
+        let op_column = |item: &Item| self.nodes.get(item.node as usize).map_or(u32::MAX, |node| node.op);
+        let device_column = |item: &Item| self.devices_of.get(item.node as usize).copied().unwrap_or(u32::MAX);
+        for edge in &mut self.edges {
+            (edge.src, edge.dst) = (item_of[edge.src.idx()], item_of[edge.dst.idx()]);
+        }
+        let warnings = [
+            self.missing.warning("inputs name nodes that do not exist"),
+            self.duplicates.warning("nodes share a name"),
+        ];
         let mut model = Model {
-            name: items.iter().map(|i| i.name).collect(),
-            kind: items.iter().map(|i| KindColumn { kind: i.kind, role: i.role }).collect(),
-            parent: items.iter().map(|i| i.parent).collect(),
-            end: items.iter().map(|i| i.end).collect(),
-            depth: items.iter().map(|i| i.depth).collect(),
-            def_idx: items.iter().map(|i| i.node).collect(),
             op: items.iter().map(op_column).collect(),
             device: items.iter().map(device_column).collect(),
-            edges: self.edges.iter().map(edge).collect(),
             structure: vec![Structure::default(); items.len()],
-            warnings: warnings(&self.missing, &self.duplicates),
+            items,
+            warnings: warnings.into_iter().flatten().collect(),
+            edges: self.edges,
             text: self.text,
             defs: self.defs,
             ops: self.ops,
@@ -238,10 +227,10 @@ fn is_taken<'a>(map: &mut FxHashMap<&'a str, u32>, key: &'a str, value: u32) -> 
 
 impl Model {
     fn index_names(&mut self) {
-        self.by_name.reserve(self.kind.len());
+        self.by_name.reserve(self.items.len());
         // Nodes win over scopes of the same name; the first of equal names wins.
         for ops in [true, false] {
-            for idx in 0..self.kind.len() as u32 {
+            for idx in 0..self.items.len() as u32 {
                 let item = ItemId(idx);
                 if self.is_op(item) == ops && item != ItemId::ROOT && self.name(item).len() < 4096 {
                     let name: Box<str> = self.name(item).into();
@@ -253,16 +242,16 @@ impl Model {
 
     /// Children, node counts and the histograms of ops and devices.
     fn count(&mut self) {
-        let n = self.kind.len();
+        let n = self.items.len();
         let mut pairs = Vec::with_capacity(n);
         let mut n_nodes = vec![0_u32; n];
         for idx in (1..n).rev() {
-            n_nodes[idx] += u32::from(self.kind[idx].kind == Kind::Op);
-            n_nodes[self.parent[idx].idx()] += n_nodes[idx];
+            n_nodes[idx] += u32::from(self.items[idx].kind == Kind::Op);
+            n_nodes[self.items[idx].parent.idx()] += n_nodes[idx];
         }
         for idx in 1..n {
-            if self.kind[idx].role == Role::Shown {
-                pairs.push((self.parent[idx].0, ItemId(idx as u32)));
+            if self.items[idx].role == Role::Shown {
+                pairs.push((self.items[idx].parent.0, ItemId(idx as u32)));
             }
         }
         self.children = Csr::from_pairs(n, &pairs);
@@ -277,12 +266,12 @@ impl Model {
         let mut rows = Csr::with_capacity(column.len(), column.len());
         let (mut counts, mut seen) = (vec![0_u32; n_values], Vec::new());
         // Scopes have no values: only nodes are visited, or a name of many components would take quadratic time.
-        let nodes: Vec<usize> = (0..column.len()).filter(|&idx| self.kind[idx].kind == Kind::Op).collect();
+        let nodes: Vec<usize> = (0..column.len()).filter(|&idx| self.items[idx].kind == Kind::Op).collect();
         let mut first = 0;
         for idx in 0..column.len() {
             first += usize::from(nodes.get(first).is_some_and(|&node| node < idx));
-            if self.kind[idx].kind != Kind::Op {
-                let end = self.end[idx].idx();
+            if self.items[idx].kind != Kind::Op {
+                let end = self.items[idx].end.idx();
                 for &node in nodes[first..].iter().take_while(|&&node| node < end) {
                     let value = column[node];
                     let Some(count) = counts.get_mut(value as usize) else { continue };
@@ -297,20 +286,6 @@ impl Model {
         }
         rows
     }
-}
-
-fn warnings(missing: &Tally, duplicates: &Tally) -> Vec<Warning> {
-    let mut list = Vec::new();
-    if missing.count > 0 {
-        list.push(Warning {
-            count: missing.count,
-            text: format!("inputs name nodes that do not exist: {}", missing.example),
-        });
-    }
-    if duplicates.count > 0 {
-        list.push(Warning { count: duplicates.count, text: format!("nodes share a name: {}", duplicates.example) });
-    }
-    list
 }
 
 /// Whether a summary op stands in the scope of the node it records, or further out.

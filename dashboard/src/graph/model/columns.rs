@@ -14,17 +14,9 @@ pub struct Model {
     pub(super) def: Arc<GraphDef>,
     /// Full names of nodes one after another; a scope's name is a prefix of its first node's.
     pub(super) text: String,
-    /// Per item: place of its full name in `text` and where its last component starts.
-    pub(super) name: Vec<NameSpan>,
-    pub(super) kind: Vec<KindColumn>,
-    pub(super) parent: Vec<ItemId>,
-    /// Per item: the first item after its subtree.
-    pub(super) end: Vec<ItemId>,
-    pub(super) depth: Vec<u32>,
+    pub(super) items: Vec<Item>,
     /// Per item: an ancestor further up, for logarithmic walks (see `edges`).
     pub(super) jump: Vec<ItemId>,
-    /// Per item: its place in `defs` (nodes only).
-    pub(super) def_idx: Vec<u32>,
     /// Per node: which `NodeDef`, as (function + 1 or 0 for the main graph, index).
     pub(super) defs: Vec<(u32, u32)>,
     pub(super) op: Vec<u32>,
@@ -51,17 +43,26 @@ pub struct Model {
     pub(super) warnings: Vec<Warning>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct NameSpan {
-    pub(super) start: u32,
-    pub(super) leaf: u32,
-    pub(super) end: u32,
+/// An item in the tree.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Item {
+    pub name: NameSpan,
+    pub kind: Kind,
+    pub role: Role,
+    pub parent: ItemId,
+    /// The first item after its subtree.
+    pub end: ItemId,
+    pub depth: u32,
+    /// Of a node: its place in the model's `defs`; else `u32::MAX`.
+    pub node: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct KindColumn {
-    pub(super) kind: Kind,
-    pub(super) role: Role,
+/// The place of a full name in the model's `text`, and where its last component starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct NameSpan {
+    pub start: u32,
+    pub leaf: u32,
+    pub end: u32,
 }
 
 /// Interned strings in order of first appearance.
@@ -88,9 +89,8 @@ impl Names {
 }
 
 impl Model {
-    /// Number of items, scopes and nodes.
     pub fn n_items(&self) -> usize {
-        self.kind.len()
+        self.items.len()
     }
 
     /// Number of edges as written in the file.
@@ -98,22 +98,28 @@ impl Model {
         self.edges.len()
     }
 
-    /// Every item in pre-order.
-    pub fn items(&self) -> impl Iterator<Item = ItemId> + use<> {
-        (0..self.kind.len() as u32).map(ItemId)
+    /// Adds each item's value to its scope's, from the innermost scopes outwards.
+    pub fn add_to_scopes<T: Copy>(&self, values: &mut [T], add: impl Fn(&mut T, T)) {
+        for item in (1..self.n_items()).rev() {
+            let own = values[item];
+            add(&mut values[self.items[item].parent.idx()], own);
+        }
     }
 
-    /// The kind of `item`.
+    /// Every item in pre-order.
+    pub fn items(&self) -> impl Iterator<Item = ItemId> + use<> {
+        (0..self.items.len() as u32).map(ItemId)
+    }
+
     pub fn kind(&self, item: ItemId) -> Kind {
-        self.kind[item.idx()].kind
+        self.items[item.idx()].kind
     }
 
     /// How a picture shows `item`.
     pub fn role(&self, item: ItemId) -> Role {
-        self.kind[item.idx()].role
+        self.items[item.idx()].role
     }
 
-    /// Whether `item` is a node.
     pub fn is_op(&self, item: ItemId) -> bool {
         self.kind(item) == Kind::Op
     }
@@ -125,13 +131,13 @@ impl Model {
 
     /// The full name. A node that is also a scope keeps the name the file gives it.
     pub fn name(&self, item: ItemId) -> &str {
-        let span = self.name[item.idx()];
+        let span = self.items[item.idx()].name;
         &self.text[span.start as usize..span.end as usize]
     }
 
     /// The last component of the name; `(A)` for a node `A` that is also a scope.
     pub fn label(&self, item: ItemId) -> std::borrow::Cow<'_, str> {
-        let span = self.name[item.idx()];
+        let span = self.items[item.idx()].name;
         let leaf = &self.text[span.leaf as usize..span.end as usize];
         let parent = self.parent(item);
         if self.is_op(item) && parent != ItemId::ROOT && self.name(parent) == self.name(item) {
@@ -142,17 +148,17 @@ impl Model {
 
     /// The scope that holds `item`; the root's is the root.
     pub fn parent(&self, item: ItemId) -> ItemId {
-        self.parent[item.idx()]
+        self.items[item.idx()].parent
     }
 
     /// The first item after `item`'s subtree.
     pub fn end(&self, item: ItemId) -> ItemId {
-        self.end[item.idx()]
+        self.items[item.idx()].end
     }
 
     /// How many scopes lie above `item`; 0 for the root.
     pub fn depth(&self, item: ItemId) -> u32 {
-        self.depth[item.idx()]
+        self.items[item.idx()].depth
     }
 
     /// Whether `item` is `scope` or lies below it.
@@ -197,7 +203,7 @@ impl Model {
 
     /// A node's definition; `None` for scopes and for arguments and results of functions.
     pub fn node_def(&self, item: ItemId) -> Option<&NodeDef> {
-        let (function, idx) = *self.defs.get(*self.def_idx.get(item.idx())? as usize)?;
+        let (function, idx) = *self.defs.get(self.items.get(item.idx())?.node as usize)?;
         match function {
             0 => self.def.node.get(idx as usize),
             f => self.def.library.as_ref()?.function.get(f as usize - 1)?.node_def.get(idx as usize),
@@ -229,7 +235,6 @@ impl Model {
         self.flow_out.range(item.idx(), self.end(item).idx()).iter().map(|&e| &self.flow[e as usize])
     }
 
-    /// Edges between the children of `scope`.
     pub fn metaedges(&self, scope: ItemId) -> &[MetaEdge] {
         self.metaedges.of(scope.idx())
     }
@@ -244,7 +249,6 @@ impl Model {
         self.summaries.of(item.idx())
     }
 
-    /// The structure of a scope, or of a node (its op).
     pub fn structure(&self, item: ItemId) -> Structure {
         self.structure[item.idx()]
     }

@@ -44,6 +44,14 @@ impl<T> Csr<T> {
     }
 }
 
+impl Csr<u32> {
+    /// The indices of `items` by row.
+    pub fn index<T>(n_rows: usize, items: &[T], row: impl Fn(&T) -> u32) -> Self {
+        let pairs: Vec<(u32, u32)> = items.iter().map(row).zip(0..).collect();
+        Self::from_pairs(n_rows, &pairs)
+    }
+}
+
 impl<T: Copy> Csr<T> {
     /// Distributes (row, value) pairs to rows, keeping their order within a row. Counting sort, O(rows + pairs).
     pub fn from_pairs(n_rows: usize, pairs: &[(u32, T)]) -> Self {

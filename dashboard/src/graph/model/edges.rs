@@ -13,18 +13,13 @@ use super::{
 /// Fills everything that is derived from the edges as written.
 pub(super) fn connect(model: &mut Model) {
     let n = model.n_items();
-    model.edges_in = by_end(n, &model.edges, |e| e.dst);
-    model.edges_out = by_end(n, &model.edges, |e| e.src);
+    model.edges_in = Csr::index(n, &model.edges, |e| e.dst.0);
+    model.edges_out = Csr::index(n, &model.edges, |e| e.src.0);
     annotate(model, n);
-    model.flow_in = by_end(n, &model.flow, |e| e.dst);
-    model.flow_out = by_end(n, &model.flow, |e| e.src);
+    model.flow_in = Csr::index(n, &model.flow, |e| e.dst.0);
+    model.flow_out = Csr::index(n, &model.flow, |e| e.src.0);
     model.jump = jumps(model);
     model.metaedges = metaedges(model);
-}
-
-fn by_end(n_items: usize, edges: &[Edge], end: impl Fn(&Edge) -> ItemId) -> Csr<u32> {
-    let pairs: Vec<(u32, u32)> = edges.iter().enumerate().map(|(idx, edge)| (end(edge).0, idx as u32)).collect();
-    Csr::from_pairs(n_items, &pairs)
 }
 
 /// Splits the edges into those that are drawn and annotations. The inputs of a constant (control edges of a loop's
@@ -117,7 +112,6 @@ fn metaedges(model: &Model) -> Csr<MetaEdge> {
 }
 
 impl MetaEdge {
-    /// A metaedge of one edge.
     pub fn of(src: ItemId, dst: ItemId, edge: &Edge) -> Self {
         let mut made = Self { src, dst, n_data: 0, n_control: 0, n_reference: 0, size: 0, sample: *edge };
         made.add(edge);

@@ -3,11 +3,9 @@
 /// The producer that an input string refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputRef<'a> {
-    /// Name of the producer.
     pub node: &'a str,
     /// Output of the producer (in functions: within the named output argument).
     pub port: u32,
-    /// Whether it is a control input.
     pub control: bool,
 }
 

@@ -13,16 +13,13 @@ impl ItemId {
     }
 }
 
-/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The whole graph.
     Root,
-    /// A name scope.
     Scope,
     /// Nodes of one op whose names differ in the trailing `_N` only.
     Series,
-    /// The function library.
     Library,
     /// The body of a library function.
     Function,
@@ -65,9 +62,7 @@ impl Control {
 /// An edge of the graph as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// Producer.
     pub src: ItemId,
-    /// Consumer.
     pub dst: ItemId,
     /// The producer's output; 0 for control edges.
     pub port: u32,
@@ -82,13 +77,9 @@ pub struct Edge {
 /// All edges between two children of one scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetaEdge {
-    /// Producing child.
     pub src: ItemId,
-    /// Consuming child.
     pub dst: ItemId,
-    /// Edges that carry tensors.
     pub n_data: u32,
-    /// Control edges.
     pub n_control: u32,
     /// Edges by which the consumer writes a variable; counted in `n_data` too.
     pub n_reference: u32,
@@ -110,7 +101,6 @@ pub struct Structure {
 /// Something in the file that could not be shown as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// How often.
     pub count: u64,
     /// Its text, with one example.
     pub text: String,

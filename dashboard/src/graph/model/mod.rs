@@ -30,6 +30,7 @@ pub(crate) mod tests;
 pub(crate) use attrs::text as attr_text;
 pub(crate) use build::function_prefix;
 pub use columns::Model;
+pub(crate) use csr::Csr;
 pub use items::{Control, Edge, ItemId, Kind, MetaEdge, Role};
 pub(crate) use query::Query;
 pub use shapes::output_shape;

@@ -4,16 +4,6 @@
 use super::{build::is_summary, columns::Model, items::ItemId};
 use rustc_hash::FxHashMap;
 
-/// Where a child of a scope is drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Area {
-    /// In the layered drawing.
-    #[default]
-    Core,
-    /// In the side area: a great many edges leave it, or it is a `NoOp`, or it only records summaries.
-    Side,
-}
-
 /// Fewest children for which degrees are compared.
 const MIN_COMPARED: usize = 15;
 /// More control edges than this on a node that has no others become annotations.
@@ -28,8 +18,9 @@ struct Degree {
     control_out: u32,
 }
 
-/// The area of each of `scope`'s `children`.
-pub(crate) fn areas(model: &Model, scope: ItemId, children: &[ItemId]) -> Vec<Area> {
+/// Whether each of `scope`'s `children` is drawn in its side area: a great many edges leave it, or it is a `NoOp`, or it only
+/// records summaries.
+pub(crate) fn sides(model: &Model, scope: ItemId, children: &[ItemId]) -> Vec<bool> {
     let index: FxHashMap<ItemId, usize> = children.iter().enumerate().map(|(idx, &c)| (c, idx)).collect();
     let mut degrees = vec![Degree::default(); children.len()];
     for edge in model.metaedges(scope) {
@@ -52,7 +43,7 @@ pub(crate) fn areas(model: &Model, scope: ItemId, children: &[ItemId]) -> Vec<Ar
         let child = children[idx];
         model.op(child) == "NoOp" || ins[idx] > in_max || outs[idx] > out_max || records_only(model, child)
     };
-    (0..children.len()).map(|idx| if is_auxiliary(idx) { Area::Side } else { Area::Core }).collect()
+    (0..children.len()).map(is_auxiliary).collect()
 }
 
 /// Whether a scope holds only summary ops and their constants: it has edges from everywhere and does not take part in

@@ -4,7 +4,7 @@
 //! have a hundred thousand components.
 
 use super::{
-    columns::NameSpan,
+    columns::{Item, NameSpan},
     items::{ItemId, Kind, Role},
     series,
 };
@@ -19,19 +19,6 @@ pub(super) struct RawNode {
     pub role: Role,
 }
 
-/// One item of the finished tree.
-#[derive(Clone, Copy)]
-pub(super) struct TreeItem {
-    pub name: NameSpan,
-    pub kind: Kind,
-    pub role: Role,
-    pub parent: ItemId,
-    pub end: ItemId,
-    pub depth: u32,
-    /// Place in the list of raw nodes; `u32::MAX` for scopes.
-    pub node: u32,
-}
-
 struct Draft {
     name: NameSpan,
     kind: Kind,
@@ -44,7 +31,7 @@ struct Draft {
 pub(super) const LIBRARY: &str = "__function_library__";
 
 /// Builds the tree. `text` holds the names; labels of series are added to it.
-pub(super) fn build(text: &mut String, nodes: &[RawNode]) -> Vec<TreeItem> {
+pub(super) fn build(text: &mut String, nodes: &[RawNode]) -> Vec<Item> {
     let mut drafts = scopes_and_nodes(text, nodes);
     fold_series(text, &mut drafts, nodes);
     mark_empty(&mut drafts);
@@ -162,8 +149,8 @@ fn mark_empty(drafts: &mut [Draft]) {
     }
 }
 
-fn number(drafts: &[Draft]) -> Vec<TreeItem> {
-    let mut items: Vec<TreeItem> = Vec::with_capacity(drafts.len());
+fn number(drafts: &[Draft]) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::with_capacity(drafts.len());
     // (draft, its item, next child)
     let mut stack = vec![(0_u32, open(&mut items, drafts, 0, None), 0_usize)];
     while let Some((draft, item, next)) = stack.last_mut() {
@@ -181,10 +168,10 @@ fn number(drafts: &[Draft]) -> Vec<TreeItem> {
     items
 }
 
-fn open(items: &mut Vec<TreeItem>, drafts: &[Draft], draft: u32, parent: Option<ItemId>) -> ItemId {
+fn open(items: &mut Vec<Item>, drafts: &[Draft], draft: u32, parent: Option<ItemId>) -> ItemId {
     let Draft { name, kind, role, node, .. } = drafts[draft as usize];
     let id = ItemId(items.len() as u32);
     let depth = parent.map_or(0, |p| items[p.idx()].depth + 1);
-    items.push(TreeItem { name, kind, role, parent: parent.unwrap_or(ItemId::ROOT), end: id, depth, node });
+    items.push(Item { name, kind, role, parent: parent.unwrap_or(ItemId::ROOT), end: id, depth, node });
     id
 }

@@ -137,7 +137,7 @@ pub(super) fn closed_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect:
     notes(painter, scene, b, rect);
 }
 
-/// An op's name: far out in a smaller font where only that shows all of it.
+/// An op's name: far out in a smaller font where only that fits.
 fn op_name(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect, color: Color32) {
     let Some(font) = scene.name_font(m::LABEL - 1.0, rect) else { return };
     let label = scene.model.label(b.item);

@@ -57,7 +57,7 @@ impl Camera {
     }
 
     /// Shows all of `bounds` in a part of the view.
-    pub fn fit_into(&mut self, view: Rect, part: Rect, bounds: [f32; 4]) {
+    fn fit_into(&mut self, view: Rect, part: Rect, bounds: [f32; 4]) {
         self.fit(part, bounds);
         self.center -= (part.center() - view.center()) / self.zoom;
     }

@@ -31,16 +31,12 @@ pub enum ColorBy {
     Change,
 }
 
-/// A mode of the colours.
 pub(crate) struct ColorMode {
     pub by: ColorBy,
     /// Its name in the window and in addresses.
     pub title: &'static str,
     /// Its command, with its help.
     pub command: Entry,
-    legend: LegendFn,
-    /// The figure that the colours show, if it is one.
-    heat: Option<Heat>,
 }
 
 /// Colours with their meaning, most important first.
@@ -55,60 +51,21 @@ struct Heat {
     missing: &'static str,
 }
 
-type LegendFn = fn(&Colors<'_>, usize) -> Legend;
-
-impl ColorMode {
-    const fn new(by: ColorBy, title: &'static str, command: Entry, legend: LegendFn) -> Self {
-        Self { by, title, command, legend, heat: None }
-    }
-
-    const fn of_heat(by: ColorBy, title: &'static str, command: Entry, heat: Heat) -> Self {
-        Self { by, title, command, legend: |colors, _| colors.legend_of_heat(), heat: Some(heat) }
-    }
+const fn mode(by: ColorBy, title: &'static str, id: &'static str, help: &'static str) -> ColorMode {
+    ColorMode { by, title, command: Entry::command(id, "", help) }
 }
-
-const fn entry(id: &'static str, help: &'static str) -> Entry {
-    Entry::command(id, "", help)
-}
-
-const TIME: Heat =
-    Heat { metric: |node| node.total_ns, total: "all op time", missing: "no trace of these nodes is open" };
-const PATH: Heat = Heat {
-    metric: |node| node.path_ns,
-    total: "the critical paths' ops",
-    missing: "no trace of these nodes with steps is open",
-};
-const MEMORY: Heat = Heat {
-    metric: |node| node.peak_bytes,
-    total: "peak memory",
-    missing: "no trace of these nodes with memory is open",
-};
 
 /// All modes, in the order of [`ColorBy`] and of the menu.
-#[expect(clippy::redundant_closure_for_method_calls, reason = "the methods are of one lifetime, the table is of all")]
-pub(crate) const COLOR_MODES: [ColorMode; 8] = {
-    use ColorBy::{Change, Device, Health, Memory, Op, Path, Structure, Time};
-    let health = entry("colour health", "Colour nodes by whether their values are finite");
-    let change = entry("colour change", "Colour nodes by difference from another open graph");
-    let path = entry("colour path", "Colour nodes by share of the critical paths");
-    [
-        ColorMode::new(
-            Structure,
-            "Structure",
-            entry("colour structure", "Colour nodes by structure"),
-            |colors, max| colors.legend_of_structure(max),
-        ),
-        ColorMode::new(Op, "Op", entry("colour op", "Colour nodes by op"), |colors, max| colors.legend_of_ops(max)),
-        ColorMode::new(Device, "Device", entry("colour device", "Colour nodes by device"), |colors, max| {
-            colors.legend_of_devices(max)
-        }),
-        ColorMode::of_heat(Time, "Time", entry("colour time", "Colour nodes by time"), TIME),
-        ColorMode::of_heat(Path, "Critical path", path, PATH),
-        ColorMode::of_heat(Memory, "Memory", entry("colour memory", "Colour nodes by peak memory"), MEMORY),
-        ColorMode::new(Health, "Health", health, |colors, _| colors.legend_of_health()),
-        ColorMode::new(Change, "Change", change, |colors, _| colors.legend_of_changes()),
-    ]
-};
+pub(crate) const COLOR_MODES: [ColorMode; 8] = [
+    mode(ColorBy::Structure, "Structure", "colour structure", "Colour nodes by structure"),
+    mode(ColorBy::Op, "Op", "colour op", "Colour nodes by op"),
+    mode(ColorBy::Device, "Device", "colour device", "Colour nodes by device"),
+    mode(ColorBy::Time, "Time", "colour time", "Colour nodes by time"),
+    mode(ColorBy::Path, "Critical path", "colour path", "Colour nodes by share of the critical paths"),
+    mode(ColorBy::Memory, "Memory", "colour memory", "Colour nodes by peak memory"),
+    mode(ColorBy::Health, "Health", "colour health", "Colour nodes by whether their values are finite"),
+    mode(ColorBy::Change, "Change", "colour change", "Colour nodes by difference from another open graph"),
+];
 
 impl ColorBy {
     /// All, in the order of the menu.
@@ -118,12 +75,20 @@ impl ColorBy {
 
     /// Its name in the window and in addresses.
     pub fn title(self) -> &'static str {
-        self.mode().title
+        COLOR_MODES[self as usize].title
     }
 
-    fn mode(self) -> &'static ColorMode {
-        const MODES: &[ColorMode; 8] = &COLOR_MODES;
-        &MODES[self as usize]
+    /// The figure that the colours show, if it is one.
+    fn heat(self) -> Option<Heat> {
+        let (metric, total, missing): (Metric, _, _) = match self {
+            Self::Time => (|node| node.total_ns, "all op time", "no trace of these nodes is open"),
+            Self::Path => {
+                (|node| node.path_ns, "the critical paths' ops", "no trace of these nodes with steps is open")
+            }
+            Self::Memory => (|node| node.peak_bytes, "peak memory", "no trace of these nodes with memory is open"),
+            _ => return None,
+        };
+        Some(Heat { metric, total, missing })
     }
 }
 
@@ -164,7 +129,7 @@ impl Colors<'_> {
 
     /// An item's share of the figure that colours show.
     fn share(&self, item: ItemId) -> f32 {
-        self.by.mode().heat.as_ref().map_or(0.0, |heat| self.times.share_of(item, heat.metric))
+        self.by.heat().map_or(0.0, |heat| self.times.share_of(item, heat.metric))
     }
 
     /// The fill of a box that is not open.
@@ -220,7 +185,7 @@ impl Colors<'_> {
     }
 
     /// White over orange to red, in the theme's terms.
-    pub fn heat(&self, share: f32) -> Color32 {
+    fn heat(&self, share: f32) -> Color32 {
         let p = self.palette;
         let share = share.clamp(0.0, 1.0).sqrt();
         let (cold, warm) = (p.raised, mix(p.warning, p.raised, 0.25));
@@ -230,31 +195,25 @@ impl Colors<'_> {
     /// The mix of a scope's ops or devices: colour and share, most frequent first, at most eight.
     pub fn mix_of(&self, scope: ItemId) -> Vec<(Color32, f32)> {
         let n = self.model.n_nodes(scope).max(1) as f32;
-        match self.by {
+        let parts: Vec<(Color32, u32)> = match self.by {
             ColorBy::Op => {
-                let parts = self.model.op_counts(scope).take(8);
-                parts.map(|(op, count)| (self.palette.fill_of_name(op), count as f32 / n)).collect()
+                self.model.op_counts(scope).map(|(op, n)| (self.palette.fill_of_name(op), n)).take(8).collect()
             }
             ColorBy::Device => {
-                let parts = self.times.device_counts(self.model, scope).into_iter().take(8);
-                parts.map(|(device, count)| (self.device_fill(device), count as f32 / n)).collect()
+                let counts = self.times.device_counts(self.model, scope).into_iter().take(8);
+                counts.map(|(device, n)| (self.device_fill(device), n)).collect()
             }
             ColorBy::Change => {
                 let Counts { differ, only_here } = self.changes.diff().map(|c| c.of(scope)).unwrap_or_default();
-                let parts = [(self.only_here(), only_here), (self.differs(), differ)];
-                parts.into_iter().filter(|part| part.1 > 0).map(|(fill, count)| (fill, count as f32 / n)).collect()
+                vec![(self.only_here(), only_here), (self.differs(), differ)]
             }
             ColorBy::Health => {
-                let health = self.times.of(scope).health;
-                let parts = [
-                    (self.palette.error, health.nan),
-                    (self.palette.warning, health.inf),
-                    (self.finite(), health.finite()),
-                ];
-                parts.into_iter().filter(|part| part.1 > 0).map(|(fill, count)| (fill, count as f32 / n)).collect()
+                let (p, health) = (self.palette, self.times.of(scope).health);
+                vec![(p.error, health.nan), (p.warning, health.inf), (self.finite(), health.finite())]
             }
             _ => Vec::new(),
-        }
+        };
+        parts.into_iter().filter(|part| part.1 > 0).map(|(fill, count)| (fill, count as f32 / n)).collect()
     }
 
     fn legend_of_health(&self) -> Legend {
@@ -281,7 +240,14 @@ impl Colors<'_> {
 
     /// Colours with their meaning, most important first, at most `max`.
     pub fn legend(&self, max: usize) -> Legend {
-        (self.by.mode().legend)(self, max)
+        match self.by {
+            ColorBy::Structure => self.legend_of_structure(max),
+            ColorBy::Op => self.legend_of_ops(max),
+            ColorBy::Device => self.legend_of_devices(max),
+            ColorBy::Health => self.legend_of_health(),
+            ColorBy::Change => self.legend_of_changes(),
+            ColorBy::Time | ColorBy::Path | ColorBy::Memory => self.legend_of_heat(),
+        }
     }
 
     fn legend_of_structure(&self, max: usize) -> Legend {
@@ -331,9 +297,9 @@ impl Colors<'_> {
     }
 
     fn legend_of_heat(&self) -> Legend {
-        let Some(Heat { total, missing, .. }) = &self.by.mode().heat else { return Vec::new() };
+        let Some(Heat { total, missing, .. }) = self.by.heat() else { return Vec::new() };
         if self.heat_max <= 0.0 {
-            return vec![(self.palette.raised, (*missing).to_owned())];
+            return vec![(self.palette.raised, missing.to_owned())];
         }
         let line = |share: f32| {
             let percent = ui::format::percent(f64::from(share * self.heat_max));

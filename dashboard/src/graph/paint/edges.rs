@@ -21,7 +21,6 @@ const LABEL_AT: [f32; 3] = [0.5, 0.3, 0.7];
 /// Edges in view above which none is labelled.
 const LABELS_MAX: usize = 300;
 
-/// Paints the edges in view.
 pub(super) fn paint(painter: &Painter, scene: &Scene<'_>, seen: &[f32; 4]) {
     let in_view: Vec<&PicEdge> = scene.picture.edges.iter().filter(|e| meets(&e.bounds, seen)).collect();
     let colors = EdgeColors::new(scene);

@@ -1,13 +1,11 @@
 //! The meaning of the colours, in a corner of the view.
 
-use super::scene::Scene;
+use super::scene::{Scene, overlay};
 use egui::{FontId, Rect, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
 use ui::theme::metrics;
 
-/// Entries of the legend.
 const LEGEND_MAX: usize = 10;
 
-/// The rect of the legend.
 pub(crate) fn corner_of(view: Rect, legend_size: Vec2) -> Rect {
     Rect::from_min_size(view.left_bottom() + vec2(metrics::PAD, -metrics::PAD - legend_size.y), legend_size)
 }
@@ -25,13 +23,7 @@ pub(crate) fn legend_ui(ui: &Ui, scene: &Scene<'_>) -> Vec2 {
     let width = galleys.iter().map(|(_, text)| text.size().x).fold(0.0, f32::max);
     let size = vec2(width + metrics::SWATCH + 3.0 * metrics::PAD, row * galleys.len() as f32 + 2.0 * metrics::GAP);
     let frame = corner_of(scene.view, size);
-    painter.rect(
-        frame,
-        metrics::RADIUS,
-        p.panel.gamma_multiply(0.94),
-        Stroke::new(metrics::HAIRLINE, p.border),
-        StrokeKind::Inside,
-    );
+    overlay(&painter, scene, frame);
     let mut at = frame.min + vec2(metrics::PAD, metrics::GAP);
     for (color, text) in galleys {
         let swatch = Rect::from_min_size(at + vec2(0.0, (row - metrics::SWATCH) / 2.0), Vec2::splat(metrics::SWATCH));

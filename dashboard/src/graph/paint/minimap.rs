@@ -1,6 +1,9 @@
 //! The whole picture, small in a corner, with a frame around what is in view; a click or drag moves there.
 
-use super::{camera::Camera, scene::Scene};
+use super::{
+    camera::Camera,
+    scene::{Scene, overlay},
+};
 use egui::{Mesh, Rect, Role, Sense, Shape, Stroke, StrokeKind, Ui, pos2, vec2};
 use ui::{
     theme::{metrics, metrics::graph as m, mix},
@@ -29,13 +32,7 @@ pub(crate) fn minimap_ui(ui: &mut Ui, scene: &Scene<'_>) -> Option<egui::Vec2> {
     named(&response, Role::Image, "Overview of the whole graph");
     let p = scene.palette();
     let painter = ui.painter().with_clip_rect(scene.view);
-    painter.rect(
-        frame,
-        metrics::RADIUS,
-        p.panel.gamma_multiply(0.94),
-        Stroke::new(metrics::HAIRLINE, p.border),
-        StrokeKind::Inside,
-    );
+    overlay(&painter, scene, frame);
     let center = vec2(w, h) / 2.0;
     let small = Camera { center, zoom: scale };
     let mut mesh = Mesh::default();

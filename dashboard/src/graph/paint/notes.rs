@@ -5,7 +5,6 @@ use crate::graph::layout::{Note, NoteKind, PicBox};
 use egui::{Align2, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 use ui::theme::{metrics, metrics::graph as m, mix};
 
-/// Paints the annotations of a box.
 pub(super) fn notes(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect) {
     let Some(font) = scene.font(m::LABEL_SMALL) else { return };
     for (list, left) in scene.picture.notes(b).into_iter().zip([true, false]) {
@@ -23,7 +22,6 @@ pub(super) fn notes(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect
 struct NoteMark<'a> {
     note: &'a Note,
     at: Pos2,
-    /// Middle of the box.
     middle: f32,
     left: bool,
 }

@@ -5,7 +5,7 @@ use crate::graph::{
     layout::{PicBox, Picture},
     model::{ItemId, Model},
 };
-use egui::{Align2, Color32, FontId, Painter, Rect};
+use egui::{Align2, Color32, FontId, Painter, Rect, Stroke, StrokeKind};
 use rustc_hash::FxHashSet;
 use ui::theme::{Palette, metrics};
 
@@ -60,4 +60,11 @@ pub(super) fn text_in(painter: &Painter, text: &str, font: FontId, color: Color3
     let galley = painter.layout_job(job);
     let at = align.align_size_within_rect(galley.size(), rect).min;
     painter.galley(at, galley, color);
+}
+
+/// The background of what lies over a corner of the view.
+pub(super) fn overlay(painter: &Painter, scene: &Scene<'_>, rect: Rect) {
+    let p = scene.palette();
+    let (fill, stroke) = (p.panel.gamma_multiply(0.94), Stroke::new(metrics::HAIRLINE, p.border));
+    painter.rect(rect, metrics::RADIUS, fill, stroke, StrokeKind::Inside);
 }

@@ -6,6 +6,7 @@ use crate::{
     graph::{
         analysis::{Counts, GraphDiff, MAX_STEPS, StepCost, Tag, Times, step_summary},
         model::{Control, Edge, ItemId, Kind, Model, attr_text, output_shape},
+        state::GraphView,
     },
 };
 use egui::{Grid, RichText, ScrollArea, Ui};
@@ -20,7 +21,6 @@ const ROWS_MAX: usize = 40;
 
 /// An action on the selected item.
 pub(crate) enum Action {
-    /// Show this item.
     Reveal(ItemId),
     /// Toggle the highlight of everything the item depends on, or (forward) of what depends on it.
     Trace {
@@ -31,11 +31,8 @@ pub(crate) enum Action {
     Path,
     /// Show the item's slices.
     Timeline,
-    /// Show a step.
     Step {
-        /// Index of its trace.
         trace_idx: usize,
-        /// Its time range.
         ns: Range<i64>,
     },
     /// Show a summary of the item.
@@ -44,50 +41,29 @@ pub(crate) enum Action {
     Close,
 }
 
-/// The selected item with everything that is known of it.
-pub(crate) struct Details<'a> {
-    pub model: &'a Model,
-    pub item: ItemId,
-    /// Figures from traces.
-    pub times: &'a Times,
-    /// The item's time in each step.
-    pub steps: &'a [StepCost],
-    /// Tags that record the item.
-    pub tags: &'a [Tag],
-    /// Differences from another graph, if one is compared with.
-    pub diff: Option<&'a GraphDiff>,
-    /// Whether something is highlighted.
-    pub is_traced: bool,
-    /// The start of a path whose end is to be picked.
-    pub path_from: Option<ItemId>,
-    /// A message about the last command.
-    pub notice: Option<&'static str>,
-}
-
-impl Details<'_> {
-    /// Shows the panel's contents; returns what was clicked.
-    pub fn ui(&self, ui: &mut Ui) -> Option<Action> {
-        let &Self { model, item, times, .. } = self;
-        let header = self.header(ui);
+impl GraphView {
+    /// Shows everything that is known of an item; returns what was clicked.
+    pub(crate) fn details(&self, ui: &mut Ui, model: &Model, item: ItemId) -> Option<Action> {
+        let (times, is_op) = (&self.times, model.is_op(item));
+        let header = self.header(ui, model, item);
         ui.separator();
         let area = ScrollArea::vertical().auto_shrink([false, false]);
         let content = area.show(ui, |ui| {
-            if let Some(diff) = self.diff {
+            if let Some(diff) = self.changes.diff() {
                 changed(ui, model, diff, item);
             }
-            let own = if model.is_op(item) { node(ui, model, times, item) } else { scope(ui, model, times, item) };
-            let tag = summaries(ui, self.tags);
-            health(ui, times, item, model.is_op(item));
+            let own = if is_op { node(ui, model, times, item) } else { scope(ui, model, times, item) };
+            let tag = summaries(ui, self.summaries.tags());
+            health(ui, times, item, is_op);
             time(ui, times, item);
-            let step = over_steps(ui, self.steps);
+            let step = over_steps(ui, self.over_steps.steps());
             own.or(tag).or(step)
         });
         header.or(content.inner)
     }
 
     /// Name and buttons.
-    fn header(&self, ui: &mut Ui) -> Option<Action> {
-        let &Self { model, item, .. } = self;
+    fn header(&self, ui: &mut Ui, model: &Model, item: ItemId) -> Option<Action> {
         let mut action = None;
         ui.horizontal(|ui| {
             ui.heading(model.label(item).as_ref());
@@ -107,7 +83,7 @@ impl Details<'_> {
                     action = Some(then);
                 }
             };
-            if self.is_traced {
+            if self.traced.is_some() {
                 button("Clear highlight", "Clear the highlight (T)", Action::Trace { forward: false });
             } else {
                 let hint = "Highlight everything it depends on (T)";
@@ -153,12 +129,9 @@ fn changed(ui: &mut Ui, model: &Model, diff: &GraphDiff, item: ItemId) {
     let missing = diff.missing(model.name(item));
     if !missing.is_empty() {
         ui.label(format!("{} only in the other graph:", nodes(missing.len())));
-        for name in missing.iter().take(ROWS_MAX) {
-            ui.add(egui::Label::new(RichText::new(name).color(palette(ui).text_weak)).wrap());
-        }
-        if missing.len() > ROWS_MAX {
-            ui.label(format!("and {} more", missing.len() - ROWS_MAX));
-        }
+        rows(ui, missing, |ui, name| {
+            ui.add(egui::Label::new(RichText::new(name).weak()).wrap());
+        });
     }
 }
 
@@ -169,19 +142,24 @@ fn summaries(ui: &mut Ui, tags: &[Tag]) -> Option<Action> {
     }
     section(ui, &format!("Summaries ({})", tags.len()));
     let mut action = None;
-    for tag in tags.iter().take(ROWS_MAX) {
+    rows(ui, tags, |ui, tag| {
         ui.horizontal(|ui| {
             if ui.link(&*tag.name).on_hover_text(format!("Show in {}", tag.view.title())).clicked() {
                 action = Some(Action::Summary(tag.clone()));
             }
             let kind = if tag.view == ViewKind::Scalars { "scalar" } else { "histogram" };
-            ui.label(RichText::new(kind).color(palette(ui).text_weak).small());
+            ui.label(RichText::new(kind).weak().small());
         });
-    }
-    if tags.len() > ROWS_MAX {
-        ui.label(format!("and {} more", tags.len() - ROWS_MAX));
-    }
+    });
     action
+}
+
+/// The first rows of a list; the rest is counted.
+fn rows<T>(ui: &mut Ui, all: &[T], mut row_ui: impl FnMut(&mut Ui, &T)) {
+    all.iter().take(ROWS_MAX).for_each(|row| row_ui(ui, row));
+    if all.len() > ROWS_MAX {
+        ui.label(format!("and {} more", all.len() - ROWS_MAX));
+    }
 }
 
 fn section(ui: &mut Ui, title: &str) {
@@ -218,45 +196,35 @@ fn node(ui: &mut Ui, model: &Model, times: &Times, item: ItemId) -> Option<Actio
         });
     }
     let mut clicked = None;
-    let mut list = |ui: &mut Ui, title: &str, control: bool, edges: Vec<(ItemId, &Edge)>| {
-        clicked = clicked.or(links(ui, model, title, edges.into_iter().filter(|(_, e)| e.control == control)));
-    };
-    for (title, control) in [("Inputs", false), ("Control inputs", true)] {
-        list(ui, title, control, model.inputs(item).map(|e| (e.src, e)).collect());
-    }
-    for (title, control) in [("Outputs", false), ("Control outputs", true)] {
-        list(ui, title, control, model.outputs(item).map(|e| (e.dst, e)).collect());
+    let inputs: Vec<(ItemId, &Edge)> = model.inputs(item).map(|e| (e.src, e)).collect();
+    let outputs: Vec<(ItemId, &Edge)> = model.outputs(item).map(|e| (e.dst, e)).collect();
+    for (edges, titles) in [(inputs, ["Inputs", "Control inputs"]), (outputs, ["Outputs", "Control outputs"])] {
+        for (title, control) in titles.into_iter().zip([false, true]) {
+            let some: Vec<_> = edges.iter().copied().filter(|(_, e)| e.control == control).collect();
+            clicked = clicked.or(links(ui, model, title, &some));
+        }
     }
     clicked.map(Action::Reveal)
 }
 
 /// A list of nodes that can be clicked, with the shapes of what they carry.
-fn links<'e>(
-    ui: &mut Ui,
-    model: &Model,
-    title: &str,
-    edges: impl Iterator<Item = (ItemId, &'e Edge)>,
-) -> Option<ItemId> {
-    let edges: Vec<(ItemId, &Edge)> = edges.collect();
+fn links(ui: &mut Ui, model: &Model, title: &str, edges: &[(ItemId, &Edge)]) -> Option<ItemId> {
     if edges.is_empty() {
         return None;
     }
     section(ui, &format!("{title} ({})", edges.len()));
     let mut clicked = None;
-    for &(other, edge) in edges.iter().take(ROWS_MAX) {
+    rows(ui, edges, |ui, &(other, edge)| {
         ui.horizontal_wrapped(|ui| {
             if ui.link(model.name(other)).clicked() {
                 clicked = Some(other);
             }
             let shape = model.node_def(edge.src).filter(|_| !edge.control).and_then(|def| output_shape(def, edge.port));
             if let Some(shape) = shape {
-                ui.label(RichText::new(shape.to_string()).color(palette(ui).text_weak).small());
+                ui.label(RichText::new(shape.to_string()).weak().small());
             }
         });
-    }
-    if edges.len() > ROWS_MAX {
-        ui.label(format!("and {} more", edges.len() - ROWS_MAX));
-    }
+    });
     clicked
 }
 

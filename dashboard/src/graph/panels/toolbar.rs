@@ -17,7 +17,6 @@ use ui::{
 };
 
 impl GraphView {
-    /// Shows the controls.
     pub(crate) fn tools(&mut self, ui: &mut Ui, data: &Data, model: &Arc<Model>) {
         if data.graphs.len() > 1 {
             let name = data.graphs.get(self.graph_idx).map_or("", |graph| &*graph.name);

@@ -7,15 +7,11 @@ use ui::{
     format,
 };
 
-/// The scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AxisScale {
-    /// As they are.
     #[default]
     Linear,
-    /// Their logarithm.
     Log,
-    /// Their rank.
     Quantile,
 }
 
@@ -49,10 +45,8 @@ impl AxisScale {
     }
 }
 
-/// A column as an axis.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// Which column.
     pub key: Key,
     /// The scale of numbers; words are evenly apart.
     pub scale: AxisScale,
@@ -69,7 +63,6 @@ enum Kind {
 }
 
 impl Axis {
-    /// Of a column of a table.
     pub fn of(table: &Table, column: &Column, scale: AxisScale) -> Self {
         let few = || column.values.iter().filter_map(finite).collect();
         let kind = match (column.extent, scale) {

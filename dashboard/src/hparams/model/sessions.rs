@@ -16,7 +16,7 @@ use std::{
 };
 use summaries::{HParam, RecordPosition, Run, Sample, ScalarSeries, Series};
 
-/// Where a run's hyperparameters are told.
+/// The sources of a run's hyperparameters.
 pub struct Source {
     logdir_idx: usize,
     run: Arc<str>,
@@ -130,7 +130,7 @@ fn status_name(status: SessionStatus) -> &'static str {
 
 /// A `run.json` is a few hundred bytes; what is larger is none.
 const MAX_RUN_JSON: u64 = 1 << 20;
-/// Options that say where something goes, or how it is told and shown: no parameters of the model.
+/// Options that say where something goes, or how it is reported and shown: no parameters of the model.
 const NO_PARAMETERS: [&str; 13] = [
     "logdir",
     "trace",
@@ -147,7 +147,7 @@ const NO_PARAMETERS: [&str; 13] = [
     "collector",
 ];
 
-/// The options of the command that `run.json` tells: `--learning-rate 0.1`, `--sync`; and what was trained.
+/// The options of the command in `run.json`: `--learning-rate 0.1`, `--sync`; and what was trained.
 fn command_parameters(folder: &Path) -> BTreeMap<Arc<str>, Cell> {
     let mut text = String::new();
     let read = File::open(folder.join("run.json")).and_then(|f| f.take(MAX_RUN_JSON).read_to_string(&mut text));
@@ -175,16 +175,16 @@ fn command_parameters(folder: &Path) -> BTreeMap<Arc<str>, Cell> {
 
 /// The sessions with their metrics as of now.
 pub fn sessions(found: &SessionData, data: &Data, statistic: Statistic) -> Vec<Session> {
-    let session = |told: &SessionRun| {
+    let session = |source: &SessionRun| {
         let mut cells: BTreeMap<Key, Cell> =
-            told.hparams.iter().map(|(name, cell)| (Key::HParam(name.clone()), cell.clone())).collect();
-        let runs = &data.logdirs.get(told.logdir_idx)?.runs.by_name;
-        let below = |group: &str| match (&*told.run, group) {
+            source.hparams.iter().map(|(name, cell)| (Key::HParam(name.clone()), cell.clone())).collect();
+        let runs = &data.logdirs.get(source.logdir_idx)?.runs.by_name;
+        let below = |group: &str| match (&*source.run, group) {
             (run, "") => run.to_owned(),
             (".", group) => group.to_owned(),
             (run, group) => format!("{run}/{group}"),
         };
-        let mut named = found.metrics.iter().filter(|(logdir_idx, ..)| *logdir_idx == told.logdir_idx).peekable();
+        let mut named = found.metrics.iter().filter(|(logdir_idx, ..)| *logdir_idx == source.logdir_idx).peekable();
         if named.peek().is_some() {
             for (_, group, tag) in named {
                 if let Some(Series::Scalar(series)) = runs.get(&below(group)).and_then(|run| run.series.get(&**tag)) {
@@ -193,16 +193,16 @@ pub fn sessions(found: &SessionData, data: &Data, statistic: Statistic) -> Vec<S
             }
         } else {
             // Nobody says what a metric is: every scalar of the session and of the runs in its folder.
-            let prefix = if &*told.run == "." { String::new() } else { format!("{}/", told.run) };
-            let own = runs.get(&*told.run).map(|run| ("", run));
+            let prefix = if &*source.run == "." { String::new() } else { format!("{}/", source.run) };
+            let own = runs.get(&*source.run).map(|run| ("", run));
             let from = runs.partition_point(|name, _| *name < prefix);
             let others = runs.iter().skip(from).take_while(|(name, _)| name.starts_with(&prefix));
-            let others = others.filter(|(name, _)| **name != *told.run && &*told.run != ".");
+            let others = others.filter(|(name, _)| **name != *source.run && &*source.run != ".");
             for (group, run) in own.into_iter().chain(others.map(|(name, run)| (&name[prefix.len()..], run))) {
                 cells.extend(scalars(run).filter_map(|(tag, series)| metric(group.into(), tag, series, statistic)));
             }
         }
-        Some(Session { label: told.label.clone(), cells, status: told.status })
+        Some(Session { label: source.label.clone(), cells, status: source.status })
     };
     found.sessions.iter().filter_map(session).collect()
 }
@@ -214,7 +214,6 @@ fn scalars(run: &Run) -> impl Iterator<Item = (&str, &ScalarSeries)> {
     })
 }
 
-/// A metric's cell, where it has a value.
 fn metric(group: Arc<str>, tag: &str, series: &ScalarSeries, statistic: Statistic) -> Option<(Key, Cell)> {
     let extent = || series.values().extent(0..series.len());
     let value = match statistic {

@@ -44,12 +44,9 @@ impl Key {
 /// Which value of a metric stands for its session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Statistic {
-    /// The newest.
     #[default]
     Last,
-    /// The least.
     Min,
-    /// The greatest.
     Max,
 }
 
@@ -58,10 +55,8 @@ impl Choice for Statistic {
         &[(Self::Last, "Last", "Last"), (Self::Min, "Min", "Min"), (Self::Max, "Max", "Max")];
 }
 
-/// A cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// A number.
     Number(f64),
     /// A word; yes and no are `true` and `false`.
     Text(Arc<str>),
@@ -110,16 +105,13 @@ impl Cell {
 pub struct Session {
     /// The run's name in the window.
     pub label: Arc<str>,
-    /// By column.
     pub cells: BTreeMap<Key, Cell>,
-    /// How it ended, where that is told: `success`.
+    /// How it ended, where that is known: `success`.
     pub status: &'static str,
 }
 
-/// A column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// What it holds.
     pub key: Key,
     /// Least and greatest finite number; `None` where words are among the values, or nothing is.
     pub extent: Option<[f64; 2]>,
@@ -140,7 +132,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// Of sessions.
     pub fn of(sessions: Vec<Session>) -> Self {
         let mut by_key: BTreeMap<&Key, Vec<&Cell>> = BTreeMap::new();
         for (key, cell) in sessions.iter().flat_map(|session| &session.cells) {
@@ -150,7 +141,6 @@ impl Table {
         Self { columns, sessions }
     }
 
-    /// A column by its key.
     pub fn column(&self, key: &Key) -> Option<&Column> {
         self.columns.iter().find(|column| column.key == *key)
     }
@@ -198,7 +188,6 @@ fn column(key: Key, cells: &[&Cell]) -> Column {
 /// Which sessions are shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filters {
-    /// Closed intervals of numbers.
     pub ranges: BTreeMap<Key, [f64; 2]>,
     /// Values that are left out, as they are written with all digits.
     pub without: BTreeMap<Key, BTreeSet<String>>,

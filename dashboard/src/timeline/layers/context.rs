@@ -116,7 +116,6 @@ impl<'a> FrameContext<'a> {
         Self { content, state, rows, visible, areas, frame, palette, pointer: None, tags }
     }
 
-    /// The trace.
     pub fn store(&self) -> &'a Store {
         self.content.store
     }
@@ -171,7 +170,6 @@ impl<'a> FrameContext<'a> {
         self.rect(track, lane, range)
     }
 
-    /// The rectangle of a slice.
     pub fn slice_rect(&self, slice: &SliceRef) -> Option<Rect> {
         self.rect(slice.id.track, slice.id.lane, &(slice.start..slice.end))
     }

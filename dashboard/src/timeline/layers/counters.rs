@@ -12,7 +12,6 @@ use ui::{
     theme::{metrics, mix},
 };
 
-/// The visible counters.
 pub struct Counters;
 
 impl Layer for Counters {

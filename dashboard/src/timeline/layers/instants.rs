@@ -11,7 +11,6 @@ use trace_model::{Category, InstantEvent};
 use trace_store::{Store, Track};
 use ui::theme::metrics;
 
-/// The instants of a track in a range of time.
 fn in_range<'a>(track: &'a Track, range: &Range<i64>) -> &'a [InstantEvent] {
     let from = track.instants.partition_point(|i| i.time < range.start);
     let to = track.instants.partition_point(|i| i.time < range.end);

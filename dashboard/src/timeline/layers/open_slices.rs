@@ -1,11 +1,8 @@
 //! Slices that have not ended: hatched, fading towards now.
 
 use super::{FrameContext, Layer};
-use crate::timeline::{
-    model::Row,
-    raster::{fitted, label_font},
-};
-use egui::{Align2, Color32, Mesh, Painter, Rect, pos2};
+use crate::timeline::{model::Row, raster::label_in};
+use egui::{Color32, Mesh, Painter, Rect, pos2};
 use trace_store::Track;
 use ui::theme::{metrics, mix, on_fill};
 
@@ -31,11 +28,9 @@ impl Layer for OpenSlices {
                 fading(&mut mesh, rect, mix(p.stripe, fill, 0.8), mix(p.stripe, fill, 0.15));
                 hatch(&mut mesh, rect, p.stripe);
                 let name = store.nodes().get(slice.node as usize).map(|n| &n.name).or(site.map(|s| &s.name));
-                let text = name.and_then(|n| fitted(painter, n, rect.width() - 2.0 * metrics::GAP));
-                if let (Some(text), true) = (text, rect.width() >= metrics::LABEL_MIN_W) {
+                if let Some(name) = name.filter(|_| rect.width() >= metrics::LABEL_MIN_W) {
                     painter.add(std::mem::take(&mut mesh));
-                    let at = pos2(x0 + metrics::GAP, rect.center().y);
-                    painter.text(at, Align2::LEFT_CENTER, text, label_font(), on_fill(mix(p.stripe, fill, 0.8)));
+                    label_in(painter, rect, name, on_fill(mix(p.stripe, fill, 0.8)));
                 }
             }
         }

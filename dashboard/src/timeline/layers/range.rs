@@ -4,7 +4,6 @@ use super::{FrameContext, Layer, Tags};
 use egui::{Align2, Painter, Rect, Stroke, pos2};
 use ui::{format, theme::metrics};
 
-/// The selected range.
 pub struct SelectedRange;
 
 impl Layer for SelectedRange {

@@ -4,9 +4,9 @@ use super::{FrameContext, Layer, Tooltip, shapes::arrow};
 use crate::timeline::{
     command::{ColorBy, Command},
     model::exact,
-    raster::{fitted, label_font},
+    raster::label_in,
 };
-use egui::{Align2, Color32, Painter, Pos2, Rect, Stroke, StrokeKind, pos2};
+use egui::{Color32, Painter, Pos2, Rect, Stroke, StrokeKind, pos2};
 use trace_analysis::stalls::{Cause, Stall};
 use trace_model::Category;
 use ui::{
@@ -19,7 +19,6 @@ fn is_lost(cause: Cause) -> bool {
     !matches!(cause, Cause::NothingReady | Cause::StepBegin | Cause::StepEnd)
 }
 
-/// The colour of a cause.
 pub fn color(cause: Cause, p: &Palette) -> Color32 {
     if is_lost(cause) { p.error } else { mix(p.stripe, p.warning, 0.7) }
 }
@@ -47,10 +46,7 @@ impl Layer for StallBands {
         }
         painter.add(mesh);
         for (rect, text) in labels {
-            if let Some(text) = fitted(painter, &text, rect.width() - 2.0 * metrics::GAP) {
-                let at = pos2(rect.left() + metrics::GAP, rect.center().y);
-                painter.text(at, Align2::LEFT_CENTER, text, label_font(), p.text);
-            }
+            label_in(painter, rect, &text, p.text);
         }
     }
 

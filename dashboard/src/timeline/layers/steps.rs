@@ -8,7 +8,6 @@ use ui::{
     theme::{metrics, mix},
 };
 
-/// The steps.
 pub struct Steps;
 
 impl Layer for Steps {

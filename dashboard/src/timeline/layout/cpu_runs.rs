@@ -9,14 +9,12 @@ use trace_store::Store;
 /// A thread's run on a CPU, on the screen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuRun {
-    /// Left edge.
     pub x0: f32,
-    /// Right edge.
     pub x1: f32,
     pub cpu: usize,
 }
 
-/// A thread of the kernel: thread ids are told apart by host.
+/// A thread of the kernel: thread ids are unique on a host.
 type Thread<'a> = (&'a str, u32);
 
 /// The runs of the threads in a view.
@@ -60,21 +58,12 @@ impl<'a> CpuRuns<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::{
-        layout::{
-            frame::Sizes,
-            viewport::{Scale, Viewport},
-        },
-        model::cpu_runs::tests::two_cpus,
-    };
+    use crate::timeline::{model::cpu_runs::tests::two_cpus, testing::frame};
 
     #[test]
     fn runs_of_a_thread_on_the_screen() {
         let store = two_cpus();
-        let view = Viewport { start: 0, end: 100_000 };
-        let sizes = Sizes { lane_h: 10.0, heading_h: 10.0, counter_h: 10.0, gap: 0.0 };
-        let frame = Frame { view, scale: Scale::new(view, 0.0, 100.0), pixels_per_point: 1.0, sizes };
-        let runs = CpuRuns::new(&store, &frame);
+        let runs = CpuRuns::new(&store, &frame(0, 100_000, 100.0));
         let thread = store.tracks().iter().find(|t| t.name == "worker").unwrap().id.0;
         let got: Vec<CpuRun> = runs.between(thread, 10.0, 80.0).collect();
         let want = [CpuRun { x0: 10.0, x1: 40.0, cpu: 0 }, CpuRun { x0: 60.0, x1: 80.0, cpu: 1 }];

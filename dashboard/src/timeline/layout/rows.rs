@@ -36,13 +36,14 @@ pub struct LaneBand {
 /// What is under a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hit {
-    /// A lane of a track.
-    Lane { track: TrackId, lane: u32 },
+    Lane {
+        track: TrackId,
+        lane: u32,
+    },
     /// A counter's chart.
     Counter(usize),
 }
 
-/// Rows with their positions.
 #[derive(Clone, Debug, Default)]
 pub struct RowLayout {
     pub rows: Rows,
@@ -50,7 +51,6 @@ pub struct RowLayout {
 }
 
 impl RowLayout {
-    /// Stacks the rows.
     pub fn new(rows: Rows, sizes: &Sizes) -> Self {
         let mut top = 0.0;
         let position = |row: &Row| {
@@ -70,7 +70,6 @@ impl RowLayout {
         Self { rows, positions }
     }
 
-    /// Height of all rows.
     pub fn height(&self) -> f32 {
         self.positions.last().map_or(0.0, RowPosition::bottom)
     }
@@ -82,7 +81,6 @@ impl RowLayout {
         first..last.max(first)
     }
 
-    /// Some of the rows with their positions.
     pub fn iter(&self, range: Range<usize>) -> impl Iterator<Item = (&Row, &RowPosition)> {
         self.rows.rows[range.clone()].iter().zip(&self.positions[range])
     }

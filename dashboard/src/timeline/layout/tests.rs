@@ -3,25 +3,17 @@
 use super::{
     bars::{Bar, bars, match_bars},
     counters::counter_columns,
-    frame::{Frame, Sizes},
+    frame::Frame,
     rows::{Hit, LaneBand, RowLayout},
-    viewport::{Scale, Viewport},
 };
 use crate::timeline::{
     model::{Folding, Query, find::matches, rows::rows},
     raster::{SourceVersion, span_buffer::SpanBuffer},
-    testing::{NO, demo, one_track, slice},
+    testing::{NO, SIZES, demo, frame, one_track, slice},
 };
 use proptest::prelude::*;
 use trace_model::TrackId;
 use trace_store::Store;
-
-const SIZES: Sizes = Sizes { lane_h: 18.0, heading_h: 20.0, counter_h: 36.0, gap: 4.0 };
-
-fn frame(start: i64, end: i64, width: f32) -> Frame {
-    let view = Viewport { start, end };
-    Frame { view, scale: Scale::new(view, 0.0, width), pixels_per_point: 1.0, sizes: SIZES }
-}
 
 fn row_layout(store: &Store) -> RowLayout {
     RowLayout::new(rows(store, &Folding::default()), &SIZES)

@@ -4,8 +4,8 @@
 //! unit and as many decimals as their step needs; positions count from the trace's origin.
 
 use super::viewport::{Scale, Viewport};
+use std::ops::Range;
 
-/// A tick of the ruler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
     /// Where, ns from the trace's origin.
@@ -39,7 +39,7 @@ pub fn ruler(view: Viewport, scale: &Scale) -> Ruler {
 }
 
 /// The smallest 1, 2 or 5 times a power of ten that is at least `ns`.
-pub fn nice_step(ns: i64) -> i64 {
+fn nice_step(ns: i64) -> i64 {
     let mut power = 1_i64;
     loop {
         for factor in [1, 2, 5] {
@@ -89,10 +89,10 @@ pub fn position_in_view(time: i64, scale: &Scale) -> String {
     position(time, nice_step(scale.ns_of_px(0.2)))
 }
 
-/// The view in words: `1.20 ms to 3.40 ms`.
-pub fn view_text(view: Viewport) -> String {
-    let step = nice_step((view.ns() / 500).max(1));
-    format!("{} to {}", position(view.start, step), position(view.end, step))
+/// A range in words: `1.20 ms to 3.40 ms`.
+pub fn range_text(range: &Range<i64>) -> String {
+    let step = nice_step((range.end - range.start) / 500);
+    format!("{} to {}", position(range.start, step), position(range.end, step))
 }
 
 #[cfg(test)]
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn views_in_words() {
-        assert_eq!(view_text(Viewport { start: 1_200_000, end: 3_400_000 }), "1.200 ms to 3.400 ms");
-        assert_eq!(view_text(Viewport { start: -10, end: 10 }), "-10 ns to 10 ns");
+        assert_eq!(range_text(&(1_200_000..3_400_000)), "1.200 ms to 3.400 ms");
+        assert_eq!(range_text(&(-10..10)), "-10 ns to 10 ns");
     }
 }

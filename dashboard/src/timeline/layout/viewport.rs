@@ -6,13 +6,12 @@
 
 use std::ops::Range;
 
-/// The shortest view, ns.
-pub const MIN_NS: i64 = 10;
+const MIN_NS: i64 = 10;
 /// How long a change of view takes on the screen, seconds.
-pub const EASE_S: f64 = 0.16;
+const EASE_S: f64 = 0.16;
 
 /// What is on the screen: at least [`MIN_NS`] long, inside the bounds of the trace with a small margin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Viewport {
     pub start: i64,
     pub end: i64,
@@ -30,7 +29,6 @@ impl Viewport {
         self.end.saturating_sub(self.start)
     }
 
-    /// As a half-open range.
     pub fn range(self) -> Range<i64> {
         self.start..self.end
     }
@@ -168,24 +166,21 @@ impl Scale {
         (f64::from(px) * self.ns_per_px).ceil().max(1.0) as i64
     }
 
-    /// Left edge on the screen.
     pub fn left(&self) -> f32 {
         self.left
     }
 
-    /// Right edge on the screen.
     pub fn right(&self) -> f32 {
         self.left + self.width
     }
 
-    /// Width on the screen.
     pub fn width(&self) -> f32 {
         self.width
     }
 }
 
 /// A view that moves to its target smoothly. Input during the move goes on from the target, so it never waits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Eased {
     from: Viewport,
     target: Viewport,
@@ -193,7 +188,6 @@ pub struct Eased {
 }
 
 impl Eased {
-    /// At rest on `view`.
     pub fn at(view: Viewport) -> Self {
         Self { from: view, target: view, since: f64::NEG_INFINITY }
     }
@@ -205,7 +199,6 @@ impl Eased {
         self.from.lerp(self.target, 1.0 - (1.0 - t).powi(3))
     }
 
-    /// Where it goes.
     pub fn target(&self) -> Viewport {
         self.target
     }

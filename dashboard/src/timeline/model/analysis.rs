@@ -15,17 +15,18 @@ use trace_analysis::stalls;
 use trace_analysis::stalls::{CauseTotal, Stall, by_cause};
 use trace_analysis::stats::{OpStat, TrackUse, op_stats, track_use};
 use trace_store::{Residency, Store};
+use ui::background::{self, Urgency};
 
 /// Stalls that a view shows, at most: the longest.
-pub const TOP_STALLS: usize = 200;
+const TOP_STALLS: usize = 200;
 /// Steps whose stalls are looked for, at most: the last ones of a range. In a view with more, each is far below a pixel.
-pub const MAX_STEPS: usize = 2_000;
+const MAX_STEPS: usize = 2_000;
 /// Slices that are analysed at once, at most: those of the last steps, at least of one. Stalls take about 170 bytes a slice
 /// while they are looked for.
-pub const MAX_SLICES: u64 = 1_000_000;
+const MAX_SLICES: u64 = 1_000_000;
 
 /// Steps whose critical paths are marked, at most.
-pub const MAX_PATHS: usize = 50;
+const MAX_PATHS: usize = 50;
 
 /// A frame's request for analyses of one version of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,20 +38,41 @@ pub struct Question {
     pub query: Query,
     pub critical: bool,
     pub log: bool,
+    /// Whether the trace grows.
+    pub is_live: bool,
 }
 
-/// The stalls of some steps.
+impl background::Question for Question {
+    fn urgency(&self, asked: &Self) -> Urgency {
+        let is_same = Self { version: self.version, view: self.view.clone(), ..asked.clone() } == *self;
+        match self.is_moved(asked) {
+            _ if !is_same => Urgency::AtOnce,
+            true => Urgency::Soon,
+            // A live trace changes all the time; that alone does not hurry.
+            false => Urgency::WhenCheap,
+        }
+    }
+}
+
+impl Question {
+    /// Whether the user moved the view and waits for what it shows, and not the trace grew: then the view goes on with its end,
+    /// or still has all that it had. (Slices that come from the disk are another version of a trace too.)
+    fn is_moved(&self, asked: &Self) -> bool {
+        let is_elsewhere = self.view.start > asked.view.start || self.view.end < asked.view.end;
+        asked.version == self.version || is_elsewhere && !self.is_live
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stalls {
     /// The longest, at most [`TOP_STALLS`], longest first.
     pub top: Vec<Stall>,
     /// Sums of all by cause, the largest first.
     pub by_cause: Vec<CauseTotal>,
-    /// The last part of the range that was looked at, ns, where that is not all of it.
+    /// The last part of the range that was looked at, ns, where that is less than the range.
     pub only_last_ns: Option<i64>,
 }
 
-/// Statistics of a range.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RangeFacts {
     pub range: Range<i64>,
@@ -132,7 +154,7 @@ pub fn answer(request: Request) -> Findings {
 }
 
 /// Statistics of a range; looks at every slice in it.
-pub fn range_facts(store: &Store, range: &Range<i64>) -> RangeFacts {
+fn range_facts(store: &Store, range: &Range<i64>) -> RangeFacts {
     let residency = store.residency(range);
     if residency != Residency::Resident {
         return RangeFacts { range: range.clone(), residency, ..RangeFacts::default() };
@@ -199,6 +221,16 @@ pub fn stalls_of(store: &Store, range: &Range<i64>) -> Stalls {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moved_view_is_not_one_that_grows() {
+        let of = |version, view: Range<i64>, is_live| Question { version, view, is_live, ..Question::default() };
+        let is_moved = |question: Question| question.is_moved(&of(1, 0..100, true));
+        assert!(is_moved(of(1, 40..60, true)) && is_moved(of(1, 0..200, false)));
+        assert!(is_moved(of(2, 40..60, false)), "closer, and slices came from the disk");
+        assert!(!is_moved(of(2, 40..140, true)), "follows the end");
+        assert!(!is_moved(of(2, -1..120, false)), "all of a trace that is read");
+    }
 
     #[test]
     fn of_many_slices_those_of_the_last_steps() {

@@ -27,7 +27,6 @@ pub fn cpu_run_at(store: &Store, track: &Track, time: i64, slack: i64) -> Option
     })
 }
 
-/// The number of a CPU by its track.
 pub fn cpu_number(track: &Track) -> usize {
     let digits = track.name.trim_start_matches(|c: char| !c.is_ascii_digit());
     let digits = digits.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
@@ -59,12 +58,10 @@ pub fn shares(store: &Store, slice: &SliceRef) -> Option<Vec<(usize, i64)>> {
     (n_cpus > 0).then_some(all)
 }
 
-/// The tracks of CPUs.
 pub fn cpu_tracks(store: &Store) -> impl Iterator<Item = &Track> {
     store.tracks().iter().filter(|track| track.kind == TrackKind::Cpu)
 }
 
-/// The host of a track.
 pub fn host_of<'a>(store: &'a Store, track: &Track) -> &'a str {
     store.processes().get(track.process as usize).map_or("", |process| &process.host)
 }
@@ -72,17 +69,13 @@ pub fn host_of<'a>(store: &'a Store, track: &Track) -> &'a str {
 #[cfg(test)]
 pub(in crate::timeline) mod tests {
     use super::*;
-    use crate::timeline::testing::{NO, slice};
-    use trace_model::{Batch, Event, Name, TrackKey};
+    use crate::timeline::testing::{NO, batch_of, slice, store_of};
+    use trace_model::{Event, Name, TrackKey};
 
     /// Thread 41 runs an op from 0 to 100 µs: on CPU 0 to 40, then on CPU 1 from 60; another thread has CPU 0 from 40 on.
     pub fn two_cpus() -> Store {
-        let mut batch = Batch::new();
-        batch.set_origin(0);
+        let mut batch = batch_of(&[("op", "MatMul"), ("running", "demo"), ("running", "other")]);
         let key = |ring| TrackKey { pid: 1, ring };
-        for (id, (category, name)) in (0..).zip([("op", "MatMul"), ("running", "demo"), ("running", "other")]) {
-            batch.name(Name::Site { pid: 1, id, category: category.into(), name: name.into() });
-        }
         batch.name(Name::Thread { key: key(0), name: "worker".into(), tid: 41 });
         for (ring, cpu) in [(1, 0), (2, 1)] {
             let (kind, device) = (TrackKind::Cpu, String::new());
@@ -96,9 +89,7 @@ pub(in crate::timeline) mod tests {
         batch.track(key(0)).events.push(slice(0, 100_000, 0, NO, 0));
         batch.track(key(1)).events.extend([run(0, 40, 1, 41), run(40, 100, 2, 99)]);
         batch.track(key(2)).events.push(run(60, 100, 1, 41));
-        let mut store = Store::new();
-        store.apply(batch);
-        store
+        store_of(batch)
     }
 
     #[test]
@@ -113,6 +104,6 @@ pub(in crate::timeline) mod tests {
         assert_eq!(shares(&store, &op), Some(vec![(0, 40_000), (1, 40_000)]));
         let run = store.tracks().iter().find(|t| t.name == "CPU 0").unwrap().lanes[0].slice(0).unwrap();
         assert_eq!(shares(&store, &run), None, "a CPU runs on none");
-        assert_eq!(shares(&crate::timeline::testing::demo(1), &op), None, "nothing tells of CPUs");
+        assert_eq!(shares(&crate::timeline::testing::demo(1), &op), None, "no CPUs were recorded");
     }
 }

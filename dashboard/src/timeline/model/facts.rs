@@ -1,4 +1,4 @@
-//! What there is to say about one slice, in words. No egui.
+//! The facts about one slice, in words. No egui.
 
 use super::{cpu_runs, find, flows::Arrow};
 use std::{borrow::Cow, sync::Arc};
@@ -11,9 +11,7 @@ use ui::format;
 pub enum Link {
     /// The node in the graph and in the summaries.
     Node(Arc<str>),
-    /// Another slice.
     Slice(SliceRef),
-    /// The range of a step.
     Step(std::ops::Range<i64>),
 }
 
@@ -39,6 +37,10 @@ fn fact(name: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Fact {
     Fact { name: name.into(), value: value.into(), link: None }
 }
 
+fn linked(name: &'static str, value: String, link: Link) -> Fact {
+    Fact { name: name.into(), value, link: Some(link) }
+}
+
 /// The slice that made this one ready, where the facts name one.
 pub fn predecessor_of(facts: &[Fact]) -> Option<SliceRef> {
     facts.iter().filter(|f| f.name == MADE_READY).find_map(|f| match &f.link {
@@ -59,8 +61,7 @@ pub fn facts(store: &Store, slice: &SliceRef, arrows: &[Arrow]) -> Vec<Fact> {
     let site = store.sites().get(slice.site as usize);
     let mut out = Vec::new();
     if let Some(node) = store.node_of(slice) {
-        let link = Some(Link::Node(node.name.as_str().into()));
-        out.push(Fact { name: "Node".into(), value: node.name.clone(), link });
+        out.push(linked("Node", node.name.clone(), Link::Node(node.name.as_str().into())));
     }
     if let Some(site) = site {
         out.push(fact(what_it_is(category), &site.name));
@@ -167,10 +168,7 @@ fn arguments(store: &Store, slice: &SliceRef) -> Vec<Fact> {
 }
 
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(MAX_ARG_LEN) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
+    format::shortened(text, MAX_ARG_LEN).into_owned()
 }
 
 fn predecessor(store: &Store, slice: &SliceRef) -> Fact {
@@ -181,7 +179,7 @@ fn predecessor(store: &Store, slice: &SliceRef) -> Fact {
         Some(before) => {
             let gap = slice.start - before.end;
             let value = format!("{}, {} before", store.slice_name(&before), format::duration_ns(gap));
-            Fact { name: MADE_READY.into(), value, link: Some(Link::Slice(before)) }
+            linked(MADE_READY, value, Link::Slice(before))
         }
         None => {
             let name = store.nodes().get(slice.correlation as usize).map_or("?", |n| &n.name);
@@ -195,7 +193,7 @@ fn step_fact(store: &Store, slice: &SliceRef, id: u32) -> Fact {
         Some(step) => {
             let label = store.sites().get(step.site as usize).map_or("step", |s| &s.name);
             let value = format!("{} (execution {id})", format::step_name(label, step.summary_step));
-            Fact { name: "Step".into(), value, link: Some(Link::Step(step.start..step.end)) }
+            linked("Step", value, Link::Step(step.start..step.end))
         }
         None => fact("Step", format!("execution {id}")),
     }
@@ -226,7 +224,7 @@ mod tests {
     use super::*;
     use crate::timeline::{
         model::flows::arrows_of,
-        testing::{demo, slice},
+        testing::{demo, slice, store_of},
     };
     use std::fmt::Write as _;
     use trace_model::{Batch, Event, EventKind, NO_NODE, Name, TrackKey};
@@ -242,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_tells_its_cpus() {
+    fn a_slice_has_its_cpus() {
         let store = cpu_runs::tests::two_cpus();
         let op = store.tracks().iter().find(|t| t.name == "worker").unwrap().lanes[0].slice(0).unwrap();
         let fact = ran_on(&store, &op).unwrap();
@@ -263,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_between_hosts_tells_how_far_their_clocks_may_be_apart() {
+    fn an_arrow_between_hosts_has_the_error_of_their_clocks() {
         let mut batch = Batch::new();
         batch.set_origin(0);
         for (pid, host, bound_ns) in [(1, "a", 300), (2, "b", 1_200), (3, "a", 300)] {
@@ -281,8 +279,7 @@ mod tests {
                 _ => events.push(end(EventKind::FlowIn, 6_000, 8)),
             }
         }
-        let mut store = Store::new();
-        store.apply(batch);
+        let store = store_of(batch);
         let send = store.tracks()[0].lanes[0].slice(0).unwrap();
         let mut errors: Vec<(i64, i64)> =
             arrows_of(&store, &send).iter().map(|arrow| (arrow.other.time, arrow.error_ns)).collect();

@@ -2,15 +2,15 @@
 //!
 //! Walks over lanes are bounded by [`SCAN_LIMIT`] slices, so that no key press takes longer than a few milliseconds.
 
-use std::{ops::Range, sync::Arc};
+use std::{cmp::Reverse, ops::Range, sync::Arc};
 use trace_model::{Category, SliceRef, TrackId};
 use trace_store::{Lane, Residency, Store};
 
 /// Slices that a search on the UI thread looks at, at most.
-pub const SCAN_LIMIT: usize = 1 << 20;
+const SCAN_LIMIT: usize = 1 << 20;
 
 /// Matches of a query that are stored, at most; all are counted.
-pub const MATCH_LIMIT: usize = 1 << 20;
+const MATCH_LIMIT: usize = 1 << 20;
 
 /// Which slices stand out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,6 @@ impl Query {
     }
 }
 
-/// A lane's matching slices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneMatches {
     pub track: u32,
@@ -46,7 +45,6 @@ pub struct Matches {
 }
 
 impl Matches {
-    /// The matches of a lane.
     pub fn of_lane(&self, track: u32, lane: u32) -> &[SliceRef] {
         self.lanes.iter().find(|l| (l.track, l.lane) == (track, lane)).map_or(&[], |l| &l.slices)
     }
@@ -81,7 +79,7 @@ pub fn matches(store: &Store, query: &Query) -> Matches {
             None => query.node.is_none() && by_site,
         }
     };
-    // Of a long distant trace those that are here are found: the others are not fetched for it.
+    // Of a long remote trace those that are here are found: the others are not fetched for it.
     let look = if store.residency(&store.range()) == Residency::TooLarge { Lane::slice_now } else { Lane::slice };
     let mut n_stored = 0;
     for track in store.tracks() {
@@ -185,28 +183,35 @@ pub fn successor(store: &Store, slice: &SliceRef) -> Option<SliceRef> {
     best
 }
 
+/// The best of the slices that come first in each lane's `walk` among those that match: the least by `rank`. It looks at
+/// [`SCAN_LIMIT`] slices at most.
+fn best<K: Ord, W: Iterator<Item = u32>>(
+    store: &Store,
+    walk: impl Fn(&Lane) -> W,
+    is_match: impl Fn(&SliceRef) -> bool,
+    rank: impl Fn(&SliceRef) -> K,
+) -> Option<SliceRef> {
+    let mut budget = SCAN_LIMIT;
+    let first = |lane: &Lane| {
+        walk(lane).find_map(|i| {
+            budget = budget.checked_sub(1)?;
+            lane.slice(i).filter(&is_match)
+        })
+    };
+    store.tracks().iter().flat_map(|t| &t.lanes).filter_map(first).min_by_key(rank)
+}
+
 /// The next (or previous) slice with the same name on any track, by start.
 pub fn same_name(store: &Store, slice: &SliceRef, forward: bool) -> Option<SliceRef> {
     let same = |s: &SliceRef| s.site == slice.site && s.node == slice.node && s.id != slice.id;
     let order = |s: &SliceRef| (s.start, s.id);
-    let after = |s: &SliceRef| (order(s) > order(slice)) == forward;
-    let mut budget = SCAN_LIMIT;
-    let mut best: Option<SliceRef> = None;
-    for lane in store.tracks().iter().flat_map(|t| &t.lanes) {
-        let range =
-            lane.touching(&if forward { slice.start..i64::MAX } else { i64::MIN..slice.start.saturating_add(1) });
-        let mut walk: Box<dyn Iterator<Item = u32>> = if forward { Box::new(range) } else { Box::new(range.rev()) };
-        let found = walk.find_map(|i| {
-            budget = budget.checked_sub(1)?;
-            lane.slice(i).filter(|s| same(s) && after(s))
-        });
-        if let Some(found) = found
-            && best.as_ref().is_none_or(|b| (order(&found) < order(b)) == forward)
-        {
-            best = Some(found);
-        }
+    if forward {
+        let walk = |lane: &Lane| lane.touching(&(slice.start..i64::MAX));
+        best(store, walk, |s| same(s) && order(s) > order(slice), order)
+    } else {
+        let walk = |lane: &Lane| lane.touching(&(i64::MIN..slice.start.saturating_add(1))).rev();
+        best(store, walk, |s| same(s) && order(s) < order(slice), |s| Reverse(order(s)))
     }
-    best
 }
 
 /// Time of a slice that no slice nested directly in it covers, ns.
@@ -227,25 +232,15 @@ pub fn count_in(store: &Store, range: &Range<i64>) -> u64 {
     lanes.map(|l| l.touching(range)).map(|r| u64::from(r.end - r.start)).sum()
 }
 
-/// The first (or last) slice of a node or scope at or after `time`, else the first one at all.
+/// The first slice of a node or scope at or after `time`, else the first one at all.
 pub fn first_of_node(store: &Store, scope: &str, time: i64) -> Option<SliceRef> {
     let nodes: Vec<bool> = store.nodes().iter().map(|n| crate::selection::is_at_or_below(scope, &n.name)).collect();
-    let mut budget = SCAN_LIMIT;
-    let mut best: Option<SliceRef> = None;
-    for lane in store.tracks().iter().flat_map(|t| &t.lanes) {
+    let walk = |lane: &Lane| {
         let from = lane.touching(&(time..i64::MAX)).start;
-        let found = (from..lane.len() as u32).chain(0..from).find_map(|i| {
-            budget = budget.checked_sub(1)?;
-            lane.slice(i).filter(|s| nodes.get(s.node as usize).copied().unwrap_or(false))
-        });
-        let rank = |s: &SliceRef| (s.start < time, s.start);
-        if let Some(found) = found
-            && best.as_ref().is_none_or(|b| rank(&found) < rank(b))
-        {
-            best = Some(found);
-        }
-    }
-    best
+        (from..lane.len() as u32).chain(0..from)
+    };
+    let is_match = |s: &SliceRef| nodes.get(s.node as usize).copied().unwrap_or(false);
+    best(store, walk, is_match, |s| (s.start < time, s.start))
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ pub const MAX_SLICES: usize = 2_000_000;
 /// Levels that are shown, at most.
 const MAX_DEPTH: usize = 64;
 
-/// A box of a flame graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlameBox {
     pub name: String,
@@ -29,7 +28,6 @@ pub struct FlameBox {
     pub count: u64,
 }
 
-/// A tree of weights.
 #[derive(Default)]
 struct Tree {
     nodes: Vec<Node>,
@@ -59,7 +57,7 @@ pub fn of_slices(store: &Store, range: &Range<i64>, shows: impl Fn(u32) -> bool)
             let mut at = 0;
             for slice in lane.slices(range) {
                 if left == 0 {
-                    return (boxes(&tree), true);
+                    return (boxes(tree.nodes), true);
                 }
                 left -= 1;
                 while above.get(at).is_some_and(|(_, end, _)| *end <= slice.start) {
@@ -83,7 +81,7 @@ pub fn of_slices(store: &Store, range: &Range<i64>, shows: impl Fn(u32) -> bool)
             }
         }
     }
-    (boxes(&tree), false)
+    (boxes(tree.nodes), false)
 }
 
 impl Tree {
@@ -107,40 +105,30 @@ impl Tree {
 }
 
 /// Boxes side by side, the heaviest first.
-fn boxes(tree: &Tree) -> Vec<FlameBox> {
-    let weights = tree.nodes.iter().map(|n| (n.parent, n.depth, n.total));
-    let starts = starts(&weights.collect::<Vec<_>>());
-    let all: u64 = tree.nodes.iter().filter(|n| n.parent == ROOT).map(|n| n.total).sum();
+fn boxes(nodes: Vec<Node>) -> Vec<FlameBox> {
+    let weights: Vec<_> = nodes.iter().map(|n| (n.parent, n.depth, n.total)).collect();
+    let starts = starts(&weights);
+    let all: u64 = nodes.iter().filter(|n| n.parent == ROOT).map(|n| n.total).sum();
     let share = |weight: u64| weight as f64 / all.max(1) as f64;
-    let made = tree.nodes.iter().zip(starts).map(|(n, start)| FlameBox {
-        name: n.name.clone(),
-        depth: n.depth,
+    let made = nodes.into_iter().zip(starts).map(|(n, start)| FlameBox {
         start: share(start),
         width: share(n.total),
         total: n.total,
         own: n.total.saturating_sub(n.nested),
         count: n.count,
+        name: n.name,
+        depth: n.depth,
     });
     made.filter(|b| b.depth < MAX_DEPTH && b.total > 0).collect()
 }
 
 /// The samples of a range by call stack.
 pub fn of_samples(store: &Store, range: &Range<i64>) -> Vec<FlameBox> {
-    let nodes: Vec<FlameNode> = trace_analysis::flame(store, &[], range.clone());
-    let weights: Vec<_> = nodes.iter().map(|n| (n.parent.map_or(ROOT, |p| p as u32), n.depth, n.total)).collect();
-    let starts = starts(&weights);
-    let all: u64 = nodes.iter().filter(|n| n.parent.is_none()).map(|n| n.total).sum();
-    let share = |weight: u64| weight as f64 / all.max(1) as f64;
-    let made = nodes.into_iter().zip(starts).map(|(n, start)| FlameBox {
-        start: share(start),
-        width: share(n.total),
-        total: n.total,
-        own: n.own,
-        count: 0,
-        name: n.name,
-        depth: n.depth,
-    });
-    made.filter(|b| b.depth < MAX_DEPTH).collect()
+    let node = |n: FlameNode| {
+        let (parent, nested) = (n.parent.map_or(ROOT, |p| p as u32), n.total - n.own);
+        Node { name: n.name, parent, depth: n.depth, total: n.total, nested, count: 0 }
+    };
+    boxes(trace_analysis::flame(store, &[], range.clone()).into_iter().map(node).collect())
 }
 
 /// Where each node begins, given (parent, depth, weight) of each; siblings from the heaviest to the lightest.

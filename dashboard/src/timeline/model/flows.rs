@@ -5,9 +5,8 @@ use trace_model::{Category, Flow, FlowEnd, SliceRef, TrackId, Transfer};
 use trace_store::Store;
 
 /// Arrows of a slice that are shown, at most, in each direction.
-pub const MAX_SHOWN: usize = 32;
+const MAX_SHOWN: usize = 32;
 
-/// An arrow of a slice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrow {
     /// Its name: `edge`, `launch`.
@@ -34,7 +33,7 @@ fn clock_error_ns(store: &Store, a: TrackId, b: TrackId) -> i64 {
 }
 
 /// The innermost slice of a track that covers a time. Arrows come and go at the edges of slices: an end counts as inside.
-pub fn slice_around(store: &Store, end: FlowEnd) -> Option<SliceRef> {
+fn slice_around(store: &Store, end: FlowEnd) -> Option<SliceRef> {
     let track = store.track(end.track)?;
     let at_edge = |s: &SliceRef| s.start <= end.time && end.time <= s.end;
     let around = end.time.saturating_sub(1)..end.time.saturating_add(1);
@@ -109,24 +108,18 @@ fn transfers_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::testing::slice;
-    use trace_model::{Batch, Event, EventKind, NO_NODE, Name, TrackKey};
+    use crate::timeline::testing::{batch_of, slice, store_of};
+    use trace_model::{Event, EventKind, NO_NODE, Name, TrackKey};
 
     #[test]
     fn arrows_belong_to_the_innermost_slice() {
-        let mut batch = Batch::new();
-        batch.set_origin(0);
-        for (id, (category, name)) in (0..).zip([("launch", "cudaLaunchKernel"), ("kernel", "gemm"), ("flow", "ac2g")])
-        {
-            batch.name(Name::Site { pid: 1, id, category: category.into(), name: name.into() });
-        }
+        let mut batch = batch_of(&[("launch", "cudaLaunchKernel"), ("kernel", "gemm"), ("flow", "ac2g")]);
         let flow = |kind, at, correlation| Event { kind, correlation, ..slice(at, at, 2, NO_NODE, 0) };
         let host = &mut batch.track(TrackKey { pid: 1, ring: 0 }).events;
         host.extend([slice(0, 100, 1, NO_NODE, 0), slice(10, 20, 0, NO_NODE, 1), flow(EventKind::FlowOut, 10, 7)]);
         let stream = &mut batch.track(TrackKey { pid: 1, ring: 1 }).events;
         stream.extend([slice(50, 80, 1, NO_NODE, 0), flow(EventKind::FlowIn, 50, 7), flow(EventKind::FlowIn, 60, 8)]);
-        let mut store = Store::new();
-        store.apply(batch);
+        let store = store_of(batch);
 
         let at = |track: usize, lane: usize| store.tracks()[track].lanes[lane].slice(0).unwrap();
         assert_eq!(arrows_of(&store, &at(0, 0)), [], "the launch inside has it");
@@ -140,13 +133,9 @@ mod tests {
 
     #[test]
     fn a_value_goes_from_its_send_to_its_recv() {
-        let mut batch = Batch::new();
-        batch.set_origin(0);
         let sites =
             [("op", "_Send"), ("op", "_Recv"), ("transfer", "send"), ("transfer", "edge"), ("transfer", "arrive")];
-        for (id, (category, name)) in (0..).zip(sites) {
-            batch.name(Name::Site { pid: 1, id, category: category.into(), name: name.into() });
-        }
+        let mut batch = batch_of(&sites);
         for (id, (name, op)) in (0..).zip([("a/_send", "_Send"), ("a/_recv", "_Recv")]) {
             batch.name(Name::Node { pid: 1, id, name: name.into(), op: op.into(), device: "cpu:0".into() });
         }
@@ -157,8 +146,7 @@ mod tests {
         sender.extend([op(10, 20, 0), stamp(EventKind::Instant, 11, 2, 0), stamp(EventKind::FlowOut, 15, 3, 0)]);
         let receiver = &mut batch.track(TrackKey { pid: 1, ring: 1 }).events;
         receiver.extend([op(30, 32, 1), stamp(EventKind::Instant, 31, 4, 1), stamp(EventKind::FlowIn, 40, 3, 1)]);
-        let mut store = Store::new();
-        store.apply(batch);
+        let store = store_of(batch);
 
         let [send, recv] = [0, 1].map(|track: usize| store.tracks()[track].lanes[0].slice(0).unwrap());
         let there = arrows_of(&store, &send);

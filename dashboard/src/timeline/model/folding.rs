@@ -1,12 +1,17 @@
 //! How the user arranged the rows: what is folded, hidden, pinned, moved, filtered, and how tall lanes are.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use trace_model::TrackId;
 use trace_store::Store;
-use ui::filter::Filter;
+use ui::{
+    address::{Addressed, Params},
+    address_fields,
+    filter::Filter,
+};
 
 /// Heights of a track's lanes that the user can choose, in tenths of the normal one.
-pub const HEIGHTS: [u16; 5] = [6, 10, 16, 26, 40];
+const HEIGHTS: [u16; 5] = [6, 10, 16, 26, 40];
 
 /// How the user arranged the rows. Rows of the store's tables, which stay.
 #[derive(Clone, Debug, Default)]
@@ -14,25 +19,34 @@ pub struct Folding {
     /// Hosts of which only the heading shows.
     pub hosts: FxHashSet<String>,
     /// Processes of which only the heading shows.
-    pub processes: FxHashSet<u32>,
+    pub processes: BTreeSet<u32>,
     /// Tracks that show their outermost lane only.
-    pub tracks: FxHashSet<u32>,
+    pub tracks: BTreeSet<u32>,
     /// Tracks that do not show.
-    pub hidden: FxHashSet<u32>,
+    pub hidden: BTreeSet<u32>,
     /// Tracks that come first, in this order.
     pub pinned: Vec<u32>,
     /// Tracks whose lanes are not of the normal height: index of [`HEIGHTS`].
-    pub heights: FxHashMap<u32, usize>,
+    pub heights: BTreeMap<u32, u32>,
     /// Tracks that were moved: their index among those of their process.
     pub order: FxHashMap<u32, usize>,
     /// Tracks whose names do not match do not show.
     pub filter: Filter,
     /// Grows with every change.
-    pub(in crate::timeline) revision: u64,
+    revision: u64,
 }
 
+// An address has no order and no hosts: the user's stay.
+address_fields!(Folding {
+    "tracks" = filter: Filter,
+    "hidden" = hidden: BTreeSet<u32>,
+    "folded" = tracks: BTreeSet<u32>,
+    "processes" = processes: BTreeSet<u32>,
+    "pinned" = pinned: Vec<u32>,
+    "heights" = heights: BTreeMap<u32, u32>,
+});
+
 impl Folding {
-    /// Folds or unfolds a host.
     pub fn toggle_host(&mut self, host: &str) {
         if !self.hosts.remove(host) {
             self.hosts.insert(host.to_owned());
@@ -52,7 +66,7 @@ impl Folding {
     /// Makes a track's lanes taller, or shorter.
     pub fn resize(&mut self, track: u32, taller: bool) {
         let now = self.heights.get(&track).copied().unwrap_or(NORMAL_HEIGHT);
-        let next = if taller { (now + 1).min(HEIGHTS.len() - 1) } else { now.saturating_sub(1) };
+        let next = if taller { (now + 1).min(HEIGHTS.len() as u32 - 1) } else { now.saturating_sub(1) };
         self.heights.insert(track, next);
         self.heights.retain(|_, height| *height != NORMAL_HEIGHT);
         self.revision += 1;
@@ -60,7 +74,7 @@ impl Folding {
 
     /// The height of a track's lanes, in tenths of the normal one.
     pub fn height(&self, track: u32) -> u16 {
-        HEIGHTS[self.heights.get(&track).copied().unwrap_or(NORMAL_HEIGHT).min(HEIGHTS.len() - 1)]
+        HEIGHTS[(self.heights.get(&track).copied().unwrap_or(NORMAL_HEIGHT) as usize).min(HEIGHTS.len() - 1)]
     }
 
     /// Moves a track by one row, among the pinned ones or within its process. `shown`: the tracks of all rows, in order.
@@ -95,33 +109,30 @@ impl Folding {
         }
     }
 
-    /// Folds or unfolds a process.
     pub fn toggle_process(&mut self, process: u32) {
         toggle(&mut self.processes, process);
         self.revision += 1;
     }
 
-    /// Folds or unfolds a track.
     pub fn toggle_track(&mut self, track: u32) {
         toggle(&mut self.tracks, track);
         self.revision += 1;
     }
 
-    /// Hides a track.
     pub fn hide(&mut self, track: u32) {
         self.hidden.insert(track);
         self.revision += 1;
     }
 
-    /// Shows every hidden track.
     pub fn show_all(&mut self) {
         self.hidden.clear();
         self.revision += 1;
     }
 
-    /// Replaces everything.
-    pub fn set(&mut self, new: Self) {
-        *self = Self { revision: self.revision + 1, ..new };
+    /// Shows what an address says.
+    pub fn go_to(&mut self, params: &Params) {
+        self.set_params(params);
+        self.revision += 1;
     }
 
     /// Makes sure that a track's lanes show: a search or a link leads there.
@@ -147,9 +158,9 @@ impl Folding {
 }
 
 /// Index of the normal height in [`HEIGHTS`].
-const NORMAL_HEIGHT: usize = 1;
+const NORMAL_HEIGHT: u32 = 1;
 
-fn toggle(set: &mut FxHashSet<u32>, row: u32) {
+fn toggle(set: &mut BTreeSet<u32>, row: u32) {
     if !set.remove(&row) {
         set.insert(row);
     }

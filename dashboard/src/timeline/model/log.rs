@@ -60,24 +60,19 @@ pub fn text(store: &Store, line: &LogLine) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::testing::slice;
-    use trace_model::{Batch, Event, EventKind, NO_NODE, Name, TrackKey};
+    use crate::timeline::testing::{batch_of, slice, store_of};
+    use trace_model::{Event, EventKind, NO_NODE, TrackKey};
 
     #[test]
     fn messages_of_all_threads_by_time() {
-        let mut batch = Batch::new();
-        batch.set_origin(0);
-        for (id, (category, name)) in (0..).zip([("app WARN", "event"), ("op", "MatMul"), ("app", "checkpoint")]) {
-            batch.name(Name::Site { pid: 1, id, category: category.into(), name: name.into() });
-        }
+        let mut batch = batch_of(&[("app WARN", "event"), ("op", "MatMul"), ("app", "checkpoint")]);
         let said = batch.args(r#"{"message":"queue\nlow","left":3}"#);
         let fields = batch.args(r#"{"step":7}"#);
         let message = |at, site, args| Event { kind: EventKind::Instant, args, ..slice(at, at, site, NO_NODE, 0) };
         let none = trace_model::NO_ARGS;
         batch.track(TrackKey { pid: 1, ring: 0 }).events.extend([message(50, 0, said), message(60, 1, none)]);
         batch.track(TrackKey { pid: 1, ring: 1 }).events.extend([message(10, 2, fields), message(55, 2, none)]);
-        let mut store = Store::new();
-        store.apply(batch);
+        let store = store_of(batch);
         let all = lines(&store);
         let texts: Vec<String> = all.iter().map(|l| format!("{} {}", l.time, text(&store, l))).collect();
         assert_eq!(texts, ["10 checkpoint {\"step\":7}", "50 queue low", "55 checkpoint"]);

@@ -14,7 +14,6 @@ use ui::{
     natural::{self, Natural},
 };
 
-/// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
     /// A heading over the pinned tracks.
@@ -29,7 +28,6 @@ pub enum Row {
         n_tracks: usize,
         folded: bool,
     },
-    /// A track.
     Track {
         track: TrackId,
         /// The lanes that show, outermost first.
@@ -69,7 +67,6 @@ impl Rows {
     }
 }
 
-/// The rows of a store.
 pub fn rows(store: &Store, folding: &Folding) -> Rows {
     let mut out = Rows::default();
     let pinned = folding.pinned.iter().filter_map(|t| store.tracks().get(*t as usize)).filter(|t| has_anything(t));
@@ -177,7 +174,7 @@ fn counter_rows(store: &Store, process: u32) -> Vec<Row> {
     rows.into_iter().map(|(title, counter, bytes)| Row::Counter { counter, title, bytes }).collect()
 }
 
-/// The part of a device's name that tells devices of one process apart: `CPU:0` of `/job:localhost/device:CPU:0`.
+/// The part of a device's name that is unique in its process: `CPU:0` of `/job:localhost/device:CPU:0`.
 fn short_device(name: &str) -> &str {
     name.rsplit('/').next().map_or(name, |last| last.strip_prefix("device:").unwrap_or(last))
 }
@@ -214,7 +211,7 @@ fn track_row(store: &Store, track: &Track, folding: &Folding) -> Row {
     Row::Track { track: track.id, lanes, work_lane, folded, foldable, tenths, pinned }
 }
 
-/// The program's name without its folder: what tells processes apart in a narrow heading.
+/// The program's name without its folder, for a narrow heading.
 fn short_command(command: &str) -> &str {
     let program = command.split_whitespace().next().unwrap_or(command);
     program.rsplit('/').next().filter(|p| !p.is_empty()).unwrap_or(command)

@@ -5,7 +5,6 @@ use trace_model::Step;
 use trace_store::Store;
 use ui::format;
 
-/// A step that is compared with another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComparedStep {
     /// Its name: `train 12`.
@@ -14,7 +13,6 @@ pub struct ComparedStep {
 }
 
 impl ComparedStep {
-    /// A step of a store.
     pub fn new(store: &Store, step: &Step) -> Self {
         let label = store.sites().get(step.site as usize).map_or("step", |s| &s.name);
         Self { name: format::step_name(label, step.summary_step), range: step.start..step.end }
@@ -34,9 +32,8 @@ fn kind(store: &Store, step: &Step) -> (u32, u32) {
 
 /// Another step of the same trace: that of median length of its kind, or else the one after or before.
 pub fn other_step<'a>(store: &'a Store, step: &Step) -> Option<&'a Step> {
-    let mut all: Vec<&Step> = store.steps().iter().filter(|s| kind(store, s) == kind(store, step)).collect();
-    all.sort_by_key(|s| (s.end - s.start, s.start));
-    let typical = all.get(all.len() / 2).copied().filter(|s| s.start != step.start);
+    let of_kind = store.steps().iter().filter(|s| kind(store, s) == kind(store, step));
+    let typical = median(of_kind.collect()).filter(|s| s.start != step.start);
     typical.or_else(|| {
         let range = step.start..step.end;
         neighbour(store, &range, true).or_else(|| neighbour(store, &range, false))
@@ -46,11 +43,13 @@ pub fn other_step<'a>(store: &'a Store, step: &Step) -> Option<&'a Step> {
 /// The step of another trace with the same number, or else that of median length.
 pub fn same_step<'a>(store: &'a Store, step: &Step) -> Option<&'a Step> {
     let same = store.steps().iter().find(|s| s.summary_step == step.summary_step);
-    same.or_else(|| {
-        let mut all: Vec<&Step> = store.steps().iter().collect();
-        all.sort_by_key(|s| (s.end - s.start, s.start));
-        all.get(all.len() / 2).copied()
-    })
+    same.or_else(|| median(store.steps().iter().collect()))
+}
+
+/// The step of median length.
+fn median(mut steps: Vec<&Step>) -> Option<&Step> {
+    steps.sort_by_key(|s| (s.end - s.start, s.start));
+    steps.get(steps.len() / 2).copied()
 }
 
 /// The next or previous step of the same kind.

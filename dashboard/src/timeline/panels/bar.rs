@@ -12,12 +12,12 @@ use crate::{
 };
 use egui::{Button, RichText, TextEdit, Ui};
 use ui::{
+    address::Choice as _,
     format,
     theme::palette,
     widgets::{at_the_end, focus_all, together},
 };
 
-/// The search box.
 pub struct SearchState<'a> {
     pub text: &'a mut String,
     /// Whether to put the cursor into the box.
@@ -56,7 +56,7 @@ pub fn bar_ui(ui: &mut Ui, bar: &Bar<'_>, mut search: SearchState<'_>) -> BarRes
     together(ui, "search", |ui| search_ui(ui, &mut search, &mut answer));
     state_ui(ui, bar, search.picked, &mut answer.commands);
     let view = bar.state.eased.view(bar.now);
-    at_the_end(ui, &format!("{} ({})", ticks::view_text(view), format::duration_ns(view.ns())));
+    at_the_end(ui, &format!("{} ({})", ticks::range_text(&view.range()), format::duration_ns(view.ns())));
     answer
 }
 
@@ -79,10 +79,10 @@ fn view_ui(ui: &mut Ui, bar: &Bar<'_>, out: &mut Vec<Command>) {
 fn marks_ui(ui: &mut Ui, bar: &Bar<'_>, out: &mut Vec<Command>) {
     let state = bar.state;
     let label = ui.label(RichText::new("Colour").color(palette(ui).text_weak));
-    let choice = egui::ComboBox::from_id_salt("colour").selected_text(state.color_by.name()).width(64.0);
+    let choice = egui::ComboBox::from_id_salt("colour").selected_text(state.color_by.title()).width(64.0);
     let choice = choice.show_ui(ui, |ui| {
-        for by in ColorBy::ALL {
-            if ui.selectable_label(state.color_by == by, by.name()).clicked() {
+        for by in ColorBy::all() {
+            if ui.selectable_label(state.color_by == by, by.title()).clicked() {
                 out.push(Command::ColorBy(by));
             }
         }
@@ -98,7 +98,6 @@ fn marks_ui(ui: &mut Ui, bar: &Bar<'_>, out: &mut Vec<Command>) {
     list_ui(ui, bar.notes, out);
 }
 
-/// The filter of tracks.
 fn filter_ui(ui: &mut Ui, state: &State, out: &mut Vec<Command>) {
     let mut filter = state.folding.filter.text().to_owned();
     let edit = TextEdit::singleline(&mut filter).hint_text("Filter tracks").desired_width(100.0);

@@ -26,7 +26,6 @@ pub struct SliceDetails {
     pub arrows: Vec<Arrow>,
 }
 
-/// The panel.
 #[derive(Default)]
 pub struct BottomPanel {
     details: Option<SliceDetails>,

@@ -7,9 +7,8 @@ use super::{
 };
 use crate::{
     Data, Selection,
-    data::TraceData,
     timeline::{
-        analyser::Analyser,
+        analyser::{self, Analyser},
         canvas::Canvas,
         command::{Command, shifted},
         layers::Content,
@@ -21,10 +20,12 @@ use crate::{
         },
         shared_selection,
         state::State,
+        trace_choice::trace_choice,
     },
 };
-use egui::{ComboBox, Rect, RichText, Role, Ui};
+use egui::{Rect, RichText, Role, Ui};
 use std::ops::Range;
+use trace_model::Step;
 use trace_store::Store;
 use ui::{format, theme::palette, widgets::named};
 
@@ -63,12 +64,7 @@ impl Compare {
         }
         let below_idx = other.unwrap_or(trace_idx);
         let mut compare = Self::with_trace(data, below_idx);
-        let above = above.map(|step| (ComparedStep::new(store, step), *step));
-        compare.steps = above.and_then(|(above, step)| {
-            let below: &Store = &data.traces[below_idx].store;
-            let found = if below_idx == trace_idx { other_step(below, &step) } else { same_step(below, &step) };
-            Some([above, ComparedStep::new(below, found?)])
-        });
+        compare.steps = above.and_then(|step| pair(store, step, &data.traces[below_idx].store, below_idx == trace_idx));
         Ok(compare)
     }
 
@@ -163,9 +159,10 @@ impl Compare {
             version: store.version(),
             view: view.range(),
             critical: state.critical,
+            is_live: store.is_live(),
             ..Question::default()
         };
-        let findings = self.analyser.findings(ui.ctx(), &trace.store, question, upper.now);
+        let findings = analyser::findings(&mut self.analyser, ui.ctx(), &trace.store, question);
         let whole = store.range();
         let reach = union(&whole, &shifted(upper.whole, shift));
         let slice = self.state.slice(store);
@@ -185,7 +182,8 @@ impl Compare {
         let (commands, trace_idx) = (std::mem::take(&mut self.commands), self.trace_idx);
         let mut stands_out = false;
         self.canvas.ui(ui, &content, &mut self.state, commands, |state, command| {
-            shared_selection::pass_on(&command, trace_idx, state, store, selection, &mut stands_out);
+            let Some(command) = state.resolved(command, store) else { return };
+            shared_selection::pass_on(&command, trace_idx, store, selection, &mut stands_out);
             response.selected |= command.selects();
             if command.is_shared() {
                 response.commands.push(command.shifted(shift.saturating_neg()));
@@ -200,15 +198,12 @@ impl Compare {
         response
     }
 
-    /// What is compared with what.
     fn bar(&mut self, ui: &mut Ui, upper: &TraceContext<'_>, response: &mut CompareResponse) {
         let p = palette(ui);
         if ui.small_button("x").on_hover_text("End the comparison (V)").clicked() {
             response.commands.push(Command::ToggleCompare);
         }
-        if upper.data.traces.len() > 1 {
-            self.trace_choice(ui, upper);
-        }
+        self.trace_choice(ui, upper);
         let Some([above, below]) = self.steps.clone() else {
             ui.label("The traces are aligned at their start");
             return;
@@ -233,12 +228,7 @@ impl Compare {
 
     fn trace_choice(&mut self, ui: &mut Ui, upper: &TraceContext<'_>) {
         let (data, mut chosen) = (upper.data, self.trace_idx);
-        let name = |i: usize| data.traces.get(i).map_or("", |t: &TraceData| &t.name);
-        ComboBox::from_label("B").selected_text(name(chosen)).show_ui(ui, |ui| {
-            for i in 0..data.traces.len() {
-                ui.selectable_value(&mut chosen, i, name(i));
-            }
-        });
+        trace_choice(ui, "B", data, &mut chosen);
         if chosen == self.trace_idx {
             return;
         }
@@ -247,9 +237,7 @@ impl Compare {
         *self = Self { rect, ..Self::with_trace(data, chosen) };
         let step = above.as_ref().and_then(|m| step_near(upper.store, m.range.start)).or(upper.store.steps().first());
         let store: &Store = &data.traces[chosen].store;
-        let same = chosen == upper.trace_idx;
-        let found = step.and_then(|s| if same { other_step(store, s) } else { same_step(store, s) });
-        self.steps = step.zip(found).map(|(a, b)| [ComparedStep::new(upper.store, a), ComparedStep::new(store, b)]);
+        self.steps = step.and_then(|step| pair(upper.store, step, store, chosen == upper.trace_idx));
     }
 
     /// What names cost in A and B: in the selected range, or else in the two steps, or in the view.
@@ -271,6 +259,12 @@ impl Compare {
         };
         self.table.ui(ui, title, &key, || [upper.trace.store.shared(), below.store.shared()]);
     }
+}
+
+/// A step with the one that it is compared with.
+fn pair(above: &Store, step: &Step, below: &Store, is_same_trace: bool) -> Option<[ComparedStep; 2]> {
+    let other = if is_same_trace { other_step(below, step) } else { same_step(below, step) };
+    Some([ComparedStep::new(above, step), ComparedStep::new(below, other?)])
 }
 
 /// The time that the user looks at.

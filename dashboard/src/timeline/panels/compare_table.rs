@@ -5,15 +5,12 @@ use crate::{
     data::Shared,
     timeline::model::{DurationHistogram, durations::duration_histograms},
 };
-use egui::{Context, RichText, ScrollArea, Ui};
+use egui::{RichText, ScrollArea, Ui};
 use rustc_hash::FxHashMap;
-use std::{cmp::Reverse, ops::Range, sync::Arc};
+use std::{cmp::Reverse, ops::Range};
 use trace_store::Store;
-use ui::background::Background;
-use ui::{
-    format, natural,
-    theme::{metrics, palette},
-};
+use ui::background::{Question, Refresher};
+use ui::{format, natural, theme::palette, widgets::heading};
 
 /// Names that are listed, at most.
 const MAX_ROWS: usize = 200;
@@ -55,34 +52,22 @@ impl NameRow {
 
 /// The table, computed off the UI thread.
 #[derive(Default)]
-pub struct CompareTable {
-    background: Option<Background<TableRequest, Table>>,
-    requested: Option<TableKey>,
-}
+pub struct CompareTable(Refresher<TableKey, TableRequest, Table>);
+
+impl Question for TableKey {}
 
 impl CompareTable {
     /// Shows the table, under a title.
     pub fn ui(&mut self, ui: &mut Ui, title: &str, key: &TableKey, stores: impl Fn() -> [Shared<Store>; 2]) {
         let text = format!("{title}, B against A: {}", difference(&key.ranges[0], &key.ranges[1]));
-        ui.label(RichText::new(text).color(palette(ui).text_strong).size(metrics::TEXT_TITLE));
-        match self.table(ui.ctx(), key, stores) {
+        heading(ui, text);
+        let request = |key, _| TableRequest { key, stores: stores() };
+        let table = self.0.ask(ui.ctx(), ("timeline comparison", answer), 0.0, key.clone(), request);
+        // While the view moves or a trace grows, the table of a moment ago stands.
+        match table.filter(|table| table.key.traces == key.traces) {
             Some(table) => rows_ui(ui, &table.rows),
             None => _ = ui.label("Computing…"),
         }
-    }
-
-    fn table(&mut self, ctx: &Context, key: &TableKey, stores: impl Fn() -> [Shared<Store>; 2]) -> Option<Arc<Table>> {
-        let background = self.background.get_or_insert_with(|| {
-            let ctx = ctx.clone();
-            Background::start("timeline comparison", answer, move || ctx.request_repaint())
-        });
-        let result = background.result();
-        if self.requested.as_ref() != Some(key) && !background.is_busy() {
-            background.request(TableRequest { key: key.clone(), stores: stores() });
-            self.requested = Some(key.clone());
-        }
-        // While the view moves or a trace grows, the table of a moment ago stands.
-        result.filter(|t| t.key.traces == key.traces)
     }
 }
 
@@ -112,7 +97,7 @@ fn rows_ui(ui: &mut Ui, rows: &[NameRow]) {
             for row in rows.iter().take(MAX_ROWS) {
                 let name: String = row.name.chars().take(60).collect();
                 ui.label(name);
-                ui.label(RichText::new(&row.category).color(p.text_weak));
+                ui.weak(&row.category);
                 for ns in row.ns {
                     number(ui, format::duration_ns(ns));
                 }

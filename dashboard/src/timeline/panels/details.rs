@@ -7,15 +7,13 @@ use crate::{
         model::{Fact, Link},
     },
 };
-use egui::{RichText, Ui};
-use ui::theme::{metrics, palette};
+use egui::Ui;
+use ui::{theme::metrics, widgets::heading};
 
-/// The facts, with links.
 pub fn details_ui(ui: &mut Ui, title: &str, facts: &[Fact], selection: &mut Selection) -> Vec<Command> {
     let mut out = Vec::new();
-    let p = palette(ui);
     ui.horizontal(|ui| {
-        ui.label(RichText::new(title).color(p.text_strong).size(metrics::TEXT_TITLE));
+        heading(ui, title);
         if ui.small_button("<").on_hover_text("Previous slice of this name (,)").clicked() {
             out.push(Command::SameName { forward: false });
         }
@@ -30,7 +28,7 @@ pub fn details_ui(ui: &mut Ui, title: &str, facts: &[Fact], selection: &mut Sele
         let n_rows = facts.len().div_ceil(n_columns);
         for i in 0..n_rows {
             for fact in facts.iter().skip(i).step_by(n_rows) {
-                ui.label(RichText::new(&*fact.name).color(p.text_weak));
+                ui.weak(&*fact.name);
                 ui.horizontal(|ui| {
                     fact_ui(ui, fact, selection, &mut out);
                     ui.add_space(metrics::GAP_WIDE);

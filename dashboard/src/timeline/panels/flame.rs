@@ -1,10 +1,7 @@
 //! A flame graph on the screen, from top to bottom.
 
-use crate::timeline::{
-    model::FlameBox,
-    raster::{fitted, label_font},
-};
-use egui::{Align2, Mesh, Rect, Sense, Ui, pos2, vec2};
+use crate::timeline::{model::FlameBox, raster::label_in};
+use egui::{Mesh, Rect, Sense, Ui, pos2, vec2};
 use ui::{
     format,
     theme::{metrics, on_fill, palette},
@@ -45,11 +42,7 @@ pub fn flame_ui(ui: &mut Ui, what: &str, boxes: &[FlameBox], weight: impl Fn(u64
     }
     painter.add(mesh);
     for (at, name, fill) in labels {
-        if let Some(text) = fitted(&painter, name, at.width() - 2.0 * metrics::GAP) {
-            let pos = pos2(at.left() + metrics::GAP, at.center().y);
-            let color = on_fill(fill);
-            painter.text(pos, Align2::LEFT_CENTER, text, label_font(), color);
-        }
+        label_in(&painter, at, name, on_fill(fill));
     }
     let Some(pos) = response.hover_pos() else { return };
     let Some(under) = boxes.iter().find(|b| place(b).contains(pos)) else { return };

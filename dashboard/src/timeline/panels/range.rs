@@ -10,12 +10,14 @@ use crate::{
         state::State,
     },
 };
-use egui::{RichText, ScrollArea, Ui};
+use egui::{ScrollArea, Ui};
 use std::ops::Range;
 use trace_store::Store;
 use ui::{
+    address::Choice as _,
     format,
     theme::{metrics, palette},
+    widgets::heading,
 };
 
 /// The figures. `facts`: `None` while they are being computed.
@@ -28,11 +30,9 @@ pub fn range_ui(
 ) -> Vec<Command> {
     let mut out = Vec::new();
     let p = palette(ui);
-    let step = ticks::nice_step((range.end - range.start) / 500);
     ui.horizontal(|ui| {
-        let (from, to) = (ticks::position(range.start, step), ticks::position(range.end, step));
-        let text = format!("Range {from} to {to}: {}", format::duration_ns(range.end - range.start));
-        ui.label(RichText::new(text).color(p.text_strong).size(metrics::TEXT_TITLE));
+        let text = format!("Range {}: {}", ticks::range_text(range), format::duration_ns(range.end - range.start));
+        heading(ui, text);
         if ui.small_button("Zoom").on_hover_text("Show this range (F)").clicked() {
             out.push(Command::Show(range.clone()));
         }
@@ -53,13 +53,13 @@ pub fn range_ui(
     let slices = format::counted(facts.n_slices, "slice");
     ui.label(format!("{slices}, {} taking {}", format::counted(n_ops, "op"), format::duration_ns(total)));
     ui.horizontal_wrapped(|ui| {
-        for tab in RangeTab::ALL {
-            if ui.selectable_label(state.range_tab == tab, tab.name()).clicked() {
+        for tab in RangeTab::all() {
+            if ui.selectable_label(state.range_tab == tab, tab.title()).clicked() {
                 out.push(Command::RangeTab(tab));
             }
         }
     });
-    ScrollArea::both().id_salt(("range facts", state.range_tab.name())).auto_shrink([false, false]).show(ui, |ui| {
+    ScrollArea::both().id_salt(("range facts", state.range_tab.title())).auto_shrink([false, false]).show(ui, |ui| {
         match state.range_tab {
             RangeTab::Ops => ops_ui(ui, store, facts, &mut out),
             RangeTab::Names => names_ui(ui, facts, state.durations_of.as_deref(), &mut out),
@@ -88,11 +88,10 @@ pub fn range_ui(
 }
 
 fn ops_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>) {
-    let weak = palette(ui).text_weak;
     grid(ui, "range ops", &["Name", "Category", "Count", "Total", "Self", "Share"], |ui| {
         for op in facts.ops.iter().take(20) {
             ui.label(op.op.chars().take(60).collect::<String>());
-            ui.label(RichText::new(&op.category).color(weak));
+            ui.weak(&op.category);
             number(ui, format::count(op.figures.count));
             number(ui, format::duration_ns(op.figures.total_ns));
             number(ui, format::duration_ns(op.figures.self_ns));
@@ -103,7 +102,7 @@ fn ops_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>
     if facts.ops.len() > 20 {
         ui.label(format!("and {} more: see Ops", facts.ops.len() - 20));
     }
-    ui.label(RichText::new("Longest stalls of its steps").color(weak));
+    ui.weak("Longest stalls of its steps");
     if facts.stalls.top.is_empty() {
         ui.label("None");
     }
@@ -117,34 +116,25 @@ const MAX_NAMES: usize = 100;
 
 /// Names with a histogram of the durations of one of them.
 fn names_ui(ui: &mut Ui, facts: &RangeFacts, chosen: Option<&str>, out: &mut Vec<Command>) {
-    let weak = palette(ui).text_weak;
     // One slice has no distribution.
     let most = || facts.names.iter().find(|n| n.count > 1).or(facts.names.first());
     let shown = chosen.and_then(|name| facts.names.iter().find(|n| n.name == name)).or_else(most);
     if let Some(histogram) = shown {
-        ui.label(RichText::new(format!("Durations of {}", histogram.name)).color(weak));
+        ui.weak(format!("Durations of {}", histogram.name));
         histogram_ui(ui, histogram);
     }
-    egui::Grid::new("range names").num_columns(8).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
-        for title in ["Name", "Category", "Count", "Total", "Mean", "Shortest", "Longest"] {
-            let heading = ui.label(RichText::new(title).color(weak));
-            if title == "Total" {
-                heading.on_hover_text("Time inside the range; the other columns are about whole slices");
-            }
-        }
-        ui.end_row();
+    grid(ui, "range names", &["Name", "Category", "Count", "Total", "Mean", "Shortest", "Longest"], |ui| {
         for row in facts.names.iter().take(MAX_NAMES) {
             let is_shown = shown.is_some_and(|s| s.name == row.name);
             let name: String = row.name.chars().take(60).collect();
             if ui.selectable_label(is_shown, name).on_hover_text("Show its durations").clicked() {
                 out.push(Command::ShowDurations(row.name.clone()));
             }
-            ui.label(RichText::new(&row.category).color(weak));
+            ui.weak(&row.category);
             number(ui, format::count(row.count));
-            number(ui, format::duration_ns(row.total_ns));
-            number(ui, format::duration_ns(row.mean_ns));
-            number(ui, format::duration_ns(row.min_ns));
-            number(ui, format::duration_ns(row.max_ns));
+            for ns in [row.total_ns, row.mean_ns, row.min_ns, row.max_ns] {
+                number(ui, format::duration_ns(ns));
+            }
             end_row(ui);
         }
     });
@@ -170,11 +160,13 @@ fn tracks_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Comma
 
 /// A striped grid with headings.
 pub(super) fn grid(ui: &mut Ui, id: &str, titles: &[&str], rows: impl FnOnce(&mut Ui)) {
-    let weak = palette(ui).text_weak;
     let grid = egui::Grid::new(id).num_columns(titles.len() + 1).striped(true).spacing([metrics::GAP_WIDE, 2.0]);
     grid.show(ui, |ui| {
         for title in titles {
-            ui.label(RichText::new(*title).color(weak));
+            let heading = ui.weak(*title);
+            if *title == "Total" {
+                heading.on_hover_text("Time inside the range; the other columns are about whole slices");
+            }
         }
         ui.end_row();
         rows(ui);

@@ -1,7 +1,7 @@
 //! The selected stall in words, and lists of stalls.
 
 use crate::timeline::{command::Command, layers::stalls::color, model::exact};
-use egui::{RichText, Ui};
+use egui::Ui;
 use trace_analysis::stalls::Stall;
 use trace_store::Store;
 use ui::{
@@ -16,19 +16,16 @@ pub fn details_ui(ui: &mut Ui, store: &Store, stall: &Stall) -> Vec<Command> {
     let p = palette(ui);
     ui.label(with_names(&stall.text(store), metrics::TEXT_TITLE, p.text_strong));
     egui::Grid::new("stall facts").num_columns(2).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
-        let name = |ui: &mut Ui, text: &str| ui.label(RichText::new(text).color(p.text_weak));
-        name(ui, "Cause");
-        ui.label(stall.cause.to_string());
-        ui.end_row();
-        name(ui, "Duration");
-        ui.label(exact(stall.dur()));
-        ui.end_row();
-        name(ui, "Start");
-        ui.label(exact(stall.start));
-        ui.end_row();
+        let facts =
+            [("Cause", stall.cause.to_string()), ("Duration", exact(stall.dur())), ("Start", exact(stall.start))];
+        for (name, value) in facts {
+            ui.weak(name);
+            ui.label(value);
+            ui.end_row();
+        }
         for (what, id) in [("Culprit", stall.culprit), ("Next slice", stall.blocked)] {
             let Some(slice) = id.and_then(|id| store.slice(id)) else { continue };
-            name(ui, what);
+            ui.weak(what);
             if ui.link(store.slice_name(&slice)).on_hover_text("Go to that slice").clicked() {
                 out.push(Command::Reveal(slice.id));
             }

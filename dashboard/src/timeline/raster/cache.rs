@@ -40,7 +40,7 @@ const COARSEST: usize = 4;
 const FURTHEST: f64 = (1_u64 << 52) as f64;
 
 /// What the pixels depend on, except where the view begins.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RasterKey {
     pub source: SourceVersion,
     pub rows: Range<usize>,
@@ -53,7 +53,6 @@ pub struct RasterKey {
     pub in_motion: bool,
 }
 
-/// A lane of the picture.
 struct CachedLane {
     row: usize,
     nth: usize,
@@ -64,12 +63,13 @@ struct CachedLane {
 }
 
 /// The cached pixels and wide slices.
+#[derive(Default)]
 pub struct RasterCache {
     key: Option<RasterKey>,
     /// Where column 0 begins, ns.
     origin: i64,
     columns_per_ns: f64,
-    /// Physical pixels of a column.
+    /// Physical pixels of a column, once there is one.
     step: usize,
     /// The columns that are drawn.
     drawn: Range<i64>,
@@ -81,24 +81,6 @@ pub struct RasterCache {
     lanes: Vec<CachedLane>,
     texture: Option<TextureHandle>,
     spans: Vec<Span>,
-}
-
-impl Default for RasterCache {
-    fn default() -> Self {
-        Self {
-            key: None,
-            origin: 0,
-            columns_per_ns: 0.0,
-            step: 1,
-            drawn: 0..0,
-            view: 0..0,
-            room: 0,
-            pixels: Vec::new(),
-            lanes: Vec::new(),
-            texture: None,
-            spans: Vec::new(),
-        }
-    }
 }
 
 impl RasterCache {

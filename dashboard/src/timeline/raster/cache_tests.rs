@@ -2,20 +2,14 @@
 
 use super::*;
 use crate::timeline::{
-    layout::{RowLayout, Scale, Sizes, Viewport},
+    layout::RowLayout,
     model::{Folding, rows::rows},
-    testing::{one_track, slice},
+    testing::{frame, one_track, slice},
 };
 use proptest::prelude::*;
 use ui::theme::Palette;
 
 const WIDTH: usize = 100;
-
-fn frame(start: i64, ns: i64) -> Frame {
-    let view = Viewport { start, end: start + ns };
-    let sizes = Sizes { lane_h: 18.0, heading_h: 20.0, counter_h: 30.0, gap: 2.0 };
-    Frame { view, scale: Scale::new(view, 0.0, WIDTH as f32), pixels_per_point: 1.0, sizes }
-}
 
 /// Slices stand out by which one they are.
 fn style(slices: &Slices) -> BarStyle {
@@ -36,20 +30,11 @@ impl Fixture {
     /// Shows a view: its pixels, and its wide slices.
     fn view(&mut self, start: i64, ns: i64, max_side: usize) -> (Vec<Color32>, Vec<(f32, f32)>) {
         let rows = rows(&self.store, &Folding::default());
-        let frame = frame(start, ns);
+        let frame = frame(start, start + ns, WIDTH as f32);
         let rows = RowLayout::new(rows, &frame.sizes);
         let palette = Palette::of(true);
         let scene = Scene { store: &self.store, rows: &rows, matches: None, palette };
-        let key = RasterKey {
-            source: SourceVersion::default(),
-            rows: 0..rows.positions.len(),
-            ns,
-            px: WIDTH,
-            color_by: ColorBy::Op,
-            palette: 0,
-            dim: false,
-            in_motion: false,
-        };
+        let key = RasterKey { rows: 0..rows.positions.len(), ns, px: WIDTH, ..RasterKey::default() };
         assert!(self.cache.show(&Context::default(), max_side, key, &scene, &frame, style));
         let (view, room) = (self.cache.view.clone(), self.cache.room);
         let pixels = view.map(|column| self.cache.pixels[slot(column, room)]).collect();
@@ -71,20 +56,10 @@ fn a_ring_holds_columns_in_one_piece_or_two() {
 fn what_a_texture_cannot_hold_is_not_shown() {
     let mut shown = Fixture::of(&[(0, 10)]);
     let rows = rows(&shown.store, &Folding::default());
-    let frame = frame(0, 1_000);
+    let frame = frame(0, 1_000, WIDTH as f32);
     let rows = RowLayout::new(rows, &frame.sizes);
     let scene = Scene { store: &shown.store, rows: &rows, matches: None, palette: Palette::of(true) };
-    let (source, range) = (SourceVersion::default(), 0..rows.positions.len());
-    let key = RasterKey {
-        source,
-        rows: range,
-        ns: 1_000,
-        px: WIDTH,
-        color_by: ColorBy::Op,
-        palette: 0,
-        dim: false,
-        in_motion: false,
-    };
+    let key = RasterKey { rows: 0..rows.positions.len(), ns: 1_000, px: WIDTH, ..RasterKey::default() };
     for max_side in [0, WIDTH - 1] {
         assert!(!shown.cache.show(&Context::default(), max_side, key.clone(), &scene, &frame, style));
         assert_eq!(shown.cache.wide(&rows.positions, &frame).count(), 0);
@@ -95,15 +70,14 @@ fn what_a_texture_cannot_hold_is_not_shown() {
 fn what_moves_is_coarse_and_exact_again_in_the_next_frame() {
     let store = one_track((0..1_000).map(|i| slice(i * 100, i * 100 + i % 60, 1, u32::MAX, 0)).collect());
     let rows = rows(&store, &Folding::default());
-    let (mut frame, px) = (frame(0, 100_000), 2 * IN_MOTION);
-    frame.scale = Scale::new(frame.view, 0.0, px as f32);
+    let px = 2 * IN_MOTION;
+    let frame = frame(0, 100_000, px as f32);
     let rows = RowLayout::new(rows, &frame.sizes);
     let scene = Scene { store: &store, rows: &rows, matches: None, palette: Palette::of(true) };
     let (mut cache, ctx) = (RasterCache::default(), Context::default());
     ctx.input_mut(|i| i.max_texture_side = 2 * px);
     let mut show = |in_motion| {
-        let (source, range, color_by) = (SourceVersion::default(), 0..rows.positions.len(), ColorBy::Op);
-        let key = RasterKey { source, rows: range, ns: 100_000, px, color_by, palette: 0, dim: false, in_motion };
+        let key = RasterKey { rows: 0..rows.positions.len(), ns: 100_000, px, in_motion, ..RasterKey::default() };
         assert!(cache.show(&ctx, 2 * px, key, &scene, &frame, style));
         let wide: Vec<Bar> = cache.wide(&rows.positions, &frame).collect();
         (cache.is_coarse(), cache.pixels[..cache.view.end as usize].to_vec(), wide)

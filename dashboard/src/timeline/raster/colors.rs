@@ -87,7 +87,6 @@ impl<'a> Colors<'a> {
         self.sites.get(slices.site as usize).is_some_and(|s| s.1)
     }
 
-    /// The style of a bar.
     pub fn style(&self, slices: &Slices, dim: bool) -> BarStyle {
         let fill = self.fill(slices, dim);
         match self.is_quiet(slices) {

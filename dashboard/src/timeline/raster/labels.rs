@@ -1,6 +1,6 @@
 //! Names on slices, cut to fit.
 
-use egui::{Color32, FontId, Painter, Pos2};
+use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, pos2};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use ui::theme::metrics;
@@ -23,7 +23,6 @@ pub struct Label {
 /// A name by its node and site, and the room for it in whole points.
 type Fit = (u32, u32, u16);
 
-/// The labels of a picture.
 #[derive(Default)]
 pub struct Labels {
     /// Those of this picture.
@@ -61,7 +60,7 @@ pub fn label_font() -> FontId {
     FontId::proportional(metrics::TEXT_SMALL)
 }
 
-/// A name cut to `room` points: all of it, or its last part (`MatMul` of `layer1/MatMul`), or the beginning of that.
+/// A name cut to `room` points: the entire name, or its last part (`MatMul` of `layer1/MatMul`), or the beginning of that.
 pub fn fitted(painter: &Painter, full: &str, room: f32) -> Option<String> {
     let width = |text: &str| painter.layout_no_wrap(text.to_owned(), label_font(), Color32::PLACEHOLDER).size().x;
     if width(full) <= room {
@@ -76,4 +75,12 @@ pub fn fitted(painter: &Painter, full: &str, room: f32) -> Option<String> {
     let dots = metrics::TEXT_SMALL * 0.75;
     let n = row.glyphs.iter().take_while(|g| g.max_x() <= room - dots).count();
     (n >= 2).then(|| leaf.chars().take(n).chain(['…']).collect())
+}
+
+/// Writes what fits of a name into a rectangle, from its left.
+pub fn label_in(painter: &Painter, rect: Rect, name: &str, color: Color32) {
+    if let Some(text) = fitted(painter, name, rect.width() - 2.0 * metrics::GAP) {
+        let at = pos2(rect.left() + metrics::GAP, rect.center().y);
+        painter.text(at, Align2::LEFT_CENTER, text, label_font(), color);
+    }
 }

@@ -9,7 +9,7 @@ pub mod span_buffer;
 pub mod strips;
 
 pub use self::{
-    labels::{fitted, label_font},
+    labels::{fitted, label_font, label_in},
     picture::{Picture, PictureKey},
     scene::Scene,
     span_buffer::SourceVersion,

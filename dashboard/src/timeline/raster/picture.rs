@@ -163,7 +163,6 @@ impl Drawing<'_> {
         self.key.body.top() - self.key.scroll
     }
 
-    /// Where a lane is on the screen.
     fn on_screen(&self, lane: LaneBand) -> LaneBand {
         LaneBand { top: self.top() + lane.top, height: lane.height - self.image.pixel }
     }
@@ -249,7 +248,6 @@ fn scheduling(scene: &Scene<'_>, visible: Range<usize>) -> Vec<(u32, RowPosition
 struct BarImageBuilder {
     mesh: Mesh,
     strips: Strips,
-    /// A physical pixel.
     pixel: f32,
 }
 

@@ -33,7 +33,6 @@ struct Key {
     view_px: usize,
 }
 
-/// A lane's spans.
 struct Lane {
     /// Its row, and which of the row's lanes it is.
     row: usize,
@@ -43,7 +42,6 @@ struct Lane {
     spans: Range<usize>,
 }
 
-/// The cached spans.
 #[derive(Default)]
 pub struct SpanBuffer {
     key: Option<Key>,
@@ -103,20 +101,18 @@ impl SpanBuffer {
 mod tests {
     use super::*;
     use crate::timeline::{
-        layout::{Scale, Sizes, Viewport},
         model::{Folding, rows::rows},
-        testing::demo,
+        testing::{SIZES, demo, frame},
     };
 
     #[test]
     fn a_view_that_moves_sees_every_slice_whether_read_or_cached() {
         let store = demo(40);
-        let sizes = Sizes { lane_h: 18.0, heading_h: 20.0, counter_h: 30.0, gap: 2.0 };
-        let rows = RowLayout::new(rows(&store, &Folding::default()), &sizes);
+        let rows = RowLayout::new(rows(&store, &Folding::default()), &SIZES);
         let (mut cached, mut n_read) = (SpanBuffer::default(), 0);
         for start in (0..2_000_000).step_by(30_011) {
-            let view = Viewport { start, end: start + 700_000 };
-            let frame = Frame { view, scale: Scale::new(view, 0.0, 50.0), pixels_per_point: 1.0, sizes };
+            let frame = frame(start, start + 700_000, 50.0);
+            let view = frame.view;
             let before = cached.window.clone();
             for lane in cached.spans(SourceVersion::default(), &store, &rows, 0..rows.positions.len(), &frame) {
                 let of_store = &store.track(lane.track).unwrap().lanes[lane.lane as usize];

@@ -23,7 +23,6 @@ pub fn middle_rect(lane: LaneBand, x0: f32, x1: f32) -> Rect {
     Rect::from_min_max(pos2(x0, top), pos2(x1, top + metrics::QUIET_H))
 }
 
-/// The colours of a bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BarStyle {
     /// The work in it.
@@ -36,7 +35,6 @@ pub struct BarStyle {
 pub struct Strips {
     left: f32,
     pixels_per_point: f32,
-    /// Pixels of a strip.
     width: usize,
     most: usize,
     pixels: Vec<Color32>,
@@ -106,7 +104,6 @@ impl Strips {
     }
 }
 
-/// Strips on the screen.
 #[derive(Default)]
 pub struct StripTexture {
     texture: Option<TextureHandle>,
@@ -139,7 +136,6 @@ impl StripTexture {
         self.mesh = Some(mesh.into());
     }
 
-    /// Paints them.
     pub fn paint(&self, painter: &Painter) {
         if let Some(mesh) = &self.mesh {
             painter.add(Shape::Mesh(std::sync::Arc::clone(mesh)));

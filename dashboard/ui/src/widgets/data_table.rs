@@ -164,3 +164,15 @@ pub fn figure_grid(ui: &mut Ui, id: impl AsIdSalt, titles: &[&str], contents: im
         contents(ui);
     });
 }
+
+/// Names with values, in two columns.
+pub fn pairs_grid(ui: &mut Ui, id: impl AsIdSalt, pairs: impl IntoIterator<Item = (String, String)>) {
+    let spacing = [metrics::GAP_WIDE, metrics::GAP / 2.0];
+    egui::Grid::new(id).num_columns(2).spacing(spacing).show(ui, |ui| {
+        for (name, value) in pairs {
+            ui.weak(name);
+            ui.label(value);
+            ui.end_row();
+        }
+    });
+}

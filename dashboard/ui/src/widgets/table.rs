@@ -21,6 +21,15 @@ pub fn word_column(width: f32) -> Column {
     Column::initial(width).at_least(metrics::VALUE_W).resizable(true).clip(true)
 }
 
+/// A column of names, each after a swatch: as wide as the longest at first, but never more than a share of the room.
+pub fn names_column<'a>(ui: &Ui, names: impl Iterator<Item = &'a str>) -> Column {
+    let longest = names.max_by_key(|name| name.chars().count()).unwrap_or_default();
+    let font = FontId::proportional(metrics::TEXT);
+    let galley = ui.painter().layout_no_wrap(longest.to_owned(), font, egui::Color32::PLACEHOLDER);
+    let width = galley.size().x + metrics::SWATCH + 3.0 * metrics::PAD;
+    word_column(width.clamp(metrics::NAME_W, metrics::NAME_W.max(ui.available_width() * metrics::NAMES_SHARE)))
+}
+
 /// Room for a table that may be wider than `ui`.
 pub fn wide_table<R>(ui: &mut Ui, table: impl FnOnce(&mut Ui) -> R) -> R {
     let height = ui.available_height();

@@ -1,7 +1,8 @@
 //! Text that gives up its middle where there is no room: names of runs, tags and threads often differ at their ends only.
 
-use crate::theme::metrics;
-use egui::{Color32, FontId, Galley, Rect, Ui};
+use super::named;
+use crate::theme::{metrics, palette};
+use egui::{Color32, FontId, Galley, Rect, Response, RichText, Role, Ui};
 
 /// Of the room for letters, what the begin of a text gets.
 const HEAD_SHARE: f32 = 0.4;
@@ -22,6 +23,14 @@ pub fn text_elided_at(ui: &Ui, text: &str, rect: Rect, color: Color32, differs_a
         color,
         |line, room| if nth == 0 { without_middle(line, room) } else { around(line, room, nth) },
     );
+}
+
+/// A title over what follows.
+pub fn heading(ui: &mut Ui, text: impl Into<RichText>) -> Response {
+    let text = text.into().size(metrics::TEXT_TITLE).color(palette(ui).text_strong);
+    let response = ui.label(text.clone());
+    named(&response, Role::Heading, text.text());
+    response
 }
 
 fn line_of(ui: &Ui, text: &str, rect: Rect, color: Color32, shorten: impl Fn(&Galley, f32) -> String) {

@@ -2,12 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A box to draw.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Vertex {
-    /// Width.
     pub w: f32,
-    /// Height.
     pub h: f32,
     /// Where it must be.
     pub end: End,
@@ -28,9 +25,7 @@ pub enum End {
 /// An edge between two vertices; it may be a duplicate or go backwards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arc {
-    /// Tail.
     pub src: u32,
-    /// Head.
     pub dst: u32,
     /// Offset of the edge's end from the tail's centre.
     pub src_dx: f32,
@@ -40,7 +35,6 @@ pub struct Arc {
     pub weight: f32,
 }
 
-/// Distances.
 #[derive(Clone, Copy, Debug)]
 pub struct Spacing {
     /// Between boxes of a rank.
@@ -54,9 +48,7 @@ pub struct Spacing {
 /// A drawing. The top left corner is the origin.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Drawing {
-    /// Centres of the vertices.
     pub centers: Vec<[f32; 2]>,
-    /// Rank of each vertex.
     pub ranks: Vec<u32>,
     /// Per edge the points it passes, tail to head, both ends on the boxes' borders. Empty for self loops.
     pub paths: Vec<Vec<[f32; 2]>>,
@@ -66,7 +58,6 @@ pub struct Drawing {
     pub size: [f32; 2],
 }
 
-/// The drawing was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 

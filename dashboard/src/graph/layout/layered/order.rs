@@ -87,7 +87,7 @@ fn barycentres(layers: &mut Layers, pos: &mut [u32], down: bool) {
 }
 
 fn barycentre(layers: &Layers, pos: &[u32], member: u32, down: bool) -> f32 {
-    let list = if down { layers.up.of(member) } else { layers.down.of(member) };
+    let list = if down { layers.up.of(member as usize) } else { layers.down.of(member as usize) };
     let (mut sum, mut weight) = (0.0, 0.0);
     for &segment in list {
         let s = &layers.segments[segment as usize];
@@ -126,7 +126,7 @@ fn pair_crossings(layers: &Layers, pos: &[u32], left: u32, right: u32) -> (u64, 
     let (mut now, mut then) = (0, 0);
     for up in [true, false] {
         let ends = |member: u32| {
-            let list = if up { layers.up.of(member) } else { layers.down.of(member) };
+            let list = if up { layers.up.of(member as usize) } else { layers.down.of(member as usize) };
             list.iter().map(move |&segment| {
                 let s = &layers.segments[segment as usize];
                 if up { end_position(layers, pos, s.a, s.a_dx) } else { end_position(layers, pos, s.b, s.b_dx) }
@@ -151,7 +151,7 @@ pub(super) fn crossings(layers: &Layers, pos: &[u32]) -> u64 {
     for rank in &layers.order {
         let mut ends: Vec<(f32, f32)> = Vec::new();
         for &member in rank {
-            for &segment in layers.down.of(member) {
+            for &segment in layers.down.of(member as usize) {
                 let s = &layers.segments[segment as usize];
                 ends.push((end_position(layers, pos, s.a, s.a_dx), end_position(layers, pos, s.b, s.b_dx)));
             }

@@ -132,13 +132,13 @@ fn target(layers: &Layers, x: &[f32], member: u32, neighbours: Neighbours) -> (f
         weight += w;
     };
     if matches!(neighbours, Neighbours::Up | Neighbours::Both) {
-        for &segment in layers.up.of(member) {
+        for &segment in layers.up.of(member as usize) {
             let s = &layers.segments[segment as usize];
             add(s.a, s.a_dx - s.b_dx, s.weight);
         }
     }
     if matches!(neighbours, Neighbours::Down | Neighbours::Both) {
-        for &segment in layers.down.of(member) {
+        for &segment in layers.down.of(member as usize) {
             let s = &layers.segments[segment as usize];
             add(s.b, s.b_dx - s.a_dx, s.weight);
         }

@@ -3,8 +3,9 @@
 
 use super::{
     drawing::{Arc, End, Vertex},
-    layers::{Adjacency, Layers, Segment},
+    layers::{Layers, Segment},
 };
+use crate::graph::model::Csr;
 use rustc_hash::FxHashMap;
 
 /// Most dummies in all; beyond that long edges go straight from box to box.
@@ -210,8 +211,8 @@ pub(super) fn layers(vertices: &[Vertex], arcs: &[Arc], ranked: &Ranked) -> Laye
     }
     let mut layers = cutter.layers;
     let n = layers.width.len();
-    layers.up = Adjacency::build(n, &layers.segments, |s| s.b);
-    layers.down = Adjacency::build(n, &layers.segments, |s| s.a);
+    layers.up = Csr::index(n, &layers.segments, |s| s.b);
+    layers.down = Csr::index(n, &layers.segments, |s| s.a);
     layers.order = walk(&layers);
     layers
 }
@@ -291,7 +292,7 @@ fn walk(layers: &Layers) -> Vec<Vec<u32>> {
                 continue;
             }
             order[layers.rank[v as usize] as usize].push(v);
-            stack.extend(layers.down.of(v).iter().rev().map(|&s| layers.segments[s as usize].b));
+            stack.extend(layers.down.of(v as usize).iter().rev().map(|&s| layers.segments[s as usize].b));
         }
     }
     order
