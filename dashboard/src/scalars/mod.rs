@@ -105,7 +105,7 @@ impl CustomLayouts {
             return false;
         }
         let reader = ("layouts", layouts::read as fn(_) -> _);
-        let answer = self.reader.ask(ui.ctx(), reader, n_values, 0.0, |_| false, |_| layouts::sources(data));
+        let answer = self.reader.ask(ui.ctx(), reader, 0.0, n_values, |_, _| layouts::sources(data));
         let Some(answer) = answer else { return false };
         let has_some = !answer.is_empty() || !answer.trouble.is_empty();
         if !self.of.as_ref().is_some_and(|(known, of)| Arc::ptr_eq(known, &answer) && *of == revision) {

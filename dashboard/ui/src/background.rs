@@ -190,6 +190,7 @@ pub trait Question: Clone + PartialEq {
     }
 }
 
+impl Question for usize {}
 impl Question for (usize, usize) {}
 
 /// How soon a question follows the one before it. No question is asked while another is being answered.

@@ -37,12 +37,16 @@ fn sigmoid1(x: f32) -> f32 {
     1.0 / (1.0 + exp1(-x))
 }
 
+/// The least x whose tanh TensorFlow's kernels give as 1, 2.7e-7 above the true value. From there on its gradient is 0 there, and so here.
+const TANH_IS_ONE: f32 = 7.907_389_6;
+
 #[inline(always)]
 fn tanh1(x: f32) -> f32 {
     // Near zero 1 - 2 / (e^2x + 1) would lose digits: there the odd Taylor polynomial of degree 9.
     let s = x * x;
     let small = x * (1.0 + s * (-1.0 / 3.0 + s * (2.0 / 15.0 + s * (-17.0 / 315.0 + s * (62.0 / 2835.0)))));
     let large = 1.0 - 2.0 / (exp1(2.0 * x) + 1.0);
+    let large = if x.abs() >= TANH_IS_ONE { 1.0f32.copysign(x) } else { large };
     if x.abs() < 0.3 { small } else { large }
 }
 
@@ -102,6 +106,16 @@ mod tests {
             let error = (f64::from(*y) - want).abs() / want.abs().max(1e-37);
             assert!(error <= tolerance || x == &0.0 && *y as f64 == want, "x {x}: {y}, expected {want}, error {error}");
         }
+    }
+
+    /// As TensorFlow 2.21: `tf.tanh(7.9073896) == 1`, and less than 1 for the number before it.
+    #[test]
+    fn tanh_saturates_where_tensorflows_does() {
+        let below = f32::from_bits(TANH_IS_ONE.to_bits() - 1);
+        let mut ys = [TANH_IS_ONE, -TANH_IS_ONE, f32::INFINITY, below, -below, f32::NAN];
+        tanh(&mut ys);
+        assert_eq!(ys[..3], [1.0, -1.0, 1.0]);
+        assert!(ys[3] < 1.0 && ys[4] > -1.0 && ys[5].is_nan(), "{ys:?}");
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use engine::SessionOptions;
-use engine::device::{Device, DeviceName, DeviceOptions, make};
 use engine::compile::placement::PlacementOptions;
+use engine::device::{Device, DeviceName, DeviceOptions, make};
 
 use crate::error::{Result, TrainError};
 

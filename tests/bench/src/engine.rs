@@ -12,8 +12,8 @@ mod versus;
 use rings::Rings;
 
 use crate::report::{BenchError, Report};
-use ::engine::graph::{Graph, NodeId, Output};
 use ::engine::compile::Passes;
+use ::engine::graph::{Graph, NodeId, Output};
 use ::engine::{DType, RunOptions, Session, SessionOptions, Tensor};
 use ::events::clock;
 

@@ -25,9 +25,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
 ];
 
 /// Items by member that are still to be deleted or made private. A count may only shrink.
-const DEBT: &[(&str, usize)] = &[
-    ("cli", 2),
-];
+const DEBT: &[(&str, usize)] = &[("cli", 2)];
 
 /// The public functions, constants and types of a file; `true` for a type.
 fn public_items<'a>(tokens: &[Token<'a>]) -> Vec<(&'a str, bool)> {

@@ -86,13 +86,8 @@ const PHRASES: &[(&str, &str)] = &[
 /// Identifiers follow egui: `color`.
 const IDENTIFIERS: &[(&str, &str)] = &[("colour", "color")];
 
-const TYPES_DEBT: &[(&str, usize)] = &[
-    ("base/net", 2),
-    ("cli", 2),
-    ("engine", 36),
-    ("engine/cuda", 4),
-    ("engine/distributed", 5),
-];
+const TYPES_DEBT: &[(&str, usize)] =
+    &[("base/net", 2), ("cli", 2), ("engine", 36), ("engine/cuda", 4), ("engine/distributed", 5)];
 const PHRASES_DEBT: &[(&str, usize)] = &[
     ("base/net", 70),
     ("cli", 3),

@@ -1,8 +1,8 @@
 //! Kernels by themselves, and training steps of the demo's perceptron.
 
+use ::engine::compile::{PIPELINE, Passes};
 use ::engine::graph::{Graph, Output};
 use ::engine::models::MlpOptions;
-use ::engine::compile::{PIPELINE, Passes};
 use ::engine::{DType, PartialShape, RunOptions, Tensor};
 
 use super::{constant, least, now, session, session_with};
