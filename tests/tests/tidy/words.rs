@@ -87,8 +87,6 @@ const PHRASES: &[(&str, &str)] = &[
 const IDENTIFIERS: &[(&str, &str)] = &[("colour", "color")];
 
 const TYPES_DEBT: &[(&str, usize)] = &[
-    ("base/net", 2),
-    ("cli", 2),
     ("dashboard", 1),
     ("engine", 36),
     ("engine/cuda", 4),
@@ -98,23 +96,17 @@ const TYPES_DEBT: &[(&str, usize)] = &[
     ("profiler/store", 1),
 ];
 const PHRASES_DEBT: &[(&str, usize)] = &[
-    ("base/net", 70),
     ("base/palette", 1),
-    ("cli", 3),
     ("dashboard", 80),
     ("dashboard/ui", 35),
-    ("docs", 37),
     ("engine", 258),
     ("engine/cuda", 84),
     ("engine/distributed", 93),
-    ("engine/train", 8),
     ("profiler/analysis", 26),
     ("profiler/formats", 48),
     ("profiler/model", 4),
     ("profiler/record", 49),
     ("profiler/store", 38),
-    ("tests", 6),
-    ("tests/bench", 2),
 ];
 const IDENTIFIERS_DEBT: &[(&str, usize)] = &[("base/palette", 1), ("dashboard", 8), ("dashboard/ui", 8)];
 
