@@ -83,7 +83,7 @@ causes! {
     NothingReady, "nothing ready", "the step had no more work for this worker while others ran. Culprit: the longest of what ran", None;
     StepBegin, "step begins", "before the first op of the step: feeds, the plan", sentence("Time passes in steps before their first op", "Larger steps, or fewer feeds, help.");
     StepEnd, "step ends", "after the last op of the step: fetches, cleaning up", sentence("Time passes in steps after their last op", "Larger steps, or fewer fetches, help.");
-    Unexplained, "unexplained", "the trace does not tell", sentence("The trace does not say what was waited for", "Record more: scheduling (`record --sched`), device activity, or the host's functions.");
+    Unexplained, "unexplained", "the trace does not say", sentence("The trace does not say what was waited for", "Record more: scheduling (`record --sched`), device activity, or the host's functions.");
 }
 
 impl Cause {
