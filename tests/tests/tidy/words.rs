@@ -101,7 +101,7 @@ const PHRASES_DEBT: &[(&str, usize)] = &[
     ("dashboard/ui", 35),
     ("engine", 249),
     ("engine/cuda", 84),
-    ("engine/distributed", 90),
+    ("engine/distributed", 81),
     ("profiler/analysis", 25),
     ("profiler/formats", 48),
     ("profiler/model", 4),
