@@ -88,21 +88,23 @@ fn print(store: &Store, analysis: &Analysis) {
     }
     print_times(analysis);
     print_ops(analysis);
-    counters::print(analysis);
-    roofline::print(&analysis.rooflines);
+    counters::table(analysis).iter().for_each(out::table);
+    for line in &analysis.rooflines {
+        out::table(&roofline::table(line, &roofline::limits(line)));
+    }
     print_stalls(store, analysis);
     print_rest(store, analysis);
 }
 
 fn print_times(analysis: &Analysis) {
     let total = analysis.breakdown.total_ns();
-    let mut table = Table::new(&["time", "total", "share"]);
+    let mut table = Table::new(["time", "total", "share"]);
     for (name, ns) in parts(&analysis.breakdown).into_iter().filter(|(_, ns)| *ns > 0) {
         table.row([name.replace('_', " "), text::duration(ns), percent(ns, total)]);
     }
     out::table(&table);
     let total = path_ns(&analysis.paths);
-    let mut table = Table::new(&["critical path", "total", "share"]);
+    let mut table = Table::new(["critical path", "total", "share"]);
     for (kind, ns) in path_kinds(&analysis.paths).into_iter().take(TOP) {
         table.row([kind, text::duration(ns), percent(ns, total)]);
     }
@@ -111,7 +113,7 @@ fn print_times(analysis: &Analysis) {
 
 fn print_ops(analysis: &Analysis) {
     let titles = ["ops by self time", "<device", "count", "total", "self", "mean", "p50", "p99", "critical path"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(titles);
     for op in analysis.ops.iter().take(TOP) {
         let f = op.figures;
         let times = [f.total_ns, f.self_ns, f.mean_ns as i64, f.p50_ns, f.p99_ns].map(text::duration);
@@ -119,7 +121,7 @@ fn print_ops(analysis: &Analysis) {
         table.row(cells.chain([format!("{:.1} %", op.critical_share * 100.0)]));
     }
     out::table(&table);
-    let mut table = Table::new(&["scopes", "count", "self", "critical path"]);
+    let mut table = Table::new(["scopes", "count", "self", "critical path"]);
     for scope in analysis.scopes.iter().take(TOP) {
         let times = [scope.self_ns, scope.critical_ns].map(text::duration);
         table.row([cut(&scope.scope, 48), text::count(scope.count)].into_iter().chain(times));
@@ -129,7 +131,7 @@ fn print_ops(analysis: &Analysis) {
 
 fn print_stalls(store: &Store, analysis: &Analysis) {
     let total: i64 = analysis.causes.iter().map(|c| c.total_ns).sum();
-    let mut table = Table::new(&["stalls by cause", "count", "total", "share"]);
+    let mut table = Table::new(["stalls by cause", "count", "total", "share"]);
     for cause in &analysis.causes {
         let (count, ns) = (text::count(cause.count), text::duration(cause.total_ns));
         table.row([cause.cause.to_string(), count, ns, percent(cause.total_ns, total)]);
@@ -146,7 +148,7 @@ fn print_stalls(store: &Store, analysis: &Analysis) {
 /// What threads did, by the kernel's scheduler.
 fn print_threads(store: &Store, analysis: &Analysis) {
     let titles = ["threads", "running", "ready, no CPU", "sleeping", "disk", "other waits", "<mostly woken by"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(titles);
     for t in analysis.threads.iter().take(TOP) {
         let times = [t.running_ns, t.ready_ns, t.sleeping_ns, t.uninterruptible_ns, t.other_ns].map(text::duration);
         let name = cut(track_name(store, t.track.0).trim_end_matches(", scheduling"), 48);
@@ -169,7 +171,7 @@ fn waker(store: &Store, thread: u32) -> String {
 
 /// How the clocks of a trace of several hosts were laid on one.
 fn print_clocks(store: &Store) {
-    let mut table = Table::new(&["clocks", "offset", "drift", "no time is off by more than"]);
+    let mut table = Table::new(["clocks", "offset", "drift", "no time is off by more than"]);
     for (process, clock) in clocks(store) {
         let name = cut(&format!("{} on {}", process.title(), process.host), 48);
         let drift = format!("{:+.3} ppm", clock.drift_ppb / 1e3);
@@ -182,14 +184,14 @@ fn print_clocks(store: &Store) {
 fn print_rest(store: &Store, analysis: &Analysis) {
     print_threads(store, analysis);
     print_clocks(store);
-    let mut table = Table::new(&["tracks", "busy", "waiting", "utilisation"]);
+    let mut table = Table::new(["tracks", "busy", "waiting", "utilisation"]);
     for used in analysis.track_use.iter().filter(|used| used.busy_ns + used.wait_ns > 0) {
         let times = [used.busy_ns, used.wait_ns].map(text::duration);
         let name = cut(track_name(store, used.track.0), 48);
         table.row([name].into_iter().chain(times).chain([format!("{:.1} %", used.utilisation * 100.0)]));
     }
     out::table(&table);
-    let mut table = Table::new(&["memory", "peak", "<most of it at the peak"]);
+    let mut table = Table::new(["memory", "peak", "<most of it at the peak"]);
     for memory in &analysis.memory {
         let live = memory.live_at_peak.iter().take(3);
         let named = |node: &String| if node.is_empty() { "no node".to_owned() } else { node.clone() };
@@ -201,7 +203,7 @@ fn print_rest(store: &Store, analysis: &Analysis) {
         table.row([memory.device.clone(), text::bytes(memory.peak_bytes.unsigned_abs()), live.join(", ")]);
     }
     out::table(&table);
-    let mut table = Table::new(&["stragglers", "times last", "late", "others waited"]);
+    let mut table = Table::new(["stragglers", "times last", "late", "others waited"]);
     for late in &analysis.stragglers.processes {
         let name = store.processes().get(late.process as usize);
         let name = name.map_or_else(String::new, trace_model::Process::title);

@@ -11,7 +11,7 @@ use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand};
 pub use engine::{Certify, Compare, Demo, Freeze, MAX_RESTARTS, Master, Numerics, Params, Run, Step, Train, Worker};
 #[cfg(feature = "query")]
 pub use traces::QueryAs;
-pub use traces::{Analyze, Collect, Diff, Export, ExportAs, Import, Query, Record, Report, RunsArgs, Switch};
+pub use traces::{Analyze, Collect, Diff, Export, ExportAs, Grouping, Import, Query, Record, Report, RunsArgs, Switch};
 pub use window::{Renderer, Theme, Window};
 
 /// Train, trace and watch: a dataflow engine, its profiler and one native window.

@@ -1,7 +1,7 @@
 //! `stepscope collect`: gathers the traces of many processes and hosts until it is asked to end.
 
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -24,12 +24,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 pub fn run(args: &args::Collect, verbosity: Verbosity) -> Outcome {
     let folder = folder(args)?;
     let options = ServerOptions { sync: !args.no_sync, ..ServerOptions::default() };
-    let (stop, stopped) = mpsc::channel();
-    signals::on_stop(move || {
-        // Whoever waits for it may have gone.
-        let _ = stop.send(());
-    })
-    .context("taking over signals")?;
+    let stopped = signals::stops()?;
     let server = Server::start(&folder, args.listen, &options).map_err(|error| match error {
         ServeError::Threads(_) | ServeError::Folder(..) => Failure::Work(error.into()),
         _ => Failure::wrong_use(error),
@@ -45,10 +40,10 @@ pub fn run(args: &args::Collect, verbosity: Verbosity) -> Outcome {
         note!("warning: {address} is not a loopback address: anyone who reaches it can add and read traces");
     }
     let mut reported = ServerReport::default();
-    while stopped.recv_timeout(PERIOD) == Err(mpsc::RecvTimeoutError::Timeout) {
+    while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
         let now = server.progress();
         if verbosity > Verbosity::Quiet && (now.folders, now.open) != (reported.folders, reported.open) {
-            let (folders, open) = (folders(now.folders), text::count(now.open));
+            let (folders, open) = (text::counted(now.folders, "trace folder"), text::count(now.open));
             note!("stepscope: {folders}, {open} being sent, {}", text::bytes(now.bytes));
         }
         reported = now;
@@ -89,11 +84,7 @@ fn print_result(report: &ServerReport, as_json: bool, verbosity: Verbosity) {
         });
         out::object(1, report);
     } else if verbosity > Verbosity::Quiet {
-        let (folders, bytes) = (folders(report.folders), text::bytes(report.bytes));
+        let (folders, bytes) = (text::counted(report.folders, "trace folder"), text::bytes(report.bytes));
         note!("stepscope: gathered {bytes} of {folders}");
     }
-}
-
-fn folders(n: u64) -> String {
-    format!("{} trace {}", text::count(n), if n == 1 { "folder" } else { "folders" })
 }

@@ -6,7 +6,7 @@ use engine::graph::Nodes;
 use serde_json::json;
 
 use crate::args;
-use crate::graph::{self, Runnable, Where};
+use crate::graph::{self, DeviceChoice, Runnable};
 use crate::out;
 use crate::outcome::{Failure, Outcome};
 
@@ -39,8 +39,8 @@ impl Difference {
 /// Runs both graphs and prints a line per output; exit code 1 when any differs.
 pub fn run(args: &args::Compare) -> Outcome {
     let feeds = graph::feeds(&args.step)?;
-    let a = Runnable::open(&args.a, &args.step, Where::Alone, None)?;
-    let b = Runnable::open(&args.b, &args.step, Where::AsAsked, None)?;
+    let a = Runnable::open(&args.a, &args.step, DeviceChoice::Single, None)?;
+    let b = Runnable::open(&args.b, &args.step, DeviceChoice::FromOptions, None)?;
     let names = if args.every_node { common(&a, &b, &args.fetch)? } else { args.fetch.clone() };
     let fetches: Vec<&str> = names.iter().map(String::as_str).collect();
     let (in_a, in_b) = (a.run(&feeds, &fetches, &[])?, b.run(&feeds, &fetches, &[])?);

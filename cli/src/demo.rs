@@ -8,7 +8,7 @@ use train::{FinishedRun, Location, Trainer};
 use crate::args::{self, Verbosity};
 use crate::display;
 use crate::outcome::{Failure, Outcome};
-use crate::training::{self, Meter};
+use crate::training::{self, meter};
 use crate::view;
 
 /// Trains with the window open on the run; without a display, or on request, without it.
@@ -31,12 +31,12 @@ fn in_window(trainer: Trainer, args: &args::Demo, verbosity: Verbosity) -> Outco
     let progress = Arc::clone(trainer.progress());
     training::stop_on_signal(&progress)?;
     let logdir = trainer.logdir().to_path_buf();
-    let meter = Meter::start(Arc::clone(&progress), verbosity);
+    let meter = meter::start(Arc::clone(&progress), verbosity);
     let thread = {
         let thread = std::thread::Builder::new().name("trainer".into());
         let train = move || {
             let trained = trainer.train();
-            meter.end();
+            drop(meter);
             trained
         };
         thread.spawn(train).map_err(|error| Failure::Work(error.into()))?

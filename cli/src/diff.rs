@@ -60,7 +60,7 @@ fn print(found: &Diff) {
     out::line(format!("{} steps in A, {} in B; times are means per step", found.a_steps, found.b_steps));
     let tables = [("step", std::slice::from_ref(&found.step)), ("ops", &found.ops[..]), ("scopes", &found.scopes[..])];
     for (title, changes) in tables.into_iter().chain([("stalls", &found.stalls[..])]) {
-        let mut table = Table::new(&[title, "A", "B", "change", "<95 % interval", "<"]);
+        let mut table = Table::new([title, "A", "B", "change", "<95 % interval", "<"]);
         for change in changes.iter().take(TOP) {
             let time = |ns: f64| text::duration(ns as i64);
             let interval = change.interval_ns.map(|(low, high)| format!("{} to {}", time(low), time(high)));

@@ -42,11 +42,11 @@ pub fn checkpoint(path: &Path) -> Result<Checkpoint, Failure> {
 
 /// Where a graph runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Where {
+pub enum DeviceChoice {
     /// On one device.
-    Alone,
+    Single,
     /// On the devices that the step's options say.
-    AsAsked,
+    FromOptions,
 }
 
 /// A graph that can be run, and its session.
@@ -59,7 +59,7 @@ pub struct Runnable {
 impl Runnable {
     /// The graph of a file, its variables initialised or restored as the step says. What the passes make of it goes to
     /// `dump_graphs`.
-    pub fn open(path: &Path, step: &Step, on: Where, dump_graphs: Option<&Path>) -> Result<Runnable, Failure> {
+    pub fn open(path: &Path, step: &Step, on: DeviceChoice, dump_graphs: Option<&Path>) -> Result<Runnable, Failure> {
         devices::check(&step.device)?;
         if step.memory_limit.is_some() {
             engine::memory::set_limit(step.memory_limit);
@@ -67,7 +67,7 @@ impl Runnable {
         let mut def = read(path)?;
         // Of several, placement decides.
         let given = match (&step.device[..], on) {
-            ([device], Where::AsAsked) => ask_for(&mut def, &device.name()),
+            ([device], DeviceChoice::FromOptions) => ask_for(&mut def, &device.name()),
             _ => HashSet::new(),
         };
         if let Some(seed) = step.seed {
@@ -80,13 +80,13 @@ impl Runnable {
         let dump_graphs = dump_graphs.map(Path::to_owned);
         let numerics = Numerics::for_session(step.numerics);
         let devices = match on {
-            Where::Alone => SessionOptions::devices(1),
-            Where::AsAsked if step.device.is_empty() => SessionOptions::devices(step.device_count.into()),
-            Where::AsAsked => devices::session_options(&step.device)?,
+            DeviceChoice::Single => SessionOptions::devices(1),
+            DeviceChoice::FromOptions if step.device.is_empty() => SessionOptions::devices(step.device_count.into()),
+            DeviceChoice::FromOptions => devices::session_options(&step.device)?,
         };
         let mut options = SessionOptions { threads, dump_graphs, numerics, ..devices };
         // On one device there is no other to ask for.
-        options.placement.is_soft |= step.soft_placement || on == Where::Alone;
+        options.placement.is_soft |= step.soft_placement || on == DeviceChoice::Single;
         let session = Session::new(&graph, options).map_err(|error| Failure::Work(error.into()))?;
         let runnable = Runnable { session, given };
         if let Some(path) = &step.checkpoint {
@@ -148,25 +148,9 @@ pub fn failure(session: &Session, error: RunError) -> Failure {
 /// The node whose name is most like `name`, if any is.
 fn nearest(session: &Session, name: &str) -> Option<String> {
     let nodes = session.graph().nodes();
-    let with_distance = nodes.iter().map(|node| (distance(&node.name, name), node.name.to_string()));
+    let with_distance = nodes.iter().map(|node| (strsim::levenshtein(&node.name, name), node.name.to_string()));
     let (best, near) = with_distance.min()?;
     (best <= name.len() / 3 + 1).then_some(near)
-}
-
-/// How many characters must be inserted, removed or replaced (Levenshtein 1965).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// The tensors of the feeds' files.
@@ -217,15 +201,4 @@ fn seed_random_ops(def: &mut GraphDef, seed: i64) {
 fn is_random(op: &str) -> bool {
     let def = engine::ops::lookup(op);
     def.is_some_and(|def| ["seed", "seed2"].iter().all(|name| def.attrs.iter().any(|attr| attr.name == *name)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn distances() {
-        let got = [("loss", "loss"), ("los", "loss"), ("lsos", "loss"), ("", "abc"), ("kitten", "sitting")];
-        assert_eq!(got.map(|(a, b)| distance(a, b)), [0, 1, 2, 3, 3]);
-    }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use summaries::derive::group::GroupBy;
 use summaries::{FileState, Logdir, Runs};
 
+use crate::args::Grouping;
 use crate::outcome::Failure;
 use crate::progress;
 use crate::source::Source;
@@ -71,28 +72,15 @@ pub fn report_damage(runs: &Runs, source: &Source) {
     }
 }
 
-/// How runs are grouped.
-#[derive(clap::Args, Debug)]
-pub struct Grouping {
-    /// Group runs by what this regular expression's first group (or all of it) matches in their names
-    #[arg(long, value_name = "RE")]
-    pub group: Option<String>,
-    /// Group runs by the value of this hyperparameter
-    #[arg(long, value_name = "NAME", conflicts_with = "group")]
-    pub group_hparam: Option<String>,
-}
-
-impl Grouping {
-    /// What makes a group; `None` where every run is one of its own.
-    ///
-    /// # Errors
-    /// `Failure::Use` when the pattern is none.
-    pub fn by(&self) -> Result<Option<GroupBy>, Failure> {
-        if let Some(hparam) = &self.group_hparam {
-            return Ok(Some(GroupBy::HParam(hparam.clone())));
-        }
-        Ok(pattern("--group", self.group.as_deref())?.map(GroupBy::Name))
+/// What makes a group; `None` where every run is one of its own.
+///
+/// # Errors
+/// `Failure::Use` when the pattern is none.
+pub fn group_by(grouping: &Grouping) -> Result<Option<GroupBy>, Failure> {
+    if let Some(hparam) = &grouping.group_hparam {
+        return Ok(Some(GroupBy::HParam(hparam.clone())));
     }
+    Ok(pattern("--group", grouping.group.as_deref())?.map(GroupBy::Name))
 }
 
 /// The regular expression of an option.

@@ -1,8 +1,5 @@
 //! `stepscope master`: runs the graphs of clients on the tasks of a cluster, until it is asked to end.
 
-use std::sync::mpsc;
-
-use anyhow::Context;
 use distributed::grpc::ServeError;
 use distributed::{Cluster, Master, MasterOptions, Server};
 
@@ -30,12 +27,7 @@ pub fn run(args: &args::Master, verbosity: Verbosity) -> Outcome {
     let n_tasks = cluster.tasks.len();
     let security = cluster.security(cluster.master.as_ref()).map_err(Failure::wrong_use)?;
     let options = MasterOptions { security, ..MasterOptions::default() };
-    let (stop, stopped) = mpsc::channel();
-    signals::on_stop(move || {
-        // It may be ending already.
-        let _ = stop.send(());
-    })
-    .context("taking over signals")?;
+    let stopped = signals::stops()?;
     let server = Server::start(Master::new(cluster, options), &address).map_err(|error| match error {
         ServeError::Listen(..) => Failure::Work(error.into()),
         _ => Failure::wrong_use(error),

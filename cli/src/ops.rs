@@ -11,17 +11,17 @@ use crate::outcome::Outcome;
 pub fn run(args: &args::Ops) -> Outcome {
     let ops = engine::ops::all();
     for op in &ops {
-        let known = Known::of(op.name);
+        let registered = Registrations::of(op.name);
         if args.json {
-            out::object(1, describe(op, &known));
+            out::object(1, describe(op, &registered));
         } else {
             let attrs: Vec<&str> = op.attrs.iter().map(|attr| attr.name).collect();
             say!(
                 "{:<38} {:<6} {:<8} {:<40} {}",
                 op.name,
-                known.devices.join(","),
-                known.gradient,
-                known.dtypes.join(","),
+                registered.devices.join(","),
+                registered.gradient,
+                registered.dtypes.join(","),
                 attrs.join(" ")
             );
         }
@@ -33,7 +33,7 @@ pub fn run(args: &args::Ops) -> Outcome {
 }
 
 /// What is registered for an op.
-struct Known {
+struct Registrations {
     devices: Vec<String>,
     /// The types of the kernels' deciding attribute; empty: any, or none decides.
     dtypes: Vec<&'static str>,
@@ -41,8 +41,8 @@ struct Known {
     gradient: &'static str,
 }
 
-impl Known {
-    fn of(op: &str) -> Known {
+impl Registrations {
+    fn of(op: &str) -> Registrations {
         let kernels = engine::kernels::registered(op);
         let mut devices: Vec<String> = kernels.iter().map(|kernel| kernel.device.to_lowercase()).collect();
         devices.sort();
@@ -58,11 +58,11 @@ impl Known {
             Some(_) => "gradient",
             None => "",
         };
-        Known { devices, dtypes: dtypes.iter().map(|dtype| dtype.name()).collect(), gradient }
+        Registrations { devices, dtypes: dtypes.iter().map(|dtype| dtype.name()).collect(), gradient }
     }
 }
 
-fn describe(op: &engine::ops::OpDef, known: &Known) -> serde_json::Value {
+fn describe(op: &engine::ops::OpDef, registered: &Registrations) -> serde_json::Value {
     let names = |args: &[engine::ops::ArgDef]| args.iter().map(|arg| arg.name).collect::<Vec<_>>();
     let attrs: Vec<_> = op
         .attrs
@@ -79,8 +79,8 @@ fn describe(op: &engine::ops::OpDef, known: &Known) -> serde_json::Value {
         "outputs": names(&op.outputs),
         "attrs": attrs,
         "stateful": op.is_stateful(),
-        "devices": known.devices,
-        "dtypes": known.dtypes,
-        "gradient": !known.gradient.is_empty(),
+        "devices": registered.devices,
+        "dtypes": registered.dtypes,
+        "gradient": !registered.gradient.is_empty(),
     })
 }

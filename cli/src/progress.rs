@@ -25,45 +25,52 @@ struct Activity {
 
 static ACTIVITY: Mutex<Activity> = Mutex::new(Activity { what: "working", share: None, n_elsewhere: 0 });
 
-/// Shows progress until it is dropped.
-pub struct Progress {
-    running: Option<(Sender<()>, JoinHandle<()>)>,
-}
+/// A thread that prints progress until this is dropped.
+pub struct Ticker(Option<(Sender<()>, JoinHandle<()>)>);
 
-/// Begins to show the work; `None` is not shown.
-pub fn begin(what: Option<&'static str>, verbosity: Verbosity) -> Progress {
-    let Some(what) = what.filter(|_| verbosity > Verbosity::Quiet) else { return Progress { running: None } };
-    doing(what);
-    let (end, ended) = channel::<()>();
-    let begun = events::clock::mono_now();
-    let show = move || {
-        let on_terminal = out::notes_are_seen();
-        let (first, next) = if on_terminal { ON_TERMINAL } else { ELSEWHERE };
-        let mut wait = first;
-        while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-            wait = next;
-            let Some(line) = line(events::clock::mono_now() - begun) else { continue };
-            if on_terminal {
-                out::progress(&line);
-            } else {
-                note!("stepscope: {line}");
+impl Ticker {
+    /// Calls `tick` after `first`, then each time after as long as the last call returned; with `true` at the end.
+    pub fn start(first: Duration, mut tick: impl FnMut(bool) -> Duration + Send + 'static) -> Ticker {
+        let (end, ended) = channel::<()>();
+        let run = move || {
+            let (mut wait, mut is_over) = (first, false);
+            while !is_over {
+                is_over = ended.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
+                wait = tick(is_over);
             }
-        }
-        out::wipe();
-    };
-    // Without a thread for it there is no progress to see; the work is done all the same.
-    let thread = std::thread::Builder::new().name("progress".into()).spawn(show);
-    Progress { running: thread.ok().map(|thread| (end, thread)) }
+        };
+        // Without a thread for it there is no progress to see; the work is done all the same.
+        let thread = std::thread::Builder::new().name("progress".into()).spawn(run);
+        Ticker(thread.ok().map(|thread| (end, thread)))
+    }
 }
 
-impl Drop for Progress {
+impl Drop for Ticker {
     fn drop(&mut self) {
-        if let Some((end, thread)) = self.running.take() {
+        if let Some((end, thread)) = self.0.take() {
             drop(end);
             // It only prints; if it panicked its message is on stderr already.
             let _ = thread.join();
         }
     }
+}
+
+/// Shows the work until the result is dropped; `None` is not shown.
+pub fn begin(what: Option<&'static str>, verbosity: Verbosity) -> Option<Ticker> {
+    doing(what.filter(|_| verbosity > Verbosity::Quiet)?);
+    let on_terminal = out::notes_are_seen();
+    let (first, next) = if on_terminal { ON_TERMINAL } else { ELSEWHERE };
+    let begun = events::clock::mono_now();
+    let show = move |is_over: bool| {
+        match line(events::clock::mono_now() - begun) {
+            _ if is_over => out::wipe(),
+            Some(line) if on_terminal => out::progress(&line),
+            Some(line) => note!("stepscope: {line}"),
+            None => {}
+        }
+        next
+    };
+    Some(Ticker::start(first, show))
 }
 
 /// `reading, 43 %, 3.21 s`

@@ -28,7 +28,7 @@ pub fn run(args: &Query, verbosity: Verbosity) -> Outcome {
     let cluster = args.cluster.as_deref().map(|address| cluster_at(address, args)).transpose()?;
     let database = Database::open_on(&args.path, options, cluster).map_err(failure)?;
     let canceller = database.canceller();
-    signals::on_stop(move || canceller.cancel()).map_err(|error| Failure::Work(error.into()))?;
+    signals::on_stop(move || canceller.cancel())?;
     let done = match &sql {
         None => list(&database, format == Format::Json),
         Some(sql) => rows(&database, sql, format, args, verbosity),
@@ -126,7 +126,7 @@ fn list(database: &Database, as_json: bool) -> Outcome {
             continue;
         }
         out::line(format!("\n{}: {}", table.name, table.about));
-        let mut columns = Table::new(&["  column", "<type", "<unit"]);
+        let mut columns = Table::new(["  column", "<type", "<unit"]);
         for (name, kind, unit) in table.columns() {
             columns.row([format!("  {name}"), kind, unit.to_owned()]);
         }

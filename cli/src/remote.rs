@@ -176,8 +176,7 @@ fn message(failure: Failure) -> String {
 }
 
 fn print_cost(name: &str, copied: &Copied) {
-    let files = if copied.n_files == 1 { "file" } else { "files" };
-    note!("{name}: {} of {} {files}", text::bytes(copied.n_bytes), text::count(copied.n_files as u64));
+    note!("{name}: {} of {}", text::bytes(copied.n_bytes), text::counted(copied.n_files as u64, "file"));
 }
 
 /// Keeps a copy up to date and announces what appears, until the window closes.

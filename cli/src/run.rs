@@ -9,7 +9,7 @@ use formats::npy::{Array, write_npz};
 use serde_json::json;
 
 use crate::args;
-use crate::graph::{self, Runnable, Where};
+use crate::graph::{self, DeviceChoice, Runnable};
 use crate::out;
 use crate::outcome::{Failure, Outcome};
 use train::{Tracing, devices};
@@ -23,7 +23,7 @@ pub fn run(args: &args::Run) -> Outcome {
         return Err(Failure::wrong_use("nothing to do: give --fetch NAME[:PORT] or --target NAME"));
     }
     let feeds = graph::feeds(&args.step)?;
-    let runnable = Runnable::open(&args.graph, &args.step, Where::AsAsked, args.dump_graphs.as_deref())?;
+    let runnable = Runnable::open(&args.graph, &args.step, DeviceChoice::FromOptions, args.dump_graphs.as_deref())?;
     let mut tracing = args.trace.as_deref().map(start_trace).transpose()?;
     if let Some(tracing) = tracing.as_mut().filter(|_| devices::has_gpu(&args.step.device)) {
         tracing.record_cuda();

@@ -16,7 +16,7 @@ use crate::source::Source;
 
 /// Reads the logdir and prints it.
 pub fn run(args: &RunsArgs) -> Outcome {
-    let by = args.grouping.by()?;
+    let by = logdir::group_by(&args.grouping)?;
     let complete = logdir::read(&args.logdir)?;
     let runs = complete.logdir.runs();
     out::rows(|out| match by {

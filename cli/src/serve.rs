@@ -1,8 +1,5 @@
 //! `stepscope serve`: serves runs, logdirs and traces to a window on another machine.
 
-use std::sync::mpsc;
-
-use anyhow::Context;
 use gather::{Host, HostError};
 use serde_json::json;
 
@@ -19,12 +16,7 @@ pub fn run(args: &args::Serve, verbosity: Verbosity) -> Outcome {
     if args.stdio {
         return gather::serve_stdio(&args.path).map_err(failure);
     }
-    let (stop, stopped) = mpsc::channel();
-    signals::on_stop(move || {
-        // Whoever waits for it may have gone.
-        let _ = stop.send(());
-    })
-    .context("taking over signals")?;
+    let stopped = signals::stops()?;
     let host = Host::start(&args.path, args.listen).map_err(failure)?;
     let address = host.address();
     if args.json {

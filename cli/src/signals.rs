@@ -1,9 +1,10 @@
 //! Ctrl-C, SIGTERM and SIGHUP: commands that have something to finish take them over; the exit code says which one ended them, as a
 //! shell does of programs that it killed: 130, 143, 129.
 
-use std::io;
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
+use std::sync::mpsc::{self, Receiver};
 
+use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -14,8 +15,8 @@ static CAME: AtomicI32 = AtomicI32::new(0);
 ///
 /// # Errors
 /// When the system does not let it.
-pub fn on_stop(mut stop: impl FnMut() + Send + 'static) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+pub fn on_stop(mut stop: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("taking over signals")?;
     let listen = move || {
         for signal in signals.forever() {
             // The second one changes nothing.
@@ -23,7 +24,18 @@ pub fn on_stop(mut stop: impl FnMut() + Send + 'static) -> io::Result<()> {
             stop();
         }
     };
-    std::thread::Builder::new().name("signals".into()).spawn(listen).map(drop)
+    std::thread::Builder::new().name("signals".into()).spawn(listen).map(drop).context("taking over signals")
+}
+
+/// Receives something for each signal that asks the program to end.
+///
+/// # Errors
+/// When the system does not let it.
+pub fn stops() -> anyhow::Result<Receiver<()>> {
+    let (sender, stops) = mpsc::channel();
+    // Whoever waits for it may have gone.
+    on_stop(move || _ = sender.send(()))?;
+    Ok(stops)
 }
 
 /// The exit code of a command that a signal ended, if one did.

@@ -21,7 +21,7 @@ pub fn is_url(path: &Path) -> bool {
 }
 
 impl Source {
-    /// What is there now, all of it.
+    /// Everything that is there now.
     ///
     /// # Errors
     /// `Failure::Use` when the URL is none, or this program reads no buckets; `Failure::Work` when the store fails.
@@ -33,7 +33,7 @@ impl Source {
         {
             let mut bucket = remote::open(path)?;
             remote::fetch(&mut bucket)?;
-            remote::tell_cost(&bucket);
+            remote::print_cost(&bucket);
             Ok(Self { local: bucket.folder().to_owned(), bucket: Some(bucket), _followed: None })
         }
         #[cfg(not(feature = "buckets"))]
@@ -113,7 +113,7 @@ mod remote {
         Failure::Work(error.into())
     }
 
-    pub fn tell_cost(bucket: &Remote) {
+    pub(super) fn print_cost(bucket: &Remote) {
         let cost = bucket.cost();
         note!(
             "{}: {} in {} requests, and {} to list it",
@@ -148,7 +148,7 @@ mod remote {
             let mut last_error = String::new();
             for i in 0_u64.. {
                 match fetch(&mut bucket) {
-                    Ok(_) if i == 0 => tell_cost(&bucket),
+                    Ok(_) if i == 0 => print_cost(&bucket),
                     Ok(_) => {}
                     Err(Failure::Work(error)) if error.to_string() != last_error => {
                         last_error = error.to_string();

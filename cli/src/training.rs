@@ -2,7 +2,7 @@
 
 mod commands;
 mod events;
-mod meter;
+pub mod meter;
 mod worker;
 
 use std::io::BufReader;
@@ -20,7 +20,6 @@ use crate::summary::Summary;
 
 use commands::ProcessCommands;
 pub use events::observer;
-pub use meter::Meter;
 pub use worker::run as run_worker;
 
 /// Trains a model by name and prints the summary.
@@ -46,16 +45,16 @@ pub fn run(args: &args::Train, verbosity: Verbosity) -> Outcome {
 /// Trains on this thread, with progress on stderr.
 pub fn train_here(trainer: Trainer, verbosity: Verbosity) -> Result<FinishedRun, Failure> {
     stop_on_signal(trainer.progress())?;
-    let meter = Meter::start(Arc::clone(trainer.progress()), verbosity);
+    let meter = meter::start(Arc::clone(trainer.progress()), verbosity);
     let trained = trainer.train();
-    meter.end();
+    drop(meter);
     Ok(trained?)
 }
 
 /// Ctrl-C and SIGTERM end the run at the next step, with everything written.
 pub fn stop_on_signal(progress: &Arc<Progress>) -> Result<(), Failure> {
     let progress = Arc::clone(progress);
-    signals::on_stop(move || progress.stop()).map_err(|error| Failure::Work(error.into()))
+    Ok(signals::on_stop(move || progress.stop())?)
 }
 
 /// Prints the summary of a run.
@@ -86,7 +85,7 @@ fn launch(args: &args::Train, verbosity: Verbosity) -> Outcome {
     };
     let launcher = Launcher::new(args.name.name(), &args.training.options(), options, observer())?;
     let stop = launcher.stop_signal();
-    signals::on_stop(move || stop.send()).map_err(|error| Failure::Work(error.into()))?;
+    signals::on_stop(move || stop.send())?;
     // The client shows the progress.
     let shown = HiddenGuard::begin();
     let run = launcher.train(&ProcessCommands { args, verbosity })?;
@@ -103,9 +102,9 @@ fn run_client(args: &args::Train, attempt: u32, verbosity: Verbosity) -> Outcome
     let run = ClientRun { attempt, logdir, location: location(args), progress: Arc::clone(&progress) };
     let (observer, scratch) = (observer(), args.scratch.clone());
     run.attach(BufReader::new(std::io::stdin()), move || end_orphaned(scratch), &observer)?;
-    let meter = Meter::start(progress, verbosity);
+    let meter = meter::start(progress, verbosity);
     let trained = run.train(&args.task(), &args.training.options(), &observer);
-    meter.end();
+    drop(meter);
     Ok(trained?)
 }
 

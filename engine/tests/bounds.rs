@@ -306,7 +306,7 @@ fn a_step_that_waits_says_for_what() {
         told.lock().unwrap().extend(waiting.iter().cloned());
         token.cancel();
     };
-    let on_stall = Some(OnStall { after: Duration::from_millis(10), tell: &tell });
+    let on_stall = Some(OnStall { after: Duration::from_millis(10), report: &tell });
     let options = RunOptions { cancel: Some(&token), on_stall, ..RunOptions::default() };
     let ended = session.run_step(&options, &[], &["take"], &[]).unwrap_err().to_string();
     assert!(ended.contains("cancelled"), "{ended}");

@@ -224,14 +224,8 @@ fn read_folder(path: &Path) -> Result<Store, String> {
 fn read_file(path: &Path) -> Result<Store, String> {
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     let mut import = import::open(&[path.to_owned()]).map_err(|e| e.to_string())?;
-    loop {
-        let batch = import.poll_staged().map_err(|e| e.to_string())?;
-        let more = batch.more();
-        store.apply(batch);
-        if !more {
-            return Ok(store);
-        }
-    }
+    import.read_all(&mut store).map_err(|e| e.to_string())?;
+    Ok(store)
 }
 
 /// Whether there are event files, as the name says or somewhere below a folder.

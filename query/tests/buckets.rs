@@ -5,7 +5,7 @@ mod common;
 #[path = "common/moto.rs"]
 mod moto;
 
-use common::{chrome, open, rows, sealed, try_rows, value};
+use common::{chrome, open, rows, run_folder, try_rows, value};
 use moto::Moto;
 use query::{Database, Options, QueryError};
 use serde_json::json;
@@ -16,11 +16,7 @@ fn buckets_are_asked_as_folders_are() {
     let Some(moto) = Moto::start() else { return };
     let dir = tempfile::tempdir().unwrap();
     for (run, n) in [("a", 3_000), ("b c", 200)] {
-        let (file, folder) = (dir.path().join("x.json"), dir.path().join(run));
-        std::fs::create_dir_all(folder.join("trace")).unwrap();
-        std::fs::write(&file, chrome(n)).unwrap();
-        sealed(&file, &folder.join("trace/sealed"));
-        std::fs::remove_file(&file).unwrap();
+        let folder = run_folder(dir.path(), run, n);
         let writer = SummaryWriter::create(&folder, WriterOptions::default()).unwrap();
         (0..50).for_each(|step| writer.add_scalar("loss", step as f32, step));
         writer.close().unwrap();

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{both, chrome, open, rows, sealed, try_rows, value};
+use common::{both, chrome, open, rows, run_folder, sealed, try_rows, value};
 use query::{Database, Options};
 use serde_json::json;
 use summaries::{SummaryWriter, WriterOptions};
@@ -89,12 +89,7 @@ fn windows_read_a_part_of_the_file() {
 fn a_folder_of_many_says_the_trace_of_each_row() {
     let dir = tempfile::tempdir().unwrap();
     for (run, n) in [("a", 100), ("b c", 200), ("d/ü", 300)] {
-        let folder = dir.path().join(run);
-        std::fs::create_dir_all(folder.join("trace")).unwrap();
-        let file = dir.path().join("x.json");
-        std::fs::write(&file, chrome(n)).unwrap();
-        sealed(&file, &folder.join("trace/sealed"));
-        std::fs::remove_file(&file).unwrap();
+        let folder = run_folder(dir.path(), run, n);
         let writer = SummaryWriter::create(&folder, WriterOptions::default()).unwrap();
         (0..5).for_each(|step| writer.add_scalar("loss", step as f32 / 2.0, step));
         writer.close().unwrap();

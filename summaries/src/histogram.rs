@@ -1,5 +1,7 @@
 //! A histogram as it is shown, whichever form the file has.
 
+use formats::proto::HistogramProto;
+
 /// Values counted between two edges.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bucket {
@@ -28,16 +30,6 @@ pub struct Histogram {
     pub buckets: Vec<Bucket>,
 }
 
-/// The totals that TensorFlow 1's form has in addition to the buckets.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Totals {
-    pub min: f64,
-    pub max: f64,
-    pub num: f64,
-    pub sum: f64,
-    pub sum_squares: f64,
-}
-
 impl Default for Histogram {
     /// A histogram of no value.
     fn default() -> Self {
@@ -46,11 +38,11 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Becomes the histogram of TensorFlow 1's form: the upper limit and the count of each bucket. The outer limits there
+    /// Becomes the histogram of TensorFlow 1's form, given its totals and the upper limit and the count of each bucket. The outer limits there
     /// are ±DBL_MAX: as TensorBoard does, empty buckets at both ends are dropped and the outer edges become the smallest
     /// and the largest value (tensorboard/data_compat.py).
-    pub(crate) fn set_limits(&mut self, totals: Totals, limits: impl Iterator<Item = (f64, f64)>) {
-        let Totals { min, max, num, sum, sum_squares } = totals;
+    pub(crate) fn set_limits(&mut self, totals: &HistogramProto, limits: impl Iterator<Item = (f64, f64)>) {
+        let HistogramProto { min, max, num, sum, sum_squares, .. } = *totals;
         let mut left = f64::MIN;
         self.buckets.clear();
         self.buckets.extend(limits.map(|(right, count)| {
@@ -67,6 +59,14 @@ impl Histogram {
         }
         (self.min, self.max) = if self.buckets.is_empty() { (f64::NAN, f64::NAN) } else { (min, max) };
         (self.num, self.sum, self.sum_squares) = (num, sum, sum_squares);
+    }
+
+    /// All its numbers bit for bit, so that NaN equals itself.
+    #[cfg(test)]
+    pub(crate) fn bits(&self) -> Vec<u64> {
+        let Histogram { min, max, num, sum, sum_squares, buckets } = self;
+        let cells = buckets.iter().flat_map(|b| [b.left, b.right, b.count]);
+        [*min, *max, *num, *sum, *sum_squares].into_iter().chain(cells).map(f64::to_bits).collect()
     }
 
     /// Becomes the histogram of TensorFlow 2's form: rows of left edge, right edge, count.

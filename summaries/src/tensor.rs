@@ -4,6 +4,7 @@ use formats::{
     proto::{DataType, TensorProto},
     wire::{Fields, Value},
 };
+use half::{bf16, f16};
 use prost::Message;
 
 use crate::damage::DamageKind;
@@ -134,8 +135,8 @@ fn from_content(dtype: DataType, bytes: &[u8]) -> Option<Vec<f64>> {
     match dtype {
         DataType::DtFloat => all(bytes, |b| f64::from(f32::from_le_bytes(b))),
         DataType::DtDouble => all(bytes, f64::from_le_bytes),
-        DataType::DtHalf => all(bytes, |b| f64_from_half(u16::from_le_bytes(b))),
-        DataType::DtBfloat16 => all(bytes, |b| f64_from_bfloat16(u16::from_le_bytes(b))),
+        DataType::DtHalf => all(bytes, |b| f16::from_le_bytes(b).to_f64()),
+        DataType::DtBfloat16 => all(bytes, |b| bf16::from_le_bytes(b).to_f64()),
         DataType::DtInt64 => all(bytes, |b| i64::from_le_bytes(b) as f64),
         DataType::DtUint64 => all(bytes, |b| u64::from_le_bytes(b) as f64),
         DataType::DtInt32 => all(bytes, |b| f64::from(i32::from_le_bytes(b))),
@@ -153,8 +154,8 @@ fn typed_values(tensor: &TensorProto) -> Option<Vec<f64>> {
     Some(match t.dtype() {
         DataType::DtFloat => t.float_val.iter().map(|v| f64::from(*v)).collect(),
         DataType::DtDouble => t.double_val.clone(),
-        DataType::DtHalf => halves(t, f64_from_half)?,
-        DataType::DtBfloat16 => halves(t, f64_from_bfloat16)?,
+        DataType::DtHalf => halves(t, |bits| f16::from_bits(bits).to_f64())?,
+        DataType::DtBfloat16 => halves(t, |bits| bf16::from_bits(bits).to_f64())?,
         DataType::DtInt64 => t.int64_val.iter().map(|v| *v as f64).collect(),
         DataType::DtUint64 => t.uint64_val.iter().map(|v| *v as f64).collect(),
         DataType::DtUint32 => t.uint32_val.iter().map(|v| f64::from(*v)).collect(),
@@ -170,22 +171,6 @@ fn typed_values(tensor: &TensorProto) -> Option<Vec<f64>> {
 /// 32-bit float there, which TensorBoard does not read either.
 fn halves(tensor: &TensorProto, value: impl Fn(u16) -> f64) -> Option<Vec<f64>> {
     tensor.half_val.iter().map(|bits| u16::try_from(*bits).ok().map(&value)).collect()
-}
-
-fn f64_from_bfloat16(bits: u16) -> f64 {
-    f64::from(f32::from_bits(u32::from(bits) << 16))
-}
-
-/// IEEE 754 binary16: 1 sign, 5 exponent (bias 15), 10 mantissa bits.
-fn f64_from_half(bits: u16) -> f64 {
-    let mantissa = f64::from(bits & 0x3ff);
-    let magnitude = match (bits >> 10) & 0x1f {
-        0 => mantissa * 2_f64.powi(-24),
-        31 if mantissa == 0.0 => f64::INFINITY,
-        31 => f64::NAN,
-        exponent => (1.0 + mantissa / 1024.0) * 2_f64.powi(i32::from(exponent) - 15),
-    };
-    if bits & 0x8000 == 0 { magnitude } else { -magnitude }
 }
 
 /// A tensor's message and its numbers.
@@ -257,20 +242,13 @@ mod tests {
 
     #[test]
     fn half_precision() {
-        // Published examples of binary16.
-        let cases = [
-            (0x3c00, 1.0),
-            (0xc000, -2.0),
-            (0x7bff, 65504.0),
-            (0x0001, 5.960_464_477_539_063e-8),
-            (0x3555, 0.333_251_953_125),
-        ];
-        for (bits, value) in cases {
-            assert_eq!(f64_from_half(bits), value);
+        for (dtype, bits, value) in [(DataType::DtHalf, 0x3555, 0.333_251_953_125), (DataType::DtBfloat16, 0x3f80, 1.0)]
+        {
+            let content = u16::to_le_bytes(bits).to_vec();
+            assert_eq!(numbers(&TensorProto { tensor_content: content, ..tensor(dtype, &[1]) }), Some(vec![value]));
+            let typed = TensorProto { half_val: vec![i32::from(bits)], ..tensor(dtype, &[1]) };
+            assert_eq!(numbers(&typed), Some(vec![value]));
         }
-        assert_eq!(f64_from_half(0xfc00), f64::NEG_INFINITY);
-        assert!(f64_from_half(0x7e00).is_nan());
-        assert_eq!(f64_from_bfloat16(0x3f80), 1.0);
         // What torch 2.15 writes of 0.5.
         let of_torch = TensorProto { half_val: vec![0x3f00_0000], ..tensor(DataType::DtHalf, &[]) };
         assert_eq!(numbers(&of_torch), None);

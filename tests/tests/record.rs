@@ -96,13 +96,13 @@ fn an_empty_recording_says_why() {
     let program = std::env::current_exe().expect("this program").display().to_string();
     let mut command = Command::new(&binary);
     command.arg("record").arg("-o").arg(&trace).args(["--", &program, "--exact", "an_empty_recording_says_why"]);
-    let told = warnings(&command.env(OWN, &own).output().expect("the binary starts"));
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains(&own.display().to_string()) && told[0].contains("start_from_env"), "{told:?}");
+    let warned = warnings(&command.env(OWN, &own).output().expect("the binary starts"));
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert!(warned[0].contains(&own.display().to_string()) && warned[0].contains("start_from_env"), "{warned:?}");
     assert_eq!(read(&own).stats().slices, 1);
-    let told = warnings(&record(&binary, &dir.path().join("silent"), &[], &["true"]));
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("no events") && told[0].contains("start_from_env"), "{told:?}");
+    let warned = warnings(&record(&binary, &dir.path().join("silent"), &[], &["true"]));
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert!(warned[0].contains("no events") && warned[0].contains("start_from_env"), "{warned:?}");
     let emits = warnings(&record(&binary, &dir.path().join("emits"), &[], &[&binary.display().to_string(), "ops"]));
     assert!(emits.is_empty(), "{emits:?}");
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::frame::{Incoming, Reader};
 use crate::hello::{self, Identity, Peer};
 use crate::mpi;
 use crate::outbox::Outbox;
+use crate::reader::{Incoming, Reader};
 use crate::stream::Stream;
 use crate::{Address, Limits, NetError, Security};
 
@@ -64,7 +64,7 @@ impl Connection {
         let outbox = Outbox::new(stream.try_clone()?, limits)?;
         let handler = handler(&outbox);
         if limits.lends && stream.is_within_host() {
-            outbox.offer_near()?;
+            outbox.offer_memory()?;
         }
         if let Some(offer) = mpi::offer().filter(|_| !stream.is_simulated()) {
             outbox.post(offer)?;

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_and_refusals_are_told() {
+    fn other_versions_and_refusals_are_reported() {
         let mut other = message();
         other[8] = 9;
         assert!(read(&mut &other[..]).err().unwrap().to_string().contains("version 9"));

@@ -1,8 +1,8 @@
 //! Framed channels between the processes of a job.
 //!
 //! In the order in which a channel comes to be: where a process listens ([`Address`]), who it lets in ([`Identity`], [`hello`]), what
-//! goes over a connection ([`frame`]) and what beside it (`way`): within a host ([`near`]), or by MPI (`mpi`, a feature); who sends it
-//! ([`Outbox`]) and who takes it ([`Channel`], [`Handler`]).
+//! goes over a connection ([`frame`], `reader`) and what goes outside it (`transport`): within a host (`memory`), or by MPI (`mpi`, a
+//! feature); who sends it ([`Outbox`]) and who takes it ([`Channel`], [`Handler`]).
 //!
 //! Every wait ends: an opening that takes longer than [`Limits::hello`] is closed, a connection on which nothing came for
 //! [`Limits::silence`] counts as lost, heartbeats fill pauses. Before it introduced itself, a connection gets no memory but
@@ -15,27 +15,29 @@ mod channel;
 pub mod frame;
 pub mod hello;
 mod listener;
+mod memory;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 #[cfg(not(feature = "mpi"))]
 #[path = "no_mpi.rs"]
 mod mpi;
-mod near;
 mod outbox;
+mod reader;
 pub mod simulated;
 mod stream;
 mod tls;
-mod way;
+mod transport;
 
 use std::time::Duration;
 
 pub use address::{Address, AddressError};
 pub use authority::{Authority, Issued, certify};
 pub use channel::{Channel, Connection, Handler};
-pub use frame::{Body, Frame, Incoming};
+pub use frame::{Body, Frame};
 pub use hello::{Identity, Peer};
 pub use listener::Listener;
 pub use outbox::Outbox;
+pub use reader::Incoming;
 pub use stream::Stream;
 pub use tls::{Security, SecurityError};
 

@@ -2,13 +2,8 @@
 
 use crate::frame::{Body, Frame};
 use crate::outbox::Outbox;
-use crate::way::{Source, Way};
+use crate::transport::{Source, Transport};
 use crate::{Limits, NetError};
-
-/// Kind of the frame that says of which world the sender is.
-pub const OFFER: u8 = 251;
-/// What says in a frame's flags that its body comes by MPI.
-pub const FLAG: u8 = 2;
 
 /// What says of which world this process is: of none.
 pub fn offer() -> Option<Frame> {
@@ -28,7 +23,7 @@ impl Peer {
     }
 }
 
-impl Way for Peer {
+impl Transport for Peer {
     fn flag(&self) -> u8 {
         match *self {}
     }

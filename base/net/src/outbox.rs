@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 use threads::Condvar;
 
 use crate::frame::{Frame, HEARTBEAT, Outgoing};
+use crate::memory::Lender;
 use crate::mpi;
-use crate::near::Lender;
 use crate::stream::Stream;
-use crate::way::{Way, is_worth_it};
+use crate::transport::{Transport, is_worth_it};
 use crate::{Limits, NetError};
 
 /// Frames up to this size are sent in their caller's thread.
@@ -31,7 +31,7 @@ struct Shared {
     /// To end the connection while the writer is at work.
     stream: Stream,
     limits: Limits,
-    near: Lender,
+    lender: Lender,
     /// The other end, where it is of the same world.
     mpi: OnceLock<mpi::Peer>,
 }
@@ -53,20 +53,20 @@ impl Outbox {
             writer,
             stream,
             limits,
-            near: Lender::new(),
+            lender: Lender::new(),
             mpi: OnceLock::new(),
         };
         Ok(Outbox(Arc::new(shared)))
     }
 
     /// Lets the other end read bodies from this process's memory, if it can.
-    pub(crate) fn offer_near(&self) -> Result<(), NetError> {
-        self.post(self.0.near.offer())
+    pub(crate) fn offer_memory(&self) -> Result<(), NetError> {
+        self.post(self.0.lender.offer())
     }
 
     /// This process's memory.
-    pub(crate) fn near(&self) -> &Lender {
-        &self.0.near
+    pub(crate) fn lender(&self) -> &Lender {
+        &self.0.lender
     }
 
     /// Bodies may go to this one by MPI.
@@ -83,7 +83,7 @@ impl Outbox {
 
     /// Bodies that the other end took from this process's memory, or will.
     pub fn n_lent(&self) -> u64 {
-        self.0.near.n_lent()
+        self.0.lender.n_lent()
     }
 
     /// Bodies that went by MPI.
@@ -91,22 +91,23 @@ impl Outbox {
         self.0.mpi.get().map_or(0, mpi::Peer::n_sent)
     }
 
-    /// How a large body goes beside the connection, if it does. Within a host the other end takes it itself.
-    fn way(&self) -> Option<&dyn Way> {
-        match self.0.near.is_read() {
-            true => Some(&self.0.near),
-            false => self.0.mpi.get().map(|peer| peer as &dyn Way),
+    /// The transport of large bodies outside the connection, if there is one. Within a host the other end takes them itself.
+    fn transport(&self) -> Option<&dyn Transport> {
+        match self.0.lender.is_read() {
+            true => Some(&self.0.lender),
+            false => self.0.mpi.get().map(|peer| peer as &dyn Transport),
         }
     }
 
     /// The frame as it goes over the connection.
     fn outgoing(&self, frame: Frame) -> Result<Outgoing, NetError> {
         frame.check(&self.0.limits)?;
-        let Some(way) = self.way().filter(|_| is_worth_it(&frame)) else { return Ok(frame.into()) };
+        let Some(transport) = self.transport().filter(|_| is_worth_it(&frame)) else { return Ok(frame.into()) };
         self.check_ended()?;
         let bytes = frame.body_len();
         let Frame { kind, head, body } = frame;
-        Ok(Outgoing::beside(kind, head, way.flag(), way.send(body, bytes, &self.0.limits)?))
+        let list = transport.send(body, bytes, &self.0.limits)?;
+        Ok(Outgoing::with_list(kind, head, transport.flag(), list))
     }
 
     /// Sends a frame, in this thread if it is small and nothing waits: this may take as long as the other end needs to make
@@ -160,7 +161,7 @@ impl Outbox {
         };
         drop(dropped);
         self.0.stream.shutdown();
-        self.0.near.close();
+        self.0.lender.close();
         self.0.changed.notify_all();
     }
 

@@ -346,7 +346,7 @@ impl Connection {
                 }
             }
         };
-        // Who still sends to an end that is closed is told.
+        // Who still sends to an end that is closed gets a reset.
         if is_refused && let Some(seat) = simulation::seat() {
             self.send(&seat.simulation(), network, 1 - to, Piece::Reset);
         }

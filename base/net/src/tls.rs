@@ -165,7 +165,7 @@ impl TlsStream {
                     return Err(NetError::Closed);
                 }
                 if let Err(error) = session.process_new_packets() {
-                    // Tells the other end why.
+                    // The other end gets the reason.
                     let _ = session.write_tls(&mut &raw);
                     return Err(refused(&error));
                 }

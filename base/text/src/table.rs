@@ -49,7 +49,7 @@ impl Columns {
 /// A table: titles, and rows of cells. All but the first column align right unless their title begins with `<`.
 ///
 /// ```
-/// let mut table = text::Table::new(&["op", "count"]);
+/// let mut table = text::Table::new(["op", "count"]);
 /// table.row(["MatMul".to_owned(), text::count(1200)]);
 /// assert_eq!(table.to_string(), "op      count\nMatMul  1,200");
 /// ```
@@ -62,13 +62,21 @@ pub struct Table {
 
 impl Table {
     /// A table with these titles.
-    pub fn new(titles: &[&str]) -> Table {
-        let align =
-            |(i, title): (usize, &&str)| if i == 0 || title.starts_with('<') { Align::Left } else { Align::Right };
-        let mut columns = Columns::new(titles.iter().enumerate().map(align));
-        let titles: Vec<String> = titles.iter().map(|title| title.trim_start_matches('<').to_owned()).collect();
+    pub fn new(titles: impl IntoIterator<Item = impl AsRef<str>>) -> Table {
+        let column = |(i, title): (usize, _)| {
+            let title: &str = AsRef::as_ref(&title);
+            let align = if i == 0 || title.starts_with('<') { Align::Left } else { Align::Right };
+            (align, title.trim_start_matches('<').to_owned())
+        };
+        let (aligns, titles): (Vec<Align>, Vec<String>) = titles.into_iter().enumerate().map(column).unzip();
+        let mut columns = Columns::new(aligns);
         columns.measure(&titles);
         Table { columns, titles, rows: Vec::new() }
+    }
+
+    /// The titles, then the rows.
+    pub fn lines(&self) -> impl Iterator<Item = &[String]> {
+        std::iter::once(&self.titles).chain(&self.rows).map(Vec::as_slice)
     }
 
     /// Adds a row.
@@ -114,7 +122,7 @@ mod tests {
 
     #[test]
     fn columns_align() {
-        let mut table = Table::new(&["op", "count", "<where"]);
+        let mut table = Table::new(["op", "count", "<where"]);
         assert!(table.is_empty());
         table.row(cells(["MatMul", "12", "w0"]));
         table.row(cells(["Add", "7", "worker-1"]));
@@ -123,7 +131,7 @@ mod tests {
 
     #[test]
     fn columns_align_by_width_and_not_by_characters() {
-        let mut table = Table::new(&["name", "n"]);
+        let mut table = Table::new(["name", "n"]);
         // Two columns each; one column in two characters.
         table.row(cells(["日本", "1"]));
         table.row(cells(["e\u{301}t", "22"]));

@@ -7,8 +7,6 @@ use trace_analysis::report::Analysis;
 
 use text::{Table, cut};
 
-use crate::out;
-
 /// Rows for a person.
 const TOP: usize = 10;
 
@@ -25,7 +23,7 @@ pub fn values_json(counted: &CounterTotals, values: &[u64]) -> Value {
     Value::Object(object)
 }
 
-/// All of it, and what no op had part in; null where no threads' counters were recorded.
+/// The totals, and what no op had part in; null where no threads' counters were recorded.
 pub fn totals_json(counted: &CounterTotals) -> Value {
     if counted.is_empty() {
         return Value::Null;
@@ -33,16 +31,9 @@ pub fn totals_json(counted: &CounterTotals) -> Value {
     json!({ "total": values_json(counted, &counted.total), "outside_ops": values_json(counted, &counted.outside) })
 }
 
-/// What was counted, as a table: titles, then a row for each of the ops that had most, for what no op had part in, and for all.
-pub struct Cells {
-    /// `counted by op`, `<device`, the counters, and what follows from them.
-    pub titles: Vec<String>,
-    /// Texts in the order of the titles.
-    pub rows: Vec<Vec<String>>,
-}
-
-/// The table, where threads' counters were recorded; the ops with the most of the first counter first.
-pub fn cells(analysis: &Analysis) -> Option<Cells> {
+/// What was counted, where threads' counters were recorded: a row for each of the ops that had most of the first counter, for what no op had
+/// part in, and for all.
+pub fn table(analysis: &Analysis) -> Option<Table> {
     let counted = &analysis.counted;
     if counted.is_empty() {
         return None;
@@ -52,26 +43,20 @@ pub fn cells(analysis: &Analysis) -> Option<Cells> {
     let ratios: Vec<(&str, Ratio)> =
         ratios.into_iter().filter(|(_, of)| of(counted, &counted.total).is_some()).collect();
     let titles = ["counted by op", "<device"].into_iter().chain(counted.names.iter().map(String::as_str));
-    let titles = titles.chain(ratios.iter().map(|(title, _)| *title)).map(str::to_owned).collect();
-    let row = |name: String, device: String, values: &[u64]| {
+    let mut table = Table::new(titles.chain(ratios.iter().map(|(title, _)| *title)));
+    let mut row = |name: String, device: String, values: &[u64]| {
         let counts = counted.names.iter().zip(values).map(|(name, value)| shown(name, *value));
         let ratios = ratios.iter().map(|(_, of)| of(counted, values).map_or_else(String::new, |r| format!("{r:.2}")));
-        [name, device].into_iter().chain(counts).chain(ratios).collect()
+        table.row([name, device].into_iter().chain(counts).chain(ratios));
     };
     let mut ops: Vec<&OpRow> = analysis.ops.iter().filter(|op| op.counts.iter().any(|n| *n > 0)).collect();
     ops.sort_by(|a, b| b.counts.cmp(&a.counts));
-    let top = ops.iter().take(TOP).map(|op| row(cut(&op.name, 48), cut(&op.device, 24), &op.counts));
-    let rest = [("outside ops", &counted.outside), ("all", &counted.total)];
-    let rest = rest.into_iter().map(|(name, values)| row(name.to_owned(), String::new(), values));
-    Some(Cells { titles, rows: top.chain(rest).collect() })
-}
-
-/// Prints the table.
-pub fn print(analysis: &Analysis) {
-    let Some(cells) = cells(analysis) else { return };
-    let mut table = Table::new(&cells.titles.iter().map(String::as_str).collect::<Vec<_>>());
-    cells.rows.into_iter().for_each(|row| table.row(row));
-    out::table(&table);
+    for op in ops.into_iter().take(TOP) {
+        row(cut(&op.name, 48), cut(&op.device, 24), &op.counts);
+    }
+    row("outside ops".to_owned(), String::new(), &counted.outside);
+    row("all".to_owned(), String::new(), &counted.total);
+    Some(table)
 }
 
 type Ratio = fn(&CounterTotals, &[u64]) -> Option<f64>;

@@ -1,5 +1,6 @@
 //! Figures of an analysis that text, JSON and report share.
 
+use serde_json::Value;
 use trace_analysis::breakdown::Breakdown;
 use trace_analysis::critical::{CriticalPath, PathKind};
 use trace_store::Store;
@@ -45,6 +46,14 @@ pub fn parts(times: &Breakdown) -> [(&'static str, i64); 8] {
         ("host", times.host_ns),
         ("idle", times.idle_ns),
     ]
+}
+
+/// Two JSON objects as one.
+pub fn merged(mut object: Value, with: Value) -> Value {
+    if let (Some(object), Value::Object(with)) = (object.as_object_mut(), with) {
+        object.extend(with);
+    }
+    object
 }
 
 /// A track's name; files have some with blanks around them.

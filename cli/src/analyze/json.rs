@@ -9,7 +9,7 @@ use trace_analysis::stragglers::LateArrival;
 use trace_model::{Process, SliceId};
 use trace_store::{Store, Track};
 
-use super::figures::{SCHEMA_VERSION, clocks, parts, path_kinds, path_ns, track_name};
+use super::figures::{SCHEMA_VERSION, clocks, merged, parts, path_kinds, path_ns, track_name};
 use super::{counters, roofline};
 
 /// Stalls that are listed, at most: the longest. Their sums are of all.
@@ -19,7 +19,7 @@ pub(super) fn of(store: &Store, analysis: &Analysis) -> Value {
     let stats = store.stats();
     let kinds = path_kinds(&analysis.paths).into_iter().map(|(kind, ns)| json!({ "kind": kind, "ns": ns }));
     let causes = analysis.causes.iter().map(|c| json!({ "cause": c.cause.name(), "count": c.count, "ns": c.total_ns }));
-    let mut all = json!({
+    json!({
         "schema_version": SCHEMA_VERSION,
         "slices": stats.slices, "tracks": tracks(store), "processes": processes(store), "steps": store.steps().len(),
         "dropped_events": stats.dropped, "range_ns": [analysis.range.start, analysis.range.end],
@@ -28,52 +28,35 @@ pub(super) fn of(store: &Store, analysis: &Analysis) -> Value {
         "critical_path_ns": path_ns(&analysis.paths), "critical_path": kinds.collect::<Vec<_>>(),
         "breakdown": breakdown(&analysis.breakdown),
         "findings": findings(store, analysis), "warnings": store.warnings().iter().map(|w| &w.text).collect::<Vec<_>>(),
-    });
-    let tables = [
-        ("devices", devices(store, analysis).into()),
-        ("ops", ops(analysis).into()),
-        ("scopes", scopes(analysis).into()),
-        ("counters", counters::totals_json(&analysis.counted)),
-        ("rooflines", json!(roofline::to_json(&analysis.rooflines))),
-        ("memory", memory(analysis).into()),
-        ("utilisation", utilisation(store, analysis).into()),
-        ("clocks", clock_rows(store).into()),
-        ("threads", threads(store, analysis).into()),
-        ("stragglers", stragglers(store, analysis)),
-    ];
-    if let Value::Object(object) = &mut all {
-        object.extend(tables.map(|(name, rows)| (name.to_owned(), rows)));
-    }
-    all
+        "devices": devices(store, analysis),
+        "ops": ops(analysis),
+        "scopes": scopes(analysis),
+        "counters": counters::totals_json(&analysis.counted),
+        "rooflines": roofline::to_json(&analysis.rooflines),
+        "memory": memory(analysis),
+        "utilisation": utilisation(store, analysis),
+        "clocks": clock_rows(store),
+        "threads": threads(store, analysis),
+        "stragglers": stragglers(store, analysis),
+    })
 }
 
-/// Whose something is: process, its id, host and rank.
-fn of_process(store: &Store, row: u32) -> Map<String, Value> {
+/// The process of something: its number, name, id, host and rank.
+fn of_process(store: &Store, row: u32) -> Value {
     let process = store.processes().get(row as usize);
-    let mut object = Map::new();
-    object.insert("process_id".to_owned(), row.into());
-    object.insert("process".to_owned(), process.map(|p| p.name.clone()).into());
-    object.insert("pid".to_owned(), process.map(|p| p.pid).into());
-    object.insert("host".to_owned(), process.map(|p| p.host.clone()).into());
-    object.insert("rank".to_owned(), process.and_then(Process::rank).into());
-    object
+    json!({
+        "process_id": row, "process": process.map(|p| &p.name), "pid": process.map(|p| p.pid),
+        "host": process.map(|p| &p.host), "rank": process.and_then(Process::rank),
+    })
 }
 
-/// An object that names a track: the track and whose it is, and what else it has.
+/// An object that names a track and its process, and what else it has.
 fn on_track(store: &Store, id: u32, own: Value) -> Value {
     let track = store.tracks().get(id as usize);
-    let mut object = track.map(|track| of_process(store, track.process)).unwrap_or_default();
-    object.insert("track_id".to_owned(), id.into());
-    object.insert("track".to_owned(), track_name(store, id).into());
-    object.insert("device".to_owned(), track.map(|t| t.device.clone()).filter(|device| !device.is_empty()).into());
-    with(object, own)
-}
-
-fn with(mut object: Map<String, Value>, own: Value) -> Value {
-    if let Value::Object(own) = own {
-        object.extend(own);
-    }
-    Value::Object(object)
+    let process = track.map_or_else(|| json!({}), |track| of_process(store, track.process));
+    let device = track.map(|t| &t.device).filter(|device| !device.is_empty());
+    let track = json!({ "track_id": id, "track": track_name(store, id), "device": device });
+    merged(merged(process, track), own)
 }
 
 fn tracks(store: &Store) -> Vec<Value> {
@@ -86,7 +69,7 @@ fn tracks(store: &Store) -> Vec<Value> {
 }
 
 fn processes(store: &Store) -> Vec<Value> {
-    (0..store.processes().len() as u32).map(|row| Value::Object(of_process(store, row))).collect()
+    (0..store.processes().len() as u32).map(|row| of_process(store, row)).collect()
 }
 
 fn slice(store: &Store, id: SliceId) -> Value {
@@ -154,7 +137,7 @@ fn devices(store: &Store, analysis: &Analysis) -> Vec<Value> {
         };
         let streams: Vec<Value> = d.streams.iter().map(stream).collect();
         let own = json!({ "device": d.device, "breakdown": breakdown(&d.times), "streams": streams });
-        with(of_process(store, d.process), own)
+        merged(of_process(store, d.process), own)
     };
     analysis.devices.iter().map(device).collect()
 }
@@ -200,12 +183,12 @@ fn clock_rows(store: &Store) -> Vec<Value> {
 fn stragglers(store: &Store, analysis: &Analysis) -> Value {
     let late = |l: &LateArrival| {
         let own = json!({ "slice": slice(store, l.slice), "late_ns": l.late_ns, "waited_ns": l.waited_ns });
-        with(of_process(store, l.process), own)
+        merged(of_process(store, l.process), own)
     };
     let found = &analysis.stragglers;
     let process = |p: &trace_analysis::stragglers::Straggler| {
         let own = json!({ "times_last": p.times_last, "late_ns": p.late_ns, "waited_ns": p.waited_ns });
-        with(of_process(store, p.process), own)
+        merged(of_process(store, p.process), own)
     };
     json!({
         "collectives": found.collectives.iter().map(late).collect::<Vec<_>>(),

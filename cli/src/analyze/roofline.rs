@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 use trace_analysis::roofline::{Bound, Roof, Roofline, Work};
 
-use super::counters::Cells;
-use crate::out;
+use super::figures::merged;
 use text::{Table, cut};
 
 /// Rows for a person, of each device.
@@ -18,14 +17,8 @@ fn work_json(work: &Work, roof: &Roof) -> Value {
     })
 }
 
-/// All of them.
+/// The rooflines of all devices.
 pub fn to_json(lines: &[Roofline]) -> Vec<Value> {
-    let merged = |mut object: Value, with: Value| {
-        if let (Some(object), Value::Object(with)) = (object.as_object_mut(), with) {
-            object.extend(with);
-        }
-        object
-    };
     let device = |line: &Roofline| {
         let rows = line.rows.iter().map(|row| {
             let about = json!({ "name": row.name, "category": row.category, "count": row.count });
@@ -47,12 +40,11 @@ pub fn limits(line: &Roofline) -> String {
     format!("{device}: at most {}, {}", shown(line.roof.flops_per_s, "FLOP/s"), shown(line.roof.bytes_per_s, "B/s"))
 }
 
-/// The ops with the most time, and their total.
-pub fn cells(line: &Roofline) -> Cells {
-    let titles = ["roofline", "time", "operations", "memory", "FLOP/B", "<bound by", "of its limit"];
-    let titles = titles.map(str::to_owned).to_vec();
-    let row = |name: String, work: &Work| {
-        vec![
+/// The ops with the most time, and their total, below a title.
+pub fn table(line: &Roofline, title: &str) -> Table {
+    let mut table = Table::new([title, "time", "operations", "memory", "FLOP/B", "<bound by", "of its limit"]);
+    let mut row = |name: String, work: &Work| {
+        table.row([
             name,
             text::duration(work.ns),
             rate(work.flops_per_s(), "FLOP/s"),
@@ -60,21 +52,11 @@ pub fn cells(line: &Roofline) -> Cells {
             work.intensity().map_or_else(String::new, |i| format!("{i:.2}")),
             line.roof.bound(work).map_or_else(String::new, |bound| bound.name().to_owned()),
             line.roof.share(work).map_or_else(String::new, |share| format!("{:.1} %", share * 100.0)),
-        ]
+        ]);
     };
-    let rows = line.rows.iter().take(TOP).map(|r| row(cut(&r.name, 48), &r.work));
-    Cells { titles, rows: rows.chain([row("all".to_owned(), &line.total)]).collect() }
-}
-
-/// Prints a table for each device.
-pub fn print(lines: &[Roofline]) {
-    for line in lines {
-        let mut cells = cells(line);
-        cells.titles[0] = limits(line);
-        let mut table = Table::new(&cells.titles.iter().map(String::as_str).collect::<Vec<_>>());
-        cells.rows.into_iter().for_each(|row| table.row(row));
-        out::table(&table);
-    }
+    line.rows.iter().take(TOP).for_each(|r| row(cut(&r.name, 48), &r.work));
+    row("all".to_owned(), &line.total);
+    table
 }
 
 /// `1.23 TFLOP/s`.

@@ -5,8 +5,6 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::logdir::Grouping;
-
 /// `stepscope record -- COMMAND`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
@@ -156,6 +154,17 @@ pub struct Diff {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// How runs are grouped.
+#[derive(ClapArgs, Debug)]
+pub struct Grouping {
+    /// Group runs by what this regular expression's first group (or the whole expression) matches in their names
+    #[arg(long, value_name = "RE")]
+    pub group: Option<String>,
+    /// Group runs by the value of this hyperparameter
+    #[arg(long, value_name = "NAME", conflicts_with = "group")]
+    pub group_hparam: Option<String>,
 }
 
 /// `stepscope report PATH...`

@@ -29,3 +29,13 @@ pub struct Check {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
+
+impl Check {
+    /// A check that found something, or failed with a finding and a remedy.
+    pub fn of(name: &'static str, used_for: &'static str, found: Result<String, (String, String)>) -> Check {
+        match found {
+            Ok(seen) => Check { name, state: State::Ok, seen, used_for, remedy: None },
+            Err((seen, remedy)) => Check { name, state: State::Missing, seen, used_for, remedy: Some(remedy) },
+        }
+    }
+}

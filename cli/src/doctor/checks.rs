@@ -77,11 +77,9 @@ fn refused(error: &std::io::Error) -> String {
 fn perf_events() -> Check {
     use perf_event::Builder;
     use perf_event::events::Software;
-    let (state, seen, remedy) = match Builder::new(Software::DUMMY).context_switch(true).build() {
-        Ok(_) => (State::Ok, "context switches".to_owned(), None),
-        Err(error) => (State::Missing, refused(&error), Some(PERF_REMEDY.into())),
-    };
-    Check { name: "perf events", state, seen, used_for: "scheduling of a command", remedy }
+    let opened = Builder::new(Software::DUMMY).context_switch(true).build();
+    let found = opened.map(|_| "context switches".to_owned()).map_err(|error| (refused(&error), PERF_REMEDY.into()));
+    Check::of("perf events", "scheduling of a command", found)
 }
 
 fn samples() -> Check {
@@ -134,83 +132,53 @@ fn tracefs() -> Check {
 
 fn window() -> Check {
     let missing = crate::display::missing();
-    Check {
-        name: "display",
-        state: if missing.is_some() { State::Missing } else { State::Ok },
-        seen: missing.map_or_else(|| "found".into(), str::to_owned),
-        used_for: "the window",
-        remedy: missing.map(|_| "log in to a desktop, use ssh -X, or run with --headless".into()),
-    }
+    let remedy = "log in to a desktop, use ssh -X, or run with --headless";
+    let found = missing.map_or_else(|| Ok("found".to_owned()), |why| Err((why.to_owned(), remedy.to_owned())));
+    Check::of("display", "the window", found)
 }
 
 fn gl() -> Check {
     let found = ["libEGL.so.1", "libGL.so.1", "libGLX.so.0"].into_iter().find(|name| loads(name));
-    library_check("OpenGL", found, "the window", "as root on Debian: apt-get install libegl1 libgl1 libgl1-mesa-dri")
+    library("OpenGL", found, "the window", "as root on Debian: apt-get install libegl1 libgl1 libgl1-mesa-dri")
 }
 
 fn cuda() -> Check {
     let found = ["libcuda.so.1", "libcuda.so"].into_iter().find(|name| loads(name));
-    library_check(
-        "CUDA driver",
-        found,
-        "GPU devices",
-        "install NVIDIA's driver; without a GPU nothing is lost but GPU devices",
-    )
+    let remedy = "install NVIDIA's driver; without a GPU nothing is lost but GPU devices";
+    library("CUDA driver", found, "GPU devices", remedy)
 }
 
 /// Whether the engine can compute on a GPU, and why not.
 fn gpus() -> Check {
-    let problem = cuda::device::problem();
-    Check {
-        name: "GPU",
-        state: if problem.is_some() { State::Missing } else { State::Ok },
-        seen: problem.as_ref().map_or_else(|| format!("{} devices", cuda::device::count()), |_| "none".to_owned()),
-        used_for: "devices of type GPU",
-        remedy: problem,
-    }
+    let problem = cuda::device::problem().map(|problem| ("none".to_owned(), problem));
+    let found = problem.map_or_else(|| Ok(format!("{} devices", cuda::device::count())), Err);
+    Check::of("GPU", "devices of type GPU", found)
 }
 
 /// Whether a library that quickens GPUs is found.
 fn gpu_library(name: &'static str, used_for: &'static str, package: &str) -> Check {
     let libraries = cuda::driver::optional();
-    let found = libraries.into_iter().find(|library| library.name == name).map(|library| library.found);
-    let (state, seen, remedy) = match found {
-        Some(Ok(found)) => (State::Ok, found, None),
-        Some(Err(why)) => {
-            let get = format!("pip install {package}, then STEPSCOPE_CUDA_LIBRARIES=its lib folder");
-            (State::Missing, why, Some(get))
-        }
-        None => (State::Missing, "not checked".to_owned(), None),
-    };
-    Check { name, state, seen, used_for, remedy }
+    let library = libraries.into_iter().find(|library| library.name == name);
+    let found = library.map_or_else(|| Err("not checked".to_owned()), |library| library.found);
+    let remedy = format!("pip install {package}, then STEPSCOPE_CUDA_LIBRARIES=its lib folder");
+    Check::of(name, used_for, found.map_err(|why| (why, remedy)))
 }
 
 fn cupti() -> Check {
     let seen = cupti::Loaded::find().map_err(cupti::Unavailable::NoLibrary);
-    let (state, seen, remedy) = match seen.and_then(|library| cupti::probe(&library)) {
-        Ok(version) => (State::Ok, format!("version {version} answers"), None),
-        Err(why) => (State::Missing, "not usable".to_owned(), Some(why.to_string())),
-    };
-    Check { name: "CUPTI", state, seen, used_for: "CUDA streams, calls and NVTX ranges in traces", remedy }
+    let version = seen.and_then(|library| cupti::probe(&library));
+    let found = version.map(|version| format!("version {version} answers"));
+    let found = found.map_err(|why| ("not usable".to_owned(), why.to_string()));
+    Check::of("CUPTI", "CUDA streams, calls and NVTX ranges in traces", found)
 }
 
 fn injection() -> Check {
-    let library = crate::record::cuda::library();
-    Check {
-        name: "CUDA injection",
-        state: if library.is_some() { State::Ok } else { State::Missing },
-        seen: library.as_ref().map_or_else(|| "not found".to_owned(), |path| path.display().to_string()),
-        used_for: "CUDA in the programs that 'record' starts",
-        remedy: library.is_none().then(crate::record::cuda::remedy),
-    }
+    let library = crate::record::cuda::library().map(|path| path.display().to_string());
+    let found = library.ok_or_else(|| ("not found".to_owned(), crate::record::cuda::remedy()));
+    Check::of("CUDA injection", "CUDA in the programs that 'record' starts", found)
 }
 
-fn library_check(name: &'static str, found: Option<&str>, used_for: &'static str, remedy: &str) -> Check {
-    Check {
-        name,
-        state: if found.is_some() { State::Ok } else { State::Missing },
-        seen: found.map_or_else(|| "library not found".into(), |lib| format!("{lib} loads")),
-        used_for,
-        remedy: found.is_none().then(|| remedy.to_owned()),
-    }
+fn library(name: &'static str, found: Option<&str>, used_for: &'static str, remedy: &str) -> Check {
+    let found = found.map(|library| format!("{library} loads"));
+    Check::of(name, used_for, found.ok_or_else(|| ("library not found".to_owned(), remedy.to_owned())))
 }

@@ -8,7 +8,7 @@ mod source;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -115,12 +115,7 @@ fn field(cell: &Value) -> String {
 
 /// Writes rows as they come, until their writer has ended, or a signal asks for the end.
 fn follow(source: &mut dyn RowSource, args: &Export, format: RowFormat) -> Outcome {
-    let (stop, stopped) = mpsc::channel();
-    signals::on_stop(move || {
-        // It may be ending already.
-        let _ = stop.send(());
-    })
-    .context("taking over signals")?;
+    let stopped = signals::stops()?;
     let _quiet = progress::HiddenGuard::begin();
     match &args.out {
         None => {
@@ -141,7 +136,7 @@ fn follow_into(
     source: &mut dyn RowSource,
     format: RowFormat,
     out: &mut dyn Write,
-    stopped: &mpsc::Receiver<()>,
+    stopped: &Receiver<()>,
     failed: impl Fn(io::Error) -> Failure,
 ) -> Outcome {
     header(source, format, out).map_err(&failed)?;

@@ -2,7 +2,7 @@
 //! a process that runs already.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -98,18 +98,13 @@ fn watch(pid: u32, args: &args::Record, verbosity: Verbosity) -> Outcome {
     }
     let folder = trace_folder(args.out.as_deref())?;
     let options = watch_options(args);
-    let (stop, stopped) = mpsc::channel();
-    signals::on_stop(move || {
-        // Whoever waits for it may have gone.
-        let _ = stop.send(());
-    })
-    .context("taking over signals")?;
+    let stopped = signals::stops()?;
     let watch = Watch::attach(&folder, options, pid).context("watching the process")?;
     let collector = Collector::start_with(&folder, CollectorOptions::default(), Some(watch.tracks()))
         .context("collecting the trace")?;
     let sender = sending::start(&folder, sending::collector(args.collector.as_deref()).as_deref())?;
     let begun = events::clock::mono_now();
-    while stopped.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) && events::session::born(pid) == born {}
+    while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) && events::session::born(pid) == born {}
     let wall_ns = events::clock::mono_now() - begun;
     let watched = watch.stop();
     let collected = collector.stop();

@@ -12,8 +12,7 @@ use trace_analysis::ops::OpRow;
 use trace_analysis::report::{Analysis, analyse};
 use trace_store::Store;
 
-use crate::analyze::counters::{self, Cells};
-use crate::analyze::{figures, roofline};
+use crate::analyze::{counters, figures, roofline};
 use crate::args;
 use crate::out;
 use crate::outcome::{Failure, Outcome};
@@ -25,7 +24,7 @@ const TOP: usize = 12;
 
 /// Writes the page and its charts.
 pub fn run(args: &args::Report) -> Outcome {
-    let by = args.grouping.by()?;
+    let by = crate::logdir::group_by(&args.grouping)?;
     let mut sections = Vec::new();
     for path in &args.paths {
         let before = sections.len();
@@ -124,25 +123,21 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
     figures.extend(memory_figures(&analysis));
     let findings = analysis.findings.iter().take(TOP).map(|f| vec![text::duration(f.saves_ns), f.text.clone()]);
     let mut tables = vec![("What to change first, with what it would save at most".to_owned(), findings.collect())];
-    if let Some(cells) = counters::cells(&analysis) {
-        tables.push(("What processor and kernel counted".to_owned(), names_last(cells)));
+    if let Some(table) = counters::table(&analysis) {
+        tables.push(("What processor and kernel counted".to_owned(), names_last(&table)));
     }
     for line in &analysis.rooflines {
         let title = format!("Roofline of {}", roofline::limits(line));
-        tables.push((title, names_last(roofline::cells(line))));
+        tables.push((title, names_last(&roofline::table(line, "roofline"))));
     }
     let warnings = store.warnings().iter().map(|w| w.text.clone()).collect();
     Ok(Some(Section { title: format!("Trace {}", path.display()), facts, warnings, tables, figures }))
 }
 
 /// Titles and rows, as the page has them: names come last.
-fn names_last(cells: Cells) -> Vec<Vec<String>> {
-    let titles = cells.titles.iter().map(|title| title.trim_start_matches('<').to_owned()).collect();
-    let rows = std::iter::once(titles).chain(cells.rows).map(|mut row: Vec<String>| {
-        row.rotate_left(1);
-        row
-    });
-    rows.collect()
+fn names_last(table: &text::Table) -> Vec<Vec<String>> {
+    let moved = |line: &[String]| [&line[1..], &line[..1]].concat();
+    table.lines().map(moved).collect()
 }
 
 /// What is no op of the graph itself, such as a part of one, says so.

@@ -1,8 +1,6 @@
 //! The progress of training on stderr.
 
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use text::{count, duration, ratio};
@@ -10,55 +8,25 @@ use train::{Progress, Snapshot};
 
 use crate::args::Verbosity;
 use crate::out;
-use crate::progress::HiddenGuard;
+use crate::progress::{HiddenGuard, Ticker};
 
-/// Prints progress until ended: one line that is rewritten on a terminal, a line every few seconds elsewhere.
-pub struct Meter {
-    running: Option<(Sender<()>, JoinHandle<()>)>,
-}
-
-impl Meter {
-    /// Starts to print, unless the user wants it quiet.
-    pub fn start(progress: Arc<Progress>, verbosity: Verbosity) -> Meter {
-        if verbosity == Verbosity::Quiet {
-            return Meter { running: None };
+/// Prints progress until the result is dropped, unless the user wants it quiet: one line that is rewritten on a terminal, a line every
+/// few seconds elsewhere, and the last line at the end.
+pub fn start(progress: Arc<Progress>, verbosity: Verbosity) -> Option<Ticker> {
+    let on_terminal = out::notes_are_seen();
+    let period = if on_terminal { Duration::from_millis(100) } else { Duration::from_secs(2) };
+    let mut hidden = None;
+    let print = move |is_over: bool| {
+        let Some(snapshot) = progress.snapshot(events::clock::mono_now()) else { return Duration::from_millis(20) };
+        hidden.get_or_insert_with(HiddenGuard::begin);
+        match line(&snapshot) {
+            line if on_terminal && !is_over => out::progress(&line),
+            line => note!("{line}"),
         }
-        let terminal = out::notes_are_seen();
-        let (end, ended) = channel::<()>();
-        let period = if terminal { Duration::from_millis(100) } else { Duration::from_secs(2) };
-        let thread = std::thread::Builder::new().name("progress".into()).spawn(move || {
-            let mut hidden = None;
-            // The first line comes soon, so that a script sees that training has begun.
-            let mut wait = Duration::from_millis(100);
-            loop {
-                let over = ended.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
-                let snapshot = progress.snapshot(events::clock::mono_now());
-                wait = if snapshot.is_none() { Duration::from_millis(20) } else { period };
-                if let Some(line) = snapshot.as_ref().map(line) {
-                    hidden.get_or_insert_with(HiddenGuard::begin);
-                    if terminal && !over {
-                        out::progress(&line);
-                    } else {
-                        note!("{line}");
-                    }
-                }
-                if over {
-                    return;
-                }
-            }
-        });
-        // Without a thread for it there is no progress to see; training goes on.
-        Meter { running: thread.ok().map(|thread| (end, thread)) }
-    }
-
-    /// Prints the last line and stops.
-    pub fn end(self) {
-        if let Some((end, thread)) = self.running {
-            drop(end);
-            // The thread only prints; if it panicked its message is on stderr already.
-            let _ = thread.join();
-        }
-    }
+        period
+    };
+    // The first line comes soon, so that a script sees that training has begun.
+    (verbosity > Verbosity::Quiet).then(|| Ticker::start(Duration::from_millis(100), print))
 }
 
 /// `step 1,200 of 10,000  812 steps/s  loss 0.0312  test accuracy 0.9720  10.8 s left`

@@ -58,7 +58,7 @@ fn stop_events(with_stdin: bool, task: &WorkerTask) -> anyhow::Result<mpsc::Rece
             send(&on_signal);
         }
     };
-    signals::on_stop(count).context("taking over signals")?;
+    signals::on_stop(count)?;
     let at_end = stop.clone();
     task.on_client_end(move || send(&at_end))?;
     if with_stdin {

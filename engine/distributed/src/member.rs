@@ -34,7 +34,7 @@ impl Member {
         let (is_alone, name) = (world.is_on_one_host(), world.host().map_err(problem)?);
         let host = if is_alone { "127.0.0.1".to_owned() } else { name };
         let certificates = if is_alone { None } else { environment::certificates(&variable) };
-        let roles = world.tell_all(if is_worker { "worker" } else { NO_TASK }).map_err(problem)?;
+        let roles = world.all_gather(if is_worker { "worker" } else { NO_TASK }).map_err(problem)?;
         let before = roles.iter().take(world.rank() as usize).filter(|role| *role != NO_TASK).count();
         let task = is_worker.then(|| TaskName::new("worker", before as u32));
         Ok(Member { world, task, host, certificates })
@@ -75,7 +75,7 @@ impl Member {
             Some(Address::Tcp { port, .. }) => Address::Tcp { host: self.host.clone(), port: *port }.to_string(),
             Some(Address::Unix(_)) | None => NO_TASK.to_owned(),
         };
-        let told = self.world.tell_all(&own).map_err(problem)?;
+        let told = self.world.all_gather(&own).map_err(problem)?;
         let tasks = told.iter().filter(|text| *text != NO_TASK).enumerate().map(|(i, text)| {
             let task = TaskName::new("worker", i as u32);
             let address = text.parse();

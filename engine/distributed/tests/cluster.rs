@@ -253,21 +253,21 @@ fn a_step_that_waits_says_for_what() {
     let g = Graph::new();
     queue(&g);
     let s = cluster.master.session(&g).unwrap();
-    let (token, told) = (CancelToken::new(), Mutex::new(BTreeSet::new()));
-    let tell = |waiting: &[String]| {
-        let mut told = told.lock().unwrap();
-        told.extend(waiting.iter().cloned());
-        if told.len() >= 2 {
+    let (token, reported) = (CancelToken::new(), Mutex::new(BTreeSet::new()));
+    let report = |waiting: &[String]| {
+        let mut reported = reported.lock().unwrap();
+        reported.extend(waiting.iter().cloned());
+        if reported.len() >= 2 {
             token.cancel();
         }
     };
-    let on_stall = Some(OnStall { after: Duration::from_secs(1), tell: &tell });
+    let on_stall = Some(OnStall { after: Duration::from_secs(1), report: &report });
     let options = RunOptions { cancel: Some(&token), on_stall, ..RunOptions::default() };
     let ended = s.run_step(&options, &[], &["taken"], &[]).unwrap_err();
     assert!(matches!(ended, DistributedError::Cancelled), "{ended}");
-    let told: Vec<String> = told.into_inner().unwrap().into_iter().collect();
-    assert_eq!(told[0], "/job:worker/task:0: node take (QueueDequeueV2) at FIFOQueue q");
-    let (task, value) = told[1].split_once(": value ").unwrap();
+    let reported: Vec<String> = reported.into_inner().unwrap().into_iter().collect();
+    assert_eq!(reported[0], "/job:worker/task:0: node take (QueueDequeueV2) at FIFOQueue q");
+    let (task, value) = reported[1].split_once(": value ").unwrap();
     assert_eq!(task, "/job:worker/task:1");
     assert!(value.contains("take:0"), "{value}");
 }

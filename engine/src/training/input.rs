@@ -54,10 +54,10 @@ pub struct Enqueue {
 pub struct Position {
     /// What the number is fed to, an int64 scalar.
     pub feed: Output,
-    /// Tells it.
-    pub tell: NodeId,
+    /// Sends it.
+    pub send: NodeId,
     /// Waits for it and takes it, an int64 scalar.
-    pub told: Output,
+    pub received: Output,
 }
 
 /// The position of a tower's input, by the tower's number, on the device of `g`. Graphs of other sessions on the same device mean
@@ -72,9 +72,9 @@ pub fn tower_position(g: &Graph, tower: usize) -> Result<Position, GraphError> {
     let shared_name = format!("input{tower}/position");
     let queue = queue.attr("capacity", 1i64).attr("shared_name", shared_name.as_str()).output()?;
     let feed = scope.placeholder("first", DType::I64, PartialShape::from(&Shape::scalar()))?;
-    let tell = scope.add_node("QueueEnqueueV2").name("tell").input(queue).input(feed).build()?;
-    let told = scope.add_node("QueueDequeueV2").name("told").input(queue).attr("component_types", types).output()?;
-    Ok(Position { feed, tell, told })
+    let send = scope.add_node("QueueEnqueueV2").name("send").input(queue).input(feed).build()?;
+    let received = scope.add_node("QueueDequeueV2").name("received").input(queue).attr("component_types", types).output()?;
+    Ok(Position { feed, send, received })
 }
 
 /// What towers take their batches from.

@@ -66,7 +66,7 @@ fn send_positions(step: u64, runner: &StepRunner, graph: &NamedGraph) -> anyhow:
     let position = |tower: usize| Tensor::scalar(batches_taken(step, n, tower as u64) as i64);
     let positions = graph.positions.iter().enumerate();
     let feeds: Vec<(&str, Tensor)> = positions.map(|(tower, p)| (graph.name(p.feed), position(tower))).collect();
-    let send: Vec<&str> = graph.positions.iter().map(|position| graph.name(position.tell)).collect();
+    let send: Vec<&str> = graph.positions.iter().map(|position| graph.name(position.send)).collect();
     let options = RunOptions { label: "input", ..RunOptions::default() };
     runner.run_step(&options, &feeds, &[], &send).context("sending the tasks where their input begins")?;
     Ok(())

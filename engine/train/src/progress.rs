@@ -1,26 +1,30 @@
 //! The progress of a run: counters that the training thread writes and others read.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use engine::tasks::Quality;
+use parking_lot::Mutex;
 
 use crate::stall::StopRequest;
 
 /// Counters of a run, and the request to stop it.
 pub struct Progress {
-    steps: AtomicU64,
-    done: AtomicU64,
-    /// Steps that were done before this process began: those of the checkpoint.
-    restored: AtomicU64,
-    /// When the first step began and the last one ended, by `events::clock`; 0: not yet.
-    begun_ns: AtomicI64,
-    ended_ns: AtomicI64,
-    loss: AtomicU32,
-    quality: AtomicU32,
-    quality_name: OnceLock<Cow<'static, str>>,
+    counters: Mutex<Counters>,
     stop: Arc<StopRequest>,
+}
+
+#[derive(Default)]
+struct Counters {
+    steps: u64,
+    done: u64,
+    /// Steps that were done before this process began: those of the checkpoint.
+    restored: u64,
+    /// When the first step began and the last one ended, by `events::clock`.
+    begun_ns: i64,
+    ended_ns: Option<i64>,
+    loss: Option<f32>,
+    quality: Option<(Cow<'static, str>, f64)>,
 }
 
 /// The counters at one moment.
@@ -43,23 +47,12 @@ pub struct Snapshot {
 impl Progress {
     /// A run of `steps` steps, none done.
     pub fn new(steps: u64) -> Progress {
-        let unknown = || AtomicU32::new(f32::NAN.to_bits());
-        Progress {
-            steps: AtomicU64::new(steps),
-            done: AtomicU64::new(0),
-            restored: AtomicU64::new(0),
-            begun_ns: AtomicI64::new(0),
-            ended_ns: AtomicI64::new(0),
-            loss: unknown(),
-            quality: unknown(),
-            quality_name: OnceLock::new(),
-            stop: Arc::default(),
-        }
+        Progress { counters: Mutex::new(Counters { steps, ..Counters::default() }), stop: Arc::default() }
     }
 
     /// Sets how many steps there are to be.
     pub fn set_steps(&self, steps: u64) {
-        self.steps.store(steps, Relaxed);
+        self.counters.lock().steps = steps;
     }
 
     /// Asks the run to end after its current step; asked again, or where that step hangs, the step is cancelled.
@@ -74,30 +67,25 @@ impl Progress {
 
     /// Steps done.
     pub fn done(&self) -> u64 {
-        self.done.load(Relaxed)
+        self.counters.lock().done
     }
 
     /// The counters now; `None` before this process has done a step.
     pub fn snapshot(&self, now_ns: i64) -> Option<Snapshot> {
-        let done = self.done();
-        let own = done.saturating_sub(self.restored.load(Relaxed));
+        let counters = self.counters.lock();
+        let own = counters.done.saturating_sub(counters.restored);
         if own == 0 {
             return None;
         }
-        let until = match self.ended_ns.load(Relaxed) {
-            0 => now_ns,
-            ended => ended,
-        };
-        let elapsed_ns = (until - self.begun_ns.load(Relaxed)).max(1);
-        let (steps, rate) = (self.steps.load(Relaxed), own as f64 / (elapsed_ns as f64 / 1e9));
-        let left = steps.saturating_sub(done) as f64 / rate.max(1e-9);
-        let read = |value: &AtomicU32| Some(f32::from_bits(value.load(Relaxed))).filter(|value| value.is_finite());
+        let elapsed_ns = (counters.ended_ns.unwrap_or(now_ns) - counters.begun_ns).max(1);
+        let rate = own as f64 / (elapsed_ns as f64 / 1e9);
+        let left = counters.steps.saturating_sub(counters.done) as f64 / rate.max(1e-9);
         Some(Snapshot {
-            done,
-            steps,
+            done: counters.done,
+            steps: counters.steps,
             steps_per_second: rate,
-            loss: read(&self.loss),
-            quality: self.quality_name.get().cloned().zip(read(&self.quality).map(f64::from)),
+            loss: counters.loss.filter(|loss| loss.is_finite()),
+            quality: counters.quality.clone().filter(|(_, value)| value.is_finite()),
             left_ns: (left > 0.0 && !self.is_stopping()).then_some((left * 1e9) as i64),
         })
     }
@@ -109,30 +97,28 @@ impl Progress {
 
     /// The steps begin, after those of the checkpoint.
     pub(crate) fn begin(&self, restored: u64, now_ns: i64) {
-        self.restored.store(restored, Relaxed);
-        self.done.store(restored, Relaxed);
-        self.begun_ns.store(now_ns, Relaxed);
+        let mut counters = self.counters.lock();
+        (counters.restored, counters.done, counters.begun_ns) = (restored, restored, now_ns);
     }
 
     /// The steps are over.
     pub(crate) fn end(&self, now_ns: i64) {
-        self.ended_ns.store(now_ns, Relaxed);
+        self.counters.lock().ended_ns = Some(now_ns);
     }
 
     /// One more step is done.
     pub(crate) fn step_done(&self, done: u64) {
-        self.done.store(done, Relaxed);
+        self.counters.lock().done = done;
     }
 
     /// Sets the newest training loss.
     pub(crate) fn set_loss(&self, loss: f32) {
-        self.loss.store(loss.to_bits(), Relaxed);
+        self.counters.lock().loss = Some(loss);
     }
 
     /// Sets the newest quality.
     pub(crate) fn set_quality(&self, quality: &Quality) {
-        self.quality_name.get_or_init(|| quality.name.clone());
-        self.quality.store((quality.value as f32).to_bits(), Relaxed);
+        self.counters.lock().quality = Some((quality.name.clone(), quality.value));
     }
 }
 

@@ -108,7 +108,7 @@ impl RunFolder {
     }
 }
 
-/// Whether the process that wrote a run's folder has ended; `None` where that cannot be told: it is no run's folder, or the process is another host's.
+/// Whether the process that wrote a run's folder has ended; `None` where that is unknown: it is no run's folder, or the process is another host's.
 pub fn is_over(folder: &Path) -> Option<bool> {
     let info: serde_json::Value = serde_json::from_slice(&fs::read(folder.join(INFO)).ok()?).ok()?;
     let pid = u32::try_from(info["pid"].as_u64()?).ok()?;

@@ -42,7 +42,7 @@ pub fn end(sender: Option<Sender>, folder: &Path) -> Option<String> {
     ))
 }
 
-/// Sends the rest and seals the trace; not before the collector has all of it, so that no event has two identities. Returns a warning
+/// Sends the rest and seals the trace; not before the collector has everything, so that no event has two identities. Returns a warning
 /// where that failed.
 pub fn end_and_seal(sender: Option<Sender>, folder: &Path) -> Option<String> {
     end(sender, folder).or_else(|| seal(folder))

@@ -50,8 +50,8 @@ impl StallWatch {
 
     /// Runs a step with these options, watched.
     pub fn step<T>(&self, options: &RunOptions<'_>, run: impl FnOnce(&RunOptions<'_>) -> T) -> T {
-        let tell = |waiting: &[String]| self.stalled(options, waiting);
-        let on_stall = Some(OnStall { after: AFTER, tell: &tell });
+        let report = |waiting: &[String]| self.stalled(options, waiting);
+        let on_stall = Some(OnStall { after: AFTER, report: &report });
         // What ends the step for other reasons ends it for this one, too.
         let _joined = options.cancel.map(|cancel| cancel.cancelled_with(&self.stop.steps));
         run(&RunOptions { on_stall, cancel: options.cancel.or(Some(&self.stop.steps)), ..options.clone() })
@@ -85,7 +85,7 @@ mod tests {
             stop.make();
             assert!(!options.cancel.is_some_and(CancelToken::is_cancelled), "it may end by itself");
             if let Some(on_stall) = options.on_stall {
-                (on_stall.tell)(&["a value".to_owned()]);
+                (on_stall.report)(&["a value".to_owned()]);
             }
             assert!(options.cancel.is_some_and(CancelToken::is_cancelled));
         });
@@ -112,7 +112,7 @@ mod tests {
         watch.step(&RunOptions { label: "train", ..RunOptions::default() }, |options| {
             let on_stall = options.on_stall.unwrap();
             for waits in ["a", "a", "b"] {
-                (on_stall.tell)(&[waits.to_owned()]);
+                (on_stall.report)(&[waits.to_owned()]);
             }
         });
         let texts = texts.lock().unwrap();

@@ -241,7 +241,7 @@ fn feeder(task: Task, device: &Arc<Device>, tower: usize, n: usize) -> Result<Fe
         tower_queue(&graph, task.network.as_ref(), tower, QUEUE_CAPACITY).context("building the input")?;
     let position = tower_position(&graph, tower).context("building the input")?;
     let names = NodeNames::of(&graph);
-    let first = names.of_first(position.told).to_owned();
+    let first = names.of_first(position.received).to_owned();
     let options = SessionOptions { devices: vec![Arc::clone(device)], threads: Some(1), ..SessionOptions::default() };
     let session = Session::new(&graph, options).context("starting the input's session")?;
     let mut next_batch = share(task.next_batch, tower, n);

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use common::{Nodes, Sight};
 use moto::Moto;
-use traces::{chrome, open, rows, sealed};
+use traces::{open, rows, run_folder};
 
 #[test]
 fn other_process() {
@@ -25,11 +25,7 @@ fn executors_read_sealed_traces_from_a_bucket() {
     let Some(moto) = Moto::start() else { return };
     let dir = tempfile::tempdir().unwrap();
     for (run, n) in [("a", 3_000), ("b c", 200)] {
-        let (file, folder) = (dir.path().join("x.json"), dir.path().join(run).join("trace"));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(&file, chrome(n)).unwrap();
-        sealed(&file, &folder.join("sealed"));
-        std::fs::remove_file(&file).unwrap();
+        run_folder(dir.path(), run, n);
     }
     moto.put_folder(dir.path(), "team");
     let nodes = Nodes::start(Sight::All, 180);

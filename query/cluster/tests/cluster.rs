@@ -16,7 +16,7 @@ use common::{Nodes, Sight};
 use query::{Database, Options, QueryError};
 use serde_json::{Value, json};
 use summaries::{SummaryWriter, WriterOptions};
-use traces::{chrome, open, rows, sealed, try_rows, value};
+use traces::{chrome, open, rows, run_folder, try_rows, value};
 
 /// Longer than any of these tests: nothing is abandoned that is only slow.
 const PATIENT_S: u64 = 180;
@@ -30,12 +30,7 @@ fn other_process() {
 fn runs(n: u32) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (run, n) in [("a", n), ("b c", n / 2), ("d/ü", n / 3)] {
-        let folder = dir.path().join(run);
-        std::fs::create_dir_all(folder.join("trace")).unwrap();
-        let file = dir.path().join("x.json");
-        std::fs::write(&file, chrome(n)).unwrap();
-        sealed(&file, &folder.join("trace/sealed"));
-        std::fs::remove_file(&file).unwrap();
+        let folder = run_folder(dir.path(), run, n);
         let writer = SummaryWriter::create(&folder, WriterOptions::default()).unwrap();
         (0..50).for_each(|step| writer.add_scalar("loss", step as f32 / 2.0, step));
         writer.add_scalar("odd", f32::NAN, 3);

@@ -57,6 +57,16 @@ pub fn sealed(file: &Path, folder: &Path) -> Store {
     store
 }
 
+/// The folder of a run with a sealed trace.
+pub fn run_folder(dir: &Path, run: &str, n: u32) -> PathBuf {
+    let (file, folder) = (dir.join("x.json"), dir.join(run));
+    std::fs::create_dir_all(folder.join("trace")).unwrap();
+    std::fs::write(&file, chrome(n)).unwrap();
+    sealed(&file, &folder.join("trace/sealed"));
+    std::fs::remove_file(&file).unwrap();
+    folder
+}
+
 /// A folder with `trace.json` and the same sealed in `sealed`.
 pub fn both(n: u32) -> (tempfile::TempDir, PathBuf, PathBuf) {
     let dir = tempfile::tempdir().unwrap();

@@ -180,25 +180,12 @@ fn references<'a>(json: &'a Value, found: &mut Vec<Reference<'a>>) {
 fn dtype(json: Option<&Value>) -> Option<DataType> {
     let json = json?;
     let name = json.as_str().or_else(|| json.get("config")?.get("name")?.as_str())?;
-    Some(match name {
-        "float16" => DataType::DtHalf,
-        "bfloat16" => DataType::DtBfloat16,
-        "float32" => DataType::DtFloat,
-        "float64" => DataType::DtDouble,
-        "int8" => DataType::DtInt8,
-        "int16" => DataType::DtInt16,
-        "int32" => DataType::DtInt32,
-        "int64" => DataType::DtInt64,
-        "uint8" => DataType::DtUint8,
-        "uint16" => DataType::DtUint16,
-        "uint32" => DataType::DtUint32,
-        "uint64" => DataType::DtUint64,
-        "bool" => DataType::DtBool,
-        "string" => DataType::DtString,
-        "complex64" => DataType::DtComplex64,
-        "complex128" => DataType::DtComplex128,
-        _ => return None,
-    })
+    match name {
+        "float16" => Some(DataType::DtHalf),
+        "float32" => Some(DataType::DtFloat),
+        "float64" => Some(DataType::DtDouble),
+        name => DataType::from_str_name(&format!("DT_{}", name.to_uppercase())),
+    }
 }
 
 #[cfg(test)]

@@ -9,23 +9,17 @@ use formats::{
 };
 use prost::Message;
 
-use crate::{
-    damage::DamageKind,
-    histogram::{Histogram, Totals},
-    tensor,
-};
+use crate::{damage::DamageKind, histogram::Histogram, tensor};
 
 /// TensorFlow 1: limits, counts and totals.
 pub(super) fn of_proto(bytes: &[u8], into: &mut Histogram) -> Result<(), DamageKind> {
     if let Some((totals, limits, counts)) = packed(bytes) {
         let numbers = |bytes| f64s(bytes).ok_or(DamageKind::Undecodable);
         let (limits, counts) = (numbers(limits)?, numbers(counts)?);
-        return set_limits(into, totals, limits, counts);
+        return set_limits(into, &totals, limits, counts);
     }
     let proto = HistogramProto::decode(bytes).map_err(|_| DamageKind::Undecodable)?;
-    let HistogramProto { min, max, num, sum, sum_squares, bucket_limit, bucket } = proto;
-    let totals = Totals { min, max, num, sum, sum_squares };
-    set_limits(into, totals, bucket_limit.into_iter(), bucket.into_iter())
+    set_limits(into, &proto, proto.bucket_limit.iter().copied(), proto.bucket.iter().copied())
 }
 
 /// TensorFlow 2: a tensor of shape `[k, 3]`.
@@ -57,7 +51,7 @@ pub(super) fn of_tensor(bytes: &[u8], into: &mut Histogram) -> Result<(), Damage
 
 fn set_limits(
     into: &mut Histogram,
-    totals: Totals,
+    totals: &HistogramProto,
     limits: impl ExactSizeIterator<Item = f64>,
     counts: impl ExactSizeIterator<Item = f64>,
 ) -> Result<(), DamageKind> {
@@ -69,8 +63,8 @@ fn set_limits(
 }
 
 /// Totals, and the bytes of limits and counts; `None` where these are not in one piece each.
-fn packed(proto: &[u8]) -> Option<(Totals, &[u8], &[u8])> {
-    let mut totals = Totals::default();
+fn packed(proto: &[u8]) -> Option<(HistogramProto, &[u8], &[u8])> {
+    let mut totals = HistogramProto::default();
     let (mut limits, mut counts) = (None, None);
     for field in Fields::new(proto) {
         match field.ok()? {
@@ -104,12 +98,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn bits(histogram: &Histogram) -> Vec<u64> {
-        let Histogram { min, max, num, sum, sum_squares, buckets } = histogram;
-        let cells = buckets.iter().flat_map(|b| [b.left, b.right, b.count]);
-        [*min, *max, *num, *sum, *sum_squares].into_iter().chain(cells).map(f64::to_bits).collect()
-    }
 
     /// By the message, number for number.
     fn expected_of_tensor(proto: &TensorProto) -> Option<Histogram> {
@@ -147,7 +135,7 @@ mod tests {
             let expected = TensorProto::decode(&bytes[..]).ok().and_then(|proto| expected_of_tensor(&proto));
             let mut found = Histogram::default();
             let result = of_tensor(&bytes, &mut found);
-            prop_assert_eq!(result.ok().map(|()| bits(&found)), expected.map(|expected| bits(&expected)));
+            prop_assert_eq!(result.ok().map(|()| found.bits()), expected.map(|expected| expected.bits()));
         }
 
         #[test]
@@ -170,14 +158,13 @@ mod tests {
             }
             let proto = HistogramProto::decode(&bytes[..]).ok();
             let expected = proto.filter(|p| p.bucket.len() == p.bucket_limit.len()).map(|p| {
-                let totals = Totals { min: p.min, max: p.max, num: p.num, sum: p.sum, sum_squares: p.sum_squares };
                 let mut histogram = Histogram::default();
-                histogram.set_limits(totals, p.bucket_limit.into_iter().zip(p.bucket));
+                histogram.set_limits(&p, p.bucket_limit.iter().copied().zip(p.bucket.iter().copied()));
                 histogram
             });
             let mut found = Histogram::default();
             let result = of_proto(&bytes, &mut found);
-            prop_assert_eq!(result.ok().map(|()| bits(&found)), expected.map(|expected| bits(&expected)));
+            prop_assert_eq!(result.ok().map(|()| found.bits()), expected.map(|expected| expected.bits()));
         }
     }
 }

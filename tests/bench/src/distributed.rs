@@ -5,6 +5,7 @@
 //! Task 0 and the master are in this process, each other task in one of its own; TensorFlow's likewise. A value is a variable's of
 //! task 1, which each step sends to task 0, where its first element is looked at.
 
+mod one_way;
 mod processes;
 mod training;
 #[cfg(feature = "mpi")]
@@ -13,19 +14,17 @@ mod world;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use ::distributed::{Cluster, Master, MasterOptions, Session, TaskName, Worker};
-use ::engine::graph::{Graph, Output};
-use ::engine::{DType, PartialShape, Tensor};
-use ::events::clock;
+use ::distributed::{Cluster, Master, MasterOptions, TaskName, Worker};
+use ::engine::graph::Graph;
 use ::net::simulated::Network;
 use ::threads::simulation::Simulation;
+use one_way::{OneWay, on, times};
+pub use processes::PROCESS;
 use processes::{Bare, JOB_ID, Process};
 
 use crate::peer::{MPI, PYTHON, Peer};
 use crate::report::{BenchError, Report};
-
-/// The option that makes this program one of the other processes.
-pub const PROCESS: &str = "--process";
+use crate::stats::{median, quantile};
 
 /// Turns that each side has.
 const TURNS: usize = 5;
@@ -94,10 +93,10 @@ impl Transport {
 }
 
 impl Tasks {
-    fn start(n: usize, way: Transport) -> Result<Tasks, BenchError> {
+    fn start(n: usize, transport: Transport) -> Result<Tasks, BenchError> {
         let folder = tempfile::tempdir()?;
-        let own = processes::worker(0, &way.address(&folder, 0))?;
-        let start = |task| Process::start(&format!("worker {task}"), &way.address(&folder, task));
+        let own = processes::worker(0, &transport.address(&folder, 0))?;
+        let start = |task| Process::start(&format!("worker {task}"), &transport.address(&folder, task));
         let others: Vec<Process> = (1..=n).map(start).collect::<Result<_, _>>()?;
         let mut tasks = std::collections::BTreeMap::from([(TaskName::new("worker", 0), own.address().clone())]);
         for (task, other) in (1..).zip(&others) {
@@ -107,14 +106,6 @@ impl Tasks {
         let master = Master::new(cluster, MasterOptions::default());
         Ok(Tasks { master, _own: own, _others: others, _folder: folder })
     }
-}
-
-fn on(g: &Graph, task: usize) -> Graph {
-    g.with_device(&format!("/job:worker/task:{task}"))
-}
-
-fn name(g: &Graph, output: Output) -> Result<String, BenchError> {
-    Ok(format!("{}:{}", g.node(output.node)?.name, output.port))
 }
 
 /// A step with one no-op on each of the other tasks.
@@ -289,40 +280,6 @@ fn by_mpi() -> Result<Option<Peer>, BenchError> {
     Ok(None)
 }
 
-/// A step that sends a value from task 1 to task 0.
-struct OneWay {
-    session: Session,
-    fetch: String,
-}
-
-impl OneWay {
-    fn new(master: &Master, bytes: usize) -> Result<OneWay, BenchError> {
-        let g = Graph::new();
-        let there = on(&g, 1);
-        // Made there: a constant of this size would be a part of the graph.
-        let shape = there.constant(Tensor::vector(&[(bytes / 4) as i32]))?;
-        let one = there.constant(Tensor::scalar(1f32))?;
-        let ones = there.add_node("Fill").input(shape).input(one).output()?;
-        let dims = PartialShape::new(&[Some(bytes / 4)]);
-        let handle = there.add_node("VarHandleOp").name("v").attr("dtype", DType::F32).attr("shape", dims).output()?;
-        let assign = there.add_node("AssignVariableOp").name("init").input(handle).input(ones);
-        assign.attr("dtype", DType::F32).build()?;
-        let value = there.add_node("ReadVariableOp").input(handle).attr("dtype", DType::F32).output()?;
-        let here = on(&g, 0);
-        let (begin, len) = (here.constant(Tensor::vector(&[0i32]))?, here.constant(Tensor::vector(&[1i32]))?);
-        let first = here.add_node("Slice").name("first").input(value).input(begin).input(len).output()?;
-        let fetch = name(&g, first)?;
-        let session = master.session(&g)?;
-        session.run(&[], &[], &["init"])?;
-        Ok(OneWay { session, fetch })
-    }
-
-    fn step(&mut self) -> Result<(), BenchError> {
-        let got = self.session.run(&[], &[&self.fetch], &[])?;
-        if got[0].slice::<f32>()? == [1.0] { Ok(()) } else { Err("another value came".into()) }
-    }
-}
-
 /// The same bytes over a bare socket.
 struct Bytes {
     bare: Bare,
@@ -332,9 +289,9 @@ struct Bytes {
 }
 
 impl Bytes {
-    fn new(way: Transport, bytes: usize) -> Result<Bytes, BenchError> {
+    fn new(transport: Transport, bytes: usize) -> Result<Bytes, BenchError> {
         let folder = tempfile::tempdir()?;
-        let process = Process::start("echo", &way.address(&folder, 1))?;
+        let process = Process::start("echo", &transport.address(&folder, 1))?;
         let bare = Bare::connect(&process.address)?;
         Ok(Bytes { bare, data: vec![1; bytes], _process: process, _folder: folder })
     }
@@ -346,28 +303,6 @@ impl Bytes {
 
 fn size(bytes: usize) -> String {
     if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{bytes} B") }
-}
-
-/// Runs three times, then `n` times more, which are measured: nanoseconds.
-fn times(into: &mut Vec<f64>, n: usize, mut run: impl FnMut() -> Result<(), BenchError>) -> Result<(), BenchError> {
-    for k in 0..n + 3 {
-        let begin = clock::mono_now();
-        run()?;
-        if k >= 3 {
-            into.push((clock::mono_now() - begin) as f64);
-        }
-    }
-    Ok(())
-}
-
-fn median(times: &[f64]) -> f64 {
-    quantile(times, 0.5)
-}
-
-fn quantile(times: &[f64], share: f64) -> f64 {
-    let mut sorted = times.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    sorted.get(((sorted.len().saturating_sub(1)) as f64 * share) as usize).copied().unwrap_or(f64::NAN)
 }
 
 /// The median and the least, and the rate where there are bytes.

@@ -4,20 +4,20 @@
 //! alike. "above" is the median over the rounds of the difference to the same round's bare time stamps. Between the blocks
 //! the ring is emptied, so that no record is dropped.
 
+mod blocks;
 #[cfg(feature = "peers")]
 pub mod others;
 #[cfg(feature = "peers")]
 mod tracers;
 
 use crate::report::{BenchError, Report};
+use crate::stats::median;
 use ::events::layer::EventsLayer;
 use ::events::ring::RingReader;
-use ::events::{NodeId, Session, SiteId, clock, emit_close, emit_slice, now, open, site, slice};
-use std::hint::black_box;
+use ::events::{NodeId, Session, SiteId, clock, emit_slice, site};
+use blocks::{BLOCK, chained, guard, one_stamp, open_and_close, span, stamps_given, two_stamps};
 use tracing_subscriber::layer::SubscriberExt;
 
-/// Slices per block: a tenth of a millisecond, and a sixteenth of a ring.
-const BLOCK: u64 = 4096;
 const ROUNDS: usize = 1501;
 
 struct Case {
@@ -42,53 +42,6 @@ const CASES: &[Case] = &[
     Case { name: "off: slice, guard", bare: None, on: false, block: guard },
     Case { name: "off: tracing span", bare: None, on: false, block: span },
 ];
-
-fn two_stamps(_: SiteId) {
-    for _ in 0..BLOCK {
-        black_box((now(), now()));
-    }
-}
-
-fn one_stamp(_: SiteId) {
-    for _ in 0..BLOCK {
-        black_box(now());
-    }
-}
-
-fn stamps_given(site: SiteId) {
-    for i in 0..BLOCK {
-        let (begin, end) = (now(), now());
-        emit_slice(begin, end, site, NodeId::new(7), 3, i);
-    }
-}
-
-fn open_and_close(site: SiteId) {
-    for i in 0..BLOCK {
-        let running = open(now(), site, NodeId::new(7));
-        emit_close(running, now(), 3, i);
-    }
-}
-
-fn guard(site: SiteId) {
-    for _ in 0..BLOCK {
-        let _running = slice(black_box(site));
-    }
-}
-
-fn chained(site: SiteId) {
-    let mut begin = now();
-    for i in 0..BLOCK {
-        let end = now();
-        emit_slice(begin, end, site, NodeId::new(7), 3, i);
-        begin = end;
-    }
-}
-
-fn span(_: SiteId) {
-    for _ in 0..BLOCK {
-        let _running = tracing::info_span!("bench").entered();
-    }
-}
 
 /// Runs the benchmark.
 pub fn run(report: &mut Report) -> Result<(), BenchError> {
@@ -134,15 +87,4 @@ fn round(session: &Session, ring: &mut RingReader, site: SiteId, backwards: bool
         ns[i] = (clock::mono_now() - begin) as f64 / BLOCK as f64;
     }
     ns
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    quantile(values, 0.5)
-}
-
-/// The value below which this share lies.
-fn quantile(values: impl Iterator<Item = f64>, share: f64) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[(values.len() as f64 * share) as usize]
 }

@@ -26,6 +26,7 @@ mod report;
 mod sealed;
 #[cfg(feature = "query")]
 mod sql;
+mod stats;
 mod summaries;
 #[cfg(feature = "engine")]
 mod tracing_cost;

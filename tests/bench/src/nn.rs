@@ -4,9 +4,9 @@
 //! One thread: least CPU time of many runs. Two threads: least wall time.
 
 use ::engine::graph::{Attr, Graph, Output};
-use ::engine::{Callable, DType, Session, SessionOptions, Tensor};
-use ::events::clock;
+use ::engine::{Callable, DType, Tensor};
 
+use crate::engine::setup::{now, placeholder, session, values};
 use crate::report::{BenchError, Report};
 
 /// A convolution: images, filter side or sides, outputs, stride.
@@ -44,10 +44,6 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn now(threads: usize) -> i64 {
-    if threads == 1 { clock::cpu_now() } else { clock::mono_now() }
-}
-
 /// Least nanoseconds of a step.
 fn least(step: &Callable<'_>, feeds: &[Tensor], threads: usize) -> Result<f64, BenchError> {
     let mut least = f64::INFINITY;
@@ -61,23 +57,8 @@ fn least(step: &Callable<'_>, feeds: &[Tensor], threads: usize) -> Result<f64, B
     Ok(least)
 }
 
-fn placeholder(g: &Graph, name: &str) -> Result<Output, BenchError> {
-    Ok(g.add_node("Placeholder").name(name).attr("dtype", DType::F32).output()?)
-}
-
-/// Small numbers of both signs.
-fn values(shape: &[usize]) -> Result<Tensor, BenchError> {
-    let n = shape.iter().product::<usize>();
-    let hash = |i: usize| ((i as u32).wrapping_mul(0x9e37_79b9) >> 8) as f32 / (1 << 23) as f32 - 1.0;
-    Ok(Tensor::from_vec(shape, (0..n).map(hash).collect())?)
-}
-
 fn ints(shape: &[usize]) -> Tensor {
     Tensor::vector(&shape.iter().map(|d| *d as i32).collect::<Vec<_>>())
-}
-
-fn session(g: &Graph, threads: usize) -> Result<Session, BenchError> {
-    Ok(Session::new(g, SessionOptions { threads: Some(threads), ..SessionOptions::default() })?)
 }
 
 fn matmul(threads: usize) -> Result<f64, BenchError> {

@@ -159,39 +159,33 @@ impl RingReader {
 
     /// Appends every published record to `out` and gives its room back to the producer. At most a ring's capacity.
     pub fn drain(&mut self, out: &mut Vec<Record>) -> Drained {
-        let head = protocol::published(&self.header().producer.head);
-        let Some(n) = filled(head, self.tail, self.info.capacity) else {
-            // Somebody else wrote here. Begin again where the producer says it is.
-            self.tail = head;
-            protocol::give_back(&self.header().consumer.tail, head);
-            return Drained { records: 0, damaged: true };
-        };
-        self.copy(self.tail, head, out);
-        protocol::give_back(&self.header().consumer.tail, head);
+        let (drained, head) = self.copy_part(0, usize::MAX, out);
+        // Where the positions make no sense somebody else wrote here: begin again where the producer says it is.
         self.tail = head;
-        Drained { records: n as usize, damaged: false }
+        protocol::give_back(&self.header().consumer.tail, head);
+        drained
     }
 
     /// As [`drain`](Self::drain), but nothing is consumed: [`consume_to`](Self::consume_to) does it once the records are safe.
     pub fn peek(&self, out: &mut Vec<Record>) -> Drained {
-        let head = protocol::published(&self.header().producer.head);
-        let Some(n) = filled(head, self.tail, self.info.capacity) else {
-            return Drained { records: 0, damaged: true };
-        };
-        self.copy(self.tail, head, out);
-        Drained { records: n as usize, damaged: false }
+        self.copy_part(0, usize::MAX, out).0
     }
 
     /// As [`peek`](Self::peek), of the oldest records but `skip` at most `max`.
     pub fn peek_part(&self, skip: u64, max: usize, out: &mut Vec<Record>) -> Drained {
+        self.copy_part(skip, max, out).0
+    }
+
+    /// Copies what was published but the oldest `skip` records, at most `max`; also returns the producer's position.
+    fn copy_part(&self, skip: u64, max: usize, out: &mut Vec<Record>) -> (Drained, u64) {
         let head = protocol::published(&self.header().producer.head);
         let Some(n) = filled(head, self.tail, self.info.capacity) else {
-            return Drained { records: 0, damaged: true };
+            return (Drained { records: 0, damaged: true }, head);
         };
         let n = n.saturating_sub(skip).min(max as u64);
         let from = self.tail + skip;
         self.copy(from, from + n, out);
-        Drained { records: n as usize, damaged: false }
+        (Drained { records: n as usize, damaged: false }, head)
     }
 
     /// Gives the room of the records before number `end` back to the producer, after a [`peek`](Self::peek) or a

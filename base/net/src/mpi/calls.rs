@@ -4,6 +4,9 @@ use mpi::ffi;
 
 use crate::NetError;
 
+/// Bytes of a message, at most: one that makes no progress for [`Limits::silence`](crate::Limits) counts as lost.
+pub const MESSAGE: usize = 4 << 20;
+
 /// A group of processes that send to each other.
 #[derive(Clone, Copy)]
 pub struct Communicator(ffi::MPI_Comm);

@@ -18,26 +18,10 @@
 mod calls;
 mod receive;
 mod send;
+mod sends;
 mod world;
 
 pub use receive::Messages;
 pub use send::Peer;
+pub(crate) use world::offer;
 pub use world::{Leaving, World};
-
-use crate::frame::Frame;
-
-/// Kind of the frame that says of which world the sender is.
-pub const OFFER: u8 = 251;
-/// What says in a frame's flags that its body comes by MPI.
-pub const FLAG: u8 = 2;
-
-/// Bytes of a message, at most: one that makes no progress for [`Limits::silence`](crate::Limits) counts as lost.
-const MESSAGE: usize = 4 << 20;
-
-/// What says of which world this process is, if it is of one.
-pub(crate) fn offer() -> Option<Frame> {
-    let here = world::here()?;
-    let mut head = here.id.to_vec();
-    head.extend(here.rank.to_le_bytes());
-    Some(Frame::message(OFFER, head))
-}

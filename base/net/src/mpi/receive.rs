@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::MESSAGE;
-use super::calls::Request;
+use super::calls::{MESSAGE, Request};
 use super::world::{Here, Using, here};
 use crate::NetError;
 use crate::outbox::Outbox;
-use crate::way::Source;
+use crate::transport::Source;
 
 /// Messages that are waited for at once.
 const AHEAD: usize = 4;

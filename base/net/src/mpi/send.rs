@@ -1,24 +1,12 @@
-//! What goes to another process of the world. MPI works only while it is called: a thread does that as long as anything is under way.
+//! Another process of the world, to which bodies go.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use parking_lot::Mutex;
-use threads::Condvar;
-
-use super::calls::Request;
 use super::world::{Here, here};
-use super::{FLAG, MESSAGE};
-use crate::frame::Body;
-use crate::way::{Way, check_under_way};
+use crate::frame::{BY_MPI, Body};
+use crate::transport::{Transport, check_under_way};
 use crate::{Limits, NetError};
-
-/// Tags that every MPI has.
-const N_TAGS: u32 = 32_767;
-/// While messages go, MPI is asked all the time; after so long without any it is asked less often.
-const BUSY: Duration = Duration::from_millis(5);
-const PAUSE: Duration = Duration::from_micros(100);
 
 /// Another process of the world.
 pub struct Peer {
@@ -42,149 +30,19 @@ impl Peer {
     }
 }
 
-impl Way for Peer {
+impl Transport for Peer {
     fn flag(&self) -> u8 {
-        FLAG
+        BY_MPI
     }
 
     fn send(&self, body: Vec<Body>, bytes: u64, limits: &Limits) -> Result<Vec<u8>, NetError> {
         check_under_way(self.under_way.load(Ordering::Relaxed).saturating_add(bytes), limits)?;
         let lens: Vec<u64> = body.iter().map(|piece| (**piece).as_ref().len() as u64).collect();
-        let tag = self.here.sends.begin(&self.here, self.rank, body, bytes, &self.under_way)?;
+        let tag = self.here.sends.begin(self.here.all, self.rank, body, bytes, &self.under_way)?;
         self.n_sent.fetch_add(1, Ordering::Relaxed);
         let mut list = self.here.rank.to_le_bytes().to_vec();
         list.extend(tag.to_le_bytes());
         lens.iter().for_each(|len| list.extend(len.to_le_bytes()));
         Ok(list)
-    }
-}
-
-/// All that this process sends.
-#[derive(Default)]
-pub struct Sends {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    under_way: Vec<Sending>,
-    next_tag: u32,
-    is_over: bool,
-}
-
-/// A body whose messages go.
-struct Sending {
-    requests: Vec<Request>,
-    tag: u32,
-    /// Where the messages lie.
-    _body: Vec<Body>,
-    bytes: u64,
-    of_peer: Arc<AtomicU64>,
-}
-
-impl Drop for Sending {
-    fn drop(&mut self) {
-        self.of_peer.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-impl Sends {
-    /// Begins to send; gives the tag of the messages.
-    fn begin(
-        &self,
-        here: &Here,
-        to: u32,
-        body: Vec<Body>,
-        bytes: u64,
-        of_peer: &Arc<AtomicU64>,
-    ) -> Result<u32, NetError> {
-        let mut state = self.state.lock();
-        if state.is_over {
-            return Err(NetError::Closed);
-        }
-        let tag = state.free_tag()?;
-        of_peer.fetch_add(bytes, Ordering::Relaxed);
-        let mut sending = Sending { requests: Vec::new(), tag, _body: Vec::new(), bytes, of_peer: Arc::clone(of_peer) };
-        let mut begun = Ok(tag);
-        for message in body.iter().flat_map(|piece| (**piece).as_ref().chunks(MESSAGE)) {
-            // SAFETY: the body stays in `sending` until all its requests are over, or for ever; moving the boxes moves no bytes.
-            match unsafe { here.all.send(message, to as i32, tag as i32) } {
-                Ok(request) => sending.requests.push(request),
-                Err(error) => {
-                    begun = Err(error);
-                    break;
-                }
-            }
-        }
-        sending._body = body;
-        state.under_way.push(sending);
-        drop(state);
-        self.changed.notify_one();
-        begun
-    }
-
-    /// Calls MPI while anything is under way, until [`Sends::end`].
-    pub fn run(&self) {
-        let mut busy_since = threads::now();
-        loop {
-            let (done, is_over) = {
-                let mut state = self.state.lock();
-                if state.under_way.is_empty() && !state.is_over {
-                    self.changed.wait(&mut state);
-                    busy_since = threads::now();
-                }
-                let done: Vec<Sending> = state.under_way.extract_if(.., |sending| sending.is_over()).collect();
-                (done, state.is_over)
-            };
-            if is_over {
-                return;
-            }
-            match done.is_empty() && threads::since(busy_since) > BUSY {
-                true => threads::sleep(PAUSE),
-                false => threads::yield_now(),
-            }
-            if !done.is_empty() {
-                busy_since = threads::now();
-            }
-        }
-    }
-
-    /// Nothing more is sent. Gives what is under way that long to come to its end; whether it did.
-    pub fn end(&self, within: Duration) -> bool {
-        let begin = threads::now();
-        loop {
-            {
-                let mut state = self.state.lock();
-                state.is_over = true;
-                state.under_way.retain_mut(|sending| !sending.is_over());
-                if state.under_way.is_empty() || threads::since(begin) > within {
-                    self.changed.notify_all();
-                    return state.under_way.is_empty();
-                }
-            }
-            threads::sleep(PAUSE);
-        }
-    }
-}
-
-impl State {
-    /// A tag that nothing under way has: what nobody takes any more keeps its own.
-    fn free_tag(&mut self) -> Result<u32, NetError> {
-        for _ in 0..N_TAGS {
-            self.next_tag = (self.next_tag + 1) % N_TAGS;
-            if self.under_way.iter().all(|sending| sending.tag != self.next_tag) {
-                return Ok(self.next_tag);
-            }
-        }
-        Err(NetError::TooLarge { what: "what waits to be sent by MPI", bytes: N_TAGS.into(), limit: N_TAGS.into() })
-    }
-}
-
-impl Sending {
-    /// Whether all its messages are gone. What MPI cannot say of is kept: it may still read there.
-    fn is_over(&mut self) -> bool {
-        self.requests.retain_mut(|request| !request.is_over().unwrap_or(false));
-        self.requests.is_empty()
     }
 }

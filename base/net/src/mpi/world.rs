@@ -10,10 +10,11 @@ use mpi::{Threading, environment::Universe};
 use parking_lot::Mutex;
 
 use super::calls::{Communicator, Request};
-use super::send::Sends;
+use super::sends::Sends;
 use crate::NetError;
+use crate::frame::{Frame, MPI_OFFER};
 
-/// Bytes that a process may tell all others.
+/// Bytes of what a process sends all others, with their number.
 const SLOT: usize = 512;
 /// How long messages that are under way may take when the world ends.
 const TO_END: Duration = Duration::from_secs(2);
@@ -40,6 +41,14 @@ pub struct Here {
 /// This process's place in the world, if there is one.
 pub fn here() -> Option<Arc<Here>> {
     HERE.lock().clone()
+}
+
+/// The frame that names this process's world, if it is in one.
+pub fn offer() -> Option<Frame> {
+    let here = here()?;
+    let mut head = here.id.to_vec();
+    head.extend(here.rank.to_le_bytes());
+    Some(Frame::message(MPI_OFFER, head))
 }
 
 /// As long as this is there, the world is.
@@ -134,11 +143,11 @@ impl World {
         mpi::environment::processor_name().map_err(|error| NetError::Protocol(format!("the host's name: {error}")))
     }
 
-    /// Tells all processes a text, and hears theirs, by rank. All of them do.
+    /// Sends all processes a text, and returns theirs, by rank. All of them do.
     ///
     /// # Errors
     /// The own has more than 510 bytes; another's is none.
-    pub fn tell_all(&self, own: &str) -> Result<Vec<String>, NetError> {
+    pub fn all_gather(&self, own: &str) -> Result<Vec<String>, NetError> {
         let room = SLOT - 2;
         let len = own.len().min(room);
         let mut slot = (len as u16).to_le_bytes().to_vec();
@@ -148,12 +157,16 @@ impl World {
         // Whatever it is, the others wait for it.
         self.universe.world().all_gather_into(&slot[..], &mut slots[..]);
         if own.len() > room {
-            return Err(NetError::TooLarge { what: "what is told all", bytes: own.len() as u64, limit: room as u64 });
+            return Err(NetError::TooLarge {
+                what: "what is sent to all",
+                bytes: own.len() as u64,
+                limit: room as u64,
+            });
         }
         let text = |slot: &[u8]| {
             let len = usize::from(u16::from_le_bytes([slot[0], slot[1]]));
             let text = slot[2..].get(..len).map(<[u8]>::to_vec).and_then(|text| String::from_utf8(text).ok());
-            text.ok_or_else(|| NetError::Protocol("what another process told is no text".into()))
+            text.ok_or_else(|| NetError::Protocol("what another process sent is no text".into()))
         };
         slots.chunks(SLOT).map(text).collect()
     }

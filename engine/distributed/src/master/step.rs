@@ -132,7 +132,7 @@ fn wait(
             let stalled = std::mem::take(&mut state.stalled);
             drop(state);
             let of_task = |(task, waiting): (&String, &Vec<String>)| format!("{task}: {}", waiting.join(", "));
-            (on_stall.tell)(&stalled.iter().map(of_task).collect::<Vec<_>>());
+            (on_stall.report)(&stalled.iter().map(of_task).collect::<Vec<_>>());
             state = answers.state.lock();
             continue;
         }

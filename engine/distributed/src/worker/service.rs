@@ -181,12 +181,12 @@ impl Service {
         let (shared, outbox) = (Arc::clone(&self.shared), self.outbox.clone());
         let run = move || {
             arrival.into_iter().for_each(Arrival::emit);
-            let tell = |waiting: &[String]| {
+            let report = |waiting: &[String]| {
                 let stalled = Stalled { step: request.step, waiting: waiting.to_vec() };
                 // Where the master is gone nobody wants to know.
                 let _ = outbox.send(stalled.frame(Vec::new()));
             };
-            let on_stall = OnStall { after: STALL, tell: &tell };
+            let on_stall = OnStall { after: STALL, report: &report };
             let result = run(&shared, master, &request, &part, &step, &feeds, on_stall);
             drop(running);
             if result.is_ok() {

@@ -57,7 +57,7 @@ pub struct OnStall<'a> {
     /// How long nothing happens.
     pub after: Duration,
     /// Called in the thread that runs the step, with the nodes that wait and what they wait for; not to wait in.
-    pub tell: &'a (dyn Fn(&[String]) + Sync),
+    pub report: &'a (dyn Fn(&[String]) + Sync),
 }
 
 impl std::fmt::Debug for OnStall<'_> {
@@ -130,7 +130,7 @@ impl Step<'_> {
         if let (Some(on_stall), Some(waited)) = (on_stall, waited)
             && events::clock::mono_now() - waited >= on_stall.after.as_nanos() as i64
         {
-            (on_stall.tell)(&self.waiting());
+            (on_stall.report)(&self.waiting());
         }
         if self.plan.has_async
             && !self.is_halted()

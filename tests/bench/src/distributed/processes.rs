@@ -7,8 +7,10 @@ use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 
 use ::distributed::{TaskName, Worker, WorkerOptions};
 
-use super::PROCESS;
 use crate::report::BenchError;
+
+/// The option that makes this program one of the other processes.
+pub const PROCESS: &str = "--process";
 
 /// The job's id.
 pub const JOB_ID: &str = "bench";

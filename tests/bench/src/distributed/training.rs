@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::median;
 use crate::report::{BenchError, Report};
+use crate::stats::median;
 
 /// Turns of each way.
 const TURNS: usize = 5;

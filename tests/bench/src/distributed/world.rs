@@ -7,7 +7,7 @@ use ::distributed::{Master, MasterOptions, Member, Worker, WorkerOptions};
 use ::net::Limits;
 use serde_json::{Value, json};
 
-use super::{OneWay, times};
+use super::one_way::{OneWay, times};
 use crate::report::BenchError;
 
 /// Between two looks at the end, and how long it may take.

@@ -5,7 +5,7 @@ use ::engine::graph::{Graph, Output};
 use ::engine::models::MlpOptions;
 use ::engine::{DType, PartialShape, RunOptions, Tensor};
 
-use super::{constant, least, now, session, session_with};
+use super::setup::{constant, least, now, placeholder, session, session_with, values};
 use crate::report::{BenchError, Report};
 
 /// Square matrix products.
@@ -22,17 +22,6 @@ pub(super) fn matmul(report: &mut Report, threads: usize) -> Result<(), BenchErr
         report.add(format!("matmul {n}, {threads} threads"), 2.0 * (n as f64).powi(3) / ns, "GFLOP/s");
     }
     Ok(())
-}
-
-fn placeholder(g: &Graph, name: &str) -> Result<Output, BenchError> {
-    Ok(g.add_node("Placeholder").name(name).attr("dtype", DType::F32).output()?)
-}
-
-/// Small numbers of both signs.
-fn values(shape: &[usize]) -> Result<Tensor, BenchError> {
-    let n = shape.iter().product::<usize>();
-    let hash = |i: usize| ((i as u32).wrapping_mul(0x9e37_79b9) >> 8) as f32 / (1 << 23) as f32 - 1.0;
-    Ok(Tensor::from_vec(shape, (0..n).map(hash).collect())?)
 }
 
 /// What the perceptron runs besides products, at its shapes.

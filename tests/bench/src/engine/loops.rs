@@ -5,7 +5,7 @@ use ::engine::DType;
 use ::engine::graph::{ContextId, Graph, GraphError, Output, WhileOptions};
 
 use super::rings::Rings;
-use super::{constant, least, session};
+use super::setup::{constant, least, session};
 use ::engine::Tensor;
 
 /// Iterations of each loop.

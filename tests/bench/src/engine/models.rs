@@ -4,8 +4,8 @@ use ::engine::graph::{Graph, NodeId, Output, Var, WhileOptions};
 use ::engine::optimizer::Optimizer;
 use ::engine::{DType, PartialShape, Tensor};
 
-use super::versus::{Case, Unit};
-use super::{constant, graphs};
+use super::case::{Case, Unit};
+use super::setup::{constant, graphs, scaled, values};
 use crate::report::BenchError;
 
 type Built<T> = Result<T, BenchError>;
@@ -32,22 +32,6 @@ pub(super) fn cases() -> Built<Vec<Case>> {
 /// The models whose training steps are compared, and whose tracing is measured.
 pub(crate) fn trained_models() -> Built<Vec<Case>> {
     Ok(vec![mlp()?, convnet()?, lstm_unrolled()?, lstm_while()?])
-}
-
-impl Case {
-    fn new(name: &str, graph: Graph, target: String) -> Case {
-        Case {
-            name: name.to_owned(),
-            graph,
-            init: None,
-            feeds: Vec::new(),
-            fetches: Vec::new(),
-            targets: vec![target],
-            inner: 1,
-            repeat: 10,
-            unit: Unit::MsPerStep,
-        }
-    }
 }
 
 fn trivial() -> Built<[Case; 2]> {
@@ -96,17 +80,6 @@ fn conv([batch, size, depth, kernel, filters]: [usize; 5]) -> Built<Case> {
 fn conv2d(g: &Graph, x: Output, w: Output) -> Built<Output> {
     let node = g.add_node("Conv2D").input(x).input(w).attr("strides", vec![1i64, 1, 1, 1]).attr("padding", "SAME");
     Ok(node.output()?)
-}
-
-/// Small numbers of both signs.
-fn values(shape: &[usize]) -> Built<Tensor> {
-    scaled(shape, 1.0)
-}
-
-fn scaled(shape: &[usize], scale: f32) -> Built<Tensor> {
-    let n = shape.iter().product::<usize>();
-    let hash = |i: usize| ((i as u32).wrapping_mul(0x9e37_79b9) >> 8) as f32 / (1 << 23) as f32 - 1.0;
-    Ok(Tensor::from_vec(shape, (0..n).map(|i| scale * hash(i)).collect())?)
 }
 
 fn node_name(g: &Graph, id: NodeId) -> Built<String> {

@@ -1,57 +1,20 @@
 //! Side by side with TensorFlow: each case in blocks, ours and TensorFlow's in turn, so that a slow moment of the
 //! machine hits both. One thread is compared in CPU time, two in wall time; figures are medians over all repetitions.
 
-use ::engine::graph::Graph;
 use ::engine::{Callable, RunOptions, Tensor};
-use ::events::clock;
 use trace_analysis::stats::op_stats;
 use trace_record::{Collector, CollectorOptions};
 use trace_store::{Store, StoreOptions, TraceReader};
 
-use super::{models, plain_session, session};
+use super::case::{Case, Unit};
+use super::{models, setup};
 use crate::peer::{PYTHON, Peer};
 use crate::report::{BenchError, Report};
+use crate::stats::median;
 use crate::tracing_cost::Blocks;
 
 /// Turns that each side has.
 const TURNS: usize = 5;
-
-/// One step on our side, named as in `tensorflow_peer.py`.
-pub(super) struct Case {
-    pub name: String,
-    pub graph: Graph,
-    /// Run once before.
-    pub init: Option<String>,
-    pub feeds: Vec<(String, Tensor)>,
-    pub fetches: Vec<String>,
-    pub targets: Vec<String>,
-    /// Steps of a repetition, where one is too short to be timed.
-    pub inner: usize,
-    /// Repetitions of a turn.
-    pub repeat: usize,
-    pub unit: Unit,
-}
-
-/// The unit of a case's figure.
-#[derive(Clone, Copy)]
-pub(super) enum Unit {
-    NsPerNode,
-    UsPerStep,
-    MsPerStep,
-    /// With the floating-point operations of a step.
-    Gflops(f64),
-}
-
-impl Unit {
-    fn of(self, ns: f64, nodes: f64) -> (f64, &'static str) {
-        match self {
-            Unit::NsPerNode => (ns / nodes, "ns per node"),
-            Unit::UsPerStep => (ns / 1e3, "us per step"),
-            Unit::MsPerStep => (ns / 1e6, "ms per step"),
-            Unit::Gflops(flops) => (flops / ns, "GFLOP/s"),
-        }
-    }
-}
 
 /// Compares all cases at 1 and 2 threads.
 pub(super) fn run(report: &mut Report) -> Result<(), BenchError> {
@@ -74,14 +37,10 @@ pub(super) fn run(report: &mut Report) -> Result<(), BenchError> {
 pub(super) fn tracing(report: &mut Report) -> Result<(), BenchError> {
     const PAIRS: usize = 100;
     for case in wanted_models(report)? {
-        let s = session(&case.graph, 2)?;
-        if let Some(init) = &case.init {
-            s.run(&[], &[], &[init])?;
-        }
+        let s = case.session(2)?;
         let feeds: Vec<(&str, Tensor)> =
             case.feeds.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-        let fetches: Vec<&str> = case.fetches.iter().map(String::as_str).collect();
-        let targets: Vec<&str> = case.targets.iter().map(String::as_str).collect();
+        let (fetches, targets) = (case.fetches(), case.targets());
         // Blocks of about a tenth of a second.
         let steps = case.repeat.max(3);
         let mut block = || -> Result<(), BenchError> {
@@ -113,15 +72,8 @@ fn wanted_models(report: &Report) -> Result<Vec<Case>, BenchError> {
 pub(super) fn ops(report: &mut Report) -> Result<(), BenchError> {
     const STEPS: usize = 10;
     for case in wanted_models(report)? {
-        let s = session(&case.graph, 1)?;
-        if let Some(init) = &case.init {
-            s.run(&[], &[], &[init])?;
-        }
-        let feed_names: Vec<&str> = case.feeds.iter().map(|(name, _)| name.as_str()).collect();
-        let fetches: Vec<&str> = case.fetches.iter().map(String::as_str).collect();
-        let targets: Vec<&str> = case.targets.iter().map(String::as_str).collect();
-        let step = s.prepare(&feed_names, &fetches, &targets)?;
-        let feeds: Vec<Tensor> = case.feeds.iter().map(|(_, value)| value.clone()).collect();
+        let s = case.session(1)?;
+        let (step, feeds) = case.prepare(&s)?;
         ours(&step, &feeds, &case, 1, 3)?;
         let folder = tempfile::tempdir()?;
         let recording = ::events::start(folder.path(), ::events::Options::default())?;
@@ -145,19 +97,8 @@ pub(super) fn ops(report: &mut Report) -> Result<(), BenchError> {
 }
 
 fn compare(report: &mut Report, peer: &mut Peer, case: &Case, threads: usize) -> Result<(), BenchError> {
-    // Per node: each node is run as it is, as on TensorFlow's side.
-    let is_dispatch = matches!(case.unit, Unit::NsPerNode);
-    let s = if is_dispatch { plain_session(&case.graph, threads)? } else { session(&case.graph, threads)? };
-    if let Some(init) = &case.init {
-        s.run(&[], &[], &[init])?;
-    }
-    let names = |list: &[String]| list.iter().map(String::clone).collect::<Vec<_>>();
-    let (fetches, targets) = (names(&case.fetches), names(&case.targets));
-    let feed_names: Vec<&str> = case.feeds.iter().map(|(name, _)| name.as_str()).collect();
-    let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
-    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
-    let step = s.prepare(&feed_names, &fetches, &targets)?;
-    let feeds: Vec<Tensor> = case.feeds.iter().map(|(_, value)| value.clone()).collect();
+    let s = case.session(threads)?;
+    let (step, feeds) = case.prepare(&s)?;
     ours(&step, &feeds, case, threads, 3)?;
     let (mut our_ns, mut their_ns, mut their_nodes) = (Vec::new(), Vec::new(), None);
     for _ in 0..TURNS {
@@ -187,7 +128,7 @@ fn ours(
     threads: usize,
     repeat: usize,
 ) -> Result<Vec<f64>, BenchError> {
-    let now = || if threads == 1 { clock::cpu_now() } else { clock::mono_now() };
+    let now = || setup::now(threads);
     let options = RunOptions { label: "step", ..RunOptions::default() };
     let mut all = Vec::with_capacity(repeat);
     for _ in 0..repeat {
@@ -202,9 +143,4 @@ fn ours(
 
 fn least_of(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

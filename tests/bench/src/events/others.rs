@@ -14,9 +14,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use ::events::clock;
 use tempfile::TempDir;
 
+use super::blocks::BLOCK;
 use super::tracers::{TRACERS, Tracer};
-use super::{BLOCK, median, quantile};
 use crate::report::{BenchError, Report};
+use crate::stats::{median, quantile};
 
 /// The option by which this program is one of the tracers' processes.
 pub const EMIT: &str = "--emit-with";
@@ -60,7 +61,7 @@ fn add_figures(report: &mut Report, n_threads: usize, rounds: &[Vec<f64>]) {
     let Some(ours) = of(OURS) else { return };
     let threads = if n_threads == 1 { "1 thread".to_owned() } else { format!("{n_threads} threads") };
     for (i, (name, _)) in TRACERS.iter().enumerate() {
-        let case = format!("beside, {threads}: {name}");
+        let case = format!("next to each other, {threads}: {name}");
         report.add(format!("{case}, median"), median(rounds.iter().map(|ns| ns[i])), "ns");
         report.add(format!("{case}, first decile"), quantile(rounds.iter().map(|ns| ns[i]), 0.1), "ns");
         report.add(format!("{case}, of our guard's"), median(rounds.iter().map(|ns| ns[i] / ns[ours])), "times");
@@ -153,7 +154,7 @@ fn serve(name: &str, folder: &Path) -> Result<(), BenchError> {
         }
         emitted += n_threads as u64 * BLOCKS as u64 * BLOCK;
         tracer.drain()?;
-        println!("{}", median(ns.into_iter()));
+        println!("{}", median(ns));
     }
     Ok(())
 }

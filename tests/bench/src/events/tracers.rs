@@ -17,7 +17,7 @@ use trace_record::{Collector, CollectorOptions};
 use tracing_chrome::{ChromeLayerBuilder, FlushGuard};
 use tracing_subscriber::layer::SubscriberExt;
 
-use super::BLOCK;
+use super::blocks::{self, BLOCK};
 use crate::report::BenchError;
 
 /// A tracer in use.
@@ -46,13 +46,13 @@ pub type Start = fn(&Path) -> Result<Box<dyn Tracer>, BenchError>;
 /// Their names, and what is on. "no consumer": somebody empties the buffers between the visits.
 pub const TRACERS: &[(&str, Start)] = &[
     ("two bare time stamps", |_| Ok(Box::new(Bare))),
-    ("stepscope, guard", |dir| Ours::start(dir, super::guard)),
-    ("stepscope, time stamps given", |dir| Ours::start(dir, super::stamps_given)),
-    ("stepscope, chained time stamp", |dir| Ours::start(dir, super::chained)),
+    ("stepscope, guard", |dir| Ours::start(dir, blocks::guard)),
+    ("stepscope, time stamps given", |dir| Ours::start(dir, blocks::stamps_given)),
+    ("stepscope, chained time stamp", |dir| Ours::start(dir, blocks::chained)),
     ("stepscope, guard, collector on", Collected::start),
     ("stepscope, tracing span", |dir| {
         tracing::subscriber::set_global_default(tracing_subscriber::registry().with(EventsLayer::new()))?;
-        Ours::start(dir, super::span)
+        Ours::start(dir, blocks::span)
     }),
     ("tracing-chrome, tracing span, its writer on", Chrome::start),
     ("puffin, scope, no consumer", |_| Puffin::start()),
@@ -65,7 +65,7 @@ struct Bare;
 
 impl Tracer for Bare {
     fn block(&self) {
-        super::two_stamps(SiteId::OTHER);
+        blocks::two_stamps(SiteId::OTHER);
     }
 }
 
@@ -135,7 +135,7 @@ impl Collected {
 
 impl Tracer for Collected {
     fn block(&self) {
-        super::guard(self.site);
+        blocks::guard(self.site);
     }
 
     fn finish(&self, emitted: u64) -> Result<(), BenchError> {
@@ -183,7 +183,7 @@ impl Chrome {
 
 impl Tracer for Chrome {
     fn block(&self) {
-        super::span(SiteId::OTHER);
+        blocks::span(SiteId::OTHER);
     }
 
     /// Its queue has no bound: waits until all before is written.

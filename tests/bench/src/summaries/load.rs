@@ -76,7 +76,7 @@ fn measure(report: &mut Report, log: &Log, logdir: &Path, peer: Option<&str>) ->
     if log.is_scalar() {
         let n_cores = thread::available_parallelism()?.get() as f64;
         let share = ours.wall_s / (least(&costs[1]).wall_s / n_cores);
-        report.add(format!("{}: wall beside the minimal pass divided by cores", log.name), share, "x");
+        report.add(format!("{}: wall time compared with the minimal pass divided by cores", log.name), share, "x");
         let per_point = (ours.rss - BASE_BYTES).max(0.0) / log.n_points() as f64;
         report.add(format!("{}: memory per point beyond 50 MB", log.name), per_point, "bytes");
     }

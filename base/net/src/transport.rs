@@ -1,11 +1,11 @@
-//! Ways beside a connection, for large bodies: the frame says which way its body takes, and in the body's place carries a list that tells
-//! the other end how to take it. The connection's own frames say which ways there are: both ends of a host ([`crate::near`]), both of
-//! one world of MPI (`mpi`).
+//! Transports of large bodies outside a connection: the frame's flag names the transport, and in the body's place it carries a list by
+//! which the other end takes the body. The connection's own frames negotiate them: for both ends on one host (`memory`), and for
+//! both in one MPI world (`mpi`).
 
 use crate::frame::{Body, Frame};
 use crate::{Limits, NetError};
 
-/// Bodies from this size on go beside the connection: below, a socket's copies cost less than what else it takes.
+/// Bodies from this size on go outside the connection: below, a socket's copies cost less than what else it takes.
 const MIN_BYTES: u64 = 64 << 10;
 /// A body of more pieces goes over the connection.
 const MAX_PIECES: usize = 4096;
@@ -17,9 +17,9 @@ pub fn is_worth_it(frame: &Frame) -> bool {
     frame.body.len() <= MAX_PIECES && frame.body_len() >= MIN_BYTES
 }
 
-/// How bodies are sent.
-pub trait Way: Send + Sync {
-    /// What says so in a frame's flags.
+/// A transport of bodies.
+pub trait Transport: Send + Sync {
+    /// Its flag in a frame.
     fn flag(&self) -> u8;
 
     /// Takes a body of `bytes`, holds it as long as it takes to send it, and gives the list for the other end. Never waits.

@@ -1,15 +1,13 @@
-//! Processes that Open MPI's `mpirun` started send each other bodies by MPI. `STEPSCOPE_MPI` names the python beside which it lies.
-
-#![cfg(feature = "mpi")]
-#![allow(clippy::unwrap_used, reason = "a test")]
+//! Processes that Open MPI's `mpirun` started send each other bodies by MPI. `STEPSCOPE_MPI` names the python in whose folder it lies.
 
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use net::mpi::World;
-use net::{Body, Channel, Connection, Frame, Handler, Identity, Incoming, Limits, Listener, NetError, Outbox};
+use net::{Body, Connection, Frame, Handler, Identity, Incoming, Limits, Listener, NetError, Outbox};
+
+use crate::peers::{self, Client, serve};
 
 /// No body is taken from another's memory: all large ones go by MPI.
 fn limits() -> Limits {
@@ -21,7 +19,7 @@ fn in_world(name: &str, n: usize) -> Option<Output> {
     if std::env::var_os("OMPI_COMM_WORLD_RANK").is_some() {
         return None;
     }
-    let python = std::env::var_os("STEPSCOPE_MPI").expect("STEPSCOPE_MPI names a python beside mpirun");
+    let python = std::env::var_os("STEPSCOPE_MPI").expect("STEPSCOPE_MPI names a python in the folder of mpirun");
     let mut command = Command::new(Path::new(&python).with_file_name("mpirun"));
     command.args(["-n", &n.to_string(), "--oversubscribe", "--timeout", "120"]);
     command.arg(std::env::current_exe().unwrap()).args(["--exact", name, "--nocapture"]);
@@ -34,7 +32,7 @@ fn text(output: &Output) -> String {
 }
 
 fn identity(rank: u32) -> Identity {
-    Identity { job_id: "world".into(), name: format!("rank {rank}"), incarnation: 1 }
+    peers::identity("world", &format!("rank {rank}"))
 }
 
 /// Takes bodies in pieces of uneven sizes and sends them back; leaves those of kind 1 where they are.
@@ -59,43 +57,25 @@ impl Handler for Echo {
     fn ended(&mut self, _: NetError) {}
 }
 
-struct Tell(Sender<(u8, Vec<u8>, Vec<u8>)>);
-
-impl Handler for Tell {
-    fn frame(&mut self, mut frame: Incoming<'_>) -> Result<(), NetError> {
-        let (kind, head) = (frame.kind, frame.head().to_vec());
-        let _ = self.0.send((kind, head, frame.body_to_vec()?));
-        Ok(())
-    }
-
-    fn ended(&mut self, _: NetError) {}
-}
-
-type Told = Receiver<(u8, Vec<u8>, Vec<u8>)>;
-
 /// A world in which each process is connected to each other one.
-fn connected(world: &World) -> (Listener, Vec<(Channel, Told)>) {
-    let accepted = |connection: Connection| {
-        // As long as the other end wants.
-        std::mem::forget(connection.start(|outbox| Echo(outbox.clone())).unwrap());
-    };
+fn connected(world: &World) -> (Listener, Vec<Client>) {
+    let accepted = |connection: Connection| serve(connection, |outbox| Echo(outbox.clone()));
     let own = identity(world.rank());
     let listener = Listener::start(&"127.0.0.1:0".parse().unwrap(), own, limits(), None, accepted).unwrap();
-    let all = world.tell_all(&listener.address().to_string()).unwrap();
+    let all = world.all_gather(&listener.address().to_string()).unwrap();
     let others = (0..world.size()).filter(|rank| *rank != world.rank());
-    let channels = others.map(|rank| {
-        let (tell, told) = channel();
+    let clients = others.map(|rank| {
         let to = all[rank as usize].parse().unwrap();
         let name = identity(rank).name;
         let connection = Connection::open(&to, &identity(world.rank()), &name, &limits(), None).unwrap();
-        let channel = connection.start(|_| Tell(tell)).unwrap();
+        let client = Client::start(connection).unwrap();
         // The other end's offer comes before its first answer.
-        channel.outbox().send(Frame::message(0, vec![9])).unwrap();
-        assert_eq!(told.recv_timeout(Duration::from_secs(20)).unwrap().1, [9]);
-        (channel, told)
+        client.send(0, &[9], &[]).unwrap();
+        assert_eq!(client.receive().unwrap().1, [9]);
+        client
     });
-    let channels = channels.collect();
-    (listener, channels)
+    let clients = clients.collect();
+    (listener, clients)
 }
 
 fn leave(world: &World) {
@@ -105,7 +85,7 @@ fn leave(world: &World) {
     }
 }
 
-/// Bytes that tell where they belong.
+/// Bytes of which each follows from its position.
 fn bytes(n: usize, salt: u32) -> Vec<u8> {
     (0..n as u32).map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(salt) >> 13) as u8).collect()
 }
@@ -114,15 +94,15 @@ const SIZES: [usize; 8] = [0, 1, 65_535, 65_536, 1 << 20, (4 << 20) + 1, 9 << 20
 
 #[test]
 fn large_bodies_go_by_mpi_and_come_as_they_went() {
-    if let Some(output) = in_world("large_bodies_go_by_mpi_and_come_as_they_went", 3) {
+    if let Some(output) = in_world("mpi::large_bodies_go_by_mpi_and_come_as_they_went", 3) {
         assert!(output.status.success(), "{}", text(&output));
         return;
     }
     let world = World::join().unwrap();
     assert!(world.size() == 3 && world.is_on_one_host() && !world.host().unwrap().is_empty());
-    let (listener, channels) = connected(&world);
+    let (listener, clients) = connected(&world);
     std::thread::scope(|scope| {
-        for (to, (channel, told)) in channels.into_iter().enumerate() {
+        for (to, client) in clients.into_iter().enumerate() {
             scope.spawn(move || {
                 for (i, n) in SIZES.into_iter().enumerate() {
                     let salt = to as u32 * 100 + i as u32;
@@ -131,13 +111,13 @@ fn large_bodies_go_by_mpi_and_come_as_they_went() {
                     let pieces = [&all[..n / 3], &[], &all[n / 3..]];
                     let body = pieces.map(|piece| Box::new(piece.to_vec()) as Body).into();
                     let kind = (i % 3 == 2) as u8;
-                    channel.outbox().send(Frame { kind, head: vec![i as u8], body }).unwrap();
-                    let (_, head, got) = told.recv_timeout(Duration::from_secs(60)).unwrap();
+                    client.outbox().send(Frame { kind, head: vec![i as u8], body }).unwrap();
+                    let (_, head, got) = client.receive().unwrap();
                     let wanted = if kind == 1 { Vec::new() } else { all };
                     assert!(head == [i as u8] && got == wanted, "{n} bytes: {} came", got.len());
                 }
                 let n_large = SIZES.iter().filter(|n| **n >= 64 << 10).count() as u64;
-                assert_eq!((channel.outbox().n_by_mpi(), channel.outbox().n_lent()), (n_large, 0));
+                assert_eq!((client.outbox().n_by_mpi(), client.outbox().n_lent()), (n_large, 0));
             });
         }
     });
@@ -147,23 +127,22 @@ fn large_bodies_go_by_mpi_and_come_as_they_went() {
 
 #[test]
 fn a_world_ends_with_any_of_its_processes() {
-    if let Some(output) = in_world("a_world_ends_with_any_of_its_processes", 2) {
+    if let Some(output) = in_world("mpi::a_world_ends_with_any_of_its_processes", 2) {
         assert!(!output.status.success(), "{}", text(&output));
         assert!(!text(&output).contains("went on"), "{}", text(&output));
         return;
     }
     let world = World::join().unwrap();
-    let (_listener, channels) = connected(&world);
-    let (channel, told) = &channels[0];
+    let (_listener, clients) = connected(&world);
+    let client = &clients[0];
     for i in 0..u8::MAX {
         if world.rank() == 1 && i == 20 {
             // As if it was killed in the middle.
             std::process::abort();
         }
-        let frame = Frame { kind: 0, head: vec![i], body: vec![Box::new(bytes(16 << 20, 0))] };
-        if channel.outbox().send(frame).is_err() || told.recv_timeout(Duration::from_secs(30)).is_err() {
+        if client.send(0, &[i], &bytes(16 << 20, 0)).is_err() || client.receive().is_err() {
             // Its messages are nobody's: it cannot leave the world alone.
-            drop((channels, world));
+            drop((clients, world));
             println!("went on");
             return;
         }

@@ -1,25 +1,16 @@
 //! Who may join between hosts: certificates of the job's authority, and nobody else.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use net::{
-    Address, Authority, Body, Connection, Frame, Handler, Identity, Incoming, Issued, Limits, Listener, NetError,
-    Outbox, Security, certify,
-};
+use net::{Address, Authority, Connection, Issued, Limits, NetError, Security, certify};
+
+use crate::peers::{Client, echo, identity, stranger};
 
 /// Of those who may lose the processor for a while. Strangers who say nothing are heard for so many seconds.
 fn limits(hello_s: u64) -> Limits {
     Limits { hello: Duration::from_secs(hello_s), silence: Duration::from_secs(30), ..Limits::default() }
-}
-
-fn identity(job: &str, name: &str) -> Identity {
-    Identity { job_id: job.into(), name: name.into(), incarnation: 7 }
 }
 
 fn hosts() -> Vec<String> {
@@ -38,49 +29,12 @@ fn security(authority: &str, own: &Issued) -> Security {
     Security::from_files(&ca, &cert, &key).unwrap()
 }
 
-/// Sends back what comes.
-struct Echo(Outbox);
-
-impl Handler for Echo {
-    fn frame(&mut self, mut frame: Incoming<'_>) -> Result<(), NetError> {
-        let (kind, head) = (frame.kind, frame.head().to_vec());
-        let body: Body = Box::new(frame.body_to_vec()?);
-        self.0.post(Frame { kind, head, body: vec![body] })
-    }
-
-    fn ended(&mut self, _: NetError) {}
-}
-
-struct Tell(std::sync::mpsc::Sender<Result<(u8, Vec<u8>), NetError>>);
-
-impl Handler for Tell {
-    fn frame(&mut self, mut frame: Incoming<'_>) -> Result<(), NetError> {
-        let _ = self.0.send(Ok((frame.kind, frame.body_to_vec()?)));
-        Ok(())
-    }
-
-    fn ended(&mut self, why: NetError) {
-        let _ = self.0.send(Err(why));
-    }
-}
-
-fn echo(security: Option<Security>) -> Listener {
-    let accepted = |connection: Connection| {
-        let channel = connection.start(|outbox| Echo(outbox.clone())).unwrap();
-        // As long as the other end wants.
-        std::mem::forget(channel);
-    };
-    let address = "127.0.0.1:0".parse().unwrap();
-    Listener::start(&address, identity("job", "echo"), limits(5), security, accepted).unwrap()
-}
-
 /// Connects, and has one frame sent back: some refusals only come with what is read first.
 fn joins(to: &Address, job: &str, security: Option<&Security>) -> Result<(), NetError> {
     let connection = Connection::open(to, &identity(job, "client"), "echo", &limits(20), security)?;
-    let (tell, told) = channel();
-    let channel = connection.start(|_| Tell(tell))?;
-    channel.outbox().send(Frame::message(3, Vec::new()))?;
-    assert_eq!(told.recv_timeout(Duration::from_secs(30)).unwrap()?.0, 3);
+    let client = Client::start(connection)?;
+    client.send(3, &[], &[])?;
+    assert_eq!(client.receive()?.0, 3);
     Ok(())
 }
 
@@ -88,17 +42,16 @@ fn joins(to: &Address, job: &str, security: Option<&Security>) -> Result<(), Net
 fn members_of_the_job_talk_much_in_both_directions() {
     let authority = Authority::new("job").unwrap();
     let [a, b] = [(); 2].map(|()| security(&authority.certificate(), &authority.issue(&hosts()).unwrap()));
-    let listener = echo(Some(a));
+    let listener = echo("127.0.0.1:0", limits(5), Some(a));
     let connection = Connection::open(listener.address(), &identity("job", "me"), "echo", &limits(20), Some(&b));
-    let (tell, told) = channel();
-    let channel = connection.unwrap().start(|_| Tell(tell)).unwrap();
+    let client = Client::start(connection.unwrap()).unwrap();
     // Far more than the sockets hold, on its way in both directions at once.
     let body = |i: u8| (0..(3 << 20) + usize::from(i)).map(|b| (b * 31) as u8 ^ i).collect::<Vec<u8>>();
     for i in 0..20 {
-        channel.outbox().send(Frame { kind: i, head: b"h".to_vec(), body: vec![Box::new(body(i))] }).unwrap();
+        client.send(i, b"h", &body(i)).unwrap();
     }
     for i in 0..20 {
-        let (kind, got) = told.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
+        let (kind, _, got) = client.receive().unwrap();
         assert!(kind == i && got == body(i), "{i}");
     }
     assert_eq!(listener.n_refused(), 0);
@@ -109,7 +62,7 @@ fn strangers_are_refused() {
     let (authority, other) = (Authority::new("job").unwrap(), Authority::new("job").unwrap());
     let (ca, other_ca) = (authority.certificate(), other.certificate());
     let own = || authority.issue(&hosts()).unwrap();
-    let listener = echo(Some(security(&ca, &own())));
+    let listener = echo("127.0.0.1:0", limits(5), Some(security(&ca, &own())));
     let to = listener.address();
     joins(to, "job", Some(&security(&ca, &own()))).unwrap();
     let refusals = [
@@ -129,12 +82,7 @@ fn strangers_are_refused() {
     let root = rustls_client_without_certificate(&ca, to);
     assert!(root.is_err(), "{root:?}");
     for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0x16, 3, 1, 0xff, 0xff], &[0; 3000], b""] {
-        let mut stream = TcpStream::connect(match to {
-            Address::Tcp { host, port } => (host.as_str(), *port),
-            Address::Unix(_) => unreachable!(),
-        })
-        .unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut stream = stranger(to);
         let _ = stream.write_all(garbage);
         let mut answer = Vec::new();
         // Ends, within the time of an opening; an alert may come first.
@@ -149,11 +97,11 @@ fn who_answers_has_to_be_the_host_that_was_meant() {
     let authority = Authority::new("job").unwrap();
     let ca = authority.certificate();
     let elsewhere = authority.issue(&["elsewhere.example".into()]).unwrap();
-    let listener = echo(Some(security(&ca, &elsewhere)));
+    let listener = echo("127.0.0.1:0", limits(5), Some(security(&ca, &elsewhere)));
     let refused = joins(listener.address(), "job", Some(&security(&ca, &authority.issue(&hosts()).unwrap())));
     assert!(matches!(&refused, Err(NetError::Refused(why)) if why.contains("certificate")), "{refused:?}");
     // Nor is one who does not encrypt taken for a member.
-    let plain = echo(None);
+    let plain = echo("127.0.0.1:0", limits(5), None);
     let refused = joins(plain.address(), "job", Some(&security(&ca, &authority.issue(&hosts()).unwrap())));
     assert!(refused.is_err());
 }
@@ -169,10 +117,7 @@ fn rustls_client_without_certificate(ca: &str, to: &Address) -> std::io::Result<
     let config = config.with_root_certificates(roots).with_no_client_auth();
     let name = "127.0.0.1".try_into().unwrap();
     let session = rustls::ClientConnection::new(config.into(), name).unwrap();
-    let Address::Tcp { host, port } = to else { unreachable!() };
-    let stream = TcpStream::connect((host.as_str(), *port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
-    let mut stream = rustls::StreamOwned::new(session, stream);
+    let mut stream = rustls::StreamOwned::new(session, stranger(to));
     stream.write_all(b"STEPSNET")?;
     let n = stream.read(&mut [0; 10])?;
     if n == 0 { Err(std::io::ErrorKind::UnexpectedEof.into()) } else { Ok(n) }
@@ -188,7 +133,7 @@ fn files_are_made_for_each_host_and_never_written_over() {
         let file = |end: &str| folder.join(format!("{host}.{end}"));
         Security::from_files(&folder.join("ca.pem"), &file("pem"), &file("key")).unwrap()
     };
-    let listener = echo(Some(of("127.0.0.1")));
+    let listener = echo("127.0.0.1:0", limits(5), Some(of("127.0.0.1")));
     joins(listener.address(), "job", Some(&of("node-2"))).unwrap();
     #[cfg(unix)]
     {
