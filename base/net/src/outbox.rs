@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use threads::Condvar;
 
 use crate::frame::{Frame, HEARTBEAT, Outgoing};
-use crate::memory::Lender;
+use crate::memory::lender::Lender;
 use crate::mpi;
 use crate::stream::Stream;
 use crate::transport::{Transport, is_worth_it};

@@ -73,7 +73,8 @@ pub fn tower_position(g: &Graph, tower: usize) -> Result<Position, GraphError> {
     let queue = queue.attr("capacity", 1i64).attr("shared_name", shared_name.as_str()).output()?;
     let feed = scope.placeholder("first", DType::I64, PartialShape::from(&Shape::scalar()))?;
     let send = scope.add_node("QueueEnqueueV2").name("send").input(queue).input(feed).build()?;
-    let received = scope.add_node("QueueDequeueV2").name("received").input(queue).attr("component_types", types).output()?;
+    let received =
+        scope.add_node("QueueDequeueV2").name("received").input(queue).attr("component_types", types).output()?;
     Ok(Position { feed, send, received })
 }
 

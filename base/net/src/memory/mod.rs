@@ -16,10 +16,9 @@
 //! go of them, and a reader looks at those bytes after each body: what it took was still the sender's.
 
 mod borrowed;
-mod lender;
+pub mod lender;
 
 pub use borrowed::{Borrowed, RemoteMemory};
-pub use lender::Lender;
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {

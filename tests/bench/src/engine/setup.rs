@@ -1,7 +1,7 @@
 //! What the engine's measurements share: the clock, sessions and the dispatch graphs.
 
-use ::engine::graph::{Graph, NodeId, Output};
 use ::engine::compile::Passes;
+use ::engine::graph::{Graph, NodeId, Output};
 use ::engine::{DType, Session, SessionOptions, Tensor};
 use ::events::clock;
 
