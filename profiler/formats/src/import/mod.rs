@@ -7,7 +7,7 @@
 //! * Several files are the ranks of one job, on one clock: see [`mod@align`]. Which files of a folder are one trace:
 //!   [`traces`]. A file that repeats another one is left out: [`copies`].
 //!
-//! Reading order: [`input`] (bytes), a [`reader`] per format ([`chrome`] is the first), [`stage`] (what was read, in any
+//! Reading order: [`input`] (bytes), a [`mod@reader`] per format ([`chrome`] is the first), [`stage`] (what was read, in any
 //! order), [`marks`], [`flows`], [`lanes`] (put in order), [`emit`] (batches).
 
 mod align;

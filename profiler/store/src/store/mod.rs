@@ -271,13 +271,13 @@ impl Store {
         found
     }
 
-    /// Graph nodes; [`SliceRef::node`] is a row.
+    /// Graph nodes; [`Event::node`](trace_model::Event::node) is a row.
     #[must_use]
     pub fn nodes(&self) -> &[NodeInfo] {
         self.nodes.rows()
     }
 
-    /// Call sites; [`SliceRef::site`] is a row.
+    /// Call sites; [`Event::site`](trace_model::Event::site) is a row.
     #[must_use]
     pub fn sites(&self) -> &[SiteInfo] {
         self.sites.rows()
@@ -317,7 +317,7 @@ impl Store {
         &self.memory
     }
 
-    /// The arguments of slices: JSON objects' texts, by [`SliceRef::args`].
+    /// The arguments of slices: JSON objects' texts, by [`Event::args`](trace_model::Event::args).
     #[must_use]
     pub fn args(&self) -> &Args {
         &self.args
