@@ -211,6 +211,8 @@ impl Decoder {
     pub fn push(&mut self, record: Record) -> Option<Event> {
         let long = self.long.take();
         let Some(kind) = record.kind() else {
+            // A text before it was this event's, not the next one's.
+            self.coming.clear();
             self.unknown += 1;
             return None;
         };
@@ -288,6 +290,15 @@ mod tests {
         assert_eq!(decoder.push(Record { begin: 51, ..rest }).unwrap().dur, u64::from(u32::MAX));
         assert_eq!(decoder.push(Record { site: 9 << 28, ..rest }), None);
         assert_eq!(decoder.unknown(), 1);
+    }
+
+    #[test]
+    fn the_text_of_an_unknown_event_goes_with_it() {
+        let mut decoder = Decoder::default();
+        decoder.push(Record::of_text(b"of a later version"));
+        decoder.push(Record { site: 9 << 28, ..Record::default() });
+        decoder.push(Record { site: site_word(Kind::Instant, 0, SiteId::OTHER), ..Record::default() });
+        assert_eq!((decoder.text().as_ref(), decoder.unknown()), ("", 1));
     }
 
     proptest! {
