@@ -140,8 +140,8 @@ pub struct Anchor {
     pub real_ns: i64,
 }
 
-/// Reads the three clocks as close together as possible: the tightest of nine tries, so that an interrupt between two readings
-/// does not bend the conversion. Good to about half a `clock_gettime`, 20-50 ns.
+/// Reads the three clocks as close together as possible: the tightest of nine tries, so that an interrupt between two
+/// readings does not bend the conversion. Good to about half a `clock_gettime`, 20-50 ns.
 #[must_use]
 pub fn anchor() -> Anchor {
     let mut best = Anchor::default();
@@ -174,8 +174,8 @@ pub struct TicksToNs {
 }
 
 impl TicksToNs {
-    /// From anchors in any order. An anchor that contradicts an earlier one (later in ticks but not in time) is left out:
-    /// anchors come from files.
+    /// From anchors in any order. An anchor that contradicts an earlier one (later in ticks but not in time) is left
+    /// out: anchors come from files.
     #[must_use]
     pub fn from_anchors(anchors: &[Anchor]) -> Self {
         let mut sorted = anchors.to_vec();
@@ -187,7 +187,8 @@ impl TicksToNs {
         kept
     }
 
-    /// Adds an anchor that is later than all others; returns whether it was (an earlier or contradicting one is left out).
+    /// Adds an anchor that is later than all others; returns whether it was (an earlier or contradicting one is left
+    /// out).
     pub fn push(&mut self, anchor: Anchor) -> bool {
         let later = self.anchors.last().is_none_or(|a| anchor.ticks > a.ticks && anchor.mono_ns > a.mono_ns);
         if later {

@@ -30,8 +30,8 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 pub const FILE_NAME: &str = "control";
 /// The environment variable that names the trace folder to programs that call [`crate::start_from_env`].
 pub const ENV: &str = "STEPSCOPE_TRACE";
-/// Name of a file in that folder, before its process' id, that holds the folder into which the process records instead, since it
-/// calls [`crate::start`].
+/// Name of a file in that folder, before its process' id, that holds the folder into which the process records instead,
+/// since it calls [`crate::start`].
 pub const ELSEWHERE: &str = "elsewhere-";
 /// The environment variable with the address of the collector that gathers the traces of several processes and hosts.
 pub const COLLECTOR_ENV: &str = "STEPSCOPE_COLLECTOR";
@@ -173,8 +173,8 @@ impl Control {
         was_last
     }
 
-    /// Makes rings that are made from now on keep their newest records, of which a dump writes the last `keep_ns` (0: all) to the trace. A
-    /// step that takes longer than `slow_step_ns` (0: none) asks for a dump.
+    /// Makes rings that are made from now on keep their newest records, of which a dump writes the last `keep_ns` (0:
+    /// all) to the trace. A step that takes longer than `slow_step_ns` (0: none) asks for a dump.
     pub fn keep_flight(&self, keep_ns: u64, slow_step_ns: u64) {
         let page = self.page();
         page.keep_ns.store(keep_ns, Ordering::Relaxed);

@@ -11,14 +11,14 @@ pub(crate) const OFF: u32 = 0;
 /// The generation of a thread that is ending: it gets no ring any more.
 pub(crate) const ENDED: u32 = u32::MAX;
 
-/// The switch: [`OFF`], or the number of the session that records. One load answers both whether to emit and whether the
-/// thread's ring belongs to this session.
+/// The switch: [`OFF`], or the number of the session that records. One load answers both whether to emit and whether
+/// the thread's ring belongs to this session.
 pub(crate) static STATE: AtomicU32 = AtomicU32::new(OFF);
 /// Events of threads without a ring, not yet added to the control page.
 pub(crate) static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// A thread's ring as the hot path needs it. No destructor, so that reaching it is one instruction and it may be used until
-/// the thread's very end; [`crate::rings`] keeps the mapping alive.
+/// A thread's ring as the hot path needs it. No destructor, so that reaching it is one instruction and it may be used
+/// until the thread's very end; [`crate::rings`] keeps the mapping alive.
 pub(crate) struct Local {
     pub(crate) generation: Cell<u32>,
     pub(crate) depth: Cell<u32>,
@@ -60,7 +60,8 @@ impl Local {
     /// The header of the thread's ring.
     #[inline]
     fn header(&self) -> Option<&Header> {
-        // SAFETY: null, or the header of the ring that `rings::OWNED` keeps mapped; `detach` nulls it before that ends.
+        // SAFETY: null, or the header of the ring that `rings::THREAD_RING` keeps mapped; `detach` nulls it before that
+        // ends.
         unsafe { self.header.get().as_ref() }
     }
 
@@ -115,7 +116,8 @@ impl Local {
         // For a ring that is written over; on x86 it is no instruction.
         protocol::before_overwriting();
         let next = self.next.get();
-        // SAFETY: `next` is before `stop`: a place of the ring, which `rings::OWNED` keeps mapped. One further is at most `stop`.
+        // SAFETY: `next` is before `stop`: a place of the ring, which `rings::THREAD_RING` keeps mapped. One further is
+        // at most `stop`.
         let after = unsafe {
             (*next).store(words);
             next.add(1)
@@ -166,8 +168,8 @@ impl Local {
         self.next.set(self.stop.get());
     }
 
-    /// A text and the event whose it is (two records where it is long), published at once. A text is cut to what a quarter
-    /// of the ring holds.
+    /// A text and the event whose it is (two records where it is long), published at once. A text is cut to what a
+    /// quarter of the ring holds.
     #[cold]
     #[inline(never)]
     pub(crate) fn push_with_text(&self, text: &str, event: &[Record]) {
@@ -249,8 +251,8 @@ impl Slice {
     }
 }
 
-/// The thread's ring. The closure captures nothing, so that this is one address computation everywhere: the compiler keeps
-/// `LocalKey::with` as a call when its closure is large, and passes everything through memory.
+/// The thread's ring. The closure captures nothing, so that this is one address computation everywhere: the compiler
+/// keeps `LocalKey::with` as a call when its closure is large, and passes everything through memory.
 #[inline]
 pub(crate) fn local() -> *const Local {
     LOCAL.with(std::ptr::from_ref)
@@ -261,7 +263,8 @@ pub(crate) fn detach(ended: bool) {
     LOCAL.with(|local| local.attach(if ended { ENDED } else { OFF }, None));
 }
 
-/// Runs `f` on the thread's ring when it still belongs to session `generation`, even if recording was switched off since.
+/// Runs `f` on the thread's ring when it still belongs to session `generation`, even if recording was switched off
+/// since.
 #[inline(always)]
 pub(crate) fn with_session<R>(generation: u32, f: impl FnOnce(&Local) -> R) -> Option<R> {
     // SAFETY: as in `with_local`.

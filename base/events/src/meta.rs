@@ -28,9 +28,9 @@
 //! ```
 //!
 //! A `Process` entry begins a session: a process that starts recording into the same folder again, or a later process
-//! with the same id, appends a new one. What follows belongs to that session, and so do the rings that were made after its
-//! first anchor; sessions with the same `born` are one process.
-//! Unknown tags are skipped and counted: later versions may add some.
+//! with the same id, appends a new one. What follows belongs to that session, and so do the rings that were made after
+//! its first anchor; sessions with the same `born` are one process. Unknown tags are skipped and counted: later
+//! versions may add some.
 
 use crate::clock::{Anchor, Source};
 use std::fs::{File, OpenOptions};

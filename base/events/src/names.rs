@@ -85,8 +85,8 @@ type Node = (String, String, String);
 pub(crate) struct Names {
     sites: Table<Site>,
     nodes: Table<Node>,
-    /// The meta file of the running session. Under the same lock as the tables, so that every name reaches every session
-    /// before a record with its id does.
+    /// The meta file of the running session. Under the same lock as the tables, so that every name reaches every
+    /// session before a record with its id does.
     meta: Option<meta::Writer>,
 }
 

@@ -19,8 +19,8 @@
 //! record whose `arg` is the duration, then the slice itself with `dur = u32::MAX` and its own `arg`. Either one alone
 //! (after damage) still says when the slice began. [`Decoder`] joins them.
 //!
-//! An event may have a text: [`Kind::Text`] records directly before it, published with it. In these the site id is the number of
-//! bytes of UTF-8, at most 28, which fill the other fields in the order begin, dur, node, correlation, arg.
+//! An event may have a text: [`Kind::Text`] records directly before it, published with it. In these the site id is the
+//! number of bytes of UTF-8, at most 28, which fill the other fields in the order begin, dur, node, correlation, arg.
 
 use crate::names::{NodeId, SiteId};
 use bytemuck::{Pod, Zeroable};
@@ -39,8 +39,8 @@ pub enum Kind {
     FlowOut = 3,
     /// An arrow ends here.
     FlowIn = 4,
-    /// `arg` bytes were allocated. `correlation`: the bytes of the site that are then handed out, in 64 bytes and one more; 0
-    /// where that is unknown.
+    /// `arg` bytes were allocated. `correlation`: the bytes of the site that are then handed out, in 64 bytes and one
+    /// more; 0 where that is unknown.
     Alloc = 5,
     /// `arg` bytes were freed; `correlation` as for [`Kind::Alloc`].
     Free = 6,
@@ -130,8 +130,8 @@ impl Record {
         NodeId::new(self.node)
     }
 
-    /// A record that holds this part of a text, at most [`TEXT_BYTES`]; those of all parts come directly before the event, and together
-    /// have at most [`MAX_TEXT`] bytes.
+    /// A record that holds this part of a text, at most [`TEXT_BYTES`]; those of all parts come directly before the
+    /// event, and together have at most [`MAX_TEXT`] bytes.
     #[must_use]
     pub fn of_text(part: &[u8]) -> Self {
         let mut bytes = [0; TEXT_BYTES];
@@ -160,7 +160,8 @@ impl Record {
         (bytes, (self.site_id().get() as usize).min(TEXT_BYTES))
     }
 
-    /// The record as four words. By shifts: a cast would go through memory, with loads wider than the stores before them.
+    /// The record as four words. By shifts: a cast would go through memory, with loads wider than the stores before
+    /// them.
     #[inline]
     pub(crate) fn words(self) -> [u64; 4] {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;

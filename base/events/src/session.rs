@@ -1,14 +1,15 @@
 //! Recording sessions: starting and stopping, and the keeper thread.
 //!
-//! A process has at most one session. The keeper wakes every 10 ms: it follows the control page's switch, adds losses to the page,
-//! releases rings that the collector retired, and writes a clock anchor every second (more often at the beginning).
+//! A process has at most one session. The keeper wakes every 10 ms: it follows the control page's switch, adds losses
+//! to the page, releases rings that the collector retired, and writes a clock anchor every second (more often at the
+//! beginning).
 
 use crate::clock;
 use crate::control::{Control, ControlError, ELSEWHERE, ENV};
 use crate::local::{OFF, STATE};
 use crate::meta::{self, Entry};
 use crate::names;
-use crate::rings::{FORKED, Options, SESSION, Shared, current, lock};
+use crate::rings::{FORKED, Options, SESSION, SessionState, current, lock};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -37,7 +38,7 @@ pub enum StartError {
 }
 
 static GENERATIONS: AtomicU32 = AtomicU32::new(OFF + 1);
-impl Shared {
+impl SessionState {
     /// The keeper thread.
     fn keep(&self) {
         // 10, 110 ms, then each second: early slices are converted well too.
@@ -61,7 +62,7 @@ impl Shared {
 /// A recording in progress; dropping it stops recording and completes the files.
 #[must_use = "recording stops when the session is dropped"]
 pub struct Session {
-    shared: Arc<Shared>,
+    shared: Arc<SessionState>,
     keeper: Option<JoinHandle<()>>,
 }
 
@@ -110,8 +111,9 @@ impl Drop for Session {
 
 /// Starts recording this process into a trace folder, which is made if it is missing.
 ///
-/// Records at once, unless the folder's control page exists and is switched off. The folder is the program's choice: under
-/// `stepscope record` use [`start_from_env`], which records into the folder of that; the recorder says where else a program records.
+/// Records at once, unless the folder's control page exists and is switched off. The folder is the program's choice:
+/// under `stepscope record` use [`start_from_env`], which records into the folder of that; the recorder says where else
+/// a program records.
 ///
 /// # Errors
 /// The process records already, or the folder cannot be written.
@@ -130,7 +132,7 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
         meta::Writer::create(&trace_dir, pid).map_err(|e| StartError::Meta(meta::path(&trace_dir, pid), e))?;
     let first = clock::anchor();
     meta.append_all([process_entry(pid), Entry::Anchor(first)].into_iter());
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SessionState {
         trace_dir,
         options,
         generation: GENERATIONS.fetch_add(1, Ordering::Relaxed),
@@ -158,8 +160,8 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
     Ok(Session { shared, keeper: Some(keeper) })
 }
 
-/// Leaves the folder of this process in the one of `stepscope record`, where the program names its own: its recorder says so. That
-/// the file cannot be written is nothing that the program has to know.
+/// Leaves the folder of this process in the one of `stepscope record`, where the program names its own: its recorder
+/// says so. That the file cannot be written is nothing that the program has to know.
 fn say_elsewhere(trace_dir: &Path) {
     let wanted = std::env::var_os(ENV).filter(|dir| !dir.is_empty()).and_then(|dir| std::path::absolute(dir).ok());
     if let Some(wanted) = wanted.filter(|wanted| wanted != trace_dir && wanted.is_dir()) {
@@ -181,7 +183,8 @@ fn process_entry(pid: u32) -> Entry {
     }
 }
 
-/// When a process began, in clock ticks since the machine did: with its id its identity. 0 where the system does not say.
+/// When a process began, in clock ticks since the machine did: with its id its identity. 0 where the system does not
+/// say.
 #[must_use]
 pub fn born(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -229,7 +232,8 @@ pub fn recording_into() -> Option<PathBuf> {
     current().map(|shared| shared.trace_dir.clone())
 }
 
-/// A step begins: call it before [`is_on`](crate::is_on) is asked. If "the next N steps" are to be recorded, recording goes on here.
+/// A step begins: call it before [`is_on`](crate::is_on) is asked. If "the next N steps" are to be recorded, recording
+/// goes on here.
 pub fn step_begins() -> StepMark {
     let Some(shared) = current() else { return StepMark::default() };
     let counted = shared.control.steps_wanted() > 0;
@@ -241,7 +245,8 @@ pub fn step_begins() -> StepMark {
     StepMark { counted, begin_ns }
 }
 
-/// A step ended: call it after its slice was emitted. Recording goes off with the last of "the next N steps"; a step that was slow asks for a dump.
+/// A step ended: call it after its slice was emitted. Recording goes off with the last of "the next N steps"; a step
+/// that was slow asks for a dump.
 pub fn step_ends(mark: StepMark) {
     if !mark.counted && mark.begin_ns == 0 {
         return;
@@ -264,8 +269,8 @@ pub fn dump() -> bool {
     })
 }
 
-/// How often a panic looks whether the session's lock is free, a millisecond apart: others hold it for a moment, the panicking thread for
-/// good.
+/// How often a panic looks whether the session's lock is free, a millisecond apart: others hold it for a moment, the
+/// panicking thread for good.
 const PANIC_LOOKS: u32 = 20;
 
 /// Makes a panic log its message and request a dump, from now on in this process.
@@ -288,7 +293,7 @@ fn dump_on_panic() {
 }
 
 /// The session, unless the panic comes from a place that holds its lock.
-fn current_in_panic() -> Option<Arc<Shared>> {
+fn current_in_panic() -> Option<Arc<SessionState>> {
     for look in 0..PANIC_LOOKS {
         if look > 0 {
             std::thread::sleep(Duration::from_millis(1));

@@ -1,7 +1,7 @@
 //! Tracks of a process that no thread's ring feeds: what a device did, what another library timed on a thread.
 //!
-//! A track is one more ring of the process, so that it is as bounded, counted and safe against a `kill -9` as a thread's.
-//! Whoever holds it writes it; times are given, not read, and may lie in the past.
+//! A track is one more ring of the process, so that it is as bounded, counted and safe against a `kill -9` as a
+//! thread's. Whoever holds it writes it; times are given, not read, and may lie in the past.
 
 use crate::local::{Local, Slice};
 use crate::meta::{Entry, NoteKind, TrackKind};
@@ -59,13 +59,13 @@ pub struct Track {
     generation: u32,
 }
 
-// SAFETY: `local`'s pointers lead into the mapping that `_ring` keeps, which belongs to no thread; its cells are reached
-// through `&mut self` only.
+// SAFETY: `local`'s pointers lead into the mapping that `_ring` keeps, which belongs to no thread; its cells are
+// reached through `&mut self` only.
 unsafe impl Send for Track {}
 
 impl Track {
-    /// Adds a track to the running session; among the process's tracks the smaller `order` comes first. `None` where nothing is
-    /// recorded, or where the session can have no more rings (counted as a lost thread).
+    /// Adds a track to the running session; among the process's tracks the smaller `order` comes first. `None` where
+    /// nothing is recorded, or where the session can have no more rings (counted as a lost thread).
     #[must_use]
     pub fn open(shows: Shows<'_>, name: &str, order: i32) -> Option<Track> {
         let tid = if let Shows::Thread { tid } = shows { tid } else { 0 };
@@ -112,8 +112,8 @@ impl Track {
     }
 }
 
-/// Reports something to whoever opens the trace: `count` in total of `source`; a later note of the same kind and source takes its
-/// place. Nothing where nothing is recorded.
+/// Reports something to whoever opens the trace: `count` in total of `source`; a later note of the same kind and source
+/// takes its place. Nothing where nothing is recorded.
 pub fn note(kind: NoteKind, count: u64, source: &str, text: &str) {
     names::append(&Entry::Note { kind, count, source: source.to_owned(), text: text.to_owned() });
 }

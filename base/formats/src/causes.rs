@@ -2,7 +2,8 @@
 
 use std::error::Error;
 
-/// What an error says, with what those behind it say that it does not: `transport error: tcp connect error: Connection refused`.
+/// What an error says, with what those behind it say that it does not: `transport error: tcp connect error: Connection
+/// refused`.
 #[must_use]
 pub fn all_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();

@@ -27,7 +27,8 @@ pub fn version(wall: f64) -> Event {
 }
 
 impl EventFile {
-    /// Makes `folder` if need be, and in it an empty file `events.out.tfevents.SECONDS.HOST.PID.N` and `suffix`; `seconds` since 1970.
+    /// Makes `folder` if need be, and in it an empty file `events.out.tfevents.SECONDS.HOST.PID.N` and `suffix`;
+    /// `seconds` since 1970.
     ///
     /// # Errors
     /// The folder or the file cannot be made; with the path that it is about.
@@ -50,7 +51,8 @@ impl EventFile {
         &self.path
     }
 
-    /// Writes framed records ([`crate::tfrecord::append_record`]): all of them or, as far as the system allows, nothing of them.
+    /// Writes framed records ([`crate::tfrecord::append_record`]): all of them or, as far as the system allows, nothing
+    /// of them.
     ///
     /// # Errors
     /// Those of the system, a full disk say. Later records may fit again.

@@ -1,7 +1,8 @@
 //! TensorFlow's histogram buckets: what `HistogramSummary` counts into, and what TensorBoard expects.
 //!
 //! The limits are `-DBL_MAX, …, -1.1e-12, -1e-12, 0, 1e-12, 1.1e-12, …, DBL_MAX`, each magnitude 1.1 times the one
-//! before, below 1e20 (tensorflow/core/lib/histogram/histogram.cc). Bucket `i` counts values in `[limit[i-1], limit[i])`.
+//! before, below 1e20 (tensorflow/core/lib/histogram/histogram.cc). Bucket `i` counts values in `[limit[i-1],
+//! limit[i])`.
 
 use std::sync::LazyLock;
 
@@ -111,7 +112,8 @@ impl HistogramBuilder {
         }
     }
 
-    /// Counts one value. NaN and infinities have no bucket; they are counted in [`n_nonfinite`](Self::n_nonfinite) only.
+    /// Counts one value. NaN and infinities have no bucket; they are counted in [`n_nonfinite`](Self::n_nonfinite)
+    /// only.
     pub fn add(&mut self, value: f64) {
         self.extend([value]);
     }

@@ -6,8 +6,8 @@
 //! data       the elements, packed
 //! ```
 //!
-//! Source: NumPy's documentation of `numpy.lib.format`. Big-endian and column-major arrays are turned while they are read;
-//! objects (pickles) and structured types are refused.
+//! Source: NumPy's documentation of `numpy.lib.format`. Big-endian and column-major arrays are turned while they are
+//! read; objects (pickles) and structured types are refused.
 
 use std::io::{self, Cursor, Read, Seek, Write};
 

@@ -11,8 +11,8 @@
 //! The mask, `rotr(crc, 15) + 0xa282ead8`, keeps zeros and nested records from looking valid
 //! (tensorflow/core/lib/io/record_writer.h, tensorflow/core/lib/hash/crc32c.h).
 //!
-//! [`RecordScanner`] finds the records in bytes that may still grow and may be damaged; [`RecordStream`] feeds it from a
-//! file. What the scanner does with each kind of damage:
+//! [`RecordScanner`] finds the records in bytes that may still grow and may be damaged; [`RecordStream`] feeds it from
+//! a file. What the scanner does with each kind of damage:
 //!
 //! - The data's CRC is wrong: the length is trusted, the record is skipped.
 //! - The length's CRC is wrong, or the length is beyond 2 GiB: the next header is searched for, one whose length CRC holds and whose record lies wholly
@@ -44,7 +44,8 @@ const MAX_CHUNK: usize = 1 << 20;
 const MAX_CANDIDATES: usize = 64;
 /// The longest record: what protobuf can decode. A header that says more is damaged.
 const MAX_RECORD: u64 = 1 << 31;
-/// A search gives up that many bytes at once when nothing in them could be a record, so that noise is not held in memory.
+/// A search gives up that many bytes at once when nothing in them could be a record, so that noise is not held in
+/// memory.
 const SEARCH_STRIDE: usize = 1 << 20;
 
 /// Appends one framed record to `out`.
@@ -313,8 +314,8 @@ impl RecordStream {
         self.is_exhausted || self.n_waiting() == 0
     }
 
-    /// The next finding. `source` stands at [`read_offset`](Self::read_offset). [`Scan::More`] means that the source has
-    /// nothing more now; a later call goes on from there.
+    /// The next finding. `source` stands at [`read_offset`](Self::read_offset). [`Scan::More`] means that the source
+    /// has nothing more now; a later call goes on from there.
     ///
     /// # Errors
     /// Those of `source`; nothing is lost, the call may be repeated.
@@ -341,8 +342,8 @@ impl RecordStream {
         })
     }
 
-    /// The next records as a block of about `size` bytes: fast, and for another thread to decode. `None` when what comes
-    /// next is not a whole record behind a good header, or not even there: [`next`](Self::next) says what it is.
+    /// The next records as a block of about `size` bytes: fast, and for another thread to decode. `None` when what
+    /// comes next is not a whole record behind a good header, or not even there: [`next`](Self::next) says what it is.
     ///
     /// # Errors
     /// Those of `source`; nothing is lost, the call may be repeated.

@@ -1,7 +1,7 @@
 //! Protobuf's wire format, field by field, without building messages.
 //!
-//! For readers that take a few fields out of millions of messages. Strings come as bytes: a tag that is not UTF-8 is the
-//! reader's to keep or to mend, where a generated message would reject the whole record.
+//! For readers that take a few fields out of millions of messages. Strings come as bytes: a tag that is not UTF-8 is
+//! the reader's to keep or to mend, where a generated message would reject the whole record.
 
 /// A field's number and value. Groups, which proto3 does not have, are malformed here.
 #[derive(Debug, Clone, Copy, PartialEq)]

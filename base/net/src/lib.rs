@@ -1,13 +1,13 @@
 //! Framed channels between the processes of a job.
 //!
-//! In the order in which a channel comes to be: where a process listens ([`Address`]), who it lets in ([`Identity`], [`hello`]), what
-//! goes over a connection ([`frame`], `reader`) and what goes outside it (`transport`): within a host (`memory`), or by MPI (`mpi`, a
-//! feature); who sends it ([`Outbox`]) and who takes it ([`Channel`], [`Handler`]).
+//! In the order in which a channel comes to be: where a process listens ([`Address`]), who it lets in ([`Identity`],
+//! [`hello`]), what goes over a connection ([`frame`], `reader`) and what goes outside it (`transport`): within a host
+//! (`memory`), or by MPI (`mpi`, a feature); who sends it ([`Outbox`]) and who takes it ([`Channel`], [`Handler`]).
 //!
-//! Every wait ends: an opening that takes longer than [`Limits::hello`] is closed, a connection on which nothing came for
-//! [`Limits::silence`] counts as lost, heartbeats fill pauses. Before it introduced itself, a connection gets no memory but
-//! for a hello. Between hosts every connection is encrypted, and both ends show a certificate of the job's authority ([`Security`]);
-//! without that, addresses beyond the host are refused.
+//! Every wait ends: an opening that takes longer than [`Limits::hello`] is closed, a connection on which nothing came
+//! for [`Limits::silence`] counts as lost, heartbeats fill pauses. Before it introduced itself, a connection gets no
+//! memory but for a hello. Between hosts every connection is encrypted, and both ends show a certificate of the job's
+//! authority ([`Security`]); without that, addresses beyond the host are refused.
 
 mod address;
 mod authority;
@@ -58,7 +58,8 @@ pub struct Limits {
     pub silence: Duration,
     /// Connections that may be opening at once.
     pub openings: usize,
-    /// Whether processes of the same host and user may take large bodies from this process's memory, rather than through the socket.
+    /// Whether processes of the same host and user may take large bodies from this process's memory, rather than
+    /// through the socket.
     pub lends: bool,
 }
 
@@ -70,7 +71,8 @@ impl Default for Limits {
             outbox: 16 << 30,
             hello: Duration::from_millis(1000),
             heartbeat: Duration::from_millis(400),
-            // Where packets go in one direction only, the other end is heard for another half second, until it waits for acknowledgements.
+            // Where packets go in one direction only, the other end is heard for another half second, until it waits
+            // for acknowledgements.
             silence: Duration::from_millis(2000),
             openings: 64,
             lends: true,

@@ -47,7 +47,7 @@ impl Source for Messages {
         match *self {}
     }
 
-    fn done(self: Box<Self>) -> Result<(), NetError> {
+    fn release(self: Box<Self>) -> Result<(), NetError> {
         match *self {}
     }
 }

@@ -1,8 +1,9 @@
-//! The network of a simulation (`threads::simulation`): connections between its processes, with delays, cuts and resets.
+//! The network of a simulation (`threads::simulation`): connections between its processes, with delays, cuts and
+//! resets.
 //!
-//! What a connection sends comes whole and in order, in pieces of any size, each after a delay of its own; connections overtake each other. A cut
-//! holds back what goes in one direction; it comes some time after the cut ends, as what TCP sends again. A process that is killed closes its
-//! connections, one whose host is gone is silent.
+//! What a connection sends comes whole and in order, in pieces of any size, each after a delay of its own; connections
+//! overtake each other. A cut holds back what goes in one direction; it comes some time after the cut ends, as what TCP
+//! sends again. A process that is killed closes its connections, one whose host is gone is silent.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;

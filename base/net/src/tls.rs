@@ -1,8 +1,8 @@
 //! Connections between hosts: TLS 1.3, in which both ends show a certificate of the job's authority.
 //!
-//! One thread takes from a connection while another sends over it, so that the state of the TLS session is locked for as long as
-//! bytes are encrypted or decrypted, and never while the socket is waited for: two ends that send much at once would wait for
-//! each other.
+//! One thread takes from a connection while another sends over it, so that the state of the TLS session is locked for
+//! as long as bytes are encrypted or decrypted, and never while the socket is waited for: two ends that send much at
+//! once would wait for each other.
 
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
@@ -53,8 +53,9 @@ impl fmt::Debug for Security {
 }
 
 impl Security {
-    /// Reads PEM files: the authority that signed the certificates of all processes of the job, the certificate of this one (with
-    /// what leads to the authority), and its key. A certificate names its host, by name or number, for servers and clients.
+    /// Reads PEM files: the authority that signed the certificates of all processes of the job, the certificate of this
+    /// one (with what leads to the authority), and its key. A certificate names its host, by name or number, for
+    /// servers and clients.
     ///
     /// # Errors
     /// A file cannot be read, is no such file, or key and certificate do not go together.

@@ -1,7 +1,9 @@
-//! Every colour of the product, by role, dark and light: the window, charts in files and the pages of reports take theirs from here.
+//! Every colour of the product, by role, dark and light: the window, charts in files and the pages of reports take
+//! theirs from here.
 //!
-//! Series colours are Okabe and Ito's eight (which colour-blind readers can distinguish), made lighter or darker where the
-//! background asks for it. The window's tests hold the contrast: text 4.5:1, curves and marks 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
+//! Series colours are Okabe and Ito's eight (which colour-blind readers can distinguish), made lighter or darker where
+//! the background asks for it. The window's tests hold the contrast: text 4.5:1, curves and marks 3:1 (WCAG 2.2, 1.4.3
+//! and 1.4.11).
 
 mod schemes;
 

@@ -1,5 +1,5 @@
-//! Colours of runs, curves and categories, for those who are used to them: each moved towards white or black until it has the
-//! contrast that the window's tests require.
+//! Colours of runs, curves and categories, for those who are used to them: each moved towards white or black until it
+//! has the contrast that the window's tests require.
 
 /// Colours of lines, and fills, as `0xRRGGBB` or in another form.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
-//! Numbers and tables as people read them: durations, bytes, counts, ratios, aligned columns. Every member that shows one to a person
-//! writes it with these functions, so that a terminal, a sentence, a report and the window say the same.
+//! Numbers and tables as people read them: durations, bytes, counts, ratios, aligned columns. Every member that shows
+//! one to a person writes it with these functions, so that a terminal, a sentence, a report and the window say the
+//! same.
 //!
-//! Durations and bytes have three significant digits and the unit that fits, rounded half up in integers: never `1000 µs`,
-//! and never two texts for one number.
+//! Durations and bytes have three significant digits and the unit that fits, rounded half up in integers: never `1000
+//! µs`, and never two texts for one number.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

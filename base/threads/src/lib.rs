@@ -1,8 +1,9 @@
 //! Threads, waits and the clock: the system's, or a simulation's.
 //!
-//! What talks to other processes starts its threads ([`spawn`]), waits ([`Condvar`], [`Mutex`], [`sleep`]) and looks at the clock ([`now`])
-//! through here. In a program these are the system's, for the cost of one relaxed load each. Below [`simulation::Simulation`] the same code
-//! runs one thread at a time, in an order and with a clock that follow from a seed: what happens once can be made to happen again.
+//! What talks to other processes starts its threads ([`spawn`]), waits ([`Condvar`], [`Mutex`], [`sleep`]) and looks at
+//! the clock ([`now`]) through here. In a program these are the system's, for the cost of one relaxed load each. Below
+//! [`simulation::Simulation`] the same code runs one thread at a time, in an order and with a clock that follow from a
+//! seed: what happens once can be made to happen again.
 //!
 //! Locks that nobody waits below are `parking_lot`'s: where one thread runs at a time, they are free.
 

@@ -1,12 +1,12 @@
 //! A deterministic simulation: the threads of several processes, one at a time, with a clock of their own.
 //!
-//! The threads are the system's, so the code below is what runs in production, but only one of them has its turn. It gives the turn
-//! away where it waits: a seed says who is next, timers move the clock when nobody is ready. All that depends on nothing else
-//! happens again with the same seed, and [`Simulation::trace`] shows whether it did.
+//! The threads are the system's, so the code below is what runs in production, but only one of them has its turn. It
+//! gives the turn away where it waits: a seed says who is next, timers move the clock when nobody is ready. All that
+//! depends on nothing else happens again with the same seed, and [`Simulation::trace`] shows whether it did.
 //!
-//! The thread that calls [`Simulation::run`] drives: it starts processes, kills them ([`Simulation::kill`]: their threads unwind from
-//! where they wait) and stops them for a while ([`Simulation::pause`]). What joins processes, as a network, is an
-//! [`Simulation::extension`] that is made of [`Seat::wait_on`], [`wake`] and [`Simulation::after`].
+//! The thread that calls [`Simulation::run`] drives: it starts processes, kills them ([`Simulation::kill`]: their
+//! threads unwind from where they wait) and stops them for a while ([`Simulation::pause`]). What joins processes, as a
+//! network, is an [`Simulation::extension`] that is made of [`Seat::wait_on`], [`wake`] and [`Simulation::after`].
 
 mod world;
 
@@ -79,8 +79,9 @@ impl Seat {
         self.world.state.lock().now
     }
 
-    /// Gives the turn away until somebody wakes what waits on `key`, or for `at_most` so long; whether it was woken. A process that is
-    /// killed unwinds from here. What unwinds already does not wait: others go on, among them those of its process, which unwind, too.
+    /// Gives the turn away until somebody wakes what waits on `key`, or for `at_most` so long; whether it was woken. A
+    /// process that is killed unwinds from here. What unwinds already does not wait: others go on, among them those of
+    /// its process, which unwind, too.
     pub fn wait_on(&self, key: Key, at_most: Option<Duration>) -> bool {
         if std::thread::panicking() {
             // The driver's panic is a test's, which ends the simulation.
@@ -108,8 +109,8 @@ impl Seat {
         }
     }
 
-    /// A place where others may come first, as it is everywhere where threads are the system's. Not to be called with a lock held that
-    /// is not [`crate::Mutex`].
+    /// A place where others may come first, as it is everywhere where threads are the system's. Not to be called with a
+    /// lock held that is not [`crate::Mutex`].
     pub fn may_switch(&self) {
         if std::thread::panicking() {
             return;
@@ -262,8 +263,8 @@ impl Simulation {
         self.0.state.lock().pause(process.0, time);
     }
 
-    /// The time that each turn takes, and up to as much again; at first a microsecond. With zero the clock measures waits alone, as if each thread
-    /// had a processor.
+    /// The time that each turn takes, and up to as much again; at first a microsecond. With zero the clock measures
+    /// waits alone, as if each thread had a processor.
     pub fn set_turn(&self, time: Duration) {
         self.0.state.lock().turn_ns = time.as_nanos() as u64;
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::simulation::{self, Key};
 
-/// A lock that may be held while its holder waits for something else: for data of a connection, for a step. For all others
-/// `parking_lot`'s does.
+/// A lock that may be held while its holder waits for something else: for data of a connection, for a step. For all
+/// others `parking_lot`'s does.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(parking_lot::Mutex<T>);
 

@@ -4,8 +4,8 @@ use memmap2::MmapRaw;
 use std::fs::File;
 use std::io;
 
-/// Makes the file `len` bytes long with disk space behind every byte: a sparse file would end the program with SIGBUS when
-/// the disk is full at the first store.
+/// Makes the file `len` bytes long with disk space behind every byte: a sparse file would end the program with SIGBUS
+/// when the disk is full at the first store.
 ///
 /// # Errors
 /// There is no space, or the file system refuses.
@@ -32,7 +32,8 @@ pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
     }
 }
 
-/// Maps the file with its pages present and writable, so that the first stores take no page fault (100 ns and more each).
+/// Maps the file with its pages present and writable, so that the first stores take no page fault (100 ns and more
+/// each).
 ///
 /// # Errors
 /// The system refuses the mapping.

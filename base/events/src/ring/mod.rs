@@ -24,9 +24,9 @@
 //!
 //! **Protocol.** The producer stores a record with plain stores and publishes it with a release store of `head`; the
 //! consumer reads `head` (acquire), copies the records and gives their room back with a release store of `tail`. A full
-//! ring drops the new record and counts it. Neither ever waits for the other, and because the file is a shared mapping a
-//! published record is in the page cache, whatever happens to the process (not to the machine).
-//! A flight recorder's ring (`overwrites`) has no consumer: the producer writes over the oldest records, and a look takes those for whole
+//! ring drops the new record and counts it. Neither ever waits for the other, and because the file is a shared mapping
+//! a published record is in the page cache, whatever happens to the process (not to the machine). A flight recorder's
+//! ring (`overwrites`) has no consumer: the producer writes over the oldest records, and a look takes those for whole
 //! that it cannot have reached meanwhile. [`protocol`] is this part of the code, and `tests/ring_model.rs` its model.
 //! The producer never trusts `tail`, and the consumer nothing in the file: a garbage `tail` looks like a full ring, a
 //! garbage `head` is damage, and neither can lead outside the mapping.
@@ -112,7 +112,8 @@ const _: () = assert!(
 );
 
 impl OpenEntry {
-    /// Shows a slice as running, under a number that no other slice of the thread has. Only the producer writes entries.
+    /// Shows a slice as running, under a number that no other slice of the thread has. Only the producer writes
+    /// entries.
     #[inline]
     pub(crate) fn open(&self, number: u64, begin: u64, site: u32, node: u32) {
         self.number.store(0, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! How producer and consumer of a ring agree without a lock: the atomics and their orders, apart from files and mappings, so that
-//! `tests/ring_model.rs` can run every interleaving of this very code.
+//! How producer and consumer of a ring agree without a lock: the atomics and their orders, apart from files and
+//! mappings, so that `tests/ring_model.rs` can run every interleaving of this very code.
 
 use super::sync::{AtomicU64, Ordering, PUBLISH, fence};
 
@@ -27,8 +27,8 @@ pub(crate) fn publish(head: &AtomicU64, end: u64) {
     head.store(end, PUBLISH);
 }
 
-/// The producer: slots that the consumer has freed, where `head` records were published. A `tail` that cannot be is another
-/// process's mistake; the ring counts as full then.
+/// The producer: slots that the consumer has freed, where `head` records were published. A `tail` that cannot be is
+/// another process's mistake; the ring counts as full then.
 #[inline]
 pub(crate) fn free(head: u64, tail: &AtomicU64, capacity: u64) -> u64 {
     // Acquire: the consumer has read what was in them.
@@ -36,8 +36,8 @@ pub(crate) fn free(head: u64, tail: &AtomicU64, capacity: u64) -> u64 {
     used.and_then(|used| capacity.checked_sub(used)).unwrap_or(0)
 }
 
-/// The producer, before it writes over records that nobody has taken: whoever sees the new words sees also that all before them were
-/// published.
+/// The producer, before it writes over records that nobody has taken: whoever sees the new words sees also that all
+/// before them were published.
 #[inline]
 pub(crate) fn before_overwriting() {
     fence(PUBLISH);
@@ -56,8 +56,8 @@ pub(crate) fn give_back(tail: &AtomicU64, end: u64) {
     tail.store(end, Ordering::Release);
 }
 
-/// The consumer of a ring that is written over, after it copied records: the first that was whole. At most `burst` records are
-/// written before they are published.
+/// The consumer of a ring that is written over, after it copied records: the first that was whole. At most `burst`
+/// records are written before they are published.
 #[inline]
 pub(crate) fn whole_from(head: &AtomicU64, capacity: u64, burst: u64) -> u64 {
     fence(Ordering::Acquire);

@@ -166,7 +166,8 @@ impl RingReader {
         drained
     }
 
-    /// As [`drain`](Self::drain), but nothing is consumed: [`consume_to`](Self::consume_to) does it once the records are safe.
+    /// As [`drain`](Self::drain), but nothing is consumed: [`consume_to`](Self::consume_to) does it once the records
+    /// are safe.
     pub fn peek(&self, out: &mut Vec<Record>) -> Drained {
         self.copy_part(0, usize::MAX, out).0
     }
@@ -207,8 +208,8 @@ impl RingReader {
         self.header().producer.overwrites.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns the records that a flight recorder's ring holds and that were not consumed. Its producer goes on meanwhile. Nothing is consumed:
-    /// [`consume_to`](Self::consume_to) does it once the records are safe.
+    /// Returns the records that a flight recorder's ring holds and that were not consumed. Its producer goes on
+    /// meanwhile. Nothing is consumed: [`consume_to`](Self::consume_to) does it once the records are safe.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let (capacity, before) = (u64::from(self.info.capacity), self.tail);
@@ -260,7 +261,8 @@ impl RingReader {
         self.header().producer.dropped.load(Ordering::Relaxed)
     }
 
-    /// Whether the thread ended or recording stopped: after a drain that follows this answer the ring is empty for good.
+    /// Whether the thread ended or recording stopped: after a drain that follows this answer the ring is empty for
+    /// good.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.header().producer.finished.load(Ordering::Acquire) != 0
@@ -274,8 +276,8 @@ impl RingReader {
         entries.filter_map(|(entry, depth)| entry.get().map(|found| open_slice(found, depth))).collect()
     }
 
-    /// Removes the file of a finished, drained ring and notifies its process, which then releases the mapping. Until then
-    /// the ring counts against the process's limit.
+    /// Removes the file of a finished, drained ring and notifies its process, which then releases the mapping. Until
+    /// then the ring counts against the process's limit.
     ///
     /// # Errors
     /// The file cannot be removed.
@@ -322,8 +324,8 @@ pub struct Peek {
     pub overwrites: bool,
 }
 
-/// Looks into a ring without consuming, without write permission and without mapping it (so a file that is cut while it is
-/// read gives an error, not a signal): for rings whose producer is dead or whose consumer is somebody else.
+/// Looks into a ring without consuming, without write permission and without mapping it (so a file that is cut while it
+/// is read gives an error, not a signal): for rings whose producer is dead or whose consumer is somebody else.
 ///
 /// # Errors
 /// The file is missing or not a sound ring.

@@ -55,8 +55,8 @@ impl RingFile {
     }
 
     pub(crate) fn header(&self) -> &Header {
-        // SAFETY: the mapping is page-aligned, longer than a header (`create` made it so), lives as long as `self`, and a
-        // header is made of atomics and padding, for which every bit pattern is valid.
+        // SAFETY: the mapping is page-aligned, longer than a header (`create` made it so), lives as long as `self`, and
+        // a header is made of atomics and padding, for which every bit pattern is valid.
         unsafe { &*self.map.as_ptr().cast::<Header>() }
     }
 

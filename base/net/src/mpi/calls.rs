@@ -1,4 +1,5 @@
-//! Calls of MPI that the crate `mpi` has with lifetimes only: messages whose memory is held by what lives as long as they do.
+//! Calls of MPI that the crate `mpi` has with lifetimes only: messages whose memory is held by what lives as long as
+//! they do.
 
 use mpi::ffi;
 

@@ -1,5 +1,6 @@
-//! Large bodies by MPI, where both ends are of one world: processes that one `mpirun` (or Slurm's `srun --mpi`) started. MPI takes what
-//! the hosts have: shared memory, InfiniBand and other RDMA, TCP. Everything else, and who may join, stays with the connection.
+//! Large bodies by MPI, where both ends are of one world: processes that one `mpirun` (or Slurm's `srun --mpi`)
+//! started. MPI takes what the hosts have: shared memory, InfiniBand and other RDMA, TCP. Everything else, and who may
+//! join, stays with the connection.
 //!
 //! ```text
 //! one end                                                      the other
@@ -9,9 +10,9 @@
 //! the pieces, as messages of at most 4 MiB, in order      ->
 //! ```
 //!
-//! MPI has no lost processes: where one is lost, `mpirun` ends all of its world. What waits for a message ends with its connection all the
-//! same, or when no message came for [`Limits::silence`](crate::Limits); only where half of a message came, and the rest does not, is its
-//! memory MPI's for good, and the whole world is ended ([`World`]).
+//! MPI has no lost processes: where one is lost, `mpirun` ends all of its world. What waits for a message ends with its
+//! connection all the same, or when no message came for [`Limits::silence`](crate::Limits); only where half of a
+//! message came, and the rest does not, is its memory MPI's for good, and the whole world is ended ([`World`]).
 //!
 //! MPI's own traffic is not encrypted, whatever the connections are.
 

@@ -30,7 +30,8 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// From the list that came; with it the bytes that it has. `None` where that is no list, or this process of no world.
+    /// From the list that came; with it the bytes that it has. `None` where that is no list, or this process of no
+    /// world.
     pub(crate) fn parse(list: &[u8], outbox: &Outbox) -> Option<(Messages, u64)> {
         let here = here()?;
         let (head, pieces) = list.split_first_chunk::<8>()?;
@@ -116,7 +117,8 @@ impl Messages {
         }
     }
 
-    /// Takes back what is not over. A message of which half came is waited for, or everything ends: MPI may write into its memory.
+    /// Takes back what is not over. A message of which half came is waited for, or everything ends: MPI may write into
+    /// its memory.
     fn end(&self, requests: &mut Vec<Request>) {
         requests.iter_mut().for_each(Request::cancel);
         let begin = threads::now();
@@ -171,7 +173,7 @@ impl Source for Messages {
         Ok(())
     }
 
-    fn done(mut self: Box<Self>) -> Result<(), NetError> {
+    fn release(mut self: Box<Self>) -> Result<(), NetError> {
         // The sender holds them until they are taken.
         while !self.pieces.is_empty() {
             self.receive_whole()?;

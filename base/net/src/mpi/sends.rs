@@ -1,4 +1,5 @@
-//! Everything that this process sends. MPI works only while it is called: a thread does that as long as anything is under way.
+//! Everything that this process sends. MPI works only while it is called: a thread does that as long as anything is
+//! under way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,7 +67,8 @@ impl Sends {
         let mut sending = Sending { requests: Vec::new(), tag, _body: Vec::new(), bytes, of_peer: Arc::clone(of_peer) };
         let mut begun = Ok(tag);
         for message in body.iter().flat_map(|piece| (**piece).as_ref().chunks(MESSAGE)) {
-            // SAFETY: the body stays in `sending` until all its requests are over, or for ever; moving the boxes moves no bytes.
+            // SAFETY: the body stays in `sending` until all its requests are over, or for ever; moving the boxes moves
+            // no bytes.
             match unsafe { all.send(message, to as i32, tag as i32) } {
                 Ok(request) => sending.requests.push(request),
                 Err(error) => {

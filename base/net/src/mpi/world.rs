@@ -72,9 +72,9 @@ impl Drop for Using<'_> {
     }
 }
 
-/// The processes that one launcher of MPI started. While it is there, connections between them carry large bodies by MPI. To be dropped
-/// when all connections are closed and all processes have left ([`World::leave`]): dropping it before that ends all of them, since MPI
-/// can do nothing for those that wait for this one.
+/// The processes that one launcher of MPI started. While it is there, connections between them carry large bodies by
+/// MPI. To be dropped when all connections are closed and all processes have left ([`World::leave`]): dropping it
+/// before that ends all of them, since MPI can do nothing for those that wait for this one.
 pub struct World {
     here: Arc<Here>,
     /// Whether all have left.
