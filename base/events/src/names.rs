@@ -1,19 +1,19 @@
 //! Names and their ids: call sites (category and name) and graph nodes (name, op, device).
 //!
-//! Records carry ids; the names go once to the meta file of each trace folder that the process records into. The tables
-//! grow to fixed limits: beyond them a site becomes [`SiteId::OTHER`] and a node [`NodeId::NONE`].
+//! Records hold ids; the names are written once to the meta file of each trace folder that the process records into.
+//! The tables have fixed limits: beyond them a site becomes [`SiteId::OTHER`] and a node [`NodeId::NONE`].
 
 use crate::meta::{self, Entry};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A call site: 24 bits. Unique in the process.
+/// The id of a call site, unique in the process: 24 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SiteId(u32);
 
 impl SiteId {
-    /// The site of events whose own site found no room in the table.
+    /// The site of events whose own site did not fit into the table.
     pub const OTHER: Self = Self(0);
 
     /// The id in the low 24 bits of a site word.
@@ -30,7 +30,7 @@ impl SiteId {
     }
 }
 
-/// A node of a graph. Unique in the process.
+/// The id of a graph node, unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(u32);
 
@@ -52,12 +52,12 @@ impl NodeId {
     }
 }
 
-/// How many different sites a process may name.
+/// The number of different sites that a process may name.
 pub const MAX_SITES: usize = 1 << 20;
-/// How many different nodes a process may name.
+/// The number of different nodes that a process may name.
 pub const MAX_NODES: usize = 1 << 22;
 
-/// Things in order of their ids, each once.
+/// Interned items in the order of their ids.
 struct Table<T> {
     items: Vec<T>,
     ids: HashMap<T, u32>,
@@ -81,7 +81,7 @@ type Site = (String, String);
 /// Name, op and device.
 type Node = (String, String, String);
 
-/// Every name of the process, and where new ones are to be written.
+/// Every name of the process, and the file to which new ones are written.
 pub(crate) struct Names {
     sites: Table<Site>,
     nodes: Table<Node>,
@@ -152,7 +152,7 @@ macro_rules! site {
     }};
 }
 
-/// Starts writing names to `meta`: all that exist now, and each new one.
+/// Starts writing names to `meta`: all existing names now, and each new name when it is interned.
 pub(crate) fn write_to(mut meta: meta::Writer) {
     with_names(|names| {
         let sites = names.sites.items.iter().zip(0..);
@@ -179,7 +179,7 @@ pub(crate) fn append(entry: &Entry) {
     });
 }
 
-/// Ends the writing of names; returns how many entries could not be written.
+/// Stops writing names; returns the number of writes that failed.
 pub(crate) fn stop_writing() -> u64 {
     with_names(|names| names.meta.take().map_or(0, |meta| meta.lost()))
 }

@@ -182,7 +182,8 @@ impl SessionState {
         Some((number, ring))
     }
 
-    /// Adds the losses since the last call to the control page: events, threads, and `meta` entries of the meta file.
+    /// Adds the losses since the last call to the control page: events, threads, and `meta` failed writes to the meta
+    /// file.
     pub(crate) fn report_lost(&self, meta: u64) {
         let (events, threads) = (LOST.swap(0, Ordering::Relaxed), self.lost_threads.swap(0, Ordering::Relaxed));
         if events + threads + meta > 0 {

@@ -35,8 +35,8 @@ pub enum AddressError {
     },
     /// The address is on another host or open to other hosts, and connections are not encrypted.
     #[error(
-        "{0} is not of this host alone: without certificates only loopback addresses (127.0.0.1, ::1, localhost) and unix:/PATH \
-         are allowed; name the job's certificates, or forward the ports through ssh"
+        "{0} is not of this host alone: without certificates only loopback addresses (127.0.0.1, ::1, localhost) and \
+         unix:/PATH are allowed; name the job's certificates, or forward the ports through ssh"
     )]
     NotLoopback(String),
     /// This system has no Unix sockets.

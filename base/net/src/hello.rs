@@ -1,14 +1,14 @@
 //! The handshake of two processes: each sends its job, its name and its incarnation.
 //!
-//! The connecting end sends a hello, the listening end answers with a hello or a refusal. The layout of both messages:
+//! The connecting end sends a hello, the listening end answers with a hello or a refusal. Both messages:
 //!
 //! ```text
 //! 0   "STEPSNET"
 //! 8   u32  version of the protocol
 //! 12  u8   message kind. 0: hello, 1: refusal
 //! 13  u16  length of the payload, bytes
-//! 15  payload of a hello: u64 incarnation, then three texts, each a u8 length and UTF-8: the sender's job, the sender's
-//!     name, the name of the process that the sender expects at the other end (empty: any)
+//! 15  payload of a hello: u64 incarnation, then three texts, each a u8 length and UTF-8: the sender's job, the
+//!     sender's name, the name of the process that the sender expects at the other end (empty: any)
 //!     payload of a refusal: the reason, UTF-8
 //! ```
 

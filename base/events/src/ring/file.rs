@@ -1,4 +1,4 @@
-//! Files for shared mappings: space reserved, pages present.
+//! Files for shared mappings, with reserved disk space and present pages.
 
 use memmap2::MmapRaw;
 use std::fs::File;
@@ -25,7 +25,7 @@ pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
     }
     #[cfg(not(target_os = "linux"))]
     {
-        // No call of that name: writing zeros reserves as well.
+        // Without `posix_fallocate`, writing zeros reserves the space.
         use std::io::Write;
         io::copy(&mut io::Read::take(io::repeat(0), len), &mut &*file)?;
         (&*file).flush()

@@ -3,15 +3,15 @@
 
 use super::sync::{AtomicU64, Ordering, PUBLISH, fence};
 
-/// A record's place: four words, so that a copy taken while a producer writes is only wrong, not undefined.
+/// A slot for one record: four atomic words, so that a copy taken while the producer writes is torn but not undefined.
 #[repr(C)]
 pub(crate) struct Slot([AtomicU64; 4]);
 
 impl Slot {
     #[inline]
     pub(crate) fn store(&self, words: [u64; 4]) {
-        for (place, word) in self.0.iter().zip(words) {
-            place.store(word, Ordering::Relaxed);
+        for (slot_word, word) in self.0.iter().zip(words) {
+            slot_word.store(word, Ordering::Relaxed);
         }
     }
 
@@ -21,7 +21,7 @@ impl Slot {
     }
 }
 
-/// The producer: the records before `end` are there.
+/// For the producer: publishes the records before `end`.
 #[inline]
 pub(crate) fn publish(head: &AtomicU64, end: u64) {
     head.store(end, PUBLISH);
@@ -31,7 +31,7 @@ pub(crate) fn publish(head: &AtomicU64, end: u64) {
 /// another process's mistake; the ring counts as full then.
 #[inline]
 pub(crate) fn free(head: u64, tail: &AtomicU64, capacity: u64) -> u64 {
-    // Acquire: the consumer has read what was in them.
+    // Acquire: the consumer has read the records in the freed slots.
     let used = head.checked_sub(tail.load(Ordering::Acquire));
     used.and_then(|used| capacity.checked_sub(used)).unwrap_or(0)
 }
@@ -43,23 +43,23 @@ pub(crate) fn before_overwriting() {
     fence(PUBLISH);
 }
 
-/// The consumer: how many records there are.
+/// For the consumer: the number of published records.
 #[inline]
 pub(crate) fn published(head: &AtomicU64) -> u64 {
     head.load(Ordering::Acquire)
 }
 
-/// The consumer: the places before `end` may be written again.
+/// For the consumer: frees the slots of the records before `end`.
 #[inline]
-pub(crate) fn give_back(tail: &AtomicU64, end: u64) {
-    // Release: what was in them has been read.
+pub(crate) fn free_to(tail: &AtomicU64, end: u64) {
+    // Release: the records were read before their slots are freed.
     tail.store(end, Ordering::Release);
 }
 
 /// The consumer of a ring that is written over, after it copied records: the first that was whole. At most `burst`
 /// records are written before they are published.
 #[inline]
-pub(crate) fn whole_from(head: &AtomicU64, capacity: u64, burst: u64) -> u64 {
+pub(crate) fn first_intact(head: &AtomicU64, capacity: u64, burst: u64) -> u64 {
     fence(Ordering::Acquire);
     head.load(Ordering::Relaxed).saturating_add(burst).saturating_sub(capacity)
 }
