@@ -31,8 +31,8 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 pub const FILE_NAME: &str = "control";
 /// The environment variable that names the trace folder to programs that call [`crate::start_from_env`].
 pub const ENV: &str = "STEPSCOPE_TRACE";
-/// Name of a file in that folder, before its process' id, that holds the folder into which the process records instead,
-/// since it calls [`crate::start`].
+/// The prefix, before the process id, of the name of a file in the folder of `STEPSCOPE_TRACE`. The file holds the path
+/// of the folder into which that process records instead, because it calls [`crate::start`].
 pub const ELSEWHERE: &str = "elsewhere-";
 /// The environment variable with the address of the collector that gathers the traces of several processes and hosts.
 pub const COLLECTOR_ENV: &str = "STEPSCOPE_COLLECTOR";
@@ -174,8 +174,9 @@ impl Control {
         was_last
     }
 
-    /// Makes rings that are made from now on keep their newest records, of which a dump writes the last `keep_ns` (0:
-    /// all) to the trace. A step that takes longer than `slow_step_ns` (0: none) asks for a dump.
+    /// Makes all rings that are created from now on flight recorders, which retain their newest records. A dump writes
+    /// the last `keep_ns` of them (0: all) to the trace. A step that takes longer than `slow_step_ns` (0: none)
+    /// requests a dump.
     pub fn keep_flight(&self, keep_ns: u64, slow_step_ns: u64) {
         let page = self.page();
         page.keep_ns.store(keep_ns, Ordering::Relaxed);
@@ -183,7 +184,7 @@ impl Control {
         page.flight.store(1, Ordering::Release);
     }
 
-    /// Whether rings keep their newest records.
+    /// Whether new rings are flight recorders.
     #[must_use]
     pub fn is_flight(&self) -> bool {
         self.page().flight.load(Ordering::Acquire) != 0

@@ -1,8 +1,8 @@
 //! A `tracing_subscriber` layer: any program's spans become slices and its events instants, in the same rings.
 //!
-//! A span gives one slice for each time it is entered, on the thread that enters it, with the span's target as category
-//! and its name as name; an event gives an instant with its message and fields as text. A span's fields are not
-//! recorded. Nothing is allocated after a thread's first span and first event.
+//! Each entry into a span becomes a slice on the thread that enters it, with the span's target as category and the
+//! span's name. An event becomes an instant with its message and fields as text. A span's fields are not recorded.
+//! After a thread's first span and first event the layer allocates no memory.
 //!
 //! ```
 //! use tracing_subscriber::layer::SubscriberExt;

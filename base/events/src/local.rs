@@ -17,7 +17,7 @@ pub(crate) static STATE: AtomicU32 = AtomicU32::new(OFF);
 /// Events of threads without a ring, not yet added to the control page.
 pub(crate) static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// A thread's ring as the hot path needs it. No destructor, so that reaching it is one instruction and it may be used
+/// A thread's ring as the hot path uses it. It has no destructor, so that access takes one instruction and is possible
 /// until the thread's very end; [`crate::rings`] keeps the mapping alive.
 pub(crate) struct Local {
     pub(crate) generation: Cell<u32>,

@@ -479,7 +479,7 @@ impl MetaReader {
         Ok(Self { file, pending: Vec::new(), in_gap: false, damaged: 0, skipped_bytes: 0, unknown: 0 })
     }
 
-    /// Appends to `out` what was completed since the last call; returns how many entries that were.
+    /// Appends the entries that were completed since the last call to `out`; returns their number.
     ///
     /// # Errors
     /// Reading failed; entries before the failure are in `out`, and the call may be repeated.
@@ -494,25 +494,26 @@ impl MetaReader {
         }
     }
 
-    /// Places where frames were damaged and skipped.
+    /// The number of gaps in which damaged bytes were skipped.
     #[must_use]
     pub fn damaged(&self) -> u64 {
         self.damaged
     }
 
-    /// How many bytes were skipped there.
+    /// The number of bytes that were skipped in gaps.
     #[must_use]
     pub fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
 
-    /// Entries of kinds that this version does not know.
+    /// The number of entries whose tag this version does not know.
     #[must_use]
     pub fn unknown(&self) -> u64 {
         self.unknown
     }
 
-    /// Bytes of an unfinished frame at the end; not zero for good means that the writer was killed while writing.
+    /// The number of bytes of an incomplete frame at the end. Where it stays above zero, the writer was killed while
+    /// writing.
     #[must_use]
     pub fn unfinished_bytes(&self) -> usize {
         self.pending.len()

@@ -1,8 +1,8 @@
 //! Recording sessions: starting and stopping, and the keeper thread.
 //!
-//! A process has at most one session. The keeper wakes every 10 ms: it follows the control page's switch, adds losses
-//! to the page, releases rings that the collector retired, and writes a clock anchor every second (more often at the
-//! beginning).
+//! A process has at most one session. Every 10 ms its keeper thread reads the control page's switch, adds losses to the
+//! page, and releases rings that the collector retired. It writes a clock anchor every second, more often at the
+//! beginning.
 
 use crate::clock;
 use crate::control::{Control, ControlError, ELSEWHERE, ENV};
@@ -162,8 +162,8 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
     Ok(Session { shared, keeper: Some(keeper) })
 }
 
-/// Leaves the folder of this process in the one of `stepscope record`, where the program names its own: its recorder
-/// says so. That the file cannot be written is nothing that the program has to know.
+/// Where the program records into a folder of its own under `stepscope record`, writes the path of that folder into the
+/// recorder's folder, so that the recorder can report it. An error of this write does not concern the program.
 fn record_elsewhere(trace_dir: &Path) {
     let recorder_dir =
         std::env::var_os(ENV).filter(|dir| !dir.is_empty()).and_then(|dir| std::path::absolute(dir).ok());
@@ -237,8 +237,8 @@ pub fn recording_into() -> Option<PathBuf> {
     current().map(|shared| shared.trace_dir.clone())
 }
 
-/// A step begins: call it before [`is_on`](crate::is_on) is asked. If "the next N steps" are to be recorded, recording
-/// goes on here.
+/// Begins a step; to be called before [`is_on`](crate::is_on) is read for it. Switches recording on if "the next N
+/// steps" are to be recorded.
 pub fn step_begins() -> StepMark {
     let Some(shared) = current() else { return StepMark::default() };
     let is_counted = shared.control.steps_wanted() > 0;
@@ -250,8 +250,8 @@ pub fn step_begins() -> StepMark {
     StepMark { is_counted, begin_ns }
 }
 
-/// A step ended: call it after its slice was emitted. Recording goes off with the last of "the next N steps"; a step
-/// that was slow asks for a dump.
+/// Ends a step; to be called after its slice was emitted. Switches recording off after the last of "the next N steps",
+/// and requests a dump if the step was slow.
 pub fn step_ends(mark: StepMark) {
     if !mark.is_counted && mark.begin_ns == 0 {
         return;
@@ -274,8 +274,8 @@ pub fn dump() -> bool {
     })
 }
 
-/// How often a panic looks whether the session's lock is free, a millisecond apart: others hold it for a moment, the
-/// panicking thread for good.
+/// The number of attempts of a panicking thread to take the session's lock, a millisecond apart. Other threads release
+/// the lock soon; where the panicking thread itself holds the lock, no attempt succeeds.
 const PANIC_ATTEMPTS: u32 = 20;
 
 /// Makes a panic log its message and request a dump, from now on in this process.

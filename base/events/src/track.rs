@@ -64,8 +64,8 @@ pub struct Track {
 unsafe impl Send for Track {}
 
 impl Track {
-    /// Adds a track to the running session; among the process's tracks the smaller `order` comes first. `None` where
-    /// nothing is recorded, or where the session can have no more rings (counted as a lost thread).
+    /// Adds a track to the running session; the process's tracks are sorted by `order`. `None` where no session runs,
+    /// or the session has as many rings as it may have (counted as a lost thread).
     #[must_use]
     pub fn open(shows: Shows<'_>, name: &str, order: i32) -> Option<Track> {
         let tid = if let Shows::Thread { tid } = shows { tid } else { 0 };
@@ -112,8 +112,8 @@ impl Track {
     }
 }
 
-/// Reports something to whoever opens the trace: `count` in total of `source`; a later note of the same kind and source
-/// takes its place. Nothing where nothing is recorded.
+/// Writes a message for the users of the trace; `count` is the total of `source`. A later note with the same kind and
+/// source replaces it. Does nothing where no session runs.
 pub fn note(kind: NoteKind, count: u64, source: &str, text: &str) {
     names::append(&Entry::Note { kind, count, source: source.to_owned(), text: text.to_owned() });
 }

@@ -435,7 +435,7 @@ impl Socket {
                 let mut flows = self.0.connection.flows.lock();
                 let flow = &mut flows[self.0.side];
                 match self.0.ended(flow) {
-                    // As the system: who closed it itself reads its end.
+                    // As with the system's sockets, an end that closed the connection itself reads its end.
                     Some(io::ErrorKind::BrokenPipe) => return Ok(0),
                     Some(kind) => return Err(kind.into()),
                     None => {}

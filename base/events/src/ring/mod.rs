@@ -23,16 +23,18 @@
 //! ```
 //!
 //! **Protocol.** The producer stores a record with plain stores and publishes it with a release store of `head`; the
-//! consumer reads `head` (acquire), copies the records and gives their room back with a release store of `tail`. A full
+//! consumer reads `head` (acquire), copies the records and frees their slots with a release store of `tail`. A full
 //! ring drops the new record and counts it. Neither ever waits for the other, and because the file is a shared mapping
 //! a published record is in the page cache, whatever happens to the process (not to the machine). A flight recorder's
-//! ring (`overwrites`) has no consumer: the producer writes over the oldest records, and a look takes those for whole
-//! that it cannot have reached meanwhile. [`protocol`] is this part of the code, and `tests/ring_model.rs` its model.
+//! ring (`overwrites`) has no consumer: the producer overwrites the oldest records, and a snapshot contains only the
+//! records that the producer cannot have reached meanwhile. [`protocol`] has this part of the code, which
+//! `tests/ring_model.rs` checks with a model checker.
 //! The producer never trusts `tail`, and the consumer nothing in the file: a garbage `tail` looks like a full ring, a
 //! garbage `head` is damage, and neither can lead outside the mapping.
 //!
-//! Disk space is reserved when the file is made ([`file::reserve`]), so a full disk refuses the ring instead of killing
-//! the program with SIGBUS later. Whoever truncates a ring under a running program does kill it: nothing here does.
+//! Disk space is reserved when the file is created ([`file::reserve`]), so a full disk refuses the ring instead of
+//! killing the program with SIGBUS later. Whoever truncates a ring under a running program does kill it: nothing here
+//! does.
 
 pub(crate) mod file;
 pub(crate) mod protocol;

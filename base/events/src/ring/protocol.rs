@@ -1,5 +1,5 @@
-//! How producer and consumer of a ring agree without a lock: the atomics and their orders, apart from files and
-//! mappings, so that `tests/ring_model.rs` can run every interleaving of this very code.
+//! The lock-free protocol between producer and consumer of a ring: the atomics and their orderings, separate from files
+//! and mappings, so that `tests/ring_model.rs` can run every interleaving of this code.
 
 use super::sync::{AtomicU64, Ordering, PUBLISH, fence};
 
@@ -27,8 +27,8 @@ pub(crate) fn publish(head: &AtomicU64, end: u64) {
     head.store(end, PUBLISH);
 }
 
-/// The producer: slots that the consumer has freed, where `head` records were published. A `tail` that cannot be is
-/// another process's mistake; the ring counts as full then.
+/// For the producer: the number of free slots, where `head` records were published. The ring counts as full where
+/// another process stored an impossible `tail`.
 #[inline]
 pub(crate) fn free(head: u64, tail: &AtomicU64, capacity: u64) -> u64 {
     // Acquire: the consumer has read the records in the freed slots.
@@ -36,8 +36,8 @@ pub(crate) fn free(head: u64, tail: &AtomicU64, capacity: u64) -> u64 {
     used.and_then(|used| capacity.checked_sub(used)).unwrap_or(0)
 }
 
-/// The producer, before it writes over records that nobody has taken: whoever sees the new words sees also that all
-/// before them were published.
+/// For the producer, before it overwrites records that were not consumed: a reader that sees the new words also sees
+/// that all records before them were published.
 #[inline]
 pub(crate) fn before_overwriting() {
     fence(PUBLISH);
@@ -56,8 +56,8 @@ pub(crate) fn free_to(tail: &AtomicU64, end: u64) {
     tail.store(end, Ordering::Release);
 }
 
-/// The consumer of a ring that is written over, after it copied records: the first that was whole. At most `burst`
-/// records are written before they are published.
+/// For the consumer of a flight recorder's ring, after it copied records: the first record that cannot have been
+/// overwritten meanwhile. The producer writes at most `burst` records before it publishes them.
 #[inline]
 pub(crate) fn first_intact(head: &AtomicU64, capacity: u64, burst: u64) -> u64 {
     fence(Ordering::Acquire);

@@ -109,7 +109,7 @@ impl RingReader {
     /// Opens a ring to drain it.
     ///
     /// # Errors
-    /// The file is missing, not writable, not ready, or not a sound ring.
+    /// The file is missing, not writable, not ready, not a ring, or damaged.
     pub fn open(path: &Path) -> Result<Self, RingError> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let len = file.metadata()?.len();
@@ -166,18 +166,18 @@ impl RingReader {
         drained
     }
 
-    /// As [`drain`](Self::drain), but nothing is consumed: [`consume_to`](Self::consume_to) does it once the records
-    /// are safe.
+    /// As [`drain`](Self::drain), but consumes no record: [`consume_to`](Self::consume_to) does so once they are
+    /// stored.
     pub fn peek(&self, out: &mut Vec<Record>) -> Drained {
         self.copy_part(0, usize::MAX, out).0
     }
 
-    /// As [`peek`](Self::peek), of the oldest records but `skip` at most `max`.
+    /// As [`peek`](Self::peek), but skips the oldest `skip` records and appends at most `max`.
     pub fn peek_part(&self, skip: u64, max: usize, out: &mut Vec<Record>) -> Drained {
         self.copy_part(skip, max, out).0
     }
 
-    /// Copies what was published but the oldest `skip` records, at most `max`; also returns the producer's position.
+    /// Copies at most `max` published records after the oldest `skip`; also returns the producer's position.
     fn copy_part(&self, skip: u64, max: usize, out: &mut Vec<Record>) -> (Drained, u64) {
         let head = protocol::published(&self.header().producer.head);
         let Some(n) = n_filled(head, self.tail, self.info.capacity) else {
@@ -209,8 +209,8 @@ impl RingReader {
         self.header().producer.overwrites.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns the records that a flight recorder's ring holds and that were not consumed. Its producer goes on
-    /// meanwhile. Nothing is consumed: [`consume_to`](Self::consume_to) does it once the records are safe.
+    /// Returns the unconsumed records of a flight recorder's ring, while its producer goes on. Consumes no record:
+    /// [`consume_to`](Self::consume_to) does so once they are stored.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let (capacity, before) = (u64::from(self.info.capacity), self.tail);
@@ -228,7 +228,7 @@ impl RingReader {
     /// Copies the records between two positions, at most `capacity` of them.
     fn copy(&self, first: u64, end: u64, out: &mut Vec<Record>) {
         let (slots, mask) = (self.slots(), u64::from(self.info.capacity) - 1);
-        // Two runs without wrap-around; both lie inside the slots because of the mask.
+        // Two contiguous ranges, before and after the wrap-around; the mask keeps both inside the slots.
         let n = (end - first) as usize;
         let from = (first & mask) as usize;
         let first = n.min(slots.len() - from);
