@@ -494,7 +494,7 @@ impl MetaReader {
         }
     }
 
-    /// The number of gaps in which damaged bytes were skipped.
+    /// The number of gaps of damaged bytes, and of valid frames whose payload is malformed.
     #[must_use]
     pub fn damaged(&self) -> u64 {
         self.damaged
@@ -543,7 +543,8 @@ impl MetaReader {
         self.pending.drain(..at);
     }
 
-    /// The entry at the front of `bytes`; `None` when more bytes are needed.
+    /// Decodes the frame at the front of `bytes`, or skips to the next possible one. `None` where more bytes are
+    /// needed.
     fn frame(&self, bytes: &[u8]) -> Option<Step> {
         if bytes.is_empty() {
             return None;

@@ -92,7 +92,7 @@ pub(crate) struct Names {
 
 static NAMES: Mutex<Option<Names>> = Mutex::new(None);
 
-/// Runs `f` on the names of the process. No user code runs under the lock.
+/// Runs `f` on the names of the process, under their lock. `f` calls no code of the traced program.
 fn with_names<R>(f: impl FnOnce(&mut Names) -> R) -> R {
     let mut guard: MutexGuard<'_, Option<Names>> = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     f(guard.get_or_insert_with(|| {
@@ -106,8 +106,8 @@ fn with_names<R>(f: impl FnOnce(&mut Names) -> R) -> R {
     }))
 }
 
-/// The id of a call site; the same category and name give the same id. Takes a lock: keep the id, or use
-/// [`site!`](macro@crate::site).
+/// The id of a call site; the same category and name give the same id. Takes a lock, so the caller stores the id, or
+/// uses [`site!`](macro@crate::site).
 #[must_use]
 pub fn site(category: &str, name: &str) -> SiteId {
     with_names(|names| match names.sites.intern((category.to_owned(), name.to_owned()), MAX_SITES) {
@@ -121,8 +121,8 @@ pub fn site(category: &str, name: &str) -> SiteId {
     })
 }
 
-/// The id of a graph node, for its full name (scopes included), its op and its device; the same three give the same id.
-/// Takes a lock: keep the id.
+/// The id of a graph node, by its full name (with scopes), op and device; the same three give the same id. Takes a
+/// lock, so the caller stores the id.
 #[must_use]
 pub fn node(name: &str, op: &str, device: &str) -> NodeId {
     let item = (name.to_owned(), op.to_owned(), device.to_owned());

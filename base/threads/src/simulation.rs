@@ -306,26 +306,26 @@ impl Simulation {
         self.0.state.lock().trace
     }
 
-    /// How often the turn went from thread to thread.
+    /// The number of turns so far.
     #[must_use]
     pub fn n_turns(&self) -> u64 {
         self.0.state.lock().n_turns
     }
 
-    /// Returns a type's extension of the simulation, made at its first use.
+    /// Returns the simulation's extension of type `T`, which is created at its first use.
     #[must_use]
     pub fn extension<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
-        let mut all = self.0.extensions.lock();
-        if let Some(found) = all.iter().find_map(|one| Arc::clone(one).downcast::<T>().ok()) {
-            return found;
+        let mut extensions = self.0.extensions.lock();
+        if let Some(existing) = extensions.iter().find_map(|any| Arc::clone(any).downcast::<T>().ok()) {
+            return existing;
         }
-        let made = Arc::new(T::default());
-        all.push(Arc::<T>::clone(&made));
-        made
+        let created = Arc::new(T::default());
+        extensions.push(Arc::<T>::clone(&created));
+        created
     }
 }
 
-/// Of a simulated thread: there may be thousands.
+/// The stack size of a simulated thread, bytes: there may be thousands of threads.
 const STACK: usize = 1 << 20;
 
 #[cfg(test)]
