@@ -33,12 +33,14 @@ impl Default for Options {
 pub(crate) struct SessionState {
     pub(crate) trace_dir: PathBuf,
     pub(crate) options: Options,
+    /// The session's number, which differs between the sessions of a process.
     pub(crate) generation: u32,
     pub(crate) control: Control,
     /// The rings that exist. A finished ring stays in the list until the collector retires it.
     pub(crate) rings: Mutex<Rings>,
     /// Threads that got no ring, not yet added to the control page.
     pub(crate) lost_threads: AtomicU64,
+    /// Set to end the keeper thread.
     pub(crate) stopping: AtomicBool,
     /// Serialises [`SessionState::follow_switch`].
     pub(crate) following: Mutex<()>,
@@ -47,6 +49,7 @@ pub(crate) struct SessionState {
 #[derive(Default)]
 pub(crate) struct Rings {
     pub(crate) alive: Vec<Arc<RingFile>>,
+    /// The number in the next ring's file name.
     next_number: u32,
 }
 
@@ -58,7 +61,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The thread's ring, which is finished when the thread ends.
+/// A thread's ring, which is marked as finished when the thread ends.
 struct ThreadRing(Option<Arc<RingFile>>);
 
 thread_local! {

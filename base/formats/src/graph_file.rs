@@ -110,6 +110,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, GraphFileError> {
     Ok(unpacked)
 }
 
+/// Reads `source` to its end; returns an error where it has more than `limit` bytes.
 fn read_within(source: impl Read, limit: u64, out: &mut Vec<u8>) -> Result<(), GraphFileError> {
     if source.take(limit + 1).read_to_end(out)? as u64 > limit {
         return Err(GraphFileError::TooLarge { limit });

@@ -69,7 +69,7 @@ impl Transports {
 
 /// A received frame: its head, and its body, which is yet to be read.
 pub struct Incoming<'a, R: Read = Stream> {
-    /// What the head is.
+    /// The kind of the message.
     pub kind: u8,
     reader: &'a mut Reader<R>,
 }
@@ -219,7 +219,7 @@ fn no_frame() -> NetError {
 }
 
 impl<R: Read> Incoming<'_, R> {
-    /// The message.
+    /// The head, which is the message.
     pub fn head(&self) -> &[u8] {
         &self.reader.head
     }
