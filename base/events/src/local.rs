@@ -20,7 +20,7 @@ pub(crate) static LOST: AtomicU64 = AtomicU64::new(0);
 /// A thread's ring as the hot path uses it. It has no destructor, so that access takes one instruction and is possible
 /// until the thread's very end; [`crate::rings`] keeps the mapping alive.
 pub(crate) struct Local {
-    /// The generation of the session in which the thread last asked for a ring; [`OFF`] before that, [`ENDED`] at its end.
+    /// The session in which the thread last asked for a ring; [`OFF`] before that, [`ENDED`] at the thread's end.
     pub(crate) generation: Cell<u32>,
     /// The number of open slices.
     pub(crate) depth: Cell<u32>,
