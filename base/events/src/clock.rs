@@ -42,13 +42,13 @@ fn now_slow() -> u64 {
     }
 }
 
-/// The counter that [`now`] reads; decided at the first call and kept for the life of the process.
+/// The source that [`now`] reads, which is chosen at the first call and never changes in a process.
 #[must_use]
 pub fn source() -> Source {
     if SOURCE.load(Ordering::Relaxed) == UNKNOWN {
         let forced_raw = std::env::var_os("STEPSCOPE_CLOCK").is_some_and(|v| v == "raw");
-        let found = if counter_is_invariant() && !forced_raw { COUNTER } else { RAW };
-        SOURCE.store(found, Ordering::Relaxed);
+        let chosen = if is_counter_invariant() && !forced_raw { COUNTER } else { RAW };
+        SOURCE.store(chosen, Ordering::Relaxed);
     }
     if SOURCE.load(Ordering::Relaxed) == COUNTER { Source::Counter } else { Source::MonotonicRaw }
 }
@@ -61,7 +61,7 @@ fn counter() -> u64 {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn counter_is_invariant() -> bool {
+fn is_counter_invariant() -> bool {
     use core::arch::x86_64::__cpuid;
     // The highest extended leaf must reach 8000_0007h; its EDX bit 8 is "invariant TSC".
     __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & (1 << 8) != 0
@@ -77,7 +77,7 @@ fn counter() -> u64 {
 }
 
 #[cfg(target_arch = "aarch64")]
-fn counter_is_invariant() -> bool {
+fn is_counter_invariant() -> bool {
     true // the architecture's generic timer runs at one rate
 }
 
@@ -87,7 +87,7 @@ fn counter() -> u64 {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn counter_is_invariant() -> bool {
+fn is_counter_invariant() -> bool {
     false
 }
 
@@ -129,7 +129,7 @@ pub fn thread_cpu_now() -> i64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// One instant on three clocks.
+/// One instant as read from three clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Anchor {
     /// [`now`]'s ticks.
@@ -140,8 +140,8 @@ pub struct Anchor {
     pub real_ns: i64,
 }
 
-/// Reads the three clocks as close together as possible: the tightest of nine tries, so that an interrupt between two readings
-/// does not bend the conversion. Good to about half a `clock_gettime`, 20-50 ns.
+/// Reads the three clocks as close together as possible: the tightest of nine tries, so that an interrupt between two
+/// readings does not bend the conversion. Good to about half a `clock_gettime`, 20-50 ns.
 #[must_use]
 pub fn anchor() -> Anchor {
     let mut best = Anchor::default();
@@ -160,12 +160,13 @@ pub fn anchor() -> Anchor {
     best
 }
 
-/// How many of the last anchors give the rate beyond them: a long base makes their reading errors (50 ns) vanish.
+/// The number of anchors over which the rate beyond the first or last one is measured: over a long distance their
+/// reading errors of 50 ns do not matter.
 const RATE_BASE: usize = 32;
 
 /// Converts ticks to monotonic nanoseconds: piecewise linear through the anchors, in exact integer arithmetic.
 ///
-/// Before the first and after the last anchor the line goes on with the mean rate of the nearest anchors.
+/// Before the first and after the last anchor the mean rate of the nearest anchors is extrapolated.
 /// Never decreasing: `a <= b` gives `ns(a) <= ns(b)`. Results saturate at the ends of `i64`.
 /// Without an anchor a tick is a nanosecond from zero, with one anchor it is a nanosecond around the anchor.
 #[derive(Clone, Debug, Default)]
@@ -174,26 +175,26 @@ pub struct TicksToNs {
 }
 
 impl TicksToNs {
-    /// From anchors in any order. An anchor that contradicts an earlier one (later in ticks but not in time) is left out:
-    /// anchors come from files.
+    /// Creates the conversion from anchors in any order. An anchor that contradicts an earlier one (later in ticks but
+    /// not in time) is left out: anchors are read from files, which may be damaged.
     #[must_use]
     pub fn from_anchors(anchors: &[Anchor]) -> Self {
         let mut sorted = anchors.to_vec();
         sorted.sort_by_key(|a| a.ticks);
-        let mut kept = Self::default();
+        let mut line = Self::default();
         for anchor in sorted {
-            kept.push(anchor);
+            line.push(anchor);
         }
-        kept
+        line
     }
 
-    /// Adds an anchor that is later than all others; returns whether it was (an earlier or contradicting one is left out).
+    /// Adds an anchor and returns true if it is later than all others on both clocks; otherwise leaves it out.
     pub fn push(&mut self, anchor: Anchor) -> bool {
-        let later = self.anchors.last().is_none_or(|a| anchor.ticks > a.ticks && anchor.mono_ns > a.mono_ns);
-        if later {
+        let is_later = self.anchors.last().is_none_or(|a| anchor.ticks > a.ticks && anchor.mono_ns > a.mono_ns);
+        if is_later {
             self.anchors.push(anchor);
         }
-        later
+        is_later
     }
 
     /// The anchors in use, in order.
@@ -202,7 +203,7 @@ impl TicksToNs {
         &self.anchors
     }
 
-    /// Monotonic nanoseconds of a tick.
+    /// Converts ticks to monotonic nanoseconds.
     #[must_use]
     pub fn ns(&self, ticks: u64) -> i64 {
         let n = self.anchors.len();
@@ -217,17 +218,18 @@ impl TicksToNs {
             _ if next == n => (self.anchors[n - 1 - (n - 1).min(RATE_BASE)], self.anchors[n - 1], self.anchors[n - 1]),
             _ => (self.anchors[next - 1], self.anchors[next], self.anchors[next - 1]),
         };
-        let away = i128::from(ticks) - i128::from(base.ticks);
-        clamp(i128::from(base.mono_ns).saturating_add(scale(away, rise(from, to), to.ticks - from.ticks)))
+        let distance = i128::from(ticks) - i128::from(base.ticks);
+        clamp(i128::from(base.mono_ns).saturating_add(scale(distance, rise(from, to), to.ticks - from.ticks)))
     }
 
-    /// Nanoseconds of a duration that begins at `begin`.
+    /// Converts a duration of `ticks` that begins at `begin` to nanoseconds.
     #[must_use]
     pub fn duration_ns(&self, begin: u64, ticks: u64) -> i64 {
         self.ns(begin.saturating_add(ticks)).saturating_sub(self.ns(begin))
     }
 
-    /// Unix nanoseconds of a monotonic time: the wall clock of the nearest earlier anchor, carried on.
+    /// Converts a monotonic time to Unix nanoseconds: the wall time of the nearest earlier anchor plus the time since
+    /// then.
     #[must_use]
     pub fn real_ns(&self, mono_ns: i64) -> Option<i64> {
         let next = self.anchors.partition_point(|a| a.mono_ns <= mono_ns);
@@ -241,9 +243,9 @@ fn rise(from: Anchor, to: Anchor) -> u64 {
     to.mono_ns.abs_diff(from.mono_ns)
 }
 
-/// `away * rise / run`, rounded down, without overflow: `run > 0` because anchors increase strictly.
-fn scale(away: i128, rise: u64, run: u64) -> i128 {
-    let (whole, rest) = (away.div_euclid(i128::from(run)), away.rem_euclid(i128::from(run)));
+/// `distance * rise / run`, rounded down, without overflow: `run > 0` because anchors increase strictly.
+fn scale(distance: i128, rise: u64, run: u64) -> i128 {
+    let (whole, rest) = (distance.div_euclid(i128::from(run)), distance.rem_euclid(i128::from(run)));
     let part = rest.unsigned_abs() * u128::from(rise) / u128::from(run); // both below 2^64, the result below `rise`
     whole.saturating_mul(i128::from(rise)).saturating_add(part.cast_signed())
 }

@@ -3,22 +3,23 @@
 //! ```text
 //! byte 0          magic "STPCTRL1" u64; zero until the page is ready. The last byte is the version
 //!      8          switch u32: 1 record, 0 do not
-//!      12         steps u32: so many more steps, then recording goes off; it goes on with the next step that begins. 0: not requested
-//!      16         dumps asked for u32          20  dumps done u32
+//!      12         steps u32: steps still to record. Recording goes on with the next step that begins, and off after
+//!                 the last. 0: recording does not go by steps
+//!      16         dumps requested u32          20  dumps done u32
 //!      24         flight recorder u32: 1 rings keep their newest records, which a dump writes to the trace
-//!      32         slow step u64, ns: a step that takes longer asks for a dump; 0 none does
-//!      40         kept u64, ns: how much of the past a dump writes; 0 all that the rings hold
+//!      32         slow step u64, ns: a step that takes longer requests a dump; 0: none does
+//!      40         retention u64, ns: how much of the past a dump writes; 0: everything that the rings hold
 //!      64         collector's pid u32; zero before the first collector
 //!      68         collector finished u32: 1 after it drained everything and left
 //!      72         collector's heartbeat i64, CLOCK_MONOTONIC_RAW ns
 //!      128        events lost u64: emitted by threads that could get no ring
 //!      136        threads without a ring u64
-//!      144        meta entries lost u64 (disk full)
+//!      144        failed writes to meta files u64 (disk full)
 //!      152..4096  zero
 //! ```
 //!
-//! The switch is the recorder's: a process that starts recording into a folder sets it only when it makes the page.
-//! Producers look at it every 10 ms.
+//! The recorder sets the switch: a process that starts recording into a folder sets it only where it creates the page.
+//! Producers read it every 10 ms.
 
 use memmap2::MmapRaw;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -30,15 +31,15 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 pub const FILE_NAME: &str = "control";
 /// The environment variable that names the trace folder to programs that call [`crate::start_from_env`].
 pub const ENV: &str = "STEPSCOPE_TRACE";
-/// Name of a file in that folder, before its process' id, that holds the folder into which the process records instead, since it
-/// calls [`crate::start`].
+/// The prefix, before the process id, of the name of a file in the folder of `STEPSCOPE_TRACE`. The file holds the path
+/// of the folder into which that process records instead, because it calls [`crate::start`].
 pub const ELSEWHERE: &str = "elsewhere-";
 /// The environment variable with the address of the collector that gathers the traces of several processes and hosts.
 pub const COLLECTOR_ENV: &str = "STEPSCOPE_COLLECTOR";
 
 const PAGE: u64 = 4096;
 const MAGIC: u64 = u64::from_le_bytes(*b"STPCTRL1");
-/// While one process fills a new page.
+/// The magic while a process fills a new page.
 const FILLING: u64 = u64::from_le_bytes(*b"STPCTRL0");
 
 #[repr(C)]
@@ -46,7 +47,7 @@ struct Page {
     magic: AtomicU64,
     switch: AtomicU32,
     steps: AtomicU32,
-    dumps_asked: AtomicU32,
+    dumps_requested: AtomicU32,
     dumps_done: AtomicU32,
     flight: AtomicU32,
     pad0: u32,
@@ -68,10 +69,10 @@ const _: () =
 /// Why a control page could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// The file cannot be made, opened or mapped.
+    /// The file cannot be created, opened or mapped.
     #[error("{FILE_NAME}: {0}")]
     Io(#[from] io::Error),
-    /// The file is something else.
+    /// The file is not a control page of this version.
     #[error("{FILE_NAME} is not a control page of this version ({len} bytes, magic {magic:#018x})")]
     Foreign {
         /// The file's length.
@@ -88,7 +89,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Opens the folder's page, or makes it with the switch as given. Several processes may do so at once.
+    /// Opens the folder's page, or creates it with the switch set to `on`. Several processes may do so at once.
     ///
     /// # Errors
     /// The folder is not writable or full, or `control` is some other file.
@@ -108,10 +109,10 @@ impl Control {
         Ok(control)
     }
 
-    /// Opens the page of a folder that somebody records into.
+    /// Opens the existing page of a folder.
     ///
     /// # Errors
-    /// It is missing, not writable, or `control` is some other file.
+    /// The page is missing, not writable, or `control` is some other file.
     pub fn open(trace_dir: &Path) -> Result<Self, ControlError> {
         let control = Self::map(OpenOptions::new().read(true).write(true).open(trace_dir.join(FILE_NAME))?)?;
         control.check()?;
@@ -128,7 +129,7 @@ impl Control {
 
     fn check(&self) -> Result<(), ControlError> {
         match self.page().magic.load(Ordering::Acquire) {
-            // A page that another process fills at this moment; its switch reads as off until it is ready.
+            // Another process is filling the page; its switch reads as off until the page is ready.
             MAGIC | FILLING => Ok(()),
             magic => Err(ControlError::Foreign { len: PAGE, magic }),
         }
@@ -157,24 +158,25 @@ impl Control {
         self.page().steps.store(n, Ordering::Release);
     }
 
-    /// Steps that are still to be recorded; 0 when recording does not go by steps.
+    /// The number of steps still to be recorded; 0 when recording does not go by steps.
     #[must_use]
     pub fn steps_wanted(&self) -> u32 {
         self.page().steps.load(Ordering::Acquire)
     }
 
-    /// A recorded step ended. Whether it was the last that is wanted; recording is off then.
-    pub(crate) fn step_done(&self) -> bool {
-        let less = |n: u32| n.checked_sub(1);
-        let was_last = self.page().steps.fetch_update(Ordering::AcqRel, Ordering::Acquire, less) == Ok(1);
+    /// Counts a recorded step. Returns whether it was the last of those requested, after which recording is off.
+    pub(crate) fn count_step(&self) -> bool {
+        let decrement = |n: u32| n.checked_sub(1);
+        let was_last = self.page().steps.fetch_update(Ordering::AcqRel, Ordering::Acquire, decrement) == Ok(1);
         if was_last {
             self.switch(false);
         }
         was_last
     }
 
-    /// Makes rings that are made from now on keep their newest records, of which a dump writes the last `keep_ns` (0: all) to the trace. A
-    /// step that takes longer than `slow_step_ns` (0: none) asks for a dump.
+    /// Makes all rings that are created from now on flight recorders, which retain their newest records. A dump writes
+    /// the last `keep_ns` of them (0: all) to the trace. A step that takes longer than `slow_step_ns` (0: none)
+    /// requests a dump.
     pub fn keep_flight(&self, keep_ns: u64, slow_step_ns: u64) {
         let page = self.page();
         page.keep_ns.store(keep_ns, Ordering::Relaxed);
@@ -182,7 +184,7 @@ impl Control {
         page.flight.store(1, Ordering::Release);
     }
 
-    /// Whether rings keep their newest records.
+    /// Whether new rings are flight recorders.
     #[must_use]
     pub fn is_flight(&self) -> bool {
         self.page().flight.load(Ordering::Acquire) != 0
@@ -194,21 +196,21 @@ impl Control {
         self.page().keep_ns.load(Ordering::Relaxed)
     }
 
-    /// How long a step may take before it asks for a dump, ns; 0 for ever.
+    /// The longest that a step may take without requesting a dump, ns; 0: no limit.
     #[must_use]
     pub fn slow_step_ns(&self) -> u64 {
         self.page().slow_step_ns.load(Ordering::Relaxed)
     }
 
-    /// Asks the collector to write what the flight recorder's rings hold. Gives back the dump's number.
+    /// Requests that the collector writes the content of the flight recorder's rings. Returns the dump's number.
     pub fn request_dump(&self) -> u32 {
-        self.page().dumps_asked.fetch_add(1, Ordering::AcqRel).wrapping_add(1)
+        self.page().dumps_requested.fetch_add(1, Ordering::AcqRel).wrapping_add(1)
     }
 
-    /// The number of the last dump that was asked for, and of the last that is done.
+    /// The numbers of the last dump that was requested and of the last that is done.
     #[must_use]
     pub fn dumps(&self) -> (u32, u32) {
-        (self.page().dumps_asked.load(Ordering::Acquire), self.page().dumps_done.load(Ordering::Acquire))
+        (self.page().dumps_requested.load(Ordering::Acquire), self.page().dumps_done.load(Ordering::Acquire))
     }
 
     /// The collector's state.
@@ -222,7 +224,7 @@ impl Control {
         }
     }
 
-    /// Losses outside of any ring.
+    /// The losses that no ring counts.
     #[must_use]
     pub fn lost(&self) -> Lost {
         let page = self.page();
@@ -240,14 +242,14 @@ impl Control {
     }
 }
 
-/// The collector of a trace folder, as its control page says.
+/// The state of a trace folder's collector, as the control page says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectorState {
-    /// Its process; zero before the first.
+    /// The collector's process id; zero before the first collector.
     pub pid: u32,
-    /// When it last said that it lives, `CLOCK_MONOTONIC_RAW` nanoseconds.
+    /// The time of its last heartbeat, `CLOCK_MONOTONIC_RAW` nanoseconds.
     pub heartbeat_ns: i64,
-    /// Whether it left after draining everything.
+    /// Whether it drained everything and ended.
     pub finished: bool,
 }
 
@@ -256,13 +258,13 @@ pub struct CollectorState {
 pub struct Lost {
     /// Events of threads that could get no ring (too many threads, disk full, folder gone).
     pub events: u64,
-    /// Those threads.
+    /// The number of those threads.
     pub threads: u64,
-    /// Writes to meta files that failed.
+    /// The number of failed writes to meta files.
     pub meta: u64,
 }
 
-/// The right to drain the folder's rings; one holder at a time. It ends with the process, however that ends.
+/// The exclusive right to drain a folder's rings. It ends when dropped, or with the process, however that ends.
 pub struct Collector {
     control: Control,
 }
@@ -270,10 +272,10 @@ pub struct Collector {
 /// Why the right to drain was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
-    /// Another collector has it.
+    /// Another collector has the right.
     #[error("another collector drains this folder (process {pid})")]
     Taken {
-        /// Its process.
+        /// That collector's process id.
         pid: u32,
     },
     /// There is no usable control page.
@@ -282,10 +284,10 @@ pub enum ClaimError {
 }
 
 impl Collector {
-    /// Becomes the folder's collector. The page is made, switched on, where it is missing.
+    /// Becomes the folder's collector. A missing page is created, switched on.
     ///
     /// # Errors
-    /// There is one already, or the page cannot be opened.
+    /// The folder has another collector, or the page cannot be opened.
     pub fn claim(trace_dir: &Path) -> Result<Self, ClaimError> {
         let control = Control::open_or_create(trace_dir, true)?;
         match control.file.try_lock() {
@@ -309,12 +311,12 @@ impl Collector {
         &self.control
     }
 
-    /// Says that the collector lives.
+    /// Stores the current time as the collector's heartbeat.
     pub fn heartbeat(&self) {
         self.control.page().collector_heartbeat.store(crate::clock::mono_now(), Ordering::Relaxed);
     }
 
-    /// Says what was lost in total, where the producers are on another machine and cannot say so themselves.
+    /// Stores the total losses of producers on another machine, which cannot write this page themselves.
     pub fn tell_lost(&self, lost: Lost) {
         let page = self.control.page();
         page.lost_events.fetch_max(lost.events, Ordering::Relaxed);
@@ -322,12 +324,12 @@ impl Collector {
         page.lost_meta.fetch_max(lost.meta, Ordering::Relaxed);
     }
 
-    /// Says that the dump of this number, and all before it, are done.
+    /// Marks the dump with this number, and all before it, as done.
     pub fn dump_done(&self, number: u32) {
         self.control.page().dumps_done.store(number, Ordering::Release);
     }
 
-    /// Says that everything was drained and the collector leaves.
+    /// Marks the collector as finished: everything was drained.
     pub fn finish(self) {
         self.control.page().collector_finished.store(1, Ordering::Release);
     }
@@ -335,8 +337,8 @@ impl Collector {
 
 impl Drop for Collector {
     fn drop(&mut self) {
-        // A child that the program forked may still hold the open file, and with it the lock, which closing our
-        // descriptor would leave taken. If it cannot be abandoned here it ends with the last descriptor.
+        // Closing the file is not enough: a forked child that inherited the open file would keep the lock. Where
+        // unlocking fails, the lock ends with the last descriptor.
         self.control.file.unlock().ok();
     }
 }

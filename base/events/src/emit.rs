@@ -1,11 +1,11 @@
 //! Emitting events: the hot path.
 //!
 //! While recording is off each call is one relaxed load and a predictable branch. While it is on, an event is a 32-byte
-//! store into the thread's own ring and a release store that publishes it: no lock, no allocation, no system call; the
-//! thread's first event makes its ring.
+//! store into the thread's own ring and a release store that publishes it: no lock, no allocation, no system call. Only
+//! the thread's first event does more: it creates the ring.
 //!
-//! Depth: slices that are open on the thread ([`fn@slice`], [`open`]) are counted; an event carries how many were open around
-//! it. Up to 64 of them are visible to other processes while they run.
+//! Depth: each thread counts its open slices ([`fn@slice`], [`open`]), and an event records how many slices were open
+//! around it. Other processes see up to 64 open slices of a thread while they run.
 
 use crate::clock;
 use crate::local::{ENDED, Local, OFF, STATE, Slice, count_lost, local, with_session};
@@ -32,7 +32,7 @@ pub(crate) fn with_local<R>(f: impl FnOnce(&Local, u32) -> R) -> Option<R> {
     Some(f(local, state))
 }
 
-/// The thread's first event in a session.
+/// Gives the thread a ring before its first event in a session. Returns false where it can have none.
 #[cold]
 #[inline(never)]
 fn begin(local: &Local, state: u32) -> bool {
@@ -50,8 +50,8 @@ pub fn is_on() -> bool {
     STATE.load(Ordering::Relaxed) != OFF
 }
 
-/// Emits a slice that has ended; stamps are [`now`](crate::clock::now)'s. A chain of slices needs one stamp each: the end of
-/// one is the begin of the next. An `end` before `begin` counts as `begin`.
+/// Emits a slice that has ended; `begin` and `end` are time stamps of [`now`](crate::clock::now). In a chain of slices
+/// one stamp serves as the end of a slice and the begin of the next. An `end` before `begin` counts as `begin`.
 #[inline]
 pub fn emit_slice(begin: u64, end: u64, site: SiteId, node: NodeId, correlation: u32, arg: u64) {
     with_local(|local, _| {
@@ -59,13 +59,15 @@ pub fn emit_slice(begin: u64, end: u64, site: SiteId, node: NodeId, correlation:
     });
 }
 
-/// A slice that runs. Dropping it emits the slice, ending now; [`emit_close`] gives the end, correlation and argument.
+/// An open slice. Dropping the guard ends the slice now and emits it; [`emit_close`] ends it at a given time, with a
+/// correlation and an argument.
 ///
-/// Belongs to its thread. Guards may end in any order, but only properly nested ones have meaningful depths.
+/// A guard stays on its thread. Guards may be dropped in any order, but only properly nested slices get meaningful
+/// depths.
 #[must_use = "the slice ends when the guard is dropped"]
 pub struct SliceGuard {
     slice: Slice,
-    /// `OFF` when recording was off at the begin: nothing will be emitted.
+    /// The session's number; `OFF` when recording was off at the begin, and then nothing is emitted.
     generation: u32,
     depth: u32,
     not_send: PhantomData<*const ()>,
@@ -104,7 +106,7 @@ impl SliceGuard {
 }
 
 impl Drop for SliceGuard {
-    /// Small, so that it disappears into the caller: while recording is off it is one comparison.
+    /// Small, so that it is inlined into the caller: while recording is off a drop is one comparison.
     #[inline]
     fn drop(&mut self) {
         if self.generation != OFF {
@@ -118,13 +120,13 @@ fn end_now(guard: &SliceGuard) {
     guard.end(clock::now());
 }
 
-/// Begins a slice at this moment; it ends with the guard.
+/// Begins a slice now; the slice ends when the guard is dropped.
 #[inline]
 pub fn slice(site: SiteId) -> SliceGuard {
     slice_of(site, NodeId::NONE)
 }
 
-/// As [`fn@slice`], for a node.
+/// As [`fn@slice`], for a graph node.
 #[inline]
 pub fn slice_of(site: SiteId, node: NodeId) -> SliceGuard {
     if is_on() { open(clock::now(), site, node) } else { SliceGuard::inactive() }
@@ -134,7 +136,7 @@ pub fn slice_of(site: SiteId, node: NodeId) -> SliceGuard {
 #[inline]
 pub fn open(begin: u64, site: SiteId, node: NodeId) -> SliceGuard {
     let entered = with_local(|local, generation| (local.enter(begin, site, node), generation));
-    // Not `unwrap_or`: that would make, and drop, an inactive guard each time.
+    // Not `unwrap_or`: that would construct and drop an inactive guard on each call.
     match entered {
         Some((depth, generation)) => SliceGuard::new(generation, depth, begin, site, node),
         None => SliceGuard::inactive(),
@@ -149,73 +151,74 @@ pub fn emit_close(mut guard: SliceGuard, end: u64, correlation: u32, arg: u64) {
         guard.slice.arg = arg;
         guard.end(end);
     }
-    std::mem::forget(guard); // its drop would end it again
+    std::mem::forget(guard); // dropping the guard would end the slice again
 }
 
-/// Emits an event without duration, now.
+/// The record of an event without duration, at the thread's current depth.
 #[inline]
-fn point(kind: Kind, site: SiteId, node: NodeId, correlation: u32, arg: u64) {
-    with_local(|local, _| {
-        let site = site_word(kind, local.depth.get(), site);
-        local.push(Record { begin: clock::now(), dur: 0, site, node: node.get(), correlation, arg }.words());
-    });
+fn record(local: &Local, kind: Kind, time: u64, site: SiteId, node: NodeId, correlation: u32, arg: u64) -> Record {
+    let site = site_word(kind, local.depth.get(), site);
+    Record { begin: time, dur: 0, site, node: node.get(), correlation, arg }
 }
 
-/// Emits an event without duration that happened at a given time, with all that a record can say.
+/// Emits an event without duration (an instant, a counter's value, an end of a flow, an allocation), now.
+#[inline]
+fn emit_now(kind: Kind, site: SiteId, node: NodeId, correlation: u32, arg: u64) {
+    with_local(|local, _| local.push(record(local, kind, clock::now(), site, node, correlation, arg).words()));
+}
+
+/// Emits an event without duration that happened at time `at`, with every field of a record.
 #[inline]
 pub fn emit_point(kind: Kind, at: u64, site: SiteId, node: NodeId, correlation: u32, arg: u64) {
-    with_local(|local, _| {
-        let site = site_word(kind, local.depth.get(), site);
-        local.push(Record { begin: at, dur: 0, site, node: node.get(), correlation, arg }.words());
-    });
+    with_local(|local, _| local.push(record(local, kind, at, site, node, correlation, arg).words()));
 }
 
-/// Something happened.
+/// Emits an instant, now; the category of the site says what `arg` means.
 #[inline]
 pub fn instant(site: SiteId, arg: u64) {
-    point(Kind::Instant, site, NodeId::NONE, 0, arg);
+    emit_now(Kind::Instant, site, NodeId::NONE, 0, arg);
 }
 
-/// Something happened that has a text: a message of a log. Longer ones are cut to 1,024 bytes.
+/// Emits an instant with a text, such as a log message. A text is cut to 1,024 bytes.
 pub fn log(site: SiteId, text: &str) {
     log_value(site, 0, text);
 }
 
-/// As [`log`], with a value; the category of the site says which.
+/// As [`log`], with a value; the category of the site says what `arg` means.
 pub fn log_value(site: SiteId, arg: u64, text: &str) {
     with_local(|local, _| {
-        let site = site_word(Kind::Instant, local.depth.get(), site);
-        let event = Record { begin: clock::now(), site, node: NodeId::NONE.get(), arg, ..Record::default() };
+        let event = record(local, Kind::Instant, clock::now(), site, NodeId::NONE, 0, arg);
         local.push_with_text(text, &[event]);
     });
 }
 
-/// A quantity has this value from now on.
+/// Emits a counter's value, which holds from now on.
 #[inline]
 pub fn counter(site: SiteId, value: f64) {
-    point(Kind::Counter, site, NodeId::NONE, 0, value.to_bits());
+    emit_now(Kind::Counter, site, NodeId::NONE, 0, value.to_bits());
 }
 
-/// As [`counter`], caused by a node.
+/// As [`counter`], for a value that a graph node changed.
 #[inline]
 pub fn counter_at(site: SiteId, node: NodeId, value: f64) {
-    point(Kind::Counter, site, node, 0, value.to_bits());
+    emit_now(Kind::Counter, site, node, 0, value.to_bits());
 }
 
-/// An arrow begins here; the [`flow_in`] with the same correlation is its end.
+/// Begins a flow in the open slice; the [`flow_in`] with the same correlation ends it.
 #[inline]
 pub fn flow_out(site: SiteId, correlation: u32) {
-    point(Kind::FlowOut, site, NodeId::NONE, correlation, 0);
+    emit_now(Kind::FlowOut, site, NodeId::NONE, correlation, 0);
 }
 
-/// An arrow ends here.
+/// Ends a flow in the open slice.
 #[inline]
 pub fn flow_in(site: SiteId, correlation: u32) {
-    point(Kind::FlowIn, site, NodeId::NONE, correlation, 0);
+    emit_now(Kind::FlowIn, site, NodeId::NONE, correlation, 0);
 }
 
-/// A number for an arrow from one process to another (categories `edge`, `remote transfer`), never 0. It only has to differ from
-/// those of a moment, so it wraps around; each process begins at a place of its own, for a trace joins the ends of several.
+/// Returns the correlation for a flow from one process to another (categories `edge`, `remote transfer`), never 0. It
+/// must differ only from those of flows that are under way at the same time, so the numbers wrap around. Each process
+/// starts from a random number, because a trace joins the flows of several processes by their correlation.
 #[must_use]
 pub fn arrow_number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -224,19 +227,19 @@ pub fn arrow_number() -> u32 {
     first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)).max(1)
 }
 
-/// A node allocated memory; `in_use` bytes of the site's memory are handed out now.
+/// Emits that a node allocated `bytes`; `in_use` is the number of bytes that are allocated in the site's memory now.
 #[inline]
 pub fn alloc(site: SiteId, node: NodeId, bytes: u64, in_use: u64) {
-    point(Kind::Alloc, site, node, in_use_word(in_use), bytes);
+    emit_now(Kind::Alloc, site, node, in_use_word(in_use), bytes);
 }
 
-/// A node's memory was freed; `in_use` bytes of the site's memory are handed out now.
+/// Emits that a node freed `bytes`; `in_use` is the number of bytes that are allocated in the site's memory now.
 #[inline]
 pub fn free(site: SiteId, node: NodeId, bytes: u64, in_use: u64) {
-    point(Kind::Free, site, node, in_use_word(in_use), bytes);
+    emit_now(Kind::Free, site, node, in_use_word(in_use), bytes);
 }
 
-/// Bytes in use as memory events carry them: in 64 bytes and one more, so that 0 stands for "unknown". Saturates at 256 GiB.
+/// The `correlation` of a memory event: `in_use / 64 + 1`, so that 0 stands for "unknown". Saturates at 256 GiB.
 #[inline]
 fn in_use_word(in_use: u64) -> u32 {
     u32::try_from(in_use / 64 + 1).unwrap_or(u32::MAX)

@@ -1,8 +1,8 @@
 //! A `tracing_subscriber` layer: any program's spans become slices and its events instants, in the same rings.
 //!
-//! A span gives one slice for each time it is entered, on the thread that enters it, with the span's target as category and its name as name;
-//! an event gives an instant with its message and fields as text. A span's fields are not recorded. Nothing is allocated after
-//! a thread's first span and first event.
+//! Each entry into a span becomes a slice on the thread that enters it, with the span's target as category and the
+//! span's name. An event becomes an instant with its message and fields as text. A span's fields are not recorded.
+//! After a thread's first span and first event the layer allocates no memory.
 //!
 //! ```
 //! use tracing_subscriber::layer::SubscriberExt;
@@ -25,46 +25,46 @@ use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Spans of one thread that may be entered at once; further ones are counted as lost.
+/// The number of spans that a thread may be in at once; further ones are counted as lost.
 const MAX_ENTERED: usize = 128;
 
-/// The layer. Add it to a registry; it records whenever the process does ([`crate::start`]).
+/// A layer for a `tracing_subscriber` registry. It records while the process does ([`crate::start`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EventsLayer(());
 
 impl EventsLayer {
-    /// The layer.
+    /// Creates the layer.
     #[must_use]
     pub fn new() -> Self {
         Self(())
     }
 }
 
-/// Call sites that a thread has met, by the address of their metadata.
+/// A thread's cache of site ids, by the address of the call site's metadata.
 struct SiteCache([Cell<(usize, SiteId)>; 256]);
 
 impl SiteCache {
-    /// The id of a call site, without a lock when the thread met it lately.
+    /// The id of a call site; takes no lock where the id is cached.
     #[inline]
     fn site(&self, metadata: &'static Metadata<'static>) -> SiteId {
         let key = std::ptr::from_ref(metadata).addr();
-        // Metadata are statics of over 100 bytes: the low bits say little.
-        let place = &self.0[key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56 & 0xff];
-        let (found, site) = place.get();
-        if found == key {
+        // Fibonacci hashing: metadata are statics of over 100 bytes, so the low bits of their addresses vary little.
+        let entry = &self.0[key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56 & 0xff];
+        let (cached_key, site) = entry.get();
+        if cached_key == key {
             return site;
         }
         let site = names::site(metadata.target(), metadata.name());
-        place.set((key, site));
+        entry.set((key, site));
         site
     }
 }
 
 thread_local! {
     static SITES: SiteCache = const { SiteCache([const { Cell::new((0, SiteId::OTHER)) }; 256]) };
-    /// Text of the event that is logged.
+    /// The buffer for the text of the event that is being logged.
     static TEXT: RefCell<Text> = const { RefCell::new(Text(String::new())) };
-    /// The spans that the thread is in, innermost last.
+    /// The spans that the thread is in, innermost last: id and slice.
     static ENTERED: RefCell<Vec<(u64, SliceGuard)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -76,7 +76,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventsLayer {
         let Some(metadata) = ctx.metadata(id) else {
             return;
         };
-        // Both fail only while the thread ends.
+        // Access to a thread-local fails only while the thread ends.
         let Ok(site) = SITES.try_with(|sites| sites.site(metadata)) else {
             return;
         };
@@ -93,9 +93,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventsLayer {
     fn on_exit(&self, id: &Id, _: Context<'_, S>) {
         let _ = ENTERED.try_with(|entered| {
             let mut entered = entered.borrow_mut();
-            // The last one, nearly always; spans may be left in any order.
-            if let Some(at) = entered.iter().rposition(|(entered, _)| *entered == id.into_u64()) {
-                drop(entered.remove(at));
+            // Searched from the end: spans may be left in any order, but usually the innermost is left first.
+            if let Some(idx) = entered.iter().rposition(|(span, _)| *span == id.into_u64()) {
+                drop(entered.remove(idx));
             }
         });
     }
@@ -106,7 +106,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventsLayer {
         }
         let Ok(site) = SITES.try_with(|sites| sites.site(event.metadata())) else { return };
         let is_logged = TEXT.try_with(|text| {
-            // A field whose formatting logs something itself: that one is logged without its text.
+            // Fails where formatting a field logs an event itself: that inner event is logged without its text.
             let Ok(mut text) = text.try_borrow_mut() else { return false };
             text.0.clear();
             event.record(&mut *text);
@@ -126,7 +126,7 @@ impl Visit for Text {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         if self.0.len() < MAX_TEXT {
             let space = if self.0.is_empty() { "" } else { " " };
-            // Writing to a string fails only where the value's own formatting does; then its part is missing.
+            // Writing to a string fails only where the value's own formatting does; then the text lacks this field.
             let _ = match field.name() {
                 "message" => write!(self.0, "{space}{value:?}"),
                 name => write!(self.0, "{space}{name}={value:?}"),
@@ -135,7 +135,7 @@ impl Visit for Text {
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        // Cut before it is formatted: it may be long.
+        // Cut before it is formatted, which bounds the time for a long value.
         let value = &value[..value.floor_char_boundary(MAX_TEXT)];
         match field.name() {
             "message" => self.record_debug(field, &format_args!("{value}")),

@@ -1,9 +1,10 @@
 //! Events of a running program: clock, ids, the event record, per-thread rings in files, the tracing layer.
 //!
-//! A program that links this crate can be recorded: [`start`], with a folder of its own, or [`start_from_env`], with the folder that
-//! `stepscope record` (or the user, as `STEPSCOPE_TRACE=DIR`) gives, makes every thread write its events to a bounded ring in a file of the trace folder, and another process drains
-//! those rings while the program runs. A `kill -9` of the program loses nothing that was emitted, because the
-//! rings are shared file mappings. While recording is off an emitting call costs one relaxed load.
+//! A program that links this crate can be recorded. [`start`] records into a folder that the program chooses,
+//! [`start_from_env`] into the folder of `stepscope record` (or of the user's `STEPSCOPE_TRACE=DIR`). Every thread then
+//! writes its events to a bounded ring in a file of the trace folder, and another process drains the rings while the
+//! program runs. A `kill -9` of the program loses no emitted event, because the rings are shared file mappings. While
+//! recording is off, an emitting call costs one relaxed load.
 //!
 //! ```
 //! let dir = tempfile::tempdir()?;
@@ -16,8 +17,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Reading order: [`clock`], [`record`], [`names`], [`mod@ring`], [`control`], [`meta`], [`emit`], [`session`], [`track`], [`layer`].
-//! Files are little-endian; Unix only (shared file mappings, `CLOCK_MONOTONIC_RAW`).
+//! Reading order: [`clock`], [`record`], [`names`], [`mod@ring`], [`control`], [`meta`], [`emit`], [`session`],
+//! [`track`], [`layer`]. Files are little-endian; Unix only (shared file mappings, `CLOCK_MONOTONIC_RAW`).
 //!
 //! # Fork
 //!

@@ -1,4 +1,4 @@
-//! A thread's ring as the hot path writes to it, and the switch that says whether it does.
+//! A thread's ring as the hot path writes to it, and the process-wide recording switch.
 
 use crate::names::{NodeId, SiteId};
 use crate::record::{Kind, MAX_TEXT, Record, TEXT_BYTES, site_word};
@@ -8,32 +8,35 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// [`STATE`] while nothing is recorded.
 pub(crate) const OFF: u32 = 0;
-/// The generation of a thread that is ending: it gets no ring any more.
+/// The generation of a thread that is ending, which gets no other ring.
 pub(crate) const ENDED: u32 = u32::MAX;
 
-/// The switch: [`OFF`], or the number of the session that records. One load answers both whether to emit and whether the
-/// thread's ring belongs to this session.
+/// The switch: [`OFF`], or the number of the session that records. One load answers both whether to emit and whether
+/// the thread's ring belongs to this session.
 pub(crate) static STATE: AtomicU32 = AtomicU32::new(OFF);
 /// Events of threads without a ring, not yet added to the control page.
 pub(crate) static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// A thread's ring as the hot path needs it. No destructor, so that reaching it is one instruction and it may be used until
-/// the thread's very end; [`crate::rings`] keeps the mapping alive.
+/// A thread's ring as the hot path uses it. It has no destructor, so that access takes one instruction and is possible
+/// until the thread's very end; [`crate::rings`] keeps the mapping alive.
 pub(crate) struct Local {
+    /// The session in which the thread last asked for a ring; [`OFF`] before that, [`ENDED`] at the thread's end.
     pub(crate) generation: Cell<u32>,
+    /// The number of open slices.
     pub(crate) depth: Cell<u32>,
-    /// How many slices were entered: numbers the entries of the open-slice table.
-    entered: Cell<u64>,
-    /// Records published.
+    /// The number of slices that were entered, by which the entries of the open-slice table are numbered.
+    n_entered: Cell<u64>,
+    /// The number of records that were published.
     head: Cell<u64>,
-    /// The slot of record `head`; slots up to `stop` are free and lie in one run. Without a ring both are null.
+    /// The slot of record `head`. The slots from `next` to `stop` are free and contiguous. Without a ring both are
+    /// null.
     next: Cell<*const Slot>,
     stop: Cell<*const Slot>,
     /// Null without a ring.
     header: Cell<*const Header>,
     slots: Cell<*const Slot>,
     capacity: Cell<u64>,
-    /// A flight recorder: the oldest records make room.
+    /// Whether the ring is a flight recorder's, where new records overwrite the oldest.
     overwrites: Cell<bool>,
 }
 
@@ -46,7 +49,7 @@ impl Local {
         Local {
             generation: Cell::new(OFF),
             depth: Cell::new(0),
-            entered: Cell::new(0),
+            n_entered: Cell::new(0),
             head: Cell::new(0),
             next: Cell::new(std::ptr::null()),
             stop: Cell::new(std::ptr::null()),
@@ -60,12 +63,13 @@ impl Local {
     /// The header of the thread's ring.
     #[inline]
     fn header(&self) -> Option<&Header> {
-        // SAFETY: null, or the header of the ring that `rings::OWNED` keeps mapped; `detach` nulls it before that ends.
+        // SAFETY: null, or the header of the ring that `rings::THREAD_RING` keeps mapped; `detach` nulls it before that
+        // ends.
         unsafe { self.header.get().as_ref() }
     }
 
-    /// Looks how far the consumer got, and sets the run of free places that begins at `head`. False, and `n` records
-    /// counted as dropped, when fewer than `n` places are free.
+    /// Reads the consumer's position and sets `next` and `stop` to the free slots from `head` on. Where fewer than `n`
+    /// slots are free, counts `n` records as dropped and returns false.
     #[cold]
     #[inline(never)]
     fn refill(&self, n: u64) -> bool {
@@ -84,17 +88,17 @@ impl Local {
         let index = head & (capacity - 1);
         let run = free.min(capacity - index);
         // SAFETY: `index + run` is at most the capacity: inside the ring's slots, or one past their end.
-        let (next, stop) = unsafe { (self.place(index), self.slots.get().add((index + run) as usize)) };
+        let (next, stop) = unsafe { (self.slot(index), self.slots.get().add((index + run) as usize)) };
         self.next.set(next);
         self.stop.set(stop);
         true
     }
 
-    /// The place with this index.
+    /// The slot with this index.
     ///
     /// # Safety
     /// There is a ring and the index is below its capacity.
-    unsafe fn place(&self, index: u64) -> *const Slot {
+    unsafe fn slot(&self, index: u64) -> *const Slot {
         // SAFETY: as the caller promises.
         unsafe { self.slots.get().add(index as usize) }
     }
@@ -103,7 +107,7 @@ impl Local {
     #[inline]
     fn publish(&self, head: u64) {
         self.head.set(head);
-        // SAFETY: only called when a place was free, so there is a ring (see `header`).
+        // SAFETY: only called when a slot was free, so there is a ring (see `header`).
         protocol::publish(&unsafe { &*self.header.get() }.producer.head, head);
     }
 
@@ -112,10 +116,11 @@ impl Local {
         if self.next.get() == self.stop.get() && !self.refill(1) {
             return;
         }
-        // For a ring that is written over; on x86 it is no instruction.
+        // Needed only by a flight recorder's ring; on x86 the fence compiles to no instruction.
         protocol::before_overwriting();
         let next = self.next.get();
-        // SAFETY: `next` is before `stop`: a place of the ring, which `rings::OWNED` keeps mapped. One further is at most `stop`.
+        // SAFETY: `next` is before `stop`: a slot of the ring, which `rings::THREAD_RING` keeps mapped. One further is
+        // at most `stop`.
         let after = unsafe {
             (*next).store(words);
             next.add(1)
@@ -134,7 +139,7 @@ impl Local {
         }
     }
 
-    /// A slice with its arguments' text.
+    /// Emits a slice with the text of its arguments.
     pub(crate) fn push_slice_with_text(&self, text: &str, depth: u32, end: u64, slice: Slice) {
         let ticks = end.saturating_sub(slice.begin);
         match u32::try_from(ticks).ok().filter(|dur| *dur != u32::MAX) {
@@ -146,7 +151,7 @@ impl Local {
         }
     }
 
-    /// Two records, published at once.
+    /// Emits a slice whose duration does not fit into one record: two records, published together.
     #[cold]
     #[inline(never)]
     fn push_long(&self, depth: u32, ticks: u64, slice: Slice) {
@@ -159,20 +164,20 @@ impl Local {
         protocol::before_overwriting();
         for (at, record) in [(head, first), (head + 1, second)] {
             // SAFETY: there is a ring (it had room), and the mask keeps the index below its capacity.
-            unsafe { (*self.place(at & mask)).store(record.words()) };
+            unsafe { (*self.slot(at & mask)).store(record.words()) };
         }
         self.publish(head + 2);
-        // The two may lie on both ends of the ring: let the next record look again.
+        // The records may wrap around the ring's end: the next event calls `refill` to find `next` anew.
         self.next.set(self.stop.get());
     }
 
-    /// A text and the event whose it is (two records where it is long), published at once. A text is cut to what a quarter
-    /// of the ring holds.
+    /// Emits a text and the event that it belongs to (two records for a long slice), published together. A text is cut
+    /// to [`MAX_TEXT`] bytes and to the capacity of a quarter of the ring.
     #[cold]
     #[inline(never)]
     pub(crate) fn push_with_text(&self, text: &str, event: &[Record]) {
-        let fits = text.floor_char_boundary(MAX_TEXT.min(self.capacity.get() as usize / 4 * TEXT_BYTES));
-        let parts = text.as_bytes()[..fits].chunks(TEXT_BYTES);
+        let len = text.floor_char_boundary(MAX_TEXT.min(self.capacity.get() as usize / 4 * TEXT_BYTES));
+        let parts = text.as_bytes()[..len].chunks(TEXT_BYTES);
         let n = (parts.len() + event.len()) as u64;
         if !self.refill(n) {
             return;
@@ -182,20 +187,20 @@ impl Local {
         protocol::before_overwriting();
         for (at, record) in (head..).zip(records) {
             // SAFETY: there is a ring (it had room), and the mask keeps the index below its capacity.
-            unsafe { (*self.place(at & mask)).store(record.words()) };
+            unsafe { (*self.slot(at & mask)).store(record.words()) };
         }
         self.publish(head + n);
-        // They may lie on both ends of the ring: let the next record look again.
+        // As in `push_long`.
         self.next.set(self.stop.get());
     }
 
-    /// Enters a slice: shows it as running, returns its depth.
+    /// Enters a slice: shows it in the open-slice table and returns its depth.
     #[inline]
     pub(crate) fn enter(&self, begin: u64, site: SiteId, node: NodeId) -> u32 {
         let depth = self.depth.get();
         self.depth.set(depth + 1);
-        let number = self.entered.get() + 1;
-        self.entered.set(number);
+        let number = self.n_entered.get() + 1;
+        self.n_entered.set(number);
         if let Some(header) = self.header()
             && let Some(entry) = header.open.get(depth as usize)
         {
@@ -207,7 +212,7 @@ impl Local {
     /// Leaves the slice at `depth`.
     #[inline]
     pub(crate) fn leave(&self, depth: u32) {
-        // Not `depth` itself: guards may be dropped in any order.
+        // Counted down, not set to `depth`: guards may be dropped in any order.
         self.depth.set(self.depth.get().saturating_sub(1));
         if let Some(header) = self.header()
             && let Some(entry) = header.open.get(depth as usize)
@@ -224,8 +229,8 @@ impl Local {
         self.overwrites.set(ring.is_some_and(RingFile::overwrites));
         self.header.set(ring.map_or(std::ptr::null(), |r| std::ptr::from_ref(r.header())));
         let slots = ring.map_or(std::ptr::null(), RingFile::slots);
-        for place in [&self.slots, &self.next, &self.stop] {
-            place.set(slots); // no free run: the first record looks for one
+        for pointer in [&self.slots, &self.next, &self.stop] {
+            pointer.set(slots); // `next` equals `stop`: the first record calls `refill`
         }
         self.generation.set(generation);
     }
@@ -249,19 +254,19 @@ impl Slice {
     }
 }
 
-/// The thread's ring. The closure captures nothing, so that this is one address computation everywhere: the compiler keeps
-/// `LocalKey::with` as a call when its closure is large, and passes everything through memory.
+/// The calling thread's `Local`. The closure captures nothing, so that this compiles to one address computation: where
+/// the closure is large, the compiler does not inline `LocalKey::with`, and passes everything through memory.
 #[inline]
 pub(crate) fn local() -> *const Local {
     LOCAL.with(std::ptr::from_ref)
 }
 
-/// Lets go of the thread's ring; `ended` forbids another one. Must run before the ring's mapping ends.
-pub(crate) fn detach(ended: bool) {
-    LOCAL.with(|local| local.attach(if ended { ENDED } else { OFF }, None));
+/// Detaches the thread from its ring; with `is_ending` it gets no other. Must run before the ring's mapping ends.
+pub(crate) fn detach(is_ending: bool) {
+    LOCAL.with(|local| local.attach(if is_ending { ENDED } else { OFF }, None));
 }
 
-/// Runs `f` on the thread's ring when it still belongs to session `generation`, even if recording was switched off since.
+/// Runs `f` on the thread's ring if the ring belongs to session `generation`, even if recording is switched off by now.
 #[inline(always)]
 pub(crate) fn with_session<R>(generation: u32, f: impl FnOnce(&Local) -> R) -> Option<R> {
     // SAFETY: as in `with_local`.

@@ -1,6 +1,6 @@
-//! The meta file `meta-PID.bin` of a process: what its ids mean, who its threads are, how its clock runs.
+//! The meta file `meta-PID.bin` of a process: the names behind its ids, its threads, and its clock's anchors.
 //!
-//! Append-only, a sequence of frames, written with one `write` each to a file opened with `O_APPEND`, rarely:
+//! An append-only sequence of frames, each written with one `write` to a file opened with `O_APPEND`:
 //!
 //! ```text
 //! byte 0        4      8        12    16         16+len
@@ -11,26 +11,28 @@
 //! The checksum covers `len`, `tag` and the payload. Strings are a u32 length and UTF-8 bytes. Payloads:
 //!
 //! ```text
-//! tag 1 Process   pid u32, start i64 (Unix ns), clock u32 (0 ticks of a counter, 1 nanoseconds), host, exe, n u32, n args,
-//!                 born u64 (with the pid it identifies the process; 0 or absent: unknown)
+//! tag 1 Process   pid u32, start i64 (Unix ns), clock u32 (0 ticks of a counter, 1 nanoseconds), host, exe, n u32,
+//!                 n args, born u64 (with the pid it identifies the process; 0 or absent: unknown)
 //! tag 2 Thread    ring u32, tid u32, name
 //! tag 3 Site      id u32, category, name
 //! tag 4 Node      id u32, name, op, device
 //! tag 5 Anchor    ticks u64, mono i64 (ns), real i64 (Unix ns)
-//! tag 6 Track     ring u32, kind u32 (0 thread, 1 CPU, 2 operations that begin and end on no thread), process u32, tid u32,
-//!                 order i32, name: what a recorder's ring holds, which process's it is
+//! tag 6 Track     ring u32, kind u32 (0 thread, 1 CPU, 2 operations of no thread), process u32, tid u32,
+//!                 order i32, name: the subject and process of a recorder's ring
 //! tag 7 Other     pid u32, name: a process that is recorded from outside
-//! tag 8 Frame     id u32, address u64, module: a place in a file of code (address in the file), or in memory (no module)
+//! tag 8 Frame     id u32, address u64, module: a code address, in the module's file, or in memory without a module
 //! tag 9 Stack     id u32, parent u32 (u32::MAX: none), frame u32: a call stack is its parent with one more frame
-//! tag 10 Symbol   frame u32, inlined u32, line u32, name, file: a frame's function; one entry for each inlined one, outermost first
-//! tag 11 Note     kind u32 (0 events lost, 1 not available here, 2 times that disagree), count u64, source, text: what the user has to know
-//! tag 12 Stream   ring u32, stream u64, order i32, device, name: what a ring of the process holds of a device's stream
+//! tag 10 Symbol   frame u32, inlined u32, line u32, name, file: a frame's function; one entry for each function
+//!                 that is inlined there, outermost first
+//! tag 11 Note     kind u32 (0 events lost, 1 not available here, 2 times that disagree), count u64, source, text: a
+//!                 message for the user
+//! tag 12 Stream   ring u32, stream u64, order i32, device, name: the device's stream whose work a ring holds
 //! ```
 //!
 //! A `Process` entry begins a session: a process that starts recording into the same folder again, or a later process
-//! with the same id, appends a new one. What follows belongs to that session, and so do the rings that were made after its
-//! first anchor; sessions with the same `born` are one process.
-//! Unknown tags are skipped and counted: later versions may add some.
+//! with the same id, appends a new one. The entries after it belong to that session, and so do the rings that were made
+//! after its first anchor; sessions with the same `born` are one process. Unknown tags are skipped and counted: later
+//! versions may add some.
 
 use crate::clock::{Anchor, Source};
 use std::fs::{File, OpenOptions};
@@ -43,7 +45,7 @@ const HEADER: usize = 16;
 pub const MAX_PAYLOAD: usize = 1 << 16;
 /// The longest string that is written; longer ones are cut at a character.
 const MAX_STRING: usize = 4096;
-/// How many command-line arguments are kept.
+/// The number of command-line arguments that are written.
 const MAX_ARGS: usize = 12;
 
 /// One entry of a meta file.
@@ -63,7 +65,7 @@ pub enum Entry {
         exe: String,
         /// Its command line's arguments, the first few.
         args: Vec<String>,
-        /// When the process began, in the kernel's count: two processes of one id differ in it. 0: unknown.
+        /// The process's start time in the kernel's clock ticks, by which two processes with one id differ. 0: unknown.
         born: u64,
     },
     /// A thread has a ring.
@@ -103,9 +105,9 @@ pub enum Entry {
         ring: u32,
         /// Its meaning.
         kind: TrackKind,
-        /// The process whose it is.
+        /// The process that the track belongs to.
         process: u32,
-        /// The kernel's thread id, 0 where it is no thread.
+        /// The kernel's thread id; 0 where the track is not a thread's.
         tid: u32,
         /// Among the tracks of its process the smaller comes first.
         order: i32,
@@ -123,7 +125,7 @@ pub enum Entry {
     Frame {
         /// The id.
         id: u32,
-        /// Where: in the module's file, or in memory where it has none.
+        /// The address: in the module's file, or in memory where there is no module.
         address: u64,
         /// The file of code; empty where there is none (JIT code), `[kernel]` in the kernel.
         module: String,
@@ -163,11 +165,11 @@ pub enum Entry {
         /// The track's name.
         name: String,
     },
-    /// Something that the user has to know.
+    /// A message for the user.
     Note {
         /// Its subject.
         kind: NoteKind,
-        /// How many, in total.
+        /// The total count.
         count: u64,
         /// Its source; a later note of the same kind and source replaces it.
         source: String,
@@ -226,9 +228,9 @@ impl Encoder {
     }
 
     fn str(&mut self, text: &str) -> &mut Self {
-        let kept = &text[..text.floor_char_boundary(MAX_STRING)];
-        // A cut string is at most MAX_STRING bytes long.
-        self.u32(kept.len() as u32).0.extend_from_slice(kept.as_bytes());
+        let cut = &text[..text.floor_char_boundary(MAX_STRING)];
+        // MAX_STRING fits into a u32.
+        self.u32(cut.len() as u32).0.extend_from_slice(cut.as_bytes());
         self
     }
 }
@@ -338,15 +340,15 @@ enum Decoded {
 
 fn decode(tag: u32, payload: &[u8]) -> Decoded {
     let mut p = Payload(payload);
-    let known = matches!(tag, 1..=12);
-    if !known {
-        return Decoded::UnknownTag;
-    }
-    let entry = if tag <= 5 { decode_own(tag, &mut p) } else { decode_outside(tag, &mut p) };
+    let entry = match tag {
+        1..=5 => decode_own(tag, &mut p),
+        6..=12 => decode_outside(tag, &mut p),
+        _ => return Decoded::UnknownTag,
+    };
     entry.map_or(Decoded::Malformed, Decoded::Entry)
 }
 
-/// A process's report about itself.
+/// Decodes an entry that a process writes about itself.
 fn decode_own(tag: u32, p: &mut Payload<'_>) -> Option<Entry> {
     Some(match tag {
         1 => return decode_process(p),
@@ -357,7 +359,7 @@ fn decode_own(tag: u32, p: &mut Payload<'_>) -> Option<Entry> {
     })
 }
 
-/// A recorder's report about other processes.
+/// Decodes an entry that a recorder writes about other processes and devices.
 fn decode_outside(tag: u32, p: &mut Payload<'_>) -> Option<Entry> {
     Some(match tag {
         6 => Entry::Track {
@@ -395,7 +397,7 @@ fn decode_process(p: &mut Payload<'_>) -> Option<Entry> {
     let (host, exe) = (p.string()?, p.string()?);
     // The count is not trusted: the loop ends where the payload does.
     let args = (0..p.u32()?).map_while(|_| p.string()).collect();
-    // Traces of before it was written end here.
+    // Older traces end before this field.
     let born = p.i64().unwrap_or(0).cast_unsigned();
     Some(Entry::Process { pid, start_ns, clock, host, exe, args, born })
 }
@@ -430,7 +432,7 @@ impl Writer {
         self.write();
     }
 
-    /// As `append`, in few writes.
+    /// Appends entries in few writes: one for each 64 KiB.
     pub fn append_all(&mut self, entries: impl Iterator<Item = Entry>) {
         self.buffer.clear();
         for entry in entries {
@@ -447,17 +449,17 @@ impl Writer {
         self.lost += u64::from(self.file.write_all(&self.buffer).is_err());
     }
 
-    /// How many writes failed.
+    /// The number of writes that failed.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
     }
 }
 
-/// Follows a growing meta file.
+/// Reads the entries of a meta file that may still grow.
 ///
-/// Damage is skipped to the next frame that checks and counted, once per gap; an unfinished frame at the end waits for
-/// its rest. Memory: two chunks of 64 KiB, whatever the file says.
+/// Damaged bytes up to the next valid frame are skipped, and each such gap is counted once. An incomplete frame at the
+/// end waits for its rest. Memory: two chunks of 64 KiB, whatever the file holds.
 pub struct MetaReader {
     file: File,
     pending: Vec<u8>,
@@ -477,7 +479,7 @@ impl MetaReader {
         Ok(Self { file, pending: Vec::new(), in_gap: false, damaged: 0, skipped_bytes: 0, unknown: 0 })
     }
 
-    /// Appends to `out` what was completed since the last call; returns how many entries that were.
+    /// Appends the entries that were completed since the last call to `out`; returns their number.
     ///
     /// # Errors
     /// Reading failed; entries before the failure are in `out`, and the call may be repeated.
@@ -492,25 +494,26 @@ impl MetaReader {
         }
     }
 
-    /// Places where frames were damaged and skipped.
+    /// The number of gaps of damaged bytes, and of valid frames whose payload is malformed.
     #[must_use]
     pub fn damaged(&self) -> u64 {
         self.damaged
     }
 
-    /// How many bytes were skipped there.
+    /// The number of bytes that were skipped in gaps.
     #[must_use]
     pub fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
 
-    /// Entries of kinds that this version does not know.
+    /// The number of entries whose tag this version does not know.
     #[must_use]
     pub fn unknown(&self) -> u64 {
         self.unknown
     }
 
-    /// Bytes of an unfinished frame at the end; not zero for good means that the writer was killed while writing.
+    /// The number of bytes of an incomplete frame at the end. Where it stays above zero, the writer was killed while
+    /// writing.
     #[must_use]
     pub fn unfinished_bytes(&self) -> usize {
         self.pending.len()
@@ -540,7 +543,8 @@ impl MetaReader {
         self.pending.drain(..at);
     }
 
-    /// The entry at the front of `bytes`; `None` when more bytes are needed.
+    /// Decodes the frame at the front of `bytes`, or skips to the next possible one. `None` where more bytes are
+    /// needed.
     fn frame(&self, bytes: &[u8]) -> Option<Step> {
         if bytes.is_empty() {
             return None;

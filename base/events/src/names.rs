@@ -1,19 +1,19 @@
 //! Names and their ids: call sites (category and name) and graph nodes (name, op, device).
 //!
-//! Records carry ids; the names go once to the meta file of each trace folder that the process records into. The tables
-//! grow to fixed limits: beyond them a site becomes [`SiteId::OTHER`] and a node [`NodeId::NONE`].
+//! Records hold ids; the names are written once to the meta file of each trace folder that the process records into.
+//! The tables have fixed limits: beyond them a site becomes [`SiteId::OTHER`] and a node [`NodeId::NONE`].
 
 use crate::meta::{self, Entry};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A call site: 24 bits. Unique in the process.
+/// The id of a call site, unique in the process: 24 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SiteId(u32);
 
 impl SiteId {
-    /// The site of events whose own site found no room in the table.
+    /// The site of events whose own site did not fit into the table.
     pub const OTHER: Self = Self(0);
 
     /// The id in the low 24 bits of a site word.
@@ -30,7 +30,7 @@ impl SiteId {
     }
 }
 
-/// A node of a graph. Unique in the process.
+/// The id of a graph node, unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(u32);
 
@@ -52,12 +52,12 @@ impl NodeId {
     }
 }
 
-/// How many different sites a process may name.
+/// The number of different sites that a process may name.
 pub const MAX_SITES: usize = 1 << 20;
-/// How many different nodes a process may name.
+/// The number of different nodes that a process may name.
 pub const MAX_NODES: usize = 1 << 22;
 
-/// Things in order of their ids, each once.
+/// Interned items in the order of their ids.
 struct Table<T> {
     items: Vec<T>,
     ids: HashMap<T, u32>,
@@ -81,18 +81,18 @@ type Site = (String, String);
 /// Name, op and device.
 type Node = (String, String, String);
 
-/// Every name of the process, and where new ones are to be written.
+/// Every name of the process, and the file to which new ones are written.
 pub(crate) struct Names {
     sites: Table<Site>,
     nodes: Table<Node>,
-    /// The meta file of the running session. Under the same lock as the tables, so that every name reaches every session
-    /// before a record with its id does.
+    /// The meta file of the running session. Under the same lock as the tables, so that every name reaches every
+    /// session before a record with its id does.
     meta: Option<meta::Writer>,
 }
 
 static NAMES: Mutex<Option<Names>> = Mutex::new(None);
 
-/// Runs `f` on the names of the process. No user code runs under the lock.
+/// Runs `f` on the names of the process, under their lock. `f` calls no code of the traced program.
 fn with_names<R>(f: impl FnOnce(&mut Names) -> R) -> R {
     let mut guard: MutexGuard<'_, Option<Names>> = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     f(guard.get_or_insert_with(|| {
@@ -106,8 +106,8 @@ fn with_names<R>(f: impl FnOnce(&mut Names) -> R) -> R {
     }))
 }
 
-/// The id of a call site; the same category and name give the same id. Takes a lock: keep the id, or use
-/// [`site!`](macro@crate::site).
+/// The id of a call site; the same category and name give the same id. Takes a lock, so the caller stores the id, or
+/// uses [`site!`](macro@crate::site).
 #[must_use]
 pub fn site(category: &str, name: &str) -> SiteId {
     with_names(|names| match names.sites.intern((category.to_owned(), name.to_owned()), MAX_SITES) {
@@ -121,8 +121,8 @@ pub fn site(category: &str, name: &str) -> SiteId {
     })
 }
 
-/// The id of a graph node, for its full name (scopes included), its op and its device; the same three give the same id.
-/// Takes a lock: keep the id.
+/// The id of a graph node, by its full name (with scopes), op and device; the same three give the same id. Takes a
+/// lock, so the caller stores the id.
 #[must_use]
 pub fn node(name: &str, op: &str, device: &str) -> NodeId {
     let item = (name.to_owned(), op.to_owned(), device.to_owned());
@@ -152,7 +152,7 @@ macro_rules! site {
     }};
 }
 
-/// Starts writing names to `meta`: all that exist now, and each new one.
+/// Starts writing names to `meta`: all existing names now, and each new name when it is interned.
 pub(crate) fn write_to(mut meta: meta::Writer) {
     with_names(|names| {
         let sites = names.sites.items.iter().zip(0..);
@@ -179,7 +179,7 @@ pub(crate) fn append(entry: &Entry) {
     });
 }
 
-/// Ends the writing of names; returns how many entries could not be written.
+/// Stops writing names; returns the number of writes that failed.
 pub(crate) fn stop_writing() -> u64 {
     with_names(|names| names.meta.take().map_or(0, |meta| meta.lost()))
 }

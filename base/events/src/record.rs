@@ -1,4 +1,4 @@
-//! The event record: 32 bytes, what a producer writes once per event.
+//! The event record: the 32 bytes that a producer writes for an event.
 //!
 //! ```text
 //! byte  0        8      12     16     20            24            32
@@ -13,14 +13,14 @@
 //!     |  kind   |  depth    |       site id         |
 //! ```
 //!
-//! `depth` is how many slices were open around this one on its thread, 15 meaning 15 or more.
+//! `depth` is the number of slices that were open around the event on its thread; 15 means 15 or more.
 //!
 //! A slice of `u32::MAX` ticks or more (1.4 s at 3 GHz) takes two records, published together: a [`Kind::LongSlice`]
 //! record whose `arg` is the duration, then the slice itself with `dur = u32::MAX` and its own `arg`. Either one alone
 //! (after damage) still says when the slice began. [`Decoder`] joins them.
 //!
-//! An event may have a text: [`Kind::Text`] records directly before it, published with it. In these the site id is the number of
-//! bytes of UTF-8, at most 28, which fill the other fields in the order begin, dur, node, correlation, arg.
+//! An event may have a text: [`Kind::Text`] records directly before it, published with it. In these the site id is the
+//! number of bytes of UTF-8, at most 28, which fill the other fields in the order begin, dur, node, correlation, arg.
 
 use crate::names::{NodeId, SiteId};
 use bytemuck::{Pod, Zeroable};
@@ -31,16 +31,16 @@ use bytemuck::{Pod, Zeroable};
 pub enum Kind {
     /// An interval on the emitting thread.
     Slice = 0,
-    /// A point in time.
+    /// An event without duration.
     Instant = 1,
-    /// A value from now on; `arg` holds the bits of an `f64`.
+    /// A counter's value, which holds from now on; `arg` holds the bits of an `f64`.
     Counter = 2,
-    /// An arrow begins here; `correlation` joins it with its end.
+    /// The begin of a flow; the end has the same `correlation`.
     FlowOut = 3,
-    /// An arrow ends here.
+    /// The end of a flow.
     FlowIn = 4,
-    /// `arg` bytes were allocated. `correlation`: the bytes of the site that are then handed out, in 64 bytes and one more; 0
-    /// where that is unknown.
+    /// `arg` bytes were allocated. `correlation` is `n / 64 + 1`, where the site has `n` bytes allocated afterwards; 0
+    /// if that is unknown.
     Alloc = 5,
     /// `arg` bytes were freed; `correlation` as for [`Kind::Alloc`].
     Free = 6,
@@ -85,13 +85,14 @@ pub fn site_word(kind: Kind, depth: u32, site: SiteId) -> u32 {
     (kind as u32) << 28 | depth << 24 | site.get()
 }
 
-/// One event as it lies in rings and trace files; the module header draws it.
+/// One event as it is stored in rings and trace files; the module's documentation shows the layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Record {
-    /// When it began, ticks.
+    /// The begin of the event, ticks.
     pub begin: u64,
-    /// How long it took, ticks; zero for points; `u32::MAX` when a [`Kind::LongSlice`] before it has it.
+    /// The duration, ticks. 0 for events without duration; `u32::MAX` where a [`Kind::LongSlice`] record before this
+    /// one holds the duration.
     pub dur: u32,
     /// Kind, depth and site id.
     pub site: u32,
@@ -106,7 +107,7 @@ pub struct Record {
 const _: () = assert!(size_of::<Record>() == 32);
 
 impl Record {
-    /// The kind, or `None` for one that this version does not know.
+    /// The kind; `None` for a kind that this version does not know.
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         Kind::from_bits(self.site >> 28)
@@ -130,8 +131,8 @@ impl Record {
         NodeId::new(self.node)
     }
 
-    /// A record that holds this part of a text, at most [`TEXT_BYTES`]; those of all parts come directly before the event, and together
-    /// have at most [`MAX_TEXT`] bytes.
+    /// A record that holds this part of a text, at most [`TEXT_BYTES`]; those of all parts come directly before the
+    /// event, and together have at most [`MAX_TEXT`] bytes.
     #[must_use]
     pub fn of_text(part: &[u8]) -> Self {
         let mut bytes = [0; TEXT_BYTES];
@@ -160,7 +161,8 @@ impl Record {
         (bytes, (self.site_id().get() as usize).min(TEXT_BYTES))
     }
 
-    /// The record as four words. By shifts: a cast would go through memory, with loads wider than the stores before them.
+    /// The record as four words. Made by shifts: a cast would store the fields and load wider words, which stalls the
+    /// store buffer's forwarding.
     #[inline]
     pub(crate) fn words(self) -> [u64; 4] {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
@@ -173,10 +175,10 @@ impl Record {
     }
 }
 
-/// An event as readers want it: long slices joined, the site word taken apart.
+/// A decoded event: long slices are joined and the site word is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its kind; never [`Kind::LongSlice`] or [`Kind::Text`].
+    /// The kind; never [`Kind::LongSlice`] or [`Kind::Text`].
     pub kind: Kind,
     /// How many slices were open around it, at most [`MAX_DEPTH`].
     pub depth: u32,
@@ -184,36 +186,41 @@ pub struct Event {
     pub site: SiteId,
     /// The graph node or [`NodeId::NONE`].
     pub node: NodeId,
-    /// When it began, ticks.
+    /// The begin of the event, ticks.
     pub begin: u64,
-    /// How long it took, ticks.
+    /// The duration, ticks.
     pub dur: u64,
     /// The number that related events share.
     pub correlation: u32,
-    /// Its value; the bits of an `f64` for a counter.
+    /// The value; the bits of an `f64` for a counter.
     pub arg: u64,
 }
 
 /// Turns the records of one ring, in order, into events.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
+    /// The preceding record, if it is a [`Kind::LongSlice`].
     long: Option<Record>,
-    /// Of the next event.
-    coming: Vec<u8>,
-    /// Of the last one.
+    /// The parts of the next event's text.
+    next_text: Vec<u8>,
+    /// The last event's text.
     text: Vec<u8>,
-    unknown: u64,
+    n_unknown: u64,
 }
 
 impl Decoder {
-    /// The event that this record completes; `None` for the first half of a long slice and for kinds of later versions
-    /// (counted in [`unknown`](Self::unknown)).
+    /// Decodes the next record. Returns the event that the record completes; `None` for the first half of a long slice
+    /// and for kinds of later versions (counted in [`unknown`](Self::unknown)).
     pub fn push(&mut self, record: Record) -> Option<Event> {
         let long = self.long.take();
         let Some(kind) = record.kind() else {
+<<<<<<< HEAD
             // A text before it was this event's, not the next one's.
             self.coming.clear();
             self.unknown += 1;
+=======
+            self.n_unknown += 1;
+>>>>>>> wave-a
             return None;
         };
         if kind == Kind::LongSlice {
@@ -222,13 +229,13 @@ impl Decoder {
         }
         if kind == Kind::Text {
             let (bytes, len) = record.text_part();
-            if self.coming.len() + len <= MAX_TEXT {
-                self.coming.extend_from_slice(&bytes[..len]);
+            if self.next_text.len() + len <= MAX_TEXT {
+                self.next_text.extend_from_slice(&bytes[..len]);
             }
             return None;
         }
-        std::mem::swap(&mut self.text, &mut self.coming);
-        self.coming.clear();
+        std::mem::swap(&mut self.text, &mut self.next_text);
+        self.next_text.clear();
         let joined = long.filter(|l| kind == Kind::Slice && l.begin == record.begin && record.dur == u32::MAX);
         Some(Event {
             kind,
@@ -242,16 +249,16 @@ impl Decoder {
         })
     }
 
-    /// The text of the event that [`push`](Self::push) gave last; empty for most.
+    /// The text of the event that [`push`](Self::push) returned last; empty for most.
     #[must_use]
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.text)
     }
 
-    /// How many records had a kind that this version does not know.
+    /// The number of records with a kind that this version does not know.
     #[must_use]
     pub fn unknown(&self) -> u64 {
-        self.unknown
+        self.n_unknown
     }
 }
 

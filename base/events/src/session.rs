@@ -1,14 +1,15 @@
 //! Recording sessions: starting and stopping, and the keeper thread.
 //!
-//! A process has at most one session. The keeper wakes every 10 ms: it follows the control page's switch, adds losses to the page,
-//! releases rings that the collector retired, and writes a clock anchor every second (more often at the beginning).
+//! A process has at most one session. Every 10 ms its keeper thread reads the control page's switch, adds losses to the
+//! page, and releases rings that the collector retired. It writes a clock anchor every second, more often at the
+//! beginning.
 
 use crate::clock;
 use crate::control::{Control, ControlError, ELSEWHERE, ENV};
 use crate::local::{OFF, STATE};
 use crate::meta::{self, Entry};
 use crate::names;
-use crate::rings::{FORKED, Options, SESSION, Shared, current, lock};
+use crate::rings::{FORKED, Options, SESSION, SessionState, current, lock};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -22,25 +23,27 @@ pub enum StartError {
     /// The process already records; stop that session first.
     #[error("this process already records into {0}")]
     AlreadyRecording(PathBuf),
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     #[error("cannot make the trace folder {0}: {1}")]
     Folder(PathBuf, #[source] io::Error),
     /// The control page cannot be used.
     #[error("cannot record into {0}: {1}")]
     Control(PathBuf, #[source] ControlError),
-    /// The meta file cannot be made.
+    /// The meta file cannot be created.
     #[error("cannot write {0}: {1}")]
     Meta(PathBuf, #[source] io::Error),
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     #[error("cannot start the keeper thread: {0}")]
     Keeper(#[source] io::Error),
 }
 
-static GENERATIONS: AtomicU32 = AtomicU32::new(OFF + 1);
-impl Shared {
-    /// The keeper thread.
+/// The next session's generation.
+static NEXT_GENERATION: AtomicU32 = AtomicU32::new(OFF + 1);
+
+impl SessionState {
+    /// The keeper thread's loop.
     fn keep(&self) {
-        // 10, 110 ms, then each second: early slices are converted well too.
+        // Anchors after 10 and 110 ms, then each second: the first slices, too, need two near anchors for their times.
         let begin = clock::mono_now();
         let mut next_anchor = begin + 10_000_000;
         while !self.stopping.load(Ordering::Acquire) {
@@ -61,12 +64,12 @@ impl Shared {
 /// A recording in progress; dropping it stops recording and completes the files.
 #[must_use = "recording stops when the session is dropped"]
 pub struct Session {
-    shared: Arc<Shared>,
+    shared: Arc<SessionState>,
     keeper: Option<JoinHandle<()>>,
 }
 
 impl Session {
-    /// The folder that it records into.
+    /// The trace folder.
     #[must_use]
     pub fn trace_dir(&self) -> &Path {
         &self.shared.trace_dir
@@ -78,7 +81,7 @@ impl Session {
         &self.shared.control
     }
 
-    /// Switches recording in this and all other processes of the folder, here at once.
+    /// Switches recording on or off: in this process at once, in the folder's other processes within about 10 ms.
     pub fn switch(&self, on: bool) {
         self.shared.control.switch(on);
         self.shared.follow_switch();
@@ -88,14 +91,14 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if FORKED.load(Ordering::Relaxed) {
-            // The parent's session; its keeper does not run here, and a join would wait for ever.
+            // The session is the parent's. Its keeper does not run in this process, so a join would block for ever.
             std::mem::forget(self.keeper.take());
             return;
         }
         self.shared.stopping.store(true, Ordering::Release);
         if let Some(keeper) = self.keeper.take() {
             keeper.thread().unpark();
-            // A keeper that panicked has nothing more to say here.
+            // A panic of the keeper was already printed.
             let _ = keeper.join();
         }
         STATE.store(OFF, Ordering::Relaxed);
@@ -110,8 +113,9 @@ impl Drop for Session {
 
 /// Starts recording this process into a trace folder, which is made if it is missing.
 ///
-/// Records at once, unless the folder's control page exists and is switched off. The folder is the program's choice: under
-/// `stepscope record` use [`start_from_env`], which records into the folder of that; the recorder says where else a program records.
+/// Records at once, unless the folder's control page exists and is switched off. The folder is the program's choice:
+/// under `stepscope record` use [`start_from_env`], which records into the folder of that; the recorder says where else
+/// a program records.
 ///
 /// # Errors
 /// The process records already, or the folder cannot be written.
@@ -130,10 +134,10 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
         meta::Writer::create(&trace_dir, pid).map_err(|e| StartError::Meta(meta::path(&trace_dir, pid), e))?;
     let first = clock::anchor();
     meta.append_all([process_entry(pid), Entry::Anchor(first)].into_iter());
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SessionState {
         trace_dir,
         options,
-        generation: GENERATIONS.fetch_add(1, Ordering::Relaxed),
+        generation: NEXT_GENERATION.fetch_add(1, Ordering::Relaxed),
         control,
         rings: Mutex::default(),
         lost_threads: AtomicU64::new(0),
@@ -150,21 +154,22 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
     });
     let keeper = keeper.map_err(StartError::Keeper)?;
     names::write_to(meta);
-    // A second anchor already: one alone gives no rate to the readers of the first 10 ms.
+    // A second anchor at once: readers of the first 10 ms need two for the rate.
     names::append(&Entry::Anchor(clock::anchor()));
     *current = Some(Arc::clone(&shared));
     shared.follow_switch();
-    say_elsewhere(&shared.trace_dir);
+    record_elsewhere(&shared.trace_dir);
     Ok(Session { shared, keeper: Some(keeper) })
 }
 
-/// Leaves the folder of this process in the one of `stepscope record`, where the program names its own: its recorder says so. That
-/// the file cannot be written is nothing that the program has to know.
-fn say_elsewhere(trace_dir: &Path) {
-    let wanted = std::env::var_os(ENV).filter(|dir| !dir.is_empty()).and_then(|dir| std::path::absolute(dir).ok());
-    if let Some(wanted) = wanted.filter(|wanted| wanted != trace_dir && wanted.is_dir()) {
+/// Where the program records into a folder of its own under `stepscope record`, writes the path of that folder into the
+/// recorder's folder, so that the recorder can report it. An error of this write does not concern the program.
+fn record_elsewhere(trace_dir: &Path) {
+    let recorder_dir =
+        std::env::var_os(ENV).filter(|dir| !dir.is_empty()).and_then(|dir| std::path::absolute(dir).ok());
+    if let Some(recorder_dir) = recorder_dir.filter(|dir| dir != trace_dir && dir.is_dir()) {
         let name = format!("{ELSEWHERE}{}", std::process::id());
-        let _ = std::fs::write(wanted.join(name), trace_dir.as_os_str().as_encoded_bytes());
+        let _ = std::fs::write(recorder_dir.join(name), trace_dir.as_os_str().as_encoded_bytes());
     }
 }
 
@@ -181,11 +186,13 @@ fn process_entry(pid: u32) -> Entry {
     }
 }
 
-/// When a process began, in clock ticks since the machine did: with its id its identity. 0 where the system does not say.
+/// The start time of a process, in clock ticks since the machine's boot: with the process id it identifies the process.
+/// 0 where the system does not report it.
 #[must_use]
 pub fn born(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name may hold spaces and brackets; it ends with the last bracket. The 22nd field is the 20th after it.
+    // The second field, the name, may hold spaces and brackets, and ends with the last bracket. The start time is the
+    // 22nd field, the 20th after the name.
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     after_name.split_whitespace().nth(19).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
 }
@@ -200,7 +207,7 @@ pub fn host_name() -> String {
     if status == 0 { String::from_utf8_lossy(&buffer[..end]).into_owned() } else { String::new() }
 }
 
-/// Registers, once, that a forked child does not write to its parent's rings.
+/// Installs, once, a fork handler that switches recording off in the child: the rings are the parent's.
 fn switch_off_in_forked_children() {
     extern "C" fn in_child() {
         FORKED.store(true, Ordering::Relaxed);
@@ -214,12 +221,13 @@ fn switch_off_in_forked_children() {
     });
 }
 
-/// A step that runs; give it to [`step_ends`].
+/// A step that has begun, to be passed to [`step_ends`].
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use = "the step ends with step_ends"]
 pub struct StepMark {
-    counted: bool,
-    /// Raw monotonic ns; 0 where its duration is not needed.
+    /// Whether the step is one of "the next N steps".
+    is_counted: bool,
+    /// `CLOCK_MONOTONIC_RAW`, ns; 0 where the step's duration is not needed.
     begin_ns: i64,
 }
 
@@ -229,25 +237,27 @@ pub fn recording_into() -> Option<PathBuf> {
     current().map(|shared| shared.trace_dir.clone())
 }
 
-/// A step begins: call it before [`is_on`](crate::is_on) is asked. If "the next N steps" are to be recorded, recording goes on here.
+/// Begins a step; to be called before [`is_on`](crate::is_on) is read for it. Switches recording on if "the next N
+/// steps" are to be recorded.
 pub fn step_begins() -> StepMark {
     let Some(shared) = current() else { return StepMark::default() };
-    let counted = shared.control.steps_wanted() > 0;
-    if counted && !shared.control.is_on() {
+    let is_counted = shared.control.steps_wanted() > 0;
+    if is_counted && !shared.control.is_on() {
         shared.control.switch(true);
         shared.follow_switch();
     }
     let begin_ns = if shared.control.slow_step_ns() > 0 { clock::mono_now() } else { 0 };
-    StepMark { counted, begin_ns }
+    StepMark { is_counted, begin_ns }
 }
 
-/// A step ended: call it after its slice was emitted. Recording goes off with the last of "the next N steps"; a step that was slow asks for a dump.
+/// Ends a step; to be called after its slice was emitted. Switches recording off after the last of "the next N steps",
+/// and requests a dump if the step was slow.
 pub fn step_ends(mark: StepMark) {
-    if !mark.counted && mark.begin_ns == 0 {
+    if !mark.is_counted && mark.begin_ns == 0 {
         return;
     }
     let Some(shared) = current() else { return };
-    if mark.counted && shared.control.step_done() {
+    if mark.is_counted && shared.control.count_step() {
         shared.follow_switch();
     }
     let limit = shared.control.slow_step_ns();
@@ -256,7 +266,7 @@ pub fn step_ends(mark: StepMark) {
     }
 }
 
-/// Asks the collector to write what this folder's flight recorder holds; false where nothing is recorded.
+/// Requests that the collector writes the content of the folder's flight recorder. Returns false where no session runs.
 pub fn dump() -> bool {
     current().is_some_and(|shared| {
         shared.control.request_dump();
@@ -264,17 +274,17 @@ pub fn dump() -> bool {
     })
 }
 
-/// How often a panic looks whether the session's lock is free, a millisecond apart: others hold it for a moment, the panicking thread for
-/// good.
-const PANIC_LOOKS: u32 = 20;
+/// The number of attempts of a panicking thread to take the session's lock, a millisecond apart. Other threads release
+/// the lock soon; where the panicking thread itself holds the lock, no attempt succeeds.
+const PANIC_ATTEMPTS: u32 = 20;
 
 /// Makes a panic log its message and request a dump, from now on in this process.
 fn dump_on_panic() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        // Named now: a panic may come from a place that holds the names' lock.
+        // Interned before any panic: a panicking thread may hold the names' lock.
         let site = names::site("panic", "panic");
-        let before = std::panic::take_hook();
+        let previous_hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             if let Some(shared) = current_in_panic()
                 && shared.control.is_flight()
@@ -282,15 +292,15 @@ fn dump_on_panic() {
                 crate::emit::log(site, &panic_message(info));
                 shared.control.request_dump();
             }
-            before(info);
+            previous_hook(info);
         }));
     });
 }
 
-/// The session, unless the panic comes from a place that holds its lock.
-fn current_in_panic() -> Option<Arc<Shared>> {
-    for look in 0..PANIC_LOOKS {
-        if look > 0 {
+/// The running session; `None` also where the panicking thread holds the session's lock.
+fn current_in_panic() -> Option<Arc<SessionState>> {
+    for attempt in 0..PANIC_ATTEMPTS {
+        if attempt > 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
         match SESSION.try_lock() {
@@ -315,7 +325,7 @@ static FROM_ENV: Mutex<Option<Session>> = Mutex::new(None);
 /// Returns whether it names one.
 ///
 /// # Errors
-/// As [`start`]; a program will usually say so and go on.
+/// As [`start`]; a program usually prints the error and continues.
 pub fn start_from_env() -> Result<bool, StartError> {
     let Some(trace_dir) = std::env::var_os(ENV).filter(|dir| !dir.is_empty()) else {
         return Ok(false);

@@ -1,7 +1,7 @@
-//! Tracks of a process that no thread's ring feeds: what a device did, what another library timed on a thread.
+//! Tracks that are not fed by a thread's own ring: the work of a device, or of a thread as another library timed it.
 //!
-//! A track is one more ring of the process, so that it is as bounded, counted and safe against a `kill -9` as a thread's.
-//! Whoever holds it writes it; times are given, not read, and may lie in the past.
+//! A track has a ring of its own in the process, so it is as bounded, counted and safe against a `kill -9` as a
+//! thread's. Its holder writes it, with given times, which may lie in the past.
 
 use crate::local::{Local, Slice};
 use crate::meta::{Entry, NoteKind, TrackKind};
@@ -19,29 +19,29 @@ pub enum Shows<'a> {
         /// The system's id of the thread.
         tid: u32,
     },
-    /// Work of a device in the order in which it was given.
+    /// The work of a device's stream, in its order of execution.
     Stream {
-        /// The device, as users know it.
+        /// The device's name for users.
         device: &'a str,
-        /// Its number on the device; `None` for what the device does on no stream.
+        /// The stream's number on the device; `None` for work on no stream.
         stream: Option<u64>,
     },
     /// Operations that begin and end on no thread.
     Operations,
 }
 
-/// A slice to be written.
+/// A slice for [`Track::slice`].
 #[derive(Clone, Copy, Debug)]
 pub struct Span<'a> {
-    /// How many slices of the track are around it.
+    /// The number of the track's slices around this one.
     pub depth: u32,
-    /// When it began, ticks of [`crate::clock`].
+    /// The begin, ticks of [`crate::clock`].
     pub begin: u64,
-    /// When it ended; not before `begin`.
+    /// The end, ticks; not before `begin`.
     pub end: u64,
-    /// Category and name.
+    /// The site: category and name.
     pub site: SiteId,
-    /// The graph node that it worked for.
+    /// The graph node that the slice belongs to.
     pub node: NodeId,
     /// Meaning by category (docs/formats/trace-format.md).
     pub correlation: u32,
@@ -59,21 +59,21 @@ pub struct Track {
     generation: u32,
 }
 
-// SAFETY: `local`'s pointers lead into the mapping that `_ring` keeps, which belongs to no thread; its cells are reached
-// through `&mut self` only.
+// SAFETY: `local`'s pointers lead into the mapping that `_ring` keeps, which belongs to no thread; its cells are
+// reached through `&mut self` only.
 unsafe impl Send for Track {}
 
 impl Track {
-    /// Adds a track to the running session; among the process's tracks the smaller `order` comes first. `None` where nothing is
-    /// recorded, or where the session can have no more rings (counted as a lost thread).
+    /// Adds a track to the running session; the process's tracks are sorted by `order`. `None` where no session runs,
+    /// or the session has as many rings as it may have (counted as a lost thread).
     #[must_use]
     pub fn open(shows: Shows<'_>, name: &str, order: i32) -> Option<Track> {
         let tid = if let Shows::Thread { tid } = shows { tid } else { 0 };
         let name = name.to_owned();
-        let of = |kind, ring, name| Entry::Track { ring, kind, process: std::process::id(), tid, order, name };
+        let track_entry = |kind, ring, name| Entry::Track { ring, kind, process: std::process::id(), tid, order, name };
         let (generation, ring) = rings::track_ring(&name.clone(), tid, |ring| match shows {
-            Shows::Thread { .. } => of(TrackKind::Thread, ring, name),
-            Shows::Operations => of(TrackKind::Async, ring, name),
+            Shows::Thread { .. } => track_entry(TrackKind::Thread, ring, name),
+            Shows::Operations => track_entry(TrackKind::Async, ring, name),
             Shows::Stream { device, stream } => {
                 Entry::Stream { ring, stream: stream.unwrap_or(u64::MAX), order, device: device.to_owned(), name }
             }
@@ -83,7 +83,7 @@ impl Track {
         Some(Track { local, _ring: ring, generation })
     }
 
-    /// Whether its session still records; a track of an ended session writes nothing that anybody reads.
+    /// Whether the track's session still runs; events written after its end are lost.
     #[must_use]
     pub fn is_open(&self) -> bool {
         rings::is_running(self.generation)
@@ -100,7 +100,7 @@ impl Track {
         }
     }
 
-    /// Writes something without duration: an instant, an end of an arrow.
+    /// Writes an event without duration: an instant, an end of a flow.
     pub fn point(&mut self, kind: Kind, at: u64, site: SiteId, node: NodeId, correlation: u32, args: &str) {
         let site = site_word(kind, 0, site);
         let record = Record { begin: at, dur: 0, site, node: node.get(), correlation, arg: 0 };
@@ -112,8 +112,8 @@ impl Track {
     }
 }
 
-/// Reports something to whoever opens the trace: `count` in total of `source`; a later note of the same kind and source takes its
-/// place. Nothing where nothing is recorded.
+/// Writes a message for the users of the trace; `count` is the total of `source`. A later note with the same kind and
+/// source replaces it. Does nothing where no session runs.
 pub fn note(kind: NoteKind, count: u64, source: &str, text: &str) {
     names::append(&Entry::Note { kind, count, source: source.to_owned(), text: text.to_owned() });
 }

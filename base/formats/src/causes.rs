@@ -1,18 +1,19 @@
-//! The text of an error that has others behind it.
+//! The text of an error with its causes.
 
 use std::error::Error;
 
-/// What an error says, with what those behind it say that it does not: `transport error: tcp connect error: Connection refused`.
+/// The text of an error, followed by those of its causes that it does not contain already:
+/// `transport error: tcp connect error: Connection refused`.
 #[must_use]
 pub fn all_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
-    while let Some(behind) = cause {
-        let more = behind.to_string();
-        if !text.contains(&more) {
-            text.extend([": ", &more]);
+    while let Some(error) = cause {
+        let cause_text = error.to_string();
+        if !text.contains(&cause_text) {
+            text.extend([": ", &cause_text]);
         }
-        cause = behind.source();
+        cause = error.source();
     }
     text
 }

@@ -1,4 +1,4 @@
-//! Event files as they are written: what they are called, what they begin with, and that they hold whole records only.
+//! Writing event files: their names, their first record, and writes that leave only complete records.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -10,7 +10,7 @@ use crate::proto::{Event, event::What};
 /// The first record of a file: the version of the format.
 const FILE_VERSION: &str = "brain.Event:2";
 
-/// Distinguishes the files of one process that begin in the same second.
+/// The number of files that this process has named: distinguishes those of the same second.
 static N_FILES: AtomicU32 = AtomicU32::new(0);
 
 /// An event file that is being written.
@@ -21,16 +21,17 @@ pub struct EventFile {
     end: u64,
 }
 
-/// The first record of a file. `wall` is the time, in Unix seconds.
+/// The first event of a file. `wall` is the wall time, in Unix seconds.
 pub fn version(wall: f64) -> Event {
     Event { wall_time: wall, step: 0, what: Some(What::FileVersion(FILE_VERSION.into())), source_metadata: None }
 }
 
 impl EventFile {
-    /// Makes `folder` if need be, and in it an empty file `events.out.tfevents.SECONDS.HOST.PID.N` and `suffix`; `seconds` since 1970.
+    /// Creates an empty file in `folder`, which is created if it is missing. The file's name is
+    /// `events.out.tfevents.SECONDS.HOST.PID.N`, then `suffix`; `seconds` since 1970.
     ///
     /// # Errors
-    /// The folder or the file cannot be made; with the path that it is about.
+    /// The folder or the file cannot be created; the error has its path.
     pub fn create(folder: &Path, suffix: &str, seconds: u64) -> Result<EventFile, (PathBuf, io::Error)> {
         fs::create_dir_all(folder).map_err(|error| (folder.to_owned(), error))?;
         let path = folder.join(format!("{}{suffix}", file_name(seconds)));
@@ -40,25 +41,26 @@ impl EventFile {
         }
     }
 
-    /// A file that is open for writing, and empty.
+    /// Takes an empty file that is open for writing.
     pub fn of(path: PathBuf, file: File) -> EventFile {
         EventFile { path, file, end: 0 }
     }
 
-    /// Its path.
+    /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes framed records ([`crate::tfrecord::append_record`]): all of them or, as far as the system allows, nothing of them.
+    /// Appends framed records ([`crate::tfrecord::append_record`]). Where a write fails, the file is truncated to the
+    /// records before, as far as the system allows.
     ///
     /// # Errors
-    /// Those of the system, a full disk say. Later records may fit again.
+    /// Errors of the system, such as a full disk. A later call may succeed.
     pub fn write(&mut self, records: &[u8]) -> io::Result<()> {
         let result = self.file.write_all(records);
         match result {
             Ok(()) => self.end += records.len() as u64,
-            // Should these fail as well, a reader finds the next good record behind the torn one.
+            // Where these fail as well, readers skip the torn record and find the next good one.
             Err(_) => {
                 let _ = self.file.set_len(self.end);
                 let _ = self.file.seek(SeekFrom::Start(self.end));
@@ -68,13 +70,13 @@ impl EventFile {
     }
 }
 
-/// The name that TensorBoard looks for, with the parts that TensorFlow puts into it.
+/// A file name by which TensorBoard recognises event files, made of the same parts as TensorFlow's.
 fn file_name(seconds: u64) -> String {
     let n = N_FILES.fetch_add(1, Ordering::Relaxed);
     format!("events.out.tfevents.{seconds:010}.{}.{}.{n}", host_name(), std::process::id())
 }
 
-/// The host's name, as far as it can be part of a file name.
+/// The host's name without characters that do not belong into a file name.
 fn host_name() -> String {
     let name =
         fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_default();

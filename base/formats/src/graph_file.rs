@@ -1,7 +1,7 @@
-//! Graphs from files: `.pb`, `.pbtxt`, event files that hold a graph, SavedModels (the file or its folder), meta graphs
-//! (`.meta`), ONNX models; any of the files gzipped.
+//! Reads graphs from files: `.pb`, `.pbtxt`, event files that hold a graph, SavedModels (the file or its folder), meta
+//! graphs (`.meta`), ONNX models; each may be gzipped.
 //!
-//! The kind is found from the content. The function library stays in the graph.
+//! The content decides the kind. The function library stays in the graph.
 
 use std::{
     fs::File,
@@ -20,19 +20,22 @@ use crate::{
     tfrecord::{RecordStream, Scan, begins_with_record},
 };
 
-/// The largest graph that is read, in bytes: what protobuf can decode.
+/// The largest graph that is read, in bytes: protobuf's limit for a message.
 const MAX_GRAPH: u64 = 1 << 31;
-/// A gzipped file may unpack to this many bytes plus [`MAX_RATIO`] times its size: ten times what real graphs need, and
-/// far below what a file made to exhaust memory unpacks to.
+/// A gzipped file may unpack to this many bytes plus [`MAX_RATIO`] times its size: ten times as much as real graphs
+/// need, and far less than a decompression bomb unpacks to.
 const MAX_UNPACKED: u64 = 64 << 20;
 const MAX_RATIO: u64 = 200;
 /// The deepest nesting of a text graph. The deepest real ones, function attributes in lists, have about ten levels.
 const MAX_TEXT_DEPTH: usize = 100;
 
-/// The graph of a SavedModel's folder.
+/// The name of the graph's file in a SavedModel's folder.
 pub const SAVED_MODEL: &str = "saved_model.pb";
 
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+pub(crate) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// The first byte of a binary GraphDef that begins with a node: the tag of field 1. In a text it is a line feed.
+pub(crate) const NODE_TAG: u8 = 0x0a;
 
 /// Why a file gives no graph. Each message is one line and does not name the file.
 #[derive(Debug, thiserror::Error)]
@@ -40,16 +43,16 @@ pub enum GraphFileError {
     /// The file cannot be opened or read.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// A folder that is no SavedModel.
+    /// A folder that is not a SavedModel's.
     #[error("a folder without {SAVED_MODEL}: give the graph's file")]
     Folder,
-    /// There is nothing in it.
+    /// The file has no bytes.
     #[error("the file is empty")]
     Empty,
-    /// It is larger, or unpacks to more, than any graph.
+    /// The file is larger, or unpacks to more, than a graph can be.
     #[error("larger than a graph can be (limit {limit} bytes)")]
     TooLarge {
-        /// The limit that it is over.
+        /// The limit, bytes.
         limit: u64,
     },
     /// Neither a binary nor a text graph.
@@ -66,7 +69,7 @@ pub enum GraphFileError {
     NoGraphEvent,
 }
 
-/// Why text is no GraphDef.
+/// Why a text is not a GraphDef.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
     /// Bytes that are not UTF-8.
@@ -107,6 +110,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, GraphFileError> {
     Ok(unpacked)
 }
 
+/// Reads `source` to its end; returns an error where it has more than `limit` bytes.
 fn read_within(source: impl Read, limit: u64, out: &mut Vec<u8>) -> Result<(), GraphFileError> {
     if source.take(limit + 1).read_to_end(out)? as u64 > limit {
         return Err(GraphFileError::TooLarge { limit });
@@ -114,20 +118,24 @@ fn read_within(source: impl Read, limit: u64, out: &mut Vec<u8>) -> Result<(), G
     Ok(())
 }
 
-/// The graph in `bytes`, in any of the forms that [`read`] knows, unpacked.
+/// Decodes the graph in `bytes`, which are not gzipped, in any other form that [`read`] accepts.
 ///
 /// # Errors
-/// As [`read`], without those of reading.
+/// As [`read`], except for the errors of reading a file.
 pub fn decode(bytes: &[u8]) -> Result<GraphDef, GraphFileError> {
     if bytes.is_empty() {
         return Err(GraphFileError::Empty);
     }
     let graph = if begins_with_record(bytes) {
         from_events(bytes)?
-    } else if looks_like_text(bytes) {
+    } else if bytes[0] != NODE_TAG && looks_like_text(bytes) {
         from_text(bytes)?
     } else {
-        from_message(bytes)?
+        match GraphDef::decode(bytes) {
+            // A text that begins with a line feed.
+            Err(_) if looks_like_text(bytes) => from_text(bytes)?,
+            plain => from_message(bytes, plain)?,
+        }
     };
     let n_functions = graph.library.as_ref().map_or(0, |library| library.function.len());
     if graph.node.is_empty() && n_functions == 0 {
@@ -136,15 +144,16 @@ pub fn decode(bytes: &[u8]) -> Result<GraphDef, GraphFileError> {
     Ok(graph)
 }
 
-/// Whether there is a node with an op, or a function.
+/// Whether a graph has a node with an op, or a function. A message of another type that decodes as a GraphDef has
+/// neither.
 fn has_graph(graph: &GraphDef) -> bool {
     graph.node.iter().any(|n| !n.op.is_empty()) || graph.library.as_ref().is_some_and(|l| !l.function.is_empty())
 }
 
-/// A graph in binary form, alone or in a message that holds one. Protobuf has no magic number, and one message may
-/// decode as another with its fields in the wrong places: the first that has a graph counts.
-fn from_message(bytes: &[u8]) -> Result<GraphDef, GraphFileError> {
-    let plain = GraphDef::decode(bytes);
+/// Returns the graph of a message: a GraphDef, which was decoded as `plain`, or a SavedModel, meta graph or ONNX model
+/// that holds one. Protobuf has no magic number, and bytes of one message type may also decode as another type: the
+/// first type that yields a graph counts.
+fn from_message(bytes: &[u8], plain: Result<GraphDef, prost::DecodeError>) -> Result<GraphDef, GraphFileError> {
     if let Ok(graph) = &plain
         && has_graph(graph)
     {
@@ -159,16 +168,13 @@ fn from_message(bytes: &[u8]) -> Result<GraphDef, GraphFileError> {
     }
 }
 
-/// Whether `bytes` are text: no control characters but white space in their first part. A binary graph begins with a
-/// tag, a length and a tag, and the length or the tag is such a character.
+/// Whether the first bytes have no control characters other than white space. A binary message has some, in its tags
+/// and lengths; only one that begins with [`NODE_TAG`] may have none there.
 pub(crate) fn looks_like_text(bytes: &[u8]) -> bool {
-    let first = &bytes[..bytes.len().min(1024)];
-    // A line feed is also the tag of a GraphDef's first node; then the name's tag follows the length.
-    let is_node = first.first() == Some(&0x0a) && GraphDef::decode(bytes).is_ok();
-    !is_node && first.iter().all(|b| *b >= 0x20 || b.is_ascii_whitespace())
+    bytes.iter().take(1024).all(|b| *b >= 0x20 || b.is_ascii_whitespace())
 }
 
-/// The last graph of an event file; a graph inside a meta graph counts if there is no plain one.
+/// Returns the last graph of an event file, or where it has none, the graph in the last meta graph.
 fn from_events(mut bytes: &[u8]) -> Result<GraphDef, GraphFileError> {
     let mut stream = RecordStream::default();
     let mut graph = None;
@@ -203,7 +209,7 @@ fn from_text(bytes: &[u8]) -> Result<GraphDef, GraphFileError> {
     message.transcode_to().map_err(GraphFileError::Decode)
 }
 
-/// The text parser recurses once per level, so the depth is bounded before it runs.
+/// Checks the nesting of a text before it is parsed: the parser recurses once per level.
 pub(crate) fn check_depth(text: &str) -> Result<(), TextError> {
     let mut depth = 0_usize;
     let mut bytes = text.bytes();
@@ -222,6 +228,7 @@ pub(crate) fn check_depth(text: &str) -> Result<(), TextError> {
     Ok(())
 }
 
+/// Advances `bytes` behind the end of a quoted string, or of its line.
 fn skip_string(bytes: &mut std::str::Bytes<'_>, quote: u8) {
     while let Some(b) = bytes.next() {
         match b {

@@ -1,7 +1,8 @@
 //! TensorFlow's histogram buckets: what `HistogramSummary` counts into, and what TensorBoard expects.
 //!
 //! The limits are `-DBL_MAX, …, -1.1e-12, -1e-12, 0, 1e-12, 1.1e-12, …, DBL_MAX`, each magnitude 1.1 times the one
-//! before, below 1e20 (tensorflow/core/lib/histogram/histogram.cc). Bucket `i` counts values in `[limit[i-1], limit[i])`.
+//! before, below 1e20 (tensorflow/core/lib/histogram/histogram.cc). Bucket `i` counts values in `[limit[i-1],
+//! limit[i])`.
 
 use std::sync::LazyLock;
 
@@ -16,7 +17,7 @@ static MAGNITUDES: LazyLock<Vec<f64>> = LazyLock::new(|| {
     limits
 });
 
-/// Number of buckets: both signs, and the one that ends at zero.
+/// The number of buckets: those of both signs, and the one that ends at zero.
 fn n_buckets() -> usize {
     2 * MAGNITUDES.len() + 1
 }
@@ -31,42 +32,44 @@ fn limit(idx: usize) -> f64 {
     }
 }
 
-/// An integer that is larger for a larger value; -0.0 lies just below 0.0.
+/// Maps a value to an integer in the same order; -0.0 is directly below 0.0.
 #[inline]
-fn key(value: f64) -> u64 {
+fn sort_key(value: f64) -> u64 {
     let bits = value.to_bits();
+    // All bits of a negative value are flipped, of a positive one only the sign.
     bits ^ ((bits as i64 >> 63) as u64 | 1 << 63)
 }
 
-/// Bits of a key below those that choose a cell: sign, exponent and the top five bits of the mantissa do.
+/// The low bits of a key, which do not choose the cell: the sign, exponent and top five bits of the mantissa do.
 const CELL_SHIFT: u32 = 47;
 
-/// Where to look for a value's bucket. A cell spans less than a factor of 1.04, so it holds at most one limit, and a
-/// value is placed by one comparison, without a branch.
-struct Places {
-    /// The limits' keys. That of 0 is -0.0's, whose bucket is 0's; the last is above all, as nothing is beyond it.
+/// An index from values to buckets. A cell of keys spans less than a factor of 1.04, so it holds at most one limit, and
+/// a value's bucket is found by one comparison, without a branch.
+struct BucketIndex {
+    /// The limits' keys. For the limit 0 it is the key of -0.0, which belongs into the same bucket as 0.0. The last key
+    /// is above all others, so that no value is beyond it.
     limits: Vec<u64>,
-    /// For each cell of keys, how many limits lie below its lower end.
+    /// For each cell, the number of limits below its lower end.
     cells: Vec<u16>,
 }
 
-static PLACES: LazyLock<Places> = LazyLock::new(|| {
-    let mut limits: Vec<u64> = (0..n_buckets()).map(|idx| key(limit(idx))).collect();
-    limits[MAGNITUDES.len()] = key(-0.0);
+static BUCKET_INDEX: LazyLock<BucketIndex> = LazyLock::new(|| {
+    let mut limits: Vec<u64> = (0..n_buckets()).map(|idx| sort_key(limit(idx))).collect();
+    limits[MAGNITUDES.len()] = sort_key(-0.0);
     limits[n_buckets() - 1] = u64::MAX;
     let mut n_below = 0;
     let cells = (0..1 << (64 - CELL_SHIFT)).map(|cell: u64| {
         n_below += limits[n_below..].iter().take_while(|limit| **limit < cell << CELL_SHIFT).count();
         n_below as u16
     });
-    Places { cells: cells.collect(), limits }
+    BucketIndex { cells: cells.collect(), limits }
 });
 
-impl Places {
+impl BucketIndex {
     /// The bucket of a finite value: the first whose limit is above it.
     #[inline]
     fn bucket_of(&self, value: f64) -> usize {
-        let key = key(value);
+        let key = sort_key(value);
         let n_below = usize::from(self.cells[(key >> CELL_SHIFT) as usize]);
         n_below + usize::from(self.limits[n_below] <= key)
     }
@@ -111,18 +114,19 @@ impl HistogramBuilder {
         }
     }
 
-    /// Counts one value. NaN and infinities have no bucket; they are counted in [`n_nonfinite`](Self::n_nonfinite) only.
+    /// Counts one value. NaN and infinities have no bucket; they are counted in [`n_nonfinite`](Self::n_nonfinite)
+    /// only.
     pub fn add(&mut self, value: f64) {
         self.extend([value]);
     }
 
-    /// How many NaN and infinities were given.
+    /// The number of NaN and infinities among the values.
     pub fn n_nonfinite(&self) -> u64 {
         self.n_nonfinite
     }
 
-    /// The message. A run of empty buckets becomes one, which keeps the limit below the next full bucket: that is how
-    /// TensorFlow writes it.
+    /// The histogram as TensorFlow writes it: a run of empty buckets becomes one, whose limit is that of the run's
+    /// last.
     pub fn to_proto(&self) -> HistogramProto {
         let mut proto = HistogramProto {
             min: self.min,
@@ -145,9 +149,9 @@ impl HistogramBuilder {
 
 impl<T: Into<f64>> Extend<T> for HistogramBuilder {
     fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-        let places = &*PLACES;
+        let index = &*BUCKET_INDEX;
         let (mut min, mut max, mut num) = (self.min, self.max, 0);
-        // In the values' order, as TensorFlow adds them: the last bits depend on it.
+        // Summed in the values' order, as TensorFlow does: the last bits depend on it.
         let (mut sum, mut sum_squares) = (self.sum, self.sum_squares);
         for value in values {
             let value: f64 = value.into();
@@ -155,7 +159,7 @@ impl<T: Into<f64>> Extend<T> for HistogramBuilder {
                 self.n_nonfinite += 1;
                 continue;
             }
-            self.counts[places.bucket_of(value)] += 1;
+            self.counts[index.bucket_of(value)] += 1;
             min = if value < min { value } else { min };
             max = if value > max { value } else { max };
             num += 1;

@@ -1,17 +1,17 @@
 //! File formats that several members read and write.
 //!
 //! - [`proto`]: TensorFlow's GraphDef, Event and Summary messages, with the published field numbers.
-//! - [`plugins`]: what TensorBoard's plugins keep: hyperparameters, chart layouts, meshes, embeddings.
+//! - [`plugins`]: messages of TensorBoard's plugins: hyperparameters, chart layouts, meshes, embeddings.
 //! - [`onnx`]: ONNX models and tensors.
 //! - [`perfetto`], [`profile`]: traces of Perfetto, of XLA's profilers and of TensorFlow.
 //! - [`tfrecord`]: the framing of event files, with a scanner that follows growing files and survives damage.
-//! - [`event_file`]: event files as they are written.
-//! - [`graph_file`]: graphs from `.pb`, `.pbtxt`, gzip of either, and event files.
+//! - [`event_file`]: writing event files.
+//! - [`graph_file`]: graphs from `.pb`, `.pbtxt`, event files, SavedModels, meta graphs and ONNX models.
 //! - [`histogram`]: TensorFlow's histogram buckets.
 //! - [`npy`]: NumPy's arrays and archives.
-//! - [`wire`]: protobuf fields without messages, for the readers of millions of records.
-//! - [`mod@sniff`]: what a file or folder is, from its content.
-//! - [`all_causes`]: an error's text with those behind it, for readers of remote files.
+//! - [`wire`]: protobuf fields without generated messages, for readers of millions of records.
+//! - [`mod@sniff`]: the kind of a file or folder, from its content.
+//! - [`all_causes`]: the text of an error with its causes, for readers of remote files.
 
 mod causes;
 pub mod event_file;

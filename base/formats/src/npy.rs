@@ -6,8 +6,8 @@
 //! data       the elements, packed
 //! ```
 //!
-//! Source: NumPy's documentation of `numpy.lib.format`. Big-endian and column-major arrays are turned while they are read;
-//! objects (pickles) and structured types are refused.
+//! Source: NumPy's documentation of `numpy.lib.format`. Big-endian and column-major arrays are converted to
+//! little-endian and row-major; objects (pickles) and structured types are refused.
 
 use std::io::{self, Cursor, Read, Seek, Write};
 
@@ -16,11 +16,11 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// Real headers are below 200 bytes.
+/// The longest header that is read, bytes. Real ones have less than 200.
 const MAX_HEADER: usize = 64 << 10;
-/// NumPy's own limit.
+/// The most axes: NumPy's own limit.
 const MAX_RANK: usize = 64;
-/// An archive's array may unpack to this many times its packed size: what deflate can do, rounded up.
+/// An archive's array may unpack to this many times its packed size: deflate's highest ratio, rounded up.
 const MAX_RATIO: u64 = 1100;
 
 /// The kind of an array's elements.
@@ -49,7 +49,7 @@ pub enum Kind {
 pub struct ElementType {
     /// The kind.
     pub kind: Kind,
-    /// Bytes of an element.
+    /// The size of an element, bytes.
     pub size: usize,
 }
 
@@ -64,19 +64,19 @@ pub struct Array {
     pub data: Vec<u8>,
 }
 
-/// Why bytes are no array, or cannot be written as one. Each message is one line and does not name the file.
+/// Why an array cannot be read or written. Each message is one line and does not name the file.
 #[derive(Debug, thiserror::Error)]
 pub enum NpyError {
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// Another format.
+    /// The bytes are in another format.
     #[error("not a NumPy array (.npy)")]
     Magic,
     /// A version that did not exist in 2026.
     #[error("a NumPy array of the unknown format version {0}")]
     Version(u8),
-    /// The header is not the dictionary that it should be.
+    /// The header is not a valid dictionary.
     #[error("the array's header is damaged: {0}")]
     Header(&'static str),
     /// An element type that cannot be read.
@@ -93,10 +93,10 @@ pub enum NpyError {
     /// The archive is damaged or of another format.
     #[error("not an archive of arrays (.npz): {0}")]
     Archive(#[from] ZipError),
-    /// An array of an archive.
+    /// An array of an archive cannot be read.
     #[error("array {name}: {source}")]
     Member {
-        /// Its name.
+        /// The array's name.
         name: String,
         /// The fault.
         source: Box<NpyError>,
@@ -104,12 +104,12 @@ pub enum NpyError {
 }
 
 impl ElementType {
-    /// Elements of `size` bytes each.
+    /// The type of elements of `size` bytes each.
     pub fn new(kind: Kind, size: usize) -> ElementType {
         ElementType { kind, size }
     }
 
-    /// NumPy's text for it, little-endian: `<f4`.
+    /// NumPy's text for the type, little-endian: `<f4`.
     pub fn descr(self) -> String {
         let order = if self.size == 1 || matches!(self.kind, Kind::Bytes | Kind::Void) { '|' } else { '<' };
         let (letter, n) = match self.kind {
@@ -125,11 +125,11 @@ impl ElementType {
         format!("{order}{letter}{n}")
     }
 
-    /// The type of NumPy's text, and whether its elements are big-endian.
+    /// Parses NumPy's text for a type; returns also whether the elements are big-endian.
     fn parse(descr: &str) -> Result<(ElementType, bool), NpyError> {
         let unknown = || NpyError::Type(descr.chars().take(40).collect());
         let mut chars = descr.chars();
-        let big = match chars.next() {
+        let is_big_endian = match chars.next() {
             Some('>') => true,
             Some('<' | '|' | '=') => false,
             _ => return Err(unknown()),
@@ -151,11 +151,11 @@ impl ElementType {
             return Err(unknown());
         }
         let size = if kind == Kind::Unicode { n.checked_mul(4).ok_or_else(unknown)? } else { n };
-        Ok((ElementType { kind, size }, big))
+        Ok((ElementType { kind, size }, is_big_endian))
     }
 
-    /// Bytes that change places between big and little endian.
-    fn word(self) -> usize {
+    /// The size of the words whose bytes are reversed between big and little endian.
+    fn word_size(self) -> usize {
         match self.kind {
             Kind::Bytes | Kind::Void | Kind::Bool => 1,
             Kind::Complex => self.size / 2,
@@ -166,25 +166,25 @@ impl ElementType {
 }
 
 impl Array {
-    /// The array in the bytes of a `.npy` file.
+    /// Decodes the bytes of a `.npy` file.
     ///
     /// # Errors
-    /// They are not exactly one array, or of a type that cannot be read.
+    /// The bytes are not exactly one array, or the array's type is not supported.
     pub fn decode(bytes: &[u8]) -> Result<Array, NpyError> {
         let (header, data) = split(bytes)?;
         let header = Header::parse(header)?;
-        let (element, big) = ElementType::parse(&header.descr)?;
+        let (element, is_big_endian) = ElementType::parse(&header.descr)?;
         let n = header.shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d as u64));
         let expected = n.and_then(|n| n.checked_mul(element.size as u64)).unwrap_or(u64::MAX);
         if expected != data.len() as u64 {
             return Err(NpyError::Length { expected, found: data.len() as u64 });
         }
         let mut data = data.to_vec();
-        if big && element.word() > 1 {
-            data.chunks_exact_mut(element.word()).for_each(<[u8]>::reverse);
+        if is_big_endian && element.word_size() > 1 {
+            data.chunks_exact_mut(element.word_size()).for_each(<[u8]>::reverse);
         }
         if header.fortran_order && header.shape.len() > 1 {
-            data = by_rows(&data, &header.shape, element.size);
+            data = to_row_major(&data, &header.shape, element.size);
         }
         Ok(Array { element, shape: header.shape, data })
     }
@@ -209,7 +209,7 @@ impl Array {
     }
 }
 
-/// Header text and data.
+/// Splits a file into the header's text and the data.
 fn split(bytes: &[u8]) -> Result<(&str, &[u8]), NpyError> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(NpyError::Magic)?;
     let (&[major, _], rest) = rest.split_first_chunk().ok_or(NpyError::Header("it is cut short"))?;
@@ -236,8 +236,8 @@ impl Header {
     /// Parses the dictionary, whatever the order of its keys.
     fn parse(text: &str) -> Result<Header, NpyError> {
         let value = |key: &str| {
-            let at = text.find(&format!("'{key}'")).or_else(|| text.find(&format!("\"{key}\"")));
-            let rest = &text[at? + key.len() + 2..];
+            let key_idx = text.find(&format!("'{key}'")).or_else(|| text.find(&format!("\"{key}\"")));
+            let rest = &text[key_idx? + key.len() + 2..];
             Some(rest.trim_start().strip_prefix(':')?.trim_start())
         };
         let descr = value("descr").ok_or(NpyError::Header("it names no type"))?;
@@ -265,23 +265,23 @@ impl Header {
     }
 }
 
-/// Column-major elements, put in row-major order.
-fn by_rows(data: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
+/// Reorders column-major elements to row-major.
+fn to_row_major(data: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
     let mut strides = vec![size; shape.len()];
     for axis in 1..shape.len() {
         strides[axis] = strides[axis - 1] * shape[axis - 1];
     }
     let mut out = Vec::with_capacity(data.len());
-    let mut idx = vec![0usize; shape.len()];
+    let mut indices = vec![0usize; shape.len()];
     while out.len() < data.len() {
-        let at: usize = idx.iter().zip(&strides).map(|(i, stride)| i * stride).sum();
-        out.extend_from_slice(&data[at..at + size]);
+        let offset: usize = indices.iter().zip(&strides).map(|(i, stride)| i * stride).sum();
+        out.extend_from_slice(&data[offset..offset + size]);
         for axis in (0..shape.len()).rev() {
-            idx[axis] += 1;
-            if idx[axis] < shape[axis] {
+            indices[axis] += 1;
+            if indices[axis] < shape[axis] {
                 break;
             }
-            idx[axis] = 0;
+            indices[axis] = 0;
         }
     }
     out
@@ -290,7 +290,7 @@ fn by_rows(data: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
 /// The arrays of a `.npz` archive, by name and in its order.
 ///
 /// # Errors
-/// It is no such archive, or an array in it is damaged: then nothing is returned.
+/// The source is not such an archive, or one of its arrays is damaged: then no array is returned.
 pub fn read_npz(source: impl Read + Seek) -> Result<Vec<(String, Array)>, NpyError> {
     let mut archive = ZipArchive::new(source)?;
     let mut arrays = Vec::new();
@@ -310,7 +310,7 @@ pub fn read_npz(source: impl Read + Seek) -> Result<Vec<(String, Array)>, NpyErr
 /// Writes a `.npz` archive, uncompressed as `numpy.savez` does.
 ///
 /// # Errors
-/// It cannot be written.
+/// The archive cannot be written.
 pub fn write_npz<'a>(
     to: impl Write + Seek,
     arrays: impl IntoIterator<Item = (&'a str, &'a Array)>,

@@ -1,68 +1,81 @@
-//! ONNX models as GraphDefs: to be looked at with the same tools. Ops keep ONNX's names.
+//! Conversion of ONNX models to GraphDefs, so that the same tools show both. Ops keep ONNX's names.
 //!
-//! A value's producer becomes the consumer's input, `node:port`; initializers become `Const` nodes of their type and shape
-//! (without their values), the model's inputs `Placeholder`s. A graph that is an attribute (the branches of `If`, the body of
-//! `Loop`) becomes nodes below its node's name: `loop/body/...`. Exporters' leading `/` goes, so that names nest.
+//! A consumer's input names the producer of the value, `node:port`. Initializers become `Const` nodes with their type
+//! and shape but without their values, the model's inputs `Placeholder`s. A subgraph (a branch of `If`, the body of
+//! `Loop`) is an attribute in ONNX; its nodes are named below its node's name: `loop/body/...`. The leading `/` that
+//! exporters write is removed, so that names nest.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::{
-    onnx::{AttributeProto, GraphProto, NodeProto, TypeProto, tensor_shape_proto::dimension},
-    proto::{AttrValue, GraphDef, NodeDef, TensorShapeProto, attr_value, tensor_shape_proto::Dim},
+    onnx::{
+        AttributeProto, GraphProto, NodeProto, TypeProto, attribute_proto::AttributeType, tensor_shape_proto::dimension,
+    },
+    proto::{AttrValue, DataType, GraphDef, NodeDef, TensorShapeProto, attr_value, tensor_shape_proto::Dim},
 };
 
-/// Graphs in graphs deeper than this are left out: exporters write about three.
+/// The deepest nesting of subgraphs; deeper ones are left out. Exporters write about three levels.
 const MAX_DEPTH: usize = 32;
 
-/// The model's graph with all graphs in it.
+/// Converts a model's graph with its subgraphs.
 pub(crate) fn to_graph_def(graph: &GraphProto) -> GraphDef {
     let mut writer = Writer::default();
-    writer.graph(graph, "", &HashMap::new(), 0);
+    writer.write_graph(graph, "", None, 0);
     GraphDef { node: writer.nodes, ..GraphDef::default() }
 }
 
-/// Values by name, with the input string that refers to each.
-type Values<'a> = HashMap<&'a str, String>;
+/// The values that a graph's nodes may use: its own, and those of the graphs around it.
+struct Values<'a, 'o> {
+    /// The input string that refers to a value, by the value's name.
+    inputs: HashMap<&'a str, String>,
+    outer: Option<&'o Values<'a, 'o>>,
+}
+
+impl Values<'_, '_> {
+    fn get(&self, name: &str) -> Option<&String> {
+        self.inputs.get(name).or_else(|| self.outer?.get(name))
+    }
+}
 
 #[derive(Default)]
 struct Writer {
     nodes: Vec<NodeDef>,
-    taken: HashSet<String>,
+    /// The names of all nodes.
+    names: HashSet<String>,
 }
 
 impl Writer {
-    fn graph<'a>(&mut self, graph: &'a GraphProto, scope: &str, outer: &Values<'a>, depth: usize) {
-        let mut values = outer.clone();
-        let types = types_of(graph);
+    fn write_graph<'a>(&mut self, graph: &'a GraphProto, scope: &str, outer: Option<&Values<'a, '_>>, depth: usize) {
+        let mut inputs = HashMap::new();
+        let types = value_types(graph);
         for tensor in &graph.initializer {
             let shape = shape_attr(tensor.dims.iter().copied());
             let attr =
                 BTreeMap::from([("dtype".into(), type_attr(tensor.data_type)), ("_output_shapes".into(), shape)]);
-            let name = self.add(scope, &tensor.name, "Const", vec![], attr);
-            values.insert(&tensor.name, name);
+            inputs.insert(tensor.name.as_str(), self.add_source(scope, &tensor.name, "Const", attr));
         }
         for input in graph.input.iter().filter(|i| graph.initializer.iter().all(|t| t.name != i.name)) {
             let attr = output_attrs(&[&input.name], &types);
-            let name = self.add(scope, &input.name, "Placeholder", vec![], attr);
-            values.insert(&input.name, name);
+            inputs.insert(&input.name, self.add_source(scope, &input.name, "Placeholder", attr));
         }
-        // Names first: a damaged model may use a value before it makes it.
-        let names: Vec<String> = graph.node.iter().map(|node| self.name(scope, name_of(node))).collect();
+        // All nodes are named before any input is resolved: a damaged model may use a value before its producer.
+        let names: Vec<String> = graph.node.iter().map(|node| self.unique_name(scope, node_name(node))).collect();
         for (node, name) in graph.node.iter().zip(&names) {
             for (port, output) in node.output.iter().enumerate().filter(|(_, output)| !output.is_empty()) {
-                values.insert(output, if port == 0 { name.clone() } else { format!("{name}:{port}") });
+                inputs.insert(output, if port == 0 { name.clone() } else { format!("{name}:{port}") });
             }
         }
+        let values = Values { inputs, outer };
         for (node, name) in graph.node.iter().zip(names) {
             let input = node.input.iter().filter_map(|i| values.get(i.as_str()).cloned()).collect();
             let outputs: Vec<&str> = node.output.iter().map(String::as_str).collect();
             let mut attr = output_attrs(&outputs, &types);
-            attr.extend(node.attribute.iter().filter_map(|a| Some((a.name.clone(), attribute(a)?))));
+            attr.extend(node.attribute.iter().filter_map(|a| Some((a.name.clone(), convert_attribute(a)?))));
             if depth < MAX_DEPTH {
                 for a in &node.attribute {
-                    for (idx, inner) in a.g.iter().chain(&a.graphs).enumerate() {
+                    for (idx, subgraph) in a.g.iter().chain(&a.graphs).enumerate() {
                         let part = if idx == 0 { a.name.clone() } else { format!("{}_{idx}", a.name) };
-                        self.graph(inner, &format!("{name}/{part}/"), &values, depth + 1);
+                        self.write_graph(subgraph, &format!("{name}/{part}/"), Some(&values), depth + 1);
                     }
                 }
             }
@@ -72,43 +85,38 @@ impl Writer {
         }
     }
 
-    fn add(
-        &mut self,
-        scope: &str,
-        name: &str,
-        op: &str,
-        input: Vec<String>,
-        attr: BTreeMap<String, AttrValue>,
-    ) -> String {
-        let name = self.name(scope, name);
-        self.nodes.push(NodeDef { name: name.clone(), op: op.into(), input, attr, ..NodeDef::default() });
+    /// Adds a node without inputs, and returns its name.
+    fn add_source(&mut self, scope: &str, name: &str, op: &str, attr: BTreeMap<String, AttrValue>) -> String {
+        let name = self.unique_name(scope, name);
+        self.nodes.push(NodeDef { name: name.clone(), op: op.into(), attr, ..NodeDef::default() });
         name
     }
 
-    /// A name in a scope that no other node has.
-    fn name(&mut self, scope: &str, name: &str) -> String {
-        let wanted = format!("{scope}{}", name.trim_start_matches('/'));
-        let mut free = wanted.clone();
+    /// Reserves a name in a scope: `name`, or with a suffix where another node has it.
+    fn unique_name(&mut self, scope: &str, name: &str) -> String {
+        let base = format!("{scope}{}", name.trim_start_matches('/'));
+        let mut unique = base.clone();
         let mut n = 0;
-        while !self.taken.insert(free.clone()) {
+        while !self.names.insert(unique.clone()) {
             n += 1;
-            free = format!("{wanted}_{n}");
+            unique = format!("{base}_{n}");
         }
-        free
+        unique
     }
 }
 
-/// Nodes need no name: then the op's.
-fn name_of(node: &NodeProto) -> &str {
+/// A node's name; the op's name where the node has none, which ONNX allows.
+fn node_name(node: &NodeProto) -> &str {
     if node.name.trim_start_matches('/').is_empty() { &node.op_type } else { &node.name }
 }
 
-fn types_of(graph: &GraphProto) -> HashMap<&str, &TypeProto> {
+/// The types of a graph's values, by the value's name.
+fn value_types(graph: &GraphProto) -> HashMap<&str, &TypeProto> {
     let all = graph.input.iter().chain(&graph.value_info).chain(&graph.output);
     all.filter_map(|value| Some((value.name.as_str(), value.r#type.as_ref()?))).collect()
 }
 
-/// `_output_shapes` and `dtype`, where types are known.
+/// The attrs `dtype`, of the first output, and `_output_shapes`, where the types are known.
 fn output_attrs(outputs: &[&str], types: &HashMap<&str, &TypeProto>) -> BTreeMap<String, AttrValue> {
     let tensor = |name: &&str| types.get(name).and_then(|t| t.tensor_type.as_ref());
     let mut attr = BTreeMap::new();
@@ -141,23 +149,43 @@ fn shapes_attr(shape: Vec<TensorShapeProto>) -> AttrValue {
     AttrValue { value: Some(attr_value::Value::List(list)) }
 }
 
-/// ONNX's element type as TensorFlow's.
-fn type_attr(onnx: i32) -> AttrValue {
-    const TENSORFLOW: [i32; 17] = [0, 1, 4, 6, 17, 5, 3, 9, 7, 10, 19, 2, 22, 23, 8, 18, 14];
-    let number = usize::try_from(onnx).ok().and_then(|i| TENSORFLOW.get(i)).copied().unwrap_or(0);
-    AttrValue { value: Some(attr_value::Value::Type(number)) }
+/// An element type, given as ONNX's number of it, as an attr with TensorFlow's dtype.
+fn type_attr(onnx_type: i32) -> AttrValue {
+    use DataType as T;
+    // By the numbers of ONNX's TensorProto.DataType.
+    const DTYPES: [T; 17] = [
+        T::DtInvalid,
+        T::DtFloat,
+        T::DtUint8,
+        T::DtInt8,
+        T::DtUint16,
+        T::DtInt16,
+        T::DtInt32,
+        T::DtInt64,
+        T::DtString,
+        T::DtBool,
+        T::DtHalf,
+        T::DtDouble,
+        T::DtUint32,
+        T::DtUint64,
+        T::DtComplex64,
+        T::DtComplex128,
+        T::DtBfloat16,
+    ];
+    let dtype = usize::try_from(onnx_type).ok().and_then(|i| DTYPES.get(i)).copied().unwrap_or(T::DtInvalid);
+    AttrValue { value: Some(attr_value::Value::Type(dtype.into())) }
 }
 
-/// An attribute that is no graph and no tensor (both may be large, and neither reads well).
-fn attribute(a: &AttributeProto) -> Option<AttrValue> {
+/// Converts an attribute. `None` for graphs and tensors: both may be large, and neither is readable as an attr.
+fn convert_attribute(a: &AttributeProto) -> Option<AttrValue> {
     use attr_value::{ListValue, Value};
-    let value = match a.r#type {
-        1 => Value::F(a.f),
-        2 => Value::I(a.i),
-        3 => Value::S(a.s.clone()),
-        6 => Value::List(ListValue { f: a.floats.clone(), ..ListValue::default() }),
-        7 => Value::List(ListValue { i: a.ints.clone(), ..ListValue::default() }),
-        8 => Value::List(ListValue { s: a.strings.clone(), ..ListValue::default() }),
+    let value = match a.r#type() {
+        AttributeType::Float => Value::F(a.f),
+        AttributeType::Int => Value::I(a.i),
+        AttributeType::String => Value::S(a.s.clone()),
+        AttributeType::Floats => Value::List(ListValue { f: a.floats.clone(), ..ListValue::default() }),
+        AttributeType::Ints => Value::List(ListValue { i: a.ints.clone(), ..ListValue::default() }),
+        AttributeType::Strings => Value::List(ListValue { s: a.strings.clone(), ..ListValue::default() }),
         _ => return None,
     };
     Some(AttrValue { value: Some(value) })

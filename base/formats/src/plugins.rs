@@ -13,16 +13,16 @@ mod generated {
 
 pub use generated::*;
 
-/// Why a text is no projector configuration.
+/// Why a text is not a projector configuration.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("not a projector configuration: {0}")]
 pub struct ProjectorTextError(String);
 
 impl ProjectorConfig {
-    /// Reads `projector_config.pbtxt`.
+    /// Parses the text of `projector_config.pbtxt`.
     ///
     /// # Errors
-    /// When the text is not of that message; says where.
+    /// The text is not a `ProjectorConfig`; the error has the line and column.
     pub fn from_text(text: &str) -> Result<Self, ProjectorTextError> {
         let error = |e: &dyn std::fmt::Display| ProjectorTextError(e.to_string());
         check_depth(text).map_err(|e| error(&e))?;
@@ -33,7 +33,7 @@ impl ProjectorConfig {
     /// The text of `projector_config.pbtxt`.
     pub fn to_text(&self) -> String {
         let mut message = Self::empty();
-        // The message is this one's own description: what one encodes the other decodes.
+        // Both types are generated from the same description, so the bytes of one decode as the other.
         message.merge(&self.encode_to_vec()[..]).expect("a message decodes as itself");
         message.to_text_format()
     }

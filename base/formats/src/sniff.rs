@@ -1,4 +1,4 @@
-//! What a file or folder is, from its content.
+//! Recognises the kind of a file or folder by its content.
 
 use std::{
     fmt,
@@ -8,17 +8,19 @@ use std::{
 };
 
 use flate2::read::MultiGzDecoder;
+use prost::Message;
 
 use crate::{
     graph_file,
+    proto::GraphDef,
     tfrecord::{RecordScanner, Scan, begins_with_record},
 };
 
-/// How much of a file is looked at.
+/// Bytes of a file that are examined.
 const PREFIX: usize = 64 << 10;
-/// How many folder entries are looked at below a logdir: enough for any real one's first event file.
+/// Folder entries that are examined below a logdir: enough to reach the first event file of any real logdir.
 const MAX_ENTRIES: usize = 100_000;
-/// How deep a logdir is looked into; symbolic links may make it endless.
+/// The deepest level of a logdir that is examined: symbolic links may make the logdir endless.
 const MAX_DEPTH: usize = 32;
 
 /// The content of a path.
@@ -26,20 +28,21 @@ const MAX_DEPTH: usize = 32;
 pub enum FileKind {
     /// TFRecords of `Event`; also an empty file that is named as one.
     EventFile,
-    /// A binary GraphDef, SavedModel (or its folder), meta graph or ONNX model, perhaps gzipped, or a gzipped event file
-    /// (which is read for its graph).
+    /// A binary GraphDef, SavedModel (or its folder), meta graph or ONNX model, perhaps gzipped, or a gzipped event
+    /// file (which is read for its graph).
     GraphDef,
     /// A GraphDef in text form, perhaps gzipped.
     GraphDefText,
-    /// A folder of `events` (control page, names, rings, chunks), or of many such that a collector gathered.
+    /// A folder that the crate `events` records into (control page, names, rings, chunks), or a folder of several such
+    /// that a collector gathered.
     TraceFolder,
-    /// What `demo` and `train` write: `run.json`, `trace/`, event files.
+    /// A run of `demo` or `train`: `run.json`, `trace/`, event files.
     RunFolder,
-    /// A folder with event files somewhere below.
+    /// A folder with event files in it or in its subfolders.
     Logdir,
     /// Another tool's trace, perhaps compressed.
     Trace(TraceFormat),
-    /// None of these.
+    /// A file or folder of no supported kind.
     Unknown(Foreign),
 }
 
@@ -49,9 +52,9 @@ pub enum FileKind {
 pub enum Foreign {
     /// A file of no bytes.
     Empty,
-    /// A folder with nothing in it that can be shown.
+    /// A folder without an event file, graph or trace.
     NothingInFolder,
-    /// Something known by its first bytes.
+    /// A known format, recognised by its first bytes.
     LooksLike(&'static str),
     /// Anything else.
     Unrecognised,
@@ -73,7 +76,7 @@ impl fmt::Display for Foreign {
 /// The content of `path`, from the first 64 KiB of a file, or from the names and files below a folder.
 ///
 /// # Errors
-/// When `path` does not exist or cannot be read.
+/// `path` does not exist or cannot be read.
 pub fn sniff(path: &Path) -> io::Result<FileKind> {
     if fs::metadata(path)?.is_dir() { sniff_folder(path) } else { sniff_file(path) }
 }
@@ -95,8 +98,8 @@ fn sniff_folder(path: &Path) -> io::Result<FileKind> {
     Ok(if has_events { FileKind::Logdir } else { FileKind::Unknown(Foreign::NothingInFolder) })
 }
 
-/// Whether a folder is a trace of our own: it has names, chunks or rings of a run, or is sealed (has the table of its slices, or
-/// a folder with it), or holds the traces that a collector gathered.
+/// Whether a folder is a trace of stepscope: it holds the names, chunks or rings of a recording, or is sealed (holds
+/// `slices.parquet`, directly or in `sealed`), or holds traces that a collector gathered.
 pub fn is_trace_folder(path: &Path) -> bool {
     let Ok(entries) = fs::read_dir(path) else {
         return false;
@@ -112,8 +115,8 @@ pub fn is_trace_folder(path: &Path) -> bool {
     })
 }
 
-/// Whether a file below `path` is named like an event file. The name is what TensorBoard goes by: a folder of thousands
-/// of files is not opened file by file.
+/// Whether a file below `path` has an event file's name. TensorBoard also decides by the name, and opening each of
+/// thousands of files would be slow.
 fn has_event_file(path: &Path, depth: usize, n_left: &mut usize) -> bool {
     let Ok(entries) = fs::read_dir(path) else {
         return false;
@@ -134,7 +137,7 @@ fn has_event_file(path: &Path, depth: usize, n_left: &mut usize) -> bool {
     depth > 0 && folders.iter().any(|folder| has_event_file(folder, depth - 1, n_left))
 }
 
-/// Whether a file is named as an event file: TensorBoard's rule, `tfevents` anywhere in the name.
+/// Whether a file has an event file's name. TensorBoard's rule: `tfevents` is anywhere in the name.
 pub fn is_event_file_name(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().contains("tfevents"))
 }
@@ -146,7 +149,7 @@ fn sniff_file(path: &Path) -> io::Result<FileKind> {
         let is_new = is_event_file_name(path);
         return Ok(if is_new { FileKind::EventFile } else { FileKind::Unknown(Foreign::Empty) });
     }
-    if prefix.starts_with(&[0x1f, 0x8b]) {
+    if prefix.starts_with(&graph_file::GZIP_MAGIC) {
         let unpacked = read_prefix(MultiGzDecoder::new(File::open(path)?));
         return Ok(match sniff_bytes(&unpacked) {
             FileKind::EventFile => FileKind::GraphDef,
@@ -154,7 +157,7 @@ fn sniff_file(path: &Path) -> io::Result<FileKind> {
             _ => FileKind::Unknown(Foreign::LooksLike("gzip")),
         });
     }
-    if prefix.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+    if prefix.starts_with(ZSTD_MAGIC) {
         let unpacked = zstd::Decoder::new(File::open(path)?).map(read_prefix).unwrap_or_default();
         return Ok(match sniff_bytes(&unpacked) {
             kind @ FileKind::Trace(_) => kind,
@@ -164,10 +167,9 @@ fn sniff_file(path: &Path) -> io::Result<FileKind> {
     Ok(sniff_bytes(&prefix))
 }
 
-/// As much as can be unpacked: a file that was cut is what its begin is.
+/// Reads the first bytes of `source`. Where a damaged or truncated file ends with an error, the bytes before it count.
 fn read_prefix(source: impl Read) -> Vec<u8> {
     let mut prefix = Vec::new();
-    // An error leaves in place what came before it.
     let _ = source.take(PREFIX as u64).read_to_end(&mut prefix);
     prefix
 }
@@ -176,22 +178,25 @@ fn sniff_bytes(prefix: &[u8]) -> FileKind {
     if begins_with_record(prefix) {
         return FileKind::EventFile;
     }
-    if let Some(format) = trace::format(prefix) {
+    if let Some(format) = trace::recognise(prefix) {
         return FileKind::Trace(format);
     }
-    if let Some(what) = MAGICS.iter().find(|(magic, _)| prefix.starts_with(magic)) {
-        return FileKind::Unknown(Foreign::LooksLike(what.1));
+    if let Some((_, name)) = MAGICS.iter().find(|(magic, _)| prefix.starts_with(magic)) {
+        return FileKind::Unknown(Foreign::LooksLike(name));
     }
     if begins_with_graph(prefix) {
         return FileKind::GraphDef;
     }
-    if graph_file::looks_like_text(prefix) {
+    let is_graph = prefix.first() == Some(&graph_file::NODE_TAG) && GraphDef::decode(prefix).is_ok();
+    if !is_graph && graph_file::looks_like_text(prefix) {
         return sniff_text(prefix);
     }
     if has_record(prefix) { FileKind::EventFile } else { FileKind::Unknown(Foreign::Unrecognised) }
 }
 
-/// First bytes of what people drop by mistake.
+const ZSTD_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
+
+/// First bytes of formats that users open by mistake, with the format's name.
 const MAGICS: &[(&[u8], &str)] = &[
     (b"\x89PNG\r\n\x1a\n", "PNG"),
     (b"\xff\xd8\xff", "JPEG"),
@@ -201,7 +206,7 @@ const MAGICS: &[(&[u8], &str)] = &[
     (b"\x7fELF", "an ELF program"),
     (b"BZh", "bzip2"),
     (b"\xfd7zXZ\0", "xz"),
-    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (ZSTD_MAGIC, "zstd"),
     (b"SQLite format 3\0", "SQLite"),
     (b"\x93NUMPY", "npy"),
     (b"PAR1", "Parquet"),
@@ -214,7 +219,7 @@ const MAGICS: &[(&[u8], &str)] = &[
     (b"[", "JSON"),
 ];
 
-/// Text is a graph if it begins with a field of GraphDef and what follows the name of one.
+/// Recognises a text graph: the text begins with the name of a GraphDef's field, followed by `:`, `{` or `<`.
 fn sniff_text(prefix: &[u8]) -> FileKind {
     let text = String::from_utf8_lossy(prefix);
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -230,26 +235,29 @@ fn sniff_text(prefix: &[u8]) -> FileKind {
     }
 }
 
-/// Whether the first field is one of a GraphDef, or of a message that holds a graph, as far as the prefix shows.
+/// Whether the first field may begin a GraphDef, SavedModel, meta graph or ONNX model, as far as the prefix shows.
 fn begins_with_graph(prefix: &[u8]) -> bool {
     if let [0x08, version, next, ..] = prefix {
-        // A SavedModel's schema is 1; an ONNX model's version is followed by a text, its graph or its opsets.
+        // Both a SavedModel and an ONNX model begin with a version. A SavedModel's is 1, followed by a meta graph; an
+        // ONNX model's is followed by a text, its graph or its operator sets.
         return *version == 1 && *next == 0x12 || (2..=64).contains(version) && matches!(next, 0x12 | 0x3a | 0x42);
     }
     let Some((field, body)) = first_field(prefix) else {
         return false;
     };
     match field {
-        // NodeDef begins with its name; FunctionDefLibrary with a function or a gradient.
-        // A meta graph's MetaInfoDef with ops, tags or TensorFlow's version.
+        // A GraphDef's node, which begins with its name, or a meta graph's MetaInfoDef: ops, tags, TensorFlow's
+        // version.
         1 => first_field(body).is_some_and(|(field, name)| field == 1 && is_name(name) || matches!(field, 2 | 4 | 5)),
+        // The library: a function or a gradient.
         2 => first_field(body).is_some_and(|(field, _)| field <= 3),
+        // The versions.
         4 => body.len() <= 64 && body.first() == Some(&0x08),
         _ => false,
     }
 }
 
-/// Whether a whole record is anywhere in the prefix: an event file with a damaged beginning.
+/// Whether the prefix holds an intact record anywhere: an event file whose beginning is damaged.
 fn has_record(prefix: &[u8]) -> bool {
     let mut scanner = RecordScanner::default();
     loop {

@@ -1,4 +1,4 @@
-//! TFRecord framing: how event files hold their records.
+//! TFRecord framing: the records of event files.
 //!
 //! ```text
 //! offset  size
@@ -11,16 +11,17 @@
 //! The mask, `rotr(crc, 15) + 0xa282ead8`, keeps zeros and nested records from looking valid
 //! (tensorflow/core/lib/io/record_writer.h, tensorflow/core/lib/hash/crc32c.h).
 //!
-//! [`RecordScanner`] finds the records in bytes that may still grow and may be damaged; [`RecordStream`] feeds it from a
-//! file. What the scanner does with each kind of damage:
+//! [`RecordScanner`] finds the records in bytes that may still grow and may be damaged; [`RecordStream`] feeds it from
+//! a file. What the scanner does with each kind of damage:
 //!
 //! - The data's CRC is wrong: the length is trusted, the record is skipped.
-//! - The length's CRC is wrong, or the length is beyond 2 GiB: the next header is searched for, one whose length CRC holds and whose record lies wholly
-//!   in the input. Each byte is tried once, so the search costs no more than reading.
-//! - The length's CRC holds but the record reaches past the input's end: either its writer is not done yet, or the
-//!   length is wrong. The scanner waits, and meanwhile searches behind the header. If the record becomes whole first, it
-//!   was the writer; if another whole record turns up inside it, it was the length. A valid length CRC there by accident
-//!   has a chance below 2^-60 a byte.
+//! - The length's CRC is wrong, or the length is over 2 GiB: the scanner searches for the next header whose length
+//!   CRC holds and whose record lies entirely in the input. Each byte is tried once, so the search costs no more than
+//!   reading.
+//! - The length's CRC holds but the record reaches past the input's end: either the record is still being written, or
+//!   the length is wrong. The scanner waits, and meanwhile searches behind the header. If the record becomes complete
+//!   first, it was being written; if another complete record is found inside it, the length was wrong. The chance that
+//!   a length CRC holds by accident is below 2^-60 for each byte.
 
 use std::{
     io::{self, Read},
@@ -32,19 +33,20 @@ mod crc;
 
 pub use crc::masked_crc;
 
-/// Length and its CRC.
+/// Bytes of the length and its CRC.
 const HEADER: usize = 12;
-/// Header and the data's CRC.
+/// Bytes of the header and the data's CRC.
 const FRAME: u64 = 16;
-/// The first read of a poll; it doubles with the amount read.
+/// The smallest read, bytes; reads grow with the number of bytes that wait in the buffer.
 const CHUNK: usize = 64 << 10;
-/// The largest single read.
+/// The largest read, bytes.
 const MAX_CHUNK: usize = 1 << 20;
-/// How many unfinished candidates a search remembers. Real files have one; more means noise that happens to hold.
+/// The number of incomplete candidates that a search stores. Real files have one; more are noise with accidental CRCs.
 const MAX_CANDIDATES: usize = 64;
-/// The longest record: what protobuf can decode. A header that says more is damaged.
+/// The longest record, bytes: protobuf's limit for a message. A header with a larger length is damaged.
 const MAX_RECORD: u64 = 1 << 31;
-/// A search gives up that many bytes at once when nothing in them could be a record, so that noise is not held in memory.
+/// A search reports this many bytes as damaged when no record can begin in them, so that noise does not fill the
+/// memory.
 const SEARCH_STRIDE: usize = 1 << 20;
 
 /// Appends one framed record to `out`.
@@ -64,7 +66,7 @@ pub enum DamageKind {
     BadData,
     /// A header that does not match its CRC, or whose length no record can have, up to the next good record.
     BadLength,
-    /// A header whose CRC holds but whose length reaches past other whole records.
+    /// A header whose CRC holds but whose length reaches past other complete records.
     TooLong,
 }
 
@@ -84,7 +86,7 @@ pub enum Scan<T> {
     Record(Record<T>),
     /// Bytes that were skipped.
     Damage(Damage),
-    /// Nothing whole is left in the input: come back when it has grown.
+    /// The input holds no other complete record: scan again when the input has grown.
     More,
 }
 
@@ -97,8 +99,8 @@ pub struct Record<T> {
     pub data: T,
 }
 
-/// Finds records in bytes that may still grow. Holds no bytes: the caller passes the input from
-/// [`offset`](Self::offset) on, as much of it as there is.
+/// Finds records in bytes that may still grow. Stores no bytes: the caller passes all the existing input from
+/// [`offset`](Self::offset) on.
 #[derive(Debug, Clone, Default)]
 pub struct RecordScanner {
     offset: u64,
@@ -111,7 +113,7 @@ struct Search {
     kind: DamageKind,
     /// Every position before this one, relative to the scanner's offset, has been tried.
     tried: usize,
-    /// Positions whose length CRC holds but whose record was not whole yet, with where it would end.
+    /// Positions where a length CRC holds but the record was not complete, with the record's length.
     candidates: Vec<(usize, u64)>,
 }
 
@@ -121,7 +123,7 @@ impl RecordScanner {
         Self { offset, search: None }
     }
 
-    /// The offset in the file at which the input of the next call begins: everything before it is done with.
+    /// The offset in the file at which the next call's input begins: all bytes before it were reported.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -156,6 +158,7 @@ impl RecordScanner {
         let damaged = match search.find(input) {
             Some((0, length)) => return self.record(0, length, input),
             Some((at, _)) => at,
+            // No record can begin in the bytes that were tried.
             None if search.candidates.is_empty() && search.tried >= SEARCH_STRIDE => search.tried,
             None => return Scan::More,
         };
@@ -164,7 +167,7 @@ impl RecordScanner {
         Scan::Damage(damage)
     }
 
-    /// The whole record at `at`, which is checked and consumed.
+    /// Checks and consumes the complete record at `at`.
     fn record(&mut self, at: usize, length: u64, input: &[u8]) -> Scan<Range<usize>> {
         let begin = at + HEADER;
         // `fits` holds, so the length is within the input.
@@ -185,7 +188,7 @@ impl RecordScanner {
 }
 
 impl Search {
-    /// The first position whose record is whole, with its length.
+    /// Finds the first position with a complete record; returns it with the record's length.
     fn find(&mut self, input: &[u8]) -> Option<(usize, u64)> {
         if let Some(found) = self.candidates.iter().find(|(at, length)| fits(*at, *length, input)) {
             return Some(*found);
@@ -220,7 +223,7 @@ fn header(input: &[u8]) -> Option<Header> {
     Some(if holds && length <= MAX_RECORD { Header::Length(length) } else { Header::Bad })
 }
 
-/// Whether a record of `length` at `at` lies wholly in the input.
+/// Whether a record of `length` at `at` lies entirely in the input.
 fn fits(at: usize, length: u64, input: &[u8]) -> bool {
     length + FRAME <= (input.len() - at) as u64
 }
@@ -234,8 +237,8 @@ pub fn begins_with_record(prefix: &[u8]) -> bool {
     matches!(header(prefix), Some(Header::Length(_)))
 }
 
-/// Whole records one behind the other, with headers that hold. The checksums of their data are verified by
-/// [`records`](Self::records), which may run on another thread than the one that reads.
+/// Consecutive complete records with valid headers. [`records`](Self::records) verifies the checksums of their data,
+/// perhaps on another thread than the one that reads.
 #[derive(Debug)]
 pub struct Block {
     /// The offset of the first record in the file.
@@ -245,12 +248,12 @@ pub struct Block {
 }
 
 impl Block {
-    /// The bytes of the file that it covers.
+    /// The range of the file that the block covers.
     pub fn bytes(&self) -> Range<u64> {
         self.offset..self.offset + self.range.len() as u64
     }
 
-    /// Its records, or the damage that stands in their place. The headers were verified when the block was cut.
+    /// The block's records, or the damage in their place. The headers were verified when the block was made.
     pub fn records(&self) -> impl Iterator<Item = Scan<&[u8]>> {
         let (mut offset, mut rest) = (self.offset, &self.bytes[self.range.clone()]);
         std::iter::from_fn(move || {
@@ -276,14 +279,14 @@ impl Drop for Block {
 
 /// A [`RecordScanner`] with the bytes that it waits on, fed from a reader that may be reopened between calls.
 ///
-/// Memory: one chunk (64 KiB to 1 MiB) plus the unfinished record; nothing while there is nothing unfinished.
+/// Memory: one chunk (64 KiB to 1 MiB) plus the incomplete record; none while no record is incomplete.
 #[derive(Debug, Default)]
 pub struct RecordStream {
     scanner: RecordScanner,
     buf: Vec<u8>,
-    /// Bytes of `buf` before this one are done with.
+    /// The bytes of `buf` before this position were reported.
     start: usize,
-    /// The last finding was [`Scan::More`].
+    /// Whether the last finding was [`Scan::More`].
     is_exhausted: bool,
 }
 
@@ -293,7 +296,7 @@ impl RecordStream {
         Self { scanner: RecordScanner::new(offset), ..Self::default() }
     }
 
-    /// The offset at which the source must stand: everything before was read.
+    /// The offset in the file at which the source must stand: all bytes before it were read.
     pub fn read_offset(&self) -> u64 {
         self.scanner.offset() + self.n_waiting()
     }
@@ -303,21 +306,21 @@ impl RecordStream {
         self.scanner.offset()
     }
 
-    /// How many bytes at the end belong to nothing whole yet: a record being written, or a torn tail.
+    /// The number of bytes at the end that belong to no complete record: one that is being written, or a torn tail.
     pub fn n_waiting(&self) -> u64 {
         (self.buf.len() - self.start) as u64
     }
 
-    /// Whether nothing can be found before the source has more.
+    /// Whether no record can be found before the source has more bytes.
     pub fn is_idle(&self) -> bool {
         self.is_exhausted || self.n_waiting() == 0
     }
 
-    /// The next finding. `source` stands at [`read_offset`](Self::read_offset). [`Scan::More`] means that the source has
-    /// nothing more now; a later call goes on from there.
+    /// The next finding. `source` stands at [`read_offset`](Self::read_offset). [`Scan::More`] means that the source
+    /// has no more bytes now; a later call goes on from there.
     ///
     /// # Errors
-    /// Those of `source`; nothing is lost, the call may be repeated.
+    /// Errors of `source`; no byte is lost, and the call may be repeated.
     pub fn next(&mut self, source: &mut impl Read) -> io::Result<Scan<&[u8]>> {
         let found = loop {
             let before = self.scanner.offset();
@@ -341,11 +344,11 @@ impl RecordStream {
         })
     }
 
-    /// The next records as a block of about `size` bytes: fast, and for another thread to decode. `None` when what comes
-    /// next is not a whole record behind a good header, or not even there: [`next`](Self::next) says what it is.
+    /// The next records as a block of about `size` bytes, which another thread may decode. `None` where the next bytes
+    /// are not a complete record with a valid header, or there are none: [`next`](Self::next) reports which.
     ///
     /// # Errors
-    /// Those of `source`; nothing is lost, the call may be repeated.
+    /// Errors of `source`; no byte is lost, and the call may be repeated.
     pub fn next_block(&mut self, source: &mut impl Read, size: usize) -> io::Result<Option<Block>> {
         if self.scanner.search.is_some() {
             return Ok(None);
@@ -367,7 +370,7 @@ impl RecordStream {
             n += (length + FRAME) as usize;
         }
         if n == 0 {
-            // What waits here waits in no more memory than it needs.
+            // An incomplete record may wait for long: it uses no more memory than it needs.
             self.buf.shrink_to_fit();
             return Ok(None);
         }
@@ -381,13 +384,13 @@ impl RecordStream {
         Ok(Some(Block { offset, bytes, range }))
     }
 
-    /// Reads one chunk; the number of bytes read. The chunk grows with what is waiting, so that a large record costs
-    /// few reads, and a small file a small buffer.
+    /// Reads one chunk and returns its length. The chunk grows with the number of waiting bytes, so that a large record
+    /// costs few reads and a small file a small buffer.
     fn fill(&mut self, source: &mut impl Read) -> io::Result<usize> {
         self.buf.drain(..self.start);
         self.start = 0;
         let chunk = self.buf.len().clamp(CHUNK, MAX_CHUNK);
-        // What was read before an error stays.
+        // The bytes that were read before an error stay in `buf`.
         let n = source.take(chunk as u64).read_to_end(&mut self.buf);
         if self.buf.is_empty() {
             self.buf = Vec::new();

@@ -1,9 +1,9 @@
 //! Protobuf's wire format, field by field, without building messages.
 //!
-//! For readers that take a few fields out of millions of messages. Strings come as bytes: a tag that is not UTF-8 is the
-//! reader's to keep or to mend, where a generated message would reject the whole record.
+//! For readers that need a few fields of millions of messages. Strings are returned as bytes: a reader may keep or
+//! repair a tag that is not UTF-8, for which a generated message would reject the entire record.
 
-/// A field's number and value. Groups, which proto3 does not have, are malformed here.
+/// A field's value by its wire type. Groups, which proto3 does not have, are malformed here.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
     /// int32, int64, uint32, uint64, bool, enum.
@@ -16,12 +16,12 @@ pub enum Value<'a> {
     Fixed32(u32),
 }
 
-/// Bytes that are not a message.
+/// The error for bytes that are not a protobuf message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed protobuf message")]
 pub struct Malformed;
 
-/// The fields of a message in their order. After [`Malformed`] it ends.
+/// Iterates over a message's fields, in their order. Ends after [`Malformed`].
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     rest: &'a [u8],
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
         self.rest
     }
 
-    // Millions of messages have a handful of fields each: the calls would cost as much as the fields.
+    // Inlined: for millions of messages with a few fields each, calls would cost as much as the decoding.
     #[inline(always)]
     fn field(&mut self) -> Result<(u32, Value<'a>), Malformed> {
         let key = self.varint()?;
@@ -56,7 +56,7 @@ impl<'a> Fields<'a> {
     #[inline]
     fn varint(&mut self) -> Result<u64, Malformed> {
         match self.rest {
-            // Almost all keys and lengths.
+            // The fast path: almost all keys and lengths have one byte.
             [byte @ ..0x80, rest @ ..] => {
                 self.rest = rest;
                 Ok(u64::from(*byte))

@@ -5,12 +5,12 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// An address of this host.
+/// An address at which a process listens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// TCP: a host or its number, and a port (0: any free one).
+    /// TCP: a host's name or IP address, and a port (0: any free one).
     Tcp {
-        /// The host.
+        /// The host's name or IP address.
         host: String,
         /// The port.
         port: u16,
@@ -22,46 +22,46 @@ pub enum Address {
 /// Why an address cannot be used.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AddressError {
-    /// It cannot be read.
+    /// The text is not an address.
     #[error("{0:?} is no address (expected HOST:PORT or unix:/PATH)")]
     Malformed(String),
-    /// The host is not known.
+    /// The host's name has no IP address.
     #[error("host {host}: {reason}")]
     Unknown {
         /// The host.
         host: String,
-        /// What the system says.
+        /// The system's message.
         reason: String,
     },
-    /// It is on another host, or open to other hosts.
+    /// The address is on another host or open to other hosts, and connections are not encrypted.
     #[error(
-        "{0} is not of this host alone: without certificates only loopback addresses (127.0.0.1, ::1, localhost) and unix:/PATH \
-         are allowed; name the job's certificates, or forward the ports through ssh"
+        "{0} is not of this host alone: without certificates only loopback addresses (127.0.0.1, ::1, localhost) and \
+         unix:/PATH are allowed; name the job's certificates, or forward the ports through ssh"
     )]
     NotLoopback(String),
-    /// Sockets in the file system are a Unix system's.
+    /// This system has no Unix sockets.
     #[error("{0}: this system has no sockets in its file system")]
     NoUnix(String),
 }
 
 impl Address {
-    /// The numbers that a TCP address stands for; where connections are not encrypted, all of them this host's.
+    /// The IP addresses and port of a TCP address; none for a Unix socket.
     ///
     /// # Errors
-    /// The host is unknown, or one of its numbers is another host's and nothing is encrypted.
+    /// The host is unknown, or connections are not encrypted and one of its IP addresses is not a loopback address.
     pub fn resolve(&self, is_encrypted: bool) -> Result<Vec<SocketAddr>, AddressError> {
         let Address::Tcp { host, port } = self else { return Ok(Vec::new()) };
         let unknown = |reason: String| AddressError::Unknown { host: host.clone(), reason };
-        let found = match host.parse::<IpAddr>() {
+        let addrs = match host.parse::<IpAddr>() {
             Ok(ip) => vec![SocketAddr::new(ip, *port)],
             Err(_) => (host.as_str(), *port).to_socket_addrs().map_err(|e| unknown(e.to_string()))?.collect(),
         };
-        if found.is_empty() {
+        if addrs.is_empty() {
             return Err(unknown("it has no address".into()));
         }
-        match found.iter().find(|addr| !is_encrypted && !addr.ip().is_loopback()) {
+        match addrs.iter().find(|addr| !is_encrypted && !addr.ip().is_loopback()) {
             Some(addr) => Err(AddressError::NotLoopback(format!("{self} ({})", addr.ip()))),
-            None => Ok(found),
+            None => Ok(addrs),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Certificates for the processes of a job that has none: an authority of its own, and one certificate for each host.
+//! Certificates for a job without certificates of its own: a certificate authority, and one certificate for each host.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -19,17 +19,18 @@ pub struct Authority {
 
 /// A certificate with its key, as PEM.
 pub struct Issued {
-    /// What others see.
+    /// The certificate, which the other end of a connection receives.
     pub certificate: String,
-    /// What nobody else may have.
+    /// The private key, which stays on its host.
     pub key: String,
 }
 
 impl Authority {
-    /// A new one. Its key is never written: who wants another host's certificate later makes all anew.
+    /// A new authority. Its key is never written to a file, so a host that is added later needs new certificates for
+    /// all.
     ///
     /// # Errors
-    /// The system gives no random numbers.
+    /// The system has no random numbers.
     pub fn new(job: &str) -> Result<Authority, SecurityError> {
         let key = KeyPair::generate().map_err(|e| unfit(&e))?;
         let mut params = CertificateParams::default();
@@ -40,16 +41,16 @@ impl Authority {
         Ok(Authority { certificate, issuer: Issuer::new(params, key) })
     }
 
-    /// What all processes of the job have to have, as PEM.
+    /// The authority's certificate, which all processes of the job need, as PEM.
     #[must_use]
     pub fn certificate(&self) -> String {
         self.certificate.pem()
     }
 
-    /// A certificate for a process that is reached by any of these names and numbers.
+    /// Issues a certificate for a process that listens at these host names and IP addresses.
     ///
     /// # Errors
-    /// A name that is none.
+    /// A name is not a valid host name.
     pub fn issue(&self, hosts: &[String]) -> Result<Issued, SecurityError> {
         let params = CertificateParams::new(hosts.to_vec()).map_err(|e| unfit(&e))?;
         self.sign(params)
@@ -63,7 +64,7 @@ impl Authority {
         Ok(Issued { certificate: certificate.pem(), key: key.serialize_pem() })
     }
 
-    /// As [`issue`](Self::issue), valid until some day of the past: for tests of who refuses it.
+    /// As [`issue`](Self::issue), but the certificate has expired: for tests that it is refused.
     ///
     /// # Errors
     /// As [`issue`](Self::issue).
@@ -79,18 +80,20 @@ fn unfit(error: &rcgen::Error) -> SecurityError {
     SecurityError::Unfit(error.to_string())
 }
 
-/// Makes a folder with `ca.pem`, and for each host `HOST.pem` and `HOST.key`, which only its owner may read. Writes over nothing.
-/// Gives the files.
+/// Makes a folder with `ca.pem`, and for each host `HOST.pem` and `HOST.key`; only its owner may read a key. Returns
+/// the paths of the files.
 ///
 /// # Errors
-/// A host's name is none; a file exists, or cannot be written.
+/// A host's name is not valid; a file exists (it is not overwritten), or cannot be written.
 pub fn certify(folder: &Path, job: &str, hosts: &[String]) -> Result<Vec<PathBuf>, SecurityError> {
     let authority = Authority::new(job)?;
     let mut files = vec![(folder.join("ca.pem"), authority.certificate(), 0o644)];
     for host in hosts {
-        // Each is also reached by itself.
+        // Processes of the same host connect by its loopback addresses.
         let mut names = vec![host.clone()];
-        names.extend(["localhost", "127.0.0.1", "::1"].iter().filter(|own| *own != host).map(|own| (*own).to_owned()));
+        names.extend(
+            ["localhost", "127.0.0.1", "::1"].iter().filter(|name| *name != host).map(|name| (*name).to_owned()),
+        );
         let Issued { certificate, key } = authority.issue(&names)?;
         let name = host.replace([':', '/'], "_");
         files.push((folder.join(format!("{name}.pem")), certificate, 0o644));

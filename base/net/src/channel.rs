@@ -1,4 +1,4 @@
-//! A connection at work: a thread takes what comes and gives it to a handler, another sends.
+//! Connections: one thread receives frames and passes them to a handler, another sends what the outbox holds.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::reader::{Incoming, Reader};
 use crate::stream::Stream;
 use crate::{Address, Limits, NetError, Security};
 
-/// A connection whose ends know each other.
+/// A connection after its handshake, whose threads are not started yet.
 pub struct Connection {
     stream: Stream,
     peer: Peer,
@@ -17,31 +17,32 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to who listens at an address and is called `meant` (empty: whoever it is). With `security` a TCP connection is
-    /// encrypted, and the host's name or number has to be in the certificate of who answers.
+    /// Connects to the process that listens at `to`, whose name has to be `expected_name` (empty: any). With `security`
+    /// a TCP connection is encrypted, and the answering process has to show a certificate for the address's host.
     ///
     /// # Errors
-    /// Nobody listens there, or it is not who was meant, or it does not let this one in.
+    /// No process listens there, it has another name or job, or it refuses this one.
     pub fn open(
         to: &Address,
-        own: &Identity,
-        meant: &str,
+        identity: &Identity,
+        expected_name: &str,
         limits: &Limits,
         security: Option<&Security>,
     ) -> Result<Connection, NetError> {
         let mut stream = Stream::connect(to, security, limits.hello)?;
-        let peer = hello::open(&mut stream, own, meant, limits)?;
+        let peer = hello::initiate(&mut stream, identity, expected_name, limits)?;
         Connection::new(stream, peer, limits)
     }
 
-    pub(crate) fn answer(
+    /// Performs the handshake on an accepted stream.
+    pub(crate) fn accept(
         stream: Stream,
-        own: &Identity,
+        identity: &Identity,
         limits: &Limits,
         security: Option<&Security>,
     ) -> Result<Connection, NetError> {
-        let mut stream = stream.accepted(security, limits.hello)?;
-        let peer = hello::answer(&mut stream, own, limits)?;
+        let mut stream = stream.into_accepted(security, limits.hello)?;
+        let peer = hello::respond(&mut stream, identity, limits)?;
         Connection::new(stream, peer, limits)
     }
 
@@ -55,68 +56,68 @@ impl Connection {
         &self.peer
     }
 
-    /// Starts the connection's threads. `handler` makes what takes the frames, given how to answer.
+    /// Starts the connection's threads. `make_handler` gets the outbox and makes the handler of received frames.
     ///
     /// # Errors
-    /// The system gives no threads.
-    pub fn start<H: Handler>(self, handler: impl FnOnce(&Outbox) -> H) -> Result<Channel, NetError> {
+    /// The system cannot start a thread.
+    pub fn start<H: Handler>(self, make_handler: impl FnOnce(&Outbox) -> H) -> Result<Channel, NetError> {
         let Connection { stream, peer, limits } = self;
         let outbox = Outbox::new(stream.try_clone()?, limits)?;
-        let handler = handler(&outbox);
+        let handler = make_handler(&outbox);
         if limits.lends && stream.is_within_host() {
             outbox.offer_memory()?;
         }
         if let Some(offer) = mpi::offer().filter(|_| !stream.is_simulated()) {
             outbox.post(offer)?;
         }
-        let (sending, taking) = (outbox.clone(), outbox.clone());
-        threads::spawn("net-send", move || sending.run())?;
-        let taken = threads::spawn("net-take", move || {
-            take(Reader::answering(stream, limits, taking.clone()), handler, &taking);
+        let (send_outbox, receive_outbox) = (outbox.clone(), outbox.clone());
+        threads::spawn("net-send", move || send_outbox.run())?;
+        let receiver = threads::spawn("net-take", move || {
+            receive(Reader::answering(stream, limits, receive_outbox.clone()), handler, &receive_outbox);
         });
-        if let Err(error) = taken {
+        if let Err(error) = receiver {
             outbox.close(NetError::Closed);
             return Err(error.into());
         }
-        Ok(Channel { peer, outbox: Arc::new(Closing(outbox)) })
+        Ok(Channel { peer, outbox: Arc::new(ClosingGuard(outbox)) })
     }
 }
 
-/// Takes what comes over a connection, in a thread of its own.
+/// Handles the frames that a connection receives, in the connection's receiving thread.
 pub trait Handler: Send + 'static {
-    /// A frame came. What is left of its body is skipped.
+    /// Handles a received frame. The part of its body that is not read here is skipped.
     ///
     /// # Errors
-    /// What came cannot be: the connection is ended.
+    /// The frame violates the handler's protocol; the connection is closed.
     fn frame(&mut self, frame: Incoming<'_>) -> Result<(), NetError>;
 
-    /// The connection ended. Called once, last.
+    /// Called once, as the last call, when the connection has ended.
     fn ended(&mut self, why: NetError);
 }
 
-fn take(mut reader: Reader, mut handler: impl Handler, outbox: &Outbox) {
+fn receive(mut reader: Reader, mut handler: impl Handler, outbox: &Outbox) {
     let why = loop {
         if let Err(error) = reader.next().and_then(|frame| handler.frame(frame)) {
             break error;
         }
     };
-    // Where this end closed it, or failed to send, that is the reason.
+    // If this end closed the connection or failed to send, its reason comes before the receiving thread's error.
     let why = outbox.ended().unwrap_or(why);
     outbox.close(why.clone());
     handler.ended(why);
 }
 
-/// A connection at work. It ends with its last clone.
+/// A running connection. It closes when its last clone is dropped.
 #[derive(Clone)]
 pub struct Channel {
     peer: Peer,
-    outbox: Arc<Closing>,
+    outbox: Arc<ClosingGuard>,
 }
 
-/// Closes the connection when nobody has it any more.
-struct Closing(Outbox);
+/// Closes the connection when the last [`Channel`] is dropped.
+struct ClosingGuard(Outbox);
 
-impl Drop for Closing {
+impl Drop for ClosingGuard {
     fn drop(&mut self) {
         self.0.close(NetError::Closed);
     }
@@ -128,7 +129,7 @@ impl Channel {
         &self.peer
     }
 
-    /// How to send.
+    /// Sends frames to the other end.
     pub fn outbox(&self) -> &Outbox {
         &self.outbox.0
     }

@@ -1,14 +1,15 @@
-//! How two processes get to know each other: who they are, of which job, and in which life.
+//! The handshake of two processes: each sends its job, its name and its incarnation.
 //!
-//! The connecting end speaks first. Both messages are:
+//! The connecting end sends a hello, the listening end answers with a hello or a refusal. Both messages:
 //!
 //! ```text
 //! 0   "STEPSNET"
 //! 8   u32  version of the protocol
-//! 12  u8   0: a hello, 1: a refusal
-//! 13  u16  bytes that follow
-//! 15  hello: u64 incarnation; job, own name, name of whom it means (each u8 length, text; empty: anyone)
-//!     refusal: text
+//! 12  u8   message kind. 0: hello, 1: refusal
+//! 13  u16  length of the payload, bytes
+//! 15  payload of a hello: u64 incarnation, then three texts, each a u8 length and UTF-8: the sender's job, the
+//!     sender's name, the name of the process that the sender expects at the other end (empty: any)
+//!     payload of a refusal: the reason, UTF-8
 //! ```
 
 use std::io::{Read, Write};
@@ -16,82 +17,91 @@ use std::io::{Read, Write};
 use crate::stream::Stream;
 use crate::{Limits, NetError};
 
-/// Changes whenever older processes could not follow.
+/// The protocol's version: it changes with every change that older processes do not understand.
 pub const VERSION: u32 = 4;
 const MAGIC: &[u8; 8] = b"STEPSNET";
+const HELLO: u8 = 0;
+const REFUSAL: u8 = 1;
+/// Bytes before the payload.
 const PREFIX: usize = 15;
-/// Bytes after the prefix, at most.
-const MAX_REST: usize = 1000;
-/// A message that comes in more pieces than this is refused: each may take [`Limits::hello`].
-const MAX_PIECES: usize = 8;
+/// The longest payload, bytes.
+const MAX_PAYLOAD: usize = 1000;
+/// The longest text in a hello, bytes: its length is a `u8`.
+const MAX_TEXT: usize = 255;
+/// Reads that one message may take. Each read may last [`Limits::hello`], so this bounds the time of a slow sender.
+const MAX_READS: usize = 8;
 
 /// Who a process is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The job's id: only processes of one job talk to each other. At most 255 bytes.
     pub job_id: String,
-    /// Its name in the job: `/job:worker/task:1`, `master`. At most 255 bytes.
+    /// The process's name in the job: `/job:worker/task:1`, `master`. At most 255 bytes.
     pub name: String,
-    /// Which life of it: another number after each start.
+    /// A number that differs after each start of the process.
     pub incarnation: u64,
 }
 
-/// Who is at the other end.
+/// The process at the other end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Its name.
+    /// The process's name in the job.
     pub name: String,
-    /// Which life of it.
+    /// The number of the process's start, as in [`Identity::incarnation`].
     pub incarnation: u64,
 }
 
-/// What one end says.
 struct Hello {
-    from: Identity,
-    /// The name of whom it means.
-    to: String,
+    sender: Identity,
+    /// The name of the process that the sender expects at the other end; empty: any.
+    expected_name: String,
 }
 
-/// Opens a connection: says who this is, and learns who answers. `meant` is the name of who should; empty: anyone.
-pub(crate) fn open(stream: &mut Stream, own: &Identity, meant: &str, limits: &Limits) -> Result<Peer, NetError> {
+/// Performs the connecting end's handshake. `expected_name` is the name of the process that should answer; empty: any.
+pub(crate) fn initiate(
+    stream: &mut Stream,
+    identity: &Identity,
+    expected_name: &str,
+    limits: &Limits,
+) -> Result<Peer, NetError> {
     stream.set_timeouts(limits.hello, limits.hello)?;
-    write(stream, 0, &encode(own, meant))?;
-    let answer = read(stream)?.from;
-    if answer.job_id != own.job_id {
+    write(stream, HELLO, &encode(identity, expected_name))?;
+    let peer = read(stream)?.sender;
+    if peer.job_id != identity.job_id {
         return Err(NetError::Refused("it is of another job".into()));
     }
-    if !meant.is_empty() && answer.name != meant {
-        return Err(NetError::Refused(format!("{} answers in place of {meant}", answer.name)));
+    if !expected_name.is_empty() && peer.name != expected_name {
+        return Err(NetError::Refused(format!("{} answers in place of {expected_name}", peer.name)));
     }
-    Ok(Peer { name: answer.name, incarnation: answer.incarnation })
+    Ok(Peer { name: peer.name, incarnation: peer.incarnation })
 }
 
-/// Answers to a connection, or refuses it.
-pub(crate) fn answer(stream: &mut Stream, own: &Identity, limits: &Limits) -> Result<Peer, NetError> {
+/// Performs the listening end's handshake; sends a refusal where the jobs differ or another process is expected here.
+pub(crate) fn respond(stream: &mut Stream, identity: &Identity, limits: &Limits) -> Result<Peer, NetError> {
     stream.set_timeouts(limits.hello, limits.hello)?;
-    let Hello { from, to } = read(stream)?;
-    let refusal = if from.job_id != own.job_id {
-        // Whoever is not of the job learns nothing of it.
+    let Hello { sender, expected_name } = read(stream)?;
+    let refusal = if sender.job_id != identity.job_id {
+        // The refusal names nothing of this job to a process of another one.
         Some("another job".to_owned())
-    } else if !to.is_empty() && to != own.name {
-        Some(format!("this is {}, not {to}", own.name))
+    } else if !expected_name.is_empty() && expected_name != identity.name {
+        Some(format!("this is {}, not {expected_name}", identity.name))
     } else {
         None
     };
     if let Some(reason) = refusal {
-        write(stream, 1, reason.as_bytes())?;
+        write(stream, REFUSAL, reason.as_bytes())?;
         return Err(NetError::Refused(reason));
     }
-    write(stream, 0, &encode(own, &from.name))?;
-    Ok(Peer { name: from.name, incarnation: from.incarnation })
+    write(stream, HELLO, &encode(identity, &sender.name))?;
+    Ok(Peer { name: sender.name, incarnation: sender.incarnation })
 }
 
-fn encode(from: &Identity, to: &str) -> Vec<u8> {
-    let mut out = from.incarnation.to_le_bytes().to_vec();
-    for text in [&from.job_id, &from.name, to] {
-        let text = &text.as_bytes()[..text.len().min(255)];
+fn encode(sender: &Identity, expected_name: &str) -> Vec<u8> {
+    let mut out = sender.incarnation.to_le_bytes().to_vec();
+    for text in [&sender.job_id, &sender.name, expected_name] {
+        let text = &text[..text.floor_char_boundary(MAX_TEXT)];
         out.push(text.len() as u8);
-        out.extend(text);
+        out.extend(text.as_bytes());
     }
     out
 }
@@ -105,55 +115,58 @@ fn decode(mut rest: &[u8]) -> Option<Hello> {
         rest = &after[text.len()..];
         String::from_utf8(text.to_vec()).ok()
     };
-    let (job_id, name, to) = (text()?, text()?, text()?);
+    let (job_id, name, expected_name) = (text()?, text()?, text()?);
     let incarnation = u64::from_le_bytes(*incarnation);
-    rest.is_empty().then_some(Hello { from: Identity { job_id, name, incarnation }, to })
+    rest.is_empty().then_some(Hello { sender: Identity { job_id, name, incarnation }, expected_name })
 }
 
-fn write(to: &mut impl Write, kind: u8, rest: &[u8]) -> Result<(), NetError> {
-    let rest = &rest[..rest.len().min(MAX_REST)];
+fn write(to: &mut impl Write, kind: u8, payload: &[u8]) -> Result<(), NetError> {
+    let payload = &payload[..payload.len().min(MAX_PAYLOAD)];
     let mut message = MAGIC.to_vec();
     message.extend(VERSION.to_le_bytes());
     message.push(kind);
-    message.extend((rest.len() as u16).to_le_bytes());
-    message.extend(rest);
+    message.extend((payload.len() as u16).to_le_bytes());
+    message.extend(payload);
     Ok(to.write_all(&message)?)
 }
 
 fn read(from: &mut impl Read) -> Result<Hello, NetError> {
-    let mut pieces = MAX_PIECES;
+    let mut reads_left = MAX_READS;
     let mut prefix = [0; PREFIX];
-    fill(from, &mut prefix, &mut pieces)?;
-    let stranger = |what: &str| NetError::Protocol(what.to_owned());
-    if &prefix[..8] != MAGIC {
-        return Err(stranger("the other end speaks another protocol"));
-    }
-    let version = u32::from_le_bytes([prefix[8], prefix[9], prefix[10], prefix[11]]);
+    fill(from, &mut prefix, &mut reads_left)?;
+    let error = |text: &str| NetError::Protocol(text.to_owned());
+    let damaged = || error("the hello is damaged");
+    let after_magic = prefix.strip_prefix(MAGIC).ok_or_else(|| error("the other end speaks another protocol"))?;
+    let (version, after_version) = after_magic.split_first_chunk().ok_or_else(damaged)?;
+    let &[kind, len_low, len_high] = after_version else { return Err(damaged()) };
+    let version = u32::from_le_bytes(*version);
     if version != VERSION {
         let text =
             format!("the other end speaks version {version} of the protocol, this one {VERSION}: update the older");
         return Err(NetError::Protocol(text));
     }
-    let len = usize::from(u16::from_le_bytes([prefix[13], prefix[14]]));
-    if len > MAX_REST {
-        return Err(stranger("the hello is too long"));
+    let len = usize::from(u16::from_le_bytes([len_low, len_high]));
+    if len > MAX_PAYLOAD {
+        return Err(error("the hello is too long"));
     }
-    let mut rest = vec![0; len];
-    fill(from, &mut rest, &mut pieces)?;
-    match prefix[12] {
-        0 => decode(&rest).ok_or_else(|| stranger("the hello is damaged")),
-        1 => Err(NetError::Refused(String::from_utf8_lossy(&rest).into_owned())),
-        _ => Err(stranger("the hello is damaged")),
+    let mut payload = vec![0; len];
+    fill(from, &mut payload, &mut reads_left)?;
+    match kind {
+        HELLO => decode(&payload).ok_or_else(damaged),
+        REFUSAL => Err(NetError::Refused(String::from_utf8_lossy(&payload).into_owned())),
+        _ => Err(damaged()),
     }
 }
 
-fn fill(from: &mut impl Read, to: &mut [u8], pieces: &mut usize) -> Result<(), NetError> {
-    let mut done = 0;
-    while done < to.len() {
-        *pieces = pieces.checked_sub(1).ok_or_else(|| NetError::Protocol("the hello comes too slowly".into()))?;
-        match from.read(&mut to[done..]) {
+/// Fills `to`, and counts its reads down in `reads_left`.
+fn fill(from: &mut impl Read, to: &mut [u8], reads_left: &mut usize) -> Result<(), NetError> {
+    let mut filled = 0;
+    while filled < to.len() {
+        *reads_left =
+            reads_left.checked_sub(1).ok_or_else(|| NetError::Protocol("the hello comes too slowly".into()))?;
+        match from.read(&mut to[filled..]) {
             Ok(0) => return Err(NetError::Closed),
-            Ok(n) => done += n,
+            Ok(n) => filled += n,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error.into()),
         }
@@ -172,14 +185,14 @@ mod tests {
 
     fn message() -> Vec<u8> {
         let mut bytes = Vec::new();
-        write(&mut bytes, 0, &encode(&identity(), "master")).unwrap();
+        write(&mut bytes, HELLO, &encode(&identity(), "master")).unwrap();
         bytes
     }
 
     #[test]
     fn a_hello_is_read_as_it_was_written() {
         let hello = read(&mut &message()[..]).unwrap();
-        assert_eq!((hello.from, hello.to.as_str()), (identity(), "master"));
+        assert_eq!((hello.sender, hello.expected_name.as_str()), (identity(), "master"));
     }
 
     #[test]
@@ -188,7 +201,7 @@ mod tests {
         other[8] = 9;
         assert!(read(&mut &other[..]).err().unwrap().to_string().contains("version 9"));
         let mut refusal = Vec::new();
-        write(&mut refusal, 1, b"another job").unwrap();
+        write(&mut refusal, REFUSAL, b"another job").unwrap();
         assert_eq!(read(&mut &refusal[..]).err().unwrap().to_string(), "refused: another job");
         assert!(
             read(&mut &b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"[..])

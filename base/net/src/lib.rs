@@ -1,13 +1,14 @@
 //! Framed channels between the processes of a job.
 //!
-//! In the order in which a channel comes to be: where a process listens ([`Address`]), who it lets in ([`Identity`], [`hello`]), what
-//! goes over a connection ([`frame`], `reader`) and what goes outside it (`transport`): within a host (`memory`), or by MPI (`mpi`, a
-//! feature); who sends it ([`Outbox`]) and who takes it ([`Channel`], [`Handler`]).
+//! In the order in which a channel is set up: the address at which a process listens ([`Address`]), the handshake
+//! ([`Identity`], [`hello`]), the frames that a connection carries ([`frame`], `reader`), the transports that carry
+//! large bodies outside it (`transport`), within a host (`memory`) or by MPI (`mpi`, a feature), then the sender
+//! ([`Outbox`]) and the receiver ([`Channel`], [`Handler`]).
 //!
-//! Every wait ends: an opening that takes longer than [`Limits::hello`] is closed, a connection on which nothing came for
-//! [`Limits::silence`] counts as lost, heartbeats fill pauses. Before it introduced itself, a connection gets no memory but
-//! for a hello. Between hosts every connection is encrypted, and both ends show a certificate of the job's authority ([`Security`]);
-//! without that, addresses beyond the host are refused.
+//! Every wait is bounded: a connection is closed where a step of its handshake takes longer than [`Limits::hello`], and
+//! counts as lost where nothing was received for [`Limits::silence`]; heartbeats fill pauses. Before its handshake a
+//! connection gets no memory except for a hello. Between hosts every connection is encrypted, and both ends show a
+//! certificate of the job's authority ([`Security`]); without certificates, addresses of other hosts are refused.
 
 mod address;
 mod authority;
@@ -41,24 +42,25 @@ pub use reader::Incoming;
 pub use stream::Stream;
 pub use tls::{Security, SecurityError};
 
-/// What a connection may take.
+/// The limits of a connection's memory and time.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Bytes of a frame's head.
+    /// The longest head of a frame, bytes.
     pub head: usize,
-    /// Bytes of a frame's body.
+    /// The longest body of a frame, bytes.
     pub body: u64,
-    /// Bytes that wait to be sent.
+    /// The most bytes that may wait to be sent.
     pub outbox: u64,
-    /// How long a step of the opening may take.
+    /// The longest time of one read or write of the handshake.
     pub hello: Duration,
     /// A pause after which a heartbeat is sent.
     pub heartbeat: Duration,
     /// A pause after which the other end counts as lost, and the longest time that a write may make no progress.
     pub silence: Duration,
-    /// Connections that may be opening at once.
+    /// The most connections that may be in their handshake at once.
     pub openings: usize,
-    /// Whether processes of the same host and user may take large bodies from this process's memory, rather than through the socket.
+    /// Whether processes of the same host and user may read large bodies from this process's memory, not from the
+    /// socket.
     pub lends: bool,
 }
 
@@ -70,7 +72,8 @@ impl Default for Limits {
             outbox: 16 << 30,
             hello: Duration::from_millis(1000),
             heartbeat: Duration::from_millis(400),
-            // Where packets go in one direction only, the other end is heard for another half second, until it waits for acknowledgements.
+            // Where the network carries packets in one direction only, the other end's packets still arrive for half a
+            // second, until it waits for acknowledgements.
             silence: Duration::from_millis(2000),
             openings: 64,
             lends: true,
@@ -78,41 +81,41 @@ impl Default for Limits {
     }
 }
 
-/// Why a connection did not come to be, or ended.
+/// Why a connection could not be made, or ended.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
-    /// The system says.
+    /// An error of the system.
     #[error("{0}")]
     Io(std::sync::Arc<std::io::Error>),
     /// The other end closed the connection.
     #[error("the connection was closed")]
     Closed,
-    /// Nothing came for too long, or nothing could be sent.
+    /// Nothing was received, or nothing could be sent, for too long.
     #[error("the other end is silent for {} s", .0.as_secs_f64())]
     Silent(Duration),
-    /// What came is not this protocol, or another version of it.
+    /// The received bytes are not of this protocol, or of another version.
     #[error("{0}")]
     Protocol(String),
-    /// The other end does not let this one in, and says why.
+    /// One end refused the other, with the reason.
     #[error("refused: {0}")]
     Refused(String),
-    /// More than a limit allows.
+    /// A message, a body or a queue is over its limit.
     #[error("{what} of {bytes} bytes is over the limit of {limit}")]
     TooLarge {
         /// What is too large.
         what: &'static str,
-        /// How large it is.
+        /// Its size.
         bytes: u64,
         /// The limit.
         limit: u64,
     },
-    /// MPI refuses a call.
+    /// A call of MPI failed.
     #[error("MPI: {call} failed with code {code}")]
     Mpi {
-        /// The call.
+        /// The function's name.
         call: &'static str,
-        /// MPI's number of the reason.
+        /// MPI's error code.
         code: i32,
     },
     /// The address cannot be used.

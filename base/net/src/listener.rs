@@ -1,4 +1,4 @@
-//! Lets others in.
+//! Listening at an address, and the handshakes of incoming connections.
 
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 #[cfg(unix)]
@@ -12,8 +12,8 @@ use crate::simulated;
 use crate::stream::Stream;
 use crate::{Address, Limits, NetError, Security};
 
-/// How long a process of this host may take to accept a connection.
-const WAKING: std::time::Duration = std::time::Duration::from_millis(100);
+/// How long a process of this host may take to accept a connection that only tests or wakes its listener.
+const PROBE_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(100);
 
 enum Socket {
     Tcp(TcpListener),
@@ -26,51 +26,53 @@ enum Socket {
 pub struct Listener {
     address: Address,
     shared: Arc<Shared>,
-    /// Has the socket.
-    accepting: Option<threads::JoinHandle>,
+    /// The thread that owns the socket.
+    accept_thread: Option<threads::JoinHandle>,
 }
 
 struct Shared {
+    /// Set when the listener is dropped.
     is_over: AtomicBool,
+    /// Connections in their handshake.
     n_opening: AtomicUsize,
     n_refused: AtomicUsize,
 }
 
 impl Listener {
-    /// Listens at `address`; `accepted` gets every connection that may come in, in a thread of its own, which may work on. A socket
-    /// file of a process that ended is replaced. With `security` TCP connections are encrypted, and those without a certificate of the
-    /// job's authority refused.
+    /// Listens at `address`. After a connection's handshake `on_connection` is called with it, in a thread of its own,
+    /// where it may go on working. A socket file of a process that ended is replaced. With `security` TCP connections
+    /// are encrypted, and refused without a certificate of the job's authority.
     ///
     /// # Errors
     /// The address is in use, or not of this host.
     pub fn start(
         address: &Address,
-        own: Identity,
+        identity: Identity,
         limits: Limits,
         security: Option<Security>,
-        accepted: impl Fn(Connection) + Send + Sync + 'static,
+        on_connection: impl Fn(Connection) + Send + Sync + 'static,
     ) -> Result<Listener, NetError> {
         let (socket, address) = listen(address, security.is_some())?;
         let shared =
             Arc::new(Shared { is_over: false.into(), n_opening: AtomicUsize::new(0), n_refused: AtomicUsize::new(0) });
-        let (accepted, of_listener) = (Arc::new(accepted), Arc::clone(&shared));
-        let accepting = threads::spawn("net-listen", move || {
+        let (on_connection, listener_shared) = (Arc::new(on_connection), Arc::clone(&shared));
+        let accept_thread = threads::spawn("net-listen", move || {
             while let Some(stream) = accept(&socket, &shared) {
-                let (own, security) = (own.clone(), security.clone());
-                let (accepted, shared) = (Arc::clone(&accepted), Arc::clone(&shared));
+                let (identity, security) = (identity.clone(), security.clone());
+                let (on_connection, shared) = (Arc::clone(&on_connection), Arc::clone(&shared));
                 if shared.n_opening.fetch_add(1, Ordering::AcqRel) >= limits.openings {
                     shared.refuse();
                     continue;
                 }
-                let opening = Arc::clone(&shared);
+                let thread_shared = Arc::clone(&shared);
                 let spawned = threads::spawn("net-open", move || {
-                    let connection = Connection::answer(stream, &own, &limits, security.as_ref());
+                    let connection = Connection::accept(stream, &identity, &limits, security.as_ref());
                     match connection {
                         Ok(connection) => {
-                            opening.n_opening.fetch_sub(1, Ordering::AcqRel);
-                            accepted(connection);
+                            thread_shared.n_opening.fetch_sub(1, Ordering::AcqRel);
+                            on_connection(connection);
                         }
-                        Err(_) => opening.refuse(),
+                        Err(_) => thread_shared.refuse(),
                     }
                 });
                 if spawned.is_err() {
@@ -78,15 +80,15 @@ impl Listener {
                 }
             }
         })?;
-        Ok(Listener { address, shared: of_listener, accepting: Some(accepting) })
+        Ok(Listener { address, shared: listener_shared, accept_thread: Some(accept_thread) })
     }
 
-    /// Where it listens, with the port that it got.
+    /// The address at which it listens, with the port that the system chose.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Connections that were not let in: strangers, other jobs, too many at once.
+    /// The number of refused connections: failed handshakes, other jobs, too many openings at once.
     pub fn n_refused(&self) -> usize {
         self.shared.n_refused.load(Ordering::Relaxed)
     }
@@ -102,10 +104,10 @@ impl Shared {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Release);
-        // Wakes the thread that accepts. Once it has ended the address is free for others.
+        // Wakes the accepting thread. Once that has ended, the address is free for other processes.
         let is_awake = wake(&self.address);
-        if let Some(accepting) = self.accepting.take().filter(|_| is_awake) {
-            let _ = accepting.join();
+        if let Some(accept_thread) = self.accept_thread.take().filter(|_| is_awake) {
+            let _ = accept_thread.join();
         }
         if let Address::Unix(path) = &self.address {
             let _ = std::fs::remove_file(path);
@@ -113,19 +115,19 @@ impl Drop for Listener {
     }
 }
 
-/// Connects and goes; whether somebody listened.
+/// Connects to a listener and disconnects, so that its `accept` returns. Returns whether a process listened.
 fn wake(address: &Address) -> bool {
     match address {
         Address::Tcp { .. } if simulated::here().is_none() => {
             address.resolve(true).unwrap_or_default().into_iter().any(|mut addr| {
-                // One that listens at all of a host's numbers is reached at its own, too.
+                // A listener at the unspecified address accepts at the loopback address, too.
                 if addr.ip().is_unspecified() {
                     addr.set_ip(if addr.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
                 }
-                TcpStream::connect_timeout(&addr, WAKING).is_ok()
+                TcpStream::connect_timeout(&addr, PROBE_TIMEOUT).is_ok()
             })
         }
-        _ => Stream::connect(address, None, WAKING).is_ok(),
+        _ => Stream::connect(address, None, PROBE_TIMEOUT).is_ok(),
     }
 }
 
@@ -142,10 +144,10 @@ fn listen(address: &Address, is_encrypted: bool) -> Result<(Socket, Address), Ne
         }
         #[cfg(unix)]
         Address::Unix(path) => {
-            if Stream::connect(address, None, WAKING).is_ok() {
+            if Stream::connect(address, None, PROBE_TIMEOUT).is_ok() {
                 return Err(std::io::Error::from(std::io::ErrorKind::AddrInUse).into());
             }
-            // Left by a process that ended.
+            // Nobody accepts at it: the socket file was left by a process that ended.
             use std::os::unix::fs::FileTypeExt;
             if std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket()) {
                 std::fs::remove_file(path)?;
@@ -157,7 +159,7 @@ fn listen(address: &Address, is_encrypted: bool) -> Result<(Socket, Address), Ne
     }
 }
 
-/// The next connection; `None` at the end.
+/// Waits for the next connection; `None` once the listener is dropped.
 fn accept(socket: &Socket, shared: &Shared) -> Option<Stream> {
     loop {
         let stream: std::io::Result<Stream> = match socket {
@@ -171,7 +173,7 @@ fn accept(socket: &Socket, shared: &Shared) -> Option<Stream> {
         }
         match stream {
             Ok(stream) => return Some(stream),
-            // Out of files for the moment, or a connection that ended before it was taken.
+            // The process is out of file descriptors, or the connection ended before it was accepted.
             Err(_) => threads::sleep(std::time::Duration::from_millis(10)),
         }
     }

@@ -1,16 +1,16 @@
-//! Without the feature `mpi` no process is of a world, and nothing goes that way.
+//! The stand-in for `mpi` without the feature of that name: no process is in an MPI world.
 
 use crate::frame::{Body, Frame};
 use crate::outbox::Outbox;
 use crate::transport::{Source, Transport};
 use crate::{Limits, NetError};
 
-/// What says of which world this process is: of none.
+/// The frame that names this process's world: none.
 pub fn offer() -> Option<Frame> {
     None
 }
 
-/// Another process of the world: there is none.
+/// Another process of the world; no value exists.
 pub enum Peer {}
 
 impl Peer {
@@ -33,7 +33,7 @@ impl Transport for Peer {
     }
 }
 
-/// A body that comes by MPI: there is none.
+/// A body that is received by MPI; no value exists.
 pub enum Messages {}
 
 impl Messages {
@@ -47,7 +47,7 @@ impl Source for Messages {
         match *self {}
     }
 
-    fn done(self: Box<Self>) -> Result<(), NetError> {
+    fn release(self: Box<Self>) -> Result<(), NetError> {
         match *self {}
     }
 }

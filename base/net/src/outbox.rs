@@ -1,5 +1,5 @@
-//! What is to be sent over a connection: small frames at once, in the caller's thread, where nothing waits; all others by a thread
-//! of the connection, which also sends heartbeats.
+//! The frames that wait to be sent over a connection. A small frame is sent at once, in the caller's thread, if no
+//! frame waits; a thread of the connection sends all others, and heartbeats.
 //!
 //! Frames may overtake each other.
 
@@ -13,11 +13,11 @@ use crate::frame::{Frame, HEARTBEAT, Outgoing};
 use crate::memory::lender::Lender;
 use crate::mpi;
 use crate::stream::Stream;
-use crate::transport::{Transport, is_worth_it};
+use crate::transport::{Transport, is_sent_outside};
 use crate::{Limits, NetError};
 
-/// Frames up to this size are sent in their caller's thread.
-const SMALL: u64 = 64 << 10;
+/// Frames up to this size, in bytes, may be sent in the caller's thread.
+const MAX_DIRECT: u64 = 64 << 10;
 
 /// Sends frames; clones send over the same connection.
 #[derive(Clone)]
@@ -26,13 +26,13 @@ pub struct Outbox(Arc<Shared>);
 struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
-    /// Held while the other end makes room.
+    /// Locked while a frame is written, which may take until the other end reads.
     writer: threads::Mutex<Stream>,
-    /// To end the connection while the writer is at work.
+    /// Shuts the connection down, without the writer's lock.
     stream: Stream,
     limits: Limits,
     lender: Lender,
-    /// The other end, where it is of the same world.
+    /// The other end's place in the MPI world, if both ends are of the same one.
     mpi: OnceLock<mpi::Peer>,
 }
 
@@ -40,7 +40,7 @@ struct Shared {
 struct Queue {
     frames: VecDeque<Outgoing>,
     bytes: u64,
-    /// Why nothing is sent any more.
+    /// Why the connection ended.
     ended: Option<NetError>,
 }
 
@@ -59,19 +59,19 @@ impl Outbox {
         Ok(Outbox(Arc::new(shared)))
     }
 
-    /// Lets the other end read bodies from this process's memory, if it can.
+    /// Offers the other end to read bodies from this process's memory.
     pub(crate) fn offer_memory(&self) -> Result<(), NetError> {
         self.post(self.0.lender.offer())
     }
 
-    /// This process's memory.
+    /// Lends bodies in this process's memory to the other end.
     pub(crate) fn lender(&self) -> &Lender {
         &self.0.lender
     }
 
-    /// Bodies may go to this one by MPI.
+    /// Sends large bodies to this MPI peer from now on.
     pub(crate) fn set_mpi(&self, peer: mpi::Peer) {
-        // Who says it twice stays who it was.
+        // A second offer is ignored.
         let _ = self.0.mpi.set(peer);
     }
 
@@ -81,17 +81,17 @@ impl Outbox {
         self.0.limits.silence
     }
 
-    /// Bodies that the other end took from this process's memory, or will.
+    /// The number of bodies that were lent to the other end.
     pub fn n_lent(&self) -> u64 {
         self.0.lender.n_lent()
     }
 
-    /// Bodies that went by MPI.
+    /// The number of bodies that were sent by MPI.
     pub fn n_by_mpi(&self) -> u64 {
         self.0.mpi.get().map_or(0, mpi::Peer::n_sent)
     }
 
-    /// The transport of large bodies outside the connection, if there is one. Within a host the other end takes them itself.
+    /// The transport of large bodies outside the connection, if there is one. Within a host, memory comes before MPI.
     fn transport(&self) -> Option<&dyn Transport> {
         match self.0.lender.is_read() {
             true => Some(&self.0.lender),
@@ -99,10 +99,10 @@ impl Outbox {
         }
     }
 
-    /// The frame as it goes over the connection.
-    fn outgoing(&self, frame: Frame) -> Result<Outgoing, NetError> {
+    /// Hands the frame's body to a transport, if there is one for it, and returns what goes over the connection.
+    fn prepare(&self, frame: Frame) -> Result<Outgoing, NetError> {
         frame.check(&self.0.limits)?;
-        let Some(transport) = self.transport().filter(|_| is_worth_it(&frame)) else { return Ok(frame.into()) };
+        let Some(transport) = self.transport().filter(|_| is_sent_outside(&frame)) else { return Ok(frame.into()) };
         self.check_ended()?;
         let bytes = frame.body_len();
         let Frame { kind, head, body } = frame;
@@ -110,14 +110,14 @@ impl Outbox {
         Ok(Outgoing::with_list(kind, head, transport.flag(), list))
     }
 
-    /// Sends a frame, in this thread if it is small and nothing waits: this may take as long as the other end needs to make
-    /// room. Not for threads that take what the other end sends.
+    /// Sends a frame, in this thread if the frame is small and no other waits. That may block until the other end
+    /// reads, so a thread that receives from the other end uses [`Outbox::post`]: two such ends would block each other.
     ///
     /// # Errors
-    /// The connection ended; the frame, or what waits, is over a limit.
+    /// The connection ended; the frame or the queue is over a limit.
     pub fn send(&self, frame: Frame) -> Result<(), NetError> {
-        let frame = self.outgoing(frame)?;
-        if frame.len() > SMALL || !self.0.queue.lock().frames.is_empty() {
+        let frame = self.prepare(frame)?;
+        if frame.len() > MAX_DIRECT || !self.0.queue.lock().frames.is_empty() {
             return self.queue(frame);
         }
         let Some(mut writer) = self.0.writer.try_lock() else { return self.queue(frame) };
@@ -127,12 +127,12 @@ impl Outbox {
         written.inspect_err(|error| self.close(error.clone()))
     }
 
-    /// Has a frame sent by the connection's thread. Never waits.
+    /// Queues a frame for the connection's thread. Never blocks.
     ///
     /// # Errors
     /// As [`Outbox::send`].
     pub fn post(&self, frame: Frame) -> Result<(), NetError> {
-        self.queue(self.outgoing(frame)?)
+        self.queue(self.prepare(frame)?)
     }
 
     fn queue(&self, frame: Outgoing) -> Result<(), NetError> {
@@ -151,7 +151,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Ends the connection, now; what waits is not sent. The first reason stays.
+    /// Closes the connection at once and drops the frames that wait. The reason of the first call is stored.
     pub fn close(&self, why: NetError) {
         let dropped = {
             let mut queue = self.0.queue.lock();
@@ -165,7 +165,7 @@ impl Outbox {
         self.0.changed.notify_all();
     }
 
-    /// Why nothing is sent any more; `None` while it is.
+    /// Why the connection ended; `None` while it is open.
     pub fn ended(&self) -> Option<NetError> {
         self.0.queue.lock().ended.clone()
     }
@@ -174,7 +174,7 @@ impl Outbox {
         self.ended().map_or(Ok(()), Err)
     }
 
-    /// Sends what comes, and heartbeats in pauses, until the connection ends.
+    /// Sends queued frames, and heartbeats in pauses, until the connection ends.
     pub(crate) fn run(&self) {
         loop {
             let next = {

@@ -1,10 +1,11 @@
-//! Frames as they are received: heads in memory, bodies straight to where they belong.
+//! Receiving frames: a head is read into memory, a body directly into the handler's buffer.
 
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use crate::frame::{
-    BY_MPI, FIRST_OWN_KIND, Frame, HEARTBEAT, IN_MEMORY, MEMORY_OFFER, MEMORY_READS, MPI_OFFER, PREFIX, check, retried,
+    BY_MPI, FIRST_OWN_KIND, Frame, HEARTBEAT, IN_MEMORY, MEMORY_OFFER, MEMORY_READS, MPI_OFFER, PREFIX, check,
+    check_retry,
 };
 use crate::memory::{Borrowed, RemoteMemory};
 use crate::mpi;
@@ -13,47 +14,50 @@ use crate::stream::Stream;
 use crate::transport::{MAX_LIST, Source};
 use crate::{Limits, NetError};
 
-/// Takes frames from a connection.
+/// Reads frames from a connection.
 pub(crate) struct Reader<R = Stream> {
     from: BufReader<R>,
     limits: Limits,
     head: Vec<u8>,
-    /// Bytes of the body that nobody took yet.
-    left: u64,
-    /// Where they come from, if not over the connection.
+    /// Bytes of the current frame's body that are not read yet.
+    body_left: u64,
+    /// The transport that delivers the current body, if that does not come over the connection.
     source: Option<Box<dyn Source>>,
-    own: Option<Own>,
+    /// `None` where the connection takes no bodies by other transports.
+    transports: Option<Transports>,
 }
 
-/// What the connection's own frames are for.
-struct Own {
+/// The transports other than the connection that its two ends have agreed on.
+struct Transports {
+    /// Sends answers to the other end's offers.
     outbox: Outbox,
     /// The other end's memory, where it can be read.
     memory: Option<Arc<RemoteMemory>>,
 }
 
-impl Own {
-    /// A frame of the connection itself.
-    fn take(&mut self, kind: u8, head: &[u8]) -> Result<(), NetError> {
+impl Transports {
+    /// Handles a frame of the connection's own protocol.
+    fn handle(&mut self, kind: u8, head: &[u8]) -> Result<(), NetError> {
         match kind {
             MEMORY_OFFER => {
-                self.memory = RemoteMemory::of(head).map(Arc::new);
+                self.memory = RemoteMemory::from_offer(head).map(Arc::new);
                 if self.memory.is_some() {
                     self.outbox.post(Frame::message(MEMORY_READS, Vec::new()))?;
                 }
             }
             MEMORY_READS => self.outbox.lender().set_read(),
             MPI_OFFER => mpi::Peer::of(head).into_iter().for_each(|peer| self.outbox.set_mpi(peer)),
+            // The only other kind of the connection's own: MEMORY_RELEASE.
             _ => {
-                let ticket = head.try_into().map_err(|_| NetError::Protocol("what came is no frame".into()))?;
+                let ticket = head.try_into().map_err(|_| no_frame())?;
                 self.outbox.lender().release(u64::from_le_bytes(ticket));
             }
         }
         Ok(())
     }
 
-    /// A body that does not come over the connection, with its bytes.
-    fn source(&self, flags: u8, list: &[u8]) -> Option<(Box<dyn Source>, u64)> {
+    /// Opens the body that `list` describes; returns it with its length in bytes.
+    fn open_source(&self, flags: u8, list: &[u8]) -> Option<(Box<dyn Source>, u64)> {
         if flags == IN_MEMORY {
             let (borrowed, bytes) = Borrowed::parse(list, self.memory.as_ref()?, &self.outbox)?;
             return Some((Box::new(borrowed), bytes));
@@ -63,101 +67,105 @@ impl Own {
     }
 }
 
-/// A frame that came: its head, and its body to be taken.
+/// A received frame: its head, and its body, which is yet to be read.
 pub struct Incoming<'a, R: Read = Stream> {
-    /// What the head is.
+    /// The kind of the message.
     pub kind: u8,
     reader: &'a mut Reader<R>,
 }
 
-/// Buffers between the system and the frames.
+/// Bytes that are read ahead from the connection.
 const BUFFER: usize = 64 << 10;
-/// Bytes that a head may take before any of it came.
-const FIRST_ROOM: usize = 64 << 10;
+/// Bytes that are allocated for a head before its first byte was received.
+const FIRST_HEAD_BYTES: usize = 64 << 10;
+/// Bytes that are allocated for a body before its first byte was received.
+const FIRST_BODY_BYTES: u64 = 1 << 20;
+/// The longest head of the connection's own frames.
+const MAX_OWN_HEAD: u32 = 32;
 
 impl<R: Read> Reader<R> {
     pub fn new(from: R, limits: Limits) -> Reader<R> {
         let from = BufReader::with_capacity(BUFFER, from);
-        Reader { from, limits, head: Vec::new(), left: 0, source: None, own: None }
+        Reader { from, limits, head: Vec::new(), body_left: 0, source: None, transports: None }
     }
 
-    /// A reader that takes bodies from memory and by MPI where it may, and answers over `outbox`.
+    /// A reader that also takes bodies from the other end's memory and by MPI, and answers offers over `outbox`.
     pub fn answering(from: R, limits: Limits, outbox: Outbox) -> Reader<R> {
-        Reader { own: Some(Own { outbox, memory: None }), ..Reader::new(from, limits) }
+        Reader { transports: Some(Transports { outbox, memory: None }), ..Reader::new(from, limits) }
     }
 
-    /// The next frame that is not the connection's own.
+    /// Reads the next frame for the handler; frames of the connection's own protocol are handled here.
     pub fn next(&mut self) -> Result<Incoming<'_, R>, NetError> {
         let kind = loop {
             self.skip_body()?;
             let mut prefix = [0; PREFIX];
             self.fill(&mut prefix)?;
-            let (head_len, body_len, kind) = parse(&prefix);
+            let Prefix { head_len, body_len, kind, flags } = parse(&prefix)?;
             let is_own = kind >= FIRST_OWN_KIND;
-            if prefix[13] > BY_MPI || prefix[14..] != [0; 2] || (is_own && (head_len > 32 || body_len > 0)) {
-                return Err(NetError::Protocol("what came is no frame".into()));
+            if flags > BY_MPI || (is_own && (head_len > MAX_OWN_HEAD || body_len > 0)) {
+                return Err(no_frame());
             }
             check(u64::from(head_len), body_len, &self.limits)?;
             self.read_head(head_len as usize)?;
-            self.left = body_len;
-            if prefix[13] != 0 {
-                self.read_list(prefix[13])?;
+            self.body_left = body_len;
+            if flags != 0 {
+                self.read_list(flags)?;
             }
-            match (kind, &mut self.own) {
+            match (kind, &mut self.transports) {
                 (HEARTBEAT, _) => {}
-                (_, Some(own)) if is_own => own.take(kind, &self.head)?,
-                _ if is_own => return Err(NetError::Protocol("what came is no frame".into())),
+                (_, Some(transports)) if is_own => transports.handle(kind, &self.head)?,
+                _ if is_own => return Err(no_frame()),
                 _ => break kind,
             }
         };
         Ok(Incoming { kind, reader: self })
     }
 
-    /// The list that came in a body's place.
+    /// Reads the list that stands in the body's place, and opens the body that it describes.
     fn read_list(&mut self, flags: u8) -> Result<(), NetError> {
         let bad = || {
             NetError::Protocol("a body outside the connection, which nobody asked for or whose list is damaged".into())
         };
-        if self.left > MAX_LIST {
+        if self.body_left > MAX_LIST {
             return Err(bad());
         }
-        let mut list = vec![0; self.left as usize];
+        let mut list = vec![0; self.body_left as usize];
         self.fill(&mut list)?;
-        self.left = 0;
-        let (source, bytes) = self.own.as_ref().and_then(|own| own.source(flags, &list)).ok_or_else(bad)?;
+        self.body_left = 0;
+        let (source, bytes) =
+            self.transports.as_ref().and_then(|transports| transports.open_source(flags, &list)).ok_or_else(bad)?;
         self.source = Some(source);
         check(0, bytes, &self.limits)?;
-        self.left = bytes;
-        self.end_if_read()
+        self.body_left = bytes;
+        self.release_if_read()
     }
 
-    /// Lets go of what was read.
-    fn end_if_read(&mut self) -> Result<(), NetError> {
-        match self.source.take_if(|_| self.left == 0) {
-            Some(source) => source.done(),
+    /// Releases the body's transport once the body is read.
+    fn release_if_read(&mut self) -> Result<(), NetError> {
+        match self.source.take_if(|_| self.body_left == 0) {
+            Some(source) => source.release(),
             None => Ok(()),
         }
     }
 
-    /// The body's next bytes; there are so many.
+    /// Fills `to` with the body's next bytes; the caller checked that at least as many are left.
     fn fill_body(&mut self, to: &mut [u8]) -> Result<(), NetError> {
-        self.left -= to.len() as u64;
+        self.body_left -= to.len() as u64;
         match &mut self.source {
             Some(source) => source.read(to)?,
             None => self.fill(to)?,
         }
-        self.end_if_read()
+        self.release_if_read()
     }
 
-    /// Grows with what came, not with what was announced.
+    /// Reads the head. Memory grows with the bytes received, not with the length that the frame announces.
     fn read_head(&mut self, len: usize) -> Result<(), NetError> {
         self.head.clear();
         while self.head.len() < len {
-            let have = self.head.len();
-            let room = (have * 2).max(FIRST_ROOM).min(len);
-            self.head.resize(room, 0);
+            let n_read = self.head.len();
+            self.head.resize((n_read * 2).max(FIRST_HEAD_BYTES).min(len), 0);
             let mut head = std::mem::take(&mut self.head);
-            let filled = self.fill(&mut head[have..]);
+            let filled = self.fill(&mut head[n_read..]);
             self.head = head;
             filled?;
         }
@@ -165,12 +173,12 @@ impl<R: Read> Reader<R> {
     }
 
     fn fill(&mut self, to: &mut [u8]) -> Result<(), NetError> {
-        let mut done = 0;
-        while done < to.len() {
-            match self.from.read(&mut to[done..]) {
+        let mut filled = 0;
+        while filled < to.len() {
+            match self.from.read(&mut to[filled..]) {
                 Ok(0) => return Err(NetError::Closed),
-                Ok(n) => done += n,
-                Err(error) => retried(error, self.limits.silence)?,
+                Ok(n) => filled += n,
+                Err(error) => check_retry(error, self.limits.silence)?,
             }
         }
         Ok(())
@@ -178,60 +186,71 @@ impl<R: Read> Reader<R> {
 
     fn skip_body(&mut self) -> Result<(), NetError> {
         if self.source.is_some() {
-            self.left = 0;
-            self.end_if_read()?;
+            self.body_left = 0;
+            self.release_if_read()?;
         }
         let mut scrap = [0; 8 << 10];
-        while self.left > 0 {
-            let n = self.left.min(scrap.len() as u64);
-            self.left -= n;
+        while self.body_left > 0 {
+            let n = self.body_left.min(scrap.len() as u64);
+            self.body_left -= n;
             self.fill(&mut scrap[..n as usize])?;
         }
         Ok(())
     }
 }
 
-/// The lengths of head and body, and the kind.
-fn parse(prefix: &[u8; PREFIX]) -> (u32, u64, u8) {
-    let (mut head, mut body) = ([0; 4], [0; 8]);
-    head.copy_from_slice(&prefix[..4]);
-    body.copy_from_slice(&prefix[4..12]);
-    (u32::from_le_bytes(head), u64::from_le_bytes(body), prefix[12])
+struct Prefix {
+    head_len: u32,
+    body_len: u64,
+    kind: u8,
+    flags: u8,
+}
+
+fn parse(prefix: &[u8; PREFIX]) -> Result<Prefix, NetError> {
+    let (head_len, rest) = prefix.split_first_chunk().ok_or_else(no_frame)?;
+    let (body_len, &[kind, flags, 0, 0]) = rest.split_first_chunk().ok_or_else(no_frame)? else {
+        return Err(no_frame());
+    };
+    Ok(Prefix { head_len: u32::from_le_bytes(*head_len), body_len: u64::from_le_bytes(*body_len), kind, flags })
+}
+
+fn no_frame() -> NetError {
+    NetError::Protocol("what came is no frame".into())
 }
 
 impl<R: Read> Incoming<'_, R> {
-    /// The message.
+    /// The head, which is the message.
     pub fn head(&self) -> &[u8] {
         &self.reader.head
     }
 
-    /// Bytes of the body that are yet to be taken.
+    /// Bytes of the body that are yet to be read.
     pub fn body_len(&self) -> u64 {
-        self.reader.left
+        self.reader.body_left
     }
 
-    /// Takes the body's next bytes.
+    /// Fills `to` with the body's next bytes.
     ///
     /// # Errors
-    /// There are fewer, or they do not come.
+    /// The body has fewer bytes left, or the connection ended.
     pub fn read_body(&mut self, to: &mut [u8]) -> Result<(), NetError> {
-        if to.len() as u64 > self.reader.left {
+        if to.len() as u64 > self.reader.body_left {
             return Err(NetError::Protocol("a frame's body is shorter than its head says".into()));
         }
         self.reader.fill_body(to)
     }
 
-    /// Takes what is left of the body. Memory grows with what comes.
+    /// Reads the rest of the body. Memory grows with the bytes received.
     ///
     /// # Errors
-    /// It does not come.
+    /// The connection ended.
     pub fn body_to_vec(&mut self) -> Result<Vec<u8>, NetError> {
         let mut body = Vec::new();
-        while self.reader.left > 0 {
-            let have = body.len();
-            let next = self.reader.left.min((have as u64).max(1 << 20)) as usize;
-            body.resize(have + next, 0);
-            self.read_body(&mut body[have..])?;
+        while self.reader.body_left > 0 {
+            let n_read = body.len();
+            let n = self.reader.body_left.min((n_read as u64).max(FIRST_BODY_BYTES)) as usize;
+            body.resize(n_read + n, 0);
+            self.read_body(&mut body[n_read..])?;
         }
         Ok(body)
     }
@@ -319,6 +338,6 @@ mod tests {
         bytes[..4].copy_from_slice(&(200u32 << 20).to_le_bytes());
         let mut reader = Reader::new(&bytes[..], Limits::default());
         assert!(matches!(reader.next(), Err(NetError::Closed)));
-        assert!(reader.head.capacity() <= FIRST_ROOM);
+        assert!(reader.head.capacity() <= FIRST_HEAD_BYTES);
     }
 }

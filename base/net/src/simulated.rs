@@ -1,8 +1,9 @@
-//! The network of a simulation (`threads::simulation`): connections between its processes, with delays, cuts and resets.
+//! The network of a simulation (`threads::simulation`): connections between simulated processes, with delays, cuts and
+//! resets.
 //!
-//! What a connection sends comes whole and in order, in pieces of any size, each after a delay of its own; connections overtake each other. A cut
-//! holds back what goes in one direction; it comes some time after the cut ends, as what TCP sends again. A process that is killed closes its
-//! connections, one whose host is gone is silent.
+//! A connection delivers all bytes in order, in pieces of any size, each after a random delay; different connections
+//! overtake each other. A cut delays the pieces in one direction until some time after the cut ends, as TCP's
+//! retransmissions would. A killed process closes its connections; one whose host is lost is silent.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -16,27 +17,28 @@ use threads::simulation::{self, Key, Process, Seat, Simulation};
 
 use crate::{Address, NetError};
 
-/// Bytes that one direction of a connection holds.
+/// The most bytes that are under way in one direction of a connection.
 const CAPACITY: usize = 256 << 10;
-/// How often what was held back is sent again.
-const AGAIN: Duration = Duration::from_millis(200);
+/// The period in which pieces that a cut delays are sent again.
+const RETRANSMIT_PERIOD: Duration = Duration::from_millis(200);
 
-/// The network. Hosts are called as their processes.
+/// The network of a simulation. A host has the name of its processes.
 #[derive(Default)]
 pub struct Network(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     ports: BTreeMap<String, Arc<Port>>,
-    /// From where nothing comes to where.
+    /// The directions that are cut: from one host to another.
     cuts: BTreeSet<(Arc<str>, Arc<str>)>,
     connections: Vec<Weak<Connection>>,
+    /// The shortest delay of a piece, and the range above it.
     delays: Option<(Duration, Duration)>,
     n_pieces: u64,
     n_opened: u64,
 }
 
-/// Where a process listens.
+/// An address at which a process listens.
 struct Port {
     process: Process,
     host: Arc<str>,
@@ -44,47 +46,49 @@ struct Port {
 }
 
 struct Connection {
-    /// The ends: who opened it, and who listened.
+    /// The process and host of each end: the one that opened the connection, then the one that listened.
     ends: [(Process, Arc<str>); 2],
-    /// What goes to each.
-    to: Mutex<[Flow; 2]>,
-    /// The host of an end is gone: nothing arrives any more.
+    /// The bytes that go to each end.
+    flows: Mutex<[Flow; 2]>,
+    /// Whether the host of an end is lost, so that no piece arrives any more.
     is_silent: AtomicBool,
 }
 
 #[derive(Default)]
 struct Flow {
-    came: VecDeque<u8>,
-    /// Sent, and not there yet because of a cut.
-    held: VecDeque<Piece>,
+    /// Bytes that arrived and are not read.
+    arrived: VecDeque<u8>,
+    /// Pieces that a cut delays.
+    delayed: VecDeque<Piece>,
+    /// Whether a timer will send the delayed pieces again.
     is_sent_again: bool,
-    /// Bytes of all that was sent and not read.
+    /// The number of bytes that were sent and not read.
     n_bytes: usize,
-    /// When the last piece comes.
-    last: i64,
-    /// No more comes: the other end closed it (`Ok`), or reset it.
+    /// The arrival time of the last piece, nanoseconds.
+    last_arrival: i64,
+    /// Set once the other end closed (`Ok`) or reset the connection.
     end: Option<Result<(), ()>>,
-    /// The end that reads is closed.
+    /// Whether the reading end closed the connection.
     is_closed: bool,
 }
 
 enum Piece {
     Bytes(Vec<u8>),
-    /// The end of what one end sends.
+    /// The sending end closed the connection.
     Close,
     Reset,
 }
 
-/// One end of a connection; clones are the same one.
+/// One end of a connection; clones share it.
 #[derive(Clone)]
 pub struct Socket(Arc<End>);
 
 struct End {
     connection: Arc<Connection>,
-    /// 0: who opened it.
+    /// 0 for the end that opened the connection, 1 for the one that listened.
     side: usize,
-    /// How long a read and a write may wait.
-    patience: Mutex<[Option<Duration>; 2]>,
+    /// The longest time that a read and a write may wait.
+    timeouts: Mutex<[Option<Duration>; 2]>,
 }
 
 impl std::fmt::Debug for Socket {
@@ -107,7 +111,7 @@ impl Network {
         simulation.extension::<Network>()
     }
 
-    /// Holds back what goes `from` one host `to` another, or no longer.
+    /// Cuts the direction `from` one host `to` another, or ends the cut.
     pub fn cut(&self, from: &str, to: &str, is_cut: bool) {
         let link = (from.into(), to.into());
         let mut state = self.0.lock();
@@ -118,9 +122,9 @@ impl Network {
         }
     }
 
-    /// How long pieces take: the first and up to the second more, where nothing goes wrong.
-    pub fn set_delays(&self, least: Duration, more: Duration) {
-        self.0.lock().delays = Some((least, more));
+    /// Sets the delay of pieces without packet loss: `min`, and a random part of `range` more.
+    pub fn set_delays(&self, min: Duration, range: Duration) {
+        self.0.lock().delays = Some((min, range));
     }
 
     /// Resets all connections between two hosts.
@@ -133,9 +137,9 @@ impl Network {
         }
     }
 
-    /// Kills a process; the system closes what it had open.
+    /// Kills a process and resets its connections, as the system does.
     pub fn kill(&self, simulation: &Simulation, process: Process) {
-        self.leave(process);
+        self.close_ports(process);
         for connection in self.connections() {
             for side in (0..2).filter(|side| connection.ends[*side].0 == process) {
                 connection.close(simulation, side, Piece::Reset);
@@ -144,9 +148,9 @@ impl Network {
         simulation.kill(process);
     }
 
-    /// Ends a process with its host: nobody hears of it.
+    /// Kills a process with its host: its connections become silent.
     pub fn lose(&self, simulation: &Simulation, process: Process) {
-        self.leave(process);
+        self.close_ports(process);
         for connection in self.connections() {
             if connection.ends.iter().any(|end| end.0 == process) {
                 connection.is_silent.store(true, Ordering::Relaxed);
@@ -155,19 +159,19 @@ impl Network {
         simulation.kill(process);
     }
 
-    /// Pieces that came so far.
+    /// The number of pieces that arrived.
     #[must_use]
     pub fn n_pieces(&self) -> u64 {
         self.0.lock().n_pieces
     }
 
-    /// Connections that were opened so far.
+    /// The number of connections that were opened.
     #[must_use]
     pub fn n_opened(&self) -> u64 {
         self.0.lock().n_opened
     }
 
-    fn leave(&self, process: Process) {
+    fn close_ports(&self, process: Process) {
         self.0.lock().ports.retain(|_, port| port.process != process);
     }
 
@@ -181,17 +185,17 @@ impl Network {
     }
 
     fn delay(&self, simulation: &Simulation) -> Duration {
-        let (least, more) = self.0.lock().delays.unwrap_or((Duration::from_micros(20), Duration::from_micros(200)));
-        let usual = least + Duration::from_nanos(simulation.random(more.as_nanos() as u64));
-        // Now and then a packet is lost, and sent again.
-        if !more.is_zero() && simulation.random(64) == 0 {
+        let (min, range) = self.0.lock().delays.unwrap_or((Duration::from_micros(20), Duration::from_micros(200)));
+        let usual = min + Duration::from_nanos(simulation.random(range.as_nanos() as u64));
+        // One packet in 64 is lost and sent again.
+        if !range.is_zero() && simulation.random(64) == 0 {
             usual + Duration::from_millis(simulation.random(50))
         } else {
             usual
         }
     }
 
-    /// Connects.
+    /// Connects to a process that listens at `to`, within at most `within`.
     pub(crate) fn connect(
         self: &Arc<Network>,
         seat: &Seat,
@@ -199,29 +203,29 @@ impl Network {
         within: Duration,
     ) -> Result<Socket, NetError> {
         let simulation = seat.simulation();
-        let own = simulation.name(seat.process());
-        let late = || Err(io::Error::from(io::ErrorKind::TimedOut).into());
+        let host = simulation.name(seat.process());
+        let timed_out = || Err(io::Error::from(io::ErrorKind::TimedOut).into());
         let Some(port) = self.0.lock().ports.get(&to.to_string()).cloned() else {
             seat.sleep(self.delay(&simulation).min(within));
             return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into());
         };
-        let there_and_back = self.delay(&simulation) + self.delay(&simulation);
-        seat.sleep(there_and_back.min(within));
-        if there_and_back > within {
-            return late();
+        let round_trip = self.delay(&simulation) + self.delay(&simulation);
+        seat.sleep(round_trip.min(within));
+        if round_trip > within {
+            return timed_out();
         }
-        if self.is_cut(&own, &port.host) || self.is_cut(&port.host, &own) {
-            seat.sleep(within - there_and_back);
-            return late();
+        if self.is_cut(&host, &port.host) || self.is_cut(&port.host, &host) {
+            seat.sleep(within - round_trip);
+            return timed_out();
         }
-        // It may have gone meanwhile.
+        // The listener may have ended meanwhile.
         if !self.0.lock().ports.get(&to.to_string()).is_some_and(|now| Arc::ptr_eq(now, &port)) {
             return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into());
         }
-        let ends = [(seat.process(), own), (port.process, Arc::clone(&port.host))];
-        let connection = Arc::new(Connection { ends, to: Mutex::default(), is_silent: false.into() });
+        let ends = [(seat.process(), host), (port.process, Arc::clone(&port.host))];
+        let connection = Arc::new(Connection { ends, flows: Mutex::default(), is_silent: false.into() });
         let [opened, accepted] = [0, 1].map(|side| {
-            Socket(Arc::new(End { connection: Arc::clone(&connection), side, patience: Mutex::default() }))
+            Socket(Arc::new(End { connection: Arc::clone(&connection), side, timeouts: Mutex::default() }))
         });
         {
             let mut state = self.0.lock();
@@ -248,7 +252,7 @@ impl Network {
     }
 }
 
-/// A process that listens.
+/// A listening socket.
 pub(crate) struct Listening {
     port: Arc<Port>,
     at: String,
@@ -286,38 +290,39 @@ impl Connection {
     /// Sends a piece to an end.
     fn send(self: &Arc<Connection>, simulation: &Simulation, network: &Network, to: usize, piece: Piece) {
         let arrival = {
-            let mut flows = self.to.lock();
+            let mut flows = self.flows.lock();
             let delay = network.delay(simulation).as_nanos() as i64;
             let flow = &mut flows[to];
-            // In order.
-            flow.last = (threads::now() + delay).max(flow.last + 1);
-            flow.last
+            // After the last piece: the connection keeps the order.
+            flow.last_arrival = (threads::now() + delay).max(flow.last_arrival + 1);
+            flow.last_arrival
         };
-        let (connection, again) = (Arc::clone(self), simulation.clone());
+        let (connection, owned_simulation) = (Arc::clone(self), simulation.clone());
         let after = Duration::from_nanos((arrival - threads::now()).max(0).unsigned_abs());
-        simulation.after(after, move || connection.come(&again, to, Some(piece)));
+        simulation.after(after, move || connection.deliver(&owned_simulation, to, Some(piece)));
     }
 
-    /// A piece is there, unless the way is cut; then it tries again.
-    fn come(self: &Arc<Connection>, simulation: &Simulation, to: usize, piece: Option<Piece>) {
+    /// Delivers a piece, or without one the delayed pieces. Where the direction is cut, they are delayed and sent again
+    /// later.
+    fn deliver(self: &Arc<Connection>, simulation: &Simulation, to: usize, piece: Option<Piece>) {
         let network = Network::of(simulation);
         let is_cut = network.is_cut(&self.ends[1 - to].1, &self.ends[to].1);
         let mut pieces = VecDeque::new();
         {
-            let flow = &mut self.to.lock()[to];
+            let flow = &mut self.flows.lock()[to];
             if piece.is_none() {
                 flow.is_sent_again = false;
             }
-            flow.held.extend(piece);
+            flow.delayed.extend(piece);
             if is_cut || flow.is_sent_again {
                 if !flow.is_sent_again {
                     flow.is_sent_again = true;
-                    let (connection, again) = (Arc::clone(self), simulation.clone());
-                    simulation.after(AGAIN, move || connection.come(&again, to, None));
+                    let (connection, owned_simulation) = (Arc::clone(self), simulation.clone());
+                    simulation.after(RETRANSMIT_PERIOD, move || connection.deliver(&owned_simulation, to, None));
                 }
                 return;
             }
-            std::mem::swap(&mut pieces, &mut flow.held);
+            std::mem::swap(&mut pieces, &mut flow.delayed);
         }
         pieces.into_iter().for_each(|piece| self.arrive(&network, to, piece));
     }
@@ -328,10 +333,10 @@ impl Connection {
         }
         network.0.lock().n_pieces += 1;
         let is_refused = {
-            let flow = &mut self.to.lock()[to];
+            let flow = &mut self.flows.lock()[to];
             match piece {
                 Piece::Bytes(bytes) if !flow.is_closed => {
-                    flow.came.extend(bytes);
+                    flow.arrived.extend(bytes);
                     false
                 }
                 Piece::Bytes(_) => true,
@@ -341,39 +346,39 @@ impl Connection {
                 }
                 Piece::Reset => {
                     flow.end = Some(Err(()));
-                    flow.came.clear();
+                    flow.arrived.clear();
                     false
                 }
             }
         };
-        // Who still sends to an end that is closed gets a reset.
+        // An end that sends to a closed one gets a reset.
         if is_refused && let Some(seat) = simulation::seat() {
             self.send(&seat.simulation(), network, 1 - to, Piece::Reset);
         }
         self.wake();
     }
 
-    /// An end is closed by its owner.
+    /// Closes an end; the other end receives `how`.
     fn close(self: &Arc<Connection>, simulation: &Simulation, side: usize, how: Piece) {
         {
-            let flow = &mut self.to.lock()[side];
+            let flow = &mut self.flows.lock()[side];
             if std::mem::replace(&mut flow.is_closed, true) {
                 return;
             }
-            flow.came.clear();
+            flow.arrived.clear();
         }
         self.send(simulation, &Network::of(simulation), 1 - side, how);
         self.wake();
     }
 
-    /// All who read or write look again.
+    /// Wakes all threads that wait to read or write.
     fn wake(&self) {
-        simulation::wake(Key::of(&self.to));
+        simulation::wake(Key::of(&self.flows));
     }
 }
 
 impl End {
-    /// Whether nothing can be done any more: closed here, or reset from there.
+    /// Why neither reads nor writes are possible: this end is closed, or the other end reset the connection.
     fn ended(&self, flow: &Flow) -> Option<io::ErrorKind> {
         match flow.end {
             _ if flow.is_closed => Some(io::ErrorKind::BrokenPipe),
@@ -390,7 +395,7 @@ impl End {
         if left.is_some_and(|left| left.is_zero()) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        seat.wait_on(Key::of(&self.connection.to), left);
+        seat.wait_on(Key::of(&self.connection.flows), left);
         Ok(())
     }
 }
@@ -404,14 +409,14 @@ impl Drop for End {
 }
 
 impl Socket {
-    // As the system's sockets.
+    // The functions below have the signatures of the system's sockets.
     pub(crate) fn set_read_timeout(&self, at_most: Option<Duration>) -> io::Result<()> {
-        self.0.patience.lock()[0] = at_most;
+        self.0.timeouts.lock()[0] = at_most;
         Ok(())
     }
 
     pub(crate) fn set_write_timeout(&self, at_most: Option<Duration>) -> io::Result<()> {
-        self.0.patience.lock()[1] = at_most;
+        self.0.timeouts.lock()[1] = at_most;
         Ok(())
     }
 
@@ -427,19 +432,19 @@ impl Socket {
         let (begin, simulation) = (threads::now(), seat.simulation());
         loop {
             {
-                let mut flows = self.0.connection.to.lock();
+                let mut flows = self.0.connection.flows.lock();
                 let flow = &mut flows[self.0.side];
                 match self.0.ended(flow) {
-                    // As the system: who closed it itself reads its end.
+                    // As with the system's sockets, an end that closed the connection itself reads its end.
                     Some(io::ErrorKind::BrokenPipe) => return Ok(0),
                     Some(kind) => return Err(kind.into()),
                     None => {}
                 }
-                if !flow.came.is_empty() {
-                    let all = to.len().min(flow.came.len());
+                if !flow.arrived.is_empty() {
+                    let all = to.len().min(flow.arrived.len());
                     let n = if simulation.random(8) == 0 { 1 + simulation.random(all as u64) as usize } else { all };
                     let n = n.min(all);
-                    to.iter_mut().zip(flow.came.drain(..n)).for_each(|(to, byte)| *to = byte);
+                    to.iter_mut().zip(flow.arrived.drain(..n)).for_each(|(to, byte)| *to = byte);
                     flow.n_bytes -= n;
                     drop(flows);
                     self.0.connection.wake();
@@ -449,8 +454,8 @@ impl Socket {
                     return Ok(0);
                 }
             }
-            let patience = self.0.patience.lock()[0];
-            self.0.wait(&seat, begin, patience)?;
+            let timeouts = self.0.timeouts.lock()[0];
+            self.0.wait(&seat, begin, timeouts)?;
         }
     }
 
@@ -464,7 +469,7 @@ impl Socket {
         seat.may_switch();
         loop {
             let room = {
-                let mut flows = self.0.connection.to.lock();
+                let mut flows = self.0.connection.flows.lock();
                 if let Some(kind) = self.0.ended(&flows[self.0.side]) {
                     return Err(kind.into());
                 }
@@ -478,8 +483,8 @@ impl Socket {
                 self.0.connection.send(&simulation, &network, 1 - self.0.side, Piece::Bytes(bytes));
                 return Ok(room);
             }
-            let patience = self.0.patience.lock()[1];
-            self.0.wait(&seat, begin, patience)?;
+            let timeouts = self.0.timeouts.lock()[1];
+            self.0.wait(&seat, begin, timeouts)?;
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::simulated;
 use crate::tls::TlsStream;
 use crate::{Address, NetError, Security};
 
-/// A connection; clones are the same one.
+/// A connection; clones share it.
 #[derive(Debug)]
 pub struct Stream(Kind);
 
@@ -42,7 +42,7 @@ impl From<UnixStream> for Stream {
     }
 }
 
-/// Does the same with the socket of either kind.
+/// Evaluates an expression with the socket of any kind of stream.
 macro_rules! either {
     ($self:expr, $s:ident => $do:expr) => {
         match &$self.0 {
@@ -59,7 +59,7 @@ macro_rules! either {
 }
 
 impl Stream {
-    /// Connects; every step takes at most `within`.
+    /// Connects to `to`; each step (connecting, each read and write of the handshake) takes at most `within`.
     pub(crate) fn connect(to: &Address, security: Option<&Security>, within: Duration) -> Result<Stream, NetError> {
         if let Some((seat, network)) = simulated::here() {
             return Ok(network.connect(&seat, to, within)?.into());
@@ -81,8 +81,9 @@ impl Stream {
         }
     }
 
-    /// Takes a connection that came; every step takes at most `within`. What comes within the host by a file's socket is as it is.
-    pub(crate) fn accepted(self, security: Option<&Security>, within: Duration) -> Result<Stream, NetError> {
+    /// Prepares an accepted connection; each step of a TLS handshake takes at most `within`. Unix sockets are not
+    /// encrypted.
+    pub(crate) fn into_accepted(self, security: Option<&Security>, within: Duration) -> Result<Stream, NetError> {
         self.set_timeouts(within, within)?;
         match (self.0, security) {
             (Kind::Tcp(raw), security) => {
@@ -96,12 +97,12 @@ impl Stream {
         }
     }
 
-    /// Whether the other end is a process of this host for sure: without encryption nobody else is reached.
+    /// Whether the other end is certainly a process of this host: unencrypted connections leave no host.
     pub(crate) fn is_within_host(&self) -> bool {
         !matches!(self.0, Kind::Tls(_) | Kind::Simulated(_))
     }
 
-    /// Whether there is no other process at all.
+    /// Whether the stream is simulated: both ends are in this process.
     pub(crate) fn is_simulated(&self) -> bool {
         matches!(self.0, Kind::Simulated(_))
     }
@@ -122,23 +123,23 @@ impl Stream {
         }))
     }
 
-    /// Ends both directions: whoever waits on it gets an end.
+    /// Ends both directions; blocked reads and writes return.
     pub(crate) fn shutdown(&self) {
-        // Only fails where it is closed already.
+        // Fails only where the connection is closed already.
         let _ = either!(self, s => s.shutdown(Shutdown::Both));
     }
 }
 
-/// A connection to the first of an address's numbers that takes one.
+/// Connects to the first of a host's IP addresses that accepts.
 fn connect_any(to: &Address, is_encrypted: bool, within: Duration) -> Result<TcpStream, NetError> {
-    let mut last = None;
+    let mut last_error = None;
     for addr in to.resolve(is_encrypted)? {
         match TcpStream::connect_timeout(&addr, within) {
             Ok(stream) => return Ok(stream),
-            Err(error) => last = Some(error),
+            Err(error) => last_error = Some(error),
         }
     }
-    Err(last.map_or(NetError::Closed, NetError::from))
+    Err(last_error.map_or(NetError::Closed, NetError::from))
 }
 
 impl Read for Stream {

@@ -1,8 +1,8 @@
 //! Connections between hosts: TLS 1.3, in which both ends show a certificate of the job's authority.
 //!
-//! One thread takes from a connection while another sends over it, so that the state of the TLS session is locked for as long as
-//! bytes are encrypted or decrypted, and never while the socket is waited for: two ends that send much at once would wait for
-//! each other.
+//! One thread receives from a connection while another sends over it. Therefore the TLS session is locked only while
+//! bytes are encrypted or decrypted, never while a thread waits for the socket: otherwise two ends that both send much
+//! would block each other.
 
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
@@ -18,12 +18,13 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, Server
 
 use crate::{Address, NetError};
 
-/// Bytes that are encrypted, or taken from the socket, at a time.
-const PIECE: usize = 64 << 10;
-/// A handshake that comes in more pieces than this is refused: each may take [`Limits::hello`](crate::Limits::hello).
-const MAX_PIECES: usize = 32;
+/// Bytes that are encrypted, or read from the socket, at a time.
+const CHUNK: usize = 64 << 10;
+/// Rounds of reading and writing that a handshake may take. Each may last [`Limits::hello`](crate::Limits::hello), so
+/// this bounds the time of a slow sender.
+const MAX_ROUNDS: usize = 32;
 
-/// The certificates by which the processes of a job know each other.
+/// The certificates by which the processes of a job authenticate each other.
 #[derive(Clone)]
 pub struct Security {
     server: Arc<ServerConfig>,
@@ -33,7 +34,7 @@ pub struct Security {
 /// Why certificates cannot be used.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SecurityError {
-    /// A file cannot be read, or has not what it should.
+    /// A file cannot be read, or lacks the certificate or key.
     #[error("{}: {reason}", path.display())]
     File {
         /// The file.
@@ -41,7 +42,7 @@ pub enum SecurityError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Certificate, key and authority do not go together.
+    /// Certificate, key and authority do not match, or are not valid.
     #[error("{0}")]
     Unfit(String),
 }
@@ -53,11 +54,12 @@ impl fmt::Debug for Security {
 }
 
 impl Security {
-    /// Reads PEM files: the authority that signed the certificates of all processes of the job, the certificate of this one (with
-    /// what leads to the authority), and its key. A certificate names its host, by name or number, for servers and clients.
+    /// Reads PEM files: the certificate of the authority that signed those of all processes of the job, the certificate
+    /// of this process (with intermediate ones), and its key. A certificate names its host by host name or IP address,
+    /// and is for servers and clients.
     ///
     /// # Errors
-    /// A file cannot be read, is no such file, or key and certificate do not go together.
+    /// A file cannot be read or is not such a file, or the key does not match the certificate.
     pub fn from_files(authority: &Path, certificate: &Path, key: &Path) -> Result<Security, SecurityError> {
         let failed = |path: &Path, reason: String| SecurityError::File { path: path.to_owned(), reason };
         let read = |path: &Path| std::fs::read(path).map_err(|error| failed(path, error.to_string()));
@@ -89,7 +91,7 @@ impl Security {
             .with_client_cert_verifier(verifier)
             .with_single_cert(chain.clone(), key.clone_key())
             .map_err(|e| unfit(&e))?;
-        // Connections last; nobody comes back with a ticket.
+        // Connections last for the job, so nobody resumes a session with a ticket.
         server.send_tls13_tickets = 0;
         let client = ClientConfig::builder_with_provider(provider);
         let client = client.with_protocol_versions(&versions).map_err(|e| unfit(&e))?;
@@ -116,32 +118,34 @@ impl Security {
 
 /// All certificates of a PEM text, at least one.
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let found = found.map_err(|error| error.to_string())?;
-    if found.is_empty() { Err("it has no certificate".to_owned()) } else { Ok(found) }
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let certificates = certificates.map_err(|error| error.to_string())?;
+    if certificates.is_empty() { Err("it has no certificate".to_owned()) } else { Ok(certificates) }
 }
 
 fn refused(error: &rustls::Error) -> NetError {
     NetError::Refused(format!("TLS: {error}"))
 }
 
-/// An encrypted connection; clones are the same one.
+/// An encrypted connection; clones share it.
 #[derive(Clone)]
 pub(crate) struct TlsStream(Arc<Shared>);
 
 struct Shared {
     raw: TcpStream,
     session: Mutex<rustls::Connection>,
-    /// Encrypted bytes that came and are not in the session yet.
-    came: Mutex<Came>,
-    /// Held while bytes go out, so that they go in the order in which they were encrypted.
-    going: Mutex<Vec<u8>>,
+    /// Encrypted bytes that were received and are not in the session yet.
+    received: Mutex<ReceiveBuffer>,
+    /// Encrypted bytes to be sent. Locked while they are written, so that they are sent in the order of their
+    /// encryption.
+    outgoing: Mutex<Vec<u8>>,
 }
 
 #[derive(Default)]
-struct Came {
+struct ReceiveBuffer {
     bytes: Vec<u8>,
-    taken: usize,
+    /// Bytes that are in the session already.
+    n_taken: usize,
 }
 
 impl fmt::Debug for TlsStream {
@@ -151,12 +155,13 @@ impl fmt::Debug for TlsStream {
 }
 
 impl TlsStream {
-    /// Makes the handshake; the socket's time limits hold for each of its pieces.
+    /// Performs the handshake; the socket's time limits hold for each read and write.
     fn new(raw: TcpStream, mut session: rustls::Connection) -> Result<TlsStream, NetError> {
-        let mut pieces = MAX_PIECES;
+        let mut rounds_left = MAX_ROUNDS;
         while session.is_handshaking() || session.wants_write() {
-            pieces =
-                pieces.checked_sub(1).ok_or_else(|| NetError::Protocol("the handshake comes too slowly".into()))?;
+            rounds_left = rounds_left
+                .checked_sub(1)
+                .ok_or_else(|| NetError::Protocol("the handshake comes too slowly".into()))?;
             while session.wants_write() {
                 session.write_tls(&mut &raw)?;
             }
@@ -165,19 +170,19 @@ impl TlsStream {
                     return Err(NetError::Closed);
                 }
                 if let Err(error) = session.process_new_packets() {
-                    // The other end gets the reason.
+                    // Sends the alert with the reason.
                     let _ = session.write_tls(&mut &raw);
                     return Err(refused(&error));
                 }
             }
         }
-        // No more than a piece is in it at a time.
+        // `write_vectored` bounds the buffer itself: it encrypts one chunk at a time.
         session.set_buffer_limit(None);
-        let (session, came, going) = (Mutex::new(session), Mutex::default(), Mutex::default());
-        Ok(TlsStream(Arc::new(Shared { raw, session, came, going })))
+        let (session, received, outgoing) = (Mutex::new(session), Mutex::default(), Mutex::default());
+        Ok(TlsStream(Arc::new(Shared { raw, session, received, outgoing })))
     }
 
-    /// The connection below.
+    /// The TCP connection.
     pub(crate) fn raw(&self) -> &TcpStream {
         &self.0.raw
     }
@@ -186,23 +191,23 @@ impl TlsStream {
         if to.is_empty() {
             return Ok(0);
         }
-        let mut came = self.0.came.lock();
+        let mut received = self.0.received.lock();
         loop {
-            if let Some(n) = self.take(&mut came, to)? {
+            if let Some(n) = self.decrypt(&mut received, to)? {
                 return Ok(n);
             }
-            came.bytes.resize(PIECE, 0);
-            let n = (&self.0.raw).read(&mut came.bytes);
-            came.taken = 0;
-            came.bytes.truncate(n.as_ref().copied().unwrap_or(0));
+            received.bytes.resize(CHUNK, 0);
+            let n = (&self.0.raw).read(&mut received.bytes);
+            received.n_taken = 0;
+            received.bytes.truncate(n.as_ref().copied().unwrap_or(0));
             if n? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
     }
 
-    /// What can be had without waiting; `None` for nothing.
-    fn take(&self, came: &mut Came, to: &mut [u8]) -> io::Result<Option<usize>> {
+    /// Decrypts received bytes to `to`, without waiting; returns their number. `None` where none are complete.
+    fn decrypt(&self, received: &mut ReceiveBuffer, to: &mut [u8]) -> io::Result<Option<usize>> {
         let mut session = self.0.session.lock();
         loop {
             match session.reader().read(to) {
@@ -210,20 +215,20 @@ impl TlsStream {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
-            let mut left = came.bytes.get(came.taken..).unwrap_or_default();
+            let mut left = received.bytes.get(received.n_taken..).unwrap_or_default();
             if left.is_empty() {
                 return Ok(None);
             }
-            let before = left.len();
+            let n_before = left.len();
             session.read_tls(&mut left)?;
-            came.taken += before - left.len();
+            received.n_taken += n_before - left.len();
             session.process_new_packets().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         }
     }
 
     pub(crate) fn write_vectored(&self, from: &[IoSlice<'_>]) -> io::Result<usize> {
-        let mut going = self.0.going.lock();
-        let mut room = PIECE;
+        let mut outgoing = self.0.outgoing.lock();
+        let mut room = CHUNK;
         {
             let mut session = self.0.session.lock();
             for piece in from {
@@ -231,12 +236,12 @@ impl TlsStream {
                 session.writer().write_all(part)?;
                 room -= part.len();
             }
-            going.clear();
+            outgoing.clear();
             while session.wants_write() {
-                session.write_tls(&mut *going)?;
+                session.write_tls(&mut *outgoing)?;
             }
         }
-        (&self.0.raw).write_all(&going)?;
-        Ok(PIECE - room)
+        (&self.0.raw).write_all(&outgoing)?;
+        Ok(CHUNK - room)
     }
 }

@@ -1,50 +1,51 @@
-//! Transports of large bodies outside a connection: the frame's flag names the transport, and in the body's place it carries a list by
-//! which the other end takes the body. The connection's own frames negotiate them: for both ends on one host (`memory`), and for
-//! both in one MPI world (`mpi`).
+//! Transports of large bodies outside a connection: the frame's flag names the transport, and in the body's place the
+//! frame carries a list by which the other end fetches the body. Frames of the connection's own protocol negotiate
+//! transports: `memory` where both ends are on one host, `mpi` where both are in one MPI world.
 
 use crate::frame::{Body, Frame};
 use crate::{Limits, NetError};
 
-/// Bodies from this size on go outside the connection: below, a socket's copies cost less than what else it takes.
+/// The smallest body that goes outside the connection: for smaller ones a socket's copies cost less than the list and
+/// the release.
 const MIN_BYTES: u64 = 64 << 10;
-/// A body of more pieces goes over the connection.
+/// A body of more pieces than this goes over the connection.
 const MAX_PIECES: usize = 4096;
-/// Bytes of a list, at most: a number for the body, two for each piece.
+/// The longest list, in bytes: one u64 for the body, two for each piece.
 pub const MAX_LIST: u64 = 8 + 16 * MAX_PIECES as u64;
 
-/// Whether a body is worth it: large, and not of too many pieces.
-pub fn is_worth_it(frame: &Frame) -> bool {
+/// Whether a frame's body should go outside the connection: it is large and has not too many pieces.
+pub fn is_sent_outside(frame: &Frame) -> bool {
     frame.body.len() <= MAX_PIECES && frame.body_len() >= MIN_BYTES
 }
 
 /// A transport of bodies.
 pub trait Transport: Send + Sync {
-    /// Its flag in a frame.
+    /// The flag of frames whose bodies go by this transport.
     fn flag(&self) -> u8;
 
-    /// Takes a body of `bytes`, holds it as long as it takes to send it, and gives the list for the other end. Never waits.
+    /// Takes a body of `bytes`, keeps it until it is sent, and returns the list for the other end. Never waits.
     ///
     /// # Errors
-    /// More would be under way than may wait to be sent.
+    /// More than [`Limits::outbox`] bytes would be under way.
     fn send(&self, body: Vec<Body>, bytes: u64, limits: &Limits) -> Result<Vec<u8>, NetError>;
 }
 
-/// A body that came.
+/// A body that is received outside the connection.
 pub trait Source: Send {
-    /// Fills `to` with its next bytes; there are so many.
+    /// Fills `to` with the body's next bytes; the caller checked that at least as many are left.
     ///
     /// # Errors
-    /// They do not come.
+    /// The bytes cannot be received.
     fn read(&mut self, to: &mut [u8]) -> Result<(), NetError>;
 
-    /// It was read, or nobody wants the rest.
+    /// Releases the body, whether it was read or its rest is skipped.
     ///
     /// # Errors
-    /// What is left has to be taken, and does not come.
-    fn done(self: Box<Self>) -> Result<(), NetError>;
+    /// The transport has to receive the rest, and cannot.
+    fn release(self: Box<Self>) -> Result<(), NetError>;
 }
 
-/// An error where more than `limits` allow would be under way.
+/// Returns an error where more `bytes` would be under way than `limits` allow.
 pub fn check_under_way(bytes: u64, limits: &Limits) -> Result<(), NetError> {
     match bytes > limits.outbox {
         true => Err(NetError::TooLarge { what: "what waits to be sent", bytes, limit: limits.outbox }),

@@ -1,13 +1,15 @@
-//! Every colour of the product, by role, dark and light: the window, charts in files and the pages of reports take theirs from here.
+//! The colours of the product by role, for the dark and the light theme. The window, charts in files and report pages
+//! use them.
 //!
-//! Series colours are Okabe and Ito's eight (which colour-blind readers can distinguish), made lighter or darker where the
-//! background asks for it. The window's tests hold the contrast: text 4.5:1, curves and marks 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
+//! Series colours are Okabe and Ito's eight (which colour-blind readers can distinguish), made lighter or darker for
+//! contrast with the background. The window's tests check the contrast: text 4.5:1, curves and marks 3:1 (WCAG 2.2,
+//! 1.4.3 and 1.4.11).
 
 mod schemes;
 
 pub use schemes::{OKABE_ITO, Scheme, TENSORBOARD, TOL};
 
-/// Every colour of one theme, as `0xRRGGBB` or in another form.
+/// The colours of one theme, each as `0xRRGGBB` or as a `C`.
 #[derive(Debug)]
 pub struct Colors<C = u32> {
     /// Whether light text stands on a dark background.
@@ -28,7 +30,7 @@ pub struct Colors<C = u32> {
     pub stripe: C,
     /// Body text.
     pub text: C,
-    /// Text that stands back: units, hints, axis labels.
+    /// Secondary text: units, tooltips, axis labels.
     pub text_weak: C,
     /// Titles and selected tabs.
     pub text_strong: C,
@@ -38,20 +40,20 @@ pub struct Colors<C = u32> {
     pub selected: C,
     /// Outline of what is selected.
     pub highlight: C,
-    /// All is well; live.
+    /// Success; a live connection.
     pub good: C,
     /// Something was lost or is late.
     pub warning: C,
     /// Something failed; stalls.
     pub error: C,
-    /// Aggregates, unknown categories, what a filter dims.
+    /// Aggregates, unknown categories, items that a filter dims.
     pub aggregate: C,
-    /// From the least to the greatest of a measured value, evenly apart: legible as lines on `canvas`.
+    /// A scale from the least to the greatest of a measured value, in even steps; legible as lines on `canvas`.
     pub ramp: [C; 5],
 }
 
 impl Colors {
-    /// The same colours in another form: `opaque` makes that of all but the translucent ones.
+    /// Converts the colours: `translucent` converts the translucent ones, `opaque` all others.
     pub fn map<C>(&self, opaque: impl Fn(u32) -> C, translucent: impl Fn(u32) -> C) -> Colors<C> {
         Colors {
             dark: self.dark,
@@ -129,7 +131,7 @@ pub const fn channels(color: u32) -> [u8; 3] {
     [red, green, blue]
 }
 
-/// A colour as HTML has it: `#rrggbb`.
+/// A colour in HTML's form: `#rrggbb`.
 pub fn html(color: u32) -> String {
     format!("#{color:06x}")
 }

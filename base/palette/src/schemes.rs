@@ -1,7 +1,7 @@
-//! Colours of runs, curves and categories, for those who are used to them: each moved towards white or black until it has the
-//! contrast that the window's tests require.
+//! Colour schemes of runs, curves and categories. Each colour of a published scheme is moved towards white or black
+//! until it has the contrast that the window's tests require.
 
-/// Colours of lines, and fills, as `0xRRGGBB` or in another form.
+/// The colours of lines and fills, each as `0xRRGGBB` or as a `C`.
 #[derive(Debug)]
 pub struct Scheme<C = u32> {
     /// Curves and runs.
@@ -13,14 +13,14 @@ pub struct Scheme<C = u32> {
 }
 
 impl Scheme {
-    /// On a dark background slices look as nodes do.
+    /// A scheme for a dark background, where slices have the colours of nodes.
     const fn dark(series: [u32; 8], fills: [u32; 12]) -> Self {
         Self { series, fills, marks: fills }
     }
 
-    /// The same colours in another form.
-    pub fn map<C>(&self, form: impl Fn(u32) -> C + Copy) -> Scheme<C> {
-        Scheme { series: self.series.map(form), fills: self.fills.map(form), marks: self.marks.map(form) }
+    /// Converts the colours.
+    pub fn map<C>(&self, convert: impl Fn(u32) -> C + Copy) -> Scheme<C> {
+        Scheme { series: self.series.map(convert), fills: self.fills.map(convert), marks: self.marks.map(convert) }
     }
 }
 
@@ -68,7 +68,7 @@ pub const TOL: [Scheme; 2] = [
     },
 ];
 
-/// TensorBoard's own for runs, dark and light.
+/// TensorBoard's colours of runs, dark and light.
 pub const TENSORBOARD: [Scheme; 2] = [
     Scheme::dark(
         [0xe8710a, 0x12b5cb, 0xea4ca6, 0x7cb342, 0xaf69ec, 0xf9ab00, 0x4a8af4, 0x828c9a],

@@ -1,7 +1,8 @@
-//! Bytes.
+//! Texts of byte counts.
 
 use crate::three_digits;
 
+/// Each unit's name, its power of two, and the number of units from which the next unit is used.
 const UNITS: [(&str, u32, u128); 6] = [
     ("KiB", 10, 1_024),
     ("MiB", 20, 1_024),
@@ -11,7 +12,8 @@ const UNITS: [(&str, u32, u128); 6] = [
     ("EiB", 60, u128::MAX / 100),
 ];
 
-/// Bytes with three significant digits (four from 1,000 on) and a binary unit: `512 B`, `1.50 KiB`, `1023 MiB`.
+/// A number of bytes with three significant digits (four from 1,000 on) and a binary unit: `512 B`, `1.50 KiB`, `1023
+/// MiB`.
 pub fn bytes(n: u64) -> String {
     if n < 1_024 {
         return format!("{n} B");
@@ -19,7 +21,7 @@ pub fn bytes(n: u64) -> String {
     let fits = |&(name, shift, limit): &(&str, u32, u128)| {
         Some(format!("{} {name}", three_digits(u128::from(n), 1 << shift, limit)?))
     };
-    // The last unit takes every number.
+    // The last unit's limit is above every number, so a text is always found.
     UNITS.iter().find_map(fits).unwrap_or_default()
 }
 

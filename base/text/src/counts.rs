@@ -1,4 +1,4 @@
-//! Counts.
+//! Texts of counts.
 
 /// A count with thousands separators: `1,234,567`.
 pub fn count(n: u64) -> String {
@@ -24,7 +24,7 @@ pub fn counted(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
-/// A count with a noun whose plural is its own: `1 process`, `2 processes`.
+/// A count with a noun whose plural is irregular: `1 process`, `2 processes`.
 pub fn counted_as(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
 }

@@ -1,11 +1,12 @@
-//! Durations.
+//! Texts of durations.
 
 use crate::{count, three_digits};
 
+/// Each unit's name, its nanoseconds, and the number of units from which the next unit is used.
 const UNITS: [(&str, u128, u128); 3] = [("µs", 1_000, 1_000), ("ms", 1_000_000, 1_000), ("s", 1_000_000_000, 60)];
 
-/// A time span with three significant digits in the unit that fits: `850 ns`, `12.3 µs`, `4.56 s`; from a minute on `3 min 20 s`,
-/// from an hour on `2 h 1 min`.
+/// A time span with three significant digits in the unit that fits: `850 ns`, `12.3 µs`, `4.56 s`; from a minute on `3
+/// min 20 s`, from an hour on `2 h 1 min`.
 ///
 /// ```
 /// assert_eq!([999, 12_345, 999_999, -4_560_000_000].map(text::duration), ["999 ns", "12.3 µs", "1.00 ms", "-4.56 s"]);
@@ -23,7 +24,7 @@ pub fn duration(ns: i64) -> String {
     if seconds < 3_600 {
         return format!("{sign}{} min {} s", seconds / 60, seconds % 60);
     }
-    // Rounded once: from nanoseconds, not from seconds.
+    // Rounded from nanoseconds: rounding the rounded seconds could round up twice.
     let minutes = (abs + 30_000_000_000) / 60_000_000_000;
     format!("{sign}{} h {} min", minutes / 60, minutes % 60)
 }

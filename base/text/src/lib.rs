@@ -1,8 +1,8 @@
-//! Numbers and tables as people read them: durations, bytes, counts, ratios, aligned columns. Every member that shows one to a person
-//! writes it with these functions, so that a terminal, a sentence, a report and the window say the same.
+//! Texts of numbers and tables for people: durations, bytes, counts, ratios, aligned columns. All members use these
+//! functions, so that the terminal, reports and the window show a number in the same form.
 //!
-//! Durations and bytes have three significant digits and the unit that fits, rounded half up in integers: never `1000 µs`,
-//! and never two texts for one number.
+//! Durations and bytes have three significant digits and the unit that fits, rounded half up in integers: never `1000
+//! µs`, and never two texts for one number.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -16,13 +16,13 @@ pub use counts::{count, counted, counted_as, signed_count};
 pub use durations::{duration, exact_ns};
 pub use table::{Align, Columns, Table, cut};
 
-/// A share or a ratio, four decimals.
+/// A ratio with four decimals.
 pub fn ratio(value: f64) -> String {
     format!("{value:.4}")
 }
 
-/// `n / unit` with as many decimals as give three significant digits; `None` where that would be `limit` units or more,
-/// which the next unit says better.
+/// `n / unit` with three significant digits (more where the integer part has more). `None` where the rounded value is
+/// `limit` units or more, for which the caller uses the next unit.
 fn three_digits(n: u128, unit: u128, limit: u128) -> Option<String> {
     for (decimals, scale) in [(2, 100), (1, 10), (0, 1)] {
         let scaled = (n * scale + unit / 2) / unit;

@@ -13,24 +13,24 @@ pub enum Align {
     Right,
 }
 
-/// The widths of columns, found from the rows that are measured.
+/// The alignments and widths of columns. The widths are those of the widest cells that were measured.
 #[derive(Clone, Debug)]
 pub struct Columns(Vec<(Align, usize)>);
 
 impl Columns {
-    /// Columns without width.
+    /// Columns of width 0.
     pub fn new(aligns: impl IntoIterator<Item = Align>) -> Columns {
         Columns(aligns.into_iter().map(|align| (align, 0)).collect())
     }
 
-    /// Widens the columns for a row.
+    /// Widens the columns to the cells of a row.
     pub fn measure(&mut self, cells: &[String]) {
         for ((_, width), cell) in self.0.iter_mut().zip(cells) {
             *width = (*width).max(cell.width());
         }
     }
 
-    /// A row as a line; cells that are wider than their column push the others to the right.
+    /// The text of a row; a cell that is wider than its column moves the following cells to the right.
     pub fn line(&self, cells: &[String]) -> String {
         let mut line = String::new();
         for (i, ((align, width), cell)) in self.0.iter().zip(cells).enumerate() {
@@ -74,7 +74,7 @@ impl Table {
         Table { columns, titles, rows: Vec::new() }
     }
 
-    /// The titles, then the rows.
+    /// The cells of the titles' row, then those of the other rows.
     pub fn lines(&self) -> impl Iterator<Item = &[String]> {
         std::iter::once(&self.titles).chain(&self.rows).map(Vec::as_slice)
     }
@@ -86,7 +86,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Whether it has no rows.
+    /// Whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -99,15 +99,15 @@ impl fmt::Display for Table {
     }
 }
 
-/// The text in at most `most` columns of a terminal, with an ellipsis where it was wider.
-pub fn cut(text: &str, most: usize) -> String {
-    if text.width() <= most {
+/// Cuts a text to at most `max_width` columns of a terminal; a text that is cut ends with an ellipsis.
+pub fn cut(text: &str, max_width: usize) -> String {
+    if text.width() <= max_width {
         return text.to_owned();
     }
     let mut width = 0;
     let fits = |c: &char| {
         width += c.width().unwrap_or(0);
-        width < most
+        width < max_width // one column is the ellipsis's
     };
     text.chars().take_while(fits).chain(['…']).collect()
 }

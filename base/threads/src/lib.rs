@@ -1,10 +1,11 @@
-//! Threads, waits and the clock: the system's, or a simulation's.
+//! Threads, waits and the clock, of the system or of a simulation.
 //!
-//! What talks to other processes starts its threads ([`spawn`]), waits ([`Condvar`], [`Mutex`], [`sleep`]) and looks at the clock ([`now`])
-//! through here. In a program these are the system's, for the cost of one relaxed load each. Below [`simulation::Simulation`] the same code
-//! runs one thread at a time, in an order and with a clock that follow from a seed: what happens once can be made to happen again.
+//! Code that communicates with other processes starts its threads ([`spawn`]), waits ([`Condvar`], [`Mutex`],
+//! [`sleep`]) and reads the clock ([`now`]) through this crate. Outside of simulations these are the system's, at the
+//! cost of one relaxed load each. In a [`simulation::Simulation`] the same code runs one thread at a time; the order
+//! and the clock follow from a seed, so that a run can be repeated.
 //!
-//! Locks that nobody waits below are `parking_lot`'s: where one thread runs at a time, they are free.
+//! A lock whose holder never waits may be `parking_lot`'s: where one thread runs at a time, such a lock is always free.
 
 pub mod simulation;
 mod sync;
@@ -24,13 +25,13 @@ pub fn now() -> i64 {
     }
 }
 
-/// The time since `begin`, which [`now`] gave.
+/// The time since `begin`, a time of [`now`].
 #[must_use]
 pub fn since(begin: i64) -> Duration {
     Duration::from_nanos(now().saturating_sub(begin).max(0).unsigned_abs())
 }
 
-/// Lets time pass.
+/// Blocks the thread for `time`.
 pub fn sleep(time: Duration) {
     match simulation::seat() {
         Some(seat) => seat.sleep(time),
@@ -38,7 +39,7 @@ pub fn sleep(time: Duration) {
     }
 }
 
-/// Lets other threads of this processor run.
+/// Lets other threads run first.
 pub fn yield_now() {
     match simulation::seat() {
         Some(seat) => seat.may_switch(),
@@ -46,7 +47,7 @@ pub fn yield_now() {
     }
 }
 
-/// A number that nobody else has: no other process, no earlier start of this one.
+/// A number that differs from those of other processes and of earlier starts of this one.
 #[must_use]
 pub fn unique() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -58,7 +59,7 @@ pub fn unique() -> u64 {
     time.rotate_left(20) ^ (u64::from(std::process::id()) << 32) ^ number
 }
 
-/// A thread that was started.
+/// A started thread, whose end can be waited for.
 #[derive(Debug)]
 pub struct JoinHandle(Kind);
 
@@ -71,7 +72,7 @@ enum Kind {
 /// Starts a thread. In a simulation it belongs to the process of its caller.
 ///
 /// # Errors
-/// The system gives no thread.
+/// The system cannot start a thread.
 pub fn spawn(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle> {
     let name = name.into();
     if let Some(seat) = simulation::seat() {

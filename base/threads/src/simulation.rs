@@ -1,12 +1,13 @@
-//! A deterministic simulation: the threads of several processes, one at a time, with a clock of their own.
+//! A deterministic simulation of several processes, whose threads run one at a time, with a simulated clock.
 //!
-//! The threads are the system's, so the code below is what runs in production, but only one of them has its turn. It gives the turn
-//! away where it waits: a seed says who is next, timers move the clock when nobody is ready. All that depends on nothing else
-//! happens again with the same seed, and [`Simulation::trace`] shows whether it did.
+//! The threads are the system's, so that they run the production code, but only one has the turn. A thread passes the
+//! turn on where it waits: the seed decides which thread is next, and timers move the clock when no thread is ready.
+//! Code that depends on nothing else runs in the same order with the same seed, which [`Simulation::trace`] verifies.
 //!
-//! The thread that calls [`Simulation::run`] drives: it starts processes, kills them ([`Simulation::kill`]: their threads unwind from
-//! where they wait) and stops them for a while ([`Simulation::pause`]). What joins processes, as a network, is an
-//! [`Simulation::extension`] that is made of [`Seat::wait_on`], [`wake`] and [`Simulation::after`].
+//! The thread that calls [`Simulation::run`] is the driver: it starts processes, kills them ([`Simulation::kill`]:
+//! their threads unwind from where they wait) and pauses them ([`Simulation::pause`]). A connection between processes,
+//! such as a network, is a [`Simulation::extension`] that is built from [`Seat::wait_on`], [`wake`] and
+//! [`Simulation::after`].
 
 mod world;
 
@@ -20,14 +21,17 @@ use std::time::Duration;
 pub use world::Key;
 use world::{Timer, World};
 
-/// Whether this program ever simulated: those that do not pay for one load.
+/// Whether this program ever ran a simulation: if not, [`seat`] costs one load.
 static IS_USED: AtomicBool = AtomicBool::new(false);
+
+/// [`Seat::may_switch`] passes the turn on once in so many calls, on average.
+const SWITCH_ONE_IN: u64 = 4;
 
 thread_local! {
     static SEAT: RefCell<Option<Seat>> = const { RefCell::new(None) };
 }
 
-/// A process of a simulation: one life of it.
+/// A process of a simulation; a restarted process is another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Process(usize);
 
@@ -49,7 +53,7 @@ pub fn seat() -> Option<Seat> {
     SEAT.try_with(|seat| seat.borrow().clone()).ok().flatten()
 }
 
-/// Wakes all simulated threads that wait on something. Outside of simulations it does nothing.
+/// Wakes all simulated threads that wait on `key`. Outside of simulations it does nothing.
 #[inline]
 pub fn wake(key: Key) {
     if let Some(seat) = seat() {
@@ -57,8 +61,8 @@ pub fn wake(key: Key) {
     }
 }
 
-/// What a thread of a killed process unwinds with.
-struct Killed;
+/// The payload with which the threads of a killed process unwind.
+struct KilledPanic;
 
 impl Seat {
     /// The simulation.
@@ -79,11 +83,12 @@ impl Seat {
         self.world.state.lock().now
     }
 
-    /// Gives the turn away until somebody wakes what waits on `key`, or for `at_most` so long; whether it was woken. A process that is
-    /// killed unwinds from here. What unwinds already does not wait: others go on, among them those of its process, which unwind, too.
+    /// Passes the turn on until `key` is woken, for at most `at_most`. Returns whether it was woken. A thread of a
+    /// killed process unwinds from here. A thread that unwinds already does not wait, but lets others run first, among
+    /// them those of its process, which unwind, too.
     pub fn wait_on(&self, key: Key, at_most: Option<Duration>) -> bool {
         if std::thread::panicking() {
-            // The driver's panic is a test's, which ends the simulation.
+            // Not for the driver, process 0: its panic is a failed test's and ends the simulation.
             if self.process.0 != 0 {
                 let mut state = self.world.state.lock();
                 state.ready(self.thread);
@@ -96,10 +101,10 @@ impl Seat {
         state.wait(self.thread, key, at_most);
         self.world.switch(state, self.thread);
         self.check_alive();
-        !self.world.state.lock().was_late(self.thread)
+        !self.world.state.lock().has_timed_out(self.thread)
     }
 
-    /// Lets time pass.
+    /// Waits for `time`.
     pub fn sleep(&self, time: Duration) {
         let end = self.now().saturating_add(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX));
         while !std::thread::panicking() && self.now() < end {
@@ -108,22 +113,22 @@ impl Seat {
         }
     }
 
-    /// A place where others may come first, as it is everywhere where threads are the system's. Not to be called with a lock held that
-    /// is not [`crate::Mutex`].
+    /// Lets other threads run first at random, as the system may do anywhere. Not to be called while a lock other than
+    /// [`crate::Mutex`] is held.
     pub fn may_switch(&self) {
         if std::thread::panicking() {
             return;
         }
         self.check_alive();
         let mut state = self.world.state.lock();
-        if state.random(4) == 0 {
+        if state.random(SWITCH_ONE_IN) == 0 {
             state.ready(self.thread);
             self.world.switch(state, self.thread);
             self.check_alive();
         }
     }
 
-    /// Whether the thread's process was killed: what it does now nobody sees.
+    /// Whether the thread's process was killed, so that no other process sees what the thread does now.
     #[must_use]
     pub fn is_dead(&self) -> bool {
         self.world.state.lock().is_dead(self.process.0)
@@ -131,7 +136,7 @@ impl Seat {
 
     fn check_alive(&self) {
         if self.is_dead() && !std::thread::panicking() {
-            resume_unwind(Box::new(Killed));
+            resume_unwind(Box::new(KilledPanic));
         }
     }
 
@@ -143,8 +148,8 @@ impl Seat {
         self.simulation().spawn(self.process, name, body)
     }
 
-    /// What a thread of the system does for one of the simulation.
-    fn be(self, body: impl FnOnce()) {
+    /// Runs a simulated thread in the calling thread of the system.
+    fn run(self, body: impl FnOnce()) {
         let (world, thread) = (Arc::clone(&self.world), self.thread);
         SEAT.set(Some(self.clone()));
         world.await_turn(thread);
@@ -152,17 +157,17 @@ impl Seat {
             self.check_alive();
             body();
         }));
-        let failed = result.err().filter(|payload| !payload.is::<Killed>());
-        let failed = failed.map(|payload| {
+        let panic = result.err().filter(|payload| !payload.is::<KilledPanic>());
+        let panic = panic.map(|payload| {
             let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
             text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
         });
-        world.end(thread, failed);
+        world.end(thread, panic);
         SEAT.set(None);
     }
 }
 
-/// A thread of a simulation, to be waited for.
+/// A thread of a simulation, whose end can be waited for.
 pub struct Ended {
     world: Arc<World>,
     thread: usize,
@@ -175,7 +180,7 @@ impl std::fmt::Debug for Ended {
 }
 
 impl Ended {
-    /// Waits for the end; `false` where the thread panicked, or is not waited for as the caller's process was killed.
+    /// Waits for the thread's end. Returns `false` where the thread panicked, or the caller's own process was killed.
     pub fn wait(self) -> bool {
         let Some(seat) = seat() else { return false };
         loop {
@@ -190,28 +195,28 @@ impl Ended {
     }
 }
 
-/// A simulation; clones are the same one.
+/// A simulation; clones share it.
 #[derive(Clone)]
 pub struct Simulation(Arc<World>);
 
 impl Simulation {
-    /// Has `drive` run a simulation in this thread. All processes that are left at its end are killed.
+    /// Runs a simulation with `drive` as its driver, in this thread. Kills the processes that still run at its end.
     ///
     /// # Panics
-    /// A thread of the simulation panicked, or all wait for something that cannot come.
+    /// A thread of the simulation panicked, or all threads wait and no timer is set.
     pub fn run<R>(seed: u64, drive: impl FnOnce(&Simulation) -> R) -> R {
         IS_USED.store(true, Ordering::Relaxed);
         let simulation = Simulation(Arc::new(World::new(seed)));
         let driver = Seat { world: Arc::clone(&simulation.0), thread: 0, process: Process(0) };
         SEAT.set(Some(driver));
-        /// Also where `drive` panics.
-        struct Leaving;
-        impl Drop for Leaving {
+        /// Clears the seat, also where `drive` panics.
+        struct SeatGuard;
+        impl Drop for SeatGuard {
             fn drop(&mut self) {
                 SEAT.set(None);
             }
         }
-        let _leaving = Leaving;
+        let _guard = SeatGuard;
         let result = drive(&simulation);
         let n = simulation.0.state.lock().n_processes();
         (1..n).for_each(|process| simulation.kill(Process(process)));
@@ -221,7 +226,7 @@ impl Simulation {
         result
     }
 
-    /// A new process, called `name`: a host, or a life of one.
+    /// Adds a process on host `name`.
     #[must_use]
     pub fn process(&self, name: &str) -> Process {
         Process(self.0.state.lock().add_process(name))
@@ -240,7 +245,7 @@ impl Simulation {
     pub fn spawn(&self, process: Process, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<Ended> {
         let thread = self.0.state.lock().add_thread(process.0, name);
         let seat = Seat { world: Arc::clone(&self.0), thread, process };
-        let started = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK).spawn(move || seat.be(body));
+        let started = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK).spawn(move || seat.run(body));
         if let Err(error) = started {
             self.0.state.lock().remove_thread(thread);
             return Err(error);
@@ -262,8 +267,8 @@ impl Simulation {
         self.0.state.lock().pause(process.0, time);
     }
 
-    /// The time that each turn takes, and up to as much again; at first a microsecond. With zero the clock measures waits alone, as if each thread
-    /// had a processor.
+    /// Sets the shortest time of a turn; the longest is twice that. The default is a microsecond. With zero the clock
+    /// advances by waits alone, as if each thread had a CPU.
     pub fn set_turn(&self, time: Duration) {
         self.0.state.lock().turn_ns = time.as_nanos() as u64;
     }
@@ -274,53 +279,53 @@ impl Simulation {
         self.0.state.lock().random(n)
     }
 
-    /// The number that [`crate::unique`] gives.
+    /// The number that [`crate::unique`] returns.
     pub(crate) fn unique(&self) -> u64 {
         let mut state = self.0.state.lock();
         state.constant.unwrap_or_else(|| state.random(u64::MAX))
     }
 
-    /// Has [`crate::unique`] give one number only: what it is for must then go wrong.
+    /// Makes [`crate::unique`] always return `constant`, for tests that code which relies on unique numbers then fails.
     pub fn forget_identities(&self, constant: u64) {
         self.0.state.lock().constant = Some(constant);
     }
 
-    /// Has `call` called when so much time has passed, in any thread; it may wake others, but not wait.
+    /// Calls `call` after `time`, in any thread; it may wake threads, but not wait.
     pub fn after(&self, time: Duration, call: impl FnOnce() + Send + 'static) {
         self.0.state.lock().add_timer(time, Timer::Call(Box::new(call)));
     }
 
-    /// Makes something part of the trace.
+    /// Adds a number to the trace's hash.
     pub fn note(&self, what: u64) {
         self.0.state.lock().note(what);
     }
 
-    /// A hash of all that happened so far, in its order and with its times.
+    /// A hash of all turns so far, with their order and times.
     #[must_use]
     pub fn trace(&self) -> u64 {
         self.0.state.lock().trace
     }
 
-    /// How often the turn went from thread to thread.
+    /// The number of turns so far.
     #[must_use]
     pub fn n_turns(&self) -> u64 {
         self.0.state.lock().n_turns
     }
 
-    /// Returns a type's extension of the simulation, made at its first use.
+    /// Returns the simulation's extension of type `T`, which is created at its first use.
     #[must_use]
     pub fn extension<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
-        let mut all = self.0.extensions.lock();
-        if let Some(found) = all.iter().find_map(|one| Arc::clone(one).downcast::<T>().ok()) {
-            return found;
+        let mut extensions = self.0.extensions.lock();
+        if let Some(existing) = extensions.iter().find_map(|any| Arc::clone(any).downcast::<T>().ok()) {
+            return existing;
         }
-        let made = Arc::new(T::default());
-        all.push(Arc::<T>::clone(&made));
-        made
+        let created = Arc::new(T::default());
+        extensions.push(Arc::<T>::clone(&created));
+        created
     }
 }
 
-/// Of a simulated thread: there may be thousands.
+/// The stack size of a simulated thread, bytes: there may be thousands of threads.
 const STACK: usize = 1 << 20;
 
 #[cfg(test)]

@@ -1,19 +1,21 @@
-//! Locks and conditions that threads of a simulation can wait for, too.
+//! Locks and condition variables that also work in a simulation.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use crate::simulation::{self, Key};
 
-/// A lock that may be held while its holder waits for something else: for data of a connection, for a step. For all others
-/// `parking_lot`'s does.
+/// A lock that may be held while its holder waits for something else, such as a connection's data or a step. Any other
+/// lock may be `parking_lot`'s.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(parking_lot::Mutex<T>);
 
-/// Has the lock until it is dropped.
+/// Holds the lock of a [`Mutex`] until it is dropped.
 pub struct MutexGuard<'a, T> {
+    /// `None` only while the guard is dropped.
     guard: Option<parking_lot::MutexGuard<'a, T>>,
-    of: Key,
+    /// The key of the `Mutex`.
+    key: Key,
 }
 
 impl<T> Mutex<T> {
@@ -24,21 +26,21 @@ impl<T> Mutex<T> {
 
     /// Waits for the lock.
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        let of = Key::of(self);
+        let key = Key::of(self);
         if let Some(seat) = simulation::seat() {
             loop {
-                if let Some(found) = self.try_lock() {
-                    return found;
+                if let Some(guard) = self.try_lock() {
+                    return guard;
                 }
-                seat.wait_on(of, None);
+                seat.wait_on(key, None);
             }
         }
-        MutexGuard { guard: Some(self.0.lock()), of }
+        MutexGuard { guard: Some(self.0.lock()), key }
     }
 
-    /// The lock, where nobody has it.
+    /// Takes the lock if it is free.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        Some(MutexGuard { guard: Some(self.0.try_lock()?), of: Key::of(self) })
+        Some(MutexGuard { guard: Some(self.0.try_lock()?), key: Key::of(self) })
     }
 }
 
@@ -59,21 +61,21 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 impl<T> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         self.guard = None;
-        simulation::wake(self.of);
+        simulation::wake(self.key);
     }
 }
 
-/// A condition variable for a `parking_lot` lock. They may wake early: look again.
+/// A condition variable for a `parking_lot` lock. Waits may end early: the caller checks its condition again.
 #[derive(Debug, Default)]
 pub struct Condvar(parking_lot::Condvar);
 
 impl Condvar {
-    /// One where nobody waits.
+    /// A condition variable.
     pub const fn new() -> Condvar {
         Condvar(parking_lot::Condvar::new())
     }
 
-    /// Waits, without the lock, until somebody notifies.
+    /// Releases the lock, waits for a notification and takes the lock again.
     pub fn wait<T>(&self, guard: &mut parking_lot::MutexGuard<'_, T>) {
         match simulation::seat() {
             Some(seat) => parking_lot::MutexGuard::unlocked(guard, || seat.wait_on(Key::of(self), None)),
@@ -84,24 +86,24 @@ impl Condvar {
         };
     }
 
-    /// As [`Condvar::wait`], for `at_most` so long; whether somebody notified.
-    pub fn wait_for<T>(&self, guard: &mut parking_lot::MutexGuard<'_, T>, at_most: Duration) -> bool {
+    /// As [`Condvar::wait`], for at most `timeout`. Returns whether the wait ended before that.
+    pub fn wait_for<T>(&self, guard: &mut parking_lot::MutexGuard<'_, T>, timeout: Duration) -> bool {
         match simulation::seat() {
-            Some(seat) => parking_lot::MutexGuard::unlocked(guard, || seat.wait_on(Key::of(self), Some(at_most))),
-            None => !self.0.wait_for(guard, at_most).timed_out(),
+            Some(seat) => parking_lot::MutexGuard::unlocked(guard, || seat.wait_on(Key::of(self), Some(timeout))),
+            None => !self.0.wait_for(guard, timeout).timed_out(),
         }
     }
 
-    /// Waits until `goes_on` is false, for `at_most` so long; whether it became so.
+    /// Waits while `condition` is true, for at most `timeout`. Returns whether it became false.
     pub fn wait_while_for<T>(
         &self,
         guard: &mut parking_lot::MutexGuard<'_, T>,
-        mut goes_on: impl FnMut(&mut T) -> bool,
-        at_most: Duration,
+        mut condition: impl FnMut(&mut T) -> bool,
+        timeout: Duration,
     ) -> bool {
         let begin = crate::now();
-        while goes_on(&mut **guard) {
-            let left = at_most.saturating_sub(crate::since(begin));
+        while condition(&mut **guard) {
+            let left = timeout.saturating_sub(crate::since(begin));
             if left.is_zero() {
                 return false;
             }
@@ -110,13 +112,13 @@ impl Condvar {
         true
     }
 
-    /// Wakes one thread.
+    /// Wakes one thread; in a simulation all of them, which check their condition again.
     pub fn notify_one(&self) {
         self.0.notify_one();
         simulation::wake(Key::of(self));
     }
 
-    /// Wakes all.
+    /// Wakes all threads.
     pub fn notify_all(&self) {
         self.0.notify_all();
         simulation::wake(Key::of(self));

@@ -1,11 +1,11 @@
-//! Files for shared mappings: space reserved, pages present.
+//! Files for shared mappings, with reserved disk space and present pages.
 
 use memmap2::MmapRaw;
 use std::fs::File;
 use std::io;
 
-/// Makes the file `len` bytes long with disk space behind every byte: a sparse file would end the program with SIGBUS when
-/// the disk is full at the first store.
+/// Makes the file `len` bytes long with disk space behind every byte: a sparse file would end the program with SIGBUS
+/// when the disk is full at the first store.
 ///
 /// # Errors
 /// There is no space, or the file system refuses.
@@ -25,14 +25,15 @@ pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
     }
     #[cfg(not(target_os = "linux"))]
     {
-        // No call of that name: writing zeros reserves as well.
+        // Without `posix_fallocate`, writing zeros reserves the space.
         use std::io::Write;
         io::copy(&mut io::Read::take(io::repeat(0), len), &mut &*file)?;
         (&*file).flush()
     }
 }
 
-/// Maps the file with its pages present and writable, so that the first stores take no page fault (100 ns and more each).
+/// Maps the file with its pages present and writable, so that the first stores take no page fault (100 ns and more
+/// each).
 ///
 /// # Errors
 /// The system refuses the mapping.

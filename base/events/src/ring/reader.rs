@@ -1,4 +1,4 @@
-//! Reading rings: draining as the consumer, or a look without consuming. Files are not trusted.
+//! Reading rings: draining them as the consumer, or peeking without consuming. Files are not trusted.
 
 use super::{BURST, HEADER_BYTES, Header, MAGIC, MAX_RECORDS, NAME_BYTES, OPEN_DEPTHS, Slot, protocol};
 use crate::names::{NodeId, SiteId};
@@ -16,13 +16,13 @@ pub enum RingError {
     /// The file cannot be opened, read or mapped.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The producer has not finished making it: try again later.
+    /// The producer is still creating the ring: try again later.
     #[error("the ring is being made")]
     NotReady,
-    /// It is no ring, or one of another version.
+    /// The file is not a ring, or a ring of another version.
     #[error("not a ring of this version (magic {0:#018x})")]
     Foreign(u64),
-    /// Its header contradicts itself or the file's length.
+    /// The header contradicts itself or the file's length.
     #[error("damaged ring header: {0}")]
     Damaged(&'static str),
 }
@@ -30,7 +30,7 @@ pub enum RingError {
 /// The writer of a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingInfo {
-    /// The process.
+    /// The process's id.
     pub pid: u32,
     /// The operating system's thread id.
     pub tid: u32,
@@ -38,38 +38,38 @@ pub struct RingInfo {
     pub ring: u32,
     /// The thread's name; empty when it has none.
     pub name: String,
-    /// Records that it holds, a power of two.
+    /// The ring's capacity in records, a power of two.
     pub capacity: u32,
-    /// When it was made, ticks: distinguishes it from an earlier ring of the same number.
+    /// The time of the ring's creation, ticks: distinguishes it from an earlier ring with the same number.
     pub made: u64,
 }
 
 /// A slice that began and has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenSlice {
-    /// When it began, ticks.
+    /// The begin, ticks.
     pub begin: u64,
     /// The call site.
     pub site: SiteId,
     /// The graph node or [`NodeId::NONE`].
     pub node: NodeId,
-    /// How many slices are open around it.
+    /// The number of slices that are open around this one.
     pub depth: u32,
 }
 
 /// The result of one [`RingReader::drain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
-    /// Records appended.
+    /// The number of records that were appended.
     pub records: usize,
-    /// Whether the positions made no sense; the content of the ring is discarded.
+    /// Whether head and tail contradicted each other; the content of the ring is discarded.
     pub damaged: bool,
 }
 
-/// Words of a header's fixed part.
+/// The length of a header's fixed part, in u64 words: up to and including `made`.
 const FIXED_WORDS: usize = 13;
 
-/// Takes a header's fixed part apart; the same for a mapped and for a read one.
+/// Parses a header's fixed part, of a mapped or a read file.
 fn parse_fixed(words: &[u64; FIXED_WORDS], file_len: u64) -> Result<RingInfo, RingError> {
     let half = |i: usize| (words[i / 2] >> (32 * (i % 2))) as u32;
     match words[0] {
@@ -92,12 +92,12 @@ fn parse_fixed(words: &[u64; FIXED_WORDS], file_len: u64) -> Result<RingInfo, Ri
     Ok(RingInfo { pid: half(4), tid: half(5), ring: half(6), name, made: words[12], capacity })
 }
 
-/// The records between the positions, `None` when the positions make no sense.
-fn filled(head: u64, tail: u64, capacity: u32) -> Option<u64> {
+/// The number of records between the positions; `None` where the positions contradict each other or the capacity.
+fn n_filled(head: u64, tail: u64, capacity: u32) -> Option<u64> {
     head.checked_sub(tail).filter(|&n| n <= u64::from(capacity))
 }
 
-/// The consumer of a ring. One process at a time may drain ([`crate::control::Collector`] sees to it).
+/// The consumer of a ring. Only one process at a time may drain a ring, which [`crate::control::Collector`] ensures.
 pub struct RingReader {
     map: MmapRaw,
     path: PathBuf,
@@ -109,7 +109,7 @@ impl RingReader {
     /// Opens a ring to drain it.
     ///
     /// # Errors
-    /// The file is missing, not writable, not ready, or not a sound ring.
+    /// The file is missing, not writable, not ready, not a ring, or damaged.
     pub fn open(path: &Path) -> Result<Self, RingError> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let len = file.metadata()?.len();
@@ -145,7 +145,7 @@ impl RingReader {
         }
     }
 
-    /// Its writer.
+    /// The ring's writer.
     #[must_use]
     pub fn info(&self) -> &RingInfo {
         &self.info
@@ -157,29 +157,30 @@ impl RingReader {
         &self.path
     }
 
-    /// Appends every published record to `out` and gives its room back to the producer. At most a ring's capacity.
+    /// Appends every published record to `out`, at most a ring's capacity, and frees the records' slots.
     pub fn drain(&mut self, out: &mut Vec<Record>) -> Drained {
         let (drained, head) = self.copy_part(0, usize::MAX, out);
-        // Where the positions make no sense somebody else wrote here: begin again where the producer says it is.
+        // Where another process damaged the positions, the ring starts again from the producer's head.
         self.tail = head;
-        protocol::give_back(&self.header().consumer.tail, head);
+        protocol::free_to(&self.header().consumer.tail, head);
         drained
     }
 
-    /// As [`drain`](Self::drain), but nothing is consumed: [`consume_to`](Self::consume_to) does it once the records are safe.
+    /// As [`drain`](Self::drain), but consumes no record: [`consume_to`](Self::consume_to) does so once they are
+    /// stored.
     pub fn peek(&self, out: &mut Vec<Record>) -> Drained {
         self.copy_part(0, usize::MAX, out).0
     }
 
-    /// As [`peek`](Self::peek), of the oldest records but `skip` at most `max`.
+    /// As [`peek`](Self::peek), but skips the oldest `skip` records and appends at most `max`.
     pub fn peek_part(&self, skip: u64, max: usize, out: &mut Vec<Record>) -> Drained {
         self.copy_part(skip, max, out).0
     }
 
-    /// Copies what was published but the oldest `skip` records, at most `max`; also returns the producer's position.
+    /// Copies at most `max` published records after the oldest `skip`; also returns the producer's position.
     fn copy_part(&self, skip: u64, max: usize, out: &mut Vec<Record>) -> (Drained, u64) {
         let head = protocol::published(&self.header().producer.head);
-        let Some(n) = filled(head, self.tail, self.info.capacity) else {
+        let Some(n) = n_filled(head, self.tail, self.info.capacity) else {
             return (Drained { records: 0, damaged: true }, head);
         };
         let n = n.saturating_sub(skip).min(max as u64);
@@ -188,27 +189,28 @@ impl RingReader {
         (Drained { records: n as usize, damaged: false }, head)
     }
 
-    /// Gives the room of the records before number `end` back to the producer, after a [`peek`](Self::peek) or a
-    /// [`snapshot`](Self::snapshot) that gave them.
+    /// Frees the slots of the records before number `end`, which a [`peek`](Self::peek) or a
+    /// [`snapshot`](Self::snapshot) has returned.
     pub fn consume_to(&mut self, end: u64) {
         self.tail = self.tail.max(end.min(self.published()));
-        protocol::give_back(&self.header().consumer.tail, self.tail);
+        protocol::free_to(&self.header().consumer.tail, self.tail);
     }
 
-    /// How many records were consumed: the sequence number of the next one.
+    /// The number of records that were consumed, which is the sequence number of the next one.
     #[must_use]
     pub fn consumed(&self) -> u64 {
         self.tail
     }
 
-    /// Whether it is a flight recorder's: written over, and to be read by [`snapshot`](Self::snapshot).
+    /// Whether the ring is a flight recorder's, whose old records are overwritten; [`snapshot`](Self::snapshot) reads
+    /// it.
     #[must_use]
     pub fn overwrites(&self) -> bool {
         self.header().producer.overwrites.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns the records that a flight recorder's ring holds and that were not consumed. Its producer goes on meanwhile. Nothing is consumed:
-    /// [`consume_to`](Self::consume_to) does it once the records are safe.
+    /// Returns the unconsumed records of a flight recorder's ring, while its producer goes on. Consumes no record:
+    /// [`consume_to`](Self::consume_to) does so once they are stored.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let (capacity, before) = (u64::from(self.info.capacity), self.tail);
@@ -218,7 +220,7 @@ impl RingReader {
         if first < head {
             self.copy(first, head, &mut records);
         }
-        let whole = protocol::whole_from(&self.header().producer.head, capacity, BURST).clamp(first, head.max(first));
+        let whole = protocol::first_intact(&self.header().producer.head, capacity, BURST).clamp(first, head.max(first));
         records.drain(..(whole - first) as usize);
         Snapshot { first: whole, overwritten: whole.saturating_sub(before), records }
     }
@@ -226,7 +228,7 @@ impl RingReader {
     /// Copies the records between two positions, at most `capacity` of them.
     fn copy(&self, first: u64, end: u64, out: &mut Vec<Record>) {
         let (slots, mask) = (self.slots(), u64::from(self.info.capacity) - 1);
-        // Two runs without wrap-around; both lie inside the slots because of the mask.
+        // Two contiguous ranges, before and after the wrap-around; the mask keeps both inside the slots.
         let n = (end - first) as usize;
         let from = (first & mask) as usize;
         let first = n.min(slots.len() - from);
@@ -236,46 +238,46 @@ impl RingReader {
         }
     }
 
-    /// Records waiting to be drained, as far as the positions make sense.
+    /// The number of records to be drained; 0 where the positions are damaged.
     #[must_use]
     pub fn pending(&self) -> u64 {
-        filled(protocol::published(&self.header().producer.head), self.tail, self.info.capacity).unwrap_or(0)
+        n_filled(protocol::published(&self.header().producer.head), self.tail, self.info.capacity).unwrap_or(0)
     }
 
-    /// Whether the positions make no sense: somebody else wrote here.
+    /// Whether the positions contradict each other: another process wrote to the file.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
-        filled(protocol::published(&self.header().producer.head), self.tail, self.info.capacity).is_none()
+        n_filled(protocol::published(&self.header().producer.head), self.tail, self.info.capacity).is_none()
     }
 
-    /// Records ever published, the drained ones included.
+    /// The number of records ever published, the drained ones included.
     #[must_use]
     pub fn published(&self) -> u64 {
         protocol::published(&self.header().producer.head)
     }
 
-    /// Records that found the ring full, since it was made. Published + dropped = emitted.
+    /// The number of records that were dropped because the ring was full. Published + dropped = emitted.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.header().producer.dropped.load(Ordering::Relaxed)
     }
 
-    /// Whether the thread ended or recording stopped: after a drain that follows this answer the ring is empty for good.
+    /// Whether the thread ended or recording stopped: a drain after this returned true empties the ring for good.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.header().producer.finished.load(Ordering::Acquire) != 0
     }
 
-    /// The slices that run now, outermost first. A slice may be both here and among the records for a moment:
+    /// The slices that are open now, outermost first. A slice may be both here and among the records for a moment:
     /// its record is published before its entry closes.
     #[must_use]
     pub fn open_slices(&self) -> Vec<OpenSlice> {
         let entries = self.header().open.iter().zip(0..);
-        entries.filter_map(|(entry, depth)| entry.get().map(|found| open_slice(found, depth))).collect()
+        entries.filter_map(|(entry, depth)| entry.get().map(|fields| open_slice(fields, depth))).collect()
     }
 
-    /// Removes the file of a finished, drained ring and notifies its process, which then releases the mapping. Until then
-    /// the ring counts against the process's limit.
+    /// Removes the file of a finished, drained ring and notifies its process, which then releases the mapping. Until
+    /// then the ring counts against the process's limit.
     ///
     /// # Errors
     /// The file cannot be removed.
@@ -293,9 +295,9 @@ fn open_slice((begin, site, node): (u64, u32, u32), depth: u32) -> OpenSlice {
 /// The content of a flight recorder's ring.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Sequence number of the first of `records`.
+    /// The sequence number of the first of `records`.
     pub first: u64,
-    /// Records that were written over before anybody consumed them.
+    /// The number of records that were overwritten before they were consumed.
     pub overwritten: u64,
     /// The records, oldest first.
     pub records: Vec<Record>,
@@ -304,29 +306,30 @@ pub struct Snapshot {
 /// A ring's content at one moment.
 #[derive(Clone, Debug)]
 pub struct Peek {
-    /// Its writer.
+    /// The ring's writer.
     pub info: RingInfo,
     /// The position of the first of `records`: how many were drained before.
     pub first: u64,
-    /// Published records that nobody has drained.
+    /// The published records that are not drained.
     pub records: Vec<Record>,
-    /// Records that found the ring full.
+    /// The number of records that were dropped because the ring was full.
     pub dropped: u64,
     /// Whether the thread ended or recording stopped.
     pub finished: bool,
-    /// Slices that ran, outermost first.
+    /// The slices that were open, outermost first.
     pub open: Vec<OpenSlice>,
-    /// Whether the positions made no sense; `records` is empty then.
+    /// Whether the positions contradicted each other; `records` is empty then.
     pub damaged: bool,
-    /// Whether it is a flight recorder's: what is missing before `first` was written over.
+    /// Whether the ring is a flight recorder's: the records before `first` were overwritten.
     pub overwrites: bool,
 }
 
-/// Looks into a ring without consuming, without write permission and without mapping it (so a file that is cut while it is
-/// read gives an error, not a signal): for rings whose producer is dead or whose consumer is somebody else.
+/// Reads a ring without consuming, without write permission and without mapping it, so that a file that is truncated
+/// while it is read gives an error, not a signal. For rings whose producer is dead or whose consumer is another
+/// process.
 ///
 /// # Errors
-/// The file is missing or not a sound ring.
+/// The file is missing, not a ring, or damaged.
 pub fn peek(path: &Path) -> Result<Peek, RingError> {
     let file = File::open(path)?;
     if file.metadata()?.len() == 0 {
@@ -358,10 +361,10 @@ pub fn peek(path: &Path) -> Result<Peek, RingError> {
     if peek.overwrites {
         peek.first = tail.max(head.saturating_sub(u64::from(peek.info.capacity)));
         peek.read_records(&file, head.saturating_sub(peek.first))?;
-        peek.leave_out_written_over(&file)?;
+        peek.remove_overwritten(&file)?;
         return Ok(peek);
     }
-    match filled(head, tail, peek.info.capacity) {
+    match n_filled(head, tail, peek.info.capacity) {
         None => peek.damaged = true,
         Some(n) => peek.read_records(&file, n)?,
     }
@@ -369,19 +372,19 @@ pub fn peek(path: &Path) -> Result<Peek, RingError> {
 }
 
 impl Peek {
-    /// Leaves out those that the producer may have reached while they were read.
-    fn leave_out_written_over(&mut self, file: &File) -> io::Result<()> {
+    /// Removes the records that the producer may have overwritten while they were read.
+    fn remove_overwritten(&mut self, file: &File) -> io::Result<()> {
         let mut head = [0; 8];
         file.read_exact_at(&mut head, 128)?;
-        let whole = u64::from_le_bytes(head).saturating_add(BURST).saturating_sub(u64::from(self.info.capacity));
-        let gone = whole.saturating_sub(self.first).min(self.records.len() as u64);
-        self.records.drain(..gone as usize);
-        self.first += gone;
+        let first_intact = u64::from_le_bytes(head).saturating_add(BURST).saturating_sub(u64::from(self.info.capacity));
+        let n_overwritten = first_intact.saturating_sub(self.first).min(self.records.len() as u64);
+        self.records.drain(..n_overwritten as usize);
+        self.first += n_overwritten;
         Ok(())
     }
 
-    /// Reads `n` records from position `first` on, then leaves out those that a consumer took meanwhile: only their
-    /// places may have been written again.
+    /// Reads `n` records from position `first` on, then removes those that a consumer drained meanwhile: only their
+    /// slots may have been overwritten.
     fn read_records(&mut self, file: &File, n: u64) -> io::Result<()> {
         let mask = u64::from(self.info.capacity) - 1;
         let from = self.first & mask;
@@ -392,9 +395,9 @@ impl Peek {
         file.read_exact_at(bytemuck::cast_slice_mut(back), HEADER_BYTES as u64)?;
         let mut tail = [0; 8];
         file.read_exact_at(&mut tail, 256)?;
-        let taken = u64::from_le_bytes(tail).saturating_sub(self.first).min(n);
-        self.records.drain(..taken as usize);
-        self.first += taken;
+        let n_drained = u64::from_le_bytes(tail).saturating_sub(self.first).min(n);
+        self.records.drain(..n_drained as usize);
+        self.first += n_drained;
         Ok(())
     }
 }

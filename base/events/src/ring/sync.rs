@@ -1,4 +1,4 @@
-//! The atomics of [`super::protocol`]; its model puts others in their place.
+//! The atomics of [`super::protocol`], which `tests/ring_model.rs` replaces by those of a model checker.
 
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 

@@ -1,6 +1,6 @@
 //! The model of the ring that `ring_model.rs` runs on the protocol as it is, and `ring_model_planted.rs` with a bug in it.
 
-use crate::protocol::{Slot, before_overwriting, free, give_back, publish, published, whole_from};
+use crate::protocol::{Slot, before_overwriting, first_intact, free, free_to, publish, published};
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
@@ -55,7 +55,7 @@ pub fn consumed() {
             taken.push(ring.slots[tail as usize % 2].load());
             tail += 1;
         }
-        give_back(&ring.tail, tail);
+        free_to(&ring.tail, tail);
     }
     let dropped = producer.join().unwrap();
     taken.extend((tail..published(&ring.head)).map(|at| ring.slots[at as usize % 2].load()));
@@ -78,7 +78,7 @@ pub fn overwritten() {
     });
     let end = published(&ring.head);
     let copies: Vec<_> = (end.saturating_sub(2)..end).map(|n| (n, ring.slots[n as usize % 2].load())).collect();
-    let whole = whole_from(&ring.head, 2, 1);
+    let whole = first_intact(&ring.head, 2, 1);
     for (n, copy) in copies {
         assert!(n < whole || copy == words(n), "record {n}: {copy:?}");
     }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn bucket_of(value: f64) -> usize {
-    PLACES.bucket_of(value)
+    BUCKET_INDEX.bucket_of(value)
 }
 
 fn limits() -> Vec<f64> {

@@ -1,29 +1,30 @@
-//! Memory of blocks that were decoded, to be used for the next ones: fresh memory costs a page fault for every 4 KiB.
+//! A pool of the buffers of decoded blocks: newly allocated memory would cost a page fault for every 4 KiB.
 
 use std::sync::{Mutex, PoisonError};
 
-/// Buffers that are kept: more than all processors decode at a time, in a process that reads logs all the time.
-const MAX_KEPT: usize = 32;
-/// Larger ones, of large records, go back to the system, and small ones are not worth a place.
+/// The most buffers in the pool: more than all CPUs decode at a time.
+const MAX_POOLED: usize = 32;
+/// The capacities of pooled buffers, bytes. Larger ones, of large records, are freed at once to bound memory; smaller
+/// ones are cheap to allocate.
 const SIZES: std::ops::RangeInclusive<usize> = 128 << 10..=2 << 20;
 
-static KEPT: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+static POOL: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 /// An empty buffer of at least this capacity.
 pub fn take(capacity: usize) -> Vec<u8> {
-    let mut buffer = KEPT.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+    let mut buffer = POOL.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
     buffer.reserve_exact(capacity);
     buffer
 }
 
-/// Keeps a buffer for the next one who needs it, or frees it.
+/// Returns a buffer to the pool, or frees it.
 pub fn give_back(mut buffer: Vec<u8>) {
     if !SIZES.contains(&buffer.capacity()) {
         return;
     }
     buffer.clear();
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    if kept.len() < MAX_KEPT {
-        kept.push(buffer);
+    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    if pool.len() < MAX_POOLED {
+        pool.push(buffer);
     }
 }

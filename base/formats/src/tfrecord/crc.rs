@@ -1,8 +1,8 @@
 //! The checksum of records.
 
-/// From here on the `crc32c` crate is faster: it computes three parts of the data side by side.
+/// From this length on, in bytes, the `crc32c` crate is faster: it computes three parts of the data in parallel.
 #[cfg(target_arch = "x86_64")]
-const LONG: usize = 768;
+const MIN_LONG: usize = 768;
 
 /// The CRC-32C of `data`, masked as TFRecord files store it.
 #[inline]
@@ -13,22 +13,22 @@ pub fn masked_crc(data: &[u8]) -> u32 {
 #[inline]
 fn crc32c(data: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
-    if data.len() < LONG && is_x86_feature_detected!("sse4.2") {
+    if data.len() < MIN_LONG && is_x86_feature_detected!("sse4.2") {
         // SAFETY: the processor has the instruction.
-        return unsafe { short(data) };
+        return unsafe { crc32c_short(data) };
     }
     crc32c::crc32c(data)
 }
 
-/// Most records are a few dozen bytes: eight of them at a time, aligned or not, which x86 does not mind.
+/// The CRC-32C of a short record (most have a few dozen bytes), eight bytes at a time; x86 needs no alignment.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse4.2")]
-fn short(data: &[u8]) -> u32 {
+fn crc32c_short(data: &[u8]) -> u32 {
     use std::arch::x86_64::{_mm_crc32_u8, _mm_crc32_u32, _mm_crc32_u64};
 
     let (eights, rest) = data.as_chunks::<8>();
     let crc = eights.iter().fold(u64::from(u32::MAX), |crc, bytes| _mm_crc32_u64(crc, u64::from_le_bytes(*bytes)));
-    // The instruction leaves 32 bits.
+    // The instruction returns 32 bits in a 64-bit register.
     let mut crc = crc as u32;
     let (fours, rest) = rest.as_chunks::<4>();
     for bytes in fours {

@@ -1,14 +1,15 @@
-//! The receiver's side: bodies that are read from the other end's memory.
+//! The receiver's side: bodies that are read from the sender's memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::NetError;
 use crate::frame::{Frame, MEMORY_RELEASE};
+use crate::memory::CANARY_BYTES;
 use crate::outbox::Outbox;
 use crate::transport::Source;
 
-/// A body that lies in the other end's memory.
+/// A body that lies in the sender's memory.
 pub struct Borrowed {
     pieces: Pieces,
     memory: Arc<RemoteMemory>,
@@ -16,7 +17,7 @@ pub struct Borrowed {
 }
 
 impl Borrowed {
-    /// From the list that came; with it the bytes that it has. `None` where that is no list.
+    /// Parses a list of pieces; returns the body with its length in bytes. `None` where `list` is malformed.
     pub fn parse(list: &[u8], memory: &Arc<RemoteMemory>, outbox: &Outbox) -> Option<(Borrowed, u64)> {
         let (pieces, bytes) = Pieces::parse(list)?;
         Some((Borrowed { pieces, memory: Arc::clone(memory), outbox: outbox.clone() }, bytes))
@@ -28,109 +29,124 @@ impl Source for Borrowed {
         self.memory.read(&mut self.pieces, to)
     }
 
-    fn done(self: Box<Self>) -> Result<(), NetError> {
-        // Where the connection ended nobody waits for it.
+    fn release(self: Box<Self>) -> Result<(), NetError> {
+        // Where the connection ended, the sender dropped the body already and needs no release.
         let _ = self.outbox.post(Frame::message(MEMORY_RELEASE, self.pieces.ticket.to_le_bytes().to_vec()));
         Ok(())
     }
 }
 
-/// Pieces in another process's memory, of which some were read.
+/// A range of another process's memory.
+struct Span {
+    address: u64,
+    bytes: u64,
+}
+
+/// The pieces of a body that are yet to be read.
 #[derive(Default)]
 pub(super) struct Pieces {
     ticket: u64,
-    places: VecDeque<(u64, u64)>,
+    spans: VecDeque<Span>,
 }
 
 impl Pieces {
-    /// From the list that came; with them the bytes that they have.
+    /// Parses a list of pieces; returns them with their length in bytes. `None` where `list` is malformed.
     pub(super) fn parse(list: &[u8]) -> Option<(Pieces, u64)> {
         let (ticket, rest) = list.split_first_chunk::<8>()?;
-        let (places, []) = rest.as_chunks::<16>() else { return None };
-        let number = |bytes: &[u8]| bytes.try_into().ok().map(u64::from_le_bytes);
-        let place = |place: &[u8; 16]| Some((number(&place[..8])?, number(&place[8..])?));
-        let places: VecDeque<(u64, u64)> = places.iter().map(place).collect::<Option<_>>()?;
-        let bytes = places.iter().try_fold(0u64, |sum, (_, bytes)| sum.checked_add(*bytes))?;
-        Some((Pieces { ticket: u64::from_le_bytes(*ticket), places }, bytes))
+        let (words, []) = rest.as_chunks::<8>() else { return None };
+        let (pairs, []) = words.as_chunks::<2>() else { return None };
+        let span = |[address, bytes]: &[[u8; 8]; 2]| Span {
+            address: u64::from_le_bytes(*address),
+            bytes: u64::from_le_bytes(*bytes),
+        };
+        let spans: VecDeque<Span> = pairs.iter().map(span).collect();
+        let bytes = spans.iter().try_fold(0u64, |sum, span| sum.checked_add(span.bytes))?;
+        Some((Pieces { ticket: u64::from_le_bytes(*ticket), spans }, bytes))
     }
 
-    /// Takes the next places, of `bytes` in all and at most `n`.
-    fn take(&mut self, mut bytes: u64, n: usize) -> Vec<(u64, u64)> {
-        let mut taken = Vec::new();
-        while bytes > 0 && taken.len() < n {
-            let Some((at, len)) = self.places.front_mut() else { break };
-            let part = bytes.min(*len);
-            taken.push((*at, part));
-            (*at, *len, bytes) = (at.saturating_add(part), *len - part, bytes - part);
-            if *len == 0 {
-                self.places.pop_front();
+    /// Removes the next `bytes` and returns where they lie; fewer where that takes more than `max_spans` spans.
+    fn take(&mut self, mut bytes: u64, max_spans: usize) -> Vec<Span> {
+        let mut spans = Vec::new();
+        while bytes > 0 && spans.len() < max_spans {
+            let Some(front) = self.spans.front_mut() else { break };
+            let n = bytes.min(front.bytes);
+            spans.push(Span { address: front.address, bytes: n });
+            (front.address, front.bytes, bytes) = (front.address.saturating_add(n), front.bytes - n, bytes - n);
+            if front.bytes == 0 {
+                self.spans.pop_front();
             }
         }
-        taken
+        spans
     }
 }
 
-/// Another process's memory, which can be read.
+/// The memory of another process, which this one can read while the canary there is unchanged.
 pub struct RemoteMemory {
     process: libc::pid_t,
-    at: u64,
-    shown: [u8; 16],
+    canary_address: u64,
+    canary: [u8; CANARY_BYTES],
 }
 
-/// Pieces and bytes that one call of the system reads.
-const PIECES_AT_ONCE: usize = 256;
-const BYTES_AT_ONCE: usize = 256 << 20;
+/// Spans that one system call reads, at most: with the canary's they stay below Linux's limit of 1,024.
+const MAX_SPANS_PER_CALL: usize = 256;
+/// Bytes that one system call reads, at most: the kernel reads no more than 2 GiB at once.
+const MAX_BYTES_PER_CALL: usize = 256 << 20;
 
 impl RemoteMemory {
-    /// What an offer shows, if it is there.
-    pub fn of(offer: &[u8]) -> Option<RemoteMemory> {
+    /// Parses an offer. `None` where it is malformed, or the canary cannot be read at the address that it names.
+    pub fn from_offer(offer: &[u8]) -> Option<RemoteMemory> {
         let (process, rest) = offer.split_first_chunk::<4>()?;
-        let (at, rest) = rest.split_first_chunk::<8>()?;
-        let shown: [u8; 16] = rest.try_into().ok()?;
+        let (canary_address, rest) = rest.split_first_chunk::<8>()?;
+        let canary = rest.try_into().ok()?;
         let process = libc::pid_t::try_from(u32::from_le_bytes(*process)).ok()?;
-        let memory = RemoteMemory { process, at: u64::from_le_bytes(*at), shown };
+        let memory = RemoteMemory { process, canary_address: u64::from_le_bytes(*canary_address), canary };
+        // A read of nothing but the canary.
         memory.read(&mut Pieces::default(), &mut []).ok().map(|()| memory)
     }
 
     /// Fills `to` with the pieces' next bytes.
     ///
     /// # Errors
-    /// They are not there (any more).
+    /// [`NetError::Protocol`] where the pieces have fewer bytes than `to`; [`NetError::Closed`] where the memory cannot
+    /// be read, or is not lent any more.
     pub(super) fn read(&self, pieces: &mut Pieces, to: &mut [u8]) -> Result<(), NetError> {
-        let mut done = 0;
+        let mut filled = 0;
         loop {
-            let places = pieces.take((to.len() - done).min(BYTES_AT_ONCE) as u64, PIECES_AT_ONCE);
-            let len = places.iter().map(|(_, len)| *len as usize).sum::<usize>();
-            if len == 0 && done < to.len() {
+            let mut spans = pieces.take((to.len() - filled).min(MAX_BYTES_PER_CALL) as u64, MAX_SPANS_PER_CALL);
+            let n = spans.iter().map(|span| span.bytes as usize).sum::<usize>();
+            if n == 0 && filled < to.len() {
                 return Err(NetError::Protocol("a body's pieces are shorter than it".into()));
             }
-            let mut shown = [0; 16];
-            if !copy(self.process, &places, &mut to[done..done + len], self.at, &mut shown) || shown != self.shown {
+            // The canary comes last: unchanged, it proves that the pieces were still lent when they were copied.
+            spans.push(Span { address: self.canary_address, bytes: CANARY_BYTES as u64 });
+            let mut canary = [0; CANARY_BYTES];
+            if !copy(self.process, &spans, &mut to[filled..filled + n], &mut canary) || canary != self.canary {
                 return Err(NetError::Closed);
             }
-            done += len;
-            if done == to.len() {
+            filled += n;
+            if filled == to.len() {
                 return Ok(());
             }
         }
     }
 }
 
-/// Copies `places` of a process's memory to `to`, which has their length, and what lies at `window` to `shown`, in this order. Whether
-/// everything was there.
+/// Copies `spans` of a process's memory, in their order, to `body` and then `canary`, which together have their length.
+/// Returns whether every byte was copied.
 #[cfg(target_os = "linux")]
-fn copy(process: libc::pid_t, places: &[(u64, u64)], to: &mut [u8], window: u64, shown: &mut [u8; 16]) -> bool {
-    let iovec = |at: u64, len: u64| libc::iovec { iov_base: at as *mut libc::c_void, iov_len: len as usize };
-    let remote: Vec<libc::iovec> = places.iter().map(|(at, len)| iovec(*at, *len)).chain([iovec(window, 16)]).collect();
-    let local = |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    let own = [local(to), local(shown)];
-    // SAFETY: the own places are exclusive borrows of initialised memory; the system checks those of the other process.
-    let n =
-        unsafe { libc::process_vm_readv(process, own.as_ptr(), 2, remote.as_ptr(), remote.len() as libc::c_ulong, 0) };
-    usize::try_from(n).is_ok_and(|n| n == to.len() + shown.len())
+fn copy(process: libc::pid_t, spans: &[Span], body: &mut [u8], canary: &mut [u8; CANARY_BYTES]) -> bool {
+    let remote_iovec =
+        |span: &Span| libc::iovec { iov_base: span.address as *mut libc::c_void, iov_len: span.bytes as usize };
+    let remote: Vec<libc::iovec> = spans.iter().map(remote_iovec).collect();
+    let local_iovec = |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let local = [local_iovec(body), local_iovec(canary)];
+    let (n_local, n_remote) = (local.len() as libc::c_ulong, remote.len() as libc::c_ulong);
+    // SAFETY: the local ranges are exclusive borrows of initialised memory; the kernel checks the remote ones.
+    let n = unsafe { libc::process_vm_readv(process, local.as_ptr(), n_local, remote.as_ptr(), n_remote, 0) };
+    usize::try_from(n).is_ok_and(|n| n == body.len() + canary.len())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn copy(_: libc::pid_t, _: &[(u64, u64)], _: &mut [u8], _: u64, _: &mut [u8; 16]) -> bool {
+fn copy(_: libc::pid_t, _: &[Span], _: &mut [u8], _: &mut [u8; CANARY_BYTES]) -> bool {
     false
 }

@@ -1,4 +1,4 @@
-//! The sender's side: bodies that are lent to the other end until it releases them.
+//! The sender's side: bodies that are lent to the receiver until it releases them.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -10,49 +10,49 @@ use crate::frame::{Body, Frame, IN_MEMORY, MEMORY_OFFER};
 use crate::transport::{Transport, check_under_way};
 use crate::{Limits, NetError};
 
-/// This process's memory, from which the other end takes bodies, if it can.
+/// Lends bodies in this process's memory to the receiver of one connection.
 pub struct Lender {
-    window: Window,
+    canary: Canary,
     lent: Mutex<Lent>,
-    /// Whether the other end reads this process's memory.
+    /// Whether the receiver reported that it can read this process's memory.
     is_read: AtomicBool,
 }
 
 impl Lender {
-    /// One that nobody reads yet.
+    /// A lender whose memory the receiver does not read yet.
     pub fn new() -> Lender {
-        Lender { window: Window::new(), lent: Mutex::default(), is_read: false.into() }
+        Lender { canary: Canary::new(), lent: Mutex::default(), is_read: false.into() }
     }
 
-    /// Shows the own memory.
+    /// The frame that offers this process's memory to the receiver.
     pub fn offer(&self) -> Frame {
-        Frame::message(MEMORY_OFFER, self.window.offer())
+        Frame::message(MEMORY_OFFER, self.canary.offer())
     }
 
-    /// The other end could read what was shown.
+    /// Records that the receiver could read the canary, so that bodies are lent from now on.
     pub fn set_read(&self) {
         self.is_read.store(true, Ordering::Release);
     }
 
-    /// Whether the other end takes bodies.
+    /// Whether the receiver can read this process's memory.
     pub fn is_read(&self) -> bool {
         self.is_read.load(Ordering::Acquire)
     }
 
-    /// The other end has what was lent.
+    /// Drops the body with this ticket, which the receiver needs no longer.
     pub fn release(&self, ticket: u64) {
         let released = self.lent.lock().release(ticket);
         drop(released);
     }
 
-    /// How many bodies were lent so far.
+    /// The number of bodies that were lent so far.
     pub fn n_lent(&self) -> u64 {
-        self.lent.lock().next
+        self.lent.lock().next_ticket
     }
 
-    /// Takes all back. Who still reads sees that it is not to be trusted.
+    /// Takes all bodies back. The canary changes first: a receiver that still reads sees that the bytes are not valid.
     pub fn close(&self) {
-        self.window.close();
+        self.canary.clear();
         let lent = self.lent.lock().take_all();
         drop(lent);
     }
@@ -68,17 +68,18 @@ impl Transport for Lender {
     }
 }
 
-/// Bytes in the own memory by which others recognise it.
-pub(super) struct Window(Box<[AtomicU64; 2]>);
+/// Random bytes in this process's memory, by which a receiver sees that it reads the right process and that bodies are
+/// still lent.
+pub(super) struct Canary(Box<[AtomicU64; 2]>);
 
-impl Window {
-    /// One that nobody can guess.
-    pub(super) fn new() -> Window {
+impl Canary {
+    /// A canary that cannot be guessed and is not zero.
+    pub(super) fn new() -> Canary {
         let random = |salt: u8| AtomicU64::new(RandomState::new().hash_one(salt) | 1);
-        Window(Box::new([random(0), random(1)]))
+        Canary(Box::new([random(0), random(1)]))
     }
 
-    /// The head of an [`MEMORY_OFFER`].
+    /// The head of a [`MEMORY_OFFER`].
     pub(super) fn offer(&self) -> Vec<u8> {
         let mut head = std::process::id().to_le_bytes().to_vec();
         head.extend((self.0.as_ptr() as u64).to_le_bytes());
@@ -86,50 +87,58 @@ impl Window {
         head
     }
 
-    /// Shows all readers that what was lent is not there any more.
-    pub(super) fn close(&self) {
+    /// Clears the canary, by which receivers see that no body is lent any more.
+    pub(super) fn clear(&self) {
         self.0.iter().for_each(|word| word.store(0, Ordering::SeqCst));
         fence(Ordering::SeqCst);
     }
 }
 
-/// What was lent and not released, by ticket.
+/// The bodies that are lent and not released.
 #[derive(Default)]
 pub(super) struct Lent {
-    pub(super) next: u64,
-    pieces: VecDeque<(u64, Vec<Body>, u64)>,
+    pub(super) next_ticket: u64,
+    /// In the order of their tickets.
+    bodies: VecDeque<LentBody>,
+    /// The length of all bodies.
+    bytes: u64,
+}
+
+struct LentBody {
+    ticket: u64,
+    pieces: Vec<Body>,
     bytes: u64,
 }
 
 impl Lent {
-    /// Lends a body of `bytes`; gives the list that is sent in its place.
+    /// Lends a body of `bytes`; returns the list of its pieces, which is sent in its place.
     ///
     /// # Errors
-    /// More would be lent than may wait to be sent.
-    pub(super) fn lend(&mut self, body: Vec<Body>, bytes: u64, limits: &Limits) -> Result<Vec<u8>, NetError> {
+    /// More than [`Limits::outbox`] bytes would be lent.
+    pub(super) fn lend(&mut self, pieces: Vec<Body>, bytes: u64, limits: &Limits) -> Result<Vec<u8>, NetError> {
         let lent = self.bytes.saturating_add(bytes);
         check_under_way(lent, limits)?;
-        let mut list = self.next.to_le_bytes().to_vec();
-        for piece in body.iter().map(|piece| (**piece).as_ref()) {
+        let mut list = self.next_ticket.to_le_bytes().to_vec();
+        for piece in pieces.iter().map(|piece| (**piece).as_ref()) {
             list.extend((piece.as_ptr() as u64).to_le_bytes());
             list.extend((piece.len() as u64).to_le_bytes());
         }
-        self.pieces.push_back((self.next, body, bytes));
-        self.next += 1;
+        self.bodies.push_back(LentBody { ticket: self.next_ticket, pieces, bytes });
+        self.next_ticket += 1;
         self.bytes = lent;
         Ok(list)
     }
 
-    /// Takes back what was released: dropped by the caller, outside of locks.
+    /// Removes a released body, which the caller drops outside of locks. `None` where no body has this ticket.
     pub(super) fn release(&mut self, ticket: u64) -> Option<Vec<Body>> {
-        let at = self.pieces.iter().position(|(known, ..)| *known == ticket)?;
-        let (_, body, bytes) = self.pieces.remove(at)?;
-        self.bytes -= bytes;
-        Some(body)
+        let idx = self.bodies.iter().position(|body| body.ticket == ticket)?;
+        let body = self.bodies.remove(idx)?;
+        self.bytes -= body.bytes;
+        Some(body.pieces)
     }
 
     fn take_all(&mut self) -> Vec<Vec<Body>> {
         self.bytes = 0;
-        self.pieces.drain(..).map(|(_, body, _)| body).collect()
+        self.bodies.drain(..).map(|body| body.pieces).collect()
     }
 }

@@ -1,10 +1,12 @@
-//! Calls of MPI that the crate `mpi` has with lifetimes only: messages whose memory is held by what lives as long as they do.
+//! Calls of MPI without the lifetimes that the crate `mpi` requires: the owner of a message's memory outlives the
+//! message.
 
 use mpi::ffi;
 
 use crate::NetError;
 
-/// Bytes of a message, at most: one that makes no progress for [`Limits::silence`](crate::Limits) counts as lost.
+/// The longest message, bytes. A message counts as lost after [`Limits::silence`](crate::Limits), so it has to be
+/// short.
 pub const MESSAGE: usize = 4 << 20;
 
 /// A group of processes that send to each other.
@@ -16,13 +18,13 @@ unsafe impl Send for Communicator {}
 // SAFETY: as above.
 unsafe impl Sync for Communicator {}
 
-/// A message under way. It has to be asked until it is over before its memory goes.
+/// A message under way. Its memory may be freed only after [`Request::is_over`] returned true.
 pub struct Request(ffi::MPI_Request);
 
 // SAFETY: a handle; MPI was started for calls from many threads (`World::join`).
 unsafe impl Send for Request {}
 
-/// An error of MPI as this crate's.
+/// Converts a return code of MPI.
 fn check(call: &'static str, code: i32) -> Result<(), NetError> {
     match code {
         0 => Ok(()),
@@ -31,7 +33,8 @@ fn check(call: &'static str, code: i32) -> Result<(), NetError> {
 }
 
 impl Communicator {
-    /// A copy of the world, whose messages meet no others, and whose errors come back instead of ending the process.
+    /// A copy of the world's communicator: its messages are separate from all others, and its errors are returned
+    /// instead of ending the process.
     pub fn of_world() -> Result<Communicator, NetError> {
         // SAFETY: MPI was started; the handles are its constants, and `copy` is written before it is used.
         unsafe {
@@ -42,10 +45,10 @@ impl Communicator {
         }
     }
 
-    /// Begins to send.
+    /// Begins to send a message.
     ///
     /// # Safety
-    /// `bytes` stay where they are until the request is over.
+    /// `bytes` are neither moved nor freed until the request is over.
     pub unsafe fn send(self, bytes: &[u8], to: i32, tag: i32) -> Result<Request, NetError> {
         // SAFETY: the memory is readable, and stays so as the caller promises.
         unsafe {
@@ -56,10 +59,10 @@ impl Communicator {
         }
     }
 
-    /// Begins to receive a message of just so many bytes.
+    /// Begins to receive a message with exactly the length of `bytes`.
     ///
     /// # Safety
-    /// `bytes` stay where they are, and are not touched, until the request is over.
+    /// `bytes` are neither moved, freed nor accessed until the request is over.
     pub unsafe fn receive(self, bytes: &mut [u8], from: i32, tag: i32) -> Result<Request, NetError> {
         // SAFETY: the memory is exclusive, and stays so as the caller promises.
         unsafe {
@@ -70,9 +73,9 @@ impl Communicator {
         }
     }
 
-    /// Begins to wait for all processes.
+    /// Begins a barrier of all processes.
     pub fn barrier(self) -> Result<Request, NetError> {
-        // SAFETY: no memory is given.
+        // SAFETY: the only pointer is to a local variable.
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
             check("MPI_Ibarrier", ffi::MPI_Ibarrier(self.0, &raw mut request))?;
@@ -80,26 +83,26 @@ impl Communicator {
         }
     }
 
-    /// Ends all processes of the world, this one too.
+    /// Ends all processes of the world, including this one.
     pub fn abort(self) {
-        // SAFETY: no memory is given; it does not come back.
+        // SAFETY: the call has no pointers, and does not return.
         unsafe { ffi::MPI_Abort(self.0, 1) };
     }
 }
 
 impl Request {
-    /// Whether it is over. Every such question lets MPI work.
+    /// Whether the request is over. MPI makes progress only during such calls.
     pub fn is_over(&mut self) -> Result<bool, NetError> {
         let mut flag = 0;
-        // SAFETY: the request is one, or over; nobody wants the status.
+        // SAFETY: the request is active or null, and the status may be ignored.
         let code = unsafe { ffi::MPI_Test(&raw mut self.0, &raw mut flag, ffi::RSMPI_STATUS_IGNORE) };
         check("MPI_Test", code)?;
         Ok(flag != 0)
     }
 
-    /// Asks for the end of a receive to which nothing came yet. It has to be asked until it is over all the same.
+    /// Cancels a receive whose message has not begun. The request still has to be tested until it is over.
     pub fn cancel(&mut self) {
-        // SAFETY: the request is one that is not over.
+        // SAFETY: the request is active.
         let _ = unsafe { ffi::MPI_Cancel(&raw mut self.0) };
     }
 }

@@ -1,4 +1,4 @@
-//! A body that comes as messages, straight to where it belongs.
+//! Receiving a body as MPI messages, directly into the reader's buffer where that is long enough.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,27 +10,29 @@ use crate::NetError;
 use crate::outbox::Outbox;
 use crate::transport::Source;
 
-/// Messages that are waited for at once.
-const AHEAD: usize = 4;
-/// While a message is expected MPI is asked all the time; after so long less often.
+/// The most messages that are received at once.
+const MAX_REQUESTS: usize = 4;
+/// While a message is expected, MPI is polled without pause for `BUSY`, then once in each `PAUSE`.
 const BUSY: Duration = Duration::from_millis(5);
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// A body of which some may have been read.
+/// A body that is received as messages.
 pub struct Messages {
     here: Arc<Here>,
     from: u32,
     tag: u32,
-    /// Bytes of the pieces that are yet to come.
+    /// The bytes of each piece that are yet to be received.
     pieces: VecDeque<u64>,
-    /// A message that was longer than what was asked for, and how much of it was read.
-    whole: Vec<u8>,
-    read: usize,
+    /// A message that was longer than the reader's buffer.
+    buffer: Vec<u8>,
+    /// The number of its bytes that were read.
+    n_read: usize,
     outbox: Outbox,
 }
 
 impl Messages {
-    /// From the list that came; with it the bytes that it has. `None` where that is no list, or this process of no world.
+    /// Parses a list of pieces; returns the body with its length in bytes. `None` where `list` is malformed, or this
+    /// process is in no world.
     pub(crate) fn parse(list: &[u8], outbox: &Outbox) -> Option<(Messages, u64)> {
         let here = here()?;
         let (head, pieces) = list.split_first_chunk::<8>()?;
@@ -43,15 +45,15 @@ impl Messages {
             return None;
         }
         let outbox = outbox.clone();
-        Some((Messages { here, from, tag, pieces, whole: Vec::new(), read: 0, outbox }, bytes))
+        Some((Messages { here, from, tag, pieces, buffer: Vec::new(), n_read: 0, outbox }, bytes))
     }
 
-    /// Bytes of the next message.
+    /// The length of the next message, bytes.
     fn next_len(&self) -> Option<usize> {
         self.pieces.front().map(|len| (*len).min(MESSAGE as u64) as usize)
     }
 
-    /// The next message has been asked for.
+    /// Removes the next message from `pieces`.
     fn advance(&mut self) {
         if let Some(front) = self.pieces.front_mut() {
             *front -= (*front).min(MESSAGE as u64);
@@ -61,20 +63,20 @@ impl Messages {
         }
     }
 
-    /// Takes the next message where what was asked for is shorter than it.
-    fn receive_whole(&mut self) -> Result<(), NetError> {
+    /// Receives the next message into `buffer`.
+    fn receive_to_buffer(&mut self) -> Result<(), NetError> {
         let Some(len) = self.next_len() else {
             return Err(NetError::Protocol("a body's pieces are shorter than it".into()));
         };
-        let mut whole = std::mem::take(&mut self.whole);
-        whole.resize(len, 0);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(len, 0);
         self.advance();
-        let received = self.receive(&mut [&mut whole]);
-        (self.whole, self.read) = (whole, 0);
+        let received = self.receive(&mut [&mut buffer]);
+        (self.buffer, self.n_read) = (buffer, 0);
         received
     }
 
-    /// Takes the next messages.
+    /// Receives the next messages, one into each part.
     fn receive(&self, parts: &mut [&mut [u8]]) -> Result<(), NetError> {
         let _using = Using::of(&self.here)?;
         let mut requests = Vec::with_capacity(parts.len());
@@ -94,12 +96,12 @@ impl Messages {
         outcome
     }
 
-    /// Waits until all are over; no longer than the other end may be silent.
+    /// Waits until all requests are over, or none has ended for [`Limits::silence`](crate::Limits).
     fn wait(&self, requests: &mut Vec<Request>) -> Result<(), NetError> {
         let silence = self.outbox.silence();
         let mut last = threads::now();
         loop {
-            if over(requests)? {
+            if remove_over(requests)? {
                 last = threads::now();
             }
             if requests.is_empty() {
@@ -116,13 +118,14 @@ impl Messages {
         }
     }
 
-    /// Takes back what is not over. A message of which half came is waited for, or everything ends: MPI may write into its memory.
+    /// Takes back what is not over. A message of which half came is waited for, or everything ends: MPI may write into
+    /// its memory.
     fn end(&self, requests: &mut Vec<Request>) {
         requests.iter_mut().for_each(Request::cancel);
         let begin = threads::now();
         while !requests.is_empty() {
-            // What MPI cannot say of may still be written.
-            let _ = over(requests);
+            // A request that MPI cannot test stays in the list: MPI may still write to its memory.
+            let _ = remove_over(requests);
             if threads::since(begin) > self.outbox.silence() {
                 self.here.all.abort();
             }
@@ -133,8 +136,8 @@ impl Messages {
     }
 }
 
-/// Drops those that are over; whether any was.
-fn over(requests: &mut Vec<Request>) -> Result<bool, NetError> {
+/// Removes the requests that are over. Returns whether any was.
+fn remove_over(requests: &mut Vec<Request>) -> Result<bool, NetError> {
     let (n, mut failed) = (requests.len(), None);
     requests.retain_mut(|request| match request.is_over() {
         Ok(is_over) => !is_over,
@@ -149,32 +152,32 @@ fn over(requests: &mut Vec<Request>) -> Result<bool, NetError> {
 impl Source for Messages {
     fn read(&mut self, mut to: &mut [u8]) -> Result<(), NetError> {
         while !to.is_empty() {
-            if self.read < self.whole.len() {
-                let n = to.len().min(self.whole.len() - self.read);
+            if self.n_read < self.buffer.len() {
+                let n = to.len().min(self.buffer.len() - self.n_read);
                 let (now, later) = to.split_at_mut(n);
-                now.copy_from_slice(&self.whole[self.read..self.read + n]);
-                (self.read, to) = (self.read + n, later);
+                now.copy_from_slice(&self.buffer[self.n_read..self.n_read + n]);
+                (self.n_read, to) = (self.n_read + n, later);
                 continue;
             }
             let mut parts = Vec::new();
-            while let Some(len) = self.next_len().filter(|len| *len <= to.len() && parts.len() < AHEAD) {
+            while let Some(len) = self.next_len().filter(|len| *len <= to.len() && parts.len() < MAX_REQUESTS) {
                 let (part, later) = to.split_at_mut(len);
                 self.advance();
                 parts.push(part);
                 to = later;
             }
             match parts.is_empty() {
-                true => self.receive_whole()?,
+                true => self.receive_to_buffer()?,
                 false => self.receive(&mut parts)?,
             }
         }
         Ok(())
     }
 
-    fn done(mut self: Box<Self>) -> Result<(), NetError> {
-        // The sender holds them until they are taken.
+    fn release(mut self: Box<Self>) -> Result<(), NetError> {
+        // The sender stores a message until it is received.
         while !self.pieces.is_empty() {
-            self.receive_whole()?;
+            self.receive_to_buffer()?;
         }
         Ok(())
     }

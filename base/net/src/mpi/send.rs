@@ -1,4 +1,4 @@
-//! Another process of the world, to which bodies go.
+//! Sending bodies to another process of the world.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,19 +12,20 @@ use crate::{Limits, NetError};
 pub struct Peer {
     here: Arc<Here>,
     rank: u32,
+    /// Bytes that are being sent.
     under_way: Arc<AtomicU64>,
     n_sent: AtomicU64,
 }
 
 impl Peer {
-    /// Who an offer is of, if it is of this process's world.
+    /// Parses an offer. `None` where it is malformed, or of another world than this process's.
     pub(crate) fn of(offer: &[u8]) -> Option<Peer> {
         let here = here()?;
         let rank = u32::from_le_bytes(offer.strip_prefix(&here.id)?.try_into().ok()?);
         (rank < here.size).then(|| Peer { here, rank, under_way: Arc::default(), n_sent: AtomicU64::new(0) })
     }
 
-    /// How many bodies were sent so far.
+    /// The number of bodies that were sent.
     pub(crate) fn n_sent(&self) -> u64 {
         self.n_sent.load(Ordering::Relaxed)
     }

@@ -1,4 +1,5 @@
-//! Everything that this process sends. MPI works only while it is called: a thread does that as long as anything is under way.
+//! The messages that this process sends. MPI makes progress only while it is called, so a thread calls it while any
+//! message is under way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,13 +12,13 @@ use super::calls::{Communicator, MESSAGE, Request};
 use crate::NetError;
 use crate::frame::Body;
 
-/// Tags that every MPI has.
+/// The number of tags that every MPI supports.
 const N_TAGS: u32 = 32_767;
-/// While messages go, MPI is asked all the time; after so long without any it is asked less often.
+/// While messages are under way, MPI is polled without pause; after `BUSY` without progress, once in each `PAUSE`.
 const BUSY: Duration = Duration::from_millis(5);
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// All that this process sends.
+/// The bodies that this process sends.
 #[derive(Default)]
 pub struct Sends {
     state: Mutex<State>,
@@ -31,11 +32,11 @@ struct State {
     is_over: bool,
 }
 
-/// A body whose messages go.
+/// A body whose messages are under way.
 struct Sending {
     requests: Vec<Request>,
     tag: u32,
-    /// Where the messages lie.
+    /// The messages' memory.
     _body: Vec<Body>,
     bytes: u64,
     of_peer: Arc<AtomicU64>,
@@ -48,7 +49,7 @@ impl Drop for Sending {
 }
 
 impl Sends {
-    /// Begins to send; gives the tag of the messages.
+    /// Begins to send a body; returns the tag of its messages.
     pub fn begin(
         &self,
         all: Communicator,
@@ -66,7 +67,8 @@ impl Sends {
         let mut sending = Sending { requests: Vec::new(), tag, _body: Vec::new(), bytes, of_peer: Arc::clone(of_peer) };
         let mut begun = Ok(tag);
         for message in body.iter().flat_map(|piece| (**piece).as_ref().chunks(MESSAGE)) {
-            // SAFETY: the body stays in `sending` until all its requests are over, or for ever; moving the boxes moves no bytes.
+            // SAFETY: the body stays in `sending` until all its requests are over, or for ever; moving the boxes moves
+            // no bytes.
             match unsafe { all.send(message, to as i32, tag as i32) } {
                 Ok(request) => sending.requests.push(request),
                 Err(error) => {
@@ -108,7 +110,7 @@ impl Sends {
         }
     }
 
-    /// Nothing more is sent. Gives what is under way that long to come to its end; whether it did.
+    /// Refuses further bodies and waits for those under way, for at most `within`. Returns whether all were sent.
     pub fn end(&self, within: Duration) -> bool {
         let begin = threads::now();
         loop {
@@ -127,7 +129,7 @@ impl Sends {
 }
 
 impl State {
-    /// A tag that nothing under way has: what nobody takes any more keeps its own.
+    /// Allocates a tag that no body under way has. A body that is never received keeps its tag.
     fn free_tag(&mut self) -> Result<u32, NetError> {
         for _ in 0..N_TAGS {
             self.next_tag = (self.next_tag + 1) % N_TAGS;
@@ -140,7 +142,8 @@ impl State {
 }
 
 impl Sending {
-    /// Whether all its messages are gone. What MPI cannot say of is kept: it may still read there.
+    /// Whether all messages were sent. A request that MPI cannot test counts as under way: MPI may still read its
+    /// memory.
     fn is_over(&mut self) -> bool {
         self.requests.retain_mut(|request| !request.is_over().unwrap_or(false));
         self.requests.is_empty()

@@ -1,4 +1,4 @@
-//! The processes that one launcher of MPI started, and this one among them.
+//! The MPI world: the processes that one launcher started, and this process's place among them.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use super::sends::Sends;
 use crate::NetError;
 use crate::frame::{Frame, MPI_OFFER};
 
-/// Bytes of what a process sends all others, with their number.
+/// Bytes of a text that [`World::all_gather`] exchanges, with its length.
 const SLOT: usize = 512;
-/// How long messages that are under way may take when the world ends.
+/// The longest wait for messages that are under way when the world ends.
 const TO_END: Duration = Duration::from_secs(2);
-/// Between two looks.
+/// The period in which the end of the world's users is polled.
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// This process's place, while it has one.
+/// This process's place in the world, while it is in one.
 static HERE: Mutex<Option<Arc<Here>>> = Mutex::new(None);
 
-/// What threads need of the world.
+/// The part of the world that connections' threads share.
 pub struct Here {
-    /// Another one in each world.
+    /// A number that differs between worlds.
     pub id: [u8; 16],
-    /// Which of the world's processes this is.
+    /// This process's number in the world.
     pub rank: u32,
-    /// How many there are.
+    /// The number of processes.
     pub size: u32,
     pub all: Communicator,
     pub sends: Sends,
@@ -51,14 +51,14 @@ pub fn offer() -> Option<Frame> {
     Some(Frame::message(MPI_OFFER, head))
 }
 
-/// As long as this is there, the world is.
+/// Keeps the world alive until it is dropped.
 pub struct Using<'a>(&'a Here);
 
 impl Using<'_> {
-    /// Keeps the world.
+    /// Keeps the world alive.
     ///
     /// # Errors
-    /// It is over.
+    /// The world has ended.
     pub fn of(here: &Here) -> Result<Using<'_>, NetError> {
         here.n_using.fetch_add(1, Ordering::SeqCst);
         let using = Using(here);
@@ -72,12 +72,12 @@ impl Drop for Using<'_> {
     }
 }
 
-/// The processes that one launcher of MPI started. While it is there, connections between them carry large bodies by MPI. To be dropped
-/// when all connections are closed and all processes have left ([`World::leave`]): dropping it before that ends all of them, since MPI
-/// can do nothing for those that wait for this one.
+/// The processes that one launcher of MPI started. While it is there, connections between them carry large bodies by
+/// MPI. To be dropped when all connections are closed and all processes have left ([`World::leave`]): dropping it
+/// before that ends all of them, since MPI can do nothing for those that wait for this one.
 pub struct World {
     here: Arc<Here>,
-    /// Whether all have left.
+    /// Whether all processes have left.
     has_left: Arc<AtomicBool>,
     calling: Option<threads::JoinHandle>,
     /// Ends MPI when it is dropped.
@@ -85,7 +85,7 @@ pub struct World {
 }
 
 impl World {
-    /// Takes part in the world of this process's launcher. All its processes do; waits for them.
+    /// Joins the world of this process's launcher, and waits until all its processes have joined.
     ///
     /// # Errors
     /// MPI was started before in this process, or does not take calls from many threads.
@@ -115,12 +115,12 @@ impl World {
         Ok(World { here, has_left: Arc::default(), calling, universe })
     }
 
-    /// Which of its processes this is.
+    /// This process's number in the world.
     pub fn rank(&self) -> u32 {
         self.here.rank
     }
 
-    /// How many there are.
+    /// The number of processes.
     pub fn size(&self) -> u32 {
         self.here.size
     }
@@ -130,23 +130,23 @@ impl World {
         self.here.id
     }
 
-    /// Whether all its processes share a host's memory. All of them ask.
+    /// Whether all processes share one host's memory. A collective call: every process makes it.
     pub fn is_on_one_host(&self) -> bool {
         self.universe.world().split_shared(0).size() == self.universe.world().size()
     }
 
-    /// What this host is called.
+    /// This host's name.
     ///
     /// # Errors
-    /// That is no text.
+    /// The name is not UTF-8.
     pub fn host(&self) -> Result<String, NetError> {
         mpi::environment::processor_name().map_err(|error| NetError::Protocol(format!("the host's name: {error}")))
     }
 
-    /// Sends all processes a text, and returns theirs, by rank. All of them do.
+    /// Exchanges a text with all processes; returns all texts, by rank. A collective call: every process makes it.
     ///
     /// # Errors
-    /// The own has more than 510 bytes; another's is none.
+    /// This process's text has more than 510 bytes; another one's is not UTF-8.
     pub fn all_gather(&self, own: &str) -> Result<Vec<String>, NetError> {
         let room = SLOT - 2;
         let len = own.len().min(room);
@@ -154,7 +154,7 @@ impl World {
         slot.extend(&own.as_bytes()[..len]);
         slot.resize(SLOT, 0);
         let mut slots = vec![0u8; SLOT * self.size() as usize];
-        // Whatever it is, the others wait for it.
+        // Called even where the text is too long: the other processes wait for this one.
         self.universe.world().all_gather_into(&slot[..], &mut slots[..]);
         if own.len() > room {
             return Err(NetError::TooLarge {
@@ -171,10 +171,10 @@ impl World {
         slots.chunks(SLOT).map(text).collect()
     }
 
-    /// Begins to wait until all processes have come here. Each does once.
+    /// Begins to wait until all processes have called this. Each calls it once.
     ///
     /// # Errors
-    /// MPI's.
+    /// An error of MPI.
     pub fn leave(&self) -> Result<Leaving, NetError> {
         Ok(Leaving { request: self.here.all.barrier()?, has_left: Arc::clone(&self.has_left) })
     }
@@ -187,10 +187,10 @@ pub struct Leaving {
 }
 
 impl Leaving {
-    /// Whether all have come.
+    /// Whether all processes have left.
     ///
     /// # Errors
-    /// MPI's.
+    /// An error of MPI.
     pub fn is_over(&mut self) -> Result<bool, NetError> {
         let is_over = self.request.is_over()?;
         self.has_left.store(is_over, Ordering::SeqCst);
@@ -204,13 +204,13 @@ impl Drop for World {
         self.here.is_over.store(true, Ordering::SeqCst);
         let is_sent = self.here.sends.end(TO_END);
         while self.here.n_using.load(Ordering::SeqCst) > 0 {
-            // Each ends with its connection, or ends everything.
+            // Each user ends with its connection, or aborts the world.
             threads::sleep(PERIOD);
         }
         if let Some(calling) = self.calling.take() {
             let _ = calling.join();
         }
-        // What is under way and not taken reads from memory that goes with this process.
+        // Messages that are still under way read from this process's memory, which ends with it.
         if !is_sent || !self.has_left.load(Ordering::SeqCst) {
             self.here.all.abort();
         }

@@ -1,4 +1,4 @@
-//! Who runs, who waits, and what time it is.
+//! The state of a simulation: the threads that are ready or wait, the timers and the clock.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 /// The subject of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// Something in memory, by its address.
+    /// An object in memory, by its address.
     At(usize),
     /// A thread's end, or its sleep.
     Thread(usize),
@@ -20,9 +20,9 @@ pub enum Key {
 }
 
 impl Key {
-    /// The key of what lies there.
-    pub fn of<T: ?Sized>(what: &T) -> Key {
-        Key::At(std::ptr::from_ref(what).cast::<()>() as usize)
+    /// The key of an object in memory.
+    pub fn of<T: ?Sized>(object: &T) -> Key {
+        Key::At(std::ptr::from_ref(object).cast::<()>() as usize)
     }
 }
 
@@ -33,31 +33,32 @@ pub(super) struct World {
 
 /// An action at a time.
 pub(super) enum Timer {
-    /// A thread has waited long enough.
-    Late(usize),
+    /// Ends a thread's wait.
+    Timeout(usize),
     Call(Box<dyn FnOnce() + Send>),
 }
 
-/// When, and which of those at that time.
-type At = (i64, u64);
+/// A timer's time, nanoseconds, and its number, which orders timers of the same time.
+type TimerKey = (i64, u64);
 
 pub(super) struct State {
     pub now: i64,
     pub trace: u64,
     pub n_turns: u64,
-    /// The time of a turn, nanoseconds: this and up to as much again.
+    /// The shortest time of a turn, nanoseconds; the longest is twice that.
     pub turn_ns: u64,
     random: u64,
-    /// In place of numbers that nobody else has.
+    /// The number that [`crate::unique`] returns, if it was set.
     pub constant: Option<u64>,
     threads: Vec<Thread>,
     processes: Vec<Process>,
-    /// Threads that could run.
+    /// The threads that do not wait and do not have the turn.
     ready: Vec<usize>,
     waiting: FxHashMap<Key, Vec<usize>>,
-    timers: BTreeMap<At, Timer>,
+    timers: BTreeMap<TimerKey, Timer>,
     next_timer: u64,
     panics: Vec<String>,
+    /// Whether all threads wait and no timer is set.
     is_stuck: bool,
 }
 
@@ -65,9 +66,11 @@ struct Thread {
     name: String,
     process: usize,
     turn: Arc<Turn>,
-    waits: Option<(Key, Option<At>)>,
-    /// Whether its last wait ended by its timer.
-    was_late: bool,
+    /// The subject of the wait, and the timer that ends it.
+    waits: Option<(Key, Option<TimerKey>)>,
+    /// Whether the last wait ended by its timer.
+    has_timed_out: bool,
+    /// Once the thread has ended: whether it did so without a panic.
     ended: Option<bool>,
 }
 
@@ -78,7 +81,7 @@ struct Process {
     n_threads: usize,
 }
 
-/// Where a thread of the system waits for its turn.
+/// Blocks a thread of the system until it has the turn.
 #[derive(Default)]
 struct Turn {
     has: Mutex<bool>,
@@ -109,19 +112,19 @@ impl World {
         World { state: Mutex::new(state), extensions: Mutex::default() }
     }
 
-    /// Gives the turn to who is next, and waits until it comes back to `own`.
-    pub fn switch<'a>(&'a self, state: MutexGuard<'a, State>, own: usize) {
-        self.give(state);
-        self.await_turn(own);
-        let stuck = if own == 0 { self.state.lock().told_stuck() } else { None };
-        assert!(stuck.is_none(), "all wait: {}", stuck.unwrap_or_default());
+    /// Passes the turn on, and waits until `thread` has it again.
+    pub fn switch<'a>(&'a self, state: MutexGuard<'a, State>, thread: usize) {
+        self.pass_turn(state);
+        self.await_turn(thread);
+        let waiting = if thread == 0 { self.state.lock().stuck_threads() } else { None };
+        assert!(waiting.is_none(), "all wait: {}", waiting.unwrap_or_default());
     }
 
-    /// Gives the turn to who is next.
-    fn give<'a>(&'a self, mut state: MutexGuard<'a, State>) {
+    /// Runs the timers that are due and passes the turn to the next thread.
+    fn pass_turn<'a>(&'a self, mut state: MutexGuard<'a, State>) {
         loop {
             match state.due() {
-                Some(Timer::Late(thread)) => state.late(thread),
+                Some(Timer::Timeout(thread)) => state.time_out(thread),
                 Some(Timer::Call(call)) => {
                     drop(state);
                     call();
@@ -148,13 +151,13 @@ impl World {
         *has = false;
     }
 
-    /// A thread ended, `failed` with what it says.
-    pub fn end(&self, thread: usize, failed: Option<String>) {
+    /// Ends a thread, with the message of its panic if it panicked.
+    pub fn end(&self, thread: usize, panic: Option<String>) {
         let mut state = self.state.lock();
-        state.threads[thread].ended = Some(failed.is_none());
-        state.panics.extend(failed);
+        state.threads[thread].ended = Some(panic.is_none());
+        state.panics.extend(panic);
         state.remove_thread(thread);
-        self.give(state);
+        self.pass_turn(state);
     }
 }
 
@@ -168,8 +171,9 @@ impl State {
         (z ^ (z >> 31)) % n.max(1)
     }
 
-    pub fn note(&mut self, what: u64) {
-        self.trace = (self.trace.rotate_left(5) ^ what).wrapping_mul(0x517c_c1b7_2722_0a95);
+    /// Adds a number to the trace's hash, as rustc's FxHasher does.
+    pub fn note(&mut self, number: u64) {
+        self.trace = (self.trace.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);
     }
 
     pub fn add_process(&mut self, name: &str) -> usize {
@@ -197,7 +201,7 @@ impl State {
         let number = self.threads.len();
         let turn = Arc::default();
         let name = name.to_owned();
-        self.threads.push(Thread { name, process, turn, waits: None, was_late: false, ended: None });
+        self.threads.push(Thread { name, process, turn, waits: None, has_timed_out: false, ended: None });
         self.processes[process].n_threads += 1;
         self.ready.push(number);
         number
@@ -216,15 +220,15 @@ impl State {
         self.threads[thread].ended
     }
 
-    pub fn was_late(&self, thread: usize) -> bool {
-        self.threads[thread].was_late
+    pub fn has_timed_out(&self, thread: usize) -> bool {
+        self.threads[thread].has_timed_out
     }
 
     pub fn take_panics(&mut self) -> Vec<String> {
         std::mem::take(&mut self.panics)
     }
 
-    pub fn add_timer(&mut self, after: Duration, timer: Timer) -> At {
+    pub fn add_timer(&mut self, after: Duration, timer: Timer) -> TimerKey {
         let after = i64::try_from(after.as_nanos()).unwrap_or(i64::MAX);
         let at = (self.now.saturating_add(after), self.next_timer);
         self.next_timer += 1;
@@ -232,11 +236,11 @@ impl State {
         at
     }
 
-    /// A thread begins to wait.
+    /// Makes a thread wait on `key`, for at most `at_most`.
     pub fn wait(&mut self, thread: usize, key: Key, at_most: Option<Duration>) {
-        let timer = at_most.map(|at_most| self.add_timer(at_most, Timer::Late(thread)));
+        let timer = at_most.map(|at_most| self.add_timer(at_most, Timer::Timeout(thread)));
         self.threads[thread].waits = Some((key, timer));
-        self.threads[thread].was_late = false;
+        self.threads[thread].has_timed_out = false;
         self.waiting.entry(key).or_default().push(thread);
     }
 
@@ -253,8 +257,8 @@ impl State {
         self.ready.push(thread);
     }
 
-    fn late(&mut self, thread: usize) {
-        self.threads[thread].was_late = true;
+    fn time_out(&mut self, thread: usize) {
+        self.threads[thread].has_timed_out = true;
         self.stop_waiting(thread);
     }
 
@@ -287,13 +291,13 @@ impl State {
         self.processes[process].paused_until = self.now.saturating_add(time);
     }
 
-    /// The timers that are due by now.
+    /// Removes the first timer, if it is due.
     fn due(&mut self) -> Option<Timer> {
         let first = self.timers.first_entry()?;
         (first.key().0 <= self.now).then(|| first.remove())
     }
 
-    /// Whose turn it is; `None` where nobody can run now.
+    /// Picks the thread that has the next turn; `None` where no thread can run now.
     fn next(&mut self) -> Option<usize> {
         let can_run = |thread: &usize| self.processes[self.threads[*thread].process].paused_until <= self.now;
         let n = self.ready.iter().filter(|thread| can_run(thread)).count();
@@ -301,7 +305,7 @@ impl State {
             return None;
         }
         let picked = {
-            // Borrowed apart: `random` borrows the whole state.
+            // `random` borrows the entire state, so `can_run` cannot live across the call.
             let nth = self.random(n as u64) as usize;
             let can_run = |thread: &usize| self.processes[self.threads[*thread].process].paused_until <= self.now;
             (0..self.ready.len()).filter(|at| can_run(&self.ready[*at])).nth(nth)?
@@ -313,7 +317,8 @@ impl State {
         Some(thread)
     }
 
-    /// Until something happens. Where nothing can, the driver is notified.
+    /// Advances the clock to the next timer or the end of a pause. Where there is neither, wakes the driver, which
+    /// panics.
     fn let_time_pass(&mut self) {
         let resumed = self.ready.iter().map(|thread| self.processes[self.threads[*thread].process].paused_until);
         let next = self.timers.first_key_value().map(|((at, _), _)| *at).into_iter().chain(resumed).min();
@@ -326,13 +331,13 @@ impl State {
         }
     }
 
-    /// The threads that wait, where all do and nothing can wake them.
-    fn told_stuck(&self) -> Option<String> {
-        let described = |thread: &Thread| match thread.process {
+    /// The names of the waiting threads, if all threads wait and nothing can wake them.
+    fn stuck_threads(&self) -> Option<String> {
+        let describe = |thread: &Thread| match thread.process {
             0 => thread.name.clone(),
             process => format!("{} in {}", thread.name, self.processes[process].name),
         };
-        let waits = self.threads.iter().filter(|thread| thread.ended.is_none()).map(described);
+        let waits = self.threads.iter().filter(|thread| thread.ended.is_none()).map(describe);
         self.is_stuck.then(|| waits.collect::<Vec<_>>().join(", "))
     }
 }
