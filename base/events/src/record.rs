@@ -214,13 +214,9 @@ impl Decoder {
     pub fn push(&mut self, record: Record) -> Option<Event> {
         let long = self.long.take();
         let Some(kind) = record.kind() else {
-<<<<<<< HEAD
             // A text before it was this event's, not the next one's.
             self.coming.clear();
-            self.unknown += 1;
-=======
             self.n_unknown += 1;
->>>>>>> wave-a
             return None;
         };
         if kind == Kind::LongSlice {
