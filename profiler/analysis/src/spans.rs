@@ -15,9 +15,10 @@ pub(super) enum Meaning {
     Profiler,
 }
 
-/// How a name is known.
+/// A pattern of a span's name.
 #[derive(Clone, Copy, Debug)]
 enum NamePattern {
+    /// The complete name.
     Name(&'static str),
     Begins(&'static str),
     Has(&'static str),
@@ -30,22 +31,22 @@ enum NamePattern {
 }
 
 impl NamePattern {
-    fn holds(self, category: &str, name: &str) -> bool {
+    fn matches(self, category: &str, name: &str) -> bool {
         match self {
-            Name(all) => name == all,
-            Begins(begin) => name.starts_with(begin),
+            Name(pattern) => name == pattern,
+            Begins(prefix) => name.starts_with(prefix),
             Has(part) => name.contains(part),
             Both(a, b) => name.find(a).is_some_and(|at| name[at + a.len()..].contains(b)),
             Hlo(op) => {
                 let rest = name.trim_start_matches('%').strip_prefix(op);
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || rest.starts_with(' '))
             }
-            OfCategory(of) => category == of,
+            OfCategory(pattern) => category == pattern,
         }
     }
 }
 
-/// Spans in which a step's input is made, by who writes them where.
+/// Spans in which a step's input is made, with the producer and the source file that writes them.
 const INPUT: &[NamePattern] = &[
     // PyTorch: _profile_name in torch/utils/data/dataloader.py, workers or none; torch/utils/data/datapipes/_hook_iterator.py
     Begins("enumerate(DataLoader)"),
@@ -83,7 +84,7 @@ const INPUT: &[NamePattern] = &[
     Hlo("infeed"),
 ];
 
-/// Spans in which the profiler works, by who writes them where.
+/// Spans in which the profiler works, with the producer and the source file that writes them.
 const PROFILER: &[NamePattern] = &[
     // JAX: jax/_src/profiler.py in the Python tracer
     Both("profiler.py:", " start_trace"),
@@ -105,17 +106,17 @@ const PROFILER: &[NamePattern] = &[
     Name("cudaProfilerStop"),
 ];
 
-/// The meaning of a site's spans, where a pattern knows it.
+/// The meaning of a site's spans; `None` where no pattern matches.
 pub(super) fn meaning(site: &SiteInfo) -> Option<Meaning> {
     use Category as C;
     if !matches!(site.category, C::Op | C::Python | C::Other | C::Kernel | C::Launch) {
         return None;
     }
-    let is_in = |rows: &[NamePattern]| rows.iter().any(|row| row.holds(&site.category_name, &site.name));
+    let is_in = |rows: &[NamePattern]| rows.iter().any(|row| row.matches(&site.category_name, &site.name));
     if is_in(INPUT) { Some(Meaning::Input) } else { is_in(PROFILER).then_some(Meaning::Profiler) }
 }
 
-/// Whether a span is the user's label of a part of the program, not a function: what it holds says what ran.
+/// Whether a span is the user's label of a part of the program, not a function: the spans nested in it say what ran.
 pub(super) fn is_label(site: &SiteInfo) -> bool {
     matches!(site.category_name.as_str(), "user_annotation" | "nvtx" | "NVTX" | "cpu_instant_event")
 }
