@@ -1,17 +1,17 @@
-//! The buffers that CUPTI fills: a fixed number, made once.
+//! The buffers that CUPTI fills: a fixed number, allocated once.
 //!
-//! CUPTI asks for a buffer and gives it back on threads of its own and, when one is full, within a call of the traced program: neither
-//! side may wait for the other. So a buffer's state is one atomic byte; where none is free CUPTI gets none, drops the record and counts it.
+//! CUPTI requests and returns buffers on threads of its own and, when a buffer is full, within a call of the traced program: neither side
+//! may wait for the other. So a buffer's state is one atomic byte. Where no buffer is free CUPTI gets none, drops the record and counts it.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
-/// Bytes of a buffer: some 2,500 kernels, few enough that the rings take what one holds at once.
+/// Bytes of a buffer: some 2,500 kernels, few enough that the rings have room for the events of one buffer.
 pub(crate) const BUFFER_BYTES: usize = 512 << 10;
-/// Buffers: 16 MiB together.
+/// The number of buffers, 16 MiB together.
 pub(crate) const N_BUFFERS: usize = 32;
-/// Records are aligned to 8 bytes; a page keeps buffers apart.
+/// Alignment of a buffer: records need 8 bytes; a page keeps buffers off each other's pages.
 const ALIGN: usize = 4096;
 
 const FREE: u8 = 0;
@@ -22,7 +22,7 @@ const READING: u8 = 3;
 struct Slot {
     memory: NonNull<u8>,
     state: AtomicU8,
-    /// Bytes of records, while it is full.
+    /// Bytes of records, while the slot is full.
     valid: AtomicUsize,
     context: AtomicUsize,
     stream: AtomicU64,
@@ -38,20 +38,21 @@ pub(crate) struct Pool {
     slots: Vec<Slot>,
     /// Times that no buffer was free.
     refused: AtomicU64,
-    /// Buffers that came back and are not ours.
+    /// Returned buffers that had not been lent.
     foreign: AtomicU64,
 }
 
+/// A buffer with records, free again when this is dropped.
 pub(crate) struct Full<'a> {
     slot: &'a Slot,
-    /// The records' context, which CUPTI wants to know when it is asked for drops.
+    /// The records' context, by which CUPTI counts dropped records.
     pub(crate) context: usize,
     pub(crate) stream: u32,
     valid: usize,
 }
 
 impl Pool {
-    /// Takes memory for `n` buffers; fewer where the system has less.
+    /// Allocates `n` buffers, fewer where the system has less memory.
     pub(crate) fn new(n: usize) -> Pool {
         let slots = (0..n).filter_map(|_| {
             // SAFETY: the layout has a size.
@@ -62,7 +63,7 @@ impl Pool {
         Pool { slots: slots.collect(), refused: AtomicU64::new(0), foreign: AtomicU64::new(0) }
     }
 
-    /// A free buffer: it is CUPTI's until [`Pool::give_back`].
+    /// Lends CUPTI a free buffer until [`Pool::give_back`].
     pub(crate) fn lend(&self) -> Option<NonNull<u8>> {
         let slot = self.slots.iter().find(|slot| slot.goes(FREE, LENT));
         if slot.is_none() {
@@ -71,7 +72,7 @@ impl Pool {
         slot.map(|slot| slot.memory)
     }
 
-    /// CUPTI is done with a buffer, of which so many bytes are records.
+    /// Takes a buffer back from CUPTI; its first `valid` bytes are records.
     pub(crate) fn give_back(&self, buffer: *const u8, valid: usize, context: usize, stream: u32) {
         let ours = self.slots.iter().find(|slot| std::ptr::eq(slot.memory.as_ptr(), buffer));
         let Some(slot) = ours.filter(|slot| slot.state.load(Ordering::Relaxed) == LENT) else {
@@ -84,14 +85,14 @@ impl Pool {
         slot.goes(LENT, FULL);
     }
 
-    /// A buffer with records to read; it is free again when this is dropped.
+    /// The next buffer with records to read.
     pub(crate) fn full(&self) -> Option<Full<'_>> {
         let slot = self.slots.iter().find(|slot| slot.goes(FULL, READING))?;
         let (valid, context) = (slot.valid.load(Ordering::Relaxed), slot.context.load(Ordering::Relaxed));
         Some(Full { slot, context, stream: slot.stream.load(Ordering::Relaxed) as u32, valid })
     }
 
-    /// How often no buffer was free, and how many came back that are not ours.
+    /// The number of requests for which no buffer was free, and of returned buffers that had not been lent.
     pub(crate) fn troubles(&self) -> (u64, u64) {
         (self.refused.load(Ordering::Relaxed), self.foreign.load(Ordering::Relaxed))
     }
@@ -99,7 +100,7 @@ impl Pool {
 
 impl Slot {
     fn goes(&self, from: u8, to: u8) -> bool {
-        // Acquire and release: who takes a slot sees what the one before wrote into its memory.
+        // Acquire and release: the thread that takes a slot sees what the previous one wrote into its memory.
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 }
@@ -120,7 +121,7 @@ impl Drop for Full<'_> {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // A lent buffer stays: CUPTI may still write into it.
+        // A lent buffer is leaked: CUPTI may still write into it.
         if self.state.load(Ordering::Acquire) != LENT {
             // SAFETY: allocated in `new` with this layout, and nobody has it.
             unsafe { dealloc(self.memory.as_ptr(), layout()) };

@@ -1,4 +1,4 @@
-//! A map that keeps its newest entries only: they are looked up soon after they were added.
+//! A bounded map that evicts its oldest entries, for entries that are looked up soon after they were added.
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use std::hash::Hash;
 pub(crate) struct Recent<K, V, const ROOM: usize> {
     by_key: FxHashMap<K, V>,
     order: VecDeque<K>,
-    /// Entries that made room without having been taken.
+    /// Entries that were evicted.
     pub(crate) forgotten: u64,
 }
 
@@ -27,10 +27,10 @@ impl<K: Hash + Eq + Copy, V, const ROOM: usize> Recent<K, V, ROOM> {
         self.by_key.remove(&key)
     }
 
-    /// The entry of this key, made where it is new.
+    /// The entry of a key; a new key evicts the oldest entry of a full map.
     pub(crate) fn entry(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         if !self.by_key.contains_key(&key) {
-            // Keys that were taken are still in the order: they count until they come up.
+            // Keys of taken entries stay in `order` until they are the oldest, and count as entries until then.
             while self.order.len() >= ROOM {
                 let oldest = self.order.pop_front();
                 self.forgotten += u64::from(oldest.is_some_and(|key| self.by_key.remove(&key).is_some()));

@@ -1,4 +1,4 @@
-//! The meaning of a record's bytes. Pure: nothing is read but the bytes, so that text is only an address here.
+//! Decodes CUPTI's records. Pure functions over bytes: a text is only an address here.
 //!
 //! Numbers in the functions that read records are offsets in bytes. NVIDIA adds fields at the end only: since CUDA 9 no field of the
 //! records that are read here has moved, so that one set of offsets serves all versions, and what a version lacks lies beyond its
@@ -11,10 +11,10 @@ use bytemuck::AnyBitPattern;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Text(pub u64);
 
-/// From begin to end, in the clock that CUPTI was given.
+/// The begin and end of a record, in ticks of the clock that CUPTI was given; 0 where unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Begin; with `end` 0 where it is not known.
+    /// Begin.
     pub start: u64,
     /// End.
     pub end: u64,
@@ -41,13 +41,13 @@ pub struct Kernel {
     pub name: Text,
     pub grid: [u32; 3],
     pub block: [u32; 3],
-    /// All 0 where it has none.
+    /// All 0 for a launch without clusters.
     pub cluster: [u32; 3],
     pub registers_per_thread: u16,
     pub static_shared: u32,
     pub dynamic_shared: u32,
     pub local_per_thread: u32,
-    /// 0 outside a graph.
+    /// The graph's id; 0 outside a graph.
     pub graph: u32,
     pub graph_node: u64,
 }
@@ -65,12 +65,12 @@ pub enum MemoryWork {
         to: u8,
         /// The two devices of a copy between devices.
         peers: Option<(u32, u32)>,
-        /// The call did not wait for it.
+        /// Whether the call did not wait for the copy.
         is_async: bool,
     },
-    /// Every byte (or word) became this.
+    /// A memset.
     Set {
-        /// The value.
+        /// The value of every byte or word.
         value: u32,
         /// Kind of memory.
         memory: u16,
@@ -159,7 +159,7 @@ pub enum Record {
         device: u32,
         name: Text,
     },
-    /// A record of a kind that is not read; its number.
+    /// A record of another kind, with the kind's number.
     Other(u32),
 }
 
@@ -170,41 +170,41 @@ pub enum Object {
     Process(u32),
     /// A thread of a process.
     Thread {
-        /// Its process.
+        /// The thread's process.
         process: u32,
-        /// Its id, the system's where CUPTI was set up so.
+        /// The thread's id: the system's where [`crate::Library::use_system_thread_ids`] succeeded.
         thread: u32,
     },
-    /// A stream; device and context alone have `u32::MAX` for what is unknown.
+    /// A stream, or a device or context alone with `u32::MAX` for the other numbers.
     Device(StreamLocation),
-    /// Nothing known.
+    /// An object of another kind.
     Unknown,
 }
 
 /// A number that came with a marker.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Payload {
-    /// A fraction.
+    /// A floating-point number.
     Real(f64),
-    /// A natural number.
+    /// An unsigned integer.
     Natural(u64),
-    /// A whole number.
+    /// A signed integer.
     Integer(i64),
-    /// None that is known.
+    /// No number, or one of another type.
     #[default]
     None,
 }
 
 impl Eq for Payload {}
 
-/// A record ended before its fields did.
+/// The error of a record that ends before its fields do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short {
-    /// The number of its kind; 0 where even that is missing.
+    /// The number of the record's kind; 0 where even that is missing.
     pub kind: u32,
 }
 
-/// Reads numbers at places.
+/// Reads a record's fields by offset.
 struct Fields<'a> {
     bytes: &'a [u8],
     kind: u32,
@@ -239,10 +239,11 @@ impl Fields<'_> {
     }
 }
 
-/// Reads one record. `bytes` ends where the record does: what a version lacks is not looked for behind it.
+/// Reads one record. `bytes` must end where the record does, so that fields which a version lacks are missing, not read from the next
+/// record.
 ///
 /// # Errors
-/// It is cut.
+/// The record is shorter than its fields.
 pub fn record(bytes: &[u8]) -> Result<Record, Short> {
     let kind = Fields { bytes, kind: 0 }.get::<u32>(0)?;
     let f = Fields { bytes, kind };

@@ -13,32 +13,32 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Between two looks for full buffers.
+/// The pause between two passes over full buffers.
 const INTERVAL: Duration = Duration::from_millis(20);
-/// Looks between two times that CUPTI is asked for what it has complete (240 ms): so much is lost of a program that ends without a
-/// word, and so late its kernels come to a window.
+/// Passes between two flushes of complete buffers (240 ms): the time that a program loses that ends without its exit handlers, and
+/// the delay of kernels in a live window.
 const ASKED_EVERY: u32 = 12;
-/// Its name in traces and `doctor`.
+/// The name of this source in traces and `doctor`.
 const SOURCE: &str = "CUDA (CUPTI)";
 
 /// Why CUDA cannot be recorded here, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    /// There is no library.
+    /// No CUPTI library is found.
     #[error(
         "{0}; install the CUDA toolkit's CUPTI (pip: nvidia-cuda-cupti-cu12), and have its folder in LD_LIBRARY_PATH"
     )]
     NoLibrary(Failed),
-    /// The library is too old to be given our clock.
+    /// The library is too old to take our clock.
     #[error("CUPTI's version {0} is older than CUDA 11.7's ({OLDEST}): install a newer CUDA toolkit")]
     TooOld(u32),
-    /// The library refuses.
+    /// The library returns an error.
     #[error(
         "{0}; CUPTI needs NVIDIA's driver and, for counters, the right to profile (NVreg_RestrictProfilingToAdminUsers=0); \
          another profiler in the same process excludes it"
     )]
     Refused(Failed),
-    /// It records already.
+    /// This process records CUDA already.
     #[error("this process records CUDA already")]
     Twice,
     /// The system gives no thread.
@@ -46,18 +46,18 @@ pub enum Unavailable {
     NoThread(String),
 }
 
-/// The version of a library that can be recorded with.
+/// The library's version, if it can be used for recording.
 ///
 /// # Errors
-/// Why it cannot.
+/// The library returns an error, or is too old.
 pub fn probe(library: &dyn Library) -> Result<u32, Unavailable> {
     let version = library.version().map_err(Unavailable::Refused)?;
     if version < OLDEST { Err(Unavailable::TooOld(version)) } else { Ok(version) }
 }
 
-/// CUPTI keeps buffers for as long as it likes: they live as long as the process.
+/// The buffers live as long as the process, since CUPTI may hold one for any time.
 static POOL: OnceLock<Pool> = OnceLock::new();
-/// One recorder at a time.
+/// Whether a recorder runs: one at a time.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
 fn pool() -> &'static Pool {
@@ -70,7 +70,7 @@ extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, max_records: *mu
     unsafe {
         *buffer = lent.map_or(std::ptr::null_mut(), std::ptr::NonNull::as_ptr);
         *size = if lent.is_some() { BUFFER_BYTES } else { 0 };
-        // As many as fit.
+        // 0: as many records as fit.
         *max_records = 0;
     }
 }
@@ -85,7 +85,7 @@ extern "C" fn clock() -> u64 {
     events::now()
 }
 
-/// CUDA being recorded. Dropping it stops.
+/// A running recording of CUDA. Dropping it stops the recording.
 #[must_use = "recording stops when it is dropped"]
 pub struct Recorder {
     library: Arc<dyn Library>,
@@ -96,19 +96,19 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins; the events session must run. What the library lacks is reported in the trace, and is no error where the rest
-    /// can be recorded.
+    /// Starts recording; the events session must run. Kinds that the library lacks are reported in the trace, and are no error where
+    /// others can be recorded.
     ///
     /// # Errors
-    /// Nothing can be recorded; the trace reports it too.
+    /// No kind can be recorded; the trace reports it too.
     pub fn start(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
         Recorder::begin(library).inspect_err(note_unavailable)
     }
 
-    /// Finds NVIDIA's library and begins, as [`Recorder::start`] does.
+    /// Finds NVIDIA's library and starts recording, as [`Recorder::start`] does.
     ///
     /// # Errors
-    /// As there; also that there is no library.
+    /// Those of [`Recorder::start`]; no library is found.
     pub fn start_here() -> Result<Recorder, Unavailable> {
         let library = Loaded::find().map_err(Unavailable::NoLibrary).inspect_err(note_unavailable)?;
         Recorder::start(Arc::new(library))
@@ -120,11 +120,11 @@ impl Recorder {
         }
         let mut recorder =
             Recorder { library, stopping: Arc::default(), reader: None, on: Vec::new(), is_ended: false };
-        // From here on a failure drops the recorder, which switches off what is on.
+        // From here on a failure drops the recorder, which switches off the kinds that are on.
         let version = probe(&*recorder.library)?;
         let library = &recorder.library;
         library.register(requested, completed).map_err(Unavailable::Refused)?;
-        // Before any kind is on: times must not be of two clocks.
+        // Before any kind is switched on: all times must be of one clock.
         library.use_clock(clock).map_err(Unavailable::Refused)?;
         if let Err(why) = library.use_system_thread_ids() {
             let text = format!("threads are identified by CUDA's own ids: {why}");
@@ -171,7 +171,7 @@ impl Recorder {
                 }
                 reader.pass();
                 if look == ASKED_EVERY {
-                    // Where it refuses, the last flush says so.
+                    // An error is reported when the last flush fails too.
                     let _ = reader.library.flush(false);
                 }
                 std::thread::park_timeout(INTERVAL);
@@ -182,7 +182,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Stops, with everything that was recorded until now.
+    /// Stops after everything that was recorded until now is written.
     #[must_use]
     pub fn stop(mut self) -> Report {
         self.end()
@@ -190,7 +190,7 @@ impl Recorder {
 
     fn end(&mut self) -> Report {
         for kind in std::mem::take(&mut self.on) {
-            // What cannot be switched off records into a pool that nobody reads.
+            // A kind that cannot be switched off records into a pool that nobody reads.
             let _ = self.library.switch(kind, false);
         }
         let flushed = if self.reader.is_some() { self.library.flush(true) } else { Ok(()) };
@@ -221,12 +221,12 @@ fn note_unavailable(why: &Unavailable) {
     note(NoteKind::Unavailable, 1, SOURCE, &format!("{SOURCE}: not recorded on this machine; {why}"));
 }
 
-/// Buffers to tracks.
+/// The thread's state: turns full buffers into tracks.
 struct Reader {
     library: Arc<dyn Library>,
     layout: Option<Layout>,
     translator: Translator,
-    /// Records of another length than the version's.
+    /// Records whose length is not the version's.
     odd: u64,
     dropped: u64,
 }
@@ -246,7 +246,7 @@ impl Reader {
         }
     }
 
-    /// The offsets of records, by the library; those of another length than the version's are counted.
+    /// The offsets of a buffer's records, as the library finds them; counts those whose length is not the version's.
     fn begins(&mut self, bytes: &[u8]) -> Vec<usize> {
         let mut begins = Vec::new();
         while let Some(at) = self.library.next(bytes, begins.last().copied()) {
@@ -262,7 +262,7 @@ impl Reader {
         begins
     }
 
-    /// Counts for the user, so far.
+    /// Writes the counts of lost and wrong records so far to the trace.
     fn report_losses(&self) {
         let report = self.translator.report();
         let (refused, foreign) = pool().troubles();

@@ -1,4 +1,4 @@
-//! Words for CUPTI's numbers and CUDA's names: those that PyTorch's profiler has made usual.
+//! Names for CUPTI's enums and CUDA's functions, as PyTorch's profiler writes them.
 
 /// Directions by `CUpti_ActivityMemcpyKind`, from 1 on.
 const DIRECTIONS: &[&str] = &["HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"];
@@ -9,7 +9,7 @@ const MEMORIES: &[&str] = &["Pageable", "Pinned", "Device", "Array", "Managed", 
 /// Waits by `CUpti_ActivitySynchronizationType`, from 1 on.
 const SYNCHRONIZATIONS: &[&str] = &["Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"];
 
-/// The word of a number that begins with 1.
+/// The name of an enum's value; values count from 1.
 fn word(words: &[&'static str], number: u32) -> Option<&'static str> {
     words.get((number as usize).checked_sub(1)?).copied()
 }
@@ -22,7 +22,7 @@ pub(crate) fn memory(number: u16) -> &'static str {
     word(MEMORIES, number.into()).unwrap_or("Unknown")
 }
 
-/// A kind of wait; `None` for one that is not known.
+/// The name of a kind of wait; `None` for an unknown kind.
 pub(crate) fn synchronization(number: u32) -> Option<&'static str> {
     word(SYNCHRONIZATIONS, number)
 }
@@ -53,7 +53,7 @@ pub(crate) fn of_call(name: &str) -> &'static str {
     if waits { "sync" } else { "launch" }
 }
 
-/// `cudaLaunchKernel_v7000`: the version of the interface says nothing here.
+/// A call's name without the version of its interface (`cudaLaunchKernel_v7000`).
 pub(crate) fn without_version(name: &str) -> &str {
     match name.rsplit_once("_v") {
         Some((name, version)) if !version.is_empty() && version.bytes().all(|c| c.is_ascii_digit()) => name,
@@ -61,7 +61,7 @@ pub(crate) fn without_version(name: &str) -> &str {
     }
 }
 
-/// A C++ name as it stands in the source; any other as it is.
+/// Demangles a C++ name; returns any other name unchanged.
 pub(crate) fn demangled(name: &str) -> String {
     let symbol = cpp_demangle::Symbol::new(name).ok();
     symbol.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())

@@ -14,7 +14,7 @@ use trace_model::clocks;
 use trace_model::clocks::Fact;
 use trace_model::layout::{GATHERED_FILE as FILE, GatheredInfo, read_json};
 
-/// Folders and clocks of one collector, at most.
+/// Folders of one collector, and clocks, at most.
 const MAX_FOLDERS: usize = 4096;
 
 type Mirrors = BTreeMap<String, Arc<Mutex<Mirror>>>;
@@ -22,19 +22,19 @@ type Mirrors = BTreeMap<String, Arc<Mutex<Mirror>>>;
 /// A collector's counts so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerReport {
-    /// Trace folders that are here.
+    /// Trace folders that the collector has.
     pub folders: u64,
     /// Senders that are connected now.
     pub open: u64,
-    /// Connections of senders, ever.
+    /// Connections of senders since the start.
     pub connections: u64,
-    /// Bytes of traces that came.
+    /// Bytes of traces that were received.
     pub bytes: u64,
-    /// Bytes that came again and were known by their position.
+    /// Bytes that were received again, and recognised by their position.
     pub repeated: u64,
-    /// Connections that were ended because they did not keep to the protocol, or could not be written down.
+    /// Connections that were ended because they violated the protocol.
     pub refused: u64,
-    /// Connections for which there was no place.
+    /// Connections that were closed because [`crate::ServerOptions::max_connections`] were open.
     pub turned_away: u64,
     /// Exchanges of stamps with other machines' clocks.
     pub exchanges: u64,
@@ -49,9 +49,9 @@ pub(crate) struct Hub {
     sync: bool,
     mirrors: Mutex<Mirrors>,
     clocks: Mutex<BTreeMap<String, File>>,
-    /// But for the folders and who was turned away.
+    /// The counts but `folders` and `turned_away`, which [`crate::Server::progress`] fills in.
     pub(crate) report: Mutex<ServerReport>,
-    /// Locked as long as the collector lives.
+    /// The lock on the folder, for as long as the collector lives.
     _lock: File,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Turn {
 }
 
 impl Hub {
-    /// Opens a gathered folder, or makes one in an empty or missing folder.
+    /// Opens a gathered folder, or creates one in an empty or missing folder.
     pub(crate) fn open(dir: &Path, sync: bool) -> Result<Hub, ServeError> {
         let entries = std::fs::create_dir_all(dir).and_then(|()| std::fs::read_dir(dir));
         let mut entries = entries.map_err(|e| ServeError::Folder(dir.to_owned(), e))?;
@@ -72,7 +72,7 @@ impl Hub {
         Hub::within(dir, sync)
     }
 
-    /// The same in a folder that may hold a trace of its own.
+    /// Opens or creates a gathered folder, also in a folder that holds a trace of its own.
     pub(crate) fn within(dir: &Path, sync: bool) -> Result<Hub, ServeError> {
         let failed = |e| ServeError::Folder(dir.to_owned(), e);
         let path = dir.join(FILE);
@@ -85,7 +85,7 @@ impl Hub {
         }
         let clock = Clock::here();
         match read_json::<GatheredInfo>(&path) {
-            // After a restart of the machine its clock is another one, and times would not fit together.
+            // After a restart the machine has another clock: new times could not be compared with those in the folder.
             Ok(before) if before.clock != clock.id => return Err(ServeError::OtherClock(dir.to_owned())),
             Ok(_) => {}
             Err(_) if lock.metadata().is_ok_and(|m| m.len() == 0) => {
@@ -100,7 +100,7 @@ impl Hub {
         Ok(Hub { dir, clock, sync, mirrors, clocks, report, _lock: lock })
     }
 
-    /// A connection greets.
+    /// Accepts a connection's greeting: returns its right to write, and the lengths of the files that the collector has.
     pub(crate) fn greet(&self, hello: &Hello) -> Result<(Turn, Vec<FileLength>), MirrorError> {
         if hello.folder.len() != ID_BYTES || !is_clock_id(&hello.clock) || hello.host.len() > 256 {
             return Err(MirrorError::Wrong(
@@ -130,7 +130,7 @@ impl Hub {
         Ok((Turn { mirror, number }, files))
     }
 
-    /// Takes what a connection brought; returns the sequence number up to which it is safe.
+    /// Writes the items of a connection; returns the sequence number up to which everything is safe.
     pub(crate) fn take(&self, turn: &Turn, items: Vec<up::What>) -> Result<u64, MirrorError> {
         let mut mirror = turn.mirror.lock();
         if mirror.turn != turn.number {
@@ -145,7 +145,7 @@ impl Hub {
         Ok(sequence)
     }
 
-    /// Keeps an exchange of stamps with a clock.
+    /// Writes an exchange of stamps to its clock's file.
     pub(crate) fn exchanged(&self, clock: &str, exchange: &Exchange) -> io::Result<()> {
         let exchange = clocks::Exchange {
             asked: exchange.asked_ns,
@@ -161,7 +161,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Stores what messages say about clocks.
+    /// Writes facts about clocks, derived from messages, to the clocks' files.
     pub(crate) fn learnt(&self, facts: &[(String, Fact)]) -> io::Result<()> {
         facts.iter().try_for_each(|(clock, fact)| self.append(clock, &clocks::file::fact_frame(fact)))
     }
@@ -177,7 +177,7 @@ impl Hub {
         clocks.get_mut(clock).map_or(Ok(()), |file| file.write_all(frame))
     }
 
-    /// Folders that were sent here, ever.
+    /// The number of folders that were ever sent to the collector.
     pub(crate) fn n_folders(&self) -> u64 {
         self.mirrors.lock().len() as u64
     }
@@ -187,7 +187,7 @@ impl Hub {
     }
 }
 
-/// The copies that a gathered folder has, by the ids of their folders.
+/// The copies in a gathered folder, by the ids of their source folders.
 fn mirrors(dir: &Path) -> io::Result<Mirrors> {
     let mut mirrors = Mirrors::new();
     for entry in std::fs::read_dir(dir)? {

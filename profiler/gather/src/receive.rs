@@ -11,12 +11,12 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-/// Bytes that are made safe together, about.
+/// The size of a batch of items that are written and synced together, about.
 const BATCH_BYTES: usize = 4 << 20;
 const BATCH_ITEMS: usize = 1024;
-/// How long a batch waits for more.
+/// The longest time that a batch waits for the next item.
 const BATCH_WAIT: Duration = Duration::from_millis(10);
-/// A connection that does not greet in this time, or says nothing for so long, ends: senders report their state twice a second.
+/// The silence after which a connection is ended: senders report their state twice a second.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Receiver(pub(crate) Arc<Hub>);
@@ -51,13 +51,13 @@ impl Gather for Receiver {
         let (turn, files) = greeted.map_err(|_| Status::internal("greeting failed"))??;
         let (answers, rest) = mpsc::channel(64);
         let welcome = Welcome { version: VERSION, files };
-        // Its receiver is right here.
+        // Cannot fail: the receiver still exists.
         let _ = answers.send(Ok(Down { what: Some(down::What::Welcome(welcome)) })).await;
         let hub = Arc::clone(&self.0);
         tokio::spawn(async move {
             hub.report.lock().open += 1;
             if let Err(status) = receive(&hub, turn, messages, &answers).await {
-                // A connection that broke has done nothing wrong; failed writes are counted as such.
+                // A broken connection violates nothing, and failed writes have a count of their own.
                 let broke = matches!(status.code(), Code::Cancelled | Code::Unknown | Code::Unavailable);
                 hub.report.lock().refused += u64::from(!broke);
                 let _ = answers.send(Err(status)).await;
@@ -82,7 +82,8 @@ async fn next(messages: &mut Streaming<Up>) -> Result<Option<Up>, Status> {
     message.map_err(|_| Status::deadline_exceeded("nothing came for 10 s"))?
 }
 
-/// Takes what comes until the connection ends. While a batch is made safe nothing is read: the sender's window fills, and it waits.
+/// Writes a connection's items in batches until it ends. While a batch is written nothing is read, so that the sender's window fills up
+/// and the sender waits.
 async fn receive(
     hub: &Arc<Hub>,
     turn: Turn,

@@ -1,4 +1,4 @@
-//! The collector as a whole: listens, keeps what comes, follows it for remote viewers, and ends.
+//! The collector: listens, stores the traces that senders send, and serves them to remote viewers.
 
 use crate::MAX_MESSAGE;
 use crate::error::ServeError;
@@ -24,10 +24,9 @@ use trace_store::{Store, StoreOptions};
 /// How to gather.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Sync files before what is in them is acknowledged: acknowledged events then survive the machine's stop too, not only the
-    /// collector's.
+    /// Whether files are synced before their bytes are acknowledged, so that acknowledged events survive the machine's stop too.
     pub sync: bool,
-    /// Connections at once; a sender has two, a viewer one.
+    /// Connections at once, at most; a sender has two, a viewer one.
     pub max_connections: usize,
     /// The limits of the store for remote viewers.
     pub keep: StoreOptions,
@@ -53,10 +52,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts gathering into a folder, which is made if missing; one that was gathered into before is continued.
+    /// Starts gathering into a folder, which is created if missing; a gathered folder is continued.
     ///
-    /// There is no authentication: who reaches `listen` can add traces and look at them. Listen on the loopback address, and let others
-    /// come through ssh, unless the network is trusted.
+    /// There is no authentication: whoever reaches `listen` can add and read traces. Unless the network is trusted, listen on the loopback
+    /// address, and let others connect through ssh.
     ///
     /// # Errors
     /// The folder holds something else or is in use, or the address cannot be listened at.
@@ -80,8 +79,8 @@ impl Server {
         Ok(Server { address, hub, door, stopping, stop: Some(stop), runtime: Some(runtime), following })
     }
 
-    /// Starts gathering into a folder that this machine's processes record into themselves: the others' traces come to lie within it, and
-    /// whoever reads it reads all as one. It listens nowhere: connections are given ([`Server::take`]).
+    /// Starts gathering into a folder that this machine's processes record into: the traces of other machines are stored within it, and
+    /// are read with it as one trace. The server listens nowhere: the caller passes its connections to [`Server::take`].
     ///
     /// # Errors
     /// The folder is in use, or cannot be written.
@@ -93,7 +92,7 @@ impl Server {
         Ok(Server { address: None, hub, door, stopping, stop, runtime, following: None })
     }
 
-    /// Takes a connection that somebody else made ([`crate::transport()`] has its other end). One for which there is no place is closed.
+    /// Takes a connection that the caller made ([`crate::transport()`] has its other end). It is closed where too many are open.
     ///
     /// # Errors
     /// Those of the system.
@@ -104,20 +103,20 @@ impl Server {
         Ok(())
     }
 
-    /// Its address, with the port where `listen` had 0; `0.0.0.0:0` where it listens nowhere.
+    /// The address; where `listen` had port 0, with the port that the system chose; `0.0.0.0:0` where the server listens nowhere.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
-    /// Its counts so far.
+    /// The server's counts so far.
     #[must_use]
     pub fn progress(&self) -> ServerReport {
         let (folders, turned_away) = (self.hub.n_folders(), self.door.turned_away());
         ServerReport { folders, turned_away, ..*self.hub.report.lock() }
     }
 
-    /// Ends it. Senders that are connected keep what is not acknowledged, and wait for the next collector.
+    /// Stops the server. Connected senders retain the bytes that are not acknowledged, and wait for the next collector.
     pub fn stop(mut self) -> ServerReport {
         self.end();
         self.progress()
@@ -126,7 +125,7 @@ impl Server {
     fn end(&mut self) {
         self.stopping.store(true, Ordering::Release);
         if let Some(stop) = self.stop.take() {
-            // It may have ended by itself.
+            // Fails where the server has ended by itself.
             let _ = stop.send(());
         }
         if let Some(runtime) = self.runtime.take() {
@@ -140,7 +139,7 @@ impl Server {
     }
 }
 
-/// Serves who comes through a door, until what this returns with it is used or dropped.
+/// Serves the connections that a door admits, until the returned sender is used or dropped.
 fn serve(
     runtime: &Runtime,
     hub: &Arc<Hub>,
@@ -159,7 +158,7 @@ fn serve(
             .http2_keepalive_timeout(Some(Duration::from_secs(5)))
             .add_service(GatherServer::new(Receiver(service)).max_decoding_message_size(MAX_MESSAGE))
             .add_optional_service(remote);
-        // It ends when it is stopped; connections that are open then are cut with the runtime.
+        // The server ends when it is stopped; the runtime's shutdown ends connections that are open then.
         let until = async { stopped.await.unwrap_or(()) };
         let _ = router.serve_with_incoming_shutdown(incoming, until).await;
     });

@@ -1,4 +1,4 @@
-//! The part of a trace folder that is still to be sent: the growing ends of its files, in an order in which names come before what uses them.
+//! The part of a trace folder that is still to be sent: the growing ends of its files, with names before the events that use them.
 
 use crate::wire::FileLength;
 use bytes::Bytes;
@@ -9,13 +9,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use trace_model::chunks;
 
-/// Bytes of a piece, at most.
+/// The size of a piece, bytes, at most.
 pub(crate) const PIECE: usize = 128 << 10;
-/// Bytes read at a time: room for the longest chunk.
+/// Bytes that are read at a time: room for the longest chunk.
 const BLOCK: usize = chunks::MAX_CHUNK + PIECE;
-/// Bytes at a file's end by which it is recognised.
+/// Bytes at the end of a file's sent part whose checksum identifies the file.
 pub(crate) const TAIL: u64 = 4096;
-/// Bytes before the next ones that must not have changed meanwhile.
+/// Bytes before the next unsent byte that are compared before each read, to notice that the file was written anew.
 const SEAM: usize = 64;
 
 #[derive(Clone, Debug)]
@@ -27,14 +27,14 @@ pub(crate) struct Part {
 
 struct Growing {
     file: File,
-    /// Its name on the other side.
+    /// The file's name on the other side.
     name: String,
-    /// Everything before was given out.
+    /// Everything before this offset was returned.
     at: u64,
     /// The last bytes before `at`.
     seam: Vec<u8>,
     is_chunks: bool,
-    /// As far as it was there at the last look.
+    /// The file's length at the last [`Tail::look`].
     limit: u64,
 }
 
@@ -43,29 +43,29 @@ pub(crate) struct Tail {
     dir: PathBuf,
     have: BTreeMap<String, FileLength>,
     files: BTreeMap<PathBuf, Growing>,
-    /// Files with something new, in order.
+    /// Files with new bytes, in the order in which they are sent.
     queue: VecDeque<PathBuf>,
     parts: VecDeque<Part>,
 }
 
-/// Why reading on makes no sense on this connection.
+/// Why the connection cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TailError {
     #[error("{0}: {1}")]
     Io(PathBuf, #[source] io::Error),
-    /// A write failed (disk full) and was taken back after it had been read.
+    /// Bytes that had been read have changed: a failed write (disk full) was truncated and repeated.
     #[error("{0} was written anew")]
     Rewritten(PathBuf),
 }
 
 impl Tail {
-    /// The tail of a folder of which the other side has this.
+    /// The tail of a folder of which the other side has the files `have`.
     pub(crate) fn new(dir: &Path, have: Vec<FileLength>) -> Tail {
         let have = have.into_iter().map(|f| (f.file.clone(), f)).collect();
         Tail { dir: dir.to_owned(), have, files: BTreeMap::new(), queue: VecDeque::new(), parts: VecDeque::new() }
     }
 
-    /// Looks how far the files reach now.
+    /// Reads the current lengths of the folder's files.
     pub(crate) fn look(&mut self) -> Result<(), TailError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -80,7 +80,8 @@ impl Tail {
                 _ => {}
             }
         }
-        // A name is written before the first event with it: looked at later, the names are complete. Sent before.
+        // A name is written before the first event that uses it. Meta files are measured after chunk files, so that they have all names
+        // that the chunks use, and are sent before them.
         metas.sort_unstable();
         others.sort_unstable();
         for path in others.iter().chain(&metas) {
@@ -103,7 +104,7 @@ impl Tail {
         Ok(())
     }
 
-    /// The next part up to the last look; `to_the_end`: also what may not be whole.
+    /// The next part of the measured lengths; with `to_the_end` also a chunk that may be incomplete.
     pub(crate) fn next(&mut self, to_the_end: bool) -> Result<Option<Part>, TailError> {
         while self.parts.is_empty() {
             let Some(path) = self.queue.front() else { return Ok(None) };
@@ -128,7 +129,7 @@ impl Tail {
 }
 
 impl Growing {
-    /// The next bytes, none where nothing whole is there; `None` where the file was written anew.
+    /// The next bytes, empty where no complete chunk is there; `None` where the file was written anew.
     fn read(&mut self, to_the_end: bool) -> io::Result<Option<Bytes>> {
         let mut seam = vec![0; self.seam.len()];
         let from = self.at - seam.len() as u64;
@@ -153,12 +154,12 @@ impl Growing {
     }
 }
 
-/// Finds what the other side calls the file, and where to go on.
+/// Finds the file's name on the other side, and the offset at which to continue.
 fn begin(file: File, path: &Path, have: &BTreeMap<String, FileLength>) -> io::Result<Growing> {
     let own = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let is_chunks = is_chunks(&own);
     let stem = own.strip_suffix(".bin").unwrap_or(&own);
-    // A file that was written anew is sent from its beginning, under another name than what was sent before: readers take no event twice.
+    // A file that was written anew is sent from its beginning under a new name; readers recognise events that they have already.
     let names = std::iter::once(own.clone()).chain((1u32..).map(|n| format!("{stem}.r{n}.bin")));
     let len = file.metadata()?.len();
     for name in names {
@@ -172,11 +173,11 @@ fn begin(file: File, path: &Path, have: &BTreeMap<String, FileLength>) -> io::Re
         file.read_exact_at(&mut seam, from)?;
         return Ok(Growing { file, name, at, seam, is_chunks, limit: at });
     }
-    // The names go on for ever.
+    // Unreachable in practice: there are 2^32 names.
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// The bytes of a file from an offset on: `length`, or up to its end.
+/// Reads `length` bytes of a file from an offset on, fewer at the file's end.
 pub(crate) fn read_up_to(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     let (mut bytes, mut n) = (vec![0; length], 0);
     while n < length {
@@ -205,7 +206,7 @@ fn is_chunks(name: &str) -> bool {
     name.starts_with("chunks-") && name.ends_with(".bin")
 }
 
-/// Whether a name from outside may be a file of a trace folder.
+/// Whether a name from another process may be that of a file of a trace folder.
 pub(crate) fn is_trace_file(name: &str) -> bool {
     let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
     name.len() <= 64 && plain && (is_meta(name) || is_chunks(name))

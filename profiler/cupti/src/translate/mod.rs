@@ -1,12 +1,12 @@
-//! Records to tracks: what a device did on its streams, the calls on the threads that made them, ranges of NVTX, and the arrows
-//! between calls and their work.
+//! Turns records into tracks: the work of devices on their streams, the calls on their threads, NVTX ranges, and the arrows between
+//! calls and their work.
 //!
-//! Records come a buffer at a time, and what belongs together may come in any order and in different buffers. So a buffer is
-//! read twice, first for what others refer to (contexts, events, correlations); what waits for its other half waits in
-//! bounded tables, whose evictions are counted.
+//! Records come a buffer at a time, and related records may come in any order and in different buffers. So a buffer is read twice,
+//! first for what other records refer to (contexts, events, correlations). A record whose other half has not come waits in a bounded
+//! table, whose evictions are counted.
 //!
-//! Slices look as those of an imported trace of PyTorch's profiler do (`kernel`, `copy`, `launch`, `sync`), so that analyses find
-//! the same in both.
+//! Slices have the categories of an imported trace of PyTorch's profiler (`kernel`, `copy`, `launch`, `sync`), so that the analyses
+//! treat both alike.
 
 mod open_ranges;
 mod ranges;
@@ -29,7 +29,7 @@ use tracks::{TrackKey, Tracks};
 /// Counts of the records that were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Kernels, graphs, copies and settings of memory.
+    /// Kernels, graphs, copies and memsets.
     pub works: u64,
     /// Calls of runtime and driver.
     pub calls: u64,
@@ -43,24 +43,24 @@ pub struct Report {
     pub without_call: u64,
     /// Records without a time, left out.
     pub without_time: u64,
-    /// Work that begins before the call that launched it, and by how many ns at most: so wrong the device's clock is.
+    /// The number of works that begin before their launching call, and the largest difference, ns: the error of the device's clock.
     pub early: (u64, i64),
     /// Ranges that began and did not end.
     pub unended: u64,
     /// Records that could not be read.
     pub unread: Unread,
-    /// Slices that found no track (too many, or recording has stopped).
+    /// Slices without a track (too many tracks, or recording has stopped).
     pub no_track: u64,
-    /// Records that CUPTI had no buffer for.
+    /// Records that CUPTI dropped because no buffer was free.
     pub dropped: u64,
 }
 
-/// Pairs of call and work that wait for their other half, at most.
+/// Calls, and works, whose other half has not come, at most.
 const WAITING: usize = 1 << 18;
-/// Events whose recording is remembered.
+/// Events whose last recording is stored, at most.
 const EVENTS: usize = 1 << 16;
 
-/// An event's recording: the call that did it and the stream.
+/// The recording of an event: the call's correlation and the stream.
 #[derive(Clone, Copy)]
 struct Recorded {
     correlation: u32,
@@ -70,9 +70,9 @@ struct Recorded {
 /// How a synchronisation names its event.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum EventKey {
-    /// Unique.
+    /// The id of one recording.
     Sync(u64),
-    /// Used again: the last recording counts.
+    /// Context and event, which is recorded again and again: the last recording counts.
     Handle(u32, u32),
 }
 
@@ -94,14 +94,14 @@ pub(crate) struct Translator {
     events: Recent<EventKey, Recorded, EVENTS>,
     nodes: Recent<u32, NodeId, WAITING>,
     launches: Recent<u32, Launch, WAITING>,
-    /// Work whose call has not come yet: where and when it began.
+    /// By correlation, the streams and begins of works whose call has not come yet.
     unlaunched: Recent<u32, Vec<(StreamLocation, u64)>, WAITING>,
     report: Report,
 }
 
 impl Translator {
     pub(crate) fn new() -> Translator {
-        // A rate needs a reading of the clock before that of the first buffer.
+        // The clock's rate needs an anchor earlier than that of the first buffer.
         Translator { clock: TicksToNs::from_anchors(&[clock::anchor()]), ..Translator::default() }
     }
 
@@ -134,14 +134,14 @@ impl Translator {
         self.calls(calls, library);
     }
 
-    /// No record will come any more: what waits for its other half goes without.
+    /// Ends the translation: counts works whose call has not come, and closes ranges and tracks.
     pub(crate) fn finish(&mut self) {
         self.report.without_call += self.unlaunched.drain().map(|(_, works)| works.len() as u64).sum::<u64>();
         self.close_ranges();
         self.tracks.close();
     }
 
-    /// Remembers what other records refer to.
+    /// Stores what other records refer to.
     fn learn(&mut self, record: &Record, library: &dyn Library) {
         match *record {
             Record::Context { context, device } => _ = self.contexts.insert(context, device),
@@ -189,14 +189,14 @@ impl Translator {
         self.nodes.get(correlation).copied().unwrap_or(NodeId::NONE)
     }
 
-    /// Whether there is a time; counted where not.
+    /// Whether a record has a time; counts it where not.
     fn is_timed(&mut self, span: Span) -> bool {
         let is_timed = span.start != 0 && span.end != 0;
         self.report.without_time += u64::from(!is_timed);
         is_timed
     }
 
-    /// Calls of all threads, each on its thread's track, as deep as they are nested.
+    /// Writes calls to their threads' tracks, each at the depth of its nesting.
     fn calls(&mut self, mut calls: Vec<&Record>, library: &dyn Library) {
         let key = |record: &Record| match record {
             Record::Call { span, thread, .. } => (*thread, span.start, std::cmp::Reverse(span.end)),
@@ -228,16 +228,16 @@ impl Translator {
         }
     }
 
-    /// A call began: the arrows to its work.
+    /// Stores a call, and writes the arrows to its works that came before it.
     fn launched(&mut self, correlation: u32, launch: Launch) {
-        // The driver's call in the runtime's has the same number: the outer one comes first.
+        // A driver's call within a runtime's has the same correlation: the outer call comes first and stays.
         self.launches.entry(correlation, || launch);
         for (place, start) in self.unlaunched.take(correlation).unwrap_or_default() {
             self.arrow(correlation, launch, place, start);
         }
     }
 
-    /// Work began: the arrow from its call.
+    /// Writes the arrow from a work's call; where the call has not come yet, the work waits for it.
     fn worked(&mut self, correlation: u32, place: StreamLocation, start: u64) {
         self.report.works += 1;
         if correlation == 0 {
@@ -275,7 +275,7 @@ impl Translator {
     }
 }
 
-/// A slice of a track, of no node.
+/// A slice at depth 0 without a node.
 fn slice(span: Span, site: SiteId, correlation: u32, args: &str) -> TrackSpan<'_> {
     let (begin, end) = (span.start, span.end.max(span.start));
     TrackSpan { depth: 0, begin, end, site, node: NodeId::NONE, correlation, arg: 0, args }

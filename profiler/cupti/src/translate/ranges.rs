@@ -1,7 +1,7 @@
 //! Ranges and marks of NVTX.
 //!
-//! A range of a thread (push, pop) and one of the process (start, end) are two markers of one id each, a mark is one. Colour,
-//! category and payload come in a record of their own, which is before, behind or absent.
+//! A range of a thread (push, pop) or of the process (start, end) is two markers with one id; a mark is one marker. Colour, category and
+//! payload come in a record of their own, before or after the marker, or not at all.
 
 use super::open_ranges::{Begun, Data};
 use super::tracks::TrackKey;
@@ -89,7 +89,7 @@ impl Translator {
         self.report.ranges += 1;
     }
 
-    /// Ends the ranges that have not ended.
+    /// Ends the open ranges now, and counts them.
     pub(super) fn close_ranges(&mut self) {
         let now = clock::now();
         let open: Vec<_> = self.ranges.open.drain().collect();

@@ -1,4 +1,4 @@
-//! The work of a device: kernels, copies, settings of memory, graphs; and what waited for it.
+//! The work of a device (kernels, copies, memsets, graphs) and the waits for it.
 
 use super::tracks::TrackKey;
 use super::{EventKey, Translator, slice};
@@ -70,7 +70,7 @@ impl Translator {
         }
     }
 
-    /// A device's work, as a slice of its stream and the end of its call's arrow.
+    /// Writes a device's work as a slice of its stream, and the arrow from its call.
     #[allow(clippy::too_many_arguments)] // a record's fields
     fn work(
         &mut self,
@@ -88,7 +88,7 @@ impl Translator {
         self.worked(correlation, place, span.start);
     }
 
-    /// A wait and what it was for. The words of the arguments are those of PyTorch's profiler, which the analysis reads.
+    /// Writes a wait with the work that it waited for. The arguments are named as PyTorch's profiler names them: the analysis reads both.
     pub(super) fn synchronization(&mut self, record: &Record) {
         let Record::Synchronization { what, span, correlation, context, stream, event, sync_id } = *record else {
             return;
@@ -104,7 +104,7 @@ impl Translator {
             args.insert("stream".to_owned(), stream.into());
             args.insert("wait_on_stream".to_owned(), stream.into());
         }
-        // A handle is used again and again; the number of its use says which recording is meant.
+        // An event's handle is used again for later recordings; the synchronisation id, where the version has one, names one recording.
         let keys = [sync_id.map(EventKey::Sync), Some(EventKey::Handle(context, event))];
         let recorded = keys.into_iter().flatten().find_map(|key| self.events.get(key).copied());
         if let Some(recorded) = recorded.filter(|_| matches!(what, 1 | 2)) {
@@ -115,7 +115,7 @@ impl Translator {
         let site = self.site("sync", kind);
         let slice = slice(span, site, correlation, &args);
         let device = self.contexts.get(&context).copied().unwrap_or(0);
-        // Only a stream's own wait is on the stream: it runs nothing meanwhile.
+        // Only a stream's own wait lies on the stream, which runs nothing meanwhile.
         let stream = stream.filter(|_| what == 2).map(|stream| StreamLocation { device, context, stream });
         let track = stream.map_or(TrackKey::Waits(device), TrackKey::Stream);
         self.tracks.write(track, |track| track.slice(slice));
