@@ -1,4 +1,4 @@
-//! Symbols from lists in text: the kernel's and those of just-in-time compilers.
+//! Symbols from text files: the kernel's list and the maps of just-in-time compilers.
 
 /// Functions in order of their addresses.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// `ffffffff81000000 T name [module]` a line. Where the kernel hides addresses, all zero, it is empty.
+    /// Parses lines `ffffffff81000000 T name [module]`. The list is empty where the kernel hides its addresses (all zero).
     pub(super) fn kernel(text: &str) -> Listed {
         Listed::of(text.lines().filter_map(|line| {
             let mut words = line.split_whitespace();
@@ -18,7 +18,8 @@ impl Listed {
         }))
     }
 
-    /// `START SIZE name with spaces` a line, both in hexadecimal. Code is written over: of two at one place the later counts.
+    /// Parses lines `START SIZE name with spaces`, with hexadecimal numbers. Code may be overwritten: of two functions at one address the
+    /// later line counts.
     pub(super) fn perf_map(text: &str) -> Listed {
         Listed::of(text.lines().filter_map(|line| {
             let mut words = line.splitn(3, ' ');

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 
 /// The module of the kernel's frames.
 pub(crate) const KERNEL: &str = "[kernel]";
-/// Bytes of a list of symbols that are read: the kernel's has 10 MB.
+/// Bytes of a symbol list that are read, at most; the kernel's has 10 MB.
 const MAX_LIST: u64 = 256 << 20;
 
-/// The file in which process `pid` says the names of code that it made.
+/// The file in which process `pid` lists the functions that it generated at run time.
 pub(crate) fn perf_map(pid: u32) -> String {
     format!("/tmp/perf-{pid}.map")
 }
 
-/// The symbols of frames (module, address in it, id), in no order; frames without a name have none.
+/// The symbols of frames (module, address in the module, id), in any order; frames without a name have no symbol.
 pub(crate) fn resolve<'a>(frames: impl Iterator<Item = (&'a str, u64, u32)>) -> Vec<Entry> {
     let mut by_module: BTreeMap<&str, Vec<(u64, u32)>> = BTreeMap::new();
     for (module, address, id) in frames {
@@ -36,12 +36,12 @@ pub(crate) fn resolve<'a>(frames: impl Iterator<Item = (&'a str, u64, u32)>) -> 
     symbols
 }
 
-/// A file's text; what is missing or not UTF-8 is left out.
+/// A file's text, empty where it cannot be read; invalid UTF-8 is replaced.
 fn text(path: &str) -> String {
     use std::io::Read;
     let mut bytes = Vec::new();
     if let Ok(file) = std::fs::File::open(path) {
-        // As much as can be read: a list that ends early names fewer frames.
+        // After an error the part that was read is used: a shorter list names fewer frames.
         let _ = file.take(MAX_LIST).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()
@@ -70,7 +70,7 @@ fn of_file(path: &str, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
                 out.push(Entry::Symbol { frame: *frame, inlined: 0, line, name, file });
             }
         }
-        // They come innermost first.
+        // The library returns inlined functions innermost first.
         out[before..].reverse();
         for (n, symbol) in out[before..].iter_mut().enumerate() {
             if let Entry::Symbol { inlined, .. } = symbol {
