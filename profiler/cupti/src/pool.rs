@@ -43,7 +43,7 @@ pub(crate) struct Pool {
 }
 
 /// A buffer with records, free again when this is dropped.
-pub(crate) struct Full<'a> {
+pub(crate) struct FullBuffer<'a> {
     slot: &'a Slot,
     /// The records' context, by which CUPTI counts dropped records.
     pub(crate) context: usize,
@@ -65,7 +65,7 @@ impl Pool {
 
     /// Lends CUPTI a free buffer until [`Pool::give_back`].
     pub(crate) fn lend(&self) -> Option<NonNull<u8>> {
-        let slot = self.slots.iter().find(|slot| slot.goes(FREE, LENT));
+        let slot = self.slots.iter().find(|slot| slot.exchange(FREE, LENT));
         if slot.is_none() {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
@@ -82,30 +82,30 @@ impl Pool {
         slot.valid.store(valid.min(BUFFER_BYTES), Ordering::Relaxed);
         slot.context.store(context, Ordering::Relaxed);
         slot.stream.store(stream.into(), Ordering::Relaxed);
-        slot.goes(LENT, FULL);
+        slot.exchange(LENT, FULL);
     }
 
     /// The next buffer with records to read.
-    pub(crate) fn full(&self) -> Option<Full<'_>> {
-        let slot = self.slots.iter().find(|slot| slot.goes(FULL, READING))?;
+    pub(crate) fn take_full(&self) -> Option<FullBuffer<'_>> {
+        let slot = self.slots.iter().find(|slot| slot.exchange(FULL, READING))?;
         let (valid, context) = (slot.valid.load(Ordering::Relaxed), slot.context.load(Ordering::Relaxed));
-        Some(Full { slot, context, stream: slot.stream.load(Ordering::Relaxed) as u32, valid })
+        Some(FullBuffer { slot, context, stream: slot.stream.load(Ordering::Relaxed) as u32, valid })
     }
 
     /// The number of requests for which no buffer was free, and of returned buffers that had not been lent.
-    pub(crate) fn troubles(&self) -> (u64, u64) {
+    pub(crate) fn error_counts(&self) -> (u64, u64) {
         (self.refused.load(Ordering::Relaxed), self.foreign.load(Ordering::Relaxed))
     }
 }
 
 impl Slot {
-    fn goes(&self, from: u8, to: u8) -> bool {
+    fn exchange(&self, from: u8, to: u8) -> bool {
         // Acquire and release: the thread that takes a slot sees what the previous one wrote into its memory.
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 }
 
-impl Full<'_> {
+impl FullBuffer<'_> {
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: the memory is BUFFER_BYTES long, initialised, `valid` is not longer, and while the slot is READING nobody
         // else touches it.
@@ -113,9 +113,9 @@ impl Full<'_> {
     }
 }
 
-impl Drop for Full<'_> {
+impl Drop for FullBuffer<'_> {
     fn drop(&mut self) {
-        self.slot.goes(READING, FREE);
+        self.slot.exchange(READING, FREE);
     }
 }
 
@@ -143,22 +143,22 @@ mod tests {
     fn buffers_go_round_and_nobody_waits() {
         let pool = Pool::new(2);
         let (a, b) = (pool.lend().unwrap(), pool.lend().unwrap());
-        assert_eq!((pool.lend(), pool.troubles()), (None, (1, 0)));
+        assert_eq!((pool.lend(), pool.error_counts()), (None, (1, 0)));
         assert_eq!(a.as_ptr() as usize % 8, 0);
         // SAFETY: lent to this test, and long enough.
         unsafe { b.as_ptr().write(7) };
         pool.give_back(b.as_ptr(), 1, 11, 3);
         pool.give_back(b.as_ptr(), 1, 11, 3);
         pool.give_back([0u8].as_ptr(), 1, 0, 0);
-        assert_eq!(pool.troubles(), (1, 2), "returned twice, and another's");
+        assert_eq!(pool.error_counts(), (1, 2), "returned twice, and another's");
         {
-            let full = pool.full().unwrap();
+            let full = pool.take_full().unwrap();
             assert_eq!((full.bytes(), full.context, full.stream), (&[7u8][..], 11, 3));
-            assert!(pool.full().is_none() && pool.lend().is_none());
+            assert!(pool.take_full().is_none() && pool.lend().is_none());
         }
         assert_eq!(pool.lend(), Some(b));
         pool.give_back(a.as_ptr(), usize::MAX, 0, 0);
-        assert_eq!(pool.full().unwrap().bytes().len(), BUFFER_BYTES);
+        assert_eq!(pool.take_full().unwrap().bytes().len(), BUFFER_BYTES);
     }
 
     #[test]
@@ -180,11 +180,11 @@ mod tests {
                 });
             }
             for _ in 0..2_000 {
-                if let Some(full) = pool.full() {
+                if let Some(full) = pool.take_full() {
                     assert!(full.bytes().iter().all(|b| *b == full.bytes()[0]));
                 }
             }
         });
-        assert_eq!(pool.troubles().1, 0);
+        assert_eq!(pool.error_counts().1, 0);
     }
 }

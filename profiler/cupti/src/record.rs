@@ -36,7 +36,7 @@ pub struct StreamLocation {
 #[allow(missing_docs)] // CUDA's own words
 pub struct Kernel {
     pub span: Span,
-    pub place: StreamLocation,
+    pub location: StreamLocation,
     pub correlation: u32,
     pub name: Text,
     pub grid: [u32; 3],
@@ -58,7 +58,7 @@ pub enum MemoryWork {
     /// `CUpti_ActivityMemcpyKind` and the two `CUpti_ActivityMemoryKind`s.
     Copy {
         /// The direction.
-        way: u8,
+        direction: u8,
         /// Kind of memory.
         from: u8,
         /// Kind of memory.
@@ -84,7 +84,7 @@ pub enum Record {
     Kernel(Kernel),
     Memory {
         span: Span,
-        place: StreamLocation,
+        location: StreamLocation,
         correlation: u32,
         bytes: u64,
         graph: u32,
@@ -92,7 +92,7 @@ pub enum Record {
     },
     Graph {
         span: Span,
-        place: StreamLocation,
+        location: StreamLocation,
         correlation: u32,
         graph: u32,
     },
@@ -204,6 +204,11 @@ pub struct Short {
     pub kind: u32,
 }
 
+/// The numbers of `CUpti_MetricValueKind` that a marker's payload may have.
+const VALUE_DOUBLE: u32 = 0;
+const VALUE_UINT64: u32 = 1;
+const VALUE_INT64: u32 = 4;
+
 /// Reads a record's fields by offset.
 struct Fields<'a> {
     bytes: &'a [u8],
@@ -222,18 +227,24 @@ impl Fields<'_> {
         Ok(Span { start: self.get(at)?, end: self.get(at + 8)? })
     }
 
-    fn place(&self, device: usize, context: usize, stream: usize) -> Result<StreamLocation, Short> {
+    fn stream_location(&self, device: usize, context: usize, stream: usize) -> Result<StreamLocation, Short> {
         Ok(StreamLocation { device: self.get(device)?, context: self.get(context)?, stream: self.get(stream)? })
     }
 
     fn object(&self, at: usize) -> Result<Object, Short> {
+        // CUpti_ActivityObjectKind.
+        const PROCESS: u32 = 1;
+        const THREAD: u32 = 2;
+        const DEVICE: u32 = 3;
+        const CONTEXT: u32 = 4;
+        const STREAM: u32 = 5;
         let [a, b, c]: [u32; 3] = self.get(at + 4)?;
         Ok(match self.get::<u32>(at)? {
-            1 => Object::Process(a),
-            2 => Object::Thread { process: a, thread: b },
-            3 => Object::Device(StreamLocation { device: a, context: u32::MAX, stream: u32::MAX }),
-            4 => Object::Device(StreamLocation { device: a, context: b, stream: u32::MAX }),
-            5 => Object::Device(StreamLocation { device: a, context: b, stream: c }),
+            PROCESS => Object::Process(a),
+            THREAD => Object::Thread { process: a, thread: b },
+            DEVICE => Object::Device(StreamLocation { device: a, context: u32::MAX, stream: u32::MAX }),
+            CONTEXT => Object::Device(StreamLocation { device: a, context: b, stream: u32::MAX }),
+            STREAM => Object::Device(StreamLocation { device: a, context: b, stream: c }),
             _ => Object::Unknown,
         })
     }
@@ -249,8 +260,8 @@ pub fn record(bytes: &[u8]) -> Result<Record, Short> {
     let f = Fields { bytes, kind };
     let Some(known) = Kind::from_bits(kind) else { return Ok(Record::Other(kind)) };
     match known {
-        Kind::ConcurrentKernel => kernel(&f).map(Record::Kernel),
-        Kind::Memcpy | Kind::MemcpyPeer | Kind::Memset => memory(&f, known),
+        Kind::ConcurrentKernel => read_kernel(&f).map(Record::Kernel),
+        Kind::Memcpy | Kind::MemcpyPeer | Kind::Memset => read_memory(&f, known),
         Kind::Driver | Kind::Runtime => Ok(Record::Call {
             is_runtime: known == Kind::Runtime,
             span: f.span(8)?,
@@ -260,17 +271,17 @@ pub fn record(bytes: &[u8]) -> Result<Record, Short> {
             correlation: f.get(32)?,
             result: f.get(36)?,
         }),
-        Kind::Marker | Kind::MarkerData | Kind::Name | Kind::Context | Kind::Device => named(&f, known),
+        Kind::Marker | Kind::MarkerData | Kind::Name | Kind::Context | Kind::Device => read_metadata(&f, known),
         Kind::Overhead | Kind::CudaEvent | Kind::Synchronization | Kind::ExternalCorrelation | Kind::GraphTrace => {
-            waited(&f, known)
+            read_activity(&f, known)
         }
     }
 }
 
-fn kernel(f: &Fields<'_>) -> Result<Kernel, Short> {
+fn read_kernel(f: &Fields<'_>) -> Result<Kernel, Short> {
     Ok(Kernel {
         span: f.span(16)?,
-        place: f.place(40, 44, 48)?,
+        location: f.stream_location(40, 44, 48)?,
         correlation: f.get(92)?,
         name: Text(f.get(104)?),
         grid: f.get(52)?,
@@ -286,13 +297,13 @@ fn kernel(f: &Fields<'_>) -> Result<Kernel, Short> {
     })
 }
 
-fn memory(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
+fn read_memory(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     let is_peer = kind == Kind::MemcpyPeer;
     let work = if kind == Kind::Memset {
         MemoryWork::Set { value: f.get(4)?, memory: f.get(50)? }
     } else {
         MemoryWork::Copy {
-            way: f.get(4)?,
+            direction: f.get(4)?,
             from: f.get(5)?,
             to: f.get(6)?,
             peers: if is_peer { Some((f.get(44)?, f.get(52)?)) } else { None },
@@ -301,7 +312,7 @@ fn memory(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     };
     Ok(Record::Memory {
         span: f.span(16)?,
-        place: f.place(32, 36, 40)?,
+        location: f.stream_location(32, 36, 40)?,
         correlation: f.get(if is_peer { 60 } else { 44 })?,
         bytes: f.get(8)?,
         graph: f.get(if is_peer { 80 } else { 72 })?,
@@ -309,7 +320,7 @@ fn memory(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     })
 }
 
-fn named(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
+fn read_metadata(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     Ok(match kind {
         Kind::Marker => Record::Marker {
             flags: f.get(4)?,
@@ -322,11 +333,10 @@ fn named(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
         Kind::MarkerData => Record::MarkerData {
             flags: f.get(4)?,
             id: f.get(8)?,
-            // CUpti_MetricValueKind.
             payload: match (f.get::<u32>(12)?, f.get::<u64>(16)?) {
-                (0, bits) => Payload::Real(f64::from_bits(bits)),
-                (1, n) => Payload::Natural(n),
-                (4, n) => Payload::Integer(n.cast_signed()),
+                (VALUE_DOUBLE, bits) => Payload::Real(f64::from_bits(bits)),
+                (VALUE_UINT64, n) => Payload::Natural(n),
+                (VALUE_INT64, n) => Payload::Integer(n.cast_signed()),
                 _ => Payload::None,
             },
             color: f.get(24)?,
@@ -338,7 +348,7 @@ fn named(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     })
 }
 
-fn waited(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
+fn read_activity(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     Ok(match kind {
         Kind::Overhead => Record::Overhead {
             what: f.get(4)?,
@@ -365,9 +375,12 @@ fn waited(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
             // CUPTI_SYNCHRONIZATION_INVALID_VALUE in 32 bits, or in 64.
             sync_id: f.get(40).ok().filter(|id: &u64| ![0, u64::from(u32::MAX), u64::MAX].contains(id)),
         },
-        Kind::GraphTrace => {
-            Record::Graph { span: f.span(8)?, place: f.place(24, 32, 36)?, correlation: f.get(4)?, graph: f.get(28)? }
-        }
+        Kind::GraphTrace => Record::Graph {
+            span: f.span(8)?,
+            location: f.stream_location(24, 32, 36)?,
+            correlation: f.get(4)?,
+            graph: f.get(28)?,
+        },
         _ => Record::External { kind: f.get(4)?, id: f.get(8)?, correlation: f.get(16)? },
     })
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_millis(20);
 /// Passes between two flushes of complete buffers (240 ms): the time that a program loses that ends without its exit handlers, and
 /// the delay of kernels in a live window.
-const ASKED_EVERY: u32 = 12;
+const FLUSH_EVERY: u32 = 12;
 /// The name of this source in traces and `doctor`.
 const SOURCE: &str = "CUDA (CUPTI)";
 
@@ -64,7 +64,7 @@ fn pool() -> &'static Pool {
     POOL.get_or_init(|| Pool::new(N_BUFFERS))
 }
 
-extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize) {
+extern "C" fn lend_buffer(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize) {
     let lent = pool().lend();
     // SAFETY: CUPTI gives pointers to three places of its own.
     unsafe {
@@ -75,7 +75,7 @@ extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, max_records: *mu
     }
 }
 
-extern "C" fn completed(context: *mut c_void, stream: u32, buffer: *mut u8, _size: usize, valid: usize) {
+extern "C" fn return_buffer(context: *mut c_void, stream: u32, buffer: *mut u8, _size: usize, valid: usize) {
     if !buffer.is_null() {
         pool().give_back(buffer, valid, context as usize, stream);
     }
@@ -123,7 +123,7 @@ impl Recorder {
         // From here on a failure drops the recorder, which switches off the kinds that are on.
         let version = probe(&*recorder.library)?;
         let library = &recorder.library;
-        library.register(requested, completed).map_err(Unavailable::Refused)?;
+        library.register(lend_buffer, return_buffer).map_err(Unavailable::Refused)?;
         // Before any kind is switched on: all times must be of one clock.
         library.use_clock(clock).map_err(Unavailable::Refused)?;
         if let Err(why) = library.use_system_thread_ids() {
@@ -145,16 +145,16 @@ impl Recorder {
             let text = format!("{kind:?} records are not recorded: {why}");
             note(NoteKind::Unavailable, 1, &format!("CUDA {kind:?}"), &text);
         }
-        recorder.read(version)?;
+        recorder.spawn_reader(version)?;
         Ok(recorder)
     }
 
-    fn read(&mut self, version: u32) -> Result<(), Unavailable> {
+    fn spawn_reader(&mut self, version: u32) -> Result<(), Unavailable> {
         let mut reader = Reader {
             library: Arc::clone(&self.library),
             layout: Layout::of(version),
             translator: Translator::new(),
-            odd: 0,
+            wrong_lengths: 0,
             dropped: 0,
         };
         if reader.layout.is_none() {
@@ -165,12 +165,12 @@ impl Recorder {
         }
         let stopping = Arc::clone(&self.stopping);
         let thread = std::thread::Builder::new().name("cuda-records".to_owned()).spawn(move || {
-            for look in (1..=ASKED_EVERY).cycle() {
+            for look in (1..=FLUSH_EVERY).cycle() {
                 if stopping.load(Ordering::Acquire) {
                     break;
                 }
-                reader.pass();
-                if look == ASKED_EVERY {
+                reader.read_full_buffers();
+                if look == FLUSH_EVERY {
                     // An error is reported when the last flush fails too.
                     let _ = reader.library.flush(false);
                 }
@@ -227,18 +227,18 @@ struct Reader {
     layout: Option<Layout>,
     translator: Translator,
     /// Records whose length is not the version's.
-    odd: u64,
+    wrong_lengths: u64,
     dropped: u64,
 }
 
 impl Reader {
-    fn pass(&mut self) {
+    fn read_full_buffers(&mut self) {
         let mut any = false;
-        while let Some(full) = pool().full() {
+        while let Some(full) = pool().take_full() {
             any = true;
             let begins = self.begins(full.bytes());
             let (records, unread) = records(full.bytes(), &begins);
-            self.translator.take(&records, &unread, &*self.library);
+            self.translator.translate(&records, &unread, &*self.library);
             self.dropped += self.library.dropped(full.context, full.stream);
         }
         if any {
@@ -256,7 +256,7 @@ impl Reader {
             for pair in begins.windows(2) {
                 let kind = bytes.get(pair[0]..).and_then(|b| b.first_chunk()).map(|kind| u32::from_le_bytes(*kind));
                 let expected = kind.and_then(Kind::from_bits).map(|kind| layout.length(kind));
-                self.odd += u64::from(expected.is_some_and(|length| length != pair[1] - pair[0]));
+                self.wrong_lengths += u64::from(expected.is_some_and(|length| length != pair[1] - pair[0]));
             }
         }
         begins
@@ -265,8 +265,9 @@ impl Reader {
     /// Writes the counts of lost and wrong records so far to the trace.
     fn report_losses(&self) {
         let report = self.translator.report();
-        let (refused, foreign) = pool().troubles();
-        let (dropped, odd, no_time, no_track) = (self.dropped, self.odd, report.without_time, report.no_track);
+        let (refused, foreign) = pool().error_counts();
+        let (dropped, wrong_lengths, no_time, no_track) =
+            (self.dropped, self.wrong_lengths, report.without_time, report.no_track);
         let (unread, kinds) = (report.unread.total(), report.unread.unknown.keys().map(u32::to_string));
         let kinds = kinds.collect::<Vec<_>>().join(", ");
         let of = if kinds.is_empty() { String::new() } else { format!(" (kinds {kinds})") };
@@ -274,7 +275,11 @@ impl Reader {
             (dropped, "CUDA records", format!("CUPTI dropped {dropped} records: {refused} times no buffer was free")),
             (foreign, "CUDA buffers", format!("{foreign} buffers came back that had not been lent")),
             (unread, "CUDA unread", format!("{unread} records of CUPTI could not be read{of}")),
-            (odd, "CUDA lengths", format!("{odd} records of CUPTI have another length than its version says")),
+            (
+                wrong_lengths,
+                "CUDA lengths",
+                format!("{wrong_lengths} records of CUPTI have another length than its version says"),
+            ),
             (no_time, "CUDA times", format!("{no_time} records of CUPTI have no time and are left out")),
             (no_track, "CUDA tracks", format!("{no_track} CUDA events found no track")),
         ] {
@@ -291,7 +296,7 @@ impl Reader {
     }
 
     fn finish(mut self) -> Report {
-        self.pass();
+        self.read_full_buffers();
         self.translator.finish();
         self.report_losses();
         let report = self.translator.report();

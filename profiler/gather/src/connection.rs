@@ -44,7 +44,7 @@ pub enum ViewError {
 pub struct Connection {
     runtime: Runtime,
     client: FarClient<Channel>,
-    place: String,
+    location: String,
     /// The program at the other end, for a connection through pipes.
     program: Program,
 }
@@ -53,7 +53,7 @@ pub struct Connection {
 type Program = Arc<Mutex<Option<(String, Child)>>>;
 
 /// The longest wait for the exit code of a program whose pipe broke.
-const TO_END: Duration = Duration::from_secs(2);
+const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Connection {
     /// A connection to an address.
@@ -62,9 +62,9 @@ impl Connection {
     /// The address is invalid.
     pub fn to_address(address: &str) -> Result<Arc<Connection>, ViewError> {
         let endpoint = endpoint(address).ok_or_else(|| ViewError::Address(address.to_owned()))?;
-        Connection::made(address, Program::default(), |runtime| {
+        Connection::with_channel(address, Program::default(), |runtime| {
             let _inside = runtime.enter();
-            patient(endpoint).tcp_nodelay(true).connect_lazy()
+            with_timeouts(endpoint).tcp_nodelay(true).connect_lazy()
         })
     }
 
@@ -73,7 +73,7 @@ impl Connection {
     ///
     /// # Errors
     /// The system gives no threads.
-    pub fn to_program(place: &str, program: &[String]) -> Result<Arc<Connection>, ViewError> {
+    pub fn to_program(location: &str, program: &[String]) -> Result<Arc<Connection>, ViewError> {
         let command: Arc<[String]> = program.into();
         let running = Program::default();
         let started = Arc::clone(&running);
@@ -81,21 +81,21 @@ impl Connection {
             let (command, started) = (Arc::clone(&command), Arc::clone(&started));
             async move { start(&command, &started).map(TokioIo::new) }
         });
-        Connection::made(place, running, |runtime| {
+        Connection::with_channel(location, running, |runtime| {
             let _inside = runtime.enter();
             // A placeholder: the connector ignores the address.
-            patient(Endpoint::from_static("http://stdio")).connect_with_connector_lazy(connector)
+            with_timeouts(Endpoint::from_static("http://stdio")).connect_with_connector_lazy(connector)
         })
     }
 
-    fn made(
-        place: &str,
+    fn with_channel(
+        location: &str,
         program: Program,
         channel: impl FnOnce(&Runtime) -> Channel,
     ) -> Result<Arc<Connection>, ViewError> {
         let runtime = runtime("remote", 1).map_err(ViewError::Thread)?;
         let client = FarClient::new(channel(&runtime)).max_decoding_message_size(MAX_ANSWER);
-        Ok(Arc::new(Connection { runtime, client, place: place.to_owned(), program }))
+        Ok(Arc::new(Connection { runtime, client, location: location.to_owned(), program }))
     }
 
     fn wait<T>(&self, answer: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>) -> Result<T, ViewError> {
@@ -103,18 +103,18 @@ impl Connection {
         answer.map_err(|status| {
             // Only errors of the connection have a source: an error that the other side answered has none.
             let is_broken = std::error::Error::source(&status).is_some();
-            let ended = is_broken.then(|| self.ended()).flatten();
-            ended.unwrap_or_else(|| ViewError::Answer(self.place.clone(), reason(&status)))
+            let ended = is_broken.then(|| self.exit_error()).flatten();
+            ended.unwrap_or_else(|| ViewError::Answer(self.location.clone(), reason(&status)))
         })
     }
 
     /// The error that the program has ended, which says more than its broken pipe; `None` where it runs on.
-    fn ended(&self) -> Option<ViewError> {
+    fn exit_error(&self) -> Option<ViewError> {
         let mut program = self.program.lock();
         let (name, child) = program.as_mut()?;
-        let ending = self.runtime.block_on(async { tokio::time::timeout(TO_END, child.wait()).await });
+        let ending = self.runtime.block_on(async { tokio::time::timeout(EXIT_PATIENCE, child.wait()).await });
         let code = ending.ok()?.ok()?.code()?;
-        Some(ViewError::Ended(self.place.clone(), name.clone(), code))
+        Some(ViewError::Ended(self.location.clone(), name.clone(), code))
     }
 
     /// The traces and event files that the other side serves.
@@ -141,7 +141,7 @@ impl Connection {
     }
 }
 
-fn patient(endpoint: Endpoint) -> Endpoint {
+fn with_timeouts(endpoint: Endpoint) -> Endpoint {
     endpoint.connect_timeout(PATIENCE).timeout(PATIENCE).http2_adaptive_window(true)
 }
 
@@ -182,8 +182,8 @@ impl Transport for RemoteTrace {
 
     fn location(&self) -> String {
         match self.path.as_str() {
-            "" => self.connection.place.clone(),
-            path => format!("{}/{path}", self.connection.place),
+            "" => self.connection.location.clone(),
+            path => format!("{}/{path}", self.connection.location),
         }
     }
 }

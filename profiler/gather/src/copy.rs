@@ -108,13 +108,13 @@ impl LogdirCopy {
             copy.set_len(0).map_err(failed)?;
         }
         while at < file.length {
-            let wanted = (file.length - at).min(u64::from(MAX_READ)) as u32;
-            let bytes = self.connection.read(&file.path, at, wanted)?;
+            let length = (file.length - at).min(u64::from(MAX_READ)) as u32;
+            let bytes = self.connection.read(&file.path, at, length)?;
             if bytes.is_empty() {
                 break; // The file became shorter: the next listing has its new length.
             }
-            copy.write_all(&bytes[..bytes.len().min(wanted as usize)]).map_err(failed)?;
-            at += bytes.len().min(wanted as usize) as u64;
+            copy.write_all(&bytes[..bytes.len().min(length as usize)]).map_err(failed)?;
+            at += bytes.len().min(length as usize) as u64;
             self.known.insert(file.path.clone(), (file.identity, at));
         }
         Ok(at - begin)

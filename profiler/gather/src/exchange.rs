@@ -40,7 +40,7 @@ impl Exchanger {
     }
 
     /// Makes exchanges until the connection breaks; returns the error.
-    pub(crate) async fn go_on(mut self) -> Status {
+    pub(crate) async fn keep_exchanging(mut self) -> Status {
         for n in 0u32.. {
             tokio::time::sleep(if n < FIRST_EXCHANGES { PAUSE } else { LATER_PAUSE }).await;
             if let Err(status) = self.exchange().await {

@@ -150,7 +150,7 @@ impl Served for Folder {
             FileKind::TraceFolder | FileKind::Trace(_) => {}
             FileKind::RunFolder | FileKind::Logdir | FileKind::Unknown(_) => {
                 let mut left = MAX_ENTRIES;
-                walk(&self.root, "", MAX_DEPTH, &mut left, &mut listing);
+                list_run_files(&self.root, "", MAX_DEPTH, &mut left, &mut listing);
                 listing.is_cut = left == 0 || lookup.is_cut;
             }
             _ => {
@@ -178,8 +178,8 @@ impl Served for Folder {
 }
 
 fn file_place(path: &Path, name: String) -> io::Result<FilePlace> {
-    let about = fs::metadata(path)?;
-    Ok(FilePlace { path: name, length: about.len(), identity: about.ino() ^ about.dev().rotate_left(32) })
+    let metadata = fs::metadata(path)?;
+    Ok(FilePlace { path: name, length: metadata.len(), identity: metadata.ino() ^ metadata.dev().rotate_left(32) })
 }
 
 /// Whether a file below a logdir belongs to a run: no other file is served.
@@ -192,7 +192,7 @@ fn is_served(path: &Path) -> bool {
 }
 
 /// Adds the files of runs in a folder and below. Entries that cannot be read are left out: they may have been removed meanwhile.
-fn walk(folder: &Path, name: &str, depth: usize, left: &mut usize, listing: &mut Listing) {
+fn list_run_files(folder: &Path, name: &str, depth: usize, left: &mut usize, listing: &mut Listing) {
     let Some(depth) = depth.checked_sub(1) else { return };
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(*left).collect();
@@ -203,7 +203,7 @@ fn walk(folder: &Path, name: &str, depth: usize, left: &mut usize, listing: &mut
         let below = if name.is_empty() { own.to_owned() } else { format!("{name}/{own}") };
         if path.is_dir() {
             if !formats::is_trace_folder(&path) {
-                walk(&path, &below, depth, left, listing);
+                list_run_files(&path, &below, depth, left, listing);
             }
             continue;
         }

@@ -2,7 +2,7 @@
 
 use crate::error::ServeError;
 use crate::identity::{Clock, ID_BYTES, is_clock_id, to_hex};
-use crate::mirror::{Mirror, MirrorError, place};
+use crate::mirror::{Mirror, MirrorError, mirror_path};
 use crate::wire::{Exchange, FileLength, Hello, up};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -69,11 +69,11 @@ impl Hub {
         if !dir.join(FILE).is_file() && entries.next().is_some() {
             return Err(ServeError::NotEmpty(dir.to_owned()));
         }
-        Hub::within(dir, sync)
+        Hub::open_within(dir, sync)
     }
 
     /// Opens or creates a gathered folder, also in a folder that holds a trace of its own.
-    pub(crate) fn within(dir: &Path, sync: bool) -> Result<Hub, ServeError> {
+    pub(crate) fn open_within(dir: &Path, sync: bool) -> Result<Hub, ServeError> {
         let failed = |e| ServeError::Folder(dir.to_owned(), e);
         let path = dir.join(FILE);
         let mut options = OpenOptions::new();
@@ -95,7 +95,7 @@ impl Hub {
             }
             Err(e) => return Err(failed(e)),
         }
-        let mirrors = Mutex::new(mirrors(dir).map_err(failed)?);
+        let mirrors = Mutex::new(open_mirrors(dir).map_err(failed)?);
         let (dir, clocks, report) = (dir.to_owned(), Mutex::default(), Mutex::default());
         Ok(Hub { dir, clock, sync, mirrors, clocks, report, _lock: lock })
     }
@@ -116,7 +116,7 @@ impl Hub {
                     return Err(MirrorError::Wrong(format!("this collector has {MAX_FOLDERS} folders already")));
                 }
                 None => {
-                    let mirror = Arc::new(Mutex::new(Mirror::create(&place(&self.dir, hello), hello)?));
+                    let mirror = Arc::new(Mutex::new(Mirror::create(&mirror_path(&self.dir, hello), hello)?));
                     mirrors.insert(id, Arc::clone(&mirror));
                     mirror
                 }
@@ -131,12 +131,12 @@ impl Hub {
     }
 
     /// Writes the items of a connection; returns the sequence number up to which everything is safe.
-    pub(crate) fn take(&self, turn: &Turn, items: Vec<up::What>) -> Result<u64, MirrorError> {
+    pub(crate) fn write_items(&self, turn: &Turn, items: Vec<up::What>) -> Result<u64, MirrorError> {
         let mut mirror = turn.mirror.lock();
         if mirror.turn != turn.number {
             return Err(MirrorError::Wrong("another connection sends this folder now".to_owned()));
         }
-        let taken = mirror.take(items, self.sync);
+        let taken = mirror.write_items(items, self.sync);
         let mut report = self.report.lock();
         report.repeated += std::mem::take(&mut mirror.repeated);
         report.failed_writes += u64::from(matches!(taken, Err(MirrorError::Io(..))));
@@ -146,7 +146,7 @@ impl Hub {
     }
 
     /// Writes an exchange of stamps to its clock's file.
-    pub(crate) fn exchanged(&self, clock: &str, exchange: &Exchange) -> io::Result<()> {
+    pub(crate) fn store_exchange(&self, clock: &str, exchange: &Exchange) -> io::Result<()> {
         let exchange = clocks::Exchange {
             asked: exchange.asked_ns,
             received: exchange.received_ns,
@@ -162,7 +162,7 @@ impl Hub {
     }
 
     /// Writes facts about clocks, derived from messages, to the clocks' files.
-    pub(crate) fn learnt(&self, facts: &[(String, Fact)]) -> io::Result<()> {
+    pub(crate) fn store_facts(&self, facts: &[(String, Fact)]) -> io::Result<()> {
         facts.iter().try_for_each(|(clock, fact)| self.append(clock, &clocks::file::fact_frame(fact)))
     }
 
@@ -188,7 +188,7 @@ impl Hub {
 }
 
 /// The copies in a gathered folder, by the ids of their source folders.
-fn mirrors(dir: &Path) -> io::Result<Mirrors> {
+fn open_mirrors(dir: &Path) -> io::Result<Mirrors> {
     let mut mirrors = Mirrors::new();
     for entry in std::fs::read_dir(dir)? {
         let path = entry?.path();

@@ -28,7 +28,7 @@ pub(crate) struct IncomingConnection {
 
 impl IncomingConnection {
     /// The connection through standard input and output; `alive` is dropped when it ends.
-    pub(crate) fn of_this_program(alive: oneshot::Sender<()>) -> IncomingConnection {
+    pub(crate) fn from_stdio(alive: oneshot::Sender<()>) -> IncomingConnection {
         let stream = Box::new(tokio::io::join(tokio::io::stdin(), tokio::io::stdout()));
         IncomingConnection { stream, _guard: Box::new(alive) }
     }

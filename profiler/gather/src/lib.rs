@@ -53,5 +53,8 @@ pub use transport::{Transport, TransportProvider, transport};
 pub use unsealed::Unsealed;
 
 pub(crate) const VERSION: u32 = 1;
+/// HTTP/2's flow-control windows of a server, bytes: of one stream, and of a connection.
+pub(crate) const STREAM_WINDOW: u32 = 1 << 20;
+pub(crate) const CONNECTION_WINDOW: u32 = 2 << 20;
 /// The longest message that a collector and its senders accept, bytes.
 pub(crate) const MAX_MESSAGE: usize = 1 << 20;

@@ -48,9 +48,9 @@ pub(crate) struct Mirror {
 }
 
 /// The path of a folder's copy.
-pub(crate) fn place(gathered: &Path, hello: &Hello) -> PathBuf {
-    let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
-    let host: String = hello.host.chars().filter(plain).take(64).collect();
+pub(crate) fn mirror_path(gathered: &Path, hello: &Hello) -> PathBuf {
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
+    let host: String = hello.host.chars().filter(is_plain).take(64).collect();
     let host = if host.is_empty() { "host" } else { &host };
     gathered.join(format!("{host}-{}", to_hex(&hello.folder)))
 }
@@ -101,7 +101,7 @@ impl Mirror {
     }
 
     /// Writes items and syncs them if `sync` is set; returns the last sequence number and the number of new bytes.
-    pub(crate) fn take(&mut self, items: Vec<up::What>, sync: bool) -> Result<(u64, u64), MirrorError> {
+    pub(crate) fn write_items(&mut self, items: Vec<up::What>, sync: bool) -> Result<(u64, u64), MirrorError> {
         let (mut sequence, mut bytes, mut finished) = (0, 0, false);
         for item in items {
             match item {

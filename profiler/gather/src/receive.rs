@@ -38,7 +38,7 @@ impl Gather for Receiver {
 
     async fn send(&self, request: Request<Streaming<Up>>) -> Result<Response<Answers>, Status> {
         let mut messages = request.into_inner();
-        let first = next(&mut messages).await?;
+        let first = next_message(&mut messages).await?;
         let Some(Up { what: Some(up::What::Hello(hello)) }) = first else {
             return Err(Status::invalid_argument("a greeting comes first"));
         };
@@ -71,13 +71,13 @@ impl Gather for Receiver {
         let received_ns = (self.0.clock.now)();
         let ask = request.into_inner();
         if let Some(last) = &ask.last {
-            self.0.exchanged(&ask.clock, last).map_err(|e| Status::unavailable(e.to_string()))?;
+            self.0.store_exchange(&ask.clock, last).map_err(|e| Status::unavailable(e.to_string()))?;
         }
         Ok(Response::new(ClockTell { received_ns, sent_ns: (self.0.clock.now)() }))
     }
 }
 
-async fn next(messages: &mut Streaming<Up>) -> Result<Option<Up>, Status> {
+async fn next_message(messages: &mut Streaming<Up>) -> Result<Option<Up>, Status> {
     let message = tokio::time::timeout(PATIENCE, messages.message()).await;
     message.map_err(|_| Status::deadline_exceeded("nothing came for 10 s"))?
 }
@@ -94,12 +94,12 @@ async fn receive(
     let mut items = Vec::new();
     loop {
         let mut bytes = 0;
-        let Some(message) = next(&mut messages).await? else { return Ok(()) };
-        bytes += add(message, &mut items)?;
+        let Some(message) = next_message(&mut messages).await? else { return Ok(()) };
+        bytes += add_item(message, &mut items)?;
         let mut has_ended = false;
         while bytes < BATCH_BYTES && items.len() < BATCH_ITEMS {
             match tokio::time::timeout(BATCH_WAIT, messages.message()).await {
-                Ok(Ok(Some(message))) => bytes += add(message, &mut items)?,
+                Ok(Ok(Some(message))) => bytes += add_item(message, &mut items)?,
                 Ok(_) => {
                     has_ended = true;
                     break;
@@ -108,7 +108,7 @@ async fn receive(
             }
         }
         let (batch, hub, turn) = (std::mem::take(&mut items), Arc::clone(hub), Arc::clone(&turn));
-        let taken = tokio::task::spawn_blocking(move || hub.take(&turn, batch)).await;
+        let taken = tokio::task::spawn_blocking(move || hub.write_items(&turn, batch)).await;
         let sequence = taken.map_err(|_| Status::internal("writing failed"))??;
         let ack = Down { what: Some(down::What::Ack(Ack { sequence })) };
         if answers.send(Ok(ack)).await.is_err() || has_ended {
@@ -118,7 +118,7 @@ async fn receive(
 }
 
 /// Adds a message to the batch; returns its size.
-fn add(message: Up, items: &mut Vec<up::What>) -> Result<usize, Status> {
+fn add_item(message: Up, items: &mut Vec<up::What>) -> Result<usize, Status> {
     let what = message.what.ok_or_else(|| Status::invalid_argument("neither piece nor state"))?;
     let bytes = if let up::What::Piece(piece) = &what { piece.data.len() } else { 0 };
     items.push(what);

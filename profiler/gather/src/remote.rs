@@ -59,7 +59,7 @@ pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
         if let Some(reader) = &mut reader {
             let facts = reader.take_clock_facts();
             // An error is ignored: later messages give the same facts.
-            let _ = hub.learnt(&facts);
+            let _ = hub.store_facts(&facts);
         }
         if !more {
             std::thread::park_timeout(POLL);
@@ -70,7 +70,7 @@ pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
 pub(crate) struct RemoteService(pub(crate) Arc<dyn Served>);
 
 impl RemoteService {
-    async fn off<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Served) -> io::Result<T> + Send + 'static,
     ) -> Result<Response<T>, Status> {
@@ -93,16 +93,19 @@ impl far_server::Far for RemoteService {
             let text = format!("the viewer speaks version {version}, this program {}", crate::VERSION);
             return Err(Status::failed_precondition(text));
         }
-        self.off(Served::list).await
+        self.run_blocking(Served::list).await
     }
 
     async fn look(&self, request: Request<LookRequest>) -> Result<Response<LookReply>, Status> {
         let LookRequest { trace, question } = request.into_inner();
-        self.off(move |served| Ok(LookReply { answer: served.look(&trace, &question)?.into() })).await
+        self.run_blocking(move |served| Ok(LookReply { answer: served.look(&trace, &question)?.into() })).await
     }
 
     async fn read(&self, request: Request<ReadRequest>) -> Result<Response<ReadReply>, Status> {
         let ReadRequest { path, offset, length } = request.into_inner();
-        self.off(move |served| Ok(ReadReply { data: served.read(&path, offset, length.min(MAX_READ))?.into() })).await
+        self.run_blocking(move |served| {
+            Ok(ReadReply { data: served.read(&path, offset, length.min(MAX_READ))?.into() })
+        })
+        .await
     }
 }

@@ -23,14 +23,14 @@ impl Scratch {
     /// # Errors
     /// No folder can be created among the temporary files.
     pub fn new(prefix: &str) -> io::Result<Scratch> {
-        Scratch::below(&std::env::temp_dir(), prefix)
+        Scratch::create_in(&std::env::temp_dir(), prefix)
     }
 
-    fn below(all: &Path, prefix: &str) -> io::Result<Scratch> {
+    fn create_in(all: &Path, prefix: &str) -> io::Result<Scratch> {
         sweep(all, prefix);
         for _ in 0..ATTEMPTS {
             let path = all.join(format!("{prefix}{}-{}", std::process::id(), events::clock::wall_now_ns()));
-            let made = Scratch::make(&path);
+            let made = Scratch::create(&path);
             let made =
                 made.map_err(|error| io::Error::new(error.kind(), format!("making {}: {error}", path.display())))?;
             if let Some(scratch) = made {
@@ -41,7 +41,7 @@ impl Scratch {
     }
 
     /// Creates and locks a folder; `None` where another process removed it before it was locked.
-    fn make(path: &Path) -> io::Result<Option<Scratch>> {
+    fn create(path: &Path) -> io::Result<Option<Scratch>> {
         // Other users cannot reach the folder's files.
         DirBuilder::new().mode(0o700).create(path)?;
         let file = path.join("lock");
@@ -67,8 +67,8 @@ impl Drop for Scratch {
 /// Removes the folders of processes that have ended, which nobody locks. Folders of other users cannot be opened and stay.
 fn sweep(all: &Path, prefix: &str) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
-        let is_one = entry.file_name().to_string_lossy().starts_with(prefix);
-        let lock = is_one.then(|| File::open(entry.path().join("lock")).ok()).flatten();
+        let has_prefix = entry.file_name().to_string_lossy().starts_with(prefix);
+        let lock = has_prefix.then(|| File::open(entry.path().join("lock")).ok()).flatten();
         // The lock is held until the folder is removed, so that a process that has just created it notices.
         if lock.as_ref().is_some_and(|lock| lock.try_lock().is_ok()) {
             // Another process may have removed it already.
@@ -94,11 +94,11 @@ mod tests {
         }
         let alive = File::create(at("one-alive").join("lock")).unwrap();
         alive.lock().unwrap();
-        let scratch = Scratch::below(all.path(), "one-").unwrap();
+        let scratch = Scratch::create_in(all.path(), "one-").unwrap();
         assert!(!at("one-gone").exists() && at("one-alive").exists(), "only what nobody holds goes");
         assert!(at("one-other").exists(), "what has no lock is another's, or only begins to be one");
         assert!(at("two-gone").exists(), "of another kind");
-        let other = Scratch::below(all.path(), "one-").unwrap();
+        let other = Scratch::create_in(all.path(), "one-").unwrap();
         assert!(scratch.path().join("lock").exists() && other.path() != scratch.path());
         let path = scratch.path().to_owned();
         drop(scratch);

@@ -182,7 +182,7 @@ async fn keep_sending(shared: &Shared, stopping: watch::Receiver<Option<Duration
     let mut retry = FIRST_RETRY;
     loop {
         let before = shared.report.lock().connections;
-        match connection(shared, &stopping).await {
+        match send_over_connection(shared, &stopping).await {
             Ok(()) => return,
             Err(problem) => {
                 let mut report = shared.report.lock();
@@ -204,7 +204,7 @@ impl Shared {
 }
 
 /// Sends over one connection; `Ok` when everything to the end of the trace was acknowledged.
-async fn connection(shared: &Shared, stopping: &watch::Receiver<Option<Duration>>) -> Result<(), Problem> {
+async fn send_over_connection(shared: &Shared, stopping: &watch::Receiver<Option<Duration>>) -> Result<(), Problem> {
     let mut exchanger =
         Exchanger::new(shared.connect().await?, shared.options.clock.clone(), Arc::clone(&shared.exchanges));
     exchanger.burst().await?;
@@ -221,17 +221,17 @@ async fn connection(shared: &Shared, stopping: &watch::Receiver<Option<Duration>
     let Some(down::What::Welcome(welcome)) = answers.message().await?.and_then(|down| down.what) else {
         return Err("the collector did not greet".into());
     };
-    greet(shared, &welcome)?;
+    accept_welcome(shared, &welcome)?;
     let tail = Tail::new(&shared.dir, welcome.files);
     let control = events::control::Control::open(&shared.dir).ok();
     let mut connection = Connection { shared, up, tail, control, sequence: 0, on_the_way: VecDeque::new(), bytes: 0 };
-    let exchanging = tokio::spawn(exchanger.go_on());
+    let exchanging = tokio::spawn(exchanger.keep_exchanging());
     let sent = connection.send_all(&mut answers, stopping.clone()).await;
     exchanging.abort();
     sent
 }
 
-fn greet(shared: &Shared, welcome: &Welcome) -> Result<(), Problem> {
+fn accept_welcome(shared: &Shared, welcome: &Welcome) -> Result<(), Problem> {
     if welcome.version != VERSION {
         return Err(format!("the collector speaks version {}, this is {VERSION}", welcome.version).into());
     }
@@ -276,18 +276,18 @@ impl Connection<'_> {
         let mut last = None;
         loop {
             let ends = stopping.borrow_and_update().is_some();
-            self.tail.look()?;
-            let sent_all = self.fill(ends).await?;
+            self.tail.measure_files()?;
+            let sent_all = self.fill_window(ends).await?;
             if ends && sent_all && last.is_none() {
-                last = Some(self.state(true).await?);
+                last = Some(self.send_state(true).await?);
             }
             tokio::select! {
                 answer = answers.message() => {
                     let Some(answer) = answer? else { return Err("the collector ended the connection".into()) };
-                    self.acknowledged(answer.what.as_ref());
+                    self.apply_ack(answer.what.as_ref());
                 }
                 _ = looking.tick() => {}
-                _ = reporting.tick() => { self.state(false).await?; }
+                _ = reporting.tick() => { self.send_state(false).await?; }
                 _ = stopping.changed(), if !ends => {}
             }
             if last.is_some_and(|last| self.on_the_way.front().is_none_or(|sent| sent.sequence > last)) {
@@ -298,15 +298,15 @@ impl Connection<'_> {
     }
 
     /// Sends the pieces that fit into the window; returns whether those were all.
-    async fn fill(&mut self, ends: bool) -> Result<bool, Problem> {
+    async fn fill_window(&mut self, ends: bool) -> Result<bool, Problem> {
         while self.bytes < WINDOW {
             let Some(part) = self.tail.next(ends)? else { return Ok(true) };
-            self.piece(part).await?;
+            self.send_piece(part).await?;
         }
         Ok(false)
     }
 
-    async fn piece(&mut self, part: Part) -> Result<(), Problem> {
+    async fn send_piece(&mut self, part: Part) -> Result<(), Problem> {
         self.sequence += 1;
         let bytes = part.data.len() as u64;
         let end = Some((part.file.clone(), part.offset + bytes));
@@ -318,7 +318,7 @@ impl Connection<'_> {
     }
 
     /// Sends the counts of the control page; returns the message's sequence number.
-    async fn state(&mut self, finished: bool) -> Result<u64, Problem> {
+    async fn send_state(&mut self, finished: bool) -> Result<u64, Problem> {
         self.sequence += 1;
         self.on_the_way.push_back(Unacknowledged { sequence: self.sequence, bytes: 0, end: None });
         let lost = self.control.as_ref().map(events::control::Control::lost).unwrap_or_default();
@@ -333,7 +333,7 @@ impl Connection<'_> {
         Ok(self.sequence)
     }
 
-    fn acknowledged(&mut self, what: Option<&down::What>) {
+    fn apply_ack(&mut self, what: Option<&down::What>) {
         let Some(down::What::Ack(ack)) = what else { return };
         let mut safe = self.shared.safe.lock();
         while let Some(sent) = self.on_the_way.pop_front_if(|sent| sent.sequence <= ack.sequence) {

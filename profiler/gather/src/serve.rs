@@ -1,11 +1,11 @@
 //! Serves a path to remote viewers: on an address, or through standard input and output.
 
-use crate::MAX_MESSAGE;
 use crate::folder::Folder;
 use crate::incoming::{Door, IncomingConnection};
 use crate::remote::RemoteService;
 use crate::transport::runtime;
 use crate::wire::far_server::FarServer;
+use crate::{CONNECTION_WINDOW, MAX_MESSAGE, STREAM_WINDOW};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ pub fn serve_stdio(path: &Path) -> Result<(), HostError> {
     let (alive, ended) = oneshot::channel();
     runtime.block_on(async move {
         // `pending` keeps the server waiting after its only connection; the connection's end is seen by `ended`.
-        let pipes = Ok::<_, io::Error>(IncomingConnection::of_this_program(alive));
+        let pipes = Ok::<_, io::Error>(IncomingConnection::from_stdio(alive));
         let incoming = tokio_stream::once(pipes).chain(tokio_stream::pending());
         tokio::spawn(router.serve_with_incoming(incoming));
         // Nothing is ever sent: the sender is dropped with the connection.
@@ -92,7 +92,7 @@ fn router(path: &Path) -> Result<Router, HostError> {
     let folder = Folder::open(path).map_err(|error| HostError::Path(path.to_owned(), error))?;
     let remote = FarServer::new(RemoteService(Arc::new(folder))).max_decoding_message_size(MAX_MESSAGE);
     Ok(Server::builder()
-        .initial_stream_window_size(1 << 20)
-        .initial_connection_window_size(2 << 20)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .add_service(remote))
 }

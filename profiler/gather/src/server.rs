@@ -1,6 +1,5 @@
 //! The collector: listens, stores the traces that senders send, and serves them to remote viewers.
 
-use crate::MAX_MESSAGE;
 use crate::error::ServeError;
 use crate::hub::{Hub, ServerReport};
 use crate::incoming::Door;
@@ -9,6 +8,7 @@ use crate::remote::{Gathered, RemoteService, follow};
 use crate::transport::runtime;
 use crate::wire::far_server::FarServer;
 use crate::wire::gather_server::GatherServer;
+use crate::{CONNECTION_WINDOW, MAX_MESSAGE, STREAM_WINDOW};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -85,7 +85,7 @@ impl Server {
     /// # Errors
     /// The folder is in use, or cannot be written.
     pub fn start_within(trace_dir: &Path, options: &ServerOptions) -> Result<Server, ServeError> {
-        let hub = Arc::new(Hub::within(trace_dir, options.sync)?);
+        let hub = Arc::new(Hub::open_within(trace_dir, options.sync)?);
         let runtime = runtime("gather", 2).map_err(ServeError::Threads)?;
         let (door, stop) = serve(&runtime, &hub, options.max_connections, None);
         let (stop, runtime, stopping) = (Some(stop), Some(runtime), Arc::default());
@@ -151,8 +151,8 @@ fn serve(
     let service = Arc::clone(hub);
     runtime.spawn(async move {
         let router = tonic::transport::Server::builder()
-            .initial_stream_window_size(1 << 20)
-            .initial_connection_window_size(2 << 20)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
             .max_concurrent_streams(16)
             .http2_keepalive_interval(Some(Duration::from_secs(2)))
             .http2_keepalive_timeout(Some(Duration::from_secs(5)))

@@ -25,7 +25,7 @@ pub(crate) struct Part {
     pub(crate) data: Bytes,
 }
 
-struct Growing {
+struct GrowingFile {
     file: File,
     /// The file's name on the other side.
     name: String,
@@ -34,7 +34,7 @@ struct Growing {
     /// The last bytes before `at`.
     seam: Vec<u8>,
     is_chunks: bool,
-    /// The file's length at the last [`Tail::look`].
+    /// The file's length at the last [`Tail::measure_files`].
     limit: u64,
 }
 
@@ -42,7 +42,7 @@ struct Growing {
 pub(crate) struct Tail {
     dir: PathBuf,
     have: BTreeMap<String, FileLength>,
-    files: BTreeMap<PathBuf, Growing>,
+    files: BTreeMap<PathBuf, GrowingFile>,
     /// Files with new bytes, in the order in which they are sent.
     queue: VecDeque<PathBuf>,
     parts: VecDeque<Part>,
@@ -66,7 +66,7 @@ impl Tail {
     }
 
     /// Reads the current lengths of the folder's files.
-    pub(crate) fn look(&mut self) -> Result<(), TailError> {
+    pub(crate) fn measure_files(&mut self) -> Result<(), TailError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |e| TailError::Io(path, e)
@@ -95,7 +95,7 @@ impl Tail {
     fn measure(&mut self, path: &Path) -> io::Result<()> {
         if !self.files.contains_key(path) {
             let file = File::open(path)?;
-            let growing = begin(file, path, &self.have)?;
+            let growing = open_growing(file, path, &self.have)?;
             self.files.insert(path.to_owned(), growing);
         }
         if let Some(growing) = self.files.get_mut(path) {
@@ -128,7 +128,7 @@ impl Tail {
     }
 }
 
-impl Growing {
+impl GrowingFile {
     /// The next bytes, empty where no complete chunk is there; `None` where the file was written anew.
     fn read(&mut self, to_the_end: bool) -> io::Result<Option<Bytes>> {
         let mut seam = vec![0; self.seam.len()];
@@ -139,23 +139,23 @@ impl Growing {
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             Err(e) => return Err(e),
         }
-        let wanted = self.limit.saturating_sub(self.at).min(BLOCK as u64) as usize;
-        let mut data = read_up_to(&self.file, self.at, wanted)?;
+        let length = self.limit.saturating_sub(self.at).min(BLOCK as u64) as usize;
+        let mut data = read_up_to(&self.file, self.at, length)?;
         let reaches_end = self.at + data.len() as u64 >= self.limit;
         if self.is_chunks && !(to_the_end && reaches_end) {
             data.truncate(chunks::settled(&data, self.at == 0));
         }
         self.at += data.len() as u64;
-        let kept = data.len().saturating_sub(SEAM);
-        self.seam.extend_from_slice(&data[kept..]);
-        let over = self.seam.len().saturating_sub(SEAM);
-        self.seam.drain(..over);
+        let seam_begin = data.len().saturating_sub(SEAM);
+        self.seam.extend_from_slice(&data[seam_begin..]);
+        let excess = self.seam.len().saturating_sub(SEAM);
+        self.seam.drain(..excess);
         Ok(Some(Bytes::from(data)))
     }
 }
 
 /// Finds the file's name on the other side, and the offset at which to continue.
-fn begin(file: File, path: &Path, have: &BTreeMap<String, FileLength>) -> io::Result<Growing> {
+fn open_growing(file: File, path: &Path, have: &BTreeMap<String, FileLength>) -> io::Result<GrowingFile> {
     let own = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let is_chunks = is_chunks(&own);
     let stem = own.strip_suffix(".bin").unwrap_or(&own);
@@ -171,7 +171,7 @@ fn begin(file: File, path: &Path, have: &BTreeMap<String, FileLength>) -> io::Re
         let mut seam = vec![0; at.min(SEAM as u64) as usize];
         let from = at - seam.len() as u64;
         file.read_exact_at(&mut seam, from)?;
-        return Ok(Growing { file, name, at, seam, is_chunks, limit: at });
+        return Ok(GrowingFile { file, name, at, seam, is_chunks, limit: at });
     }
     // Unreachable in practice: there are 2^32 names.
     Err(io::ErrorKind::AlreadyExists.into())
@@ -208,6 +208,6 @@ fn is_chunks(name: &str) -> bool {
 
 /// Whether a name from another process may be that of a file of a trace folder.
 pub(crate) fn is_trace_file(name: &str) -> bool {
-    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
-    name.len() <= 64 && plain && (is_meta(name) || is_chunks(name))
+    let is_plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
+    name.len() <= 64 && is_plain && (is_meta(name) || is_chunks(name))
 }

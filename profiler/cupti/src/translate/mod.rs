@@ -55,6 +55,8 @@ pub struct Report {
     pub dropped: u64,
 }
 
+/// `CUPTI_ACTIVITY_FLAG_MARKER_COLOR_ARGB`: the marker has a colour.
+const COLOR_ARGB: u32 = 2;
 /// Calls, and works, whose other half has not come, at most.
 const WAITING: usize = 1 << 18;
 /// Events whose last recording is stored, at most.
@@ -106,32 +108,34 @@ impl Translator {
     }
 
     pub(crate) fn report(&self) -> Report {
-        let gone = self.unlaunched.forgotten + self.ranges.open.forgotten;
+        let gone = self.unlaunched.evicted + self.ranges.open.evicted;
         Report { no_track: self.tracks.refused, without_call: self.report.without_call + gone, ..self.report.clone() }
     }
 
-    pub(crate) fn take(&mut self, records: &[Record], unread: &Unread, library: &dyn Library) {
+    pub(crate) fn translate(&mut self, records: &[Record], unread: &Unread, library: &dyn Library) {
         self.report.unread.add(unread);
         self.clock.push(clock::anchor());
         for record in records {
-            self.learn(record, library);
+            self.store_references(record, library);
         }
         let mut calls = Vec::new();
         for record in records {
             match record {
-                Record::Kernel(kernel) => self.kernel(kernel, library),
-                Record::Memory { .. } => self.memory(record),
-                Record::Graph { span, place, correlation, graph } => self.graph(*span, *place, *correlation, *graph),
-                Record::Synchronization { .. } => self.synchronization(record),
+                Record::Kernel(kernel) => self.write_kernel(kernel, library),
+                Record::Memory { .. } => self.write_memory(record),
+                Record::Graph { span, location, correlation, graph } => {
+                    self.write_graph(*span, *location, *correlation, *graph)
+                }
+                Record::Synchronization { .. } => self.write_synchronization(record),
                 Record::Overhead { what, span, object, correlation } => {
-                    self.overhead(*what, *span, *object, *correlation);
+                    self.write_overhead(*what, *span, *object, *correlation);
                 }
                 Record::Call { .. } => calls.push(record),
-                Record::Marker { .. } => self.marker(record, library),
+                Record::Marker { .. } => self.write_marker(record, library),
                 _ => {}
             }
         }
-        self.calls(calls, library);
+        self.write_calls(calls, library);
     }
 
     /// Ends the translation: counts works whose call has not come, and closes ranges and tracks.
@@ -142,7 +146,7 @@ impl Translator {
     }
 
     /// Stores what other records refer to.
-    fn learn(&mut self, record: &Record, library: &dyn Library) {
+    fn store_references(&mut self, record: &Record, library: &dyn Library) {
         match *record {
             Record::Context { context, device } => _ = self.contexts.insert(context, device),
             Record::Device { device, name } => {
@@ -150,9 +154,9 @@ impl Translator {
                     self.tracks.name_device(device, name);
                 }
             }
-            Record::Kernel(crate::record::Kernel { place, .. })
-            | Record::Memory { place, .. }
-            | Record::Graph { place, .. } => _ = self.contexts.insert(place.context, place.device),
+            Record::Kernel(crate::record::Kernel { location, .. })
+            | Record::Memory { location, .. }
+            | Record::Graph { location, .. } => _ = self.contexts.insert(location.context, location.device),
             Record::Event { correlation, context, stream, event, sync_id } => {
                 let recorded = Recorded { correlation, stream };
                 self.events.set(EventKey::Handle(context, event), recorded);
@@ -165,7 +169,7 @@ impl Translator {
                 self.nodes.set(correlation, NodeId::new(id as u32));
             }
             Record::MarkerData { flags, id, payload, color, category } => {
-                let color = (flags & 2 != 0).then_some(color);
+                let color = (flags & COLOR_ARGB != 0).then_some(color);
                 self.ranges.data.set(id, Data { color, category, payload });
             }
             Record::Name { object, name } => {
@@ -181,7 +185,7 @@ impl Translator {
     fn site(&mut self, category: &'static str, name: &str) -> SiteId {
         match self.sites.entry((category, name.to_owned())) {
             Entry::Occupied(site) => *site.get(),
-            Entry::Vacant(place) => *place.insert(events::site(category, name)),
+            Entry::Vacant(entry) => *entry.insert(events::site(category, name)),
         }
     }
 
@@ -197,7 +201,7 @@ impl Translator {
     }
 
     /// Writes calls to their threads' tracks, each at the depth of its nesting.
-    fn calls(&mut self, mut calls: Vec<&Record>, library: &dyn Library) {
+    fn write_calls(&mut self, mut calls: Vec<&Record>, library: &dyn Library) {
         let key = |record: &Record| match record {
             Record::Call { span, thread, .. } => (*thread, span.start, std::cmp::Reverse(span.end)),
             _ => (0, 0, std::cmp::Reverse(0)),
@@ -218,42 +222,42 @@ impl Translator {
             }
             let interface = if is_runtime { "cuda" } else { "cu" };
             let name = library.call_name(is_runtime, id).unwrap_or_else(|| format!("{interface} call {id}"));
-            let name = words::without_version(&name);
-            let (site, node) = (self.site(words::of_call(name), name), self.node(correlation));
+            let name = words::strip_version(&name);
+            let (site, node) = (self.site(words::call_category(name), name), self.node(correlation));
             let args = if result == 0 { String::new() } else { format!("{{\"return value\":{result}}}") };
             let slice = TrackSpan { depth, node, ..slice(span, site, correlation, &args) };
             self.tracks.write(TrackKey::Calls(thread), |track| track.slice(slice));
             self.report.calls += 1;
-            self.launched(correlation, Launch { thread, start: span.start });
+            self.add_launch(correlation, Launch { thread, start: span.start });
         }
     }
 
     /// Stores a call, and writes the arrows to its works that came before it.
-    fn launched(&mut self, correlation: u32, launch: Launch) {
+    fn add_launch(&mut self, correlation: u32, launch: Launch) {
         // A driver's call within a runtime's has the same correlation: the outer call comes first and stays.
         self.launches.entry(correlation, || launch);
-        for (place, start) in self.unlaunched.take(correlation).unwrap_or_default() {
-            self.arrow(correlation, launch, place, start);
+        for (location, start) in self.unlaunched.take(correlation).unwrap_or_default() {
+            self.write_arrow(correlation, launch, location, start);
         }
     }
 
     /// Writes the arrow from a work's call; where the call has not come yet, the work waits for it.
-    fn worked(&mut self, correlation: u32, place: StreamLocation, start: u64) {
+    fn add_work(&mut self, correlation: u32, location: StreamLocation, start: u64) {
         self.report.works += 1;
         if correlation == 0 {
             return;
         }
         match self.launches.get(correlation).copied() {
-            Some(launch) => self.arrow(correlation, launch, place, start),
-            None => self.unlaunched.entry(correlation, Vec::new).push((place, start)),
+            Some(launch) => self.write_arrow(correlation, launch, location, start),
+            None => self.unlaunched.entry(correlation, Vec::new).push((location, start)),
         }
     }
 
-    fn arrow(&mut self, correlation: u32, launch: Launch, place: StreamLocation, start: u64) {
+    fn write_arrow(&mut self, correlation: u32, launch: Launch, location: StreamLocation, start: u64) {
         let site = self.site("cuda", "launch");
         let at = |kind, at| move |track: &mut events::Track| track.point(kind, at, site, NodeId::NONE, correlation, "");
         self.tracks.write(TrackKey::Calls(launch.thread), at(Kind::FlowOut, launch.start));
-        self.tracks.write(TrackKey::Stream(place), at(Kind::FlowIn, start));
+        self.tracks.write(TrackKey::Stream(location), at(Kind::FlowIn, start));
         self.report.arrows += 1;
         if start < launch.start {
             let by = self.clock.ns(launch.start).saturating_sub(self.clock.ns(start));
@@ -261,7 +265,7 @@ impl Translator {
         }
     }
 
-    fn overhead(&mut self, what: u32, span: Span, object: Object, correlation: u32) {
+    fn write_overhead(&mut self, what: u32, span: Span, object: Object, correlation: u32) {
         if !self.is_timed(span) {
             return;
         }

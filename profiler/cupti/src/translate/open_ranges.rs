@@ -14,7 +14,7 @@ pub(super) struct Data {
     pub(super) payload: Payload,
 }
 
-pub(super) struct Begun {
+pub(super) struct OpenRange {
     pub(super) time: u64,
     pub(super) name: String,
     pub(super) domain: Option<String>,
@@ -26,7 +26,7 @@ pub(super) struct Begun {
 /// The open ranges by id, the colours, categories and payloads by id, and each thread's depth.
 #[derive(Default)]
 pub(super) struct Ranges {
-    pub(super) open: Recent<u32, Begun, OPEN>,
+    pub(super) open: Recent<u32, OpenRange, OPEN>,
     pub(super) data: Recent<u32, Data, OPEN>,
     pub(super) depth: FxHashMap<u32, u32>,
 }

@@ -70,18 +70,18 @@ impl Tracks {
 
     fn make(&mut self, of: TrackKey) -> Option<Track> {
         match of {
-            TrackKey::Stream(place) => {
-                let device = self.device(place.device);
-                let number = i32::try_from(place.stream).unwrap_or(i32::MAX).min(FIRST_STREAM);
-                let first = *self.first_context.entry((place.device, place.stream)).or_insert(place.context);
-                let mut name = match self.names.get(&Object::Device(place)) {
-                    Some(name) => format!("{device} {name} (stream {})", place.stream),
-                    None => format!("{device} stream {}", place.stream),
+            TrackKey::Stream(location) => {
+                let device = self.device(location.device);
+                let number = i32::try_from(location.stream).unwrap_or(i32::MAX).min(FIRST_STREAM);
+                let first = *self.first_context.entry((location.device, location.stream)).or_insert(location.context);
+                let mut name = match self.names.get(&Object::Device(location)) {
+                    Some(name) => format!("{device} {name} (stream {})", location.stream),
+                    None => format!("{device} stream {}", location.stream),
                 };
-                if first != place.context {
-                    name = format!("{name}, context {}", place.context);
+                if first != location.context {
+                    name = format!("{name}, context {}", location.context);
                 }
-                let shows = Shows::Stream { device: &device, stream: Some(u64::from(place.stream)) };
+                let shows = Shows::Stream { device: &device, stream: Some(u64::from(location.stream)) };
                 Track::open(shows, &name, FIRST_STREAM + number)
             }
             TrackKey::Waits(device) => {

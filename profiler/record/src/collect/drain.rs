@@ -1,6 +1,6 @@
 //! Drains rings into a sink, pass by pass, in the order peek, write, consume.
 
-use super::flight::Past;
+use super::flight::FlightClock;
 use super::sink::Sink;
 use super::tracks::Tracks;
 use events::ring::{self, RingError, RingReader};
@@ -18,14 +18,14 @@ const BATCH_RECORDS: usize = 1 << 15;
 /// Records that are copied, checksummed and counted at a time, so that the last two steps find them in the nearest cache.
 const PIECE_RECORDS: usize = 1 << 9;
 /// The fill of the fullest ring at which a drain aims.
-const AIM: f64 = 0.25;
+const TARGET_FILL: f64 = 0.25;
 /// The pauses: the shortest while rings fill quickly, and that after a failed write.
 const MIN_PAUSE: Duration = Duration::from_micros(500);
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
 /// Passes after which the folder is listed even if it seems unchanged: not every file system updates its time stamp.
-const LOOK_EVERY: u32 = 10;
+const LIST_EVERY: u32 = 10;
 /// The resolution of a folder's time stamp (the kernel's clock tick), at most: a younger stamp may hide a later change.
-const STAMP: Duration = Duration::from_millis(20);
+const STAMP_RESOLUTION: Duration = Duration::from_millis(20);
 
 /// How to collect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,22 +92,22 @@ pub(crate) struct Drain<S> {
     /// Ring files that cannot be read, now or later.
     refused: BTreeSet<(u32, u32)>,
     /// The folder's time stamp at the last listing; `None` where the folder must be listed again.
-    looked: Option<SystemTime>,
-    passes_until_look: u32,
+    listed_at: Option<SystemTime>,
+    passes_until_listing: u32,
     /// Tracks of the collector's own.
     tracks: Option<Arc<Mutex<Tracks>>>,
     /// The chunks to write; a chunk's header takes the place of two records.
     batch: Vec<Record>,
-    taken: Vec<Drained>,
+    drained: Vec<Drained>,
     /// Records of each of `tracks` in the batch.
     track_records: Vec<usize>,
     batch_slices: u64,
     batch_records: u64,
     last_pass_ns: i64,
     /// Finds the age of a flight recorder's records.
-    past: Past,
+    flight_clock: FlightClock,
     /// Whether this pass writes the contents of flight recorders.
-    dumps: bool,
+    is_dumping: bool,
     /// Drops of rings that were removed.
     dropped_before: u64,
     report: CollectorReport,
@@ -128,17 +128,17 @@ impl<S: Sink> Drain<S> {
             options,
             rings: BTreeMap::new(),
             refused: BTreeSet::new(),
-            looked: None,
-            passes_until_look: 0,
+            listed_at: None,
+            passes_until_listing: 0,
             tracks,
             batch: Vec::new(),
-            taken: Vec::new(),
+            drained: Vec::new(),
             track_records: Vec::new(),
             batch_slices: 0,
             batch_records: 0,
             last_pass_ns: events::clock::mono_now(),
-            past: Past::new(),
-            dumps: false,
+            flight_clock: FlightClock::new(),
+            is_dumping: false,
             dropped_before: 0,
             report: CollectorReport { bytes: chunks::FILE_HEADER as u64, ..CollectorReport::default() },
         }
@@ -161,10 +161,10 @@ impl<S: Sink> Drain<S> {
         // Read before the folder is listed: records from before a request for a dump lie in rings that the listing finds.
         let (asked, done) = self.claim.control().dumps();
         if asked != done {
-            self.dumps = true;
-            self.looked = None;
+            self.is_dumping = true;
+            self.listed_at = None;
         }
-        self.look();
+        self.list_rings();
         let now = events::clock::mono_now();
         let since = Duration::from_nanos(now.saturating_sub(self.last_pass_ns).max(0).unsigned_abs());
         self.last_pass_ns = now;
@@ -181,9 +181,9 @@ impl<S: Sink> Drain<S> {
         if !self.write() {
             return ERROR_PAUSE;
         }
-        if self.dumps {
+        if self.is_dumping {
             self.claim.dump_done(asked);
-            self.dumps = false;
+            self.is_dumping = false;
         }
         pause(self.options.interval, since, fullest)
     }
@@ -192,9 +192,9 @@ impl<S: Sink> Drain<S> {
     pub(crate) fn finish(mut self) -> CollectorReport {
         // A ring that was created or finished during the first pass is complete in the second.
         for _ in 0..2 {
-            self.looked = None;
+            self.listed_at = None;
             // The last contents of flight recorders are written too.
-            self.dumps = true;
+            self.is_dumping = true;
             self.pass();
         }
         if !self.report.limit_reached {
@@ -208,14 +208,14 @@ impl<S: Sink> Drain<S> {
         report
     }
 
-    fn look(&mut self) {
+    fn list_rings(&mut self) {
         let changed = std::fs::metadata(&self.dir).and_then(|m| m.modified()).ok();
-        if changed.is_some() && changed == self.looked && self.passes_until_look > 0 {
-            self.passes_until_look -= 1;
+        if changed.is_some() && changed == self.listed_at && self.passes_until_listing > 0 {
+            self.passes_until_listing -= 1;
             return;
         }
-        self.looked = changed.filter(|at| at.elapsed().is_ok_and(|age| age > STAMP));
-        self.passes_until_look = LOOK_EVERY;
+        self.listed_at = changed.filter(|at| at.elapsed().is_ok_and(|age| age > STAMP_RESOLUTION));
+        self.passes_until_listing = LIST_EVERY;
         let Ok(entries) = std::fs::read_dir(&self.dir) else { return };
         for entry in entries.flatten() {
             let Some(key) = entry.file_name().to_str().and_then(ring::parse_file_name) else { continue };
@@ -278,7 +278,7 @@ impl<S: Sink> Drain<S> {
     fn take_chunk(&mut self, key: (u32, u32), header: ChunkHeader, left: u64, last: bool) -> Option<u64> {
         let reader = &self.rings.get(&key)?.reader;
         // Records that are in the batch already are not consumed yet.
-        let first = self.taken.iter().rfind(|t| t.key == key).map_or(reader.consumed(), |t| t.end);
+        let first = self.drained.iter().rfind(|t| t.key == key).map_or(reader.consumed(), |t| t.end);
         let skip = first - reader.consumed();
         let at = chunks::begin_chunk(&mut self.batch);
         let max = left.min(BATCH_RECORDS.min(chunks::MAX_RECORDS) as u64) as usize;
@@ -298,20 +298,20 @@ impl<S: Sink> Drain<S> {
         let header = ChunkHeader { first, flags: if ends { FLAG_LAST } else { 0 }, ..header };
         chunks::end_summed_chunk(header, crc, at, &mut self.batch);
         self.batch_records += n;
-        self.taken.push(Drained { key, end: first + n, dropped: header.dropped, last: ends });
+        self.drained.push(Drained { key, end: first + n, dropped: header.dropped, last: ends });
         Some(n)
     }
 
     /// Adds the records of a flight recorder's ring to the batch, where a dump was requested or the ring's thread has ended.
     fn take_flight(&mut self, key: (u32, u32), now: i64, last: bool) -> Option<f64> {
-        if !self.dumps && !last {
+        if !self.is_dumping && !last {
             return Some(0.0);
         }
         let keep_ns = self.claim.control().keep_ns();
         let reader = &self.rings.get(&key)?.reader;
         let snapshot = reader.snapshot();
         let (made, dropped) = (reader.info().made, reader.dropped());
-        let from = self.past.first_within(keep_ns, &snapshot.records);
+        let from = self.flight_clock.first_within(keep_ns, &snapshot.records);
         let records = &snapshot.records[from..];
         let n_chunks = records.len().div_ceil(chunks::MAX_RECORDS).max(usize::from(last));
         for i in 0..n_chunks {
@@ -326,7 +326,7 @@ impl<S: Sink> Drain<S> {
             chunks::end_chunk(header, at, &mut self.batch);
             self.batch_records += part.len() as u64;
             self.batch_slices += n_slices(part);
-            self.taken.push(Drained { key, end: first + part.len() as u64, dropped, last: ends });
+            self.drained.push(Drained { key, end: first + part.len() as u64, dropped, last: ends });
             if self.batch.len() >= BATCH_RECORDS && !self.write() {
                 return None;
             }
@@ -356,11 +356,11 @@ impl<S: Sink> Drain<S> {
             self.report.bytes += bytes.len() as u64;
             self.report.records += self.batch_records;
             self.report.slices += self.batch_slices;
-            for taken in std::mem::take(&mut self.taken) {
-                self.consume(&taken);
+            for part in std::mem::take(&mut self.drained) {
+                self.consume(&part);
             }
             if let Some(tracks) = &self.tracks {
-                tracks.lock().forget(&self.track_records);
+                tracks.lock().remove_written(&self.track_records);
             }
         } else {
             self.report.write_errors += 1;
@@ -371,22 +371,22 @@ impl<S: Sink> Drain<S> {
 
     fn clear_batch(&mut self) {
         self.batch.clear();
-        self.taken.clear();
+        self.drained.clear();
         self.track_records.clear();
         (self.batch_records, self.batch_slices) = (0, 0);
     }
 
-    fn consume(&mut self, taken: &Drained) {
-        let Some(source) = self.rings.get_mut(&taken.key) else { return };
-        source.reader.consume_to(taken.end);
-        source.reported_drops = taken.dropped;
-        if taken.last
-            && let Some(source) = self.rings.remove(&taken.key)
+    fn consume(&mut self, part: &Drained) {
+        let Some(source) = self.rings.get_mut(&part.key) else { return };
+        source.reader.consume_to(part.end);
+        source.reported_drops = part.dropped;
+        if part.last
+            && let Some(source) = self.rings.remove(&part.key)
         {
             self.dropped_before += source.reader.dropped();
             // A file that cannot be removed has no unread records, and is not opened again.
             if source.reader.retire().is_err() {
-                self.refused.insert(taken.key);
+                self.refused.insert(part.key);
             }
         }
     }
@@ -411,13 +411,13 @@ fn n_slices(records: &[Record]) -> u64 {
     records.iter().filter(|r| r.site >> 28 == Kind::Slice as u32).count() as u64
 }
 
-/// The pause after which the fullest ring is filled to [`AIM`], at most `interval`. `since` is the time in which it filled to `fullest`.
+/// The pause after which the fullest ring is filled to [`TARGET_FILL`], at most `interval`. `since` is the time in which it filled to `fullest`.
 fn pause(interval: Duration, since: Duration, fullest: f64) -> Duration {
-    if fullest <= AIM {
+    if fullest <= TARGET_FILL {
         return interval;
     }
-    if fullest > 2.0 * AIM {
+    if fullest > 2.0 * TARGET_FILL {
         return Duration::ZERO;
     }
-    since.min(interval).mul_f64(AIM / fullest).clamp(MIN_PAUSE.min(interval), interval)
+    since.min(interval).mul_f64(TARGET_FILL / fullest).clamp(MIN_PAUSE.min(interval), interval)
 }

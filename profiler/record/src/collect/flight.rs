@@ -3,13 +3,13 @@
 use events::{Anchor, Kind, Record, TicksToNs, clock};
 
 /// The clock's anchor at the collector's begin, which gives the rate of ticks together with a later anchor.
-pub(super) struct Past {
+pub(super) struct FlightClock {
     begin: Anchor,
 }
 
-impl Past {
-    pub(super) fn new() -> Past {
-        Past { begin: clock::anchor() }
+impl FlightClock {
+    pub(super) fn new() -> FlightClock {
+        FlightClock { begin: clock::anchor() }
     }
 
     /// The index of the first record that ended in the last `keep_ns` (0: all). Records must be in the order of their ends.
@@ -28,5 +28,5 @@ impl Past {
 }
 
 fn is_text(record: &Record) -> bool {
-    record.site >> 28 == Kind::Text as u32
+    record.kind() == Some(Kind::Text)
 }

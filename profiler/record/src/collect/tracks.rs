@@ -183,7 +183,7 @@ impl Tracks {
     }
 
     /// Removes the first records of each track, which were written.
-    pub(crate) fn forget(&mut self, counts: &[usize]) {
+    pub(crate) fn remove_written(&mut self, counts: &[usize]) {
         for (waiting, n) in self.waiting.iter_mut().zip(counts) {
             waiting.records.drain(..n);
             waiting.first += *n as u64;
@@ -202,7 +202,7 @@ impl Tracks {
     }
 
     /// Writes a clock anchor where the last one is old enough, or `last` is set.
-    pub(crate) fn keep_time(&mut self, last: bool) {
+    pub(crate) fn write_anchor_if_due(&mut self, last: bool) {
         let age = clock::mono_now() - self.last_anchor.mono_ns;
         // The first anchors follow each other quickly, so that the rate is soon accurate.
         let since_first = self.last_anchor.mono_ns - self.first_anchor.mono_ns;

@@ -35,28 +35,28 @@ pub(crate) struct Groups {
 ///
 /// # Errors
 /// The system grants none of them; [`remedy`] says what to do.
-pub(crate) fn open(wanted: CounterSet, whose: Observed<'_>) -> io::Result<Groups> {
-    open_all(wanted, whose, true).or_else(|_| open_all(wanted, whose, false))
+pub(crate) fn open(requested: CounterSet, observed: Observed<'_>) -> io::Result<Groups> {
+    open_all(requested, observed, true).or_else(|_| open_all(requested, observed, false))
 }
 
-fn open_all(wanted: CounterSet, whose: Observed<'_>, has_kernel: bool) -> io::Result<Groups> {
-    let (places, left_out) = perf::places(whose);
+fn open_all(requested: CounterSet, observed: Observed<'_>, has_kernel: bool) -> io::Result<Groups> {
+    let (targets, left_out) = perf::targets(observed);
     let mut groups = Groups { has_kernel, left_out, ..Groups::default() };
     let mut kinds = Vec::new();
-    for kind in wanted.kinds() {
+    for kind in requested.kinds() {
         match probe(kind, has_kernel) {
             Ok(()) => kinds.push(kind),
             Err(error) => groups.missing.push((kind, error)),
         }
     }
     let mut error = io::Error::from_raw_os_error(libc::ESRCH);
-    for place in places {
-        match groups.add(&mut kinds, place) {
+    for target in targets {
+        match groups.add(&mut kinds, target) {
             Ok(()) => {}
             // The thread has ended meanwhile.
-            Err(e) if place.thread.is_some() && e.raw_os_error() == Some(libc::ESRCH) => {}
+            Err(e) if target.thread.is_some() && e.raw_os_error() == Some(libc::ESRCH) => {}
             // The limit of open files is reached: the threads so far are counted.
-            Err(e) if place.thread.is_some() && !groups.rings.is_empty() => {
+            Err(e) if target.thread.is_some() && !groups.rings.is_empty() => {
                 groups.left_out += 1;
                 error = e;
             }
@@ -73,7 +73,7 @@ fn open_all(wanted: CounterSet, whose: Observed<'_>, has_kernel: bool) -> io::Re
 
 /// Whether this machine has the counter.
 fn probe(kind: Kind, has_kernel: bool) -> io::Result<()> {
-    if !kind.is_of_here() {
+    if !kind.is_supported() {
         return Err(io::Error::from_raw_os_error(libc::ENOENT));
     }
     kind.builder().observe_self().enabled(false).exclude_kernel(!has_kernel).exclude_hv(true).build().map(drop)
@@ -83,8 +83,8 @@ fn probe(kind: Kind, has_kernel: bool) -> io::Result<()> {
 ///
 /// # Errors
 /// No counter can be opened; the text is the remedy.
-pub fn available(wanted: CounterSet) -> Result<(CounterSet, Vec<(String, String)>), String> {
-    let groups = open(wanted, Observed::NextCommand).map_err(|error| remedy(&error))?;
+pub fn available(requested: CounterSet) -> Result<(CounterSet, Vec<(String, String)>), String> {
+    let groups = open(requested, Observed::NextCommand).map_err(|error| remedy(&error))?;
     Ok((CounterSet::of(groups.kinds.iter().copied()), groups.remedies()))
 }
 
@@ -103,16 +103,16 @@ impl Groups {
     }
 
     /// Adds the group of one target. A hardware counter for which the first group has no room is left out of all groups.
-    fn add(&mut self, kinds: &mut Vec<Kind>, place: RingTarget) -> io::Result<()> {
+    fn add(&mut self, kinds: &mut Vec<Kind>, target: RingTarget) -> io::Result<()> {
         let builder = |mut builder: Builder<'static>| {
-            perf::inherited(&mut builder, place, self.has_kernel);
+            perf::set_common_options(&mut builder, target, self.has_kernel);
             builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU | SampleFlag::READ).inherit_stat(true);
             builder.read_format(ReadFormat::GROUP | ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING);
             builder
         };
         let mut leader = builder(Kind::CPU_CLOCK.builder());
         leader.sample_frequency(READINGS_HZ).task(true).comm(true).comm_exec(true).context_switch(true);
-        let mut ring = perf::with_ring(&mut leader, place)?;
+        let mut ring = perf::with_ring(&mut leader, target)?;
         let mut ids = vec![(Kind::CPU_CLOCK, ring.as_counter().id())];
         let mut members = Vec::new();
         let mut join = |kind: Kind| -> io::Result<()> {

@@ -58,9 +58,9 @@ const FP_ARITH: u64 = 0xc7;
 
 /// Whether the processor has [`FP_ARITH`], by the flag `adx`, which came with Broadwell too; on others the code may mean another event.
 static HAS_FP_ARITH: LazyLock<bool> = LazyLock::new(|| {
-    let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let has = |key: &str, word: &str| {
-        let line = about.lines().find(|line| line.split(':').next().is_some_and(|k| k.trim() == key));
+        let line = cpuinfo.lines().find(|line| line.split(':').next().is_some_and(|k| k.trim() == key));
         line.is_some_and(|line| line.split_whitespace().any(|w| w == word))
     };
     has("vendor_id", "GenuineIntel") && has("flags", "adx")
@@ -90,7 +90,7 @@ impl Kind {
     }
 
     /// Whether the code means this counter on this processor.
-    pub(crate) fn is_of_here(self) -> bool {
+    pub(crate) fn is_supported(self) -> bool {
         !matches!(self.event(), FpArith(_)) || *HAS_FP_ARITH
     }
 
@@ -155,9 +155,9 @@ impl FromStr for CounterSet {
     fn from_str(text: &str) -> Result<CounterSet, UnknownCounter> {
         let mut set = CounterSet::default();
         for name in text.split(',').map(str::trim) {
-            let is_it =
+            let has_name =
                 |(known, alias, _): &(&str, &str, Event)| *known == name || (!name.is_empty() && *alias == name);
-            let named = (0..KNOWN.len()).filter(|at| is_it(&KNOWN[*at])).fold(0, |set, at| set | 1 << at);
+            let named = (0..KNOWN.len()).filter(|at| has_name(&KNOWN[*at])).fold(0, |set, at| set | 1 << at);
             if named == 0 {
                 return Err(UnknownCounter(name.to_owned()));
             }

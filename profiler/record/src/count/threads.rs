@@ -55,7 +55,7 @@ struct Total {
 }
 
 impl Thread {
-    fn leaves(&mut self, time: u64) {
+    fn end_stretch(&mut self, time: u64) {
         let Some(since) = self.on_since.take() else { return };
         let is_full = self.stretches.len() >= MAX_STRETCHES;
         match self.stretches.last_mut().filter(|_| is_full) {
@@ -95,12 +95,12 @@ impl Total {
     /// Adds `by` linearly over the stretches; returns the points (time, value).
     fn rise(&mut self, by: u64, stretches: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let length = |(from, to): &(u64, u64)| to.saturating_sub(*from);
-        let whole = stretches.iter().map(length).sum::<u64>();
+        let total = stretches.iter().map(length).sum::<u64>();
         let (before, mut passed, mut points) = (self.value, 0, Vec::new());
         for (i, stretch) in stretches.iter().enumerate() {
             passed += length(stretch);
             let is_last = i + 1 == stretches.len();
-            let so_far = if is_last { by } else { share(by, passed, whole) };
+            let so_far = if is_last { by } else { share(by, passed, total) };
             if before + so_far == self.value {
                 continue;
             }
@@ -115,9 +115,9 @@ impl Total {
     }
 }
 
-fn share(of: u64, part: u64, whole: u64) -> u64 {
-    // At most `of`, since `part` is at most `whole`.
-    (u128::from(of) * u128::from(part) / u128::from(whole.max(1))) as u64
+fn share(of: u64, part: u64, total: u64) -> u64 {
+    // At most `of`, since `part` is at most `total`.
+    (u128::from(of) * u128::from(part) / u128::from(total.max(1))) as u64
 }
 
 pub(crate) struct Threads {
@@ -152,10 +152,10 @@ impl Threads {
             }
             Event::SwitchOut { .. } => {
                 if let Some(thread) = self.thread(from.tid) {
-                    thread.leaves(from.time);
+                    thread.end_stretch(from.time);
                 }
             }
-            Event::Comm { name, exec } => self.named(from, name, *exec, tracks),
+            Event::Comm { name, exec } => self.rename(from, name, *exec, tracks),
             Event::Fork { tid, parent, .. } => {
                 let name = self.threads.get(parent).map_or(Vec::new(), |parent| parent.name.clone());
                 // The id may have been that of an earlier thread.
@@ -190,7 +190,7 @@ impl Threads {
         Some(self.threads.entry(tid).or_default())
     }
 
-    fn named(&mut self, from: Origin, name: &[u8], exec: bool, tracks: &mut Tracks) {
+    fn rename(&mut self, from: Origin, name: &[u8], exec: bool, tracks: &mut Tracks) {
         let Some(thread) = self.thread(from.tid) else { return };
         name.clone_into(&mut thread.name);
         if exec {

@@ -53,17 +53,17 @@ pub(crate) struct Rings {
 ///
 /// # Errors
 /// The system grants none; [`remedy`] says what to do.
-pub(crate) fn open(wanted: PerfOptions, whose: Observed<'_>) -> io::Result<Rings> {
-    let has_stack = wanted.sample_hz.is_some() && cfg!(target_arch = "x86_64");
-    let (places, left_out) = places(whose);
-    let places = || places.iter().copied();
+pub(crate) fn open(options: PerfOptions, observed: Observed<'_>) -> io::Result<Rings> {
+    let has_stack = options.sample_hz.is_some() && cfg!(target_arch = "x86_64");
+    let (targets, left_out) = targets(observed);
+    let targets = || targets.iter().copied();
     let try_all = |has_kernel: bool| -> io::Result<Vec<Sampler>> {
         let mut rings = Vec::new();
-        for place in places() {
-            match with_ring(&mut builder(wanted, place, has_kernel, has_stack), place) {
+        for target in targets() {
+            match with_ring(&mut builder(options, target, has_kernel, has_stack), target) {
                 Ok(ring) => rings.push(ring),
                 // The thread has ended meanwhile.
-                Err(e) if place.thread.is_some() && e.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(e) if target.thread.is_some() && e.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(e) => return Err(e),
             }
         }
@@ -73,7 +73,7 @@ pub(crate) fn open(wanted: PerfOptions, whose: Observed<'_>) -> io::Result<Rings
         Ok(samplers) => (samplers, true),
         Err(_) => (try_all(false)?, false),
     };
-    let faults = places().map_while(|place| with_ring(&mut fault_builder(place, has_kernel), place).ok()).collect();
+    let faults = targets().map_while(|target| with_ring(&mut fault_builder(target, has_kernel), target).ok()).collect();
     Ok(Rings { samplers, faults, has_kernel, has_stack, left_out })
 }
 
@@ -85,13 +85,13 @@ pub(crate) struct RingTarget {
 }
 
 /// The targets of the rings, and the number of threads that are left out because there are too many.
-pub(crate) fn places(whose: Observed<'_>) -> (Vec<RingTarget>, usize) {
+pub(crate) fn targets(observed: Observed<'_>) -> (Vec<RingTarget>, usize) {
     let cpus = online_cpus();
-    let (threads, left_out): (Vec<Option<u32>>, usize) = match whose {
+    let (threads, left_out): (Vec<Option<u32>>, usize) = match observed {
         Observed::NextCommand => (vec![None], 0),
         Observed::Threads(all) => {
-            let most = (MAX_THREAD_RINGS / cpus.len()).max(1).min(all.len());
-            (all[..most].iter().copied().map(Some).collect(), all.len() - most)
+            let n_threads = (MAX_THREAD_RINGS / cpus.len()).max(1).min(all.len());
+            (all[..n_threads].iter().copied().map(Some).collect(), all.len() - n_threads)
         }
     };
     let of_thread = |thread: Option<u32>| cpus.iter().map(move |cpu| RingTarget { thread, cpu: *cpu });
@@ -99,9 +99,9 @@ pub(crate) fn places(whose: Observed<'_>) -> (Vec<RingTarget>, usize) {
 }
 
 /// Opens an event with the largest ring that the system grants.
-pub(crate) fn with_ring(builder: &mut Builder<'_>, place: RingTarget) -> io::Result<Sampler> {
+pub(crate) fn with_ring(builder: &mut Builder<'_>, target: RingTarget) -> io::Result<Sampler> {
     let mut error = io::Error::from(io::ErrorKind::OutOfMemory);
-    let sizes = if place.thread.is_some() { &THREAD_RING_BYTES } else { &RING_BYTES };
+    let sizes = if target.thread.is_some() { &THREAD_RING_BYTES } else { &RING_BYTES };
     for bytes in *sizes {
         match builder.build()?.sampled(bytes) {
             Ok(sampler) => return Ok(sampler),
@@ -112,22 +112,22 @@ pub(crate) fn with_ring(builder: &mut Builder<'_>, place: RingTarget) -> io::Res
 }
 
 /// Sets the options that all events have: target, inheritance, clock and privilege levels.
-pub(crate) fn inherited(builder: &mut Builder<'_>, place: RingTarget, has_kernel: bool) {
-    builder.one_cpu(place.cpu).inherit(true);
-    match place.thread {
+pub(crate) fn set_common_options(builder: &mut Builder<'_>, target: RingTarget, has_kernel: bool) {
+    builder.one_cpu(target.cpu).inherit(true);
+    match target.thread {
         Some(thread) => builder.observe_pid(thread.cast_signed()).enabled(true),
         None => builder.observe_self().enabled(false).enable_on_exec(true),
     };
     builder.exclude_kernel(!has_kernel).exclude_hv(true).sample_id_all(true).clockid(Clock::MONOTONIC_RAW);
 }
 
-fn builder(wanted: PerfOptions, place: RingTarget, has_kernel: bool, has_stack: bool) -> Builder<'static> {
-    let event = if wanted.sample_hz.is_some() { Software::CPU_CLOCK } else { Software::DUMMY };
+fn builder(options: PerfOptions, target: RingTarget, has_kernel: bool, has_stack: bool) -> Builder<'static> {
+    let event = if options.sample_hz.is_some() { Software::CPU_CLOCK } else { Software::DUMMY };
     let mut builder = Builder::new(event);
-    inherited(&mut builder, place, has_kernel);
-    builder.task(true).comm(true).comm_exec(true).context_switch(wanted.switches);
+    set_common_options(&mut builder, target, has_kernel);
+    builder.task(true).comm(true).comm_exec(true).context_switch(options.switches);
     builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU);
-    if let Some(hz) = wanted.sample_hz {
+    if let Some(hz) = options.sample_hz {
         builder.sample_frequency(u64::from(hz)).mmap(true).mmap2(true);
         builder.sample(SampleFlag::IP | SampleFlag::CALLCHAIN);
     }
@@ -138,9 +138,9 @@ fn builder(wanted: PerfOptions, place: RingTarget, has_kernel: bool, has_stack: 
     builder
 }
 
-fn fault_builder(place: RingTarget, has_kernel: bool) -> Builder<'static> {
+fn fault_builder(target: RingTarget, has_kernel: bool) -> Builder<'static> {
     let mut builder = Builder::new(Software::PAGE_FAULTS_MAJ);
-    inherited(&mut builder, place, has_kernel);
+    set_common_options(&mut builder, target, has_kernel);
     builder.sample_period(1).sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU | SampleFlag::ADDR);
     builder
 }

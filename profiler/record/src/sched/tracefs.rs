@@ -58,18 +58,21 @@ impl Root {
 
 /// Mounts tracefs without attaching it to a folder.
 fn mount() -> io::Result<OwnedFd> {
-    const CONFIG_CREATE: libc::c_uint = 6;
+    // linux/mount.h
+    const FSOPEN_CLOEXEC: libc::c_uint = 1;
+    const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
+    const FSMOUNT_CLOEXEC: libc::c_uint = 1;
     let name = CString::new("tracefs").map_err(io::Error::other)?;
     let checked = |status: libc::c_long| if status < 0 { Err(io::Error::last_os_error()) } else { Ok(status as i32) };
     // SAFETY: the name is a C string; the call makes a descriptor.
-    let config = checked(unsafe { libc::syscall(libc::SYS_fsopen, name.as_ptr(), 1) })?;
+    let config = checked(unsafe { libc::syscall(libc::SYS_fsopen, name.as_ptr(), FSOPEN_CLOEXEC) })?;
     // SAFETY: the call above made the descriptor, and nobody else has it.
     let config = unsafe { OwnedFd::from_raw_fd(config) };
     let none = std::ptr::null::<libc::c_char>();
     // SAFETY: the command takes no further arguments.
-    checked(unsafe { libc::syscall(libc::SYS_fsconfig, config.as_raw_fd(), CONFIG_CREATE, none, none, 0) })?;
+    checked(unsafe { libc::syscall(libc::SYS_fsconfig, config.as_raw_fd(), FSCONFIG_CMD_CREATE, none, none, 0) })?;
     // SAFETY: the descriptor is a configured file system; the call makes a descriptor.
-    let mount = checked(unsafe { libc::syscall(libc::SYS_fsmount, config.as_raw_fd(), 1, 0) })?;
+    let mount = checked(unsafe { libc::syscall(libc::SYS_fsmount, config.as_raw_fd(), FSMOUNT_CLOEXEC, 0) })?;
     // SAFETY: the call above made the descriptor, and nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(mount) })
 }

@@ -1,10 +1,10 @@
 //! The functions of sampled addresses, looked up after the run: from symbol tables and debug information, the kernel's list, and
 //! the maps that just-in-time compilers write (`/tmp/perf-PID.map`; Python's with `-X perf`).
 
-mod listed;
+mod list;
 
 use events::meta::Entry;
-use listed::Listed;
+use list::SymbolList;
 use std::collections::BTreeMap;
 
 /// The module of the kernel's frames.
@@ -26,11 +26,11 @@ pub(crate) fn resolve<'a>(frames: impl Iterator<Item = (&'a str, u64, u32)>) -> 
     let mut symbols = Vec::new();
     for (module, frames) in by_module {
         if module == KERNEL {
-            listed(&Listed::kernel(&text("/proc/kallsyms")), &frames, &mut symbols);
+            resolve_listed(&SymbolList::kernel(&text("/proc/kallsyms")), &frames, &mut symbols);
         } else if module.starts_with("/tmp/perf-") {
-            listed(&Listed::perf_map(&text(module)), &frames, &mut symbols);
+            resolve_listed(&SymbolList::perf_map(&text(module)), &frames, &mut symbols);
         } else if module.starts_with('/') {
-            of_file(module, &frames, &mut symbols);
+            resolve_file(module, &frames, &mut symbols);
         }
     }
     symbols
@@ -47,7 +47,7 @@ fn text(path: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn listed(list: &Listed, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
+fn resolve_listed(list: &SymbolList, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
     for (address, frame) in frames {
         if let Some(name) = list.find(*address) {
             let (frame, name) = (*frame, name.to_owned());
@@ -56,7 +56,7 @@ fn listed(list: &Listed, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
     }
 }
 
-fn of_file(path: &str, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
+fn resolve_file(path: &str, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
     let Ok(loader) = addr2line::Loader::new(path) else { return };
     for (address, frame) in frames {
         let before = out.len();
@@ -64,9 +64,9 @@ fn of_file(path: &str, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
             while let Ok(Some(function)) = functions.next() {
                 let name = function.function.as_ref().and_then(|f| f.demangle().ok().map(std::borrow::Cow::into_owned));
                 let Some(name) = name else { continue };
-                let place = function.location.as_ref();
-                let file = place.and_then(|l| l.file).unwrap_or_default().to_owned();
-                let line = place.and_then(|l| l.line).unwrap_or(0);
+                let location = function.location.as_ref();
+                let file = location.and_then(|l| l.file).unwrap_or_default().to_owned();
+                let line = location.and_then(|l| l.line).unwrap_or(0);
                 out.push(Entry::Symbol { frame: *frame, inlined: 0, line, name, file });
             }
         }

@@ -137,21 +137,22 @@ impl Watch {
         Ok(watch)
     }
 
-    fn open(trace_dir: &Path, options: WatchOptions, whose: Observed<'_>) -> Result<Watch, WatchError> {
-        let attached = whose != Observed::NextCommand;
+    fn open(trace_dir: &Path, options: WatchOptions, observed: Observed<'_>) -> Result<Watch, WatchError> {
+        let attached = observed != Observed::NextCommand;
         let mut unavailable = Vec::new();
         let mut missing = |what: &str, remedy: String| unavailable.push((what.to_owned(), remedy));
         let instance = options.sched.then(|| Root::find().and_then(Instance::start));
         let instance = granted(instance, |error| {
             missing("wake-ups and other processes on the CPUs (tracefs)", tracefs_remedy(error));
         });
-        let wanted = PerfOptions { sample_hz: options.sample_hz, switches: options.sched && instance.is_none() };
-        let rings = (wanted.switches || wanted.sample_hz.is_some()).then(|| perf::open(wanted, whose));
+        let perf_options = PerfOptions { sample_hz: options.sample_hz, switches: options.sched && instance.is_none() };
+        let rings =
+            (perf_options.switches || perf_options.sample_hz.is_some()).then(|| perf::open(perf_options, observed));
         let rings = granted(rings, |error| {
-            let what = if wanted.sample_hz.is_some() { "samples" } else { "context switches" };
+            let what = if perf_options.sample_hz.is_some() { "samples" } else { "context switches" };
             missing(&format!("{what} (perf events)"), perf::remedy(error));
         });
-        if rings.as_ref().is_some_and(|r| !r.has_kernel && wanted.sample_hz.is_some()) {
+        if rings.as_ref().is_some_and(|r| !r.has_kernel && perf_options.sample_hz.is_some()) {
             missing("the kernel's part of stacks", perf::KERNEL_REMEDY.to_owned());
         }
         if let Some(n) = rings.as_ref().map(|r| r.left_out).filter(|n| *n > 0) {
@@ -159,7 +160,7 @@ impl Watch {
         }
         // The kernel's counters are inherited from a command's start on; for a process that runs already `/proc` is read.
         let counters = if attached { Counters::default() } else { perf::counters() };
-        let counting = counting(options.counters, whose, &mut missing);
+        let counting = counting(options.counters, observed, &mut missing);
         let clock = instance.as_ref().map_or(ClockSource::MonotonicRaw, Instance::clock);
         let mut tracks = Tracks::create(trace_dir, std::process::id(), "kernel", clock).map_err(WatchError::Folder)?;
         for (what, remedy) in &unavailable {
@@ -213,14 +214,14 @@ impl Drop for Watch {
 }
 
 /// The value of a request, if there is one and the system granted it; reports the error otherwise.
-fn granted<T>(requested: Option<io::Result<T>>, report: impl FnOnce(&io::Error)) -> Option<T> {
-    requested?.inspect_err(report).ok()
+fn granted<T>(request: Option<io::Result<T>>, report: impl FnOnce(&io::Error)) -> Option<T> {
+    request?.inspect_err(report).ok()
 }
 
 /// Opens the counters of threads; reports counters and threads that are missing.
-fn counting(wanted: CounterSet, whose: Observed<'_>, missing: &mut impl FnMut(&str, String)) -> Option<Counting> {
-    let groups = (!wanted.is_empty()).then(|| groups::open(wanted, whose));
-    let report = |error: &io::Error| missing(&format!("counters {wanted} of threads"), groups::remedy(error));
+fn counting(requested: CounterSet, observed: Observed<'_>, missing: &mut impl FnMut(&str, String)) -> Option<Counting> {
+    let groups = (!requested.is_empty()).then(|| groups::open(requested, observed));
+    let report = |error: &io::Error| missing(&format!("counters {requested} of threads"), groups::remedy(error));
     let groups = granted(groups, report)?;
     for (names, remedy) in groups.remedies() {
         missing(&format!("counters {names}"), remedy);
@@ -277,8 +278,8 @@ impl Watcher {
             let mut tracks = shared.tracks.lock();
             let now = tracks.now();
             self.scheduling.finish(now, &mut tracks);
-            self.note_untold(&mut tracks);
-            self.note_shared(&mut tracks);
+            self.note_unreported(&mut tracks);
+            self.note_scaled(&mut tracks);
         }
         let symbols = self.samples.symbols();
         shared.tracks.lock().entries(symbols.into_iter());
@@ -345,7 +346,7 @@ impl Watcher {
             self.note_lost(&mut tracks);
         }
         self.polls += 1;
-        tracks.keep_time(last);
+        tracks.write_anchor_if_due(last);
     }
 
     /// The records of the perf rings, in order of time.
@@ -425,7 +426,7 @@ impl Watcher {
         }
     }
 
-    fn note_shared(&mut self, tracks: &mut Tracks) {
+    fn note_scaled(&mut self, tracks: &mut Tracks) {
         if let Some(share) = self.counting.as_ref().and_then(|counting| counting.threads.counted_share()) {
             let why = format!(
                 "the processor has too few for all, they counted {:.0} % of the time and are scaled up to 100 %; record fewer at once",
@@ -435,7 +436,7 @@ impl Watcher {
         }
     }
 
-    fn note_untold(&mut self, tracks: &mut Tracks) {
+    fn note_unreported(&mut self, tracks: &mut Tracks) {
         let n = self.scheduling.seen.untold;
         if n > 0 {
             let why = format!(

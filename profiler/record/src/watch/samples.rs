@@ -37,7 +37,7 @@ impl Samples {
         // Outermost first. All addresses but the innermost are return addresses: one byte less lies in the call.
         let calls = |frames: Vec<u64>| (0..frames.len()).rev().map(move |n| frames[n].saturating_sub(u64::from(n > 0)));
         for address in calls(user) {
-            let (module, at) = self.place(from.pid, address);
+            let (module, at) = self.locate(from.pid, address);
             stack = self.push(stack, module, at);
         }
         let module = if kernel.is_empty() { 0 } else { self.maps.path(symbols::KERNEL) };
@@ -55,7 +55,7 @@ impl Samples {
     }
 
     /// The row of the file that is mapped at an address, and the address in the file.
-    fn place(&mut self, pid: u32, address: u64) -> (u32, u64) {
+    fn locate(&mut self, pid: u32, address: u64) -> (u32, u64) {
         let found = self.maps.process(pid).find(address).map(|m| (m.path, address.wrapping_add(m.bias)));
         match found {
             Some((path, in_file)) if self.maps.paths[path as usize].starts_with('/') => (path, in_file),
