@@ -1,7 +1,7 @@
 //! The time of a step by activity: input, host, device compute, communication exposed and overlapped, copies, idle.
 //!
-//! Each moment belongs to the first of compute, communication, copy, input and host that runs in it; else it is idle. So the parts
-//! add up to the range. Communication and copies are *exposed* while no compute runs, else *overlapped*.
+//! Each moment belongs to the first of compute, communication, copy, input and host that runs in it; else it is idle.
+//! So the parts add up to the range. Communication and copies are *exposed* while no compute runs, else *overlapped*.
 
 use super::activity::Activity;
 use super::deps::Deps;
@@ -42,7 +42,8 @@ impl Breakdown {
     }
 }
 
-/// How a device spent the time from its first work to its last. Hosts do not count: while only they run, the device is idle.
+/// How a device spent the time from its first work to its last. Hosts do not count: while only they run, the device is
+/// idle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceBreakdown {
     /// Row of the processes.

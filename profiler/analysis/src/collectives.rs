@@ -1,7 +1,8 @@
 //! Collectives: the slices of several processes that are one exchange, and who came last.
 //!
-//! The peers of a communicator call their collectives in the same order. So the n-th collective of a name in one process
-//! belongs to the n-th of that name in the others, where all have the same number of them and they overlap in time.
+//! The peers of a communicator call their collectives in the same order. So the n-th collective of a name in one
+//! process belongs to the n-th of that name in the others, where all have the same number of them and they overlap in
+//! time.
 
 use super::activity::Activity;
 use super::lines::{Lines, PieceId};

@@ -1,4 +1,5 @@
-//! The slice that another one names by its correlation, found once for all slices, since a walk passes each of them several times.
+//! The slice that another one names by its correlation, found once for all slices, since a walk passes each of them
+//! several times.
 //!
 //! | slice | what it names |
 //! |---|---|
@@ -6,7 +7,8 @@
 //! | a call of a device's library | the work that it gave the device |
 //! | a device's work | the call that gave it |
 //!
-//! The slices of a line are in order of time, and so, nearly, are the slices that they name: each search begins where the last ended.
+//! The slices of a line are in order of time, and so, nearly, are the slices that they name: each search begins where
+//! the last ended.
 
 use super::activity::{Activities, Activity};
 use super::lines::{Line, LineKind, Lines, PieceId};
@@ -105,7 +107,8 @@ impl Executions {
         bounds.map_or(&[], |(begin, end)| &self.rows[*begin as usize..*end as usize])
     }
 
-    /// The last execution of a node that ended by `time`. `cursor` is the number that had ended by the previous query's time.
+    /// The last execution of a node that ended by `time`. `cursor` is the number that had ended by the previous query's
+    /// time.
     fn ended_near(&self, cursor: &mut usize, node: u32, time: i64) -> Option<PieceId> {
         let ops = self.of(node);
         *cursor = partition_point_near(ops, *cursor, |(end, _)| *end <= time);
@@ -146,8 +149,8 @@ impl Calls {
         self.find_near(&mut 0, process, correlation)
     }
 
-    /// The last piece with the correlation in the process; where only another process has it, that one's first piece. `cursor` is
-    /// where the last search ended.
+    /// The last piece with the correlation in the process; where only another process has it, that one's first piece.
+    /// `cursor` is where the last search ended.
     fn find_near(&self, cursor: &mut usize, process: u32, correlation: u32) -> Option<PieceId> {
         *cursor = partition_point_near(&self.rows, *cursor, |(row, _)| *row < key(correlation, 0));
         let same = |row: &&(u64, PieceId)| row.0 >> 32 == u64::from(correlation);

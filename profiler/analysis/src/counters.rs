@@ -1,7 +1,8 @@
 //! Counters of processor and kernel, attributed to the slices that threads ran (`stepscope record --counters`).
 //!
-//! Between two points a thread's counter rises linearly. Each rise is divided among the slices that ran meanwhile, by the length of their
-//! pieces (the parts without nested slices); the rest is counted outside. All numbers are integers, and the parts add up to the total.
+//! Between two points a thread's counter rises linearly. Each rise is divided among the slices that ran meanwhile, by
+//! the length of their pieces (the parts without nested slices); the rest is counted outside. All numbers are integers,
+//! and the parts add up to the total.
 
 use super::activity::{Activities, Activity};
 use super::lines::flatten;
@@ -148,7 +149,8 @@ mod tests {
 
     #[test]
     fn a_rise_goes_to_what_ran() {
-        // 100 faults from 0 to 100: A runs for 30 of them, of which B has 10; C in its second half for 40, 10 of them after the last point.
+        // 100 faults from 0 to 100: A runs for 30 of them, of which B has 10; C in its second half for 40, 10 of them
+        // after the last point.
         let store = testkit::store(
             "w0 A 0..30
              >w0 B 10..20

@@ -1,5 +1,5 @@
-//! The critical path: the chain of last-arriving predecessors from the end of a step to its begin, across threads, streams
-//! and processes. Only the slices on this path delay the step's end.
+//! The critical path: the chain of last-arriving predecessors from the end of a step to its begin, across threads,
+//! streams and processes. Only the slices on this path delay the step's end.
 
 use super::activity::Activity;
 use super::deps::Deps;
@@ -161,8 +161,8 @@ fn walk(deps: &Deps<'_>, range: Range<i64>, lines: &[u32], after: Cause) -> Crit
     walk_back(deps, range, end, LastAct::Piece(at), after)
 }
 
-/// Whether a line's last work can be the program's last: where only scheduling is recorded that is the first thread's, since any helper
-/// thread may run on after it.
+/// Whether a line's last work can be the program's last: where only scheduling is recorded that is the first thread's,
+/// since any helper thread may run on after it.
 fn ends_the_program(deps: &Deps<'_>, line: u32) -> bool {
     let line = deps.lines.line(line);
     let pid = deps.store.processes().get(line.process as usize).map(|p| p.pid);

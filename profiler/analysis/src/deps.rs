@@ -14,8 +14,8 @@
 //! | waker -> thread that slept | `correlation` of `off cpu` slices |
 //! | peers of a collective | [`super::collectives`] |
 //!
-//! Building the index sorts, and finds what each slice names ([`super::correlation`]); each query is then a look-up in a hash table or
-//! a binary search.
+//! Building the index sorts, and finds what each slice names ([`super::correlation`]); each query is then a look-up in
+//! a hash table or a binary search.
 
 use super::activity::{Activities, Activity};
 use super::collectives::Exchanges;
@@ -28,8 +28,8 @@ use std::ops::Range;
 use trace_model::{Category, NO_NODE, SliceRef, TrackKind, Transfer};
 use trace_store::Store;
 
-/// `arg` of a `parked` slice (docs/formats/trace-format.md): a wait for a value from another device, for a row of a queue, for room
-/// in a queue.
+/// `arg` of a `parked` slice (docs/formats/trace-format.md): a wait for a value from another device, for a row of a
+/// queue, for room in a queue.
 const AWAITS_VALUE: u64 = 0;
 pub(crate) const AWAITS_QUEUE_ROW: u64 = 1;
 pub(crate) const AWAITS_QUEUE_ROOM: u64 = 2;
@@ -177,8 +177,8 @@ impl<'a> Deps<'a> {
         self.arrows.sort_unstable_by_key(|a| (a.line, a.to, a.from));
     }
 
-    /// The piece that the slice of a piece names: the execution that made an op ready, the device work of a call, the call of device
-    /// work.
+    /// The piece that the slice of a piece names: the execution that made an op ready, the device work of a call, the
+    /// call of device work.
     pub(crate) fn correlated(&self, at: PieceId) -> Option<PieceId> {
         self.correlations.find(&self.lines, at)
     }
@@ -235,8 +235,8 @@ impl<'a> Deps<'a> {
         .filter(|work| self.lines.piece(*work).end <= piece.end)
     }
 
-    /// Of the other streams' work that a stream waited for between the launches of its previous piece and of `at`, the piece that ended
-    /// last.
+    /// Of the other streams' work that a stream waited for between the launches of its previous piece and of `at`, the
+    /// piece that ended last.
     pub(crate) fn awaited_by_stream(&self, at: PieceId, launched: i64) -> Option<PieceId> {
         let line = self.lines.line(at.line);
         let stream = self.store.track(line.track)?.stream?;
@@ -254,7 +254,8 @@ impl<'a> Deps<'a> {
         works.filter(|w| w.line != at.line).max_by_key(|work| self.lines.piece(*work).end)
     }
 
-    /// The last work that was launched on a stream, or on any, before the call that recorded an event (`record` is its correlation).
+    /// The last work that was launched on a stream, or on any, before the call that recorded an event (`record` is its
+    /// correlation).
     fn last_work_before_event(&self, process: u32, stream: Option<u64>, record: u32) -> Option<PieceId> {
         let call = self.lines.piece(self.launches.find(process, record)?).start;
         let works = self.device_lines(process, stream).filter_map(|line| {

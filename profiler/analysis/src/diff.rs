@@ -1,8 +1,8 @@
 //! Changes between two traces: step time, ops, scopes and stalls, per step, with a confidence interval.
 //!
-//! Each step is one observation. A change is reported with Welch's 95 % interval for the difference of the means (the two traces
-//! may vary differently); it counts as certain where the interval does not hold zero. One comparison in twenty of equal traces is
-//! certain by chance. With fewer than two steps in a trace there is no interval.
+//! Each step is one observation. A change is reported with Welch's 95 % interval for the difference of the means (the
+//! two traces may vary differently); it counts as certain where the interval does not hold zero. One comparison in
+//! twenty of equal traces is certain by chance. With fewer than two steps in a trace there is no interval.
 
 use super::activity::Activities;
 use crate::stalls::stalls;
@@ -102,7 +102,8 @@ impl Observed {
         let range = store.range();
         let starts: Vec<i64> = store.steps().iter().map(|s| s.start).collect();
         let n = starts.len().max(1);
-        // A step's time lasts until the next step begins: devices run on after the step's end with work that it launched.
+        // A step's time lasts until the next step begins: devices run on after the step's end with work that it
+        // launched.
         let step_of = |time: i64| match starts.len() {
             0 => Some(0),
             _ => starts.partition_point(|s| *s <= time).checked_sub(1),

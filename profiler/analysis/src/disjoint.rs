@@ -1,9 +1,9 @@
-//! One critical path of a range from the paths of its steps. Steps may overlap: those of several processes run at the same time, a device
-//! still works for a step when the next has begun, and one step fills a queue while another trains.
+//! One critical path of a range from the paths of its steps. Steps may overlap: those of several processes run at the
+//! same time, a device still works for a step when the next has begun, and one step fills a queue while another trains.
 //!
-//! Each moment belongs to one step: of the steps that ran then, to the one that ended last, since the others did not delay the end. A
-//! step that waited for room in a queue was ahead of its consumer, and gets only the moments of no other step. So the parts add up to no
-//! more than the range, and shares of them are shares of the range.
+//! Each moment belongs to one step: of the steps that ran then, to the one that ended last, since the others did not
+//! delay the end. A step that waited for room in a queue was ahead of its consumer, and gets only the moments of no
+//! other step. So the parts add up to no more than the range, and shares of them are shares of the range.
 
 use super::critical::{CriticalPath, PathKind};
 use crate::stalls::Cause;
@@ -11,7 +11,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Cuts the paths of steps to the moments that belong to them, in order of time. A path that others interrupt becomes several paths.
+/// Cuts the paths of steps to the moments that belong to them, in order of time. A path that others interrupt becomes
+/// several paths.
 pub(super) fn disjoint(mut paths: Vec<CriticalPath>, range: &Range<i64>) -> Vec<CriticalPath> {
     paths.sort_by_key(|path| (was_ahead(path), Reverse(path.range.end), path.range.start));
     let mut taken = OccupiedTime::default();

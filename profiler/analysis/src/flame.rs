@@ -20,7 +20,8 @@ pub struct FlameNode {
     pub own: u64,
 }
 
-/// The samples of some tracks (all where none is given) in `range`, ns from the origin. A node comes after its caller's.
+/// The samples of some tracks (all where none is given) in `range`, ns from the origin. A node comes after its
+/// caller's.
 #[must_use]
 pub fn flame(store: &Store, tracks: &[TrackId], range: Range<i64>) -> Vec<FlameNode> {
     let mut by_stack: FxHashMap<u32, u64> = FxHashMap::default();

@@ -1,11 +1,15 @@
-//! Analyses of a trace: pure functions over the [`Store`](trace_store::Store). docs/use/analysis.md has the definitions.
+//! Analyses of a trace: pure functions over the [`Store`](trace_store::Store). docs/use/analysis.md has the
+//! definitions.
 //!
 //! 1. `spans`, `activity`: what a slice means for the analyses.
 //! 2. `lines`: each track's slices flattened into pieces that follow each other.
-//! 3. `sync_record`, `collectives`, `correlation`, `step_index`: what happened before what, as recorded; `deps` indexes all of them.
-//! 4. `walk`: the backward walk through last-arriving predecessors. [`stalls`](mod@stalls) walks gaps, [`critical`] walks steps.
+//! 3. `sync_record`, `collectives`, `correlation`, `step_index`: what happened before what, as recorded; `deps` indexes
+//!    all of them.
+//! 4. `walk`: the backward walk through last-arriving predecessors. [`stalls`](mod@stalls) walks gaps, [`critical`]
+//!    walks steps.
 //! 5. `disjoint`: one path from the critical paths of steps that overlap.
-//! 6. [`stats`], [`flame`](mod@flame), [`breakdown`], [`ops`], [`counters`], [`roofline`], [`memory`], [`stragglers`], [`threads`]: tables.
+//! 6. [`stats`], [`flame`](mod@flame), [`breakdown`], [`ops`], [`counters`], [`roofline`], [`memory`], [`stragglers`],
+//!    [`threads`]: tables.
 //! 7. [`findings`]: the changes to make first. [`report`]: the results of 4 to 7 together.
 //! 8. [`diff`]: the changes between two traces.
 //!

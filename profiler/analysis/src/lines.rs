@@ -1,7 +1,7 @@
 //! Lines: the nested slices of each track, flattened into pieces that follow each other.
 //!
-//! A piece is a part of a slice in which no slice nested in it ran. Pieces of a line never overlap, so that a binary search finds
-//! the piece that ran just before a time.
+//! A piece is a part of a slice in which no slice nested in it ran. Pieces of a line never overlap, so that a binary
+//! search finds the piece that ran just before a time.
 
 use super::activity::{Activities, Activity};
 use super::search::partition_point_near;
@@ -82,11 +82,13 @@ impl Line {
 
 /// The lines of all tracks, and the slices on devices' tracks that report waits.
 pub(crate) struct Lines {
-    /// In the order of the tracks; tracks of no thread and no device (CPUs, links, asynchronous operations) have empty lines.
+    /// In the order of the tracks; tracks of no thread and no device (CPUs, links, asynchronous operations) have empty
+    /// lines.
     pub lines: Vec<Line>,
     /// Slices of category `sync` on devices' tracks, which say what waited for what.
     pub syncs: Vec<SliceRef>,
-    /// Slices with a piece of activity [`Activity::Around`], which are never a culprit: they enclose too much to explain anything.
+    /// Slices with a piece of activity [`Activity::Around`], which are never a culprit: they enclose too much to
+    /// explain anything.
     enclosing: FxHashSet<SliceId>,
 }
 
@@ -126,8 +128,8 @@ fn is_device(kind: TrackKind) -> bool {
     matches!(kind, TrackKind::Stream | TrackKind::Copy)
 }
 
-/// The slices of threads that have several tracks (their own, the scheduler's, that of a device library's calls), by process and thread
-/// id; with the track whose line they join: the first of the thread's tracks that has work.
+/// The slices of threads that have several tracks (their own, the scheduler's, that of a device library's calls), by
+/// process and thread id; with the track whose line they join: the first of the thread's tracks that has work.
 type SlicesByThread = FxHashMap<(u32, u32), (Option<u32>, Vec<SliceRef>)>;
 
 fn slices_by_thread(store: &Store, activities: &Activities<'_>, range: &Range<i64>) -> SlicesByThread {
@@ -186,8 +188,9 @@ fn steps_by_process(store: &Store, range: &Range<i64>) -> Steps {
     steps
 }
 
-/// Whether each slice of a host's thread (sorted by start, outer before inner) is a span around much else, whose self time says nothing
-/// of what ran: it has slices nested in it, and it is a label or covers half of a step or of the thread's life.
+/// Whether each slice of a host's thread (sorted by start, outer before inner) is a span around much else, whose self
+/// time says nothing of what ran: it has slices nested in it, and it is a label or covers half of a step or of the
+/// thread's life.
 fn are_around(activities: &Activities<'_>, slices: &[SliceRef], steps: &[Range<i64>]) -> Vec<bool> {
     let (begin, end) = (slices.first().map_or(0, |s| s.start), slices.iter().map(|s| s.end).max().unwrap_or(0));
     let is_half_of_step = |slice: &SliceRef| {
@@ -286,7 +289,8 @@ struct OpenSlice {
     activity: Activity,
 }
 
-/// A sweep over slices by start, outer before inner. Where slices overlap without nesting, the time is that of the last to begin.
+/// A sweep over slices by start, outer before inner. Where slices overlap without nesting, the time is that of the last
+/// to begin.
 #[derive(Default)]
 struct Flattener {
     pieces: Vec<Piece>,

@@ -9,16 +9,18 @@ use trace_store::Store;
 pub struct DeviceMemory {
     /// The device, as the events name it; with the process where several processes use one name.
     pub device: String,
-    /// The times at which the allocated bytes changed, ns from the origin, and the bytes from then on: as a counter reports them, else
-    /// the sum of the events.
+    /// The times at which the allocated bytes changed, ns from the origin, and the bytes from then on: as a counter
+    /// reports them, else the sum of the events.
     pub points: Vec<(i64, i64)>,
     /// The largest number of allocated bytes.
     pub peak_bytes: i64,
     /// The time at which the peak was first reached, ns from the origin.
     pub peak_time: i64,
-    /// The bytes that were live at the peak, by node: full name (empty where the events name none) and bytes, the most first.
+    /// The bytes that were live at the peak, by node: full name (empty where the events name none) and bytes, the most
+    /// first.
     pub live_at_peak: Vec<(String, i64)>,
-    /// The other bytes at the peak: allocated before the recording began, or in pieces too small for events of their own.
+    /// The other bytes at the peak: allocated before the recording began, or in pieces too small for events of their
+    /// own.
     pub rest_at_peak: i64,
 }
 

@@ -55,7 +55,8 @@ pub(crate) fn critical_ns(paths: &[CriticalPath]) -> FxHashMap<SliceId, i64> {
     on_path
 }
 
-/// The op table of a range, the most self time first, and the counters' totals. `paths` are the critical paths of the range's steps.
+/// The op table of a range, the most self time first, and the counters' totals. `paths` are the critical paths of the
+/// range's steps.
 #[must_use]
 pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> (CounterTotals, Vec<OpRow>) {
     let (activities, on_path) = (Activities::new(store), critical_ns(paths));
@@ -138,8 +139,8 @@ pub fn scope_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> 
     rows
 }
 
-/// The critical paths of the steps that touch a range, cut so that they do not overlap ([`disjoint`]); without steps the path of the
-/// range.
+/// The critical paths of the steps that touch a range, cut so that they do not overlap ([`disjoint`]); without steps
+/// the path of the range.
 #[must_use]
 pub fn critical_paths(store: &Store, range: Range<i64>) -> Vec<CriticalPath> {
     step_paths(&Deps::new(store, &crate::stalls::widen_to_steps(store, &range)), &range)

@@ -21,7 +21,8 @@ use trace_store::Store;
 pub struct Analysis {
     /// The range that is analysed.
     pub range: Range<i64>,
-    /// The critical paths of the range's steps, by start, without overlaps; in a trace without steps the one path of the range.
+    /// The critical paths of the range's steps, by start, without overlaps; in a trace without steps the one path of
+    /// the range.
     pub paths: Vec<CriticalPath>,
     /// The time by activity, over all processes.
     pub breakdown: Breakdown,

@@ -1,8 +1,9 @@
-//! Rooflines (Williams, Waterman, Patterson 2009): the floating-point operations a second that each op reached, and what its device
-//! could reach at most at as many operations per byte of memory traffic.
+//! Rooflines (Williams, Waterman, Patterson 2009): the floating-point operations a second that each op reached, and
+//! what its device could reach at most at as many operations per byte of memory traffic.
 //!
-//! The work of an op is reported by its slices' arguments `flops` and `bytes_accessed` (XLA's cost analysis, in XPlane traces), or by
-//! counters of its thread (`record --counters flops,cache-misses`). Nothing is estimated: an op without either has no row.
+//! The work of an op is reported by its slices' arguments `flops` and `bytes_accessed` (XLA's cost analysis, in XPlane
+//! traces), or by counters of its thread (`record --counters flops,cache-misses`). Nothing is estimated: an op without
+//! either has no row.
 
 use super::activity::Activities;
 use super::counters::CounterTotals;
@@ -14,7 +15,8 @@ use std::ops::Range;
 use trace_model::{ArgsReader, SliceRef};
 use trace_store::{Store, Track};
 
-/// Floating-point operations per count of each counter (Intel's `FP_ARITH_INST_RETIRED`; a fused multiply-add counts twice).
+/// Floating-point operations per count of each counter (Intel's `FP_ARITH_INST_RETIRED`; a fused multiply-add counts
+/// twice).
 const FLOPS_OF: [(&str, f64); 8] = [
     ("fp_arith_inst_retired.scalar_single", 1.0),
     ("fp_arith_inst_retired.128b_packed_single", 4.0),
@@ -29,7 +31,8 @@ const FLOPS_OF: [(&str, f64); 8] = [
 /// Bytes that a miss of the last-level cache loads.
 const CACHE_LINE: f64 = 64.0;
 
-/// The limits in XPlane's device planes: the statistic's name, whether it limits operations (else bytes), and its unit per second.
+/// The limits in XPlane's device planes: the statistic's name, whether it limits operations (else bytes), and its unit
+/// per second.
 const PEAKS: [(&str, bool, f64); 3] = [
     ("peak_teraflops_per_second", true, 1e12),
     ("peak_hbm_bw_gigabytes_per_second", false, 1e9),
@@ -116,7 +119,8 @@ impl Roof {
         Some(if work.intensity().is_some_and(|at| at < ridge) { Bound::Memory } else { Bound::Compute })
     }
 
-    /// The share of its limit that the work reached, 0..=1 where the reported limits are right; `None` unless both limits are known.
+    /// The share of its limit that the work reached, 0..=1 where the reported limits are right; `None` unless both
+    /// limits are known.
     #[must_use]
     pub fn share(&self, work: &Work) -> Option<f64> {
         Some(match self.bound(work)? {
@@ -216,7 +220,8 @@ fn number(value: &Value) -> Option<f64> {
 /// Adds the work that slices report.
 fn add_reported(store: &Store, range: &Range<i64>, devices: &mut FxHashMap<String, Roofline>) {
     let (activities, mut args) = (Activities::new(store), store.args().reader());
-    // By site, whether its first slice with arguments reported work: reading arguments may be slow, and most sites report none.
+    // By site, whether its first slice with arguments reported work: reading arguments may be slow, and most sites
+    // report none.
     let mut reports: FxHashMap<u32, bool> = FxHashMap::default();
     let mut rows: FxHashMap<(u32, String), (u64, Work)> = FxHashMap::default();
     for track in store.tracks() {

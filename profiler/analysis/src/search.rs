@@ -1,6 +1,7 @@
 //! A binary search that begins near its result.
 
-/// The result of `rows.partition_point(before)`: an exponential search from index `from`, fast where the result is near.
+/// The result of `rows.partition_point(before)`: an exponential search from index `from`, fast where the result is
+/// near.
 pub(super) fn partition_point_near<T>(rows: &[T], from: usize, before: impl Fn(&T) -> bool) -> usize {
     let mut step = 1;
     if rows.get(from).is_some_and(&before) {

@@ -1,7 +1,7 @@
 //! The meaning of known producers' spans for the analyses, beyond their category: two tables of names.
 //!
-//! A name says more than its category here, since frameworks mark the making of a step's input, and their profilers their own work,
-//! with the same kind of span as any user's code.
+//! A name says more than its category here, since frameworks mark the making of a step's input, and their profilers
+//! their own work, with the same kind of span as any user's code.
 
 use NamePattern::{Begins, Both, Has, Hlo, Name, OfCategory};
 use trace_model::{Category, SiteInfo};
@@ -48,7 +48,8 @@ impl NamePattern {
 
 /// Spans in which a step's input is made, with the producer and the source file that writes them.
 const INPUT: &[NamePattern] = &[
-    // PyTorch: _profile_name in torch/utils/data/dataloader.py, workers or none; torch/utils/data/datapipes/_hook_iterator.py
+    // PyTorch: _profile_name in torch/utils/data/dataloader.py, workers or none;
+    // torch/utils/data/datapipes/_hook_iterator.py
     Begins("enumerate(DataLoader)"),
     Begins("enumerate(DataPipe)"),
     // PyTorch with_stack: FILE(LINE): FUNCTION; fetch, collate, pin_memory, worker
@@ -61,8 +62,8 @@ const INPUT: &[NamePattern] = &[
     // JAX's Python tracer: $FILE:LINE FUNCTION (grain and others)
     Both("data_loader.py", "__next__"),
     Both("dataloader.py", "__next__"),
-    // Lightning: [_TrainingEpochLoop].train_dataloader_next, [_EvaluationLoop].val_next, [Strategy]NAME.batch_to_device (the input's
-    // copy to the device)
+    // Lightning: [_TrainingEpochLoop].train_dataloader_next, [_EvaluationLoop].val_next, [Strategy]NAME.batch_to_device
+    // (the input's copy to the device)
     Has("dataloader_next"),
     Has(".val_next"),
     Has(".batch_to_device"),
@@ -71,8 +72,8 @@ const INPUT: &[NamePattern] = &[
     Begins("## wait_for_batch"),
     Begins("## next_batch"),
     Begins("## load_batch"),
-    // tf.data: IteratorGetNext[Sync|AsOptional][Op::DoCompute], one iterator for several devices, and the TraceMe of each dataset
-    // (Iterator::Prefetch::Map)
+    // tf.data: IteratorGetNext[Sync|AsOptional][Op::DoCompute], one iterator for several devices, and the TraceMe of
+    // each dataset (Iterator::Prefetch::Map)
     Begins("IteratorGetNext"),
     Begins("MultiDeviceIteratorGetNext"),
     Begins("Iterator::"),
@@ -97,8 +98,8 @@ const PROFILER: &[NamePattern] = &[
     Begins("profiler::_record_function"),
     // PyTorch with_stack: step, start_trace, stop_trace
     Both("torch/profiler/profiler.py(", ": "),
-    // Kineto: buffers that CUPTI flushes and asks for; kernels that CUPTI replayed to count, each with an equal share of the time,
-    // whatever it took
+    // Kineto: buffers that CUPTI flushes and asks for; kernels that CUPTI replayed to count, each with an equal share
+    // of the time, whatever it took
     OfCategory("overhead"),
     OfCategory("cuda_profiler_range"),
     // CUDA

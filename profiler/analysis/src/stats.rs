@@ -3,7 +3,8 @@
 //! For a half-open range, over the slices that touch it:
 //! * `total_ns` and `self_ns` are the parts inside the range, so that they add up over ranges that adjoin;
 //! * `count`, `mean_ns`, `p50_ns`, `p99_ns`, `min_ns`, `max_ns` are about whole slices;
-//! * self time is what no slice nested directly in it on the same track covers; a node's has its shards', on all threads;
+//! * self time is what no slice nested directly in it on the same track covers; a node's has its shards', on all
+//!   threads;
 //! * percentiles are by nearest rank, exact.
 
 use crate::activity::{Activities, Activity};
@@ -69,9 +70,9 @@ pub struct NodeStat {
 pub struct TrackUse {
     /// The track.
     pub track: TrackId,
-    /// Time in ops and shards, kernels, copies, collectives, launches and the making of input, or of a CPU in which threads ran, ns;
-    /// overlapping slices count once. In a trace without such slices, time in any slice that is no wait; on a track that has only
-    /// scheduling, the time on a CPU.
+    /// Time in ops and shards, kernels, copies, collectives, launches and the making of input, or of a CPU in which
+    /// threads ran, ns; overlapping slices count once. In a trace without such slices, time in any slice that is no
+    /// wait; on a track that has only scheduling, the time on a CPU.
     pub busy_ns: i64,
     /// Time in waits and synchronisations, ns; on a track that has only scheduling, the time off the CPU.
     pub wait_ns: i64,
@@ -79,8 +80,8 @@ pub struct TrackUse {
     pub utilisation: f64,
 }
 
-/// The figures by name of slices that work or wait for a device, the longest time first. Steps, waits for work and scheduling are left
-/// out.
+/// The figures by name of slices that work or wait for a device, the longest time first. Steps, waits for work and
+/// scheduling are left out.
 #[must_use]
 pub fn op_stats(store: &Store, range: Range<i64>) -> Vec<OpStat> {
     let activities = Activities::new(store);
@@ -153,7 +154,8 @@ fn is_work(category: Category) -> bool {
     matches!(category, C::Op | C::Shard | C::Kernel | C::Copy | C::Collective | C::Launch | C::Input | C::Running)
 }
 
-/// The time on and off the CPU from a thread's first wait for a CPU to its last; `None` for a track that has other slices.
+/// The time on and off the CPU from a thread's first wait for a CPU to its last; `None` for a track that has other
+/// slices.
 fn scheduled(store: &Store, track: &Track, range: &Range<i64>) -> Option<(i64, i64)> {
     let mut lanes = track.lanes.iter().filter(|lane| !lane.is_empty());
     let (lane, None) = (lanes.next()?, lanes.next()) else { return None };
@@ -185,7 +187,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Adds a slice: its duration, `None` where the slice was counted before; its time inside the range, and its self time.
+    /// Adds a slice: its duration, `None` where the slice was counted before; its time inside the range, and its self
+    /// time.
     pub(crate) fn add(&mut self, dur: Option<i64>, inside_ns: i64, self_ns: i64) {
         self.durs.extend(dur);
         self.total_ns += inside_ns;
@@ -215,8 +218,8 @@ impl Group {
     }
 }
 
-/// The figures of groups of slices, the longest time first. `group_of` gives a slice's group and whether the slice counts in it; one that
-/// does not (the shard of an op) adds its self time only.
+/// The figures of groups of slices, the longest time first. `group_of` gives a slice's group and whether the slice
+/// counts in it; one that does not (the shard of an op) adds its self time only.
 fn groups(
     store: &Store,
     range: &Range<i64>,
@@ -257,8 +260,8 @@ pub fn self_times(track: &Track, range: &Range<i64>) -> Vec<(SliceRef, i64)> {
     }
     // Outer before inner: by start, the longer first, the outer lane first.
     all.sort_by_key(|(s, _)| (s.start, std::cmp::Reverse(s.end), s.id.lane));
-    // The stack of slices that may contain later ones. A slice that ends before a later one ends is popped: all that it contains begins
-    // before, so that ends fall from bottom to top and each slice is popped once.
+    // The stack of slices that may contain later ones. A slice that ends before a later one ends is popped: all that it
+    // contains begins before, so that ends fall from bottom to top and each slice is popped once.
     let mut enclosing: Vec<usize> = Vec::new();
     for i in 0..all.len() {
         let (slice, inside) = all[i];

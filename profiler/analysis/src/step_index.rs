@@ -1,6 +1,8 @@
-//! The index of steps of processes whose threads run graph nodes: each step's last act, and the previous step of its thread.
+//! The index of steps of processes whose threads run graph nodes: each step's last act, and the previous step of its
+//! thread.
 //!
-//! Steps of one process may overlap (one fills a queue while another trains), so that an op's own step id says to which it belongs.
+//! Steps of one process may overlap (one fills a queue while another trains), so that an op's own step id says to which
+//! it belongs.
 
 use super::activity::Activity;
 use super::correlation::Executions;

@@ -2,8 +2,8 @@
 //!
 //! A record is a slice of category `sync` on a device's track, with arguments such as
 //! `{"cuda_sync_kind": "Stream Wait Event", "stream": 24, "wait_on_stream": 20, "wait_on_cuda_event_record_corr_id": 1385}`;
-//! its correlation is that of the host's call. Handles of events are reused, so that only the call that recorded the event
-//! says which recording is meant.
+//! its correlation is that of the host's call. Handles of events are reused, so that only the call that recorded the
+//! event says which recording is meant.
 
 use serde::Deserialize;
 use trace_model::SliceRef;

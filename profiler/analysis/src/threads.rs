@@ -20,8 +20,8 @@ pub struct ThreadTimes {
     pub uninterruptible_ns: i64,
     /// Time in other states: stopped, or a wait of an unknown kind.
     pub other_ns: i64,
-    /// The thread whose wake-ups ended most of the time asleep, with that time; thread 0 stands for a timer or a device that interrupted
-    /// an idle CPU.
+    /// The thread whose wake-ups ended most of the time asleep, with that time; thread 0 stands for a timer or a device
+    /// that interrupted an idle CPU.
     pub woken_by: Option<(u32, i64)>,
 }
 

@@ -1,8 +1,8 @@
 //! The backward walk: from a piece through its last-arriving predecessors, until a time is reached.
 //!
-//! At each piece the walk asks which of the piece's needs arrived last, continues at that need, and so on. The parts that the
-//! walk appends follow each other from the end to the beginning without holes. A gap's stalls and a step's critical path are both
-//! such walks.
+//! At each piece the walk asks which of the piece's needs arrived last, continues at that need, and so on. The parts
+//! that the walk appends follow each other from the end to the beginning without holes. A gap's stalls and a step's
+//! critical path are both such walks.
 
 use super::activity::Activity;
 use super::deps::{AWAITS_QUEUE_ROOM, AWAITS_QUEUE_ROW, Arrow, Deps};
@@ -12,9 +12,11 @@ use crate::stalls::cause::Cause;
 use std::ops::Range;
 use trace_model::{NO_NODE, SliceId, SliceRef, Transfer};
 
-/// The longest time that a device takes between two pieces of work that were both queued before: HTA measures 1 to 5 µs.
+/// The longest time that a device takes between two pieces of work that were both queued before: HTA measures 1 to 5
+/// µs.
 const QUEUED_GAP_NS: i64 = 10_000;
-/// Iterations without progress after which the walk stops: contradictory records may say that two ops made each other ready.
+/// Iterations without progress after which the walk stops: contradictory records may say that two ops made each other
+/// ready.
 const MAX_STANDSTILL: u32 = 256;
 
 /// The kind of edge by which the walk reached a piece.
@@ -109,8 +111,8 @@ pub(crate) struct Walk<'d, 'a> {
 }
 
 impl<'d, 'a> Walk<'d, 'a> {
-    /// Appends the parts of `range`, from its end to its beginning, that explain why a piece did not start before the range's
-    /// end. Stops after `max_parts` parts; returns the time back to which the range is explained.
+    /// Appends the parts of `range`, from its end to its beginning, that explain why a piece did not start before the
+    /// range's end. Stops after `max_parts` parts; returns the time back to which the range is explained.
     pub(crate) fn explain_start(
         deps: &'d Deps<'a>,
         at: PieceId,
@@ -171,7 +173,8 @@ impl<'d, 'a> Walk<'d, 'a> {
         self.cursor.max(self.limit)
     }
 
-    /// Appends a part from `from` to the cursor and moves the cursor there; nothing where the cursor is earlier already.
+    /// Appends a part from `from` to the cursor and moves the cursor there; nothing where the cursor is earlier
+    /// already.
     fn push_part(&mut self, from: i64, kind: PartKind, line: u32, blocked: PieceId) {
         let from = from.max(self.limit);
         if from < self.cursor {
@@ -223,7 +226,8 @@ impl<'d, 'a> Walk<'d, 'a> {
         } else {
             None
         };
-        // Of links that arrive at the same time the later one in this array wins: it says more than the order of the line.
+        // Of links that arrive at the same time the later one in this array wins: it says more than the order of the
+        // line.
         let last = [arrived, waited, needed].into_iter().fold(ordered.filter(|l| l.arrival <= start), |last, link| {
             let is_later = |l: &Link<'_>| l.arrival <= start && last.is_none_or(|last| last.arrival <= l.arrival);
             link.filter(is_later).or(last)
@@ -293,7 +297,8 @@ impl<'d, 'a> Walk<'d, 'a> {
         })
     }
 
-    /// Explains the time from a need's arrival to a piece's start: by the line's waits before `end_piece`, else by the kind of edge.
+    /// Explains the time from a need's arrival to a piece's start: by the line's waits before `end_piece`, else by the
+    /// kind of edge.
     fn explain_delay(&mut self, at: PieceId, end_piece: u32, link: &Link<'d>) {
         let deps = self.deps;
         let line = deps.lines.line(at.line);
@@ -342,8 +347,8 @@ impl<'d, 'a> Walk<'d, 'a> {
         piece.map(|at| self.deps.lines.slice(at).id)
     }
 
-    /// The launch of a device's work that was still under way at `from`, when the device was free: its end, at most the work's start,
-    /// and the launch's slice.
+    /// The launch of a device's work that was still under way at `from`, when the device was free: its end, at most the
+    /// work's start, and the launch's slice.
     fn find_late_launch(&self, at: PieceId, from: i64) -> Option<(i64, SliceId)> {
         let (work, launch) = (self.deps.lines.slice(at), self.deps.correlated(at)?);
         let launch = self.deps.lines.slice(launch);
@@ -403,13 +408,14 @@ impl<'d, 'a> Walk<'d, 'a> {
         link.next
     }
 
-    /// Explains the begin of the step of `root`, an op that needed nothing, and what came before it: a message of another process,
-    /// or the previous step of the same thread.
+    /// Explains the begin of the step of `root`, an op that needed nothing, and what came before it: a message of
+    /// another process, or the previous step of the same thread.
     fn explain_step_begin(&mut self, root: PieceId) -> Next<'d> {
         let deps = self.deps;
         let (process, slice) = (deps.lines.line(root.line).process, deps.lines.slice(root));
         let id = deps.store.step_id_of(slice);
-        // The step at the op's start, not at the time at which the op was ready, which may be before the step's own stamp.
+        // The step at the op's start, not at the time at which the op was ready, which may be before the step's own
+        // stamp.
         let row = id.and_then(|id| deps.steps.row(deps.store, process, id, slice.start));
         let step = row.and_then(|row| deps.store.steps().get(row as usize));
         let Some(step) = step.filter(|step| step.start > self.limit && step.start <= slice.start) else {
@@ -420,8 +426,8 @@ impl<'d, 'a> Walk<'d, 'a> {
         self.explain_act_before(step.slice.track, step.start, root)
     }
 
-    /// Explains a line back to its last act before it began a step or sent a message at `time`: a message that arrived, a step that
-    /// ended, or a piece of work.
+    /// Explains a line back to its last act before it began a step or sent a message at `time`: a message that arrived,
+    /// a step that ended, or a piece of work.
     fn explain_act_before(&mut self, line: u32, time: i64, blocked: PieceId) -> Next<'d> {
         let deps = self.deps;
         let step = deps.steps.ended_by(deps.store, line, time);
@@ -456,7 +462,8 @@ impl<'d, 'a> Walk<'d, 'a> {
         self.deps.started_by(transfer.sender, transfer.sent.or(transfer.left)?)
     }
 
-    /// Explains a value back to its `_Send`, or to the time at which it was enqueued or left where no `_Send` is recorded.
+    /// Explains a value back to its `_Send`, or to the time at which it was enqueued or left where no `_Send` is
+    /// recorded.
     fn follow_transfer(&mut self, transfer: &'d Transfer, unblocked: i64, blocked: PieceId) -> Next<'d> {
         let deps = self.deps;
         let line_of = |track: Option<trace_model::TrackId>| track.map_or(blocked.line, |t| t.0);
@@ -481,8 +488,8 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 }
 
-/// The cause of a piece's start `late_ns` after its last need arrived, where no wait of its thread explains it; `None`: host code that
-/// left no slice.
+/// The cause of a piece's start `late_ns` after its last need arrived, where no wait of its thread explains it; `None`:
+/// host code that left no slice.
 fn delay_cause(kind: LineKind, via: Edge, late_ns: i64) -> Option<Cause> {
     match (kind, via) {
         (_, Edge::Launch) => Some(Cause::Launch),

@@ -27,8 +27,8 @@ impl Unread {
     }
 }
 
-/// The records of a buffer that begin at these offsets, and the counts of those that cannot be read. Any bytes and offsets are valid
-/// input.
+/// The records of a buffer that begin at these offsets, and the counts of those that cannot be read. Any bytes and
+/// offsets are valid input.
 #[must_use]
 pub fn records(buffer: &[u8], begins: &[usize]) -> (Vec<Record>, Unread) {
     let (mut found, mut unread) = (Vec::new(), Unread::default());

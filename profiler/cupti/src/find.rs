@@ -1,6 +1,7 @@
 //! Finds the CUPTI library: the one that the process has loaded already, else a toolkit's, else the system's.
 //!
-//! Two CUPTI libraries in one process exclude each other, so that the program's own (PyTorch and JAX ship one) comes first.
+//! Two CUPTI libraries in one process exclude each other, so that the program's own (PyTorch and JAX ship one) comes
+//! first.
 
 use libloading::Library;
 use std::ffi::OsString;

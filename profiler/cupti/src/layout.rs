@@ -1,8 +1,8 @@
 //! The kinds of CUPTI's activity records, and their lengths.
 //!
-//! A record begins with its kind and holds neither its length nor its version: the version of the library determines both. [`Layout`] has
-//! the lengths, from the headers of CUDA 11.7, 11.8, 12.0 to 12.6, 12.8, 12.9 and 13.0 to 13.5; the tests hold them against `cudarc`'s
-//! bindings.
+//! A record begins with its kind and holds neither its length nor its version: the version of the library determines
+//! both. [`Layout`] has the lengths, from the headers of CUDA 11.7, 11.8, 12.0 to 12.6, 12.8, 12.9 and 13.0 to 13.5;
+//! the tests hold them against `cudarc`'s bindings.
 
 /// The kinds that are read, with their numbers in `CUpti_ActivityKind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -81,8 +81,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of a version as `cuptiGetVersion` reports it; `None` outside [`OLDEST`] to [`NEWEST`]. Three toolkits report 18: it
-    /// stands for CUDA 12.0 and 12.1 here, see [`Layout::CUDA_11_8`].
+    /// The layout of a version as `cuptiGetVersion` reports it; `None` outside [`OLDEST`] to [`NEWEST`]. Three toolkits
+    /// report 18: it stands for CUDA 12.0 and 12.1 here, see [`Layout::CUDA_11_8`].
     #[must_use]
     pub fn of(version: u32) -> Option<Layout> {
         (OLDEST..=NEWEST).contains(&version).then_some(Layout { version, is_11_8: false })

@@ -1,7 +1,7 @@
 //! The functions of CUPTI that are used.
 //!
-//! [`Library`] is their interface, which tests implement themselves; [`Loaded`] is NVIDIA's library, found at run time. Functions are
-//! looked up one by one: where a version lacks one, the error names it.
+//! [`Library`] is their interface, which tests implement themselves; [`Loaded`] is NVIDIA's library, found at run time.
+//! Functions are looked up one by one: where a version lacks one, the error names it.
 
 use crate::layout::Kind;
 use crate::record::Text;
@@ -115,7 +115,8 @@ impl Loaded {
 /// Calls a function of the library that gives a result code.
 macro_rules! call {
     ($self:ident, $name:literal, ($($type:ty),*), ($($arg:expr),*)) => {{
-        // SAFETY: the types are those of NVIDIA's header (enums are 32 bits there), and the arguments live as long as the call.
+        // SAFETY: the types are those of NVIDIA's header (enums are 32 bits there), and the arguments live as long as
+        // the call.
         let result = unsafe {
             $self.function::<unsafe extern "C" fn($($type),*) -> u32>($name).map(|f| f($($arg),*))
         };
@@ -162,8 +163,8 @@ impl Library for Loaded {
             None => std::ptr::null(),
         };
         let name = "cuptiActivityGetNextRecord";
-        // SAFETY: CUptiResult cuptiActivityGetNextRecord(uint8_t *, size_t, CUpti_Activity **): it reads the buffer, which came from
-        // CUPTI, and moves the pointer to a record in it.
+        // SAFETY: CUptiResult cuptiActivityGetNextRecord(uint8_t *, size_t, CUpti_Activity **): it reads the buffer,
+        // which came from CUPTI, and moves the pointer to a record in it.
         let result = unsafe {
             let f = self.function::<unsafe extern "C" fn(*const u8, usize, *mut *const u8) -> u32>(name).ok()?;
             f(begin, buffer.len(), &raw mut at)

@@ -1,7 +1,8 @@
 //! The buffers that CUPTI fills: a fixed number, allocated once.
 //!
-//! CUPTI requests and returns buffers on threads of its own and, when a buffer is full, within a call of the traced program: neither side
-//! may wait for the other. So a buffer's state is one atomic byte. Where no buffer is free CUPTI gets none, drops the record and counts it.
+//! CUPTI requests and returns buffers on threads of its own and, when a buffer is full, within a call of the traced
+//! program: neither side may wait for the other. So a buffer's state is one atomic byte. Where no buffer is free CUPTI
+//! gets none, drops the record and counts it.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
@@ -107,8 +108,8 @@ impl Slot {
 
 impl FullBuffer<'_> {
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the memory is BUFFER_BYTES long, initialised, `valid` is not longer, and while the slot is READING nobody
-        // else touches it.
+        // SAFETY: the memory is BUFFER_BYTES long, initialised, `valid` is not longer, and while the slot is READING
+        // nobody else touches it.
         unsafe { std::slice::from_raw_parts(self.slot.memory.as_ptr(), self.valid) }
     }
 }

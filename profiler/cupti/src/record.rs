@@ -1,8 +1,9 @@
 //! Decodes CUPTI's records. Pure functions over bytes: a text is only an address here.
 //!
-//! Numbers in the functions that read records are offsets in bytes. NVIDIA adds fields at the end only: since CUDA 9 no field of the
-//! records that are read here has moved, so that one set of offsets serves all versions, and what a version lacks lies beyond its
-//! record's end. The tests hold them against `cudarc`'s bindings. All numbers are little-endian; records are aligned to 8 bytes.
+//! Numbers in the functions that read records are offsets in bytes. NVIDIA adds fields at the end only: since CUDA 9 no
+//! field of the records that are read here has moved, so that one set of offsets serves all versions, and what a
+//! version lacks lies beyond its record's end. The tests hold them against `cudarc`'s bindings. All numbers are
+//! little-endian; records are aligned to 8 bytes.
 
 use crate::layout::Kind;
 use bytemuck::AnyBitPattern;
@@ -250,8 +251,8 @@ impl Fields<'_> {
     }
 }
 
-/// Reads one record. `bytes` must end where the record does, so that fields which a version lacks are missing, not read from the next
-/// record.
+/// Reads one record. `bytes` must end where the record does, so that fields which a version lacks are missing, not read
+/// from the next record.
 ///
 /// # Errors
 /// The record is shorter than its fields.

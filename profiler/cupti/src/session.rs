@@ -1,4 +1,5 @@
-//! Recording: CUPTI switched on in this process, and a thread that turns its buffers into tracks of the running session.
+//! Recording: CUPTI switched on in this process, and a thread that turns its buffers into tracks of the running
+//! session.
 
 use crate::buffer::records;
 use crate::layout::{Kind, Layout, NEWEST, OLDEST};
@@ -15,8 +16,8 @@ use std::time::Duration;
 
 /// The pause between two passes over full buffers.
 const INTERVAL: Duration = Duration::from_millis(20);
-/// Passes between two flushes of complete buffers (240 ms): the time that a program loses that ends without its exit handlers, and
-/// the delay of kernels in a live window.
+/// Passes between two flushes of complete buffers (240 ms): the time that a program loses that ends without its exit
+/// handlers, and the delay of kernels in a live window.
 const FLUSH_EVERY: u32 = 12;
 /// The name of this source in traces and `doctor`.
 const SOURCE: &str = "CUDA (CUPTI)";
@@ -96,8 +97,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts recording; the events session must run. Kinds that the library lacks are reported in the trace, and are no error where
-    /// others can be recorded.
+    /// Starts recording; the events session must run. Kinds that the library lacks are reported in the trace, and are
+    /// no error where others can be recorded.
     ///
     /// # Errors
     /// No kind can be recorded; the trace reports it too.

@@ -19,7 +19,8 @@ use trace_store::remote::{RemoteError, Transport};
 
 /// The longest answer that is accepted, bytes.
 const MAX_ANSWER: usize = 64 << 20;
-/// The longest time for an answer: the other side reads large traces first, and the user may have to type a password for ssh.
+/// The longest time for an answer: the other side reads large traces first, and the user may have to type a password
+/// for ssh.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Why there is no connection, or no answer.
@@ -39,8 +40,8 @@ pub enum ViewError {
     Thread(#[source] io::Error),
 }
 
-/// A connection to a collector, or to `stepscope serve`. It is made with the first request, and made again after it broke. Its functions
-/// block until the answer comes: call them on a loader's thread.
+/// A connection to a collector, or to `stepscope serve`. It is made with the first request, and made again after it
+/// broke. Its functions block until the answer comes: call them on a loader's thread.
 pub struct Connection {
     runtime: Runtime,
     client: FarClient<Channel>,
@@ -49,7 +50,8 @@ pub struct Connection {
     program: Program,
 }
 
-/// The name and process of the program that was started last. It is killed when another replaces it or the connection is dropped.
+/// The name and process of the program that was started last. It is killed when another replaces it or the connection
+/// is dropped.
 type Program = Arc<Mutex<Option<(String, Child)>>>;
 
 /// The longest wait for the exit code of a program whose pipe broke.
@@ -68,8 +70,8 @@ impl Connection {
         })
     }
 
-    /// A connection through a program's standard input and output: `ssh host stepscope serve --stdio DIR`. The program is started with
-    /// the first request, and started again after it ended.
+    /// A connection through a program's standard input and output: `ssh host stepscope serve --stdio DIR`. The program
+    /// is started with the first request, and started again after it ended.
     ///
     /// # Errors
     /// The system gives no threads.

@@ -1,5 +1,5 @@
-//! A remote logdir, copied to a temporary folder as it grows: verifying an event file's records needs every byte, so files are copied
-//! entirely.
+//! A remote logdir, copied to a temporary folder as it grows: verifying an event file's records needs every byte, so
+//! files are copied entirely.
 
 use crate::connection::{Connection, ViewError};
 use crate::remote::MAX_READ;

@@ -1,4 +1,5 @@
-//! The sender's side of clock exchanges: four stamps each, on a connection of its own, so that no event waits before a stamp.
+//! The sender's side of clock exchanges: four stamps each, on a connection of its own, so that no event waits before a
+//! stamp.
 
 use crate::identity::Clock;
 use crate::wire::{ClockAsk, Exchange, gather_client::GatherClient};

@@ -112,7 +112,8 @@ impl Source {
         Ok(Source::Foreign(Box::new(import)))
     }
 
-    /// Reads the trace into the store until `stopping` is set, the file is read to its end, or the folder cannot be read any more.
+    /// Reads the trace into the store until `stopping` is set, the file is read to its end, or the folder cannot be
+    /// read any more.
     fn follow(mut self, store: &RwLock<Store>, stopping: &AtomicBool) {
         while !stopping.load(Ordering::Acquire) {
             let update: Option<Update> = match &mut self {
@@ -191,7 +192,8 @@ fn is_served(path: &Path) -> bool {
         || (is_embedding && path.parent().is_some_and(|folder| folder.join(PROJECTOR).is_file()))
 }
 
-/// Adds the files of runs in a folder and below. Entries that cannot be read are left out: they may have been removed meanwhile.
+/// Adds the files of runs in a folder and below. Entries that cannot be read are left out: they may have been removed
+/// meanwhile.
 fn list_run_files(folder: &Path, name: &str, depth: usize, left: &mut usize, listing: &mut Listing) {
     let Some(depth) = depth.checked_sub(1) else { return };
     let Ok(entries) = fs::read_dir(folder) else { return };

@@ -100,7 +100,8 @@ impl Hub {
         Ok(Hub { dir, clock, sync, mirrors, clocks, report, _lock: lock })
     }
 
-    /// Accepts a connection's greeting: returns its right to write, and the lengths of the files that the collector has.
+    /// Accepts a connection's greeting: returns its right to write, and the lengths of the files that the collector
+    /// has.
     pub(crate) fn greet(&self, hello: &Hello) -> Result<(Turn, Vec<FileLength>), MirrorError> {
         if hello.folder.len() != ID_BYTES || !is_clock_id(&hello.clock) || hello.host.len() > 256 {
             return Err(MirrorError::Wrong(

@@ -1,4 +1,5 @@
-//! The incoming connections of a server, up to a maximum at once: further connections are closed immediately and counted.
+//! The incoming connections of a server, up to a maximum at once: further connections are closed immediately and
+//! counted.
 
 use std::any::Any;
 use std::io;

@@ -3,17 +3,18 @@
 //! In reading order:
 //!
 //! 1. `identity`: a trace folder's id and a machine's clock, which outlive connections.
-//! 2. `tail`, `exchange`, [`Sender`]: send a folder's growing files and its clock's stamps to a collector; [`transport()`]: over
-//!    connections that the caller makes; [`Unsealed`]: of a sealed trace.
+//! 2. `tail`, `exchange`, [`Sender`]: send a folder's growing files and its clock's stamps to a collector;
+//!    [`transport()`]: over connections that the caller makes; [`Unsealed`]: of a sealed trace.
 //! 3. `mirror`, `hub`: the collector's copies, the acknowledgements and the clocks' files.
 //! 4. `receive`, `incoming`, [`Server`]: the collector's side of connections.
 //! 5. `remote`, `folder`, [`Host`]: serve a gathered trace, or a folder of traces and event files, to remote viewers.
-//! 6. [`Connection`], [`LogdirCopy`]: the viewer's side, to an address or through a program's standard input and output; [`Scratch`]: the
-//!    temporary folder of copies.
+//! 6. [`Connection`], [`LogdirCopy`]: the viewer's side, to an address or through a program's standard input and
+//!    output; [`Scratch`]: the temporary folder of copies.
 //! 7. `error`: the errors of starting a sender and of starting a collector.
 //!
-//! A member of its own, since its gRPC libraries (tonic, hyper, tokio: about 60 crates, a minute of CPU time) would otherwise be compiled
-//! into the engine's tests and the dashboard too. docs/use/collection.md has the usage, docs/formats/trace-format.md the guarantees.
+//! A member of its own, since its gRPC libraries (tonic, hyper, tokio: about 60 crates, a minute of CPU time) would
+//! otherwise be compiled into the engine's tests and the dashboard too. docs/use/collection.md has the usage,
+//! docs/formats/trace-format.md the guarantees.
 
 mod connection;
 mod copy;

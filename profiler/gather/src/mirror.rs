@@ -1,8 +1,9 @@
 //! The collector's copy of one trace folder.
 //!
-//! Files are copied in order from their beginnings, so that a file's length says which bytes the collector has: bytes that come again are
-//! recognised by their position, and a gap is refused. After a kill a copy is a prefix of its source. Files are synced before an
-//! acknowledgement (unless the server's options say otherwise), so that acknowledged bytes survive the machine's stop too.
+//! Files are copied in order from their beginnings, so that a file's length says which bytes the collector has: bytes
+//! that come again are recognised by their position, and a gap is refused. After a kill a copy is a prefix of its
+//! source. Files are synced before an acknowledgement (unless the server's options say otherwise), so that acknowledged
+//! bytes survive the machine's stop too.
 
 use crate::identity::to_hex;
 use crate::tail::{is_trace_file, tail_crc};
@@ -39,7 +40,8 @@ struct Copy {
 pub(crate) struct Mirror {
     dir: PathBuf,
     copies: BTreeMap<String, Copy>,
-    /// The claim by which readers see that the trace grows; `None` before the first connection and after the trace's end.
+    /// The claim by which readers see that the trace grows; `None` before the first connection and after the trace's
+    /// end.
     claim: Option<Collector>,
     /// The number of the connection that may write.
     pub(crate) turn: u64,

@@ -82,8 +82,8 @@ async fn next_message(messages: &mut Streaming<Up>) -> Result<Option<Up>, Status
     message.map_err(|_| Status::deadline_exceeded("nothing came for 10 s"))?
 }
 
-/// Writes a connection's items in batches until it ends. While a batch is written nothing is read, so that the sender's window fills up
-/// and the sender waits.
+/// Writes a connection's items in batches until it ends. While a batch is written nothing is read, so that the sender's
+/// window fills up and the sender waits.
 async fn receive(
     hub: &Arc<Hub>,
     turn: Turn,

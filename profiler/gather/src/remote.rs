@@ -43,7 +43,8 @@ impl Served for Gathered {
     }
 }
 
-/// Reads the gathered folder into the store until `stopping` is set, and stores the facts about clocks that its messages give.
+/// Reads the gathered folder into the store until `stopping` is set, and stores the facts about clocks that its
+/// messages give.
 pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
     let mut reader: Option<TraceReader> = None;
     while !stopping.load(Ordering::Acquire) {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 /// Attempts to create a folder before another process sweeps it.
 const ATTEMPTS: usize = 10;
 
-/// A folder that only this user can read, among the temporary files. It is removed when this is dropped; the folder of a killed process
-/// is removed when the next folder with its prefix is created.
+/// A folder that only this user can read, among the temporary files. It is removed when this is dropped; the folder of
+/// a killed process is removed when the next folder with its prefix is created.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
@@ -64,7 +64,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes the folders of processes that have ended, which nobody locks. Folders of other users cannot be opened and stay.
+/// Removes the folders of processes that have ended, which nobody locks. Folders of other users cannot be opened and
+/// stay.
 fn sweep(all: &Path, prefix: &str) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
         let has_prefix = entry.file_name().to_string_lossy().starts_with(prefix);

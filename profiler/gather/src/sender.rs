@@ -1,8 +1,9 @@
 //! Sends a trace folder to a collector, on a thread of its own.
 //!
-//! The folder is recorded as without a sender, and is the sender's buffer: no failure of the network or the collector loses more than the
-//! folder itself counts as dropped. Bytes are identified by their position in a file, so that after a kill of either side the collector's
-//! reply to the greeting says where to continue. Memory: the window of unacknowledged bytes, and one block.
+//! The folder is recorded as without a sender, and is the sender's buffer: no failure of the network or the collector
+//! loses more than the folder itself counts as dropped. Bytes are identified by their position in a file, so that after
+//! a kill of either side the collector's reply to the greeting says where to continue. Memory: the window of
+//! unacknowledged bytes, and one block.
 
 use crate::error::SendError;
 use crate::exchange::Exchanger;
@@ -61,7 +62,8 @@ pub struct SenderReport {
     pub on_the_way: u64,
     /// Whether everything was acknowledged, the end of the trace included.
     pub finished: bool,
-    /// Files of which a collector had less than it had acknowledged, because its folder was lost or changed. They are sent again.
+    /// Files of which a collector had less than it had acknowledged, because its folder was lost or changed. They are
+    /// sent again.
     pub taken_back: u64,
     /// Exchanges of clock stamps.
     pub exchanges: u64,
@@ -142,8 +144,8 @@ impl Sender {
         SenderReport { exchanges, ..self.shared.report.lock().clone() }
     }
 
-    /// Sends the rest and the end of the trace, for at most `patience`. Bytes that are not acknowledged then stay in the folder for a
-    /// later sender. Stop recording and collecting first.
+    /// Sends the rest and the end of the trace, for at most `patience`. Bytes that are not acknowledged then stay in
+    /// the folder for a later sender. Stop recording and collecting first.
     pub fn finish(mut self, patience: Duration) -> SenderReport {
         self.end(Some(patience));
         self.progress()

@@ -24,7 +24,8 @@ use trace_store::{Store, StoreOptions};
 /// How to gather.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Whether files are synced before their bytes are acknowledged, so that acknowledged events survive the machine's stop too.
+    /// Whether files are synced before their bytes are acknowledged, so that acknowledged events survive the machine's
+    /// stop too.
     pub sync: bool,
     /// Connections at once, at most; a sender has two, a viewer one.
     pub max_connections: usize,
@@ -54,8 +55,8 @@ pub struct Server {
 impl Server {
     /// Starts gathering into a folder, which is created if missing; a gathered folder is continued.
     ///
-    /// There is no authentication: whoever reaches `listen` can add and read traces. Unless the network is trusted, listen on the loopback
-    /// address, and let others connect through ssh.
+    /// There is no authentication: whoever reaches `listen` can add and read traces. Unless the network is trusted,
+    /// listen on the loopback address, and let others connect through ssh.
     ///
     /// # Errors
     /// The folder holds something else or is in use, or the address cannot be listened at.
@@ -79,8 +80,9 @@ impl Server {
         Ok(Server { address, hub, door, stopping, stop: Some(stop), runtime: Some(runtime), following })
     }
 
-    /// Starts gathering into a folder that this machine's processes record into: the traces of other machines are stored within it, and
-    /// are read with it as one trace. The server listens nowhere: the caller passes its connections to [`Server::take`].
+    /// Starts gathering into a folder that this machine's processes record into: the traces of other machines are
+    /// stored within it, and are read with it as one trace. The server listens nowhere: the caller passes its
+    /// connections to [`Server::take`].
     ///
     /// # Errors
     /// The folder is in use, or cannot be written.
@@ -92,7 +94,8 @@ impl Server {
         Ok(Server { address: None, hub, door, stopping, stop, runtime, following: None })
     }
 
-    /// Takes a connection that the caller made ([`crate::transport()`] has its other end). It is closed where too many are open.
+    /// Takes a connection that the caller made ([`crate::transport()`] has its other end). It is closed where too many
+    /// are open.
     ///
     /// # Errors
     /// Those of the system.
@@ -103,7 +106,8 @@ impl Server {
         Ok(())
     }
 
-    /// The address; where `listen` had port 0, with the port that the system chose; `0.0.0.0:0` where the server listens nowhere.
+    /// The address; where `listen` had port 0, with the port that the system chose; `0.0.0.0:0` where the server
+    /// listens nowhere.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)))

@@ -1,4 +1,5 @@
-//! The part of a trace folder that is still to be sent: the growing ends of its files, with names before the events that use them.
+//! The part of a trace folder that is still to be sent: the growing ends of its files, with names before the events
+//! that use them.
 
 use crate::wire::FileLength;
 use bytes::Bytes;
@@ -80,8 +81,8 @@ impl Tail {
                 _ => {}
             }
         }
-        // A name is written before the first event that uses it. Meta files are measured after chunk files, so that they have all names
-        // that the chunks use, and are sent before them.
+        // A name is written before the first event that uses it. Meta files are measured after chunk files, so that
+        // they have all names that the chunks use, and are sent before them.
         metas.sort_unstable();
         others.sort_unstable();
         for path in others.iter().chain(&metas) {
@@ -159,7 +160,8 @@ fn open_growing(file: File, path: &Path, have: &BTreeMap<String, FileLength>) ->
     let own = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let is_chunks = is_chunks(&own);
     let stem = own.strip_suffix(".bin").unwrap_or(&own);
-    // A file that was written anew is sent from its beginning under a new name; readers recognise events that they have already.
+    // A file that was written anew is sent from its beginning under a new name; readers recognise events that they have
+    // already.
     let names = std::iter::once(own.clone()).chain((1u32..).map(|n| format!("{stem}.r{n}.bin")));
     let len = file.metadata()?.len();
     for name in names {

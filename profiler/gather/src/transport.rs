@@ -1,5 +1,5 @@
-//! Connections to a collector: to an address, or made by the caller on request, one after the other, where the collector has no address.
-//! Also the runtime whose threads carry connections.
+//! Connections to a collector: to an address, or made by the caller on request, one after the other, where the
+//! collector has no address. Also the runtime whose threads carry connections.
 
 use hyper_util::rt::TokioIo;
 use std::io;
@@ -46,7 +46,8 @@ pub fn transport(request: impl Fn() + Send + Sync + 'static) -> (TransportProvid
 }
 
 impl TransportProvider {
-    /// Provides a connection whose other end a collector has ([`crate::Server::take`]). A connection that nobody needs is closed.
+    /// Provides a connection whose other end a collector has ([`crate::Server::take`]). A connection that nobody needs
+    /// is closed.
     ///
     /// # Errors
     /// Those of the system.

@@ -9,7 +9,8 @@ use trace_store::Store;
 /// The name of the folder with the restored files, in the trace folder.
 const SCRATCH: &str = "unsealed";
 
-/// The files that a sealed trace was made from, restored, with the trace folder's own id. They are removed when this is dropped.
+/// The files that a sealed trace was made from, restored, with the trace folder's own id. They are removed when this is
+/// dropped.
 ///
 /// Restored twice they have the same bytes, so that a collector that has some of them continues where it was.
 #[derive(Debug)]

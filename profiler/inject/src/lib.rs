@@ -1,13 +1,14 @@
-//! The library that CUDA's driver loads into a program which knows nothing of us: `CUDA_INJECTION64_PATH` names it, and the driver
-//! calls [`InitializeInjection`] when the program initialises CUDA. `NVTX_INJECTION64_PATH` names it for NVTX, which calls
-//! [`InitializeInjectionNvtx2`] with the first range of each of the program's libraries that has NVTX in it. `stepscope record` sets both.
+//! The library that CUDA's driver loads into a program which knows nothing of us: `CUDA_INJECTION64_PATH` names it, and
+//! the driver calls [`InitializeInjection`] when the program initialises CUDA. `NVTX_INJECTION64_PATH` names it for
+//! NVTX, which calls [`InitializeInjectionNvtx2`] with the first range of each of the program's libraries that has NVTX
+//! in it. `stepscope record` sets both.
 //!
-//! The library records into the folder that `STEPSCOPE_TRACE` names, until the process exits. Errors are reported in the trace, or on
-//! standard error where there is no trace; the program runs on in any case.
+//! The library records into the folder that `STEPSCOPE_TRACE` names, until the process exits. Errors are reported in
+//! the trace, or on standard error where there is no trace; the program runs on in any case.
 //!
-//! A program that a recorded program starts (`exec`) is recorded as a process of its own. A child that is only forked inherits its
-//! parent's CUDA state, which does not work in the child, and is not recorded. A program that ends without its exit handlers (`_exit`, a
-//! signal) loses the last quarter of a second.
+//! A program that a recorded program starts (`exec`) is recorded as a process of its own. A child that is only forked
+//! inherits its parent's CUDA state, which does not work in the child, and is not recorded. A program that ends without
+//! its exit handlers (`_exit`, a signal) loses the last quarter of a second.
 
 // The program is another's: standard error is the only place to say why nothing is recorded.
 #![allow(clippy::print_stderr)]
@@ -92,8 +93,8 @@ fn begin() {
     extern "C" fn at_exit() {
         let _ = catch_unwind(end);
     }
-    // Registered after the exit handler of the events session, and so called before it: CUPTI's last records get into the trace.
-    // SAFETY: the handler is a plain function of a library that stays loaded.
+    // Registered after the exit handler of the events session, and so called before it: CUPTI's last records get into
+    // the trace. SAFETY: the handler is a plain function of a library that stays loaded.
     if unsafe { libc::atexit(at_exit) } != 0 {
         eprintln!("stepscope: process {process}: the last of what CUDA does in it is lost");
     }

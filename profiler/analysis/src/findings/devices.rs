@@ -9,7 +9,8 @@ use crate::stalls::cause::Cause;
 use text::duration;
 use trace_model::SliceRef;
 
-/// The share of a device's time from which on exposed communication is reported even where the path does not lead through it.
+/// The share of a device's time from which on exposed communication is reported even where the path does not lead
+/// through it.
 const MIN_EXPOSED: f64 = 0.1;
 /// The title of a finding about exposed communication.
 const EXPOSED: &str = "exposed communication";
@@ -20,8 +21,8 @@ pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
             // Streams that waited for communication without a record of it: the same time, reported better.
             found.retain(|f| f.title != "unexplained");
         }
-        // The path may lead through all of the communication, through some, or, where every rank waits for another, through none: of the
-        // two findings the larger one stays.
+        // The path may lead through all of the communication, through some, or, where every rank waits for another,
+        // through none: of the two findings the larger one stays.
         match found.iter_mut().find(|f| f.title == EXPOSED) {
             Some(on_path) if on_path.saves_ns >= exposed.saves_ns => {}
             Some(on_path) => *on_path = exposed,
@@ -35,7 +36,8 @@ fn exposed_share(device: &DeviceBreakdown) -> f64 {
     device.times.communication_exposed_ns as f64 / device.times.total_ns().max(1) as f64
 }
 
-/// The finding about the device with the largest share of exposed communication, and the intervals of that device's collectives.
+/// The finding about the device with the largest share of exposed communication, and the intervals of that device's
+/// collectives.
 fn exposed_communication(facts: &Facts<'_>) -> Option<(Finding, Vec<(i64, i64)>)> {
     let worst = facts.devices.iter().max_by(|a, b| exposed_share(a).total_cmp(&exposed_share(b)))?;
     if exposed_share(worst) < MIN_EXPOSED {

@@ -1,7 +1,8 @@
 //! Findings: the changes to make first, in plain words.
 //!
-//! A finding is ranked by the time that its change would save at most, which is the problem's time on the critical path: a long op that
-//! nothing waited for saves nothing. Shares are shares of the critical path without the profiler's own work.
+//! A finding is ranked by the time that its change would save at most, which is the problem's time on the critical
+//! path: a long op that nothing waited for saves nothing. Shares are shares of the critical path without the profiler's
+//! own work.
 //!
 //! | rules | about |
 //! |---|---|

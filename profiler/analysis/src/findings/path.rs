@@ -12,8 +12,8 @@ use text::duration;
 use trace_model::{Category, SliceRef, TrackId};
 use trace_store::Store;
 
-/// The duration from which on a launch is not explained by launch overhead (2 to 100 µs, by HTA and NVIDIA): the work, or the call
-/// itself, waited for something else.
+/// The duration from which on a launch is not explained by launch overhead (2 to 100 µs, by HTA and NVIDIA): the work,
+/// or the call itself, waited for something else.
 const LONG_LAUNCH_NS: i64 = 1_000_000;
 
 pub(super) fn findings(facts: &Facts<'_>) -> Vec<Finding> {

@@ -1,4 +1,5 @@
-//! Findings about a program without steps: its hottest functions, by samples, and what its threads waited for, by the scheduler.
+//! Findings about a program without steps: its hottest functions, by samples, and what its threads waited for, by the
+//! scheduler.
 
 use super::facts::{Facts, Finding, shorten};
 use crate::flame::{samples, stack_names};
@@ -60,7 +61,8 @@ impl Samples {
             all.extend(samples(store, track, range).map(|(time, stack)| (track.id, time, stack)));
             between.extend(all[before..].windows(2).map(|pair| pair[1].1 - pair[0].1));
         }
-        // Samples of a thread that runs on are one period apart, those of a thread that sleeps between them more: the lower quartile.
+        // Samples of a thread that runs on are one period apart, those of a thread that sleeps between them more: the
+        // lower quartile.
         between.sort_unstable();
         Samples { all, period_ns: between.get(between.len() / 4).copied().unwrap_or(0) }
     }
@@ -147,7 +149,8 @@ fn name_of(store: &Store, track: TrackId) -> &str {
     store.track(track).map_or("?", |track| thread_name(&track.name))
 }
 
-/// Kernel threads of Linux, by the beginnings of their names. They sleep until they have work: nobody waits for their sleep.
+/// Kernel threads of Linux, by the beginnings of their names. They sleep until they have work: nobody waits for their
+/// sleep.
 const KERNEL_THREADS: &str = "cpuhp/ irq/ jbd2/ kcompactd khugepaged ksoftirqd/ kswapd kthreadd kworker/ migration/ mmcqd/ \
                              rcu_ rcuc/ rcuop/ rcuos/ swapper watchdog/";
 
@@ -165,8 +168,8 @@ fn main_threads<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = &'a ThreadTime
     })
 }
 
-/// The slices in which a thread was off the CPU in a state, cut to the range, by start: begin, end and the thread that woke or
-/// preempted it.
+/// The slices in which a thread was off the CPU in a state, cut to the range, by start: begin, end and the thread that
+/// woke or preempted it.
 fn off_cpu(facts: &Facts<'_>, thread: &ThreadTimes, state: ThreadState) -> Vec<(i64, i64, u32)> {
     let Some(track) = facts.store.track(thread.track) else { return Vec::new() };
     let slices = track.lanes.iter().flat_map(|lane| lane.slices(&facts.range));

@@ -194,7 +194,8 @@ fn the_profilers_own_work_is_nobodys_to_change() {
     assert_eq!(of(&found, "host code").share, 1.0, "of what is the program's");
 }
 
-/// `main` waits for a lock that `w0` holds while it burns, then burns a little itself; `w1` is pushed off its CPU by `w0`.
+/// `main` waits for a lock that `w0` holds while it burns, then burns a little itself; `w1` is pushed off its CPU by
+/// `w0`.
 const PLAIN: &str = "main off-cpu: sleeping 100000000..900000000 c 101
     w0 off-cpu: sleeping 0..50000000 c 100
     w1 off-cpu: preempted 100000000..400000000 c 101
@@ -292,7 +293,8 @@ fn random_steps(slices: &[Random], lengths: &[(i64, i64)]) -> String {
 }
 
 proptest! {
-    /// Whatever the trace, its steps and the part of it that is looked at: no share is above one, and no sum above what is shown.
+    /// Whatever the trace, its steps and the part of it that is looked at: no share is above one, and no sum above what
+    /// is shown.
     #[test]
     fn shares_are_of_what_is_shown(
         slices in slices_of_random(),

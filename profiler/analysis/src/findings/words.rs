@@ -16,8 +16,8 @@ pub(super) enum SegmentGroup {
     Asleep,
 }
 
-/// Title and sentences of a group of segments. `None` for ops and kernels, which are reported one by one, for threads of which only
-/// scheduling is known, whose functions are reported by samples, and for the profiler's own work.
+/// Title and sentences of a group of segments. `None` for ops and kernels, which are reported one by one, for threads
+/// of which only scheduling is known, whose functions are reported by samples, and for the profiler's own work.
 pub(super) fn words_of(
     kind: PathKind,
     group: SegmentGroup,

@@ -11,8 +11,8 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_model::SliceId;
 
-/// Parts of one gap, at most; the rest of the gap is one more part, so that the many threads that wait for one long chain of ops do not
-/// each repeat the chain.
+/// Parts of one gap, at most; the rest of the gap is one more part, so that the many threads that wait for one long
+/// chain of ops do not each repeat the chain.
 const MAX_PARTS: usize = 64;
 
 pub(super) struct Blame<'d, 'a> {
@@ -118,7 +118,8 @@ impl<'d, 'a> Blame<'d, 'a> {
         }
     }
 
-    /// The cause of a wait while nothing ran: in another process every cause but those between processes is [`Cause::PeerLate`].
+    /// The cause of a wait while nothing ran: in another process every cause but those between processes is
+    /// [`Cause::PeerLate`].
     fn idle_cause(&self, waiting: u32, part: &WalkPart, cause: Cause) -> Cause {
         let is_peer = self.line(part.line).process != self.line(waiting).process;
         let is_between = matches!(cause, Cause::Network | Cause::Dma | Cause::ScheduledOut)
@@ -142,7 +143,8 @@ impl<'d, 'a> Blame<'d, 'a> {
         self.push(current, range.start..first, Cause::StepBegin, None);
     }
 
-    /// Adds the end of `range` as a stall if an op waited without a thread there and nothing else ran; returns the end of the rest.
+    /// Adds the end of `range` as a stall if an op waited without a thread there and nothing else ran; returns the end
+    /// of the rest.
     fn push_parked_wait(&mut self, current: &Current<'_>, range: Range<i64>) -> i64 {
         let waits = self.deps.parked_in(self.line(current.gap.line).process);
         let first = waits.partition_point(|wait| wait.end < range.end);

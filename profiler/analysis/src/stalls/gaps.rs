@@ -21,7 +21,8 @@ pub(super) struct Window {
     pub range: Range<i64>,
     /// Rows of the store's steps.
     pub steps: Vec<u32>,
-    /// From the first start to the last end of any worker's work or of a wait for a queue after it; inverted where nothing ran.
+    /// From the first start to the last end of any worker's work or of a wait for a queue after it; inverted where
+    /// nothing ran.
     pub active: Range<i64>,
 }
 
@@ -120,7 +121,8 @@ impl Windows {
             let before = gaps.len();
             let first = piece;
             gaps_within(line, line_idx, &window.range, Some(row as u32), &mut piece, gaps);
-            // A thread that starts steps of its own (the one that initialised the variables) does not wait for the steps of others.
+            // A thread that starts steps of its own (the one that initialised the variables) does not wait for the
+            // steps of others.
             let is_caller_of = |step: &u32| deps.store.steps()[*step as usize].slice.track == line.track.0;
             let has_part = || line.pieces[first..piece].iter().any(|p| p.end > window.range.start);
             if is_caller && !window.steps.iter().any(is_caller_of) && !has_part() {
@@ -130,8 +132,8 @@ impl Windows {
     }
 }
 
-/// Adds the gaps of a line in a window. `piece` is the first piece that may touch the window; it is moved to the first that may touch
-/// the next window.
+/// Adds the gaps of a line in a window. `piece` is the first piece that may touch the window; it is moved to the first
+/// that may touch the next window.
 fn gaps_within(
     line: &Line,
     line_idx: u32,
@@ -164,7 +166,8 @@ fn gaps_within(
 /// Steps that overlap at one time, at most: of more, only the last to begin are considered.
 const MAX_CONCURRENT: usize = 64;
 
-/// The step in which a gap lies: of several that overlap, that of the piece after the gap, else the one that began last.
+/// The step in which a gap lies: of several that overlap, that of the piece after the gap, else the one that began
+/// last.
 pub(super) fn step_of<'a>(deps: &Deps<'a>, window: &Window, gap: &Gap) -> Option<&'a Step> {
     let step = |row: &u32| &deps.store.steps()[*row as usize];
     let begun = window.steps.partition_point(|row| step(row).start < gap.range.end);

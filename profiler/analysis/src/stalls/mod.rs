@@ -1,9 +1,10 @@
 //! Stalls: for each gap on a busy track, why nothing ran there, and which slice is to blame.
 //!
-//! A gap is a time in which a track does no work: a worker in a step, a stream between two kernels, a host's thread that
-//! waits. It is divided into parts, each with one cause; the parts of a gap follow each other and add up to it exactly, and
-//! what cannot be explained is a part of its own. The walk is backward, from what ran after the gap to its last-arriving
-//! predecessor, and on to that one's predecessor, until the gap's beginning is reached (`analysis::walk`).
+//! A gap is a time in which a track does no work: a worker in a step, a stream between two kernels, a host's thread
+//! that waits. It is divided into parts, each with one cause; the parts of a gap follow each other and add up to it
+//! exactly, and what cannot be explained is a part of its own. The walk is backward, from what ran after the gap to its
+//! last-arriving predecessor, and on to that one's predecessor, until the gap's beginning is reached
+//! (`analysis::walk`).
 //!
 //! Pure functions over the store; docs/use/analysis.md has the definitions.
 
@@ -32,8 +33,8 @@ pub struct CauseTotal {
     pub total_ns: i64,
 }
 
-/// The stalls that touch the half-open range, longest first. Gaps are whole, not cut at the range: a worker's to the ends of
-/// its steps, a stream's or a thread's as far as one length of the range beyond it.
+/// The stalls that touch the half-open range, longest first. Gaps are whole, not cut at the range: a worker's to the
+/// ends of its steps, a stream's or a thread's as far as one length of the range beyond it.
 #[must_use]
 pub fn stalls(store: &Store, range: Range<i64>) -> Vec<Stall> {
     let deps = Deps::new(store, &widen_to_steps(store, &range));

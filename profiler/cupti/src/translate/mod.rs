@@ -1,12 +1,12 @@
-//! Turns records into tracks: the work of devices on their streams, the calls on their threads, NVTX ranges, and the arrows between
-//! calls and their work.
+//! Turns records into tracks: the work of devices on their streams, the calls on their threads, NVTX ranges, and the
+//! arrows between calls and their work.
 //!
-//! Records come a buffer at a time, and related records may come in any order and in different buffers. So a buffer is read twice,
-//! first for what other records refer to (contexts, events, correlations). A record whose other half has not come waits in a bounded
-//! table, whose evictions are counted.
+//! Records come a buffer at a time, and related records may come in any order and in different buffers. So a buffer is
+//! read twice, first for what other records refer to (contexts, events, correlations). A record whose other half has
+//! not come waits in a bounded table, whose evictions are counted.
 //!
-//! Slices have the categories of an imported trace of PyTorch's profiler (`kernel`, `copy`, `launch`, `sync`), so that the analyses
-//! treat both alike.
+//! Slices have the categories of an imported trace of PyTorch's profiler (`kernel`, `copy`, `launch`, `sync`), so that
+//! the analyses treat both alike.
 
 mod open_ranges;
 mod ranges;
@@ -43,7 +43,8 @@ pub struct Report {
     pub without_call: u64,
     /// Records without a time, left out.
     pub without_time: u64,
-    /// The number of works that begin before their launching call, and the largest difference, ns: the error of the device's clock.
+    /// The number of works that begin before their launching call, and the largest difference, ns: the error of the
+    /// device's clock.
     pub early: (u64, i64),
     /// Ranges that began and did not end.
     pub unended: u64,

@@ -1,7 +1,7 @@
 //! Ranges and marks of NVTX.
 //!
-//! A range of a thread (push, pop) or of the process (start, end) is two markers with one id; a mark is one marker. Colour, category and
-//! payload come in a record of their own, before or after the marker, or not at all.
+//! A range of a thread (push, pop) or of the process (start, end) is two markers with one id; a mark is one marker.
+//! Colour, category and payload come in a record of their own, before or after the marker, or not at all.
 
 use super::open_ranges::{Data, OpenRange};
 use super::tracks::TrackKey;

@@ -99,7 +99,8 @@ impl Translator {
         self.add_work(correlation, location, span.start);
     }
 
-    /// Writes a wait with the work that it waited for. The arguments are named as PyTorch's profiler names them: the analysis reads both.
+    /// Writes a wait with the work that it waited for. The arguments are named as PyTorch's profiler names them: the
+    /// analysis reads both.
     pub(super) fn write_synchronization(&mut self, record: &Record) {
         let Record::Synchronization { what, span, correlation, context, stream, event, sync_id } = *record else {
             return;
@@ -115,7 +116,8 @@ impl Translator {
             args.insert("stream".to_owned(), stream.into());
             args.insert("wait_on_stream".to_owned(), stream.into());
         }
-        // An event's handle is used again for later recordings; the synchronisation id, where the version has one, names one recording.
+        // An event's handle is used again for later recordings; the synchronisation id, where the version has one,
+        // names one recording.
         let keys = [sync_id.map(EventKey::Sync), Some(EventKey::Handle(context, event))];
         let recorded = keys.into_iter().flatten().find_map(|key| self.events.get(key).copied());
         if let Some(recorded) = recorded.filter(|_| matches!(what, EVENT_SYNCHRONIZE | STREAM_WAIT_EVENT)) {

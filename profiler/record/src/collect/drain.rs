@@ -12,10 +12,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use trace_model::chunks::{self, ChunkHeader, FLAG_FLIGHT, FLAG_LAST, FLAG_LIMIT};
 
-/// The number of records from which on a batch is written: bounds the memory (to this and one chunk), keeps the batch in the processor's
-/// cache until it is written, and frees the rings early.
+/// The number of records from which on a batch is written: bounds the memory (to this and one chunk), keeps the batch
+/// in the processor's cache until it is written, and frees the rings early.
 const BATCH_RECORDS: usize = 1 << 15;
-/// Records that are copied, checksummed and counted at a time, so that the last two steps find them in the nearest cache.
+/// Records that are copied, checksummed and counted at a time, so that the last two steps find them in the nearest
+/// cache.
 const PIECE_RECORDS: usize = 1 << 9;
 /// The fill of the fullest ring at which a drain aims.
 const TARGET_FILL: f64 = 0.25;
@@ -158,7 +159,8 @@ impl<S: Sink> Drain<S> {
         if self.report.limit_reached {
             return self.options.interval;
         }
-        // Read before the folder is listed: records from before a request for a dump lie in rings that the listing finds.
+        // Read before the folder is listed: records from before a request for a dump lie in rings that the listing
+        // finds.
         let (asked, done) = self.claim.control().dumps();
         if asked != done {
             self.is_dumping = true;
@@ -227,7 +229,8 @@ impl<S: Sink> Drain<S> {
                     self.report.rings += 1;
                     self.rings.insert(key, Source { reader, reported_drops: 0 });
                 }
-                // The ring is being created, was removed, or no file can be opened now: it is tried again with the next listing.
+                // The ring is being created, was removed, or no file can be opened now: it is tried again with the next
+                // listing.
                 Err(RingError::NotReady | RingError::Io(_)) => {}
                 Err(RingError::Foreign(_) | RingError::Damaged(_)) => {
                     self.report.bad_rings += 1;
@@ -237,8 +240,8 @@ impl<S: Sink> Drain<S> {
         }
     }
 
-    /// Adds a ring's records to the batch, and writes the batch whenever it is full. Returns the ring's fill, 0..=1; `None` where writing
-    /// failed.
+    /// Adds a ring's records to the batch, and writes the batch whenever it is full. Returns the ring's fill, 0..=1;
+    /// `None` where writing failed.
     fn take(&mut self, key: (u32, u32), now: i64) -> Option<f64> {
         let source = self.rings.get_mut(&key)?;
         let reader = &mut source.reader;
@@ -274,7 +277,8 @@ impl<S: Sink> Drain<S> {
         }
     }
 
-    /// Adds one chunk of a ring with `left` records that are not in the batch; returns the number of records in the chunk.
+    /// Adds one chunk of a ring with `left` records that are not in the batch; returns the number of records in the
+    /// chunk.
     fn take_chunk(&mut self, key: (u32, u32), header: ChunkHeader, left: u64, last: bool) -> Option<u64> {
         let reader = &self.rings.get(&key)?.reader;
         // Records that are in the batch already are not consumed yet.
@@ -302,7 +306,8 @@ impl<S: Sink> Drain<S> {
         Some(n)
     }
 
-    /// Adds the records of a flight recorder's ring to the batch, where a dump was requested or the ring's thread has ended.
+    /// Adds the records of a flight recorder's ring to the batch, where a dump was requested or the ring's thread has
+    /// ended.
     fn take_flight(&mut self, key: (u32, u32), now: i64, last: bool) -> Option<f64> {
         if !self.is_dumping && !last {
             return Some(0.0);
@@ -344,7 +349,8 @@ impl<S: Sink> Drain<S> {
         }
     }
 
-    /// Writes the batch, then frees the records' room in the rings. Returns false where writing failed: the records stay in the rings.
+    /// Writes the batch, then frees the records' room in the rings. Returns false where writing failed: the records
+    /// stay in the rings.
     fn write(&mut self) -> bool {
         let bytes = size_of_val(self.batch.as_slice()) as u64;
         if self.report.bytes + bytes > self.options.max_bytes {
@@ -411,7 +417,8 @@ fn n_slices(records: &[Record]) -> u64 {
     records.iter().filter(|r| r.site >> 28 == Kind::Slice as u32).count() as u64
 }
 
-/// The pause after which the fullest ring is filled to [`TARGET_FILL`], at most `interval`. `since` is the time in which it filled to `fullest`.
+/// The pause after which the fullest ring is filled to [`TARGET_FILL`], at most `interval`. `since` is the time in
+/// which it filled to `fullest`.
 fn pause(interval: Duration, since: Duration, fullest: f64) -> Duration {
     if fullest <= TARGET_FILL {
         return interval;

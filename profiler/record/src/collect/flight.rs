@@ -12,7 +12,8 @@ impl FlightClock {
         FlightClock { begin: clock::anchor() }
     }
 
-    /// The index of the first record that ended in the last `keep_ns` (0: all). Records must be in the order of their ends.
+    /// The index of the first record that ended in the last `keep_ns` (0: all). Records must be in the order of their
+    /// ends.
     pub(super) fn first_within(&self, keep_ns: u64, records: &[Record]) -> usize {
         if keep_ns == 0 {
             return 0;

@@ -1,10 +1,10 @@
 //! The collector: a thread that drains the rings of a trace folder into a chunk file while programs run.
 //!
-//! The collector drains all rings in the folder, also those of processes that start later. The traced programs never wait for it: when
-//! it is late or cannot write, their rings fill up, and they count the records that they drop.
+//! The collector drains all rings in the folder, also those of processes that start later. The traced programs never
+//! wait for it: when it is late or cannot write, their rings fill up, and they count the records that they drop.
 //!
-//! After a crash of the collector, of a traced program or of both, every published record is in a chunk file, in a ring file, or (between
-//! the write and the consumption) in both; sequence numbers identify it.
+//! After a crash of the collector, of a traced program or of both, every published record is in a chunk file, in a ring
+//! file, or (between the write and the consumption) in both; sequence numbers identify it.
 
 mod drain;
 mod flight;
@@ -85,7 +85,8 @@ impl Collector {
         *self.shared.report.lock()
     }
 
-    /// Drains the rest of the rings, marks the trace as finished, removes the files of rings that ended, and returns the final counts.
+    /// Drains the rest of the rings, marks the trace as finished, removes the files of rings that ended, and returns
+    /// the final counts.
     ///
     /// Stop the recording session first: events that are emitted later stay in the rings.
     pub fn stop(mut self) -> CollectorReport {

@@ -43,8 +43,8 @@ impl Sink for FileSink {
                 Ok(())
             }
             Err(e) => {
-                // Removes the part that was written. Where that fails too, readers skip the part as damage and find its records in
-                // a later chunk.
+                // Removes the part that was written. Where that fails too, readers skip the part as damage and find its
+                // records in a later chunk.
                 let _ = self.file.set_len(self.len);
                 Err(e)
             }

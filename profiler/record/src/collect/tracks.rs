@@ -1,7 +1,7 @@
 //! Tracks without a ring: threads, CPUs and disks as a recorder sees them from outside.
 //!
-//! They are written as rings of the recorder's process: a meta file with names and clock, and chunks. So readers need nothing more for
-//! them than the entries [`Entry::Track`] and [`Entry::Other`].
+//! They are written as rings of the recorder's process: a meta file with names and clock, and chunks. So readers need
+//! nothing more for them than the entries [`Entry::Track`] and [`Entry::Other`].
 
 use events::clock::Source as ClockSource;
 use events::meta::{self, Entry, NoteKind, TrackKind};
@@ -12,7 +12,8 @@ use std::io;
 use std::path::Path;
 use trace_model::chunks::{self, ChunkHeader, FLAG_LAST};
 
-/// Records of a track that wait for the next write, at most; further ones are dropped and counted. Only a full disk makes so many wait.
+/// Records of a track that wait for the next write, at most; further ones are dropped and counted. Only a full disk
+/// makes so many wait.
 const MAX_WAITING: usize = 1 << 18;
 /// The time between two clock anchors, ns.
 const ANCHOR_NS: i64 = 1_000_000_000;
@@ -157,7 +158,8 @@ impl Tracks {
         u64::try_from(ticks).unwrap_or(0)
     }
 
-    /// Appends the waiting records to `batch`, as chunks; returns the number of records of each track. `last`: no record will follow.
+    /// Appends the waiting records to `batch`, as chunks; returns the number of records of each track. `last`: no
+    /// record will follow.
     pub(crate) fn append_chunks(&self, last: bool, written_ns: i64, batch: &mut Vec<Record>) -> Vec<usize> {
         for (ring, waiting) in self.waiting.iter().enumerate() {
             let n_chunks = waiting.records.len().div_ceil(chunks::MAX_RECORDS).max(usize::from(last));

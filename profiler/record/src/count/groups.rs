@@ -1,7 +1,8 @@
 //! The kernel's counters of a command: one group with one ring on each CPU, inherited by the command's descendants.
 //!
-//! A group's leader is the CPU clock, which writes the values of the entire group into the ring at a fixed rate of the thread's CPU time.
-//! Where the kernel's part may be counted, the group's counter of context switches does the same whenever a thread leaves the CPU.
+//! A group's leader is the CPU clock, which writes the values of the entire group into the ring at a fixed rate of the
+//! thread's CPU time. Where the kernel's part may be counted, the group's counter of context switches does the same
+//! whenever a thread leaves the CPU.
 
 use super::kinds::{CounterSet, Kind};
 use crate::sample::perf;
@@ -102,7 +103,8 @@ impl Groups {
         found
     }
 
-    /// Adds the group of one target. A hardware counter for which the first group has no room is left out of all groups.
+    /// Adds the group of one target. A hardware counter for which the first group has no room is left out of all
+    /// groups.
     fn add(&mut self, kinds: &mut Vec<Kind>, target: RingTarget) -> io::Result<()> {
         let builder = |mut builder: Builder<'static>| {
             perf::set_common_options(&mut builder, target, self.has_kernel);

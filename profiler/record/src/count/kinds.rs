@@ -56,7 +56,8 @@ const KNOWN: [(&str, &str, Event); 33] = [
 /// The code of [`Event::FpArith`] in Intel's tables.
 const FP_ARITH: u64 = 0xc7;
 
-/// Whether the processor has [`FP_ARITH`], by the flag `adx`, which came with Broadwell too; on others the code may mean another event.
+/// Whether the processor has [`FP_ARITH`], by the flag `adx`, which came with Broadwell too; on others the code may
+/// mean another event.
 static HAS_FP_ARITH: LazyLock<bool> = LazyLock::new(|| {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let has = |key: &str, word: &str| {

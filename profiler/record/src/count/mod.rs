@@ -1,10 +1,10 @@
 //! Counters of processor and kernel by thread: cycles, cache misses, page faults.
 //!
-//! In reading order: [`kinds`] names what can be counted, [`groups`] opens the kernel's counters, [`threads`] turns their records into
-//! points of each thread's counters.
+//! In reading order: [`kinds`] names what can be counted, [`groups`] opens the kernel's counters, [`threads`] turns
+//! their records into points of each thread's counters.
 //!
-//! No counter is read while an op runs: the kernel writes the values of all counters of a thread into a ring a thousand times per second
-//! of the thread's CPU time, whenever the thread leaves a CPU, and when it ends.
+//! No counter is read while an op runs: the kernel writes the values of all counters of a thread into a ring a thousand
+//! times per second of the thread's CPU time, whenever the thread leaves a CPU, and when it ends.
 
 pub(crate) mod groups;
 mod kinds;

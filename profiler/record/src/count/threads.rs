@@ -1,10 +1,12 @@
 //! Turns readings of the kernel's counters into points of each thread's counters.
 //!
-//! Values are sums since the counting began, and are linear between two points. Each stretch in which the thread ran has a point at its
-//! begin and one at its end, so that a counter rises only while its thread has a CPU. A counter that did not change gets no points.
+//! Values are sums since the counting began, and are linear between two points. Each stretch in which the thread ran
+//! has a point at its begin and one at its end, so that a counter rises only while its thread has a CPU. A counter that
+//! did not change gets no points.
 //!
-//! The kernel has one group of counters for each thread and CPU. While the thread runs, the `enabled` time of all its groups grows, and the
-//! `running` time of the group of its CPU: where the sum of the latter stays behind, the processor counted other events for a while.
+//! The kernel has one group of counters for each thread and CPU. While the thread runs, the `enabled` time of all its
+//! groups grows, and the `running` time of the group of its CPU: where the sum of the latter stays behind, the
+//! processor counted other events for a while.
 
 use super::kinds::Kind;
 use crate::collect::{TrackNo, Tracks};
@@ -69,7 +71,8 @@ impl Thread {
         (self.enabled, self.running.values().sum())
     }
 
-    /// The factor by which counts are scaled up, where the processor counted other events for more than a twentieth of the time.
+    /// The factor by which counts are scaled up, where the processor counted other events for more than a twentieth of
+    /// the time.
     fn scale(&self) -> Option<f64> {
         let (enabled, running) = self.times();
         let unread = UNREAD_NS * self.running.len() as u64;

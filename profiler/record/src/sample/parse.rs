@@ -14,7 +14,8 @@ pub(crate) struct Origin {
 /// A sample as the kernel took it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sample {
-    /// The kernel's call chain, innermost first; marks ([`CONTEXT_KERNEL`], [`CONTEXT_USER`]) separate its part and the user's.
+    /// The kernel's call chain, innermost first; marks ([`CONTEXT_KERNEL`], [`CONTEXT_USER`]) separate its part and the
+    /// user's.
     pub(crate) chain: Vec<u64>,
     /// The user's BP, SP and IP.
     pub(crate) registers: Option<[u64; 3]>,

@@ -1,20 +1,23 @@
 //! The kernel's perf events of one command: one ring per CPU, inherited by the command's descendants.
 //!
-//! A process that runs already has one ring per thread and CPU, inherited by the threads that these start later. The rings of a command
-//! are opened on the calling thread, switched off, before that thread starts the command. The command inherits them, and its `exec`
-//! switches them on, so that its first event is recorded and none of this process.
+//! A process that runs already has one ring per thread and CPU, inherited by the threads that these start later. The
+//! rings of a command are opened on the calling thread, switched off, before that thread starts the command. The
+//! command inherits them, and its `exec` switches them on, so that its first event is recorded and none of this
+//! process.
 
 use perf_event::events::Software;
 use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
 use std::io;
 
-/// Sizes of a ring, bytes, of which the first that the system grants is used. The last is the kernel's default limit for any user.
+/// Sizes of a ring, bytes, of which the first that the system grants is used. The last is the kernel's default limit
+/// for any user.
 const RING_BYTES: [usize; 3] = [4 << 20, 1 << 20, 512 << 10];
 /// Sizes of a ring where each thread has its own.
 const THREAD_RING_BYTES: [usize; 3] = [512 << 10, 256 << 10, 128 << 10];
 /// Bytes of the user's stack that a sample carries, to find callers where the code keeps no frame pointers.
 const STACK_BYTES: u32 = 16 << 10;
-/// The registers of x86-64 that unwinding needs: bits `PERF_REG_X86_BP`, `_SP` and `_IP`, which samples have in this order.
+/// The registers of x86-64 that unwinding needs: bits `PERF_REG_X86_BP`, `_SP` and `_IP`, which samples have in this
+/// order.
 pub(crate) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,8 +27,8 @@ impl RingPoll {
         }
     }
 
-    /// The records up to a time, in order of time; with `last` all records. `until` must be earlier than the reads, so that every ring
-    /// has been read to it.
+    /// The records up to a time, in order of time; with `last` all records. `until` must be earlier than the reads, so
+    /// that every ring has been read to it.
     pub(crate) fn take(&mut self, until: u64, last: bool) -> Vec<Record> {
         // A stable sort: records of one ring with equal times stay in order.
         self.waiting.sort_by_key(|record| record.from.time);

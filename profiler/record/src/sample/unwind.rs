@@ -1,7 +1,8 @@
 //! Finds the callers of a sampled thread, from its registers and a part of its stack.
 //!
-//! The kernel follows frame pointers; in code without them (most C libraries) its chain ends early or goes wrong. `framehop` follows the
-//! tables that compilers write for exceptions (`.eh_frame`) instead. Both are tried, and the longer chain is used.
+//! The kernel follows frame pointers; in code without them (most C libraries) its chain ends early or goes wrong.
+//! `framehop` follows the tables that compilers write for exceptions (`.eh_frame`) instead. Both are tried, and the
+//! longer chain is used.
 
 use super::elf::Elf;
 use super::parse::{CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, Sample};
@@ -48,7 +49,8 @@ impl Unwinder {
         self.inner.remove_module(start);
     }
 
-    /// The addresses of the user's frames, innermost first: the thread's position, then the return addresses of its callers.
+    /// The addresses of the user's frames, innermost first: the thread's position, then the return addresses of its
+    /// callers.
     fn frames(&self, sample: &Sample, cache: &mut Cache) -> Vec<u64> {
         let Some([bp, sp, ip]) = sample.registers else { return Vec::new() };
         let registers = framehop::x86_64::UnwindRegsX86_64::new(ip, sp, bp);

@@ -1,7 +1,8 @@
 //! Reads scheduling events from an instance of tracefs that belongs to this recorder alone.
 //!
-//! Needs root. Each CPU's binary pages (`trace_pipe_raw`) are parsed by the kernel's own description of its events. The instance is named
-//! after its recorder, which removes it at the end; the instance of a killed recorder is removed by the next recorder.
+//! Needs root. Each CPU's binary pages (`trace_pipe_raw`) are parsed by the kernel's own description of its events. The
+//! instance is named after its recorder, which removes it at the end; the instance of a killed recorder is removed by
+//! the next recorder.
 
 use crate::proc;
 use events::clock::{self, Source as ClockSource};
@@ -165,8 +166,8 @@ impl Instance {
         self.lost
     }
 
-    /// The events up to the begin of the previous poll, in order of time; with `last` all events. Later events come with the next poll,
-    /// since another CPU may still write earlier ones (one that its hypervisor stopped meanwhile).
+    /// The events up to the begin of the previous poll, in order of time; with `last` all events. Later events come
+    /// with the next poll, since another CPU may still write earlier ones (one that its hypervisor stopped meanwhile).
     pub(crate) fn poll(&mut self, last: bool) -> Vec<SchedEvent> {
         let now = match self.clock {
             ClockSource::Counter => clock::now(),
@@ -190,7 +191,8 @@ impl Instance {
                 events.extend(page.by_ref().filter_map(|(time, event)| self.formats.event(time, cpu, event)));
             }
             if taken >= POLL_BYTES {
-                // The rest of this ring is later than the last event that was read: nothing after that may be returned yet.
+                // The rest of this ring is later than the last event that was read: nothing after that may be returned
+                // yet.
                 cut = cut.min(events.last().map_or(0, |e| e.time));
             }
         }
@@ -211,7 +213,8 @@ impl Drop for Instance {
     fn drop(&mut self) {
         self.stop();
         self.cpus.clear();
-        // An instance can only be removed when none of its files is open. One that stays is removed by the next recorder.
+        // An instance can only be removed when none of its files is open. One that stays is removed by the next
+        // recorder.
         let _ = fs::remove_dir(&self.path);
     }
 }
@@ -228,7 +231,8 @@ enum EventKind {
     DiskComplete,
 }
 
-/// The events that are used, with their fields. Switches and wake-ups are required; the others are used where the kernel has them.
+/// The events that are used, with their fields. Switches and wake-ups are required; the others are used where the
+/// kernel has them.
 const EVENTS: [(EventKind, &str, &[&str]); 7] = [
     (EventKind::Switch, "sched/sched_switch", &["prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm"]),
     (EventKind::Waking, "sched/sched_waking", &["pid", "target_cpu"]),

@@ -8,7 +8,8 @@ pub(super) struct SymbolList {
 }
 
 impl SymbolList {
-    /// Parses lines `ffffffff81000000 T name [module]`. The list is empty where the kernel hides its addresses (all zero).
+    /// Parses lines `ffffffff81000000 T name [module]`. The list is empty where the kernel hides its addresses (all
+    /// zero).
     pub(super) fn kernel(text: &str) -> SymbolList {
         SymbolList::of(text.lines().filter_map(|line| {
             let mut words = line.split_whitespace();
@@ -18,8 +19,8 @@ impl SymbolList {
         }))
     }
 
-    /// Parses lines `START SIZE name with spaces`, with hexadecimal numbers. Code may be overwritten: of two functions at one address the
-    /// later line counts.
+    /// Parses lines `START SIZE name with spaces`, with hexadecimal numbers. Code may be overwritten: of two functions
+    /// at one address the later line counts.
     pub(super) fn perf_map(text: &str) -> SymbolList {
         SymbolList::of(text.lines().filter_map(|line| {
             let mut words = line.splitn(3, ' ');

@@ -1,5 +1,5 @@
-//! The functions of sampled addresses, looked up after the run: from symbol tables and debug information, the kernel's list, and
-//! the maps that just-in-time compilers write (`/tmp/perf-PID.map`; Python's with `-X perf`).
+//! The functions of sampled addresses, looked up after the run: from symbol tables and debug information, the kernel's
+//! list, and the maps that just-in-time compilers write (`/tmp/perf-PID.map`; Python's with `-X perf`).
 
 mod list;
 

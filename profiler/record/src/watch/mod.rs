@@ -1,8 +1,9 @@
 //! Watches a command from outside: scheduling, samples and counters of all its threads, whether it emits events or not.
 //!
-//! [`Watch::prepare`] opens the kernel's interfaces that the system grants, on the thread that then starts the command; [`Watch::command`]
-//! sets the command's process; [`Watch::attach`] watches a process that runs already. A thread reads the kernel's rings every 10 ms and
-//! adds their events to [`Tracks`], which the collector writes. Each interface that is not granted is reported once, with its remedy.
+//! [`Watch::prepare`] opens the kernel's interfaces that the system grants, on the thread that then starts the command;
+//! [`Watch::command`] sets the command's process; [`Watch::attach`] watches a process that runs already. A thread reads
+//! the kernel's rings every 10 ms and adds their events to [`Tracks`], which the collector writes. Each interface that
+//! is not granted is reported once, with its remedy.
 
 mod samples;
 mod usage;
@@ -78,8 +79,8 @@ pub struct WatchReport {
     pub readings: u64,
     /// Events that were lost, because the kernel's rings or a table were full.
     pub lost: u64,
-    /// Times that a thread ran without a reported switch to it (some kernels leave out switches of certain threads). The thread counts as
-    /// running from its wake-up on, so that its wait for the CPU counts as running.
+    /// Times that a thread ran without a reported switch to it (some kernels leave out switches of certain threads).
+    /// The thread counts as running from its wake-up on, so that its wait for the CPU counts as running.
     pub untold: u64,
     /// Names of the data that cannot be recorded here, each with its remedy.
     pub unavailable: Vec<(String, String)>,
@@ -114,8 +115,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Opens the interfaces for `options` that the system grants, and tracks in a trace folder that exists. Start the command on the same
-    /// thread.
+    /// Opens the interfaces for `options` that the system grants, and tracks in a trace folder that exists. Start the
+    /// command on the same thread.
     ///
     /// # Errors
     /// The folder cannot be written. Data that cannot be recorded is no error: the report and the trace name it.
@@ -158,7 +159,8 @@ impl Watch {
         if let Some(n) = rings.as_ref().map(|r| r.left_out).filter(|n| *n > 0) {
             missing(&format!("{n} of the process's threads"), "it has too many; record it from its start".to_owned());
         }
-        // The kernel's counters are inherited from a command's start on; for a process that runs already `/proc` is read.
+        // The kernel's counters are inherited from a command's start on; for a process that runs already `/proc` is
+        // read.
         let counters = if attached { Counters::default() } else { perf::counters() };
         let counting = counting(options.counters, observed, &mut missing);
         let clock = instance.as_ref().map_or(ClockSource::MonotonicRaw, Instance::clock);
