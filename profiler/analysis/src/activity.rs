@@ -102,7 +102,7 @@ fn is_other_call(name: &str) -> bool {
 /// The activities of slices.
 pub(crate) struct Activities<'a> {
     store: &'a Store,
-    /// By row of the sites.
+    /// The activities by row of the sites.
     sites: Vec<Site>,
 }
 

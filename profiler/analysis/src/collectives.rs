@@ -18,7 +18,7 @@ pub(crate) struct Exchanges {
 
 impl Exchanges {
     pub(crate) fn new(lines: &Lines) -> Exchanges {
-        // By site, and within it by process: pieces by start.
+        // (start, piece) by site and process.
         let mut sites: FxHashMap<u32, FxHashMap<u32, Vec<(i64, PieceId)>>> = FxHashMap::default();
         for (index, line) in lines.lines.iter().enumerate() {
             for (piece, p) in line.pieces.iter().enumerate().filter(|(_, p)| p.activity == Activity::Collective) {

@@ -36,7 +36,7 @@ pub(crate) struct Line {
     pub track: TrackId,
     pub process: u32,
     pub kind: LineKind,
-    /// By start, outer before inner.
+    /// The slices, sorted by start, outer before inner.
     pub slices: Vec<SliceRef>,
     pub pieces: Vec<Piece>,
 }

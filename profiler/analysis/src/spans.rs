@@ -22,7 +22,7 @@ enum NamePattern {
     Name(&'static str),
     Begins(&'static str),
     Has(&'static str),
-    /// Both parts, in this order.
+    /// A name that contains both parts, in this order.
     Both(&'static str, &'static str),
     /// The op of an HLO instruction: `infeed`, `infeed.3`.
     Hlo(&'static str),

@@ -40,13 +40,13 @@ pub struct Figures {
 /// The figures of all slices with one name: an op type, a kernel, a call, a span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpStat {
-    /// Its name.
+    /// The slices' name.
     pub op: String,
-    /// Its category as recorded: `op`, `kernel`, `shard`, ...
+    /// The category as recorded: `op`, `kernel`, `shard`, ...
     pub category: String,
     /// Row of the sites.
     pub site: u32,
-    /// Its figures.
+    /// The slices' figures.
     pub figures: Figures,
 }
 
@@ -61,7 +61,7 @@ pub struct NodeStat {
     pub op: String,
     /// Device.
     pub device: String,
-    /// Its figures.
+    /// The node's figures.
     pub figures: Figures,
 }
 

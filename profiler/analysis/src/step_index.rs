@@ -23,9 +23,9 @@ pub(crate) enum LastAct {
 /// Steps by id and by track, and the last act of each. Rows are those of [`Store::steps`].
 #[derive(Default)]
 pub(crate) struct StepIndex {
-    /// By process and step id, rows by start: ids of a cluster's steps and of a process's own may be equal.
+    /// Rows by process and step id, sorted by start: ids of a cluster's steps and of a process's own may be equal.
     by_id: FxHashMap<(u32, u32), Vec<u32>>,
-    /// By track, rows by start.
+    /// Rows by track, sorted by start.
     by_track: FxHashMap<u32, Vec<u32>>,
     /// By row: the end of the step's last act, and the act.
     last: Vec<Option<(i64, LastAct)>>,

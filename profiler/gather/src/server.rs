@@ -98,7 +98,7 @@ impl Server {
     /// are open.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The stream cannot be made non-blocking or registered with the runtime.
     pub fn take(&self, stream: UnixStream) -> io::Result<()> {
         stream.set_nonblocking(true)?;
         let _inside = self.runtime.as_ref().map(Runtime::enter);

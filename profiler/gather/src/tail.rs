@@ -19,6 +19,7 @@ pub(crate) const TAIL: u64 = 4096;
 /// Bytes before the next unsent byte that are compared before each read, to notice that the file was written anew.
 const SEAM: usize = 64;
 
+/// A part of a file, as it is sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) file: String,
@@ -26,6 +27,7 @@ pub(crate) struct Part {
     pub(crate) data: Bytes,
 }
 
+/// A file of the folder, and the part of it that was returned.
 struct GrowingFile {
     file: File,
     /// The file's name on the other side.

@@ -50,7 +50,7 @@ impl TransportProvider {
     /// is closed.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The stream cannot be made non-blocking.
     pub fn provide(&self, stream: UnixStream) -> io::Result<()> {
         stream.set_nonblocking(true)?;
         // The connection is dropped where too many wait, or the sender has ended.

@@ -23,7 +23,7 @@ pub(super) const MIN_SHARE: f64 = 0.01;
 pub struct Finding {
     /// A few words: `launch overhead`.
     pub title: String,
-    /// One or two sentences.
+    /// The problem and its remedy, in one or two sentences.
     pub text: String,
     /// The time that the change would save at most, ns over all steps.
     pub saves_ns: i64,

@@ -20,7 +20,7 @@ pub(super) struct Blame<'d, 'a> {
     windows: &'d Windows,
     pub stalls: Vec<Stall>,
     parts: Vec<WalkPart>,
-    /// By process and window.
+    /// The work by process and window, computed when first needed.
     work: FxHashMap<(u32, u32), WindowWork>,
 }
 

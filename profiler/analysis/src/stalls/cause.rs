@@ -3,7 +3,7 @@
 /// Declares the causes and their table.
 macro_rules! causes {
     ($($cause:ident, $title:literal, $help:literal, $advice:expr;)*) => {
-        /// Why nothing ran.
+        /// The cause of a stall: why nothing ran.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Cause {
@@ -21,7 +21,7 @@ macro_rules! causes {
 /// A row of the table of causes.
 #[derive(Debug)]
 pub struct CauseInfo {
-    /// One or two words: `dependency wait`.
+    /// The cause in one or two words: `dependency wait`.
     pub title: &'static str,
     /// The part of a gap that has this cause.
     pub help: &'static str,
@@ -93,7 +93,7 @@ impl Cause {
         &Cause::INFO[self as usize]
     }
 
-    /// One or two words for tables.
+    /// The cause in one or two words, for tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.info().title
