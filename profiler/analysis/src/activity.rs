@@ -8,9 +8,9 @@ use trace_store::Store;
 pub(crate) enum Activity {
     /// Runs a graph node's kernel.
     Op,
-    /// Runs a part of it.
+    /// Runs a part of a graph node's kernel.
     Shard,
-    /// Runs an op of a framework of which there is no graph.
+    /// Runs a framework's op that belongs to no recorded graph.
     HostOp,
     /// A device computes.
     Kernel,
@@ -18,44 +18,46 @@ pub(crate) enum Activity {
     Copy,
     /// A device exchanges data with its peers.
     Collective,
-    /// A host gives a device work.
+    /// A host launches a device's work.
     Launch,
-    /// Calls a device's runtime without giving it work: asks, records, makes streams.
+    /// A host calls a device's runtime without launching work: queries, event records, stream creation.
     Call,
-    /// Takes or returns memory.
+    /// Memory is allocated or freed.
     Memory,
+    /// The step's input is made.
     Input,
-    /// Runs other code.
+    /// A host runs other code.
     Host,
-    /// Runs code of which only a span around much else says.
+    /// A host runs code of which only a span around much else is recorded.
     Around,
-    /// Has a CPU; a thread of which nothing else is known.
+    /// A thread of which only the scheduling is recorded has a CPU.
     Running,
     /// The profiler's own work.
     Profiler,
+    /// A host or a stream waits for a device.
     Sync,
-    /// Waits for work.
+    /// A worker waits for work.
     Idle,
-    /// The operating system does not run it: it waits for something.
+    /// The operating system does not run the thread, which waits for something.
     Asleep,
-    /// The operating system does not run it, although it could run.
+    /// The operating system does not run the thread, which could run.
     Runnable,
-    /// Says nothing about who is busy: a step, an annotation.
+    /// A step or an annotation, which says nothing about activity.
     Frame,
 }
 
 impl Activity {
-    /// Whether something makes progress.
+    /// Whether the activity is work, the profiler's included.
     pub(crate) fn is_work(self) -> bool {
         !self.is_wait() && self != Activity::Frame
     }
 
-    /// Whether something else is waited for.
+    /// Whether the activity is a wait.
     pub(crate) fn is_wait(self) -> bool {
         matches!(self, Activity::Sync | Activity::Idle | Activity::Asleep | Activity::Runnable)
     }
 
-    /// Whether a device does it.
+    /// Whether the activity is a device's.
     pub(crate) fn is_device(self) -> bool {
         matches!(self, Activity::Kernel | Activity::Copy | Activity::Collective)
     }
@@ -80,7 +82,7 @@ impl Activity {
             Category::Sync if !site.waits() => Activity::Call,
             Category::Sync => Activity::Sync,
             Category::Wait => Activity::Idle,
-            // By the slice's state, where that says more.
+            // `Activities::of` distinguishes it from `Runnable` by the slice's thread state.
             Category::OffCpu => Activity::Asleep,
             // Kineto's span of the whole recording, on a track of its own.
             Category::Other if site.category_name == "Trace" => Activity::Frame,
@@ -100,27 +102,27 @@ fn is_other_call(name: &str) -> bool {
 /// The activities of slices.
 pub(crate) struct Activities<'a> {
     store: &'a Store,
-    /// By row of the sites.
+    /// The activities by row of the sites.
     sites: Vec<Site>,
 }
 
 #[derive(Clone, Copy)]
 struct Site {
-    doing: Activity,
-    /// The same of an op of which there is no graph.
+    activity: Activity,
+    /// The activity of a slice without a graph node.
     without_node: Activity,
     is_label: bool,
 }
 
 impl Site {
     fn new(site: &SiteInfo) -> Site {
-        let doing = Activity::of(site);
-        let without_node = match doing {
+        let activity = Activity::of(site);
+        let without_node = match activity {
             Activity::Op if spans::meaning(site) == Some(Meaning::Input) => Activity::Input,
             Activity::Op => Activity::HostOp,
-            doing => doing,
+            activity => activity,
         };
-        Site { doing, without_node, is_label: spans::is_label(site) }
+        Site { activity, without_node, is_label: spans::is_label(site) }
     }
 }
 
@@ -131,18 +133,18 @@ impl<'a> Activities<'a> {
 
     pub(crate) fn of(&self, slice: &SliceRef) -> Activity {
         match self.sites.get(slice.site as usize) {
-            Some(Site { doing: Activity::Asleep, .. })
+            Some(Site { activity: Activity::Asleep, .. })
                 if self.store.thread_state(slice).is_some_and(ThreadState::is_ready) =>
             {
                 Activity::Runnable
             }
             Some(site) if slice.node == NO_NODE => site.without_node,
-            Some(site) => site.doing,
+            Some(site) => site.activity,
             None => Activity::Frame,
         }
     }
 
-    /// Whether the slice only says which part of the program runs.
+    /// Whether the slice is the user's label of a part of the program.
     pub(crate) fn is_label(&self, slice: &SliceRef) -> bool {
         self.sites.get(slice.site as usize).is_some_and(|site| site.is_label)
     }

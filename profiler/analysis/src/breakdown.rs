@@ -1,17 +1,17 @@
-//! The time of a step by what it was spent on: input, host, device compute, communication exposed and overlapped, copies, idle.
+//! The time of a step by activity: input, host, device compute, communication exposed and overlapped, copies, idle.
 //!
-//! Each moment belongs to the first of these that something does in it: compute, communication, copy, input, host; else it
-//! is idle. So the parts add up to the range. Communication and copies are *exposed* while no compute runs, else *overlapped*.
+//! Each moment belongs to the first of compute, communication, copy, input and host that runs in it; else it is idle.
+//! So the parts add up to the range. Communication and copies are *exposed* while no compute runs, else *overlapped*.
 
 use super::activity::Activity;
 use super::deps::Deps;
-use super::line::LineKind;
+use super::lines::LineKind;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_model::TrackId;
 use trace_store::Store;
 
-/// All times are ns.
+/// The time of a range by activity. All times are ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
     /// The range that is broken down.
@@ -30,7 +30,7 @@ pub struct Breakdown {
     pub input_ns: i64,
     /// Only hosts run: launches, framework code, allocations.
     pub host_ns: i64,
-    /// Nothing that was recorded.
+    /// Nothing that was recorded runs.
     pub idle_ns: i64,
 }
 
@@ -42,27 +42,29 @@ impl Breakdown {
     }
 }
 
-/// How a device spent the time from its first work to its last. Hosts are left out, so that all else is idle.
+/// How a device spent the time from its first work to its last. Hosts do not count: while only they run, the device is
+/// idle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceBreakdown {
     /// Row of the processes.
     pub process: u32,
     /// The device, as its tracks name it.
     pub device: String,
-    /// Its times.
+    /// The device's times.
     pub times: Breakdown,
-    /// Busy and idle ns of each of its streams, from first work to last.
+    /// Busy and idle ns of each of the device's streams, from its first work to its last.
     pub streams: Vec<(TrackId, i64, i64)>,
 }
 
+// Classes of activity, in order of precedence.
 const COMPUTE: usize = 0;
 const COMMUNICATION: usize = 1;
 const COPY: usize = 2;
 const INPUT: usize = 3;
 const HOST: usize = 4;
 
-fn class(doing: Activity) -> Option<usize> {
-    Some(match doing {
+fn class(activity: Activity) -> Option<usize> {
+    Some(match activity {
         Activity::Op | Activity::Shard | Activity::Kernel => COMPUTE,
         Activity::Collective => COMMUNICATION,
         Activity::Copy => COPY,
@@ -76,14 +78,14 @@ fn class(doing: Activity) -> Option<usize> {
 /// The breakdown of a range over all processes, or over one.
 #[must_use]
 pub fn breakdown(store: &Store, range: Range<i64>, process: Option<u32>) -> Breakdown {
-    of_range(&Deps::new(store, &range), range, process)
+    break_down(&Deps::new(store, &range), range, process)
 }
 
-pub(crate) fn of_range(deps: &Deps<'_>, range: Range<i64>, process: Option<u32>) -> Breakdown {
+pub(crate) fn break_down(deps: &Deps<'_>, range: Range<i64>, process: Option<u32>) -> Breakdown {
     let lines = deps.lines.lines.iter().enumerate().filter(|(_, l)| process.is_none_or(|p| l.process == p));
     let mut sweep = Sweep::new(range);
     for (line, _) in lines {
-        sweep.line(deps, line, |_| true);
+        sweep.add_line(deps, line, |_| true);
     }
     let is_of = |track: Option<TrackId>, process: u32| {
         track.and_then(|track| deps.store.track(track)).is_some_and(|track| track.process == process)
@@ -98,8 +100,8 @@ pub(crate) fn of_range(deps: &Deps<'_>, range: Range<i64>, process: Option<u32>)
     sweep.breakdown()
 }
 
-/// The breakdown of each device that has streams, of what lies in the range: the index may know more.
-pub(crate) fn of_devices(deps: &Deps<'_>, range: &Range<i64>) -> Vec<DeviceBreakdown> {
+/// The breakdown of each device that has streams, cut to the range: the index may hold slices outside it.
+pub(crate) fn device_breakdowns(deps: &Deps<'_>, range: &Range<i64>) -> Vec<DeviceBreakdown> {
     let mut devices: Vec<(u32, &str, Vec<usize>)> = Vec::new();
     let mut rows: FxHashMap<(u32, &str), usize> = FxHashMap::default();
     for (row, line) in deps.lines.lines.iter().enumerate() {
@@ -113,7 +115,7 @@ pub(crate) fn of_devices(deps: &Deps<'_>, range: &Range<i64>) -> Vec<DeviceBreak
         });
         devices[device].2.push(row);
     }
-    let of = |(process, device, lines): (u32, &str, Vec<usize>)| {
+    let break_down_device = |(process, device, lines): (u32, &str, Vec<usize>)| {
         let inside = |e: Range<i64>| e.start.max(range.start)..e.end.min(range.end);
         let extent = |l: &usize| deps.lines.lines[*l].extent().map(inside).filter(|extent| !extent.is_empty());
         let extents = || lines.iter().filter_map(extent);
@@ -121,19 +123,19 @@ pub(crate) fn of_devices(deps: &Deps<'_>, range: &Range<i64>) -> Vec<DeviceBreak
         let mut sweep = Sweep::new(range);
         let mut streams = Vec::new();
         for line in &lines {
-            sweep.line(deps, *line, Activity::is_work);
+            sweep.add_line(deps, *line, Activity::is_work);
             let Some(extent) = extent(line) else { continue };
             let line = &deps.lines.lines[*line];
-            let work = line.pieces.iter().filter(|p| p.doing.is_work());
+            let work = line.pieces.iter().filter(|p| p.activity.is_work());
             let busy = work.map(|p| (p.end.min(extent.end) - p.start.max(extent.start)).max(0)).sum();
             streams.push((line.track, busy, extent.end - extent.start - busy));
         }
         Some(DeviceBreakdown { process, device: device.to_owned(), times: sweep.breakdown(), streams })
     };
-    devices.into_iter().filter_map(of).collect()
+    devices.into_iter().filter_map(break_down_device).collect()
 }
 
-/// Begins and ends of what happens in a range.
+/// The begins and ends of activities in a range.
 struct Sweep {
     range: Range<i64>,
     /// Time, class, +1 or -1.
@@ -152,12 +154,12 @@ impl Sweep {
         }
     }
 
-    fn line(&mut self, deps: &Deps<'_>, line: usize, counts: impl Fn(Activity) -> bool) {
+    fn add_line(&mut self, deps: &Deps<'_>, line: usize, counts: impl Fn(Activity) -> bool) {
         let pieces = &deps.lines.lines[line].pieces;
         let first = pieces.partition_point(|p| p.end <= self.range.start);
         let end = self.range.end;
-        for piece in pieces[first..].iter().take_while(|p| p.start < end).filter(|p| counts(p.doing)) {
-            if let Some(class) = class(piece.doing) {
+        for piece in pieces[first..].iter().take_while(|p| p.start < end).filter(|p| counts(p.activity)) {
+            if let Some(class) = class(piece.activity) {
                 self.add(class, piece.start..piece.end);
             }
         }
@@ -179,7 +181,7 @@ impl Sweep {
 }
 
 impl Breakdown {
-    /// Counts a time in which this many of each class were open.
+    /// Adds `ns` in which this many activities of each class ran.
     fn add(&mut self, open: &[i32; 5], ns: i64) {
         let [compute, communication, copy, input, host] = open.map(|n| n > 0);
         if compute && communication {

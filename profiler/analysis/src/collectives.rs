@@ -1,25 +1,27 @@
 //! Collectives: the slices of several processes that are one exchange, and who came last.
 //!
-//! The peers of a communicator call their collectives in the same order. So the n-th collective of a name in one process
-//! belongs to the n-th of that name in the others, where all have the same number of them and they overlap in time.
+//! The peers of a communicator call their collectives in the same order. So the n-th collective of a name in one
+//! process belongs to the n-th of that name in the others, where all have the same number of them and they overlap in
+//! time.
 
 use super::activity::Activity;
-use super::line::{Lines, PieceId};
+use super::lines::{Lines, PieceId};
 use rustc_hash::FxHashMap;
 
 /// All exchanges with at least two peers.
 pub(crate) struct Exchanges {
-    /// The slices of each, one per process, by start.
+    /// The pieces of each exchange, one per process, sorted by start.
     pub rows: Vec<Vec<PieceId>>,
+    /// The row of each piece (line, piece).
     by_piece: FxHashMap<(u32, u32), u32>,
 }
 
 impl Exchanges {
     pub(crate) fn new(lines: &Lines) -> Exchanges {
-        // By site, and within it by process: pieces by start.
+        // (start, piece) by site and process.
         let mut sites: FxHashMap<u32, FxHashMap<u32, Vec<(i64, PieceId)>>> = FxHashMap::default();
         for (index, line) in lines.lines.iter().enumerate() {
-            for (piece, p) in line.pieces.iter().enumerate().filter(|(_, p)| p.doing == Activity::Collective) {
+            for (piece, p) in line.pieces.iter().enumerate().filter(|(_, p)| p.activity == Activity::Collective) {
                 let at = PieceId { line: index as u32, piece: piece as u32 };
                 let ranks = sites.entry(line.slice(p).site).or_default();
                 ranks.entry(line.process).or_default().push((p.start, at));
@@ -47,7 +49,7 @@ impl Exchanges {
         peers.sort_by_key(|at| (lines.piece(*at).start, at.line));
         let last_start = peers.iter().map(|at| lines.piece(*at).start).max();
         let first_end = peers.iter().map(|at| lines.piece(*at).end).min();
-        // No one can leave before the last has come.
+        // No peer can leave an exchange before the last peer has joined: else the slices are not one exchange.
         if last_start <= first_end {
             self.rows.push(peers);
         }

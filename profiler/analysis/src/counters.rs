@@ -1,10 +1,11 @@
-//! Counts of processor and kernel, laid on what threads ran (`stepscope record --counters`).
+//! Counters of processor and kernel, attributed to the slices that threads ran (`stepscope record --counters`).
 //!
-//! Between two points a counter of a thread rises evenly. Each rise goes to the slices that the thread ran then, to each the part that lies
-//! in its pieces: those in which nothing nested in it ran. What lies in no slice is counted outside. Whole numbers: parts add up.
+//! Between two points a thread's counter rises linearly. Each rise is divided among the slices that ran meanwhile, by
+//! the length of their pieces (the parts without nested slices); the rest is counted outside. All numbers are integers,
+//! and the parts add up to the total.
 
 use super::activity::{Activities, Activity};
-use super::line::flatten;
+use super::lines::flatten;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::ops::Range;
@@ -16,9 +17,9 @@ use trace_store::{Store, Track};
 pub struct CounterTotals {
     /// The counters, by their names in `perf stat`.
     pub names: Vec<String>,
-    /// The whole count of each.
+    /// The total count of each counter.
     pub total: Vec<u64>,
-    /// The part of each that lies in no op.
+    /// The part of each counter that lies in no slice of work.
     pub outside: Vec<u64>,
 }
 
@@ -52,16 +53,16 @@ fn ratio(of: u64, to: u64) -> Option<f64> {
     (to > 0).then(|| of as f64 / to as f64)
 }
 
-/// A counter's value at times that only rise.
+/// A counter's interpolated value, queried at increasing times.
 struct Rise<'a> {
     counter: &'a Counter,
-    /// Points up to here are at or before the last time.
+    /// The number of points at or before the last query's time.
     passed: usize,
 }
 
 impl Rise<'_> {
     /// The count up to a time.
-    fn up_to(&mut self, time: i64) -> u64 {
+    fn count_at(&mut self, time: i64) -> u64 {
         let Counter { time: times, value: values, .. } = self.counter;
         while times.get(self.passed).is_some_and(|t| *t <= time) {
             self.passed += 1;
@@ -93,24 +94,23 @@ fn counters(store: &Store) -> (Vec<String>, ByThread<'_>) {
     (names, threads)
 }
 
-/// The slices of a thread, whichever of its tracks they are on, in order, the outer before the inner; without those that say that it did
-/// not run.
-fn slices(tracks: &[&Track], doings: &Activities<'_>, range: &Range<i64>) -> Vec<SliceRef> {
+/// The slices of all tracks of a thread by start, outer before inner, without those in which the thread did not run.
+fn slices(tracks: &[&Track], activities: &Activities<'_>, range: &Range<i64>) -> Vec<SliceRef> {
     let all = tracks.iter().flat_map(|t| &t.lanes).flat_map(|lane| lane.slices(range));
-    let ran = |s: &SliceRef| !matches!(doings.of(s), Activity::Asleep | Activity::Runnable);
+    let ran = |s: &SliceRef| !matches!(activities.of(s), Activity::Asleep | Activity::Runnable);
     let mut slices: Vec<SliceRef> = all.filter(ran).collect();
     slices.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end), s.id.lane));
     slices
 }
 
-/// The counts of a range while slices of each key ran: of each the values, in the order of the names.
+/// The counters' totals of a range, and their values by a key of the slices, in the order of the names.
 pub(crate) fn by_key<K: Eq + Hash>(
     store: &Store,
     range: &Range<i64>,
     key: impl Fn(&SliceRef) -> K,
 ) -> (CounterTotals, FxHashMap<K, Vec<u64>>) {
     let (names, threads) = counters(store);
-    let (doings, n) = (Activities::new(store), names.len());
+    let (activities, n) = (Activities::new(store), names.len());
     let mut counted = CounterTotals { total: vec![0; n], outside: vec![0; n], names };
     let mut rows: FxHashMap<K, Vec<u64>> = FxHashMap::default();
     let mut tracks: FxHashMap<(u32, u32), Vec<&Track>> = FxHashMap::default();
@@ -118,21 +118,21 @@ pub(crate) fn by_key<K: Eq + Hash>(
         tracks.entry((track.process, track.tid)).or_default().push(track);
     }
     for (thread, counters) in threads {
-        let slices = slices(tracks.get(&thread).map_or(&[], Vec::as_slice), &doings, range);
-        let pieces = flatten(&doings, &slices);
+        let slices = slices(tracks.get(&thread).map_or(&[], Vec::as_slice), &activities, range);
+        let pieces = flatten(&activities, &slices);
         for (row, counter) in counters {
             let mut rise = Rise { counter, passed: 0 };
-            let before = rise.up_to(range.start);
+            let before = rise.count_at(range.start);
             let mut inside = 0;
-            for piece in pieces.iter().filter(|p| p.doing.is_work() && p.start < range.end && p.end > range.start) {
-                let from = rise.up_to(piece.start.max(range.start));
-                let part = rise.up_to(piece.end.min(range.end)).saturating_sub(from);
+            for piece in pieces.iter().filter(|p| p.activity.is_work() && p.start < range.end && p.end > range.start) {
+                let from = rise.count_at(piece.start.max(range.start));
+                let part = rise.count_at(piece.end.min(range.end)).saturating_sub(from);
                 if part > 0 {
                     rows.entry(key(&slices[piece.slice as usize])).or_insert_with(|| vec![0; n])[row] += part;
                     inside += part;
                 }
             }
-            let total = rise.up_to(range.end).saturating_sub(before);
+            let total = rise.count_at(range.end).saturating_sub(before);
             counted.total[row] += total;
             counted.outside[row] += total.saturating_sub(inside);
         }
@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn a_rise_goes_to_what_ran() {
-        // 100 faults from 0 to 100: A runs for 30 of them, of which B has 10; C in its second half for 40, 10 of them after the last point.
+        // 100 faults from 0 to 100: A runs for 30 of them, of which B has 10; C in its second half for 40, 10 of them
+        // after the last point.
         let store = testkit::store(
             "w0 A 0..30
              >w0 B 10..20

@@ -1,10 +1,10 @@
-//! The critical path: the chain of last-arriving predecessors from the end of a step to its begin, across threads, streams
-//! and processes. Only what is on it delays the step's end.
+//! The critical path: the chain of last-arriving predecessors from the end of a step to its begin, across threads,
+//! streams and processes. Only the slices on this path delay the step's end.
 
 use super::activity::Activity;
 use super::deps::Deps;
-use super::line::{LineKind, PieceId};
-use super::stepped::Last;
+use super::lines::{LineKind, PieceId};
+use super::step_index::LastAct;
 use super::walk::{PartKind, Walk, WalkPart};
 use crate::stalls::cause::Cause;
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub enum PathKind {
     Input,
     /// A host ran other code.
     Host,
-    /// Memory was taken or freed.
+    /// Memory was allocated or freed.
     Memory,
     /// A thread of which only its scheduling is known had a CPU.
     Running,
@@ -44,18 +44,18 @@ pub enum PathKind {
 pub struct Segment {
     /// Begin, ns from the origin.
     pub start: i64,
-    /// End (not included): the next one's begin.
+    /// End (not included), the next segment's begin.
     pub end: i64,
-    /// Where.
+    /// The track that ran, or that should have run.
     pub track: TrackId,
-    /// What.
+    /// The kind of work, or the stall.
     pub kind: PathKind,
-    /// The slice that ran; of a stall, its culprit. `None` where only a span around much else is known.
+    /// The slice that ran; of a stall, the culprit. `None` where only a span around much else is recorded.
     pub slice: Option<SliceId>,
 }
 
 impl Segment {
-    /// How long.
+    /// The duration, ns.
     #[must_use]
     pub fn dur(&self) -> i64 {
         self.end - self.start
@@ -65,9 +65,9 @@ impl Segment {
 /// The critical path of a range. The segments follow each other from its begin to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CriticalPath {
-    /// The step's id, where it is a step's.
+    /// The id of the step; `None` for the path of another range.
     pub step_id: Option<u32>,
-    /// The range: a step's, and beyond its end what devices still did of what was launched in it.
+    /// The range: a step's, extended to the end of the last device work that was launched in the step.
     pub range: Range<i64>,
     /// In order of time.
     pub segments: Vec<Segment>,
@@ -77,68 +77,69 @@ pub struct CriticalPath {
 #[must_use]
 pub fn critical_path(store: &Store, step: &Step) -> CriticalPath {
     let range = step.start..step.end;
-    of_step(&Deps::new(store, &crate::stalls::around(store, &range)), step)
+    step_path(&Deps::new(store, &crate::stalls::widen_to_steps(store, &range)), step)
 }
 
-/// The critical path that ends with what ended last in a range, whatever steps there are.
+/// The critical path that ends with the work that ended last in a range, whatever steps the range has.
 #[must_use]
 pub fn critical_path_of_range(store: &Store, range: Range<i64>) -> CriticalPath {
-    of_range(&Deps::new(store, &range), range)
+    range_path(&Deps::new(store, &range), range)
 }
 
-pub(crate) fn of_range(deps: &Deps<'_>, range: Range<i64>) -> CriticalPath {
+pub(crate) fn range_path(deps: &Deps<'_>, range: Range<i64>) -> CriticalPath {
     let all: Vec<u32> = (0..deps.lines.lines.len() as u32).collect();
     let mut path = walk(deps, range, &all, Cause::Unexplained);
     if deps.store.steps().is_empty() {
-        // Before what came first there was no step either.
-        let of_steps = [PathKind::Stall(Cause::StepBegin), PathKind::Stall(Cause::StepEnd)];
-        let unknown = path.segments.iter_mut().filter(|segment| of_steps.contains(&segment.kind));
+        // Without steps the time before the first work and after the last is no part of a step.
+        let step_causes = [PathKind::Stall(Cause::StepBegin), PathKind::Stall(Cause::StepEnd)];
+        let unknown = path.segments.iter_mut().filter(|segment| step_causes.contains(&segment.kind));
         unknown.for_each(|segment| segment.kind = PathKind::Stall(Cause::Unexplained));
     }
     path
 }
 
-pub(crate) fn of_step(deps: &Deps<'_>, step: &Step) -> CriticalPath {
+pub(crate) fn step_path(deps: &Deps<'_>, step: &Step) -> CriticalPath {
     let lines = &deps.lines.lines;
     let process = lines.get(step.slice.track as usize).map(|l| l.process);
-    let own: Vec<u32> = (0..lines.len() as u32).filter(|l| Some(lines[*l as usize].process) == process).collect();
+    let process_lines: Vec<u32> =
+        (0..lines.len() as u32).filter(|l| Some(lines[*l as usize].process) == process).collect();
     let mut range = step.start..step.end;
-    if !own.iter().any(|l| lines[*l as usize].kind == LineKind::Worker) {
-        range.end = range.end.max(launched_until(deps, &range, &own));
+    if !process_lines.iter().any(|l| lines[*l as usize].kind == LineKind::Worker) {
+        range.end = range.end.max(launched_until(deps, &range, &process_lines));
     }
-    let worked = process.and_then(|process| deps.stepped.row(deps.store, process, step.id, step.start));
-    let worked = worked.and_then(|row| deps.stepped.last(row)).filter(|(end, _)| *end > range.start);
+    let worked = process.and_then(|process| deps.steps.row(deps.store, process, step.id, step.start));
+    let worked = worked.and_then(|row| deps.steps.last(row)).filter(|(end, _)| *end > range.start);
     let mut path = match worked {
-        // Others may run next to it, and what they do last is not its end.
+        // The step's own last act: other steps may run at the same time and end later.
         Some((end, last)) => walk_back(deps, range, end, last, Cause::StepEnd),
-        None => walk(deps, range, &own, Cause::StepEnd),
+        None => walk(deps, range, &process_lines, Cause::StepEnd),
     };
     path.step_id = Some(step.id);
     path
 }
 
-/// The path back from what ended last in a range; what follows it has this cause.
-fn walk_back(deps: &Deps<'_>, range: Range<i64>, end: i64, last: Last, after: Cause) -> CriticalPath {
+/// The path back from an act that ended at `end`. The rest of the range after it is a stall with the cause `after`.
+fn walk_back(deps: &Deps<'_>, range: Range<i64>, end: i64, last: LastAct, after: Cause) -> CriticalPath {
     let end = end.min(range.end);
-    let (Last::Ran(at) | Last::Waited(_, at)) = last;
+    let (LastAct::Piece(at) | LastAct::Wait(_, at)) = last;
     let mut path = CriticalPath { step_id: None, range: range.clone(), segments: Vec::new() };
-    path.push(end..range.end, deps.lines.lines[at.line as usize].track, PathKind::Stall(after), None);
+    path.push(end..range.end, deps.lines.line(at.line).track, PathKind::Stall(after), None);
     let mut parts = Vec::new();
-    Walk::last(deps, last, &(range.start..end), &mut parts);
-    parts.iter().for_each(|part| path.part(deps, part));
+    Walk::explain_last_act(deps, last, &(range.start..end), &mut parts);
+    parts.iter().for_each(|part| path.push_part(deps, part));
     path.segments.reverse();
     path
 }
 
-/// When the last work ended that a host's thread launched in a range.
+/// The end of the last device work that the lines' threads launched in a range, at least the range's end.
 fn launched_until(deps: &Deps<'_>, range: &Range<i64>, lines: &[u32]) -> i64 {
     let mut until = range.end;
     for line_idx in lines {
-        let line = &deps.lines.lines[*line_idx as usize];
+        let line = deps.lines.line(*line_idx);
         let first = line.pieces.partition_point(|p| p.start < range.start);
         let within = line.pieces[first..].iter().take_while(|p| p.start < range.end).enumerate();
-        for (piece, _) in within.filter(|(_, p)| p.doing == Activity::Launch) {
-            let work = deps.linked(PieceId { line: *line_idx, piece: (first + piece) as u32 });
+        for (piece, _) in within.filter(|(_, p)| p.activity == Activity::Launch) {
+            let work = deps.correlated(PieceId { line: *line_idx, piece: (first + piece) as u32 });
             until = work.map_or(until, |work| until.max(deps.lines.slice(work).end));
         }
     }
@@ -152,38 +153,41 @@ fn walk(deps: &Deps<'_>, range: Range<i64>, lines: &[u32], after: Cause) -> Crit
         (ends_the_program(deps, at.line), order)
     });
     let Some((end, at)) = last else {
-        let nowhere = lines.first().map_or(TrackId(0), |l| deps.lines.lines[*l as usize].track);
+        let nowhere = lines.first().map_or(TrackId(0), |l| deps.lines.line(*l).track);
         let mut path = CriticalPath { step_id: None, range: range.clone(), segments: Vec::new() };
         path.push(range, nowhere, PathKind::Stall(Cause::Unexplained), None);
         return path;
     };
-    walk_back(deps, range, end, Last::Ran(at), after)
+    walk_back(deps, range, end, LastAct::Piece(at), after)
 }
 
-/// Whether a line may end the program: of threads of which only scheduling is known any helper may run last, and the first thread ends it.
+/// Whether a line's last work can be the program's last: where only scheduling is recorded that is the first thread's,
+/// since any helper thread may run on after it.
 fn ends_the_program(deps: &Deps<'_>, line: u32) -> bool {
-    let line = &deps.lines.lines[line as usize];
+    let line = deps.lines.line(line);
     let pid = deps.store.processes().get(line.process as usize).map(|p| p.pid);
     !line.is_only_scheduled() || deps.store.track(line.track).map(|track| track.tid) == pid
 }
 
-/// The work of a line that ends last in the range, and when it does there.
+/// The end, cut at the range, and the piece of a line's last work in the range.
 fn last_work(deps: &Deps<'_>, line: u32, range: &Range<i64>) -> Option<(i64, PieceId)> {
-    let pieces = &deps.lines.lines[line as usize].pieces;
+    let pieces = &deps.lines.line(line).pieces;
     let after = pieces.partition_point(|p| p.start < range.end);
-    // Not further back than the range: a thread may only wait for long.
+    // The search ends with the range: a thread's last work may lie far before it.
     let mut within = (0..after).rev().take_while(|i| pieces[*i].end > range.start);
-    let piece = within.find(|i| pieces[*i].doing.is_work())?;
+    let piece = within.find(|i| pieces[*i].activity.is_work())?;
     let end = pieces[piece].end.min(range.end);
     (end > range.start).then_some((end, PieceId { line, piece: piece as u32 }))
 }
 
 impl CriticalPath {
-    fn part(&mut self, deps: &Deps<'_>, part: &WalkPart) {
+    fn push_part(&mut self, deps: &Deps<'_>, part: &WalkPart) {
         let range = part.start..part.end;
         let track = |line: u32| deps.lines.lines.get(line as usize).map_or(TrackId(0), |l| l.track);
-        let (kind, track, slice) = match part.what {
-            PartKind::Runs(at, _) => (kind(deps.lines.piece(at).doing), track(at.line), Some(deps.lines.slice(at).id)),
+        let (kind, track, slice) = match part.kind {
+            PartKind::Runs(at, _) => {
+                (kind(deps.lines.piece(at).activity), track(at.line), Some(deps.lines.slice(at).id))
+            }
             PartKind::Idle(cause, culprit) => (PathKind::Stall(cause), track(part.line), culprit),
             PartKind::Untraced => (PathKind::Stall(Cause::HostLate), track(part.line), None),
             PartKind::Begin => (PathKind::Stall(Cause::StepBegin), track(part.line), None),
@@ -207,8 +211,8 @@ impl CriticalPath {
     }
 }
 
-fn kind(doing: Activity) -> PathKind {
-    match doing {
+fn kind(activity: Activity) -> PathKind {
+    match activity {
         Activity::Op | Activity::Shard => PathKind::Op,
         Activity::Kernel => PathKind::Kernel,
         Activity::Copy => PathKind::Copy,

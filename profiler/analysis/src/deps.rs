@@ -6,30 +6,33 @@
 //! | op -> op that it made ready | `correlation` of `op` slices |
 //! | op -> its shards | the node, and time |
 //! | launch -> device work | equal `correlation` in the process |
-//! | event recorded -> stream or host that waits | synchronisation records ([`super::sync`]) |
+//! | event recorded -> stream or host that waits | synchronisation records ([`super::sync_record`]) |
 //! | queue -> op that waited for it without a thread | `parked` slices |
 //! | `_Send` -> `_Recv` | [`Store::transfers`] |
 //! | anything -> anything, messages between processes too | [`Store::flows`] |
-//! | a step -> the next on its thread | steps ([`super::stepped`]) |
+//! | a step -> the next on its thread | steps ([`super::step_index`]) |
 //! | waker -> thread that slept | `correlation` of `off cpu` slices |
 //! | peers of a collective | [`super::collectives`] |
 //!
-//! Building it sorts, and finds what each slice names ([`super::linked`]); each other question is a look-up in a hash table or a
-//! binary search.
+//! Building the index sorts, and finds what each slice names ([`super::correlation`]); each query is then a look-up in
+//! a hash table or a binary search.
 
 use super::activity::{Activities, Activity};
 use super::collectives::Exchanges;
-use super::line::{LineKind, Lines, PieceId};
-use super::linked::{Calls, Executions, Linked};
-use super::stepped::Stepped;
-use super::sync::{SyncRecord, Waited};
+use super::correlation::{Calls, Correlations, Executions};
+use super::lines::{LineKind, Lines, PieceId};
+use super::step_index::StepIndex;
+use super::sync_record::{SyncRecord, SyncTarget};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_model::{Category, NO_NODE, SliceRef, TrackKind, Transfer};
 use trace_store::Store;
 
-/// `arg` of a wait for a value from another device (docs/formats/trace-format.md).
+/// `arg` of a `parked` slice (docs/formats/trace-format.md): a wait for a value from another device, for a row of a
+/// queue, for room in a queue.
 const AWAITS_VALUE: u64 = 0;
+pub(crate) const AWAITS_QUEUE_ROW: u64 = 1;
+pub(crate) const AWAITS_QUEUE_ROOM: u64 = 2;
 
 /// (row of the process, correlation).
 type Key = (u32, u32);
@@ -48,46 +51,48 @@ pub(crate) struct Deps<'a> {
     pub exchanges: Exchanges,
     ops: Executions,
     launches: Calls,
-    linked: Linked,
-    /// Receivers with when their consumers were unblocked and the transfer's row, in order.
+    correlations: Correlations,
+    /// (node of the receiver, time at which its consumers were unblocked, row of the transfer), sorted.
     receivers: Vec<(u32, i64, u32)>,
     arrows: Vec<Arrow>,
-    /// By node and end: waits that held no thread, but those for a value, which transfers say.
+    /// Waits that held no thread, sorted by node and end; without those for a value, which transfers explain.
     parked: Vec<SliceRef>,
-    /// The same of each process, by end.
+    /// The waits of `parked` by process, sorted by end.
     parked_in: FxHashMap<u32, Vec<SliceRef>>,
-    syncs: FxHashMap<Key, SyncRecord>,
-    /// By process and stream that waits: records by time.
-    waits: FxHashMap<(u32, u64), Vec<SyncRecord>>,
+    /// Waits of the host, by process and correlation of the call.
+    host_waits: FxHashMap<Key, SyncRecord>,
+    /// Waits of streams, by process and waiting stream, sorted by time.
+    stream_waits: FxHashMap<(u32, u64), Vec<SyncRecord>>,
+    /// The line of each thread, by the kernel's thread id.
     threads: FxHashMap<u32, u32>,
-    /// By process, its devices' lines.
+    /// The lines of devices by process.
     devices: FxHashMap<u32, Vec<u32>>,
-    pub stepped: Stepped,
+    pub steps: StepIndex,
 }
 
 impl<'a> Deps<'a> {
-    /// The index of what touches the range.
+    /// Indexes the slices, transfers and flows that touch the range.
     pub(crate) fn new(store: &'a Store, range: &Range<i64>) -> Deps<'a> {
-        let doings = Activities::new(store);
-        let lines = Lines::new(store, &doings, range);
+        let activities = Activities::new(store);
+        let lines = Lines::new(store, &activities, range);
         let exchanges = Exchanges::new(&lines);
-        let (ops, launches, works) = by_number(store, &lines);
-        let linked = Linked::new(&lines, &doings, &ops, &launches, &works);
+        let (ops, launches, works) = index_pieces(store, &lines);
+        let correlations = Correlations::new(&lines, &activities, &ops, &launches, &works);
         let mut deps = Deps {
             store,
             exchanges,
             ops,
             launches,
-            linked,
+            correlations,
             receivers: Vec::new(),
             arrows: Vec::new(),
             parked: Vec::new(),
             parked_in: FxHashMap::default(),
-            syncs: FxHashMap::default(),
-            waits: FxHashMap::default(),
+            host_waits: FxHashMap::default(),
+            stream_waits: FxHashMap::default(),
             threads: FxHashMap::default(),
             devices: FxHashMap::default(),
-            stepped: Stepped::default(),
+            steps: StepIndex::default(),
             lines,
         };
         deps.index_lines();
@@ -95,7 +100,7 @@ impl<'a> Deps<'a> {
         deps.index_transfers(range);
         deps.index_arrows(range);
         deps.index_parked(range);
-        deps.stepped = Stepped::new(store, &deps.lines, &deps.parked, &deps.ops);
+        deps.steps = StepIndex::new(store, &deps.lines, &deps.parked, &deps.ops);
         deps
     }
 
@@ -136,11 +141,11 @@ impl<'a> Deps<'a> {
     fn index_syncs(&mut self) {
         for record in self.lines.syncs.iter().filter_map(|s| SyncRecord::of(self.store, s)) {
             match record.waiter {
-                Some(stream) => self.waits.entry((record.process, stream)).or_default().push(record),
-                None => _ = self.syncs.insert((record.process, record.correlation), record),
+                Some(stream) => self.stream_waits.entry((record.process, stream)).or_default().push(record),
+                None => _ = self.host_waits.insert((record.process, record.correlation), record),
             }
         }
-        self.waits.values_mut().for_each(|waits| waits.sort_unstable_by_key(|w| w.time));
+        self.stream_waits.values_mut().for_each(|waits| waits.sort_unstable_by_key(|w| w.time));
     }
 
     fn index_transfers(&mut self, range: &Range<i64>) {
@@ -161,7 +166,7 @@ impl<'a> Deps<'a> {
             if let (Some(from), Some(to)) = (flow.from, flow.to)
                 && !category.is_some_and(Category::is_transfer)
                 && from.time <= to.time
-                // What stays on a line is its order.
+                // Within a line the order of its pieces says the same.
                 && from.track != to.track
                 && range.contains(&to.time)
             {
@@ -172,9 +177,10 @@ impl<'a> Deps<'a> {
         self.arrows.sort_unstable_by_key(|a| (a.line, a.to, a.from));
     }
 
-    /// The piece that a slice names: of an op the execution that made it ready, of a call the work that it gave a device, of that the call.
-    pub(crate) fn linked(&self, at: PieceId) -> Option<PieceId> {
-        self.linked.of(&self.lines, at)
+    /// The piece that the slice of a piece names: the execution that made an op ready, the device work of a call, the
+    /// call of device work.
+    pub(crate) fn correlated(&self, at: PieceId) -> Option<PieceId> {
+        self.correlations.find(&self.lines, at)
     }
 
     /// The last execution of a node that had started by `time`.
@@ -184,12 +190,12 @@ impl<'a> Deps<'a> {
 
     /// The transfer whose value unblocked the consumers of a `_Recv` last, by `time`.
     pub(crate) fn received_by(&self, receiver: u32, time: i64) -> Option<(i64, &'a Transfer)> {
-        let after = self.receivers.partition_point(|(of, at, _)| (*of, *at) <= (receiver, time));
-        let (of, at, row) = *self.receivers.get(after.checked_sub(1)?)?;
-        Some((at, self.store.transfers().get(row as usize)?)).filter(|_| of == receiver)
+        let after = self.receivers.partition_point(|(node, unblocked, _)| (*node, *unblocked) <= (receiver, time));
+        let (node, unblocked, row) = *self.receivers.get(after.checked_sub(1)?)?;
+        Some((unblocked, self.store.transfers().get(row as usize)?)).filter(|_| node == receiver)
     }
 
-    /// The arrow that arrived on a line in `after..=by` and began last, on another line.
+    /// Of the arrows from other lines that began after `after` and arrived on a line by `by`, the one that began last.
     pub(crate) fn arrow(&self, line: u32, after: i64, by: i64) -> Option<&Arrow> {
         let end = self.arrows.partition_point(|a| (a.line, a.to) <= (line, by));
         let arrived = self.arrows[..end].iter().rev().take_while(|a| a.line == line && a.to > after);
@@ -202,23 +208,25 @@ impl<'a> Deps<'a> {
         self.arrows[..end].last().filter(|a| a.line == line)
     }
 
-    /// The line of the thread with this id of the kernel.
+    /// The line of the thread with this thread id of the kernel.
     pub(crate) fn thread(&self, tid: u32) -> Option<u32> {
         self.threads.get(&tid).copied()
     }
 
-    /// The device's work for which a host's call waited: what ended last in it.
+    /// Of the device work that a host's call waited for, the piece that ended last.
     pub(crate) fn awaited_by_host(&self, at: PieceId) -> Option<PieceId> {
-        let line = &self.lines.lines[at.line as usize];
+        let line = self.lines.line(at.line);
         let (call, piece) = (self.lines.slice(at), self.lines.piece(at));
-        let record = self.syncs.get(&(line.process, call.correlation));
-        match record.map_or(Waited::Device, |r| r.waited) {
-            Waited::Event { stream, record: Some(record) } => self.recorded(line.process, stream, record),
+        let record = self.host_waits.get(&(line.process, call.correlation));
+        match record.map_or(SyncTarget::Device, |r| r.target) {
+            SyncTarget::Event { stream, record: Some(record) } => {
+                self.last_work_before_event(line.process, stream, record)
+            }
             waited => {
                 let stream = match waited {
-                    Waited::Stream(stream) => Some(stream),
-                    Waited::Event { stream, .. } => stream,
-                    Waited::Device => None,
+                    SyncTarget::Stream(stream) => Some(stream),
+                    SyncTarget::Event { stream, .. } => stream,
+                    SyncTarget::Device => None,
                 };
                 let ended = self.device_lines(line.process, stream).filter_map(|l| self.ended_on(l, piece.end));
                 ended.max_by_key(|at| self.lines.piece(*at).end)
@@ -227,30 +235,34 @@ impl<'a> Deps<'a> {
         .filter(|work| self.lines.piece(*work).end <= piece.end)
     }
 
-    /// The work of another stream for which a stream waited after its work `before` had been launched, until `at` was.
+    /// Of the other streams' work that a stream waited for between the launches of its previous piece and of `at`, the
+    /// piece that ended last.
     pub(crate) fn awaited_by_stream(&self, at: PieceId, launched: i64) -> Option<PieceId> {
-        let line = &self.lines.lines[at.line as usize];
+        let line = self.lines.line(at.line);
         let stream = self.store.track(line.track)?.stream?;
-        let waits = self.waits.get(&(line.process, stream))?;
-        let before = at.piece.checked_sub(1).and_then(|piece| self.linked(PieceId { piece, ..at }));
+        let waits = self.stream_waits.get(&(line.process, stream))?;
+        let before = at.piece.checked_sub(1).and_then(|piece| self.correlated(PieceId { piece, ..at }));
         let since = before.map_or(i64::MIN, |launch| self.lines.piece(launch).start);
         let after = waits.partition_point(|w| w.time <= launched);
-        let asked = waits[..after].iter().rev().take_while(|w| w.time > since);
-        let works = asked.filter_map(|w| match w.waited {
-            Waited::Event { stream, record: Some(record) } => self.recorded(line.process, stream, record),
+        let waits = waits[..after].iter().rev().take_while(|w| w.time > since);
+        let works = waits.filter_map(|w| match w.target {
+            SyncTarget::Event { stream, record: Some(record) } => {
+                self.last_work_before_event(line.process, stream, record)
+            }
             _ => None,
         });
         works.filter(|w| w.line != at.line).max_by_key(|work| self.lines.piece(*work).end)
     }
 
-    /// The last work that a stream had been given when an event was recorded.
-    fn recorded(&self, process: u32, stream: Option<u64>, record: u32) -> Option<PieceId> {
+    /// The last work that was launched on a stream, or on any, before the call that recorded an event (`record` is its
+    /// correlation).
+    fn last_work_before_event(&self, process: u32, stream: Option<u64>, record: u32) -> Option<PieceId> {
         let call = self.lines.piece(self.launches.find(process, record)?).start;
         let works = self.device_lines(process, stream).filter_map(|line| {
             // Work is launched in the order in which a stream runs it.
-            let pieces = &self.lines.lines[line as usize].pieces;
+            let pieces = &self.lines.line(line).pieces;
             let launched_before = |piece: usize| {
-                let launch = self.linked(PieceId { line, piece: piece as u32 });
+                let launch = self.correlated(PieceId { line, piece: piece as u32 });
                 launch.is_none_or(|l| self.lines.piece(l).start < call)
             };
             let (mut low, mut high) = (0, pieces.len());
@@ -266,20 +278,20 @@ impl<'a> Deps<'a> {
     fn device_lines(&self, process: u32, stream: Option<u64>) -> impl Iterator<Item = u32> + '_ {
         let lines = self.devices.get(&process).map_or(&[][..], Vec::as_slice).iter().copied();
         lines.filter(move |line| {
-            let track = self.store.track(self.lines.lines[*line as usize].track);
+            let track = self.store.track(self.lines.line(*line).track);
             stream.is_none() || track.is_some_and(|t| t.stream == stream)
         })
     }
 
     /// The last piece of a line that ended by `time`.
     fn ended_on(&self, line: u32, time: i64) -> Option<PieceId> {
-        let after = self.lines.lines[line as usize].pieces.partition_point(|p| p.end <= time);
+        let after = self.lines.line(line).pieces.partition_point(|p| p.end <= time);
         Some(PieceId { line, piece: (after as u32).checked_sub(1)? })
     }
 }
 
-/// The executions of nodes, the calls and the works, at the pieces at which they begin.
-fn by_number(store: &Store, lines: &Lines) -> (Executions, Calls, Calls) {
+/// The executions by node, and calls and device work by correlation, each at its slice's first piece.
+fn index_pieces(store: &Store, lines: &Lines) -> (Executions, Calls, Calls) {
     let (mut ops, mut launches, mut works) = (Vec::new(), Calls::default(), Calls::default());
     for (line_idx, line) in (0..).zip(&lines.lines) {
         let mut before = u32::MAX;
@@ -290,12 +302,12 @@ fn by_number(store: &Store, lines: &Lines) -> (Executions, Calls, Calls) {
             }
             before = p.slice;
             let at = PieceId { line: line_idx, piece };
-            match p.doing {
+            match p.activity {
                 Activity::Op => ops.push((slice.node, slice.end, at)),
                 Activity::Launch | Activity::Memory | Activity::Call => {
                     launches.add(line.process, slice.correlation, at);
                 }
-                doing if doing.is_device() => works.add(line.process, slice.correlation, at),
+                activity if activity.is_device() => works.add(line.process, slice.correlation, at),
                 _ => {}
             }
         }

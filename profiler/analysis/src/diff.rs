@@ -1,8 +1,8 @@
 //! Changes between two traces: step time, ops, scopes and stalls, per step, with a confidence interval.
 //!
-//! Each step is one observation. A change is reported with Welch's 95 % interval for the difference of the means (the two traces
-//! may vary differently); it counts as certain where the interval does not hold zero. One step in twenty comparisons is so
-//! by chance. With fewer than two steps in a trace there is no interval.
+//! Each step is one observation. A change is reported with Welch's 95 % interval for the difference of the means (the
+//! two traces may vary differently); it counts as certain where the interval does not hold zero. One comparison in
+//! twenty of equal traces is certain by chance. With fewer than two steps in a trace there is no interval.
 
 use super::activity::Activities;
 use crate::stalls::stalls;
@@ -10,21 +10,21 @@ use crate::stats::self_times;
 use rustc_hash::FxHashMap;
 use trace_store::Store;
 
-/// One thing in both traces.
+/// The change of one op, scope, cause or the step between two traces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// What: an op, a scope, a cause.
+    /// The name of the op, scope or cause.
     pub name: String,
     /// Mean per step in the first trace, ns.
     pub a_ns: f64,
-    /// And in the second.
+    /// Mean per step in the second trace, ns.
     pub b_ns: f64,
     /// The 95 % interval of `b_ns - a_ns`; `None` with fewer than two steps in one of them.
     pub interval_ns: Option<(f64, f64)>,
 }
 
 impl Change {
-    /// The difference of the means.
+    /// The difference of the means, ns.
     #[must_use]
     pub fn change_ns(&self) -> f64 {
         self.b_ns - self.a_ns
@@ -37,14 +37,14 @@ impl Change {
     }
 }
 
-/// Lists begin with the largest change.
+/// The changes between two traces. Each list begins with the largest change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diff {
     /// Steps in the first trace.
     pub a_steps: usize,
-    /// And in the second.
+    /// Steps in the second trace.
     pub b_steps: usize,
-    /// The duration of steps; of traces without steps that of the trace.
+    /// The duration of steps; in a trace without steps that of the trace.
     pub step: Change,
     /// Self time by op, kernel, copy or call.
     pub ops: Vec<Change>,
@@ -85,7 +85,7 @@ pub fn diff(a: &Store, b: &Store) -> Diff {
     }
 }
 
-/// By name, a value per step.
+/// A value per step, by name.
 type ValuesByName = FxHashMap<String, Vec<f64>>;
 
 /// The times of a trace, step by step.
@@ -102,7 +102,8 @@ impl Observed {
         let range = store.range();
         let starts: Vec<i64> = store.steps().iter().map(|s| s.start).collect();
         let n = starts.len().max(1);
-        // What a device does after a step's end was launched in it: until the next one begins.
+        // A step's time lasts until the next step begins: devices run on after the step's end with work that it
+        // launched.
         let step_of = |time: i64| match starts.len() {
             0 => Some(0),
             _ => starts.partition_point(|s| *s <= time).checked_sub(1),
@@ -129,13 +130,13 @@ impl Observed {
     }
 
     fn observe_slices(&mut self, store: &Store, n: usize, step_of: impl Fn(i64) -> Option<usize>) {
-        let doings = Activities::new(store);
-        // By row of the sites and of the nodes first: names are looked at once.
+        let activities = Activities::new(store);
+        // Summed by row of the sites and of the nodes first, so that each name is looked up once.
         let mut sites: FxHashMap<u32, Vec<f64>> = FxHashMap::default();
         let mut nodes: FxHashMap<u32, Vec<f64>> = FxHashMap::default();
         for track in store.tracks() {
             for (slice, self_ns) in self_times(track, &store.range()) {
-                let Some(step) = step_of(slice.start).filter(|_| doings.of(&slice).is_work()) else { continue };
+                let Some(step) = step_of(slice.start).filter(|_| activities.of(&slice).is_work()) else { continue };
                 sites.entry(slice.site).or_insert_with(|| vec![0.0; n])[step] += self_ns as f64;
                 if store.node_of(&slice).is_some() {
                     nodes.entry(slice.node).or_insert_with(|| vec![0.0; n])[step] += self_ns as f64;

@@ -1,9 +1,9 @@
-//! One critical path of a range from those of its steps, which may overlap: those of several processes run at the same time, a device
-//! still works for a step when the next has begun, and the step that fills a queue runs next to the one that trains.
+//! One critical path of a range from the paths of its steps. Steps may overlap: those of several processes run at the
+//! same time, a device still works for a step when the next has begun, and one step fills a queue while another trains.
 //!
-//! Each moment belongs to one step: of those that ran then, to the one that ended last, since the others were done when it was not;
-//! a step that waited for room in a queue was ahead of whoever takes from it, and has only the moments of no other. So the parts add
-//! up to no more than the range, and a share of them is one of what is shown.
+//! Each moment belongs to one step: of the steps that ran then, to the one that ended last, since the others did not
+//! delay the end. A step that waited for room in a queue was ahead of its consumer, and gets only the moments of no
+//! other step. So the parts add up to no more than the range, and shares of them are shares of the range.
 
 use super::critical::{CriticalPath, PathKind};
 use crate::stalls::Cause;
@@ -11,7 +11,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The parts of the paths that are the range's, by time. A path that others cut into several parts is several paths of one step.
+/// Cuts the paths of steps to the moments that belong to them, in order of time. A path that others interrupt becomes
+/// several paths.
 pub(super) fn disjoint(mut paths: Vec<CriticalPath>, range: &Range<i64>) -> Vec<CriticalPath> {
     paths.sort_by_key(|path| (was_ahead(path), Reverse(path.range.end), path.range.start));
     let mut taken = OccupiedTime::default();
@@ -40,12 +41,12 @@ fn cut(path: &CriticalPath, part: &Range<i64>) -> CriticalPath {
     CriticalPath { step_id: path.step_id, range: part.clone(), segments }
 }
 
-/// Parts of time that are somebody's: begin and end, none touching another.
+/// The parts of time that belong to a step, end by begin, none adjacent to another.
 #[derive(Default)]
 struct OccupiedTime(BTreeMap<i64, i64>);
 
 impl OccupiedTime {
-    /// The parts of a range that are nobody's.
+    /// The parts of a range that belong to no step yet.
     fn free(&self, range: &Range<i64>) -> Vec<Range<i64>> {
         let mut free = Vec::new();
         let mut from = range.start;
@@ -63,7 +64,7 @@ impl OccupiedTime {
         free
     }
 
-    /// Takes a part that is free; joined with what adjoins it, so that many adjoining steps are one part.
+    /// Takes a free part, and joins it with adjacent parts, so that many adjacent steps are one entry.
     fn take(&mut self, mut part: Range<i64>) {
         if let Some((&start, &end)) = self.0.range(..part.start).next_back()
             && end == part.start

@@ -5,22 +5,23 @@ use std::ops::Range;
 use trace_model::{Category, NO_STACK, TrackId};
 use trace_store::{Store, Track};
 
-/// A function with all that called it.
+/// A function in the context of its callers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlameNode {
     /// Index of its caller's node, `None` for the outermost.
     pub parent: Option<usize>,
-    /// How many callers it has.
+    /// The number of callers, direct and indirect.
     pub depth: usize,
-    /// The function.
+    /// The function's name.
     pub name: String,
-    /// Samples in it and in what it called.
+    /// Samples in the function and its callees.
     pub total: u64,
-    /// Samples in it.
+    /// Samples in the function itself.
     pub own: u64,
 }
 
-/// The samples of some tracks (all where none is given) in `range`, ns from the origin. A node comes after its caller's.
+/// The samples of some tracks (all where none is given) in `range`, ns from the origin. A node comes after its
+/// caller's.
 #[must_use]
 pub fn flame(store: &Store, tracks: &[TrackId], range: Range<i64>) -> Vec<FlameNode> {
     let mut by_stack: FxHashMap<u32, u64> = FxHashMap::default();
@@ -36,7 +37,7 @@ pub fn flame(store: &Store, tracks: &[TrackId], range: Range<i64>) -> Vec<FlameN
     tree.nodes
 }
 
-/// The samples of a track in a range: when, and the stack's row.
+/// The samples of a track in a range: the time and the row of the stack.
 pub(crate) fn samples<'a>(
     store: &'a Store,
     track: &'a Track,
@@ -81,7 +82,7 @@ impl Tree {
 pub fn stack_names(store: &Store, stack: u32) -> Vec<String> {
     let mut names = Vec::new();
     let mut at = stack;
-    // A stack's row is larger than its caller's; damage must not make a circle.
+    // A stack's row is larger than its caller's: a damaged trace must not make an endless loop.
     while let Some(row) = store.stacks().get(at as usize) {
         match store.frames().get(row.frame as usize) {
             Some(frame) if frame.functions.is_empty() => names.push(frame.name()),

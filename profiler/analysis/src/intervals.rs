@@ -1,6 +1,6 @@
 //! Sums of intervals.
 
-/// The length of what the parts cover together.
+/// The length of the union of intervals (start, end), ns.
 pub(crate) fn union_ns(mut parts: Vec<(i64, i64)>) -> i64 {
     parts.sort_unstable();
     let (mut sum, mut until) = (0, i64::MIN);

@@ -1,17 +1,24 @@
-//! Analyses of a trace: pure functions over the [`Store`](trace_store::Store). docs/use/analysis.md has the definitions.
+//! Analyses of a trace: pure functions over the [`Store`](trace_store::Store). docs/use/analysis.md has the
+//! definitions.
 //!
-//! 1. `spans`, `doing`: what a slice means for the analyses.
-//! 2. `line`: each track's slices flattened into pieces that follow each other.
-//! 3. `sync`, `collectives`, `linked`, `stepped`, `deps`: what had to happen before what, as recorded.
-//! 4. `walk`: the backward walk through last-arriving predecessors; [`stalls`](mod@stalls) walks gaps,
-//! 5. [`critical`] walks steps; `disjoint` makes one path of those of steps that overlap.
-//! 6. [`stats`], [`flame`](mod@flame), [`breakdown`], [`ops`], [`counters`], [`roofline`], [`memory`], [`stragglers`], [`threads`]: tables.
-//! 7. [`findings`]: what to change first; [`report`] has it all.
-//! 8. [`diff`]: what changed between two traces.
+//! 1. `spans`, `activity`: what a slice means for the analyses.
+//! 2. `lines`: each track's slices flattened into pieces that follow each other.
+//! 3. `sync_record`, `collectives`, `correlation`, `step_index`: what happened before what, as recorded; `deps` indexes
+//!    all of them.
+//! 4. `walk`: the backward walk through last-arriving predecessors. [`stalls`](mod@stalls) walks gaps, [`critical`]
+//!    walks steps.
+//! 5. `disjoint`: one path from the critical paths of steps that overlap.
+//! 6. [`stats`], [`flame`](mod@flame), [`breakdown`], [`ops`], [`counters`], [`roofline`], [`memory`], [`stragglers`],
+//!    [`threads`]: tables.
+//! 7. [`findings`]: the changes to make first. [`report`]: the results of 4 to 7 together.
+//! 8. [`diff`]: the changes between two traces.
+//!
+//! Helpers: `search` (a binary search from a position near the result), `intervals` (lengths of unions).
 
 mod activity;
 pub mod breakdown;
 mod collectives;
+mod correlation;
 pub mod counters;
 pub mod critical;
 mod deps;
@@ -20,19 +27,18 @@ mod disjoint;
 pub mod findings;
 pub mod flame;
 mod intervals;
-mod line;
-mod linked;
+mod lines;
 pub mod memory;
-mod near;
 pub mod ops;
 pub mod report;
 pub mod roofline;
+mod search;
 mod spans;
 pub mod stalls;
 pub mod stats;
-mod stepped;
+mod step_index;
 pub mod stragglers;
-mod sync;
+mod sync_record;
 pub mod threads;
 mod walk;
 

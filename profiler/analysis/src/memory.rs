@@ -1,4 +1,4 @@
-//! Memory over time, by device, with the nodes that held it at the peak.
+//! Memory over time, by device, with the bytes of each node at the peak.
 
 use rustc_hash::FxHashMap;
 use trace_model::{Counter, MemoryEvent};
@@ -7,21 +7,24 @@ use trace_store::Store;
 /// The memory of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceMemory {
-    /// The device, as the events name it; behind it its process, where several name theirs alike.
+    /// The device, as the events name it; with the process where several processes use one name.
     pub device: String,
-    /// When it changed, ns from the origin, and how many bytes were taken from then on: as the events say it, or their sum.
+    /// The times at which the allocated bytes changed, ns from the origin, and the bytes from then on: as a counter
+    /// reports them, else the sum of the events.
     pub points: Vec<(i64, i64)>,
-    /// The most bytes.
+    /// The largest number of allocated bytes.
     pub peak_bytes: i64,
-    /// When it was first reached.
+    /// The time at which the peak was first reached, ns from the origin.
     pub peak_time: i64,
-    /// The bytes that were live then, by node: full name (empty where the events name none) and bytes, the most first.
+    /// The bytes that were live at the peak, by node: full name (empty where the events name none) and bytes, the most
+    /// first.
     pub live_at_peak: Vec<(String, i64)>,
-    /// Other bytes that were taken then: before the recording began, or in pieces too small for events of their own.
+    /// The other bytes at the peak: allocated before the recording began, or in pieces too small for events of their
+    /// own.
     pub rest_at_peak: i64,
 }
 
-/// One per device that took or gave back memory.
+/// The memory of each device that allocated or freed some, the largest peak first.
 #[must_use]
 pub fn memory_timelines(store: &Store) -> Vec<DeviceMemory> {
     let mut by_device: FxHashMap<(u32, u32), Vec<&MemoryEvent>> = FxHashMap::default();
@@ -41,7 +44,7 @@ pub fn memory_timelines(store: &Store) -> Vec<DeviceMemory> {
                 Some(process) if n_alike[name(site)] > 1 => format!("{} of {}", name(site), process.name),
                 _ => name(site).to_owned(),
             };
-            // Threads are read one after the other.
+            // Events are stored thread by thread.
             let mut events = events.clone();
             events.sort_by_key(|event| event.time);
             timeline(store, device, reported.get(&(process, site)).copied(), &events)
@@ -64,7 +67,7 @@ fn timeline(store: &Store, device: String, reported: Option<&Counter>, events: &
         None => events.iter().map(|event| event.time).zip(sums.iter().copied()).collect(),
     };
     let (points, (peak_time, peak_bytes)) = (last_of_each_time(&all), first_peak(&all));
-    // Of several events at that time, the one after which the most is taken.
+    // Of several events at the time of the peak, the one after which the most is allocated.
     let n_before = events.partition_point(|event| event.time < peak_time);
     let n_until = events.partition_point(|event| event.time <= peak_time);
     let n_live = (n_before..=n_until).rev().max_by_key(|n| n.checked_sub(1).map_or(0, |last| sums[last])).unwrap_or(0);
@@ -73,7 +76,7 @@ fn timeline(store: &Store, device: String, reported: Option<&Counter>, events: &
     DeviceMemory { device, points, peak_bytes, peak_time, live_at_peak, rest_at_peak }
 }
 
-/// The bytes that these events leave taken, by node.
+/// The bytes that are live after these events, by node, the most first.
 fn live(store: &Store, events: &[&MemoryEvent]) -> Vec<(String, i64)> {
     let mut live: FxHashMap<u32, i64> = FxHashMap::default();
     for event in events {
@@ -81,7 +84,7 @@ fn live(store: &Store, events: &[&MemoryEvent]) -> Vec<(String, i64)> {
     }
     let name = |node: u32| store.nodes().get(node as usize).map_or_else(String::new, |node| node.name.clone());
     let mut live: Vec<(String, i64)> = live.iter().map(|(node, bytes)| (name(*node), *bytes)).collect();
-    // What was taken before the recording and freed in it is none of this.
+    // Negative sums are of bytes that were allocated before the recording and freed in it.
     live.retain(|(_, bytes)| *bytes > 0);
     live.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     live
@@ -99,7 +102,7 @@ fn last_of_each_time(all: &[(i64, i64)]) -> Vec<(i64, i64)> {
     points
 }
 
-/// When the most was first reached, and how much it is; nothing is taken before.
+/// The time at which the largest value was first reached, and the value; (0, 0) where none is above 0.
 fn first_peak(all: &[(i64, i64)]) -> (i64, i64) {
     all.iter().copied().fold((0, 0), |peak, point| if point.1 > peak.1 { point } else { peak })
 }

@@ -21,13 +21,13 @@ pub struct OpRow {
     pub category: String,
     /// The node's device, or the track's; empty on a host.
     pub device: String,
-    /// Its figures; `share` is of the self time of all rows.
+    /// Count and times; `share` is the share of the self time of all rows.
     pub figures: Figures,
-    /// Its time on critical paths, ns.
+    /// Time on critical paths, ns.
     pub critical_ns: i64,
-    /// Its share of the length of all critical paths, 0..=1.
+    /// Share of the length of all critical paths, 0..=1.
     pub critical_share: f64,
-    /// Counts in its self time, in the order of [`CounterTotals::names`]; empty where nothing was.
+    /// Counts in the self time, in the order of [`CounterTotals::names`]; empty where no counters were recorded.
     pub counts: Vec<u64>,
 }
 
@@ -55,10 +55,11 @@ pub(crate) fn critical_ns(paths: &[CriticalPath]) -> FxHashMap<SliceId, i64> {
     on_path
 }
 
-/// The op table of a range, the most self time first, and what was counted in it. `paths` are the critical paths of its steps.
+/// The op table of a range, the most self time first, and the counters' totals. `paths` are the critical paths of the
+/// range's steps.
 #[must_use]
 pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> (CounterTotals, Vec<OpRow>) {
-    let (doings, on_path) = (Activities::new(store), critical_ns(paths));
+    let (activities, on_path) = (Activities::new(store), critical_ns(paths));
     let path_ns: i64 = paths.iter().map(|p| p.range.end - p.range.start).sum();
     let mut devices: FxHashMap<&str, u32> = FxHashMap::default();
     let mut names: Vec<&str> = Vec::new();
@@ -66,7 +67,7 @@ pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> (Co
     let mut all_ns = 0;
     for track in store.tracks() {
         for (slice, self_ns) in self_times(track, &range) {
-            if !doings.of(&slice).is_work() {
+            if !activities.of(&slice).is_work() {
                 continue;
             }
             let device = device_of(store, &slice);
@@ -105,18 +106,18 @@ pub(super) fn device_of<'a>(store: &'a Store, slice: &SliceRef) -> &'a str {
     store.node_of(slice).map_or_else(of_track, |n| n.device.as_str())
 }
 
-/// Time by name scope, the most first; scopes hold what their inner scopes hold.
+/// The table of name scopes of a range, the most self time first. A scope's row includes those of its inner scopes.
 #[must_use]
 pub fn scope_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> Vec<ScopeRow> {
-    let (doings, on_path) = (Activities::new(store), critical_ns(paths));
-    // By node first: a name is taken apart once.
+    let (activities, on_path) = (Activities::new(store), critical_ns(paths));
+    // Summed by node first, so that each name is split once.
     let mut nodes: FxHashMap<u32, (u64, i64, i64)> = FxHashMap::default();
     for track in store.tracks() {
         for (slice, self_ns) in self_times(track, &range) {
-            if store.node_of(&slice).is_some() && doings.of(&slice).is_work() {
-                let (count, own, critical) = nodes.entry(slice.node).or_default();
+            if store.node_of(&slice).is_some() && activities.of(&slice).is_work() {
+                let (count, node_self_ns, critical) = nodes.entry(slice.node).or_default();
                 *count += 1;
-                *own += self_ns;
+                *node_self_ns += self_ns;
                 *critical += on_path.get(&slice.id).copied().unwrap_or(0);
             }
         }
@@ -138,18 +139,18 @@ pub fn scope_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> 
     rows
 }
 
-/// The critical path of a range, in parts: of the steps that touch it, each moment of the range at most once ([`disjoint`]); without
-/// steps that of the range.
+/// The critical paths of the steps that touch a range, cut so that they do not overlap ([`disjoint`]); without steps
+/// the path of the range.
 #[must_use]
 pub fn critical_paths(store: &Store, range: Range<i64>) -> Vec<CriticalPath> {
-    of_steps(&Deps::new(store, &crate::stalls::around(store, &range)), &range)
+    step_paths(&Deps::new(store, &crate::stalls::widen_to_steps(store, &range)), &range)
 }
 
-pub(crate) fn of_steps(deps: &Deps<'_>, range: &Range<i64>) -> Vec<CriticalPath> {
+pub(crate) fn step_paths(deps: &Deps<'_>, range: &Range<i64>) -> Vec<CriticalPath> {
     let steps = deps.store.steps().par_iter().filter(|s| s.start < range.end && s.end > range.start);
-    let paths: Vec<CriticalPath> = steps.map(|step| super::critical::of_step(deps, step)).collect();
+    let paths: Vec<CriticalPath> = steps.map(|step| super::critical::step_path(deps, step)).collect();
     if !paths.is_empty() || range.is_empty() {
         return disjoint(paths, range);
     }
-    vec![super::critical::of_range(deps, range.clone())]
+    vec![super::critical::range_path(deps, range.clone())]
 }

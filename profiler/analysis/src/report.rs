@@ -1,4 +1,4 @@
-//! Everything that the analyses report a trace, from one dependency index.
+//! The results of all analyses of a trace, computed from one dependency index.
 
 use super::breakdown::{self, Breakdown, DeviceBreakdown};
 use super::counters::CounterTotals;
@@ -10,7 +10,7 @@ use super::ops::{self, OpRow, ScopeRow};
 use super::roofline::{Roofline, rooflines};
 use super::stragglers::{self, Stragglers};
 use super::threads::{ThreadTimes, thread_times};
-use crate::stalls::{CauseTotal, Stall, around, by_cause, stalls_of};
+use crate::stalls::{CauseTotal, Stall, by_cause, stalls_of, widen_to_steps};
 use crate::stats::{TrackUse, track_use};
 use std::ops::Range;
 use trace_model::Step;
@@ -21,31 +21,32 @@ use trace_store::Store;
 pub struct Analysis {
     /// The range that is analysed.
     pub range: Range<i64>,
-    /// The critical path of the range, in parts that follow each other: of its steps; without steps one, of the range.
+    /// The critical paths of the range's steps, by start, without overlaps; in a trace without steps the one path of
+    /// the range.
     pub paths: Vec<CriticalPath>,
-    /// The time by what it was spent on, over all processes.
+    /// The time by activity, over all processes.
     pub breakdown: Breakdown,
     /// How each device spent its time.
     pub devices: Vec<DeviceBreakdown>,
-    /// Longest first.
+    /// The stalls that touch the range, the longest first.
     pub stalls: Vec<Stall>,
-    /// Their sums.
+    /// Number and total duration of the stalls of each cause, the largest total first.
     pub causes: Vec<CauseTotal>,
     /// The op table.
     pub ops: Vec<OpRow>,
-    /// The counts of threads; [`OpRow::counts`] has those of each op.
+    /// The hardware and kernel counters of all threads; [`OpRow::counts`] has those of each op.
     pub counted: CounterTotals,
-    /// One of each device whose ops report their work.
+    /// The roofline of each device whose ops report their work.
     pub rooflines: Vec<Roofline>,
-    /// By name scope.
+    /// The table of name scopes.
     pub scopes: Vec<ScopeRow>,
-    /// Memory by device, of the whole trace.
+    /// Memory over time by device, of the entire trace.
     pub memory: Vec<DeviceMemory>,
     /// How busy each track was.
     pub track_use: Vec<TrackUse>,
-    /// The time of threads, where their scheduling was recorded.
+    /// How each thread spent its time, where scheduling was recorded.
     pub threads: Vec<ThreadTimes>,
-    /// The processes that came last.
+    /// The processes that came last to collectives and steps.
     pub stragglers: Stragglers,
     /// The changes to make first.
     pub findings: Vec<Finding>,
@@ -54,25 +55,25 @@ pub struct Analysis {
 /// Analyses a range of a trace.
 #[must_use]
 pub fn analyse(store: &Store, range: Range<i64>) -> Analysis {
-    let deps = Deps::new(store, &around(store, &range));
-    let paths = ops::of_steps(&deps, &range);
-    of_paths(&deps, range, paths)
+    let deps = Deps::new(store, &widen_to_steps(store, &range));
+    let paths = ops::step_paths(&deps, &range);
+    analyse_paths(&deps, range, paths)
 }
 
-/// Analyses a step, to the end of what devices still did of what it launched.
+/// Analyses a step, to the end of the last device work that it launched.
 #[must_use]
 pub fn analyse_step(store: &Store, step: &Step) -> Analysis {
-    let deps = Deps::new(store, &around(store, &(step.start..step.end)));
-    let path = critical::of_step(&deps, step);
-    of_paths(&deps, path.range.clone(), vec![path])
+    let deps = Deps::new(store, &widen_to_steps(store, &(step.start..step.end)));
+    let path = critical::step_path(&deps, step);
+    analyse_paths(&deps, path.range.clone(), vec![path])
 }
 
-fn of_paths(deps: &Deps<'_>, range: Range<i64>, paths: Vec<CriticalPath>) -> Analysis {
+fn analyse_paths(deps: &Deps<'_>, range: Range<i64>, paths: Vec<CriticalPath>) -> Analysis {
     let store = deps.store;
     let stalls = stalls_of(deps, range.clone());
     let (counted, ops) = ops::op_table(store, range.clone(), &paths);
-    let stragglers = stragglers::of_range(deps, &range);
-    let devices = breakdown::of_devices(deps, &range);
+    let stragglers = stragglers::find_stragglers(deps, &range);
+    let devices = breakdown::device_breakdowns(deps, &range);
     let threads = thread_times(store, &range);
     let facts = Facts {
         store,
@@ -85,7 +86,7 @@ fn of_paths(deps: &Deps<'_>, range: Range<i64>, paths: Vec<CriticalPath>) -> Ana
     };
     Analysis {
         findings: findings(&facts),
-        breakdown: breakdown::of_range(deps, range.clone(), None),
+        breakdown: breakdown::break_down(deps, range.clone(), None),
         causes: by_cause(&stalls),
         scopes: ops::scope_table(store, range.clone(), &paths),
         memory: memory_timelines(store),

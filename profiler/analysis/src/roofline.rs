@@ -1,8 +1,9 @@
-//! Rooflines (Williams, Waterman, Patterson 2009): the floating-point operations a second that each op reached, and what its device
-//! could reach at most at as many operations per byte of memory traffic.
+//! Rooflines (Williams, Waterman, Patterson 2009): the floating-point operations a second that each op reached, and
+//! what its device could reach at most at as many operations per byte of memory traffic.
 //!
-//! The work of an op is reported by its slices' arguments `flops` and `bytes_accessed` (XLA's cost analysis, in XPlane traces), or by counters of
-//! its thread (`record --counters flops,cache-misses`). Nothing is estimated: an op that neither reports has no place under the roof.
+//! The work of an op is reported by its slices' arguments `flops` and `bytes_accessed` (XLA's cost analysis, in XPlane
+//! traces), or by counters of its thread (`record --counters flops,cache-misses`). Nothing is estimated: an op without
+//! either has no row.
 
 use super::activity::Activities;
 use super::counters::CounterTotals;
@@ -14,7 +15,8 @@ use std::ops::Range;
 use trace_model::{ArgsReader, SliceRef};
 use trace_store::{Store, Track};
 
-/// Floating-point operations of an instruction that each counter counts (Intel's `FP_ARITH_INST_RETIRED`; a fused multiply-add counts twice).
+/// Floating-point operations per count of each counter (Intel's `FP_ARITH_INST_RETIRED`; a fused multiply-add counts
+/// twice).
 const FLOPS_OF: [(&str, f64); 8] = [
     ("fp_arith_inst_retired.scalar_single", 1.0),
     ("fp_arith_inst_retired.128b_packed_single", 4.0),
@@ -26,10 +28,11 @@ const FLOPS_OF: [(&str, f64); 8] = [
     ("fp_arith_inst_retired.512b_packed_double", 8.0),
 ];
 
-/// Bytes that a miss of the last cache brings.
+/// Bytes that a miss of the last-level cache loads.
 const CACHE_LINE: f64 = 64.0;
 
-/// Limits as XPlane's planes of devices report them: name, whether it is of operations, not bytes, and the unit (a second).
+/// The limits in XPlane's device planes: the statistic's name, whether it limits operations (else bytes), and its unit
+/// per second.
 const PEAKS: [(&str, bool, f64); 3] = [
     ("peak_teraflops_per_second", true, 1e12),
     ("peak_hbm_bw_gigabytes_per_second", false, 1e9),
@@ -43,7 +46,7 @@ pub struct Work {
     pub flops: f64,
     /// Bytes from and to the device's memory.
     pub bytes: f64,
-    /// In how many ns.
+    /// Duration, ns.
     pub ns: i64,
 }
 
@@ -66,7 +69,7 @@ impl Work {
         self.bytes * 1e9 / self.ns.max(1) as f64
     }
 
-    /// Operations per byte: its place from left to right. `None` where no memory was touched.
+    /// Arithmetic intensity: operations per byte. `None` where no memory was accessed.
     #[must_use]
     pub fn intensity(&self) -> Option<f64> {
         (self.bytes > 0.0).then(|| self.flops / self.bytes)
@@ -78,7 +81,7 @@ impl Work {
 pub enum Bound {
     /// The device's arithmetic.
     Compute,
-    /// Its memory.
+    /// The device's memory bandwidth.
     Memory,
 }
 
@@ -93,7 +96,7 @@ impl Bound {
     }
 }
 
-/// The limits of a device; `None` where nobody reported.
+/// The limits of a device; `None` where the trace does not report them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Roof {
     /// Operations a second.
@@ -109,14 +112,15 @@ impl Roof {
         self.flops_per_s.zip(self.bytes_per_s).map(|(flops, bytes)| flops / bytes)
     }
 
-    /// The limit that is the lower one for this work; needs both.
+    /// The limit that is lower at this work's intensity; `None` unless both limits are known.
     #[must_use]
     pub fn bound(&self, work: &Work) -> Option<Bound> {
         let ridge = self.ridge()?;
         Some(if work.intensity().is_some_and(|at| at < ridge) { Bound::Memory } else { Bound::Compute })
     }
 
-    /// How much of what its limit allows the work reached, 0..=1 where the limits are true; needs both.
+    /// The share of its limit that the work reached, 0..=1 where the reported limits are right; `None` unless both
+    /// limits are known.
     #[must_use]
     pub fn share(&self, work: &Work) -> Option<f64> {
         Some(match self.bound(work)? {
@@ -129,30 +133,30 @@ impl Roof {
 /// The executions of one name on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RooflineRow {
-    /// As in the op table.
+    /// The name, as in the op table.
     pub name: String,
-    /// As in the op table.
+    /// The category, as in the op table.
     pub category: String,
-    /// Executions that reported what they did.
+    /// Executions that reported their work.
     pub count: u64,
-    /// All of them together.
+    /// The sum of the executions' work.
     pub work: Work,
 }
 
-/// A device's.
+/// The roofline of a device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roofline {
-    /// As in the op table; empty for a host.
+    /// The device, as in the op table; empty for a host.
     pub device: String,
-    /// Its limits.
+    /// The device's limits.
     pub roof: Roof,
-    /// All ops together; what lies in one that reported what it did counts once.
+    /// The work of all ops; ops nested in an op that reported its work are not added again.
     pub total: Work,
-    /// The ops, those with the most time first.
+    /// The ops, the longest time first.
     pub rows: Vec<RooflineRow>,
 }
 
-/// The rooflines of all devices of which something is reported, by name. `ops` is the op table of the range.
+/// The rooflines of all devices with reported work, sorted by name. `ops` is the op table of the range.
 #[must_use]
 pub fn rooflines(store: &Store, range: &Range<i64>, counted: &CounterTotals, ops: &[OpRow]) -> Vec<Roofline> {
     let mut devices: FxHashMap<String, Roofline> = FxHashMap::default();
@@ -215,8 +219,9 @@ fn number(value: &Value) -> Option<f64> {
 
 /// Adds the work that slices report.
 fn add_reported(store: &Store, range: &Range<i64>, devices: &mut FxHashMap<String, Roofline>) {
-    let (doings, mut args) = (Activities::new(store), store.args().reader());
-    // Whether the first slice of a site with arguments reported: arguments may be far away, and most traces say nothing of the kind.
+    let (activities, mut args) = (Activities::new(store), store.args().reader());
+    // By site, whether its first slice with arguments reported work: reading arguments may be slow, and most sites
+    // report none.
     let mut reports: FxHashMap<u32, bool> = FxHashMap::default();
     let mut rows: FxHashMap<(u32, String), (u64, Work)> = FxHashMap::default();
     for track in store.tracks() {
@@ -224,7 +229,7 @@ fn add_reported(store: &Store, range: &Range<i64>, devices: &mut FxHashMap<Strin
         for (slice, mut work) in of_track(track, range, &mut args, &mut reports) {
             let inside = slice.end.min(range.end) - slice.start.max(range.start);
             let part = inside as f64 / slice.dur().max(1) as f64;
-            if !doings.of(&slice).is_work() || inside <= 0 {
+            if !activities.of(&slice).is_work() || inside <= 0 {
                 continue;
             }
             (work.flops, work.bytes, work.ns) = (work.flops * part, work.bytes * part, inside);
@@ -265,7 +270,7 @@ fn of_track(
     found
 }
 
-/// A device's limits as the trace reports them: by counters that bear its name.
+/// A device's limits, from the counters that are named after the device and a statistic of [`PEAKS`].
 fn roof_of(store: &Store, device: &str) -> Roof {
     let mut roof = Roof::default();
     for counter in store.counters() {

@@ -1,7 +1,7 @@
 //! The meaning of known producers' spans for the analyses, beyond their category: two tables of names.
 //!
-//! A name says more than its category here, since frameworks mark the making of a step's input, and their profilers their own work,
-//! with the same kind of span as any user's code.
+//! A name says more than its category here, since frameworks mark the making of a step's input, and their profilers
+//! their own work, with the same kind of span as any user's code.
 
 use NamePattern::{Begins, Both, Has, Hlo, Name, OfCategory};
 use trace_model::{Category, SiteInfo};
@@ -15,13 +15,14 @@ pub(super) enum Meaning {
     Profiler,
 }
 
-/// How a name is known.
+/// A pattern of a span's name.
 #[derive(Clone, Copy, Debug)]
 enum NamePattern {
+    /// The complete name.
     Name(&'static str),
     Begins(&'static str),
     Has(&'static str),
-    /// Both parts, in this order.
+    /// A name that contains both parts, in this order.
     Both(&'static str, &'static str),
     /// The op of an HLO instruction: `infeed`, `infeed.3`.
     Hlo(&'static str),
@@ -30,24 +31,25 @@ enum NamePattern {
 }
 
 impl NamePattern {
-    fn holds(self, category: &str, name: &str) -> bool {
+    fn matches(self, category: &str, name: &str) -> bool {
         match self {
-            Name(all) => name == all,
-            Begins(begin) => name.starts_with(begin),
+            Name(pattern) => name == pattern,
+            Begins(prefix) => name.starts_with(prefix),
             Has(part) => name.contains(part),
             Both(a, b) => name.find(a).is_some_and(|at| name[at + a.len()..].contains(b)),
             Hlo(op) => {
                 let rest = name.trim_start_matches('%').strip_prefix(op);
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || rest.starts_with(' '))
             }
-            OfCategory(of) => category == of,
+            OfCategory(pattern) => category == pattern,
         }
     }
 }
 
-/// Spans in which a step's input is made, by who writes them where.
+/// Spans in which a step's input is made, with the producer and the source file that writes them.
 const INPUT: &[NamePattern] = &[
-    // PyTorch: _profile_name in torch/utils/data/dataloader.py, workers or none; torch/utils/data/datapipes/_hook_iterator.py
+    // PyTorch: _profile_name in torch/utils/data/dataloader.py, workers or none;
+    // torch/utils/data/datapipes/_hook_iterator.py
     Begins("enumerate(DataLoader)"),
     Begins("enumerate(DataPipe)"),
     // PyTorch with_stack: FILE(LINE): FUNCTION; fetch, collate, pin_memory, worker
@@ -60,8 +62,8 @@ const INPUT: &[NamePattern] = &[
     // JAX's Python tracer: $FILE:LINE FUNCTION (grain and others)
     Both("data_loader.py", "__next__"),
     Both("dataloader.py", "__next__"),
-    // Lightning: [_TrainingEpochLoop].train_dataloader_next, [_EvaluationLoop].val_next, [Strategy]NAME.batch_to_device (the input's
-    // copy to the device)
+    // Lightning: [_TrainingEpochLoop].train_dataloader_next, [_EvaluationLoop].val_next, [Strategy]NAME.batch_to_device
+    // (the input's copy to the device)
     Has("dataloader_next"),
     Has(".val_next"),
     Has(".batch_to_device"),
@@ -70,8 +72,8 @@ const INPUT: &[NamePattern] = &[
     Begins("## wait_for_batch"),
     Begins("## next_batch"),
     Begins("## load_batch"),
-    // tf.data: IteratorGetNext[Sync|AsOptional][Op::DoCompute], one iterator for several devices, and the TraceMe of each dataset
-    // (Iterator::Prefetch::Map)
+    // tf.data: IteratorGetNext[Sync|AsOptional][Op::DoCompute], one iterator for several devices, and the TraceMe of
+    // each dataset (Iterator::Prefetch::Map)
     Begins("IteratorGetNext"),
     Begins("MultiDeviceIteratorGetNext"),
     Begins("Iterator::"),
@@ -83,7 +85,7 @@ const INPUT: &[NamePattern] = &[
     Hlo("infeed"),
 ];
 
-/// Spans in which the profiler works, by who writes them where.
+/// Spans in which the profiler works, with the producer and the source file that writes them.
 const PROFILER: &[NamePattern] = &[
     // JAX: jax/_src/profiler.py in the Python tracer
     Both("profiler.py:", " start_trace"),
@@ -96,8 +98,8 @@ const PROFILER: &[NamePattern] = &[
     Begins("profiler::_record_function"),
     // PyTorch with_stack: step, start_trace, stop_trace
     Both("torch/profiler/profiler.py(", ": "),
-    // Kineto: buffers that CUPTI flushes and asks for; kernels that CUPTI replayed to count, each with an equal share of the time,
-    // whatever it took
+    // Kineto: buffers that CUPTI flushes and asks for; kernels that CUPTI replayed to count, each with an equal share
+    // of the time, whatever it took
     OfCategory("overhead"),
     OfCategory("cuda_profiler_range"),
     // CUDA
@@ -105,17 +107,17 @@ const PROFILER: &[NamePattern] = &[
     Name("cudaProfilerStop"),
 ];
 
-/// The meaning of a site's spans, where a pattern knows it.
+/// The meaning of a site's spans; `None` where no pattern matches.
 pub(super) fn meaning(site: &SiteInfo) -> Option<Meaning> {
     use Category as C;
     if !matches!(site.category, C::Op | C::Python | C::Other | C::Kernel | C::Launch) {
         return None;
     }
-    let is_in = |rows: &[NamePattern]| rows.iter().any(|row| row.holds(&site.category_name, &site.name));
+    let is_in = |rows: &[NamePattern]| rows.iter().any(|row| row.matches(&site.category_name, &site.name));
     if is_in(INPUT) { Some(Meaning::Input) } else { is_in(PROFILER).then_some(Meaning::Profiler) }
 }
 
-/// Whether a span is the user's label of a part of the program, not a function: what it holds says what ran.
+/// Whether a span is the user's label of a part of the program, not a function: the spans nested in it say what ran.
 pub(super) fn is_label(site: &SiteInfo) -> bool {
     matches!(site.category_name.as_str(), "user_annotation" | "nvtx" | "NVTX" | "cpu_instant_event")
 }

@@ -3,7 +3,8 @@
 //! For a half-open range, over the slices that touch it:
 //! * `total_ns` and `self_ns` are the parts inside the range, so that they add up over ranges that adjoin;
 //! * `count`, `mean_ns`, `p50_ns`, `p99_ns`, `min_ns`, `max_ns` are about whole slices;
-//! * self time is what no slice nested directly in it on the same track covers; a node's has its shards', on all threads;
+//! * self time is what no slice nested directly in it on the same track covers; a node's has its shards', on all
+//!   threads;
 //! * percentiles are by nearest rank, exact.
 
 use crate::activity::{Activities, Activity};
@@ -18,34 +19,34 @@ use trace_store::{Store, Track};
 pub struct Figures {
     /// Slices that touch the range.
     pub count: u64,
-    /// Their time inside the range.
+    /// The slices' time inside the range.
     pub total_ns: i64,
-    /// The part of that which no nested slice covers.
+    /// The part of `total_ns` that no nested slice covers.
     pub self_ns: i64,
     /// Mean duration.
     pub mean_ns: f64,
     /// Median duration.
     pub p50_ns: i64,
-    /// 99 of 100 are at most this long.
+    /// 99th percentile of the duration.
     pub p99_ns: i64,
-    /// Shortest.
+    /// Shortest duration.
     pub min_ns: i64,
-    /// Longest.
+    /// Longest duration.
     pub max_ns: i64,
     /// Share of the `self_ns` of all groups, 0..=1.
     pub share: f64,
 }
 
-/// The figures of what is called the same: an op type, a kernel, a call, a span.
+/// The figures of all slices with one name: an op type, a kernel, a call, a span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpStat {
-    /// Its name.
+    /// The slices' name.
     pub op: String,
-    /// Its category as recorded: `op`, `kernel`, `shard`, ...
+    /// The category as recorded: `op`, `kernel`, `shard`, ...
     pub category: String,
     /// Row of the sites.
     pub site: u32,
-    /// Its figures.
+    /// The slices' figures.
     pub figures: Figures,
 }
 
@@ -60,35 +61,35 @@ pub struct NodeStat {
     pub op: String,
     /// Device.
     pub device: String,
-    /// Its figures.
+    /// The node's figures.
     pub figures: Figures,
 }
 
 /// How a track spent a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrackUse {
-    /// Which.
+    /// The track.
     pub track: TrackId,
-    /// Time in ops and shards, kernels, copies, collectives, launches and the making of input, on a CPU's track of threads that ran, ns;
-    /// where they overlap counted once. In a trace that has nothing of that kind, time in any slice that is no wait; on a track of
-    /// which only the waits for a CPU are known, the time between them.
+    /// Time in ops and shards, kernels, copies, collectives, launches and the making of input, or of a CPU in which
+    /// threads ran, ns; overlapping slices count once. In a trace without such slices, time in any slice that is no
+    /// wait; on a track that has only scheduling, the time on a CPU.
     pub busy_ns: i64,
-    /// Time in waits and synchronisations, of such a track in the waits for a CPU, ns.
+    /// Time in waits and synchronisations, ns; on a track that has only scheduling, the time off the CPU.
     pub wait_ns: i64,
     /// `busy_ns` over the range's length, 0..=1.
     pub utilisation: f64,
 }
 
-/// Per name of what works or waits for a device, the one with most time first. Steps, waits for work and what the operating system
-/// does with threads are left out.
+/// The figures by name of slices that work or wait for a device, the longest time first. Steps, waits for work and
+/// scheduling are left out.
 #[must_use]
 pub fn op_stats(store: &Store, range: Range<i64>) -> Vec<OpStat> {
-    let doings = Activities::new(store);
-    let counted = |slice: &SliceRef| match doings.of(slice) {
-        doing if doing.is_work() || doing == Activity::Sync => Some((slice.site, true)),
+    let activities = Activities::new(store);
+    let group_of = |slice: &SliceRef| match activities.of(slice) {
+        activity if activity.is_work() || activity == Activity::Sync => Some((slice.site, true)),
         _ => None,
     };
-    groups(store, &range, counted)
+    groups(store, &range, group_of)
         .into_iter()
         .filter_map(|(site, figures)| {
             let info = store.sites().get(site as usize)?;
@@ -97,15 +98,15 @@ pub fn op_stats(store: &Store, range: Range<i64>) -> Vec<OpStat> {
         .collect()
 }
 
-/// Per graph node, the one with most time first.
+/// The figures by graph node, the longest time first.
 #[must_use]
 pub fn node_stats(store: &Store, range: Range<i64>) -> Vec<NodeStat> {
-    let counted = |slice: &SliceRef| match store.category(slice) {
+    let group_of = |slice: &SliceRef| match store.category(slice) {
         Category::Op => Some((slice.node, true)),
         Category::Shard if slice.node != NO_NODE => Some((slice.node, false)),
         _ => None,
     };
-    groups(store, &range, counted)
+    groups(store, &range, group_of)
         .into_iter()
         .filter_map(|(node, figures)| {
             let info = store.nodes().get(node as usize)?;
@@ -115,7 +116,7 @@ pub fn node_stats(store: &Store, range: Range<i64>) -> Vec<NodeStat> {
         .collect()
 }
 
-/// Per track with any slice, in the store's order.
+/// How each track with slices spent a range, in the store's order.
 #[must_use]
 pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
     let length = range.end.saturating_sub(range.start).max(1);
@@ -147,18 +148,19 @@ pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
     rows
 }
 
-/// Whether a busy track does it.
+/// Whether a slice of this category makes its track busy.
 fn is_work(category: Category) -> bool {
     use Category as C;
     matches!(category, C::Op | C::Shard | C::Kernel | C::Copy | C::Collective | C::Launch | C::Input | C::Running)
 }
 
-/// The time between and in a thread's waits for a CPU, from the first to the last, where only these are known.
+/// The time on and off the CPU from a thread's first wait for a CPU to its last; `None` for a track that has other
+/// slices.
 fn scheduled(store: &Store, track: &Track, range: &Range<i64>) -> Option<(i64, i64)> {
     let mut lanes = track.lanes.iter().filter(|lane| !lane.is_empty());
     let (lane, None) = (lanes.next()?, lanes.next()) else { return None };
-    let known = lane.range()?;
-    let range = known.start.max(range.start)..known.end.min(range.end);
+    let recorded = lane.range()?;
+    let range = recorded.start.max(range.start)..recorded.end.min(range.end);
     let mut off = 0;
     for slice in lane.slices(&range) {
         if store.category(&slice) != Category::OffCpu {
@@ -169,9 +171,10 @@ fn scheduled(store: &Store, track: &Track, range: &Range<i64>) -> Option<(i64, i
     (off > 0).then_some(((range.end - range.start - off).max(0), off))
 }
 
-/// Part of the range in which the track has a slice of such a category.
-fn covered(store: &Store, track: &Track, range: &Range<i64>, is_such: impl Fn(Category) -> bool) -> i64 {
-    let slices = track.lanes.iter().flat_map(|lane| lane.slices(range)).filter(|s| is_such(store.category(s)));
+/// The time in the range that slices of matching categories cover, ns.
+fn covered(store: &Store, track: &Track, range: &Range<i64>, is_counted_category: impl Fn(Category) -> bool) -> i64 {
+    let slices =
+        track.lanes.iter().flat_map(|lane| lane.slices(range)).filter(|s| is_counted_category(store.category(s)));
     union_ns(slices.map(|s| (s.start.max(range.start), s.end.min(range.end))).collect())
 }
 
@@ -184,7 +187,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Adds a slice: its length, unless it was counted before; of that what is inside the range, and what is its own.
+    /// Adds a slice: its duration, `None` where the slice was counted before; its time inside the range, and its self
+    /// time.
     pub(crate) fn add(&mut self, dur: Option<i64>, inside_ns: i64, self_ns: i64) {
         self.durs.extend(dur);
         self.total_ns += inside_ns;
@@ -194,9 +198,9 @@ impl Group {
     /// The figures. `all_ns`: the self time of all groups.
     pub(crate) fn figures(mut self, all_ns: i64) -> Figures {
         let n = self.durs.len();
-        let mut rank = |of_100: usize| match n {
+        let mut rank = |percent: usize| match n {
             0 => 0,
-            _ => *self.durs.select_nth_unstable((n * of_100).div_ceil(100).clamp(1, n) - 1).1,
+            _ => *self.durs.select_nth_unstable((n * percent).div_ceil(100).clamp(1, n) - 1).1,
         };
         let (p50_ns, p99_ns, min_ns, max_ns) = (rank(50), rank(99), rank(0), rank(100));
         let sum: f64 = self.durs.iter().map(|d| *d as f64).sum();
@@ -214,20 +218,20 @@ impl Group {
     }
 }
 
-/// `counted`: the group that a slice belongs to, and whether it is one more in it; else it adds its self time only, as a part of one that
-/// is counted elsewhere.
+/// The figures of groups of slices, the longest time first. `group_of` gives a slice's group and whether the slice
+/// counts in it; one that does not (the shard of an op) adds its self time only.
 fn groups(
     store: &Store,
     range: &Range<i64>,
-    counted: impl Fn(&SliceRef) -> Option<(u32, bool)>,
+    group_of: impl Fn(&SliceRef) -> Option<(u32, bool)>,
 ) -> Vec<(u32, Figures)> {
     let mut groups: FxHashMap<u32, Group> = FxHashMap::default();
     let mut all_ns = 0;
-    // Parts that adjoin add up; a slice is counted in the first that it touches.
+    // Times of adjacent parts add up; a slice is counted in the first part that it touches.
     for part in store.parts(range.clone()) {
         let slices = store.tracks().iter().flat_map(|track| self_times(track, &part));
         for (slice, self_ns) in slices {
-            let Some((key, is_counted)) = counted(&slice) else { continue };
+            let Some((key, is_counted)) = group_of(&slice) else { continue };
             let group = groups.entry(key).or_default();
             all_ns += self_ns;
             let inside = slice.end.min(part.end) - slice.start.max(part.start);
@@ -256,8 +260,8 @@ pub fn self_times(track: &Track, range: &Range<i64>) -> Vec<(SliceRef, i64)> {
     }
     // Outer before inner: by start, the longer first, the outer lane first.
     all.sort_by_key(|(s, _)| (s.start, std::cmp::Reverse(s.end), s.id.lane));
-    // Those that may contain what follows. One that ends before a later one contains nothing that the later one does not, so that each
-    // ends no later than the one before it, and is looked at once.
+    // The stack of slices that may contain later ones. A slice that ends before a later one ends is popped: all that it
+    // contains begins before, so that ends fall from bottom to top and each slice is popped once.
     let mut enclosing: Vec<usize> = Vec::new();
     for i in 0..all.len() {
         let (slice, inside) = all[i];

@@ -1,4 +1,4 @@
-//! Stragglers: the process that came last to what all of them do, and how long the others waited.
+//! Stragglers: the processes that came last to collectives and steps, and how long the others waited.
 
 use super::deps::Deps;
 use rustc_hash::FxHashMap;
@@ -6,14 +6,14 @@ use std::ops::Range;
 use trace_model::{SliceId, Step};
 use trace_store::Store;
 
-/// One exchange or step, and who came last.
+/// One exchange or step, and the process that came last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LateArrival {
     /// The slice that came last: a collective's, or a step's.
     pub slice: SliceId,
-    /// Its row of the processes.
+    /// The slice's process, a row of the processes.
     pub process: u32,
-    /// How much later than the first, ns.
+    /// How much later than the first process it came, ns.
     pub late_ns: i64,
     /// The sum of the others' waits, ns.
     pub waited_ns: i64,
@@ -26,9 +26,9 @@ pub struct Straggler {
     pub process: u32,
     /// Exchanges and steps to which it came last.
     pub times_last: u64,
-    /// Sum of how late it was then, against the first, ns.
+    /// The sum of its delays against the first process, ns.
     pub late_ns: i64,
-    /// Sum of what the others waited for it, ns.
+    /// The sum of the others' waits for it, ns.
     pub waited_ns: i64,
 }
 
@@ -37,21 +37,21 @@ pub struct Straggler {
 pub struct Stragglers {
     /// Collectives that several processes took part in.
     pub collectives: Vec<LateArrival>,
-    /// Steps of the same number that several processes ran: by their ends.
+    /// Steps of the same number that several processes ran, compared by their ends.
     pub steps: Vec<LateArrival>,
-    /// By process, the one that made others wait longest first.
+    /// By process, the one that the others waited longest for first.
     pub processes: Vec<Straggler>,
 }
 
 /// The stragglers of a range.
-pub(crate) fn of_range(deps: &Deps<'_>, range: &Range<i64>) -> Stragglers {
+pub(crate) fn find_stragglers(deps: &Deps<'_>, range: &Range<i64>) -> Stragglers {
     let lines = &deps.lines;
     let exchanges = deps.exchanges.rows.iter().map(|peers| {
-        let came = peers.iter().map(|at| {
-            let line = &lines.lines[at.line as usize];
+        let arrivals = peers.iter().map(|at| {
+            let line = lines.line(at.line);
             (lines.piece(*at).start, line.process, lines.slice(*at).id)
         });
-        last_of(came)
+        last_of(arrivals)
     });
     let mut found = Stragglers { collectives: exchanges.flatten().collect(), ..Stragglers::default() };
     found.steps = steps(deps.store, range);
@@ -89,9 +89,10 @@ fn steps(store: &Store, range: &Range<i64>) -> Vec<LateArrival> {
     late
 }
 
-fn last_of(came: impl Iterator<Item = (i64, u32, SliceId)> + Clone) -> Option<LateArrival> {
-    let (last, process, slice) = came.clone().max_by_key(|(time, process, _)| (*time, *process))?;
-    let first = came.clone().map(|(time, ..)| time).min()?;
-    let waited_ns = came.map(|(time, ..)| last - time).sum();
+/// The last of the arrivals (time, process, slice).
+fn last_of(arrivals: impl Iterator<Item = (i64, u32, SliceId)> + Clone) -> Option<LateArrival> {
+    let (last, process, slice) = arrivals.clone().max_by_key(|(time, process, _)| (*time, *process))?;
+    let first = arrivals.clone().map(|(time, ..)| time).min()?;
+    let waited_ns = arrivals.map(|(time, ..)| last - time).sum();
     Some(LateArrival { slice, process, late_ns: last - first, waited_ns })
 }

@@ -197,7 +197,8 @@ fn memory_at_the_peak() {
     assert!(found.iter().all(|device| device.rest_at_peak == 0));
 }
 
-/// The total that events report counts where there is one: it has what was taken before the recording, and small pieces.
+/// The total that events report counts where there is one: it has what was taken before the recording, and small
+/// pieces.
 #[test]
 fn memory_that_was_taken_before_the_recording() {
     let store = testkit::store(

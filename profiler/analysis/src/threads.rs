@@ -1,4 +1,4 @@
-//! The time of threads as the kernel's scheduler saw it, in traces that have it (`stepscope record --sched`).
+//! How threads spent their time, by the kernel's scheduler, in traces that recorded it (`stepscope record --sched`).
 
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -8,20 +8,20 @@ use trace_store::Store;
 /// How a thread spent its time, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadTimes {
-    /// Its track.
+    /// The thread's track.
     pub track: TrackId,
-    /// It had a CPU.
+    /// Time on a CPU.
     pub running_ns: i64,
-    /// It could have run, and waited for a CPU: taken from it, or not yet given after a wake-up.
+    /// Time in which the thread could have run and waited for a CPU, after it was preempted or woken.
     pub ready_ns: i64,
-    /// It waited for a lock, a timer, a pipe or a socket.
+    /// Time asleep: for a lock, a timer, a pipe or a socket.
     pub sleeping_ns: i64,
-    /// It waited for something that no signal interrupts: mostly a disk.
+    /// Time in waits that no signal interrupts, mostly for a disk.
     pub uninterruptible_ns: i64,
-    /// It waited, or was stopped; for what is not known.
+    /// Time in other states: stopped, or a wait of an unknown kind.
     pub other_ns: i64,
-    /// The thread whose wake-ups ended most of the time asleep, with that time; 0 stands for a timer or a device that found its CPU
-    /// idle.
+    /// The thread whose wake-ups ended most of the time asleep, with that time; thread 0 stands for a timer or a device
+    /// that interrupted an idle CPU.
     pub woken_by: Option<(u32, i64)>,
 }
 
@@ -36,7 +36,7 @@ pub fn thread_times(store: &Store, range: &Range<i64>) -> Vec<ThreadTimes> {
                 let ns = slice.end.min(part.end) - slice.start.max(part.start);
                 match (store.category(&slice), track.kind) {
                     (Category::OffCpu, _) => {
-                        threads.entry((pid(track.process), track.tid)).or_default().off(store, &slice, ns);
+                        threads.entry((pid(track.process), track.tid)).or_default().add_off_cpu(store, &slice, ns);
                     }
                     (Category::Running, TrackKind::Cpu) => {
                         let process = u32::try_from(slice.arg).unwrap_or(0);
@@ -54,15 +54,16 @@ pub fn thread_times(store: &Store, range: &Range<i64>) -> Vec<ThreadTimes> {
 
 #[derive(Default)]
 struct Thread {
-    /// `track` is 0 up to its first slice off the CPU.
+    /// `track` is 0 until the thread's first slice off the CPU.
     times: ThreadTimes,
-    is_off: bool,
+    /// Whether a slice off the CPU was found.
+    was_off_cpu: bool,
     wakers: FxHashMap<u32, i64>,
 }
 
 impl Thread {
-    fn off(&mut self, store: &Store, slice: &SliceRef, ns: i64) {
-        (self.times.track, self.is_off) = (TrackId(slice.id.track), true);
+    fn add_off_cpu(&mut self, store: &Store, slice: &SliceRef, ns: i64) {
+        (self.times.track, self.was_off_cpu) = (TrackId(slice.id.track), true);
         let state = store.thread_state(slice);
         let sum = match state {
             Some(state) if state.is_ready() => &mut self.times.ready_ns,
@@ -76,9 +77,9 @@ impl Thread {
         }
     }
 
-    /// `None` for a thread that is only seen on a CPU: one of another program.
+    /// The thread's times; `None` for a thread that was only seen on a CPU, which belongs to another program.
     fn times(self) -> Option<ThreadTimes> {
         let woken_by = self.wakers.into_iter().max_by_key(|(thread, ns)| (*ns, std::cmp::Reverse(*thread)));
-        self.is_off.then_some(ThreadTimes { woken_by, ..self.times })
+        self.was_off_cpu.then_some(ThreadTimes { woken_by, ..self.times })
     }
 }

@@ -1,19 +1,19 @@
-//! A buffer of records, cut into them.
+//! Splits a buffer into its records.
 
 use crate::record::{Record, record};
 use std::collections::BTreeMap;
 
-/// The unreadable part of a buffer.
+/// Counts of the records of a buffer that could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
-    /// Records of kinds that are not read, by kind.
+    /// Records of unknown kinds, by kind.
     pub unknown: BTreeMap<u32, u64>,
-    /// Records that are cut.
+    /// Records that are shorter than their fields.
     pub cut: u64,
 }
 
 impl Unread {
-    /// Records, all together.
+    /// The number of all such records.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.unknown.values().sum::<u64>() + self.cut
@@ -27,7 +27,8 @@ impl Unread {
     }
 }
 
-/// The records of a buffer, which begin at these offsets, and what is not read. Any bytes and offsets are valid input.
+/// The records of a buffer that begin at these offsets, and the counts of those that cannot be read. Any bytes and
+/// offsets are valid input.
 #[must_use]
 pub fn records(buffer: &[u8], begins: &[usize]) -> (Vec<Record>, Unread) {
     let (mut found, mut unread) = (Vec::new(), Unread::default());

@@ -1,6 +1,7 @@
-//! CUPTI's file: the one that the process has already, else a toolkit's, else the system's.
+//! Finds the CUPTI library: the one that the process has loaded already, else a toolkit's, else the system's.
 //!
-//! Two of them in one process exclude each other: what the program brought (PyTorch and JAX bring one) comes first.
+//! Two CUPTI libraries in one process exclude each other, so that the program's own (PyTorch and JAX ship one) comes
+//! first.
 
 use libloading::Library;
 use std::ffi::OsString;
@@ -8,16 +9,16 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Names that toolkits and wheels give it, the newest first.
+/// File names of the library in toolkits and wheels, the newest first.
 const NAMES: [&str; 5] = ["libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so"];
 
-/// The library; once found it stays, for CUPTI keeps pointers into it.
+/// The library. Once found it stays loaded, since CUPTI keeps pointers into it.
 pub(crate) fn library() -> Option<&'static Library> {
     static FOUND: OnceLock<Library> = OnceLock::new();
     if let Some(found) = FOUND.get() {
         return Some(found);
     }
-    // A failure is not kept: the program may load one later.
+    // A failure is not cached: the program may load a library later.
     let opened = open()?;
     Some(FOUND.get_or_init(|| opened))
 }
@@ -30,7 +31,7 @@ fn open() -> Option<Library> {
     candidates.find_map(|candidate| unsafe { Library::new(candidate) }.ok())
 }
 
-/// Files called CUPTI among those that a process has mapped, by `/proc/PID/maps`.
+/// The CUPTI libraries among the files in `/proc/PID/maps`.
 fn loaded(maps: &[u8]) -> impl Iterator<Item = PathBuf> {
     let paths = maps.split(|byte| *byte == b'\n').filter_map(|line| {
         let path = line.get(line.iter().position(|byte| *byte == b'/')?..)?;
@@ -39,14 +40,14 @@ fn loaded(maps: &[u8]) -> impl Iterator<Item = PathBuf> {
     paths.filter(|path| is_cupti(path))
 }
 
-/// Wheels also name it `libcupti-HASH.so.12`.
+/// Whether a file is called as CUPTI's library is, `libcupti-HASH.so.12` of wheels included.
 fn is_cupti(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let rest = name.strip_prefix("libcupti");
     rest.is_some_and(|rest| rest.starts_with(['.', '-']) && rest.contains(".so"))
 }
 
-/// The folders that come before the system's: those that variables name, and where toolkits lie.
+/// The folders that are searched before the system's: those that environment variables name, and toolkits'.
 fn folders() -> Vec<PathBuf> {
     let listed = std::env::var_os("STEPSCOPE_CUDA_LIBRARIES").unwrap_or_default();
     let toolkits = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);

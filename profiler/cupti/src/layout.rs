@@ -1,10 +1,10 @@
 //! The kinds of CUPTI's activity records, and their lengths.
 //!
-//! A record begins with its kind and holds neither its length nor its version: the version of the library determines both. [`Layout`] has
-//! the lengths, from the headers of CUDA 11.7, 11.8, 12.0 to 12.6, 12.8, 12.9 and 13.0 to 13.5; the tests hold them against `cudarc`'s
-//! bindings.
+//! A record begins with its kind and holds neither its length nor its version: the version of the library determines
+//! both. [`Layout`] has the lengths, from the headers of CUDA 11.7, 11.8, 12.0 to 12.6, 12.8, 12.9 and 13.0 to 13.5;
+//! the tests hold them against `cudarc`'s bindings.
 
-/// Numbers of `CUpti_ActivityKind`.
+/// The kinds that are read, with their numbers in `CUpti_ActivityKind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Kind {
@@ -26,7 +26,7 @@ pub enum Kind {
     Name = 11,
     /// A begin, an end or a mark of NVTX.
     Marker = 12,
-    /// Colour, category and payload of such.
+    /// Colour, category and payload of a marker.
     MarkerData = 13,
     /// Time that driver or profiler took.
     Overhead = 17,
@@ -36,14 +36,14 @@ pub enum Kind {
     CudaEvent = 36,
     /// A wait of the host or of a stream.
     Synchronization = 38,
-    /// Joins a call with what the program said it worked for.
+    /// Joins a call with the id that the program pushed for its thread ([`crate::Library::push`]).
     ExternalCorrelation = 39,
     /// A graph ran.
     GraphTrace = 51,
 }
 
 impl Kind {
-    /// Every kind that is read, those first that others need.
+    /// Every kind that is read; kinds that others refer to come first.
     pub const ALL: [Kind; 16] = [
         Kind::Device,
         Kind::Context,
@@ -68,7 +68,7 @@ impl Kind {
     }
 }
 
-/// The oldest version that is read: CUDA 11.7, the first that lets its user give the clock.
+/// The oldest version that is read: CUDA 11.7, the first that lets the user set the clock.
 pub const OLDEST: u32 = 17;
 /// The newest version whose header was read: CUDA 13.5.
 pub const NEWEST: u32 = 130_500;
@@ -81,8 +81,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of a version as `cuptiGetVersion` reports it; `None` outside [`OLDEST`] to [`NEWEST`]. Three toolkits report 18: it
-    /// stands for CUDA 12.0 and 12.1 here, see [`Layout::CUDA_11_8`].
+    /// The layout of a version as `cuptiGetVersion` reports it; `None` outside [`OLDEST`] to [`NEWEST`]. Three toolkits
+    /// report 18: it stands for CUDA 12.0 and 12.1 here, see [`Layout::CUDA_11_8`].
     #[must_use]
     pub fn of(version: u32) -> Option<Layout> {
         (OLDEST..=NEWEST).contains(&version).then_some(Layout { version, is_11_8: false })
@@ -94,7 +94,7 @@ impl Layout {
     /// Bytes of a record of this kind.
     #[must_use]
     pub fn length(&self, kind: Kind) -> usize {
-        // The versions from which on a length holds.
+        // (first version, length from that version on).
         let lengths: &[(u32, usize)] = match kind {
             Kind::ConcurrentKernel if self.is_11_8 => &[(17, 200)],
             Kind::ConcurrentKernel => {

@@ -1,14 +1,16 @@
-//! CUDA activity as tracks of a trace: what CUPTI records of calls, kernels, copies, waits and NVTX ranges.
+//! Records CUDA activity as tracks of a trace, through CUPTI: calls, kernels, copies, waits and NVTX ranges.
 //!
-//! [`Recorder::start`] switches CUPTI on in the process that runs CUDA, while an events session runs; the records become rings of
-//! that session ([`events::Track`]), so that a collector, a `kill -9` and a viewer treat them as everything else. Where there
-//! is no CUDA nothing happens but a note in the trace that says why, and what to do.
+//! [`Recorder::start`] switches CUPTI on in the process that runs CUDA, while an events session runs; the records
+//! become rings of that session ([`events::Track`]), so that collectors and viewers treat them as any other ring, and a
+//! `kill -9` loses no more of them. Without CUDA the trace gets a note that says why nothing is recorded, and what to
+//! do.
 //!
-//! Reading order: [`layout`] (kinds and lengths of records), [`record`] (bytes to meaning), [`buffer`] (a buffer of records), `translate`
-//! (tracks), [`library`] (CUPTI's functions), `find` (its file), `pool` (buffers for it), `session`.
+//! Reading order: [`layout`] (kinds and lengths of records), [`record`] (bytes to meaning), [`buffer`] (a buffer of
+//! records), `translate` (tracks), [`library`] (CUPTI's functions), `find` (its file), `pool` (buffers for it),
+//! `session`.
 //!
-//! **Never run on hardware so far.** Decoder and translation are tested on buffers made after `cudarc`'s bindings, the live part
-//! against a stand-in for the library's functions.
+//! **Never run on hardware so far.** Decoder and translation are tested on buffers made after `cudarc`'s bindings, the
+//! live part against a stand-in for the library's functions.
 
 pub mod buffer;
 mod find;

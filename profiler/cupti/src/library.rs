@@ -1,26 +1,26 @@
-//! CUPTI's functions, as few as are used.
+//! The functions of CUPTI that are used.
 //!
-//! [`Library`] stands for them so that tests can play CUPTI; [`Loaded`] is NVIDIA's, found at run time. Functions are looked up one
-//! by one: a version that lacks one gives an error that names it.
+//! [`Library`] is their interface, which tests implement themselves; [`Loaded`] is NVIDIA's library, found at run time.
+//! Functions are looked up one by one: where a version lacks one, the error names it.
 
 use crate::layout::Kind;
 use crate::record::Text;
 use std::ffi::{CStr, c_char, c_void};
 
-/// Gives CUPTI a buffer.
+/// The function by which CUPTI requests a buffer.
 pub type Requested = extern "C" fn(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize);
-/// Takes a buffer back.
+/// The function by which CUPTI returns a buffer.
 pub type Completed = extern "C" fn(context: *mut c_void, stream: u32, buffer: *mut u8, size: usize, valid: usize);
-/// Returns the time.
+/// The function by which CUPTI reads the time, in ticks.
 pub type Clock = extern "C" fn() -> u64;
 
-/// A function that failed, with what the library says of it.
+/// The failure of one of the library's functions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{function}: {text}")]
 pub struct Failed {
-    /// Which.
+    /// The function's name.
     pub function: &'static str,
-    /// Why: the library's own words, or that it has no such function.
+    /// The reason: the library's own words, or that it has no such function.
     pub text: String,
 }
 
@@ -28,27 +28,27 @@ pub struct Failed {
 pub trait Library: Send + Sync {
     /// `cuptiGetVersion`.
     fn version(&self) -> Result<u32, Failed>;
-    /// Hands over the two functions for buffers.
+    /// Registers the two functions for buffers.
     fn register(&self, requested: Requested, completed: Completed) -> Result<(), Failed>;
-    /// Lets all times be those of this clock.
+    /// Makes CUPTI take all times from this clock.
     fn use_clock(&self, clock: Clock) -> Result<(), Failed>;
     /// Makes CUPTI report threads by the system's ids.
     fn use_system_thread_ids(&self) -> Result<(), Failed>;
-    /// Begins or ends the recording of a kind.
+    /// Switches the recording of a kind on or off.
     fn switch(&self, kind: Kind, on: bool) -> Result<(), Failed>;
-    /// Gives back the buffers of which all records are complete, or all of them if `is_forced`.
+    /// Makes CUPTI return the buffers whose records are all complete; every buffer if `is_forced`.
     fn flush(&self, is_forced: bool) -> Result<(), Failed>;
-    /// The offset of the record behind this one in a buffer (the first for `None`); `None` where there is none.
+    /// The offset of the record after `record` in a buffer (the first for `None`); `None` at the end.
     fn next(&self, buffer: &[u8], record: Option<usize>) -> Option<usize>;
-    /// Records dropped since it was asked last.
+    /// The number of records dropped since the last call.
     fn dropped(&self, context: usize, stream: u32) -> u64;
     /// The name of a call of the runtime or the driver.
     fn call_name(&self, is_runtime: bool, id: u32) -> Option<String>;
     /// The text at an address that a record holds.
     fn text(&self, text: Text) -> Option<String>;
-    /// From now on this thread works for `id`, until [`Library::pop`].
+    /// Attributes this thread's calls to `id`, until [`Library::pop`].
     fn push(&self, id: u64) -> Result<(), Failed>;
-    /// Takes back the last [`Library::push`] of this thread.
+    /// Ends the last [`Library::push`] of this thread.
     fn pop(&self) -> Result<(), Failed>;
 }
 
@@ -58,7 +58,7 @@ pub struct Loaded {
 }
 
 const OK: u32 = 0;
-/// `CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0`: ours.
+/// `CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0`, the kind of our correlation ids.
 pub(crate) const OWN_EXTERNAL: u32 = 3;
 
 impl Loaded {
@@ -71,13 +71,13 @@ impl Loaded {
         Ok(Loaded { library: crate::find::library().ok_or_else(missing)? })
     }
 
-    /// Lets CUPTI take NVTX's calls; gives what it answers to NVTX: 1 where it does.
+    /// Attaches CUPTI to NVTX's calls; returns CUPTI's result for NVTX: 1 where it records them.
     ///
     /// # Errors
     /// This version has no such function.
     ///
     /// # Safety
-    /// `get_export_table` is the function that NVTX gives to what it is injected.
+    /// `get_export_table` is the function that NVTX passes to an injected library.
     pub unsafe fn attach_nvtx(&self, get_export_table: *const c_void) -> Result<i32, Failed> {
         // SAFETY: int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t), as NVTX calls it.
         let attach =
@@ -115,7 +115,8 @@ impl Loaded {
 /// Calls a function of the library that gives a result code.
 macro_rules! call {
     ($self:ident, $name:literal, ($($type:ty),*), ($($arg:expr),*)) => {{
-        // SAFETY: the types are those of NVIDIA's header (enums are 32 bits there), and the arguments live as long as the call.
+        // SAFETY: the types are those of NVIDIA's header (enums are 32 bits there), and the arguments live as long as
+        // the call.
         let result = unsafe {
             $self.function::<unsafe extern "C" fn($($type),*) -> u32>($name).map(|f| f($($arg),*))
         };
@@ -162,8 +163,8 @@ impl Library for Loaded {
             None => std::ptr::null(),
         };
         let name = "cuptiActivityGetNextRecord";
-        // SAFETY: CUptiResult cuptiActivityGetNextRecord(uint8_t *, size_t, CUpti_Activity **): it reads the buffer, which came from
-        // CUPTI, and moves the pointer to a record in it.
+        // SAFETY: CUptiResult cuptiActivityGetNextRecord(uint8_t *, size_t, CUpti_Activity **): it reads the buffer,
+        // which came from CUPTI, and moves the pointer to a record in it.
         let result = unsafe {
             let f = self.function::<unsafe extern "C" fn(*const u8, usize, *mut *const u8) -> u32>(name).ok()?;
             f(begin, buffer.len(), &raw mut at)

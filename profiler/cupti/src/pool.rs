@@ -1,17 +1,18 @@
-//! The buffers that CUPTI fills: a fixed number, made once.
+//! The buffers that CUPTI fills: a fixed number, allocated once.
 //!
-//! CUPTI asks for a buffer and gives it back on threads of its own and, when one is full, within a call of the traced program: neither
-//! side may wait for the other. So a buffer's state is one atomic byte; where none is free CUPTI gets none, drops the record and counts it.
+//! CUPTI requests and returns buffers on threads of its own and, when a buffer is full, within a call of the traced
+//! program: neither side may wait for the other. So a buffer's state is one atomic byte. Where no buffer is free CUPTI
+//! gets none, drops the record and counts it.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
-/// Bytes of a buffer: some 2,500 kernels, few enough that the rings take what one holds at once.
+/// Bytes of a buffer: some 2,500 kernels, few enough that the rings have room for the events of one buffer.
 pub(crate) const BUFFER_BYTES: usize = 512 << 10;
-/// Buffers: 16 MiB together.
+/// The number of buffers, 16 MiB together.
 pub(crate) const N_BUFFERS: usize = 32;
-/// Records are aligned to 8 bytes; a page keeps buffers apart.
+/// Alignment of a buffer: records need 8 bytes; a page keeps buffers off each other's pages.
 const ALIGN: usize = 4096;
 
 const FREE: u8 = 0;
@@ -22,7 +23,7 @@ const READING: u8 = 3;
 struct Slot {
     memory: NonNull<u8>,
     state: AtomicU8,
-    /// Bytes of records, while it is full.
+    /// Bytes of records, while the slot is full.
     valid: AtomicUsize,
     context: AtomicUsize,
     stream: AtomicU64,
@@ -38,20 +39,21 @@ pub(crate) struct Pool {
     slots: Vec<Slot>,
     /// Times that no buffer was free.
     refused: AtomicU64,
-    /// Buffers that came back and are not ours.
+    /// Returned buffers that had not been lent.
     foreign: AtomicU64,
 }
 
-pub(crate) struct Full<'a> {
+/// A buffer with records, free again when this is dropped.
+pub(crate) struct FullBuffer<'a> {
     slot: &'a Slot,
-    /// The records' context, which CUPTI wants to know when it is asked for drops.
+    /// The records' context, by which CUPTI counts dropped records.
     pub(crate) context: usize,
     pub(crate) stream: u32,
     valid: usize,
 }
 
 impl Pool {
-    /// Takes memory for `n` buffers; fewer where the system has less.
+    /// Allocates `n` buffers, fewer where the system has less memory.
     pub(crate) fn new(n: usize) -> Pool {
         let slots = (0..n).filter_map(|_| {
             // SAFETY: the layout has a size.
@@ -62,16 +64,16 @@ impl Pool {
         Pool { slots: slots.collect(), refused: AtomicU64::new(0), foreign: AtomicU64::new(0) }
     }
 
-    /// A free buffer: it is CUPTI's until [`Pool::give_back`].
+    /// Lends CUPTI a free buffer until [`Pool::give_back`].
     pub(crate) fn lend(&self) -> Option<NonNull<u8>> {
-        let slot = self.slots.iter().find(|slot| slot.goes(FREE, LENT));
+        let slot = self.slots.iter().find(|slot| slot.exchange(FREE, LENT));
         if slot.is_none() {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
         slot.map(|slot| slot.memory)
     }
 
-    /// CUPTI is done with a buffer, of which so many bytes are records.
+    /// Takes a buffer back from CUPTI; its first `valid` bytes are records.
     pub(crate) fn give_back(&self, buffer: *const u8, valid: usize, context: usize, stream: u32) {
         let ours = self.slots.iter().find(|slot| std::ptr::eq(slot.memory.as_ptr(), buffer));
         let Some(slot) = ours.filter(|slot| slot.state.load(Ordering::Relaxed) == LENT) else {
@@ -81,46 +83,46 @@ impl Pool {
         slot.valid.store(valid.min(BUFFER_BYTES), Ordering::Relaxed);
         slot.context.store(context, Ordering::Relaxed);
         slot.stream.store(stream.into(), Ordering::Relaxed);
-        slot.goes(LENT, FULL);
+        slot.exchange(LENT, FULL);
     }
 
-    /// A buffer with records to read; it is free again when this is dropped.
-    pub(crate) fn full(&self) -> Option<Full<'_>> {
-        let slot = self.slots.iter().find(|slot| slot.goes(FULL, READING))?;
+    /// The next buffer with records to read.
+    pub(crate) fn take_full(&self) -> Option<FullBuffer<'_>> {
+        let slot = self.slots.iter().find(|slot| slot.exchange(FULL, READING))?;
         let (valid, context) = (slot.valid.load(Ordering::Relaxed), slot.context.load(Ordering::Relaxed));
-        Some(Full { slot, context, stream: slot.stream.load(Ordering::Relaxed) as u32, valid })
+        Some(FullBuffer { slot, context, stream: slot.stream.load(Ordering::Relaxed) as u32, valid })
     }
 
-    /// How often no buffer was free, and how many came back that are not ours.
-    pub(crate) fn troubles(&self) -> (u64, u64) {
+    /// The number of requests for which no buffer was free, and of returned buffers that had not been lent.
+    pub(crate) fn error_counts(&self) -> (u64, u64) {
         (self.refused.load(Ordering::Relaxed), self.foreign.load(Ordering::Relaxed))
     }
 }
 
 impl Slot {
-    fn goes(&self, from: u8, to: u8) -> bool {
-        // Acquire and release: who takes a slot sees what the one before wrote into its memory.
+    fn exchange(&self, from: u8, to: u8) -> bool {
+        // Acquire and release: the thread that takes a slot sees what the previous one wrote into its memory.
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 }
 
-impl Full<'_> {
+impl FullBuffer<'_> {
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the memory is BUFFER_BYTES long, initialised, `valid` is not longer, and while the slot is READING nobody
-        // else touches it.
+        // SAFETY: the memory is BUFFER_BYTES long, initialised, `valid` is not longer, and while the slot is READING
+        // nobody else touches it.
         unsafe { std::slice::from_raw_parts(self.slot.memory.as_ptr(), self.valid) }
     }
 }
 
-impl Drop for Full<'_> {
+impl Drop for FullBuffer<'_> {
     fn drop(&mut self) {
-        self.slot.goes(READING, FREE);
+        self.slot.exchange(READING, FREE);
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // A lent buffer stays: CUPTI may still write into it.
+        // A lent buffer is leaked: CUPTI may still write into it.
         if self.state.load(Ordering::Acquire) != LENT {
             // SAFETY: allocated in `new` with this layout, and nobody has it.
             unsafe { dealloc(self.memory.as_ptr(), layout()) };
@@ -142,22 +144,22 @@ mod tests {
     fn buffers_go_round_and_nobody_waits() {
         let pool = Pool::new(2);
         let (a, b) = (pool.lend().unwrap(), pool.lend().unwrap());
-        assert_eq!((pool.lend(), pool.troubles()), (None, (1, 0)));
+        assert_eq!((pool.lend(), pool.error_counts()), (None, (1, 0)));
         assert_eq!(a.as_ptr() as usize % 8, 0);
         // SAFETY: lent to this test, and long enough.
         unsafe { b.as_ptr().write(7) };
         pool.give_back(b.as_ptr(), 1, 11, 3);
         pool.give_back(b.as_ptr(), 1, 11, 3);
         pool.give_back([0u8].as_ptr(), 1, 0, 0);
-        assert_eq!(pool.troubles(), (1, 2), "returned twice, and another's");
+        assert_eq!(pool.error_counts(), (1, 2), "returned twice, and another's");
         {
-            let full = pool.full().unwrap();
+            let full = pool.take_full().unwrap();
             assert_eq!((full.bytes(), full.context, full.stream), (&[7u8][..], 11, 3));
-            assert!(pool.full().is_none() && pool.lend().is_none());
+            assert!(pool.take_full().is_none() && pool.lend().is_none());
         }
         assert_eq!(pool.lend(), Some(b));
         pool.give_back(a.as_ptr(), usize::MAX, 0, 0);
-        assert_eq!(pool.full().unwrap().bytes().len(), BUFFER_BYTES);
+        assert_eq!(pool.take_full().unwrap().bytes().len(), BUFFER_BYTES);
     }
 
     #[test]
@@ -179,11 +181,11 @@ mod tests {
                 });
             }
             for _ in 0..2_000 {
-                if let Some(full) = pool.full() {
+                if let Some(full) = pool.take_full() {
                     assert!(full.bytes().iter().all(|b| *b == full.bytes()[0]));
                 }
             }
         });
-        assert_eq!(pool.troubles().1, 0);
+        assert_eq!(pool.error_counts().1, 0);
     }
 }

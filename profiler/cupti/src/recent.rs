@@ -1,24 +1,24 @@
-//! A map that keeps its newest entries only: they are looked up soon after they were added.
+//! A bounded map that evicts its oldest entries, for entries that are looked up soon after they were added.
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::hash::Hash;
 
-/// A map of at most `ROOM` entries that evicts its oldest ones.
-pub(crate) struct Recent<K, V, const ROOM: usize> {
+/// A map of at most `CAPACITY` entries that evicts its oldest ones.
+pub(crate) struct Recent<K, V, const CAPACITY: usize> {
     by_key: FxHashMap<K, V>,
     order: VecDeque<K>,
-    /// Entries that made room without having been taken.
-    pub(crate) forgotten: u64,
+    /// Entries that were evicted.
+    pub(crate) evicted: u64,
 }
 
-impl<K, V, const ROOM: usize> Default for Recent<K, V, ROOM> {
+impl<K, V, const CAPACITY: usize> Default for Recent<K, V, CAPACITY> {
     fn default() -> Self {
-        Recent { by_key: FxHashMap::default(), order: VecDeque::new(), forgotten: 0 }
+        Recent { by_key: FxHashMap::default(), order: VecDeque::new(), evicted: 0 }
     }
 }
 
-impl<K: Hash + Eq + Copy, V, const ROOM: usize> Recent<K, V, ROOM> {
+impl<K: Hash + Eq + Copy, V, const CAPACITY: usize> Recent<K, V, CAPACITY> {
     pub(crate) fn get(&self, key: K) -> Option<&V> {
         self.by_key.get(&key)
     }
@@ -27,13 +27,13 @@ impl<K: Hash + Eq + Copy, V, const ROOM: usize> Recent<K, V, ROOM> {
         self.by_key.remove(&key)
     }
 
-    /// The entry of this key, made where it is new.
+    /// The entry of a key; a new key evicts the oldest entry of a full map.
     pub(crate) fn entry(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         if !self.by_key.contains_key(&key) {
-            // Keys that were taken are still in the order: they count until they come up.
-            while self.order.len() >= ROOM {
+            // Keys of taken entries stay in `order` until they are the oldest, and count as entries until then.
+            while self.order.len() >= CAPACITY {
                 let oldest = self.order.pop_front();
-                self.forgotten += u64::from(oldest.is_some_and(|key| self.by_key.remove(&key).is_some()));
+                self.evicted += u64::from(oldest.is_some_and(|key| self.by_key.remove(&key).is_some()));
             }
             self.order.push_back(key);
         }
@@ -64,9 +64,9 @@ mod tests {
         recent.set(2, 'b');
         recent.set(1, 'c');
         recent.set(3, 'd');
-        assert_eq!((recent.get(1), recent.get(2), recent.forgotten), (None, Some(&'b'), 1));
+        assert_eq!((recent.get(1), recent.get(2), recent.evicted), (None, Some(&'b'), 1));
         assert_eq!(recent.take(2), Some('b'));
         recent.set(4, 'e');
-        assert_eq!((recent.get(3), recent.get(4), recent.forgotten), (Some(&'d'), Some(&'e'), 1));
+        assert_eq!((recent.get(3), recent.get(4), recent.evicted), (Some(&'d'), Some(&'e'), 1));
     }
 }

@@ -1,8 +1,9 @@
-//! The meaning of a record's bytes. Pure: nothing is read but the bytes, so that text is only an address here.
+//! Decodes CUPTI's records. Pure functions over bytes: a text is only an address here.
 //!
-//! Numbers in the functions that read records are offsets in bytes. NVIDIA adds fields at the end only: since CUDA 9 no field of the
-//! records that are read here has moved, so that one set of offsets serves all versions, and what a version lacks lies beyond its
-//! record's end. The tests hold them against `cudarc`'s bindings. All numbers are little-endian; records are aligned to 8 bytes.
+//! Numbers in the functions that read records are offsets in bytes. NVIDIA adds fields at the end only: since CUDA 9 no
+//! field of the records that are read here has moved, so that one set of offsets serves all versions, and what a
+//! version lacks lies beyond its record's end. The tests hold them against `cudarc`'s bindings. All numbers are
+//! little-endian; records are aligned to 8 bytes.
 
 use crate::layout::Kind;
 use bytemuck::AnyBitPattern;
@@ -11,10 +12,10 @@ use bytemuck::AnyBitPattern;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Text(pub u64);
 
-/// From begin to end, in the clock that CUPTI was given.
+/// The begin and end of a record, in ticks of the clock that CUPTI was given; 0 where unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Begin; with `end` 0 where it is not known.
+    /// Begin.
     pub start: u64,
     /// End.
     pub end: u64,
@@ -36,18 +37,18 @@ pub struct StreamLocation {
 #[allow(missing_docs)] // CUDA's own words
 pub struct Kernel {
     pub span: Span,
-    pub place: StreamLocation,
+    pub location: StreamLocation,
     pub correlation: u32,
     pub name: Text,
     pub grid: [u32; 3],
     pub block: [u32; 3],
-    /// All 0 where it has none.
+    /// All 0 for a launch without clusters.
     pub cluster: [u32; 3],
     pub registers_per_thread: u16,
     pub static_shared: u32,
     pub dynamic_shared: u32,
     pub local_per_thread: u32,
-    /// 0 outside a graph.
+    /// The graph's id; 0 outside a graph.
     pub graph: u32,
     pub graph_node: u64,
 }
@@ -58,19 +59,19 @@ pub enum MemoryWork {
     /// `CUpti_ActivityMemcpyKind` and the two `CUpti_ActivityMemoryKind`s.
     Copy {
         /// The direction.
-        way: u8,
+        direction: u8,
         /// Kind of memory.
         from: u8,
         /// Kind of memory.
         to: u8,
         /// The two devices of a copy between devices.
         peers: Option<(u32, u32)>,
-        /// The call did not wait for it.
+        /// Whether the call did not wait for the copy.
         is_async: bool,
     },
-    /// Every byte (or word) became this.
+    /// A memset.
     Set {
-        /// The value.
+        /// The value of every byte or word.
         value: u32,
         /// Kind of memory.
         memory: u16,
@@ -84,7 +85,7 @@ pub enum Record {
     Kernel(Kernel),
     Memory {
         span: Span,
-        place: StreamLocation,
+        location: StreamLocation,
         correlation: u32,
         bytes: u64,
         graph: u32,
@@ -92,7 +93,7 @@ pub enum Record {
     },
     Graph {
         span: Span,
-        place: StreamLocation,
+        location: StreamLocation,
         correlation: u32,
         graph: u32,
     },
@@ -159,7 +160,7 @@ pub enum Record {
         device: u32,
         name: Text,
     },
-    /// A record of a kind that is not read; its number.
+    /// A record of another kind, with the kind's number.
     Other(u32),
 }
 
@@ -170,41 +171,46 @@ pub enum Object {
     Process(u32),
     /// A thread of a process.
     Thread {
-        /// Its process.
+        /// The thread's process.
         process: u32,
-        /// Its id, the system's where CUPTI was set up so.
+        /// The thread's id: the system's where [`crate::Library::use_system_thread_ids`] succeeded.
         thread: u32,
     },
-    /// A stream; device and context alone have `u32::MAX` for what is unknown.
+    /// A stream, or a device or context alone with `u32::MAX` for the other numbers.
     Device(StreamLocation),
-    /// Nothing known.
+    /// An object of another kind.
     Unknown,
 }
 
 /// A number that came with a marker.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Payload {
-    /// A fraction.
+    /// A floating-point number.
     Real(f64),
-    /// A natural number.
+    /// An unsigned integer.
     Natural(u64),
-    /// A whole number.
+    /// A signed integer.
     Integer(i64),
-    /// None that is known.
+    /// No number, or one of another type.
     #[default]
     None,
 }
 
 impl Eq for Payload {}
 
-/// A record ended before its fields did.
+/// The error of a record that ends before its fields do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short {
-    /// The number of its kind; 0 where even that is missing.
+    /// The number of the record's kind; 0 where even that is missing.
     pub kind: u32,
 }
 
-/// Reads numbers at places.
+/// The numbers of `CUpti_MetricValueKind` that a marker's payload may have.
+const VALUE_DOUBLE: u32 = 0;
+const VALUE_UINT64: u32 = 1;
+const VALUE_INT64: u32 = 4;
+
+/// Reads a record's fields by offset.
 struct Fields<'a> {
     bytes: &'a [u8],
     kind: u32,
@@ -222,34 +228,41 @@ impl Fields<'_> {
         Ok(Span { start: self.get(at)?, end: self.get(at + 8)? })
     }
 
-    fn place(&self, device: usize, context: usize, stream: usize) -> Result<StreamLocation, Short> {
+    fn stream_location(&self, device: usize, context: usize, stream: usize) -> Result<StreamLocation, Short> {
         Ok(StreamLocation { device: self.get(device)?, context: self.get(context)?, stream: self.get(stream)? })
     }
 
     fn object(&self, at: usize) -> Result<Object, Short> {
+        // CUpti_ActivityObjectKind.
+        const PROCESS: u32 = 1;
+        const THREAD: u32 = 2;
+        const DEVICE: u32 = 3;
+        const CONTEXT: u32 = 4;
+        const STREAM: u32 = 5;
         let [a, b, c]: [u32; 3] = self.get(at + 4)?;
         Ok(match self.get::<u32>(at)? {
-            1 => Object::Process(a),
-            2 => Object::Thread { process: a, thread: b },
-            3 => Object::Device(StreamLocation { device: a, context: u32::MAX, stream: u32::MAX }),
-            4 => Object::Device(StreamLocation { device: a, context: b, stream: u32::MAX }),
-            5 => Object::Device(StreamLocation { device: a, context: b, stream: c }),
+            PROCESS => Object::Process(a),
+            THREAD => Object::Thread { process: a, thread: b },
+            DEVICE => Object::Device(StreamLocation { device: a, context: u32::MAX, stream: u32::MAX }),
+            CONTEXT => Object::Device(StreamLocation { device: a, context: b, stream: u32::MAX }),
+            STREAM => Object::Device(StreamLocation { device: a, context: b, stream: c }),
             _ => Object::Unknown,
         })
     }
 }
 
-/// Reads one record. `bytes` ends where the record does: what a version lacks is not looked for behind it.
+/// Reads one record. `bytes` must end where the record does, so that fields which a version lacks are missing, not read
+/// from the next record.
 ///
 /// # Errors
-/// It is cut.
+/// The record is shorter than its fields.
 pub fn record(bytes: &[u8]) -> Result<Record, Short> {
     let kind = Fields { bytes, kind: 0 }.get::<u32>(0)?;
     let f = Fields { bytes, kind };
     let Some(known) = Kind::from_bits(kind) else { return Ok(Record::Other(kind)) };
     match known {
-        Kind::ConcurrentKernel => kernel(&f).map(Record::Kernel),
-        Kind::Memcpy | Kind::MemcpyPeer | Kind::Memset => memory(&f, known),
+        Kind::ConcurrentKernel => read_kernel(&f).map(Record::Kernel),
+        Kind::Memcpy | Kind::MemcpyPeer | Kind::Memset => read_memory(&f, known),
         Kind::Driver | Kind::Runtime => Ok(Record::Call {
             is_runtime: known == Kind::Runtime,
             span: f.span(8)?,
@@ -259,17 +272,17 @@ pub fn record(bytes: &[u8]) -> Result<Record, Short> {
             correlation: f.get(32)?,
             result: f.get(36)?,
         }),
-        Kind::Marker | Kind::MarkerData | Kind::Name | Kind::Context | Kind::Device => named(&f, known),
+        Kind::Marker | Kind::MarkerData | Kind::Name | Kind::Context | Kind::Device => read_metadata(&f, known),
         Kind::Overhead | Kind::CudaEvent | Kind::Synchronization | Kind::ExternalCorrelation | Kind::GraphTrace => {
-            waited(&f, known)
+            read_activity(&f, known)
         }
     }
 }
 
-fn kernel(f: &Fields<'_>) -> Result<Kernel, Short> {
+fn read_kernel(f: &Fields<'_>) -> Result<Kernel, Short> {
     Ok(Kernel {
         span: f.span(16)?,
-        place: f.place(40, 44, 48)?,
+        location: f.stream_location(40, 44, 48)?,
         correlation: f.get(92)?,
         name: Text(f.get(104)?),
         grid: f.get(52)?,
@@ -285,13 +298,13 @@ fn kernel(f: &Fields<'_>) -> Result<Kernel, Short> {
     })
 }
 
-fn memory(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
+fn read_memory(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     let is_peer = kind == Kind::MemcpyPeer;
     let work = if kind == Kind::Memset {
         MemoryWork::Set { value: f.get(4)?, memory: f.get(50)? }
     } else {
         MemoryWork::Copy {
-            way: f.get(4)?,
+            direction: f.get(4)?,
             from: f.get(5)?,
             to: f.get(6)?,
             peers: if is_peer { Some((f.get(44)?, f.get(52)?)) } else { None },
@@ -300,7 +313,7 @@ fn memory(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     };
     Ok(Record::Memory {
         span: f.span(16)?,
-        place: f.place(32, 36, 40)?,
+        location: f.stream_location(32, 36, 40)?,
         correlation: f.get(if is_peer { 60 } else { 44 })?,
         bytes: f.get(8)?,
         graph: f.get(if is_peer { 80 } else { 72 })?,
@@ -308,7 +321,7 @@ fn memory(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     })
 }
 
-fn named(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
+fn read_metadata(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     Ok(match kind {
         Kind::Marker => Record::Marker {
             flags: f.get(4)?,
@@ -321,11 +334,10 @@ fn named(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
         Kind::MarkerData => Record::MarkerData {
             flags: f.get(4)?,
             id: f.get(8)?,
-            // CUpti_MetricValueKind.
             payload: match (f.get::<u32>(12)?, f.get::<u64>(16)?) {
-                (0, bits) => Payload::Real(f64::from_bits(bits)),
-                (1, n) => Payload::Natural(n),
-                (4, n) => Payload::Integer(n.cast_signed()),
+                (VALUE_DOUBLE, bits) => Payload::Real(f64::from_bits(bits)),
+                (VALUE_UINT64, n) => Payload::Natural(n),
+                (VALUE_INT64, n) => Payload::Integer(n.cast_signed()),
                 _ => Payload::None,
             },
             color: f.get(24)?,
@@ -337,7 +349,7 @@ fn named(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     })
 }
 
-fn waited(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
+fn read_activity(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     Ok(match kind {
         Kind::Overhead => Record::Overhead {
             what: f.get(4)?,
@@ -364,9 +376,12 @@ fn waited(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
             // CUPTI_SYNCHRONIZATION_INVALID_VALUE in 32 bits, or in 64.
             sync_id: f.get(40).ok().filter(|id: &u64| ![0, u64::from(u32::MAX), u64::MAX].contains(id)),
         },
-        Kind::GraphTrace => {
-            Record::Graph { span: f.span(8)?, place: f.place(24, 32, 36)?, correlation: f.get(4)?, graph: f.get(28)? }
-        }
+        Kind::GraphTrace => Record::Graph {
+            span: f.span(8)?,
+            location: f.stream_location(24, 32, 36)?,
+            correlation: f.get(4)?,
+            graph: f.get(28)?,
+        },
         _ => Record::External { kind: f.get(4)?, id: f.get(8)?, correlation: f.get(16)? },
     })
 }

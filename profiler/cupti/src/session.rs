@@ -1,4 +1,5 @@
-//! Recording: CUPTI switched on in this process, and a thread that turns its buffers into tracks of the running session.
+//! Recording: CUPTI switched on in this process, and a thread that turns its buffers into tracks of the running
+//! session.
 
 use crate::buffer::records;
 use crate::layout::{Kind, Layout, NEWEST, OLDEST};
@@ -13,32 +14,32 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Between two looks for full buffers.
+/// The pause between two passes over full buffers.
 const INTERVAL: Duration = Duration::from_millis(20);
-/// Looks between two times that CUPTI is asked for what it has complete (240 ms): so much is lost of a program that ends without a
-/// word, and so late its kernels come to a window.
-const ASKED_EVERY: u32 = 12;
-/// Its name in traces and `doctor`.
+/// Passes between two flushes of complete buffers (240 ms): the time that a program loses that ends without its exit
+/// handlers, and the delay of kernels in a live window.
+const FLUSH_EVERY: u32 = 12;
+/// The name of this source in traces and `doctor`.
 const SOURCE: &str = "CUDA (CUPTI)";
 
 /// Why CUDA cannot be recorded here, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    /// There is no library.
+    /// No CUPTI library is found.
     #[error(
         "{0}; install the CUDA toolkit's CUPTI (pip: nvidia-cuda-cupti-cu12), and have its folder in LD_LIBRARY_PATH"
     )]
     NoLibrary(Failed),
-    /// The library is too old to be given our clock.
+    /// The library is too old to take our clock.
     #[error("CUPTI's version {0} is older than CUDA 11.7's ({OLDEST}): install a newer CUDA toolkit")]
     TooOld(u32),
-    /// The library refuses.
+    /// The library returns an error.
     #[error(
         "{0}; CUPTI needs NVIDIA's driver and, for counters, the right to profile (NVreg_RestrictProfilingToAdminUsers=0); \
          another profiler in the same process excludes it"
     )]
     Refused(Failed),
-    /// It records already.
+    /// This process records CUDA already.
     #[error("this process records CUDA already")]
     Twice,
     /// The system gives no thread.
@@ -46,36 +47,36 @@ pub enum Unavailable {
     NoThread(String),
 }
 
-/// The version of a library that can be recorded with.
+/// The library's version, if it can be used for recording.
 ///
 /// # Errors
-/// Why it cannot.
+/// The library returns an error, or is too old.
 pub fn probe(library: &dyn Library) -> Result<u32, Unavailable> {
     let version = library.version().map_err(Unavailable::Refused)?;
     if version < OLDEST { Err(Unavailable::TooOld(version)) } else { Ok(version) }
 }
 
-/// CUPTI keeps buffers for as long as it likes: they live as long as the process.
+/// The buffers live as long as the process, since CUPTI may hold one for any time.
 static POOL: OnceLock<Pool> = OnceLock::new();
-/// One recorder at a time.
+/// Whether a recorder runs: one at a time.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
 fn pool() -> &'static Pool {
     POOL.get_or_init(|| Pool::new(N_BUFFERS))
 }
 
-extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize) {
+extern "C" fn lend_buffer(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize) {
     let lent = pool().lend();
     // SAFETY: CUPTI gives pointers to three places of its own.
     unsafe {
         *buffer = lent.map_or(std::ptr::null_mut(), std::ptr::NonNull::as_ptr);
         *size = if lent.is_some() { BUFFER_BYTES } else { 0 };
-        // As many as fit.
+        // 0: as many records as fit.
         *max_records = 0;
     }
 }
 
-extern "C" fn completed(context: *mut c_void, stream: u32, buffer: *mut u8, _size: usize, valid: usize) {
+extern "C" fn return_buffer(context: *mut c_void, stream: u32, buffer: *mut u8, _size: usize, valid: usize) {
     if !buffer.is_null() {
         pool().give_back(buffer, valid, context as usize, stream);
     }
@@ -85,7 +86,7 @@ extern "C" fn clock() -> u64 {
     events::now()
 }
 
-/// CUDA being recorded. Dropping it stops.
+/// A running recording of CUDA. Dropping it stops the recording.
 #[must_use = "recording stops when it is dropped"]
 pub struct Recorder {
     library: Arc<dyn Library>,
@@ -96,19 +97,19 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins; the events session must run. What the library lacks is reported in the trace, and is no error where the rest
-    /// can be recorded.
+    /// Starts recording; the events session must run. Kinds that the library lacks are reported in the trace, and are
+    /// no error where others can be recorded.
     ///
     /// # Errors
-    /// Nothing can be recorded; the trace reports it too.
+    /// No kind can be recorded; the trace reports it too.
     pub fn start(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
         Recorder::begin(library).inspect_err(note_unavailable)
     }
 
-    /// Finds NVIDIA's library and begins, as [`Recorder::start`] does.
+    /// Finds NVIDIA's library and starts recording, as [`Recorder::start`] does.
     ///
     /// # Errors
-    /// As there; also that there is no library.
+    /// Those of [`Recorder::start`]; no library is found.
     pub fn start_here() -> Result<Recorder, Unavailable> {
         let library = Loaded::find().map_err(Unavailable::NoLibrary).inspect_err(note_unavailable)?;
         Recorder::start(Arc::new(library))
@@ -120,11 +121,11 @@ impl Recorder {
         }
         let mut recorder =
             Recorder { library, stopping: Arc::default(), reader: None, on: Vec::new(), is_ended: false };
-        // From here on a failure drops the recorder, which switches off what is on.
+        // From here on a failure drops the recorder, which switches off the kinds that are on.
         let version = probe(&*recorder.library)?;
         let library = &recorder.library;
-        library.register(requested, completed).map_err(Unavailable::Refused)?;
-        // Before any kind is on: times must not be of two clocks.
+        library.register(lend_buffer, return_buffer).map_err(Unavailable::Refused)?;
+        // Before any kind is switched on: all times must be of one clock.
         library.use_clock(clock).map_err(Unavailable::Refused)?;
         if let Err(why) = library.use_system_thread_ids() {
             let text = format!("threads are identified by CUDA's own ids: {why}");
@@ -145,16 +146,16 @@ impl Recorder {
             let text = format!("{kind:?} records are not recorded: {why}");
             note(NoteKind::Unavailable, 1, &format!("CUDA {kind:?}"), &text);
         }
-        recorder.read(version)?;
+        recorder.spawn_reader(version)?;
         Ok(recorder)
     }
 
-    fn read(&mut self, version: u32) -> Result<(), Unavailable> {
+    fn spawn_reader(&mut self, version: u32) -> Result<(), Unavailable> {
         let mut reader = Reader {
             library: Arc::clone(&self.library),
             layout: Layout::of(version),
             translator: Translator::new(),
-            odd: 0,
+            wrong_lengths: 0,
             dropped: 0,
         };
         if reader.layout.is_none() {
@@ -165,13 +166,13 @@ impl Recorder {
         }
         let stopping = Arc::clone(&self.stopping);
         let thread = std::thread::Builder::new().name("cuda-records".to_owned()).spawn(move || {
-            for look in (1..=ASKED_EVERY).cycle() {
+            for look in (1..=FLUSH_EVERY).cycle() {
                 if stopping.load(Ordering::Acquire) {
                     break;
                 }
-                reader.pass();
-                if look == ASKED_EVERY {
-                    // Where it refuses, the last flush says so.
+                reader.read_full_buffers();
+                if look == FLUSH_EVERY {
+                    // An error is reported when the last flush fails too.
                     let _ = reader.library.flush(false);
                 }
                 std::thread::park_timeout(INTERVAL);
@@ -182,7 +183,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Stops, with everything that was recorded until now.
+    /// Stops after everything that was recorded until now is written.
     #[must_use]
     pub fn stop(mut self) -> Report {
         self.end()
@@ -190,7 +191,7 @@ impl Recorder {
 
     fn end(&mut self) -> Report {
         for kind in std::mem::take(&mut self.on) {
-            // What cannot be switched off records into a pool that nobody reads.
+            // A kind that cannot be switched off records into a pool that nobody reads.
             let _ = self.library.switch(kind, false);
         }
         let flushed = if self.reader.is_some() { self.library.flush(true) } else { Ok(()) };
@@ -221,24 +222,24 @@ fn note_unavailable(why: &Unavailable) {
     note(NoteKind::Unavailable, 1, SOURCE, &format!("{SOURCE}: not recorded on this machine; {why}"));
 }
 
-/// Buffers to tracks.
+/// The thread's state: turns full buffers into tracks.
 struct Reader {
     library: Arc<dyn Library>,
     layout: Option<Layout>,
     translator: Translator,
-    /// Records of another length than the version's.
-    odd: u64,
+    /// Records whose length is not the version's.
+    wrong_lengths: u64,
     dropped: u64,
 }
 
 impl Reader {
-    fn pass(&mut self) {
+    fn read_full_buffers(&mut self) {
         let mut any = false;
-        while let Some(full) = pool().full() {
+        while let Some(full) = pool().take_full() {
             any = true;
             let begins = self.begins(full.bytes());
             let (records, unread) = records(full.bytes(), &begins);
-            self.translator.take(&records, &unread, &*self.library);
+            self.translator.translate(&records, &unread, &*self.library);
             self.dropped += self.library.dropped(full.context, full.stream);
         }
         if any {
@@ -246,7 +247,7 @@ impl Reader {
         }
     }
 
-    /// The offsets of records, by the library; those of another length than the version's are counted.
+    /// The offsets of a buffer's records, as the library finds them; counts those whose length is not the version's.
     fn begins(&mut self, bytes: &[u8]) -> Vec<usize> {
         let mut begins = Vec::new();
         while let Some(at) = self.library.next(bytes, begins.last().copied()) {
@@ -256,17 +257,18 @@ impl Reader {
             for pair in begins.windows(2) {
                 let kind = bytes.get(pair[0]..).and_then(|b| b.first_chunk()).map(|kind| u32::from_le_bytes(*kind));
                 let expected = kind.and_then(Kind::from_bits).map(|kind| layout.length(kind));
-                self.odd += u64::from(expected.is_some_and(|length| length != pair[1] - pair[0]));
+                self.wrong_lengths += u64::from(expected.is_some_and(|length| length != pair[1] - pair[0]));
             }
         }
         begins
     }
 
-    /// Counts for the user, so far.
+    /// Writes the counts of lost and wrong records so far to the trace.
     fn report_losses(&self) {
         let report = self.translator.report();
-        let (refused, foreign) = pool().troubles();
-        let (dropped, odd, no_time, no_track) = (self.dropped, self.odd, report.without_time, report.no_track);
+        let (refused, foreign) = pool().error_counts();
+        let (dropped, wrong_lengths, no_time, no_track) =
+            (self.dropped, self.wrong_lengths, report.without_time, report.no_track);
         let (unread, kinds) = (report.unread.total(), report.unread.unknown.keys().map(u32::to_string));
         let kinds = kinds.collect::<Vec<_>>().join(", ");
         let of = if kinds.is_empty() { String::new() } else { format!(" (kinds {kinds})") };
@@ -274,7 +276,11 @@ impl Reader {
             (dropped, "CUDA records", format!("CUPTI dropped {dropped} records: {refused} times no buffer was free")),
             (foreign, "CUDA buffers", format!("{foreign} buffers came back that had not been lent")),
             (unread, "CUDA unread", format!("{unread} records of CUPTI could not be read{of}")),
-            (odd, "CUDA lengths", format!("{odd} records of CUPTI have another length than its version says")),
+            (
+                wrong_lengths,
+                "CUDA lengths",
+                format!("{wrong_lengths} records of CUPTI have another length than its version says"),
+            ),
             (no_time, "CUDA times", format!("{no_time} records of CUPTI have no time and are left out")),
             (no_track, "CUDA tracks", format!("{no_track} CUDA events found no track")),
         ] {
@@ -291,7 +297,7 @@ impl Reader {
     }
 
     fn finish(mut self) -> Report {
-        self.pass();
+        self.read_full_buffers();
         self.translator.finish();
         self.report_losses();
         let report = self.translator.report();

@@ -1,4 +1,4 @@
-//! Words for CUPTI's numbers and CUDA's names: those that PyTorch's profiler has made usual.
+//! Names for CUPTI's enums and CUDA's functions, as PyTorch's profiler writes them.
 
 /// Directions by `CUpti_ActivityMemcpyKind`, from 1 on.
 const DIRECTIONS: &[&str] = &["HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"];
@@ -9,22 +9,22 @@ const MEMORIES: &[&str] = &["Pageable", "Pinned", "Device", "Array", "Managed", 
 /// Waits by `CUpti_ActivitySynchronizationType`, from 1 on.
 const SYNCHRONIZATIONS: &[&str] = &["Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"];
 
-/// The word of a number that begins with 1.
-fn word(words: &[&'static str], number: u32) -> Option<&'static str> {
+/// The name of an enum's value; values count from 1.
+fn enum_name(words: &[&'static str], number: u32) -> Option<&'static str> {
     words.get((number as usize).checked_sub(1)?).copied()
 }
 
 pub(crate) fn direction(number: u8) -> &'static str {
-    word(DIRECTIONS, number.into()).unwrap_or("of an unknown kind")
+    enum_name(DIRECTIONS, number.into()).unwrap_or("of an unknown kind")
 }
 
 pub(crate) fn memory(number: u16) -> &'static str {
-    word(MEMORIES, number.into()).unwrap_or("Unknown")
+    enum_name(MEMORIES, number.into()).unwrap_or("Unknown")
 }
 
-/// A kind of wait; `None` for one that is not known.
+/// The name of a kind of wait; `None` for an unknown kind.
 pub(crate) fn synchronization(number: u32) -> Option<&'static str> {
-    word(SYNCHRONIZATIONS, number)
+    enum_name(SYNCHRONIZATIONS, number)
 }
 
 /// Overheads by `CUpti_ActivityOverheadKind`, whose upper half counts from 1 on.
@@ -40,29 +40,29 @@ const OVERHEADS: &[&str] = &[
 ];
 
 pub(crate) fn overhead(number: u32) -> &'static str {
-    if number == 1 { "Driver Compiler" } else { word(OVERHEADS, number >> 16).unwrap_or("Overhead") }
+    if number == 1 { "Driver Compiler" } else { enum_name(OVERHEADS, number >> 16).unwrap_or("Overhead") }
 }
 
-pub(crate) fn of_kernel(name: &str) -> &'static str {
+pub(crate) fn kernel_category(name: &str) -> &'static str {
     let waits_for_others = ["nccl", "rccl"].iter().any(|prefix| name.starts_with(prefix));
     if waits_for_others { "collective" } else { "kernel" }
 }
 
-pub(crate) fn of_call(name: &str) -> &'static str {
+pub(crate) fn call_category(name: &str) -> &'static str {
     let waits = ["Synchronize", "StreamWaitEvent", "EventQuery"].iter().any(|part| name.contains(part));
     if waits { "sync" } else { "launch" }
 }
 
-/// `cudaLaunchKernel_v7000`: the version of the interface says nothing here.
-pub(crate) fn without_version(name: &str) -> &str {
+/// A call's name without the version of its interface (`cudaLaunchKernel_v7000`).
+pub(crate) fn strip_version(name: &str) -> &str {
     match name.rsplit_once("_v") {
         Some((name, version)) if !version.is_empty() && version.bytes().all(|c| c.is_ascii_digit()) => name,
         _ => name,
     }
 }
 
-/// A C++ name as it stands in the source; any other as it is.
-pub(crate) fn demangled(name: &str) -> String {
+/// Demangles a C++ name; returns any other name unchanged.
+pub(crate) fn demangle(name: &str) -> String {
     let symbol = cpp_demangle::Symbol::new(name).ok();
     symbol.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())
 }
@@ -78,12 +78,12 @@ mod tests {
 
     #[test]
     fn calls_and_names() {
-        assert_eq!(without_version("cudaLaunchKernel_v7000"), "cudaLaunchKernel");
-        assert_eq!(without_version("cuMemcpyHtoD_v2"), "cuMemcpyHtoD");
-        assert_eq!(without_version("cudaMemcpyAsync"), "cudaMemcpyAsync");
-        assert_eq!((of_call("cudaDeviceSynchronize"), of_call("cudaLaunchKernel")), ("sync", "launch"));
-        assert_eq!(demangled("_Z3addPfS_i"), "add(float*, float*, int)");
-        assert_eq!(demangled("volta_sgemm_128x64_nn"), "volta_sgemm_128x64_nn");
+        assert_eq!(strip_version("cudaLaunchKernel_v7000"), "cudaLaunchKernel");
+        assert_eq!(strip_version("cuMemcpyHtoD_v2"), "cuMemcpyHtoD");
+        assert_eq!(strip_version("cudaMemcpyAsync"), "cudaMemcpyAsync");
+        assert_eq!((call_category("cudaDeviceSynchronize"), call_category("cudaLaunchKernel")), ("sync", "launch"));
+        assert_eq!(demangle("_Z3addPfS_i"), "add(float*, float*, int)");
+        assert_eq!(demangle("volta_sgemm_128x64_nn"), "volta_sgemm_128x64_nn");
         assert_eq!(step_number("ProfilerStep#12"), Some(12));
     }
 }

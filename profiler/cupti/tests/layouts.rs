@@ -79,7 +79,7 @@ fn a_kernel_of_every_version_is_read() {
     for (version, bytes) in versions {
         let Ok(Record::Kernel(kernel)) = record(&bytes) else { panic!("{version}: not read") };
         assert_eq!(kernel.span, Span { start: 5, end: 9 }, "{version}");
-        assert_eq!(kernel.place, StreamLocation { device: 2, context: 1, stream: 7 }, "{version}");
+        assert_eq!(kernel.location, StreamLocation { device: 2, context: 1, stream: 7 }, "{version}");
         assert_eq!((kernel.correlation, kernel.name), (42, Text(name)), "{version}");
         assert_eq!((kernel.grid, kernel.block), ([11, 12, 13], [14, 15, 16]), "{version}");
         let memory = (kernel.static_shared, kernel.dynamic_shared, kernel.local_per_thread);
@@ -90,14 +90,14 @@ fn a_kernel_of_every_version_is_read() {
 
 #[test]
 fn memory_work_of_every_version_is_read() {
-    let place = StreamLocation { device: 2, context: 1, stream: 7 };
+    let location = StreamLocation { device: 2, context: 1, stream: 7 };
     let span = Span { start: 5, end: 9 };
-    let work = MemoryWork::Copy { way: 2, from: 3, to: 1, peers: None, is_async: true };
+    let work = MemoryWork::Copy { direction: 2, from: 3, to: 1, peers: None, is_async: true };
     for bytes in records_of!([CUpti_ActivityMemcpy5, CUpti_ActivityMemcpy6, CUpti_ActivityMemcpy7] {
         kind: 1u32, copyKind: 2u8, srcKind: 3u8, dstKind: 1u8, flags: 1u8, bytes: 4096u64, start: 5u64, end: 9u64,
         deviceId: 2u32, contextId: 1u32, streamId: 7u32, correlationId: 42u32, graphId: 6u32,
     }) {
-        assert_eq!(record(&bytes), Ok(Record::Memory { span, place, correlation: 42, bytes: 4096, graph: 6, work }));
+        assert_eq!(record(&bytes), Ok(Record::Memory { span, location, correlation: 42, bytes: 4096, graph: 6, work }));
     }
     let peer = record!(CUpti_ActivityMemcpyPtoP4 {
         kind: 22u32,
@@ -117,14 +117,14 @@ fn memory_work_of_every_version_is_read() {
         correlationId: 42u32,
         graphId: 6u32,
     });
-    let work = MemoryWork::Copy { way: 10, from: 3, to: 3, peers: Some((2, 3)), is_async: false };
-    assert_eq!(record(&peer), Ok(Record::Memory { span, place, correlation: 42, bytes: 4096, graph: 6, work }));
+    let work = MemoryWork::Copy { direction: 10, from: 3, to: 3, peers: Some((2, 3)), is_async: false };
+    assert_eq!(record(&peer), Ok(Record::Memory { span, location, correlation: 42, bytes: 4096, graph: 6, work }));
     let work = MemoryWork::Set { value: 255, memory: 3 };
     for bytes in records_of!([CUpti_ActivityMemset4, CUpti_ActivityMemset5] {
         kind: 2u32, value: 255u32, bytes: 4096u64, start: 5u64, end: 9u64, deviceId: 2u32, contextId: 1u32,
         streamId: 7u32, correlationId: 42u32, memoryKind: 3u16, graphId: 6u32,
     }) {
-        assert_eq!(record(&bytes), Ok(Record::Memory { span, place, correlation: 42, bytes: 4096, graph: 6, work }));
+        assert_eq!(record(&bytes), Ok(Record::Memory { span, location, correlation: 42, bytes: 4096, graph: 6, work }));
     }
 }
 
@@ -158,12 +158,12 @@ fn waits_events_and_graphs_of_every_version_are_read() {
     let event_of = |sync_id| Ok(Record::Event { correlation: 42, context: 1, stream: 7, event: 3, sync_id });
     assert_eq!((record(&old), record(&event(42, 7, 3, 77))), (event_of(None), event_of(Some(77))));
 
-    let place = StreamLocation { device: 2, context: 1, stream: 7 };
+    let location = StreamLocation { device: 2, context: 1, stream: 7 };
     for bytes in records_of!([CUpti_ActivityGraphTrace, CUpti_ActivityGraphTrace2] {
         kind: 51u32, correlationId: 42u32, start: 5u64, end: 9u64, deviceId: 2u32, graphId: 6u32, contextId: 1u32,
         streamId: 7u32,
     }) {
-        assert_eq!(record(&bytes), Ok(Record::Graph { span, place, correlation: 42, graph: 6 }));
+        assert_eq!(record(&bytes), Ok(Record::Graph { span, location, correlation: 42, graph: 6 }));
     }
     let external = record!(CUpti_ActivityExternalCorrelation {
         kind: 39u32,

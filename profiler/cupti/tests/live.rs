@@ -1,5 +1,5 @@
-//! The live part with a stand-in for CUPTI's functions: buffers go round, records become a trace that the analysis reads as
-//! it reads PyTorch's.
+//! The live part with a stand-in for CUPTI's functions: buffers go round, records become a trace that the analysis
+//! reads as it reads PyTorch's.
 
 #![allow(clippy::unwrap_used)] // a test file
 

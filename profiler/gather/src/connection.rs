@@ -1,4 +1,4 @@
-//! The viewer's side: a connection to who has traces and logdirs.
+//! The viewer's side: a connection to a collector or to `stepscope serve`, which have traces and logdirs.
 
 use crate::transport::{endpoint, runtime};
 use crate::wire::far_client::FarClient;
@@ -17,9 +17,10 @@ use tokio::runtime::Runtime;
 use tonic::transport::{Channel, Endpoint};
 use trace_store::remote::{RemoteError, Transport};
 
-/// The longest answer that is taken.
+/// The longest answer that is accepted, bytes.
 const MAX_ANSWER: usize = 64 << 20;
-/// How long an answer may take: large traces are read there first, and somebody may have to type a password.
+/// The longest time for an answer: the other side reads large traces first, and the user may have to type a password
+/// for ssh.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Why there is no connection, or no answer.
@@ -28,10 +29,10 @@ pub enum ViewError {
     /// The address is invalid.
     #[error("{0} is no address (HOST:PORT)")]
     Address(String),
-    /// There was no answer.
+    /// The other side did not answer, or answered with an error.
     #[error("{0}: {1}")]
     Answer(String, String),
-    /// The program that was to answer has ended.
+    /// The program at the other end has ended.
     #[error("{0}: {1} ended with exit code {2}")]
     Ended(String, String, i32),
     /// The system gives no threads.
@@ -39,41 +40,42 @@ pub enum ViewError {
     Thread(#[source] io::Error),
 }
 
-/// A connection to a collector, or to `stepscope serve`. It is made with the first question, and again when it broke. Its functions wait
-/// for the answer: keep it in a loader's thread.
+/// A connection to a collector, or to `stepscope serve`. It is made with the first request, and made again after it
+/// broke. Its functions block until the answer comes: call them on a loader's thread.
 pub struct Connection {
     runtime: Runtime,
     client: FarClient<Channel>,
-    place: String,
-    /// The program at the other end of pipes, if it is one.
+    location: String,
+    /// The program at the other end, for a connection through pipes.
     program: Program,
 }
 
-/// The program that was started last, by its name. It is killed when another takes its place, or the connection goes.
+/// The name and process of the program that was started last. It is killed when another replaces it or the connection
+/// is dropped.
 type Program = Arc<Mutex<Option<(String, Child)>>>;
 
-/// How long a program may take to end once it says nothing more: its exit code says why.
-const TO_END: Duration = Duration::from_secs(2);
+/// The longest wait for the exit code of a program whose pipe broke.
+const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Connection {
-    /// To who listens at an address.
+    /// A connection to an address.
     ///
     /// # Errors
     /// The address is invalid.
     pub fn to_address(address: &str) -> Result<Arc<Connection>, ViewError> {
         let endpoint = endpoint(address).ok_or_else(|| ViewError::Address(address.to_owned()))?;
-        Connection::made(address, Program::default(), |runtime| {
+        Connection::with_channel(address, Program::default(), |runtime| {
             let _inside = runtime.enter();
-            patient(endpoint).tcp_nodelay(true).connect_lazy()
+            with_timeouts(endpoint).tcp_nodelay(true).connect_lazy()
         })
     }
 
-    /// To what a program says on its standard output to what it reads on its standard input: `ssh host stepscope serve --stdio DIR`. It
-    /// is started with the first question, and again when it has ended.
+    /// A connection through a program's standard input and output: `ssh host stepscope serve --stdio DIR`. The program
+    /// is started with the first request, and started again after it ended.
     ///
     /// # Errors
     /// The system gives no threads.
-    pub fn to_program(place: &str, program: &[String]) -> Result<Arc<Connection>, ViewError> {
+    pub fn to_program(location: &str, program: &[String]) -> Result<Arc<Connection>, ViewError> {
         let command: Arc<[String]> = program.into();
         let running = Program::default();
         let started = Arc::clone(&running);
@@ -81,71 +83,71 @@ impl Connection {
             let (command, started) = (Arc::clone(&command), Arc::clone(&started));
             async move { start(&command, &started).map(TokioIo::new) }
         });
-        Connection::made(place, running, |runtime| {
+        Connection::with_channel(location, running, |runtime| {
             let _inside = runtime.enter();
-            // The name is nobody's: the connector does not look at it.
-            patient(Endpoint::from_static("http://stdio")).connect_with_connector_lazy(connector)
+            // A placeholder: the connector ignores the address.
+            with_timeouts(Endpoint::from_static("http://stdio")).connect_with_connector_lazy(connector)
         })
     }
 
-    fn made(
-        place: &str,
+    fn with_channel(
+        location: &str,
         program: Program,
         channel: impl FnOnce(&Runtime) -> Channel,
     ) -> Result<Arc<Connection>, ViewError> {
         let runtime = runtime("remote", 1).map_err(ViewError::Thread)?;
         let client = FarClient::new(channel(&runtime)).max_decoding_message_size(MAX_ANSWER);
-        Ok(Arc::new(Connection { runtime, client, place: place.to_owned(), program }))
+        Ok(Arc::new(Connection { runtime, client, location: location.to_owned(), program }))
     }
 
     fn wait<T>(&self, answer: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>) -> Result<T, ViewError> {
         let answer = self.runtime.block_on(answer).map(tonic::Response::into_inner);
         answer.map_err(|status| {
-            // What the other side answers has no source: then it is there.
+            // Only errors of the connection have a source: an error that the other side answered has none.
             let is_broken = std::error::Error::source(&status).is_some();
-            let ended = is_broken.then(|| self.ended()).flatten();
-            ended.unwrap_or_else(|| ViewError::Answer(self.place.clone(), reason(&status)))
+            let ended = is_broken.then(|| self.exit_error()).flatten();
+            ended.unwrap_or_else(|| ViewError::Answer(self.location.clone(), reason(&status)))
         })
     }
 
-    /// That the program has ended, which says more than its broken pipe.
-    fn ended(&self) -> Option<ViewError> {
+    /// The error that the program has ended, which says more than its broken pipe; `None` where it runs on.
+    fn exit_error(&self) -> Option<ViewError> {
         let mut program = self.program.lock();
         let (name, child) = program.as_mut()?;
-        let ending = self.runtime.block_on(async { tokio::time::timeout(TO_END, child.wait()).await });
+        let ending = self.runtime.block_on(async { tokio::time::timeout(EXIT_PATIENCE, child.wait()).await });
         let code = ending.ok()?.ok()?.code()?;
-        Some(ViewError::Ended(self.place.clone(), name.clone(), code))
+        Some(ViewError::Ended(self.location.clone(), name.clone(), code))
     }
 
-    /// The traces and event files to look at.
+    /// The traces and event files that the other side serves.
     ///
     /// # Errors
-    /// Nobody answers there.
+    /// The other side does not answer.
     pub fn list(&self) -> Result<Listing, ViewError> {
         self.wait(self.client.clone().list(ListRequest { version: crate::VERSION }))
     }
 
-    /// Up to a mebibyte of a file; less only at its end.
+    /// Reads `length` bytes of a file, at most a mebibyte; fewer only at its end.
     ///
     /// # Errors
-    /// There is no such file, or nobody answers.
+    /// There is no such file, or the other side does not answer.
     pub fn read(&self, path: &str, offset: u64, length: u32) -> Result<Bytes, ViewError> {
         let request = ReadRequest { path: path.to_owned(), offset, length };
         Ok(self.wait(self.client.clone().read(request))?.data)
     }
 
-    /// One of the traces, to be viewed.
+    /// The transport by which a viewer reads one of the traces.
     #[must_use]
     pub fn trace(self: &Arc<Connection>, path: &str) -> Arc<dyn Transport> {
         Arc::new(RemoteTrace { connection: Arc::clone(self), path: path.to_owned() })
     }
 }
 
-fn patient(endpoint: Endpoint) -> Endpoint {
+fn with_timeouts(endpoint: Endpoint) -> Endpoint {
     endpoint.connect_timeout(PATIENCE).timeout(PATIENCE).http2_adaptive_window(true)
 }
 
-/// Why there is no answer: the innermost reason, which says what happened.
+/// The innermost error of a failed request, else its message.
 fn reason(status: &tonic::Status) -> String {
     let mut source: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(status);
     let mut innermost = None;
@@ -156,7 +158,7 @@ fn reason(status: &tonic::Status) -> String {
     innermost.unwrap_or_else(|| status.message().to_owned())
 }
 
-/// Starts a program; what it says on its standard error goes to ours.
+/// Starts a program with its standard error inherited.
 fn start(command: &[String], started: &Program) -> io::Result<Join<ChildStdout, ChildStdin>> {
     let (name, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = tokio::process::Command::new(name);
@@ -182,8 +184,8 @@ impl Transport for RemoteTrace {
 
     fn location(&self) -> String {
         match self.path.as_str() {
-            "" => self.connection.place.clone(),
-            path => format!("{}/{path}", self.connection.place),
+            "" => self.connection.location.clone(),
+            path => format!("{}/{path}", self.connection.location),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A remote logdir, copied to a temporary folder as it grows: every byte of an event file is needed to verify its records, so what is
-//! copied is what is read.
+//! A remote logdir, copied to a temporary folder as it grows: verifying an event file's records needs every byte, so
+//! files are copied entirely.
 
 use crate::connection::{Connection, ViewError};
 use crate::remote::MAX_READ;
@@ -11,25 +11,25 @@ use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// The copy; removed with this, or by the next one where the process is killed.
+/// The copy of a remote logdir. It is removed when this is dropped; after a kill, when the next copy is made.
 pub struct LogdirCopy {
     connection: Arc<Connection>,
     scratch: Scratch,
     folder: PathBuf,
-    /// The copied part of each file: its identity, and how many bytes.
+    /// The identity of each file, and the number of bytes that are copied.
     known: BTreeMap<String, (u64, u64)>,
 }
 
-/// The result of one poll.
+/// The result of one [`LogdirCopy::fetch`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// Files that are there.
+    /// Files in the listing.
     pub n_files: usize,
-    /// Bytes that were new.
+    /// Bytes that were copied.
     pub n_bytes: u64,
-    /// Paths of the traces that are there, below what is served.
+    /// Paths of the traces in the listing, relative to the served folder.
     pub traces: Vec<String>,
-    /// More files or folders are there than are looked at.
+    /// Whether the listing lacks files, because the served folder has too many.
     pub is_cut: bool,
 }
 
@@ -42,7 +42,7 @@ pub enum CopyError {
     /// The copy cannot be written.
     #[error("the copy of {0}: {1}")]
     Write(String, #[source] io::Error),
-    /// The other side names a file as none is named.
+    /// The other side sent an invalid file name.
     #[error("the other side has a file that is called {0:?}")]
     Name(String),
 }
@@ -54,7 +54,7 @@ impl LogdirCopy {
     /// There is no place for temporary files.
     pub fn new(connection: Arc<Connection>) -> io::Result<LogdirCopy> {
         let scratch = Scratch::new("stepscope-far-")?;
-        // What is copied may be called as it likes.
+        // A folder of its own for the files: a copied file may have any name, that of the lock too.
         let folder = scratch.path().join("files");
         fs::create_dir(&folder)?;
         Ok(LogdirCopy { connection, scratch, folder, known: BTreeMap::new() })
@@ -66,13 +66,13 @@ impl LogdirCopy {
         &self.folder
     }
 
-    /// The folder to remove where the process ends without dropping this: the files, and what is around them.
+    /// The temporary folder around the files, to be removed where the process ends without dropping this.
     #[must_use]
     pub fn scratch(&self) -> &Path {
         self.scratch.path()
     }
 
-    /// Copies what is new. What was copied before an error stays.
+    /// Copies the bytes that are new. Bytes that were copied before an error stay.
     ///
     /// # Errors
     /// The other side does not answer, or the copy cannot be written.
@@ -108,19 +108,19 @@ impl LogdirCopy {
             copy.set_len(0).map_err(failed)?;
         }
         while at < file.length {
-            let wanted = (file.length - at).min(u64::from(MAX_READ)) as u32;
-            let bytes = self.connection.read(&file.path, at, wanted)?;
+            let length = (file.length - at).min(u64::from(MAX_READ)) as u32;
+            let bytes = self.connection.read(&file.path, at, length)?;
             if bytes.is_empty() {
-                break; // It became shorter: the next listing says so.
+                break; // The file became shorter: the next listing has its new length.
             }
-            copy.write_all(&bytes[..bytes.len().min(wanted as usize)]).map_err(failed)?;
-            at += bytes.len().min(wanted as usize) as u64;
+            copy.write_all(&bytes[..bytes.len().min(length as usize)]).map_err(failed)?;
+            at += bytes.len().min(length as usize) as u64;
             self.known.insert(file.path.clone(), (file.identity, at));
         }
         Ok(at - begin)
     }
 
-    /// The path of a file's copy: below the folder, whatever the other side says.
+    /// The path of a file's copy, always below the folder; names that lead out of it are an error.
     fn path_of(&self, name: &str) -> Result<PathBuf, CopyError> {
         let is_plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         if is_plain && !name.is_empty() { Ok(self.folder.join(name)) } else { Err(CopyError::Name(name.to_owned())) }

@@ -1,4 +1,4 @@
-//! Why a trace folder is not sent, and why nothing is gathered.
+//! The errors of starting a sender and of starting a collector.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Why sending did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The collector's address is none.
+    /// The collector's address is invalid.
     #[error("{0} is no address of a collector (HOST:PORT)")]
     Address(String),
     /// Another process sends the folder.

@@ -1,4 +1,5 @@
-//! The sender's side of clock exchanges: four stamps each, on a connection of its own, so that no event waits before a stamp.
+//! The sender's side of clock exchanges: four stamps each, on a connection of its own, so that no event waits before a
+//! stamp.
 
 use crate::identity::Clock;
 use crate::wire::{ClockAsk, Exchange, gather_client::GatherClient};
@@ -8,14 +9,14 @@ use std::time::Duration;
 use tonic::Status;
 use tonic::transport::Channel;
 
-/// At the beginning, quickly one after another: so many.
+/// The number of exchanges in a burst, which begins a connection.
 const BURST: u32 = 8;
 const BURST_PAUSE: Duration = Duration::from_millis(2);
-/// Between two exchanges in the first seconds, and later.
+/// The pauses between two exchanges: the first [`FIRST_EXCHANGES`], and later ones.
 const PAUSE: Duration = Duration::from_millis(100);
 const LATER_PAUSE: Duration = Duration::from_millis(250);
 const FIRST_EXCHANGES: u32 = 100;
-/// A reply that takes longer is useless.
+/// The longest time for a reply: the error of a slower exchange is too large.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Exchanger {
@@ -30,7 +31,7 @@ impl Exchanger {
         Exchanger { client: GatherClient::new(channel), clock, last: None, n }
     }
 
-    /// A few at once, so that the clock is known before the first event comes; and as many at the end.
+    /// Makes a few exchanges in a row, so that the clock is known before the first event comes.
     pub(crate) async fn burst(&mut self) -> Result<(), Status> {
         for _ in 0..BURST {
             self.exchange().await?;
@@ -39,8 +40,8 @@ impl Exchanger {
         Ok(())
     }
 
-    /// Goes on until the connection breaks.
-    pub(crate) async fn go_on(mut self) -> Status {
+    /// Makes exchanges until the connection breaks; returns the error.
+    pub(crate) async fn keep_exchanging(mut self) -> Status {
         for n in 0u32.. {
             tokio::time::sleep(if n < FIRST_EXCHANGES { PAUSE } else { LATER_PAUSE }).await;
             if let Err(status) = self.exchange().await {

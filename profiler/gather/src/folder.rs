@@ -17,12 +17,12 @@ use trace_formats::{import, locate};
 use trace_model::Batch;
 use trace_store::{Store, StoreOptions, TraceReader, Update, remote as far};
 
-/// How deep a logdir is looked into, and how many entries of it.
+/// The depth to which a logdir is listed, and the number of entries that are listed, at most.
 const MAX_DEPTH: usize = 32;
 const MAX_ENTRIES: usize = 100_000;
-/// Traces that are followed at a time.
+/// Traces that are followed at a time, at most.
 const MAX_TRACES: usize = 64;
-/// Files of a run in addition to its event files: the graph, what started it, embeddings with their labels.
+/// Files of a run in addition to its event files: the graph, the run's description, the configuration of embeddings.
 const RUN_FILES: [&str; 3] = ["graph.pb", "run.json", PROJECTOR];
 const PROJECTOR: &str = "projector_config.pbtxt";
 /// Files of embeddings: labels, vectors and pictures, next to their configuration.
@@ -53,15 +53,15 @@ impl Folder {
         }
     }
 
-    /// The path of something that a viewer names: below the root, and nowhere else.
+    /// The path of a name that a viewer sent, always below the root.
     fn path_of(&self, name: &str) -> io::Result<PathBuf> {
         if Path::new(name).components().any(|part| !matches!(part, Component::Normal(_))) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        // What is served may be one file: then it has its own name.
+        // Where one file is served, the file's own name stands for it.
         let is_root = name.is_empty() || (self.root.is_file() && self.root.file_name() == Some(name.as_ref()));
         let path = if is_root { self.root.clone() } else { self.root.join(name) };
-        // A symbolic link may lead out.
+        // A symbolic link may lead out of the root.
         let path = fs::canonicalize(path)?;
         if path.starts_with(&self.root) { Ok(path) } else { Err(io::ErrorKind::NotFound.into()) }
     }
@@ -79,7 +79,7 @@ impl Folder {
         let (theirs, stopping, root) = (Arc::clone(&store), Arc::clone(&self.stopping), self.root.clone());
         let (opened, has_opened) = mpsc::channel();
         let work = move || {
-            // An error is reported to the viewer that asked.
+            // An error is the answer to the viewer's request.
             let source = Source::open(&root, &path).map_err(|error| opened.send(Err(error)));
             if let Ok(source) = source {
                 let _ = opened.send(Ok(()));
@@ -100,7 +100,7 @@ enum Source {
 }
 
 impl Source {
-    /// The trace that is called by a path, of those below the root.
+    /// Opens the trace at a path, if it is one of those below the root.
     fn open(root: &Path, path: &Path) -> io::Result<Source> {
         let trace = locate::traces_below(root)?.traces.into_iter().find(|trace| trace.path == path);
         let trace = trace.ok_or(io::ErrorKind::NotFound)?;
@@ -112,7 +112,8 @@ impl Source {
         Ok(Source::Foreign(Box::new(import)))
     }
 
-    /// Reads into the store until it is stopped; a folder that is gone, or a file that is read, stays as it was read.
+    /// Reads the trace into the store until `stopping` is set, the file is read to its end, or the folder cannot be
+    /// read any more.
     fn follow(mut self, store: &RwLock<Store>, stopping: &AtomicBool) {
         while !stopping.load(Ordering::Acquire) {
             let update: Option<Update> = match &mut self {
@@ -142,7 +143,7 @@ impl Served for Folder {
         let mut listing = Listing { version: crate::VERSION, ..Listing::default() };
         let lookup = locate::traces_below(&self.root)?;
         for trace in &lookup.traces {
-            // `None`: a name that is no text; such a trace cannot be asked for.
+            // `None` for a name that is not UTF-8: such a trace cannot be requested.
             let below = trace.path.strip_prefix(&self.root).unwrap_or(&trace.path).to_str();
             listing.traces.extend(below.map(|path| TracePlace { path: path.to_owned() }));
         }
@@ -150,7 +151,7 @@ impl Served for Folder {
             FileKind::TraceFolder | FileKind::Trace(_) => {}
             FileKind::RunFolder | FileKind::Logdir | FileKind::Unknown(_) => {
                 let mut left = MAX_ENTRIES;
-                walk(&self.root, "", MAX_DEPTH, &mut left, &mut listing);
+                list_run_files(&self.root, "", MAX_DEPTH, &mut left, &mut listing);
                 listing.is_cut = left == 0 || lookup.is_cut;
             }
             _ => {
@@ -178,11 +179,11 @@ impl Served for Folder {
 }
 
 fn file_place(path: &Path, name: String) -> io::Result<FilePlace> {
-    let about = fs::metadata(path)?;
-    Ok(FilePlace { path: name, length: about.len(), identity: about.ino() ^ about.dev().rotate_left(32) })
+    let metadata = fs::metadata(path)?;
+    Ok(FilePlace { path: name, length: metadata.len(), identity: metadata.ino() ^ metadata.dev().rotate_left(32) })
 }
 
-/// Whether a file below a logdir belongs to a run: nothing else is given out.
+/// Whether a file below a logdir belongs to a run: no other file is served.
 fn is_served(path: &Path) -> bool {
     let is_run_file = RUN_FILES.iter().any(|name| path.ends_with(name));
     let is_embedding = EMBEDDINGS.iter().any(|end| path.extension() == Some(end.as_ref()));
@@ -191,8 +192,9 @@ fn is_served(path: &Path) -> bool {
         || (is_embedding && path.parent().is_some_and(|folder| folder.join(PROJECTOR).is_file()))
 }
 
-/// Adds the files of runs in a folder and below. What cannot be read is left out: it may be gone by now.
-fn walk(folder: &Path, name: &str, depth: usize, left: &mut usize, listing: &mut Listing) {
+/// Adds the files of runs in a folder and below. Entries that cannot be read are left out: they may have been removed
+/// meanwhile.
+fn list_run_files(folder: &Path, name: &str, depth: usize, left: &mut usize, listing: &mut Listing) {
     let Some(depth) = depth.checked_sub(1) else { return };
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(*left).collect();
@@ -203,7 +205,7 @@ fn walk(folder: &Path, name: &str, depth: usize, left: &mut usize, listing: &mut
         let below = if name.is_empty() { own.to_owned() } else { format!("{name}/{own}") };
         if path.is_dir() {
             if !formats::is_trace_folder(&path) {
-                walk(&path, &below, depth, left, listing);
+                list_run_files(&path, &below, depth, left, listing);
             }
             continue;
         }

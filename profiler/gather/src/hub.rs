@@ -2,7 +2,7 @@
 
 use crate::error::ServeError;
 use crate::identity::{Clock, ID_BYTES, is_clock_id, to_hex};
-use crate::mirror::{Mirror, MirrorError, place};
+use crate::mirror::{Mirror, MirrorError, mirror_path};
 use crate::wire::{Exchange, FileLength, Hello, up};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use trace_model::clocks;
 use trace_model::clocks::Fact;
 use trace_model::layout::{GATHERED_FILE as FILE, GatheredInfo, read_json};
 
-/// Folders and clocks of one collector, at most.
+/// Folders of one collector, and clocks, at most.
 const MAX_FOLDERS: usize = 4096;
 
 type Mirrors = BTreeMap<String, Arc<Mutex<Mirror>>>;
@@ -22,19 +22,19 @@ type Mirrors = BTreeMap<String, Arc<Mutex<Mirror>>>;
 /// A collector's counts so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerReport {
-    /// Trace folders that are here.
+    /// Trace folders that the collector has.
     pub folders: u64,
     /// Senders that are connected now.
     pub open: u64,
-    /// Connections of senders, ever.
+    /// Connections of senders since the start.
     pub connections: u64,
-    /// Bytes of traces that came.
+    /// Bytes of traces that were received.
     pub bytes: u64,
-    /// Bytes that came again and were known by their position.
+    /// Bytes that were received again, and recognised by their position.
     pub repeated: u64,
-    /// Connections that were ended because they did not keep to the protocol, or could not be written down.
+    /// Connections that were ended because they violated the protocol.
     pub refused: u64,
-    /// Connections for which there was no place.
+    /// Connections that were closed because [`crate::ServerOptions::max_connections`] were open.
     pub turned_away: u64,
     /// Exchanges of stamps with other machines' clocks.
     pub exchanges: u64,
@@ -49,9 +49,9 @@ pub(crate) struct Hub {
     sync: bool,
     mirrors: Mutex<Mirrors>,
     clocks: Mutex<BTreeMap<String, File>>,
-    /// But for the folders and who was turned away.
+    /// The counts but `folders` and `turned_away`, which [`crate::Server::progress`] fills in.
     pub(crate) report: Mutex<ServerReport>,
-    /// Locked as long as the collector lives.
+    /// The lock on the folder, for as long as the collector lives.
     _lock: File,
 }
 
@@ -62,18 +62,18 @@ pub(crate) struct Turn {
 }
 
 impl Hub {
-    /// Opens a gathered folder, or makes one in an empty or missing folder.
+    /// Opens a gathered folder, or creates one in an empty or missing folder.
     pub(crate) fn open(dir: &Path, sync: bool) -> Result<Hub, ServeError> {
         let entries = std::fs::create_dir_all(dir).and_then(|()| std::fs::read_dir(dir));
         let mut entries = entries.map_err(|e| ServeError::Folder(dir.to_owned(), e))?;
         if !dir.join(FILE).is_file() && entries.next().is_some() {
             return Err(ServeError::NotEmpty(dir.to_owned()));
         }
-        Hub::within(dir, sync)
+        Hub::open_within(dir, sync)
     }
 
-    /// The same in a folder that may hold a trace of its own.
-    pub(crate) fn within(dir: &Path, sync: bool) -> Result<Hub, ServeError> {
+    /// Opens or creates a gathered folder, also in a folder that holds a trace of its own.
+    pub(crate) fn open_within(dir: &Path, sync: bool) -> Result<Hub, ServeError> {
         let failed = |e| ServeError::Folder(dir.to_owned(), e);
         let path = dir.join(FILE);
         let mut options = OpenOptions::new();
@@ -85,7 +85,7 @@ impl Hub {
         }
         let clock = Clock::here();
         match read_json::<GatheredInfo>(&path) {
-            // After a restart of the machine its clock is another one, and times would not fit together.
+            // After a restart the machine has another clock: new times could not be compared with those in the folder.
             Ok(before) if before.clock != clock.id => return Err(ServeError::OtherClock(dir.to_owned())),
             Ok(_) => {}
             Err(_) if lock.metadata().is_ok_and(|m| m.len() == 0) => {
@@ -95,12 +95,13 @@ impl Hub {
             }
             Err(e) => return Err(failed(e)),
         }
-        let mirrors = Mutex::new(mirrors(dir).map_err(failed)?);
+        let mirrors = Mutex::new(open_mirrors(dir).map_err(failed)?);
         let (dir, clocks, report) = (dir.to_owned(), Mutex::default(), Mutex::default());
         Ok(Hub { dir, clock, sync, mirrors, clocks, report, _lock: lock })
     }
 
-    /// A connection greets.
+    /// Accepts a connection's greeting: returns its right to write, and the lengths of the files that the collector
+    /// has.
     pub(crate) fn greet(&self, hello: &Hello) -> Result<(Turn, Vec<FileLength>), MirrorError> {
         if hello.folder.len() != ID_BYTES || !is_clock_id(&hello.clock) || hello.host.len() > 256 {
             return Err(MirrorError::Wrong(
@@ -116,7 +117,7 @@ impl Hub {
                     return Err(MirrorError::Wrong(format!("this collector has {MAX_FOLDERS} folders already")));
                 }
                 None => {
-                    let mirror = Arc::new(Mutex::new(Mirror::create(&place(&self.dir, hello), hello)?));
+                    let mirror = Arc::new(Mutex::new(Mirror::create(&mirror_path(&self.dir, hello), hello)?));
                     mirrors.insert(id, Arc::clone(&mirror));
                     mirror
                 }
@@ -130,13 +131,13 @@ impl Hub {
         Ok((Turn { mirror, number }, files))
     }
 
-    /// Takes what a connection brought; returns the sequence number up to which it is safe.
-    pub(crate) fn take(&self, turn: &Turn, items: Vec<up::What>) -> Result<u64, MirrorError> {
+    /// Writes the items of a connection; returns the sequence number up to which everything is safe.
+    pub(crate) fn write_items(&self, turn: &Turn, items: Vec<up::What>) -> Result<u64, MirrorError> {
         let mut mirror = turn.mirror.lock();
         if mirror.turn != turn.number {
             return Err(MirrorError::Wrong("another connection sends this folder now".to_owned()));
         }
-        let taken = mirror.take(items, self.sync);
+        let taken = mirror.write_items(items, self.sync);
         let mut report = self.report.lock();
         report.repeated += std::mem::take(&mut mirror.repeated);
         report.failed_writes += u64::from(matches!(taken, Err(MirrorError::Io(..))));
@@ -145,8 +146,8 @@ impl Hub {
         Ok(sequence)
     }
 
-    /// Keeps an exchange of stamps with a clock.
-    pub(crate) fn exchanged(&self, clock: &str, exchange: &Exchange) -> io::Result<()> {
+    /// Writes an exchange of stamps to its clock's file.
+    pub(crate) fn store_exchange(&self, clock: &str, exchange: &Exchange) -> io::Result<()> {
         let exchange = clocks::Exchange {
             asked: exchange.asked_ns,
             received: exchange.received_ns,
@@ -161,8 +162,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Stores what messages say about clocks.
-    pub(crate) fn learnt(&self, facts: &[(String, Fact)]) -> io::Result<()> {
+    /// Writes facts about clocks, derived from messages, to the clocks' files.
+    pub(crate) fn store_facts(&self, facts: &[(String, Fact)]) -> io::Result<()> {
         facts.iter().try_for_each(|(clock, fact)| self.append(clock, &clocks::file::fact_frame(fact)))
     }
 
@@ -177,7 +178,7 @@ impl Hub {
         clocks.get_mut(clock).map_or(Ok(()), |file| file.write_all(frame))
     }
 
-    /// Folders that were sent here, ever.
+    /// The number of folders that were ever sent to the collector.
     pub(crate) fn n_folders(&self) -> u64 {
         self.mirrors.lock().len() as u64
     }
@@ -187,8 +188,8 @@ impl Hub {
     }
 }
 
-/// The copies that a gathered folder has, by the ids of their folders.
-fn mirrors(dir: &Path) -> io::Result<Mirrors> {
+/// The copies in a gathered folder, by the ids of their source folders.
+fn open_mirrors(dir: &Path) -> io::Result<Mirrors> {
     let mut mirrors = Mirrors::new();
     for entry in std::fs::read_dir(dir)? {
         let path = entry?.path();

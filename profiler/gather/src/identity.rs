@@ -5,12 +5,12 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// The file with a trace folder's own id.
+/// The name of the file with a trace folder's id.
 const FOLDER_ID: &str = "folder-id";
-/// Length of an id, bytes.
+/// The length of an id, bytes.
 pub(crate) const ID_BYTES: usize = 16;
 
-/// A trace folder's id, and the right to send the folder, which ends with the process.
+/// A trace folder's id, with the lock of the process that may send the folder.
 #[derive(Debug)]
 pub(crate) struct FolderId {
     pub(crate) id: [u8; ID_BYTES],
@@ -18,7 +18,7 @@ pub(crate) struct FolderId {
 }
 
 impl FolderId {
-    /// The folder's id; makes one where there is none.
+    /// Locks the folder for sending and reads its id; makes an id where there is none.
     pub(crate) fn claim(trace_dir: &Path) -> Result<FolderId, SendError> {
         let failed = |e| SendError::Folder(trace_dir.to_owned(), e);
         let mut options = OpenOptions::new();
@@ -31,13 +31,13 @@ impl FolderId {
         }
     }
 
-    /// Gives another folder the same id.
+    /// Writes the id into another folder.
     pub(crate) fn copy_to(&self, trace_dir: &Path) -> io::Result<()> {
         std::fs::write(trace_dir.join(FOLDER_ID), to_hex(&self.id))
     }
 }
 
-/// The id that a file holds; makes one where there is none.
+/// Reads the id in a file; writes a new one where there is none.
 fn stored_id(file: &mut File) -> io::Result<[u8; ID_BYTES]> {
     let mut text = String::new();
     file.read_to_string(&mut text)?;
@@ -67,25 +67,25 @@ fn from_hex(text: &str) -> Option<[u8; ID_BYTES]> {
     is_id.then(|| u128::from_str_radix(text, 16).ok()).flatten().map(u128::to_be_bytes)
 }
 
-/// The clock of times, and how it is read. Processes with the same one need no exchange of stamps.
+/// A clock and the function that reads it. Processes with the same clock need no exchange of stamps.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    /// Machine, boot and time namespace; letters, digits and `-`.
+    /// Identifies boot and time namespace; letters, digits and `-`.
     pub id: String,
-    /// Reads it, ns.
+    /// Reads the clock, ns.
     pub now: fn() -> i64,
 }
 
 impl Clock {
-    /// This process's: `CLOCK_MONOTONIC_RAW`, in which its trace is.
+    /// The clock of this process and its trace, `CLOCK_MONOTONIC_RAW`.
     #[must_use]
     pub fn here() -> Clock {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        // A container may have a clock of its own.
+        // A container may have a time namespace with an offset of its own.
         let namespace = std::fs::read_link("/proc/self/ns/time").unwrap_or_default();
         let namespace: String = namespace.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
         let id = match boot.trim() {
-            // Without it no two processes are known to share a clock.
+            // Without a boot id no two processes are known to share a clock: the id is random.
             "" => format!("unknown-{}", random().map_or_else(|_| std::process::id().to_string(), |id| to_hex(&id))),
             boot => format!("{boot}-{namespace}"),
         };
@@ -93,7 +93,7 @@ impl Clock {
     }
 }
 
-/// Whether text from outside may be a clock's id: it becomes part of a file's name.
+/// Whether a text from another process may be a clock's id, which becomes part of a file's name.
 pub(crate) fn is_clock_id(id: &str) -> bool {
     (1..=100).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }

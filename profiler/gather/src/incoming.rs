@@ -1,4 +1,5 @@
-//! The connections that come to a server, as many at once as there are places: further ones are closed at once and counted.
+//! The incoming connections of a server, up to a maximum at once: further connections are closed immediately and
+//! counted.
 
 use std::any::Any;
 use std::io;
@@ -13,22 +14,22 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::Connected;
 
-/// The pause after the system gave no connection.
+/// The pause after `accept` failed.
 const ERROR_PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) trait Wire: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Wire for T {}
 
-/// A connection, with a guard that goes when it ends.
+/// A connection, with a guard that is dropped when the connection ends.
 pub(crate) struct IncomingConnection {
     stream: Box<dyn Wire>,
     _guard: Box<dyn Any + Send>,
 }
 
 impl IncomingConnection {
-    /// That of who is at the other end of standard input and output; `alive` is dropped when it has ended.
-    pub(crate) fn of_this_program(alive: oneshot::Sender<()>) -> IncomingConnection {
+    /// The connection through standard input and output; `alive` is dropped when it ends.
+    pub(crate) fn from_stdio(alive: oneshot::Sender<()>) -> IncomingConnection {
         let stream = Box::new(tokio::io::join(tokio::io::stdin(), tokio::io::stdout()));
         IncomingConnection { stream, _guard: Box::new(alive) }
     }
@@ -60,7 +61,7 @@ impl AsyncWrite for IncomingConnection {
     }
 }
 
-/// The door of a server, which has a number of places.
+/// Admits connections to a server, up to a maximum at once.
 #[derive(Clone)]
 pub(crate) struct Door {
     places: Arc<Semaphore>,
@@ -69,15 +70,15 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// A door, and the connections that come through it.
+    /// A door for `places` connections at once, and the stream of admitted connections.
     pub(crate) fn new(places: usize) -> (Door, ReceiverStream<io::Result<IncomingConnection>>) {
-        // What waits in the channel has a place already.
+        // A connection in the channel has its permit already: the channel never needs more room.
         let (admitted, incoming) = mpsc::channel(places);
         let places = Arc::new(Semaphore::new(places));
         (Door { places, admitted, turned_away: Arc::default() }, ReceiverStream::new(incoming))
     }
 
-    /// Admits a connection, or closes it where there is no place.
+    /// Admits a connection; closes and counts it where the maximum is reached.
     pub(crate) fn admit(&self, stream: impl Wire) {
         let is_admitted = Arc::clone(&self.places).try_acquire_owned().is_ok_and(|place| {
             let connection = IncomingConnection { stream: Box::new(stream), _guard: Box::new(place) };
@@ -86,22 +87,22 @@ impl Door {
         self.turned_away.fetch_add(u64::from(!is_admitted), Ordering::Relaxed);
     }
 
-    /// Admits those who connect to an address, until the server ends.
+    /// Admits the connections to an address until the server ends.
     pub(crate) async fn listen(self, listener: TcpListener) {
         while !self.admitted.is_closed() {
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    // Stamps must not wait for more to send.
+                    // Without Nagle's algorithm: clock stamps must not wait for more data.
                     let _ = stream.set_nodelay(true);
                     self.admit(stream);
                 }
-                // Too many open files, or a connection that broke meanwhile: others may come.
+                // Too many open files, or a connection that broke meanwhile: later ones may succeed.
                 Err(_) => tokio::time::sleep(ERROR_PAUSE).await,
             }
         }
     }
 
-    /// Connections for which there was no place.
+    /// The number of connections that were closed because the maximum was reached.
     pub(crate) fn turned_away(&self) -> u64 {
         self.turned_away.load(Ordering::Relaxed)
     }

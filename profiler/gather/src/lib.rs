@@ -3,14 +3,18 @@
 //! In reading order:
 //!
 //! 1. `identity`: a trace folder's id and a machine's clock, which outlive connections.
-//! 2. `tail`, `exchange`, [`Sender`]: a folder's growing files and its clock's stamps, to a collector; [`transport()`]: over connections that somebody else makes; [`Unsealed`]: those of a sealed one.
-//! 3. `mirror`, `hub`: the collector's copies, what of them is safe, the clocks' files.
+//! 2. `tail`, `exchange`, [`Sender`]: send a folder's growing files and its clock's stamps to a collector;
+//!    [`transport()`]: over connections that the caller makes; [`Unsealed`]: of a sealed trace.
+//! 3. `mirror`, `hub`: the collector's copies, the acknowledgements and the clocks' files.
 //! 4. `receive`, `incoming`, [`Server`]: the collector's side of connections.
-//! 5. `remote`, `folder`, [`Host`]: what remote viewers may look at: a gathered trace, or a folder of traces and event files.
-//! 6. [`Connection`], [`LogdirCopy`]: the viewer's side, to an address or through a program's standard input and output; [`Scratch`]: where copies lie.
+//! 5. `remote`, `folder`, [`Host`]: serve a gathered trace, or a folder of traces and event files, to remote viewers.
+//! 6. [`Connection`], [`LogdirCopy`]: the viewer's side, to an address or through a program's standard input and
+//!    output; [`Scratch`]: the temporary folder of copies.
+//! 7. `error`: the errors of starting a sender and of starting a collector.
 //!
-//! A member of its own, not a part of `profiler`: what it needs for gRPC (tonic, hyper, tokio: about 60 crates, a minute of CPU time) would
-//! else be compiled into the engine's tests and the dashboard too. docs/use/collection.md says how to use it, docs/formats/trace-format.md what it promises.
+//! A member of its own, since its gRPC libraries (tonic, hyper, tokio: about 60 crates, a minute of CPU time) would
+//! otherwise be compiled into the engine's tests and the dashboard too. docs/use/collection.md has the usage,
+//! docs/formats/trace-format.md the guarantees.
 
 mod connection;
 mod copy;
@@ -50,5 +54,8 @@ pub use transport::{Transport, TransportProvider, transport};
 pub use unsealed::Unsealed;
 
 pub(crate) const VERSION: u32 = 1;
-/// The longest message that a collector and its senders take, bytes.
+/// HTTP/2's flow-control windows of a server, bytes: of one stream, and of a connection.
+pub(crate) const STREAM_WINDOW: u32 = 1 << 20;
+pub(crate) const CONNECTION_WINDOW: u32 = 2 << 20;
+/// The longest message that a collector and its senders accept, bytes.
 pub(crate) const MAX_MESSAGE: usize = 1 << 20;

@@ -1,8 +1,9 @@
 //! The collector's copy of one trace folder.
 //!
-//! Files are copied byte by byte, each from its beginning, so a file's length says what is here: bytes that come again are known by their
-//! position, and a gap is refused. What a kill cuts is a beginning of the right bytes. Before an acknowledgement the files are
-//! synced (unless the server's options say otherwise): then it also holds when the machine stops.
+//! Files are copied in order from their beginnings, so that a file's length says which bytes the collector has: bytes
+//! that come again are recognised by their position, and a gap is refused. After a kill a copy is a prefix of its
+//! source. Files are synced before an acknowledgement (unless the server's options say otherwise), so that acknowledged
+//! bytes survive the machine's stop too.
 
 use crate::identity::to_hex;
 use crate::tail::{is_trace_file, tail_crc};
@@ -14,20 +15,21 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use trace_model::layout::{SOURCE_FILE, SourceInfo, read_json};
 
-/// Files of one folder, at most: a process has two.
+/// Files of one folder, at most; a process has two.
 const MAX_FILES: usize = 4096;
 
-/// Why something was not taken.
+/// Why an item was not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MirrorError {
-    /// The other side does not keep to the protocol.
+    /// The other side violates the protocol.
     #[error("{0}")]
     Wrong(String),
-    /// The disk is full, or the like.
+    /// A file cannot be read or written.
     #[error("{0}: {1}")]
     Io(PathBuf, #[source] io::Error),
 }
 
+/// The copy of one file.
 struct Copy {
     file: File,
     len: u64,
@@ -38,18 +40,19 @@ struct Copy {
 pub(crate) struct Mirror {
     dir: PathBuf,
     copies: BTreeMap<String, Copy>,
-    /// So that readers see that it grows; none before the first connection and after the end.
+    /// The claim by which readers see that the trace grows; `None` before the first connection and after the trace's
+    /// end.
     claim: Option<Collector>,
     /// The number of the connection that may write.
     pub(crate) turn: u64,
-    /// Bytes that were there already.
+    /// Bytes that were received again.
     pub(crate) repeated: u64,
 }
 
 /// The path of a folder's copy.
-pub(crate) fn place(gathered: &Path, hello: &Hello) -> PathBuf {
-    let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
-    let host: String = hello.host.chars().filter(plain).take(64).collect();
+pub(crate) fn mirror_path(gathered: &Path, hello: &Hello) -> PathBuf {
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
+    let host: String = hello.host.chars().filter(is_plain).take(64).collect();
     let host = if host.is_empty() { "host" } else { &host };
     gathered.join(format!("{host}-{}", to_hex(&hello.folder)))
 }
@@ -66,7 +69,7 @@ impl Mirror {
         Mirror::open(dir)
     }
 
-    /// Takes up a copy that an earlier collector began.
+    /// Opens a copy that an earlier collector began.
     pub(crate) fn open(dir: &Path) -> Result<Mirror, MirrorError> {
         let mut copies = BTreeMap::new();
         let failed = |e| MirrorError::Io(dir.to_owned(), e);
@@ -79,12 +82,12 @@ impl Mirror {
         Ok(Mirror { dir: dir.to_owned(), copies, claim: None, turn: 0, repeated: 0 })
     }
 
-    /// The folder's id, if `dir` is a copy.
+    /// The id of the source folder; `None` where `dir` is no copy.
     pub(crate) fn folder_of(dir: &Path) -> Option<String> {
         Some(read_json::<SourceInfo>(&dir.join(SOURCE_FILE)).ok()?.folder)
     }
 
-    /// A connection begins: what is here.
+    /// Begins a connection: ends the previous one's right to write, and returns the lengths of the copied files.
     pub(crate) fn begin(&mut self) -> Result<Vec<FileLength>, MirrorError> {
         if self.claim.is_none() {
             let claimed = Collector::claim(&self.dir);
@@ -99,8 +102,8 @@ impl Mirror {
         self.copies.iter().map(length).collect::<io::Result<_>>().map_err(|e| MirrorError::Io(self.dir.clone(), e))
     }
 
-    /// Takes what came, makes it safe, and gives back up to which sequence number that is; and how many new bytes.
-    pub(crate) fn take(&mut self, items: Vec<up::What>, sync: bool) -> Result<(u64, u64), MirrorError> {
+    /// Writes items and syncs them if `sync` is set; returns the last sequence number and the number of new bytes.
+    pub(crate) fn write_items(&mut self, items: Vec<up::What>, sync: bool) -> Result<(u64, u64), MirrorError> {
         let (mut sequence, mut bytes, mut finished) = (0, 0, false);
         for item in items {
             match item {
@@ -139,7 +142,7 @@ impl Mirror {
         }
     }
 
-    /// Appends what is new of a piece; gives back how much that is.
+    /// Appends the new bytes of a piece; returns their number.
     fn write(&mut self, piece: &Piece) -> Result<u64, MirrorError> {
         if !is_trace_file(&piece.file) {
             return Err(MirrorError::Wrong(format!("{:?} is no file of a trace folder", piece.file)));
@@ -166,7 +169,7 @@ impl Mirror {
         self.repeated += known as u64;
         let new = &piece.data[known..];
         if let Err(e) = copy.file.write_all(new) {
-            // A part may be written: the right bytes, which will come again.
+            // A part may have been written. The bytes are right, and the sender will send them again.
             copy.len = copy.file.metadata().map_or(copy.len, |m| m.len());
             return Err(MirrorError::Io(self.dir.join(&piece.file), e));
         }
@@ -180,7 +183,7 @@ impl Copy {
     fn open(path: &Path) -> io::Result<Copy> {
         let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
         let len = file.metadata()?.len();
-        // What a collector before has written and not synced is not acknowledged yet.
+        // Dirty, since an earlier collector may have written bytes without syncing them.
         Ok(Copy { file, len, is_dirty: true })
     }
 }

@@ -11,12 +11,12 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-/// Bytes that are made safe together, about.
+/// The size of a batch of items that are written and synced together, about.
 const BATCH_BYTES: usize = 4 << 20;
 const BATCH_ITEMS: usize = 1024;
-/// How long a batch waits for more.
+/// The longest time that a batch waits for the next item.
 const BATCH_WAIT: Duration = Duration::from_millis(10);
-/// A connection that does not greet in this time, or says nothing for so long, ends: senders report their state twice a second.
+/// The silence after which a connection is ended: senders report their state twice a second.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Receiver(pub(crate) Arc<Hub>);
@@ -38,7 +38,7 @@ impl Gather for Receiver {
 
     async fn send(&self, request: Request<Streaming<Up>>) -> Result<Response<Answers>, Status> {
         let mut messages = request.into_inner();
-        let first = next(&mut messages).await?;
+        let first = next_message(&mut messages).await?;
         let Some(Up { what: Some(up::What::Hello(hello)) }) = first else {
             return Err(Status::invalid_argument("a greeting comes first"));
         };
@@ -51,13 +51,13 @@ impl Gather for Receiver {
         let (turn, files) = greeted.map_err(|_| Status::internal("greeting failed"))??;
         let (answers, rest) = mpsc::channel(64);
         let welcome = Welcome { version: VERSION, files };
-        // Its receiver is right here.
+        // Cannot fail: the receiver still exists.
         let _ = answers.send(Ok(Down { what: Some(down::What::Welcome(welcome)) })).await;
         let hub = Arc::clone(&self.0);
         tokio::spawn(async move {
             hub.report.lock().open += 1;
             if let Err(status) = receive(&hub, turn, messages, &answers).await {
-                // A connection that broke has done nothing wrong; failed writes are counted as such.
+                // A broken connection violates nothing, and failed writes have a count of their own.
                 let broke = matches!(status.code(), Code::Cancelled | Code::Unknown | Code::Unavailable);
                 hub.report.lock().refused += u64::from(!broke);
                 let _ = answers.send(Err(status)).await;
@@ -71,18 +71,19 @@ impl Gather for Receiver {
         let received_ns = (self.0.clock.now)();
         let ask = request.into_inner();
         if let Some(last) = &ask.last {
-            self.0.exchanged(&ask.clock, last).map_err(|e| Status::unavailable(e.to_string()))?;
+            self.0.store_exchange(&ask.clock, last).map_err(|e| Status::unavailable(e.to_string()))?;
         }
         Ok(Response::new(ClockTell { received_ns, sent_ns: (self.0.clock.now)() }))
     }
 }
 
-async fn next(messages: &mut Streaming<Up>) -> Result<Option<Up>, Status> {
+async fn next_message(messages: &mut Streaming<Up>) -> Result<Option<Up>, Status> {
     let message = tokio::time::timeout(PATIENCE, messages.message()).await;
     message.map_err(|_| Status::deadline_exceeded("nothing came for 10 s"))?
 }
 
-/// Takes what comes until the connection ends. While a batch is made safe nothing is read: the sender's window fills, and it waits.
+/// Writes a connection's items in batches until it ends. While a batch is written nothing is read, so that the sender's
+/// window fills up and the sender waits.
 async fn receive(
     hub: &Arc<Hub>,
     turn: Turn,
@@ -93,12 +94,12 @@ async fn receive(
     let mut items = Vec::new();
     loop {
         let mut bytes = 0;
-        let Some(message) = next(&mut messages).await? else { return Ok(()) };
-        bytes += add(message, &mut items)?;
+        let Some(message) = next_message(&mut messages).await? else { return Ok(()) };
+        bytes += add_item(message, &mut items)?;
         let mut has_ended = false;
         while bytes < BATCH_BYTES && items.len() < BATCH_ITEMS {
             match tokio::time::timeout(BATCH_WAIT, messages.message()).await {
-                Ok(Ok(Some(message))) => bytes += add(message, &mut items)?,
+                Ok(Ok(Some(message))) => bytes += add_item(message, &mut items)?,
                 Ok(_) => {
                     has_ended = true;
                     break;
@@ -107,7 +108,7 @@ async fn receive(
             }
         }
         let (batch, hub, turn) = (std::mem::take(&mut items), Arc::clone(hub), Arc::clone(&turn));
-        let taken = tokio::task::spawn_blocking(move || hub.take(&turn, batch)).await;
+        let taken = tokio::task::spawn_blocking(move || hub.write_items(&turn, batch)).await;
         let sequence = taken.map_err(|_| Status::internal("writing failed"))??;
         let ack = Down { what: Some(down::What::Ack(Ack { sequence })) };
         if answers.send(Ok(ack)).await.is_err() || has_ended {
@@ -117,7 +118,7 @@ async fn receive(
 }
 
 /// Adds a message to the batch; returns its size.
-fn add(message: Up, items: &mut Vec<up::What>) -> Result<usize, Status> {
+fn add_item(message: Up, items: &mut Vec<up::What>) -> Result<usize, Status> {
     let what = message.what.ok_or_else(|| Status::invalid_argument("neither piece nor state"))?;
     let bytes = if let up::What::Piece(piece) = &what { piece.data.len() } else { 0 };
     items.push(what);

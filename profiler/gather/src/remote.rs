@@ -1,4 +1,4 @@
-//! The service for remote viewers, whatever it is that they look at.
+//! The gRPC service for remote viewers, over anything that is [`Served`].
 
 use crate::wire::far_server;
 use crate::wire::{ListRequest, Listing, LookReply, LookRequest, ReadReply, ReadRequest};
@@ -12,12 +12,12 @@ use trace_store::{Store, TraceReader, Update, remote as far};
 
 use crate::hub::Hub;
 
-/// Between two looks at what came.
+/// The pause between two polls of a growing trace.
 pub(crate) const POLL: Duration = Duration::from_millis(50);
-/// Bytes of a file that are read at a time.
+/// Bytes of a file that one request reads, at most.
 pub(crate) const MAX_READ: u32 = 1 << 20;
 
-/// A path that remote viewers can open. Its functions may wait for the disk.
+/// A source of traces and files for remote viewers. Its functions may block on the disk.
 pub(crate) trait Served: Send + Sync + 'static {
     fn list(&self) -> io::Result<Listing>;
     /// The answer to a question about a trace.
@@ -43,14 +43,15 @@ impl Served for Gathered {
     }
 }
 
-/// Follows the gathered folder into the store until it is stopped, and stores what messages say about clocks.
+/// Reads the gathered folder into the store until `stopping` is set, and stores the facts about clocks that its
+/// messages give.
 pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
     let mut reader: Option<TraceReader> = None;
     while !stopping.load(Ordering::Acquire) {
         if reader.is_none() {
             reader = TraceReader::open(hub.dir()).ok();
         }
-        // What cannot be read is tried again: the next look may find it.
+        // A failed read is tried again with the next poll.
         let update = reader.as_mut().and_then(|reader| reader.poll_staged().ok());
         let more = update.as_ref().is_some_and(Update::more);
         if let Some(update) = update {
@@ -58,8 +59,8 @@ pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
         }
         if let Some(reader) = &mut reader {
             let facts = reader.take_clock_facts();
-            // They are a help, and come again with the next messages.
-            let _ = hub.learnt(&facts);
+            // An error is ignored: later messages give the same facts.
+            let _ = hub.store_facts(&facts);
         }
         if !more {
             std::thread::park_timeout(POLL);
@@ -70,7 +71,7 @@ pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
 pub(crate) struct RemoteService(pub(crate) Arc<dyn Served>);
 
 impl RemoteService {
-    async fn off<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Served) -> io::Result<T> + Send + 'static,
     ) -> Result<Response<T>, Status> {
@@ -93,16 +94,19 @@ impl far_server::Far for RemoteService {
             let text = format!("the viewer speaks version {version}, this program {}", crate::VERSION);
             return Err(Status::failed_precondition(text));
         }
-        self.off(Served::list).await
+        self.run_blocking(Served::list).await
     }
 
     async fn look(&self, request: Request<LookRequest>) -> Result<Response<LookReply>, Status> {
         let LookRequest { trace, question } = request.into_inner();
-        self.off(move |served| Ok(LookReply { answer: served.look(&trace, &question)?.into() })).await
+        self.run_blocking(move |served| Ok(LookReply { answer: served.look(&trace, &question)?.into() })).await
     }
 
     async fn read(&self, request: Request<ReadRequest>) -> Result<Response<ReadReply>, Status> {
         let ReadRequest { path, offset, length } = request.into_inner();
-        self.off(move |served| Ok(ReadReply { data: served.read(&path, offset, length.min(MAX_READ))?.into() })).await
+        self.run_blocking(move |served| {
+            Ok(ReadReply { data: served.read(&path, offset, length.min(MAX_READ))?.into() })
+        })
+        .await
     }
 }

@@ -1,36 +1,36 @@
-//! A temporary folder that goes with its process, whatever becomes of that.
+//! A temporary folder that is removed with its process, also after the process was killed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// How often a folder is made that another process sweeps at once.
+/// Attempts to create a folder before another process sweeps it.
 const ATTEMPTS: usize = 10;
 
-/// A folder of this user alone, among the temporary files, that goes with this value. What a process that was killed left behind
-/// goes when the next one makes a folder of the same kind.
+/// A folder that only this user can read, among the temporary files. It is removed when this is dropped; the folder of
+/// a killed process is removed when the next folder with its prefix is created.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
-    /// Locked as long as the process lives.
+    /// The lock by which other processes see that the folder is in use.
     _lock: File,
 }
 
 impl Scratch {
-    /// A new folder, called `prefix` with something that is only its own. It holds a file `lock`, and nothing else.
+    /// Creates a folder with a unique name that begins with `prefix`. It holds a file `lock`, and nothing else.
     ///
     /// # Errors
-    /// No folder can be made among the temporary files.
+    /// No folder can be created among the temporary files.
     pub fn new(prefix: &str) -> io::Result<Scratch> {
-        Scratch::below(&std::env::temp_dir(), prefix)
+        Scratch::create_in(&std::env::temp_dir(), prefix)
     }
 
-    fn below(all: &Path, prefix: &str) -> io::Result<Scratch> {
+    fn create_in(all: &Path, prefix: &str) -> io::Result<Scratch> {
         sweep(all, prefix);
         for _ in 0..ATTEMPTS {
             let path = all.join(format!("{prefix}{}-{}", std::process::id(), events::clock::wall_now_ns()));
-            let made = Scratch::make(&path);
+            let made = Scratch::create(&path);
             let made =
                 made.map_err(|error| io::Error::new(error.kind(), format!("making {}: {error}", path.display())))?;
             if let Some(scratch) = made {
@@ -40,9 +40,9 @@ impl Scratch {
         Err(io::Error::other(format!("a folder in {} went as soon as it was made", all.display())))
     }
 
-    /// `None` where another process swept it before it was locked.
-    fn make(path: &Path) -> io::Result<Option<Scratch>> {
-        // Nobody else reaches what is in it.
+    /// Creates and locks a folder; `None` where another process removed it before it was locked.
+    fn create(path: &Path) -> io::Result<Option<Scratch>> {
+        // Other users cannot reach the folder's files.
         DirBuilder::new().mode(0o700).create(path)?;
         let file = path.join("lock");
         let lock = File::create(&file)?;
@@ -59,19 +59,20 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Among the temporary files; the next one sweeps.
+        // A folder that cannot be removed stays until the next sweep.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Removes the folders whose processes are gone: nobody holds their locks. Those of other users cannot be opened.
+/// Removes the folders of processes that have ended, which nobody locks. Folders of other users cannot be opened and
+/// stay.
 fn sweep(all: &Path, prefix: &str) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
-        let is_one = entry.file_name().to_string_lossy().starts_with(prefix);
-        let lock = is_one.then(|| File::open(entry.path().join("lock")).ok()).flatten();
-        // Held until the folder is gone: whoever has just made it sees that.
+        let has_prefix = entry.file_name().to_string_lossy().starts_with(prefix);
+        let lock = has_prefix.then(|| File::open(entry.path().join("lock")).ok()).flatten();
+        // The lock is held until the folder is removed, so that a process that has just created it notices.
         if lock.as_ref().is_some_and(|lock| lock.try_lock().is_ok()) {
-            // Another process may be faster.
+            // Another process may have removed it already.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -94,11 +95,11 @@ mod tests {
         }
         let alive = File::create(at("one-alive").join("lock")).unwrap();
         alive.lock().unwrap();
-        let scratch = Scratch::below(all.path(), "one-").unwrap();
+        let scratch = Scratch::create_in(all.path(), "one-").unwrap();
         assert!(!at("one-gone").exists() && at("one-alive").exists(), "only what nobody holds goes");
         assert!(at("one-other").exists(), "what has no lock is another's, or only begins to be one");
         assert!(at("two-gone").exists(), "of another kind");
-        let other = Scratch::below(all.path(), "one-").unwrap();
+        let other = Scratch::create_in(all.path(), "one-").unwrap();
         assert!(scratch.path().join("lock").exists() && other.path() != scratch.path());
         let path = scratch.path().to_owned();
         drop(scratch);

@@ -1,8 +1,9 @@
-//! Sends a trace folder to a collector, from a thread of its own.
+//! Sends a trace folder to a collector, on a thread of its own.
 //!
-//! The folder is recorded as without a sender, and is the buffer: whatever the network or the collector do, nothing is lost but
-//! what the folder itself counts as dropped. The position in each file is what identifies bytes, so that after a kill of either side
-//! the collector's reply to the greeting says where to go on. Memory: the window of what is not acknowledged, and one block.
+//! The folder is recorded as without a sender, and is the sender's buffer: no failure of the network or the collector
+//! loses more than the folder itself counts as dropped. Bytes are identified by their position in a file, so that after
+//! a kill of either side the collector's reply to the greeting says where to continue. Memory: the window of
+//! unacknowledged bytes, and one block.
 
 use crate::error::SendError;
 use crate::exchange::Exchanger;
@@ -22,11 +23,11 @@ use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 
-/// Bytes on the way that are not acknowledged, at most.
+/// Bytes that are sent and not acknowledged, at most.
 const WINDOW: u64 = 8 << 20;
-/// Messages on the way to the connection: the window's pieces, and states.
+/// Messages that wait to be sent, at most: the window's pieces, and states.
 const QUEUE: usize = 128;
-/// Between two states: the collector sees by them that the folder still grows.
+/// The pause between two states, by which the collector sees that the folder still grows.
 const STATE_PAUSE: Duration = Duration::from_millis(500);
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LAST_RETRY: Duration = Duration::from_secs(1);
@@ -34,7 +35,7 @@ const LAST_RETRY: Duration = Duration::from_secs(1);
 /// How to send.
 #[derive(Clone, Debug)]
 pub struct SenderOptions {
-    /// Between two looks into the folder.
+    /// The pause between two reads of the folder.
     pub interval: Duration,
     /// The clock of the folder's times.
     pub clock: Clock,
@@ -51,21 +52,22 @@ impl Default for SenderOptions {
 /// Counts of a sender.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SenderReport {
-    /// Whether it is connected now.
+    /// Whether the sender is connected now.
     pub connected: bool,
-    /// Connections that got as far as the collector's greeting.
+    /// Connections that received the collector's greeting.
     pub connections: u64,
-    /// Bytes that the collector has safely, those of earlier connections included.
+    /// Bytes that the collector has acknowledged, those of earlier connections included.
     pub acknowledged: u64,
     /// Bytes sent and not acknowledged.
     pub on_the_way: u64,
-    /// Everything was acknowledged, the end of the trace included.
+    /// Whether everything was acknowledged, the end of the trace included.
     pub finished: bool,
-    /// Times that a collector had less than it had acknowledged: its folder was lost or changed. It is sent again.
+    /// Files of which a collector had less than it had acknowledged, because its folder was lost or changed. They are
+    /// sent again.
     pub taken_back: u64,
     /// Exchanges of clock stamps.
     pub exchanges: u64,
-    /// Why there is no connection, or was none the last time.
+    /// The error of the last connection that broke or could not be made; `None` while connected.
     pub problem: Option<String>,
 }
 
@@ -73,7 +75,7 @@ struct Shared {
     dir: PathBuf,
     folder: FolderId,
     endpoint: Endpoint,
-    /// Makes the connections; without it they are made to the endpoint's address.
+    /// The source of connections; `None` where they are made to the endpoint's address.
     transport: Option<Transport>,
     options: SenderOptions,
     report: Mutex<SenderReport>,
@@ -86,13 +88,13 @@ struct Shared {
 #[must_use = "sending stops when the sender is dropped"]
 pub struct Sender {
     shared: Arc<Shared>,
-    /// Says that the rest is to be sent, within so long.
+    /// Asks the thread to send the rest within a time, and to end.
     stop: watch::Sender<Option<Duration>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Sender {
-    /// Starts sending a trace folder, which must exist. A collector that is away is waited for, for ever.
+    /// Starts sending a trace folder, which must exist. The sender tries for ever to reach its collector.
     ///
     /// # Errors
     /// The address is invalid, another process sends the folder, or it cannot be written.
@@ -101,12 +103,12 @@ impl Sender {
         Sender::begin(trace_dir, endpoint, None, options)
     }
 
-    /// The same over connections that somebody else makes.
+    /// Starts sending a trace folder over connections that the caller makes.
     ///
     /// # Errors
     /// Another process sends the folder, or it cannot be written.
     pub fn start_over(trace_dir: &Path, transport: Transport, options: SenderOptions) -> Result<Sender, SendError> {
-        // The name is nobody's.
+        // A placeholder: the transport ignores the address.
         Sender::begin(trace_dir, Endpoint::from_static("http://given"), Some(transport), options)
     }
 
@@ -135,22 +137,22 @@ impl Sender {
         Ok(Sender { shared, stop, thread: Some(thread.map_err(SendError::Thread)?) })
     }
 
-    /// Its counts so far.
+    /// The sender's counts so far.
     #[must_use]
     pub fn progress(&self) -> SenderReport {
         let exchanges = self.shared.exchanges.load(Ordering::Relaxed);
         SenderReport { exchanges, ..self.shared.report.lock().clone() }
     }
 
-    /// Sends the rest and says that nothing follows; gives up after `patience`. What is not acknowledged then stays in the folder: a
-    /// later sender goes on. Stop recording and collecting first.
+    /// Sends the rest and the end of the trace, for at most `patience`. Bytes that are not acknowledged then stay in
+    /// the folder for a later sender. Stop recording and collecting first.
     pub fn finish(mut self, patience: Duration) -> SenderReport {
         self.end(Some(patience));
         self.progress()
     }
 
     fn end(&mut self, patience: Option<Duration>) {
-        // Without a receiver the thread has ended by itself.
+        // Fails where the thread has ended by itself.
         let _ = self.stop.send(Some(patience.unwrap_or(Duration::ZERO)));
         if let Some(thread) = self.thread.take() {
             // A panic there has been reported by its hook; the folder is as it was.
@@ -182,7 +184,7 @@ async fn keep_sending(shared: &Shared, stopping: watch::Receiver<Option<Duration
     let mut retry = FIRST_RETRY;
     loop {
         let before = shared.report.lock().connections;
-        match connection(shared, &stopping).await {
+        match send_over_connection(shared, &stopping).await {
             Ok(()) => return,
             Err(problem) => {
                 let mut report = shared.report.lock();
@@ -203,8 +205,8 @@ impl Shared {
     }
 }
 
-/// One connection; `Ok` when everything to the end of the trace was acknowledged.
-async fn connection(shared: &Shared, stopping: &watch::Receiver<Option<Duration>>) -> Result<(), Problem> {
+/// Sends over one connection; `Ok` when everything to the end of the trace was acknowledged.
+async fn send_over_connection(shared: &Shared, stopping: &watch::Receiver<Option<Duration>>) -> Result<(), Problem> {
     let mut exchanger =
         Exchanger::new(shared.connect().await?, shared.options.clock.clone(), Arc::clone(&shared.exchanges));
     exchanger.burst().await?;
@@ -221,17 +223,17 @@ async fn connection(shared: &Shared, stopping: &watch::Receiver<Option<Duration>
     let Some(down::What::Welcome(welcome)) = answers.message().await?.and_then(|down| down.what) else {
         return Err("the collector did not greet".into());
     };
-    greet(shared, &welcome)?;
+    accept_welcome(shared, &welcome)?;
     let tail = Tail::new(&shared.dir, welcome.files);
     let control = events::control::Control::open(&shared.dir).ok();
     let mut connection = Connection { shared, up, tail, control, sequence: 0, on_the_way: VecDeque::new(), bytes: 0 };
-    let exchanging = tokio::spawn(exchanger.go_on());
+    let exchanging = tokio::spawn(exchanger.keep_exchanging());
     let sent = connection.send_all(&mut answers, stopping.clone()).await;
     exchanging.abort();
     sent
 }
 
-fn greet(shared: &Shared, welcome: &Welcome) -> Result<(), Problem> {
+fn accept_welcome(shared: &Shared, welcome: &Welcome) -> Result<(), Problem> {
     if welcome.version != VERSION {
         return Err(format!("the collector speaks version {}, this is {VERSION}", welcome.version).into());
     }
@@ -251,7 +253,7 @@ fn greet(shared: &Shared, welcome: &Welcome) -> Result<(), Problem> {
 struct Unacknowledged {
     sequence: u64,
     bytes: u64,
-    /// File and its end there; `None` for a state.
+    /// The file, and the piece's end in it; `None` for a state.
     end: Option<(String, u64)>,
 }
 
@@ -276,18 +278,18 @@ impl Connection<'_> {
         let mut last = None;
         loop {
             let ends = stopping.borrow_and_update().is_some();
-            self.tail.look()?;
-            let sent_all = self.fill(ends).await?;
+            self.tail.measure_files()?;
+            let sent_all = self.fill_window(ends).await?;
             if ends && sent_all && last.is_none() {
-                last = Some(self.state(true).await?);
+                last = Some(self.send_state(true).await?);
             }
             tokio::select! {
                 answer = answers.message() => {
                     let Some(answer) = answer? else { return Err("the collector ended the connection".into()) };
-                    self.acknowledged(answer.what.as_ref());
+                    self.apply_ack(answer.what.as_ref());
                 }
                 _ = looking.tick() => {}
-                _ = reporting.tick() => { self.state(false).await?; }
+                _ = reporting.tick() => { self.send_state(false).await?; }
                 _ = stopping.changed(), if !ends => {}
             }
             if last.is_some_and(|last| self.on_the_way.front().is_none_or(|sent| sent.sequence > last)) {
@@ -297,16 +299,16 @@ impl Connection<'_> {
         }
     }
 
-    /// Sends what fits into the window. Whether that was everything.
-    async fn fill(&mut self, ends: bool) -> Result<bool, Problem> {
+    /// Sends the pieces that fit into the window; returns whether those were all.
+    async fn fill_window(&mut self, ends: bool) -> Result<bool, Problem> {
         while self.bytes < WINDOW {
             let Some(part) = self.tail.next(ends)? else { return Ok(true) };
-            self.piece(part).await?;
+            self.send_piece(part).await?;
         }
         Ok(false)
     }
 
-    async fn piece(&mut self, part: Part) -> Result<(), Problem> {
+    async fn send_piece(&mut self, part: Part) -> Result<(), Problem> {
         self.sequence += 1;
         let bytes = part.data.len() as u64;
         let end = Some((part.file.clone(), part.offset + bytes));
@@ -317,8 +319,8 @@ impl Connection<'_> {
         Ok(self.up.send(Up { what: Some(up::What::Piece(piece)) }).await?)
     }
 
-    /// Sends what the control page says; gives back its sequence number.
-    async fn state(&mut self, finished: bool) -> Result<u64, Problem> {
+    /// Sends the counts of the control page; returns the message's sequence number.
+    async fn send_state(&mut self, finished: bool) -> Result<u64, Problem> {
         self.sequence += 1;
         self.on_the_way.push_back(Unacknowledged { sequence: self.sequence, bytes: 0, end: None });
         let lost = self.control.as_ref().map(events::control::Control::lost).unwrap_or_default();
@@ -333,7 +335,7 @@ impl Connection<'_> {
         Ok(self.sequence)
     }
 
-    fn acknowledged(&mut self, what: Option<&down::What>) {
+    fn apply_ack(&mut self, what: Option<&down::What>) {
         let Some(down::What::Ack(ack)) = what else { return };
         let mut safe = self.shared.safe.lock();
         while let Some(sent) = self.on_the_way.pop_front_if(|sent| sent.sequence <= ack.sequence) {

@@ -1,11 +1,11 @@
 //! Serves a path to remote viewers: on an address, or through standard input and output.
 
-use crate::MAX_MESSAGE;
 use crate::folder::Folder;
 use crate::incoming::{Door, IncomingConnection};
 use crate::remote::RemoteService;
 use crate::transport::runtime;
 use crate::wire::far_server::FarServer;
+use crate::{CONNECTION_WINDOW, MAX_MESSAGE, STREAM_WINDOW};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use tokio_stream::StreamExt;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
+/// Connections of viewers at once, at most.
 const MAX_VIEWERS: usize = 64;
 
 /// Why a path is not served.
@@ -32,7 +33,7 @@ pub enum HostError {
     Threads(#[source] io::Error),
 }
 
-/// A path that is served at an address. Dropping it ends that.
+/// A path that is served at an address until this is dropped.
 #[must_use = "serving stops when the host is dropped"]
 pub struct Host {
     address: SocketAddr,
@@ -40,7 +41,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Serves `path` at `listen`. There is no authentication: who reaches the address can look at what is there.
+    /// Serves `path` at `listen`. There is no authentication: whoever reaches the address can read the path.
     ///
     /// # Errors
     /// The path holds nothing that can be shown, or the address cannot be listened at.
@@ -53,20 +54,20 @@ impl Host {
         let (door, incoming) = Door::new(MAX_VIEWERS);
         runtime.spawn(door.listen(listener));
         runtime.spawn(async move {
-            // It ends with the runtime.
+            // The server ends with the runtime.
             let _ = router.serve_with_incoming(incoming).await;
         });
         Ok(Host { address, _runtime: runtime })
     }
 
-    /// Its address, with the port where `listen` had 0.
+    /// The address that is served; where `listen` had port 0, with the port that the system chose.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// Serves `path` to who is at the other end of standard input and output, until they end.
+/// Serves `path` through standard input and output, until they are closed.
 ///
 /// # Errors
 /// The path holds nothing that can be shown, or the system gives no threads.
@@ -75,14 +76,14 @@ pub fn serve_stdio(path: &Path) -> Result<(), HostError> {
     let runtime = runtime("serve", 2).map_err(HostError::Threads)?;
     let (alive, ended) = oneshot::channel();
     runtime.block_on(async move {
-        // No other connection comes, and the server ends with this one.
-        let pipes = Ok::<_, io::Error>(IncomingConnection::of_this_program(alive));
+        // `pending` keeps the server waiting after its only connection; the connection's end is seen by `ended`.
+        let pipes = Ok::<_, io::Error>(IncomingConnection::from_stdio(alive));
         let incoming = tokio_stream::once(pipes).chain(tokio_stream::pending());
         tokio::spawn(router.serve_with_incoming(incoming));
-        // It is never sent, only dropped.
+        // Nothing is ever sent: the sender is dropped with the connection.
         let _ = ended.await;
     });
-    // A read of standard input may still wait.
+    // Not joined: a read of standard input may still block.
     runtime.shutdown_background();
     Ok(())
 }
@@ -91,7 +92,7 @@ fn router(path: &Path) -> Result<Router, HostError> {
     let folder = Folder::open(path).map_err(|error| HostError::Path(path.to_owned(), error))?;
     let remote = FarServer::new(RemoteService(Arc::new(folder))).max_decoding_message_size(MAX_MESSAGE);
     Ok(Server::builder()
-        .initial_stream_window_size(1 << 20)
-        .initial_connection_window_size(2 << 20)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .add_service(remote))
 }

@@ -1,6 +1,5 @@
-//! The collector as a whole: listens, keeps what comes, follows it for remote viewers, and ends.
+//! The collector: listens, stores the traces that senders send, and serves them to remote viewers.
 
-use crate::MAX_MESSAGE;
 use crate::error::ServeError;
 use crate::hub::{Hub, ServerReport};
 use crate::incoming::Door;
@@ -9,6 +8,7 @@ use crate::remote::{Gathered, RemoteService, follow};
 use crate::transport::runtime;
 use crate::wire::far_server::FarServer;
 use crate::wire::gather_server::GatherServer;
+use crate::{CONNECTION_WINDOW, MAX_MESSAGE, STREAM_WINDOW};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -24,10 +24,10 @@ use trace_store::{Store, StoreOptions};
 /// How to gather.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Sync files before what is in them is acknowledged: acknowledged events then survive the machine's stop too, not only the
-    /// collector's.
+    /// Whether files are synced before their bytes are acknowledged, so that acknowledged events survive the machine's
+    /// stop too.
     pub sync: bool,
-    /// Connections at once; a sender has two, a viewer one.
+    /// Connections at once, at most; a sender has two, a viewer one.
     pub max_connections: usize,
     /// The limits of the store for remote viewers.
     pub keep: StoreOptions,
@@ -53,10 +53,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts gathering into a folder, which is made if missing; one that was gathered into before is continued.
+    /// Starts gathering into a folder, which is created if missing; a gathered folder is continued.
     ///
-    /// There is no authentication: who reaches `listen` can add traces and look at them. Listen on the loopback address, and let others
-    /// come through ssh, unless the network is trusted.
+    /// There is no authentication: whoever reaches `listen` can add and read traces. Unless the network is trusted,
+    /// listen on the loopback address, and let others connect through ssh.
     ///
     /// # Errors
     /// The folder holds something else or is in use, or the address cannot be listened at.
@@ -80,23 +80,25 @@ impl Server {
         Ok(Server { address, hub, door, stopping, stop: Some(stop), runtime: Some(runtime), following })
     }
 
-    /// Starts gathering into a folder that this machine's processes record into themselves: the others' traces come to lie within it, and
-    /// whoever reads it reads all as one. It listens nowhere: connections are given ([`Server::take`]).
+    /// Starts gathering into a folder that this machine's processes record into: the traces of other machines are
+    /// stored within it, and are read with it as one trace. The server listens nowhere: the caller passes its
+    /// connections to [`Server::take`].
     ///
     /// # Errors
     /// The folder is in use, or cannot be written.
     pub fn start_within(trace_dir: &Path, options: &ServerOptions) -> Result<Server, ServeError> {
-        let hub = Arc::new(Hub::within(trace_dir, options.sync)?);
+        let hub = Arc::new(Hub::open_within(trace_dir, options.sync)?);
         let runtime = runtime("gather", 2).map_err(ServeError::Threads)?;
         let (door, stop) = serve(&runtime, &hub, options.max_connections, None);
         let (stop, runtime, stopping) = (Some(stop), Some(runtime), Arc::default());
         Ok(Server { address: None, hub, door, stopping, stop, runtime, following: None })
     }
 
-    /// Takes a connection that somebody else made ([`crate::transport()`] has its other end). One for which there is no place is closed.
+    /// Takes a connection that the caller made ([`crate::transport()`] has its other end). It is closed where too many
+    /// are open.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The stream cannot be made non-blocking or registered with the runtime.
     pub fn take(&self, stream: UnixStream) -> io::Result<()> {
         stream.set_nonblocking(true)?;
         let _inside = self.runtime.as_ref().map(Runtime::enter);
@@ -104,20 +106,21 @@ impl Server {
         Ok(())
     }
 
-    /// Its address, with the port where `listen` had 0; `0.0.0.0:0` where it listens nowhere.
+    /// The address; where `listen` had port 0, with the port that the system chose; `0.0.0.0:0` where the server
+    /// listens nowhere.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
-    /// Its counts so far.
+    /// The server's counts so far.
     #[must_use]
     pub fn progress(&self) -> ServerReport {
         let (folders, turned_away) = (self.hub.n_folders(), self.door.turned_away());
         ServerReport { folders, turned_away, ..*self.hub.report.lock() }
     }
 
-    /// Ends it. Senders that are connected keep what is not acknowledged, and wait for the next collector.
+    /// Stops the server. Connected senders retain the bytes that are not acknowledged, and wait for the next collector.
     pub fn stop(mut self) -> ServerReport {
         self.end();
         self.progress()
@@ -126,7 +129,7 @@ impl Server {
     fn end(&mut self) {
         self.stopping.store(true, Ordering::Release);
         if let Some(stop) = self.stop.take() {
-            // It may have ended by itself.
+            // Fails where the server has ended by itself.
             let _ = stop.send(());
         }
         if let Some(runtime) = self.runtime.take() {
@@ -140,7 +143,7 @@ impl Server {
     }
 }
 
-/// Serves who comes through a door, until what this returns with it is used or dropped.
+/// Serves the connections that a door admits, until the returned sender is used or dropped.
 fn serve(
     runtime: &Runtime,
     hub: &Arc<Hub>,
@@ -152,14 +155,14 @@ fn serve(
     let service = Arc::clone(hub);
     runtime.spawn(async move {
         let router = tonic::transport::Server::builder()
-            .initial_stream_window_size(1 << 20)
-            .initial_connection_window_size(2 << 20)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
             .max_concurrent_streams(16)
             .http2_keepalive_interval(Some(Duration::from_secs(2)))
             .http2_keepalive_timeout(Some(Duration::from_secs(5)))
             .add_service(GatherServer::new(Receiver(service)).max_decoding_message_size(MAX_MESSAGE))
             .add_optional_service(remote);
-        // It ends when it is stopped; connections that are open then are cut with the runtime.
+        // The server ends when it is stopped; the runtime's shutdown ends connections that are open then.
         let until = async { stopped.await.unwrap_or(()) };
         let _ = router.serve_with_incoming_shutdown(incoming, until).await;
     });

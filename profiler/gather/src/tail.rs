@@ -1,4 +1,5 @@
-//! The part of a trace folder that is still to be sent: the growing ends of its files, in an order in which names come before what uses them.
+//! The part of a trace folder that is still to be sent: the growing ends of its files, with names before the events
+//! that use them.
 
 use crate::wire::FileLength;
 use bytes::Bytes;
@@ -9,15 +10,16 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use trace_model::chunks;
 
-/// Bytes of a piece, at most.
+/// The size of a piece, bytes, at most.
 pub(crate) const PIECE: usize = 128 << 10;
-/// Bytes read at a time: room for the longest chunk.
+/// Bytes that are read at a time: room for the longest chunk.
 const BLOCK: usize = chunks::MAX_CHUNK + PIECE;
-/// Bytes at a file's end by which it is recognised.
+/// Bytes at the end of a file's sent part whose checksum identifies the file.
 pub(crate) const TAIL: u64 = 4096;
-/// Bytes before the next ones that must not have changed meanwhile.
+/// Bytes before the next unsent byte that are compared before each read, to notice that the file was written anew.
 const SEAM: usize = 64;
 
+/// A part of a file, as it is sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) file: String,
@@ -25,16 +27,17 @@ pub(crate) struct Part {
     pub(crate) data: Bytes,
 }
 
-struct Growing {
+/// A file of the folder, and the part of it that was returned.
+struct GrowingFile {
     file: File,
-    /// Its name on the other side.
+    /// The file's name on the other side.
     name: String,
-    /// Everything before was given out.
+    /// Everything before this offset was returned.
     at: u64,
     /// The last bytes before `at`.
     seam: Vec<u8>,
     is_chunks: bool,
-    /// As far as it was there at the last look.
+    /// The file's length at the last [`Tail::measure_files`].
     limit: u64,
 }
 
@@ -42,31 +45,31 @@ struct Growing {
 pub(crate) struct Tail {
     dir: PathBuf,
     have: BTreeMap<String, FileLength>,
-    files: BTreeMap<PathBuf, Growing>,
-    /// Files with something new, in order.
+    files: BTreeMap<PathBuf, GrowingFile>,
+    /// Files with new bytes, in the order in which they are sent.
     queue: VecDeque<PathBuf>,
     parts: VecDeque<Part>,
 }
 
-/// Why reading on makes no sense on this connection.
+/// Why the connection cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TailError {
     #[error("{0}: {1}")]
     Io(PathBuf, #[source] io::Error),
-    /// A write failed (disk full) and was taken back after it had been read.
+    /// Bytes that had been read have changed: a failed write (disk full) was truncated and repeated.
     #[error("{0} was written anew")]
     Rewritten(PathBuf),
 }
 
 impl Tail {
-    /// The tail of a folder of which the other side has this.
+    /// The tail of a folder of which the other side has the files `have`.
     pub(crate) fn new(dir: &Path, have: Vec<FileLength>) -> Tail {
         let have = have.into_iter().map(|f| (f.file.clone(), f)).collect();
         Tail { dir: dir.to_owned(), have, files: BTreeMap::new(), queue: VecDeque::new(), parts: VecDeque::new() }
     }
 
-    /// Looks how far the files reach now.
-    pub(crate) fn look(&mut self) -> Result<(), TailError> {
+    /// Reads the current lengths of the folder's files.
+    pub(crate) fn measure_files(&mut self) -> Result<(), TailError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |e| TailError::Io(path, e)
@@ -80,7 +83,8 @@ impl Tail {
                 _ => {}
             }
         }
-        // A name is written before the first event with it: looked at later, the names are complete. Sent before.
+        // A name is written before the first event that uses it. Meta files are measured after chunk files, so that
+        // they have all names that the chunks use, and are sent before them.
         metas.sort_unstable();
         others.sort_unstable();
         for path in others.iter().chain(&metas) {
@@ -94,7 +98,7 @@ impl Tail {
     fn measure(&mut self, path: &Path) -> io::Result<()> {
         if !self.files.contains_key(path) {
             let file = File::open(path)?;
-            let growing = begin(file, path, &self.have)?;
+            let growing = open_growing(file, path, &self.have)?;
             self.files.insert(path.to_owned(), growing);
         }
         if let Some(growing) = self.files.get_mut(path) {
@@ -103,7 +107,7 @@ impl Tail {
         Ok(())
     }
 
-    /// The next part up to the last look; `to_the_end`: also what may not be whole.
+    /// The next part of the measured lengths; with `to_the_end` also a chunk that may be incomplete.
     pub(crate) fn next(&mut self, to_the_end: bool) -> Result<Option<Part>, TailError> {
         while self.parts.is_empty() {
             let Some(path) = self.queue.front() else { return Ok(None) };
@@ -127,8 +131,8 @@ impl Tail {
     }
 }
 
-impl Growing {
-    /// The next bytes, none where nothing whole is there; `None` where the file was written anew.
+impl GrowingFile {
+    /// The next bytes, empty where no complete chunk is there; `None` where the file was written anew.
     fn read(&mut self, to_the_end: bool) -> io::Result<Option<Bytes>> {
         let mut seam = vec![0; self.seam.len()];
         let from = self.at - seam.len() as u64;
@@ -138,27 +142,28 @@ impl Growing {
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             Err(e) => return Err(e),
         }
-        let wanted = self.limit.saturating_sub(self.at).min(BLOCK as u64) as usize;
-        let mut data = read_up_to(&self.file, self.at, wanted)?;
+        let length = self.limit.saturating_sub(self.at).min(BLOCK as u64) as usize;
+        let mut data = read_up_to(&self.file, self.at, length)?;
         let reaches_end = self.at + data.len() as u64 >= self.limit;
         if self.is_chunks && !(to_the_end && reaches_end) {
             data.truncate(chunks::settled(&data, self.at == 0));
         }
         self.at += data.len() as u64;
-        let kept = data.len().saturating_sub(SEAM);
-        self.seam.extend_from_slice(&data[kept..]);
-        let over = self.seam.len().saturating_sub(SEAM);
-        self.seam.drain(..over);
+        let seam_begin = data.len().saturating_sub(SEAM);
+        self.seam.extend_from_slice(&data[seam_begin..]);
+        let excess = self.seam.len().saturating_sub(SEAM);
+        self.seam.drain(..excess);
         Ok(Some(Bytes::from(data)))
     }
 }
 
-/// Finds what the other side calls the file, and where to go on.
-fn begin(file: File, path: &Path, have: &BTreeMap<String, FileLength>) -> io::Result<Growing> {
+/// Finds the file's name on the other side, and the offset at which to continue.
+fn open_growing(file: File, path: &Path, have: &BTreeMap<String, FileLength>) -> io::Result<GrowingFile> {
     let own = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let is_chunks = is_chunks(&own);
     let stem = own.strip_suffix(".bin").unwrap_or(&own);
-    // A file that was written anew is sent from its beginning, under another name than what was sent before: readers take no event twice.
+    // A file that was written anew is sent from its beginning under a new name; readers recognise events that they have
+    // already.
     let names = std::iter::once(own.clone()).chain((1u32..).map(|n| format!("{stem}.r{n}.bin")));
     let len = file.metadata()?.len();
     for name in names {
@@ -170,13 +175,13 @@ fn begin(file: File, path: &Path, have: &BTreeMap<String, FileLength>) -> io::Re
         let mut seam = vec![0; at.min(SEAM as u64) as usize];
         let from = at - seam.len() as u64;
         file.read_exact_at(&mut seam, from)?;
-        return Ok(Growing { file, name, at, seam, is_chunks, limit: at });
+        return Ok(GrowingFile { file, name, at, seam, is_chunks, limit: at });
     }
-    // The names go on for ever.
+    // Unreachable in practice: there are 2^32 names.
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// The bytes of a file from an offset on: `length`, or up to its end.
+/// Reads `length` bytes of a file from an offset on, fewer at the file's end.
 pub(crate) fn read_up_to(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     let (mut bytes, mut n) = (vec![0; length], 0);
     while n < length {
@@ -205,8 +210,8 @@ fn is_chunks(name: &str) -> bool {
     name.starts_with("chunks-") && name.ends_with(".bin")
 }
 
-/// Whether a name from outside may be a file of a trace folder.
+/// Whether a name from another process may be that of a file of a trace folder.
 pub(crate) fn is_trace_file(name: &str) -> bool {
-    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
-    name.len() <= 64 && plain && (is_meta(name) || is_chunks(name))
+    let is_plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
+    name.len() <= 64 && is_plain && (is_meta(name) || is_chunks(name))
 }

@@ -1,5 +1,5 @@
-//! Ways to a collector: an address, or connections that somebody else makes, one after the other as they are requested, where it cannot
-//! be reached at one. And the threads that carry connections.
+//! Connections to a collector: to an address, or made by the caller on request, one after the other, where the
+//! collector has no address. Also the runtime whose threads carry connections.
 
 use hyper_util::rt::TokioIo;
 use std::io;
@@ -9,19 +9,19 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc};
 use tonic::transport::{Channel, Endpoint};
 
-/// Connections that may wait to be used.
+/// Connections that wait to be used, at most.
 const WAITING: usize = 16;
-/// How long a requested connection may take to arrive.
+/// The longest wait for a requested connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The endpoint of an address; `None` for what is no `HOST:PORT`.
+/// The endpoint of an address; `None` unless it is `HOST:PORT`.
 pub(crate) fn endpoint(address: &str) -> Option<Endpoint> {
     let (host, port) = address.rsplit_once(':')?;
     let is_address = !host.is_empty() && port.parse::<u16>().is_ok();
     Endpoint::from_shared(format!("http://{address}")).ok().filter(|_| is_address)
 }
 
-/// The threads that carry connections.
+/// Starts the threads that carry connections.
 pub(crate) fn runtime(name: &str, threads: usize) -> io::Result<Runtime> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.worker_threads(threads).max_blocking_threads(32).thread_name(name).enable_all().build()
@@ -39,20 +39,21 @@ pub struct Transport {
     connections: Mutex<mpsc::Receiver<UnixStream>>,
 }
 
-/// Both ends. `request` is called when a connection is needed; the provider then makes one.
+/// Creates both ends. `request` is called when a connection is needed; the provider then makes one.
 pub fn transport(request: impl Fn() + Send + Sync + 'static) -> (TransportProvider, Transport) {
     let (sender, connections) = mpsc::channel(WAITING);
     (TransportProvider(sender), Transport { request: Box::new(request), connections: Mutex::new(connections) })
 }
 
 impl TransportProvider {
-    /// Provides a connection whose other end a collector has ([`crate::Server::take`]). One that nobody needs is closed.
+    /// Provides a connection whose other end a collector has ([`crate::Server::take`]). A connection that nobody needs
+    /// is closed.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The stream cannot be made non-blocking.
     pub fn provide(&self, stream: UnixStream) -> io::Result<()> {
         stream.set_nonblocking(true)?;
-        // Dropped where there is no room, or no sender any more.
+        // The connection is dropped where too many wait, or the sender has ended.
         let _ = self.0.try_send(stream);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A sealed trace, as what it was sealed from: a sender sends folders that collectors wrote.
+//! The original files of a sealed trace, restored for sending: a sender sends folders as collectors write them.
 
 use crate::error::SendError;
 use crate::identity::FolderId;
@@ -6,21 +6,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use trace_store::Store;
 
-/// The folder in the trace's, for as long as it is sent.
+/// The name of the folder with the restored files, in the trace folder.
 const SCRATCH: &str = "unsealed";
 
-/// The files that a sealed trace was made from, made again, with the trace folder's own id. Removed when it is dropped.
+/// The files that a sealed trace was made from, restored, with the trace folder's own id. They are removed when this is
+/// dropped.
 ///
-/// Sent twice they are the same bytes, so that a collector that has some of them goes on where it was.
+/// Restored twice they have the same bytes, so that a collector that has some of them continues where it was.
 #[derive(Debug)]
 pub struct Unsealed {
     scratch: PathBuf,
-    /// Nobody else sends the trace meanwhile.
+    /// The id, with the lock that keeps others from sending the trace.
     id: FolderId,
 }
 
 impl Unsealed {
-    /// Makes them of a trace folder and the store that was read of it, in a folder in it.
+    /// Restores the files from the store of a trace folder, into a folder in the trace folder.
     ///
     /// # Errors
     /// Another process sends the folder, or it cannot be written.
@@ -28,7 +29,7 @@ impl Unsealed {
         let failed = |e: io::Error| SendError::Folder(trace_dir.to_owned(), e);
         let id = FolderId::claim(trace_dir)?;
         let made = Unsealed { scratch: trace_dir.join(SCRATCH), id };
-        // One that was killed may have left it.
+        // A killed process may have left a folder behind.
         match std::fs::remove_dir_all(made.dir()) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
             _ => {}
@@ -47,7 +48,7 @@ impl Unsealed {
 
 impl Drop for Unsealed {
     fn drop(&mut self) {
-        // What stays is removed by the next one.
+        // A folder that cannot be removed is removed by the next `create`.
         let _ = std::fs::remove_dir_all(&self.scratch);
     }
 }

@@ -234,8 +234,8 @@ fn folders_that_hold_something_else_are_left_alone() {
     drop(one);
 }
 
-/// A folder that this machine records into, with another host's trace within it, over connections that somebody makes; sealed as one, and
-/// gathered into and sealed again. Who follows it meanwhile sees everything once.
+/// A folder that this machine records into, with another host's trace within it, over connections that somebody makes;
+/// sealed as one, and gathered into and sealed again. Who follows it meanwhile sees everything once.
 #[test]
 fn traces_of_others_come_into_a_folder_of_ones_own() {
     let dir = tempfile::tempdir().unwrap();

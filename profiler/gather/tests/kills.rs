@@ -1,5 +1,6 @@
-//! `kill -9` of producers and of the collector at any moment: what was acknowledged is there, all that was recorded comes in the end, and
-//! nothing comes twice. A sample here; `cargo xtask soak` does 1,000 kills of producers and 200 of the collector.
+//! `kill -9` of producers and of the collector at any moment: what was acknowledged is there, all that was recorded
+//! comes in the end, and nothing comes twice. A sample here; `cargo xtask soak` does 1,000 kills of producers and 200
+//! of the collector.
 #![allow(clippy::unwrap_used)] // a test file
 
 mod common;
@@ -45,7 +46,8 @@ fn other_process() {
     }
 }
 
-/// Records slices 0, 1, ... under this process's name, collects and sends them, until it is stopped; says then what became of them.
+/// Records slices 0, 1, ... under this process's name, collects and sends them, until it is stopped; says then what
+/// became of them.
 fn produce(dir: &Path, address: &str) {
     let sender = Sender::start(dir, address, SenderOptions::default()).unwrap();
     let collector = Collector::start(dir, CollectorOptions::default()).unwrap();
@@ -84,8 +86,8 @@ fn lengths(gathered: &Path) -> Vec<(PathBuf, u64)> {
         .collect()
 }
 
-/// A port that nobody listens at, and that the system gives to nobody by itself (`/proc/sys/net/ipv4/ip_local_port_range`): it has to be
-/// free each time a collector was killed.
+/// A port that nobody listens at, and that the system gives to nobody by itself
+/// (`/proc/sys/net/ipv4/ip_local_port_range`): it has to be free each time a collector was killed.
 fn a_free_port() -> u16 {
     let from = 20_000 + (std::process::id() % 10_000) as u16;
     (from..32_000).find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()

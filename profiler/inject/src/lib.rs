@@ -1,14 +1,16 @@
-//! The library that CUDA's driver loads into a program which knows nothing of us: `CUDA_INJECTION64_PATH` names it, and the driver
-//! calls [`InitializeInjection`] when the program initialises CUDA. `NVTX_INJECTION64_PATH` names it for NVTX, which calls
-//! [`InitializeInjectionNvtx2`] with the first range of each of the program's libraries that has NVTX in it. `stepscope record` sets both.
+//! The library that CUDA's driver loads into a program which knows nothing of us: `CUDA_INJECTION64_PATH` names it, and
+//! the driver calls [`InitializeInjection`] when the program initialises CUDA. `NVTX_INJECTION64_PATH` names it for
+//! NVTX, which calls [`InitializeInjectionNvtx2`] with the first range of each of the program's libraries that has NVTX
+//! in it. `stepscope record` sets both.
 //!
-//! It records into the folder that `STEPSCOPE_TRACE` names, until the process exits. Whatever goes wrong is reported in the trace, or on
-//! standard error where there is none; the program runs on in any case.
+//! The library records into the folder that `STEPSCOPE_TRACE` names, until the process exits. Errors are reported in
+//! the trace, or on standard error where there is no trace; the program runs on in any case.
 //!
-//! A program that a recorded one starts (`exec`) records as itself. A child that is only forked has CUDA of its parent, which no longer
-//! works there, and is not recorded. Of a program that ends without its exit handlers (`_exit`, a signal) the last quarter of a second is lost.
+//! A program that a recorded program starts (`exec`) is recorded as a process of its own. A child that is only forked
+//! inherits its parent's CUDA state, which does not work in the child, and is not recorded. A program that ends without
+//! its exit handlers (`_exit`, a signal) loses the last quarter of a second.
 
-// In another's program there is no other place to say why nothing is recorded.
+// The program is another's: standard error is the only place to say why nothing is recorded.
 #![allow(clippy::print_stderr)]
 
 mod process;
@@ -22,20 +24,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use cupti::{Loaded, Recorder};
 use events::control;
 
-/// The process that began here; 0 before. A forked child has its parent's.
+/// The id of the process in which [`begin`] ran; 0 before. A forked child inherits its parent's.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
-/// The recorder that runs until the process exits, and the process.
+/// The process that records, and its recorder, which runs until the process exits.
 static RUNNING: Mutex<Option<(u32, Recorder)>> = Mutex::new(None);
 
-/// Called by CUDA's driver, once. 1: it may go on; 0 would switch profiling off for others, too.
+/// Called by CUDA's driver, once. Returns 1, since 0 would switch profiling off for others too.
 #[unsafe(no_mangle)]
 pub extern "C" fn InitializeInjection() -> c_int {
-    // Not across the border to C.
+    // A panic must not unwind into C.
     let _ = catch_unwind(begin);
     1
 }
 
-/// Called by NVTX with its table of functions. CUPTI takes them: 1, or 0 where ranges are not recorded.
+/// Called by NVTX with its table of functions, which is passed to CUPTI. Returns 1, or 0 where ranges are not recorded.
 ///
 /// # Safety
 /// `get_export_table` is NVTX's function of that name.
@@ -50,16 +52,16 @@ pub unsafe extern "C" fn InitializeInjectionNvtx2(get_export_table: *const c_voi
     attached.ok().flatten().unwrap_or(0)
 }
 
-/// Whether this process is recorded, not its parent alone.
+/// Whether this process records itself: a forked child has its parent's recorder, and does not.
 fn is_running() -> bool {
     let running = RUNNING.try_lock();
     running.is_ok_and(|running| running.as_ref().is_some_and(|(process, _)| *process == std::process::id()))
 }
 
-/// Starts to record, where nobody does.
+/// Starts recording where this process does not record yet.
 fn begin() {
     let process = std::process::id();
-    // No lock: what CUPTI does to begin may initialise CUDA, which calls this again.
+    // An atomic exchange instead of a lock: starting CUPTI may initialise CUDA, which calls this function again.
     match BEGUN.swap(process, Ordering::AcqRel) {
         0 => {}
         before if before == process => return,
@@ -71,18 +73,18 @@ fn begin() {
         }
     }
     let Some(folder) = std::env::var_os(control::ENV).filter(|folder| !folder.is_empty()) else { return };
-    // A program with events of its own has another copy of what keeps them: two would write the same files.
+    // A program that emits events itself has its own copy of the `events` crate: two copies would write the same files.
     if process::has_mapped(&Path::new(&folder).join(control::FILE_NAME)) {
         return eprintln!(
             "stepscope: process {process} records by itself: what CUDA does in it is recorded if it starts cupti::Recorder"
         );
     }
-    // Threads that the program did not ask for take none of its signals.
+    // The recording threads start with all signals blocked: the program's signals go to its own threads.
     let blocked = process::SignalsBlocked::begin();
     if let Err(error) = events::start_from_env() {
         return eprintln!("stepscope: process {process} is not recorded: {error}");
     }
-    // Where there is no CUPTI, or it refuses, the trace says why.
+    // Where CUPTI is missing or returns an error, the trace says why.
     let Ok(recorder) = Recorder::start_here() else { return };
     drop(blocked);
     if let Ok(mut running) = RUNNING.lock() {
@@ -91,20 +93,20 @@ fn begin() {
     extern "C" fn at_exit() {
         let _ = catch_unwind(end);
     }
-    // After that of the events session, so called before it: what CUPTI still has gets into the trace.
-    // SAFETY: the handler is a plain function of a library that stays loaded.
+    // Registered after the exit handler of the events session, and so called before it: CUPTI's last records get into
+    // the trace. SAFETY: the handler is a plain function of a library that stays loaded.
     if unsafe { libc::atexit(at_exit) } != 0 {
         eprintln!("stepscope: process {process}: the last of what CUDA does in it is lost");
     }
 }
 
 fn end() {
-    // In a forked child another thread may have held it for ever.
+    // In a forked child the lock may be held for ever, by a thread that exists only in the parent.
     let running = RUNNING.try_lock().ok().and_then(|mut running| running.take());
     match running {
-        // What it lost is in the trace.
+        // The report is not needed: losses are noted in the trace.
         Some((process, recorder)) if process == std::process::id() => drop(recorder.stop()),
-        // The parent's: its thread does not run here, and a join would wait for ever.
+        // The parent's recorder: its thread does not run here, and a join would wait for ever.
         Some((_, recorder)) => std::mem::forget(recorder),
         None => {}
     }

@@ -1,4 +1,4 @@
-//! The process that the library was loaded into: what is recorded about it, and what it must not notice.
+//! The process that the library was loaded into: its mapped files and its signals.
 
 use std::mem::MaybeUninit;
 use std::os::unix::fs::MetadataExt;
@@ -16,7 +16,7 @@ pub fn has_mapped(file: &Path) -> bool {
     })
 }
 
-/// No signal comes to this thread, nor to threads that it starts meanwhile, until this is dropped.
+/// Blocks all signals of this thread, and of the threads that it starts meanwhile, until this is dropped.
 pub struct SignalsBlocked {
     before: Option<libc::sigset_t>,
 }

@@ -1,10 +1,12 @@
-//! Records: collects what traced processes emit, and what the Linux kernel reports of their threads.
+//! Records traces: collects the events of traced processes, and the Linux kernel's reports of their threads.
 //!
-//! 1. `collect`: drains the rings of every process of a trace folder into a chunk file; tracks of the collector's own.
-//! 2. [`watch`]: what the kernel reports of a command's threads, put together from `sched` (context switches), `sample` (call stacks),
-//!    `symbols` (the functions of sampled addresses) and [`count`] (what processor and kernel count of each thread).
+//! 1. `collect`: drains the rings of every process of a trace folder into a chunk file, and writes tracks that have no
+//!    ring.
+//! 2. [`watch`]: the kernel's reports of a command's threads, from `sched` (context switches), `sample` (call stacks),
+//!    `symbols` (the functions of sampled addresses), [`count`] (counters of processor and kernel) and `proc` (files in
+//!    `/proc`).
 //!
-//! Nothing that only looks at traces links this crate.
+//! Programs that only read traces do not link this crate.
 
 mod collect;
 pub mod count;

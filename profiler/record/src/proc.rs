@@ -1,8 +1,8 @@
-//! The parts of `/proc` that are read of recorded processes.
+//! Reads the files of recorded processes in `/proc`.
 
 use trace_model::scheduling::Comm;
 
-/// Processes and threads that are looked at, at most.
+/// Processes, and threads of one process, that are listed, at most.
 const MAX_PROCESSES: usize = 1024;
 
 /// A file of a process; empty where it cannot be read.
@@ -10,13 +10,13 @@ pub(crate) fn read(process: u32, file: &str) -> String {
     std::fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default()
 }
 
-/// The name of a thread, or of a process' first.
+/// The name of a thread; a process has the name of its first thread.
 pub(crate) fn name(thread: u32) -> Comm {
     let name = std::fs::read(format!("/proc/{thread}/comm")).unwrap_or_default();
     Comm::new(name.trim_ascii_end())
 }
 
-/// A process and those that it and its children started, as far as they live.
+/// A process and its living descendants.
 pub(crate) fn descendants(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut at = 0;
@@ -38,7 +38,7 @@ pub(crate) fn threads(process: u32) -> Vec<u32> {
     entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).take(MAX_PROCESSES).collect()
 }
 
-/// The code that a process has mapped: address, length, offset in the file, path.
+/// The executable mappings of a process: address, length, offset in the file, path.
 pub(crate) fn code(process: u32) -> Vec<(u64, u64, u64, String)> {
     let maps = read(process, "maps");
     let parsed = maps.lines().filter_map(|line| {

@@ -153,8 +153,8 @@ fn killed_collectors_lose_and_repeat_nothing() {
     assert!(check(dir.path()) > 10_000);
 }
 
-/// Damages each file of a trace in many ways. Every slice that is read is one that was written, and where some are missing
-/// there is a warning.
+/// Damages each file of a trace in many ways. Every slice that is read is one that was written, and where some are
+/// missing there is a warning.
 #[test]
 fn damaged_files_give_warnings_and_no_wrong_slice() {
     let dir = tempfile::tempdir().unwrap();

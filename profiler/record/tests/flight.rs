@@ -134,7 +134,8 @@ fn an_id_that_is_used_again_renames_nothing() {
 const PANICS: &str = "STEPSCOPE_FLIGHT_TEST_TRACE";
 const KEPT_NS: i64 = 400_000_000;
 
-/// The program of the test below: emits a slice each millisecond, then a thread of it panics, and it lives on; nothing in a test run.
+/// The program of the test below: emits a slice each millisecond, then a thread of it panics, and it lives on; nothing
+/// in a test run.
 #[test]
 fn the_program_that_panics() {
     let Some(trace) = std::env::var_os(PANICS) else { return };

@@ -1,5 +1,5 @@
-//! Commands watched from outside: what is planted (sleeps, a lock that goes to and fro, a CPU that two threads want) is found, with the
-//! right cause and time; checked against the kernel's own accounting.
+//! Commands watched from outside: what is planted (sleeps, a lock that goes to and fro, a CPU that two threads want) is
+//! found, with the right cause and time; checked against the kernel's own accounting.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test file
 
@@ -112,8 +112,8 @@ fn pin(cpu: usize) {
     }
 }
 
-/// Two threads hand a turn to and fro; returns their ids. Each has a CPU of its own: on one CPU whoever is woken takes it
-/// from the other, which then waits for the CPU and not for its turn.
+/// Two threads hand a turn to and fro; returns their ids. Each has a CPU of its own: on one CPU whoever is woken takes
+/// it from the other, which then waits for the CPU and not for its turn.
 fn ping_pong() -> String {
     let (turn, changed) = (Mutex::new(0u32), Condvar::new());
     let player = |me: u32| {
@@ -133,8 +133,8 @@ fn ping_pong() -> String {
     })
 }
 
-/// Two threads that want one CPU for 300 ms; returns of each its id, from when to when it was measured (raw monotonic ns), and how
-/// long, by the kernel's accounting, it waited for the CPU in that time.
+/// Two threads that want one CPU for 300 ms; returns of each its id, from when to when it was measured (raw monotonic
+/// ns), and how long, by the kernel's accounting, it waited for the CPU in that time.
 fn hogs() -> String {
     pin(0);
     let start = std::sync::Barrier::new(2);
@@ -231,7 +231,8 @@ fn threads_that_want_one_cpu_wait_as_long_as_the_kernel_says() {
         let sum = |slices: &[&SliceRef]| slices.iter().map(|s| s.end - s.start).sum::<i64>();
         let (preempted, waking) = (of("preempted"), of("runnable"));
         let (found, waited) = (sum(&preempted) + sum(&waking), waited as i64);
-        // Some kernels do not say when certain threads leave a CPU: what is not found lies where the CPU's track says nothing.
+        // Some kernels do not say when certain threads leave a CPU: what is not found lies where the CPU's track says
+        // nothing.
         let untold = holes(&runs, &measured);
         let of_kernel = format!("{found} ns, by the kernel {waited} ns, untold {untold} ns: {:?}", watched.report);
         assert!(untold * 2 < measured.end - measured.start, "{of_kernel}");
@@ -288,7 +289,8 @@ fn python_links_nothing_and_is_seen() {
     assert!(counters.contains(&"minor page faults") && counters.len() >= 4, "{counters:?}");
 }
 
-/// A process that was not started by the recorder: it is found with its threads' names, waits and call stacks, and its end ends nothing else.
+/// A process that was not started by the recorder: it is found with its threads' names, waits and call stacks, and its
+/// end ends nothing else.
 #[test]
 fn a_process_that_runs_already_is_watched() {
     let _one = one_at_a_time();

@@ -1,6 +1,6 @@
 //! Findings about several devices or processes: communication that no compute hides, and who comes last.
 
-use super::facts::{Facts, Finding, MAX_SLICES, short};
+use super::facts::{Facts, Finding, MAX_SLICES, shorten};
 use crate::activity::{Activities, Activity};
 use crate::breakdown::DeviceBreakdown;
 use crate::critical::{PathKind, Segment};
@@ -9,17 +9,20 @@ use crate::stalls::cause::Cause;
 use text::duration;
 use trace_model::SliceRef;
 
-/// From here on communication is reported even where the path does not lead through it.
+/// The share of a device's time from which on exposed communication is reported even where the path does not lead
+/// through it.
 const MIN_EXPOSED: f64 = 0.1;
+/// The title of a finding about exposed communication.
 const EXPOSED: &str = "exposed communication";
 
 pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
-    if let Some((exposed, collectives)) = exposed(facts) {
+    if let Some((exposed, collectives)) = exposed_communication(facts) {
         if is_mostly_within(facts, PathKind::Stall(Cause::Unexplained), collectives) {
             // Streams that waited for communication without a record of it: the same time, reported better.
             found.retain(|f| f.title != "unexplained");
         }
-        // The path may lead through the whole of it, through some, or, where every rank waits for another, around it.
+        // The path may lead through all of the communication, through some, or, where every rank waits for another,
+        // through none: of the two findings the larger one stays.
         match found.iter_mut().find(|f| f.title == EXPOSED) {
             Some(on_path) if on_path.saves_ns >= exposed.saves_ns => {}
             Some(on_path) => *on_path = exposed,
@@ -29,17 +32,18 @@ pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
     found.extend(straggler(facts));
 }
 
-fn share(times: &DeviceBreakdown) -> f64 {
-    times.times.communication_exposed_ns as f64 / times.times.total_ns().max(1) as f64
+fn exposed_share(device: &DeviceBreakdown) -> f64 {
+    device.times.communication_exposed_ns as f64 / device.times.total_ns().max(1) as f64
 }
 
-/// The device that spends most of its time in communication while it computes nothing.
-fn exposed(facts: &Facts<'_>) -> Option<(Finding, Vec<(i64, i64)>)> {
-    let worst = facts.devices.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
-    if share(worst) < MIN_EXPOSED {
+/// The finding about the device with the largest share of exposed communication, and the intervals of that device's
+/// collectives.
+fn exposed_communication(facts: &Facts<'_>) -> Option<(Finding, Vec<(i64, i64)>)> {
+    let worst = facts.devices.iter().max_by(|a, b| exposed_share(a).total_cmp(&exposed_share(b)))?;
+    if exposed_share(worst) < MIN_EXPOSED {
         return None;
     }
-    let n = facts.devices.iter().filter(|device| share(device) >= MIN_EXPOSED).count();
+    let n = facts.devices.iter().filter(|device| exposed_share(device) >= MIN_EXPOSED).count();
     let slices = collectives(facts, worst);
     let range = slices.first().map_or(worst.times.range.clone(), |longest| longest.start..longest.end);
     let exposed_ns = worst.times.communication_exposed_ns;
@@ -52,20 +56,20 @@ fn exposed(facts: &Facts<'_>) -> Option<(Finding, Vec<(i64, i64)>)> {
         all => format!("; {n} of {all} devices spend {:.0} % or more so", MIN_EXPOSED * 100.0),
     };
     let longest = slices.first().map_or_else(String::new, |slice| {
-        let name = short(facts.store.slice_name(slice));
+        let name = shorten(facts.store.slice_name(slice));
         format!(" The longest of {}, {}, is `{name}`.", slices.len(), duration(slice.dur()))
     });
     finding.text = format!(
         "{:.1} % of the time of {}{of} is communication that no compute hides, {}{others}.{longest} Larger buckets that start \
          earlier, fewer bytes, or peers that come at the same time help.",
-        share(worst) * 100.0,
+        exposed_share(worst) * 100.0,
         worst.device,
         duration(exposed_ns),
     );
     Some((finding, slices.iter().map(|slice| (slice.start, slice.end)).collect()))
 }
 
-/// Whether most of the path's segments of a kind lies in the parts.
+/// Whether most of the time of the path's segments of a kind lies in the intervals `parts`.
 fn is_mostly_within(facts: &Facts<'_>, kind: PathKind, mut parts: Vec<(i64, i64)>) -> bool {
     let segments = || facts.paths.iter().flat_map(|p| &p.segments).filter(|segment| segment.kind == kind);
     let all: i64 = segments().map(Segment::dur).sum();
@@ -76,15 +80,15 @@ fn is_mostly_within(facts: &Facts<'_>, kind: PathKind, mut parts: Vec<(i64, i64)
 
 /// A device's collectives, the longest first.
 fn collectives(facts: &Facts<'_>, device: &DeviceBreakdown) -> Vec<SliceRef> {
-    let (store, doings) = (facts.store, Activities::new(facts.store));
+    let (store, activities) = (facts.store, Activities::new(facts.store));
     let tracks = device.streams.iter().filter_map(|(track, ..)| store.track(*track));
     let slices = tracks.flat_map(|track| track.lanes.iter().flat_map(|lane| lane.slices(&facts.range)));
-    let mut found: Vec<SliceRef> = slices.filter(|slice| doings.of(slice) == Activity::Collective).collect();
+    let mut found: Vec<SliceRef> = slices.filter(|slice| activities.of(slice) == Activity::Collective).collect();
     found.sort_by_key(|slice| (std::cmp::Reverse(slice.dur()), slice.start));
     found
 }
 
-/// The process that made the others wait longest.
+/// The finding about the process that made the others wait longest.
 fn straggler(facts: &Facts<'_>) -> Option<Finding> {
     let worst = facts.stragglers.processes.first()?;
     let mut times: Vec<_> = facts.stragglers.collectives.iter().filter(|l| l.process == worst.process).collect();
@@ -95,7 +99,7 @@ fn straggler(facts: &Facts<'_>) -> Option<Finding> {
     let late_ns: i64 = times.iter().map(|l| l.late_ns).sum();
     let process = facts.store.processes().get(worst.process as usize)?;
     let slices = times.iter().take(MAX_SLICES).map(|l| l.slice).collect();
-    // Collectives of several streams may be waited for at the same time: that is saved once.
+    // Waits for collectives of several streams may overlap: the time is saved once.
     let waits = times.iter().filter_map(|l| {
         let last = facts.store.slice(l.slice)?.start;
         Some((last - l.late_ns, last))

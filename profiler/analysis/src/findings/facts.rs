@@ -1,4 +1,4 @@
-//! The input of the rules, and their output: facts of a trace, findings.
+//! The rules' input (facts of a trace) and output (findings).
 
 use crate::breakdown::DeviceBreakdown;
 use crate::critical::{CriticalPath, PathKind, Segment};
@@ -11,11 +11,11 @@ use text::duration;
 use trace_model::SliceId;
 use trace_store::Store;
 
-/// A finding's evidence lists at most this many slices.
+/// Slices that a finding lists as evidence, at most.
 pub(super) const MAX_SLICES: usize = 5;
-/// Letters of a name.
+/// Characters of a name that a sentence quotes, at most.
 const MAX_NAME: usize = 120;
-/// A finding that saves less of the critical path is left out.
+/// The share of the critical path below which a finding is left out.
 pub(super) const MIN_SHARE: f64 = 0.01;
 
 /// Something to change, with what it would save.
@@ -23,15 +23,15 @@ pub(super) const MIN_SHARE: f64 = 0.01;
 pub struct Finding {
     /// A few words: `launch overhead`.
     pub title: String,
-    /// One or two sentences.
+    /// The problem and its remedy, in one or two sentences.
     pub text: String,
-    /// The time that fixing it would save at most, ns over all steps.
+    /// The time that the change would save at most, ns over all steps.
     pub saves_ns: i64,
-    /// The same as a part of the critical path, 0..=1.
+    /// `saves_ns` as a share of the critical path, 0..=1.
     pub share: f64,
-    /// The longest piece of it, ns from the origin.
+    /// The longest occurrence of the problem, ns from the origin.
     pub range: Range<i64>,
-    /// The slices to look at, the longest first.
+    /// The slices that show the problem, the longest first.
     pub slices: Vec<SliceId>,
 }
 
@@ -57,7 +57,7 @@ impl Facts<'_> {
         self.paths.iter().any(|p| p.step_id.is_some())
     }
 
-    /// A finding that saves so much of the path, which is all that can be saved.
+    /// A finding without its sentence, with its saving cut to the length of the critical path.
     pub(super) fn finding(&self, title: &str, saves_ns: i64, range: Range<i64>, slices: Vec<SliceId>) -> Finding {
         let total = self.total();
         let saves_ns = saves_ns.clamp(0, total);
@@ -65,7 +65,7 @@ impl Facts<'_> {
         Finding { title: title.to_owned(), text: String::new(), saves_ns, share, range, slices }
     }
 
-    /// The time, by step where there are several.
+    /// A total time as text: per step where the paths are those of several steps.
     pub(super) fn per_step(&self, ns: i64) -> String {
         let steps: FxHashSet<u32> = self.paths.iter().filter_map(|p| p.step_id).collect();
         match steps.len() {
@@ -75,8 +75,8 @@ impl Facts<'_> {
     }
 }
 
-/// As much of a name as a sentence takes: kernels' have hundreds of letters.
-pub(super) fn short(name: &str) -> String {
+/// A name cut to [`MAX_NAME`] characters: those of kernels have hundreds.
+pub(super) fn shorten(name: &str) -> String {
     match name.char_indices().nth(MAX_NAME) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name.to_owned(),

@@ -1,8 +1,8 @@
 //! Findings: the changes to make first, in plain words.
 //!
-//! Each is ranked by what fixing it would save at most, and that is its time on the critical path: a long op that nobody
-//! waited for, or a wait that something else hid, saves nothing. Shares are of that path, which is never longer than what is shown,
-//! without what the profiler did for itself.
+//! A finding is ranked by the time that its change would save at most, which is the problem's time on the critical
+//! path: a long op that nothing waited for saves nothing. Shares are shares of the critical path without the profiler's
+//! own work.
 //!
 //! | rules | about |
 //! |---|---|

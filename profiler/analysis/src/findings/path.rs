@@ -1,6 +1,6 @@
 //! Findings from the critical path: its delays by kind, and its slow ops.
 
-use super::facts::{Facts, Finding, MIN_SHARE, short, slices};
+use super::facts::{Facts, Finding, MIN_SHARE, shorten, slices};
 use super::words::{SegmentGroup, words_of};
 use crate::activity::{Activities, Activity};
 use crate::critical::{PathKind, Segment};
@@ -12,27 +12,27 @@ use text::duration;
 use trace_model::{Category, SliceRef, TrackId};
 use trace_store::Store;
 
-/// A launch whose work begins later than this did not wait for the launch: HTA and NVIDIA give 2 to 100 us for one. Nor does a
-/// call take so long to give a device work: it waited for something.
+/// The duration from which on a launch is not explained by launch overhead (2 to 100 µs, by HTA and NVIDIA): the work,
+/// or the call itself, waited for something else.
 const LONG_LAUNCH_NS: i64 = 1_000_000;
 
 pub(super) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
-    let doings = Activities::new(facts.store);
+    let activities = Activities::new(facts.store);
     let mut groups: FxHashMap<(PathKind, SegmentGroup), Vec<&Segment>> = FxHashMap::default();
     for segment in facts.paths.iter().flat_map(|p| &p.segments) {
-        let part = part(facts.store, &doings, segment);
-        let kind = if part == SegmentGroup::LongCall { PathKind::Launch } else { segment.kind };
-        groups.entry((kind, part)).or_default().push(segment);
+        let group = group_of(facts.store, &activities, segment);
+        let kind = if group == SegmentGroup::LongCall { PathKind::Launch } else { segment.kind };
+        groups.entry((kind, group)).or_default().push(segment);
     }
     let (has_steps, has_scheduling) = (facts.has_steps(), has_scheduling(facts.store));
     let of_group =
-        |((kind, part), segments)| Some(finding(facts, words_of(kind, part, has_steps, has_scheduling)?, segments));
+        |((kind, group), segments)| Some(finding(facts, words_of(kind, group, has_steps, has_scheduling)?, segments));
     let mut found: Vec<Finding> = groups.into_iter().filter_map(of_group).collect();
     found.extend(facts.ops.iter().filter_map(|op| slow_op(facts, op)));
     found
 }
 
-fn part(store: &Store, doings: &Activities<'_>, segment: &Segment) -> SegmentGroup {
+fn group_of(store: &Store, activities: &Activities<'_>, segment: &Segment) -> SegmentGroup {
     let slice = segment.slice.and_then(|id| store.slice(id));
     match segment.kind {
         PathKind::Launch if segment.dur() > LONG_LAUNCH_NS => SegmentGroup::LongCall,
@@ -41,7 +41,7 @@ fn part(store: &Store, doings: &Activities<'_>, segment: &Segment) -> SegmentGro
             if is_call { SegmentGroup::LongCall } else { SegmentGroup::LateWork }
         }
         PathKind::Stall(Cause::ScheduledOut) => {
-            if slice.is_some_and(|slice| doings.of(&slice) == Activity::Asleep) {
+            if slice.is_some_and(|slice| activities.of(&slice) == Activity::Asleep) {
                 SegmentGroup::Asleep
             } else {
                 SegmentGroup::Usual
@@ -60,19 +60,20 @@ fn finding(facts: &Facts<'_>, (title, advice): (&str, Advice), mut segments: Vec
     let time: i64 = segments.iter().map(|s| s.dur()).sum();
     let range = segments.first().map_or(0..0, |longest| longest.start..longest.end);
     let mut found = facts.finding(title, time, range, slices(facts.store, &segments));
-    let at = segments.first().map_or_else(String::new, |longest| place(facts.store, longest, segments.len()));
+    let location =
+        segments.first().map_or_else(String::new, |longest| locate_longest(facts.store, longest, segments.len()));
     let (what, time, share) = (advice.problem.text(facts.has_steps()), facts.per_step(time), found.share * 100.0);
-    found.text = format!("{what}: {time}, {share:.1} % of the critical path.{at} {}", advice.remedy);
+    found.text = format!("{what}: {time}, {share:.1} % of the critical path.{location} {}", advice.remedy);
     found
 }
 
-/// ` The longest of 12, 3.4 ms, at `f` on main.`
-fn place(store: &Store, longest: &Segment, n: usize) -> String {
+/// The sentence that says where the longest segment is: ` The longest of 12, 3.4 ms, at `f` on main.`
+fn locate_longest(store: &Store, longest: &Segment, n: usize) -> String {
     let culprit = longest.slice.and_then(|id| store.slice(id));
     let track = culprit.map_or(longest.track, |slice| TrackId(slice.id.track));
     let track = store.track(track).map_or("?", |t| t.name.trim());
     let around = || enclosing(store, longest.track, longest.start);
-    let name = |slice: &SliceRef| short(store.slice_name(slice));
+    let name = |slice: &SliceRef| shorten(store.slice_name(slice));
     let place = match culprit {
         Some(slice) => format!("at `{}` on {track}", name(&slice)),
         None => match around() {
@@ -91,12 +92,12 @@ fn enclosing(store: &Store, track: TrackId, time: i64) -> Option<SliceRef> {
     slices.filter(|slice| slice.start <= time && time < slice.end).min_by_key(|slice| slice.dur())
 }
 
-/// An op that is waited for: a 2× speed-up would save half of its time on the path.
+/// The finding of a slow op: a 2× speed-up would save half of its time on the path.
 fn slow_op(facts: &Facts<'_>, op: &OpRow) -> Option<Finding> {
     if !matches!(op.category.as_str(), "op" | "kernel" | "shard") {
         return None;
     }
-    let is_it = |s: &&Segment| {
+    let is_of_op = |s: &&Segment| {
         let slice = s.slice.filter(|_| matches!(s.kind, PathKind::Op | PathKind::Kernel));
         let slice = slice.and_then(|id| facts.store.slice(id));
         let site = slice.and_then(|slice| facts.store.sites().get(slice.site as usize));
@@ -106,10 +107,10 @@ fn slow_op(facts: &Facts<'_>, op: &OpRow) -> Option<Finding> {
     if (op.critical_ns / 2) as f64 / total < MIN_SHARE {
         return None;
     }
-    let mut segments: Vec<&Segment> = facts.paths.iter().flat_map(|p| &p.segments).filter(is_it).collect();
+    let mut segments: Vec<&Segment> = facts.paths.iter().flat_map(|p| &p.segments).filter(is_of_op).collect();
     segments.sort_by_key(|s| (Reverse(s.dur()), s.start));
     let longest = segments.first()?;
-    let name = short(&op.name);
+    let name = shorten(&op.name);
     let (what, times) = match op.category.as_str() {
         "shard" => (format!("Parts of `{name}` that ran on other threads are"), "parts"),
         _ => (format!("`{name}` is"), "executions"),

@@ -1,6 +1,7 @@
-//! Findings about a program without steps: its hottest functions, by samples, and what its threads waited for, by the scheduler.
+//! Findings about a program without steps: its hottest functions, by samples, and what its threads waited for, by the
+//! scheduler.
 
-use super::facts::{Facts, Finding, short};
+use super::facts::{Facts, Finding, shorten};
 use crate::flame::{samples, stack_names};
 use crate::intervals::union_ns;
 use crate::threads::ThreadTimes;
@@ -13,9 +14,9 @@ use trace_store::Store;
 
 /// Functions that are reported, at most.
 const MAX_FUNCTIONS: usize = 3;
-/// A thread that ran for less than this share of the busiest one's time is a helper: its sleep keeps nobody waiting.
-const HELPER: i64 = 20;
-/// Callers that a function is reported with.
+/// A thread that ran for less than 1/20 of the busiest thread's time is a helper: its sleep keeps nobody waiting.
+const HELPER_FRACTION: i64 = 20;
+/// Callers that are reported with a function, at most.
 const MAX_CALLERS: usize = 3;
 
 pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
@@ -23,30 +24,30 @@ pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
         return;
     }
     let samples = Samples::new(facts.store, &facts.range);
-    let mut own = samples.hottest(facts);
-    own.extend(asleep(facts, &samples));
-    own.extend(no_cpu(facts));
-    if !own.is_empty() {
+    let mut findings = samples.find_hottest(facts);
+    findings.extend(find_longest_sleep(facts, &samples));
+    findings.extend(find_longest_cpu_wait(facts));
+    if !findings.is_empty() {
         found.retain(|f| f.title != "unexplained");
     }
-    found.extend(own);
+    found.extend(findings);
 }
 
-/// A sample: the thread's track, when, and its stack's row.
+/// A sample: the thread's track, the time and the row of the stack.
 type Sample = (TrackId, i64, u32);
 
 struct Samples {
     all: Vec<Sample>,
-    /// The time on a CPU that one stands for, ns.
+    /// The time on a CPU that one sample stands for, ns.
     period_ns: i64,
 }
 
-/// Counts of a function that ran.
+/// The samples in which one function was the innermost.
 #[derive(Default)]
 struct Function {
     n: usize,
-    /// When it had a CPU, on any thread.
-    ran: Vec<(i64, i64)>,
+    /// The interval that each sample stands for, on any thread.
+    intervals: Vec<(i64, i64)>,
     by_track: FxHashMap<TrackId, usize>,
     by_stack: FxHashMap<u32, usize>,
 }
@@ -60,46 +61,47 @@ impl Samples {
             all.extend(samples(store, track, range).map(|(time, stack)| (track.id, time, stack)));
             between.extend(all[before..].windows(2).map(|pair| pair[1].1 - pair[0].1));
         }
-        // Of a thread that runs on they are one period apart; of one that sleeps between them, more.
+        // Samples of a thread that runs on are one period apart, those of a thread that sleeps between them more: the
+        // lower quartile.
         between.sort_unstable();
         Samples { all, period_ns: between.get(between.len() / 4).copied().unwrap_or(0) }
     }
 
-    /// The functions with most samples of their own.
-    fn hottest(&self, facts: &Facts<'_>) -> Vec<Finding> {
+    /// The findings about the functions with the most samples of their own.
+    fn find_hottest(&self, facts: &Facts<'_>) -> Vec<Finding> {
         let mut functions: FxHashMap<String, Function> = FxHashMap::default();
         let mut names: FxHashMap<u32, String> = FxHashMap::default();
         for (track, time, stack) in &self.all {
             let name = names.entry(*stack).or_insert_with(|| leaf(facts.store, *stack));
             let function = functions.entry(name.clone()).or_default();
             function.n += 1;
-            function.ran.push((time - self.period_ns, *time));
+            function.intervals.push((time - self.period_ns, *time));
             *function.by_track.entry(*track).or_default() += 1;
             *function.by_stack.entry(*stack).or_default() += 1;
         }
         let mut functions: Vec<(String, Function)> = functions.into_iter().collect();
         functions.sort_by(|(a_name, a), (b_name, b)| b.n.cmp(&a.n).then_with(|| a_name.cmp(b_name)));
         let hottest = functions.into_iter().take(MAX_FUNCTIONS);
-        hottest.map(|(name, function)| self.hot(facts, &name, &function)).collect()
+        hottest.map(|(name, function)| self.hot_function(facts, &name, &function)).collect()
     }
 
-    fn hot(&self, facts: &Facts<'_>, name: &str, function: &Function) -> Finding {
-        let ran_ns = union_ns(function.ran.clone());
-        let range =
-            function.ran.iter().map(|r| r.0).min().unwrap_or(0)..function.ran.iter().map(|r| r.1).max().unwrap_or(0);
+    fn hot_function(&self, facts: &Facts<'_>, name: &str, function: &Function) -> Finding {
+        let ran_ns = union_ns(function.intervals.clone());
+        let intervals = || function.intervals.iter();
+        let range = intervals().map(|r| r.0).min().unwrap_or(0)..intervals().map(|r| r.1).max().unwrap_or(0);
         let mut finding = facts.finding("hot function", ran_ns / 2, range, Vec::new());
-        let thread = most(&function.by_track).and_then(|track| facts.store.track(track));
+        let thread = most_frequent(&function.by_track).and_then(|track| facts.store.track(track));
         let threads = function.by_track.len();
         let on = match (thread, threads) {
-            (Some(thread), 1) => format!(" on {}", plain(&thread.name)),
-            (Some(thread), n) => format!(" on {n} threads, most on {}", plain(&thread.name)),
+            (Some(thread), 1) => format!(" on {}", thread_name(&thread.name)),
+            (Some(thread), n) => format!(" on {n} threads, most on {}", thread_name(&thread.name)),
             (None, _) => String::new(),
         };
-        let callers = most(&function.by_stack).map(|stack| callers(facts.store, stack)).unwrap_or_default();
+        let callers = most_frequent(&function.by_stack).map(|stack| callers(facts.store, stack)).unwrap_or_default();
         let callers = if callers.is_empty() { String::new() } else { format!(", called by {}", callers.join(" ← ")) };
         finding.text = format!(
             "`{}`{callers} has {:.1} % of the samples ({} of {}, {} on a CPU){on}. A 2× speed-up would save {}.",
-            short(name),
+            shorten(name),
             function.n as f64 * 100.0 / self.all.len().max(1) as f64,
             function.n,
             self.all.len(),
@@ -109,22 +111,22 @@ impl Samples {
         finding
     }
 
-    /// The function that a thread ran most in some parts of time, and in how many samples.
-    fn ran_most(&self, store: &Store, track: TrackId, parts: &[(i64, i64)]) -> Option<(String, usize)> {
+    /// The function with the most samples of a thread in the intervals `parts`, and the number of those samples.
+    fn hottest_during(&self, store: &Store, track: TrackId, parts: &[(i64, i64)]) -> Option<(String, usize)> {
         let is_inside = |time: i64| {
             let begun = parts.partition_point(|(start, _)| *start <= time);
             begun.checked_sub(1).is_some_and(|i| time < parts[i].1)
         };
         let mut by_name: FxHashMap<String, usize> = FxHashMap::default();
-        for (_, _, stack) in self.all.iter().filter(|(of, time, _)| *of == track && is_inside(*time)) {
+        for (_, _, stack) in self.all.iter().filter(|(sampled, time, _)| *sampled == track && is_inside(*time)) {
             *by_name.entry(leaf(store, *stack)).or_default() += 1;
         }
         by_name.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)))
     }
 }
 
-/// The key with the largest value; of equals the smallest.
-fn most<K: Copy + Ord>(counts: &FxHashMap<K, usize>) -> Option<K> {
+/// The key with the largest count; of equal counts the smallest key.
+fn most_frequent<K: Copy + Ord>(counts: &FxHashMap<K, usize>) -> Option<K> {
     counts.iter().max_by_key(|(key, n)| (**n, Reverse(**key))).map(|(key, _)| *key)
 }
 
@@ -132,39 +134,42 @@ fn leaf(store: &Store, stack: u32) -> String {
     stack_names(store, stack).pop().unwrap_or_else(|| "(no stack)".to_owned())
 }
 
-/// The callers of the innermost function of a stack, the nearest first.
+/// The callers of a stack's innermost function, the innermost caller first.
 fn callers(store: &Store, stack: u32) -> Vec<String> {
     let names = stack_names(store, stack);
-    names.iter().rev().skip(1).take(MAX_CALLERS).map(|name| format!("`{}`", short(name))).collect()
+    names.iter().rev().skip(1).take(MAX_CALLERS).map(|name| format!("`{}`", shorten(name))).collect()
 }
 
-/// A thread's name without the rest of its track's.
-fn plain(name: &str) -> &str {
+/// A thread's name: its track's name without the suffix of scheduling tracks.
+fn thread_name(name: &str) -> &str {
     name.trim().trim_end_matches(", scheduling")
 }
 
 fn name_of(store: &Store, track: TrackId) -> &str {
-    store.track(track).map_or("?", |track| plain(&track.name))
+    store.track(track).map_or("?", |track| thread_name(&track.name))
 }
 
-/// Threads of Linux itself, by the beginnings of their names. They sleep until there is work for them: nobody waits for that.
-const OF_THE_KERNEL: &str = "cpuhp/ irq/ jbd2/ kcompactd khugepaged ksoftirqd/ kswapd kthreadd kworker/ migration/ mmcqd/ \
+/// Kernel threads of Linux, by the beginnings of their names. They sleep until they have work: nobody waits for their
+/// sleep.
+const KERNEL_THREADS: &str = "cpuhp/ irq/ jbd2/ kcompactd khugepaged ksoftirqd/ kswapd kthreadd kworker/ migration/ mmcqd/ \
                              rcu_ rcuc/ rcuop/ rcuos/ swapper watchdog/";
 
-/// Threads that do something: the first of a process, and those that ran for long.
-fn matters<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = &'a ThreadTimes> {
+/// The threads whose sleep may delay the program: the first of each process, and those that ran for long.
+fn main_threads<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = &'a ThreadTimes> {
     let busiest = facts.threads.iter().map(|t| t.running_ns).max().unwrap_or(0);
     facts.threads.iter().filter(move |t| {
         let track = facts.store.track(t.track);
-        if track.is_some_and(|track| OF_THE_KERNEL.split(' ').any(|begin| track.name.starts_with(begin))) {
+        if track.is_some_and(|track| KERNEL_THREADS.split(' ').any(|begin| track.name.starts_with(begin))) {
             return false;
         }
         let pid = track.and_then(|track| facts.store.processes().get(track.process as usize)).map(|p| p.pid);
-        t.running_ns.saturating_mul(HELPER) >= busiest || (track.is_some() && pid == track.map(|track| track.tid))
+        t.running_ns.saturating_mul(HELPER_FRACTION) >= busiest
+            || (track.is_some() && pid == track.map(|track| track.tid))
     })
 }
 
-/// The slices of a thread in which a waker or a taker is reported, by start.
+/// The slices in which a thread was off the CPU in a state, cut to the range, by start: begin, end and the thread that
+/// woke or preempted it.
 fn off_cpu(facts: &Facts<'_>, thread: &ThreadTimes, state: ThreadState) -> Vec<(i64, i64, u32)> {
     let Some(track) = facts.store.track(thread.track) else { return Vec::new() };
     let slices = track.lanes.iter().flat_map(|lane| lane.slices(&facts.range));
@@ -175,9 +180,9 @@ fn off_cpu(facts: &Facts<'_>, thread: &ThreadTimes, state: ThreadState) -> Vec<(
     found
 }
 
-/// The thread of those that matter that slept longest, and who ended its sleep: whoever held what it waited for.
-fn asleep(facts: &Facts<'_>, samples: &Samples) -> Option<Finding> {
-    let thread = matters(facts).max_by_key(|t| (t.sleeping_ns, Reverse(t.track)))?;
+/// The finding about the main thread that slept longest, and the thread that ended most of its sleep.
+fn find_longest_sleep(facts: &Facts<'_>, samples: &Samples) -> Option<Finding> {
+    let thread = main_threads(facts).max_by_key(|t| (t.sleeping_ns, Reverse(t.track)))?;
     let slept = off_cpu(facts, thread, ThreadState::Sleeping);
     let longest = slept.iter().max_by_key(|(start, end, _)| end - start)?;
     let mut finding = facts.finding("asleep", thread.sleeping_ns, longest.0..longest.1, Vec::new());
@@ -188,12 +193,12 @@ fn asleep(facts: &Facts<'_>, samples: &Samples) -> Option<Finding> {
         Some((0, ns)) => format!("; a timer or a device ended {} of that", duration(ns)),
         Some((waker, ns)) => {
             let track = facts.store.tracks().iter().find(|t| t.tid == waker);
-            let who = track.map_or_else(|| format!("thread {waker}"), |t| format!("`{}`", plain(&t.name)));
+            let who = track.map_or_else(|| format!("thread {waker}"), |t| format!("`{}`", thread_name(&t.name)));
             let parts: Vec<(i64, i64)> =
                 slept.iter().filter(|(.., by)| *by == waker).map(|(start, end, _)| (*start, *end)).collect();
-            let ran = track.and_then(|t| samples.ran_most(facts.store, t.id, &parts));
+            let ran = track.and_then(|t| samples.hottest_during(facts.store, t.id, &parts));
             let ran = ran.map_or_else(String::new, |(name, n)| {
-                format!(", which ran `{}` meanwhile ({n} samples)", short(&name))
+                format!(", which ran `{}` meanwhile ({n} samples)", shorten(&name))
             });
             format!("; {who} ended {} of that{ran}", duration(ns))
         }
@@ -207,8 +212,8 @@ fn asleep(facts: &Facts<'_>, samples: &Samples) -> Option<Finding> {
     Some(finding)
 }
 
-/// The thread that waited longest for a CPU, and who had it.
-fn no_cpu(facts: &Facts<'_>) -> Option<Finding> {
+/// The finding about the thread that waited longest for a CPU, and the thread that preempted it most.
+fn find_longest_cpu_wait(facts: &Facts<'_>) -> Option<Finding> {
     let thread = facts.threads.iter().max_by_key(|t| (t.ready_ns, Reverse(t.track))).filter(|t| t.ready_ns > 0)?;
     let taken = off_cpu(facts, thread, ThreadState::Preempted);
     let mut takers: FxHashMap<u32, i64> = FxHashMap::default();
@@ -219,8 +224,8 @@ fn no_cpu(facts: &Facts<'_>) -> Option<Finding> {
     let taker = takers.into_iter().max_by_key(|(thread, ns)| (*ns, Reverse(*thread)));
     let taker = taker.filter(|(thread, _)| *thread != 0).map_or_else(String::new, |(thread, ns)| {
         let track = facts.store.tracks().iter().find(|t| t.tid == thread);
-        let who =
-            track.map_or_else(|| format!("thread {thread}, of another program"), |t| format!("`{}`", plain(&t.name)));
+        let who = track
+            .map_or_else(|| format!("thread {thread}, of another program"), |t| format!("`{}`", thread_name(&t.name)));
         format!("; {who} took it for {} of that", duration(ns))
     });
     let name = name_of(facts.store, thread.track);

@@ -194,7 +194,8 @@ fn the_profilers_own_work_is_nobodys_to_change() {
     assert_eq!(of(&found, "host code").share, 1.0, "of what is the program's");
 }
 
-/// `main` waits for a lock that `w0` holds while it burns, then burns a little itself; `w1` is pushed off its CPU by `w0`.
+/// `main` waits for a lock that `w0` holds while it burns, then burns a little itself; `w1` is pushed off its CPU by
+/// `w0`.
 const PLAIN: &str = "main off-cpu: sleeping 100000000..900000000 c 101
     w0 off-cpu: sleeping 0..50000000 c 100
     w1 off-cpu: preempted 100000000..400000000 c 101
@@ -209,7 +210,7 @@ const PLAIN: &str = "main off-cpu: sleeping 100000000..900000000 c 101
     cpu2 runs w1 400000000..500000000
     cpu3 runs helper 997000000..998000000";
 
-fn plain(with_samples: bool) -> (Store, Analysis) {
+fn thread_name(with_samples: bool) -> (Store, Analysis) {
     let mut text = PLAIN.to_owned();
     for ms in (50..950).filter(|_| with_samples) {
         let stack = if ms % 10 == 0 { "start;work;other" } else { "start;work;burn" };
@@ -220,7 +221,7 @@ fn plain(with_samples: bool) -> (Store, Analysis) {
 
 #[test]
 fn a_program_without_steps_gets_findings_from_samples_waits_and_threads() {
-    let (_, found) = plain(true);
+    let (_, found) = thread_name(true);
     let all: Vec<String> = found.findings.iter().map(|f| format!("{}: {}", f.title, f.text)).collect();
     assert!(all.iter().all(|text| !text.to_lowercase().contains("step")), "{all:#?}");
     let burn = of(&found, "hot function");
@@ -253,7 +254,7 @@ fn threads_of_the_kernel_that_sleep_are_no_finding() {
 
 #[test]
 fn the_path_of_a_plain_program_leads_through_who_woke_it() {
-    let (store, found) = plain(false);
+    let (store, found) = thread_name(false);
     let [path] = &found.paths[..] else { panic!("{:?}", found.paths) };
     let name = |s: &crate::critical::Segment| store.track(s.track).map_or("?", |t| &t.name).to_owned();
     let on_cpu = |track: &str| {
@@ -292,7 +293,8 @@ fn random_steps(slices: &[Random], lengths: &[(i64, i64)]) -> String {
 }
 
 proptest! {
-    /// Whatever the trace, its steps and the part of it that is looked at: no share is above one, and no sum above what is shown.
+    /// Whatever the trace, its steps and the part of it that is looked at: no share is above one, and no sum above what
+    /// is shown.
     #[test]
     fn shares_are_of_what_is_shown(
         slices in slices_of_random(),

@@ -1,23 +1,23 @@
-//! The words of findings about the critical path: for each kind of segment its title, what waits there, and what helps.
+//! The texts of findings about the critical path: for each kind of segment the title, the problem and the remedy.
 
 use crate::critical::PathKind;
 use crate::stalls::cause::Problem::{Sentence, Waits};
 use crate::stalls::cause::{Advice, Cause};
 
-/// Groups of segments of one kind, where they ask for different changes.
+/// Groups of segments of one kind that need different remedies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum SegmentGroup {
     Usual,
-    /// A call took long to launch something: it waited itself.
+    /// A launching call that took long, because the call itself waited.
     LongCall,
-    /// Work began long after its launch.
+    /// Work that began long after its launch.
     LateWork,
-    /// A thread waited for a timer, a device or what the trace does not have, and not for a CPU.
+    /// A thread that waited for a timer, a device or another program, not for a CPU.
     Asleep,
 }
 
-/// Title and sentences; `None` for what is no finding by itself: ops and kernels are reported one by one, a thread's functions by its
-/// samples, and the profiler's own work is nobody's to change.
+/// Title and sentences of a group of segments. `None` for ops and kernels, which are reported one by one, for threads
+/// of which only scheduling is known, whose functions are reported by samples, and for the profiler's own work.
 pub(super) fn words_of(
     kind: PathKind,
     group: SegmentGroup,

@@ -1,17 +1,18 @@
-//! From the parts of the backward walk to stalls.
+//! Turns the parts of the backward walk into stalls: one cause and one culprit each.
 
 use super::cause::Cause;
 use super::gaps::{Gap, Window, Windows, step_of};
 use super::stall::Stall;
 use crate::activity::Activity;
 use crate::deps::Deps;
-use crate::line::{Line, LineKind, PieceId};
+use crate::lines::{Line, LineKind, PieceId};
 use crate::walk::{Edge, PartKind, Walk, WalkPart, parked_cause};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_model::SliceId;
 
-/// Parts of one gap: what is left of it is one more, so that threads that wait for a long chain of ops do not each repeat it.
+/// Parts of one gap, at most; the rest of the gap is one more part, so that the many threads that wait for one long
+/// chain of ops do not each repeat the chain.
 const MAX_PARTS: usize = 64;
 
 pub(super) struct Blame<'d, 'a> {
@@ -19,13 +20,15 @@ pub(super) struct Blame<'d, 'a> {
     windows: &'d Windows,
     pub stalls: Vec<Stall>,
     parts: Vec<WalkPart>,
-    ran: FxHashMap<(u32, u32), Ran>,
+    /// The work by process and window, computed when first needed.
+    work: FxHashMap<(u32, u32), WindowWork>,
 }
 
 /// The work that the workers of a process ran in a window.
-struct Ran {
-    /// Start and place of each piece of work, by start; and the longest of those from there on.
+struct WindowWork {
+    /// Start and id of each piece of work, sorted by start.
     starts: Vec<(i64, PieceId)>,
+    /// By index of `starts`: the longest piece from there on.
     longest: Vec<PieceId>,
 }
 
@@ -39,39 +42,40 @@ struct Current<'g> {
 
 impl<'d, 'a> Blame<'d, 'a> {
     pub(super) fn new(deps: &'d Deps<'a>, windows: &'d Windows) -> Blame<'d, 'a> {
-        Blame { deps, windows, stalls: Vec::new(), parts: Vec::new(), ran: FxHashMap::default() }
+        Blame { deps, windows, stalls: Vec::new(), parts: Vec::new(), work: FxHashMap::default() }
     }
 
     fn line(&self, line: u32) -> &'d Line {
-        &self.deps.lines.lines[line as usize]
+        self.deps.lines.line(line)
     }
 
-    pub(super) fn gap(&mut self, gap: &Gap) {
+    /// Adds the stalls of a gap.
+    pub(super) fn explain_gap(&mut self, gap: &Gap) {
         let process = self.line(gap.line).process;
         let window = gap.window.and_then(|row| self.windows.window(process, row));
         let step = window.and_then(|w| step_of(self.deps, w, gap));
         let active = window.map(Window::active_or_end);
         let current = Current { gap, step_id: step.map(|s| s.id), active };
-        let Some(next) = gap.next else { return self.nothing_more(&current) };
+        let Some(next) = gap.next else { return self.explain_rest_of_step(&current) };
         let mut parts = std::mem::take(&mut self.parts);
-        let left = Walk::start(self.deps, next, &gap.range, MAX_PARTS, &mut parts);
+        let explained_from = Walk::explain_start(self.deps, next, &gap.range, MAX_PARTS, &mut parts);
         for part in parts.drain(..) {
-            self.part(&current, &part);
+            self.push_part(&current, &part);
         }
         self.parts = parts;
-        if left > gap.range.start {
-            let longest = self.longest(&current, gap.range.start..left);
-            self.push(&current, gap.range.start..left, Cause::InputLate, longest);
+        if explained_from > gap.range.start {
+            let longest = self.longest(&current, gap.range.start..explained_from);
+            self.push(&current, gap.range.start..explained_from, Cause::InputLate, longest);
         }
     }
 
-    /// A part of the walk as a stall of the gap.
-    fn part(&mut self, current: &Current<'_>, part: &WalkPart) {
+    /// Adds a part of the walk as a stall of the gap.
+    fn push_part(&mut self, current: &Current<'_>, part: &WalkPart) {
         let range = part.start..part.end;
-        match part.what {
+        match part.kind {
             PartKind::Runs(at, via) => {
                 let culprit = self.deps.lines.slice(at).id;
-                self.push(current, range, self.cause(current.gap.line, at, via), Some(culprit));
+                self.push(current, range, self.run_cause(current.gap.line, at, via), Some(culprit));
             }
             PartKind::Idle(Cause::Unexplained, _) => self.push(current, range, Cause::Unexplained, None),
             PartKind::Begin => {
@@ -83,22 +87,23 @@ impl<'d, 'a> Blame<'d, 'a> {
                 let is_host_of_device =
                     part.line != current.gap.line && self.line(current.gap.line).kind == LineKind::Device;
                 let cause = if is_host_of_device { Cause::HostLate } else { Cause::Unexplained };
-                self.push(current, range, self.late(current.gap.line, part, cause), None);
+                self.push(current, range, self.idle_cause(current.gap.line, part, cause), None);
             }
             PartKind::Idle(cause, culprit) => {
-                let is_own = Some(part.blocked) == current.gap.next;
-                let late_itself = !is_own && matches!(cause, Cause::Dispatch | Cause::WakeUp);
-                let blocked = late_itself.then(|| self.deps.lines.slice(part.blocked).id);
-                self.push(current, range, self.late(current.gap.line, part, cause), blocked.or(culprit));
+                // A predecessor that was ready and started late is itself the culprit.
+                let is_next = Some(part.blocked) == current.gap.next;
+                let is_late = !is_next && matches!(cause, Cause::Dispatch | Cause::WakeUp);
+                let blocked = is_late.then(|| self.deps.lines.slice(part.blocked).id);
+                self.push(current, range, self.idle_cause(current.gap.line, part, cause), blocked.or(culprit));
             }
         }
     }
 
-    /// Why a track waited while this piece ran.
-    fn cause(&self, waiting: u32, at: PieceId, via: Edge) -> Cause {
-        let (me, other) = (self.line(waiting), self.line(at.line));
-        let is_peer = me.process != other.process;
-        match self.deps.lines.piece(at).doing {
+    /// The cause of a wait of the line `waiting` while a piece ran.
+    fn run_cause(&self, waiting: u32, at: PieceId, via: Edge) -> Cause {
+        let (waiter, runner) = (self.line(waiting), self.line(at.line));
+        let is_peer = waiter.process != runner.process;
+        match self.deps.lines.piece(at).activity {
             Activity::Collective if !is_peer => Cause::Network,
             _ if is_peer => Cause::PeerLate,
             Activity::Copy => Cause::Dma,
@@ -107,22 +112,23 @@ impl<'d, 'a> Blame<'d, 'a> {
             Activity::Input => Cause::InputLate,
             Activity::Kernel if via == Edge::Sync => Cause::Synchronisation,
             Activity::Kernel => Cause::InputLate,
-            Activity::Op | Activity::Shard if via == Edge::Order && other.kind == LineKind::Worker => Cause::Dispatch,
-            _ if me.kind == LineKind::Device => Cause::HostLate,
+            Activity::Op | Activity::Shard if via == Edge::Order && runner.kind == LineKind::Worker => Cause::Dispatch,
+            _ if waiter.kind == LineKind::Device => Cause::HostLate,
             _ => Cause::InputLate,
         }
     }
 
-    /// Why a track waited while nothing that it waited for ran: what happens in another process is that one's matter.
-    fn late(&self, waiting: u32, part: &WalkPart, cause: Cause) -> Cause {
+    /// The cause of a wait while nothing ran: in another process every cause but those between processes is
+    /// [`Cause::PeerLate`].
+    fn idle_cause(&self, waiting: u32, part: &WalkPart, cause: Cause) -> Cause {
         let is_peer = self.line(part.line).process != self.line(waiting).process;
         let is_between = matches!(cause, Cause::Network | Cause::Dma | Cause::ScheduledOut)
             || matches!(cause, Cause::QueueEmpty | Cause::QueueFull | Cause::OtherStep);
         if is_peer && !is_between { Cause::PeerLate } else { cause }
     }
 
-    /// The step had nothing more for this track.
-    fn nothing_more(&mut self, current: &Current<'_>) {
+    /// Explains a gap after the last work that the step had for the track.
+    fn explain_rest_of_step(&mut self, current: &Current<'_>) {
         let range = current.gap.range.clone();
         let Some(active) = current.active.clone() else {
             return self.push(current, range, Cause::Unexplained, None);
@@ -130,15 +136,16 @@ impl<'d, 'a> Blame<'d, 'a> {
         let (first, last) = (active.start.clamp(range.start, range.end), active.end.clamp(range.start, range.end));
         let last = last.max(first);
         self.push(current, last..range.end, Cause::StepEnd, None);
-        let last = self.parked(current, first..last);
+        let last = self.push_parked_wait(current, first..last);
         let longest = self.longest(current, first..last);
         let cause = if longest.is_some() { Cause::NothingReady } else { Cause::Unexplained };
         self.push(current, first..last, cause, longest);
         self.push(current, range.start..first, Cause::StepBegin, None);
     }
 
-    /// The end of a part of the gap in which an op waited without a thread and nothing else ran: gives where it begins.
-    fn parked(&mut self, current: &Current<'_>, range: Range<i64>) -> i64 {
+    /// Adds the end of `range` as a stall if an op waited without a thread there and nothing else ran; returns the end
+    /// of the rest.
+    fn push_parked_wait(&mut self, current: &Current<'_>, range: Range<i64>) -> i64 {
         let waits = self.deps.parked_in(self.line(current.gap.line).process);
         let first = waits.partition_point(|wait| wait.end < range.end);
         let Some(wait) = waits.get(first).filter(|wait| wait.start < range.end).copied() else { return range.end };
@@ -164,28 +171,29 @@ impl<'d, 'a> Blame<'d, 'a> {
         if let (Some(row), Some(window)) =
             (current.gap.window, current.gap.window.and_then(|row| self.windows.window(process, row)))
         {
-            let ran = self.ran.entry((process, row)).or_insert_with(|| Ran::new(deps, process, &window.range));
-            candidates.extend(ran.longest_from(range.start));
+            let work = self.work.entry((process, row));
+            let work = work.or_insert_with(|| WindowWork::new(deps, process, &window.range));
+            candidates.extend(work.longest_from(range.start));
         }
         let covers = |at: &PieceId| {
             let piece = deps.lines.piece(*at);
-            if piece.doing.is_work() { piece.end.min(range.end) - piece.start.max(range.start) } else { 0 }
+            if piece.activity.is_work() { piece.end.min(range.end) - piece.start.max(range.start) } else { 0 }
         };
         let best = candidates.into_iter().filter(|at| at.line != current.gap.line && covers(at) > 0);
         best.max_by_key(|at| (covers(at), std::cmp::Reverse(at.line))).map(|at| deps.lines.slice(at).id)
     }
 
-    /// Collectives of a line: until the last peer came they only waited for it.
-    pub(super) fn peers(&mut self, line: u32, range: &Range<i64>) {
+    /// Adds a stall for each collective of a line, from its begin until its last peer joined.
+    pub(super) fn explain_collectives(&mut self, line: u32, range: &Range<i64>) {
         for (piece, p) in self.line(line).pieces.iter().enumerate() {
-            if p.doing != Activity::Collective || p.start >= range.end || p.end <= range.start {
+            if p.activity != Activity::Collective || p.start >= range.end || p.end <= range.start {
                 continue;
             }
             let at = PieceId { line, piece: piece as u32 };
             let Some(last) = self.deps.exchanges.last_peer(at) else { continue };
-            let came = self.deps.lines.piece(last).start.min(p.end);
-            if came > p.start {
-                let gap = Gap { line, range: p.start..came, next: Some(at), window: None };
+            let last_start = self.deps.lines.piece(last).start.min(p.end);
+            if last_start > p.start {
+                let gap = Gap { line, range: p.start..last_start, next: Some(at), window: None };
                 let current = Current { gap: &gap, step_id: None, active: None };
                 let culprit = Some(self.deps.lines.slice(last).id);
                 self.push(&current, gap.range.clone(), Cause::PeerLate, culprit);
@@ -218,8 +226,8 @@ impl Window {
     }
 }
 
-impl Ran {
-    fn new(deps: &Deps<'_>, process: u32, window: &Range<i64>) -> Ran {
+impl WindowWork {
+    fn new(deps: &Deps<'_>, process: u32, window: &Range<i64>) -> WindowWork {
         let mut starts: Vec<(i64, PieceId)> = Vec::new();
         for (index, line) in deps.lines.lines.iter().enumerate() {
             if line.process != process || line.kind != LineKind::Worker {
@@ -227,7 +235,7 @@ impl Ran {
             }
             let first = line.pieces.partition_point(|p| p.start < window.start);
             let within = line.pieces[first..].iter().take_while(|p| p.start < window.end).enumerate();
-            let work = within.filter(|(_, p)| p.doing.is_work());
+            let work = within.filter(|(_, p)| p.activity.is_work());
             starts.extend(work.map(|(i, p)| (p.start, PieceId { line: index as u32, piece: (first + i) as u32 })));
         }
         starts.sort_by_key(|(start, _)| *start);
@@ -238,10 +246,10 @@ impl Ran {
             longest.push(if length(at) >= length(&before) { *at } else { before });
         }
         longest.reverse();
-        Ran { starts, longest }
+        WindowWork { starts, longest }
     }
 
-    /// The longest of what started at or after `time`.
+    /// The longest piece that started at or after `time`.
     fn longest_from(&self, time: i64) -> Option<PieceId> {
         self.longest.get(self.starts.partition_point(|(start, _)| *start < time)).copied()
     }

@@ -3,7 +3,7 @@
 /// Declares the causes and their table.
 macro_rules! causes {
     ($($cause:ident, $title:literal, $help:literal, $advice:expr;)*) => {
-        /// Why nothing ran.
+        /// The cause of a stall: why nothing ran.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Cause {
@@ -11,7 +11,7 @@ macro_rules! causes {
         }
 
         impl Cause {
-            /// All of them.
+            /// All causes.
             pub const ALL: &[Cause] = &[$(Cause::$cause),*];
             const INFO: &[CauseInfo] = &[$(CauseInfo { title: $title, help: $help, advice: $advice }),*];
         }
@@ -21,11 +21,11 @@ macro_rules! causes {
 /// A row of the table of causes.
 #[derive(Debug)]
 pub struct CauseInfo {
-    /// One or two words: `dependency wait`.
+    /// The cause in one or two words: `dependency wait`.
     pub title: &'static str,
     /// The part of a gap that has this cause.
     pub help: &'static str,
-    /// A finding about it; `None` where there is none by itself.
+    /// The sentences of a finding; `None` for a cause that is no finding by itself.
     pub advice: Option<Advice>,
 }
 
@@ -41,9 +41,9 @@ pub struct Advice {
 /// The first sentence of a finding.
 #[derive(Clone, Copy, Debug)]
 pub enum Problem {
-    /// Follows the one who waits: `Steps wait`, or `The program waits`.
+    /// The rest of a sentence that begins with `Steps wait` or `The program waits`.
     Waits(&'static str),
-    /// A whole sentence.
+    /// A complete sentence.
     Sentence(&'static str),
 }
 
@@ -87,13 +87,13 @@ causes! {
 }
 
 impl Cause {
-    /// Its row of the table.
+    /// The cause's row of the table.
     #[must_use]
     pub fn info(self) -> &'static CauseInfo {
         &Cause::INFO[self as usize]
     }
 
-    /// One or two words for tables.
+    /// The cause in one or two words, for tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.info().title

@@ -1,27 +1,28 @@
-//! Gaps: when a busy track had nothing to do, and in which step.
+//! Gaps: the times at which a busy track did no work, and their steps.
 
 use crate::deps::Deps;
-use crate::line::{Line, LineKind, PieceId};
+use crate::lines::{Line, LineKind, PieceId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use trace_model::Step;
 
-/// A gap: nothing ran, and what ran after it.
+/// A time at which a line did no work.
 pub(super) struct Gap {
     pub line: u32,
     pub range: Range<i64>,
-    /// `None` where the step had nothing more for the track.
+    /// The piece that ran after the gap; `None` where the step had no more work for the track.
     pub next: Option<PieceId>,
-    /// Row of the windows of the process, where the track works in steps.
+    /// Index of the process's windows; `None` where the track does not work in steps.
     pub window: Option<u32>,
 }
 
-/// Steps of one process that overlap, as one.
+/// A time in which one or more overlapping steps of one process ran.
 pub(super) struct Window {
     pub range: Range<i64>,
     /// Rows of the store's steps.
     pub steps: Vec<u32>,
-    /// First start and last end of what any worker ran, or of a wait for a queue after it.
+    /// From the first start to the last end of any worker's work or of a wait for a queue after it; inverted where
+    /// nothing ran.
     pub active: Range<i64>,
 }
 
@@ -30,7 +31,7 @@ pub(super) struct Windows {
     by_process: FxHashMap<u32, Vec<Window>>,
     /// Processes with workers.
     workers: FxHashSet<u32>,
-    /// Tracks that run steps.
+    /// Tracks whose threads start steps.
     callers: FxHashSet<u32>,
 }
 
@@ -61,7 +62,7 @@ impl Windows {
         }
         let mut windows = Windows { by_process, workers, callers };
         for line in lines.iter().filter(|l| l.kind == LineKind::Worker) {
-            windows.note_active(line);
+            windows.extend_active(line);
         }
         for (process, windows) in &mut windows.by_process {
             for wait in deps.parked_in(*process) {
@@ -74,10 +75,10 @@ impl Windows {
         windows
     }
 
-    fn note_active(&mut self, line: &Line) {
+    fn extend_active(&mut self, line: &Line) {
         let Some(windows) = self.by_process.get_mut(&line.process) else { return };
         let mut row = 0;
-        for piece in line.pieces.iter().filter(|p| p.doing.is_work()) {
+        for piece in line.pieces.iter().filter(|p| p.activity.is_work()) {
             while windows
                 .get(row)
                 .is_some_and(|w| w.range.end <= piece.start && w.range.end < piece.end.max(piece.start + 1))
@@ -96,9 +97,9 @@ impl Windows {
         self.by_process.get(&process)?.get(row as usize)
     }
 
-    /// The gaps of a line that touch the range, in place of what `gaps` has.
-    pub(super) fn gaps(&self, deps: &Deps<'_>, line_idx: u32, range: &Range<i64>, gaps: &mut Vec<Gap>) {
-        let line = &deps.lines.lines[line_idx as usize];
+    /// Replaces the content of `gaps` with the gaps of a line that touch the range.
+    pub(super) fn find_gaps(&self, deps: &Deps<'_>, line_idx: u32, range: &Range<i64>, gaps: &mut Vec<Gap>) {
+        let line = deps.lines.line(line_idx);
         gaps.clear();
         match (line.kind, self.by_process.get(&line.process)) {
             (LineKind::Worker, Some(windows)) => self.gaps_in_steps(deps, line_idx, windows, gaps),
@@ -113,24 +114,26 @@ impl Windows {
     }
 
     fn gaps_in_steps(&self, deps: &Deps<'_>, line_idx: u32, windows: &[Window], gaps: &mut Vec<Gap>) {
-        let line = &deps.lines.lines[line_idx as usize];
+        let line = deps.lines.line(line_idx);
         let is_caller = self.callers.contains(&line.track.0);
         let mut piece = 0;
         for (row, window) in windows.iter().enumerate() {
             let before = gaps.len();
             let first = piece;
             gaps_within(line, line_idx, &window.range, Some(row as u32), &mut piece, gaps);
-            // A thread that once ran a step (the one that initialised the variables) is no worker of another thread's.
-            let runs = |step: &u32| deps.store.steps()[*step as usize].slice.track == line.track.0;
-            let took_part = || line.pieces[first..piece].iter().any(|p| p.end > window.range.start);
-            if is_caller && !window.steps.iter().any(runs) && !took_part() {
+            // A thread that starts steps of its own (the one that initialised the variables) does not wait for the
+            // steps of others.
+            let is_caller_of = |step: &u32| deps.store.steps()[*step as usize].slice.track == line.track.0;
+            let has_part = || line.pieces[first..piece].iter().any(|p| p.end > window.range.start);
+            if is_caller && !window.steps.iter().any(is_caller_of) && !has_part() {
                 gaps.truncate(before);
             }
         }
     }
 }
 
-/// The gaps in a window; `piece` is the first piece that may touch it, and then the first that may touch the next.
+/// Adds the gaps of a line in a window. `piece` is the first piece that may touch the window; it is moved to the first
+/// that may touch the next window.
 fn gaps_within(
     line: &Line,
     line_idx: u32,
@@ -143,7 +146,7 @@ fn gaps_within(
     while let Some(p) = line.pieces.get(*piece)
         && p.start < window.end
     {
-        if p.doing.is_work() && p.end >= window.start {
+        if p.activity.is_work() && p.end >= window.start {
             if p.start > until {
                 let next = Some(PieceId { line: line_idx, piece: *piece as u32 });
                 gaps.push(Gap { line: line_idx, range: until..p.start, next, window: row });
@@ -160,10 +163,11 @@ fn gaps_within(
     }
 }
 
-/// Steps that are under way at one time, at most; of more the last ones to begin are looked at.
+/// Steps that overlap at one time, at most: of more, only the last to begin are considered.
 const MAX_CONCURRENT: usize = 64;
 
-/// The step in which a gap lies: of several that overlap, the one of what ran next, else the one that began last.
+/// The step in which a gap lies: of several that overlap, that of the piece after the gap, else the one that began
+/// last.
 pub(super) fn step_of<'a>(deps: &Deps<'a>, window: &Window, gap: &Gap) -> Option<&'a Step> {
     let step = |row: &u32| &deps.store.steps()[*row as usize];
     let begun = window.steps.partition_point(|row| step(row).start < gap.range.end);

@@ -1,9 +1,10 @@
 //! Stalls: for each gap on a busy track, why nothing ran there, and which slice is to blame.
 //!
-//! A gap is a time in which a track does no work: a worker in a step, a stream between two kernels, a host's thread that
-//! waits. It is divided into parts, each with one cause; the parts of a gap follow each other and add up to it exactly, and
-//! what cannot be explained is a part of its own. The walk is backward, from what ran after the gap to its last-arriving
-//! predecessor, and on to that one's predecessor, until the gap's beginning is reached (`analysis::walk`).
+//! A gap is a time in which a track does no work: a worker in a step, a stream between two kernels, a host's thread
+//! that waits. It is divided into parts, each with one cause; the parts of a gap follow each other and add up to it
+//! exactly, and what cannot be explained is a part of its own. The walk is backward, from what ran after the gap to its
+//! last-arriving predecessor, and on to that one's predecessor, until the gap's beginning is reached
+//! (`analysis::walk`).
 //!
 //! Pure functions over the store; docs/use/analysis.md has the definitions.
 
@@ -24,31 +25,31 @@ use trace_store::Store;
 /// All stalls of one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CauseTotal {
-    /// Which.
+    /// The cause.
     pub cause: Cause,
-    /// How many.
+    /// The number of stalls.
     pub count: u64,
-    /// Their sum.
+    /// The sum of the stalls' durations, ns.
     pub total_ns: i64,
 }
 
-/// The stalls that touch the half-open range, longest first. Gaps are whole, not cut at the range: a worker's to the ends of
-/// its steps, a stream's or a thread's as far as one length of the range beyond it.
+/// The stalls that touch the half-open range, longest first. Gaps are whole, not cut at the range: a worker's to the
+/// ends of its steps, a stream's or a thread's as far as one length of the range beyond it.
 #[must_use]
 pub fn stalls(store: &Store, range: Range<i64>) -> Vec<Stall> {
-    let deps = Deps::new(store, &around(store, &range));
+    let deps = Deps::new(store, &widen_to_steps(store, &range));
     stalls_of(&deps, range)
 }
 
-/// As [`stalls`], from an index that is there already. Lines are looked at on all cores.
+/// As [`stalls`], from an existing index. The lines are shared out over all cores.
 pub(crate) fn stalls_of(deps: &Deps<'_>, range: Range<i64>) -> Vec<Stall> {
     let windows = gaps::Windows::new(deps, &range);
     let of_line = |(blame, gaps): &mut (blame::Blame<'_, '_>, Vec<gaps::Gap>), line: u32| {
-        windows.gaps(deps, line, &range, gaps);
+        windows.find_gaps(deps, line, &range, gaps);
         for gap in gaps.drain(..) {
-            blame.gap(&gap);
+            blame.explain_gap(&gap);
         }
-        blame.peers(line, &range);
+        blame.explain_collectives(line, &range);
         std::mem::take(&mut blame.stalls)
     };
     let lines = (0..deps.lines.lines.len() as u32).into_par_iter();
@@ -56,7 +57,7 @@ pub(crate) fn stalls_of(deps: &Deps<'_>, range: Range<i64>) -> Vec<Stall> {
     longest_first(&found)
 }
 
-/// Sorts by length; of equal ones the first stays first. A stall is a hundred bytes: lengths are sorted, and each stall is moved once.
+/// Sorts by length, stably. A stall has a hundred bytes: only the lengths are sorted, and each stall is cloned once.
 fn longest_first(of_lines: &[Vec<Stall>]) -> Vec<Stall> {
     let stalls: Vec<&Stall> = of_lines.iter().flatten().collect();
     let mut order: Vec<Keyed> = stalls.iter().map(|stall| radix::key(!stall.dur())).zip(0..).collect();
@@ -64,15 +65,15 @@ fn longest_first(of_lines: &[Vec<Stall>]) -> Vec<Stall> {
     order.into_par_iter().map(|(_, i)| stalls[i as usize].clone()).collect()
 }
 
-/// The range with its steps, and as much again on each side.
-pub(crate) fn around(store: &Store, range: &Range<i64>) -> Range<i64> {
+/// The range widened by its length on each side, and to the ends of the steps that touch it.
+pub(crate) fn widen_to_steps(store: &Store, range: &Range<i64>) -> Range<i64> {
     let length = range.end.saturating_sub(range.start);
     let wide = range.start.saturating_sub(length)..range.end.saturating_add(length);
     let steps = store.steps().iter().filter(|s| s.start < range.end && s.end > range.start);
     steps.fold(wide, |wide, step| wide.start.min(step.start)..wide.end.max(step.end))
 }
 
-/// Sums by cause, the largest first.
+/// The stalls' number and total duration by cause, the largest total first.
 #[must_use]
 pub fn by_cause(stalls: &[Stall]) -> Vec<CauseTotal> {
     let total = |cause: &Cause| CauseTotal { cause: *cause, count: 0, total_ns: 0 };

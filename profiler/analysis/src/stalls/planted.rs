@@ -1,5 +1,5 @@
-//! Simulated schedules with planted delays. The simulator knows why each thing began when it did, since it made it wait: it
-//! keeps the history of causes forward in time, where the analysis looks back from the records alone.
+//! Simulated schedules with planted delays. The simulator knows why each thing began when it did, since it made it
+//! wait: it keeps the history of causes forward in time, where the analysis looks back from the records alone.
 
 use super::{Cause, stalls};
 use proptest::prelude::*;

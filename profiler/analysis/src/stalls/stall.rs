@@ -1,4 +1,4 @@
-//! A stall: a part of a gap, with its cause, and as a sentence.
+//! A stall: a part of a gap with its cause, and the sentence that describes it.
 
 use super::cause::Cause;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use trace_store::Store;
 /// A part of a gap, with its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// Where.
+    /// The track that did no work.
     pub track: TrackId,
     /// The step's id, where the track works in steps.
     pub step_id: Option<u32>,
@@ -19,7 +19,7 @@ pub struct Stall {
     pub start: i64,
     /// End (not included).
     pub end: i64,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
     /// The slice that is to blame: draw an arrow from it.
     pub culprit: Option<SliceId>,
@@ -28,7 +28,7 @@ pub struct Stall {
 }
 
 impl Stall {
-    /// How long.
+    /// The duration, ns.
     #[must_use]
     pub fn dur(&self) -> i64 {
         self.end - self.start
@@ -70,7 +70,8 @@ impl Stall {
             (Cause::Synchronisation, Some(other)) => format!("{me} waited in a synchronisation: {other}"),
             (Cause::Synchronisation, None) => format!("{me} waited {time} for a synchronisation to return"),
             (Cause::ScheduledOut, _) => {
-                format!("{me} waited {time} while the operating system did not run {}", who(store, self))
+                let thread = scheduled_out_thread(store, self);
+                format!("{me} waited {time} while the operating system did not run {thread}")
             }
             (Cause::QueueEmpty | Cause::QueueFull | Cause::OtherStep, _) => {
                 let site = culprit.and_then(|c| store.sites().get(c.site as usize)).map_or("?", |s| &s.name);
@@ -112,13 +113,13 @@ fn track(store: &Store, id: u32) -> &str {
     store.tracks().get(id as usize).map_or("?", |t| &t.name)
 }
 
-/// A process as its host and name say it.
+/// `NAME on HOST (PID)`.
 fn process(store: &Store, track: u32) -> String {
     let found = store.tracks().get(track as usize).and_then(|t| store.processes().get(t.process as usize));
     found.map_or_else(|| "?".to_owned(), |p| format!("{} on {} ({})", p.name, p.host, p.pid))
 }
 
 /// The thread that was off the CPU.
-fn who<'a>(store: &'a Store, stall: &Stall) -> &'a str {
+fn scheduled_out_thread<'a>(store: &'a Store, stall: &Stall) -> &'a str {
     track(store, stall.culprit.map_or(stall.track.0, |c| c.track))
 }

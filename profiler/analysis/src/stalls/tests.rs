@@ -46,7 +46,8 @@ fn a_call_that_lasts_longer_than_the_work_before_is_the_launchs() {
 
 #[test]
 fn between_its_steps_a_worker_waits_for_its_master_and_so_for_the_slowest_peer() {
-    // The master (process 3) begins its second step when the last worker's answer is there. X is another step's, next to both.
+    // The master (process 3) begins its second step when the last worker's answer is there. X is another step's, next
+    // to both.
     let store = testkit::store(
         "step 9: on w1 0..130
          w1 X 0..130

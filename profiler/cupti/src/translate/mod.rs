@@ -1,12 +1,12 @@
-//! Records to tracks: what a device did on its streams, the calls on the threads that made them, ranges of NVTX, and the arrows
-//! between calls and their work.
+//! Turns records into tracks: the work of devices on their streams, the calls on their threads, NVTX ranges, and the
+//! arrows between calls and their work.
 //!
-//! Records come a buffer at a time, and what belongs together may come in any order and in different buffers. So a buffer is
-//! read twice, first for what others refer to (contexts, events, correlations); what waits for its other half waits in
-//! bounded tables, whose evictions are counted.
+//! Records come a buffer at a time, and related records may come in any order and in different buffers. So a buffer is
+//! read twice, first for what other records refer to (contexts, events, correlations). A record whose other half has
+//! not come waits in a bounded table, whose evictions are counted.
 //!
-//! Slices look as those of an imported trace of PyTorch's profiler do (`kernel`, `copy`, `launch`, `sync`), so that analyses find
-//! the same in both.
+//! Slices have the categories of an imported trace of PyTorch's profiler (`kernel`, `copy`, `launch`, `sync`), so that
+//! the analyses treat both alike.
 
 mod open_ranges;
 mod ranges;
@@ -29,7 +29,7 @@ use tracks::{TrackKey, Tracks};
 /// Counts of the records that were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Kernels, graphs, copies and settings of memory.
+    /// Kernels, graphs, copies and memsets.
     pub works: u64,
     /// Calls of runtime and driver.
     pub calls: u64,
@@ -43,24 +43,27 @@ pub struct Report {
     pub without_call: u64,
     /// Records without a time, left out.
     pub without_time: u64,
-    /// Work that begins before the call that launched it, and by how many ns at most: so wrong the device's clock is.
+    /// The number of works that begin before their launching call, and the largest difference, ns: the error of the
+    /// device's clock.
     pub early: (u64, i64),
     /// Ranges that began and did not end.
     pub unended: u64,
     /// Records that could not be read.
     pub unread: Unread,
-    /// Slices that found no track (too many, or recording has stopped).
+    /// Slices without a track (too many tracks, or recording has stopped).
     pub no_track: u64,
-    /// Records that CUPTI had no buffer for.
+    /// Records that CUPTI dropped because no buffer was free.
     pub dropped: u64,
 }
 
-/// Pairs of call and work that wait for their other half, at most.
+/// `CUPTI_ACTIVITY_FLAG_MARKER_COLOR_ARGB`: the marker has a colour.
+const COLOR_ARGB: u32 = 2;
+/// Calls, and works, whose other half has not come, at most.
 const WAITING: usize = 1 << 18;
-/// Events whose recording is remembered.
+/// Events whose last recording is stored, at most.
 const EVENTS: usize = 1 << 16;
 
-/// An event's recording: the call that did it and the stream.
+/// The recording of an event: the call's correlation and the stream.
 #[derive(Clone, Copy)]
 struct Recorded {
     correlation: u32,
@@ -70,9 +73,9 @@ struct Recorded {
 /// How a synchronisation names its event.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum EventKey {
-    /// Unique.
+    /// The id of one recording.
     Sync(u64),
-    /// Used again: the last recording counts.
+    /// Context and event, which is recorded again and again: the last recording counts.
     Handle(u32, u32),
 }
 
@@ -94,55 +97,57 @@ pub(crate) struct Translator {
     events: Recent<EventKey, Recorded, EVENTS>,
     nodes: Recent<u32, NodeId, WAITING>,
     launches: Recent<u32, Launch, WAITING>,
-    /// Work whose call has not come yet: where and when it began.
+    /// By correlation, the streams and begins of works whose call has not come yet.
     unlaunched: Recent<u32, Vec<(StreamLocation, u64)>, WAITING>,
     report: Report,
 }
 
 impl Translator {
     pub(crate) fn new() -> Translator {
-        // A rate needs a reading of the clock before that of the first buffer.
+        // The clock's rate needs an anchor earlier than that of the first buffer.
         Translator { clock: TicksToNs::from_anchors(&[clock::anchor()]), ..Translator::default() }
     }
 
     pub(crate) fn report(&self) -> Report {
-        let gone = self.unlaunched.forgotten + self.ranges.open.forgotten;
+        let gone = self.unlaunched.evicted + self.ranges.open.evicted;
         Report { no_track: self.tracks.refused, without_call: self.report.without_call + gone, ..self.report.clone() }
     }
 
-    pub(crate) fn take(&mut self, records: &[Record], unread: &Unread, library: &dyn Library) {
+    pub(crate) fn translate(&mut self, records: &[Record], unread: &Unread, library: &dyn Library) {
         self.report.unread.add(unread);
         self.clock.push(clock::anchor());
         for record in records {
-            self.learn(record, library);
+            self.store_references(record, library);
         }
         let mut calls = Vec::new();
         for record in records {
             match record {
-                Record::Kernel(kernel) => self.kernel(kernel, library),
-                Record::Memory { .. } => self.memory(record),
-                Record::Graph { span, place, correlation, graph } => self.graph(*span, *place, *correlation, *graph),
-                Record::Synchronization { .. } => self.synchronization(record),
+                Record::Kernel(kernel) => self.write_kernel(kernel, library),
+                Record::Memory { .. } => self.write_memory(record),
+                Record::Graph { span, location, correlation, graph } => {
+                    self.write_graph(*span, *location, *correlation, *graph)
+                }
+                Record::Synchronization { .. } => self.write_synchronization(record),
                 Record::Overhead { what, span, object, correlation } => {
-                    self.overhead(*what, *span, *object, *correlation);
+                    self.write_overhead(*what, *span, *object, *correlation);
                 }
                 Record::Call { .. } => calls.push(record),
-                Record::Marker { .. } => self.marker(record, library),
+                Record::Marker { .. } => self.write_marker(record, library),
                 _ => {}
             }
         }
-        self.calls(calls, library);
+        self.write_calls(calls, library);
     }
 
-    /// No record will come any more: what waits for its other half goes without.
+    /// Ends the translation: counts works whose call has not come, and closes ranges and tracks.
     pub(crate) fn finish(&mut self) {
         self.report.without_call += self.unlaunched.drain().map(|(_, works)| works.len() as u64).sum::<u64>();
         self.close_ranges();
         self.tracks.close();
     }
 
-    /// Remembers what other records refer to.
-    fn learn(&mut self, record: &Record, library: &dyn Library) {
+    /// Stores what other records refer to.
+    fn store_references(&mut self, record: &Record, library: &dyn Library) {
         match *record {
             Record::Context { context, device } => _ = self.contexts.insert(context, device),
             Record::Device { device, name } => {
@@ -150,9 +155,9 @@ impl Translator {
                     self.tracks.name_device(device, name);
                 }
             }
-            Record::Kernel(crate::record::Kernel { place, .. })
-            | Record::Memory { place, .. }
-            | Record::Graph { place, .. } => _ = self.contexts.insert(place.context, place.device),
+            Record::Kernel(crate::record::Kernel { location, .. })
+            | Record::Memory { location, .. }
+            | Record::Graph { location, .. } => _ = self.contexts.insert(location.context, location.device),
             Record::Event { correlation, context, stream, event, sync_id } => {
                 let recorded = Recorded { correlation, stream };
                 self.events.set(EventKey::Handle(context, event), recorded);
@@ -165,7 +170,7 @@ impl Translator {
                 self.nodes.set(correlation, NodeId::new(id as u32));
             }
             Record::MarkerData { flags, id, payload, color, category } => {
-                let color = (flags & 2 != 0).then_some(color);
+                let color = (flags & COLOR_ARGB != 0).then_some(color);
                 self.ranges.data.set(id, Data { color, category, payload });
             }
             Record::Name { object, name } => {
@@ -181,7 +186,7 @@ impl Translator {
     fn site(&mut self, category: &'static str, name: &str) -> SiteId {
         match self.sites.entry((category, name.to_owned())) {
             Entry::Occupied(site) => *site.get(),
-            Entry::Vacant(place) => *place.insert(events::site(category, name)),
+            Entry::Vacant(entry) => *entry.insert(events::site(category, name)),
         }
     }
 
@@ -189,15 +194,15 @@ impl Translator {
         self.nodes.get(correlation).copied().unwrap_or(NodeId::NONE)
     }
 
-    /// Whether there is a time; counted where not.
+    /// Whether a record has a time; counts it where not.
     fn is_timed(&mut self, span: Span) -> bool {
         let is_timed = span.start != 0 && span.end != 0;
         self.report.without_time += u64::from(!is_timed);
         is_timed
     }
 
-    /// Calls of all threads, each on its thread's track, as deep as they are nested.
-    fn calls(&mut self, mut calls: Vec<&Record>, library: &dyn Library) {
+    /// Writes calls to their threads' tracks, each at the depth of its nesting.
+    fn write_calls(&mut self, mut calls: Vec<&Record>, library: &dyn Library) {
         let key = |record: &Record| match record {
             Record::Call { span, thread, .. } => (*thread, span.start, std::cmp::Reverse(span.end)),
             _ => (0, 0, std::cmp::Reverse(0)),
@@ -218,42 +223,42 @@ impl Translator {
             }
             let interface = if is_runtime { "cuda" } else { "cu" };
             let name = library.call_name(is_runtime, id).unwrap_or_else(|| format!("{interface} call {id}"));
-            let name = words::without_version(&name);
-            let (site, node) = (self.site(words::of_call(name), name), self.node(correlation));
+            let name = words::strip_version(&name);
+            let (site, node) = (self.site(words::call_category(name), name), self.node(correlation));
             let args = if result == 0 { String::new() } else { format!("{{\"return value\":{result}}}") };
             let slice = TrackSpan { depth, node, ..slice(span, site, correlation, &args) };
             self.tracks.write(TrackKey::Calls(thread), |track| track.slice(slice));
             self.report.calls += 1;
-            self.launched(correlation, Launch { thread, start: span.start });
+            self.add_launch(correlation, Launch { thread, start: span.start });
         }
     }
 
-    /// A call began: the arrows to its work.
-    fn launched(&mut self, correlation: u32, launch: Launch) {
-        // The driver's call in the runtime's has the same number: the outer one comes first.
+    /// Stores a call, and writes the arrows to its works that came before it.
+    fn add_launch(&mut self, correlation: u32, launch: Launch) {
+        // A driver's call within a runtime's has the same correlation: the outer call comes first and stays.
         self.launches.entry(correlation, || launch);
-        for (place, start) in self.unlaunched.take(correlation).unwrap_or_default() {
-            self.arrow(correlation, launch, place, start);
+        for (location, start) in self.unlaunched.take(correlation).unwrap_or_default() {
+            self.write_arrow(correlation, launch, location, start);
         }
     }
 
-    /// Work began: the arrow from its call.
-    fn worked(&mut self, correlation: u32, place: StreamLocation, start: u64) {
+    /// Writes the arrow from a work's call; where the call has not come yet, the work waits for it.
+    fn add_work(&mut self, correlation: u32, location: StreamLocation, start: u64) {
         self.report.works += 1;
         if correlation == 0 {
             return;
         }
         match self.launches.get(correlation).copied() {
-            Some(launch) => self.arrow(correlation, launch, place, start),
-            None => self.unlaunched.entry(correlation, Vec::new).push((place, start)),
+            Some(launch) => self.write_arrow(correlation, launch, location, start),
+            None => self.unlaunched.entry(correlation, Vec::new).push((location, start)),
         }
     }
 
-    fn arrow(&mut self, correlation: u32, launch: Launch, place: StreamLocation, start: u64) {
+    fn write_arrow(&mut self, correlation: u32, launch: Launch, location: StreamLocation, start: u64) {
         let site = self.site("cuda", "launch");
         let at = |kind, at| move |track: &mut events::Track| track.point(kind, at, site, NodeId::NONE, correlation, "");
         self.tracks.write(TrackKey::Calls(launch.thread), at(Kind::FlowOut, launch.start));
-        self.tracks.write(TrackKey::Stream(place), at(Kind::FlowIn, start));
+        self.tracks.write(TrackKey::Stream(location), at(Kind::FlowIn, start));
         self.report.arrows += 1;
         if start < launch.start {
             let by = self.clock.ns(launch.start).saturating_sub(self.clock.ns(start));
@@ -261,7 +266,7 @@ impl Translator {
         }
     }
 
-    fn overhead(&mut self, what: u32, span: Span, object: Object, correlation: u32) {
+    fn write_overhead(&mut self, what: u32, span: Span, object: Object, correlation: u32) {
         if !self.is_timed(span) {
             return;
         }
@@ -275,7 +280,7 @@ impl Translator {
     }
 }
 
-/// A slice of a track, of no node.
+/// A slice at depth 0 without a node.
 fn slice(span: Span, site: SiteId, correlation: u32, args: &str) -> TrackSpan<'_> {
     let (begin, end) = (span.start, span.end.max(span.start));
     TrackSpan { depth: 0, begin, end, site, node: NodeId::NONE, correlation, arg: 0, args }

@@ -1,10 +1,10 @@
-//! Ranges that are open, until their end comes.
+//! The open ranges of NVTX.
 
 use crate::recent::Recent;
 use crate::record::Payload;
 use rustc_hash::FxHashMap;
 
-/// Ranges that are open, at most.
+/// Open ranges, at most; the oldest are evicted.
 const OPEN: usize = 1 << 16;
 
 #[derive(Clone, Copy, Default)]
@@ -14,19 +14,19 @@ pub(super) struct Data {
     pub(super) payload: Payload,
 }
 
-pub(super) struct Begun {
+pub(super) struct OpenRange {
     pub(super) time: u64,
     pub(super) name: String,
     pub(super) domain: Option<String>,
-    /// `None` for one of the process.
+    /// `None` for a range of the process.
     pub(super) thread: Option<u32>,
     pub(super) depth: u32,
 }
 
-/// Ranges that have begun, and what is known of each.
+/// The open ranges by id, the colours, categories and payloads by id, and each thread's depth.
 #[derive(Default)]
 pub(super) struct Ranges {
-    pub(super) open: Recent<u32, Begun, OPEN>,
+    pub(super) open: Recent<u32, OpenRange, OPEN>,
     pub(super) data: Recent<u32, Data, OPEN>,
     pub(super) depth: FxHashMap<u32, u32>,
 }

@@ -1,9 +1,9 @@
 //! Ranges and marks of NVTX.
 //!
-//! A range of a thread (push, pop) and one of the process (start, end) are two markers of one id each, a mark is one. Colour,
-//! category and payload come in a record of their own, which is before, behind or absent.
+//! A range of a thread (push, pop) or of the process (start, end) is two markers with one id; a mark is one marker.
+//! Colour, category and payload come in a record of their own, before or after the marker, or not at all.
 
-use super::open_ranges::{Begun, Data};
+use super::open_ranges::{Data, OpenRange};
 use super::tracks::TrackKey;
 use super::{Translator, slice};
 use crate::library::Library;
@@ -19,7 +19,7 @@ const BEGIN: u32 = 2;
 const END: u32 = 4;
 
 impl Translator {
-    pub(super) fn marker(&mut self, record: &Record, library: &dyn Library) {
+    pub(super) fn write_marker(&mut self, record: &Record, library: &dyn Library) {
         let Record::Marker { flags, time, id, object, name, domain } = *record else { return };
         if time == 0 {
             self.report.without_time += 1;
@@ -34,23 +34,23 @@ impl Translator {
                 *depth += u32::from(flags & BEGIN != 0);
                 before
             });
-            let begun = Begun { time, name, domain: library.text(domain), thread, depth };
+            let range = OpenRange { time, name, domain: library.text(domain), thread, depth };
             if flags & BEGIN != 0 {
-                self.ranges.open.entry(id, || begun);
+                self.ranges.open.entry(id, || range);
             } else {
-                self.mark(id, &begun);
+                self.write_mark(id, &range);
             }
         } else if flags & END != 0
-            && let Some(begun) = self.ranges.open.take(id)
+            && let Some(range) = self.ranges.open.take(id)
         {
-            self.range(id, &begun, time);
+            self.write_range(id, &range, time);
         }
     }
 
-    fn args(&mut self, id: u32, begun: &Begun) -> String {
+    fn args(&mut self, id: u32, range: &OpenRange) -> String {
         let Data { color, category, payload } = self.ranges.data.take(id).unwrap_or_default();
         let mut args = Map::new();
-        if let Some(domain) = &begun.domain {
+        if let Some(domain) = &range.domain {
             args.insert("domain".to_owned(), domain.as_str().into());
         }
         if category != 0 {
@@ -69,33 +69,33 @@ impl Translator {
         if args.is_empty() { String::new() } else { Value::Object(args).to_string() }
     }
 
-    fn mark(&mut self, id: u32, mark: &Begun) {
+    fn write_mark(&mut self, id: u32, mark: &OpenRange) {
         let (args, site) = (self.args(id, mark), self.site("nvtx", &mark.name));
         let write = |track: &mut events::Track| track.point(Kind::Instant, mark.time, site, NodeId::NONE, 0, &args);
         self.tracks.write(TrackKey::Ranges(mark.thread), write);
         self.report.ranges += 1;
     }
 
-    fn range(&mut self, id: u32, begun: &Begun, end: u64) {
-        if let Some(depth) = begun.thread.and_then(|thread| self.ranges.depth.get_mut(&thread)) {
+    fn write_range(&mut self, id: u32, range: &OpenRange, end: u64) {
+        if let Some(depth) = range.thread.and_then(|thread| self.ranges.depth.get_mut(&thread)) {
             *depth = depth.saturating_sub(1);
         }
-        let step = words::step_number(&begun.name);
-        let args = self.args(id, begun);
-        let site = self.site(if step.is_some() { "step" } else { "nvtx" }, &begun.name);
-        let (span, number) = (Span { start: begun.time, end }, step.unwrap_or(0));
-        let slice = TrackSpan { depth: begun.depth, arg: number.into(), ..slice(span, site, number, &args) };
-        self.tracks.write(TrackKey::Ranges(begun.thread), |track| track.slice(slice));
+        let step = words::step_number(&range.name);
+        let args = self.args(id, range);
+        let site = self.site(if step.is_some() { "step" } else { "nvtx" }, &range.name);
+        let (span, number) = (Span { start: range.time, end }, step.unwrap_or(0));
+        let slice = TrackSpan { depth: range.depth, arg: number.into(), ..slice(span, site, number, &args) };
+        self.tracks.write(TrackKey::Ranges(range.thread), |track| track.slice(slice));
         self.report.ranges += 1;
     }
 
-    /// Ends the ranges that have not ended.
+    /// Ends the open ranges now, and counts them.
     pub(super) fn close_ranges(&mut self) {
         let now = clock::now();
         let open: Vec<_> = self.ranges.open.drain().collect();
         self.report.unended += open.len() as u64;
-        for (id, begun) in open {
-            self.range(id, &begun, now);
+        for (id, range) in open {
+            self.write_range(id, &range, now);
         }
     }
 }

@@ -5,31 +5,31 @@ use events::Track;
 use events::track::Shows;
 use rustc_hash::FxHashMap;
 
-/// Streams come behind threads.
+/// The order of the first stream's track: streams come after threads.
 const FIRST_STREAM: i32 = 1 << 24;
-/// The most tracks: each is a ring with memory of its own.
+/// Tracks, at most: each has a ring of its own.
 const MAX_TRACKS: usize = 512;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum TrackKey {
     Stream(StreamLocation),
-    /// A device's waits that are no stream's.
+    /// A device's waits that belong to no stream.
     Waits(u32),
     Calls(u32),
-    /// The ranges of NVTX that a thread entered; `None`: those that are no thread's.
+    /// The NVTX ranges of a thread; `None`: those of the process.
     Ranges(Option<u32>),
     Overhead,
 }
 
-/// Open tracks by what they show.
+/// The open tracks by their content, and the names of devices, threads and streams.
 #[derive(Default)]
 pub(super) struct Tracks {
     open: FxHashMap<TrackKey, Track>,
     devices: FxHashMap<u32, String>,
     names: FxHashMap<Object, String>,
-    /// Context in which a stream of this device and number was met first.
+    /// The context in which a stream of this device and number was seen first: streams of other contexts name theirs.
     first_context: FxHashMap<(u32, u32), u32>,
-    /// Events that found no track.
+    /// Events for which no track could be opened.
     pub(super) refused: u64,
 }
 
@@ -38,7 +38,7 @@ impl Tracks {
         self.devices.insert(device, name);
     }
 
-    /// For tracks that are not open yet.
+    /// Names a stream or a thread; tracks that are open already keep their names.
     pub(super) fn name_object(&mut self, object: Object, name: String) {
         self.names.insert(object, name);
     }
@@ -47,7 +47,7 @@ impl Tracks {
         self.open.clear();
     }
 
-    /// Writes to a track; counted where there is none.
+    /// Writes to a track, which is opened where necessary; counts the event where it cannot be opened.
     pub(super) fn write(&mut self, of: TrackKey, write: impl FnOnce(&mut Track)) {
         if !self.open.contains_key(&of)
             && self.open.len() < MAX_TRACKS
@@ -70,18 +70,18 @@ impl Tracks {
 
     fn make(&mut self, of: TrackKey) -> Option<Track> {
         match of {
-            TrackKey::Stream(place) => {
-                let device = self.device(place.device);
-                let number = i32::try_from(place.stream).unwrap_or(i32::MAX).min(FIRST_STREAM);
-                let first = *self.first_context.entry((place.device, place.stream)).or_insert(place.context);
-                let mut name = match self.names.get(&Object::Device(place)) {
-                    Some(name) => format!("{device} {name} (stream {})", place.stream),
-                    None => format!("{device} stream {}", place.stream),
+            TrackKey::Stream(location) => {
+                let device = self.device(location.device);
+                let number = i32::try_from(location.stream).unwrap_or(i32::MAX).min(FIRST_STREAM);
+                let first = *self.first_context.entry((location.device, location.stream)).or_insert(location.context);
+                let mut name = match self.names.get(&Object::Device(location)) {
+                    Some(name) => format!("{device} {name} (stream {})", location.stream),
+                    None => format!("{device} stream {}", location.stream),
                 };
-                if first != place.context {
-                    name = format!("{name}, context {}", place.context);
+                if first != location.context {
+                    name = format!("{name}, context {}", location.context);
                 }
-                let shows = Shows::Stream { device: &device, stream: Some(u64::from(place.stream)) };
+                let shows = Shows::Stream { device: &device, stream: Some(u64::from(location.stream)) };
                 Track::open(shows, &name, FIRST_STREAM + number)
             }
             TrackKey::Waits(device) => {
@@ -100,7 +100,7 @@ impl Tracks {
         }
     }
 
-    /// The name of a thread: by NVTX, else by the system.
+    /// The name of a thread: that of NVTX, else the system's.
     fn thread(&self, tid: u32) -> String {
         let named =
             self.names.iter().find(|(object, _)| matches!(object, Object::Thread { thread, .. } if *thread == tid));

@@ -1,4 +1,4 @@
-//! The work of a device: kernels, copies, settings of memory, graphs; and what waited for it.
+//! The work of a device (kernels, copies, memsets, graphs) and the waits for it.
 
 use super::tracks::TrackKey;
 use super::{EventKey, Translator, slice};
@@ -8,18 +8,21 @@ use crate::words;
 use events::track::Span as TrackSpan;
 use serde_json::{Map, Value, json};
 
+/// Numbers of `CUpti_ActivitySynchronizationType`.
+const EVENT_SYNCHRONIZE: u32 = 1;
+const STREAM_WAIT_EVENT: u32 = 2;
 /// CUPTI's "no stream", in 32 bits.
 const NO_STREAM: u32 = u32::MAX;
 
 impl Translator {
-    pub(super) fn kernel(&mut self, kernel: &Kernel, library: &dyn Library) {
+    pub(super) fn write_kernel(&mut self, kernel: &Kernel, library: &dyn Library) {
         if !self.is_timed(kernel.span) {
             return;
         }
         let name =
-            library.text(kernel.name).map_or_else(|| "kernel without a name".to_owned(), |n| words::demangled(&n));
+            library.text(kernel.name).map_or_else(|| "kernel without a name".to_owned(), |n| words::demangle(&n));
         let mut args = json!({
-            "correlation": kernel.correlation, "context": kernel.place.context, "grid": kernel.grid, "block": kernel.block,
+            "correlation": kernel.correlation, "context": kernel.location.context, "grid": kernel.grid, "block": kernel.block,
             "registers per thread": kernel.registers_per_thread,
         });
         add_unless_zero(&mut args, "static shared memory", kernel.static_shared.into());
@@ -30,16 +33,24 @@ impl Translator {
         if kernel.cluster.iter().any(|n| *n > 0) {
             args["cluster"] = json!(kernel.cluster);
         }
-        self.work(words::of_kernel(&name), &name, kernel.span, kernel.place, kernel.correlation, 0, &args);
+        self.write_work(
+            words::kernel_category(&name),
+            &name,
+            kernel.span,
+            kernel.location,
+            kernel.correlation,
+            0,
+            &args,
+        );
     }
 
-    pub(super) fn memory(&mut self, record: &Record) {
-        let Record::Memory { span, place, correlation, bytes, graph, work } = *record else { return };
+    pub(super) fn write_memory(&mut self, record: &Record) {
+        let Record::Memory { span, location, correlation, bytes, graph, work } = *record else { return };
         if !self.is_timed(span) {
             return;
         }
         let ns = self.clock.ns(span.end).saturating_sub(self.clock.ns(span.start));
-        let mut args = json!({"correlation": correlation, "context": place.context, "bytes": bytes});
+        let mut args = json!({"correlation": correlation, "context": location.context, "bytes": bytes});
         if ns > 0 {
             // Bytes in a nanosecond are gigabytes in a second; three digits say enough.
             let rate = (bytes as f64 / ns as f64 * 1000.0).round() / 1000.0;
@@ -47,49 +58,50 @@ impl Translator {
         }
         add_unless_zero(&mut args, "graph id", graph.into());
         let name = match work {
-            MemoryWork::Copy { way, from, to, peers, is_async } => {
+            MemoryWork::Copy { direction, from, to, peers, is_async } => {
                 if let Some((from, to)) = peers {
                     (args["from device"], args["to device"]) = (from.into(), to.into());
                 }
                 args["async"] = is_async.into();
                 let (from, to) = (words::memory(from.into()), words::memory(to.into()));
-                format!("Memcpy {} ({from} -> {to})", words::direction(way))
+                format!("Memcpy {} ({from} -> {to})", words::direction(direction))
             }
             MemoryWork::Set { value, memory } => {
                 args["value"] = value.into();
                 format!("Memset ({})", words::memory(memory))
             }
         };
-        self.work("copy", &name, span, place, correlation, bytes, &args);
+        self.write_work("copy", &name, span, location, correlation, bytes, &args);
     }
 
-    pub(super) fn graph(&mut self, span: Span, place: StreamLocation, correlation: u32, graph: u32) {
+    pub(super) fn write_graph(&mut self, span: Span, location: StreamLocation, correlation: u32, graph: u32) {
         if self.is_timed(span) {
-            let args = json!({"correlation": correlation, "context": place.context, "graph id": graph});
-            self.work("kernel", &format!("CUDA graph {graph}"), span, place, correlation, 0, &args);
+            let args = json!({"correlation": correlation, "context": location.context, "graph id": graph});
+            self.write_work("kernel", &format!("CUDA graph {graph}"), span, location, correlation, 0, &args);
         }
     }
 
-    /// A device's work, as a slice of its stream and the end of its call's arrow.
+    /// Writes a device's work as a slice of its stream, and the arrow from its call.
     #[allow(clippy::too_many_arguments)] // a record's fields
-    fn work(
+    fn write_work(
         &mut self,
         category: &'static str,
         name: &str,
         span: Span,
-        place: StreamLocation,
+        location: StreamLocation,
         correlation: u32,
         bytes: u64,
         args: &Value,
     ) {
         let (site, node, args) = (self.site(category, name), self.node(correlation), args.to_string());
         let slice = TrackSpan { node, arg: bytes, ..slice(span, site, correlation, &args) };
-        self.tracks.write(TrackKey::Stream(place), |track| track.slice(slice));
-        self.worked(correlation, place, span.start);
+        self.tracks.write(TrackKey::Stream(location), |track| track.slice(slice));
+        self.add_work(correlation, location, span.start);
     }
 
-    /// A wait and what it was for. The words of the arguments are those of PyTorch's profiler, which the analysis reads.
-    pub(super) fn synchronization(&mut self, record: &Record) {
+    /// Writes a wait with the work that it waited for. The arguments are named as PyTorch's profiler names them: the
+    /// analysis reads both.
+    pub(super) fn write_synchronization(&mut self, record: &Record) {
         let Record::Synchronization { what, span, correlation, context, stream, event, sync_id } = *record else {
             return;
         };
@@ -104,10 +116,11 @@ impl Translator {
             args.insert("stream".to_owned(), stream.into());
             args.insert("wait_on_stream".to_owned(), stream.into());
         }
-        // A handle is used again and again; the number of its use says which recording is meant.
+        // An event's handle is used again for later recordings; the synchronisation id, where the version has one,
+        // names one recording.
         let keys = [sync_id.map(EventKey::Sync), Some(EventKey::Handle(context, event))];
         let recorded = keys.into_iter().flatten().find_map(|key| self.events.get(key).copied());
-        if let Some(recorded) = recorded.filter(|_| matches!(what, 1 | 2)) {
+        if let Some(recorded) = recorded.filter(|_| matches!(what, EVENT_SYNCHRONIZE | STREAM_WAIT_EVENT)) {
             args.insert("wait_on_stream".to_owned(), recorded.stream.into());
             args.insert("wait_on_cuda_event_record_corr_id".to_owned(), recorded.correlation.into());
         }
@@ -115,8 +128,9 @@ impl Translator {
         let site = self.site("sync", kind);
         let slice = slice(span, site, correlation, &args);
         let device = self.contexts.get(&context).copied().unwrap_or(0);
-        // Only a stream's own wait is on the stream: it runs nothing meanwhile.
-        let stream = stream.filter(|_| what == 2).map(|stream| StreamLocation { device, context, stream });
+        // Only a stream's own wait lies on the stream, which runs nothing meanwhile.
+        let stream =
+            stream.filter(|_| what == STREAM_WAIT_EVENT).map(|stream| StreamLocation { device, context, stream });
         let track = stream.map_or(TrackKey::Waits(device), TrackKey::Stream);
         self.tracks.write(track, |track| track.slice(slice));
         self.report.waits += 1;

@@ -1,6 +1,6 @@
-//! One drain after another: rings to a sink, in the order peek, write, consume.
+//! Drains rings into a sink, pass by pass, in the order peek, write, consume.
 
-use super::flight::Past;
+use super::flight::FlightClock;
 use super::sink::Sink;
 use super::tracks::Tracks;
 use events::ring::{self, RingError, RingReader};
@@ -12,26 +12,28 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use trace_model::chunks::{self, ChunkHeader, FLAG_FLIGHT, FLAG_LAST, FLAG_LIMIT};
 
-/// A batch is written when it holds this many records, so that memory is bounded whatever the rings hold (this and one chunk), it
-/// stays in the processor's cache until it is written, and room comes back soon.
+/// The number of records from which on a batch is written: bounds the memory (to this and one chunk), keeps the batch
+/// in the processor's cache until it is written, and frees the rings early.
 const BATCH_RECORDS: usize = 1 << 15;
-/// Records that are copied, summed and counted at a time, so that the last two find them in the nearest cache.
+/// Records that are copied, checksummed and counted at a time, so that the last two steps find them in the nearest
+/// cache.
 const PIECE_RECORDS: usize = 1 << 9;
-/// The fill of a ring that a drain should find.
-const AIM: f64 = 0.25;
+/// The fill of the fullest ring at which a drain aims.
+const TARGET_FILL: f64 = 0.25;
+/// The pauses: the shortest while rings fill quickly, and that after a failed write.
 const MIN_PAUSE: Duration = Duration::from_micros(500);
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
-/// Passes between two looks into the folder even if it seems unchanged: not every file system keeps its time stamp.
-const LOOK_EVERY: u32 = 10;
-/// A folder's time stamp goes on in steps of at most this, the kernel's clock tick: what came in the step of a look may have been missed.
-const STAMP: Duration = Duration::from_millis(20);
+/// Passes after which the folder is listed even if it seems unchanged: not every file system updates its time stamp.
+const LIST_EVERY: u32 = 10;
+/// The resolution of a folder's time stamp (the kernel's clock tick), at most: a younger stamp may hide a later change.
+const STAMP_RESOLUTION: Duration = Duration::from_millis(20);
 
 /// How to collect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectorOptions {
-    /// Time between two drains; less when rings fill quickly.
+    /// The time between two drains; shorter while rings fill quickly.
     pub interval: Duration,
-    /// Size at which the trace stops: recording is switched off and the trace says so.
+    /// The size of the trace, bytes, at which recording is switched off and the trace ends with a note.
     pub max_bytes: u64,
 }
 
@@ -49,34 +51,34 @@ pub struct CollectorReport {
     pub slices: u64,
     /// Records written, the slices included.
     pub records: u64,
-    /// Records that the rings could not take, counted by the producers.
+    /// Records that were dropped because a ring was full, counted by the producers.
     pub dropped: u64,
     /// Bytes written.
     pub bytes: u64,
     /// Writes that failed; their records stayed in the rings.
     pub write_errors: u64,
-    /// Ring files that cannot be read, or whose positions made no sense.
+    /// Ring files that cannot be read, and times that a ring's positions were damaged.
     pub bad_rings: u64,
-    /// Rings seen.
+    /// Rings that were opened.
     pub rings: u64,
-    /// Drains.
+    /// Drains of all rings.
     pub passes: u64,
     /// Whether the size limit ended the trace.
     pub limit_reached: bool,
-    /// The collector thread's own CPU time, ns; 0 where the system does not say.
+    /// The collector thread's CPU time, ns; 0 where the system does not report it.
     pub cpu_ns: u64,
 }
 
-/// A ring with its drops as they were last reported.
+/// A ring, and its drops at the last write.
 struct Source {
     reader: RingReader,
     reported_drops: u64,
 }
 
-/// A pass' part of a ring: it is consumed after the write.
+/// The part of a ring that is in the batch, to be consumed after the write.
 struct Drained {
     key: (u32, u32),
-    /// Number of the record after the last that was taken.
+    /// The sequence number after the last record of the part.
     end: u64,
     dropped: u64,
     last: bool,
@@ -88,25 +90,26 @@ pub(crate) struct Drain<S> {
     sink: S,
     options: CollectorOptions,
     rings: BTreeMap<(u32, u32), Source>,
-    /// Ring files that will never be readable.
+    /// Ring files that cannot be read, now or later.
     refused: BTreeSet<(u32, u32)>,
-    looked: Option<SystemTime>,
-    passes_until_look: u32,
+    /// The folder's time stamp at the last listing; `None` where the folder must be listed again.
+    listed_at: Option<SystemTime>,
+    passes_until_listing: u32,
     /// Tracks of the collector's own.
     tracks: Option<Arc<Mutex<Tracks>>>,
-    /// Chunks; a header lies in the place of two records.
+    /// The chunks to write; a chunk's header takes the place of two records.
     batch: Vec<Record>,
-    taken: Vec<Drained>,
+    drained: Vec<Drained>,
     /// Records of each of `tracks` in the batch.
     track_records: Vec<usize>,
     batch_slices: u64,
     batch_records: u64,
     last_pass_ns: i64,
-    /// The clock's reading when it began: with a later one it says how old a record is.
-    past: Past,
-    /// Whether the contents of flight recorders are to be written in this pass.
-    dumps: bool,
-    /// Drops of rings that are gone.
+    /// Finds the age of a flight recorder's records.
+    flight_clock: FlightClock,
+    /// Whether this pass writes the contents of flight recorders.
+    is_dumping: bool,
+    /// Drops of rings that were removed.
     dropped_before: u64,
     report: CollectorReport,
 }
@@ -126,17 +129,17 @@ impl<S: Sink> Drain<S> {
             options,
             rings: BTreeMap::new(),
             refused: BTreeSet::new(),
-            looked: None,
-            passes_until_look: 0,
+            listed_at: None,
+            passes_until_listing: 0,
             tracks,
             batch: Vec::new(),
-            taken: Vec::new(),
+            drained: Vec::new(),
             track_records: Vec::new(),
             batch_slices: 0,
             batch_records: 0,
             last_pass_ns: events::clock::mono_now(),
-            past: Past::new(),
-            dumps: false,
+            flight_clock: FlightClock::new(),
+            is_dumping: false,
             dropped_before: 0,
             report: CollectorReport { bytes: chunks::FILE_HEADER as u64, ..CollectorReport::default() },
         }
@@ -149,20 +152,21 @@ impl<S: Sink> Drain<S> {
         CollectorReport { dropped: self.dropped_before + dropped + lost, ..self.report }
     }
 
-    /// Drains every ring once. Returns how long to wait before the next time.
+    /// Drains every ring once; returns the pause before the next pass.
     pub(crate) fn pass(&mut self) -> Duration {
         self.claim.heartbeat();
         self.report.passes += 1;
         if self.report.limit_reached {
             return self.options.interval;
         }
-        // Asked before the look: what was recorded before the request lies in a ring that the look finds.
+        // Read before the folder is listed: records from before a request for a dump lie in rings that the listing
+        // finds.
         let (asked, done) = self.claim.control().dumps();
         if asked != done {
-            self.dumps = true;
-            self.looked = None;
+            self.is_dumping = true;
+            self.listed_at = None;
         }
-        self.look();
+        self.list_rings();
         let now = events::clock::mono_now();
         let since = Duration::from_nanos(now.saturating_sub(self.last_pass_ns).max(0).unsigned_abs());
         self.last_pass_ns = now;
@@ -179,20 +183,20 @@ impl<S: Sink> Drain<S> {
         if !self.write() {
             return ERROR_PAUSE;
         }
-        if self.dumps {
+        if self.is_dumping {
             self.claim.dump_done(asked);
-            self.dumps = false;
+            self.is_dumping = false;
         }
         pause(self.options.interval, since, fullest)
     }
 
-    /// Drains until nothing is left, removes what ended, and marks the trace as finished.
+    /// Drains the rings to their ends, removes the files of rings that ended, and marks the trace as finished.
     pub(crate) fn finish(mut self) -> CollectorReport {
-        // Two passes: a ring that was made or finished during the first is complete in the second.
+        // A ring that was created or finished during the first pass is complete in the second.
         for _ in 0..2 {
-            self.looked = None;
-            // What flight recorders hold at the end stays too.
-            self.dumps = true;
+            self.listed_at = None;
+            // The last contents of flight recorders are written too.
+            self.is_dumping = true;
             self.pass();
         }
         if !self.report.limit_reached {
@@ -206,14 +210,14 @@ impl<S: Sink> Drain<S> {
         report
     }
 
-    fn look(&mut self) {
+    fn list_rings(&mut self) {
         let changed = std::fs::metadata(&self.dir).and_then(|m| m.modified()).ok();
-        if changed.is_some() && changed == self.looked && self.passes_until_look > 0 {
-            self.passes_until_look -= 1;
+        if changed.is_some() && changed == self.listed_at && self.passes_until_listing > 0 {
+            self.passes_until_listing -= 1;
             return;
         }
-        self.looked = changed.filter(|at| at.elapsed().is_ok_and(|age| age > STAMP));
-        self.passes_until_look = LOOK_EVERY;
+        self.listed_at = changed.filter(|at| at.elapsed().is_ok_and(|age| age > STAMP_RESOLUTION));
+        self.passes_until_listing = LIST_EVERY;
         let Ok(entries) = std::fs::read_dir(&self.dir) else { return };
         for entry in entries.flatten() {
             let Some(key) = entry.file_name().to_str().and_then(ring::parse_file_name) else { continue };
@@ -225,7 +229,8 @@ impl<S: Sink> Drain<S> {
                     self.report.rings += 1;
                     self.rings.insert(key, Source { reader, reported_drops: 0 });
                 }
-                // It is being made, or gone again, or handles ran out: next time.
+                // The ring is being created, was removed, or no file can be opened now: it is tried again with the next
+                // listing.
                 Err(RingError::NotReady | RingError::Io(_)) => {}
                 Err(RingError::Foreign(_) | RingError::Damaged(_)) => {
                     self.report.bad_rings += 1;
@@ -235,12 +240,12 @@ impl<S: Sink> Drain<S> {
         }
     }
 
-    /// Adds what a ring holds to the batch, writing it whenever it is full. Returns how full the ring was, 0..=1; `None` when
-    /// writing failed.
+    /// Adds a ring's records to the batch, and writes the batch whenever it is full. Returns the ring's fill, 0..=1;
+    /// `None` where writing failed.
     fn take(&mut self, key: (u32, u32), now: i64) -> Option<f64> {
         let source = self.rings.get_mut(&key)?;
         let reader = &mut source.reader;
-        // Asked before the look: what follows the answer is complete.
+        // Read before the positions: the positions of a finished ring are final.
         let last = reader.is_finished();
         if reader.overwrites() {
             return self.take_flight(key, now, last);
@@ -248,7 +253,7 @@ impl<S: Sink> Drain<S> {
         let dropped = reader.dropped();
         let pending = reader.pending();
         if reader.is_damaged() {
-            // Positions that make no sense: begin again where the producer says it is; the gap in the numbers says.
+            // Impossible positions: continue at the producer's. The gap in the sequence numbers shows the loss.
             reader.drain(&mut Vec::new());
             self.report.bad_rings += 1;
             return Some(0.0);
@@ -272,11 +277,12 @@ impl<S: Sink> Drain<S> {
         }
     }
 
-    /// Adds one chunk of a ring that has `left` more records than are in the batch. Returns how many it took.
+    /// Adds one chunk of a ring with `left` records that are not in the batch; returns the number of records in the
+    /// chunk.
     fn take_chunk(&mut self, key: (u32, u32), header: ChunkHeader, left: u64, last: bool) -> Option<u64> {
         let reader = &self.rings.get(&key)?.reader;
-        // What the batch holds already is not consumed yet.
-        let first = self.taken.iter().rfind(|t| t.key == key).map_or(reader.consumed(), |t| t.end);
+        // Records that are in the batch already are not consumed yet.
+        let first = self.drained.iter().rfind(|t| t.key == key).map_or(reader.consumed(), |t| t.end);
         let skip = first - reader.consumed();
         let at = chunks::begin_chunk(&mut self.batch);
         let max = left.min(BATCH_RECORDS.min(chunks::MAX_RECORDS) as u64) as usize;
@@ -296,20 +302,21 @@ impl<S: Sink> Drain<S> {
         let header = ChunkHeader { first, flags: if ends { FLAG_LAST } else { 0 }, ..header };
         chunks::end_summed_chunk(header, crc, at, &mut self.batch);
         self.batch_records += n;
-        self.taken.push(Drained { key, end: first + n, dropped: header.dropped, last: ends });
+        self.drained.push(Drained { key, end: first + n, dropped: header.dropped, last: ends });
         Some(n)
     }
 
-    /// Adds what a flight recorder's ring holds to the batch, where a dump was asked for or its thread has ended.
+    /// Adds the records of a flight recorder's ring to the batch, where a dump was requested or the ring's thread has
+    /// ended.
     fn take_flight(&mut self, key: (u32, u32), now: i64, last: bool) -> Option<f64> {
-        if !self.dumps && !last {
+        if !self.is_dumping && !last {
             return Some(0.0);
         }
         let keep_ns = self.claim.control().keep_ns();
         let reader = &self.rings.get(&key)?.reader;
         let snapshot = reader.snapshot();
         let (made, dropped) = (reader.info().made, reader.dropped());
-        let from = self.past.first_within(keep_ns, &snapshot.records);
+        let from = self.flight_clock.first_within(keep_ns, &snapshot.records);
         let records = &snapshot.records[from..];
         let n_chunks = records.len().div_ceil(chunks::MAX_RECORDS).max(usize::from(last));
         for i in 0..n_chunks {
@@ -324,7 +331,7 @@ impl<S: Sink> Drain<S> {
             chunks::end_chunk(header, at, &mut self.batch);
             self.batch_records += part.len() as u64;
             self.batch_slices += n_slices(part);
-            self.taken.push(Drained { key, end: first + part.len() as u64, dropped, last: ends });
+            self.drained.push(Drained { key, end: first + part.len() as u64, dropped, last: ends });
             if self.batch.len() >= BATCH_RECORDS && !self.write() {
                 return None;
             }
@@ -342,7 +349,8 @@ impl<S: Sink> Drain<S> {
         }
     }
 
-    /// Writes the batch, then gives the records' room back. False if writing failed: everything stays in the rings.
+    /// Writes the batch, then frees the records' room in the rings. Returns false where writing failed: the records
+    /// stay in the rings.
     fn write(&mut self) -> bool {
         let bytes = size_of_val(self.batch.as_slice()) as u64;
         if self.report.bytes + bytes > self.options.max_bytes {
@@ -354,11 +362,11 @@ impl<S: Sink> Drain<S> {
             self.report.bytes += bytes.len() as u64;
             self.report.records += self.batch_records;
             self.report.slices += self.batch_slices;
-            for taken in std::mem::take(&mut self.taken) {
-                self.consume(&taken);
+            for part in std::mem::take(&mut self.drained) {
+                self.consume(&part);
             }
             if let Some(tracks) = &self.tracks {
-                tracks.lock().forget(&self.track_records);
+                tracks.lock().remove_written(&self.track_records);
             }
         } else {
             self.report.write_errors += 1;
@@ -369,27 +377,27 @@ impl<S: Sink> Drain<S> {
 
     fn clear_batch(&mut self) {
         self.batch.clear();
-        self.taken.clear();
+        self.drained.clear();
         self.track_records.clear();
         (self.batch_records, self.batch_slices) = (0, 0);
     }
 
-    fn consume(&mut self, taken: &Drained) {
-        let Some(source) = self.rings.get_mut(&taken.key) else { return };
-        source.reader.consume_to(taken.end);
-        source.reported_drops = taken.dropped;
-        if taken.last
-            && let Some(source) = self.rings.remove(&taken.key)
+    fn consume(&mut self, part: &Drained) {
+        let Some(source) = self.rings.get_mut(&part.key) else { return };
+        source.reader.consume_to(part.end);
+        source.reported_drops = part.dropped;
+        if part.last
+            && let Some(source) = self.rings.remove(&part.key)
         {
             self.dropped_before += source.reader.dropped();
-            // A file that cannot be removed is empty: a reader finds nothing new in it, and it is not opened again.
+            // A file that cannot be removed has no unread records, and is not opened again.
             if source.reader.retire().is_err() {
-                self.refused.insert(taken.key);
+                self.refused.insert(part.key);
             }
         }
     }
 
-    /// Ends the trace: the batch becomes a notice, and recording is switched off in all programs of the folder.
+    /// Ends the trace: replaces the batch by a note, and switches recording off in all programs of the folder.
     fn reach_limit(&mut self) {
         self.report.limit_reached = true;
         self.claim.control().switch(false);
@@ -409,13 +417,14 @@ fn n_slices(records: &[Record]) -> u64 {
     records.iter().filter(|r| r.site >> 28 == Kind::Slice as u32).count() as u64
 }
 
-/// How long to wait so that the fullest ring is a quarter full at the next drain, at most `interval`.
+/// The pause after which the fullest ring is filled to [`TARGET_FILL`], at most `interval`. `since` is the time in
+/// which it filled to `fullest`.
 fn pause(interval: Duration, since: Duration, fullest: f64) -> Duration {
-    if fullest <= AIM {
+    if fullest <= TARGET_FILL {
         return interval;
     }
-    if fullest > 2.0 * AIM {
+    if fullest > 2.0 * TARGET_FILL {
         return Duration::ZERO;
     }
-    since.min(interval).mul_f64(AIM / fullest).clamp(MIN_PAUSE.min(interval), interval)
+    since.min(interval).mul_f64(TARGET_FILL / fullest).clamp(MIN_PAUSE.min(interval), interval)
 }

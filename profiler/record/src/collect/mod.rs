@@ -1,10 +1,10 @@
 //! The collector: a thread that drains the rings of a trace folder into a chunk file while programs run.
 //!
-//! It works by the folder alone: any process's rings in it, also of processes that start later. The traced programs never wait for it:
-//! when it is late or cannot write, their rings fill up, and they count what they drop.
+//! The collector drains all rings in the folder, also those of processes that start later. The traced programs never
+//! wait for it: when it is late or cannot write, their rings fill up, and they count the records that they drop.
 //!
-//! After a crash of the collector, of a traced program or of both, every record that was published is in a
-//! chunk file, or in a ring file, or (between the write and the giving back) in both; sequence numbers say.
+//! After a crash of the collector, of a traced program or of both, every published record is in a chunk file, in a ring
+//! file, or (between the write and the consumption) in both; sequence numbers identify it.
 
 mod drain;
 mod flight;
@@ -50,18 +50,18 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Starts collecting in a trace folder, which must exist; its control page is made where it is missing.
+    /// Starts collecting in a trace folder, which must exist; creates its control page if missing.
     ///
     /// # Errors
-    /// That another collector works there, or that the folder cannot be written.
+    /// Another collector works there, or the folder cannot be written.
     pub fn start(trace_dir: &Path, options: CollectorOptions) -> Result<Collector, CollectError> {
         Collector::start_with(trace_dir, options, None)
     }
 
-    /// As [`start`](Self::start), with tracks of the collector's own.
+    /// As [`start`](Self::start), with tracks that a recorder fills from outside.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// Those of [`start`](Self::start).
     pub fn start_with(
         trace_dir: &Path,
         options: CollectorOptions,
@@ -79,15 +79,16 @@ impl Collector {
         Ok(Collector { shared, thread: Some(thread.map_err(CollectError::Thread)?) })
     }
 
-    /// Its counts so far (CPU time only at the end).
+    /// The collector's counts so far (CPU time only at the end).
     #[must_use]
     pub fn progress(&self) -> CollectorReport {
         *self.shared.report.lock()
     }
 
-    /// Drains what is left, marks the trace as finished, removes the files of rings that ended, and gives the final figures.
+    /// Drains the rest of the rings, marks the trace as finished, removes the files of rings that ended, and returns
+    /// the final counts.
     ///
-    /// Stop the recording session first: what is emitted later stays in the rings.
+    /// Stop the recording session first: events that are emitted later stay in the rings.
     pub fn stop(mut self) -> CollectorReport {
         self.finish();
         self.progress()
@@ -123,7 +124,7 @@ fn run(mut drain: Drain<FileSink>, shared: &Shared) {
     *shared.report.lock() = report;
 }
 
-/// CPU time of the calling thread as the scheduler counts it; 0 where it does not say.
+/// CPU time of the calling thread, ns, as the scheduler counts it; 0 where the system does not report it.
 fn thread_cpu_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     stat.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0)

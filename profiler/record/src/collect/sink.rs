@@ -5,20 +5,20 @@ use std::io::{self, Write};
 use std::path::Path;
 use trace_model::chunks;
 
-/// Takes batches of whole chunks. After an error nothing of the batch counts as written.
+/// A destination of batches of complete chunks. After an error no part of the batch counts as written.
 pub(crate) trait Sink {
-    /// Appends a batch, all or nothing as far as the system lets it.
+    /// Appends a batch; on an error removes the part that was written, if possible.
     fn append(&mut self, batch: &[u8]) -> io::Result<()>;
 }
 
 pub(crate) struct FileSink {
     file: File,
-    /// Length of what was written whole.
+    /// The length of the completely written batches, bytes.
     len: u64,
 }
 
 impl FileSink {
-    /// Makes a new chunk file with its header; earlier ones of the same process id stay.
+    /// Creates a new chunk file with its header; earlier files of the same process id stay.
     pub(crate) fn create(trace_dir: &Path) -> io::Result<FileSink> {
         let pid = std::process::id();
         let file = (1..)
@@ -43,8 +43,8 @@ impl Sink for FileSink {
                 Ok(())
             }
             Err(e) => {
-                // Takes back a part that was written. Where that fails too a reader skips the part as damage, and finds
-                // its records again in a later chunk.
+                // Removes the part that was written. Where that fails too, readers skip the part as damage and find its
+                // records in a later chunk.
                 let _ = self.file.set_len(self.len);
                 Err(e)
             }

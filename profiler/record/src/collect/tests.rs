@@ -1,4 +1,5 @@
-//! Disk full, at every write: nothing is lost uncounted, nothing comes twice. Dumps have what was recorded before they were asked for.
+//! Disk full, at every write: nothing is lost uncounted, nothing comes twice. Dumps have what was recorded before they
+//! were asked for.
 
 use super::drain::Drain;
 use super::sink::Sink;
@@ -72,8 +73,8 @@ fn args(file: &[u8]) -> Vec<u64> {
     records.iter().map(|r| r.arg).collect()
 }
 
-/// A flight recorder whose ring was made after the collector's last look into a folder whose time stamp does not report it; a dump is
-/// asked for at once. The given writes fail. Returns the `arg`s in the file after the passes.
+/// A flight recorder whose ring was made after the collector's last look into a folder whose time stamp does not report
+/// it; a dump is asked for at once. The given writes fail. Returns the `arg`s in the file after the passes.
 fn dump_of_a_new_ring(fails: &[u32], n_passes: u32) -> Vec<u64> {
     let _one = RECORDING.lock();
     let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! Tracks that no ring feeds: threads, CPUs and disks as a recorder sees them from outside.
+//! Tracks without a ring: threads, CPUs and disks as a recorder sees them from outside.
 //!
-//! They are written as the rings of one more process, the recorder: a meta file with names and clock, and chunks. So whatever
-//! reads a trace needs nothing more for them than the entries [`Entry::Track`] and [`Entry::Other`].
+//! They are written as rings of the recorder's process: a meta file with names and clock, and chunks. So readers need
+//! nothing more for them than the entries [`Entry::Track`] and [`Entry::Other`].
 
 use events::clock::Source as ClockSource;
 use events::meta::{self, Entry, NoteKind, TrackKind};
@@ -12,18 +12,20 @@ use std::io;
 use std::path::Path;
 use trace_model::chunks::{self, ChunkHeader, FLAG_LAST};
 
-/// Records of a track that wait for the next write, at most; further ones are dropped and counted. Only a full disk gets here.
+/// Records of a track that wait for the next write, at most; further ones are dropped and counted. Only a full disk
+/// makes so many wait.
 const MAX_WAITING: usize = 1 << 18;
-/// Between two clock anchors, ns.
+/// The time between two clock anchors, ns.
 const ANCHOR_NS: i64 = 1_000_000_000;
 
 /// A track's number: that of its ring in the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TrackNo(u32);
 
+/// The records of a track that are not written yet.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Sequence number of the first of `records`.
+    /// The sequence number of the first of `records`.
     first: u64,
     records: Vec<Record>,
     dropped: u64,
@@ -36,7 +38,7 @@ pub struct Tracks {
     meta: meta::Writer,
     sites: FxHashMap<(&'static str, String), SiteId>,
     waiting: Vec<Waiting>,
-    /// The clock's readings; the first says, with the last, the rate.
+    /// The first and the last anchor of the clock, which give its rate.
     first_anchor: events::Anchor,
     last_anchor: events::Anchor,
     is_ns: bool,
@@ -44,10 +46,10 @@ pub struct Tracks {
 }
 
 impl Tracks {
-    /// Tracks in a trace folder, as those of process `pid`, called `name`; times are ticks of `clock`.
+    /// Creates tracks in a trace folder as rings of process `pid`, called `name`. Times are ticks of `clock`.
     ///
     /// # Errors
-    /// That the meta file cannot be made.
+    /// The meta file cannot be created.
     pub fn create(trace_dir: &Path, pid: u32, name: &str, clock: ClockSource) -> io::Result<Tracks> {
         let mut meta = meta::Writer::create(trace_dir, pid)?;
         meta.append(&Entry::Process {
@@ -69,7 +71,7 @@ impl Tracks {
         Ok(Tracks { pid, made, meta, sites, waiting, first_anchor, last_anchor, is_ns, n_slices: 0 })
     }
 
-    /// The process whose tracks they are in the files.
+    /// The id of the process whose rings the tracks are in the files.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
@@ -83,7 +85,7 @@ impl Tracks {
         track
     }
 
-    /// Changes what a track is.
+    /// Changes a track's kind, owner, order and name.
     pub fn rename(&mut self, track: TrackNo, kind: TrackKind, process: u32, tid: u32, order: i32, name: &str) {
         self.meta.append(&Entry::Track { ring: track.0, kind, process, tid, order, name: name.to_owned() });
     }
@@ -93,17 +95,17 @@ impl Tracks {
         self.meta.append(&Entry::Other { pid, name: name.to_owned() });
     }
 
-    /// Reports something to the user.
+    /// Writes a note for the user.
     pub fn note(&mut self, kind: NoteKind, count: u64, source: &str, text: &str) {
         self.meta.append(&Entry::Note { kind, count, source: source.to_owned(), text: text.to_owned() });
     }
 
-    /// Writes entries of the meta file that are no track's: frames, stacks.
+    /// Writes further entries to the meta file: frames, stacks, symbols.
     pub fn entries(&mut self, entries: impl Iterator<Item = Entry>) {
         self.meta.append_all(entries);
     }
 
-    /// The site with this name.
+    /// The site with this category and name, which is written if new.
     pub fn site(&mut self, category: &'static str, name: &str) -> SiteId {
         if let Some(id) = self.sites.get(&(category, name.to_owned())) {
             return *id;
@@ -128,7 +130,7 @@ impl Tracks {
         }
     }
 
-    /// Adds something without duration.
+    /// Adds an event without duration, at a time in ticks.
     pub fn point(&mut self, kind: Kind, track: TrackNo, at: u64, site: SiteId, correlation: u32, arg: u64) {
         let site = site_word(kind, 0, site);
         self.push(track, &[Record { begin: at, dur: 0, site, node: NodeId::NONE.get(), correlation, arg }]);
@@ -143,7 +145,7 @@ impl Tracks {
         }
     }
 
-    /// The tick at a time of `CLOCK_MONOTONIC_RAW`, good to tens of nanoseconds.
+    /// The ticks at a time of `CLOCK_MONOTONIC_RAW`, accurate to tens of nanoseconds.
     #[must_use]
     pub fn ticks_at(&self, mono_ns: i64) -> u64 {
         if self.is_ns {
@@ -156,7 +158,8 @@ impl Tracks {
         u64::try_from(ticks).unwrap_or(0)
     }
 
-    /// Appends what waits as chunks to `batch`; how many records of each track that is. `last`: none will come any more.
+    /// Appends the waiting records to `batch`, as chunks; returns the number of records of each track. `last`: no
+    /// record will follow.
     pub(crate) fn append_chunks(&self, last: bool, written_ns: i64, batch: &mut Vec<Record>) -> Vec<usize> {
         for (ring, waiting) in self.waiting.iter().enumerate() {
             let n_chunks = waiting.records.len().div_ceil(chunks::MAX_RECORDS).max(usize::from(last));
@@ -181,29 +184,29 @@ impl Tracks {
         self.waiting.iter().map(|w| w.records.len()).collect()
     }
 
-    /// Forgets the first records of each track, which were written.
-    pub(crate) fn forget(&mut self, counts: &[usize]) {
+    /// Removes the first records of each track, which were written.
+    pub(crate) fn remove_written(&mut self, counts: &[usize]) {
         for (waiting, n) in self.waiting.iter_mut().zip(counts) {
             waiting.records.drain(..n);
             waiting.first += *n as u64;
         }
     }
 
-    /// Records that found no room.
+    /// The number of records that were dropped.
     pub(crate) fn dropped(&self) -> u64 {
         self.waiting.iter().map(|w| w.dropped).sum()
     }
 
-    /// Now, in ticks.
+    /// The current time in ticks.
     #[must_use]
     pub fn now(&self) -> u64 {
         if self.is_ns { clock::mono_now().max(0).unsigned_abs() } else { clock::now() }
     }
 
-    /// Reads the clock now and then.
-    pub(crate) fn keep_time(&mut self, last: bool) {
+    /// Writes a clock anchor where the last one is old enough, or `last` is set.
+    pub(crate) fn write_anchor_if_due(&mut self, last: bool) {
         let age = clock::mono_now() - self.last_anchor.mono_ns;
-        // Early ones follow each other quickly: the rate is soon known well.
+        // The first anchors follow each other quickly, so that the rate is soon accurate.
         let since_first = self.last_anchor.mono_ns - self.first_anchor.mono_ns;
         if last || age > ANCHOR_NS.min((10 * since_first).max(10_000_000)) {
             self.last_anchor = anchor(self.is_ns);
@@ -211,13 +214,13 @@ impl Tracks {
         }
     }
 
-    /// Slices since the call before.
+    /// The number of slices since the previous call.
     pub(crate) fn take_n_slices(&mut self) -> u64 {
         std::mem::take(&mut self.n_slices)
     }
 }
 
-/// An anchor of the given clock.
+/// Reads an anchor whose ticks are nanoseconds of `CLOCK_MONOTONIC_RAW` (`is_ns`), or the counter's.
 fn anchor(is_ns: bool) -> events::Anchor {
     let anchor = clock::anchor();
     if is_ns { events::Anchor { ticks: anchor.mono_ns.max(0).unsigned_abs(), ..anchor } } else { anchor }

@@ -1,7 +1,8 @@
-//! The kernel's counters of a command: on each CPU one group, inherited by all that the command starts, with one ring.
+//! The kernel's counters of a command: one group with one ring on each CPU, inherited by the command's descendants.
 //!
-//! A group's leader is the CPU clock, which puts the values of the whole group into the ring at a steady rate of the thread's own time;
-//! the group's count of context switches does the same whenever a thread leaves the CPU, where the kernel's part may be counted.
+//! A group's leader is the CPU clock, which writes the values of the entire group into the ring at a fixed rate of the
+//! thread's CPU time. Where the kernel's part may be counted, the group's counter of context switches does the same
+//! whenever a thread leaves the CPU.
 
 use super::kinds::{CounterSet, Kind};
 use crate::sample::perf;
@@ -11,7 +12,7 @@ use rustc_hash::FxHashMap;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Readings in a second of a thread's own time.
+/// Readings per second of a thread's CPU time.
 const READINGS_HZ: u64 = 1_000;
 
 #[derive(Default)]
@@ -21,42 +22,42 @@ pub(crate) struct Groups {
     /// Rows of [`Groups::kinds`] by counters' ids.
     pub(crate) kind_of: FxHashMap<u64, usize>,
     pub(crate) has_hardware: bool,
-    /// The kernel's part is counted, and leaving a CPU is reported.
+    /// Whether the kernel's part is counted, and readings are written when a thread leaves a CPU.
     pub(crate) has_kernel: bool,
-    /// The counters that this machine lacks, and why.
+    /// The counters that this machine lacks, with the errors.
     pub(crate) missing: Vec<(Kind, io::Error)>,
     /// Threads that are not counted.
     pub(crate) left_out: usize,
-    /// They count as long as they are open.
+    /// The counters other than the leaders, which count as long as they are open.
     _members: Vec<Counter>,
 }
 
-/// Opens the counters; for a command on the thread that will start it.
+/// Opens the counters; those of a command on the thread that will start it.
 ///
 /// # Errors
-/// That the system grants none of them; [`remedy`] says what to do.
-pub(crate) fn open(wanted: CounterSet, whose: Observed<'_>) -> io::Result<Groups> {
-    open_all(wanted, whose, true).or_else(|_| open_all(wanted, whose, false))
+/// The system grants none of them; [`remedy`] says what to do.
+pub(crate) fn open(requested: CounterSet, observed: Observed<'_>) -> io::Result<Groups> {
+    open_all(requested, observed, true).or_else(|_| open_all(requested, observed, false))
 }
 
-fn open_all(wanted: CounterSet, whose: Observed<'_>, has_kernel: bool) -> io::Result<Groups> {
-    let (places, left_out) = perf::places(whose);
+fn open_all(requested: CounterSet, observed: Observed<'_>, has_kernel: bool) -> io::Result<Groups> {
+    let (targets, left_out) = perf::targets(observed);
     let mut groups = Groups { has_kernel, left_out, ..Groups::default() };
     let mut kinds = Vec::new();
-    for kind in wanted.kinds() {
+    for kind in requested.kinds() {
         match probe(kind, has_kernel) {
             Ok(()) => kinds.push(kind),
             Err(error) => groups.missing.push((kind, error)),
         }
     }
     let mut error = io::Error::from_raw_os_error(libc::ESRCH);
-    for place in places {
-        match groups.add(&mut kinds, place) {
+    for target in targets {
+        match groups.add(&mut kinds, target) {
             Ok(()) => {}
-            // It ended meanwhile.
-            Err(e) if place.thread.is_some() && e.raw_os_error() == Some(libc::ESRCH) => {}
-            // No more files may be open: those threads that are counted are.
-            Err(e) if place.thread.is_some() && !groups.rings.is_empty() => {
+            // The thread has ended meanwhile.
+            Err(e) if target.thread.is_some() && e.raw_os_error() == Some(libc::ESRCH) => {}
+            // The limit of open files is reached: the threads so far are counted.
+            Err(e) if target.thread.is_some() && !groups.rings.is_empty() => {
                 groups.left_out += 1;
                 error = e;
             }
@@ -71,25 +72,25 @@ fn open_all(wanted: CounterSet, whose: Observed<'_>, has_kernel: bool) -> io::Re
     Ok(groups)
 }
 
-/// Whether this machine counts it at all.
+/// Whether this machine has the counter.
 fn probe(kind: Kind, has_kernel: bool) -> io::Result<()> {
-    if !kind.is_of_here() {
+    if !kind.is_supported() {
         return Err(io::Error::from_raw_os_error(libc::ENOENT));
     }
     kind.builder().observe_self().enabled(false).exclude_kernel(!has_kernel).exclude_hv(true).build().map(drop)
 }
 
-/// The part of a set that can be counted of each thread here, and names of what is missing with how to get it.
+/// The counters of a set that this machine has, and the names of the missing ones with their remedies.
 ///
 /// # Errors
-/// That nothing can, with the remedy.
-pub fn available(wanted: CounterSet) -> Result<(CounterSet, Vec<(String, String)>), String> {
-    let groups = open(wanted, Observed::NextCommand).map_err(|error| remedy(&error))?;
+/// No counter can be opened; the text is the remedy.
+pub fn available(requested: CounterSet) -> Result<(CounterSet, Vec<(String, String)>), String> {
+    let groups = open(requested, Observed::NextCommand).map_err(|error| remedy(&error))?;
     Ok((CounterSet::of(groups.kinds.iter().copied()), groups.remedies()))
 }
 
 impl Groups {
-    /// The names of missing counters that share a remedy, with that.
+    /// The missing counters' remedies, each with the names of its counters.
     pub(crate) fn remedies(&self) -> Vec<(String, String)> {
         let mut found: Vec<(String, String)> = Vec::new();
         for (kind, error) in &self.missing {
@@ -102,22 +103,23 @@ impl Groups {
         found
     }
 
-    /// Adds the group of one place. A counter that finds no room in the first group is left out of all.
-    fn add(&mut self, kinds: &mut Vec<Kind>, place: RingTarget) -> io::Result<()> {
+    /// Adds the group of one target. A hardware counter for which the first group has no room is left out of all
+    /// groups.
+    fn add(&mut self, kinds: &mut Vec<Kind>, target: RingTarget) -> io::Result<()> {
         let builder = |mut builder: Builder<'static>| {
-            perf::inherited(&mut builder, place, self.has_kernel);
+            perf::set_common_options(&mut builder, target, self.has_kernel);
             builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU | SampleFlag::READ).inherit_stat(true);
             builder.read_format(ReadFormat::GROUP | ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING);
             builder
         };
         let mut leader = builder(Kind::CPU_CLOCK.builder());
         leader.sample_frequency(READINGS_HZ).task(true).comm(true).comm_exec(true).context_switch(true);
-        let mut ring = perf::with_ring(&mut leader, place)?;
+        let mut ring = perf::with_ring(&mut leader, target)?;
         let mut ids = vec![(Kind::CPU_CLOCK, ring.as_counter().id())];
         let mut members = Vec::new();
         let mut join = |kind: Kind| -> io::Result<()> {
             let mut member = builder(kind.builder());
-            // The leader says when all of them count.
+            // Members count while their leader does.
             member.enabled(true).enable_on_exec(false);
             if kind == Kind::CONTEXT_SWITCHES {
                 member.sample_period(1);
@@ -158,7 +160,7 @@ impl Groups {
     }
 }
 
-/// Lets a counter write into the ring of another one.
+/// Makes a counter write into another counter's ring.
 fn write_into(counter: &Counter, other: &Counter) -> io::Result<()> {
     // PERF_EVENT_IOC_SET_OUTPUT of linux/perf_event.h.
     const SET_OUTPUT: libc::c_ulong = 0x2405;
@@ -169,7 +171,7 @@ fn write_into(counter: &Counter, other: &Counter) -> io::Result<()> {
     }
 }
 
-/// How to get counters where [`open`] failed.
+/// The remedy for an error of [`open`].
 pub(crate) fn remedy(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EINVAL) => {
@@ -180,7 +182,7 @@ pub(crate) fn remedy(error: &io::Error) -> String {
     }
 }
 
-/// How to get one that is missing.
+/// The remedy for a missing counter.
 fn remedy_for(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EINVAL) => {

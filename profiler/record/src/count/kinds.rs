@@ -1,4 +1,4 @@
-//! The counters that there are, by the names that `perf stat` has.
+//! The counters that can be recorded, named as in `perf stat`.
 
 use Event::{Cache, FpArith, Hardware, Software};
 use perf_event::Builder;
@@ -12,11 +12,11 @@ enum Event {
     Software(S),
     Hardware(H),
     Cache(CacheId, CacheResult),
-    /// Intel's `FP_ARITH_INST_RETIRED` with this unit mask: since Broadwell the same code on all that have it.
+    /// Intel's `FP_ARITH_INST_RETIRED` with this unit mask: one code on all processors since Broadwell.
     FpArith(u8),
 }
 
-/// The counters that there are: name, alias (those with the same one are counted together; empty for none), event.
+/// The counters: name, alias (empty for none; an alias that several share stands for all of them), event.
 const KNOWN: [(&str, &str, Event); 33] = [
     ("task-clock", "", Software(S::TASK_CLOCK)),
     ("cpu-clock", "", Software(S::CPU_CLOCK)),
@@ -56,17 +56,18 @@ const KNOWN: [(&str, &str, Event); 33] = [
 /// The code of [`Event::FpArith`] in Intel's tables.
 const FP_ARITH: u64 = 0xc7;
 
-/// Whether the processor knows [`FP_ARITH`]; on others the code may mean something else. `adx` came with Broadwell, too.
+/// Whether the processor has [`FP_ARITH`], by the flag `adx`, which came with Broadwell too; on others the code may
+/// mean another event.
 static HAS_FP_ARITH: LazyLock<bool> = LazyLock::new(|| {
-    let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let has = |key: &str, word: &str| {
-        let line = about.lines().find(|line| line.split(':').next().is_some_and(|k| k.trim() == key));
+        let line = cpuinfo.lines().find(|line| line.split(':').next().is_some_and(|k| k.trim() == key));
         line.is_some_and(|line| line.split_whitespace().any(|w| w == word))
     };
     has("vendor_id", "GenuineIntel") && has("flags", "adx")
 });
 
-/// The counters that show most of a program.
+/// The counters to record by default.
 pub const USUAL: &str = "task-clock,page-faults,cycles,instructions,cache-misses,branch-misses";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,13 +85,13 @@ impl Kind {
         KNOWN[usize::from(self.0)].0
     }
 
-    /// Whether the processor counts it, not the kernel.
+    /// Whether the processor, not the kernel, counts it.
     pub(crate) fn is_hardware(self) -> bool {
         !matches!(self.event(), Software(_))
     }
 
-    /// Whether this processor may be asked for it.
-    pub(crate) fn is_of_here(self) -> bool {
+    /// Whether the code means this counter on this processor.
+    pub(crate) fn is_supported(self) -> bool {
         !matches!(self.event(), FpArith(_)) || *HAS_FP_ARITH
     }
 
@@ -108,27 +109,27 @@ impl Kind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterSet(u64);
 
-/// A name that is none of a counter.
+/// The error of a name that no counter has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no counter is called {0:?}; there are {names}; flops and flops-double are four of them each", names = CounterSet::known().collect::<Vec<_>>().join(", "))]
 pub struct UnknownCounter(pub String);
 
 impl CounterSet {
-    /// Nothing.
+    /// The empty set.
     pub const NONE: CounterSet = CounterSet(0);
 
-    /// The names that can be counted, those of `perf stat`.
+    /// The names of all counters.
     pub fn known() -> impl Iterator<Item = &'static str> {
         KNOWN.iter().map(|(name, ..)| *name)
     }
 
-    /// [`USUAL`].
+    /// The set of [`USUAL`].
     #[must_use]
     pub fn usual() -> CounterSet {
         USUAL.parse().expect("the names are those of the table")
     }
 
-    /// Whether nothing is to be counted.
+    /// Whether the set has no counter.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
@@ -142,7 +143,7 @@ impl CounterSet {
         (0..KNOWN.len() as u8).filter(move |n| self.0 >> n & 1 == 1).map(Kind)
     }
 
-    /// The names of the set.
+    /// The names of the set's counters.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         self.kinds().map(Kind::name)
     }
@@ -151,13 +152,13 @@ impl CounterSet {
 impl FromStr for CounterSet {
     type Err = UnknownCounter;
 
-    /// Names with commas between them; as in `perf stat` some have two.
+    /// Parses names or aliases, separated by commas.
     fn from_str(text: &str) -> Result<CounterSet, UnknownCounter> {
         let mut set = CounterSet::default();
         for name in text.split(',').map(str::trim) {
-            let is_it =
+            let has_name =
                 |(known, alias, _): &(&str, &str, Event)| *known == name || (!name.is_empty() && *alias == name);
-            let named = (0..KNOWN.len()).filter(|at| is_it(&KNOWN[*at])).fold(0, |set, at| set | 1 << at);
+            let named = (0..KNOWN.len()).filter(|at| has_name(&KNOWN[*at])).fold(0, |set, at| set | 1 << at);
             if named == 0 {
                 return Err(UnknownCounter(name.to_owned()));
             }

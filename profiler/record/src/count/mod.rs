@@ -1,10 +1,10 @@
-//! Counters of each thread, of processor and kernel: cycles, cache misses, page faults.
+//! Counters of processor and kernel by thread: cycles, cache misses, page faults.
 //!
-//! In reading order: [`kinds`] names what can be counted, [`groups`] opens the kernel's counters, [`threads`] turns their records into
-//! points of each thread's counters.
+//! In reading order: [`kinds`] names what can be counted, [`groups`] opens the kernel's counters, [`threads`] turns
+//! their records into points of each thread's counters.
 //!
-//! Nobody reads a counter while an op runs: the kernel puts the values of all counters of a thread into its ring a thousand times a second
-//! of the thread's own time, whenever it leaves a CPU, and when it ends.
+//! No counter is read while an op runs: the kernel writes the values of all counters of a thread into a ring a thousand
+//! times per second of the thread's CPU time, whenever the thread leaves a CPU, and when it ends.
 
 pub(crate) mod groups;
 mod kinds;
@@ -32,7 +32,7 @@ impl Counting {
         Counting { groups, threads, poll: RingPoll::default() }
     }
 
-    /// Adds what the rings hold to the tracks, and returns it.
+    /// Reads the rings' records, adds them to the tracks, and returns them.
     pub(crate) fn poll(&mut self, last: bool, tracks: &mut Tracks) -> Vec<Record> {
         let until = now();
         self.poll.read(&mut self.groups.rings, SampleFields::Counters);
@@ -41,7 +41,7 @@ impl Counting {
         records
     }
 
-    /// Records that the rings could not keep, and readings of threads that are too many to be distinguished.
+    /// Records that the rings lost, and records of threads beyond [`threads`]' maximum.
     pub(crate) fn lost(&self) -> u64 {
         self.poll.lost + self.threads.unreported
     }

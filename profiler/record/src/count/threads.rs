@@ -1,10 +1,12 @@
-//! From readings of the kernel's counters to points of each thread's counters.
+//! Turns readings of the kernel's counters into points of each thread's counters.
 //!
-//! Values are sums since the counting began. Between two points a counter rises evenly: a point before and one after each stretch in
-//! which the thread ran say so, so that what was counted lies where the thread had a CPU. A counter that did not change gets no points.
+//! Values are sums since the counting began, and are linear between two points. Each stretch in which the thread ran
+//! has a point at its begin and one at its end, so that a counter rises only while its thread has a CPU. A counter that
+//! did not change gets no points.
 //!
-//! Counters are the kernel's for a thread and a CPU. `enabled` goes on for all of them while the thread runs, `running` for those of the CPU that
-//! it is on: where the sum of the latter stays behind, the processor had to count something else for a while.
+//! The kernel has one group of counters for each thread and CPU. While the thread runs, the `enabled` time of all its
+//! groups grows, and the `running` time of the group of its CPU: where the sum of the latter stays behind, the
+//! processor counted other events for a while.
 
 use super::kinds::Kind;
 use crate::collect::{TrackNo, Tracks};
@@ -17,33 +19,34 @@ use trace_model::scheduling::Comm;
 
 /// The category of the counters of one thread.
 pub(crate) const CATEGORY: &str = "thread counter";
-/// Tracks of counters come after those of samples.
+/// The order of tracks of counters, after those of samples.
 const ORDER: i32 = 1_000_002;
-/// Threads that are distinguished; those beyond are counted as lost.
+/// Threads that are distinguished, at most; records of further threads are counted as lost.
 const MAX_THREADS: usize = 1 << 16;
-/// Stretches on a CPU between two readings; shorter ones are put together beyond.
+/// Stretches on a CPU between two readings, at most; the last one is extended by further ones.
 const MAX_STRETCHES: usize = 64;
-/// A group may have counted this much, ns, that no reading says yet.
+/// The running time of a group that no reading may have reported yet, ns.
 const UNREAD_NS: u64 = 2_000_000;
 
 #[derive(Default)]
 struct Thread {
     name: Vec<u8>,
     track: Option<TrackNo>,
-    /// It ended; its last values may still come.
+    /// Whether the thread has ended; its last values may still come.
     ended: bool,
-    /// Since when it has a CPU.
+    /// The begin of the current stretch on a CPU.
     on_since: Option<u64>,
-    /// When it had one since the last reading: from, to.
+    /// The stretches on a CPU since the last reading: from, to.
     stretches: Vec<(u64, u64)>,
+    /// The time of the last reading.
     read_at: u64,
-    /// How long it ran with its counters on, ns.
+    /// The time that the thread ran with its counters on, ns.
     enabled: u64,
-    /// By group, which is a CPU's: how long it counted, ns.
+    /// The time that each group (of a CPU) counted, ns, by the leader's id.
     running: FxHashMap<u64, u64>,
-    /// By counter of the kernel: its value.
+    /// The last value of each of the kernel's counters, by id.
     values: FxHashMap<u64, u64>,
-    /// By kind, over all CPUs.
+    /// The totals over all CPUs, by kind.
     counters: Vec<Total>,
 }
 
@@ -54,7 +57,7 @@ struct Total {
 }
 
 impl Thread {
-    fn leaves(&mut self, time: u64) {
+    fn end_stretch(&mut self, time: u64) {
         let Some(since) = self.on_since.take() else { return };
         let is_full = self.stretches.len() >= MAX_STRETCHES;
         match self.stretches.last_mut().filter(|_| is_full) {
@@ -63,26 +66,27 @@ impl Thread {
         }
     }
 
-    /// How long its counters were on, and how long they counted.
+    /// The time that the counters were on, and the time that they counted, ns.
     fn times(&self) -> (u64, u64) {
         (self.enabled, self.running.values().sum())
     }
 
-    /// The factor of a count: more than 1 where the processor counted other things for a part of the time.
+    /// The factor by which counts are scaled up, where the processor counted other events for more than a twentieth of
+    /// the time.
     fn scale(&self) -> Option<f64> {
         let (enabled, running) = self.times();
         let unread = UNREAD_NS * self.running.len() as u64;
         (running > 0 && enabled > running + running / 20 + unread).then(|| enabled as f64 / running as f64)
     }
 
-    /// When it had a CPU since the last reading.
+    /// Takes the stretches on a CPU since the last reading, the current one up to `time`.
     fn take_stretches(&mut self, time: u64, running_ns: u64) -> Vec<(u64, u64)> {
         let mut stretches = std::mem::take(&mut self.stretches);
         if let Some(since) = &mut self.on_since {
             stretches.push((*since, time));
             *since = time;
         } else if stretches.is_empty() {
-            // When it got its CPU was not reported.
+            // No switch was reported: the thread ran for `running_ns` before the reading.
             stretches.push((time.saturating_sub(running_ns).max(self.read_at), time));
         }
         self.read_at = time;
@@ -91,15 +95,15 @@ impl Thread {
 }
 
 impl Total {
-    /// The points, time and value, of a rise that is even over the stretches.
+    /// Adds `by` linearly over the stretches; returns the points (time, value).
     fn rise(&mut self, by: u64, stretches: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let length = |(from, to): &(u64, u64)| to.saturating_sub(*from);
-        let whole = stretches.iter().map(length).sum::<u64>();
+        let total = stretches.iter().map(length).sum::<u64>();
         let (before, mut passed, mut points) = (self.value, 0, Vec::new());
         for (i, stretch) in stretches.iter().enumerate() {
             passed += length(stretch);
             let is_last = i + 1 == stretches.len();
-            let so_far = if is_last { by } else { share(by, passed, whole) };
+            let so_far = if is_last { by } else { share(by, passed, total) };
             if before + so_far == self.value {
                 continue;
             }
@@ -114,22 +118,22 @@ impl Total {
     }
 }
 
-fn share(of: u64, part: u64, whole: u64) -> u64 {
-    // At most `of`, since `part` is at most `whole`.
-    (u128::from(of) * u128::from(part) / u128::from(whole.max(1))) as u64
+fn share(of: u64, part: u64, total: u64) -> u64 {
+    // At most `of`, since `part` is at most `total`.
+    (u128::from(of) * u128::from(part) / u128::from(total.max(1))) as u64
 }
 
 pub(crate) struct Threads {
     kinds: Vec<Kind>,
-    /// Rows of the kinds by the kernel's counters.
+    /// Rows of `kinds` by the ids of the kernel's counters.
     kind_of: FxHashMap<u64, usize>,
-    /// Whether the processor counts any of them: only then may counters have to take turns.
+    /// Whether any is a hardware counter: only these may have to take turns.
     has_hardware: bool,
     threads: FxHashMap<u32, Thread>,
     sites: Vec<SiteId>,
     pub(crate) readings: u64,
     pub(crate) unreported: u64,
-    /// How long counters of threads whose counts were scaled were on, and counted, ns.
+    /// The sums of [`Thread::times`] at the readings whose counts were scaled.
     scaled: (u64, u64),
 }
 
@@ -139,7 +143,7 @@ impl Threads {
         Threads { kinds, kind_of, has_hardware, threads, sites, readings: 0, unreported: 0, scaled: (0, 0) }
     }
 
-    /// Takes the kernel's next record; in order of time.
+    /// Takes the next record; records must come in order of time.
     pub(crate) fn take(&mut self, record: &Record, tracks: &mut Tracks) {
         let from = record.from;
         match &record.event {
@@ -151,13 +155,13 @@ impl Threads {
             }
             Event::SwitchOut { .. } => {
                 if let Some(thread) = self.thread(from.tid) {
-                    thread.leaves(from.time);
+                    thread.end_stretch(from.time);
                 }
             }
-            Event::Comm { name, exec } => self.named(from, name, *exec, tracks),
+            Event::Comm { name, exec } => self.rename(from, name, *exec, tracks),
             Event::Fork { tid, parent, .. } => {
                 let name = self.threads.get(parent).map_or(Vec::new(), |parent| parent.name.clone());
-                // Its id may have been another thread's.
+                // The id may have been that of an earlier thread.
                 self.threads.remove(tid);
                 if let Some(thread) = self.thread(*tid) {
                     thread.name = name;
@@ -172,7 +176,7 @@ impl Threads {
         }
     }
 
-    /// The share of their time, 0 to 1, for which threads were counted where the processor had not room for all counters at once.
+    /// The share of the time, 0 to 1, in which scaled counters counted; `None` where no counters had to take turns.
     pub(crate) fn counted_share(&self) -> Option<f64> {
         let (enabled, running) = self.scaled;
         (enabled > 0).then(|| running as f64 / enabled as f64)
@@ -189,7 +193,7 @@ impl Threads {
         Some(self.threads.entry(tid).or_default())
     }
 
-    fn named(&mut self, from: Origin, name: &[u8], exec: bool, tracks: &mut Tracks) {
+    fn rename(&mut self, from: Origin, name: &[u8], exec: bool, tracks: &mut Tracks) {
         let Some(thread) = self.thread(from.tid) else { return };
         name.clone_into(&mut thread.name);
         if exec {

@@ -1,4 +1,4 @@
-//! A file of code: where its parts lie, and its tables for unwinding.
+//! An ELF file: the addresses of its sections, and its tables for unwinding.
 
 use object::read::ReadCache;
 use object::{Object, ObjectSection, ObjectSegment};
@@ -6,13 +6,13 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A section's place in the file's own addresses, and its bytes.
+/// A section's range of addresses in the file, and its bytes.
 pub(crate) type Section = (Range<u64>, Arc<[u8]>);
 
 /// The parts of a file that unwinding and naming need.
 #[derive(Debug, Default)]
 pub(crate) struct Elf {
-    /// (offset in the file, length, address) of its segments of code.
+    /// (offset in the file, length, address) of each executable segment.
     segments: Vec<(u64, u64, u64)>,
     pub(crate) text: Option<Range<u64>>,
     pub(crate) eh_frame: Option<Section>,
@@ -21,13 +21,13 @@ pub(crate) struct Elf {
     pub(crate) got: Option<Range<u64>>,
 }
 
-/// Mappings begin at multiples of this.
+/// The size of a page: mappings begin at multiples of it.
 const PAGE: u64 = 4096;
-/// Sections longer than this are left out: no program has them, and a hostile file may say so.
+/// The longest section that is read, bytes: only a hostile file claims a longer one.
 const MAX_SECTION: u64 = 512 << 20;
 
 impl Elf {
-    /// Reads what is needed of a file; `None` where it is gone or none of code.
+    /// Reads a file's segments and sections; `None` where the file is missing or no object file.
     pub(crate) fn read(path: &str) -> Option<Elf> {
         let file = File::open(path).ok()?;
         if !file.metadata().ok()?.is_file() {
@@ -54,7 +54,7 @@ impl Elf {
         })
     }
 
-    /// The file's own address of the code that lies at an offset in it, where a mapping of whole pages begins.
+    /// The address in the file of the code at an offset, which is a multiple of the page size where a mapping begins.
     pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
         let holds = |from: u64, len: u64| (from / PAGE * PAGE..from.saturating_add(len)).contains(&offset);
         let (from, _, address) = self.segments.iter().find(|(from, len, _)| holds(*from, *len))?;

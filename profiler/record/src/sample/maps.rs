@@ -1,4 +1,4 @@
-//! The code that each process has mapped.
+//! The executable mappings of each process.
 
 use super::elf::Elf;
 use super::unwind::Unwinder;
@@ -7,18 +7,18 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Files of code that are kept open in memory, at most; those beyond are not unwound.
+/// Files whose unwinding tables are in memory, at most; code of further files is not unwound.
 const MAX_FILES: usize = 4096;
-/// Mappings of one process, at most.
+/// Mappings of one process, at most; further ones are ignored.
 const MAX_MAPS: usize = 1 << 16;
 
 /// A file of code that a process has mapped.
 #[derive(Clone)]
 pub(crate) struct Mapping {
     pub(crate) end: u64,
-    /// The difference of an address in the file and in memory; wraps.
+    /// The address in the file minus the address in memory, wrapping.
     pub(crate) bias: u64,
-    /// Its row in [`Maps::paths`].
+    /// The file's row in [`Maps::paths`].
     pub(crate) path: u32,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// The mapping that holds an address.
+    /// The mapping that contains an address.
     pub(crate) fn find(&self, address: u64) -> Option<&Mapping> {
         let (_, mapping) = self.by_start.range(..=address).next_back()?;
         (address < mapping.end).then_some(mapping)
@@ -45,14 +45,14 @@ pub(crate) struct Maps {
 }
 
 impl Maps {
-    /// A process has mapped code.
+    /// Adds a mapping of a process; removes the mappings that begin in its range.
     pub(crate) fn map(&mut self, pid: u32, start: u64, len: u64, offset: u64, path: &str) {
         let file = if path.starts_with('/') { self.file(path) } else { None };
         let base = file.as_deref().and_then(|elf| elf.address_of(offset)).unwrap_or(offset);
         let row = self.path(path);
         let process = self.processes.entry(pid).or_default();
         let (end, bias) = (start.saturating_add(len), base.wrapping_sub(start));
-        // The mappings that it covers are gone.
+        // The kernel has replaced the mappings in the range.
         let covered: Vec<u64> = process.by_start.range(start..end).map(|(start, _)| *start).collect();
         for start in covered {
             process.by_start.remove(&start);
@@ -78,13 +78,13 @@ impl Maps {
         elf
     }
 
-    /// The row of a path.
+    /// The row of a path, which is added if new.
     pub(crate) fn path(&mut self, path: &str) -> u32 {
         let row = self.paths.get_index_of(path);
         row.unwrap_or_else(|| self.paths.insert_full(path.to_owned()).0) as u32
     }
 
-    /// A process begins with its parent's code.
+    /// Gives a new process its parent's mappings.
     pub(crate) fn fork(&mut self, parent: u32, pid: u32) {
         if parent != pid
             && let Some(process) = self.processes.get(&parent).cloned()
@@ -93,7 +93,7 @@ impl Maps {
         }
     }
 
-    /// A process runs another program: its code is gone.
+    /// Removes the mappings of a process that executes another program.
     pub(crate) fn exec(&mut self, pid: u32) {
         self.processes.remove(&pid);
     }

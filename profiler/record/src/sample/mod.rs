@@ -1,7 +1,8 @@
-//! Call stacks of running threads, taken many times a second, and what else perf events report a command's threads.
+//! Samples of call stacks, and the other perf events of a command's threads.
 //!
-//! In reading order: [`perf`] opens the kernel's rings, [`poll`] reads them, [`parse`] takes their records apart, [`maps`] knows what code lies where in each
-//! process, [`elf`] reads a file of code, [`unwind`] finds the callers, [`stacks`] keeps each stack once.
+//! In reading order: [`perf`] opens the kernel's rings, [`poll`] reads them, [`parse`] decodes their records, [`maps`]
+//! has the executable mappings of each process, [`elf`] reads a mapped file, [`unwind`] finds the callers, [`stacks`]
+//! stores each stack once.
 
 mod elf;
 pub(crate) mod maps;

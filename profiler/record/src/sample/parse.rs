@@ -1,7 +1,7 @@
-//! Records of the perf rings, taken apart. The layout is that of perf_event_open(2) for the fields that [`super::perf`] and
+//! Decodes the records of perf rings, in the layout of perf_event_open(2) for the fields that [`super::perf`] and
 //! [`groups`](crate::count::groups) request.
 
-/// The fields that each record has: where and when it was written.
+/// The fields that each record has: the thread, time and CPU that it is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) pid: u32,
@@ -14,7 +14,8 @@ pub(crate) struct Origin {
 /// A sample as the kernel took it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sample {
-    /// Addresses, innermost first, with the kernel's marks between its part and the user's.
+    /// The kernel's call chain, innermost first; marks ([`CONTEXT_KERNEL`], [`CONTEXT_USER`]) separate its part and the
+    /// user's.
     pub(crate) chain: Vec<u64>,
     /// The user's BP, SP and IP.
     pub(crate) registers: Option<[u64; 3]>,
@@ -22,12 +23,12 @@ pub(crate) struct Sample {
     pub(crate) stack: Vec<u8>,
 }
 
-/// The values of a group of counters of one thread, as they were at one time.
+/// The values of a thread's group of counters at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// How long the thread ran while they were on, ns.
+    /// The time that the thread ran while the group was on, ns.
     pub(crate) enabled: u64,
-    /// The part of that in which they counted: on this CPU, and while the processor had room for them.
+    /// The part of `enabled` in which the group counted, ns: on its CPU, while the processor had room for it.
     pub(crate) running: u64,
     /// Each counter's id and value; the first is the group's leader.
     pub(crate) values: Vec<(u64, u64)>,
@@ -51,7 +52,7 @@ pub(crate) enum Event {
         offset: u64,
         path: String,
     },
-    /// The thread runs under this name; `exec`: another program from now on.
+    /// The thread has a new name; `exec`: it executes another program from now on.
     Comm {
         name: Vec<u8>,
         exec: bool,
@@ -78,13 +79,15 @@ pub(crate) enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SampleFields {
     Chain,
-    /// The same, with registers and a part of the stack.
+    /// The call chain, registers and a part of the stack.
     Stack,
+    /// A reading of counters.
     Counters,
-    /// A fault's address; `ip` is not requested.
+    /// The address of a fault, without `ip`.
     Address,
 }
 
+// PERF_RECORD_*, PERF_RECORD_MISC_* and PROT_EXEC.
 const LOST: u32 = 2;
 const COMM: u32 = 3;
 const EXIT: u32 = 4;
@@ -99,10 +102,10 @@ const MISC_SWITCH_OUT: u16 = 1 << 13;
 const MISC_PREEMPT: u16 = 1 << 14;
 const PROT_EXEC: u32 = 4;
 
-/// Marks in a chain: the addresses after it are the kernel's, the user's.
+/// Marks in a chain (`PERF_CONTEXT_*`): the addresses after them are the kernel's, or the user's.
 pub(crate) const CONTEXT_KERNEL: u64 = -128i64 as u64;
 pub(crate) const CONTEXT_USER: u64 = -512i64 as u64;
-/// Every mark is at least this.
+/// The smallest mark, as an unsigned number: every other value is an address.
 pub(crate) const CONTEXT_MAX: u64 = -4095i64 as u64;
 
 struct Bytes<'a>(&'a [u8]);
@@ -114,12 +117,12 @@ impl<'a> Bytes<'a> {
         Some(front)
     }
 
-    /// An array, as long as its first number says.
+    /// Takes an array of `n` items.
     fn take_array(&mut self, n: u64, item_bytes: u64) -> Option<&'a [u8]> {
         self.take(usize::try_from(n.checked_mul(item_bytes)?).ok()?)
     }
 
-    /// The rest up to a zero.
+    /// The remaining bytes up to a zero.
     fn text(&self) -> &'a [u8] {
         self.0.split(|b| *b == 0).next().unwrap_or_default()
     }
@@ -133,7 +136,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// The meaning of a record's body; `None` for one that is too short.
+/// Decodes a record's body; `None` where it is too short.
 pub(crate) fn parse(kind: u32, misc: u16, body: &[u8], fields: SampleFields) -> Option<Record> {
     if kind == SAMPLE {
         return sample(&mut Bytes(body), fields);
@@ -207,7 +210,7 @@ fn sample(body: &mut Bytes<'_>, fields: SampleFields) -> Option<Record> {
     let word = |b: &[u8]| b.try_into().map_or(0, u64::from_le_bytes);
     let mut sample = Sample { chain: body.take_array(n, 8)?.chunks_exact(8).map(word).collect(), ..Sample::default() };
     if fields == SampleFields::Stack {
-        // No registers where the thread was in the kernel for good: a kernel thread.
+        // Kernel threads have no user registers: the ABI word is 0.
         if body.u64()? != 0 {
             sample.registers = Some([body.u64()?, body.u64()?, body.u64()?]);
         }

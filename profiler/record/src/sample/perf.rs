@@ -1,31 +1,34 @@
-//! The kernel's perf events of one command: one ring per CPU, inherited by all that the command starts.
+//! The kernel's perf events of one command: one ring per CPU, inherited by the command's descendants.
 //!
-//! A process that runs already has one ring per thread and CPU, inherited by what these start from then on. The rings of a command are
-//! opened on the calling thread, switched off, before that thread starts the command: the command inherits them, and its `exec` switches
-//! them on. So nothing of it is missed and nothing of this process is recorded.
+//! A process that runs already has one ring per thread and CPU, inherited by the threads that these start later. The
+//! rings of a command are opened on the calling thread, switched off, before that thread starts the command. The
+//! command inherits them, and its `exec` switches them on, so that its first event is recorded and none of this
+//! process.
 
 use perf_event::events::Software;
 use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
 use std::io;
 
-/// Bytes of a ring: the first that the system grants. The last is what any user may have.
+/// Sizes of a ring, bytes, of which the first that the system grants is used. The last is the kernel's default limit
+/// for any user.
 const RING_BYTES: [usize; 3] = [4 << 20, 1 << 20, 512 << 10];
-/// The same where each thread has its own.
+/// Sizes of a ring where each thread has its own.
 const THREAD_RING_BYTES: [usize; 3] = [512 << 10, 256 << 10, 128 << 10];
 /// Bytes of the user's stack that a sample carries, to find callers where the code keeps no frame pointers.
 const STACK_BYTES: u32 = 16 << 10;
-/// Registers of x86-64 that unwinding needs (bits of `PERF_REG_X86_*`): BP, SP, IP in the order of the numbers.
+/// The registers of x86-64 that unwinding needs: bits `PERF_REG_X86_BP`, `_SP` and `_IP`, which samples have in this
+/// order.
 pub(crate) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PerfOptions {
-    /// Samples a second and CPU.
+    /// Samples per second and CPU; `None` for no samples.
     pub(crate) sample_hz: Option<u32>,
-    /// When threads get and leave CPUs.
+    /// Whether context switches are recorded.
     pub(crate) switches: bool,
 }
 
-/// The owner of the events.
+/// The threads whose events are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Observed<'a> {
     /// The command that this thread starts next.
@@ -34,36 +37,36 @@ pub(crate) enum Observed<'a> {
     Threads(&'a [u32]),
 }
 
-/// Rings of threads that run already, at most: further threads are left out, and reported.
+/// Rings of threads that run already, at most; further threads are left out and reported.
 const MAX_THREAD_RINGS: usize = 512;
 
 pub(crate) struct Rings {
     pub(crate) samplers: Vec<Sampler>,
-    /// Major page faults, each an event of its own.
+    /// The rings of major page faults.
     pub(crate) faults: Vec<Sampler>,
-    /// Samples carry the kernel's part of the stack.
+    /// Whether samples have the kernel's part of the call chain.
     pub(crate) has_kernel: bool,
-    /// Samples carry registers and a part of the stack.
+    /// Whether samples have registers and a part of the stack.
     pub(crate) has_stack: bool,
-    /// Threads for which there are no rings.
+    /// The number of threads without rings.
     pub(crate) left_out: usize,
 }
 
-/// Opens the rings; for a command on the thread that will start it.
+/// Opens the rings; those of a command on the thread that will start it.
 ///
 /// # Errors
-/// That the system grants none; [`remedy`] says what to do.
-pub(crate) fn open(wanted: PerfOptions, whose: Observed<'_>) -> io::Result<Rings> {
-    let has_stack = wanted.sample_hz.is_some() && cfg!(target_arch = "x86_64");
-    let (places, left_out) = places(whose);
-    let places = || places.iter().copied();
+/// The system grants none; [`remedy`] says what to do.
+pub(crate) fn open(options: PerfOptions, observed: Observed<'_>) -> io::Result<Rings> {
+    let has_stack = options.sample_hz.is_some() && cfg!(target_arch = "x86_64");
+    let (targets, left_out) = targets(observed);
+    let targets = || targets.iter().copied();
     let try_all = |has_kernel: bool| -> io::Result<Vec<Sampler>> {
         let mut rings = Vec::new();
-        for place in places() {
-            match with_ring(&mut builder(wanted, place, has_kernel, has_stack), place) {
+        for target in targets() {
+            match with_ring(&mut builder(options, target, has_kernel, has_stack), target) {
                 Ok(ring) => rings.push(ring),
-                // It ended meanwhile.
-                Err(e) if place.thread.is_some() && e.raw_os_error() == Some(libc::ESRCH) => {}
+                // The thread has ended meanwhile.
+                Err(e) if target.thread.is_some() && e.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(e) => return Err(e),
             }
         }
@@ -73,35 +76,35 @@ pub(crate) fn open(wanted: PerfOptions, whose: Observed<'_>) -> io::Result<Rings
         Ok(samplers) => (samplers, true),
         Err(_) => (try_all(false)?, false),
     };
-    let faults = places().map_while(|place| with_ring(&mut fault_builder(place, has_kernel), place).ok()).collect();
+    let faults = targets().map_while(|target| with_ring(&mut fault_builder(target, has_kernel), target).ok()).collect();
     Ok(Rings { samplers, faults, has_kernel, has_stack, left_out })
 }
 
-/// The target of one ring: a CPU, and a thread that runs already or the next command.
+/// The target of one ring: a CPU, and a thread that runs already (`None`: the next command).
 #[derive(Clone, Copy)]
 pub(crate) struct RingTarget {
     pub(crate) thread: Option<u32>,
     cpu: usize,
 }
 
-/// The targets of the rings, and how many threads are left out because they are too many.
-pub(crate) fn places(whose: Observed<'_>) -> (Vec<RingTarget>, usize) {
+/// The targets of the rings, and the number of threads that are left out because there are too many.
+pub(crate) fn targets(observed: Observed<'_>) -> (Vec<RingTarget>, usize) {
     let cpus = online_cpus();
-    let (threads, left_out): (Vec<Option<u32>>, usize) = match whose {
+    let (threads, left_out): (Vec<Option<u32>>, usize) = match observed {
         Observed::NextCommand => (vec![None], 0),
         Observed::Threads(all) => {
-            let most = (MAX_THREAD_RINGS / cpus.len()).max(1).min(all.len());
-            (all[..most].iter().copied().map(Some).collect(), all.len() - most)
+            let n_threads = (MAX_THREAD_RINGS / cpus.len()).max(1).min(all.len());
+            (all[..n_threads].iter().copied().map(Some).collect(), all.len() - n_threads)
         }
     };
     let of_thread = |thread: Option<u32>| cpus.iter().map(move |cpu| RingTarget { thread, cpu: *cpu });
     (threads.into_iter().flat_map(of_thread).collect(), left_out)
 }
 
-/// An event with a ring, as large a one as the system grants.
-pub(crate) fn with_ring(builder: &mut Builder<'_>, place: RingTarget) -> io::Result<Sampler> {
+/// Opens an event with the largest ring that the system grants.
+pub(crate) fn with_ring(builder: &mut Builder<'_>, target: RingTarget) -> io::Result<Sampler> {
     let mut error = io::Error::from(io::ErrorKind::OutOfMemory);
-    let sizes = if place.thread.is_some() { &THREAD_RING_BYTES } else { &RING_BYTES };
+    let sizes = if target.thread.is_some() { &THREAD_RING_BYTES } else { &RING_BYTES };
     for bytes in *sizes {
         match builder.build()?.sampled(bytes) {
             Ok(sampler) => return Ok(sampler),
@@ -111,23 +114,23 @@ pub(crate) fn with_ring(builder: &mut Builder<'_>, place: RingTarget) -> io::Res
     Err(error)
 }
 
-/// Sets the options of every event of a command.
-pub(crate) fn inherited(builder: &mut Builder<'_>, place: RingTarget, has_kernel: bool) {
-    builder.one_cpu(place.cpu).inherit(true);
-    match place.thread {
+/// Sets the options that all events have: target, inheritance, clock and privilege levels.
+pub(crate) fn set_common_options(builder: &mut Builder<'_>, target: RingTarget, has_kernel: bool) {
+    builder.one_cpu(target.cpu).inherit(true);
+    match target.thread {
         Some(thread) => builder.observe_pid(thread.cast_signed()).enabled(true),
         None => builder.observe_self().enabled(false).enable_on_exec(true),
     };
     builder.exclude_kernel(!has_kernel).exclude_hv(true).sample_id_all(true).clockid(Clock::MONOTONIC_RAW);
 }
 
-fn builder(wanted: PerfOptions, place: RingTarget, has_kernel: bool, has_stack: bool) -> Builder<'static> {
-    let event = if wanted.sample_hz.is_some() { Software::CPU_CLOCK } else { Software::DUMMY };
+fn builder(options: PerfOptions, target: RingTarget, has_kernel: bool, has_stack: bool) -> Builder<'static> {
+    let event = if options.sample_hz.is_some() { Software::CPU_CLOCK } else { Software::DUMMY };
     let mut builder = Builder::new(event);
-    inherited(&mut builder, place, has_kernel);
-    builder.task(true).comm(true).comm_exec(true).context_switch(wanted.switches);
+    set_common_options(&mut builder, target, has_kernel);
+    builder.task(true).comm(true).comm_exec(true).context_switch(options.switches);
     builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU);
-    if let Some(hz) = wanted.sample_hz {
+    if let Some(hz) = options.sample_hz {
         builder.sample_frequency(u64::from(hz)).mmap(true).mmap2(true);
         builder.sample(SampleFlag::IP | SampleFlag::CALLCHAIN);
     }
@@ -138,14 +141,14 @@ fn builder(wanted: PerfOptions, place: RingTarget, has_kernel: bool, has_stack: 
     builder
 }
 
-fn fault_builder(place: RingTarget, has_kernel: bool) -> Builder<'static> {
+fn fault_builder(target: RingTarget, has_kernel: bool) -> Builder<'static> {
     let mut builder = Builder::new(Software::PAGE_FAULTS_MAJ);
-    inherited(&mut builder, place, has_kernel);
+    set_common_options(&mut builder, target, has_kernel);
     builder.sample_period(1).sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU | SampleFlag::ADDR);
     builder
 }
 
-/// The numbers of the CPUs that run.
+/// The numbers of the CPUs that are online; CPU 0 where they cannot be read.
 fn online_cpus() -> Vec<usize> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let mut cpus = Vec::new();
@@ -158,11 +161,11 @@ fn online_cpus() -> Vec<usize> {
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// Counters of a command, all its threads together, by their names in the trace.
+/// The counters of a command, summed over all its threads, by their names in the trace.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) counters: Vec<(&'static str, Counter)>,
-    /// Those that this machine does not have, and why.
+    /// The counters that this machine lacks, with the errors.
     pub(crate) missing: Vec<(&'static str, io::Error)>,
 }
 
@@ -189,10 +192,10 @@ pub(crate) fn counters() -> Counters {
     found
 }
 
-/// How to get the kernel's part of what a user may see of himself.
+/// The remedy where users may not record the kernel's part of their own processes.
 pub(crate) const KERNEL_REMEDY: &str = "as root: sysctl kernel.perf_event_paranoid=1, or run with CAP_PERFMON";
 
-/// How to get perf events where [`open`] failed.
+/// The remedy for an error of [`open`].
 pub(crate) fn remedy(error: &io::Error) -> String {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     format!("perf_event_open: {error} (kernel.perf_event_paranoid is {}); {KERNEL_REMEDY}", paranoid.trim())

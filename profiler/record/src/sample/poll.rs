@@ -1,20 +1,20 @@
-//! Records of several rings, in order of time.
+//! Merges the records of several rings in order of time.
 
 use super::parse::{Event, Record, SampleFields, parse};
 use events::clock;
 use perf_event::Sampler;
 
-/// Reads rings again and again.
+/// Reads rings poll by poll.
 #[derive(Default)]
 pub(crate) struct RingPoll {
-    /// Records later than what may still come from another CPU.
+    /// Records for the next poll, since earlier ones of other CPUs may still come.
     waiting: Vec<Record>,
-    /// Records that the rings could not keep.
+    /// Records that the rings lost.
     pub(crate) lost: u64,
 }
 
 impl RingPoll {
-    /// Adds what rings hold; their samples have these fields.
+    /// Reads all records of rings whose samples have these fields.
     pub(crate) fn read(&mut self, rings: &mut [Sampler], fields: SampleFields) {
         for ring in rings {
             while let Some(record) = ring.next_record() {
@@ -27,9 +27,10 @@ impl RingPoll {
         }
     }
 
-    /// The records up to a time before the rings were read, in order; `last`: all of them.
+    /// The records up to a time, in order of time; with `last` all records. `until` must be earlier than the reads, so
+    /// that every ring has been read to it.
     pub(crate) fn take(&mut self, until: u64, last: bool) -> Vec<Record> {
-        // Stable: what one ring holds of one time stays in its order.
+        // A stable sort: records of one ring with equal times stay in order.
         self.waiting.sort_by_key(|record| record.from.time);
         let until = if last { u64::MAX } else { until };
         let later = self.waiting.split_off(self.waiting.partition_point(|record| record.from.time <= until));
@@ -37,7 +38,7 @@ impl RingPoll {
     }
 }
 
-/// The rings' clock.
+/// The time on the rings' clock, ns.
 pub(crate) fn now() -> u64 {
     clock::mono_now().max(0).unsigned_abs()
 }

@@ -1,16 +1,16 @@
-//! Each frame and each stack once: a stack is its caller's stack and one more frame.
+//! The tables of frames and stacks, each stored once: a stack is its caller's stack and one more frame.
 
 use events::meta::Entry;
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 use std::hash::Hash;
 
-/// No caller.
+/// The caller of an outermost frame.
 pub(crate) const ROOT: u32 = u32::MAX;
-/// Different frames and different stacks of a recording; beyond it a stack ends at its last known part (counted).
+/// Frames, and stacks, of a recording, at most. Beyond, new frames are left out of stacks, and counted.
 const MAX_ROWS: usize = 1 << 21;
 
-/// Keys by rows.
+/// A table of distinct keys by row.
 type Rows<K> = IndexSet<K, FxBuildHasher>;
 
 #[derive(Default)]
@@ -19,9 +19,9 @@ pub(crate) struct Stacks {
     frames: Rows<(u32, u64)>,
     /// Caller's stack and frame.
     stacks: Rows<(u32, u32)>,
-    /// Entries that were added since they were last taken.
+    /// Entries that are not in the meta file yet.
     new: Vec<Entry>,
-    /// Frames that found no room.
+    /// Frames of stacks that were left out because a table was full.
     pub(crate) cut: u64,
 }
 
@@ -32,21 +32,21 @@ fn row<K: Hash + Eq>(rows: &mut Rows<K>, key: K) -> Option<(u32, bool)> {
 }
 
 impl Stacks {
-    /// The frame at an address of a module.
+    /// The row of the frame at an address of a module; `None` where the table is full.
     pub(crate) fn frame(&mut self, module: u32, address: u64, path: &str) -> Option<u32> {
         let (id, is_new) = row(&mut self.frames, (module, address))?;
         self.new.extend(is_new.then(|| Entry::Frame { id, address, module: path.to_owned() }));
         Some(id)
     }
 
-    /// The stack of a caller's stack and one more frame.
+    /// The row of a caller's stack with one more frame; `None` where the table is full.
     pub(crate) fn push(&mut self, parent: u32, frame: u32) -> Option<u32> {
         let (id, is_new) = row(&mut self.stacks, (parent, frame))?;
         self.new.extend(is_new.then_some(Entry::Stack { id, parent, frame }));
         Some(id)
     }
 
-    /// Frames and stacks that the trace does not have yet.
+    /// Takes the frames and stacks that are not in the meta file yet.
     pub(crate) fn take_new(&mut self) -> Vec<Entry> {
         std::mem::take(&mut self.new)
     }

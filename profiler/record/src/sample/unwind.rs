@@ -1,7 +1,8 @@
-//! The callers of a sampled thread, from its registers and a part of its stack.
+//! Finds the callers of a sampled thread, from its registers and a part of its stack.
 //!
-//! The kernel follows frame pointers; code that keeps none (most C libraries) ends its chain early or sends it astray. There the tables that
-//! compilers write for exceptions (`.eh_frame`) say, read by `framehop`. Both are tried, and the longer chain is taken.
+//! The kernel follows frame pointers; in code without them (most C libraries) its chain ends early or goes wrong.
+//! `framehop` follows the tables that compilers write for exceptions (`.eh_frame`) instead. Both are tried, and the
+//! longer chain is used.
 
 use super::elf::Elf;
 use super::parse::{CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, Sample};
@@ -27,7 +28,7 @@ pub(crate) struct Cache {
 
 #[cfg(target_arch = "x86_64")]
 impl Unwinder {
-    /// Code of a file lies at these addresses; the file's own are `bias` further (wrapping).
+    /// Adds the code of a file that is mapped at `range`; addresses in the file are larger by `bias` (wrapping).
     pub(crate) fn add(&mut self, path: &str, range: Range<u64>, bias: u64, elf: &Elf) {
         use framehop::{ExplicitModuleSectionInfo, Module};
         let info = ExplicitModuleSectionInfo {
@@ -48,7 +49,8 @@ impl Unwinder {
         self.inner.remove_module(start);
     }
 
-    /// Addresses of the user's frames, innermost first: where the thread is, then the places to which its callers' calls return.
+    /// The addresses of the user's frames, innermost first: the thread's position, then the return addresses of its
+    /// callers.
     fn frames(&self, sample: &Sample, cache: &mut Cache) -> Vec<u64> {
         let Some([bp, sp, ip]) = sample.registers else { return Vec::new() };
         let registers = framehop::x86_64::UnwindRegsX86_64::new(ip, sp, bp);
@@ -79,7 +81,7 @@ impl Unwinder {
     }
 }
 
-/// A sample's stack, innermost first: the kernel's frames, then the user's.
+/// The kernel's and the user's frames of a sample, each innermost first.
 pub(crate) fn stack(sample: &Sample, unwinder: &Unwinder, cache: &mut Cache) -> (Vec<u64>, Vec<u64>) {
     let (mut kernel, mut user) = (Vec::new(), Vec::new());
     let mut in_kernel = false;

@@ -1,4 +1,4 @@
-//! Scheduling of a command and what it starts, as tracks of a recording.
+//! Writes the scheduling of a command and its descendants to tracks of a recording.
 
 use crate::collect::{TrackNo, Tracks};
 use events::meta::TrackKind;
@@ -6,7 +6,7 @@ use events::{Kind, SiteId};
 use trace_model::scheduling::Comm;
 use trace_model::scheduling::derive::Output;
 
-/// Tracks of a thread come after those it writes itself.
+/// The order of scheduling tracks, after the tracks that threads write themselves.
 const ORDER: i32 = 1_000_000;
 
 impl Output for Tracks {
@@ -14,7 +14,7 @@ impl Output for Tracks {
     type Site = SiteId;
 
     fn process_of(&self, _: u32) -> Option<u32> {
-        // The command's threads are adopted, or born of such.
+        // Unknown threads belong to other programs: the command's are adopted, or made by a known thread.
         None
     }
 
@@ -57,7 +57,7 @@ fn title(name: Comm, thread: u32) -> String {
     format!("{} {thread}, scheduling", name.text())
 }
 
-/// The command line of a process; where it is gone already, its name.
+/// The command line of a process, up to 1,000 characters; the name of a process that has ended.
 fn command(process: u32, name: Comm) -> String {
     let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     let words: Vec<String> = line.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect();

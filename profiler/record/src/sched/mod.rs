@@ -1,6 +1,6 @@
-//! Linux scheduling, recorded: [`tracefs`] reads the kernel's ring, [`live`] puts the slices that
-//! [`scheduling`](trace_model::scheduling) makes of it into a recording. Where tracefs is not to be had, [`sample`](crate::sample) hands
-//! over the same events from perf events.
+//! Records Linux scheduling: [`tracefs`] reads the kernel's ring, [`scheduling`](trace_model::scheduling) derives
+//! slices from its events, and [`live`] writes them to a recording. Without tracefs, [`sample`](crate::sample) has the
+//! same events from perf events.
 
 mod live;
 #[cfg(test)]

@@ -28,7 +28,7 @@ fn trace(events: &[(u64, u32, SchedKind)]) -> (Store, i64, SchedCounts) {
     for (time, cpu, what) in events {
         scheduling.take(&SchedEvent { time: base + time * MS, cpu: *cpu, kind: *what }, &mut tracks.lock());
     }
-    tracks.lock().keep_time(true);
+    tracks.lock().write_anchor_if_due(true);
     assert_eq!(collector.stop().dropped, 0);
     let store = testkit::read(dir.path());
     let zero = base as i64 - store.origin_ns();

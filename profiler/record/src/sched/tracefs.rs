@@ -1,7 +1,8 @@
-//! The kernel's own trace, from an instance of tracefs that belongs to this recorder alone.
+//! Reads scheduling events from an instance of tracefs that belongs to this recorder alone.
 //!
-//! Needs root. Each CPU's pages are read as they are (`trace_pipe_raw`), and taken apart by the kernel's own description of its
-//! events. The instance is called after its recorder; it is removed at the end, and one whose recorder is gone by the next recorder.
+//! Needs root. Each CPU's binary pages (`trace_pipe_raw`) are parsed by the kernel's own description of its events. The
+//! instance is named after its recorder, which removes it at the end; the instance of a killed recorder is removed by
+//! the next recorder.
 
 use crate::proc;
 use events::clock::{self, Source as ClockSource};
@@ -17,19 +18,19 @@ use trace_model::scheduling::page::{Layout, Page};
 use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 
 const PREFIX: &str = "stepscope-";
-/// Ring of a CPU: 100,000 events and more.
+/// The size of a CPU's ring, KiB: 100,000 events and more.
 const RING_KB: u32 = 4096;
-/// Bytes that one poll takes of a CPU, so that its memory is bounded.
+/// Bytes that one poll reads of a CPU's ring, about, at most: bounds the memory.
 const POLL_BYTES: usize = 8 << 20;
 
 pub(crate) struct Root {
     path: PathBuf,
-    /// A mount of our own, in no folder: it ends with this descriptor.
+    /// A mount of our own that is attached to no folder, and ends with this descriptor.
     _mount: Option<OwnedFd>,
 }
 
 impl Root {
-    /// tracefs where it is mounted, else a mount that only this process sees.
+    /// Finds tracefs where it is mounted, else mounts it for this process alone.
     pub(crate) fn find() -> io::Result<Root> {
         for folder in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
             let path = PathBuf::from(folder);
@@ -42,12 +43,12 @@ impl Root {
         Ok(Root { path, _mount: Some(mount) })
     }
 
-    /// The clocks that it offers, as the kernel writes them.
+    /// The clocks that tracefs offers, as the kernel writes them.
     pub(crate) fn clocks(&self) -> io::Result<String> {
         fs::read_to_string(self.path.join("trace_clock"))
     }
 
-    /// Removes the instances of recorders that are gone. Returns how many.
+    /// Removes the instances of recorders that have ended; returns their number.
     pub(crate) fn remove_stale(&self) -> usize {
         let Ok(entries) = fs::read_dir(self.path.join("instances")) else { return 0 };
         let names = entries.flatten().filter_map(|e| e.file_name().into_string().ok());
@@ -56,25 +57,28 @@ impl Root {
     }
 }
 
-/// A mount of tracefs in no folder.
+/// Mounts tracefs without attaching it to a folder.
 fn mount() -> io::Result<OwnedFd> {
-    const CONFIG_CREATE: libc::c_uint = 6;
+    // linux/mount.h
+    const FSOPEN_CLOEXEC: libc::c_uint = 1;
+    const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
+    const FSMOUNT_CLOEXEC: libc::c_uint = 1;
     let name = CString::new("tracefs").map_err(io::Error::other)?;
     let checked = |status: libc::c_long| if status < 0 { Err(io::Error::last_os_error()) } else { Ok(status as i32) };
     // SAFETY: the name is a C string; the call makes a descriptor.
-    let config = checked(unsafe { libc::syscall(libc::SYS_fsopen, name.as_ptr(), 1) })?;
+    let config = checked(unsafe { libc::syscall(libc::SYS_fsopen, name.as_ptr(), FSOPEN_CLOEXEC) })?;
     // SAFETY: the call above made the descriptor, and nobody else has it.
     let config = unsafe { OwnedFd::from_raw_fd(config) };
     let none = std::ptr::null::<libc::c_char>();
     // SAFETY: the command takes no further arguments.
-    checked(unsafe { libc::syscall(libc::SYS_fsconfig, config.as_raw_fd(), CONFIG_CREATE, none, none, 0) })?;
+    checked(unsafe { libc::syscall(libc::SYS_fsconfig, config.as_raw_fd(), FSCONFIG_CMD_CREATE, none, none, 0) })?;
     // SAFETY: the descriptor is a configured file system; the call makes a descriptor.
-    let mount = checked(unsafe { libc::syscall(libc::SYS_fsmount, config.as_raw_fd(), 1, 0) })?;
+    let mount = checked(unsafe { libc::syscall(libc::SYS_fsmount, config.as_raw_fd(), FSMOUNT_CLOEXEC, 0) })?;
     // SAFETY: the call above made the descriptor, and nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(mount) })
 }
 
-/// The recorder of an instance: process and when it began.
+/// The process id and start time of an instance's recorder; `None` for an instance of another program.
 fn owner(name: &str) -> Option<(u32, u64)> {
     let (pid, born) = name.strip_prefix(PREFIX)?.split_once('-')?;
     Some((pid.parse().ok()?, born.parse().ok()?))
@@ -88,9 +92,9 @@ pub(crate) struct Instance {
     formats: Formats,
     cpus: Vec<Ring>,
     page: Vec<u8>,
-    /// Later than what may still come: kept for the next poll.
+    /// Events for the next poll, since earlier ones of other CPUs may still come.
     waiting: Vec<SchedEvent>,
-    /// When the poll before began.
+    /// The begin of the previous poll.
     polled: u64,
     lost: u64,
 }
@@ -101,7 +105,7 @@ struct Ring {
 }
 
 impl Instance {
-    /// Makes an instance and begins to record.
+    /// Creates an instance and starts its recording.
     pub(crate) fn start(root: Root) -> io::Result<Instance> {
         root.remove_stale();
         let pid = std::process::id();
@@ -113,7 +117,7 @@ impl Instance {
                 Ok(Instance { path, _root: root, clock, layout, formats, cpus, page, waiting, polled: 0, lost: 0 })
             }
             Err(error) => {
-                // The error is the news; what stays is removed by the next recorder.
+                // The first error is returned; an instance that cannot be removed is removed by the next recorder.
                 let _ = fs::remove_dir(&path);
                 Err(error)
             }
@@ -134,7 +138,7 @@ impl Instance {
             set(&format!("events/{folder}/enable"), "1")?;
         }
         let mut header = vec![0; 1 << 16];
-        // In one piece: the kernel gives this file to the first read only.
+        // One read: the kernel returns this file's content to the first read only.
         let len = File::open(root.path.join("events/header_page"))?.read(&mut header)?;
         let layout = Layout::parse(&String::from_utf8_lossy(&header[..len]))
             .ok_or_else(|| io::Error::other("events/header_page is not understood"))?;
@@ -152,18 +156,18 @@ impl Instance {
         Ok((clock, layout, formats, cpus))
     }
 
-    /// The clock of its times.
+    /// The clock of the events' times.
     pub(crate) fn clock(&self) -> ClockSource {
         self.clock
     }
 
-    /// Events that the kernel's rings could not keep, as far as it says how many.
+    /// Events that the kernel's rings lost; a loss of unknown size counts as one.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// The events up to the poll before, in order of time. Those since come with the next poll: another CPU may still have earlier
-    /// ones, as one that was stopped by its hypervisor while it wrote. `last`: all there are.
+    /// The events up to the begin of the previous poll, in order of time; with `last` all events. Later events come
+    /// with the next poll, since another CPU may still write earlier ones (one that its hypervisor stopped meanwhile).
     pub(crate) fn poll(&mut self, last: bool) -> Vec<SchedEvent> {
         let now = match self.clock {
             ClockSource::Counter => clock::now(),
@@ -175,7 +179,7 @@ impl Instance {
         for ring in &mut self.cpus {
             let mut taken = 0;
             while taken < POLL_BYTES {
-                // No more, or (never seen) an error: this CPU's events are missing then, the others are not.
+                // The ring is empty, or an error (never seen) loses the events of this CPU only.
                 let n = match ring.file.read(&mut self.page) {
                     Ok(0) | Err(_) => break,
                     Ok(n) => n,
@@ -187,7 +191,8 @@ impl Instance {
                 events.extend(page.by_ref().filter_map(|(time, event)| self.formats.event(time, cpu, event)));
             }
             if taken >= POLL_BYTES {
-                // It has more, all of them later than its last.
+                // The rest of this ring is later than the last event that was read: nothing after that may be returned
+                // yet.
                 cut = cut.min(events.last().map_or(0, |e| e.time));
             }
         }
@@ -197,9 +202,9 @@ impl Instance {
         events
     }
 
-    /// Stops recording; what the rings hold can still be polled.
+    /// Stops recording; the events in the rings can still be polled.
     pub(crate) fn stop(&self) {
-        // The instance is removed soon: recording ends then at the latest.
+        // An error is ignored: recording ends with the instance, which is removed soon.
         let _ = fs::write(self.path.join("tracing_on"), "0");
     }
 }
@@ -208,12 +213,13 @@ impl Drop for Instance {
     fn drop(&mut self) {
         self.stop();
         self.cpus.clear();
-        // It can only be removed when no file of it is open. What stays is removed by the next recorder.
+        // An instance can only be removed when none of its files is open. One that stays is removed by the next
+        // recorder.
         let _ = fs::remove_dir(&self.path);
     }
 }
 
-/// An event of the kernel that is used.
+/// The kernel's events that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EventKind {
     Switch,
@@ -225,7 +231,8 @@ enum EventKind {
     DiskComplete,
 }
 
-/// The events that are used, with their fields. Scheduling has to be there; the others are used where they are.
+/// The events that are used, with their fields. Switches and wake-ups are required; the others are used where the
+/// kernel has them.
 const EVENTS: [(EventKind, &str, &[&str]); 7] = [
     (EventKind::Switch, "sched/sched_switch", &["prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm"]),
     (EventKind::Waking, "sched/sched_waking", &["pid", "target_cpu"]),
@@ -236,7 +243,7 @@ const EVENTS: [(EventKind, &str, &[&str]); 7] = [
     (EventKind::DiskComplete, "block/block_rq_complete", &["dev", "sector"]),
 ];
 
-/// The events that are there, as this kernel writes them.
+/// The layouts of the events that this kernel has.
 struct Formats {
     common_pid: Field,
     /// Kind, folder, number, and the fields in the order of [`EVENTS`].

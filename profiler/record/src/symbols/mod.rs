@@ -1,23 +1,23 @@
-//! The functions of sampled addresses, looked up after the run: from symbol tables and debug information, the kernel's list, and
-//! the maps that just-in-time compilers write (`/tmp/perf-PID.map`; Python's with `-X perf`).
+//! The functions of sampled addresses, looked up after the run: from symbol tables and debug information, the kernel's
+//! list, and the maps that just-in-time compilers write (`/tmp/perf-PID.map`; Python's with `-X perf`).
 
-mod listed;
+mod list;
 
 use events::meta::Entry;
-use listed::Listed;
+use list::SymbolList;
 use std::collections::BTreeMap;
 
 /// The module of the kernel's frames.
 pub(crate) const KERNEL: &str = "[kernel]";
-/// Bytes of a list of symbols that are read: the kernel's has 10 MB.
+/// Bytes of a symbol list that are read, at most; the kernel's has 10 MB.
 const MAX_LIST: u64 = 256 << 20;
 
-/// The file in which process `pid` says the names of code that it made.
+/// The file in which process `pid` lists the functions that it generated at run time.
 pub(crate) fn perf_map(pid: u32) -> String {
     format!("/tmp/perf-{pid}.map")
 }
 
-/// The symbols of frames (module, address in it, id), in no order; frames without a name have none.
+/// The symbols of frames (module, address in the module, id), in any order; frames without a name have no symbol.
 pub(crate) fn resolve<'a>(frames: impl Iterator<Item = (&'a str, u64, u32)>) -> Vec<Entry> {
     let mut by_module: BTreeMap<&str, Vec<(u64, u32)>> = BTreeMap::new();
     for (module, address, id) in frames {
@@ -26,28 +26,28 @@ pub(crate) fn resolve<'a>(frames: impl Iterator<Item = (&'a str, u64, u32)>) -> 
     let mut symbols = Vec::new();
     for (module, frames) in by_module {
         if module == KERNEL {
-            listed(&Listed::kernel(&text("/proc/kallsyms")), &frames, &mut symbols);
+            resolve_listed(&SymbolList::kernel(&text("/proc/kallsyms")), &frames, &mut symbols);
         } else if module.starts_with("/tmp/perf-") {
-            listed(&Listed::perf_map(&text(module)), &frames, &mut symbols);
+            resolve_listed(&SymbolList::perf_map(&text(module)), &frames, &mut symbols);
         } else if module.starts_with('/') {
-            of_file(module, &frames, &mut symbols);
+            resolve_file(module, &frames, &mut symbols);
         }
     }
     symbols
 }
 
-/// A file's text; what is missing or not UTF-8 is left out.
+/// A file's text, empty where it cannot be read; invalid UTF-8 is replaced.
 fn text(path: &str) -> String {
     use std::io::Read;
     let mut bytes = Vec::new();
     if let Ok(file) = std::fs::File::open(path) {
-        // As much as can be read: a list that ends early names fewer frames.
+        // After an error the part that was read is used: a shorter list names fewer frames.
         let _ = file.take(MAX_LIST).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn listed(list: &Listed, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
+fn resolve_listed(list: &SymbolList, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
     for (address, frame) in frames {
         if let Some(name) = list.find(*address) {
             let (frame, name) = (*frame, name.to_owned());
@@ -56,7 +56,7 @@ fn listed(list: &Listed, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
     }
 }
 
-fn of_file(path: &str, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
+fn resolve_file(path: &str, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
     let Ok(loader) = addr2line::Loader::new(path) else { return };
     for (address, frame) in frames {
         let before = out.len();
@@ -64,13 +64,13 @@ fn of_file(path: &str, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
             while let Ok(Some(function)) = functions.next() {
                 let name = function.function.as_ref().and_then(|f| f.demangle().ok().map(std::borrow::Cow::into_owned));
                 let Some(name) = name else { continue };
-                let place = function.location.as_ref();
-                let file = place.and_then(|l| l.file).unwrap_or_default().to_owned();
-                let line = place.and_then(|l| l.line).unwrap_or(0);
+                let location = function.location.as_ref();
+                let file = location.and_then(|l| l.file).unwrap_or_default().to_owned();
+                let line = location.and_then(|l| l.line).unwrap_or(0);
                 out.push(Entry::Symbol { frame: *frame, inlined: 0, line, name, file });
             }
         }
-        // They come innermost first.
+        // The library returns inlined functions innermost first.
         out[before..].reverse();
         for (n, symbol) in out[before..].iter_mut().enumerate() {
             if let Entry::Symbol { inlined, .. } = symbol {

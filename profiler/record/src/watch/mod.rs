@@ -1,8 +1,9 @@
 //! Watches a command from outside: scheduling, samples and counters of all its threads, whether it emits events or not.
 //!
-//! [`Watch::prepare`] opens what the system grants, on the thread that then starts the command; [`Watch::command`] says which process that
-//! is; [`Watch::attach`] takes a process that runs already. A thread of its own asks the kernel's rings every few milliseconds, and adds what they say to [`Tracks`], which the
-//! collector writes. What is not to be had is reported once, with its remedy.
+//! [`Watch::prepare`] opens the kernel's interfaces that the system grants, on the thread that then starts the command;
+//! [`Watch::command`] sets the command's process; [`Watch::attach`] watches a process that runs already. A thread reads
+//! the kernel's rings every 10 ms and adds their events to [`Tracks`], which the collector writes. Each interface that
+//! is not granted is reported once, with its remedy.
 
 mod samples;
 mod usage;
@@ -31,15 +32,15 @@ use trace_model::scheduling::derive::{SchedCounts, Scheduling};
 use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 use usage::Usage;
 
-/// Between two looks into the kernel's rings.
+/// The pause between two polls of the kernel's rings.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// Looks between two readings of the counters.
+/// Polls between two readings of the counters.
 const COUNT_EVERY: u64 = 10;
 
-/// The clocks that the kernel's own trace offers, where it is to be had: mounted, or by a mount of this process's own.
+/// The clocks that tracefs offers, as the kernel writes them.
 ///
 /// # Errors
-/// That it is not to be had: no root, or a kernel without.
+/// tracefs is not mounted and cannot be mounted: the user is not root, or the kernel lacks it.
 pub fn tracefs_clocks() -> io::Result<String> {
     Root::find()?.clocks()
 }
@@ -47,11 +48,11 @@ pub fn tracefs_clocks() -> io::Result<String> {
 /// The scope of watching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// The threads on each CPU, and what threads wait for.
+    /// Whether to record scheduling: the threads on each CPU, and the threads' waits.
     pub sched: bool,
-    /// Call stacks, so many times a second on each CPU.
+    /// Samples of call stacks per second and CPU; `None` for no samples.
     pub sample_hz: Option<u32>,
-    /// The counters of each thread.
+    /// The counters to record for each thread.
     pub counters: CounterSet,
 }
 
@@ -63,25 +64,25 @@ impl WatchOptions {
     }
 }
 
-/// Counts of what was recorded, and what cannot be.
+/// Counts of recorded events, and the list of what cannot be recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchReport {
     /// The source of scheduling: `tracefs`, `perf events`, `/proc`, or nothing.
     pub sched_source: Option<&'static str>,
     /// Switches in which a thread of the command took part.
     pub switches: u64,
-    /// Wake-ups of its threads.
+    /// Wake-ups of the command's threads.
     pub wakeups: u64,
-    /// Samples of its threads.
+    /// Samples of the command's threads.
     pub samples: u64,
-    /// Times that the counters of a thread were read.
+    /// Readings of a thread's counters.
     pub readings: u64,
-    /// Events that the kernel's rings could not keep.
+    /// Events that were lost, because the kernel's rings or a table were full.
     pub lost: u64,
-    /// Times that a thread got a CPU without a report of the kernel (some kernels leave out what certain threads do): its wake-up
-    /// stands for it, so that the wait for the CPU counts as running.
+    /// Times that a thread ran without a reported switch to it (some kernels leave out switches of certain threads).
+    /// The thread counts as running from its wake-up on, so that its wait for the CPU counts as running.
     pub untold: u64,
-    /// Names of what cannot be recorded here, each with how to get it.
+    /// Names of the data that cannot be recorded here, each with its remedy.
     pub unavailable: Vec<(String, String)>,
 }
 
@@ -100,7 +101,7 @@ pub enum WatchError {
 }
 
 struct Shared {
-    /// The command, once it runs.
+    /// The command's process id; 0 until it runs.
     command: AtomicU32,
     stopping: AtomicBool,
     tracks: Arc<Mutex<Tracks>>,
@@ -114,18 +115,19 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Opens what the system grants of `options`, into a trace folder that exists. Start the command on the same thread.
+    /// Opens the interfaces for `options` that the system grants, and tracks in a trace folder that exists. Start the
+    /// command on the same thread.
     ///
     /// # Errors
-    /// That the folder cannot be written. What cannot be recorded is no error: the report and the trace say it.
+    /// The folder cannot be written. Data that cannot be recorded is no error: the report and the trace name it.
     pub fn prepare(trace_dir: &Path, options: WatchOptions) -> Result<Watch, WatchError> {
         Watch::open(trace_dir, options, Observed::NextCommand)
     }
 
-    /// Watches a process that runs already, with all that it has started, into a trace folder that exists.
+    /// Watches a process that runs already, and its descendants, into a trace folder that exists.
     ///
     /// # Errors
-    /// That there is no such process, or as [`Watch::prepare`].
+    /// There is no such process; those of [`Watch::prepare`].
     pub fn attach(trace_dir: &Path, options: WatchOptions, pid: u32) -> Result<Watch, WatchError> {
         let threads: Vec<u32> = proc::descendants(pid).into_iter().flat_map(proc::threads).collect();
         if threads.is_empty() {
@@ -136,29 +138,31 @@ impl Watch {
         Ok(watch)
     }
 
-    fn open(trace_dir: &Path, options: WatchOptions, whose: Observed<'_>) -> Result<Watch, WatchError> {
-        let attached = whose != Observed::NextCommand;
+    fn open(trace_dir: &Path, options: WatchOptions, observed: Observed<'_>) -> Result<Watch, WatchError> {
+        let attached = observed != Observed::NextCommand;
         let mut unavailable = Vec::new();
         let mut missing = |what: &str, remedy: String| unavailable.push((what.to_owned(), remedy));
         let instance = options.sched.then(|| Root::find().and_then(Instance::start));
         let instance = granted(instance, |error| {
             missing("wake-ups and other processes on the CPUs (tracefs)", tracefs_remedy(error));
         });
-        let wanted = PerfOptions { sample_hz: options.sample_hz, switches: options.sched && instance.is_none() };
-        let rings = (wanted.switches || wanted.sample_hz.is_some()).then(|| perf::open(wanted, whose));
+        let perf_options = PerfOptions { sample_hz: options.sample_hz, switches: options.sched && instance.is_none() };
+        let rings =
+            (perf_options.switches || perf_options.sample_hz.is_some()).then(|| perf::open(perf_options, observed));
         let rings = granted(rings, |error| {
-            let what = if wanted.sample_hz.is_some() { "samples" } else { "context switches" };
+            let what = if perf_options.sample_hz.is_some() { "samples" } else { "context switches" };
             missing(&format!("{what} (perf events)"), perf::remedy(error));
         });
-        if rings.as_ref().is_some_and(|r| !r.has_kernel && wanted.sample_hz.is_some()) {
+        if rings.as_ref().is_some_and(|r| !r.has_kernel && perf_options.sample_hz.is_some()) {
             missing("the kernel's part of stacks", perf::KERNEL_REMEDY.to_owned());
         }
         if let Some(n) = rings.as_ref().map(|r| r.left_out).filter(|n| *n > 0) {
             missing(&format!("{n} of the process's threads"), "it has too many; record it from its start".to_owned());
         }
-        // The kernel's counters begin with a command; of a process that runs `/proc` says.
+        // The kernel's counters are inherited from a command's start on; for a process that runs already `/proc` is
+        // read.
         let counters = if attached { Counters::default() } else { perf::counters() };
-        let counting = counting(options.counters, whose, &mut missing);
+        let counting = counting(options.counters, observed, &mut missing);
         let clock = instance.as_ref().map_or(ClockSource::MonotonicRaw, Instance::clock);
         let mut tracks = Tracks::create(trace_dir, std::process::id(), "kernel", clock).map_err(WatchError::Folder)?;
         for (what, remedy) in &unavailable {
@@ -188,12 +192,12 @@ impl Watch {
         Arc::clone(&self.shared.tracks)
     }
 
-    /// The command runs as this process.
+    /// Sets the process that the command runs as.
     pub fn command(&self, pid: u32) {
         self.shared.command.store(pid, Ordering::Release);
     }
 
-    /// Reads what is left, and looks up the functions of sampled addresses. Stop the collector afterwards.
+    /// Reads the rest of the rings, and looks up the functions of sampled addresses. Stop the collector afterwards.
     pub fn stop(mut self) -> WatchReport {
         self.end()
     }
@@ -211,15 +215,15 @@ impl Drop for Watch {
     }
 }
 
-/// The part of a request that the system granted; an error is reported.
-fn granted<T>(requested: Option<io::Result<T>>, report: impl FnOnce(&io::Error)) -> Option<T> {
-    requested?.inspect_err(report).ok()
+/// The value of a request, if there is one and the system granted it; reports the error otherwise.
+fn granted<T>(request: Option<io::Result<T>>, report: impl FnOnce(&io::Error)) -> Option<T> {
+    request?.inspect_err(report).ok()
 }
 
-/// Opens the counters of threads; reports what is missing.
-fn counting(wanted: CounterSet, whose: Observed<'_>, missing: &mut impl FnMut(&str, String)) -> Option<Counting> {
-    let groups = (!wanted.is_empty()).then(|| groups::open(wanted, whose));
-    let report = |error: &io::Error| missing(&format!("counters {wanted} of threads"), groups::remedy(error));
+/// Opens the counters of threads; reports counters and threads that are missing.
+fn counting(requested: CounterSet, observed: Observed<'_>, missing: &mut impl FnMut(&str, String)) -> Option<Counting> {
+    let groups = (!requested.is_empty()).then(|| groups::open(requested, observed));
+    let report = |error: &io::Error| missing(&format!("counters {requested} of threads"), groups::remedy(error));
     let groups = granted(groups, report)?;
     for (names, remedy) in groups.remedies() {
         missing(&format!("counters {names}"), remedy);
@@ -248,10 +252,10 @@ struct Watcher {
     samples: Samples,
     counting: Option<Counting>,
     ring_poll: RingPoll,
-    /// The counters as they were last written.
+    /// The last written values of `counters`.
     last_values: Vec<u64>,
     polls: u64,
-    /// It ran before it was watched.
+    /// Whether the process ran before it was watched.
     attached: bool,
     report: WatchReport,
 }
@@ -269,15 +273,15 @@ impl Watcher {
         if let Some(instance) = &self.instance {
             instance.stop();
         }
-        // A command may end before it was looked at even once.
+        // A command may have ended before the first poll.
         self.begin_once(&mut command, shared);
         if command != 0 {
             self.poll(command, shared, true);
             let mut tracks = shared.tracks.lock();
             let now = tracks.now();
             self.scheduling.finish(now, &mut tracks);
-            self.note_untold(&mut tracks);
-            self.note_shared(&mut tracks);
+            self.note_unreported(&mut tracks);
+            self.note_scaled(&mut tracks);
         }
         let symbols = self.samples.symbols();
         shared.tracks.lock().entries(symbols.into_iter());
@@ -287,7 +291,7 @@ impl Watcher {
         WatchReport { switches, wakeups, samples, readings, untold, ..self.report }
     }
 
-    /// Begins where there is a command and it has not begun, which 0 stands for.
+    /// Begins watching as soon as the command runs; `command` is 0 until then.
     fn begin_once(&mut self, command: &mut u32, shared: &Shared) {
         if *command == 0 {
             *command = shared.command.load(Ordering::Acquire);
@@ -307,7 +311,7 @@ impl Watcher {
         self.scheduling.take(&SchedEvent { time: 0, cpu: 0, kind }, tracks);
     }
 
-    /// Takes over what ran before: threads, children, the code that they have mapped.
+    /// Adds the threads and descendants of a running process, and the code that they have mapped.
     fn adopt(&mut self, command: u32, tracks: &mut Tracks) {
         for process in proc::descendants(command) {
             let name = proc::name(process);
@@ -322,7 +326,7 @@ impl Watcher {
     }
 
     fn poll(&mut self, command: u32, shared: &Shared, last: bool) {
-        // Read before the lock: the collector waits for it.
+        // The rings are read before the tracks are locked: the collector waits for the lock.
         let events = self.instance.as_mut().map(|i| i.poll(last)).unwrap_or_default();
         let records = self.records(last);
         let mut tracks = shared.tracks.lock();
@@ -331,7 +335,7 @@ impl Watcher {
         }
         drop(tracks);
         let counted = self.counting.as_mut().map(|counting| counting.poll(last, &mut shared.tracks.lock()));
-        // The counters' rings name threads and programs too, where no other does.
+        // Without the sampling rings the counters' rings are the only source of names and new threads.
         let counted = counted.filter(|_| self.rings.is_none()).unwrap_or_default();
         let names = counted.into_iter().filter(|r| matches!(r.event, Event::Comm { .. } | Event::Fork { .. }));
         for record in records.into_iter().chain(names) {
@@ -344,7 +348,7 @@ impl Watcher {
             self.note_lost(&mut tracks);
         }
         self.polls += 1;
-        tracks.keep_time(last);
+        tracks.write_anchor_if_due(last);
     }
 
     /// The records of the perf rings, in order of time.
@@ -360,7 +364,7 @@ impl Watcher {
     fn record(&mut self, record: Record, tracks: &Mutex<Tracks>) {
         let from = record.from;
         let kind = match record.event {
-            // Finding callers may mean to read a library first, as mapping one does: without the lock.
+            // Without the lock: unwinding and mapping may read a library's file.
             Event::Sample(sample) => return self.samples.take(from, &sample),
             Event::Map { address, len, offset, path } => {
                 return self.samples.maps.map(from.pid, address, len, offset, &path);
@@ -378,7 +382,7 @@ impl Watcher {
                 self.samples.maps.fork(parent_pid, pid);
                 SchedKind::Born { parent, thread: tid, in_process: pid == parent_pid, name: Comm::default() }
             }
-            // Its events end here: the last switch is not reported.
+            // The kernel reports no switch after a thread's exit.
             Event::Exit { tid } => SchedKind::Off { thread: tid, left: ThreadState::Dead },
             Event::SwitchIn => SchedKind::On { thread: from.tid },
             Event::SwitchOut { preempted } => {
@@ -388,7 +392,7 @@ impl Watcher {
             Event::Fault(address) => SchedKind::MajorFault { thread: from.tid, address },
             Event::Reading(_) | Event::Lost(_) | Event::Other => return,
         };
-        // But for faults tracefs has the same, and more.
+        // tracefs reports all of these but page faults, with more detail.
         if self.instance.is_none() || matches!(kind, SchedKind::MajorFault { .. }) {
             let mut tracks = tracks.lock();
             let time = tracks.ticks_at(from.time.cast_signed());
@@ -424,7 +428,7 @@ impl Watcher {
         }
     }
 
-    fn note_shared(&mut self, tracks: &mut Tracks) {
+    fn note_scaled(&mut self, tracks: &mut Tracks) {
         if let Some(share) = self.counting.as_ref().and_then(|counting| counting.threads.counted_share()) {
             let why = format!(
                 "the processor has too few for all, they counted {:.0} % of the time and are scaled up to 100 %; record fewer at once",
@@ -434,7 +438,7 @@ impl Watcher {
         }
     }
 
-    fn note_untold(&mut self, tracks: &mut Tracks) {
+    fn note_unreported(&mut self, tracks: &mut Tracks) {
         let n = self.scheduling.seen.untold;
         if n > 0 {
             let why = format!(

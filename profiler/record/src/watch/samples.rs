@@ -1,4 +1,4 @@
-//! Samples on their way from the kernel's rings to the tracks.
+//! Turns samples from the kernel's rings into instants of tracks, with their stacks.
 
 use crate::collect::{TrackNo, Tracks};
 use crate::proc;
@@ -12,7 +12,7 @@ use events::meta::{Entry, TrackKind};
 use events::{Kind, SiteId};
 use rustc_hash::FxHashMap;
 
-/// Tracks of samples come after those of scheduling.
+/// The order of tracks of samples, after those of scheduling.
 const ORDER: i32 = 1_000_001;
 
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub(super) struct Samples {
     cache: Cache,
     tracks: FxHashMap<u32, TrackNo>,
     site: Option<SiteId>,
-    /// Taken and not yet in a track: where from, and the stack.
+    /// Origin and stack of samples that are not written to a track yet.
     waiting: Vec<(Origin, u32)>,
     pub(super) n: u64,
 }
@@ -34,10 +34,10 @@ impl Samples {
             unwind::stack(sample, &process.unwinder, &mut self.cache)
         };
         let mut stack = ROOT;
-        // Outermost first. All but the innermost are the places to which calls return: the call is just before.
+        // Outermost first. All addresses but the innermost are return addresses: one byte less lies in the call.
         let calls = |frames: Vec<u64>| (0..frames.len()).rev().map(move |n| frames[n].saturating_sub(u64::from(n > 0)));
         for address in calls(user) {
-            let (module, at) = self.place(from.pid, address);
+            let (module, at) = self.locate(from.pid, address);
             stack = self.push(stack, module, at);
         }
         let module = if kernel.is_empty() { 0 } else { self.maps.path(symbols::KERNEL) };
@@ -54,19 +54,19 @@ impl Samples {
         pushed.unwrap_or(stack)
     }
 
-    /// The file of code at an address, and the address in it.
-    fn place(&mut self, pid: u32, address: u64) -> (u32, u64) {
+    /// The row of the file that is mapped at an address, and the address in the file.
+    fn locate(&mut self, pid: u32, address: u64) -> (u32, u64) {
         let found = self.maps.process(pid).find(address).map(|m| (m.path, address.wrapping_add(m.bias)));
         match found {
             Some((path, in_file)) if self.maps.paths[path as usize].starts_with('/') => (path, in_file),
-            // Code that no file holds: made at run time.
+            // Code without a file was generated at run time: its process may write a map of it.
             _ => (self.maps.path(&symbols::perf_map(pid)), address),
         }
     }
 
-    /// Writes what was taken to the tracks.
+    /// Writes the waiting samples to their threads' tracks.
     pub(super) fn flush(&mut self, tracks: &mut Tracks) {
-        // A stack is in the meta file before a record with it is in a chunk.
+        // A stack must be in the meta file before a chunk has a record with it.
         let new = self.stacks.take_new();
         if !new.is_empty() {
             tracks.entries(new.into_iter());
@@ -83,7 +83,7 @@ impl Samples {
         }
     }
 
-    /// The functions of all frames. Reads symbol tables: takes a while.
+    /// The functions of all frames. Reads symbol tables, which may take seconds.
     pub(super) fn symbols(&self) -> Vec<Entry> {
         let paths = &self.maps.paths;
         symbols::resolve(

@@ -1,4 +1,4 @@
-//! Counters of a command that `/proc` has for any user: the last resort where the kernel grants no events.
+//! Counters of a command from `/proc`, which any user may read, for where the kernel grants no perf events.
 
 use crate::collect::Tracks;
 use crate::proc::{descendants, name, read, threads};
@@ -21,7 +21,7 @@ const NAMES: [&str; 6] = [
 ];
 
 impl Usage {
-    /// Reads them for the command and what it started.
+    /// Reads the counters of the command and its descendants, and writes those that changed.
     pub(super) fn count(&mut self, command: u32, scheduling: &mut Scheduling<Tracks>, now: u64, tracks: &mut Tracks) {
         for process in descendants(command) {
             let is_new = !self.before.contains_key(&process);

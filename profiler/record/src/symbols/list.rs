@@ -1,16 +1,17 @@
-//! Symbols from lists in text: the kernel's and those of just-in-time compilers.
+//! Symbols from text files: the kernel's list and the maps of just-in-time compilers.
 
 /// Functions in order of their addresses.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct SymbolList {
     /// Begin, end (0: up to the next), name.
     rows: Vec<(u64, u64, String)>,
 }
 
-impl Listed {
-    /// `ffffffff81000000 T name [module]` a line. Where the kernel hides addresses, all zero, it is empty.
-    pub(super) fn kernel(text: &str) -> Listed {
-        Listed::of(text.lines().filter_map(|line| {
+impl SymbolList {
+    /// Parses lines `ffffffff81000000 T name [module]`. The list is empty where the kernel hides its addresses (all
+    /// zero).
+    pub(super) fn kernel(text: &str) -> SymbolList {
+        SymbolList::of(text.lines().filter_map(|line| {
             let mut words = line.split_whitespace();
             let address = u64::from_str_radix(words.next()?, 16).ok().filter(|a| *a > 0)?;
             let is_code = matches!(words.next()?, "t" | "T" | "w" | "W");
@@ -18,9 +19,10 @@ impl Listed {
         }))
     }
 
-    /// `START SIZE name with spaces` a line, both in hexadecimal. Code is written over: of two at one place the later counts.
-    pub(super) fn perf_map(text: &str) -> Listed {
-        Listed::of(text.lines().filter_map(|line| {
+    /// Parses lines `START SIZE name with spaces`, with hexadecimal numbers. Code may be overwritten: of two functions
+    /// at one address the later line counts.
+    pub(super) fn perf_map(text: &str) -> SymbolList {
+        SymbolList::of(text.lines().filter_map(|line| {
             let mut words = line.splitn(3, ' ');
             let mut number = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
             let (start, size) = (number()?, number()?);
@@ -28,10 +30,10 @@ impl Listed {
         }))
     }
 
-    fn of(rows: impl Iterator<Item = (u64, u64, String)>) -> Listed {
+    fn of(rows: impl Iterator<Item = (u64, u64, String)>) -> SymbolList {
         let mut rows: Vec<(u64, u64, String)> = rows.collect();
         rows.sort_by_key(|(start, ..)| *start);
-        Listed { rows }
+        SymbolList { rows }
     }
 
     pub(super) fn find(&self, address: u64) -> Option<&str> {
@@ -47,10 +49,11 @@ mod tests {
 
     #[test]
     fn both_kinds_of_lists() {
-        let kernel = Listed::kernel("ffff0000 T first\nffff0100 t second [mod]\nffff0080 d data\n0 T hidden\n\nx y\n");
+        let kernel =
+            SymbolList::kernel("ffff0000 T first\nffff0100 t second [mod]\nffff0080 d data\n0 T hidden\n\nx y\n");
         let found = [0xffff_0000u64, 0xffff_0090, 0xffff_0200, 1].map(|a| kernel.find(a));
         assert_eq!(found, [Some("first"), Some("first"), Some("second"), None]);
-        let map = Listed::perf_map("7f00 10 py::f:/a b.py\n0x7f20 8 g\nbroken\n7f00 20 py::newer\n");
+        let map = SymbolList::perf_map("7f00 10 py::f:/a b.py\n0x7f20 8 g\nbroken\n7f00 20 py::newer\n");
         let found = [0x7f0fu64, 0x7f21, 0x7f28].map(|a| map.find(a));
         assert_eq!(found, [Some("py::newer"), Some("g"), None]);
     }

@@ -1,7 +1,8 @@
 //! A binary search that begins near its result.
 
-/// As `partition_point`, for a result that is near to `from`.
-pub(super) fn near<T>(rows: &[T], from: usize, before: impl Fn(&T) -> bool) -> usize {
+/// The result of `rows.partition_point(before)`: an exponential search from index `from`, fast where the result is
+/// near.
+pub(super) fn partition_point_near<T>(rows: &[T], from: usize, before: impl Fn(&T) -> bool) -> usize {
     let mut step = 1;
     if rows.get(from).is_some_and(&before) {
         while rows.get(from + step).is_some_and(&before) {
@@ -30,7 +31,7 @@ mod tests {
         ) {
             let mut numbers = numbers;
             numbers.sort_unstable();
-            prop_assert_eq!(near(&numbers, from, |n| *n < number), numbers.partition_point(|n| *n < number));
+            prop_assert_eq!(partition_point_near(&numbers, from, |n| *n < number), numbers.partition_point(|n| *n < number));
         }
     }
 }

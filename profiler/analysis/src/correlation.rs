@@ -1,4 +1,5 @@
-//! The slice that another one names by its correlation: found once for all slices, for a walk comes by each of them several times.
+//! The slice that another one names by its correlation, found once for all slices, since a walk passes each of them
+//! several times.
 //!
 //! | slice | what it names |
 //! |---|---|
@@ -6,29 +7,33 @@
 //! | a call of a device's library | the work that it gave the device |
 //! | a device's work | the call that gave it |
 //!
-//! Slices of a line come by time, and so do what they name, nearly: a search begins where the one before ended.
+//! The slices of a line are in order of time, and so, nearly, are the slices that they name: each search begins where
+//! the last ended.
 
 use super::activity::{Activities, Activity};
-use super::line::{Line, LineKind, Lines, PieceId};
-use super::near::near;
+use super::lines::{Line, LineKind, Lines, PieceId};
+use super::search::partition_point_near;
 use rayon::prelude::*;
 use trace_model::NO_NODE;
 
+/// Executions of one node that run at one time, at most; later ones are not searched.
+const MAX_CONCURRENT: usize = 64;
+/// The mark of a slice that names no other.
 const NOTHING: PieceId = PieceId { line: u32::MAX, piece: u32::MAX };
 
-pub(super) struct Linked {
-    /// By line and slice.
+pub(super) struct Correlations {
+    /// By line and slice; [`NOTHING`] where none is named.
     by_slice: Vec<Vec<PieceId>>,
 }
 
-impl Linked {
+impl Correlations {
     pub(super) fn new(
         lines: &Lines,
-        doings: &Activities<'_>,
+        activities: &Activities<'_>,
         ops: &Executions,
         launches: &Calls,
         works: &Calls,
-    ) -> Linked {
+    ) -> Correlations {
         let of_line = |cursors: &mut Vec<usize>, line: &Line| {
             if line.pieces.is_empty() {
                 return Vec::new();
@@ -36,9 +41,9 @@ impl Linked {
             cursors.fill(0);
             let (mut launch, mut work) = (0, 0);
             let of_slice = |slice: &trace_model::SliceRef| {
-                let doing = doings.of(slice);
-                let found = match doing {
-                    _ if line.kind == LineKind::Device || doing.is_device() => {
+                let activity = activities.of(slice);
+                let found = match activity {
+                    _ if line.kind == LineKind::Device || activity.is_device() => {
                         launches.find_near(&mut launch, line.process, slice.correlation)
                     }
                     Activity::Op => {
@@ -54,11 +59,11 @@ impl Linked {
             };
             line.slices.iter().map(of_slice).collect()
         };
-        Linked { by_slice: lines.lines.par_iter().map_init(|| vec![0; ops.n_nodes()], of_line).collect() }
+        Correlations { by_slice: lines.lines.par_iter().map_init(|| vec![0; ops.n_nodes()], of_line).collect() }
     }
 
     /// The piece that the slice of a piece names.
-    pub(super) fn of(&self, lines: &Lines, at: PieceId) -> Option<PieceId> {
+    pub(super) fn find(&self, lines: &Lines, at: PieceId) -> Option<PieceId> {
         let slice = lines.piece(at).slice;
         Some(self.by_slice[at.line as usize][slice as usize]).filter(|found| *found != NOTHING)
     }
@@ -66,13 +71,14 @@ impl Linked {
 
 /// The executions of each node: when they end, in order, and the pieces at which they begin.
 pub(super) struct Executions {
-    /// By node, where its rows begin; and the end of the last one's.
+    /// The index in `rows` at which each node's rows begin, and the length of `rows`.
     begins: Vec<u32>,
+    /// End and first piece of each execution, by node and end.
     rows: Vec<(i64, PieceId)>,
 }
 
 impl Executions {
-    /// From (node, end, piece) line by line; nodes are below `n_nodes`.
+    /// Sorts (node, end, piece) by node, then by end; nodes are below `n_nodes`.
     pub(super) fn new(n_nodes: usize, found: &[(u32, i64, PieceId)]) -> Executions {
         let mut begins = vec![0u32; n_nodes + 1];
         found.iter().for_each(|(node, ..)| begins[*node as usize + 1] += 1);
@@ -82,12 +88,12 @@ impl Executions {
         let mut next = begins.clone();
         let mut rows = vec![(0, NOTHING); found.len()];
         for (node, end, at) in found {
-            let place = &mut next[*node as usize];
-            rows[*place as usize] = (*end, *at);
-            *place += 1;
+            let row = &mut next[*node as usize];
+            rows[*row as usize] = (*end, *at);
+            *row += 1;
         }
-        for own in begins.windows(2) {
-            rows[own[0] as usize..own[1] as usize].sort_by_key(|(end, _)| *end);
+        for bounds in begins.windows(2) {
+            rows[bounds[0] as usize..bounds[1] as usize].sort_by_key(|(end, _)| *end);
         }
         Executions { begins, rows }
     }
@@ -101,10 +107,11 @@ impl Executions {
         bounds.map_or(&[], |(begin, end)| &self.rows[*begin as usize..*end as usize])
     }
 
-    /// The last execution of a node that ended by `time`; `cursor` is how many had for what was asked before.
+    /// The last execution of a node that ended by `time`. `cursor` is the number that had ended by the previous query's
+    /// time.
     fn ended_near(&self, cursor: &mut usize, node: u32, time: i64) -> Option<PieceId> {
         let ops = self.of(node);
-        *cursor = near(ops, *cursor, |(end, _)| *end <= time);
+        *cursor = partition_point_near(ops, *cursor, |(end, _)| *end <= time);
         Some(ops.get(cursor.checked_sub(1)?)?.1)
     }
 
@@ -113,16 +120,16 @@ impl Executions {
         // Executions of one node rarely overlap: the one that ends after `time`, or the last that ended.
         let ops = self.of(node);
         let after = ops.partition_point(|(end, _)| *end <= time);
-        let running = ops[after..].iter().take(64).filter(|(_, at)| lines.slice(*at).start <= time);
+        let running = ops[after..].iter().take(MAX_CONCURRENT).filter(|(_, at)| lines.slice(*at).start <= time);
         let running = running.max_by_key(|(_, at)| lines.slice(*at).start);
         running.or_else(|| ops.get(after.checked_sub(1)?)).map(|(_, at)| *at)
     }
 }
 
-/// Pieces by correlation: in their process, or in the whole trace where only one process has it.
+/// Pieces by correlation and process.
 #[derive(Default)]
 pub(super) struct Calls {
-    /// By correlation and process; of equal ones in the order in which they were added.
+    /// Sorted by [`key`]; rows of equal keys are in the order in which they were added.
     rows: Vec<(u64, PieceId)>,
 }
 
@@ -142,10 +149,10 @@ impl Calls {
         self.find_near(&mut 0, process, correlation)
     }
 
-    /// The last one in the process, or the first in the only process that has the correlation. `cursor` is where the last search
-    /// ended.
+    /// The last piece with the correlation in the process; where only another process has it, that one's first piece.
+    /// `cursor` is where the last search ended.
     fn find_near(&self, cursor: &mut usize, process: u32, correlation: u32) -> Option<PieceId> {
-        *cursor = near(&self.rows, *cursor, |(row, _)| *row < key(correlation, 0));
+        *cursor = partition_point_near(&self.rows, *cursor, |(row, _)| *row < key(correlation, 0));
         let same = |row: &&(u64, PieceId)| row.0 >> 32 == u64::from(correlation);
         let first = self.rows.get(*cursor).filter(same)?;
         let Some(_) = self.rows.get(*cursor + 1).filter(same) else { return Some(first.1) };

@@ -1,34 +1,34 @@
-//! Waits on a device and what they wait for: the synchronisation records of CUDA.
+//! CUDA's synchronisation records: the waits on devices, and what they wait for.
 //!
 //! A record is a slice of category `sync` on a device's track, with arguments such as
 //! `{"cuda_sync_kind": "Stream Wait Event", "stream": 24, "wait_on_stream": 20, "wait_on_cuda_event_record_corr_id": 1385}`;
-//! its correlation is that of the host's call. Handles of events are reused, so that only the call that recorded the event
-//! says which recording is meant.
+//! its correlation is that of the host's call. Handles of events are reused, so that only the call that recorded the
+//! event says which recording is meant.
 
 use serde::Deserialize;
 use trace_model::SliceRef;
 use trace_store::Store;
 
-/// The work that a synchronisation waited for.
+/// The work that a synchronisation waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waited {
+pub(crate) enum SyncTarget {
     /// All work of the device that was launched before.
     Device,
     /// All work of a stream that was launched before.
     Stream(u64),
-    /// The work that a stream had been given when the event was recorded, by the call with this correlation.
+    /// The work that had been launched on a stream when the call with the correlation `record` recorded the event.
     Event { stream: Option<u64>, record: Option<u32> },
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SyncRecord {
-    /// That of the host's call.
+    /// The correlation of the host's call.
     pub correlation: u32,
     /// Row of the processes.
     pub process: u32,
-    /// When, ns from the origin.
+    /// The wait's begin, ns from the origin.
     pub time: i64,
-    pub waited: Waited,
+    pub target: SyncTarget,
     /// The stream that waits; `None` where it is the host.
     pub waiter: Option<u64>,
 }
@@ -47,20 +47,20 @@ fn natural(value: Option<i64>) -> Option<u64> {
 }
 
 impl SyncRecord {
-    /// `None` where the slice's arguments say no such thing.
+    /// Reads the record from a slice's arguments; `None` where they are no synchronisation record.
     pub(crate) fn of(store: &Store, slice: &SliceRef) -> Option<SyncRecord> {
         let text = store.args().get(slice.args)?;
         let args: Args = serde_json::from_str(&text).ok()?;
         let record = natural(args.wait_on_cuda_event_record_corr_id).and_then(|id| u32::try_from(id).ok());
-        let event = Waited::Event { stream: natural(args.wait_on_stream), record };
-        let (waited, waiter) = match args.cuda_sync_kind.as_str() {
+        let event = SyncTarget::Event { stream: natural(args.wait_on_stream), record };
+        let (target, waiter) = match args.cuda_sync_kind.as_str() {
             "Stream Wait Event" => (event, natural(args.stream)),
             "Event Sync" => (event, None),
-            "Stream Sync" => (Waited::Stream(natural(args.stream)?), None),
-            "Context Sync" => (Waited::Device, None),
+            "Stream Sync" => (SyncTarget::Stream(natural(args.stream)?), None),
+            "Context Sync" => (SyncTarget::Device, None),
             _ => return None,
         };
         let process = store.tracks().get(slice.id.track as usize)?.process;
-        Some(SyncRecord { correlation: slice.correlation, process, time: slice.start, waited, waiter })
+        Some(SyncRecord { correlation: slice.correlation, process, time: slice.start, target, waiter })
     }
 }

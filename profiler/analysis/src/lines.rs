@@ -1,10 +1,10 @@
-//! Lines: each track moment by moment, its nested slices flattened into pieces that follow each other.
+//! Lines: the nested slices of each track, flattened into pieces that follow each other.
 //!
-//! A piece is a part of a slice in which no slice nested in it ran. Pieces of a line never overlap, so that "what ran here
-//! just before then" is a binary search.
+//! A piece is a part of a slice in which no slice nested in it ran. Pieces of a line never overlap, so that a binary
+//! search finds the piece that ran just before a time.
 
 use super::activity::{Activities, Activity};
-use super::near::near;
+use super::search::partition_point_near;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub(crate) struct Piece {
     pub end: i64,
     /// Index of [`Line::slices`].
     pub slice: u32,
-    pub doing: Activity,
+    pub activity: Activity,
 }
 
 /// The kind of worker on a line.
@@ -36,7 +36,7 @@ pub(crate) struct Line {
     pub track: TrackId,
     pub process: u32,
     pub kind: LineKind,
-    /// By start, outer before inner.
+    /// The slices, sorted by start, outer before inner.
     pub slices: Vec<SliceRef>,
     pub pieces: Vec<Piece>,
 }
@@ -57,24 +57,24 @@ impl Line {
         (self.pieces.partition_point(|p| p.start < time) as u32).checked_sub(1)
     }
 
-    /// The same, where it is this piece or one of the next few: the search begins there.
+    /// As [`Line::before`], with a search that begins at `piece`: fast where the result is a few pieces away.
     pub(crate) fn before_near(&self, piece: u32, time: i64) -> Option<u32> {
-        (near(&self.pieces, piece as usize, |p| p.start < time) as u32).checked_sub(1)
+        (partition_point_near(&self.pieces, piece as usize, |p| p.start < time) as u32).checked_sub(1)
     }
 
-    /// Index of the last piece before this one in which there was work.
+    /// Index of the last piece of work before this piece.
     pub(crate) fn work_before(&self, piece: u32) -> Option<u32> {
-        (0..piece).rev().find(|i| self.pieces[*i as usize].doing.is_work())
+        (0..piece).rev().find(|i| self.pieces[*i as usize].activity.is_work())
     }
 
-    /// Whether nothing but its scheduling is known of a thread.
+    /// Whether only the scheduling of the line's thread is recorded.
     pub(crate) fn is_only_scheduled(&self) -> bool {
-        self.pieces.iter().find(|p| p.doing.is_work()).is_some_and(|p| p.doing == Activity::Running)
+        self.pieces.iter().find(|p| p.activity.is_work()).is_some_and(|p| p.activity == Activity::Running)
     }
 
-    /// From the first work to the last; `None` without any.
+    /// From the begin of the first work to the end of the last; `None` without work.
     pub(crate) fn extent(&self) -> Option<Range<i64>> {
-        let mut work = self.pieces.iter().filter(|p| p.doing.is_work());
+        let mut work = self.pieces.iter().filter(|p| p.activity.is_work());
         let first = work.next()?;
         Some(first.start..work.next_back().unwrap_or(first).end)
     }
@@ -82,31 +82,37 @@ impl Line {
 
 /// The lines of all tracks, and the slices on devices' tracks that report waits.
 pub(crate) struct Lines {
-    /// In the order of the tracks; tracks that are nobody's (CPUs, links, asynchronous operations) have empty lines.
+    /// In the order of the tracks; tracks of no thread and no device (CPUs, links, asynchronous operations) have empty
+    /// lines.
     pub lines: Vec<Line>,
-    /// Slices of category `sync` on devices' tracks: what waited for what, not when it did.
+    /// Slices of category `sync` on devices' tracks, which say what waited for what.
     pub syncs: Vec<SliceRef>,
-    /// Spans around much else, which say of nothing that it is to blame.
-    around: FxHashSet<SliceId>,
+    /// Slices with a piece of activity [`Activity::Around`], which are never a culprit: they enclose too much to
+    /// explain anything.
+    enclosing: FxHashSet<SliceId>,
 }
 
 impl Lines {
-    /// The lines of what touches the range.
-    pub(crate) fn new(store: &Store, doings: &Activities<'_>, range: &Range<i64>) -> Lines {
-        let (other_tracks, running) = (other_tracks(store, doings, range), running(store, range));
-        let inputs = LineInputs { other_tracks, running, steps: steps(store, range) };
-        let made = store.tracks().par_iter().map(|track| line(doings, track, range, &inputs));
-        let (lines, syncs): (Vec<Line>, Vec<Vec<SliceRef>>) = made.unzip();
-        let around = lines
+    /// Flattens the slices that touch the range.
+    pub(crate) fn new(store: &Store, activities: &Activities<'_>, range: &Range<i64>) -> Lines {
+        let (shared, running) = (slices_by_thread(store, activities, range), running_by_thread(store, range));
+        let inputs = LineInputs { shared, running, steps: steps_by_process(store, range) };
+        let flattened = store.tracks().par_iter().map(|track| flatten_track(activities, track, range, &inputs));
+        let (lines, syncs): (Vec<Line>, Vec<Vec<SliceRef>>) = flattened.unzip();
+        let enclosing = lines
             .iter()
-            .flat_map(|line| line.pieces.iter().filter(|p| p.doing == Activity::Around).map(|p| line.slice(p).id));
-        let around = around.collect();
-        Lines { lines, syncs: syncs.concat(), around }
+            .flat_map(|line| line.pieces.iter().filter(|p| p.activity == Activity::Around).map(|p| line.slice(p).id));
+        let enclosing = enclosing.collect();
+        Lines { lines, syncs: syncs.concat(), enclosing }
     }
 
-    /// The slice, unless it is only a span around much else.
+    /// The slice as a culprit; `None` for a span around much else.
     pub(crate) fn culprit(&self, slice: SliceId) -> Option<SliceId> {
-        (!self.around.contains(&slice)).then_some(slice)
+        (!self.enclosing.contains(&slice)).then_some(slice)
+    }
+
+    pub(crate) fn line(&self, line: u32) -> &Line {
+        &self.lines[line as usize]
     }
 
     pub(crate) fn piece(&self, at: PieceId) -> &Piece {
@@ -122,32 +128,32 @@ fn is_device(kind: TrackKind) -> bool {
     matches!(kind, TrackKind::Stream | TrackKind::Copy)
 }
 
-/// The slices of threads that tracks other than their own have: when they were off the CPU (the scheduler), what they called (a device's
-/// library). By process and thread id, with the track whose line they join: the first of the thread's that reports work.
-type RunsByThread = FxHashMap<(u32, u32), (Option<u32>, Vec<SliceRef>)>;
+/// The slices of threads that have several tracks (their own, the scheduler's, that of a device library's calls), by
+/// process and thread id; with the track whose line they join: the first of the thread's tracks that has work.
+type SlicesByThread = FxHashMap<(u32, u32), (Option<u32>, Vec<SliceRef>)>;
 
-fn other_tracks(store: &Store, doings: &Activities<'_>, range: &Range<i64>) -> RunsByThread {
+fn slices_by_thread(store: &Store, activities: &Activities<'_>, range: &Range<i64>) -> SlicesByThread {
     let mut n_tracks: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     let threads = || store.tracks().iter().filter(|t| t.tid != 0 && is_thread(t.kind));
     for track in threads() {
         *n_tracks.entry((track.process, track.tid)).or_default() += 1;
     }
-    let mut found = RunsByThread::default();
+    let mut found = SlicesByThread::default();
     for track in threads().filter(|t| n_tracks[&(t.process, t.tid)] > 1) {
         let (line, slices) = found.entry((track.process, track.tid)).or_default();
         let before = slices.len();
-        slices.extend(track.lanes.iter().flat_map(|l| l.slices(range)).filter(|s| doings.of(s) != Activity::Frame));
-        if line.is_none() && slices[before..].iter().any(|s| doings.of(s).is_work()) {
+        slices.extend(track.lanes.iter().flat_map(|l| l.slices(range)).filter(|s| activities.of(s) != Activity::Frame));
+        if line.is_none() && slices[before..].iter().any(|s| activities.of(s).is_work()) {
             *line = Some(track.id.0);
         }
     }
     found
 }
 
-/// When the CPUs ran each thread, by process and thread id.
+/// The slices of CPUs' tracks in which each thread ran, by process and thread id.
 type Running = FxHashMap<(u32, u32), Vec<SliceRef>>;
 
-fn running(store: &Store, range: &Range<i64>) -> Running {
+fn running_by_thread(store: &Store, range: &Range<i64>) -> Running {
     let mut found = Running::default();
     let rows = || (0..).zip(store.processes());
     let processes: FxHashMap<(&str, u32), u32> = rows().map(|(row, p)| ((p.host.as_str(), p.pid), row)).collect();
@@ -168,10 +174,10 @@ fn is_thread(kind: TrackKind) -> bool {
     matches!(kind, TrackKind::Thread | TrackKind::Worker)
 }
 
-/// The steps that touch a range by process, by start.
+/// The steps that touch a range, by process, sorted by start.
 type Steps = FxHashMap<u32, Vec<Range<i64>>>;
 
-fn steps(store: &Store, range: &Range<i64>) -> Steps {
+fn steps_by_process(store: &Store, range: &Range<i64>) -> Steps {
     let mut steps = Steps::default();
     for step in store.steps().iter().filter(|s| s.start < range.end && s.end > range.start) {
         if let Some(track) = store.tracks().get(step.slice.track as usize) {
@@ -182,9 +188,10 @@ fn steps(store: &Store, range: &Range<i64>) -> Steps {
     steps
 }
 
-/// For each slice of a host's thread, which lie by start, outer before inner: whether it is a span around much else, so that its own
-/// time is nobody's in particular. It has others in it, and is a label or covers half of a step or of the thread's life.
-fn around(doings: &Activities<'_>, slices: &[SliceRef], steps: &[Range<i64>]) -> Vec<bool> {
+/// Whether each slice of a host's thread (sorted by start, outer before inner) is a span around much else, whose self
+/// time says nothing of what ran: it has slices nested in it, and it is a label or covers half of a step or of the
+/// thread's life.
+fn are_around(activities: &Activities<'_>, slices: &[SliceRef], steps: &[Range<i64>]) -> Vec<bool> {
     let (begin, end) = (slices.first().map_or(0, |s| s.start), slices.iter().map(|s| s.end).max().unwrap_or(0));
     let is_half_of_step = |slice: &SliceRef| {
         let begun = steps.partition_point(|step| step.start <= slice.start);
@@ -197,27 +204,33 @@ fn around(doings: &Activities<'_>, slices: &[SliceRef], steps: &[Range<i64>]) ->
     let is_around = |(i, slice): (usize, &SliceRef)| {
         let has_others = slices.get(i + 1).is_some_and(|next| next.start < slice.end && next.end <= slice.end);
         let is_half_of_thread = || 2 * slice.dur() >= end - begin;
-        doings.of(slice) == Activity::Host
+        activities.of(slice) == Activity::Host
             && has_others
-            && (doings.is_label(slice) || is_half_of_thread() || is_half_of_step(slice))
+            && (activities.is_label(slice) || is_half_of_thread() || is_half_of_step(slice))
     };
     slices.iter().enumerate().map(is_around).collect()
 }
 
 /// The inputs of a line in addition to its track.
 struct LineInputs {
-    other_tracks: RunsByThread,
+    /// The slices of threads with several tracks.
+    shared: SlicesByThread,
     running: Running,
     steps: Steps,
 }
 
-/// With the slices on a device's track that report waits.
-fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, inputs: &LineInputs) -> (Line, Vec<SliceRef>) {
+/// The line of a track, and the slices of a device's track that report waits.
+fn flatten_track(
+    activities: &Activities<'_>,
+    track: &Track,
+    range: &Range<i64>,
+    inputs: &LineInputs,
+) -> (Line, Vec<SliceRef>) {
     let (id, process) = (track.id, track.process);
     let mut kind = if is_device(track.kind) { LineKind::Device } else { LineKind::Host };
     let (mut slices, mut syncs): (Vec<SliceRef>, Vec<SliceRef>) = (Vec::new(), Vec::new());
-    // A thread of which several tracks say has one line.
-    let others = if is_thread(track.kind) { inputs.other_tracks.get(&(process, track.tid)) } else { None };
+    // A thread with several tracks has one line.
+    let others = if is_thread(track.kind) { inputs.shared.get(&(process, track.tid)) } else { None };
     let is_line = match others {
         Some((line, _)) => line.is_none_or(|line| line == id.0),
         None => is_device(track.kind) || is_thread(track.kind),
@@ -225,10 +238,10 @@ fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, inputs: &Lin
     let elsewhere = others.iter().flat_map(|(_, slices)| slices).filter(|s| s.id.track != id.0).copied();
     let own = track.lanes.iter().flat_map(|l| l.slices(range));
     for slice in own.chain(elsewhere).filter(|_| is_line) {
-        match (doings.of(&slice), kind) {
+        match (activities.of(&slice), kind) {
             (Activity::Frame, _) => continue,
             (Activity::Sync, LineKind::Device) => syncs.push(slice),
-            (doing, LineKind::Device) if !doing.is_device() && !is_device_op(doing) => continue,
+            (activity, LineKind::Device) if !activity.is_device() && !is_device_op(activity) => continue,
             (Activity::Op | Activity::Shard, LineKind::Host) => {
                 kind = LineKind::Worker;
                 slices.push(slice);
@@ -237,46 +250,47 @@ fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, inputs: &Lin
         }
     }
     if kind == LineKind::Worker {
-        // Spans around what a worker runs are no work of its own.
-        slices.retain(|s| doings.of(s) != Activity::Host);
+        // Host spans of a worker only enclose the ops that it runs.
+        slices.retain(|s| activities.of(s) != Activity::Host);
     }
-    let mut works = slices.iter().any(|s| doings.of(s).is_work());
-    if let Some(running) = inputs.running.get(&(process, track.tid)).filter(|_| !works && !slices.is_empty()) {
+    let mut has_work = slices.iter().any(|s| activities.of(s).is_work());
+    if let Some(running) = inputs.running.get(&(process, track.tid)).filter(|_| !has_work && !slices.is_empty()) {
         slices.extend(running);
-        works = true;
+        has_work = true;
     }
     slices.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end), s.id.lane));
-    let mut pieces = if works { flatten(doings, &slices) } else { Vec::new() };
-    // What is here and says nothing is on a CPU's track: the thread ran.
-    pieces.iter_mut().filter(|p| p.doing == Activity::Frame).for_each(|p| p.doing = Activity::Running);
+    let mut pieces = if has_work { flatten(activities, &slices) } else { Vec::new() };
+    // Frames were left out above, so that a frame here is a slice of a CPU's track: the thread ran.
+    pieces.iter_mut().filter(|p| p.activity == Activity::Frame).for_each(|p| p.activity = Activity::Running);
     if kind == LineKind::Host && !pieces.is_empty() {
-        let around = around(doings, &slices, inputs.steps.get(&process).map_or(&[][..], Vec::as_slice));
-        let pieces = pieces.iter_mut().filter(|p| p.doing == Activity::Host && around[p.slice as usize]);
-        pieces.for_each(|p| p.doing = Activity::Around);
+        let around = are_around(activities, &slices, inputs.steps.get(&process).map_or(&[][..], Vec::as_slice));
+        let pieces = pieces.iter_mut().filter(|p| p.activity == Activity::Host && around[p.slice as usize]);
+        pieces.for_each(|p| p.activity = Activity::Around);
     }
     if kind == LineKind::Device {
-        // What a device calls an op is its kernel.
+        // An op on a device's track is the device's kernel.
         pieces
             .iter_mut()
-            .filter(|p| matches!(p.doing, Activity::Op | Activity::HostOp))
-            .for_each(|p| p.doing = Activity::Kernel);
+            .filter(|p| matches!(p.activity, Activity::Op | Activity::HostOp))
+            .for_each(|p| p.activity = Activity::Kernel);
     }
     (Line { track: id, process, kind, slices, pieces }, syncs)
 }
 
-/// Whether a device's track may have it in addition to kernels, copies and collectives: what it calls an op, and its wait for input.
-fn is_device_op(doing: Activity) -> bool {
-    matches!(doing, Activity::Op | Activity::HostOp | Activity::Input)
+/// Whether an activity other than [`Activity::is_device`] counts on a device's track: ops, and the wait for input.
+fn is_device_op(activity: Activity) -> bool {
+    matches!(activity, Activity::Op | Activity::HostOp | Activity::Input)
 }
 
-/// A slice that is open while the others are swept.
+/// A slice that has begun and not ended at the sweep's position.
 struct OpenSlice {
     end: i64,
     slice: u32,
-    doing: Activity,
+    activity: Activity,
 }
 
-/// Sweeps slices by start, outer before inner. Where they overlap without nesting the one that began last is shown.
+/// A sweep over slices by start, outer before inner. Where slices overlap without nesting, the time is that of the last
+/// to begin.
 #[derive(Default)]
 struct Flattener {
     pieces: Vec<Piece>,
@@ -285,15 +299,15 @@ struct Flattener {
 }
 
 impl Flattener {
-    /// The innermost open slice ran until `to`.
+    /// Moves the sweep to `to`: until then the innermost open slice ran.
     fn advance(&mut self, to: i64) {
         while let Some(top) = self.open.last() {
             let end = top.end.min(to);
             if self.until < end {
-                let (slice, doing) = (top.slice, top.doing);
+                let (slice, activity) = (top.slice, top.activity);
                 match self.pieces.last_mut() {
                     Some(last) if last.end == self.until && last.slice == slice => last.end = end,
-                    _ => self.pieces.push(Piece { start: self.until, end, slice, doing }),
+                    _ => self.pieces.push(Piece { start: self.until, end, slice, activity }),
                 }
                 self.until = end;
             }
@@ -305,30 +319,30 @@ impl Flattener {
         self.until = to;
     }
 
-    fn push(&mut self, index: u32, slice: &SliceRef, doing: Activity) {
+    fn push(&mut self, index: u32, slice: &SliceRef, activity: Activity) {
         self.advance(slice.start);
-        let mut next = OpenSlice { end: slice.end, slice: index, doing };
-        // What runs to make the input is the making of the input; so with the profiler's own work.
-        if let Some(outer) = self.open.last().filter(|o| matches!(o.doing, Activity::Input | Activity::Profiler))
-            && matches!(doing, Activity::Host | Activity::HostOp)
+        let mut next = OpenSlice { end: slice.end, slice: index, activity };
+        // Host code nested in the making of input is the making of input; likewise with the profiler's own work.
+        if let Some(outer) = self.open.last().filter(|o| matches!(o.activity, Activity::Input | Activity::Profiler))
+            && matches!(activity, Activity::Host | Activity::HostOp)
         {
-            (next.slice, next.doing) = (outer.slice, outer.doing);
+            (next.slice, next.activity) = (outer.slice, outer.activity);
         }
         if slice.start == slice.end {
             let (start, end) = (slice.start, slice.end);
-            self.pieces.push(Piece { start, end, slice: next.slice, doing: next.doing });
+            self.pieces.push(Piece { start, end, slice: next.slice, activity: next.activity });
         } else {
             self.open.push(next);
         }
     }
 }
 
-/// The pieces of slices that lie by start, outer before inner.
-pub(crate) fn flatten(doings: &Activities<'_>, slices: &[SliceRef]) -> Vec<Piece> {
+/// Flattens slices that are sorted by start, outer before inner.
+pub(crate) fn flatten(activities: &Activities<'_>, slices: &[SliceRef]) -> Vec<Piece> {
     let pieces = Vec::with_capacity(slices.len());
     let mut sweep = Flattener { pieces, open: Vec::new(), until: i64::MIN };
     for (index, slice) in slices.iter().enumerate() {
-        sweep.push(index as u32, slice, doings.of(slice));
+        sweep.push(index as u32, slice, activities.of(slice));
     }
     sweep.advance(i64::MAX);
     sweep.pieces
@@ -341,7 +355,7 @@ mod tests {
     #[test]
     fn the_search_from_near_finds_what_the_search_of_all_finds() {
         let pieces = [0, 4, 4, 9, 10, 17, 23, 23, 40];
-        let piece = |start: i64| Piece { start, end: start + 1, slice: 0, doing: Activity::Op };
+        let piece = |start: i64| Piece { start, end: start + 1, slice: 0, activity: Activity::Op };
         let pieces = pieces.map(piece).to_vec();
         let line = Line { track: TrackId(0), process: 0, kind: LineKind::Worker, slices: Vec::new(), pieces };
         for time in -1..45 {
