@@ -1,4 +1,4 @@
-//! The training client of a launcher: a process that may be lost and started again like any other one of the run.
+//! The training client of a launcher: a process that, like every other process of the run, may be lost and started again.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub struct ClientRun {
 }
 
 impl ClientRun {
-    /// Obeys the launcher's `commands` from now on, and reports that the client is alive; calls `orphaned` when the launcher is gone.
+    /// Starts to obey the launcher's `commands` and to report that the client is alive; calls `orphaned` when the launcher is gone.
     ///
     /// # Errors
     /// No thread can be started.
