@@ -1,8 +1,9 @@
 //! The minimum, maximum and sum of any range of a growing column, without reading every number of the range.
 //!
-//! Level 0 has a node for every 32 numbers, each further level a node for every 32 nodes below. A query reads at most 31
-//! numbers or nodes at either end of each level. Only full groups have a node, so nodes never change. NaN and infinities
-//! enter neither minimum, maximum nor sum: a flag for each of the three kinds says whether the range has any.
+//! Level 0 has a node for every 32 numbers, each further level a node for every 32 nodes below. A query reads at most
+//! 31 numbers or nodes at either end of each level. Only full groups have a node, so nodes never change. NaN and
+//! infinities enter neither minimum, maximum nor sum: a flag for each of the three kinds says whether the range has
+//! any.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The page: HTML that needs nothing else, light or dark as the reader's system is.
+//! The page: self-contained HTML, light or dark like the reader's system.
 
 use std::fmt::Write as _;
 

@@ -76,8 +76,8 @@ pub(crate) fn path_tensor(path: &Path) -> Tensor {
 pub(crate) struct Connection(Master);
 
 impl Connection {
-    /// Connects to the cluster of a location; `None` for this process. Training takes the cluster for itself: it ends the steps that
-    /// earlier clients left, and drops their variables and queues.
+    /// Connects to the cluster of a location; `None` for this process. Training takes the cluster for itself: it ends
+    /// the steps that earlier clients left, and drops their variables and queues.
     pub fn open(location: &Location) -> Result<Option<Connection>> {
         let Location::Cluster { file, patience } = location else { return Ok(None) };
         let cluster = read_cluster(file)?;

@@ -1,5 +1,5 @@
-//! Synchronous training with backup workers: each tower has a thread that computes gradients, and the training step takes those that
-//! come first.
+//! Synchronous training with backup workers: each tower has a thread that computes gradients, and the training step
+//! takes those that come first.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -66,7 +66,8 @@ impl Pace {
     }
 }
 
-/// Trains with `train`, while a thread for each tower calls `push(tower, step, cancel)`. A tower that is late skips to the current step.
+/// Trains with `train`, while a thread for each tower calls `push(tower, step, cancel)`. A tower that is late skips to
+/// the current step.
 pub(crate) fn train_with_towers<T>(
     n_towers: usize,
     push: impl Fn(usize, u64, &CancelToken) -> anyhow::Result<()> + Sync,

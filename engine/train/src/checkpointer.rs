@@ -80,8 +80,9 @@ impl Checkpointer {
     /// Restores the newest complete checkpoint, if there is one: variables, queue and random state.
     ///
     /// # Errors
-    /// `TrainError::Use` where every checkpoint is damaged, or the newest sound one does not fit the graph: a variable has another shape, or,
-    /// on a cluster, is missing. In one process missing variables keep their initial values. `TrainError::Work` where tasks fail.
+    /// `TrainError::Use` where every checkpoint is damaged, or the newest sound one does not fit the graph: a variable
+    /// has another shape, or, on a cluster, is missing. In one process missing variables keep their initial values.
+    /// `TrainError::Work` where tasks fail.
     pub fn restore(&mut self, runner: &StepRunner, graph: &NamedGraph) -> Result<Option<Restored>> {
         let Some(saver) = &mut self.saver else { return Ok(None) };
         let saver = saver.get_mut().unwrap_or_else(PoisonError::into_inner);

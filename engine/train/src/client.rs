@@ -1,4 +1,5 @@
-//! The training client of a launcher: a process that, like every other process of the run, may be lost and started again.
+//! The training client of a launcher: a process that, like every other process of the run, may be lost and started
+//! again.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -34,7 +35,8 @@ pub struct ClientRun {
 }
 
 impl ClientRun {
-    /// Starts to obey the launcher's `commands` and to report that the client is alive; calls `orphaned` when the launcher is gone.
+    /// Starts to obey the launcher's `commands` and to report that the client is alive; calls `orphaned` when the
+    /// launcher is gone.
     ///
     /// # Errors
     /// No thread can be started.

@@ -37,7 +37,7 @@ impl Feeder {
             let (session, is_ending, cancel, close) =
                 (Arc::clone(&session), Arc::clone(&is_ending), cancel.clone(), close.clone());
             let fill = move || -> Result<(), RunError> {
-                // An error at the end is the cancellation. Any other error closes the queue, so that no step waits for it.
+                // An error at the end is the cancellation. Any other error closes the queue, for which steps wait.
                 let end_with = |error: RunError| match is_ending.load(Ordering::Relaxed) {
                     true => Ok(()),
                     false => session.run(&[], &[], &[&close]).and(Err(error)),

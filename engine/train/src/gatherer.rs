@@ -1,8 +1,8 @@
 //! The traces of a cluster's workers, gathered into the run's trace folder while they grow.
 //!
-//! Over a stream of the cluster the run requests each worker to record ([`super::recorder`] answers), and opens the streams over which the
-//! worker sends its trace: they use the cluster's TLS and job id and need no further port. A worker that was lost is asked again when it
-//! is back.
+//! Over a stream of the cluster the run requests each worker to record ([`super::recorder`] answers), and opens the
+//! streams over which the worker sends its trace: they use the cluster's TLS and job id and need no further port. A
+//! worker that was lost is asked again when it is back.
 
 use std::io;
 use std::path::Path;
@@ -61,7 +61,8 @@ enum Visit {
 }
 
 impl Gatherer {
-    /// Begins to gather into `trace`, the folder into which this process records; waits up to 2 s until the workers record.
+    /// Begins to gather into `trace`, the folder into which this process records; waits up to 2 s until the workers
+    /// record.
     ///
     /// # Errors
     /// The cluster's file is invalid, or the folder cannot be written.
@@ -114,8 +115,8 @@ impl Shared {
         self.is_ending.load(Ordering::Relaxed)
     }
 
-    /// Passes on the commands of the control page to the workers. A command to record N steps is theirs too: this process runs no steps, and
-    /// each worker counts its own.
+    /// Passes on the commands of the control page to the workers. A command to record N steps is theirs too: this
+    /// process runs no steps, and each worker counts its own.
     fn watch_control(&self, control: &Control) {
         let mut was_on = control.is_on();
         while !self.is_ending() {
@@ -184,7 +185,7 @@ impl Shared {
                     count_once(has_answered);
                     let (n, last) = *self.commands.lock();
                     n_sent = Some(n);
-                    // The worker's recording starts switched on: it gets the state that the commands before its start left.
+                    // A new recording is switched on, unless an earlier command switched it off or counted steps.
                     if last.is_some_and(|command| command != RecordCommand::Switch { on: true }) {
                         send(messages.stream(), &RecordCommand::Switch { on: false })?;
                     }

@@ -25,7 +25,8 @@ impl Input {
         (0..n).flat_map(|_| next_batch()).collect()
     }
 
-    /// Skips the batches that the steps up to `step` took; on a cluster the tasks skip their own, and `None` makes them begin anew.
+    /// Skips the batches that the steps up to `step` took; on a cluster the tasks skip their own, and `None` makes them
+    /// begin anew.
     pub fn continue_after(&mut self, step: Option<u64>, runner: &StepRunner, graph: &NamedGraph) -> anyhow::Result<()> {
         match (&runner.backend, step) {
             (Backend::Local(session), Some(step)) => self.skip_batches(step, session, graph),
@@ -72,8 +73,8 @@ fn send_positions(step: u64, runner: &StepRunner, graph: &NamedGraph) -> anyhow:
     Ok(())
 }
 
-/// The number of batches that a tower took in `step` steps. Synchronous towers share one train op and take a batch each in every step;
-/// asynchronous towers have a train op each and share the steps evenly.
+/// The number of batches that a tower took in `step` steps. Synchronous towers share one train op and take a batch each
+/// in every step; asynchronous towers have a train op each and share the steps evenly.
 fn n_batches_taken(step: u64, n_train_ops: u64, tower: u64) -> u64 {
     step / n_train_ops + u64::from(tower < step % n_train_ops)
 }

@@ -1,8 +1,10 @@
-//! The launcher of training in several processes: starts the training client and its workers, if it has any. When a process is lost, it
-//! ends the others of the attempt and begins the next attempt, which continues from the newest complete checkpoint.
+//! The launcher of training in several processes: starts the training client and its workers, if it has any. When a
+//! process is lost, it ends the others of the attempt and begins the next attempt, which continues from the newest
+//! complete checkpoint.
 //!
-//! An attempt has new processes, new sockets and a new job id, so that nothing of an earlier one can reach it. On a cluster that
-//! already runs, the launcher starts only the client again, which waits for the workers and takes them over.
+//! An attempt has new processes, new sockets and a new job id, so that nothing of an earlier one can reach it. On a
+//! cluster that already runs, the launcher starts only the client again, which waits for the workers and takes them
+//! over.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -205,7 +207,8 @@ impl Launcher {
     }
 }
 
-/// Checks that a run that lost a process after `restarts` restarts may start again; the error says what the user can do.
+/// Checks that a run that lost a process after `restarts` restarts may start again; the error says what the user can
+/// do.
 fn check_restart(
     restarts: u32,
     max: u32,

@@ -1,5 +1,5 @@
-//! The link between a launcher and its training client: the client writes reports to its standard output, a line of JSON each, and reads
-//! the command `stop` from its standard input, whose end means that the launcher is gone.
+//! The link between a launcher and its training client: the client writes reports to its standard output, a line of
+//! JSON each, and reads the command `stop` from its standard input, whose end means that the launcher is gone.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{self, Receiver};

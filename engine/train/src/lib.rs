@@ -1,5 +1,5 @@
-//! Training of the engine's models: the loop with its checkpoints, summaries and trace, in this process, on a cluster, or in worker
-//! processes that a launcher starts again when they are lost. Prints nothing: callers receive [`Event`]s.
+//! Training of the engine's models: the loop with its checkpoints, summaries and trace, in this process, on a cluster,
+//! or in worker processes that a launcher starts again when they are lost. Prints nothing: callers receive [`Event`]s.
 //!
 //! In reading order:
 //!

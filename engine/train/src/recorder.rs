@@ -1,4 +1,5 @@
-//! The worker's side of [`super::gatherer`]: records this process when a run requests it, and sends the trace to the run.
+//! The worker's side of [`super::gatherer`]: records this process when a run requests it, and sends the trace to the
+//! run.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -68,7 +69,8 @@ fn record(stream: UnixStream, streams: &StreamSource) -> io::Result<()> {
     let mut messages = Messages::new(stream, PERIOD)?;
     let mut recording = None;
     let result = obey(&mut messages, &mut recording, streams);
-    // A recording that is left was not ended by its run, which is gone. Only after it is dropped may the next run's begin.
+    // A recording that is left was not ended by its run, which is gone. Only after it is dropped may the next run's
+    // begin.
     if recording.take().is_some() {
         streams.lock().take();
     }

@@ -31,8 +31,8 @@ pub(crate) struct FinishedTrace {
 }
 
 impl Run {
-    /// Creates the folder and begins the trace, into which the traces of a `cluster`'s workers are gathered. A run that `continues` may use
-    /// the folder that it wrote before.
+    /// Creates the folder and begins the trace, into which the traces of a `cluster`'s workers are gathered. A run that
+    /// `continues` may use the folder that it wrote before.
     ///
     /// # Errors
     /// `TrainError::Use` when the folder is in use, `TrainError::Work` for everything else.

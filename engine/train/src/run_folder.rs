@@ -34,8 +34,8 @@ struct RunInfo<'a> {
 }
 
 impl RunFolder {
-    /// Creates the folder (`logdir`, else `runs/NAME-DATE`) and writes `run.json`. A run that continues an interrupted one
-    /// may write into that one's folder.
+    /// Creates the folder (`logdir`, else `runs/NAME-DATE`) and writes `run.json`. A run that continues an interrupted
+    /// one may write into that one's folder.
     ///
     /// # Errors
     /// `TrainError::Use` when the folder holds a run already, `TrainError::Work` when it cannot be written.
@@ -108,7 +108,8 @@ impl RunFolder {
     }
 }
 
-/// Whether the process that wrote a run's folder has ended; `None` if that is unknown: the folder is no run's, or another host's.
+/// Whether the process that wrote a run's folder has ended; `None` if that is unknown: the folder is no run's, or
+/// another host's.
 pub fn is_over(folder: &Path) -> Option<bool> {
     let info: serde_json::Value = serde_json::from_slice(&fs::read(folder.join(INFO_FILE)).ok()?).ok()?;
     let pid = u32::try_from(info["pid"].as_u64()?).ok()?;

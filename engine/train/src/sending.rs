@@ -42,13 +42,14 @@ pub fn end(sender: Option<Sender>, folder: &Path) -> Option<String> {
     ))
 }
 
-/// Sends the rest and seals the trace. A trace that the collector has not received completely stays unsealed: sealing would give its events
-/// a second identity. Returns a warning where either failed.
+/// Sends the rest and seals the trace. A trace that the collector has not received completely stays unsealed: sealing
+/// would give its events a second identity. Returns a warning where either failed.
 pub fn end_and_seal(sender: Option<Sender>, folder: &Path) -> Option<String> {
     end(sender, folder).or_else(|| seal(folder))
 }
 
-/// Seals the trace of a recording. Returns a warning where that failed: an unsealed trace can be read too, but is larger and slower.
+/// Seals the trace of a recording. Returns a warning where that failed: an unsealed trace can be read too, but is
+/// larger and slower.
 pub fn seal(folder: &Path) -> Option<String> {
     match trace_store::sealing::seal(folder) {
         Ok(SealReport { kept, .. }) => {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The purpose of a stream of these messages. The number in it grows when they change: a worker of another version closes the stream.
+/// The purpose of a stream of these messages. The number in it grows when they change: a worker of another version
+/// closes the stream.
 pub(crate) const CONTROL: &str = "trace-2";
 /// The purpose of a stream of trace data. A worker requests each one that it needs.
 pub(crate) const DATA: &str = "trace-data";

@@ -44,8 +44,8 @@ impl Tracing {
         &self.folder
     }
 
-    /// Stops recording, drains the rings, sends the rest to the collector, and seals the trace. Adds a warning where sealing fails: an unsealed
-    /// trace can be read too, but is larger and slower.
+    /// Stops recording, drains the rings, sends the rest to the collector, and seals the trace. Adds a warning where
+    /// sealing fails: an unsealed trace can be read too, but is larger and slower.
     pub fn end(self, warnings: &mut Vec<String>) -> CollectorReport {
         // CUPTI first: it emits its last records into the recording.
         drop(self.cuda);

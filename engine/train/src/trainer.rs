@@ -164,7 +164,8 @@ impl Trainer {
         // The feeder's error first: where training failed too, a failed input is the reason.
         let feeder = feeder.map(Feeder::stop).transpose()?;
         let (steps, final_loss) = trained?;
-        // Before the test, for which a stopped run may not wait; before the queue is closed, because the checkpoint saves an open queue.
+        // Before the test, for which a stopped run may not wait; before the queue is closed, because the checkpoint
+        // saves an open queue.
         training.checkpointer.save_last(&training.runner, &training.graph, steps)?;
         feeder.map_or(Ok(()), StoppedFeeder::close)?;
         let test = training.test(steps, progress)?;

@@ -225,7 +225,8 @@ impl TrainingLoop {
 
     /// Saves a checkpoint when it is due.
     fn save(&self, step: u64) -> anyhow::Result<()> {
-        // A run that continues from this checkpoint does not write the summaries of these steps again. A failed flush is reported by `close`.
+        // A run that continues from this checkpoint does not write the summaries of these steps again. A failed flush
+        // is reported by `close`.
         let flush = || drop(self.writer.flush());
         self.checkpointer.save(&self.runner, &self.graph, step, flush)
     }
@@ -246,7 +247,8 @@ impl TrainingLoop {
         let graph = &self.graph;
         let options = RunOptions { label: "train", summary_step: Some(step as i64), cancel, ..RunOptions::default() };
         let SummaryNodes { mut feeds, mut targets } = workers;
-        // The batch comes first in the zip: it is empty where a queue feeds the step, whose outputs have no names to feed.
+        // The batch comes first in the zip: it is empty where a queue feeds the step, whose outputs have no names to
+        // feed.
         feeds.extend(
             batch.into_iter().zip(graph.feeds.iter().flatten()).map(|(value, feed)| (graph.name(*feed), value)),
         );

@@ -109,8 +109,8 @@ impl WorkerTask {
         self.worker.address().to_string()
     }
 
-    /// Whether the task ignores the first signal to end: mpirun signals all processes at once, and the client must still save with its
-    /// workers, which end when it ends.
+    /// Whether the task ignores the first signal to end: mpirun signals all processes at once, and the client must
+    /// still save with its workers, which end when it ends.
     pub fn leaves_first_signal(&self) -> bool {
         matches!(self.membership, Membership::Mpi(_))
     }
@@ -185,8 +185,8 @@ impl Membership {
     }
 }
 
-/// The input of this task's tower: of N tasks each takes every N-th batch. It begins at the batch that the training client sends, and anew
-/// for the next client.
+/// The input of this task's tower: of N tasks each takes every N-th batch. It begins at the batch that the training
+/// client sends, and anew for the next client.
 struct TowerInput {
     make: Box<dyn Fn() -> Result<Feeder> + Send + Sync>,
     feeder: Mutex<Option<Feeder>>,

@@ -125,8 +125,8 @@ fn write_cluster(folder: &Path, n: u16, file: &Path) -> anyhow::Result<()> {
     fs::write(file, &text).with_context(|| format!("writing {}", file.display()))
 }
 
-/// Makes a process of the run communicate through pipes and record into `trace`. In a process group of its own it receives no Ctrl-C: this
-/// process ends it.
+/// Makes a process of the run communicate through pipes and record into `trace`. In a process group of its own it
+/// receives no Ctrl-C: this process ends it.
 pub(crate) fn as_child(command: &mut Command, trace: Option<&Path>) -> io::Result<()> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     match trace {

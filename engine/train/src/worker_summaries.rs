@@ -1,5 +1,5 @@
-//! Summaries that the workers of a cluster write themselves, each into a folder `worker_K` within the run's folder, which readers show as a
-//! run. The client decides in which steps they write.
+//! Summaries that the workers of a cluster write themselves, each into a folder `worker_K` within the run's folder,
+//! which readers show as a run. The client decides in which steps they write.
 
 use std::ops::Range;
 use std::path::Path;
@@ -27,7 +27,8 @@ pub(crate) struct SummaryIntervals {
 }
 
 impl SummaryIntervals {
-    /// Whether scalars and histograms are due in a step of the tower: in its first step, and once that many steps of the run have passed.
+    /// Whether scalars and histograms are due in a step of the tower: in its first step, and once that many steps of
+    /// the run have passed.
     pub fn due(&mut self, step: u64, scalars_every: u64, histograms_every: u64) -> (bool, bool) {
         let due = |last: &mut Option<u64>, every| {
             let is_due = last.is_none_or(|last| step.saturating_sub(last) >= every);
@@ -45,8 +46,9 @@ pub(crate) struct WorkerSummaries {
 }
 
 impl WorkerSummaries {
-    /// Makes each worker create its event file in the folder `worker_K`, beginning with the event `first` if there is one.
-    /// Where a worker fails, training goes on without summaries of workers, and the observer receives the reason as a warning.
+    /// Makes each worker create its event file in the folder `worker_K`, beginning with the event `first` if there is
+    /// one. Where a worker fails, training goes on without summaries of workers, and the observer receives the reason
+    /// as a warning.
     ///
     /// # Errors
     /// A worker was lost.

@@ -2,9 +2,9 @@
 
 use super::{Position, Vectors};
 
-/// The projections of the vectors on two axes, each from the mean of a group of vectors to that of another. An empty group
-/// stands for all vectors. The origin is the mean of all vectors, the unit that of the vectors; where the two means are
-/// equal, all projections on the axis are 0.
+/// The projections of the vectors on two axes, each from the mean of a group of vectors to that of another. An empty
+/// group stands for all vectors. The origin is the mean of all vectors, the unit that of the vectors; where the two
+/// means are equal, all projections on the axis are 0.
 ///
 /// # Panics
 /// When a group names a vector that there is not.

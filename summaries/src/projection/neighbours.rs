@@ -1,5 +1,5 @@
-//! Nearest neighbours by comparing all pairs: exact, on all threads, and fast enough for the tens of thousands of vectors of
-//! a layout.
+//! Nearest neighbours by comparing all pairs: exact, on all threads, and fast enough for the tens of thousands of
+//! vectors of a layout.
 
 use super::vectors::{Progress, Vectors, in_parallel};
 use std::sync::atomic::{AtomicUsize, Ordering};

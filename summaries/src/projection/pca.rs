@@ -1,5 +1,5 @@
-//! Principal components, by orthogonal iteration on the covariance with Rayleigh-Ritz steps (Golub and Van Loan 2013, 8.3):
-//! the few components that a picture needs cost little whatever the number of dimensions.
+//! Principal components, by orthogonal iteration on the covariance with Rayleigh-Ritz steps (Golub and Van Loan 2013,
+//! 8.3): the few components that a picture needs cost little whatever the number of dimensions.
 
 use super::vectors::{Position, Progress, Random, Vectors, in_parallel};
 
@@ -15,7 +15,8 @@ const TOLERANCE: f64 = 1e-13;
 const MIN_INDEPENDENT: f64 = 1e-12;
 /// The most sweeps of Jacobi's method, which converges quadratically: about ten suffice.
 const MAX_SWEEPS: usize = 60;
-/// Jacobi's method ends when the squares off the diagonal are less than this share of those on it: double precision, squared.
+/// Jacobi's method ends when the squares off the diagonal are less than this share of those on it: double precision,
+/// squared.
 const JACOBI_TOLERANCE: f64 = 1e-32;
 /// The dimensions to which t-SNE and UMAP reduce vectors before they search neighbours.
 const REDUCED_DIMS: usize = 50;
@@ -183,8 +184,8 @@ fn weighted_sum(vectors: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
     out
 }
 
-/// Orthonormalises by Gram-Schmidt, twice, because rounding leaves the first result slightly oblique. A vector in the span
-/// of those before it becomes zero.
+/// Orthonormalises by Gram-Schmidt, twice, because rounding leaves the first result slightly oblique. A vector in the
+/// span of those before it becomes zero.
 fn orthonormalize(vectors: &mut [Vec<f64>]) {
     for i in 0..vectors.len() {
         let (before, rest) = vectors.split_at_mut(i);
@@ -250,8 +251,8 @@ fn rotate(a: &mut [Vec<f64>], v: &mut [Vec<f64>], p: usize, q: usize) {
     }
 }
 
-/// The input of t-SNE and UMAP: many vectors of many dimensions are reduced to their principal components first, which makes
-/// the search for neighbours affordable. `None` when cancelled.
+/// The input of t-SNE and UMAP: many vectors of many dimensions are reduced to their principal components first, which
+/// makes the search for neighbours affordable. `None` when cancelled.
 pub(super) fn reduced(vectors: &Vectors, progress: &Progress) -> Option<Vectors> {
     if vectors.len() <= REDUCE_ABOVE || vectors.n_dims() <= REDUCED_DIMS {
         return Some(vectors.clone());
@@ -260,8 +261,8 @@ pub(super) fn reduced(vectors: &Vectors, progress: &Progress) -> Option<Vectors>
     Some(Vectors::new(REDUCED_DIMS, pca.coordinates))
 }
 
-/// The initial layout of t-SNE and UMAP: the first principal components, scaled so that the first has this standard deviation.
-/// `None` when cancelled.
+/// The initial layout of t-SNE and UMAP: the first principal components, scaled so that the first has this standard
+/// deviation. `None` when cancelled.
 pub(super) fn initial_layout(
     vectors: &Vectors,
     n_dims: usize,
@@ -278,7 +279,8 @@ pub(super) fn initial_layout(
         let mut place = [0.0; 3];
         for (d, x) in place.iter_mut().enumerate().take(n_dims) {
             let component = if d < k { pca.coordinates[i * k + d] * scale } else { 0.0 };
-            // Without jitter equal vectors would never part, nor would the layout use dimensions that the vectors do not have.
+            // Without jitter equal vectors would never part, nor would the layout use dimensions that the vectors do
+            // not have.
             *x = component + (random.unit() - 0.5) * deviation * JITTER;
         }
         place

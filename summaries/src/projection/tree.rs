@@ -1,7 +1,8 @@
-//! A tree over points in two or three dimensions (Barnes and Hut 1986): distant points count as one.
+//! A tree over points in two or three dimensions (Barnes and Hut 1986): a cell of points that are far away counts as
+//! one.
 //!
-//! Points are sorted along a Z-order curve, so that each cell is a range of them. The cells are in an array in depth-first
-//! order, each with the index after its descendants, so that a walk needs no stack.
+//! Points are sorted along a Z-order curve, so that each cell is a range of them. The cells are in an array in
+//! depth-first order, each with the index after its descendants, so that a walk needs no stack.
 
 use super::Position;
 

@@ -1,5 +1,5 @@
-//! t-SNE (van der Maaten and Hinton 2008) with a Barnes-Hut tree for distant points (van der Maaten 2014) and the step size
-//! of Belkina and others (2019), as in scikit-learn.
+//! t-SNE (van der Maaten and Hinton 2008) with a Barnes-Hut tree for points far away (van der Maaten 2014) and the step
+//! size of Belkina and others (2019), as in scikit-learn.
 
 use super::{
     neighbours::{Metric, Neighbours, nearest},

@@ -1,5 +1,5 @@
-//! UMAP (McInnes, Healy and Melville 2018): a weighted graph of neighbours, laid out so that strongly connected vectors are
-//! close and others are not.
+//! UMAP (McInnes, Healy and Melville 2018): a weighted graph of neighbours, laid out so that strongly connected vectors
+//! are close and others are not.
 
 use super::{
     neighbours::{Metric, Neighbours, nearest},

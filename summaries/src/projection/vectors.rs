@@ -15,8 +15,8 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Vectors from consecutive rows of `n_dims` numbers. An incomplete last row is left out; numbers that are not finite
-    /// count as 0.
+    /// Vectors from consecutive rows of `n_dims` numbers. An incomplete last row is left out; numbers that are not
+    /// finite count as 0.
     pub fn new(n_dims: usize, mut values: Vec<f32>) -> Self {
         let n_dims = n_dims.max(1);
         values.truncate(values.len() / n_dims * n_dims);

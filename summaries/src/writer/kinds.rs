@@ -159,8 +159,8 @@ impl SummaryWriter {
         );
     }
 
-    /// Begins a session: the hyperparameters of this run, and in `metrics` the tags that measure its quality. End it with
-    /// [`end_session`](Self::end_session).
+    /// Begins a session: the hyperparameters of this run, and in `metrics` the tags that measure its quality. End it
+    /// with [`end_session`](Self::end_session).
     pub fn add_hparams(&self, hparams: &BTreeMap<String, HParam>, metrics: &[&str]) {
         let infos = hparams.iter().map(|(name, value)| HParamInfo {
             name: name.clone(),
