@@ -40,7 +40,7 @@ pub fn checkpoint(path: &Path) -> Result<Checkpoint, Failure> {
     Ok(checkpoint)
 }
 
-/// Where a graph runs.
+/// The devices on which a graph runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceChoice {
     /// On one device.

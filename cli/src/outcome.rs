@@ -13,7 +13,7 @@ pub enum Failure {
     Output,
 }
 
-/// What a command returns.
+/// The result of a command.
 pub type Outcome = Result<(), Failure>;
 
 impl Failure {

@@ -21,7 +21,7 @@ pub(crate) struct Derived {
 
 /// The derived tables.
 pub(crate) fn tables() -> Result<[Derived; 3], ArrowError> {
-    // Of an empty trace they have their columns and no rows.
+    // The schema of a table is that of its rows for an empty trace.
     let none = Store::new();
     let of = |name, about, rows: fn(&Store) -> Result<RecordBatch, ArrowError>| {
         Ok::<_, ArrowError>(Derived {

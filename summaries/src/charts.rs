@@ -35,7 +35,7 @@ pub use theme::Theme;
 pub struct Chart {
     /// The title, above the chart.
     pub title: String,
-    /// Its content.
+    /// The content of the chart.
     pub shape: Shape,
 }
 

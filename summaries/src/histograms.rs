@@ -93,7 +93,7 @@ impl PackedRows {
     /// Appends the histogram that `fill` writes.
     ///
     /// # Errors
-    /// Those of `fill`; nothing is appended then.
+    /// The error of `fill`; then nothing is appended.
     pub fn push<E>(
         &mut self,
         step: i64,

@@ -39,7 +39,7 @@ const MAX_PROCESSORS: usize = 16;
 const TURN_BYTES: u64 = 1 << 20;
 /// The pause between walks of the folders, as a multiple of the last walk's duration: walking costs under 5 %.
 const WALK_PAUSE: i64 = 20;
-/// The same where the system reports new files, and a walk only finds what it missed.
+/// The same multiple where the system reports new files, and a walk only finds files that it missed.
 const WATCHED_WALK_PAUSE: i64 = 200;
 /// How long every poll looks into a new folder.
 const FRESH_NS: i64 = 100_000_000;

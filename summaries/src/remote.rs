@@ -48,7 +48,7 @@ pub enum RemoteError {
     /// Not a bucket's URL, or one without the credentials that it needs.
     #[error("{url}: {reason}")]
     Url {
-        /// As it was given.
+        /// The URL.
         url: String,
         /// The fault and its remedy.
         reason: String,

@@ -63,7 +63,7 @@ pub struct EncodedAudio {
 pub struct TextTensor {
     /// Sizes of the dimensions, outermost first; none of a single text.
     pub shape: Vec<usize>,
-    /// As many as the sizes' product.
+    /// The texts, as many as the product of the sizes.
     pub values: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ pub struct NumberTensor {
     pub dtype: DataType,
     /// Sizes of the dimensions, outermost first.
     pub shape: Vec<usize>,
-    /// As many as the sizes' product.
+    /// The numbers, as many as the product of the sizes.
     pub values: Vec<f64>,
 }
 

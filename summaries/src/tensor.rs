@@ -251,7 +251,7 @@ mod tests {
             let typed = TensorProto { half_val: vec![i32::from(bits)], ..tensor(dtype, &[1]) };
             assert_eq!(numbers(&typed), Some(vec![value]));
         }
-        // What torch 2.15 writes of 0.5.
+        // The bytes that torch 2.15 writes for 0.5.
         let of_torch = TensorProto { half_val: vec![0x3f00_0000], ..tensor(DataType::DtHalf, &[]) };
         assert_eq!(numbers(&of_torch), None);
     }

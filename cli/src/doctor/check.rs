@@ -25,7 +25,7 @@ pub struct Check {
     pub seen: String,
     /// The purpose of the subject.
     pub used_for: &'static str,
-    /// What to do where it does not work.
+    /// The remedy where the subject does not work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }

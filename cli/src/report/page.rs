@@ -43,7 +43,7 @@ pub struct Figure {
 /// One part of the page: a trace or a logdir.
 #[derive(Default)]
 pub struct Section {
-    /// Its heading.
+    /// The heading of the section.
     pub title: String,
     /// Facts, a line each.
     pub facts: Vec<String>,

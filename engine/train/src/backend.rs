@@ -1,4 +1,4 @@
-//! Where training runs: in this process, or on the tasks of a cluster.
+//! The location of training: this process, or the tasks of a cluster.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const CONTAINER: &str = engine::resources::ResourceManager::DEFAULT_CONTAINER;
 /// The longest a step may take on a cluster. A lost task ends its step at once; this ends a step that hangs.
 const STEP_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Where training runs.
+/// The location of training.
 #[derive(Debug, Clone)]
 pub enum Location {
     /// In this process.

@@ -28,7 +28,7 @@ pub struct ClientRun {
     pub attempt: u32,
     /// The run's folder, which the launcher made.
     pub logdir: std::path::PathBuf,
-    /// Where it trains.
+    /// The location of training.
     pub location: Location,
     /// The progress of the run.
     pub progress: Arc<Progress>,

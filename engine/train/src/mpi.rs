@@ -15,7 +15,7 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// How long workers may take to notice that the client has ended.
 const TO_END: Duration = Duration::from_secs(10);
 
-/// Whether `--cluster` asks for MPI.
+/// Whether the value of `--cluster` is `mpi`.
 pub fn is_requested(cluster: &Path) -> bool {
     cluster.as_os_str() == "mpi"
 }
@@ -23,7 +23,7 @@ pub fn is_requested(cluster: &Path) -> bool {
 /// Calls `train` with the file of the cluster that the worker processes form, then lets them end.
 ///
 /// # Errors
-/// Those of `train`, and of MPI.
+/// The error of `train`, or one of MPI.
 pub fn in_cluster<E: From<TrainError>>(
     train: impl FnOnce(&Path) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {

@@ -16,7 +16,7 @@ pub(crate) const QUEUE_CAPACITY: usize = 8;
 /// Steps between histograms, and between tests, where `TrainOptions::summary_every` is not set.
 const DEFAULT_HISTOGRAMS_EVERY: u64 = 100;
 
-/// Where a run's trace goes.
+/// The destination of a run's trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TraceTarget {
     /// Into the folder `trace` of the run's folder.
@@ -53,7 +53,7 @@ pub struct TrainOptions {
     pub summary_every: Option<u64>,
     /// The run's folder, instead of a new one in `runs`.
     pub logdir: Option<PathBuf>,
-    /// Where the trace goes.
+    /// The destination of the trace.
     pub trace: TraceTarget,
     /// An empty folder that receives every graph that is run.
     pub dump_graphs: Option<PathBuf>,

@@ -24,7 +24,7 @@ pub(crate) struct Run {
 
 /// A trace that has ended.
 pub(crate) struct FinishedTrace {
-    /// Its folder.
+    /// The folder of the trace.
     pub folder: PathBuf,
     /// The collector's report.
     pub collected: CollectorReport,

@@ -76,7 +76,7 @@ impl RunFolder {
         &self.path
     }
 
-    /// Where the trace goes; `None` when it is off.
+    /// The trace's folder; `None` when tracing is off.
     pub fn trace(&self) -> Option<&Path> {
         self.trace.as_deref()
     }

@@ -39,7 +39,7 @@ impl Tracing {
         }
     }
 
-    /// Where the trace goes.
+    /// The folder of the trace.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -129,7 +129,7 @@ impl Trainer {
         self.run.folder().path()
     }
 
-    /// Its progress, to watch and to stop it.
+    /// The progress of the run, by which others watch and stop it.
     pub fn progress(&self) -> &Arc<Progress> {
         &self.progress
     }

@@ -104,7 +104,7 @@ impl WorkerTask {
         self.worker.task().to_string()
     }
 
-    /// Where it listens.
+    /// The address at which the task listens.
     pub fn address(&self) -> String {
         self.worker.address().to_string()
     }

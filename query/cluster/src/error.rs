@@ -37,7 +37,7 @@ pub enum ClusterError {
     Refused {
         /// The scheduler's address.
         at: String,
-        /// What the scheduler did, as the verb of the message.
+        /// The predicate of the message: the action of the scheduler.
         what: &'static str,
         /// The scheduler's message.
         reason: String,

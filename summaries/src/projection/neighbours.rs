@@ -21,7 +21,7 @@ pub struct Neighbours {
     pub k: usize,
     /// The neighbours of each vector, row by row, the nearest first.
     pub indices: Vec<u32>,
-    /// Their distances, row by row.
+    /// The distances of the neighbours, row by row.
     pub distances: Vec<f32>,
 }
 
@@ -44,7 +44,7 @@ fn squared(a: &[f32], b: &[f32]) -> f32 {
 fn distance(metric: Metric, squared: f32) -> f32 {
     match metric {
         Metric::Euclidean => squared.sqrt(),
-        // Of unit vectors |a - b|^2 = 2 - 2 cos.
+        // For unit vectors |a - b|^2 = 2 - 2 cos.
         Metric::Cosine => squared / 2.0,
     }
 }
