@@ -81,8 +81,7 @@ impl Checkpointer {
     ///
     /// # Errors
     /// `TrainError::Use` where every checkpoint is damaged, or the newest sound one does not fit the graph: a variable
-    /// has another shape or, on a cluster, is missing (in one process it keeps its initial value). `Work` where tasks
-    /// fail.
+    /// has another shape or, on a cluster, is missing (in one process it keeps its first value). `Work` if tasks fail.
     pub fn restore(&mut self, runner: &StepRunner, graph: &NamedGraph) -> Result<Option<Restored>> {
         let Some(saver) = &mut self.saver else { return Ok(None) };
         let saver = saver.get_mut().unwrap_or_else(PoisonError::into_inner);
