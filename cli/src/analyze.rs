@@ -1,4 +1,4 @@
-//! `stepscope analyze`: where a trace's time went, what held it up, what to change first.
+//! `stepscope analyze`: where a trace's time went, what stalled, and what to change first.
 
 pub mod counters;
 pub mod figures;
@@ -16,7 +16,7 @@ use text::{Table, cut};
 
 use figures::{clocks, parts, path_kinds, path_ns, track_name};
 
-/// Rows of each table for a person.
+/// The most rows of each printed table.
 const TOP: usize = 10;
 
 /// Analyses the trace, or one of its steps.
@@ -42,7 +42,7 @@ pub fn run(args: &args::Analyze) -> Outcome {
     Ok(())
 }
 
-/// The step with this number on the summaries' axis, else with this id; of several the longest.
+/// The step with this number on the x axis of summaries, else with this id; of several steps the longest.
 fn find_step(store: &Store, number: i64) -> Option<&trace_model::Step> {
     let longest = |is_it: &dyn Fn(&trace_model::Step) -> bool| {
         store.steps().iter().filter(|s| is_it(s)).max_by_key(|s| s.end - s.start)
@@ -64,7 +64,7 @@ fn percent(part: i64, whole: i64) -> String {
     format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64)
 }
 
-/// Everything for a person, what to change first at the top.
+/// Prints the analysis as text, with the findings first.
 fn print(store: &Store, analysis: &Analysis) {
     let stats = store.stats();
     out::line(format!(
@@ -145,7 +145,7 @@ fn print_stalls(store: &Store, analysis: &Analysis) {
     }
 }
 
-/// What threads did, by the kernel's scheduler.
+/// Prints the states of threads, from the kernel's scheduler.
 fn print_threads(store: &Store, analysis: &Analysis) {
     let titles = ["threads", "running", "ready, no CPU", "sleeping", "disk", "other waits", "<mostly woken by"];
     let mut table = Table::new(titles);
@@ -169,7 +169,7 @@ fn waker(store: &Store, thread: u32) -> String {
     track.map_or_else(|| format!("thread {thread}"), |t| cut(t.name.trim_end_matches(", scheduling"), 32))
 }
 
-/// How the clocks of a trace of several hosts were laid on one.
+/// Prints the clock offsets of a trace of several hosts.
 fn print_clocks(store: &Store) {
     let mut table = Table::new(["clocks", "offset", "drift", "no time is off by more than"]);
     for (process, clock) in clocks(store) {

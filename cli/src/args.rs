@@ -144,7 +144,8 @@ pub fn command() -> clap::Command {
 }
 
 impl Command {
-    /// What a command that ends by itself is doing, for its progress; others serve, or show windows.
+    /// The activity that progress names, for commands that end by themselves; `None` for those that serve or show a
+    /// window.
     pub fn takes_a_while(&self) -> Option<&'static str> {
         match self {
             Command::Demo(_) | Command::Train(_) => Some("preparing"),

@@ -6,7 +6,7 @@ use crate::args;
 use crate::out;
 use crate::outcome::{Failure, Outcome};
 
-/// Makes them, and says what is to be done with them.
+/// Creates the certificates, and prints what to do with them.
 pub fn run(args: &args::Certify) -> Outcome {
     let files = net::certify(&args.out, &args.job, &args.hosts).map_err(|error| match error {
         SecurityError::Unfit(_) => Failure::wrong_use(format_args!("a host's name: {error}")),

@@ -1,4 +1,4 @@
-//! `stepscope collect`: gathers the traces of many processes and hosts until it is asked to end.
+//! `stepscope collect`: gathers the traces of many processes and hosts until Ctrl-C or SIGTERM.
 
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
@@ -14,13 +14,13 @@ use crate::outcome::{Failure, Outcome};
 use crate::signals;
 use train::{RunFolder, TraceTarget};
 
-/// Between two progress reports.
+/// The time between two progress reports.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Gathers until Ctrl-C or SIGTERM.
 ///
 /// # Errors
-/// `Failure::Use` when the folder holds something else or is in use, or the address cannot be listened at.
+/// `Failure::Use` when the folder has other files or is in use, or listening at the address fails.
 pub fn run(args: &args::Collect, verbosity: Verbosity) -> Outcome {
     let folder = folder(args)?;
     let options = ServerOptions { sync: !args.no_sync, ..ServerOptions::default() };

@@ -1,5 +1,5 @@
-//! `stepscope compare`: where the values of two graphs, or of one graph on one and on several devices, part (white paper,
-//! section 6: "ensure that ... implementations match").
+//! `stepscope compare`: where the values of two graphs, or of one graph on one and on several devices, part (white
+//! paper, section 6: "ensure that ... implementations match").
 
 use engine::Tensor;
 use engine::graph::Nodes;
@@ -13,20 +13,20 @@ use crate::outcome::{Failure, Outcome};
 /// How two values of one output differ.
 struct Difference {
     name: String,
-    /// Type and shape of both.
+    /// The dtype and shape of both values.
     what: (String, String),
-    /// `None`: they cannot be compared number by number.
+    /// `None` where the values cannot be compared number by number.
     numbers: Option<Numbers>,
 }
 
 struct Numbers {
     /// The largest difference of two numbers.
     largest: f64,
-    /// That, over the largest magnitude in the first value.
+    /// The largest difference, divided by the largest magnitude in the first value.
     relative: f64,
-    /// Where it is, counted in row-major order.
+    /// The index of the largest difference, in row-major order.
     at: usize,
-    /// How many numbers are not finite in only one of the two, or differ in sign there.
+    /// The number of places where only one value is finite, or where NaN and infinities differ.
     unlike: usize,
 }
 
@@ -69,7 +69,7 @@ fn common(a: &Runnable, b: &Runnable, fetches: &[String]) -> Result<Vec<String>,
     Ok(names)
 }
 
-/// Which nodes the outputs of these names need, themselves included.
+/// Whether each node is needed by these outputs; their own nodes are.
 fn ancestors(nodes: &Nodes, of: &[String]) -> Result<Vec<bool>, Failure> {
     let mut needed = vec![false; nodes.len()];
     let mut stack = Vec::new();
@@ -94,7 +94,7 @@ fn difference(name: &str, a: &Tensor, b: &Tensor) -> Difference {
     let same_kind = a.dtype() == b.dtype() && a.shape() == b.shape();
     let numbers = match (a.to_f64(), b.to_f64()) {
         (Ok(x), Ok(y)) if same_kind => Some(numbers(&x, &y)),
-        // Strings and the like: equal or not at all.
+        // Strings and other types without numbers are equal or not.
         _ if same_kind && a == b => Some(Numbers { largest: 0.0, relative: 0.0, at: 0, unlike: 0 }),
         _ => None,
     };

@@ -1,4 +1,4 @@
-//! `stepscope demo`: train on one thread, show it in the window on the main thread.
+//! `stepscope demo`: trains on one thread and shows the run in the window on the main thread.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -11,7 +11,7 @@ use crate::outcome::{Failure, Outcome};
 use crate::training::{self, meter};
 use crate::view;
 
-/// Trains with the window open on the run; without a display, or on request, without it.
+/// Trains with the window open on the run; without the window on request, or where there is no display.
 pub fn run(args: &args::Demo, verbosity: Verbosity) -> Outcome {
     let task = engine::tasks::mlp(engine::data::digits(), args.training.seed);
     let task = task.map_err(|error| Failure::Work(error.into()))?;
@@ -44,7 +44,7 @@ fn in_window(trainer: Trainer, args: &args::Demo, verbosity: Verbosity) -> Outco
     let stopping = Arc::clone(&progress);
     let shown = view::show(vec![logdir], args.window, "stepscope demo", Some(Box::new(move || stopping.is_stopping())));
     match shown {
-        // The window was closed: the run ends with it.
+        // Closing the window ends the run.
         Ok(()) => progress.stop(),
         Err(error) => note!("{error}: running without the window"),
     }

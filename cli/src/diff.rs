@@ -10,7 +10,7 @@ use crate::outcome::Outcome;
 use crate::trace_file;
 use text::{Table, cut};
 
-/// Rows of each table for a person.
+/// The most rows of each printed table.
 const TOP: usize = 15;
 
 /// Compares the traces.
@@ -30,7 +30,7 @@ pub fn run(args: &args::Diff) -> Outcome {
     Ok(())
 }
 
-/// Why the intervals say little.
+/// A warning where the traces have too few steps for meaningful intervals.
 fn few_steps(found: &Diff) -> Option<String> {
     let fewest = found.a_steps.min(found.b_steps);
     match fewest {

@@ -1,4 +1,4 @@
-//! Libraries of the system, found at run time.
+//! Libraries of the system that are found at run time.
 
 /// Whether the system finds the library.
 pub fn loads(name: &str) -> bool {

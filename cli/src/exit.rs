@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crate::outcome::{Failure, Outcome};
 use crate::{out, signals};
 
-/// An error with its causes; what an error says of its cause itself is not said again.
+/// An error with its causes on one line, without causes whose text is part of the error's own.
 fn one_line(error: &anyhow::Error) -> String {
     let mut line = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -17,8 +17,8 @@ fn one_line(error: &anyhow::Error) -> String {
     line
 }
 
-/// Prints a failure on one line of stderr and returns its exit code. Results that could not be written are a failure, but not where their
-/// reader has left.
+/// Prints a failure on one line of stderr and returns its exit code. Results that could not be written are a failure,
+/// unless their reader has left.
 pub fn exit_code(outcome: Outcome) -> ExitCode {
     let (error, code) = match outcome {
         Ok(()) | Err(Failure::Output) => match out::failure() {

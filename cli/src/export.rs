@@ -1,4 +1,4 @@
-//! `stepscope export`: reads a trace and writes it as another tool's; of a logdir, its points as rows.
+//! `stepscope export`: converts a trace to another tool's format, or writes the points of a logdir as rows.
 
 mod files;
 mod parquet;
@@ -46,7 +46,7 @@ pub fn run(args: &Export, verbosity: Verbosity) -> Outcome {
     }
 }
 
-/// Rows can be written as they come; other formats have an end, or are tables.
+/// Refuses `--follow` for formats other than rows, which cannot be written piece by piece.
 fn refuse_to_follow(args: &Export, format: Option<ExportAs>) -> Outcome {
     let is_rows = format.is_none_or(|format| matches!(format, ExportAs::Csv | ExportAs::Json));
     let is_packed = args.out.as_ref().is_some_and(|out| out.extension().is_some_and(|ext| ext == "gz"));
@@ -56,7 +56,7 @@ fn refuse_to_follow(args: &Export, format: Option<ExportAs>) -> Outcome {
     Ok(())
 }
 
-/// A trace as Parquet is a folder of tables: a sealed trace.
+/// Writes a trace as a folder of Parquet tables: a sealed trace.
 fn tables(args: &Export, verbosity: Verbosity) -> Outcome {
     let Some(out) = args.out.clone() else {
         return Err(Failure::wrong_use("a trace as Parquet is a folder of tables: name it with -o FOLDER"));
@@ -83,7 +83,7 @@ fn trace(args: &Export, format: ExportFormat) -> Outcome {
     Ok(())
 }
 
-/// The format that a file's name asks for.
+/// The format by the extension of a file's name.
 fn by_name(path: &Path, is_logdir: bool) -> Option<ExportAs> {
     let name = path.file_name()?.to_str()?;
     let name = name.strip_suffix(".gz").unwrap_or(name);

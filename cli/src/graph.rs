@@ -1,4 +1,4 @@
-//! Graphs and feeds from files, as `run`, `params` and `compare` want them; every fault is one line that names the file.
+//! Reads graphs and feeds from files, for `run`, `params` and `compare`. Every error is one line that names the file.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,12 +17,12 @@ use crate::args::{Numerics, Step};
 use crate::outcome::Failure;
 use train::devices;
 
-/// The graph in a file.
+/// Reads the graph in a file.
 pub fn read(path: &Path) -> Result<GraphDef, Failure> {
     formats::graph_file::read(path).map_err(|error| fault(path, error))
 }
 
-/// A fault of a file, as wrong use.
+/// An error of a file, as wrong use.
 pub fn fault(path: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::wrong_use(format_args!("{}: {error}", path.display()))
 }
@@ -40,34 +40,34 @@ pub fn checkpoint(path: &Path) -> Result<Checkpoint, Failure> {
     Ok(checkpoint)
 }
 
-/// Where a graph runs.
+/// The devices on which a graph runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceChoice {
     /// On one device.
     Single,
-    /// On the devices that the step's options say.
+    /// On the devices of the step's options.
     FromOptions,
 }
 
 /// A graph that can be run, and its session.
 pub struct Runnable {
     session: Session,
-    /// The nodes that ask for no device of their own, but were given one.
+    /// The nodes that request no device in the file, and for which the options chose one.
     given: HashSet<String>,
 }
 
 impl Runnable {
-    /// The graph of a file, its variables initialised or restored as the step says. What the passes make of it goes to
-    /// `dump_graphs`.
+    /// Opens the graph of a file, and initialises or restores its variables as the step's options say. The graph after
+    /// each pass is written to `dump_graphs`.
     pub fn open(path: &Path, step: &Step, on: DeviceChoice, dump_graphs: Option<&Path>) -> Result<Runnable, Failure> {
         devices::check(&step.device)?;
         if step.memory_limit.is_some() {
             engine::memory::set_limit(step.memory_limit);
         }
         let mut def = read(path)?;
-        // Of several, placement decides.
+        // Among several devices placement decides.
         let given = match (&step.device[..], on) {
-            ([device], DeviceChoice::FromOptions) => ask_for(&mut def, &device.name()),
+            ([device], DeviceChoice::FromOptions) => set_default_device(&mut def, &device.name()),
             _ => HashSet::new(),
         };
         if let Some(seed) = step.seed {
@@ -85,7 +85,7 @@ impl Runnable {
             DeviceChoice::FromOptions => devices::session_options(&step.device)?,
         };
         let mut options = SessionOptions { threads, dump_graphs, numerics, ..devices };
-        // On one device there is no other to ask for.
+        // With one device, nodes that request another one are placed on it.
         options.placement.is_soft |= step.soft_placement || on == DeviceChoice::Single;
         let session = Session::new(&graph, options).map_err(|error| Failure::Work(error.into()))?;
         let runnable = Runnable { session, given };
@@ -106,7 +106,7 @@ impl Runnable {
         &self.session
     }
 
-    /// The requests of the file that were not met: nodes are elsewhere.
+    /// Notes for the nodes that are not on the device that the file requests.
     pub fn notes(&self) -> Vec<String> {
         const MOST: usize = 8;
         let relaxed = self.session.relaxed_requests();
@@ -127,7 +127,7 @@ impl Runnable {
     }
 }
 
-/// What a failed step means to the user: almost always that graph, feeds and fetches do not fit each other.
+/// The failure of a step as wrong use: almost always graph, feeds and fetches do not fit each other.
 pub fn failure(session: &Session, error: RunError) -> Failure {
     let hint = match &error {
         RunError::Graph(engine::graph::GraphError::NoSuchNode { name }) => {
@@ -145,7 +145,7 @@ pub fn failure(session: &Session, error: RunError) -> Failure {
     }
 }
 
-/// The node whose name is most like `name`, if any is.
+/// The node whose name is most similar to `name`, if any is similar.
 fn nearest(session: &Session, name: &str) -> Option<String> {
     let nodes = session.graph().nodes();
     let with_distance = nodes.iter().map(|node| (strsim::levenshtein(&node.name, name), node.name.to_string()));
@@ -153,7 +153,7 @@ fn nearest(session: &Session, name: &str) -> Option<String> {
     (best <= name.len() / 3 + 1).then_some(near)
 }
 
-/// The tensors of the feeds' files.
+/// Reads the tensors of the feeds' files.
 pub fn feeds(step: &Step) -> Result<Vec<(&str, Tensor)>, Failure> {
     step.feed.iter().map(|(name, path)| Ok((name.as_str(), tensor(path)?))).collect()
 }
@@ -164,8 +164,8 @@ fn tensor(path: &PathBuf) -> Result<Tensor, Failure> {
     Tensor::from_npy(&array).map_err(|error| fault(path, error))
 }
 
-/// Has the nodes that ask for no device ask for this one; returns their names.
-fn ask_for(def: &mut GraphDef, device: &str) -> HashSet<String> {
+/// Sets the device of the nodes that request none; returns their names.
+fn set_default_device(def: &mut GraphDef, device: &str) -> HashSet<String> {
     let open = def.node.iter_mut().filter(|node| node.device.is_empty());
     let ask = |node: &mut NodeDef| {
         node.device = device.to_owned();
@@ -174,8 +174,7 @@ fn ask_for(def: &mut GraphDef, device: &str) -> HashSet<String> {
     open.map(ask).collect()
 }
 
-/// Gives random ops that have no seed of their own one that follows from `seed` and their name, so that a run can be
-/// repeated.
+/// Gives each random op without a seed one derived from `seed` and the node's name, so that a run can be repeated.
 fn seed_random_ops(def: &mut GraphDef, seed: i64) {
     let functions = def.library.iter_mut().flat_map(|library| &mut library.function);
     let nodes = def.node.iter_mut().chain(functions.flat_map(|function| &mut function.node_def));
@@ -188,7 +187,7 @@ fn seed_random_ops(def: &mut GraphDef, seed: i64) {
         if has_seeds && unset {
             let mut hasher = DefaultHasher::new();
             node.name.hash(&mut hasher);
-            // Not 0, which with a seed of 0 would again mean none.
+            // Not 0: with `seed` 0 that would mean no seed.
             let second = (hasher.finish() >> 1) as i64 | 1;
             for (name, value) in [("seed", seed), ("seed2", second)] {
                 node.attr.entry(name.to_owned()).or_default().value = Some(Value::I(value));

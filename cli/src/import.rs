@@ -1,4 +1,4 @@
-//! `stepscope import`: reads other tools' traces and keeps them as a sealed trace.
+//! `stepscope import`: converts other tools' traces to a sealed trace.
 
 use anyhow::Context;
 

@@ -1,4 +1,4 @@
-//! Parts of all commands on logdirs: reading one completely, reporting its damage, numbers in JSON.
+//! Common parts of the commands on logdirs: reads one completely, reports its damage, writes numbers in JSON.
 
 use std::path::Path;
 
@@ -15,13 +15,13 @@ use crate::source::Source;
 
 /// A logdir that was read completely.
 pub struct CompleteLogdir {
-    /// What was read.
+    /// The logdir.
     pub logdir: Logdir,
-    /// Where from; holds a bucket's copy as long as values are read from it.
+    /// Its source, which retains the copy of a bucket as long as values are read from it.
     pub source: Source,
 }
 
-/// Reads everything below `path` and reports on stderr what could not be read. A path without event files is wrong use.
+/// Reads everything below `path` and reports damage on stderr. A path without event files is wrong use.
 pub fn read(path: &Path) -> Result<CompleteLogdir, Failure> {
     progress::doing("reading");
     let source = Source::read(path)?;
@@ -35,10 +35,10 @@ pub fn read(path: &Path) -> Result<CompleteLogdir, Failure> {
     Ok(CompleteLogdir { logdir, source })
 }
 
-/// A file that is named by itself must be an event file, by its name or by what is in it.
+/// Refuses a single file that is no event file by its name or its content.
 ///
 /// # Errors
-/// `Failure::Use` when it is none.
+/// `Failure::Use` for such a file.
 pub fn refuse_other_files(path: &Path) -> Result<(), Failure> {
     let has_name = path.file_name().is_some_and(|name| name.to_string_lossy().contains("tfevents"));
     match formats::sniff(path) {
@@ -49,7 +49,7 @@ pub fn refuse_other_files(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Says on stderr what could not be read.
+/// Reports damage on stderr.
 pub fn report_damage(runs: &Runs, source: &Source) {
     let warn = |message: String| note!("warning: {}", source.named(message));
     for problem in &runs.problems {
@@ -72,10 +72,10 @@ pub fn report_damage(runs: &Runs, source: &Source) {
     }
 }
 
-/// What makes a group; `None` where every run is one of its own.
+/// The criterion by which the options group runs; `None` without grouping.
 ///
 /// # Errors
-/// `Failure::Use` when the pattern is none.
+/// `Failure::Use` when the pattern is no regular expression.
 pub fn group_by(grouping: &Grouping) -> Result<Option<GroupBy>, Failure> {
     if let Some(hparam) = &grouping.group_hparam {
         return Ok(Some(GroupBy::HParam(hparam.clone())));
@@ -86,13 +86,13 @@ pub fn group_by(grouping: &Grouping) -> Result<Option<GroupBy>, Failure> {
 /// The regular expression of an option.
 ///
 /// # Errors
-/// `Failure::Use` when it is none.
+/// `Failure::Use` when the text is no regular expression.
 pub fn pattern(option: &str, text: Option<&str>) -> Result<Option<Regex>, Failure> {
     let refused = |text| Failure::wrong_use(format_args!("{option}: '{text}' is no regular expression"));
     text.map(|text| Regex::new(text).map_err(|_| refused(text))).transpose()
 }
 
-/// A number; NaN and infinities, which JSON does not have, as strings.
+/// A number in JSON; NaN and infinities, which JSON does not have, are strings.
 pub fn json_number(value: f64) -> Value {
     serde_json::Number::from_f64(value).map_or_else(|| value.to_string().into(), Value::Number)
 }

@@ -1,6 +1,7 @@
-//! The `stepscope` command. Exit code 0: done; 1: the work failed; 2: wrong use or bad input; 130 and the like: ended by a signal.
+//! The `stepscope` command. Exit code 0: done; 1: the work failed; 2: wrong use or bad input; 130 and the like: ended
+//! by a signal.
 
-// First: its macros are used by all others.
+// First: the other modules use its macros.
 #[macro_use]
 mod out;
 

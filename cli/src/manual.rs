@@ -1,4 +1,4 @@
-//! `stepscope completions` and `stepscope man`: what a shell and `man` want to know, made from the same table that reads the command line.
+//! `stepscope completions` and `stepscope man`: generated from the definitions that parse the command line.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::args::{Args, Completions, Man};
 use crate::out;
 use crate::outcome::Outcome;
 
-/// What the program is called where completions and pages name it.
+/// The name of the program in completions and man pages.
 const NAME: &str = "stepscope";
 
 /// Prints the completions of a shell, or writes them into a folder.
@@ -23,7 +23,7 @@ pub fn completions(args: &Completions) -> Outcome {
             out::line(path.with_context(|| format!("writing into {}", folder.display()))?.display());
         }
         None => {
-            // The generators end the program where they cannot write: they write to memory.
+            // Into memory first: the generators end the program when writing fails.
             let mut text = Vec::new();
             clap_complete::generate(args.shell, &mut command, NAME, &mut text);
             out::rows(|out| std::io::Write::write_all(out, &text))?;

@@ -1,4 +1,4 @@
-//! `stepscope master`: runs the graphs of clients on the tasks of a cluster, until it is asked to end.
+//! `stepscope master`: runs the graphs of clients on the tasks of a cluster, until Ctrl-C or SIGTERM.
 
 use distributed::grpc::ServeError;
 use distributed::{Cluster, Master, MasterOptions, Server};
@@ -39,7 +39,7 @@ pub fn run(args: &args::Master, verbosity: Verbosity) -> Outcome {
     if verbosity > Verbosity::Quiet {
         note!("stepscope: master of {n_tasks} tasks at grpc://{address}; Ctrl-C ends it");
     }
-    // Fails only where nobody is left to send.
+    // Fails only if the thread that handles signals has ended.
     let _ = stopped.recv();
     Ok(())
 }

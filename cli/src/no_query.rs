@@ -1,9 +1,9 @@
-//! `stepscope query` where the program was built without it.
+//! `stepscope query` in a program that was built without SQL.
 
 use crate::args::{Query, Verbosity};
 use crate::outcome::{Failure, Outcome};
 
-/// Says how to get it: the same command by a program that has it.
+/// Fails with the command that builds a program with SQL and runs this query.
 pub fn run(_: &Query, _: Verbosity) -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).map(|arg| quoted(&arg)).collect();
     let command = args.join(" ");
@@ -12,7 +12,7 @@ pub fn run(_: &Query, _: Verbosity) -> Outcome {
     )))
 }
 
-/// A word for a shell.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

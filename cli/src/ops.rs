@@ -1,4 +1,4 @@
-//! `stepscope ops`: what the engine knows.
+//! `stepscope ops`: lists the engine's ops.
 
 use serde_json::json;
 
@@ -6,8 +6,8 @@ use crate::args;
 use crate::out;
 use crate::outcome::Outcome;
 
-/// Lists every op with its inputs, outputs, attributes, the element types and devices of its kernels, and whether it has a
-/// gradient.
+/// Lists every op with its inputs, outputs, attributes, the element types and devices of its kernels, and whether it
+/// has a gradient.
 pub fn run(args: &args::Ops) -> Outcome {
     let ops = engine::ops::all();
     for op in &ops {
@@ -32,12 +32,12 @@ pub fn run(args: &args::Ops) -> Outcome {
     Ok(())
 }
 
-/// What is registered for an op.
+/// The kernels and the gradient that are registered for an op.
 struct Registrations {
     devices: Vec<String>,
-    /// The types of the kernels' deciding attribute; empty: any, or none decides.
+    /// The dtypes by which kernels are chosen; empty where a kernel takes any dtype.
     dtypes: Vec<&'static str>,
-    /// `gradient`, `zero` where no gradient passes, or nothing.
+    /// `gradient`; `zero` where the gradient is zero; empty where there is none.
     gradient: &'static str,
 }
 

@@ -1,8 +1,9 @@
-//! The terminal: results on standard output, everything else on standard error. Nothing else in this member writes to either, which
-//! clippy holds (`print_stdout`, `print_stderr`, and `disallowed_methods` for the streams themselves).
+//! The terminal: results on standard output, everything else on standard error. Nothing else in this member writes to
+//! either, which clippy holds (`print_stdout`, `print_stderr`, and `disallowed_methods` for the streams themselves).
 //!
-//! A result that could not be written is an error of the command. The first failure is stored, what comes after it is dropped, and
-//! [`failure`] returns it when the command ends. A reader who has left (`| head`) is no error: the command ends quietly.
+//! A result that could not be written is an error of the command. The first failure is stored, what comes after it is
+//! dropped, and [`failure`] returns it when the command ends. A reader who has left (`| head`) is no error: the command
+//! ends quietly.
 
 use std::fmt::{Arguments, Display};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -12,11 +13,11 @@ use parking_lot::Mutex;
 
 use crate::outcome::Failure;
 
-/// Why standard output takes nothing any more.
+/// The first error of writing to standard output.
 static FAILED: OnceLock<io::Error> = OnceLock::new();
-/// Whether a line of progress stands on the terminal, to be wiped before anything else is written.
-static STANDING: Mutex<bool> = Mutex::new(false);
-/// Back to the line's begin, and wipe it.
+/// Whether the terminal shows a line of progress, which must be wiped before anything else is written.
+static HAS_PROGRESS: Mutex<bool> = Mutex::new(false);
+/// Moves the cursor to the beginning of the line and erases the line.
 const WIPE: &str = "\r\x1b[K";
 
 /// Prints a line of results, formatted as by `println!`.
@@ -30,7 +31,7 @@ macro_rules! note {
     ($($arg:tt)*) => { $crate::out::note(format_args!($($arg)*)) };
 }
 
-/// Standard output, for what is written in many pieces: put a `BufWriter` around it and flush that.
+/// Standard output, for results in many pieces: wrap it in a `BufWriter`, and flush that.
 pub struct Results;
 
 impl Write for Results {
@@ -44,7 +45,7 @@ impl Write for Results {
     }
 }
 
-/// Writes, unless that failed before.
+/// Writes, unless a write has failed before; stores the first error.
 fn attempt(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     if let Some(error) = FAILED.get() {
         return Err(error.kind().into());
@@ -53,20 +54,20 @@ fn attempt(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<(
     let written = write(&mut io::stdout().lock());
     written.map_err(|error| {
         let kind = error.kind();
-        // Another thread's failure came first.
+        // `set` fails where another thread's error came first.
         let _ = FAILED.set(error);
         kind.into()
     })
 }
 
-/// Writes rows to standard output, up to the first that it does not take.
+/// Writes rows to standard output, until writing fails.
 ///
 /// # Errors
-/// `Failure::Output` when it did not take all.
+/// `Failure::Output` when writing failed.
 pub fn rows(write: impl FnOnce(&mut BufWriter<Results>) -> io::Result<()>) -> Result<(), Failure> {
     let mut out = BufWriter::new(Results);
     let written = write(&mut out).and_then(|()| out.flush());
-    // What is left of the rows is dropped, not tried again.
+    // `into_parts` drops the buffered rows; dropping the writer would try to write them again.
     drop(out.into_parts());
     match (written, FAILED.get()) {
         (Ok(()), _) => Ok(()),
@@ -77,7 +78,7 @@ pub fn rows(write: impl FnOnce(&mut BufWriter<Results>) -> io::Result<()>) -> Re
 
 /// Prints a line of results.
 pub fn line(text: impl Display) {
-    // The failure is stored.
+    // `attempt` stores the failure.
     let _ = Results.write_all(format!("{text}\n").as_bytes());
 }
 
@@ -88,22 +89,22 @@ pub fn table(table: &text::Table) {
     }
 }
 
-/// Prints an object of results on one line. What a command's objects have is documented in `docs/formats/json.md`; the version grows when a key
-/// goes, or comes to mean something else.
+/// Prints an object of results on one line. The fields are documented in `docs/formats/json.md`; the version grows when
+/// a key is removed or changes its meaning.
 pub fn object(schema_version: u32, object: serde_json::Value) {
     line(versioned(schema_version, object));
 }
 
-/// The same object with its version.
+/// Adds the version to an object.
 pub fn versioned(schema_version: u32, mut object: serde_json::Value) -> serde_json::Value {
     object["schema_version"] = schema_version.into();
     object
 }
 
-/// Prints an object at once, by a command that goes on. A reader who has left changes nothing.
+/// Prints an object at once, for a command that goes on. It goes on too where the reader of standard output has left.
 ///
 /// # Errors
-/// `Failure::Output` when it cannot have been read.
+/// `Failure::Output` when writing failed for another reason.
 pub fn announce(schema_version: u32, value: serde_json::Value) -> Result<(), Failure> {
     object(schema_version, value);
     let is_lost = FAILED.get().is_some_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
@@ -117,9 +118,9 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Why the results were not written, if they were not. Writes what is left of them.
+/// Flushes the results; returns the error if any of them could not be written.
 pub fn failure() -> Option<&'static io::Error> {
-    // The failure is stored.
+    // `attempt` stores the failure.
     let _ = Results.flush();
     FAILED.get()
 }
@@ -130,17 +131,17 @@ pub fn note(text: Arguments<'_>) {
     stderr(&format!("{text}\n"));
 }
 
-/// Shows a line of progress in the place of the one before, on a terminal.
+/// Replaces the line of progress on the terminal.
 pub fn progress(line: &str) {
-    let mut standing = STANDING.lock();
+    let mut has_progress = HAS_PROGRESS.lock();
     stderr(&format!("{WIPE}{line}"));
-    *standing = true;
+    *has_progress = true;
 }
 
-/// Wipes the line of progress.
+/// Erases the line of progress.
 pub fn wipe() {
-    let mut standing = STANDING.lock();
-    if std::mem::take(&mut *standing) {
+    let mut has_progress = HAS_PROGRESS.lock();
+    if std::mem::take(&mut *has_progress) {
         stderr(WIPE);
     }
 }

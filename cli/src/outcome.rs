@@ -1,6 +1,6 @@
-//! Why a command did not do its work, and the exit code that says so.
+//! The failures of commands, and their exit codes.
 
-/// Why a command did not do its work.
+/// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
     /// The work failed: exit code 1.
@@ -9,11 +9,11 @@ pub enum Failure {
     Use(anyhow::Error),
     /// The command that was run ended with this exit code, and has reported why itself.
     Command(u8),
-    /// Standard output takes no more; `out::failure` has the reason.
+    /// Writing to standard output failed; `out::failure` has the reason.
     Output,
 }
 
-/// What a command returns.
+/// The result of a command.
 pub type Outcome = Result<(), Failure>;
 
 impl Failure {

@@ -1,5 +1,5 @@
-//! `stepscope params`: how many numbers a graph's variables hold, scope by scope (white paper, section 6: "tools to gain
-//! insight into the exact number of parameters in a given model").
+//! `stepscope params`: how many numbers a graph's variables hold, scope by scope (white paper, section 6: "tools to
+//! gain insight into the exact number of parameters in a given model").
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::outcome::Outcome;
 /// The purpose of a variable, found from its uses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Role {
-    /// An optimizer moves it; in a graph that does not train, every variable.
+    /// An optimizer updates it; in a graph without training, every variable.
     Trained,
     /// The state of an optimizer for a trained variable: momentum and the like.
     Slot,
@@ -26,7 +26,7 @@ struct Variable {
     name: String,
     role: Role,
     dtype: &'static str,
-    /// `None`: not fully known.
+    /// `None` where a dimension is unknown.
     shape: Option<Vec<u64>>,
     bytes_each: u64,
 }
@@ -37,7 +37,7 @@ impl Variable {
     }
 }
 
-/// Counts and prints.
+/// Counts the numbers and prints the table.
 pub fn run(args: &args::Params) -> Outcome {
     let def = graph::read(&args.graph)?;
     let variables = variables(&def);

@@ -1,5 +1,5 @@
-//! The progress of a command on standard error, once it takes longer than a moment. On a terminal one line that renews
-//! itself and goes when the command ends; elsewhere a line every few seconds. `-q` silences it.
+//! The progress of a command on standard error, once it takes longer than a second. On a terminal a line that is
+//! updated, and erased when the command ends; elsewhere a line every few seconds. `-q` turns it off.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::args::Verbosity;
 use crate::out;
 
-/// When the first line comes, and how long after it the next: on a terminal, and elsewhere.
+/// The time before the first line, and between two lines: on a terminal, and elsewhere.
 const ON_TERMINAL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(200));
 const ELSEWHERE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(5));
 
@@ -19,7 +19,7 @@ struct Activity {
     what: &'static str,
     /// 0 to 1, where it is known.
     share: Option<f64>,
-    /// How many others show progress.
+    /// The number of [`HiddenGuard`]s.
     n_elsewhere: u32,
 }
 
@@ -29,7 +29,8 @@ static ACTIVITY: Mutex<Activity> = Mutex::new(Activity { what: "working", share:
 pub struct Ticker(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Ticker {
-    /// Calls `tick` after `first`, then each time after as long as the last call returned; with `true` at the end.
+    /// Calls `tick(false)` after `first`, then repeatedly after the time that the last call returned; calls
+    /// `tick(true)` at the end.
     pub fn start(first: Duration, mut tick: impl FnMut(bool) -> Duration + Send + 'static) -> Ticker {
         let (end, ended) = channel::<()>();
         let run = move || {
@@ -39,7 +40,7 @@ impl Ticker {
                 wait = tick(is_over);
             }
         };
-        // Without a thread for it there is no progress to see; the work is done all the same.
+        // Where no thread can be started there is no progress; the work is done all the same.
         let thread = std::thread::Builder::new().name("progress".into()).spawn(run);
         Ticker(thread.ok().map(|thread| (end, thread)))
     }
@@ -49,13 +50,13 @@ impl Drop for Ticker {
     fn drop(&mut self) {
         if let Some((end, thread)) = self.0.take() {
             drop(end);
-            // It only prints; if it panicked its message is on stderr already.
+            // The panic hook has reported a panic of the thread, which only prints.
             let _ = thread.join();
         }
     }
 }
 
-/// Shows the work until the result is dropped; `None` is not shown.
+/// Shows the progress of `what` until the result is dropped; nothing for `None`.
 pub fn begin(what: Option<&'static str>, verbosity: Verbosity) -> Option<Ticker> {
     doing(what.filter(|_| verbosity > Verbosity::Quiet)?);
     let on_terminal = out::notes_are_seen();
@@ -86,7 +87,7 @@ pub fn doing(what: &'static str) {
     (doing.what, doing.share) = (what, None);
 }
 
-/// Sets how much of it is done, 0 to 1.
+/// Sets the share of the work that is done, 0 to 1.
 pub fn share(share: f64) {
     ACTIVITY.lock().share = Some(share.clamp(0.0, 1.0));
 }
@@ -95,7 +96,7 @@ pub fn share(share: f64) {
 pub struct HiddenGuard;
 
 impl HiddenGuard {
-    /// From now on.
+    /// Hides the line from now on.
     pub fn begin() -> HiddenGuard {
         ACTIVITY.lock().n_elsewhere += 1;
         out::wipe();

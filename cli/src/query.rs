@@ -14,7 +14,7 @@ use crate::signals;
 use crate::{export, out};
 use text::Table;
 
-/// Runs the query, or lists the tables where there is none.
+/// Runs the query; without one lists the tables.
 pub fn run(args: &Query, verbosity: Verbosity) -> Outcome {
     let sql = sql(args)?;
     let format = format(args)?;
@@ -39,7 +39,7 @@ pub fn run(args: &Query, verbosity: Verbosity) -> Outcome {
     done
 }
 
-/// Where the query runs.
+/// The cluster of an address.
 #[cfg(feature = "cluster")]
 fn cluster_at(address: &str, args: &Query) -> Result<Arc<dyn Cluster>, Failure> {
     Ok(Arc::new(cluster::Ballista::new(address, args.scratch.clone()).map_err(Failure::wrong_use)?))
@@ -52,7 +52,7 @@ fn cluster_at(_: &str, _: &Query) -> Result<Arc<dyn Cluster>, Failure> {
     ))
 }
 
-/// The query: as given, from a file, or from standard input.
+/// The text of the query: the argument, or the content of a file or of standard input.
 fn sql(args: &Query) -> Result<Option<String>, Failure> {
     let read = |path: &Path, mut from: Box<dyn Read>| {
         let mut text = String::new();
@@ -99,7 +99,7 @@ fn rows(database: &Database, sql: &str, format: Format, args: &Query, verbosity:
             let mut done = Ok(0);
             let written = export::write_file(path, |out| {
                 done = database.query(sql, args.limit, format, out);
-                // What went wrong is in `done`; the file must not appear.
+                // An error here keeps the file from being renamed; `done` has the reason.
                 done.as_ref().map(|_| ()).map_err(|e| io::Error::other(e.to_string()))
             });
             let n_rows = done.map_err(failure)?;
@@ -138,7 +138,7 @@ fn list(database: &Database, as_json: bool) -> Outcome {
 fn failure(error: QueryError) -> Failure {
     match error {
         QueryError::Open { .. } | QueryError::Sql(_) => Failure::wrong_use(error),
-        // As a shell says of a program that an interrupt ended.
+        // 128 + SIGINT, a shell's code for a program that Ctrl-C ended.
         QueryError::Cancelled => Failure::Command(130),
         QueryError::Memory(_) | QueryError::Failed(_) | QueryError::Output(_) => Failure::Work(error.into()),
     }

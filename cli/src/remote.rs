@@ -1,5 +1,5 @@
-//! Runs, logdirs and traces of other machines: `ssh://HOST/PATH` starts `stepscope serve --stdio` there, `--connect HOST:PORT` asks a collector or
-//! `stepscope serve`; `s3://BUCKET/PATH` and the like are buckets.
+//! Runs, logdirs and traces of other machines: `ssh://HOST/PATH` starts `stepscope serve --stdio` there,
+//! `--connect HOST:PORT` connects to a collector or `stepscope serve`; `s3://BUCKET/PATH` and similar URLs are buckets.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,16 +14,17 @@ use parking_lot::Mutex;
 use crate::outcome::Failure;
 use crate::source::{self, Source};
 
-/// Names another ssh, with options.
+/// The variable with the command to use instead of `ssh`, with its options.
 const SSH: &str = "STEPSCOPE_SSH";
-/// Between two fetches of a remote logdir: 20 times what the last took, within these.
+/// The shortest and longest pause between two fetches of a remote logdir; within these, 20 times the duration of the
+/// last fetch.
 const PAUSE: std::ops::Range<Duration> = Duration::from_millis(200)..Duration::from_secs(30);
 const PAUSE_FACTOR: u32 = 20;
 
-/// The scheme of what `--connect` opens.
+/// The scheme of addresses of `--connect`.
 const CONNECT: &str = "connect://";
 
-/// The URL of what is not a file of this machine.
+/// The URL of a path that is no file of this machine.
 pub fn url(path: &Path) -> Option<&str> {
     let is_url = |text: &str| ["ssh://", CONNECT].iter().any(|scheme| text.starts_with(scheme)) || source::is_url(path);
     path.to_str().filter(|text| is_url(text))
@@ -34,19 +35,20 @@ pub fn url_of_address(address: &str) -> String {
     format!("{CONNECT}{address}")
 }
 
-/// Everything that the window shows of other machines. Dropping it removes the copies of logdirs.
+/// The connections, buckets and copies from which the window shows other machines. Dropping it removes the copies of
+/// logdirs.
 pub struct RemoteRuns {
     remote_bin: String,
     copies: Mutex<Vec<PathBuf>>,
     /// Buckets, which are copied while this exists.
     buckets: Mutex<Vec<Source>>,
-    /// What was opened before the window, by URL.
+    /// The sources that were opened before the window, by URL.
     opened: Mutex<HashMap<String, RemoteSources>>,
 }
 
 impl Drop for RemoteRuns {
     fn drop(&mut self) {
-        // The threads that keep the copies end with the program.
+        // The threads that update the copies end with the program.
         for copy in self.copies.get_mut() {
             let _ = std::fs::remove_dir_all(copy);
         }
@@ -54,7 +56,7 @@ impl Drop for RemoteRuns {
 }
 
 impl RemoteRuns {
-    /// Nothing yet. `remote_bin`: the name of stepscope on other machines.
+    /// Opens nothing yet. `remote_bin` is the name of stepscope on other machines.
     pub fn new(remote_bin: &str) -> Arc<RemoteRuns> {
         let (copies, buckets, opened) = Default::default();
         Arc::new(RemoteRuns { remote_bin: remote_bin.to_owned(), copies, buckets, opened })
@@ -63,14 +65,14 @@ impl RemoteRuns {
     /// Opens a URL before there is a window, so that errors are reported before it opens.
     ///
     /// # Errors
-    /// `Failure::Use` when the URL is invalid, or nobody answers there.
+    /// `Failure::Use` when the URL is invalid, or no server answers.
     pub fn open_early(&self, url: &str) -> Result<(), Failure> {
         let found = self.open(url)?;
         self.opened.lock().insert(url.to_owned(), found);
         Ok(())
     }
 
-    /// By this the window opens URLs.
+    /// The function by which the window opens URLs.
     pub fn opener(self: &Arc<RemoteRuns>) -> dashboard::OpenRemote {
         let remote = Arc::clone(self);
         Arc::new(move |url| {
@@ -95,11 +97,11 @@ impl RemoteRuns {
         self.found_at(&connection, url)
     }
 
-    /// A bucket holds a logdir.
+    /// Opens the logdir in a bucket.
     fn bucket(&self, url: &str) -> Result<RemoteSources, Failure> {
         let bucket = Source::follow(Path::new(url))?;
         let (sender, found) = mpsc::channel();
-        // The other end is in this function.
+        // Cannot fail: the receiver is in this function.
         let _ = sender.send((url.to_owned(), RemoteSource::Logdir(bucket.path().to_owned())));
         self.buckets.lock().push(bucket);
         Ok(found)
@@ -120,14 +122,15 @@ impl RemoteRuns {
         if copied.n_files > 0 {
             print_cost(&announcer.url, &copied);
         }
-        // The other end is in this function.
+        // Cannot fail: the receiver is in this function.
         let _ = announcer.announce(&copied);
         std::thread::spawn(move || keep(copy, announcer));
         Ok(found)
     }
 }
 
-/// The meaning of ssh's exit code: its own is 255, any other is of the program there. Both have printed more on standard error.
+/// A hint by ssh's exit code: 255 is ssh's own, any other that of the remote program. Both have printed more on
+/// standard error.
 fn hint(error: &CopyError) -> &'static str {
     match error {
         CopyError::View(ViewError::Ended(.., 255)) => {
@@ -139,7 +142,7 @@ fn hint(error: &CopyError) -> &'static str {
     }
 }
 
-/// Announces what appears at a URL to the window, each once.
+/// Announces the sources below a URL to the window, each once.
 struct Announcer {
     url: String,
     /// The folder of the logdir's copy.
@@ -151,7 +154,7 @@ struct Announcer {
 }
 
 impl Announcer {
-    /// Announces what a fetch has brought; an error when nobody listens any more.
+    /// Announces the new sources of a fetch; an error when the window is gone.
     fn announce(&mut self, copied: &Copied) -> Result<(), mpsc::SendError<(String, RemoteSource)>> {
         if copied.n_files > 0 && self.announced.insert(format!("logdir of {}", self.url)) {
             self.sender.send((self.url.clone(), RemoteSource::Logdir(self.folder.clone())))?;
@@ -166,7 +169,7 @@ impl Announcer {
     }
 }
 
-/// A failure as the window shows it.
+/// The text of a failure in the window.
 fn message(failure: Failure) -> String {
     match failure {
         Failure::Work(error) | Failure::Use(error) => format!("{error:#}"),
@@ -179,7 +182,7 @@ fn print_cost(name: &str, copied: &Copied) {
     note!("{name}: {} of {}", text::bytes(copied.n_bytes), text::counted(copied.n_files as u64, "file"));
 }
 
-/// Keeps a copy up to date and announces what appears, until the window closes.
+/// Updates a copy and announces new sources, until the window closes.
 fn keep(mut copy: LogdirCopy, mut announcer: Announcer) {
     let mut last_error = String::new();
     loop {
@@ -216,7 +219,7 @@ impl Target {
             }
             _ => (place, None),
         };
-        // A name that begins so would be an option of ssh.
+        // ssh would take a name that begins with `-` for an option.
         if host.is_empty() || host.starts_with('-') || host.chars().any(char::is_whitespace) {
             return Err("it has no host: ssh://HOST/PATH");
         }
@@ -228,7 +231,7 @@ impl Target {
         Ok(Target { host: host.to_owned(), port, path })
     }
 
-    /// The command that starts the other side.
+    /// The command that starts the server on the other machine.
     fn command(&self, ssh: &str, remote_bin: &str) -> Vec<String> {
         let mut command: Vec<String> = ssh.split_whitespace().map(ToOwned::to_owned).collect();
         // No terminal; a connection that hangs is noticed within a minute.
@@ -236,14 +239,14 @@ impl Target {
         if let Some(port) = self.port {
             command.extend(["-p".to_owned(), port.to_string()]);
         }
-        // The shell there splits it again.
+        // Quoted, because the remote shell splits the command again.
         let serve = format!("{} serve --stdio -- {}", quoted(remote_bin), quoted(&self.path));
         command.extend(["--".to_owned(), self.host.clone(), serve]);
         command
     }
 }
 
-/// A word for a shell.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! `stepscope run`: one step, or several, of a graph that TensorFlow or this engine wrote.
+//! `stepscope run`: runs one or several steps of a graph that TensorFlow or this engine wrote.
 
 use std::fs::File;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn start_trace(folder: &Path) -> Result<Tracing, Failure> {
     Ok(Tracing::start(folder)?)
 }
 
-/// The last step's fetches.
+/// Runs the steps; returns the fetches of the last one.
 fn steps(runnable: &Runnable, args: &args::Run, feeds: &[(&str, Tensor)]) -> Result<Vec<Tensor>, Failure> {
     let session = runnable.session();
     let fetches: Vec<&str> = args.fetch.iter().map(String::as_str).collect();

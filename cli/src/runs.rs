@@ -1,4 +1,4 @@
-//! `stepscope runs`: what a logdir holds: runs, tags, counts, last values, damage.
+//! `stepscope runs`: lists the runs of a logdir with their tags, counts, last values and damage.
 
 mod groups;
 

@@ -29,7 +29,7 @@ pub fn run(args: &args::Serve, verbosity: Verbosity) -> Outcome {
     if !address.ip().is_loopback() {
         note!("warning: {address} is not a loopback address: anyone who reaches it can read what is served");
     }
-    // An error says that the signal's handler has gone, which it never does before the program.
+    // Fails only if the thread that handles signals has ended, which it never does before the program.
     let _ = stopped.recv();
     Ok(())
 }

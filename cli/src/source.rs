@@ -1,4 +1,4 @@
-//! Where a logdir is: a folder or event file, or the URL of a bucket, which is copied to a temporary folder as it is read.
+//! The source of a logdir: a folder, an event file, or the URL of a bucket, which is copied to a temporary folder.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ pub struct Source {
     local: PathBuf,
     #[cfg(feature = "buckets")]
     bucket: Option<summaries::Remote>,
-    /// Removes the copy when it goes.
+    /// The copy of a bucket, removed when this is dropped.
     #[cfg(feature = "buckets")]
     _followed: Option<remote::Followed>,
 }
@@ -21,10 +21,11 @@ pub fn is_url(path: &Path) -> bool {
 }
 
 impl Source {
-    /// Everything that is there now.
+    /// Opens a source with its present content.
     ///
     /// # Errors
-    /// `Failure::Use` when the URL is none, or this program reads no buckets; `Failure::Work` when the store fails.
+    /// `Failure::Use` when the URL is invalid, or this program was built without buckets; `Failure::Work` when the
+    /// store fails.
     pub fn read(path: &Path) -> Result<Self, Failure> {
         if !is_url(path) {
             return Ok(Self::of_path(path));
@@ -40,7 +41,7 @@ impl Source {
         Err(no_buckets(path))
     }
 
-    /// What is there and what comes, copied by a thread of its own.
+    /// Opens a source that is followed; a thread copies a bucket as it grows.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -67,12 +68,12 @@ impl Source {
         }
     }
 
-    /// Where it can be read.
+    /// The path of the logdir on this machine.
     pub fn path(&self) -> &Path {
         &self.local
     }
 
-    /// A message with the URL in the place of the copy's folder.
+    /// Replaces the copy's folder in a message by the URL.
     pub fn named(&self, message: String) -> String {
         #[cfg(feature = "buckets")]
         if let Some(bucket) = &self.bucket {
@@ -102,7 +103,7 @@ mod remote {
         Remote::open(&path.to_string_lossy()).map_err(Failure::wrong_use)
     }
 
-    /// Reads what is new; what cannot be read is reported.
+    /// Fetches new data, and reports objects that cannot be read.
     pub fn fetch(bucket: &mut Remote) -> Result<Fetched, Failure> {
         let fetched = bucket.fetch().map_err(work)?;
         fetched.failed.iter().for_each(|error| note!("warning: {error}"));
@@ -124,19 +125,19 @@ mod remote {
         );
     }
 
-    /// The copy of a bucket that a thread keeps up with; removed with this.
+    /// The copy of a bucket that a thread updates; removed when this is dropped.
     pub struct Followed {
         pub folder: PathBuf,
     }
 
     impl Drop for Followed {
         fn drop(&mut self) {
-            // The thread, which may be waiting for the store, ends with the program.
+            // The thread may wait for the store; it ends with the program.
             let _ = std::fs::remove_dir_all(self.folder.parent().unwrap_or(&self.folder));
         }
     }
 
-    /// Copies what is there and what comes until the program ends.
+    /// Copies a bucket and its new data until the program ends.
     pub fn follow(mut bucket: Remote) -> Result<Followed, Failure> {
         let n_files = bucket.find().map_err(work)?;
         if n_files == 0 {

@@ -1,4 +1,4 @@
-//! SQL for the window: the tables of what is open, by `query`.
+//! SQL for the window, on the tables of an open trace or logdir, by the member `query`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dashboard::sql::engine::{Engine, RowSet, Table, Tables};
 use query::{Database, Options};
 
-/// DataFusion, as `stepscope query` has it.
+/// The engine of `stepscope query`: DataFusion.
 pub struct DataFusion;
 
 struct Opened(Database);

@@ -1,4 +1,4 @@
-//! The summary of a finished run: what it learned, what took the time, what held it up, where the files are.
+//! The summary of a finished run: its quality, the ops that took most time, its stalls, and its files.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::out;
 use crate::outcome::Failure;
 use crate::progress;
 
-/// How many ops and stalls the summary lists.
+/// The number of ops and stalls that the summary lists.
 const TOP: usize = 5;
 
 /// The contents of the summary.
@@ -26,14 +26,14 @@ struct TraceSummary {
     n_processes: usize,
     dropped: u64,
     ops: Vec<trace_analysis::stats::OpStat>,
-    /// Duration, and cause in words.
+    /// The duration and the cause of each stall.
     stalls: Vec<(i64, String)>,
     causes: Vec<trace_analysis::stalls::CauseTotal>,
     warnings: Vec<String>,
 }
 
 impl Summary {
-    /// Reads the run's trace back from disk, as any other program would.
+    /// Reads the run's trace from disk.
     ///
     /// # Errors
     /// When the trace cannot be opened.
@@ -43,13 +43,14 @@ impl Summary {
         Ok(Summary { run, trace })
     }
 
-    /// The cost of tracing, as a share of the CPU time of the run; `None` where other processes took part, whose time is not known.
+    /// The cost of tracing, as a share of the CPU time of the run; `None` where other processes took part, whose time
+    /// is not known.
     fn tracing_share(&self) -> Option<f64> {
         self.trace.as_ref().filter(|trace| trace.n_processes == 1)?;
         Some(self.run.tracing_share())
     }
 
-    /// One JSON object on stdout.
+    /// Prints the summary as a JSON object on stdout.
     pub fn print_json(&self) {
         let (run, result) = (&self.run, &self.run.result);
         let quality = &result.test.quality;
@@ -81,7 +82,7 @@ impl Summary {
         self.run.result.warnings.iter().chain(self.trace.iter().flat_map(|trace| &trace.warnings)).collect()
     }
 
-    /// The summary for a person on stdout, warnings on stderr.
+    /// Prints the summary as text on stdout, and warnings on stderr.
     pub fn print(&self) {
         let run = &self.run.result;
         let ended = if run.stopped { " (stopped)" } else { "" };

@@ -1,5 +1,5 @@
-//! Opening what a user calls a trace: a trace folder, a run's folder with one, another tool's file, or a folder with those
-//! of a job.
+//! Opens traces: a trace folder, a run's folder with a trace, a file of another tool, or a folder with the files of a
+//! job.
 
 use std::path::{Path, PathBuf};
 
@@ -11,18 +11,18 @@ use trace_store::{Store, StoreOptions, TraceReader};
 use crate::outcome::Failure;
 use crate::progress;
 
-/// The trace at `path`.
+/// Opens the trace at `path`.
 ///
 /// # Errors
-/// `Failure::Use` when there is none, or it cannot be read.
+/// `Failure::Use` when there is no trace, or it cannot be read.
 pub fn open(path: &Path) -> Result<Store, Failure> {
     open_all(std::slice::from_ref(&path.to_path_buf()))
 }
 
-/// One trace, or other tools' files as the ranks of one job.
+/// Opens one trace, or several files of other tools as the ranks of one job.
 ///
 /// # Errors
-/// `Failure::Use` when there is none, or it cannot be read.
+/// `Failure::Use` when there is no trace, or it cannot be read.
 pub fn open_all(paths: &[PathBuf]) -> Result<Store, Failure> {
     progress::doing("reading");
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
@@ -33,7 +33,7 @@ pub fn open_all(paths: &[PathBuf]) -> Result<Store, Failure> {
     let trace = locate::trace_at(path).map_err(Failure::wrong_use)?;
     if trace.is_own() {
         let fault = |error| Failure::wrong_use(format_args!("{}: {error}", trace.path.display()));
-        // What keeps it from being opened names its path.
+        // The error names the path.
         let mut reader = TraceReader::open(&trace.path).map_err(Failure::wrong_use)?;
         reader.read_all(&mut store).map_err(fault)?;
     } else {
@@ -58,10 +58,10 @@ fn import(paths: &[PathBuf], store: &mut Store) -> Result<(), Failure> {
     }
 }
 
-/// A trace of ours that may still be written, to be read as it grows.
+/// Opens a trace of stepscope that may still be written, to be read as it grows.
 ///
 /// # Errors
-/// `Failure::Use` when there is none.
+/// `Failure::Use` when there is no such trace.
 pub fn follow(path: &Path) -> Result<TraceReader, Failure> {
     let trace = locate::trace_at(path).map_err(Failure::wrong_use)?;
     TraceReader::open(&trace.path).map_err(Failure::wrong_use)
@@ -74,7 +74,7 @@ pub fn warn(path: &Path, store: &Store) {
     }
 }
 
-/// Whether there is a trace at `path`, and no other one.
+/// Whether there is exactly one trace at `path`.
 pub fn has_trace(path: &Path) -> bool {
     locate::trace_at(path).is_ok()
 }

@@ -1,4 +1,4 @@
-//! `stepscope train NAME`, and the training that `demo` shares: calls of the library, its events and progress printed.
+//! `stepscope train NAME`, and the parts of it that `demo` uses: calls the library and prints its events and progress.
 
 mod commands;
 mod events;
@@ -51,7 +51,7 @@ pub fn train_here(trainer: Trainer, verbosity: Verbosity) -> Result<FinishedRun,
     Ok(trained?)
 }
 
-/// Ctrl-C and SIGTERM end the run at the next step, with everything written.
+/// Makes Ctrl-C and SIGTERM end the run after the current step, with everything written.
 pub fn stop_on_signal(progress: &Arc<Progress>) -> Result<(), Failure> {
     let progress = Arc::clone(progress);
     Ok(signals::on_stop(move || progress.stop())?)
@@ -68,7 +68,7 @@ pub fn print_summary(run: FinishedRun, json: bool) -> Outcome {
     Ok(())
 }
 
-/// Where training runs, unless workers are started for it.
+/// The location of training, unless the launcher starts workers.
 fn location(args: &args::Train) -> Location {
     match &args.cluster {
         Some(file) => Location::Cluster { file: file.clone(), patience: args.patience() },
@@ -76,7 +76,7 @@ fn location(args: &args::Train) -> Location {
     }
 }
 
-/// Trains in processes that are started again when they are lost.
+/// Trains in several processes, which are started again when one is lost.
 fn launch(args: &args::Train, verbosity: Verbosity) -> Outcome {
     let options = LaunchOptions {
         n_workers: args.workers,
@@ -93,7 +93,7 @@ fn launch(args: &args::Train, verbosity: Verbosity) -> Outcome {
     print_summary(run, args.training.json)
 }
 
-/// Trains for a launcher, which began the run `attempt` times before.
+/// Trains for a launcher, which started the run `attempt` times before.
 fn run_client(args: &args::Train, attempt: u32, verbosity: Verbosity) -> Outcome {
     let Some(logdir) = args.training.logdir.clone() else {
         return Err(Failure::wrong_use("--attempt needs --logdir"));
@@ -108,14 +108,14 @@ fn run_client(args: &args::Train, attempt: u32, verbosity: Verbosity) -> Outcome
     Ok(trained?)
 }
 
-/// The launcher is gone: the result of this process is lost, and no other process cleans up.
+/// Ends a client whose launcher is gone: removes the scratch folder, which no other process does.
 #[expect(
     clippy::disallowed_methods,
     reason = "a thread that watches the launcher ends the process; main is in the middle of a step"
 )]
 fn end_orphaned(scratch: Option<PathBuf>) {
     if let Some(scratch) = scratch {
-        // The workers end, too, and may be removing theirs.
+        // Removing may fail while the workers, which end too, remove their sockets.
         let _ = std::fs::remove_dir_all(scratch);
     }
     std::process::exit(1);

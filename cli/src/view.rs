@@ -1,4 +1,4 @@
-//! `stepscope view`: opens the window on files and folders; what cannot be opened is reported before.
+//! `stepscope view`: opens the window on files and folders; reports those that cannot be opened before.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub fn run(args: args::View) -> Outcome {
     shown.map_err(|error| Failure::Work(error.into()))
 }
 
-/// Returns true when the window is to close.
+/// A function that returns true when the window shall close.
 pub type CloseWhen = Option<Box<dyn Fn() -> bool + Send>>;
 
 /// Opens the window and blocks until it is closed, by the user or by `close_when`.
@@ -43,7 +43,7 @@ pub fn show(
     show_at(paths, window, title, None, close_when, Some(remote.opener()))
 }
 
-/// The same, at an address that a window copied, and with traces of other machines.
+/// As [`show`], at an address that a window copied, and with sources of other machines.
 fn show_at(
     paths: Vec<PathBuf>,
     window: args::Window,
@@ -69,7 +69,7 @@ fn show_at(
     dashboard::run(dashboard::Options { paths, open_remote, sql, theme, renderer, title, at, config, close_when })
 }
 
-/// The engine of the SQL panel, where this program has one.
+/// The engine of the SQL panel, if this program was built with SQL.
 fn sql_engine() -> Option<Arc<dyn dashboard::sql::engine::Engine>> {
     #[cfg(feature = "query")]
     return Some(Arc::new(crate::sql::DataFusion));

@@ -1,4 +1,4 @@
-//! What a bucket's URL holds: the objects of traces, by the same rules as folders.
+//! Finds the traces below a bucket's URL, by the same rules as in folders.
 
 use crate::error::QueryError;
 use datafusion::execution::object_store::ObjectStoreUrl;
@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 use trace_store::seal::Checksums;
 use url::Url;
 
-/// A bucket, and where in it to look.
+/// A bucket, and the URL below which it is searched.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     pub(crate) url: ObjectStoreUrl,
@@ -27,25 +27,25 @@ pub(crate) struct Bucket {
 #[derive(Debug)]
 pub(crate) struct Trace {
     pub(crate) label: String,
-    /// The files of a trace that is sealed and nothing else, by name.
+    /// The files of a sealed trace by name; `None` where the trace has unsealed parts.
     pub(crate) sealed: Option<BTreeMap<String, ObjectMeta>>,
     checksums: OnceCell<Result<Checksums, String>>,
-    /// All objects, with their places below the trace's folder.
+    /// All objects, with their paths below the trace's folder.
     objects: Vec<(String, ObjectMeta)>,
     store: Arc<dyn ObjectStore>,
     handle: Handle,
     copy: OnceLock<tempfile::TempDir>,
 }
 
-/// Ends of files up to this many bytes are read to be checked: most tables as a whole, and the footers of slices.
-const CHECKED: u64 = 1 << 20;
+/// The longest checksummed end of a file that is verified: most tables as a whole, and the footers of slices.
+const MAX_VERIFIED: u64 = 1 << 20;
 
 /// Whether a path is the URL of a bucket.
 pub(crate) fn is_url(path: &str) -> bool {
     path.split_once("://").is_some_and(|(scheme, _)| ["s3", "gs", "az", "http", "https"].contains(&scheme))
 }
 
-/// The run that the trace in a folder is of: the folder without `trace` and `sealed` at its end, `.` for the root.
+/// The run of the trace in a folder: the folder's path without `trace` and `sealed` at its end, `.` for the root.
 pub(crate) fn run_of(folder: &str) -> String {
     let without = |name: &str, part: &str| match name.strip_suffix(part) {
         Some(rest) if rest.is_empty() || rest.ends_with('/') => rest.trim_end_matches('/').to_owned(),
@@ -56,7 +56,7 @@ pub(crate) fn run_of(folder: &str) -> String {
 }
 
 impl Bucket {
-    /// Lists what is there.
+    /// Lists the objects below the URL, and finds their traces.
     pub(crate) fn open(url: &str, handle: &Handle) -> Result<(Bucket, Vec<Trace>), QueryError> {
         let failed = |reason: String| QueryError::Open { at: url.to_owned(), reason };
         let (store, prefix) = summaries::open_bucket(url).map_err(|e| match e {
@@ -70,7 +70,7 @@ impl Bucket {
         let objects: Vec<ObjectMeta> =
             handle.block_on(store.list(below).try_collect()).map_err(|e| failed(e.to_string()))?;
         let mut objects: Vec<(String, ObjectMeta)> =
-            objects.into_iter().filter_map(|object| Some((below_of(&object.location, &prefix)?, object))).collect();
+            objects.into_iter().filter_map(|object| Some((path_below(&object.location, &prefix)?, object))).collect();
         if objects.is_empty() {
             let object = handle.block_on(store.head(&prefix)).map_err(|_| failed("there is nothing".to_owned()))?;
             objects.push((String::new(), object));
@@ -80,8 +80,8 @@ impl Bucket {
     }
 }
 
-/// The place of an object below the prefix; empty for the object that the prefix itself names.
-fn below_of(key: &Key, prefix: &Key) -> Option<String> {
+/// The path of an object below the prefix; empty for the object that the prefix itself names.
+fn path_below(key: &Key, prefix: &Key) -> Option<String> {
     let parts: Vec<String> = key.prefix_match(prefix)?.map(|part| part.as_ref().to_owned()).collect();
     Some(parts.join("/"))
 }
@@ -121,7 +121,7 @@ fn traces(objects: &[(String, ObjectMeta)], store: &Arc<dyn ObjectStore>, handle
     let mut found: Vec<Trace> = Vec::new();
     let mut last: Option<&str> = None;
     for root in roots {
-        // What is below a trace's folder is of that trace.
+        // A folder below a trace's folder belongs to that trace.
         if last.is_some_and(|last| is_in(root, last)) {
             continue;
         }
@@ -136,10 +136,10 @@ fn traces(objects: &[(String, ObjectMeta)], store: &Arc<dyn ObjectStore>, handle
     found
 }
 
-/// The files of a sealed trace that has nothing next to it.
+/// The files of a sealed trace; `None` where the trace has gathered or collected files, too.
 fn sealed(objects: &[(String, ObjectMeta)]) -> Option<BTreeMap<String, ObjectMeta>> {
-    let is_more = |path: &str| path == "gathered.json" || is_collected(folder_and_name(path).1);
-    if objects.iter().any(|(path, _)| is_more(path)) {
+    let is_unsealed = |path: &str| path == "gathered.json" || is_collected(folder_and_name(path).1);
+    if objects.iter().any(|(path, _)| is_unsealed(path)) {
         return None;
     }
     let in_folder = |folder: &str| -> BTreeMap<String, ObjectMeta> {
@@ -153,10 +153,11 @@ fn sealed(objects: &[(String, ObjectMeta)]) -> Option<BTreeMap<String, ObjectMet
 }
 
 impl Trace {
-    /// What is not as it was written of a file of a sealed trace, as far as that costs little: its length, and its end where that is small.
+    /// Checks the length of a sealed trace's file, and the checksum of its end where that is at most [`MAX_VERIFIED`]
+    /// bytes. Returns the damage.
     ///
     /// # Errors
-    /// The bucket does not give it.
+    /// The bucket cannot be read.
     pub(crate) async fn damage(&self, name: &str) -> object_store::Result<Option<String>> {
         let Some(files) = &self.sealed else { return Ok(None) };
         let Some(object) = files.get(name) else { return Ok(None) };
@@ -170,14 +171,14 @@ impl Trace {
         if end.end != object.size {
             return Ok(Some(format!("{name}: it has {} bytes instead of {}", object.size, end.end)));
         }
-        if end.end - end.start > CHECKED {
+        if end.end - end.start > MAX_VERIFIED {
             return Ok(None);
         }
         let bytes = self.store.get_range(&object.location, end).await?;
         Ok((!sums.is_end_of(name, &bytes)).then(|| format!("{name}: its checksum is wrong")))
     }
 
-    /// The list of checksums, or what is wrong with it.
+    /// The list of checksums, or the problem with it.
     async fn read_checksums(
         &self,
         files: &BTreeMap<String, ObjectMeta>,
@@ -189,7 +190,8 @@ impl Trace {
         Ok(text.ok_or_else(|| format!("{name}: it is damaged")))
     }
 
-    /// Copies all objects to a folder that is deleted with this; gives the folder, or the file where there is but one.
+    /// Copies all objects to a folder that is deleted with this trace; returns the folder, or the file of a single
+    /// object.
     pub(crate) fn copy(&self) -> Result<PathBuf, String> {
         let made = tempfile::Builder::new().prefix("stepscope-").tempdir().map_err(|e| e.to_string())?;
         let folder = made.path().to_owned();
@@ -209,11 +211,11 @@ impl Trace {
             });
             done.map_err(|e| e.to_string())?.map_err(|e| format!("{}: {e}", file.display()))?;
         }
-        // Where another thread was quicker its copy is the same.
-        let kept = self.copy.get_or_init(|| made).path().to_owned();
+        // Where another thread was faster, its copy is used.
+        let folder = self.copy.get_or_init(|| made).path().to_owned();
         Ok(match &self.objects[..] {
-            [(path, _)] => kept.join(path),
-            _ => kept,
+            [(path, _)] => folder.join(path),
+            _ => folder,
         })
     }
 }

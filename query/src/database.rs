@@ -1,4 +1,4 @@
-//! The tables of a path or URL, and queries on them.
+//! A database: the tables of a path or URL, and queries on them.
 
 use crate::cluster::Cluster;
 use crate::error::QueryError;
@@ -25,16 +25,16 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
-/// Consumers of memory that are named when it is short.
-const NAMED: NonZeroUsize = NonZeroUsize::new(3).expect("3 is not 0");
+/// The number of memory consumers that an out-of-memory error names.
+const N_NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(3).expect("3 is not 0");
 
-/// How a query runs.
+/// The resources of a query.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Memory that sorting, grouping and joining may take, in bytes; what is over it goes to temporary files. Traces that are no
-    /// sealed ones, which have to be in memory as a whole, come on top.
+    /// The memory that sorting, grouping and joining may take, bytes; beyond it they use temporary files. Unsealed
+    /// traces, which are read into memory as a whole, are not counted.
     pub memory_bytes: usize,
-    /// Threads, and parts into which work is cut. `None` for one per CPU; on a cluster for what it cuts into by itself.
+    /// The number of threads, and of partitions. `None` for one per CPU, or on a cluster for the cluster's number.
     pub threads: Option<NonZeroUsize>,
 }
 
@@ -50,7 +50,7 @@ pub struct Database {
     sources: Arc<Sources>,
     tables: Vec<TableInfo>,
     cluster: Option<Arc<dyn Cluster>>,
-    /// There until this is dropped.
+    /// `Some` until this is dropped.
     runtime: Option<Runtime>,
     cancelled: Arc<Notify>,
 }
@@ -60,7 +60,7 @@ pub struct Database {
 pub struct Canceller(Arc<Notify>);
 
 impl Canceller {
-    /// The query that runs, or the next one, ends with [`QueryError::Cancelled`].
+    /// Ends the query that runs, or else the next one, with [`QueryError::Cancelled`].
     pub fn cancel(&self) {
         self.0.notify_one();
     }
@@ -68,7 +68,7 @@ impl Canceller {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // A thread that opens a trace may take long to see that nobody waits any more.
+        // In the background: a thread that opens a trace may run for a while after its query was cancelled.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -76,15 +76,15 @@ impl Drop for Database {
 }
 
 impl Database {
-    /// Finds the traces and the logdir at a path or URL. They are opened when a query names a table that needs it.
+    /// Finds the traces and the logdir at a path or URL. They are opened when a query names a table that needs them.
     ///
     /// # Errors
-    /// [`QueryError::Open`] where there is nothing.
+    /// [`QueryError::Open`] where there is no trace or logdir.
     pub fn open(root: &str, options: Options) -> Result<Database, QueryError> {
         Self::open_on(root, options, None)
     }
 
-    /// The same, for queries that run on a cluster.
+    /// As [`Database::open`], for queries that run on a cluster.
     ///
     /// # Errors
     /// As [`Database::open`].
@@ -116,7 +116,7 @@ impl Database {
         &self.tables
     }
 
-    /// The labels of the traces, as the column `trace` has them.
+    /// The labels of the traces: the values of the column `trace`.
     pub fn traces(&self) -> impl ExactSizeIterator<Item = &str> {
         self.sources.traces.iter().map(|source| source.label.as_str())
     }
@@ -127,17 +127,18 @@ impl Database {
         self.sources.take_warnings()
     }
 
-    /// Ends queries from another thread.
+    /// A handle by which another thread cancels queries.
     #[must_use]
     pub fn canceller(&self) -> Canceller {
         Canceller(Arc::clone(&self.cancelled))
     }
 
-    /// Runs a query and writes its rows as they come, at most `limit`; gives how many. Only queries run (and `explain`,
-    /// `describe`, `show tables`): nothing can be made, changed or read that is not one of the tables.
+    /// Runs a query and writes its rows as they come, at most `limit`; returns their number. Only queries (and
+    /// `explain`, `describe`, `show tables`) are allowed, and only on these tables: nothing can be created or changed,
+    /// and no other file read.
     ///
     /// # Errors
-    /// [`QueryError::Sql`] for what is no query, or names what is not there; the others as they say.
+    /// [`QueryError::Sql`] where the text is no query or names something unknown; the other variants while it runs.
     pub fn query(
         &self,
         sql: &str,
@@ -148,17 +149,17 @@ impl Database {
         self.until_cancelled(async { write(self.rows(sql, limit).await?, format, out).await })
     }
 
-    /// Runs a query as [`query`](Self::query) does; gives its rows as text, at most `max_rows`.
+    /// Runs a query as [`query`](Self::query) does; returns its rows as text, at most `max_rows`.
     ///
     /// # Errors
     /// As [`query`](Self::query).
     pub fn answer(&self, sql: &str, max_rows: usize) -> Result<QueryResult, QueryError> {
-        // One more, to know whether there are more.
+        // One row more than needed shows whether there are more.
         self.until_cancelled(async { collect(self.rows(sql, Some(max_rows.saturating_add(1))).await?, max_rows).await })
     }
 
     fn until_cancelled<T>(&self, work: impl Future<Output = Result<T, QueryError>>) -> Result<T, QueryError> {
-        // There until drop.
+        // `None` only after drop.
         let Some(runtime) = &self.runtime else { return Err(QueryError::Cancelled) };
         runtime.block_on(async {
             let done = {
@@ -185,7 +186,7 @@ impl Database {
         self.execute(rows).await.map_err(|e| QueryError::of_run(&e))
     }
 
-    /// Runs here what only describes, and what computes without a table; all else on the cluster, where there is one.
+    /// Runs queries that read a table on the cluster, if there is one; all others in this process.
     async fn execute(&self, rows: DataFrame) -> Result<SendableRecordBatchStream, DataFusionError> {
         let (Some(cluster), true) = (&self.cluster, reads_tables(rows.logical_plan())?) else {
             return rows.execute_stream().await;
@@ -224,7 +225,7 @@ impl Database {
     }
 }
 
-/// Writes rows as they come; gives how many.
+/// Writes rows as they come; returns their number.
 async fn write(
     mut rows: SendableRecordBatchStream,
     format: Format,
@@ -253,15 +254,15 @@ async fn collect(mut rows: SendableRecordBatchStream, max_rows: usize) -> Result
     Ok(answer)
 }
 
-/// All tables, and what their rows are made of.
+/// All tables, each with the source of its rows.
 fn tables() -> Result<Vec<(TableInfo, Rows)>, ArrowError> {
     let stored = schema::stored().into_iter().map(|info| (info, Rows::Stored));
     let derived = derived::tables()?.into_iter().map(|table| (table.info.clone(), Rows::Derived(table)));
-    let of_logdir = logdir::tables().into_iter().map(|table| (table.info.clone(), Rows::Logdir(table)));
-    Ok(stored.chain(derived).chain(of_logdir).collect())
+    let logdir_tables = logdir::tables().into_iter().map(|table| (table.info.clone(), Rows::Logdir(table)));
+    Ok(stored.chain(derived).chain(logdir_tables).collect())
 }
 
-/// Whether a plan asks for rows of a table, and not only for what tables there are.
+/// Whether a plan reads rows of a table, other than those of the information schema.
 fn reads_tables(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
     let mut reads = false;
     if !matches!(plan, LogicalPlan::Explain(_)) {
@@ -278,9 +279,9 @@ fn reads_tables(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
 
 fn context(options: Options, cluster: Option<&dyn Cluster>) -> Result<SessionContext, DataFusionError> {
     let mut config = SessionConfig::new().with_information_schema(true);
-    // Rows that a filter refuses are not decoded in the other columns.
+    // Filters are evaluated during the scan: the other columns of refused rows are not decoded.
     config.options_mut().execution.parquet.pushdown_filters = true;
-    let pool = TrackConsumersPool::new(FairSpillPool::new(options.memory_bytes), NAMED);
+    let pool = TrackConsumersPool::new(FairSpillPool::new(options.memory_bytes), N_NAMED_CONSUMERS);
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc()?;
     let state = SessionStateBuilder::new_with_default_features().with_config(config).with_runtime_env(runtime).build();
     let mut state = match cluster {

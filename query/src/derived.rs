@@ -1,6 +1,6 @@
-//! Tables of a trace that the profiler's analyses make: computed when a query names them.
+//! Tables of the profiler's analyses, which are computed when a query names them.
 
-use crate::schema::{TableInfo, of_trace};
+use crate::schema::{TableInfo, with_trace};
 use datafusion::arrow::array::{
     ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray, UInt32Array, UInt64Array,
 };
@@ -13,7 +13,7 @@ use trace_analysis::stalls::Stall;
 use trace_model::SliceId;
 use trace_store::Store;
 
-/// A table, and how its rows are made; its columns are those of the table but for the trace's.
+/// A table, and the function that makes its rows of a store, without the column of the trace.
 pub(crate) struct Derived {
     pub(crate) info: TableInfo,
     pub(crate) rows: fn(&Store) -> Result<RecordBatch, ArrowError>,
@@ -21,11 +21,11 @@ pub(crate) struct Derived {
 
 /// The derived tables.
 pub(crate) fn tables() -> Result<[Derived; 3], ArrowError> {
-    // Of an empty trace they have their columns and no rows.
+    // The schema of a table is that of its rows for an empty trace.
     let none = Store::new();
     let of = |name, about, rows: fn(&Store) -> Result<RecordBatch, ArrowError>| {
         Ok::<_, ArrowError>(Derived {
-            info: TableInfo { name, about, schema: of_trace(rows(&none)?.schema().fields()) },
+            info: TableInfo { name, about, schema: with_trace(rows(&none)?.schema().fields()) },
             rows,
         })
     };
@@ -40,7 +40,7 @@ pub(crate) fn tables() -> Result<[Derived; 3], ArrowError> {
     ])
 }
 
-fn whole(store: &Store) -> Range<i64> {
+fn full_range(store: &Store) -> Range<i64> {
     let range = store.range();
     range.start..range.end.max(range.start.saturating_add(1))
 }
@@ -64,7 +64,7 @@ fn texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
 }
 
 fn stall_rows(store: &Store) -> Result<RecordBatch, ArrowError> {
-    let rows: Vec<Stall> = if store.tracks().is_empty() { Vec::new() } else { stalls(store, whole(store)) };
+    let rows: Vec<Stall> = if store.tracks().is_empty() { Vec::new() } else { stalls(store, full_range(store)) };
     let ids = |f: fn(&Stall) -> Option<u32>| -> ArrayRef { Arc::new(rows.iter().map(f).collect::<UInt32Array>()) };
     let slice = |id: Option<SliceId>| id.and_then(|id| store.slice(id));
     let name = |id: fn(&Stall) -> Option<SliceId>| {
@@ -92,7 +92,7 @@ fn stall_rows(store: &Store) -> Result<RecordBatch, ArrowError> {
 }
 
 fn op_counter_rows(store: &Store) -> Result<RecordBatch, ArrowError> {
-    let (counted, ops) = op_table(store, whole(store), &[]);
+    let (counted, ops) = op_table(store, full_range(store), &[]);
     let mut rows: Vec<(Option<&OpRow>, &str, u64)> = Vec::new();
     for op in &ops {
         let values = counted.names.iter().zip(&op.counts).filter(|(_, value)| **value > 0);
@@ -114,7 +114,7 @@ fn op_rows(store: &Store) -> Result<RecordBatch, ArrowError> {
     let rows = if store.tracks().is_empty() {
         Vec::new()
     } else {
-        op_table(store, whole(store), &critical_paths(store, whole(store))).1
+        op_table(store, full_range(store), &critical_paths(store, full_range(store))).1
     };
     let figures = || rows.iter().map(|row| row.figures);
     batch(vec![

@@ -1,14 +1,14 @@
-//! Why a query gave no rows, and what to do next.
+//! The error of a query.
 
 use datafusion::common::utils::datafusion_strsim;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 use std::io;
 
-/// See the variants.
+/// Why a query failed. The messages say what the user can do.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
-    /// There is no trace or logdir where one was named, or it cannot be read.
+    /// The path or URL is no trace or logdir, or cannot be read.
     #[error("{at}: {reason}")]
     Open {
         /// The path or URL.
@@ -16,7 +16,7 @@ pub enum QueryError {
         /// The fault.
         reason: String,
     },
-    /// The text is no query, or one of tables, columns or statements that are not there.
+    /// The text is no query, or names unknown tables, columns or functions.
     #[error("{0}")]
     Sql(String),
     /// The query needs more memory than it may take.
@@ -36,7 +36,7 @@ pub enum QueryError {
 }
 
 impl QueryError {
-    /// DataFusion's message while a query is planned.
+    /// The error of planning a query.
     pub(crate) fn of_plan(error: &DataFusionError) -> QueryError {
         let text = match error.find_root() {
             DataFusionError::SchemaError(error, _) => match error.as_ref() {
@@ -46,11 +46,11 @@ impl QueryError {
             DataFusionError::SQL(error, _) => format!("this is no SQL: {error}"),
             other => other.strip_backtrace(),
         };
-        // One error, one line.
+        // An error is one line.
         QueryError::Sql(text.lines().map(str::trim).collect::<Vec<_>>().join(" "))
     }
 
-    /// DataFusion's message while a query runs.
+    /// The error of running a query.
     pub(crate) fn of_run(error: &DataFusionError) -> QueryError {
         match error.find_root() {
             DataFusionError::ResourcesExhausted(what) => {
@@ -79,7 +79,7 @@ fn no_column(field: &Column, valid: &[Column]) -> String {
     format!("there is no column {}; {hint}{all}", field.flat_name())
 }
 
-/// The known name that is most like one that is not.
+/// The known name that is most similar to an unknown one, if any is similar.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     let distance = |known: &str| datafusion_strsim::levenshtein(&name, known);

@@ -2,13 +2,12 @@
 //!
 //! In reading order:
 //!
-//! 1. [`mod@schema`]: the tables: their columns, types and units.
-//! 2. `source`: what a path or URL holds: the traces whose rows the tables have, and how each is opened. `bucket`: the same for
-//!    URLs.
-//! 3. `derived`, `logdir`: rows that are computed only when a query names their table.
-//! 4. `table`: a table as DataFusion scans it. Sealed traces are read from their Parquet files, all others through
-//!    [`trace_store::Store`] as record batches.
-//! 5. [`database`]: runs queries, with a budget of memory; or has a [`Cluster`] run them.
+//! 1. [`mod@schema`]: the columns of the tables, their types and units.
+//! 2. `source`: finds and opens the traces below a path. `bucket`: finds those below a URL.
+//! 3. `derived`, `logdir`: tables whose rows are computed when a query names them.
+//! 4. `table`: a table as a DataFusion table provider. Sealed traces are read from their Parquet files, all others
+//!    through [`trace_store::Store`] as record batches.
+//! 5. [`database`]: runs queries within a memory budget, in this process or on a [`Cluster`].
 //! 6. [`mod@output`]: rows as an aligned table, CSV, JSON or Parquet.
 
 mod bucket;

@@ -1,4 +1,4 @@
-//! The tables of a logdir: the points of its scalars, and what each run has under each tag.
+//! The tables of a logdir: `scalars`, its points, and `summaries`, its series.
 
 use crate::schema::TableInfo;
 use crate::source::Sources;
@@ -8,19 +8,19 @@ use datafusion::error::{DataFusionError, Result};
 use std::sync::Arc;
 use summaries::{Logdir, Point, Remote, Run, Series};
 
-/// Rows of a batch.
-const ROWS: usize = 1 << 14;
+/// Rows per batch.
+const BATCH_ROWS: usize = 1 << 14;
 
-/// Takes a batch; false where no more are wanted.
+/// Receives a batch; returns false where no further batches are needed.
 pub(crate) type Take<'a> = &'a mut dyn FnMut(RecordBatch) -> bool;
 
-/// A table, and how its rows are made of a run.
+/// A table, and the function that makes its rows of a run. It returns false where no further rows are needed.
 pub(crate) struct RunRows {
     pub(crate) info: TableInfo,
     pub(crate) rows: fn(&TableInfo, &str, &Run, Take<'_>) -> Result<bool>,
 }
 
-/// The tables.
+/// The tables of a logdir.
 pub(crate) fn tables() -> [RunRows; 2] {
     let field = |(name, kind): (&str, DataType)| Field::new(name, kind, false);
     let scalars = [
@@ -31,8 +31,8 @@ pub(crate) fn tables() -> [RunRows; 2] {
         ("value", DataType::Float64),
     ];
     let series = [("run", DataType::Utf8View), ("tag", DataType::Utf8View), ("kind", DataType::Utf8View)];
-    let mut of_series: Vec<Field> = series.map(field).into();
-    of_series.extend([
+    let mut series_fields: Vec<Field> = series.map(field).into();
+    series_fields.extend([
         Field::new("node", DataType::Utf8View, true),
         Field::new("points", DataType::UInt64, false),
         Field::new("last_step", DataType::Int64, true),
@@ -45,11 +45,11 @@ pub(crate) fn tables() -> [RunRows; 2] {
             info: info("scalars", "a point of a scalar, every one", scalars.map(field).into()),
             rows: scalar_rows,
         },
-        RunRows { info: info("summaries", "what a run has under a tag", of_series), rows: series_rows },
+        RunRows { info: info("summaries", "what a run has under a tag", series_fields), rows: series_rows },
     ]
 }
 
-/// Reads the logdir at the root, and gives the rows of each run.
+/// Reads the logdir at the root, and passes the rows of each run to `take`.
 pub(crate) fn read(sources: &Sources, table: &RunRows, take: Take<'_>) -> Result<()> {
     let failed = |text: String| DataFusionError::External(text.into());
     let bucket = match &sources.bucket {
@@ -87,8 +87,9 @@ fn repeated(text: &str, n: usize) -> ArrayRef {
 fn scalar_rows(info: &TableInfo, name: &str, run: &Run, take: Take<'_>) -> Result<bool> {
     for (tag, series) in &run.series {
         let Series::Scalar(scalars) = series else { continue };
-        for begin in (0..scalars.len()).step_by(ROWS) {
-            let rows: Vec<Point> = (begin..scalars.len().min(begin + ROWS)).map(|row| scalars.point(row)).collect();
+        for begin in (0..scalars.len()).step_by(BATCH_ROWS) {
+            let rows: Vec<Point> =
+                (begin..scalars.len().min(begin + BATCH_ROWS)).map(|row| scalars.point(row)).collect();
             let columns = vec![
                 repeated(name, rows.len()),
                 repeated(tag, rows.len()),

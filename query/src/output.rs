@@ -1,4 +1,4 @@
-//! Rows as text or as a file: an aligned table, CSV, JSON, Parquet.
+//! Writes rows as an aligned table, CSV, JSON or Parquet.
 
 use crate::error::QueryError;
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
@@ -17,21 +17,21 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use text::{Align, Columns};
 
-/// Characters of a cell of a table; longer ones end with an ellipsis.
-const CELL: usize = 60;
-/// Rows from which the widths of a table's columns are taken; later ones that are wider stand out.
-const MEASURED: usize = 1000;
+/// The most characters of a cell of a table; longer texts end with an ellipsis.
+const MAX_CELL: usize = 60;
+/// The number of rows that determine the widths of a table's columns; wider cells in later rows shift their line.
+const N_MEASURED: usize = 1000;
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Columns side by side; numbers to the right, long texts cut, null as nothing.
+    /// Aligned columns; numbers right-aligned, long texts cut, null empty.
     Table,
-    /// A header line, then a line per row; quoted where it must be (RFC 4180), null as nothing.
+    /// A header line, then a line per row; quoted where necessary (RFC 4180), null empty.
     Csv,
     /// An object per line, with all columns; NaN and infinities, which JSON does not have, as strings.
     Json,
-    /// A Parquet file, zstd.
+    /// A Parquet file, compressed with zstd.
     Parquet,
 }
 
@@ -42,14 +42,14 @@ pub struct QueryResult {
     pub columns: Vec<String>,
     /// Whether each column holds numbers.
     pub are_numbers: Vec<bool>,
-    /// As many cells each as there are columns; null is empty.
+    /// The rows, with a cell for each column; null is empty.
     pub rows: Vec<Vec<String>>,
-    /// There are more rows than were asked for.
+    /// Whether the query has more rows.
     pub has_more: bool,
 }
 
 impl QueryResult {
-    /// Without rows.
+    /// A result with the columns of a schema and no rows.
     pub(crate) fn of(schema: &Schema) -> QueryResult {
         let fields = schema.fields();
         QueryResult {
@@ -60,7 +60,7 @@ impl QueryResult {
     }
 }
 
-/// The cells of each row as text; null as nothing.
+/// The cells of each row as text; null is empty.
 pub(crate) fn cells(batch: &RecordBatch) -> Result<Vec<Vec<String>>, QueryError> {
     let options = FormatOptions::default();
     let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
@@ -83,12 +83,13 @@ impl<'a> Writer<'a> {
             Format::Table => Writer::Table(Aligned::new(&schema, out)),
             Format::Csv => {
                 let mut writer = csv::WriterBuilder::new().with_header(true).build(out);
-                // The header, also where no row comes.
+                // An empty batch writes the header, which a result without rows has, too.
                 writer.write(&RecordBatch::new_empty(schema)).map_err(of_arrow)?;
                 Writer::Csv(Box::new(writer))
             }
             Format::Json => {
-                let builder = WriterBuilder::new().with_explicit_nulls(true).with_encoder_factory(Arc::new(Numbers));
+                let builder =
+                    WriterBuilder::new().with_explicit_nulls(true).with_encoder_factory(Arc::new(FloatEncoders));
                 Writer::Json(builder.build(out))
             }
             Format::Parquet => Writer::Parquet(Box::new(parquet_writer(&schema, out).map_err(of_parquet)?)),
@@ -120,7 +121,8 @@ fn parquet_writer<'a>(
 ) -> Result<ArrowWriter<&'a mut (dyn Write + Send)>, ParquetError> {
     let zstd = Compression::ZSTD(ZstdLevel::try_new(1)?);
     let properties = WriterProperties::builder().set_compression(zstd).set_created_by("stepscope".to_owned()).build();
-    // Columns of a query may share a name, which a file's may not; views are plain strings to others.
+    // Without Arrow's schema, which allows no two columns of one name and would name string views, strings to other
+    // readers.
     let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
     ArrowWriter::try_new_with_options(out, Arc::clone(schema), options)
 }
@@ -128,7 +130,7 @@ fn parquet_writer<'a>(
 fn of_arrow(error: ArrowError) -> QueryError {
     match error {
         ArrowError::IoError(_, error) => QueryError::Output(error),
-        // The CSV writer keeps the kind of an error of writing only in its text.
+        // The CSV writer passes the kind of an I/O error on only in its text.
         ArrowError::CsvError(text) if text.contains("Broken pipe") => {
             QueryError::Output(io::Error::new(io::ErrorKind::BrokenPipe, text))
         }
@@ -146,13 +148,13 @@ fn of_parquet(error: ParquetError) -> QueryError {
     }
 }
 
-/// Floats in JSON: as arrow writes them but for those that JSON does not have.
+/// Writes floats in JSON: NaN and infinities, which JSON does not have, as strings.
 #[derive(Debug)]
-struct Numbers;
+struct FloatEncoders;
 
 struct Float<'a>(&'a [f64]);
 
-impl EncoderFactory for Numbers {
+impl EncoderFactory for FloatEncoders {
     fn make_default_encoder<'a>(
         &self,
         _: &'a FieldRef,
@@ -177,7 +179,7 @@ pub(crate) struct Aligned<'a> {
     out: &'a mut (dyn Write + Send),
     titles: Vec<String>,
     columns: Columns,
-    /// Rows that wait for the widths; `None` once these are known.
+    /// The rows that determine the widths; `None` once the widths are known.
     waiting: Option<Vec<Vec<String>>>,
 }
 
@@ -185,18 +187,18 @@ impl<'a> Aligned<'a> {
     fn new(schema: &Schema, out: &'a mut (dyn Write + Send)) -> Self {
         let fields = || schema.fields().iter().map(AsRef::as_ref);
         let align = |field: &Field| if field.data_type().is_numeric() { Align::Right } else { Align::Left };
-        let titles: Vec<String> = fields().map(|field: &Field| shown(field.name())).collect();
+        let titles: Vec<String> = fields().map(|field: &Field| cell_text(field.name())).collect();
         Aligned { out, columns: Columns::new(fields().map(align)), titles, waiting: Some(Vec::new()) }
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<(), QueryError> {
         for cells in cells(batch)? {
-            let cells: Vec<String> = cells.iter().map(|text| shown(text)).collect();
+            let cells: Vec<String> = cells.iter().map(|text| cell_text(text)).collect();
             match &mut self.waiting {
                 None => self.line(&cells)?,
                 Some(waiting) => {
                     waiting.push(cells);
-                    if waiting.len() == MEASURED {
+                    if waiting.len() == N_MEASURED {
                         self.begin()?;
                     }
                 }
@@ -205,7 +207,7 @@ impl<'a> Aligned<'a> {
         Ok(())
     }
 
-    /// Widths, titles, and the rows so far.
+    /// Determines the widths, and writes the titles and the rows so far.
     fn begin(&mut self) -> io::Result<()> {
         let Some(rows) = self.waiting.take() else { return Ok(()) };
         let titles = std::mem::take(&mut self.titles);
@@ -223,11 +225,11 @@ impl<'a> Aligned<'a> {
     }
 }
 
-/// A cell's text on one line, without what a terminal would take for commands, and not too long.
-fn shown(text: &str) -> String {
+/// A cell's text on one line, with control characters escaped, and cut at [`MAX_CELL`].
+fn cell_text(text: &str) -> String {
     let mut out = String::new();
     for (n, c) in text.chars().enumerate() {
-        if n == CELL {
+        if n == MAX_CELL {
             out.pop();
             out.push('…');
             break;
@@ -287,8 +289,8 @@ mod tests {
 
     #[test]
     fn long_cells_are_cut() {
-        assert_eq!(shown(&"é".repeat(CELL)).chars().count(), CELL);
-        let cut = shown(&"é".repeat(CELL + 1));
-        assert!(cut.chars().count() == CELL && cut.ends_with('…'));
+        assert_eq!(cell_text(&"é".repeat(MAX_CELL)).chars().count(), MAX_CELL);
+        let cut = cell_text(&"é".repeat(MAX_CELL + 1));
+        assert!(cut.chars().count() == MAX_CELL && cut.ends_with('…'));
     }
 }

@@ -1,15 +1,15 @@
-//! The tables that a query can name: what a row is, and the columns with their types and units.
+//! The tables that a query can name: the meaning of a row, and the columns with their types and units.
 
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use std::sync::Arc;
 
-/// The column that every table of a trace ends with.
+/// The name of the last column of every table of a trace.
 pub const TRACE: &str = "trace";
 
-/// A table of which rows can be asked for.
+/// A table that a query can name.
 #[derive(Clone, Debug)]
 pub struct TableInfo {
-    /// As queries say it.
+    /// The name in queries.
     pub name: &'static str,
     /// The meaning of a row.
     pub about: &'static str,
@@ -29,23 +29,24 @@ impl TableInfo {
     }
 }
 
-/// The tables that a trace's files have, in the order in which they are listed.
+/// The tables that a sealed trace stores, in the order of listings.
 pub(crate) fn stored() -> Vec<TableInfo> {
     let table = |table: &trace_store::seal::Table| TableInfo {
         name: table.name,
         about: table.about,
-        schema: of_trace(table.schema().fields()),
+        schema: with_trace(table.schema().fields()),
     };
     trace_store::seal::tables().iter().map(table).collect()
 }
 
-/// The columns of a table whose rows come of traces: with strings as views, and the trace at the end.
-pub(crate) fn of_trace(columns: &Fields) -> SchemaRef {
+/// The schema of a table of traces: string views for strings, and the column of the trace at the end.
+pub(crate) fn with_trace(columns: &Fields) -> SchemaRef {
     let trace = Arc::new(trace_column());
     Arc::new(Schema::new(with_views(columns).iter().cloned().chain([trace]).collect::<Vec<_>>()))
 }
 
-/// Of texts views: DataFusion groups and compares them faster than dictionaries, and those of a file share its dictionary.
+/// Replaces strings and dictionaries by string views: DataFusion groups and compares views faster, and the views of a
+/// file share its dictionary.
 pub(crate) fn with_views(columns: &Fields) -> Fields {
     let view = |field: &Arc<Field>| match field.data_type() {
         DataType::Utf8 | DataType::Dictionary(..) => {
@@ -56,7 +57,7 @@ pub(crate) fn with_views(columns: &Fields) -> Fields {
     columns.iter().map(view).collect()
 }
 
-/// The same with texts as such: a batch of views takes the whole of its buffers along wherever it is sent.
+/// Replaces string views by strings: a batch of views that is sent takes its whole buffers along.
 pub(crate) fn without_views(schema: &Schema) -> SchemaRef {
     let plain = |field: &Arc<Field>| match field.data_type() {
         DataType::Utf8View => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),

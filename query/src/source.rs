@@ -1,4 +1,4 @@
-//! What a path or URL holds: traces, each with its label, and perhaps a logdir.
+//! The traces below a path or URL, each with its label, and the logdir that may be there.
 
 use crate::bucket::{self, Bucket};
 use crate::error::QueryError;
@@ -13,19 +13,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use trace_formats::{import, locate};
 use trace_store::{Store, StoreOptions, TraceReader};
 
-/// Memory of the traces that stay open in addition to those in use, in case that another table asks for them.
-const KEPT_BYTES: u64 = 1 << 30;
-/// Warnings that are kept; more are counted.
+/// The most memory of recently opened stores, which stay open for other tables of a query.
+const CACHE_BYTES: u64 = 1 << 30;
+/// The most warnings that are collected; further ones are dropped.
 const MAX_WARNINGS: usize = 100;
 
-/// The source of a trace's rows.
+/// The place and the form of a trace.
 #[derive(Debug)]
 pub(crate) enum Location {
-    /// The Parquet files of a sealed trace, which are what was written.
+    /// The Parquet files of a sealed trace whose checksums are right.
     Sealed(PathBuf),
-    /// A trace folder that is read through a store: live, left by a crash, gathered, or damaged.
+    /// A trace folder that is read through a store: live, unsealed after a crash, gathered, or damaged.
     Folder(PathBuf),
-    /// Another tool's file.
+    /// A file of another tool.
     File(PathBuf),
     /// Objects of a bucket.
     Objects(bucket::Trace),
@@ -40,24 +40,24 @@ pub(crate) struct Source {
     open: Mutex<Weak<Store>>,
 }
 
-/// All that a path or URL holds.
+/// The traces below a path or URL.
 #[derive(Debug)]
 pub(crate) struct Sources {
     pub(crate) root: String,
     pub(crate) url: ObjectStoreUrl,
     pub(crate) bucket: Option<Arc<Bucket>>,
     pub(crate) traces: Vec<Arc<Source>>,
-    kept: Mutex<VecDeque<Arc<Store>>>,
+    recent: Mutex<VecDeque<Arc<Store>>>,
     warnings: Mutex<Vec<String>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind these locks is replaced whole: a panic elsewhere leaves it usable.
+    // No panic can leave the values behind these locks half-changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Sources {
-    /// Looks what is there. Nothing but names, and the checksums of sealed traces, is read yet.
+    /// Finds the traces below `root`. Reads names, and verifies the checksums of sealed traces.
     pub(crate) fn find(root: &str, runtime: &tokio::runtime::Runtime) -> Result<Sources, QueryError> {
         let failed = |reason: String| QueryError::Open { at: root.to_owned(), reason };
         let mut sources = Sources {
@@ -65,7 +65,7 @@ impl Sources {
             url: ObjectStoreUrl::local_filesystem(),
             bucket: None,
             traces: Vec::new(),
-            kept: Mutex::default(),
+            recent: Mutex::default(),
             warnings: Mutex::default(),
         };
         let mut found = Vec::new();
@@ -94,10 +94,10 @@ impl Sources {
         let lookup = locate::traces_below(root)?;
         for trace in lookup.traces {
             if trace.is_own() {
-                found.push((label(root, &trace.path), self.place(trace.path)));
+                found.push((label(root, &trace.path), self.locate(trace.path)));
                 continue;
             }
-            // The ranks of a job have their own clocks here, and a label each.
+            // The files of a job's ranks are separate traces here, each with its clock and a label.
             let (files, left_out) = import::without_copies(&trace.files);
             left_out.into_iter().for_each(|notice| self.warn(notice.text));
             found.extend(files.into_iter().map(|file| (label(root, &file), Location::File(file))));
@@ -111,8 +111,8 @@ impl Sources {
         Ok(())
     }
 
-    /// How the trace in a folder is read.
-    fn place(&self, path: PathBuf) -> Location {
+    /// The location of the trace in a folder: its Parquet files if they are undamaged, else the folder.
+    fn locate(&self, path: PathBuf) -> Location {
         let Some(folder) = trace_store::seal::whole_folder(&path) else { return Location::Folder(path) };
         match trace_store::seal::check(&folder) {
             Ok(()) => Location::Sealed(folder),
@@ -123,7 +123,7 @@ impl Sources {
         }
     }
 
-    /// The store of a trace, opened unless it is.
+    /// The store of a trace, which is opened if it is not open.
     pub(crate) fn store(&self, source: &Source) -> Result<Arc<Store>, DataFusionError> {
         let mut open = lock(&source.open);
         if let Some(store) = open.upgrade() {
@@ -131,39 +131,39 @@ impl Sources {
         }
         let store = source
             .read()
-            .map_err(|reason| DataFusionError::External(format!("{}: {reason}", self.at(source)).into()))?;
+            .map_err(|reason| DataFusionError::External(format!("{}: {reason}", self.display_name(source)).into()))?;
         for warning in store.warnings() {
-            self.warn(format!("{}: {}", self.at(source), warning.text));
+            self.warn(format!("{}: {}", self.display_name(source), warning.text));
         }
         let store = Arc::new(store);
         *open = Arc::downgrade(&store);
-        let mut kept = lock(&self.kept);
-        kept.push_back(Arc::clone(&store));
-        while kept.len() > 1 && kept.iter().map(|store| store.stats().memory_bytes).sum::<u64>() > KEPT_BYTES {
-            kept.pop_front();
+        let mut recent = lock(&self.recent);
+        recent.push_back(Arc::clone(&store));
+        while recent.len() > 1 && recent.iter().map(|store| store.stats().memory_bytes).sum::<u64>() > CACHE_BYTES {
+            recent.pop_front();
         }
         Ok(store)
     }
 
-    /// Whether what is checked of a table's file in a bucket is as it was written; where it is not, that is a warning.
+    /// Checks a table's file in a bucket; returns false, and warns, where it is damaged.
     ///
     /// # Errors
-    /// The bucket does not give it.
-    pub(crate) async fn is_good(&self, source: &Source, table: &str) -> object_store::Result<bool> {
+    /// The bucket cannot be read.
+    pub(crate) async fn is_undamaged(&self, source: &Source, table: &str) -> object_store::Result<bool> {
         let Location::Objects(trace) = &source.place else { return Ok(true) };
         let damage = trace.damage(&format!("{table}.parquet")).await?;
         if let Some(problem) = &damage {
-            self.warn(format!("{}: {problem}; what is damaged is left out", self.at(source)));
+            self.warn(format!("{}: {problem}; what is damaged is left out", self.display_name(source)));
         }
         Ok(damage.is_none())
     }
 
-    /// The name of a trace for messages.
-    fn at(&self, source: &Source) -> String {
+    /// The name of a trace in messages.
+    fn display_name(&self, source: &Source) -> String {
         if self.traces.len() == 1 { self.root.clone() } else { format!("{}: {}", self.root, source.label) }
     }
 
-    /// Notes something that the user has to know.
+    /// Adds a warning for the user, unless it is there already.
     pub(crate) fn warn(&self, text: String) {
         let mut warnings = lock(&self.warnings);
         if warnings.len() < MAX_WARNINGS && !warnings.contains(&text) {
@@ -171,15 +171,15 @@ impl Sources {
         }
     }
 
-    /// The notes since the last call.
+    /// The warnings since the last call.
     pub(crate) fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.warnings))
     }
 }
 
 impl Source {
-    /// The Parquet file of a table of a sealed trace. `None` where the trace has to be read through a store; `Some(None)` where it
-    /// has no such table.
+    /// The Parquet file of a table of a sealed trace. `None` where the trace must be read through a store; `Some(None)`
+    /// where it has no such table.
     pub(crate) fn file(&self, table: &str) -> Option<Option<Parquet>> {
         let name = format!("{table}.parquet");
         match &self.place {
@@ -228,12 +228,12 @@ fn read_file(path: &Path) -> Result<Store, String> {
     Ok(store)
 }
 
-/// Whether there are event files, as the name says or somewhere below a folder.
+/// Whether the path is an event file, or a folder with event files below it.
 fn has_summaries(path: &Path) -> bool {
     matches!(formats::sniff(path), Ok(FileKind::EventFile | FileKind::Logdir | FileKind::RunFolder))
 }
 
-/// The name of a trace: that of its run.
+/// The label of a trace: the name of its run.
 fn label(root: &Path, path: &Path) -> String {
     let below = path.strip_prefix(root).unwrap_or(path);
     let name = bucket::run_of(&below.to_string_lossy());

@@ -1,4 +1,4 @@
-//! A table as DataFusion scans it: the files of sealed traces, and streams of record batches of all else.
+//! A table as a DataFusion table provider: it scans the files of sealed traces, and streams the rows of all others.
 
 use crate::derived::Derived;
 use crate::logdir::{self, RunRows};
@@ -32,16 +32,17 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use std::fmt;
 use std::sync::Arc;
 
-/// Files of a bucket that are checked at once.
-const PARALLEL: usize = 16;
-/// Batches that wait for who reads them.
-const WAITING: usize = 2;
-/// Bytes of a file's end that are read first: footers of some hundred row groups, so that remote files take one request less.
-const FOOTER: usize = 256 << 10;
+/// The most files of a bucket that are checked at a time.
+const N_PARALLEL_CHECKS: usize = 16;
+/// The capacity of a stream, batches.
+const STREAM_CAPACITY: usize = 2;
+/// The bytes at the end of a file that are read first. They hold footers of several hundred row groups, which saves a
+/// request for remote files.
+const FOOTER_BYTES: usize = 256 << 10;
 
 /// The source of a table's rows.
 pub(crate) enum Rows {
-    /// The files of the traces.
+    /// The Parquet files of the traces.
     Stored,
     /// An analysis of a trace.
     Derived(Derived),
@@ -62,8 +63,8 @@ impl fmt::Debug for SourceTable {
     }
 }
 
-/// Whether a filter chooses among traces and nothing else.
-fn is_of_trace(filter: &Expr) -> bool {
+/// Whether a filter uses no other column than the trace.
+fn is_trace_filter(filter: &Expr) -> bool {
     let columns = filter.column_refs();
     !columns.is_empty() && columns.iter().all(|column| column.name == TRACE) && !filter.is_volatile()
 }
@@ -78,9 +79,9 @@ impl TableProvider for SourceTable {
         TableType::Base
     }
 
-    // Other filters reach the files as well: DataFusion's physical optimizer takes them down to the scan.
+    // Other filters are pushed down to the scans of files by DataFusion's physical optimizer.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        let support = |filter: &&Expr| match is_of_trace(filter) {
+        let support = |filter: &&Expr| match is_trace_filter(filter) {
             true => TableProviderFilterPushDown::Inexact,
             false => TableProviderFilterPushDown::Unsupported,
         };
@@ -98,20 +99,20 @@ impl TableProvider for SourceTable {
         let mut streamed = Vec::new();
         match *self.rows {
             Rows::Logdir(_) => plans.push(self.stream(Vec::new(), projection, limit)?),
-            Rows::Derived(_) => streamed = self.chosen(state, filters)?,
+            Rows::Derived(_) => streamed = self.filtered_sources(state, filters)?,
             Rows::Stored => {
                 let mut files = Vec::new();
                 let name = self.info.name;
-                let checks = stream::iter(self.chosen(state, filters)?).map(|source| {
+                let checks = stream::iter(self.filtered_sources(state, filters)?).map(|source| {
                     let sources = Arc::clone(&self.sources);
                     async move {
-                        let is_good = sources.is_good(&source, name).await?;
-                        Ok::<_, DataFusionError>((source, is_good))
+                        let is_undamaged = sources.is_undamaged(&source, name).await?;
+                        Ok::<_, DataFusionError>((source, is_undamaged))
                     }
                 });
-                let chosen: Vec<_> = checks.buffered(PARALLEL).try_collect().await?;
-                for (source, is_good) in chosen {
-                    match source.file(name).filter(|_| is_good) {
+                let checked: Vec<_> = checks.buffered(N_PARALLEL_CHECKS).try_collect().await?;
+                for (source, is_undamaged) in checked {
+                    match source.file(name).filter(|_| is_undamaged) {
                         Some(file) => files.extend(file.map(|file| (source, file))),
                         None => streamed.push(source),
                     }
@@ -134,13 +135,13 @@ impl TableProvider for SourceTable {
 }
 
 impl SourceTable {
-    /// The column that has a source's label.
+    /// The column of the trace's label.
     fn trace_column(&self) -> Result<&Field> {
         Ok(self.info.schema.field_with_name(TRACE)?)
     }
 
     /// The sources whose labels pass the filters.
-    fn chosen(&self, state: &dyn Session, filters: &[Expr]) -> Result<Vec<Arc<Source>>> {
+    fn filtered_sources(&self, state: &dyn Session, filters: &[Expr]) -> Result<Vec<Arc<Source>>> {
         let all = &self.sources.traces;
         let column = self.trace_column()?;
         let labels = StringViewArray::from_iter_values(all.iter().map(|s| s.label.as_str()));
@@ -149,7 +150,7 @@ impl SourceTable {
         let batch = RecordBatch::try_new(Arc::clone(&schema), vec![labels])?;
         let schema = DFSchema::try_from(schema)?;
         let mut pass = BooleanArray::from(vec![true; all.len()]);
-        for filter in filters.iter().filter(|filter| is_of_trace(filter)) {
+        for filter in filters.iter().filter(|filter| is_trace_filter(filter)) {
             let value = state.create_physical_expr(filter.clone(), &schema)?.evaluate(&batch)?;
             pass = and(&pass, value.into_array(all.len())?.as_boolean())?;
         }
@@ -157,7 +158,7 @@ impl SourceTable {
         Ok((0..all.len()).filter(passes).map(|i| Arc::clone(&all[i])).collect())
     }
 
-    /// Scans files: only row groups and pages that can have what is asked for are read.
+    /// Scans files. Reads only the row groups and pages that may have matching rows.
     async fn files(
         &self,
         state: &dyn Session,
@@ -178,8 +179,8 @@ impl SourceTable {
             scanned.push(PartitionedFile::new_from_meta(meta).with_partition_values(vec![label]));
         }
         let columns = self.info.schema.fields();
-        let of_file = Schema::new(columns.iter().filter(|c| c.name() != TRACE).cloned().collect::<Vec<_>>());
-        let schema = TableSchema::builder(Arc::new(of_file)).with_table_partition_cols(vec![trace]).build();
+        let file_schema = Schema::new(columns.iter().filter(|c| c.name() != TRACE).cloned().collect::<Vec<_>>());
+        let schema = TableSchema::builder(Arc::new(file_schema)).with_table_partition_cols(vec![trace]).build();
         let options = TableParquetOptions {
             global: state.config_options().execution.parquet.clone(),
             ..TableParquetOptions::default()
@@ -187,7 +188,7 @@ impl SourceTable {
         let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
         let source = ParquetSource::new(schema)
             .with_table_parquet_options(options)
-            .with_metadata_size_hint(FOOTER)
+            .with_metadata_size_hint(FOOTER_BYTES)
             .with_parquet_file_reader_factory(Arc::new(CachedParquetFileReaderFactory::new(store, cache)));
         let groups = FileGroup::new(scanned).split_files(state.config_options().execution.target_partitions);
         let config = FileScanConfigBuilder::new(url.clone(), Arc::new(source))
@@ -204,7 +205,7 @@ impl SourceTable {
         projection: Option<&Vec<usize>>,
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let rows = Streamed {
+        let rows = RowStream {
             name: self.info.name,
             schema: self.schema(),
             rows: Arc::clone(&self.rows),
@@ -216,8 +217,9 @@ impl SourceTable {
     }
 }
 
-/// Rows that are made as they are read. One trace is open at a time, so that a folder of many does not fill the memory.
-struct Streamed {
+/// Rows that are computed while they are read. One trace is open at a time, so that a folder of many does not fill the
+/// memory.
+struct RowStream {
     name: &'static str,
     schema: SchemaRef,
     rows: Arc<Rows>,
@@ -225,41 +227,43 @@ struct Streamed {
     traces: Vec<Arc<Source>>,
 }
 
-impl fmt::Debug for Streamed {
+impl fmt::Debug for RowStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} traces", self.name, self.traces.len())
     }
 }
 
-impl PartitionStream for Streamed {
+impl PartitionStream for RowStream {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), WAITING);
-        let to = builder.tx();
+        let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), STREAM_CAPACITY);
+        let sender = builder.tx();
         let (name, rows, schema) = (self.name, Arc::clone(&self.rows), Arc::clone(&self.schema));
         let (sources, traces) = (Arc::clone(&self.sources), self.traces.clone());
         builder.spawn_blocking(move || {
-            let send = |batch: RecordBatch, label: Option<&str>| to.blocking_send(fit(&batch, label, &schema)).is_ok();
+            let send = |batch: RecordBatch, label: Option<&str>| {
+                sender.blocking_send(cast_batch(&batch, label, &schema)).is_ok()
+            };
             if let Rows::Logdir(table) = &*rows {
                 return logdir::read(&sources, table, &mut |batch| send(batch, None));
             }
             for trace in &traces {
                 let store = match sources.store(trace) {
                     Ok(store) => store,
-                    // One of many that cannot be read is a warning; the others are read.
+                    // With several traces one that cannot be read is a warning, not an error of the query.
                     Err(error) if sources.traces.len() > 1 => {
                         sources.warn(error.to_string());
                         continue;
                     }
                     Err(error) => return Err(error),
                 };
-                let mut wanted = true;
+                let mut is_read_on = true;
                 let mut take = |batch| {
-                    wanted = send(batch, Some(&trace.label));
-                    wanted
+                    is_read_on = send(batch, Some(&trace.label));
+                    is_read_on
                 };
                 match &*rows {
                     Rows::Derived(derived) => {
@@ -268,7 +272,7 @@ impl PartitionStream for Streamed {
                     _ => trace_store::seal::batches(&store, name, &mut take)
                         .map_err(|error| DataFusionError::External(Box::new(error)))?,
                 }
-                if !wanted {
+                if !is_read_on {
                     break;
                 }
             }
@@ -278,8 +282,8 @@ impl PartitionStream for Streamed {
     }
 }
 
-/// The columns of a batch in the table's types, with the trace's label.
-fn fit(batch: &RecordBatch, label: Option<&str>, schema: &SchemaRef) -> Result<RecordBatch> {
+/// Casts the columns of a batch to the table's types, and adds the trace's label.
+fn cast_batch(batch: &RecordBatch, label: Option<&str>, schema: &SchemaRef) -> Result<RecordBatch> {
     let columns = batch.columns().iter().zip(schema.fields());
     let mut columns = columns.map(|(column, field)| cast(column, field.data_type())).collect::<Result<Vec<_>, _>>()?;
     if let Some(label) = label {

@@ -5,15 +5,16 @@ use std::ops::Deref;
 use indexmap::{IndexMap, map};
 use rustc_hash::FxBuildHasher;
 
-/// A map that is walked in the order of its names, and in which a name is found by its hash: a page of charts looks thousands up in
-/// each frame.
+/// A map that iterates in the order of names and looks names up by hash: a page of charts looks up thousands in each
+/// frame.
 ///
-/// Everything that only reads is [`IndexMap`]'s. A name that comes after all others is added at once, any other moves those behind it.
+/// [`IndexMap`] has the reading methods. Inserting takes constant time after the last name, else it moves the names
+/// behind.
 #[derive(Debug, Clone)]
 pub struct ByName<V>(IndexMap<String, V, FxBuildHasher>);
 
 impl<V> ByName<V> {
-    /// Gives `name` this value; what it had before.
+    /// Sets the value of `name`; returns its previous value.
     pub fn insert(&mut self, name: String, value: V) -> Option<V> {
         self.0.insert_sorted(name, value).1
     }
@@ -25,10 +26,10 @@ impl<V> ByName<V> {
 }
 
 impl<V: Default> ByName<V> {
-    /// The value of `name`, to be changed; made where there is none.
+    /// The value of `name`, to be changed; inserts the default where there is none.
     pub fn get_or_default(&mut self, name: &str) -> &mut V {
-        let at = self.0.get_index_of(name).unwrap_or_else(|| self.0.insert_sorted(name.to_owned(), V::default()).0);
-        &mut self.0[at]
+        let idx = self.0.get_index_of(name).unwrap_or_else(|| self.0.insert_sorted(name.to_owned(), V::default()).0);
+        &mut self.0[idx]
     }
 }
 

@@ -1,5 +1,5 @@
-//! Static charts as SVG and PNG, for reports: curves with bands, histogram ridges, distributions, bars. Legible from 600
-//! pixels of width on, in light and in dark.
+//! Static charts as SVG and PNG, for reports: curves with bands, histogram ridges, distributions, bars. Legible from
+//! 600 pixels of width on, in light and in dark.
 //!
 //! ```
 //! use summaries::charts::{Chart, Curve, Shape, Style};
@@ -12,7 +12,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`curves`], [`histograms`], [`bars`] draw a shape each, on any of plotters' backends; [`paint`] has what they share.
+//! [`curves`], [`histograms`] and [`bars`] each draw a shape on any of plotters' backends; [`paint`] has their common
+//! parts.
 
 mod bars;
 mod curves;
@@ -32,9 +33,9 @@ pub use theme::Theme;
 /// A chart.
 #[derive(Debug, Clone)]
 pub struct Chart {
-    /// Above it.
+    /// The title, above the chart.
     pub title: String,
-    /// Its content.
+    /// The content of the chart.
     pub shape: Shape,
 }
 
@@ -50,22 +51,22 @@ pub enum Shape {
         /// The curves.
         curves: Vec<Curve>,
     },
-    /// Histograms one behind the other, the newest (last) in front: each is its step and its distribution.
+    /// Histograms one behind the other, the last in front: pairs of step and distribution.
     Ridges(Vec<(i64, Histogram)>),
-    /// How distributions move over the steps, as nested bands.
+    /// Distributions over steps as nested bands: pairs of step and distribution.
     Distributions(Vec<(i64, Histogram)>),
-    /// A bar for each name. The chart is as high as its bars.
+    /// Named bars, one below the other, which determine the chart's height.
     Bars(Vec<Bar>),
 }
 
 /// The size and background of a chart.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
-    /// Pixels, 64 to 8192.
+    /// The width in pixels, 64 to 8192.
     pub width: u32,
-    /// Pixels, 64 to 8192; bars have a height of their own.
+    /// The height in pixels, 64 to 8192; not used for bars.
     pub height: u32,
-    /// The ground.
+    /// Light or dark.
     pub theme: Theme,
 }
 
@@ -80,8 +81,8 @@ impl Default for Style {
 #[error("the chart cannot be drawn: {0}")]
 pub struct ChartError(String);
 
-/// A PNG is drawn this many times as large as it will be, and then made smaller: smooth edges.
-const FINENESS: u32 = 2;
+/// A PNG is drawn at this multiple of its size and scaled down, which smooths edges.
+const SUPERSAMPLING: u32 = 2;
 
 impl Chart {
     /// The chart as SVG.
@@ -103,10 +104,10 @@ impl Chart {
     /// When it cannot be drawn.
     pub fn png(&self, style: Style) -> Result<Vec<u8>, ChartError> {
         let (width, height) = self.size(style);
-        let fine = (width * FINENESS, height * FINENESS);
+        let fine = (width * SUPERSAMPLING, height * SUPERSAMPLING);
         let mut pixels = vec![0; fine.0 as usize * fine.1 as usize * 3];
         let area = BitMapBackend::with_buffer(&mut pixels, fine).into_drawing_area();
-        let drawn = self.draw(&area, &Paint::of(style.theme, Some(FINENESS)));
+        let drawn = self.draw(&area, &Paint::of(style.theme, Some(SUPERSAMPLING)));
         drop(area);
         drawn.map_err(|e| ChartError(e.to_string()))?;
         encoded(&smaller(&pixels, width as usize), width, height).map_err(|e| ChartError(e.to_string()))
@@ -130,13 +131,13 @@ impl Chart {
     }
 }
 
-/// The mean of each square of [`FINENESS`] pixels.
+/// The mean of each square of [`SUPERSAMPLING`] pixels.
 fn smaller(pixels: &[u8], width: usize) -> Vec<u8> {
-    let n = FINENESS as usize;
+    let n = SUPERSAMPLING as usize;
     let row_len = width * n * 3;
     let mean = |rows: &[u8], x: usize, channel: usize| {
         let square = (0..n * n).map(|i| u32::from(rows[i / n * row_len + (x * n + i % n) * 3 + channel]));
-        (square.sum::<u32>() / (FINENESS * FINENESS)) as u8
+        (square.sum::<u32>() / (SUPERSAMPLING * SUPERSAMPLING)) as u8
     };
     let row = |rows| (0..width * 3).map(move |i| mean(rows, i / 3, i % 3));
     pixels.chunks_exact(row_len * n).flat_map(row).collect()

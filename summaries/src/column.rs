@@ -1,16 +1,16 @@
-//! Columns that only grow, in chunks: nothing is copied when they do, and no memory is held for what may come.
+//! Append-only columns in chunks: appending copies nothing, and no memory is reserved for more than a chunk.
 //!
 //! A point costs 8 bytes for its wall time, 4 for its value where 32 bits hold it exactly (8 otherwise), 1 for the
-//! [pyramid](crate::pyramid), and 8 for its step, or none where steps are evenly apart.
+//! [pyramid](crate::pyramid), and 8 for its step, or none where steps are evenly spaced.
 
 use std::ops::Range;
 
 use crate::pyramid::{Extent, Pyramid};
 
-/// Rows of a chunk.
+/// The rows of a chunk.
 const CHUNK: usize = 4096;
 
-/// Steps.
+/// A column of steps.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Steps {
     chunks: Vec<StepChunk>,
@@ -20,7 +20,7 @@ pub(crate) struct Steps {
 
 #[derive(Debug, Clone)]
 enum StepChunk {
-    /// `first + i * stride`; of most logs all chunks are.
+    /// `first + i * stride`: in most logs every chunk.
     Even {
         first: i64,
         stride: i64,
@@ -72,7 +72,7 @@ impl Steps {
     }
 }
 
-/// Floats as they are.
+/// A column of floats without a pyramid.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Floats {
     chunks: Vec<Vec<f64>>,
@@ -121,7 +121,7 @@ enum NumberChunk {
 }
 
 impl Numbers {
-    /// How many.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -152,10 +152,10 @@ impl Numbers {
         (0..self.len).map(|row| self.get(row))
     }
 
-    /// Least, greatest, sum and kinds of the numbers in `rows`, in time logarithmic in their count.
+    /// The extent of the numbers in `rows`, in time logarithmic in their count.
     ///
     /// # Panics
-    /// When there are not so many rows.
+    /// When `rows` ends after the last row.
     pub fn extent(&self, rows: Range<usize>) -> Extent {
         assert!(rows.end <= self.len, "rows {rows:?} of {}", self.len);
         self.pyramid.extent(rows, |row| self.get(row))
@@ -183,7 +183,7 @@ impl Numbers {
         self.pyramid.push(value);
     }
 
-    /// Adds numbers, chunk by chunk.
+    /// Adds numbers, chunk by chunk, which is faster than [`push`](Self::push).
     pub(crate) fn append(&mut self, mut values: impl ExactSizeIterator<Item = f64> + Clone) {
         while values.len() > 0 {
             let part = values.clone().take(CHUNK - self.len % CHUNK);
@@ -197,7 +197,7 @@ impl Numbers {
                 Some(NumberChunk::Single(chunk)) if are_single => chunk.extend(part.map(|value| value as f32)),
                 Some(NumberChunk::Double(chunk)) if !is_new_chunk => chunk.extend(part),
                 _ => {
-                    // The first number that needs 64 bits changes the chunk.
+                    // `push` converts the chunk at the first number that needs 64 bits.
                     values.by_ref().take(n).for_each(|value| self.push(value));
                     continue;
                 }

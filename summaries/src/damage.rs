@@ -1,10 +1,10 @@
-//! What could not be read, and where: shown to the user with the run.
+//! Damaged ranges of event files, which are shown to the user with the run.
 
 use std::{fmt, ops::Range, path::Path, sync::Arc};
 
 use formats::tfrecord;
 
-/// How many damaged ranges of one file are kept one by one; the rest is counted.
+/// The most damaged ranges of a file that are stored; the others are only counted.
 const MAX_PER_FILE: u64 = 256;
 
 /// The fault of a range of an event file.
@@ -14,14 +14,14 @@ pub enum DamageKind {
     BadData,
     /// A record's header does not match its checksum; everything up to the next good record is skipped.
     BadLength,
-    /// A record claims a length that reaches over good records; as for `BadLength`.
+    /// A record claims a length that reaches over good records; everything up to the next good record is skipped.
     TooLong,
-    /// A record with good checksums is no Event, or a value in it is not what its tag says; the value is skipped.
+    /// A record with good checksums is no Event, or one of its values is not of its tag's form; the value is skipped.
     Undecodable,
     /// A value is of another kind than the earlier ones of its tag; it is skipped.
     KindChanged,
-    /// The file became shorter than what was read of it, or was replaced; it is read again from its beginning, and what
-    /// was read before stays.
+    /// The file became shorter than its part that was read, or was replaced; it is read again from its beginning, and
+    /// the points that were read stay.
     Rewritten,
 }
 
@@ -46,7 +46,7 @@ impl From<tfrecord::DamageKind> for DamageKind {
     }
 }
 
-/// One file's damage: all counted, the first ranges kept until they are taken.
+/// The damage of one file: the number of all ranges, and the first of them until they are taken.
 #[derive(Debug)]
 pub(crate) struct DamageLog {
     file: Arc<Path>,
@@ -60,12 +60,13 @@ impl DamageLog {
         Self { file, count: 0, n_taken: 0, ranges: Vec::new() }
     }
 
-    /// How many ranges were added in all.
+    /// The number of ranges that were added.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Adds a range. A search through long noise reports it piece by piece: that is one range.
+    /// Adds a range. Adjacent ranges of `BadLength` become one: a search through a long damaged range reports it in
+    /// parts.
     pub fn add(&mut self, kind: DamageKind, bytes: Range<u64>) {
         if let Some(last) = self.ranges.last_mut().filter(|last| last.kind == kind && last.bytes.end == bytes.start)
             && kind == DamageKind::BadLength
@@ -79,7 +80,8 @@ impl DamageLog {
         }
     }
 
-    /// Moves the ranges since the last call to the end of `damage`; how many there were, kept or not.
+    /// Moves the ranges since the last call to the end of `damage`; returns their number, those that were only counted
+    /// included.
     pub fn take(&mut self, damage: &mut Vec<Damage>) -> u64 {
         damage.append(&mut self.ranges);
         let n_new = self.count - self.n_taken;

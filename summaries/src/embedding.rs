@@ -1,5 +1,5 @@
-//! Embeddings for the projector: vectors in files next to a run's event files, and what is known of each. The run's
-//! `projector_config.pbtxt` names them.
+//! Embeddings for the projector: vectors with their labels and images, in files next to a run's event files. The run's
+//! `projector_config.pbtxt` names the files.
 
 use std::{
     fs, io,
@@ -15,9 +15,9 @@ use crate::projection::Vectors;
 pub struct Embedding {
     /// The vectors.
     pub vectors: Vectors,
-    /// The known labels of each: names of the columns of `metadata`.
+    /// The names of the columns of `metadata`.
     pub columns: Vec<String>,
-    /// A row for each vector, with a text for each column; empty where nothing is known.
+    /// A row for each vector with a text for each column; no rows where the embedding has no metadata.
     pub metadata: Vec<Vec<String>>,
     /// Images of the vectors.
     pub sprites: Option<Sprites>,
@@ -99,7 +99,7 @@ impl Embedding {
         Ok(out)
     }
 
-    /// One column stands without a heading; several have one (TensorBoard's rule).
+    /// Reads the metadata. By TensorBoard's rule a single column has no heading, several have a heading line.
     fn add_metadata(&mut self, text: &str, path: &Path) {
         let cells = |line: &str| line.split('\t').map(str::to_owned).collect::<Vec<_>>();
         let mut lines = text.lines();
@@ -115,14 +115,14 @@ impl Embedding {
         self.metadata.iter_mut().for_each(|row| row.resize(n_columns, String::new()));
         let n = self.vectors.len();
         if self.metadata.len() != n {
-            let known = self.metadata.len();
-            self.notes.push(format!("{}: {known} rows for {n} vectors", path.display()));
+            let n_rows = self.metadata.len();
+            self.notes.push(format!("{}: {n_rows} rows for {n} vectors", path.display()));
             self.metadata.resize(n, vec![String::new(); n_columns]);
         }
     }
 }
 
-/// Numbers of 32 bits, the lowest byte first.
+/// Parses 32-bit floats, little-endian.
 fn from_bytes(bytes: &[u8], n_dims: usize) -> Result<Vectors, String> {
     let size = n_dims * size_of::<f32>();
     if n_dims == 0 || !bytes.len().is_multiple_of(size) {
@@ -132,7 +132,7 @@ fn from_bytes(bytes: &[u8], n_dims: usize) -> Result<Vectors, String> {
     Ok(Vectors::new(n_dims, numbers))
 }
 
-/// Lines of numbers with tabs or spaces between.
+/// Parses lines of numbers separated by tabs or spaces.
 fn from_text(bytes: &[u8]) -> Result<Vectors, String> {
     let text = std::str::from_utf8(bytes).map_err(|e| format!("no text: byte {}", e.valid_up_to()))?;
     let (mut n_dims, mut values) = (0, Vec::new());

@@ -1,8 +1,10 @@
-//! Events and their values as views into a record: nothing is copied, and what is not needed is not decoded.
+//! Events and their values as views into a record, without copies; payloads are decoded only when they are used.
+//!
+//! The field numbers are those of tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto.
 
 use formats::wire::{Fields, Malformed, Value};
 
-/// An event's stamps and what it carries.
+/// An event's wall time, step and payload.
 #[derive(Debug, PartialEq)]
 pub(crate) struct EventView<'a> {
     pub wall: f64,
@@ -46,7 +48,7 @@ impl<'a> EventView<'a> {
 pub(crate) struct ValueView<'a> {
     pub tag: &'a [u8],
     pub node_name: &'a [u8],
-    /// The serialised `SummaryMetadata`, which many writers give with a tag's first value only.
+    /// The serialised `SummaryMetadata`, which many writers write with a tag's first value only.
     pub metadata: Option<&'a [u8]>,
     pub data: Data<'a>,
 }

@@ -1,5 +1,5 @@
-//! One event file, read from where the last poll ended. It is open only while it is read: thousands of runs do not run
-//! out of file descriptors.
+//! Follows one event file: each poll reads from where the last ended. The file is open only while it is read, so that
+//! thousands of runs do not exhaust the file descriptors.
 
 use std::{
     fs::{self, File},
@@ -21,12 +21,15 @@ use crate::{
     stage::{RunStage, Segment},
 };
 
-/// A file that grew within this time is looked at in every poll.
+/// A file that grew within this time is read in every poll.
 const ACTIVE_NS: i64 = 10_000_000_000;
-/// The first block of a look; small, since what a growing file has is there at once.
+/// The size of the first block of a poll. It is small, so that the few new bytes of a growing file are shown at once.
 const FIRST_BLOCK: usize = 256 << 10;
 /// The bytes that one thread decodes at a time.
 const BLOCK: usize = 1 << 20;
+
+/// The first bytes of a gzipped file.
+pub(crate) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// A file that is followed.
 #[derive(Debug)]
@@ -37,7 +40,7 @@ pub(crate) struct FileFollower {
     state: FileState,
     log: DamageLog,
     last_growth_ns: i64,
-    /// Distinguishes the file from one that takes its name.
+    /// Distinguishes the file from another file of the same name.
     identity: Option<u64>,
 }
 
@@ -53,11 +56,11 @@ enum Packed {
 /// The result of reading a file once.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ReadReport {
-    /// Bytes that were understood or skipped.
+    /// Bytes that were decoded or skipped.
     pub n_bytes: u64,
-    /// The file has more that the allowance did not cover.
+    /// The file has more than the allowance.
     pub has_more: bool,
-    /// The file's state, size or damage is not what it was.
+    /// The file's state, size or damage has changed.
     pub is_changed: bool,
 }
 
@@ -88,17 +91,17 @@ impl FileFollower {
         }
     }
 
-    /// Whether the file grew lately.
+    /// Whether the file grew within [`ACTIVE_NS`].
     pub fn is_active(&self, now_ns: i64) -> bool {
         now_ns - self.last_growth_ns < ACTIVE_NS
     }
 
-    /// The damage that was found.
+    /// The damage of the file.
     pub fn log(&mut self) -> &mut DamageLog {
         &mut self.log
     }
 
-    /// Reads about `allowance` bytes of what is new into `stage`.
+    /// Reads about `allowance` new bytes into `stage`.
     pub fn look(&mut self, allowance: u64, now_ns: i64, stage: &mut RunStage) -> ReadReport {
         let before = (self.stream.read_offset(), self.log.count());
         let state = self.state.clone();
@@ -121,7 +124,7 @@ impl FileFollower {
         }
     }
 
-    /// Whether there is more to read.
+    /// Reads about `allowance` new bytes; returns whether there is more to read.
     fn read(&mut self, allowance: u64, stage: &mut RunStage) -> io::Result<bool> {
         match &mut self.packed {
             Packed::Done => return Ok(false),
@@ -144,11 +147,11 @@ impl FileFollower {
         if begin > 0 {
             file.seek(SeekFrom::Start(begin))?;
         }
-        // What comes while this is read is there for the next look.
+        // Only up to the size at the beginning: the next poll reads what is appended meanwhile.
         self.drain(&mut file.take(size - begin), size, allowance, stage)
     }
 
-    /// Looks at the first two bytes, as soon as there are two.
+    /// Detects gzip by the first two bytes, once the file has two; returns whether the file is gzipped.
     fn detect_packed(&mut self, file: &mut File) -> io::Result<bool> {
         let mut magic = [0; 2];
         let found = file.read_exact(&mut magic);
@@ -156,7 +159,7 @@ impl FileFollower {
         if let Err(e) = found {
             return if e.kind() == io::ErrorKind::UnexpectedEof { Ok(false) } else { Err(e) };
         }
-        let is_packed = magic == [0x1f, 0x8b];
+        let is_packed = magic == GZIP_MAGIC;
         self.packed = if is_packed {
             Packed::Reading(Box::new(MultiGzDecoder::new(BufReader::new(file.try_clone()?))))
         } else {
@@ -174,8 +177,8 @@ impl FileFollower {
         Ok(has_more)
     }
 
-    /// Takes records until the allowance or the source, which is known to end at `size`, is used up; whether there may be
-    /// more. Blocks are decoded by all processors while this thread reads.
+    /// Decodes records of `source`, whose file has `size` bytes, until `allowance` bytes are read; returns whether
+    /// there may be more. All processors decode blocks while this thread reads.
     fn drain(
         &mut self,
         source: &mut (impl Read + Send),
@@ -203,7 +206,8 @@ impl FileFollower {
         Ok(true)
     }
 
-    /// Takes the blocks that come next, up to `end`. The first says what most tags are, so it is decoded before the others.
+    /// Decodes the next blocks, up to `end`. The first is decoded before the others, because it has the kinds of most
+    /// tags.
     fn drain_blocks(
         &mut self,
         source: &mut (impl Read + Send),
@@ -211,9 +215,9 @@ impl FileFollower {
         end: u64,
         stage: &mut RunStage,
     ) -> io::Result<()> {
-        // A block of what is there at most.
-        let up_to = |block: usize, stream: &RecordStream| (size - stream.offset()).min(block as u64) as usize;
-        let Some(first) = self.stream.next_block(source, up_to(FIRST_BLOCK, &self.stream))? else { return Ok(()) };
+        // No block reaches over the size that the file had.
+        let block_size = |block: usize, stream: &RecordStream| (size - stream.offset()).min(block as u64) as usize;
+        let Some(first) = self.stream.next_block(source, block_size(FIRST_BLOCK, &self.stream))? else { return Ok(()) };
         let segment = Segment::of_block(self.path.clone(), first, stage.known());
         stage.absorb(segment, |kind, bytes| self.log.add(kind, bytes));
         let (known, stream, path) = (stage.known(), &mut self.stream, &self.path);
@@ -228,8 +232,8 @@ impl FileFollower {
                 if stream.offset() >= end.min(size) {
                     break;
                 }
-                let Some(block) = stream.next_block(source, up_to(BLOCK, stream))? else { break };
-                // Reading far ahead of the decoding would only take memory.
+                let Some(block) = stream.next_block(source, block_size(BLOCK, stream))? else { break };
+                // Where all processors are busy this thread decodes too: blocks that wait would only take memory.
                 if n_waiting.load(Ordering::Relaxed) > rayon::current_num_threads() {
                     decode(i, block);
                     continue;
@@ -250,7 +254,7 @@ impl FileFollower {
         result
     }
 
-    /// The file is shorter than what was read, or not the same: another file has taken its place.
+    /// Starts at the beginning of a file that became shorter or was replaced.
     fn begin_again(&mut self, identity: u64) {
         self.identity = Some(identity);
         self.log.add(DamageKind::Rewritten, 0..self.stream.read_offset());
@@ -259,13 +263,13 @@ impl FileFollower {
     }
 }
 
-/// The file's number on its disk.
+/// The inode number of the file.
 #[cfg(unix)]
 fn identity(metadata: &fs::Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::ino(metadata)
 }
 
-/// Systems without numbers of files: replacing is seen by the size alone.
+/// On systems without inode numbers a replaced file is recognised by its size alone.
 #[cfg(not(unix))]
 fn identity(_: &fs::Metadata) -> u64 {
     0

@@ -1,7 +1,8 @@
-//! Graphs that TensorFlow 2 and Keras leave in event files, each under a tag: Keras models and what `tf.summary` traced.
+//! Graphs that TensorFlow 2 and Keras write into event files under tags: Keras models, and functions that `tf.summary`
+//! traced.
 //!
-//! [`Run::tagged_graphs`] lists them; [`TaggedGraph::read`] reads one. [`keras`] turns a model's configuration into a graph of its
-//! layers, [`run_metadata`] takes the graphs of functions out of a `RunMetadata`.
+//! [`Run::tagged_graphs`] lists them; [`TaggedGraph::read`] reads one. [`keras`] converts a model's configuration to a
+//! graph of its layers, [`run_metadata`] extracts the graphs of functions from a `RunMetadata`.
 
 mod keras;
 mod run_metadata;
@@ -29,12 +30,12 @@ pub fn is_graph_kind(kind: &str) -> bool {
     matches!(kind, KERAS | FUNCTIONS | PROFILE)
 }
 
-/// The newest graph of a tag, read when it is looked at.
+/// The newest graph of a tag, read on demand.
 #[derive(Debug, Clone)]
 pub struct TaggedGraph {
-    /// Its name.
+    /// The tag's name.
     pub tag: String,
-    /// How many the tag has: it grows with each new one.
+    /// The number of graphs of the tag.
     pub n_rows: usize,
     /// The x axis: the program's step.
     pub step: i64,
@@ -43,25 +44,25 @@ pub struct TaggedGraph {
     metadata: Arc<SummaryMetadata>,
 }
 
-/// Why a tag gives no graph.
+/// Why the graph of a tag cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TaggedGraphError {
-    /// Its value cannot be read.
+    /// The value cannot be read.
     #[error(transparent)]
     Media(#[from] MediaError),
-    /// It is no model.
+    /// The value is no Keras model.
     #[error(transparent)]
     Keras(#[from] KerasError),
-    /// It is no `RunMetadata`.
+    /// The value is no `RunMetadata`.
     #[error("not a readable RunMetadata: {0}")]
     RunMetadata(String),
-    /// There is nothing in it.
+    /// The value has no graph.
     #[error("a value without a graph")]
     Empty,
 }
 
 impl Run {
-    /// The graphs under tags, in the order of these.
+    /// The graphs under tags, in the order of the tags.
     pub fn tagged_graphs(&self) -> impl Iterator<Item = TaggedGraph> {
         self.series.iter().filter_map(|(tag, series)| {
             let Series::Media(series) = series else { return None };
@@ -77,8 +78,8 @@ impl Run {
         })
     }
 
-    /// Every `RunMetadata` with a profile that the run holds, with its step: what TensorFlow 1 wrote next to summaries, then what
-    /// TensorFlow 2 wrote as summaries. What cannot be read is left out.
+    /// All profiles of the run: first the `RunMetadata` events of TensorFlow 1, then the `RunMetadata` that TensorFlow
+    /// 2 wrote as summaries.
     pub fn profiles(&self) -> impl Iterator<Item = Profile<'_>> {
         let records = self.run_metadata.iter().map(Profile::Record);
         let tagged = self.series.values().filter_map(|series| match series {
@@ -89,16 +90,16 @@ impl Run {
     }
 }
 
-/// A profile of a step, read when it is looked at.
+/// A profile of a step, read on demand.
 #[derive(Debug, Clone, Copy)]
 pub enum Profile<'a> {
-    /// `tagged_run_metadata`.
+    /// An event's `tagged_run_metadata`.
     Record(&'a crate::run::TaggedRecord),
     /// A value of a tag.
     Value {
         /// The tag's values.
         series: &'a crate::media::MediaSeries,
-        /// Which.
+        /// The row of the value.
         row: usize,
     },
 }
@@ -112,7 +113,7 @@ impl Profile<'_> {
         }
     }
 
-    /// The serialised `RunMetadata`; `None` where it has no times of nodes.
+    /// The serialised `RunMetadata`; `None` where it has no `step_stats`.
     ///
     /// # Errors
     /// When the file is gone or was written over.
@@ -126,7 +127,7 @@ impl Profile<'_> {
 }
 
 impl TaggedGraph {
-    /// Reads the graphs, the main one first. About 100 MB/s, so off the window's thread.
+    /// Reads the graphs, the main one first. Decodes about 100 MB/s; do not call it on the window's thread.
     ///
     /// # Errors
     /// When the file is gone or was written over, or its value is no graph.
@@ -136,7 +137,7 @@ impl TaggedGraph {
             return Ok(vec![NamedGraph { part: "", graph: keras::graph(&blob)? }]);
         }
         let graphs = run_metadata::graphs(&blob).map_err(TaggedGraphError::RunMetadata)?;
-        // A profile alone has no graph, which is no fault.
+        // A `RunMetadata` that has only a profile has no graph, which is no error.
         if graphs.is_empty() && self.kind == FUNCTIONS { Err(TaggedGraphError::Empty) } else { Ok(graphs) }
     }
 }

@@ -1,4 +1,4 @@
-//! A histogram as it is shown, whichever form the file has.
+//! A histogram for display, read from either form of event file.
 
 use formats::proto::HistogramProto;
 
@@ -9,7 +9,7 @@ pub struct Bucket {
     pub left: f64,
     /// Upper edge, excluded but in the last bucket.
     pub right: f64,
-    /// How many values; files may hold fractions.
+    /// The number of values, which may be fractional in files.
     pub count: f64,
 }
 
@@ -20,11 +20,11 @@ pub struct Histogram {
     pub min: f64,
     /// The largest value; of a TensorFlow 2 histogram the last full bucket's right edge. NaN when empty.
     pub max: f64,
-    /// How many values.
+    /// The number of values.
     pub num: f64,
-    /// Their sum; NaN when the file does not say (TensorFlow 2).
+    /// The sum of the values; NaN when the file does not say (TensorFlow 2).
     pub sum: f64,
-    /// The sum of their squares; NaN when the file does not say (TensorFlow 2).
+    /// The sum of the values' squares; NaN when the file does not say (TensorFlow 2).
     pub sum_squares: f64,
     /// Ascending buckets, as TensorBoard shows them: of TensorFlow 1 without empty ones at either end.
     pub buckets: Vec<Bucket>,
@@ -38,9 +38,9 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Becomes the histogram of TensorFlow 1's form, given its totals and the upper limit and the count of each bucket. The outer limits there
-    /// are ±DBL_MAX: as TensorBoard does, empty buckets at both ends are dropped and the outer edges become the smallest
-    /// and the largest value (tensorboard/data_compat.py).
+    /// Becomes the histogram of TensorFlow 1's form: totals, and the upper limit and count of each bucket. Its outer
+    /// limits are ±DBL_MAX; as in TensorBoard (tensorboard/data_compat.py) empty buckets at both ends are dropped, and
+    /// the outer edges become the smallest and the largest value.
     pub(crate) fn set_limits(&mut self, totals: &HistogramProto, limits: impl Iterator<Item = (f64, f64)>) {
         let HistogramProto { min, max, num, sum, sum_squares, .. } = *totals;
         let mut left = f64::MIN;
@@ -77,32 +77,34 @@ impl Histogram {
         (self.sum, self.sum_squares) = (f64::NAN, f64::NAN);
     }
 
-    /// Least, greatest, and how many.
+    /// Smallest value, largest value, and number of values.
     pub(crate) fn totals(&self) -> [f64; 3] {
         [self.min, self.max, self.num]
     }
 
-    /// The values by which a distribution is drawn, as in TensorBoard: least, greatest, and the quantiles of a normal distribution
-    /// half a standard deviation apart.
+    /// The quantiles by which a distribution is drawn, as in TensorBoard: those of a normal distribution half a
+    /// standard deviation apart, from -1.5 to 1.5, and both ends.
     pub const QUANTILES: [f64; 9] = [0.0, 0.0668, 0.1587, 0.3085, 0.5, 0.6915, 0.8413, 0.9332, 1.0];
 
-    /// From ascending buckets.
+    /// The histogram of ascending buckets.
     pub fn from_buckets(buckets: Vec<Bucket>) -> Self {
         let [min, max, num] = totals_of(&buckets);
         Self { min, max, num, sum: f64::NAN, sum_squares: f64::NAN, buckets }
     }
 
-    /// The value below which the share `q` (0 to 1) of the values lies, by the line through a bucket; NaN when there is no
-    /// value. Where the share ends between two full buckets, the upper one begins. In TensorBoard's order of operations
-    /// (tensorboard/plugins/distribution/compressor.py), so that both give the same bits.
+    /// The value below which the share `q` (0 to 1) of the values lies, interpolated linearly within a bucket; NaN when
+    /// there is no value. A quantile between two full buckets is the beginning of the upper one. The order of
+    /// operations is TensorBoard's (tensorboard/plugins/distribution/compressor.py), so that both compute the same
+    /// bits.
     pub fn quantile(&self, q: f64) -> f64 {
-        const WHOLE: f64 = 1e4;
-        let (wanted, n) = (q.clamp(0.0, 1.0) * WHOLE, self.buckets.iter().map(|b| b.count).sum::<f64>());
+        // TensorBoard counts in basis points.
+        const BASIS_POINTS: f64 = 1e4;
+        let (target, n) = (q.clamp(0.0, 1.0) * BASIS_POINTS, self.buckets.iter().map(|b| b.count).sum::<f64>());
         let mut below = 0.0;
         for bucket in self.buckets.iter().filter(is_full) {
-            let end = below + bucket.count * WHOLE / n;
-            if end > wanted {
-                return bucket.left + (wanted - below) * (bucket.right - bucket.left) / (end - below);
+            let end = below + bucket.count * BASIS_POINTS / n;
+            if end > target {
+                return bucket.left + (target - below) * (bucket.right - bucket.left) / (end - below);
             }
             below = end;
         }
@@ -110,7 +112,8 @@ impl Histogram {
     }
 }
 
-/// The totals that the buckets alone give: where the first and the last full one begin and end, and the sum of their counts.
+/// The totals that follow from the buckets: the left edge of the first full bucket, the right edge of the last, the sum
+/// of the counts.
 pub(crate) fn totals_of(buckets: &[Bucket]) -> [f64; 3] {
     [
         buckets.iter().find(is_full).map_or(f64::NAN, |b| b.left),

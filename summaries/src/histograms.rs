@@ -9,8 +9,8 @@ use crate::{
     spill::SpillingBytes,
 };
 
-/// Distributions by step; rows as in [`ScalarSeries`](crate::ScalarSeries). Held in memory as bytes, up to a budget of the
-/// process (`STEPSCOPE_HISTOGRAM_MIB`, 256 MiB without it); beyond it, in a temporary file.
+/// Distributions by step; rows as in [`ScalarSeries`](crate::ScalarSeries). They are packed bytes in memory, up to a
+/// budget of the process (`STEPSCOPE_HISTOGRAM_MIB`, default 256 MiB), and in a temporary file beyond it.
 #[derive(Debug, Clone, Default)]
 pub struct HistogramSeries {
     /// The x axis: the program's step.
@@ -19,7 +19,7 @@ pub struct HistogramSeries {
     pub wall: Vec<f64>,
     /// The graph node that makes the values; empty when the file does not say.
     pub node_name: String,
-    /// The end of each in `bytes`.
+    /// The end of each histogram in `bytes`.
     ends: Vec<u64>,
     bytes: SpillingBytes,
     restarts: Vec<usize>,
@@ -30,7 +30,7 @@ impl HistogramSeries {
         Self { node_name, ..Self::default() }
     }
 
-    /// How many histograms.
+    /// The number of histograms.
     pub fn len(&self) -> usize {
         self.step.len()
     }
@@ -54,7 +54,7 @@ impl HistogramSeries {
         found.ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// How many bytes of it are in the temporary file.
+    /// The number of bytes in the temporary file.
     pub fn n_spilled_bytes(&self) -> u64 {
         self.bytes.n_spilled()
     }
@@ -78,22 +78,22 @@ impl HistogramSeries {
     }
 }
 
-/// Histograms on their way to a series.
+/// Packed histograms that will be appended to a series.
 #[derive(Debug, Default)]
 pub(crate) struct PackedRows {
-    /// Step, wall time, and where its bytes end.
+    /// Step, wall time, and end of the bytes of each histogram.
     rows: Vec<(i64, f64, usize)>,
     bytes: Vec<u8>,
-    /// Memory for the one that is being packed.
+    /// The histogram that is being packed; its memory is reused.
     last: Histogram,
     packer: Packer,
 }
 
 impl PackedRows {
-    /// Appends the histogram that `fill` makes.
+    /// Appends the histogram that `fill` writes.
     ///
     /// # Errors
-    /// Those of `fill`; nothing is appended then.
+    /// The error of `fill`; then nothing is appended.
     pub fn push<E>(
         &mut self,
         step: i64,

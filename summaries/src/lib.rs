@@ -1,16 +1,16 @@
 //! TensorBoard's event files: write them, follow them while they grow, keep every point.
 //!
 //! - [`SummaryWriter`] writes summaries of every kind from a training program, on a thread of its own.
-//! - [`Logdir`] finds the runs below some folders and follows their event files; each [`Logdir::poll`] reads what is new
-//!   and commits it to the [`Runs`] that a window shares.
-//! - [`Run`], [`Series`]: what was read. Points are kept in the order of their arrival, all of them; values that are not
-//!   numbers stay in their files until [`MediaSeries::read`] gives a [`Sample`].
+//! - [`Logdir`] finds the runs below some folders and follows their event files; each [`Logdir::poll`] reads what is
+//!   new and commits it to the [`Runs`] that a window shares.
+//! - [`Run`], [`Series`]: the data that were read: all points, in the order of their arrival. Values that are not
+//!   numbers stay in their files until [`MediaSeries::read`] decodes one to a [`Sample`].
 //! - [`Run::tagged_graphs`], [`Run::profiles`]: graphs and profiles that TensorFlow 2 and Keras wrote as summaries.
-//! - [`mod@derive`]: smoothing, ratios, alignment, groups of runs with their bands.
-//! - [`mod@projection`]: vectors of many dimensions laid out in two or three.
+//! - [`mod@derive`]: alignment, groups of runs with their bands.
+//! - [`mod@projection`]: layouts of vectors in two or three dimensions.
 //! - [`charts`]: curves, ridges, distributions and bars as SVG and PNG.
 //! - `Remote` (feature `buckets`): logdirs on S3, Google, Azure and web servers.
-//! - [`Damage`]: what could not be read, and where.
+//! - [`Damage`]: ranges of event files that cannot be read.
 //!
 //! ```
 //! use summaries::{Logdir, Series, SummaryWriter, WriterOptions};

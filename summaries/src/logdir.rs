@@ -1,9 +1,9 @@
 //! A logdir that is followed: new runs, new files, growing and vanishing files.
 //!
 //! A loader thread calls [`Logdir::poll`] whenever [`Logdir::on_activity`] wakes it, and now and then besides. A poll
-//! stages what is new without any lock, at most [`POLL_BYTES`] on each processor, and then commits it to the shared
-//! [`Runs`] in one short step, so that a window that reads them waits for milliseconds at most. Runs take turns, so that a
-//! large one does not hold up the others.
+//! reads new data without any lock, at most [`POLL_BYTES`] per processor, and then commits them to the shared [`Runs`]
+//! in one short step, so that a window that reads them waits for milliseconds at most. Runs take turns, so that a large
+//! one does not hold up the others.
 
 use std::{
     collections::BTreeMap,
@@ -30,26 +30,26 @@ use crate::{
 pub use follow_run::Changes;
 use follow_run::{RunFollower, Turn};
 
-/// How much one poll reads at most for each processor: its points are committed while caches have them, and a window waits
-/// for milliseconds.
+/// The most bytes that a poll reads per processor: its points are committed while they are in the processor's caches,
+/// and a window waits for milliseconds.
 const POLL_BYTES: u64 = 4 << 20;
-/// More processors do not make a poll larger: its commit holds up the window.
+/// The most processors that are counted for the size of a poll, since the window waits for its commit.
 const MAX_PROCESSORS: usize = 16;
-/// The least that is read of one run before the next one's turn.
+/// The fewest bytes that are read of a run in its turn.
 const TURN_BYTES: u64 = 1 << 20;
-/// The folders are walked again after this many times the time that the last walk took, so walking costs under 5 %.
+/// The pause between walks of the folders, as a multiple of the last walk's duration: walking costs under 5 %.
 const WALK_PAUSE: i64 = 20;
-/// The same where the system reports new files: a walk only makes sure.
+/// The same multiple where the system reports new files, and a walk only finds files that it missed.
 const WATCHED_WALK_PAUSE: i64 = 200;
-/// For how long a folder that appeared is looked into at every poll.
+/// How long every poll looks into a new folder.
 const FRESH_NS: i64 = 100_000_000;
-/// Up to this many idle files are looked at in one poll; more take turns.
+/// The most idle files that a poll looks at; more files take turns.
 const IDLE_LOOKS: usize = 256;
 
 /// Why a logdir cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum LogdirError {
-    /// A path that is not there or cannot be looked at.
+    /// A path does not exist or cannot be read.
     #[error("{}: {source}", path.display())]
     Unreadable {
         /// The path.
@@ -67,17 +67,18 @@ pub struct Logdir {
     by_name: BTreeMap<String, usize>,
     shared: Arc<RwLock<Runs>>,
     next_walk_ns: i64,
-    /// When it began and how long it took.
+    /// The begin and the duration of the last walk, nanoseconds.
     last_walk: (i64, i64),
     problems: Vec<Problem>,
     /// The run whose turn is next.
     cursor: usize,
     n_polls: usize,
     watch: Watch,
-    /// The identities of the roots when they began to be watched: a root that is made anew must be watched anew.
+    /// The identities of the roots when watching began: a root that was deleted and created again must be watched
+    /// again.
     watched: Option<Vec<Option<Identity>>>,
-    /// Folders that have just appeared, until when they are looked into again: the system reports what is in them only
-    /// once it watches them, which is a little later.
+    /// New folders, and until when each poll looks into them: the system does not report files that are created before
+    /// it watches the folder.
     fresh: Vec<(PathBuf, i64)>,
 }
 
@@ -89,8 +90,8 @@ struct Root {
 }
 
 impl Root {
-    /// The path to watch for it.
-    fn place(&self) -> WatchTarget {
+    /// The folder to watch for this root.
+    fn watch_target(&self) -> WatchTarget {
         match self.path.parent() {
             Some(folder) if self.path.is_file() => WatchTarget { folder: folder.to_owned(), is_recursive: false },
             _ => WatchTarget { folder: self.path.clone(), is_recursive: true },
@@ -100,8 +101,8 @@ impl Root {
 
 impl Logdir {
     /// Follows what is below `paths`: folders, or single event files. Nothing is read before the first
-    /// [`poll`](Self::poll). With one path, runs are named by their folder below it, `.` for the path itself; with several,
-    /// the path's last part comes first.
+    /// [`poll`](Self::poll). With one path, runs are named by their folder below it, `.` for the path itself; with
+    /// several, the path's last part comes first.
     ///
     /// # Errors
     /// When a path is not there.
@@ -126,20 +127,20 @@ impl Logdir {
         })
     }
 
-    /// Calls `wake` from a thread of its own whenever the system reports that something below the logdir may be new: time
-    /// for a [`poll`](Self::poll). The system is asked once all that is there was read, and only by those who call this:
-    /// a reader that does not follow does not pay for it. Where the system cannot report it (see
-    /// [`is_watching`](Self::is_watching)), `wake` is never called.
+    /// Calls `wake`, from another thread, whenever the system reports a change below the logdir: time for a
+    /// [`poll`](Self::poll). Watching begins when everything has been read. Without this call the logdir is not
+    /// watched. Where the system cannot report changes (see [`is_watching`](Self::is_watching)), `wake` is never
+    /// called.
     pub fn on_activity(&mut self, wake: impl Fn() + Send + Sync + 'static) {
         self.watch.on_activity(Box::new(wake));
     }
 
-    /// Whether the system reports changes in all folders that were found; else changes are seen by frequent polls.
+    /// Whether the system reports changes in all folders; otherwise only frequent polls find changes.
     pub fn is_watching(&self) -> bool {
         self.watch.is_complete() && self.problems.is_empty()
     }
 
-    /// Returns the runs as read so far. Hold the guard briefly: the next poll's commit waits for it.
+    /// Returns the runs as of the last commit. Hold the guard briefly: the next poll's commit waits for it.
     pub fn runs(&self) -> RwLockReadGuard<'_, Runs> {
         self.shared.read()
     }
@@ -149,7 +150,7 @@ impl Logdir {
         self.shared.clone()
     }
 
-    /// Reads what is new, up to a bound, and commits it.
+    /// Reads new data, up to [`POLL_BYTES`] per processor, and commits them.
     pub fn poll(&mut self) -> Changes {
         let now_ns = clock::mono_now();
         let touched = self.watch.take();
@@ -169,17 +170,17 @@ impl Logdir {
         changes
     }
 
-    /// Polls until everything there is was read; for tools that do not follow.
+    /// Polls until everything is read; for tools that do not follow.
     pub fn read_all(&mut self) {
         while self.poll().has_more {}
     }
 
-    /// Watches the roots, if somebody wants notifications and they are not watched already.
+    /// Watches the roots, if notifications are requested and the roots are not watched yet.
     fn keep_watching(&mut self) {
-        if !self.watch.is_wanted() {
+        if !self.watch.is_requested() {
             return;
         }
-        let places: Vec<WatchTarget> = self.roots.iter().map(Root::place).collect();
+        let places: Vec<WatchTarget> = self.roots.iter().map(Root::watch_target).collect();
         let identities = places.iter().map(|place| identity(&place.folder).ok()).collect();
         if self.watched.as_ref() != Some(&identities) {
             self.watch.start(places);
@@ -187,7 +188,7 @@ impl Logdir {
         }
     }
 
-    /// Finds new files; whether the problems are other ones than before.
+    /// Finds new files; returns whether the problems have changed.
     fn walk(&mut self, now_ns: i64) -> bool {
         let mut problems = Vec::new();
         for idx in 0..self.roots.len() {
@@ -208,7 +209,7 @@ impl Logdir {
         is_changed
     }
 
-    /// Takes in what the system reported as new, without a walk over everything.
+    /// Adds the files and folders that the system reported as new, without a walk over all folders.
     fn take_created(&mut self, created: FxHashSet<PathBuf>, now_ns: i64) {
         self.fresh.retain(|(folder, until_ns)| now_ns < *until_ns && !created.contains(folder));
         let again = self.fresh.clone();
@@ -217,7 +218,7 @@ impl Logdir {
                 continue;
             };
             let found = if path.is_dir() {
-                // A problem in it is found by the next walk, which reports it.
+                // The next walk over all folders reports the problems.
                 walk(&root.path, &path, &mut Vec::new())
             } else if let (true, Some(folder)) = (is_event_file_name(&path), path.parent()) {
                 vec![RunFile { run: run_name(&root.path, folder), folder: folder.to_owned(), file: path.clone() }]
@@ -288,8 +289,8 @@ impl Logdir {
     }
 }
 
-/// One turn of each of these runs, side by side, until `left` bytes were read in all: how many were, and the runs that may
-/// have more, in the order of their next turns.
+/// Gives each run a turn, in parallel, until `left` bytes are read in all. Returns the number of bytes, and the runs
+/// that may have more, in the order of their next turns.
 fn look_at_runs<'a>(
     runs: Vec<(&'a mut RunFollower, usize)>,
     left: u64,
@@ -306,16 +307,16 @@ fn look_at_runs<'a>(
         has_more.then_some((true, place, run, idx))
     };
     let mut still: Vec<_> = match runs.len() {
-        // This thread takes part in the decoding of its blocks.
+        // On this thread, which then takes part in decoding the run's blocks.
         1 => runs.into_iter().enumerate().filter_map(look).collect(),
-        // Handed out one by one, so those whose turn is next come first.
+        // `par_bridge` hands the runs out in order, so that those whose turn is next come first.
         _ => runs.into_iter().enumerate().par_bridge().filter_map(look).collect(),
     };
     still.sort_unstable_by_key(|(had_turn, place, ..)| (*had_turn, *place));
     (n_read.into_inner(), still.into_iter().map(|(_, _, run, idx)| (run, idx)).collect())
 }
 
-/// How much one poll reads at most.
+/// The most bytes that a poll reads.
 fn poll_bytes() -> u64 {
     POLL_BYTES * rayon::current_num_threads().min(MAX_PROCESSORS) as u64
 }
@@ -328,7 +329,8 @@ fn single_file(root: &Root) -> RunFile {
     RunFile { run, folder: path.parent().unwrap_or(path).to_owned(), file: path.clone() }
 }
 
-/// The name of a root among the others: empty if it is the only one, its last part if no other has the same, else its full path.
+/// The prefix of a root's run names: none for the only root, its last part if no other root has the same, else its full
+/// path.
 fn prefix_of(path: &Path, all: &[PathBuf]) -> Option<String> {
     let is_same = |other: &&PathBuf| other.file_name() == path.file_name();
     match (all.len(), path.file_name()) {

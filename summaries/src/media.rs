@@ -1,4 +1,4 @@
-//! Tags whose values are not numbers: where in the files each value is, decoded when it is looked at.
+//! Tags whose values are not numbers: stores the position of each value in the files, and decodes a value on demand.
 //!
 //! A point costs 48 bytes however large its image is.
 
@@ -18,6 +18,7 @@ use prost::Message;
 
 use crate::{
     event::{EventKind, EventView, values},
+    follow::GZIP_MAGIC,
     sample::{Sample, decode},
 };
 
@@ -28,14 +29,14 @@ pub struct RecordPosition {
     pub file: Arc<Path>,
     /// The offset of its record, in bytes from the file's beginning (of a gzipped file: from its content's beginning).
     pub offset: u64,
-    /// Which of the record's values.
+    /// The index of the value in the record.
     pub value_idx: u32,
 }
 
-/// Why a value cannot be shown.
+/// Why a value cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum MediaError {
-    /// The file is gone or cannot be read.
+    /// The file does not exist any more or cannot be read.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
@@ -43,15 +44,15 @@ pub enum MediaError {
         /// Why.
         source: io::Error,
     },
-    /// The record is not what it was when it was found: the file was written over.
+    /// The record has changed since it was found: the file was overwritten.
     #[error("{}: the record at byte {offset} has changed since it was found", path.display())]
     Changed {
         /// The file.
         path: Arc<Path>,
-        /// Where.
+        /// The record's offset, bytes.
         offset: u64,
     },
-    /// The value is not what its tag's kind says.
+    /// The value is not of its tag's kind.
     #[error("not a readable value of {kind}: {reason}")]
     Undecodable {
         /// The tag's kind.
@@ -68,19 +69,18 @@ pub struct MediaRow {
     pub step: i64,
     /// Unix seconds at which the value was written.
     pub wall: f64,
-    /// Its position.
+    /// The position of the value.
     pub place: RecordPosition,
 }
 
-/// A tag's values that are not numbers; rows in the order of arrival.
+/// The values of a tag that are not numbers, in the order of arrival.
 #[derive(Debug, Clone, Default)]
 pub struct MediaSeries {
     kind: String,
     rows: Vec<MediaRow>,
     /// The graph node that makes the values; empty when the file does not say.
     pub node_name: String,
-    /// The tag's metadata: a name and a description to show, and what its plugin keeps (see
-    /// [`formats::plugins`]).
+    /// The tag's metadata: display name, description, and the plugin's data (see [`formats::plugins`]).
     pub metadata: Arc<SummaryMetadata>,
 }
 
@@ -89,13 +89,13 @@ impl MediaSeries {
         Self { kind, rows: Vec::new(), node_name, metadata }
     }
 
-    /// The plugin that shows it, as the file names it: `images`, `audio`, `text`, `pr_curves`, `hparams`,
+    /// The plugin that shows the values, as the file names it: `images`, `audio`, `text`, `pr_curves`, `hparams`,
     /// `custom_scalars`, `mesh`, `tensor` for a tensor that no plugin claims, ...
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// How many values.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -110,7 +110,7 @@ impl MediaSeries {
         &self.rows
     }
 
-    /// Step and wall time of the newest.
+    /// Step and wall time of the newest value.
     pub fn last(&self) -> Option<(i64, f64)> {
         self.rows.last().map(|row| (row.step, row.wall))
     }
@@ -132,11 +132,11 @@ impl MediaSeries {
 }
 
 impl RecordPosition {
-    /// Reads and decodes the value of a tag of `kind` with `metadata`, as [`MediaSeries::read`] does; for a reader that
-    /// does not hold on to the series.
+    /// Reads and decodes the value of a tag of `kind` with `metadata`, as [`MediaSeries::read`] does, without
+    /// the series.
     ///
     /// # Errors
-    /// As there.
+    /// As [`MediaSeries::read`].
     pub fn read(&self, kind: &str, metadata: &SummaryMetadata) -> Result<Sample, MediaError> {
         let record = self.record()?;
         let changed = || MediaError::Changed { path: self.file.clone(), offset: self.offset };
@@ -146,13 +146,13 @@ impl RecordPosition {
         decode(kind, metadata, &value).map_err(|reason| MediaError::Undecodable { kind: kind.to_owned(), reason })
     }
 
-    /// The event's record, its checksums verified.
+    /// Reads the event's record and verifies its checksums.
     pub(crate) fn record(&self) -> Result<Vec<u8>, MediaError> {
         let error = |source| MediaError::File { path: self.file.clone(), source };
         let mut file = File::open(&self.file).map_err(error)?;
         let mut magic = Vec::new();
         (&mut file).take(2).read_to_end(&mut magic).map_err(error)?;
-        let found = if magic == [0x1f, 0x8b] {
+        let found = if magic == GZIP_MAGIC {
             file.seek(SeekFrom::Start(0)).map_err(error)?;
             let mut content = MultiGzDecoder::new(BufReader::new(file));
             io::copy(&mut (&mut content).take(self.offset), &mut io::sink()).map_err(error)?;
@@ -165,7 +165,7 @@ impl RecordPosition {
     }
 }
 
-/// The record that begins where `source` stands, `offset` bytes into the file.
+/// Reads the record at the current position of `source`, which is `offset` bytes into the file.
 fn first_record(source: &mut impl Read, offset: u64) -> io::Result<Option<Vec<u8>>> {
     let mut stream = RecordStream::new(offset);
     Ok(match stream.next(source)? {
@@ -174,7 +174,7 @@ fn first_record(source: &mut impl Read, offset: u64) -> io::Result<Option<Vec<u8
     })
 }
 
-/// Reads a tag's first metadata; unreadable parts are left out.
+/// Decodes the metadata of a tag; the default where they are missing or cannot be decoded.
 pub(crate) fn parse_metadata(bytes: Option<&[u8]>) -> Arc<SummaryMetadata> {
     Arc::new(bytes.and_then(|bytes| SummaryMetadata::decode(bytes).ok()).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Histograms as bytes: a third of what the file has, a fifth of what they take as structures.
+//! Histograms as bytes: a third of their size in the file, a fifth of their size as structures.
 //!
 //! ```text
 //! flags      u8   what follows
@@ -10,13 +10,14 @@
 
 use crate::histogram::{Bucket, Histogram, totals_of};
 
+/// Flags: each bucket begins where the one before ends; edges and counts are f32; totals and sums are stored.
 const JOINED: u8 = 1;
 const SINGLE_EDGES: u8 = 2;
 const SINGLE_COUNTS: u8 = 4;
 const TOTALS: u8 = 8;
 const SUMS: u8 = 16;
 
-/// Packs one histogram after the other; holds memory for one.
+/// Packs histograms; reuses its memory for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Packer {
     edges: Vec<f64>,
@@ -60,7 +61,7 @@ impl Packer {
     }
 }
 
-/// The histogram that these bytes begin with; `None` of bytes that [`Packer::pack`] did not write.
+/// Unpacks the histogram at the beginning of `bytes`; `None` for bytes that [`Packer::pack`] did not write.
 pub(crate) fn unpack(bytes: &[u8]) -> Option<Histogram> {
     let (&flags, mut rest) = bytes.split_first()?;
     let n = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?) as usize;
@@ -75,8 +76,8 @@ pub(crate) fn unpack(bytes: &[u8]) -> Option<Histogram> {
     let edges = get(&mut rest, n_edges, flags & SINGLE_EDGES != 0)?;
     let counts = get(&mut rest, n, flags & SINGLE_COUNTS != 0)?;
     let bucket = |(i, count): (usize, &f64)| {
-        let at = if is_joined { i } else { 2 * i };
-        Bucket { left: edges[at], right: edges[at + 1], count: *count }
+        let left = if is_joined { i } else { 2 * i };
+        Bucket { left: edges[left], right: edges[left + 1], count: *count }
     };
     let mut histogram = Histogram::from_buckets(counts.iter().enumerate().map(bucket).collect());
     if flags & TOTALS != 0
@@ -92,12 +93,12 @@ pub(crate) fn unpack(bytes: &[u8]) -> Option<Histogram> {
     Some(histogram)
 }
 
-/// The NaN that stands for a value that a file does not have.
+/// Whether a sum is the NaN of files that do not have it.
 fn is_unknown(value: f64) -> bool {
     value.to_bits() == f64::NAN.to_bits()
 }
 
-/// Whether all fit into an `f32`. Without a way out in between: such loops take several values at once.
+/// Whether all values are exact as `f32`. Without an early return, so that the compiler vectorises the loop.
 fn are_single(values: &[f64]) -> bool {
     values.iter().fold(0, |all, value| all | f64::from(*value as f32).to_bits() ^ value.to_bits()) == 0
 }

@@ -1,7 +1,7 @@
 //! Vectors of many dimensions laid out in two or three: principal components, t-SNE, UMAP, nearest neighbours.
 //!
-//! Every computation takes a [`Progress`] through which another thread sees how far it is and stops it; t-SNE and UMAP
-//! hand over their layout as it takes shape. Given the same vectors and options, results are the same on every run.
+//! Every computation takes a [`Progress`] by which another thread watches and cancels it; t-SNE and UMAP pass
+//! intermediate layouts to the caller. Given the same vectors and options, results are the same on every run.
 
 mod along;
 mod neighbours;

@@ -1,30 +1,31 @@
-//! Summaries of summaries: what a range of numbers spans, without looking at each.
+//! The minimum, maximum and sum of any range of a growing column, without reading every number of the range.
 //!
-//! Level 0 has a node for every 32 numbers, each further level one for 32 nodes below. A query takes at most 31 numbers
-//! or nodes at either end of each level. Only full groups have a node, so nodes never change. NaN and infinities never
-//! enter least, greatest or sum: they are counted apart.
+//! Level 0 has a node for every 32 numbers, each further level a node for every 32 nodes below. A query reads at most
+//! 31 numbers or nodes at either end of each level. Only full groups have a node, so nodes never change. NaN and
+//! infinities enter neither minimum, maximum nor sum: a flag for each of the three kinds says whether the range has
+//! any.
 
 use std::ops::Range;
 
-/// Numbers of a node, and nodes of one above it.
+/// Numbers per node of level 0, and nodes per node of the level above.
 const FANOUT: usize = 32;
 
 /// The extent of a range of numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extent {
-    /// The least finite number; infinity when there is none.
+    /// The smallest finite number; infinity when there is none.
     pub min: f64,
-    /// The greatest finite number; minus infinity when there is none.
+    /// The largest finite number; minus infinity when there is none.
     pub max: f64,
     /// The sum of the finite numbers.
     pub sum: f64,
-    /// How many finite numbers.
+    /// The number of finite numbers.
     pub n_finite: u64,
-    /// There is a NaN.
+    /// Whether there is a NaN.
     pub has_nan: bool,
-    /// There is a plus infinity.
+    /// Whether there is a plus infinity.
     pub has_inf: bool,
-    /// There is a minus infinity.
+    /// Whether there is a minus infinity.
     pub has_neg_inf: bool,
 }
 
@@ -40,7 +41,7 @@ impl Extent {
         has_neg_inf: false,
     };
 
-    /// Takes in one number.
+    /// Extends the extent by one number.
     pub fn add(&mut self, value: f64) {
         if value.is_finite() {
             self.min = self.min.min(value);
@@ -54,7 +55,7 @@ impl Extent {
         }
     }
 
-    /// Takes in what another range spans.
+    /// Extends the extent by that of another range.
     pub fn merge(&mut self, other: &Self) {
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -82,20 +83,20 @@ struct Node {
     min: f64,
     max: f64,
     sum: f64,
-    /// The lowest three bits say which kinds of numbers are not finite.
-    n_finite_and_kinds: u64,
+    /// `n_finite << 3`, with `has_nan`, `has_inf` and `has_neg_inf` in the lowest three bits.
+    packed_count: u64,
 }
 
 impl From<Extent> for Node {
     fn from(e: Extent) -> Self {
-        let kinds = u64::from(e.has_nan) | u64::from(e.has_inf) << 1 | u64::from(e.has_neg_inf) << 2;
-        Self { min: e.min, max: e.max, sum: e.sum, n_finite_and_kinds: e.n_finite << 3 | kinds }
+        let flags = u64::from(e.has_nan) | u64::from(e.has_inf) << 1 | u64::from(e.has_neg_inf) << 2;
+        Self { min: e.min, max: e.max, sum: e.sum, packed_count: e.n_finite << 3 | flags }
     }
 }
 
 impl From<&Node> for Extent {
     fn from(node: &Node) -> Self {
-        let bits = node.n_finite_and_kinds;
+        let bits = node.packed_count;
         Self {
             min: node.min,
             max: node.max,
@@ -108,21 +109,21 @@ impl From<&Node> for Extent {
     }
 }
 
-/// The levels over a growing column.
+/// The nodes of all levels over a growing column.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pyramid {
     levels: Vec<Vec<Node>>,
-    /// Of the numbers after the last node of level 0.
-    open: Open,
+    /// The group of numbers after the last node of level 0, not full yet.
+    open_group: OpenGroup,
 }
 
 #[derive(Debug, Clone)]
-struct Open {
+struct OpenGroup {
     extent: Extent,
     n: usize,
 }
 
-impl Default for Open {
+impl Default for OpenGroup {
     fn default() -> Self {
         Self { extent: Extent::EMPTY, n: 0 }
     }
@@ -130,10 +131,10 @@ impl Default for Open {
 
 impl Pyramid {
     pub fn push(&mut self, value: f64) {
-        self.open.extent.add(value);
-        self.open.n += 1;
-        if self.open.n == FANOUT {
-            let node = std::mem::take(&mut self.open).extent.into();
+        self.open_group.extent.add(value);
+        self.open_group.n += 1;
+        if self.open_group.n == FANOUT {
+            let node = std::mem::take(&mut self.open_group).extent.into();
             self.push_node(0, node);
         }
     }
@@ -151,17 +152,17 @@ impl Pyramid {
         }
     }
 
-    /// What `rows` span; `get` gives the numbers themselves.
-    pub fn extent(&self, rows: Range<usize>, get: impl Fn(usize) -> f64) -> Extent {
+    /// The extent of the numbers in `rows`; `value_at` returns the number of a row.
+    pub fn extent(&self, rows: Range<usize>, value_at: impl Fn(usize) -> f64) -> Extent {
         let mut extent = Extent::EMPTY;
         let Range { start: mut lo, end: mut hi } = rows;
         while lo < hi && !lo.is_multiple_of(FANOUT) {
-            extent.add(get(lo));
+            extent.add(value_at(lo));
             lo += 1;
         }
         while lo < hi && !hi.is_multiple_of(FANOUT) {
             hi -= 1;
-            extent.add(get(hi));
+            extent.add(value_at(hi));
         }
         for nodes in &self.levels {
             (lo, hi) = (lo / FANOUT, hi / FANOUT);

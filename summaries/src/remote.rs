@@ -1,10 +1,10 @@
 //! Logdirs in buckets: `s3://`, `gs://`, `az://`, `http(s)://`.
 //!
-//! A bucket is copied to a temporary folder that a [`Logdir`](crate::Logdir) follows: every byte of an event file is needed to
-//! verify its records, so what is copied is what is read, once. A [`fetch`](Remote::fetch) lists the objects (one request
-//! for a thousand) and reads the range by which each has grown. A writer on an object store replaces the whole object when
-//! it flushes, mostly by a longer one with the same begin: the last bytes of the old are read again and compared, and an
-//! object that is another one is copied anew.
+//! A bucket is copied to a temporary folder that a [`Logdir`](crate::Logdir) follows. Verifying records needs every
+//! byte of an event file, so that copying reads nothing in addition. A [`fetch`](Remote::fetch) lists the objects (one
+//! request for a thousand) and reads the range by which each has grown. A writer on an object store replaces the whole
+//! object when it flushes, mostly by a longer one with the same beginning: the last bytes of the copy are read again
+//! and compared, and an object that differs is copied anew.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,17 +27,18 @@ use object_store::{
 use tokio::runtime::Runtime;
 use url::Url;
 
-/// The largest range of a request.
+/// The largest range of a request, bytes.
 const RANGE: u64 = 4 << 20;
-/// Requests under way at a time; with ranges, what is held in memory.
+/// The most requests at a time; their ranges are in memory.
 const N_PARALLEL: usize = 16;
-/// How much of what is there is read again to see that an object has only grown.
+/// The bytes at the end of a copy that are read again, to check that the object has only grown.
 const OVERLAP: u64 = 64;
-/// How long a request is tried again.
+/// How long a failed request is retried.
 const RETRY: Duration = Duration::from_secs(20);
-/// Objects that a listing returns at most.
+/// The most objects that one list request returns.
 const PAGE: u64 = 1000;
-/// Between two listings, at least and at most; within, so that listing takes a twentieth of the time.
+/// The shortest and the longest pause between two listings; within these, [`PAUSE_FACTOR`] times the duration of the
+/// last one.
 const PAUSE: Range<Duration> = Duration::from_secs(2)..Duration::from_secs(60);
 const PAUSE_FACTOR: i64 = 20;
 
@@ -47,7 +48,7 @@ pub enum RemoteError {
     /// Not a bucket's URL, or one without the credentials that it needs.
     #[error("{url}: {reason}")]
     Url {
-        /// As it was given.
+        /// The URL.
         url: String,
         /// The fault and its remedy.
         reason: String,
@@ -84,11 +85,11 @@ pub struct RemoteCost {
 /// The result of a fetch.
 #[derive(Debug, Default)]
 pub struct Fetched {
-    /// Event files there are.
+    /// The number of event files.
     pub n_files: usize,
-    /// Bytes that were new.
+    /// The number of new bytes.
     pub n_bytes: u64,
-    /// Objects that could not be read now; the next fetch tries again.
+    /// Objects that cannot be read at present; the next fetch tries again.
     pub failed: Vec<RemoteError>,
 }
 
@@ -99,13 +100,13 @@ pub struct Remote {
     store: Arc<dyn ObjectStore>,
     key: Key,
     runtime: Arc<Runtime>,
-    /// Deleted with this.
+    /// The folder of the copy, deleted when this is dropped.
     _copy: tempfile::TempDir,
     folder: PathBuf,
     known: BTreeMap<Key, Copied>,
     cost: RemoteCost,
     listing_ns: i64,
-    /// The store reads parts of objects; simple web servers send whole files only.
+    /// Whether the store can send ranges of objects; simple web servers send whole files only.
     has_ranges: bool,
 }
 
@@ -118,13 +119,14 @@ struct Copied {
 }
 
 impl Copied {
-    /// Whether the object is not this one grown. Of a store without tags, the size is all there is to go by.
+    /// Whether the object is another one than the copied one, not just longer. Stores without tags are judged by the
+    /// size alone.
     fn is_other(&self, object: &ObjectMeta) -> bool {
         object.size < self.n_bytes || object.size == self.n_bytes && object.e_tag != self.e_tag
     }
 }
 
-/// A range to read. Its first `n_overlap` bytes are there already.
+/// A range to read. The copy already has its first `n_overlap` bytes.
 #[derive(Debug, Clone)]
 struct RangeRequest {
     object: ObjectMeta,
@@ -135,13 +137,13 @@ struct RangeRequest {
 /// The outcome of a requested range.
 enum CopyOutcome {
     Appended,
-    /// The object changed since.
+    /// The object has changed.
     Other,
 }
 
 impl Remote {
     /// Prepares to read `url`. Endpoint and credentials come from each store's usual variables (`AWS_ACCESS_KEY_ID`,
-    /// `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`, ...). Nothing is asked of the store yet.
+    /// `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`, ...). Sends no request yet.
     ///
     /// # Errors
     /// The URL is none of a bucket, or a variable is missing.
@@ -189,8 +191,8 @@ impl Remote {
         Duration::from_nanos((self.listing_ns * PAUSE_FACTOR).unsigned_abs()).clamp(PAUSE.start, PAUSE.end)
     }
 
-    /// Lists the event files and makes an empty copy of those that are new: a logdir that can be opened before everything
-    /// was read. How many there are.
+    /// Lists the event files and creates an empty copy of each new one, so that the logdir can be opened before
+    /// everything is read. Returns the number of files.
     ///
     /// # Errors
     /// When the bucket cannot be listed, or the copy not be written.
@@ -198,21 +200,22 @@ impl Remote {
         self.list().map(|objects| objects.len())
     }
 
-    /// Copies what is new.
+    /// Copies new event files and the new ends of others.
     ///
     /// # Errors
-    /// When the bucket cannot be listed, or the copy not be written. An object that cannot be read is reported in the result.
+    /// When the bucket cannot be listed, or the copy not be written. An object that cannot be read is reported in the
+    /// result.
     pub fn fetch(&mut self) -> Result<Fetched, RemoteError> {
         let objects = self.list()?;
         let mut fetched = Fetched { n_files: objects.len(), ..Fetched::default() };
         let before = self.cost.n_bytes;
-        let mut wanted: Vec<RangeRequest> = objects.iter().flat_map(|object| self.wanted(object)).collect();
-        while !wanted.is_empty() {
-            let others = self.copy_all(wanted, &mut fetched.failed)?;
-            wanted = Vec::new();
+        let mut requests: Vec<RangeRequest> = objects.iter().flat_map(|object| self.new_ranges(object)).collect();
+        while !requests.is_empty() {
+            let others = self.copy_all(requests, &mut fetched.failed)?;
+            requests = Vec::new();
             for object in others {
                 self.begin_anew(&object)?;
-                wanted.extend(self.wanted(&object));
+                requests.extend(self.new_ranges(&object));
             }
         }
         fetched.n_bytes = self.cost.n_bytes - before;
@@ -257,30 +260,30 @@ impl Remote {
     }
 
     fn drop_deleted(&mut self, objects: &[ObjectMeta]) {
-        let there: BTreeSet<&Key> = objects.iter().map(|object| &object.location).collect();
+        let listed: BTreeSet<&Key> = objects.iter().map(|object| &object.location).collect();
         self.known.retain(|key, copied| {
-            let is_there = there.contains(key);
-            if !is_there {
-                // The logdir sees it as deleted; a file that stays is only shown longer.
+            let is_listed = listed.contains(key);
+            if !is_listed {
+                // The logdir then reports the file as deleted; where removing fails it is only shown longer.
                 let _ = fs::remove_file(&copied.file);
             }
-            is_there
+            is_listed
         });
     }
 
-    /// An empty copy in the place of what is there.
+    /// Replaces the copy of an object by an empty one.
     fn begin_anew(&mut self, object: &ObjectMeta) -> Result<(), RemoteError> {
         let file = self.place(&object.location);
         let fresh = file.with_extension("fresh");
         let made = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&fresh));
-        // A file of another identity: what follows it begins anew as well.
+        // Renaming gives the file another identity, by which the logdir reads it from its beginning.
         made.and_then(|_| fs::rename(&fresh, &file))
             .map_err(|source| RemoteError::Copy { url: self.url.clone(), source })?;
         self.known.insert(object.location.clone(), Copied { file, n_bytes: 0, e_tag: object.e_tag.clone() });
         Ok(())
     }
 
-    /// Where an object's copy is. Parts of a key are never `..`: object_store refuses such keys.
+    /// The path of an object's copy. Parts of a key are never `..`: object_store refuses such keys.
     fn place(&self, key: &Key) -> PathBuf {
         let below =
             key.prefix_match(&self.key).map(|parts| parts.map(|part| part.as_ref().to_owned()).collect::<PathBuf>());
@@ -291,75 +294,75 @@ impl Remote {
     }
 
     /// The ranges by which an object grew.
-    fn wanted(&self, object: &ObjectMeta) -> Vec<RangeRequest> {
-        let n_there = self.known.get(&object.location).map_or(0, |copied| copied.n_bytes);
-        if object.size <= n_there {
+    fn new_ranges(&self, object: &ObjectMeta) -> Vec<RangeRequest> {
+        let n_copied = self.known.get(&object.location).map_or(0, |copied| copied.n_bytes);
+        if object.size <= n_copied {
             return Vec::new();
         }
         if !self.has_ranges {
-            return vec![RangeRequest { object: object.clone(), range: 0..object.size, n_overlap: n_there }];
+            return vec![RangeRequest { object: object.clone(), range: 0..object.size, n_overlap: n_copied }];
         }
-        let n_overlap = n_there.min(OVERLAP);
-        let begins = (n_there - n_overlap..object.size).step_by(RANGE as usize);
+        let n_overlap = n_copied.min(OVERLAP);
+        let begins = (n_copied - n_overlap..object.size).step_by(RANGE as usize);
         let range = |begin: u64| RangeRequest {
             object: object.clone(),
             range: begin..(begin + RANGE).min(object.size),
-            n_overlap: n_there.saturating_sub(begin),
+            n_overlap: n_copied.saturating_sub(begin),
         };
         begins.map(range).collect()
     }
 
-    /// Reads ranges, several at a time, and appends them to their files; the objects that are not what they were.
+    /// Reads ranges, several at a time, and appends them to their copies; returns the objects that must be copied anew.
     fn copy_all(
         &mut self,
-        wanted: Vec<RangeRequest>,
+        requests: Vec<RangeRequest>,
         failed: &mut Vec<RemoteError>,
     ) -> Result<Vec<ObjectMeta>, RemoteError> {
         let (store, has_ranges) = (self.store.clone(), self.has_ranges);
-        let get = |wanted: RangeRequest| {
+        let get = |request: RangeRequest| {
             let store = store.clone();
             async move {
                 let options = GetOptions {
-                    range: has_ranges.then(|| wanted.range.clone().into()),
-                    if_match: wanted.object.e_tag.clone(),
+                    range: has_ranges.then(|| request.range.clone().into()),
+                    if_match: request.object.e_tag.clone(),
                     ..GetOptions::default()
                 };
-                let got = store.get_opts(&wanted.object.location, options).await;
-                let bytes = match got {
-                    Ok(got) => got.bytes().await,
+                let response = store.get_opts(&request.object.location, options).await;
+                let bytes = match response {
+                    Ok(response) => response.bytes().await,
                     Err(error) => Err(error),
                 };
-                (wanted, bytes)
+                (request, bytes)
             }
         };
-        let mut given_up: BTreeSet<Key> = BTreeSet::new();
+        let mut abandoned: BTreeSet<Key> = BTreeSet::new();
         let mut others = Vec::new();
         let runtime = self.runtime.clone();
         runtime.block_on(async {
-            let mut answers = stream::iter(wanted).map(get).buffered(N_PARALLEL);
-            while let Some((wanted, bytes)) = answers.next().await {
+            let mut answers = stream::iter(requests).map(get).buffered(N_PARALLEL);
+            while let Some((request, bytes)) = answers.next().await {
                 self.cost.n_get_requests += 1;
-                let key = wanted.object.location.clone();
-                if given_up.contains(&key) {
+                let key = request.object.location.clone();
+                if abandoned.contains(&key) {
                     continue;
                 }
                 match bytes {
-                    Ok(bytes) => match self.take(&wanted, &bytes)? {
+                    Ok(bytes) => match self.append(&request, &bytes)? {
                         CopyOutcome::Appended => {}
                         CopyOutcome::Other => {
-                            given_up.insert(key);
-                            others.push(wanted.object);
+                            abandoned.insert(key);
+                            others.push(request.object);
                         }
                     },
-                    // It sent the whole object, which was not read.
+                    // The server ignores ranges: it sent the whole object, which was not read.
                     Err(object_store::Error::NotSupported { .. }) if has_ranges => {
                         self.has_ranges = false;
-                        given_up.insert(key);
-                        others.push(wanted.object);
+                        abandoned.insert(key);
+                        others.push(request.object);
                     }
                     Err(error) => {
                         failed.push(RemoteError::Store { at: key.to_string(), reason: all_causes(&error) });
-                        given_up.insert(key);
+                        abandoned.insert(key);
                     }
                 }
             }
@@ -367,29 +370,29 @@ impl Remote {
         })
     }
 
-    fn take(&mut self, wanted: &RangeRequest, bytes: &[u8]) -> Result<CopyOutcome, RemoteError> {
-        let Some(copied) = self.known.get_mut(&wanted.object.location) else { return Ok(CopyOutcome::Other) };
+    /// Appends a range to its copy, if the bytes that the copy already has are the same.
+    fn append(&mut self, request: &RangeRequest, bytes: &[u8]) -> Result<CopyOutcome, RemoteError> {
+        let Some(copied) = self.known.get_mut(&request.object.location) else { return Ok(CopyOutcome::Other) };
         self.cost.n_bytes += bytes.len() as u64;
-        let n_overlap = wanted.n_overlap as usize;
+        let n_overlap = request.n_overlap as usize;
         let appended = (|| {
             let mut file = OpenOptions::new().read(true).append(true).open(&copied.file)?;
-            let mut there = vec![0; n_overlap];
-            file.seek(SeekFrom::Start(wanted.range.start))?;
-            file.read_exact(&mut there)?;
-            if bytes.get(..n_overlap) != Some(&there[..]) {
+            let mut overlap = vec![0; n_overlap];
+            file.seek(SeekFrom::Start(request.range.start))?;
+            file.read_exact(&mut overlap)?;
+            if bytes.get(..n_overlap) != Some(&overlap[..]) {
                 return Ok(CopyOutcome::Other);
             }
             file.write_all(&bytes[n_overlap..])?;
             Ok(CopyOutcome::Appended)
         })();
         copied.n_bytes += (bytes.len() - n_overlap.min(bytes.len())) as u64;
-        copied.e_tag.clone_from(&wanted.object.e_tag);
+        copied.e_tag.clone_from(&request.object.e_tag);
         appended.map_err(|source| RemoteError::Copy { url: self.url.clone(), source })
     }
 }
 
-/// The bucket that a URL is of, and the key or prefix in it; see [`Remote::open`] for where credentials come from. Nothing is asked
-/// of the store yet.
+/// The bucket of a URL, and the key or prefix in it; see [`Remote::open`] for the credentials. Sends no request yet.
 ///
 /// # Errors
 /// The URL is none of a bucket, or a variable is missing.
@@ -400,9 +403,9 @@ pub fn open_bucket(url: &str) -> Result<(Arc<dyn ObjectStore>, Key), RemoteError
     Ok((store(&parsed, &scheme).map_err(refused)?, path))
 }
 
-/// Where a cloud's credentials come from, and what to say where they do not.
+/// The environment variables of a cloud's credentials, and the error where none is set.
 struct Credentials {
-    /// Variables, of which one is enough.
+    /// The variables; one of them is enough.
     variables: &'static [&'static str],
     missing: &'static str,
 }
@@ -432,34 +435,34 @@ const GOOGLE: Credentials = Credentials {
               GCE_METADATA_HOST=metadata.google.internal on a machine of Google's cloud",
 };
 
-/// Where gcloud keeps a user's credentials, below the home folder.
+/// The file of a user's gcloud credentials, below the home folder.
 const GCLOUD_FILE: &str = if cfg!(windows) {
     "gcloud/application_default_credentials.json"
 } else {
     ".config/gcloud/application_default_credentials.json"
 };
 
-/// Without credentials a store would ask the network for a role that only some clouds' machines have, and wait for an answer.
-fn has_credentials(of: &Credentials, has_file: bool) -> Result<(), String> {
+/// Refuses a store without credentials: it would request a machine's role over the network, and wait for an answer.
+fn check_credentials(of: &Credentials, has_file: bool) -> Result<(), String> {
     let has_variable = of.variables.iter().any(|name| std::env::var_os(name).is_some());
     if has_variable || has_file { Ok(()) } else { Err(of.missing.to_owned()) }
 }
 
-/// The store of a URL, with what the environment says of it.
+/// The store of a URL, with the settings of the environment.
 fn store(url: &Url, scheme: &ObjectStoreScheme) -> Result<Arc<dyn ObjectStore>, String> {
     let retry = RetryConfig { retry_timeout: RETRY, max_retries: 5, ..RetryConfig::default() };
     let text = |e: object_store::Error| all_causes(&e);
     Ok(match scheme {
         ObjectStoreScheme::AmazonS3 => {
-            has_credentials(&AWS, false)?;
+            check_credentials(&AWS, false)?;
             let builder = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry);
             Arc::new(builder.build().map_err(text)?)
         }
         ObjectStoreScheme::GoogleCloudStorage => {
-            // `gcloud auth application-default login` leaves it.
+            // `gcloud auth application-default login` writes this file.
             let home = std::env::var_os(if cfg!(windows) { "APPDATA" } else { "HOME" }).map(PathBuf::from);
             let file = home.map(|home| home.join(GCLOUD_FILE));
-            has_credentials(&GOOGLE, file.is_some_and(|file| file.is_file()))?;
+            check_credentials(&GOOGLE, file.is_some_and(|file| file.is_file()))?;
             let builder = GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry);
             Arc::new(builder.build().map_err(text)?)
         }
@@ -485,9 +488,9 @@ mod tests {
     fn credentials_are_missed_before_anything_is_asked() {
         let here = Credentials { variables: &["STEPSCOPE_TEST_NOBODY_SETS_THIS", "PATH"], missing: "none" };
         let nowhere = Credentials { variables: &["STEPSCOPE_TEST_NOBODY_SETS_THIS"], missing: "set it" };
-        assert_eq!(has_credentials(&here, false), Ok(()));
-        assert_eq!(has_credentials(&nowhere, true), Ok(()));
-        assert_eq!(has_credentials(&nowhere, false), Err("set it".to_owned()));
+        assert_eq!(check_credentials(&here, false), Ok(()));
+        assert_eq!(check_credentials(&nowhere, true), Ok(()));
+        assert_eq!(check_credentials(&nowhere, false), Err("set it".to_owned()));
         assert!(GOOGLE.variables.iter().any(|name| GOOGLE.missing.contains(name)));
         assert!(AWS.variables.iter().any(|name| AWS.missing.contains(name)));
     }

@@ -1,4 +1,4 @@
-//! What was read: runs with their series, files and damage. Filled by [`Logdir`](crate::Logdir), looked at by views.
+//! Runs with their series, files and damage. [`Logdir`](crate::Logdir) fills them, views read them.
 
 use std::{
     collections::BTreeMap,
@@ -26,13 +26,13 @@ use crate::{
 pub struct Runs {
     /// The runs; the name is the folder below the logdir, `.` for the logdir itself.
     pub by_name: ByName<Run>,
-    /// Folders and files that could not be looked at.
+    /// Folders and files that cannot be read.
     pub problems: Vec<Problem>,
-    /// Grows with every commit: the stamp for caches over all runs.
+    /// Grows with every commit: the version for caches over all runs.
     pub version: u64,
 }
 
-/// A path that could not be looked at, and why.
+/// A path that cannot be read, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The folder or file.
@@ -44,29 +44,29 @@ pub struct Problem {
 /// A run: a folder with event files.
 #[derive(Debug, Default)]
 pub struct Run {
-    /// Its name, as in [`Runs::by_name`].
+    /// The name, as in [`Runs::by_name`].
     pub name: String,
-    /// Its folder.
+    /// The folder.
     pub path: PathBuf,
-    /// Its tags.
+    /// The series by tag.
     pub series: ByName<Series>,
-    /// The last graph in its event files, not decoded yet.
+    /// The last graph in the event files, decoded on demand.
     pub graph: Option<Arc<GraphBlob>>,
     /// Profiles of single steps that TensorFlow 1 wrote, in the order of arrival.
     pub run_metadata: Vec<TaggedRecord>,
-    /// The unreadable ranges, at most 256 ranges of each file.
+    /// The damaged ranges, at most 256 of each file.
     pub damage: Vec<Damage>,
-    /// How many damaged ranges there are in all.
+    /// The number of all damaged ranges.
     pub n_damaged: u64,
-    /// Its event files in name order.
+    /// The event files in name order.
     pub files: Vec<FileStatus>,
-    /// Grows with every change of this run: the stamp for caches over its series.
+    /// Grows with every change of this run: the version for caches over its series.
     pub version: u64,
 }
 
 impl Run {
-    /// The hyperparameters of the run's session, read from its event files: none when it has none, or they cannot be
-    /// read any more.
+    /// Reads the hyperparameters of the run's session from its event files; empty where there are none, or they cannot
+    /// be read.
     pub fn hparams(&self) -> BTreeMap<String, HParam> {
         let mut all = BTreeMap::new();
         for series in self.series.values() {
@@ -86,34 +86,34 @@ impl Run {
     }
 }
 
-/// How far an event file was read.
+/// The state of reading an event file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileStatus {
     /// The file.
     pub path: Arc<Path>,
-    /// How many bytes of it were understood (or skipped as damaged).
+    /// The number of bytes that were decoded, or skipped as damaged.
     pub n_read: u64,
-    /// How many bytes at its end belong to no whole record yet: being written, or torn off.
+    /// The number of bytes at the end of the file that are no complete record: it is being written, or was cut off.
     pub n_waiting: u64,
-    /// Whether it is still there.
+    /// Whether the file can be followed.
     pub state: FileState,
 }
 
 /// Whether an event file can be followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileState {
-    /// It is there, and what comes is read.
+    /// The file exists, and new records are read.
     Followed,
-    /// It was deleted; what was read of it stays.
+    /// The file was deleted; its points stay.
     Deleted,
-    /// It cannot be read at present; tried again at every poll.
+    /// The file cannot be read at present; every poll tries again.
     Unreadable(String),
 }
 
-/// A record under a tag, read when it is looked at.
+/// A record under a tag, read on demand.
 #[derive(Debug, Clone)]
 pub struct TaggedRecord {
-    /// Its name: `step 100`, say.
+    /// The tag, such as `step 100`.
     pub tag: String,
     /// The x axis: the program's step.
     pub step: i64,
@@ -141,7 +141,7 @@ impl TaggedRecord {
     }
 }
 
-/// A serialised graph, decoded when it is first looked at: a large one takes a while, and many are never shown.
+/// A serialised graph, decoded on demand: a large one takes seconds, and many are never shown.
 #[derive(Debug)]
 pub struct GraphBlob {
     bytes: Vec<u8>,
@@ -160,18 +160,19 @@ impl GraphBlob {
         Self { bytes, is_meta: true, decoded: OnceLock::new() }
     }
 
-    /// Whether `new` takes the place of `old`: the last plain graph counts; the one in a meta graph only while there is no
-    /// plain one.
+    /// Whether `new` replaces `old`: the last plain graph counts, and a meta graph only as long as there is no plain
+    /// graph.
     pub(crate) fn replaces(old: Option<&Self>, new: &Self) -> bool {
         !new.is_meta || old.is_none_or(|old| old.is_meta)
     }
 
-    /// Its serialised size in bytes.
+    /// The serialised size, bytes.
     pub fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The graph; decoded by the first call (about 100 MB/s, so off the window's thread), kept for the others.
+    /// The graph. The first call decodes it, at about 100 MB/s: do not call it on the window's thread. Later calls are
+    /// cached.
     ///
     /// # Errors
     /// When the bytes are no GraphDef.

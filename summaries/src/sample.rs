@@ -1,4 +1,4 @@
-//! What a value shows, whichever form the file has: TensorFlow 1's messages and TensorFlow 2's tensors give the same.
+//! Decoded values. TensorFlow 1's messages and TensorFlow 2's tensors decode to the same [`Sample`]s.
 
 use formats::{
     plugins::{HParamsPluginData, Layout, MeshPluginData, mesh_plugin_data::ContentType},
@@ -28,24 +28,24 @@ pub enum Sample {
     Mesh(MeshPart),
     /// Hyperparameters: an experiment, or the beginning or end of a session.
     HParams(Box<HParamsPluginData>),
-    /// How scalars are laid out on charts.
+    /// The layout of scalars on charts.
     Layout(Layout),
-    /// What no plugin that is known here shows: the bytes of a string tensor, such as a graph's.
+    /// The strings of a tensor of another plugin, such as a serialised graph.
     Blobs(Vec<Vec<u8>>),
 }
 
-/// PNG, JPEG, GIF or BMP.
+/// An image: PNG, JPEG, GIF or BMP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedImage {
-    /// Pixels; 0 when the file does not say.
+    /// The width in pixels; 0 when the file does not say.
     pub width: u32,
-    /// Pixels; 0 when the file does not say.
+    /// The height in pixels; 0 when the file does not say.
     pub height: u32,
     /// The encoded file; its first bytes identify the format.
     pub bytes: Vec<u8>,
 }
 
-/// Usually WAV.
+/// A sound, usually WAV.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EncodedAudio {
     /// The MIME type, such as `audio/wav`.
@@ -63,41 +63,41 @@ pub struct EncodedAudio {
 pub struct TextTensor {
     /// Sizes of the dimensions, outermost first; none of a single text.
     pub shape: Vec<usize>,
-    /// As many as the sizes' product.
+    /// The texts, as many as the product of the sizes.
     pub values: Vec<String>,
 }
 
 /// Numbers, row by row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NumberTensor {
-    /// Their type in the file.
+    /// The dtype in the file.
     pub dtype: DataType,
     /// Sizes of the dimensions, outermost first.
     pub shape: Vec<usize>,
-    /// As many as the sizes' product.
+    /// The numbers, as many as the product of the sizes.
     pub values: Vec<f64>,
 }
 
-/// A precision-recall curve: one entry for each threshold, which are evenly apart from 0 to 1.
+/// A precision-recall curve: each vector has an entry per threshold; the thresholds are evenly spaced from 0 to 1.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PrCurve {
-    /// Counts.
+    /// Numbers of true positives.
     pub true_positives: Vec<f64>,
-    /// Counts.
+    /// Numbers of false positives.
     pub false_positives: Vec<f64>,
-    /// Counts.
+    /// Numbers of true negatives.
     pub true_negatives: Vec<f64>,
-    /// Counts.
+    /// Numbers of false negatives.
     pub false_negatives: Vec<f64>,
-    /// Shares.
+    /// Precision, 0 to 1.
     pub precision: Vec<f64>,
-    /// Shares.
+    /// Recall, 0 to 1.
     pub recall: Vec<f64>,
 }
 
 impl PrCurve {
-    /// Of pairs of what is and what was predicted (0 to 1), at `n_thresholds` thresholds, 2 at least. A prediction is
-    /// positive at the thresholds up to it, as TensorBoard counts.
+    /// Computes the curve from pairs of label and prediction (0 to 1), at `n_thresholds` thresholds, at least 2. As in
+    /// TensorBoard, a prediction is positive at the thresholds up to it.
     pub fn of(pairs: impl IntoIterator<Item = (bool, f32)>, n_thresholds: usize) -> Self {
         let n = n_thresholds.max(2);
         let (mut positives, mut negatives) = (vec![0.0; n], vec![0.0; n]);
@@ -106,17 +106,17 @@ impl PrCurve {
             let counts = if label { &mut positives } else { &mut negatives };
             counts[place] += 1.0;
         }
-        let from_the_right = |counts: Vec<f64>| {
+        let suffix_sums = |counts: Vec<f64>| {
             let mut sums = counts;
             for i in (0..n - 1).rev() {
                 sums[i] += sums[i + 1];
             }
             sums
         };
-        let (tp, fp) = (from_the_right(positives), from_the_right(negatives));
-        let rest = |counts: &[f64]| -> Vec<f64> { counts.iter().map(|c| counts[0] - c).collect() };
-        let (fn_, tn) = (rest(&tp), rest(&fp));
-        // Nothing predicted is a share of 0, as TensorBoard has it.
+        let (tp, fp) = (suffix_sums(positives), suffix_sums(negatives));
+        let complement = |counts: &[f64]| -> Vec<f64> { counts.iter().map(|c| counts[0] - c).collect() };
+        let (fn_, tn) = (complement(&tp), complement(&fp));
+        // As in TensorBoard, 0 divided by 0 is 0.
         let share = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a / (a + b).max(1e-7)).collect();
         Self {
             precision: share(&tp, &fp),
@@ -132,15 +132,15 @@ impl PrCurve {
 /// Vertices, faces or colours of a batch of meshes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeshPart {
-    /// The mesh that it is part of.
+    /// The name of the mesh.
     pub mesh: String,
-    /// Which part.
+    /// The part that `values` are.
     pub content: ContentType,
     /// Shape `[batch, n, 3]`: coordinates, indices of vertices, or red, green and blue.
     pub values: NumberTensor,
 }
 
-/// The value of a tag of `kind`; else why it is none.
+/// Decodes the value of a tag of `kind`; an error says why it cannot be decoded.
 pub(crate) fn decode(kind: &str, metadata: &SummaryMetadata, value: &ValueView<'_>) -> Result<Sample, String> {
     let tensor = |bytes| TensorProto::decode(bytes).map_err(|e| e.to_string());
     match (kind, value.data) {
@@ -237,8 +237,8 @@ fn pr_curve(tensor: &TensorProto) -> Result<Sample, String> {
 }
 
 fn mesh(metadata: &SummaryMetadata, tensor: &TensorProto) -> Result<Sample, String> {
-    let about = MeshPluginData::decode(plugin_content(metadata)).map_err(|e| e.to_string())?;
-    Ok(Sample::Mesh(MeshPart { content: about.content_type(), mesh: about.name, values: numbers(tensor)? }))
+    let data = MeshPluginData::decode(plugin_content(metadata)).map_err(|e| e.to_string())?;
+    Ok(Sample::Mesh(MeshPart { content: data.content_type(), mesh: data.name, values: numbers(tensor)? }))
 }
 
 fn layout(tensor: &TensorProto) -> Result<Sample, String> {
@@ -248,8 +248,8 @@ fn layout(tensor: &TensorProto) -> Result<Sample, String> {
 
 /// Hyperparameters are in the metadata of the value itself.
 fn hparams(metadata: &SummaryMetadata, value: &ValueView<'_>) -> Result<Sample, String> {
-    let own = value.metadata.and_then(|bytes| SummaryMetadata::decode(bytes).ok());
-    let content = plugin_content(own.as_ref().unwrap_or(metadata));
+    let value_metadata = value.metadata.and_then(|bytes| SummaryMetadata::decode(bytes).ok());
+    let content = plugin_content(value_metadata.as_ref().unwrap_or(metadata));
     HParamsPluginData::decode(content).map(|data| Sample::HParams(Box::new(data))).map_err(|e| e.to_string())
 }
 

@@ -1,6 +1,6 @@
 //! The points of one tag in one run, as columns.
 //!
-//! Columns only grow: a series' length is the stamp by which a view knows whether what it derived is still right.
+//! Columns only grow, so that the length of a series serves as the version of what a view derives from it.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use crate::{
     media::MediaSeries,
 };
 
-/// A tag's points, by the kind of its first value. Boxed, since maps of a few tags have room for many: that would be most
-/// of what thousands of small runs take.
+/// The points of a tag; the kind is that of its first value. The variants are boxed, because a map of few tags reserves
+/// room for many: unboxed, that would be most of the memory of thousands of small runs.
 #[derive(Debug, Clone)]
 pub enum Series {
     /// Numbers.
@@ -23,7 +23,7 @@ pub enum Series {
 }
 
 impl Series {
-    /// How many points have arrived; grows with every change, so it serves as the stamp for caches.
+    /// The number of points. It grows with every change, so that it serves as the version for caches.
     pub fn n_points(&self) -> usize {
         match self {
             Self::Scalar(s) => s.len(),
@@ -41,7 +41,7 @@ impl Series {
         }
     }
 
-    /// Its kind: `scalars`, `histograms`, or the plugin that shows it, as the file names it.
+    /// The kind: `scalars`, `histograms`, or the plugin that shows the values, as the file names it.
     pub fn kind(&self) -> &str {
         match self {
             Self::Scalar(_) => "scalars",
@@ -67,12 +67,12 @@ pub struct Point {
     pub step: i64,
     /// Unix seconds at which the value was written.
     pub wall: f64,
-    /// The value, NaN and infinities as they are; from a 32-bit float in most files.
+    /// The value, which may be NaN or infinite; in most files a 32-bit float.
     pub value: f64,
 }
 
 /// Numbers by step. Rows are in the order of arrival, which is the order in the file: after a restart of the program
-/// steps repeat (see [`pieces`](Self::pieces)). All rows are kept, in 13 to 25 bytes each.
+/// steps repeat (see [`pieces`](Self::pieces)). All rows are stored, in 13 to 25 bytes each.
 #[derive(Debug, Clone, Default)]
 pub struct ScalarSeries {
     step: Steps,
@@ -88,7 +88,7 @@ impl ScalarSeries {
         Self { node_name, ..Self::default() }
     }
 
-    /// How many points.
+    /// The number of points.
     pub fn len(&self) -> usize {
         self.step.len()
     }

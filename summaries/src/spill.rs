@@ -1,6 +1,6 @@
-//! Bytes that are held in memory within a budget of the process, and in a temporary file beyond it.
+//! Bytes that are in memory within a budget of the process, and in a temporary file beyond it.
 //!
-//! The budget is `STEPSCOPE_HISTOGRAM_MIB` (MiB, 256 without it). The file has no name: it is gone with the process.
+//! The budget is `STEPSCOPE_HISTOGRAM_MIB` (MiB, default 256). The file has no name: it disappears with the process.
 
 use std::{
     env,
@@ -16,12 +16,12 @@ use parking_lot::Mutex;
 
 const VARIABLE: &str = "STEPSCOPE_HISTOGRAM_MIB";
 const DEFAULT_MIB: u64 = 256;
-/// Less than this is not worth a place in the file.
-const LEAST: usize = 64 << 10;
+/// The fewest bytes that a column moves to the file at a time.
+const MIN_SPILL: usize = 64 << 10;
 
-/// What all columns of the process hold in memory.
-static HELD: AtomicU64 = AtomicU64::new(0);
-/// Where columns beyond the budget are, with its end.
+/// The bytes of all columns of the process that are in memory.
+static N_RESIDENT: AtomicU64 = AtomicU64::new(0);
+/// The file of the columns beyond the budget, and its length.
 static FILE: Mutex<Option<(File, u64)>> = Mutex::new(None);
 
 fn budget() -> u64 {
@@ -33,46 +33,46 @@ fn budget() -> u64 {
 /// Bytes that only grow; older ones may be in the file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SpillingBytes {
-    /// Ranges in the file: where each begins here, and there.
+    /// The ranges in the file: the begin of each in this column, and in the file.
     spilled: Vec<(u64, u64)>,
     n_spilled: u64,
-    held: MemoryBuffer,
+    resident: MemoryBuffer,
 }
 
-/// Bytes in memory, counted in [`HELD`].
+/// Bytes in memory, counted in [`N_RESIDENT`].
 #[derive(Debug, Default)]
 struct MemoryBuffer(Vec<u8>);
 
 impl SpillingBytes {
     pub fn len(&self) -> u64 {
-        self.n_spilled + self.held.0.len() as u64
+        self.n_spilled + self.resident.0.len() as u64
     }
 
-    /// Appends bytes that will be read at once or in parts, but not together with others.
+    /// Appends bytes. A later `read` may not cross the end of an append.
     pub fn append(&mut self, bytes: &[u8]) {
-        self.held.0.extend_from_slice(bytes);
-        let n_held = HELD.fetch_add(bytes.len() as u64, Ordering::Relaxed) + bytes.len() as u64;
-        if n_held > budget() && self.held.0.len() >= LEAST {
+        self.resident.0.extend_from_slice(bytes);
+        let n_resident = N_RESIDENT.fetch_add(bytes.len() as u64, Ordering::Relaxed) + bytes.len() as u64;
+        if n_resident > budget() && self.resident.0.len() >= MIN_SPILL {
             self.spill();
         }
     }
 
     fn spill(&mut self) {
-        // A disk that takes no more leaves the bytes where they are.
-        if let Ok(place) = write(&self.held.0) {
+        // Where the file cannot be written the bytes stay in memory, beyond the budget.
+        if let Ok(place) = write(&self.resident.0) {
             self.spilled.push((self.n_spilled, place));
-            self.n_spilled += self.held.0.len() as u64;
-            self.held = MemoryBuffer::default();
+            self.n_spilled += self.resident.0.len() as u64;
+            self.resident = MemoryBuffer::default();
         }
     }
 
-    /// Hands `len` bytes from `begin` on to `read`.
+    /// Calls `read` with the `len` bytes from `begin`.
     ///
     /// # Errors
-    /// Those of the file.
+    /// The temporary file cannot be read.
     pub fn read<T>(&self, begin: u64, len: usize, read: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
         if let Some(begin) = begin.checked_sub(self.n_spilled) {
-            return Ok(read(&self.held.0[begin as usize..begin as usize + len]));
+            return Ok(read(&self.resident.0[begin as usize..begin as usize + len]));
         }
         let part = self.spilled.partition_point(|(first, _)| *first <= begin);
         let (first, place) = self.spilled[part - 1];
@@ -84,13 +84,13 @@ impl SpillingBytes {
         Ok(read(&bytes))
     }
 
-    /// How much is in the file.
+    /// The number of bytes in the file.
     pub fn n_spilled(&self) -> u64 {
         self.n_spilled
     }
 }
 
-/// Appends to the file; where the bytes begin.
+/// Appends to the file; returns the offset of the bytes.
 fn write(bytes: &[u8]) -> io::Result<u64> {
     let mut file = FILE.lock();
     if file.is_none() {
@@ -106,13 +106,13 @@ fn write(bytes: &[u8]) -> io::Result<u64> {
 
 impl Clone for MemoryBuffer {
     fn clone(&self) -> Self {
-        HELD.fetch_add(self.0.len() as u64, Ordering::Relaxed);
+        N_RESIDENT.fetch_add(self.0.len() as u64, Ordering::Relaxed);
         Self(self.0.clone())
     }
 }
 
 impl Drop for MemoryBuffer {
     fn drop(&mut self) {
-        HELD.fetch_sub(self.0.len() as u64, Ordering::Relaxed);
+        N_RESIDENT.fetch_sub(self.0.len() as u64, Ordering::Relaxed);
     }
 }

@@ -1,8 +1,8 @@
-//! What was read of a run since its last commit. Filled without any lock, committed in one short step.
+//! The data of a run that were read since its last commit. Staged without any lock, committed in one short step.
 //!
-//! A file's [`Block`]s are decoded side by side into [`Segment`]s, each with tags of its own; [`RunStage::absorb`] takes
-//! them in the order of the file. What a tag is, its first value says. A segment that is decoded before that value was
-//! absorbed may have guessed wrong: then it is decoded once more, now that the tag is known.
+//! A file's [`Block`]s are decoded in parallel into [`Segment`]s, each with tags of its own; [`RunStage::absorb`] takes
+//! them in the order of the file. The first value of a tag determines its kind. A segment that was decoded before that
+//! value was absorbed may have assumed another kind: it is decoded again with the kind that is then known.
 
 use std::{mem, ops::Range, path::Path, sync::Arc};
 
@@ -28,8 +28,11 @@ mod distribution;
 mod form;
 pub(crate) mod spare;
 
-/// The least number of tags that a block is expected to have.
-const FEW_TAGS: usize = 16;
+/// The fewest tags that a block is expected to have.
+const MIN_TAGS: usize = 16;
+
+/// The bytes of a record besides its data: length and two checksums.
+const RECORD_OVERHEAD: u64 = 16;
 
 /// The kind of a tag.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +42,7 @@ pub(crate) enum Kind {
     Media(Arc<str>),
 }
 
-/// The kinds of a run's tags, as far as they are absorbed.
+/// The kinds of a run's tags that have been absorbed.
 pub(crate) type TagKinds = FxHashMap<Box<str>, Kind>;
 
 /// The values of some records, by tag.
@@ -54,9 +57,9 @@ pub(crate) struct Segment {
     graph: Option<GraphBlob>,
     run_metadata: Vec<TaggedRecord>,
     n_points: u64,
-    /// How many rows a tag is expected to have.
+    /// The number of rows that a tag is expected to have.
     n_expected: usize,
-    /// Kept where a tag was not known, which the segment may have taken for what it is not: then it is decoded again.
+    /// The segment's block, if a tag was not known: where its assumed kind is wrong the block is decoded again.
     block: Option<Block>,
 }
 
@@ -70,7 +73,7 @@ struct SegmentTag {
     metadata: Option<Arc<SummaryMetadata>>,
     rows: Rows,
     form: Option<Form>,
-    /// The tag that followed the last time: programs write theirs in the same order again and again.
+    /// The tag that followed the last time: programs write their tags in the same order in every step.
     next_idx: usize,
 }
 
@@ -97,7 +100,7 @@ impl Segment {
         }
     }
 
-    /// The values of a block, by what is known of their tags so far.
+    /// Decodes a block with the kinds that are known so far.
     pub fn of_block(file: Arc<Path>, block: Block, known: &TagKinds) -> Self {
         let mut segment = Self::new(file);
         segment.take_block(&block, known);
@@ -112,9 +115,9 @@ impl Segment {
             match found {
                 Scan::Record(record) => {
                     if self.tags.is_empty() {
-                        // As if the known tags took turns with records like this one.
-                        let n_records = n_bytes / (record.data.len() as u64 + 16);
-                        self.n_expected = n_records as usize / known.len().max(FEW_TAGS);
+                        // An estimate: the known tags take turns, with records as long as this one.
+                        let n_records = n_bytes / (record.data.len() as u64 + RECORD_OVERHEAD);
+                        self.n_expected = n_records as usize / known.len().max(MIN_TAGS);
                     }
                     self.take(&record, known);
                 }
@@ -124,12 +127,12 @@ impl Segment {
         }
     }
 
-    /// Takes the values of a record. What of it cannot be understood goes to the damage; the rest is kept.
+    /// Decodes the values of a record. Values that cannot be decoded are added to the damage.
     pub fn take(&mut self, record: &Record<&[u8]>, known: &TagKinds) {
         if self.take_known_form(record.data) {
             return;
         }
-        let bytes = record.offset..record.offset + record.data.len() as u64 + 16;
+        let bytes = record.offset..record.offset + record.data.len() as u64 + RECORD_OVERHEAD;
         let Ok(event) = EventView::parse(record.data) else {
             return self.damage.push((DamageKind::Undecodable, bytes));
         };
@@ -159,7 +162,7 @@ impl Segment {
         }
     }
 
-    /// Takes a record that looks like the last one of the tag whose turn it is; whether it does.
+    /// Decodes a record that has the form of the last record of the expected tag; returns whether it has.
     #[inline]
     fn take_known_form(&mut self, record: &[u8]) -> bool {
         let idx = self.next_idx();
@@ -173,7 +176,8 @@ impl Segment {
         true
     }
 
-    /// The record, of which the last tag has a number, is what the next ones of the tag probably look like.
+    /// Stores the form of a record of the last tag, if it is a scalar: the tag's next records probably have the same
+    /// form.
     fn learn_form(&mut self, record: &[u8]) {
         if let Some(SegmentTag { rows: Rows::Scalar(_), form, .. }) = self.tags.get_mut(self.last_idx) {
             *form = Form::of(record);
@@ -213,7 +217,7 @@ impl Segment {
             (Rows::Histogram(rows), Data::Tensor(bytes)) => {
                 rows.push(step, wall, |histogram| distribution::of_tensor(bytes, histogram))?;
             }
-            (Rows::Media(rows), data) if takes(tag.kind.as_ref(), data) => {
+            (Rows::Media(rows), data) if can_have(tag.kind.as_ref(), data) => {
                 rows.push(MediaRow {
                     step,
                     wall,
@@ -226,7 +230,7 @@ impl Segment {
         Ok(())
     }
 
-    /// The entry of the value's tag.
+    /// The index of the value's tag, which is added if it is new.
     fn tag(&mut self, value: &ValueView<'_>, known: &TagKinds) -> usize {
         let guess = self.next_idx();
         let idx = match self.tags.get(guess) {
@@ -248,8 +252,8 @@ impl Segment {
         let name: Box<str> = String::from_utf8_lossy(value.tag).into();
         let kind = known.get(&name).cloned().or_else(|| kind_of(value));
         self.by_tag.insert(value.tag.into(), idx);
-        // More tags than were counted on share what is left, which is nothing.
-        let n_expected = if idx < known.len().max(FEW_TAGS) { self.n_expected } else { 0 };
+        // Tags beyond the expected number reserve no memory.
+        let n_expected = if idx < known.len().max(MIN_TAGS) { self.n_expected } else { 0 };
         self.tags.push(SegmentTag {
             raw: value.tag.into(),
             name,
@@ -267,7 +271,7 @@ impl Segment {
         idx
     }
 
-    /// Whether what the segment took its tags for is what they are.
+    /// Whether the kinds that the segment assumed for its tags agree with the known ones.
     fn agrees(&self, known: &TagKinds) -> bool {
         self.tags.iter().all(|tag| match (&tag.kind, known.get(&tag.name)) {
             (None, _) => false,
@@ -277,7 +281,7 @@ impl Segment {
     }
 }
 
-/// What a tag's first value says that it is; `None` of a tensor without metadata.
+/// The kind of a tag by its first value; `None` for a tensor without metadata.
 fn kind_of(value: &ValueView<'_>) -> Option<Kind> {
     let plugin = value.metadata.map_or(&[][..], |metadata| plugin_name(metadata).unwrap_or_default());
     Some(match (value.data, plugin) {
@@ -295,7 +299,7 @@ fn kind_of(value: &ValueView<'_>) -> Option<Kind> {
 const PLAIN_TENSOR: &str = "tensor";
 
 /// Whether a tag of this kind may have a value of this form.
-fn takes(kind: Option<&Kind>, data: Data<'_>) -> bool {
+fn can_have(kind: Option<&Kind>, data: Data<'_>) -> bool {
     match (kind, data) {
         (_, Data::Tensor(_) | Data::None) => true,
         (Some(Kind::Media(kind)), Data::Image(_)) => **kind == *"images",
@@ -312,7 +316,7 @@ pub(crate) struct RunStage {
 }
 
 impl RunStage {
-    /// What the tags are, for the decoding of further segments.
+    /// The kinds of the tags, for the decoding of further segments.
     pub fn known(&self) -> &TagKinds {
         &self.known
     }
@@ -334,7 +338,8 @@ impl RunStage {
         }
     }
 
-    /// The segment by what its tags are. A tag whose first value is a tensor without metadata is a plain tensor.
+    /// Decodes the segment again with the known kinds. A new tag whose first value is a tensor without metadata is a
+    /// plain tensor.
     fn decoded_again(&self, segment: Segment) -> Segment {
         let Some(block) = segment.block else { return segment };
         let mut known = self.known.clone();
@@ -351,10 +356,10 @@ impl RunStage {
         !self.segments.is_empty()
     }
 
-    /// Moves everything new into `run`; the number of new points.
+    /// Moves everything new into `run`; returns the number of new points.
     pub fn commit(&mut self, run: &mut Run) -> u64 {
         let mut n_points = 0;
-        // Most runs have nothing new for a while: their stage holds no memory.
+        // `take` frees the list's memory, too: most runs have nothing new for a while.
         for segment in mem::take(&mut self.segments) {
             n_points += segment.n_points;
             for tag in segment.tags {

@@ -1,4 +1,5 @@
-//! Numbers out of a TensorProto, in either of its forms.
+//! The numbers of a TensorProto, in either of its forms. The field numbers are those of
+//! tensorflow/core/framework/tensor.proto.
 
 use formats::{
     proto::{DataType, TensorProto},
@@ -12,11 +13,12 @@ use crate::damage::DamageKind;
 const FLOAT: u64 = DataType::DtFloat as u64;
 const DOUBLE: u64 = DataType::DtDouble as u64;
 
-/// A tensor that says "and so on with the last value" is filled up to this many elements; real summaries hold about 100.
+/// The most elements to which a tensor with fewer values is filled up with its last value; real summaries have about
+/// 100.
 const MAX_FILLED: usize = 1 << 16;
 
-/// The elements of a numeric tensor as f64, row by row; `None` when it is not numeric, its parts do not fit together, or it
-/// claims far more elements than it holds.
+/// The elements of a numeric tensor as f64, row by row; `None` when it is not numeric, its parts do not fit together,
+/// or it claims far more elements than it holds.
 pub(crate) fn numbers(tensor: &TensorProto) -> Option<Vec<f64>> {
     let n = n_elements(tensor)?;
     if !tensor.tensor_content.is_empty() {
@@ -24,7 +26,7 @@ pub(crate) fn numbers(tensor: &TensorProto) -> Option<Vec<f64>> {
     }
     let mut values = typed_values(tensor)?;
     if values.len() > n || values.len() < n && (values.is_empty() || n > MAX_FILLED) {
-        // No value at all stands for zeros in a C++ writer's tensor; that is only believed for few.
+        // C++ writers leave out all values of a tensor of zeros; large tensors without values are refused.
         return (values.is_empty() && n <= MAX_FILLED).then(|| vec![0.0; n]);
     }
     let last = values.last().copied().unwrap_or(0.0);
@@ -38,15 +40,15 @@ pub(crate) fn shape(tensor: &TensorProto) -> Option<Vec<usize>> {
     dims.iter().map(|dim| usize::try_from(dim.size).ok()).collect()
 }
 
-/// The one number of a serialised scalar tensor: what [`numbers`] gives, without building the message. `None` for forms
-/// that are not common, which `numbers` may still understand.
+/// The number of a serialised scalar tensor, as [`numbers`] decodes it, without building the message. `None` for rare
+/// forms, which `numbers` may still decode.
 pub(crate) fn scalar(tensor: &[u8]) -> Option<f64> {
     let mut dtype = 0;
     let (mut content, mut single, mut double) = (None, None, None);
     for field in Fields::new(tensor) {
         match field.ok()? {
             (1, Value::Varint(v)) => dtype = v,
-            // A shape with dimensions is left to the general way.
+            // Shapes with dimensions are left to `numbers`.
             (2, Value::Bytes([])) => {}
             (4, Value::Bytes(bytes)) => content = Some(bytes),
             (5, Value::Fixed32(bits)) => single = Some(f32::from_bits(bits)),
@@ -66,7 +68,7 @@ pub(crate) fn scalar(tensor: &[u8]) -> Option<f64> {
     }
 }
 
-/// Where [`scalar`]'s number is in the tensor, in 4 or 8 bytes; `None` for the rarer forms.
+/// The 4 or 8 bytes of [`scalar`]'s number in the tensor; `None` for the rarer forms.
 pub(crate) fn scalar_bytes(tensor: &[u8]) -> Option<&[u8]> {
     scalar(tensor)?;
     let (mut content, mut typed) = (None, None);
@@ -74,7 +76,7 @@ pub(crate) fn scalar_bytes(tensor: &[u8]) -> Option<&[u8]> {
         match field.ok()? {
             (4, Value::Bytes(bytes)) => content = Some(bytes),
             (5, Value::Bytes(bytes)) | (6, Value::Bytes(bytes)) if typed.is_none() => typed = Some(bytes),
-            // Not packed, or of both types: which one counts is left to `scalar`.
+            // Values that are not packed, or in both fields, are left to `scalar`.
             (5 | 6, _) => return None,
             _ => {}
         }
@@ -82,8 +84,8 @@ pub(crate) fn scalar_bytes(tensor: &[u8]) -> Option<&[u8]> {
     content.or(typed)
 }
 
-/// Type and bytes of a serialised tensor of shape `[k, n_columns]` that holds its numbers as bytes and nothing else, `k` rows
-/// of them; `None` for the rarer forms.
+/// The dtype and the bytes of a serialised tensor of shape `[k, n_columns]` whose numbers are all in `tensor_content`;
+/// `None` for other forms.
 pub(crate) fn content_of_rows(tensor: &[u8], n_columns: u64) -> Option<(DataType, &[u8])> {
     let (mut dtype, mut shape, mut content) = (DataType::DtInvalid, None, None);
     for field in Fields::new(tensor) {
@@ -121,7 +123,7 @@ fn two_dims(shape: &[u8]) -> Option<[u64; 2]> {
     dims.next().is_none().then_some(sizes)
 }
 
-/// The number of elements by the shape; `None` for unknown sizes and products that overflow.
+/// The number of elements of the shape; `None` for unknown sizes and products that overflow.
 fn n_elements(tensor: &TensorProto) -> Option<usize> {
     let dims = tensor.tensor_shape.as_ref().map_or(&[][..], |shape| &shape.dim);
     dims.iter().try_fold(1_usize, |n, dim| n.checked_mul(usize::try_from(dim.size).ok()?))
@@ -167,13 +169,13 @@ fn typed_values(tensor: &TensorProto) -> Option<Vec<f64>> {
     })
 }
 
-/// The 16 bits of each are an `int32` of their own. Larger ones mean something else: torch's `add_tensor` puts all bits of a
-/// 32-bit float there, which TensorBoard does not read either.
+/// The 16-bit floats of `half_val`, each in the low bits of an `int32`; `None` for larger integers: torch's
+/// `add_tensor` writes the bits of 32-bit floats there, which TensorBoard does not read either.
 fn halves(tensor: &TensorProto, value: impl Fn(u16) -> f64) -> Option<Vec<f64>> {
     tensor.half_val.iter().map(|bits| u16::try_from(*bits).ok().map(&value)).collect()
 }
 
-/// A tensor's message and its numbers.
+/// Decodes a tensor's message and its numbers.
 pub(crate) fn decode(bytes: &[u8]) -> Result<(TensorProto, Vec<f64>), DamageKind> {
     let tensor = TensorProto::decode(bytes).map_err(|_| DamageKind::Undecodable)?;
     let numbers = numbers(&tensor).ok_or(DamageKind::Undecodable)?;
@@ -249,7 +251,7 @@ mod tests {
             let typed = TensorProto { half_val: vec![i32::from(bits)], ..tensor(dtype, &[1]) };
             assert_eq!(numbers(&typed), Some(vec![value]));
         }
-        // What torch 2.15 writes of 0.5.
+        // The bytes that torch 2.15 writes for 0.5.
         let of_torch = TensorProto { half_val: vec![0x3f00_0000], ..tensor(DataType::DtHalf, &[]) };
         assert_eq!(numbers(&of_torch), None);
     }

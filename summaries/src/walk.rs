@@ -1,4 +1,4 @@
-//! Which event files there are below a folder.
+//! Finds the event files below a folder.
 
 use std::{
     fs, io,
@@ -9,7 +9,7 @@ use formats::is_event_file_name;
 
 use crate::run::Problem;
 
-/// Deeper folders are not looked into.
+/// The deepest level of folders that is searched.
 const MAX_DEPTH: usize = 64;
 
 /// An event file and the run that it belongs to.
@@ -22,11 +22,11 @@ pub(crate) struct RunFile {
     pub file: PathBuf,
 }
 
-/// The event files at and below `folder`, which is `root` or below it: each folder's in name order, which is the order of
-/// their beginning, since the names hold the time. Symbolic links are followed, but not in circles. What cannot be looked
-/// at goes to `problems`.
+/// Finds the event files in and below `folder`, which is `root` or below it. Those of a folder are in name order, which
+/// is the order of their beginning, since names have the time. Symbolic links are followed, but not in circles. Adds
+/// folders that cannot be read to `problems`.
 pub(crate) fn walk(root: &Path, folder: &Path, problems: &mut Vec<Problem>) -> Vec<RunFile> {
-    let mut walk = Walk { root, problems, found: Vec::new(), above: Vec::new() };
+    let mut walk = Walk { root, problems, found: Vec::new(), ancestors: Vec::new() };
     walk.folder(folder);
     walk.found
 }
@@ -35,8 +35,8 @@ struct Walk<'a> {
     root: &'a Path,
     problems: &'a mut Vec<Problem>,
     found: Vec<RunFile>,
-    /// The folders that the walk is in.
-    above: Vec<Identity>,
+    /// The folders from the root to the current one.
+    ancestors: Vec<Identity>,
 }
 
 impl Walk<'_> {
@@ -48,7 +48,7 @@ impl Walk<'_> {
 
     fn try_folder(&mut self, folder: &Path) -> io::Result<()> {
         let identity = identity(folder)?;
-        if self.above.len() >= MAX_DEPTH || self.above.contains(&identity) {
+        if self.ancestors.len() >= MAX_DEPTH || self.ancestors.contains(&identity) {
             return Ok(());
         }
         let mut folders = Vec::new();
@@ -56,7 +56,7 @@ impl Walk<'_> {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             let path = entry.path();
-            // The type of what a link points to; a link to nowhere is no event file.
+            // `is_dir` follows a link, to a folder or a file.
             let kind = entry.file_type()?;
             let is_folder = kind.is_dir() || kind.is_symlink() && path.is_dir();
             if is_folder {
@@ -69,23 +69,23 @@ impl Walk<'_> {
         folders.sort_unstable();
         let run = run_name(self.root, folder);
         self.found.extend(files.into_iter().map(|file| RunFile { run: run.clone(), folder: folder.to_owned(), file }));
-        self.above.push(identity);
+        self.ancestors.push(identity);
         for folder in folders {
             self.folder(&folder);
         }
-        self.above.pop();
+        self.ancestors.pop();
         Ok(())
     }
 }
 
-/// What is the same for two paths of one folder.
+/// The identity of a folder: the same for all paths to it.
 #[cfg(unix)]
 pub(crate) type Identity = (u64, u64);
-/// What is the same for two paths of one folder.
+/// The identity of a folder: the same for all paths to it.
 #[cfg(not(unix))]
 pub(crate) type Identity = PathBuf;
 
-/// The folder's disk and its number there.
+/// The folder's device and inode numbers.
 #[cfg(unix)]
 pub(crate) fn identity(folder: &Path) -> io::Result<Identity> {
     use std::os::unix::fs::MetadataExt;
@@ -93,7 +93,7 @@ pub(crate) fn identity(folder: &Path) -> io::Result<Identity> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// The folder's path without links.
+/// The folder's canonical path.
 #[cfg(not(unix))]
 pub(crate) fn identity(folder: &Path) -> io::Result<Identity> {
     fs::canonicalize(folder)

@@ -1,9 +1,12 @@
-//! Notifications of the operating system about changes below a logdir (inotify on Linux), so that a write is seen at once.
+//! Notifications of the operating system about changes below a logdir (inotify on Linux), so that a write is noticed at
+//! once.
 //!
-//! It is a help, not the truth: events may be dropped, network disks send none, and the number of folders is limited
-//! (`fs.inotify.max_user_watches`). So polls still look at every file in turn, and walk the folders now and then.
+//! Notifications are not reliable: events may be dropped, network file systems send none, and the number of folders is
+//! limited (`fs.inotify.max_user_watches`). Polls therefore still look at every file in turn, and walk the folders now
+//! and then.
 //!
-//! Thousands of folders take a while to watch, so that is done by a thread of its own, and only for those who follow.
+//! A separate thread begins to watch, since that takes a while for thousands of folders; and only for logdirs that are
+//! followed.
 
 use std::{
     fmt, mem,
@@ -22,7 +25,7 @@ use notify::{
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
-/// More paths than this between two polls are not distinguished: a walk finds them.
+/// The most paths that are collected between two polls; a walk finds further ones.
 const MAX_TOUCHED: usize = 1 << 16;
 
 /// The changes since the last poll.
@@ -30,9 +33,9 @@ const MAX_TOUCHED: usize = 1 << 16;
 pub(crate) struct Touched {
     /// Files that were written to.
     pub files: FxHashSet<PathBuf>,
-    /// Paths that appeared, or have gone.
+    /// Paths that were created or deleted.
     pub created: FxHashSet<PathBuf>,
-    /// Events were lost, or watching has just begun: time for a walk.
+    /// Whether events were lost, or watching has just begun: time for a walk.
     pub is_lost: bool,
 }
 
@@ -40,21 +43,22 @@ pub(crate) struct Touched {
 #[derive(Debug, Clone)]
 pub(crate) struct WatchTarget {
     pub folder: PathBuf,
-    /// With all that is below it.
+    /// Whether the folders below it are watched, too.
     pub is_recursive: bool,
 }
 
-/// The notifications that are requested.
+/// The notifications of a logdir.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     shared: Arc<Shared>,
     started: Arc<Started>,
 }
 
-/// What one thread began to watch: of its own, so that one that comes late says nothing of what was begun after it.
+/// The watching that one thread began. Each thread has its own, so that a late one does not report for a watching that
+/// began after it.
 #[derive(Debug, Default)]
 struct Started {
-    /// Ends the watching when it is dropped; not there before everything is watched.
+    /// Ends the watching when it is dropped; `None` before everything is watched.
     watcher: Mutex<Option<RecommendedWatcher>>,
     is_complete: AtomicBool,
 }
@@ -68,7 +72,7 @@ struct Shared {
 /// The state of one watcher.
 struct Listener {
     shared: Arc<Shared>,
-    /// Watched folders that were given in a relative form, with the form in which events name them.
+    /// Pairs of absolute path, which events have, and relative path, for the roots that are relative.
     relative: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -77,8 +81,8 @@ impl Watch {
         *self.shared.wake.lock() = Some(wake);
     }
 
-    /// Whether somebody wants notifications.
-    pub fn is_wanted(&self) -> bool {
+    /// Whether notifications are requested.
+    pub fn is_requested(&self) -> bool {
         self.shared.wake.lock().is_some()
     }
 
@@ -87,8 +91,8 @@ impl Watch {
         self.started.is_complete.load(Ordering::Acquire)
     }
 
-    /// Begins to watch these places, instead of those before; returns at once. Where the system refuses, polls go on
-    /// without its help.
+    /// Begins to watch these folders instead of the previous ones; returns at once. Where the system refuses, polls
+    /// alone find changes.
     pub fn start(&mut self, places: Vec<WatchTarget>) {
         self.started = Arc::default();
         let (shared, started) = (self.shared.clone(), self.started.clone());
@@ -101,15 +105,15 @@ impl Watch {
                 let mode = if place.is_recursive { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
                 watcher.watch(&absolute(&place.folder), mode).is_ok()
             };
-            // Every one of them, even after one that is refused.
+            // `filter` and `count` watch every folder, even after one that the system refuses.
             let n_watched = places.iter().filter(|place| watches(place)).count();
             *started.watcher.lock() = Some(watcher);
             started.is_complete.store(n_watched == places.len(), Ordering::Release);
-            // Nobody reported what came before a folder was watched.
+            // Changes before a folder was watched were not reported: a walk finds them.
             shared.touched.lock().is_lost = true;
             shared.wake();
         };
-        // Without a thread to spare, polls do it alone.
+        // Where no thread can be started, polls alone find changes.
         let _ = thread::Builder::new().name("watch logdir".to_owned()).spawn(watch);
     }
 
@@ -140,7 +144,7 @@ impl Listener {
             Ok(event) if !event.need_rescan() && touched.files.len() + touched.created.len() < MAX_TOUCHED => {
                 let is_write = is_write(&event.kind);
                 for path in event.paths {
-                    let path = self.as_given(path);
+                    let path = self.in_root_form(path);
                     match is_write {
                         true if formats::is_event_file_name(&path) => drop(touched.files.insert(path)),
                         true => {}
@@ -154,14 +158,14 @@ impl Listener {
         self.shared.wake();
     }
 
-    /// The path in the form in which its folder was given.
-    fn as_given(&self, path: PathBuf) -> PathBuf {
+    /// The path in the relative or absolute form of its root.
+    fn in_root_form(&self, path: PathBuf) -> PathBuf {
         let below = |(absolute, given): &(PathBuf, PathBuf)| Some(given.join(path.strip_prefix(absolute).ok()?));
         self.relative.iter().find_map(below).unwrap_or(path)
     }
 }
 
-/// As events name a folder; the empty path is the current one.
+/// The absolute path by which events name a folder; the empty path is the current folder.
 fn absolute(given: &Path) -> PathBuf {
     let path = if given.as_os_str().is_empty() { Path::new(".") } else { given };
     path::absolute(path).unwrap_or_else(|_| given.to_owned())

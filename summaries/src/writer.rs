@@ -8,8 +8,8 @@
 //! - a reader sees a point within the flush interval and the time of one write;
 //! - a program that is killed leaves everything older than the flush interval, and at most one torn record at the end.
 //!
-//! A disk that is full does not end the training: the file is cut back to its last whole record, what could not be written
-//! is counted, later records are tried again, and [`SummaryWriter::flush`] and [`SummaryWriter::close`] report it.
+//! A full disk does not end the training: the file is cut back to its last complete record, lost records are counted,
+//! later records are written if they can be, and [`SummaryWriter::flush`] and [`SummaryWriter::close`] report the loss.
 
 use std::{
     io,
@@ -37,10 +37,13 @@ mod encode;
 mod kinds;
 mod queue;
 
-/// Why an event file is not whole.
+/// The field number of `Event.summary`.
+const SUMMARY_FIELD: u32 = 5;
+
+/// Why an event file is incomplete.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum WriterError {
-    /// The folder or the file cannot be made.
+    /// The folder or the file cannot be created.
     #[error("cannot create the event file {}: {source}", path.display())]
     Create {
         /// The folder or the file.
@@ -53,7 +56,7 @@ pub enum WriterError {
     Lost {
         /// The file.
         path: PathBuf,
-        /// How many records.
+        /// The number of missing records.
         n_lost: u64,
         /// The first reason.
         source: Arc<io::Error>,
@@ -61,8 +64,8 @@ pub enum WriterError {
 }
 
 /// Writes summaries into a new event file of a logdir: scalars, histograms, images, sounds, texts, tensors,
-/// precision-recall curves, hyperparameters, chart layouts, embeddings, meshes, graphs and profiles. May be shared between threads; records of one thread keep their
-/// order.
+/// precision-recall curves, hyperparameters, chart layouts, embeddings, meshes, graphs and profiles. May be
+/// shared between threads; the records of a thread are written in their order.
 ///
 /// ```
 /// use summaries::{SummaryWriter, WriterOptions};
@@ -83,7 +86,7 @@ pub struct SummaryWriter {
 }
 
 impl SummaryWriter {
-    /// Makes `logdir` if need be, and in it a file `events.out.tfevents.SECONDS.HOST.PID.N`.
+    /// Creates `logdir` if it does not exist, and in it a file `events.out.tfevents.SECONDS.HOST.PID.N`.
     ///
     /// # Errors
     /// When the folder, the file or the thread cannot be made.
@@ -92,8 +95,8 @@ impl SummaryWriter {
         let file = EventFile::create(logdir, "", clock::wall_now() as u64).map_err(create_error)?;
         let path = file.path().to_owned();
         let queue = Arc::new(Queue::new(options));
-        let of_thread = queue.clone();
-        let thread = std::thread::Builder::new().name("event-writer".into()).spawn(move || of_thread.write_to(file));
+        let thread_queue = queue.clone();
+        let thread = std::thread::Builder::new().name("event-writer".into()).spawn(move || thread_queue.write_to(file));
         let thread = thread.map_err(|e| create_error((path.clone(), e)))?;
         let writer = Self { path, queue, thread: Some(thread) };
         writer.add_event(&event_file::version(clock::wall_now()));
@@ -110,10 +113,10 @@ impl SummaryWriter {
         self.queue.push(&event.encode_to_vec());
     }
 
-    /// Adds a serialised `Summary`, such as a summary op gives, without decoding it. `wall` is in Unix seconds.
+    /// Adds a serialised `Summary`, such as the output of a summary op, without decoding it. `wall` is in Unix seconds.
     pub fn add_summary_bytes(&self, summary: &[u8], step: i64, wall: f64) {
         let mut event = Event { wall_time: wall, step, what: None, source_metadata: None }.encode_to_vec();
-        prost::encoding::encode_key(5, prost::encoding::WireType::LengthDelimited, &mut event);
+        prost::encoding::encode_key(SUMMARY_FIELD, prost::encoding::WireType::LengthDelimited, &mut event);
         prost::encoding::encode_varint(summary.len() as u64, &mut event);
         event.extend_from_slice(summary);
         self.queue.push(&event);
@@ -124,8 +127,8 @@ impl SummaryWriter {
         self.add_value(tag, summary::value::Value::SimpleValue(value), step);
     }
 
-    /// Adds the distribution of `values` in TensorFlow's buckets. Gives the number of NaN and infinities among them, which
-    /// have no bucket.
+    /// Adds the distribution of `values` in TensorFlow's buckets. Returns the number of NaN and infinities, which have
+    /// no bucket.
     pub fn add_histogram<T: Into<f64>>(&self, tag: &str, values: impl IntoIterator<Item = T>, step: i64) -> u64 {
         let mut histogram = HistogramBuilder::new();
         histogram.extend(values);
@@ -145,7 +148,7 @@ impl SummaryWriter {
         self.add_event(&Event { wall_time: clock::wall_now(), step: 0, what: Some(what), source_metadata: None });
     }
 
-    /// Waits until everything that was added is with the operating system, which keeps it even if this program is killed.
+    /// Waits until the operating system has all records that were added: they then survive the death of this process.
     ///
     /// # Errors
     /// When records are missing in the file.
@@ -154,12 +157,12 @@ impl SummaryWriter {
         self.result()
     }
 
-    /// How many records are missing in the file so far.
+    /// The number of records that are missing in the file so far.
     pub fn n_lost(&self) -> u64 {
         self.queue.lost().map_or(0, |(n_lost, _)| n_lost)
     }
 
-    /// Writes what is left and ends. Dropping a writer does the same, but cannot report.
+    /// Writes the queued records and ends. Dropping a writer does the same, but reports no error.
     ///
     /// # Errors
     /// When records are missing in the file.
@@ -171,7 +174,7 @@ impl SummaryWriter {
     fn finish(&mut self) {
         self.queue.close();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was reported by the panic hook; what it leaves is what flush and close report.
+            // The panic hook has reported a panic of the thread; flush and close report lost records.
             let _ = thread.join();
         }
     }

@@ -7,10 +7,10 @@ use trace_analysis::report::Analysis;
 
 use text::{Table, cut};
 
-/// Rows for a person.
+/// The most rows of the printed table.
 const TOP: usize = 10;
 
-/// The values of one row by the counters' names, with what follows from them.
+/// The values of one row by counter name, with the ratios derived from them.
 pub fn values_json(counted: &CounterTotals, values: &[u64]) -> Value {
     let mut object: Map<String, Value> =
         counted.names.iter().zip(values).map(|(name, value)| (name.clone(), json!(value))).collect();
@@ -23,7 +23,7 @@ pub fn values_json(counted: &CounterTotals, values: &[u64]) -> Value {
     Value::Object(object)
 }
 
-/// The totals, and what no op had part in; null where no threads' counters were recorded.
+/// The totals, and the counts outside all ops; null where no counters of threads were recorded.
 pub fn totals_json(counted: &CounterTotals) -> Value {
     if counted.is_empty() {
         return Value::Null;
@@ -31,8 +31,8 @@ pub fn totals_json(counted: &CounterTotals) -> Value {
     json!({ "total": values_json(counted, &counted.total), "outside_ops": values_json(counted, &counted.outside) })
 }
 
-/// What was counted, where threads' counters were recorded: a row for each of the ops that had most of the first counter, for what no op had
-/// part in, and for all.
+/// The table of counters, where counters of threads were recorded: a row for each of the ops with the highest first
+/// counter, a row for the counts outside all ops, and the total.
 pub fn table(analysis: &Analysis) -> Option<Table> {
     let counted = &analysis.counted;
     if counted.is_empty() {
@@ -45,7 +45,7 @@ pub fn table(analysis: &Analysis) -> Option<Table> {
     let titles = ["counted by op", "<device"].into_iter().chain(counted.names.iter().map(String::as_str));
     let mut table = Table::new(titles.chain(ratios.iter().map(|(title, _)| *title)));
     let mut row = |name: String, device: String, values: &[u64]| {
-        let counts = counted.names.iter().zip(values).map(|(name, value)| shown(name, *value));
+        let counts = counted.names.iter().zip(values).map(|(name, value)| value_text(name, *value));
         let ratios = ratios.iter().map(|(_, of)| of(counted, values).map_or_else(String::new, |r| format!("{r:.2}")));
         table.row([name, device].into_iter().chain(counts).chain(ratios));
     };
@@ -61,8 +61,8 @@ pub fn table(analysis: &Analysis) -> Option<Table> {
 
 type Ratio = fn(&CounterTotals, &[u64]) -> Option<f64>;
 
-/// Clocks count nanoseconds.
-fn shown(name: &str, value: u64) -> String {
+/// A value as text: a duration for clocks, which count nanoseconds, else a number.
+fn value_text(name: &str, value: u64) -> String {
     match name {
         "task-clock" | "cpu-clock" => text::duration(value.min(i64::MAX as u64).cast_signed()),
         _ => text::count(value),

@@ -1,11 +1,12 @@
-//! Figures of an analysis that text, JSON and report share.
+//! Figures of an analysis for text, JSON and report.
 
 use serde_json::Value;
 use trace_analysis::breakdown::Breakdown;
 use trace_analysis::critical::{CriticalPath, PathKind};
 use trace_store::Store;
 
-/// Of the JSON that `analyze` and `diff` print (docs/formats/json.md): higher where a field went or means something else.
+/// The version of the JSON of `analyze` and `diff` (docs/formats/json.md): grows when a field is removed or changes its
+/// meaning.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Sum of the lengths of critical paths, ns.
@@ -13,7 +14,7 @@ pub fn path_ns(paths: &[CriticalPath]) -> i64 {
     paths.iter().map(|p| p.range.end - p.range.start).sum()
 }
 
-/// Time on critical paths by kind, the most first.
+/// The time on critical paths by kind, the longest first.
 pub fn path_kinds(paths: &[CriticalPath]) -> Vec<(String, i64)> {
     let mut kinds: Vec<(String, i64)> = Vec::new();
     for segment in paths.iter().flat_map(|p| &p.segments) {
@@ -48,7 +49,7 @@ pub fn parts(times: &Breakdown) -> [(&'static str, i64); 8] {
     ]
 }
 
-/// Two JSON objects as one.
+/// Merges two JSON objects.
 pub fn merged(mut object: Value, with: Value) -> Value {
     if let (Some(object), Value::Object(with)) = (object.as_object_mut(), with) {
         object.extend(with);
@@ -56,7 +57,7 @@ pub fn merged(mut object: Value, with: Value) -> Value {
     object
 }
 
-/// A track's name; files have some with blanks around them.
+/// A track's name without surrounding blanks, which some files have.
 pub fn track_name(store: &Store, id: u32) -> &str {
     store.tracks().get(id as usize).map_or("?", |t| t.name.trim())
 }

@@ -1,4 +1,4 @@
-//! `stepscope analyze --json`: docs/formats/json.md has its fields.
+//! `stepscope analyze --json`, whose fields docs/formats/json.md documents.
 
 use serde_json::{Map, Value, json};
 use trace_analysis::breakdown::{Breakdown, DeviceBreakdown};
@@ -12,7 +12,7 @@ use trace_store::{Store, Track};
 use super::figures::{SCHEMA_VERSION, clocks, merged, parts, path_kinds, path_ns, track_name};
 use super::{counters, roofline};
 
-/// Stalls that are listed, at most: the longest. Their sums are of all.
+/// The most stalls that are listed, the longest ones; the sums include all.
 const MAX_STALLS: usize = 10_000;
 
 pub(super) fn of(store: &Store, analysis: &Analysis) -> Value {
@@ -41,8 +41,8 @@ pub(super) fn of(store: &Store, analysis: &Analysis) -> Value {
     })
 }
 
-/// The process of something: its number, name, id, host and rank.
-fn of_process(store: &Store, row: u32) -> Value {
+/// A process: its number, name, id, host and rank.
+fn process(store: &Store, row: u32) -> Value {
     let process = store.processes().get(row as usize);
     json!({
         "process_id": row, "process": process.map(|p| &p.name), "pid": process.map(|p| p.pid),
@@ -50,13 +50,13 @@ fn of_process(store: &Store, row: u32) -> Value {
     })
 }
 
-/// An object that names a track and its process, and what else it has.
-fn on_track(store: &Store, id: u32, own: Value) -> Value {
+/// An object with a track, its process, and `fields`.
+fn on_track(store: &Store, id: u32, fields: Value) -> Value {
     let track = store.tracks().get(id as usize);
-    let process = track.map_or_else(|| json!({}), |track| of_process(store, track.process));
+    let process_json = track.map_or_else(|| json!({}), |track| process(store, track.process));
     let device = track.map(|t| &t.device).filter(|device| !device.is_empty());
     let track = json!({ "track_id": id, "track": track_name(store, id), "device": device });
-    merged(merged(process, track), own)
+    merged(merged(process_json, track), fields)
 }
 
 fn tracks(store: &Store) -> Vec<Value> {
@@ -69,7 +69,7 @@ fn tracks(store: &Store) -> Vec<Value> {
 }
 
 fn processes(store: &Store) -> Vec<Value> {
-    (0..store.processes().len() as u32).map(|row| of_process(store, row)).collect()
+    (0..store.processes().len() as u32).map(|row| process(store, row)).collect()
 }
 
 fn slice(store: &Store, id: SliceId) -> Value {
@@ -137,7 +137,7 @@ fn devices(store: &Store, analysis: &Analysis) -> Vec<Value> {
         };
         let streams: Vec<Value> = d.streams.iter().map(stream).collect();
         let own = json!({ "device": d.device, "breakdown": breakdown(&d.times), "streams": streams });
-        merged(of_process(store, d.process), own)
+        merged(process(store, d.process), own)
     };
     analysis.devices.iter().map(device).collect()
 }
@@ -183,12 +183,12 @@ fn clock_rows(store: &Store) -> Vec<Value> {
 fn stragglers(store: &Store, analysis: &Analysis) -> Value {
     let late = |l: &LateArrival| {
         let own = json!({ "slice": slice(store, l.slice), "late_ns": l.late_ns, "waited_ns": l.waited_ns });
-        merged(of_process(store, l.process), own)
+        merged(process(store, l.process), own)
     };
     let found = &analysis.stragglers;
     let process = |p: &trace_analysis::stragglers::Straggler| {
         let own = json!({ "times_last": p.times_last, "late_ns": p.late_ns, "waited_ns": p.waited_ns });
-        merged(of_process(store, p.process), own)
+        merged(process(store, p.process), own)
     };
     json!({
         "collectives": found.collectives.iter().map(late).collect::<Vec<_>>(),

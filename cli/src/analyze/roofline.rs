@@ -6,7 +6,7 @@ use trace_analysis::roofline::{Bound, Roof, Roofline, Work};
 use super::figures::merged;
 use text::{Table, cut};
 
-/// Rows for a person, of each device.
+/// The most rows of each device's printed table.
 const TOP: usize = 10;
 
 fn work_json(work: &Work, roof: &Roof) -> Value {
@@ -33,7 +33,7 @@ pub fn to_json(lines: &[Roofline]) -> Vec<Value> {
     lines.iter().map(device).collect()
 }
 
-/// What a device reaches at most, in words.
+/// The peak of a device, as text.
 pub fn limits(line: &Roofline) -> String {
     let shown = |value: Option<f64>, unit: &str| value.map_or_else(|| format!("? {unit}"), |v| rate(v, unit));
     let device = if line.device.is_empty() { "host" } else { &line.device };

@@ -264,7 +264,7 @@ pub struct Training {
 }
 
 impl Training {
-    /// As the library takes them.
+    /// Converts the options to those of the library.
     pub fn options(&self) -> TrainOptions {
         let backup = self.backup_workers.map(|spare| Parallelism::Backup { spare: spare.into() });
         let asynchronous = self.asynchronous.then_some(Parallelism::Asynchronous);
@@ -302,7 +302,7 @@ pub enum Numerics {
 }
 
 impl Numerics {
-    /// As a session takes it.
+    /// Converts the option to that of a session.
     pub fn for_session(asked: Option<Numerics>) -> engine::Numerics {
         match asked {
             None => engine::Numerics::Ignore,

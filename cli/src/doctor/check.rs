@@ -8,9 +8,9 @@ use serde::Serialize;
 pub enum State {
     /// Works.
     Ok,
-    /// Works in a lesser way, or is not needed here.
+    /// Works with limits, or is not needed here.
     Limited,
-    /// Does not work; `remedy` says how to get it.
+    /// Does not work; `remedy` says what to do.
     Missing,
 }
 
@@ -19,13 +19,13 @@ pub enum State {
 pub struct Check {
     /// The subject of the check.
     pub name: &'static str,
-    /// How it stands.
+    /// The state of the subject.
     pub state: State,
     /// The finding.
     pub seen: String,
-    /// What it is good for.
+    /// The purpose of the subject.
     pub used_for: &'static str,
-    /// How to get it, when it is not there.
+    /// The remedy where the subject does not work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The checks, each by trying the thing itself.
+//! The checks. Each one tries the facility.
 
 use std::fs;
 
@@ -100,7 +100,7 @@ fn samples() -> Check {
     Check { name: "samples", state, seen, used_for: "record --sample", remedy }
 }
 
-/// What of the usual counters can be had, each thread for itself.
+/// The counters of threads that the system offers.
 fn counters() -> Check {
     let (state, seen, remedy) = match trace_record::count::available(CounterSet::usual()) {
         Ok((counted, missing)) => {
@@ -155,7 +155,7 @@ fn gpus() -> Check {
     Check::of("GPU", "devices of type GPU", found)
 }
 
-/// Whether a library that quickens GPUs is found.
+/// Whether a library for faster kernels on GPUs is found.
 fn gpu_library(name: &'static str, used_for: &'static str, package: &str) -> Check {
     let libraries = cuda::driver::optional();
     let library = libraries.into_iter().find(|library| library.name == name);

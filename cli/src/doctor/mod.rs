@@ -1,4 +1,4 @@
-//! `stepscope doctor`: what works on this machine, and how to get what does not.
+//! `stepscope doctor`: checks what works on this machine, and says how to get what does not.
 
 mod check;
 mod checks;

@@ -1,4 +1,4 @@
-//! The files of `stepscope export`: what the input is, and how the output is written.
+//! The files of `stepscope export`: recognises the input, and writes the output.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -15,13 +15,13 @@ pub fn is_logdir(paths: &[PathBuf]) -> bool {
     matches!(paths, [path] if source::is_url(path) || is_logdir(path))
 }
 
-/// Whether rows of a path are its scalars: of a logdir, or of a run's folder; else they are slices of a trace.
+/// Whether the rows of a path are scalars, as for a logdir or a run's folder, rather than slices of a trace.
 pub fn has_scalars(path: &Path) -> bool {
     let is_trace = |path| matches!(formats::sniff(path), Ok(FileKind::TraceFolder | FileKind::Trace(_)));
     source::is_url(path) || !is_trace(path)
 }
 
-/// Writes a file next to this one first: what is there stays complete until the new one is.
+/// Writes a temporary file and renames it to `path`, so that an existing file stays complete until the new one is.
 pub fn write_file(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".partial");

@@ -16,7 +16,7 @@ use crate::outcome::{Failure, Outcome};
 use super::files::write_file;
 use super::rows::Chosen;
 
-/// Rows that are handed to the Parquet writer at a time.
+/// Rows per batch of the Parquet writer.
 const BATCH: usize = 1 << 16;
 
 /// Reads, filters, writes.
@@ -45,7 +45,7 @@ fn write_parquet(chosen: &Chosen, runs: &Runs, out: &mut (dyn Write + Send)) -> 
     Ok(())
 }
 
-/// Some rows of a series as columns.
+/// A range of rows of a series, as columns.
 fn batch(run: &str, tag: &str, scalars: &ScalarSeries, rows: Range<usize>) -> Result<RecordBatch, ParquetError> {
     let n = rows.len();
     let points = || rows.clone().map(|row| scalars.point(row));

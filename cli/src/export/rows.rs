@@ -1,5 +1,5 @@
-//! `stepscope export --format csv|json`: rows of a logdir's scalars or of a trace's slices, of what is there now or (`--follow`) as
-//! they come.
+//! `stepscope export --format csv|json`: writes a logdir's scalars or a trace's slices as rows; with `--follow` also
+//! those that are added later.
 
 mod scalars;
 mod slices;
@@ -25,7 +25,7 @@ use scalars::Scalars;
 use slices::Slices;
 use source::RowSource;
 
-/// Between two reads of what grows.
+/// The time between two reads of a source that grows.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// How rows are written.
@@ -37,7 +37,7 @@ pub enum RowFormat {
     Json,
 }
 
-/// Writes the rows of what is there, or of what comes.
+/// Writes the rows; with `--follow` until their writer ends.
 pub fn run(args: &Export, format: RowFormat) -> Outcome {
     let mut source = open(args)?;
     let source = source.as_mut();
@@ -107,7 +107,7 @@ fn field(cell: &Value) -> String {
         Value::String(text) if text.contains([',', '"', '\n', '\r']) => format!("\"{}\"", text.replace('"', "\"\"")),
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
-        // As Rust and spreadsheets write it: 1, not 1.0.
+        // `f64` displays as 1, like in spreadsheets; a JSON number as 1.0.
         Value::Number(number) if number.is_f64() => number.as_f64().unwrap_or(f64::NAN).to_string(),
         other => other.to_string(),
     }
@@ -120,7 +120,7 @@ fn follow(source: &mut dyn RowSource, args: &Export, format: RowFormat) -> Outco
     match &args.out {
         None => {
             let mut out = BufWriter::new(out::Results);
-            // The failure is stored.
+            // `out` stores the failure, which ends the command.
             follow_into(source, format, &mut out, &stopped, |_| Failure::Output)
         }
         Some(path) => {
@@ -142,7 +142,7 @@ fn follow_into(
     header(source, format, out).map_err(&failed)?;
     let mut is_last = false;
     loop {
-        // Asked before the read, which finds what was written before the end.
+        // Before the read, so that the read includes everything that was written before the end.
         is_last |= source.is_over();
         loop {
             let has_more = source.read()?;

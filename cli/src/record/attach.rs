@@ -1,5 +1,5 @@
-//! `stepscope record --attach DIR|PID`: says to the programs that record into a folder what to do, sends the folder to a collector, or watches
-//! a process that runs already.
+//! `stepscope record --attach DIR|PID`: controls the programs that record into a folder, sends the folder to a
+//! collector, or watches a running process.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
@@ -18,12 +18,12 @@ use train::sending;
 
 use super::common::{print_report, trace_folder, watch_options};
 
-/// How long a dump may take to be done.
-const PATIENCE_NS: i64 = 5_000_000_000;
-/// Between two checks whether a process still records.
-const LOOK: Duration = Duration::from_millis(20);
+/// How long a dump may take, nanoseconds.
+const DUMP_TIMEOUT_NS: i64 = 5_000_000_000;
+/// The time between two checks whether a process still records.
+const CHECK_PERIOD: Duration = Duration::from_millis(20);
 
-/// Does what the options say.
+/// Runs the actions of the options.
 ///
 /// # Errors
 /// `Failure::Use` when no process records there or there is nothing to do, `Failure::Work` when a dump takes too long.
@@ -104,7 +104,7 @@ fn watch(pid: u32, args: &args::Record, verbosity: Verbosity) -> Outcome {
         .context("collecting the trace")?;
     let sender = sending::start(&folder, sending::collector(args.collector.as_deref()).as_deref())?;
     let begun = events::clock::mono_now();
-    while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) && events::session::born(pid) == born {}
+    while stopped.recv_timeout(CHECK_PERIOD) == Err(RecvTimeoutError::Timeout) && events::session::born(pid) == born {}
     let wall_ns = events::clock::mono_now() - begun;
     let watched = watch.stop();
     let collected = collector.stop();
@@ -117,7 +117,7 @@ fn watch(pid: u32, args: &args::Record, verbosity: Verbosity) -> Outcome {
     Ok(())
 }
 
-/// Sends what the folder has, and what is recorded into it meanwhile.
+/// Sends the content of the folder, and the events that are recorded into it meanwhile.
 fn send(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
     if !folder.is_dir() {
         return Err(Failure::wrong_use(format_args!("{}: no such folder", folder.display())));
@@ -129,18 +129,18 @@ fn send(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
         return Err(Failure::wrong_use(format_args!("{}: no trace that was recorded", folder.display())));
     }
     let sender = sending::start(folder, Some(address))?;
-    // Rings that no collector drains any more are drained here; else until their collector has finished.
+    // Drains rings that have no collector any more; where there is a collector, sends until it has finished.
     loop {
         match Collector::start(folder, CollectorOptions::default()) {
             Ok(collector) => {
                 while sending::is_written(folder) {
-                    std::thread::sleep(LOOK);
+                    std::thread::sleep(CHECK_PERIOD);
                 }
                 collector.stop();
                 break;
             }
             Err(CollectError::Claim(_, ClaimError::Taken { .. })) => {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(CHECK_PERIOD);
                 if Control::open(folder).is_ok_and(|control| control.collector().finished) {
                     break;
                 }
@@ -151,7 +151,7 @@ fn send(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
     sent(sending::end(sender, folder), folder, address, verbosity)
 }
 
-/// Sends a sealed trace: as the files that it was sealed from, which are made again next to it meanwhile.
+/// Sends a sealed trace as the files that it was sealed from, which are temporarily written next to it.
 fn send_sealed(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
     let store = trace_file::open(folder)?;
     let made = gather::Unsealed::create(folder, &store).map_err(Failure::from)?;
@@ -176,9 +176,9 @@ fn dump(control: &Control) -> Result<(), Failure> {
     }
     let number = control.request_dump();
     let begun = events::clock::mono_now();
-    // A later dump includes this one.
+    // Dumps are numbered: a higher number includes this dump.
     while control.dumps().1.wrapping_sub(number).cast_signed() < 0 {
-        if events::clock::mono_now() - begun > PATIENCE_NS {
+        if events::clock::mono_now() - begun > DUMP_TIMEOUT_NS {
             return Err(Failure::Work(anyhow::anyhow!(
                 "no collector wrote the dump within 5 s: does 'record' still run?"
             )));

@@ -1,4 +1,4 @@
-//! Parts of every recording: what is watched, its folder, and the report at its end.
+//! Common parts of recordings: the watch options, the folder, and the report at the end.
 
 use std::path::{Path, PathBuf};
 
@@ -10,12 +10,12 @@ use train::{RunFolder, TraceTarget};
 use crate::args;
 use crate::outcome::Failure;
 
-/// What the options ask to watch.
+/// The watch options of the command line.
 pub fn watch_options(args: &args::Record) -> WatchOptions {
     WatchOptions { sched: args.sched, sample_hz: args.sample, counters: args.counters.unwrap_or_default() }
 }
 
-/// The trace's folder, empty, with an absolute path: the command may change its working directory.
+/// Creates the trace's folder, empty. Its path is absolute, because the command may change its working directory.
 pub fn trace_folder(out: Option<&Path>) -> Result<PathBuf, Failure> {
     let folder = match out {
         Some(folder) => {
@@ -31,7 +31,7 @@ pub fn trace_folder(out: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(std::path::absolute(&folder).with_context(|| format!("finding {}", folder.display()))?)
 }
 
-/// Prints what was recorded.
+/// Prints a report on the recording.
 pub fn print_report(folder: &Path, wall_ns: i64, watched: &WatchReport, collected: &CollectorReport) {
     for (what, remedy) in &watched.unavailable {
         note!("warning: {what}: not recorded on this machine; {remedy}");

@@ -1,19 +1,20 @@
-//! CUDA in the command: the library that its driver loads into any program (`profiler/inject`).
+//! Records CUDA in the command, through a library (`profiler/inject`) that CUDA's driver loads into it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::dynamic_library::loads;
 
-/// Names the library, where it lies elsewhere.
+/// The variable with the path of the library, where it is in none of [`FOLDERS`].
 pub const ENV: &str = "STEPSCOPE_INJECTION";
 const FILE: &str = "libstepscope_inject.so";
-/// The variables in which CUDA's driver and NVTX look for it.
+/// The variables from which CUDA's driver and NVTX take the library's path.
 const LOADED_FROM: [&str; 2] = ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"];
-/// Its folder, relative to the program's: a release has it in the same one, an installation in `lib`, cargo's tests in `deps`.
+/// The library's folder, relative to the program's: the same one in a release, `lib` in an installation, `deps` in
+/// cargo's tests.
 const FOLDERS: [&str; 3] = ["", "../lib", "deps"];
 
-/// The library: what [`ENV`] names, or where a release, an installation or cargo puts it.
+/// The path of the library: that of [`ENV`], or the file in one of [`FOLDERS`].
 pub fn library() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os(ENV).filter(|path| !path.is_empty()) {
         // The command may change its working directory.
@@ -24,7 +25,7 @@ pub fn library() -> Option<PathBuf> {
     FOLDERS.into_iter().map(|relative| folder.join(relative).join(FILE)).find(|path| path.is_file())
 }
 
-/// Has CUDA and NVTX record, in the command and what it starts. What the user chose to be loaded stays.
+/// Makes CUDA and NVTX record, in the command and its children. Libraries that the user's environment names stay.
 pub fn inject(command: &mut Command, library: &Path) {
     for name in LOADED_FROM.into_iter().filter(|name| std::env::var_os(name).is_none()) {
         command.env(name, library);

@@ -1,4 +1,4 @@
-//! What a recorded command emitted by itself, where that is nothing or elsewhere.
+//! Hints for commands that emitted no events, or recorded into other folders.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use events::control::ELSEWHERE;
 
-/// What the user has to know of a trace folder before it is sealed: programs that record into folders of their own, and a trace that
-/// no program wrote into. `watches`: whether scheduling, samples or counters were asked for, so that a program need not emit anything.
+/// Hints about a trace folder before it is sealed: programs that record into other folders, and a trace without events
+/// of programs. The latter is left out where scheduling, samples or counters are recorded (`watches`).
 pub fn hints(folder: &Path, watches: bool) -> Vec<String> {
     let mut hints: Vec<String> = elsewhere(folder)
         .iter()
@@ -38,7 +38,7 @@ fn elsewhere(folder: &Path) -> Vec<(String, PathBuf)> {
         let Some(pid) = name.to_str().and_then(|name| name.strip_prefix(ELSEWHERE)) else { continue };
         if let Ok(other) = fs::read(entry.path()) {
             found.push((pid.to_owned(), PathBuf::from(OsStr::from_bytes(&other))));
-            // What is left says the same to the next reader: nothing is lost by it.
+            // A note that cannot be removed is only reported again.
             let _ = fs::remove_file(entry.path());
         }
     }

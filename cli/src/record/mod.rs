@@ -23,8 +23,8 @@ use common::{print_report, trace_folder, watch_options};
 /// Runs the command.
 ///
 /// # Errors
-/// `Failure::Use` when there is no such command or the folder is in use, `Failure::Work` when the folder cannot be written,
-/// `Failure::Command` when the command fails.
+/// `Failure::Use` when there is no such command or the folder is in use, `Failure::Work` when the folder cannot be
+/// written, `Failure::Command` when the command fails.
 pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
     if let Some(target) = &args.attach {
         return attach::run(target, args, verbosity);
@@ -60,7 +60,7 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
     }
 }
 
-/// Makes the control page before the command runs: its programs find the switches set.
+/// Creates the control page before the command runs, so that its programs find the switches set.
 fn switches(args: &args::Record, folder: &Path) -> anyhow::Result<()> {
     let control = events::control::Control::open_or_create(folder, true).context("making the control page")?;
     if let Some(n) = args.steps {
@@ -99,7 +99,7 @@ fn run_command(args: &args::Record, folder: &Path, watch: Option<&Watch>) -> Res
     Ok(child.wait().context("waiting for the command")?)
 }
 
-/// The exit code as a shell has it: 128 and the signal's number for a command that a signal ended.
+/// The exit code as in a shell: 128 plus the signal's number for a command that a signal ended.
 fn exit_code(status: ExitStatus) -> u8 {
     let signal = status.signal().map(|signal| 128 + signal);
     u8::try_from(status.code().or(signal).unwrap_or(1)).unwrap_or(1)

@@ -1,4 +1,4 @@
-//! Signals to `record` are the command's: passed on, unless the terminal has sent them to both already.
+//! Forwards signals from `record` to the command, unless the terminal has sent them to both.
 
 use std::io;
 use std::sync::OnceLock;
@@ -9,66 +9,67 @@ use events::control::Control;
 const FORWARDED: [libc::c_int; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 
-/// The command; 0 before it runs, and after it ended.
+/// The process id of the command; 0 before it runs, and after it has ended.
 static COMMAND: AtomicI32 = AtomicI32::new(0);
 
-/// Signals that came and were not passed on yet, a bit for each: some come before the command's process is known.
-static CAME: AtomicU64 = AtomicU64::new(0);
+/// The signals that were received and not yet forwarded, a bit for each: some arrive before the command's process is
+/// known.
+static PENDING: AtomicU64 = AtomicU64::new(0);
 
-/// The page of a flight recorder, which SIGUSR2 makes write what it holds.
+/// The control page of a flight recorder, which writes its events on SIGUSR2.
 static FLIGHT: OnceLock<Control> = OnceLock::new();
 
-/// From now on SIGUSR2 asks for a dump, and does not reach the command.
+/// Makes SIGUSR2 request a dump instead of reaching the command.
 pub fn dump_on_signal(control: Control) {
-    // A process records one command.
+    // Set once: a process records one command.
     let _ = FLIGHT.set(control);
 }
 
-/// Signals are passed on while it lives.
+/// A guard that forwards signals while it exists.
 pub struct Forwarding(());
 
 extern "C" fn forward(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     if signal == libc::SIGUSR2
         && let Some(control) = FLIGHT.get()
     {
-        // Adds to a number on a mapped page, which a signal handler may.
+        // Async-signal-safe: it adds to a number on a mapped page.
         control.request_dump();
         return;
     }
     // SAFETY: the kernel gives a handler that asked for it a valid `info`.
     let by_kernel = unsafe { info.as_ref() }.is_some_and(|info| info.si_code > 0);
-    // From the terminal: it goes to all of the foreground group, the command included.
+    // A signal of the terminal has reached the command, which is in the same foreground group.
     if !by_kernel {
-        CAME.fetch_or(1 << signal, Ordering::SeqCst);
+        PENDING.fetch_or(1 << signal, Ordering::SeqCst);
         pass_on();
     }
 }
 
-/// Sends the command the signals that came, if it runs. Called after the command was noted as running, and after a signal was noted: one of the
-/// two sees both.
+/// Forwards the received signals, if the command runs. Called after the command's process id is set and after a signal
+/// is received: one of the two calls sees both.
 fn pass_on() {
     let command = COMMAND.load(Ordering::SeqCst);
     if command > 0 {
-        let came = CAME.swap(0, Ordering::SeqCst);
-        for signal in FORWARDED.into_iter().filter(|signal| came & (1 << signal) != 0) {
-            // SAFETY: kill is allowed in signal handlers; a command that has ended is not waited for twice, so its id is not
-            // another process's.
+        let pending = PENDING.swap(0, Ordering::SeqCst);
+        for signal in FORWARDED.into_iter().filter(|signal| pending & (1 << signal) != 0) {
+            // SAFETY: kill is allowed in signal handlers; a command that has ended is not waited for twice, so its id
+            // is not another process's.
             unsafe { libc::kill(command, signal) };
         }
     }
 }
 
 impl Forwarding {
-    /// Takes the signals over; what comes before the command runs is stored for it.
+    /// Installs the handlers. Signals that arrive before the command runs are stored for it.
     ///
     /// # Errors
-    /// That the system refuses.
+    /// The system refuses a handler.
     pub fn begin() -> io::Result<Forwarding> {
         for signal in FORWARDED {
             // SAFETY: zeros are a valid sigaction; the handler only uses atomics and calls kill.
             let status = unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
-                // What is ignored (by nohup) the command ignores too, and so inherits.
+                // Ignored signals (by nohup) stay ignored, which the command inherits.
                 if libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0
                     && action.sa_sigaction == libc::SIG_IGN
                 {
@@ -85,7 +86,7 @@ impl Forwarding {
         Ok(Forwarding(()))
     }
 
-    /// The command runs as this process.
+    /// Sets the command's process id, and forwards the stored signals.
     pub fn to(&self, pid: u32) {
         COMMAND.store(pid.cast_signed(), Ordering::SeqCst);
         pass_on();

@@ -13,12 +13,12 @@ use crate::logdir;
 use crate::outcome::Failure;
 use crate::source;
 
-/// Charts of scalars, and of histograms: the first tags by name.
+/// The most charts of scalars, and of histograms: the first tags by name.
 const MAX_TAGS: usize = 60;
-/// Histograms of a chart, evenly apart among those that there are.
+/// The most histograms of a chart, evenly spaced.
 const MAX_ROWS: usize = 40;
 
-/// The scalars and histograms below a path, where there are any.
+/// The section of the scalars and histograms below a path, if there are any.
 pub fn section(path: &Path, by: Option<&GroupBy>) -> Result<Option<Section>, Failure> {
     if !source::is_url(path) {
         let fault = |error| Failure::wrong_use(format_args!("{}: {error}", path.display()));
@@ -28,7 +28,7 @@ pub fn section(path: &Path, by: Option<&GroupBy>) -> Result<Option<Section>, Fai
         }
     }
     let complete = match logdir::read(path) {
-        // A run folder may have a trace alone.
+        // A run folder may have only a trace.
         Err(_) if !source::is_url(path) => return Ok(None),
         complete => complete?,
     };
@@ -76,7 +76,7 @@ fn scalar_figures(runs: &Runs, by: Option<&GroupBy>) -> Vec<Figure> {
             None => runs.iter().filter_map(|run| Some(curve(&run.name, scalars(run, tag)?))).collect(),
             Some(by) => groups(runs, by).into_iter().map(|(name, runs)| group_curve(&name, &runs, tag)).collect(),
         };
-        // The folder itself needs no name where it is the only run.
+        // A single run needs no label.
         if let [only] = &mut curves[..]
             && only.label == "."
         {
@@ -88,7 +88,7 @@ fn scalar_figures(runs: &Runs, by: Option<&GroupBy>) -> Vec<Figure> {
     tags(runs, |series| matches!(series, Series::Scalar(_))).into_iter().take(MAX_TAGS).map(figure).collect()
 }
 
-/// A restart of the run breaks its line.
+/// The curve of a run, whose line breaks at each restart.
 fn curve(name: &str, scalars: &ScalarSeries) -> Curve {
     let mut points = Vec::new();
     for rows in scalars.pieces() {
@@ -98,7 +98,7 @@ fn curve(name: &str, scalars: &ScalarSeries) -> Curve {
     Curve { label: name.to_owned(), points, band: Vec::new() }
 }
 
-/// The mean of a group's runs, in the band from the least to the greatest.
+/// The curve of a group: the mean of its runs, in the band from their minimum to their maximum.
 fn group_curve(name: &str, runs: &[&Run], tag: &str) -> Curve {
     let series: Vec<&ScalarSeries> = runs.iter().filter_map(|run| scalars(run, tag)).collect();
     let rows = band(&series, Align::Interpolated, &[]);
@@ -109,7 +109,7 @@ fn group_curve(name: &str, runs: &[&Run], tag: &str) -> Curve {
     }
 }
 
-/// Of each tag, the ridges and the distributions of each run.
+/// Ridges and distributions for each run of each tag.
 fn histogram_figures(runs: &Runs) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (tag, runs) in tags(runs, |series| matches!(series, Series::Histogram(_))).into_iter().take(MAX_TAGS) {
@@ -131,7 +131,7 @@ fn histogram_figures(runs: &Runs) -> Vec<Figure> {
 fn some_rows(series: &HistogramSeries) -> Vec<(i64, Histogram)> {
     let n = series.len();
     let n_shown = n.min(MAX_ROWS);
-    // The newest is always there.
+    // The newest histogram is always included.
     let row = |i: usize| (i + 1) * n / n_shown.max(1) - 1;
     (0..n_shown).map(row).filter_map(|row| Some((series.step[row], series.histogram(row).ok()?))).collect()
 }

@@ -19,7 +19,7 @@ use crate::outcome::{Failure, Outcome};
 use crate::trace_file;
 use page::{Figure, MARK, Section, THEMES, style};
 
-/// Bars of a chart, and rows of the list of findings.
+/// The most bars of a chart, and rows of the list of findings.
 const TOP: usize = 12;
 
 /// Writes the page and its charts.
@@ -51,7 +51,7 @@ pub fn run(args: &args::Report) -> Outcome {
     Ok(())
 }
 
-/// Each chart's files have names of their own.
+/// Numbers the figures, so that the names of their files differ.
 fn number_figures(sections: &mut [Section]) {
     for (i, figure) in sections.iter_mut().flat_map(|s| &mut s.figures).enumerate() {
         let letters = figure.name.chars().take(80).map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
@@ -59,9 +59,9 @@ fn number_figures(sections: &mut [Section]) {
     }
 }
 
-/// Writes all files, or none where one of them was not written by this command.
+/// Writes all files; refuses where one of them exists and was not written by this command.
 fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Outcome {
-    // A PNG says in its first chunks which program made it.
+    // The first chunks of a PNG name the program that wrote it.
     let marks = [MARK.as_bytes(), b"tEXtSoftware\0stepscope"];
     for (path, _) in files {
         let is_ours = |bytes: &[u8]| {
@@ -86,7 +86,7 @@ fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Outcome {
     Ok(())
 }
 
-/// The trace of a path, where it has one.
+/// The section of the trace at a path, if there is one.
 fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
     if !trace_file::has_trace(path) {
         return Ok(None);
@@ -134,13 +134,13 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
     Ok(Some(Section { title: format!("Trace {}", path.display()), facts, warnings, tables, figures }))
 }
 
-/// Titles and rows, as the page has them: names come last.
+/// Titles and rows of a table, with the column of names moved to the end.
 fn names_last(table: &text::Table) -> Vec<Vec<String>> {
     let moved = |line: &[String]| [&line[1..], &line[..1]].concat();
     table.lines().map(moved).collect()
 }
 
-/// What is no op of the graph itself, such as a part of one, says so.
+/// The label of an op, with its category if it is no op of the graph.
 fn op_label(op: &OpRow) -> String {
     if op.category == "op" { op.name.clone() } else { format!("{} ({})", op.name, op.category) }
 }
@@ -153,7 +153,7 @@ fn curves(x: &str, y: &str, curves: Vec<Curve>) -> Shape {
     Shape::Curves { x: x.to_owned(), y: y.to_owned(), curves }
 }
 
-/// Step times; the kinds of steps (`train`, `test`) apart.
+/// The durations of steps, with a curve for each kind of step (`train`, `test`).
 fn step_figure(store: &Store) -> Option<Figure> {
     let mut lines: Vec<Curve> = Vec::new();
     for step in store.steps() {

@@ -1,4 +1,4 @@
-//! The page: HTML that needs nothing else, light or dark as the reader's system is.
+//! The page: self-contained HTML, light or dark like the reader's system.
 
 use std::fmt::Write as _;
 
@@ -43,7 +43,7 @@ pub struct Figure {
 /// One part of the page: a trace or a logdir.
 #[derive(Default)]
 pub struct Section {
-    /// Its heading.
+    /// The heading of the section.
     pub title: String,
     /// Facts, a line each.
     pub facts: Vec<String>,

@@ -1,4 +1,4 @@
-//! Groups of runs: what the last values of their members span, tag by tag.
+//! Groups of runs: the range of their last values, tag by tag.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::out;
 pub struct Group {
     name: String,
     runs: Vec<String>,
-    /// Of each scalar tag, what the members' last values span.
+    /// The range of the members' last values, by scalar tag.
     last_values: BTreeMap<String, Extent>,
 }
 
@@ -34,7 +34,7 @@ pub fn of(runs: &Runs, by: &GroupBy) -> Vec<Group> {
     groups(runs.by_name.values(), by).into_iter().map(group).collect()
 }
 
-/// A line per group and one per tag, or one object per group. Values that are not finite take no part.
+/// Prints a line per group and per tag, or an object per group. Values that are not finite are left out.
 pub fn print(groups: &[Group], is_json: bool, to: &mut impl Write) -> io::Result<()> {
     if is_json {
         return groups.iter().try_for_each(|group| writeln!(to, "{}", out::versioned(1, json(group))));
@@ -51,7 +51,7 @@ pub fn print(groups: &[Group], is_json: bool, to: &mut impl Write) -> io::Result
     Ok(())
 }
 
-/// Six digits or so.
+/// A number with about six digits.
 fn short(value: f64) -> String {
     let is_plain = value == 0.0 || (1e-4..1e6).contains(&value.abs());
     if is_plain { format!("{value:.6}") } else { format!("{value:.5e}") }

@@ -9,7 +9,7 @@ use train::Commands;
 
 use crate::args::{self, Verbosity};
 
-/// Commands with the options of the launcher's own.
+/// Command lines with the options of the launcher's own command line.
 pub struct ProcessCommands<'a> {
     /// The launcher's options.
     pub args: &'a args::Train,
@@ -73,7 +73,7 @@ impl Commands for ProcessCommands<'_> {
         options.0.args(["worker", "--quiet", "--json", "--until-stdin-ends", "--job", "worker"]);
         options.value("--task", Some(task));
         options.path("--cluster", Some(cluster));
-        // What the workers fill their queues with.
+        // The task with whose batches the workers fill their queues.
         options.value("--input", Some(self.args.name.name()));
         options.value("--seed", Some(training.seed));
         options.path("--data", self.args.data.as_ref());

@@ -1,4 +1,4 @@
-//! The events of training, printed.
+//! Prints the events of training.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ pub fn observer() -> Arc<dyn Observer> {
     Arc::new(|event: &Event<'_>| match event {
         Event::Report(report) => out::line(report),
         Event::Warning(text) => note!("warning: {text}"),
+        // Without the prefix, like the lines of progress that follow it.
         Event::Resumed { .. } => note!("{event}"),
         _ => note!("stepscope: {event}"),
     })

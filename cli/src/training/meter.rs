@@ -10,8 +10,8 @@ use crate::args::Verbosity;
 use crate::out;
 use crate::progress::{HiddenGuard, Ticker};
 
-/// Prints progress until the result is dropped, unless the user wants it quiet: one line that is rewritten on a terminal, a line every
-/// few seconds elsewhere, and the last line at the end.
+/// Prints progress until the result is dropped, except with `-q`: on a terminal a line that is updated, elsewhere a
+/// line every few seconds, and a last line at the end.
 pub fn start(progress: Arc<Progress>, verbosity: Verbosity) -> Option<Ticker> {
     let on_terminal = out::notes_are_seen();
     let period = if on_terminal { Duration::from_millis(100) } else { Duration::from_secs(2) };
@@ -25,7 +25,7 @@ pub fn start(progress: Arc<Progress>, verbosity: Verbosity) -> Option<Ticker> {
         }
         period
     };
-    // The first line comes soon, so that a script sees that training has begun.
+    // The first line comes early, to show that training has begun.
     (verbosity > Verbosity::Quiet).then(|| Ticker::start(Duration::from_millis(100), print))
 }
 

@@ -1,4 +1,4 @@
-//! `stepscope worker`: a task of a cluster, until it is asked to end.
+//! `stepscope worker`: runs a task of a cluster, until Ctrl-C or SIGTERM.
 
 use std::io::Read;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use crate::args::{self, Verbosity};
 use crate::outcome::{Failure, Outcome};
 use crate::{out, signals};
 
-/// Works until Ctrl-C or SIGTERM, or the end of standard input where that is asked for.
+/// Runs the task until Ctrl-C or SIGTERM, or, if the options say so, until the end of standard input.
 pub fn run(args: &args::Worker, verbosity: Verbosity) -> Outcome {
     let task = WorkerTask::start(&options(args)?, observer())?;
     let stopped = stop_events(args.until_stdin_ends, &task)?;
@@ -22,7 +22,7 @@ pub fn run(args: &args::Worker, verbosity: Verbosity) -> Outcome {
     if verbosity > Verbosity::Quiet {
         note!("stepscope: {} listens at {}; Ctrl-C ends it", task.name(), task.address());
     }
-    // Fails only where nobody is left to send.
+    // Fails only if all senders have ended.
     let _ = stopped.recv();
     Ok(task.end()?)
 }
@@ -44,11 +44,11 @@ fn options(args: &args::Worker) -> Result<train::WorkerTaskOptions, Failure> {
     })
 }
 
-/// Receives something when it is time to end.
+/// A channel that receives a message when the task shall end.
 fn stop_events(with_stdin: bool, task: &WorkerTask) -> anyhow::Result<mpsc::Receiver<()>> {
     let (stop, stopped) = mpsc::channel();
     let send = |stop: &mpsc::Sender<()>| {
-        // It may be ending already.
+        // Fails where the task is already ending.
         let _ = stop.send(());
     };
     let (on_signal, n_signals) = (stop.clone(), AtomicU32::new(0));

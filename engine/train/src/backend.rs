@@ -1,4 +1,4 @@
-//! Where training runs: in this process, or on the tasks of a cluster.
+//! The location of training: this process, or the tasks of a cluster.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::stall::StallWatch;
 pub(crate) const JOB: &str = "worker";
 /// The container of the model's variables, and of the queues.
 const CONTAINER: &str = engine::resources::ResourceManager::DEFAULT_CONTAINER;
-/// How long a step may take on a cluster. A task that is lost ends it at once; this is for one that never ends.
+/// The longest a step may take on a cluster. A lost task ends its step at once; this ends a step that hangs.
 const STEP_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Where training runs.
+/// The location of training.
 #[derive(Debug, Clone)]
 pub enum Location {
     /// In this process.
@@ -40,7 +40,7 @@ pub(crate) enum Backend {
     Cluster(Box<distributed::Session>),
 }
 
-/// Runs steps, watched.
+/// Runs steps on a backend, under a watch that reports stalls.
 pub(crate) struct StepRunner {
     pub backend: Backend,
     pub watch: StallWatch,
@@ -67,12 +67,17 @@ impl StepRunner {
     }
 }
 
+/// A path as a string tensor, to be fed.
+pub(crate) fn path_tensor(path: &Path) -> Tensor {
+    Tensor::string(path.to_string_lossy().into_owned())
+}
+
 /// A connection to a cluster.
 pub(crate) struct Connection(Master);
 
 impl Connection {
-    /// Connects to the cluster of a location; `None` where that is this process. Training takes the cluster for itself: steps that others
-    /// left end, and variables and queues are dropped.
+    /// Connects to the cluster of a location; `None` for this process. Training takes the cluster for itself: it ends
+    /// the steps that earlier clients left, and drops their variables and queues.
     pub fn open(location: &Location) -> Result<Option<Connection>> {
         let Location::Cluster { file, patience } = location else { return Ok(None) };
         let cluster = read_cluster(file)?;
@@ -82,7 +87,7 @@ impl Connection {
         Ok(Some(Connection(master)))
     }
 
-    /// A device for each tower: the first of each task of the job that trains.
+    /// A device for each tower: the first device of each task of the job `worker`.
     pub fn devices(&self) -> Result<Vec<String>> {
         let tasks = self.0.cluster().tasks.keys().filter(|task| task.job == JOB);
         let devices: Vec<String> = tasks.map(|task| format!("{task}/device:CPU:0")).collect();
@@ -108,8 +113,8 @@ pub(crate) fn read_cluster(file: &Path) -> Result<Cluster> {
 
 /// The task that was lost or cannot be reached, where that caused the error.
 pub(crate) fn lost_task(error: &anyhow::Error) -> Option<String> {
-    let of_cluster = error.chain().find_map(|cause| cause.downcast_ref::<DistributedError>())?;
-    match of_cluster {
+    let cluster_error = error.chain().find_map(|cause| cause.downcast_ref::<DistributedError>())?;
+    match cluster_error {
         DistributedError::Lost { task, why } => Some(format!("{task} was lost: {why}")),
         other => other.is_lost().then(|| other.to_string()),
     }

@@ -1,19 +1,19 @@
-//! Synchronous training with backup workers: each tower has a thread that computes gradients, and the training step takes those that
-//! come first.
+//! Synchronous training with backup workers: each tower has a thread that computes gradients, and the training step
+//! takes those that come first.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
 use engine::session::CancelToken;
 
-/// The training step that is under way: towers begin only for that one.
+/// The training step that is under way: towers compute gradients only for that step.
 #[derive(Default)]
 pub(crate) struct Pace {
     state: Mutex<State>,
     changed: Condvar,
-    /// Ends the training step, which waits for gradients, where a tower failed.
+    /// Cancels the training step, which waits for gradients, when a tower has failed.
     step: CancelToken,
-    /// Ends what towers still compute when training is over.
+    /// Cancels the towers' steps when training is over.
     towers: CancelToken,
 }
 
@@ -30,7 +30,7 @@ impl Pace {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A training step begins; returns what ends it early.
+    /// Begins a training step; returns the token that cancels it.
     pub fn begin(&self, step: u64) -> &CancelToken {
         self.state().step = step;
         self.changed.notify_all();
@@ -44,7 +44,7 @@ impl Pace {
         (!state.is_over).then_some(state.step)
     }
 
-    /// A tower failed. When training is over that is because it was cancelled.
+    /// Records that a tower failed, and cancels the training step. After the end a failure is the cancellation.
     fn fail(&self, error: anyhow::Error) {
         let mut state = self.state();
         if !state.is_over {
@@ -54,7 +54,7 @@ impl Pace {
         }
     }
 
-    /// Training is over; returns why a tower failed.
+    /// Ends training; returns the error of the first tower that failed.
     fn end(&self) -> Option<anyhow::Error> {
         let mut state = self.state();
         state.is_over = true;
@@ -66,8 +66,8 @@ impl Pace {
     }
 }
 
-/// Trains with `train`, while a thread for each tower calls `push` for every training step that it is in time for: with the tower, the
-/// step and what cancels it.
+/// Trains with `train`, while a thread for each tower calls `push(tower, step, cancel)`. A tower that is late skips to
+/// the current step.
 pub(crate) fn train_with_towers<T>(
     n_towers: usize,
     push: impl Fn(usize, u64, &CancelToken) -> anyhow::Result<()> + Sync,
@@ -92,7 +92,7 @@ pub(crate) fn train_with_towers<T>(
             started = started.and(spawned.map(drop).context("starting a tower's thread"));
         }
         let trained = started.and_then(|()| train(&pace));
-        // A tower's failure is why the step ended that waited for it.
+        // A tower's error first: the training step was only cancelled because of it.
         pace.end().map_or(trained, Err)
     })
 }

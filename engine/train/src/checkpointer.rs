@@ -8,30 +8,29 @@ use engine::checkpoint::{CheckpointError, Restored, Saver, SaverOptions};
 use engine::training::Saving;
 use engine::{RunOptions, Tensor};
 
-use crate::backend::{Backend, StepRunner};
+use crate::backend::{Backend, StepRunner, path_tensor};
 use crate::error::{Result, TrainError};
-use crate::input::path_tensor;
 use crate::named_graph::NamedGraph;
 use crate::options::TrainOptions;
 
-/// Steps between checkpoints, unless the options say.
-const EVERY: u64 = 100;
+/// Steps between checkpoints where `TrainOptions::checkpoint_every` is not set.
+const DEFAULT_CHECKPOINT_EVERY: u64 = 100;
 
-/// Whether there are checkpoints from which a run with these options would continue.
+/// Whether the checkpoint folder of the options has checkpoints, from which the run would continue.
 ///
 /// # Errors
-/// `TrainError::Use` when their folder cannot be used.
+/// `TrainError::Use` when the checkpoint folder cannot be used.
 pub fn has_checkpoints(options: &TrainOptions) -> Result<bool> {
-    Ok(saver(options)?.is_some_and(|saver| !saver.checkpoints().is_empty()))
+    Ok(open_saver(options)?.is_some_and(|saver| !saver.checkpoints().is_empty()))
 }
 
-/// The saver that the options ask for, if any.
-fn saver(options: &TrainOptions) -> Result<Option<Saver>> {
+/// Opens the checkpoint folder of the options; `None` where they name no folder.
+fn open_saver(options: &TrainOptions) -> Result<Option<Saver>> {
     let Some(path) = &options.checkpoint_dir else { return Ok(None) };
-    let every_steps = Some(options.checkpoint_every.unwrap_or(EVERY));
+    let every_steps = Some(options.checkpoint_every.unwrap_or(DEFAULT_CHECKPOINT_EVERY));
     let saver_options = SaverOptions { every_steps, ..SaverOptions::default() };
     match path.to_str().filter(|text| text.starts_with("s3://")) {
-        Some(url) => in_store(url, saver_options).map(Some),
+        Some(url) => open_store_saver(url, saver_options).map(Some),
         None => {
             // Absolute: the tasks of a cluster may have other working folders.
             let path = std::path::absolute(path).map_err(TrainError::wrong_use)?;
@@ -41,7 +40,7 @@ fn saver(options: &TrainOptions) -> Result<Option<Saver>> {
 }
 
 #[cfg(feature = "s3")]
-fn in_store(url: &str, options: SaverOptions) -> Result<Saver> {
+fn open_store_saver(url: &str, options: SaverOptions) -> Result<Saver> {
     use std::sync::Arc;
 
     use engine::checkpoint::ObjectStoreFiles;
@@ -53,35 +52,36 @@ fn in_store(url: &str, options: SaverOptions) -> Result<Saver> {
 }
 
 #[cfg(not(feature = "s3"))]
-fn in_store(url: &str, _: SaverOptions) -> Result<Saver> {
+fn open_store_saver(url: &str, _: SaverOptions) -> Result<Saver> {
     Err(TrainError::wrong_use(format_args!("{url}: this build has no object stores: build it with --features s3")))
 }
 
-/// The checkpoints of a run; without a folder for them it does nothing.
+/// Saves and restores the checkpoints of a run; does nothing where the options name no checkpoint folder.
 pub(crate) struct Checkpointer {
     saver: Option<Mutex<Saver>>,
     /// The last step of the checkpoint that the run continued from.
-    restored: Option<u64>,
+    restored_step: Option<u64>,
 }
 
 impl Checkpointer {
-    /// Checkpoints as the options say.
+    /// Opens the checkpoint folder of the options.
     ///
     /// # Errors
-    /// `TrainError::Use` when their folder cannot be used.
+    /// `TrainError::Use` when the checkpoint folder cannot be used.
     pub fn new(options: &TrainOptions) -> Result<Checkpointer> {
-        Ok(Checkpointer { saver: saver(options)?.map(Mutex::new), restored: None })
+        Ok(Checkpointer { saver: open_saver(options)?.map(Mutex::new), restored_step: None })
     }
 
     /// The last step of the checkpoint that the run continued from.
-    pub fn restored(&self) -> Option<u64> {
-        self.restored
+    pub fn restored_step(&self) -> Option<u64> {
+        self.restored_step
     }
 
     /// Restores the newest complete checkpoint, if there is one: variables, queue and random state.
     ///
     /// # Errors
-    /// `TrainError::Use` where the folder has another model's checkpoints, or only damaged ones.
+    /// `TrainError::Use` where every checkpoint is damaged, or the newest sound one does not fit the graph: a variable
+    /// has another shape or, on a cluster, is missing (in one process it keeps its first value). `Work` if tasks fail.
     pub fn restore(&mut self, runner: &StepRunner, graph: &NamedGraph) -> Result<Option<Restored>> {
         let Some(saver) = &mut self.saver else { return Ok(None) };
         let saver = saver.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -94,51 +94,54 @@ impl Checkpointer {
             (Backend::Cluster(_), None) => None,
         };
         if restored.is_none() {
-            // The first interval begins here.
+            // The first call of `is_due` starts the interval: checkpoints are then due every so many steps from step 0.
             saver.is_due(0);
         }
-        self.restored = restored.as_ref().map(|restored| restored.step);
+        self.restored_step = restored.as_ref().map(|restored| restored.step);
         Ok(restored)
     }
 
-    /// Saves when it is due, after `flush`.
+    /// Saves a checkpoint if one is due after `step`; calls `flush` before.
+    ///
+    /// # Errors
+    /// The checkpoint cannot be written.
     pub fn save(&self, runner: &StepRunner, graph: &NamedGraph, step: u64, flush: impl FnOnce()) -> anyhow::Result<()> {
         let Some(saver) = &self.saver else { return Ok(()) };
         let mut saver = saver.lock().unwrap_or_else(PoisonError::into_inner);
-        if saver.is_due(step) {
-            flush();
+        if !saver.is_due(step) {
+            return Ok(());
         }
+        flush();
         match &runner.backend {
-            Backend::Local(session) => saver.after_step(session, step).map(drop).context("saving a checkpoint"),
-            Backend::Cluster(_) if saver.is_due(step) => save_remote(&mut saver, runner, graph, step),
-            Backend::Cluster(_) => Ok(()),
+            Backend::Local(session) => saver.save_in_background(session, step).map(drop).context("saving a checkpoint"),
+            Backend::Cluster(_) => save_remote(&mut saver, runner, graph, step),
         }
     }
 
-    /// Saves the end of the run.
+    /// Saves a checkpoint after the last step of the run, unless that step has one.
     pub fn save_last(&self, runner: &StepRunner, graph: &NamedGraph, step: u64) -> anyhow::Result<()> {
         let Some(saver) = &self.saver else { return Ok(()) };
-        // It is saved already, and may have been all that was left to do.
-        if self.restored == Some(step) {
+        // A run that continued from its own last step did nothing that is not in that checkpoint.
+        if self.restored_step == Some(step) {
             return Ok(());
         }
         let mut saver = saver.lock().unwrap_or_else(PoisonError::into_inner);
         match &runner.backend {
             Backend::Local(session) => saver.save(session, step).map(drop).context("saving a checkpoint"),
-            // A checkpoint may have been due after the last step.
+            // `save` has written this step's checkpoint where one was due.
             Backend::Cluster(_) if saver.last_step() == Some(step) => Ok(()),
             Backend::Cluster(_) => save_remote(&mut saver, runner, graph, step),
         }
     }
 }
 
-/// Has the tasks write their state.
+/// Saves a checkpoint of a cluster: its tasks write the state that they hold.
 fn save_remote(saver: &mut Saver, runner: &StepRunner, graph: &NamedGraph, step: u64) -> anyhow::Result<()> {
     let Some(saving) = &graph.saving else { return Ok(()) };
     let write = |prefix: &Path| {
         let parts = saving.parts.iter().enumerate();
-        let part = |i| path_tensor(&Saver::part(prefix, i));
-        let mut feeds: Vec<(&str, Tensor)> = parts.map(|(i, feed)| (graph.name(*feed), part(i))).collect();
+        let part_path = |i| path_tensor(&Saver::part(prefix, i));
+        let mut feeds: Vec<(&str, Tensor)> = parts.map(|(i, feed)| (graph.name(*feed), part_path(i))).collect();
         feeds.push((graph.name(saving.prefix), path_tensor(prefix)));
         let options = RunOptions { label: "save", ..RunOptions::default() };
         runner.run_step(&options, &feeds, &[], &[graph.name(saving.save)]).map(drop).map_err(RemoteError::Step)
@@ -146,7 +149,7 @@ fn save_remote(saver: &mut Saver, runner: &StepRunner, graph: &NamedGraph, step:
     saver.save_by(step, write).map(drop).map_err(RemoteError::into_error).context("saving a checkpoint")
 }
 
-/// Has the tasks read the state that the checkpoint has.
+/// Restores a checkpoint on a cluster: its tasks read the state that they hold.
 fn restore_remote(
     runner: &StepRunner,
     graph: &NamedGraph,
@@ -217,7 +220,7 @@ mod tests {
     }
 
     fn steps(options: &TrainOptions) -> Vec<u64> {
-        saver(options).unwrap().unwrap().checkpoints().into_iter().map(|(step, _)| step).collect()
+        open_saver(options).unwrap().unwrap().checkpoints().into_iter().map(|(step, _)| step).collect()
     }
 
     #[test]
@@ -241,7 +244,7 @@ mod tests {
         }
         let mut again = Checkpointer::new(&options).unwrap();
         let restored = again.restore(&runner, &graph).unwrap().unwrap();
-        assert_eq!((restored.step, again.restored()), (3, Some(3)));
+        assert_eq!((restored.step, again.restored_step()), (3, Some(3)));
         assert!(!restored.warnings.is_empty(), "the damaged one is reported");
     }
 

@@ -1,4 +1,5 @@
-//! The training client of a launcher: a process that may be lost and started again like any other one of the run.
+//! The training client of a launcher: a process that, like every other process of the run, may be lost and started
+//! again.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -27,14 +28,15 @@ pub struct ClientRun {
     pub attempt: u32,
     /// The run's folder, which the launcher made.
     pub logdir: std::path::PathBuf,
-    /// Where it trains.
+    /// The location of training.
     pub location: Location,
     /// The progress of the run.
     pub progress: Arc<Progress>,
 }
 
 impl ClientRun {
-    /// Obeys the launcher's `commands` from now on, and reports that the client is alive; calls `orphaned` when the launcher is gone.
+    /// Starts to obey the launcher's `commands` and to report that the client is alive; calls `orphaned` when the
+    /// launcher is gone.
     ///
     /// # Errors
     /// No thread can be started.

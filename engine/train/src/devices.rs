@@ -22,7 +22,7 @@ pub struct DeviceSpec {
 }
 
 impl DeviceSpec {
-    /// The name by which nodes ask for it.
+    /// The name with which a node requests the device.
     pub fn name(&self) -> String {
         format!("/device:{}:{}", self.kind, self.idx)
     }
@@ -32,7 +32,7 @@ impl FromStr for DeviceSpec {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<DeviceSpec, String> {
-        // A type alone is the first of it.
+        // A type alone means its first device.
         let text = if text.contains(':') { text.to_owned() } else { format!("{text}:0") };
         let name: DeviceName = text.parse().map_err(|e: engine::device::DeviceNameError| e.to_string())?;
         match name {
@@ -46,10 +46,10 @@ impl FromStr for DeviceSpec {
     }
 }
 
-/// Checks that the devices exist, before anything is begun.
+/// Checks that the devices exist.
 ///
 /// # Errors
-/// `TrainError::Use`: why one does not, and what to do.
+/// `TrainError::Use` names the first that does not, the reason and the remedy.
 pub fn check(specs: &[DeviceSpec]) -> Result<()> {
     for device in specs {
         let n = cuda::device::count();
@@ -73,7 +73,7 @@ pub fn check(specs: &[DeviceSpec]) -> Result<()> {
     Ok(())
 }
 
-/// Whether any of them records through CUPTI.
+/// Whether any of the devices is a GPU.
 pub fn has_gpu(specs: &[DeviceSpec]) -> bool {
     specs.iter().any(|device| device.kind == GPU)
 }
@@ -87,7 +87,7 @@ pub fn session_options(specs: &[DeviceSpec]) -> Result<SessionOptions> {
     let host = DeviceSpec { kind: CPU.to_owned(), idx: 0 };
     let others = specs.iter().filter(|device| **device != host);
     let mut all: Vec<&DeviceSpec> = std::iter::once(&host).chain(others).collect();
-    // Sorted, equal ones are neighbours; the host stays the first.
+    // `dedup` needs equal devices to be neighbours; the host stays first.
     all[1..].sort_by(|a, b| (&a.kind, a.idx).cmp(&(&b.kind, b.idx)));
     all.dedup();
     let open = |device: &&DeviceSpec| make(&device.kind, device.idx, &DeviceOptions::default());

@@ -1,8 +1,8 @@
-//! Why training did not do its work.
+//! The error of training.
 
 use std::fmt::Display;
 
-/// The error of every entry point.
+/// Why training failed.
 #[derive(Debug)]
 pub enum TrainError {
     /// Wrong use or bad input, which the user can correct.

@@ -1,4 +1,4 @@
-//! Tests of the model on the test batches, as it trains and at its end.
+//! Tests of the model on the test batches, during training and at its end.
 
 use anyhow::Context;
 use engine::tasks::Judge;
@@ -9,7 +9,7 @@ use crate::backend::StepRunner;
 use crate::named_graph::NamedGraph;
 use crate::result::TestResult;
 
-/// The test batches, and how their result is judged.
+/// The test batches, and the judge of their result.
 pub(crate) struct Evaluator {
     batches: Vec<Vec<Tensor>>,
     judge: Judge,
@@ -18,14 +18,14 @@ pub(crate) struct Evaluator {
 }
 
 impl Evaluator {
-    /// The evaluation of a task in its graph.
+    /// The evaluator of a task whose graph is `graph`.
     pub fn new(batches: Vec<Vec<Tensor>>, judge: Judge, graph: &NamedGraph) -> Evaluator {
         let wanted = judge.wants();
         let variable = graph.variables.iter().find(|(name, _)| Some(name.as_str()) == wanted).map(|(_, value)| *value);
         Evaluator { batches, judge, variable }
     }
 
-    /// Loss and quality on the test batches, also written as the scalars `test/loss` and `test/...`.
+    /// Computes loss and quality on the test batches, and writes them as the scalars `test/loss` and `test/QUALITY`.
     pub fn test(
         &self,
         runner: &StepRunner,

@@ -1,4 +1,4 @@
-//! Events that the user should see.
+//! Events of a training run that the user should see.
 
 use std::fmt;
 use std::path::Path;
@@ -38,20 +38,20 @@ pub enum Event<'a> {
     },
     /// A process was lost, and the run starts again.
     Restarting {
-        /// Which one, and how.
+        /// The process that was lost, and how.
         reason: &'a str,
         /// The number of this restart, from 1.
         restart: u32,
         /// How many there may be.
         max: u32,
     },
-    /// The training client reports to its launcher: to be written to standard output, a line each.
+    /// A report of the training client to its launcher, to be written to standard output as one line.
     Report(&'a Report),
 }
 
 /// Receives the events of a run, from any of its threads.
 pub trait Observer: Send + Sync {
-    /// Takes one.
+    /// Receives one event.
     fn event(&self, event: &Event<'_>);
 }
 

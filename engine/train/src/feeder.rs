@@ -1,4 +1,4 @@
-//! The thread that fills the input queue: batches are made and enqueued while steps run (white paper, section 4.6).
+//! The thread that fills the input queue: makes and enqueues batches while steps run (white paper, section 4.6).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::named_graph::NodeNames;
 pub(crate) struct Feeder {
     session: Arc<Session>,
     close: String,
-    ending: Arc<AtomicBool>,
+    is_ending: Arc<AtomicBool>,
     cancel: CancelToken,
     thread: JoinHandle<anyhow::Result<()>>,
 }
@@ -29,30 +29,30 @@ impl Feeder {
         queue: &Enqueue,
         begin: impl FnOnce(&Session, &CancelToken) -> Result<Option<NextBatch>, RunError> + Send + 'static,
     ) -> anyhow::Result<Feeder> {
-        let (ending, cancel) = (Arc::new(AtomicBool::new(false)), CancelToken::new());
+        let (is_ending, cancel) = (Arc::new(AtomicBool::new(false)), CancelToken::new());
         let close = names.of_first(queue.close).to_owned();
         let enqueue = names.of_first(queue.op).to_owned();
         let feeds: Vec<String> = queue.feeds.iter().map(|feed| names.of_first(*feed).to_owned()).collect();
         let thread = {
-            let (session, ending, cancel, close) =
-                (Arc::clone(&session), Arc::clone(&ending), cancel.clone(), close.clone());
+            let (session, is_ending, cancel, close) =
+                (Arc::clone(&session), Arc::clone(&is_ending), cancel.clone(), close.clone());
             let fill = move || -> Result<(), RunError> {
-                // What interrupts it at the end is no fault; any other fault must not leave steps waiting.
-                let over = |error: RunError| match ending.load(Ordering::Relaxed) {
+                // An error at the end is the cancellation. Any other error closes the queue, for which steps wait.
+                let end_with = |error: RunError| match is_ending.load(Ordering::Relaxed) {
                     true => Ok(()),
                     false => session.run(&[], &[], &[&close]).and(Err(error)),
                 };
                 let mut next_batch = match begin(&session, &cancel) {
                     Ok(Some(next_batch)) => next_batch,
                     Ok(None) => return Ok(()),
-                    Err(error) => return over(error),
+                    Err(error) => return end_with(error),
                 };
                 let feeds: Vec<&str> = feeds.iter().map(String::as_str).collect();
                 let enqueue = session.prepare(&feeds, &[], &[&enqueue])?;
                 let options = RunOptions { label: "input", cancel: Some(&cancel), ..RunOptions::default() };
-                while !ending.load(Ordering::Relaxed) {
+                while !is_ending.load(Ordering::Relaxed) {
                     if let Err(error) = enqueue.run_step(&options, &next_batch()) {
-                        return over(error);
+                        return end_with(error);
                     }
                 }
                 Ok(())
@@ -60,12 +60,12 @@ impl Feeder {
             let body = move || fill().map_err(anyhow::Error::from);
             std::thread::Builder::new().name("input".into()).spawn(body).context("starting the input thread")?
         };
-        Ok(Feeder { session, close, ending, cancel, thread })
+        Ok(Feeder { session, close, is_ending, cancel, thread })
     }
 
-    /// Ends the thread; returns its error, if it had one. The queue stays open with the rows that it holds.
+    /// Ends the thread; returns its error, if it had one. The queue stays open with its rows.
     pub fn stop(self) -> anyhow::Result<StoppedFeeder> {
-        self.ending.store(true, Ordering::Relaxed);
+        self.is_ending.store(true, Ordering::Relaxed);
         self.cancel.cancel();
         let ended = self.thread.join().map_err(|_| anyhow!("the input thread panicked"))?;
         // A thread that failed has closed the queue.

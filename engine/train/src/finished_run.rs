@@ -1,4 +1,4 @@
-//! A run at its end.
+//! The result of a run that is over.
 
 use std::path::PathBuf;
 

@@ -1,8 +1,8 @@
 //! The traces of a cluster's workers, gathered into the run's trace folder while they grow.
 //!
-//! The run asks each worker's process over a stream of the cluster to record ([`super::recorder`] answers), and makes the streams over
-//! which the worker sends: with the cluster's TLS and job id, and without any port of its own. A worker that is lost and comes again is
-//! asked again.
+//! Over a stream of the cluster the run requests each worker to record ([`super::recorder`] answers), and opens the
+//! streams over which the worker sends its trace: they use the cluster's TLS and job id and need no further port. A
+//! worker that was lost is asked again when it is back.
 
 use std::io;
 use std::path::Path;
@@ -22,29 +22,29 @@ use crate::backend::read_cluster;
 use crate::error::{Result, TrainError};
 use crate::trace_protocol::{CONTROL, DATA, Messages, RecordCommand, RecordEvent, send};
 
-/// Between two checks of the folder's control page.
+/// The time between two checks of the folder's control page.
 const PERIOD: Duration = Duration::from_millis(10);
-/// Between two attempts to reach a worker.
+/// The time between two attempts to reach a worker.
 const RETRY: Duration = Duration::from_millis(250);
 /// How long a run waits for its workers to record before it begins.
 const TO_BEGIN: Duration = Duration::from_secs(2);
-/// How long a worker may take to send the rest.
+/// How long a worker may take to send the rest of its trace.
 const TO_END: Duration = Duration::from_secs(15);
 
 /// Gathers the traces of a run's workers.
 pub(crate) struct Gatherer {
     shared: Arc<Shared>,
     tasks: Vec<(String, JoinHandle<Option<String>>)>,
-    /// Watches the folder's control page.
-    watching: JoinHandle<()>,
+    /// The thread that watches the folder's control page.
+    control_thread: JoinHandle<()>,
 }
 
 struct Shared {
     cluster: Cluster,
     security: Option<Security>,
     server: Server,
-    /// The last command to the run's trace folder, and how many there were.
-    asked: Mutex<(u64, Option<RecordCommand>)>,
+    /// The number of commands that the control page has given, and the last one.
+    commands: Mutex<(u64, Option<RecordCommand>)>,
     /// Workers that have answered whether they record.
     n_answered: AtomicUsize,
     is_ending: AtomicBool,
@@ -52,16 +52,17 @@ struct Shared {
 
 /// How a visit to a worker ended.
 enum Visit {
-    /// It sent everything.
+    /// The worker sent its whole trace.
     Complete,
-    /// It did not record for the run, or could not send all of its trace.
+    /// The worker did not record for the run, or could not send all of its trace.
     Incomplete(String),
-    /// It cannot be reached, now or yet.
+    /// The worker cannot be reached at present.
     Unreachable(String),
 }
 
 impl Gatherer {
-    /// Begins to gather into `trace`, which this process records into; waits a moment for the workers to record.
+    /// Begins to gather into `trace`, the folder into which this process records; waits up to 2 s until the workers
+    /// record.
     ///
     /// # Errors
     /// The cluster's file is invalid, or the folder cannot be written.
@@ -71,14 +72,15 @@ impl Gatherer {
         let server = Server::start_within(trace, &ServerOptions { sync: false, ..ServerOptions::default() });
         let server = server.context("gathering the workers' traces")?;
         let control = Control::open(trace).context("watching the trace folder")?;
-        let asked = Mutex::new((0, (!control.is_on()).then_some(RecordCommand::Switch { on: false })));
+        let commands = Mutex::new((0, (!control.is_on()).then_some(RecordCommand::Switch { on: false })));
         let (n_answered, is_ending) = (AtomicUsize::new(0), AtomicBool::new(false));
         let names: Vec<TaskName> = cluster.tasks.keys().cloned().collect();
-        let shared = Arc::new(Shared { cluster, security, server, asked, n_answered, is_ending });
+        let shared = Arc::new(Shared { cluster, security, server, commands, n_answered, is_ending });
         let watch = Arc::clone(&shared);
-        let watching = std::thread::Builder::new().name("control".into()).spawn(move || watch.watch_control(&control));
-        let watching = watching.context("watching the trace folder")?;
-        let mut gatherer = Gatherer { shared, tasks: Vec::new(), watching };
+        let control_thread =
+            std::thread::Builder::new().name("control".into()).spawn(move || watch.watch_control(&control));
+        let control_thread = control_thread.context("watching the trace folder")?;
+        let mut gatherer = Gatherer { shared, tasks: Vec::new(), control_thread };
         for name in names {
             let (shared, task) = (Arc::clone(&gatherer.shared), name.clone());
             let gather = move || shared.gather(&task);
@@ -93,11 +95,11 @@ impl Gatherer {
         Ok(gatherer)
     }
 
-    /// Has the workers send the rest; adds what is missing to `warnings`.
+    /// Ends the workers' recordings and receives the rest; adds a warning for each incomplete trace.
     pub fn end(self, warnings: &mut Vec<String>) {
         self.shared.is_ending.store(true, Ordering::Relaxed);
-        // A panic there has been reported by its hook.
-        let _ = self.watching.join();
+        // The panic hook has reported a panic of this thread.
+        let _ = self.control_thread.join();
         for (task, thread) in self.tasks {
             match thread.join() {
                 Ok(None) => {}
@@ -113,8 +115,8 @@ impl Shared {
         self.is_ending.load(Ordering::Relaxed)
     }
 
-    /// Passes on the commands on the control page of the run's folder. No process that records into the folder itself runs steps: the workers
-    /// count them, each its own.
+    /// Passes on the commands of the control page to the workers. A command to record N steps is theirs too: this
+    /// process runs no steps, and each worker counts its own.
     fn watch_control(&self, control: &Control) {
         let mut was_on = control.is_on();
         while !self.is_ending() {
@@ -128,18 +130,18 @@ impl Shared {
             };
             was_on = if steps > 0 { false } else { is_on };
             if command.is_some() {
-                let mut asked = self.asked.lock();
-                *asked = (asked.0 + 1, command);
+                let mut commands = self.commands.lock();
+                *commands = (commands.0 + 1, command);
             }
             std::thread::sleep(PERIOD);
         }
     }
 
-    /// Gathers the trace of a task until the end; returns what is missing.
+    /// Gathers the trace of a task until the run ends; returns a warning where a part is missing.
     fn gather(&self, task: &TaskName) -> Option<String> {
-        let mut was_there = false;
+        let mut has_answered = false;
         loop {
-            let lost = match self.visit(task, &mut was_there) {
+            let lost = match self.visit(task, &mut has_answered) {
                 Visit::Complete => return None,
                 Visit::Incomplete(why) => return Some(why),
                 Visit::Unreachable(why) => why,
@@ -151,7 +153,7 @@ impl Shared {
         }
     }
 
-    fn visit(&self, task: &TaskName, was_there: &mut bool) -> Visit {
+    fn visit(&self, task: &TaskName, has_answered: &mut bool) -> Visit {
         let lost = |error: &dyn std::fmt::Display| Visit::Unreachable(error.to_string());
         let stream = match open_stream(&self.cluster, task, CONTROL, self.security.as_ref()) {
             Ok(stream) => stream,
@@ -161,7 +163,7 @@ impl Shared {
         let begun = messages.and_then(|messages| send(messages.stream(), &RecordCommand::Begin).map(|()| messages));
         match begun {
             Ok(mut messages) => {
-                self.attend(task, &mut messages, was_there).unwrap_or_else(|error| match error.kind() {
+                self.attend(task, &mut messages, has_answered).unwrap_or_else(|error| match error.kind() {
                     io::ErrorKind::UnexpectedEof => Visit::Unreachable("its process ended the connection".into()),
                     _ => lost(&error),
                 })
@@ -171,37 +173,37 @@ impl Shared {
     }
 
     /// Passes commands on to a worker, and answers its requests, until it has sent its trace.
-    fn attend(&self, task: &TaskName, messages: &mut Messages, was_there: &mut bool) -> io::Result<Visit> {
-        let count_once = |was_there: &mut bool| {
-            self.n_answered.fetch_add(usize::from(!std::mem::replace(was_there, true)), Ordering::Relaxed);
+    fn attend(&self, task: &TaskName, messages: &mut Messages, has_answered: &mut bool) -> io::Result<Visit> {
+        let count_once = |has_answered: &mut bool| {
+            self.n_answered.fetch_add(usize::from(!std::mem::replace(has_answered, true)), Ordering::Relaxed);
         };
         let (mut n_sent, mut ends_at) = (None, None);
         loop {
             match messages.next()? {
                 None => {}
                 Some(RecordEvent::Recording) => {
-                    count_once(was_there);
-                    let (n, last) = *self.asked.lock();
+                    count_once(has_answered);
+                    let (n, last) = *self.commands.lock();
                     n_sent = Some(n);
-                    // It records, unless the last command before it came says otherwise.
+                    // A new recording is switched on, unless an earlier command switched it off or counted steps.
                     if last.is_some_and(|command| command != RecordCommand::Switch { on: true }) {
                         send(messages.stream(), &RecordCommand::Switch { on: false })?;
                     }
                 }
                 Some(RecordEvent::Connect) => {
-                    // One that cannot be made is asked for again.
+                    // Where the stream cannot be opened the worker asks again.
                     if let Ok(stream) = open_stream(&self.cluster, task, DATA, self.security.as_ref()) {
                         self.server.take(stream)?;
                     }
                 }
                 Some(RecordEvent::Refused { reason, may_retry: true }) => return Ok(Visit::Unreachable(reason)),
                 Some(RecordEvent::Refused { reason, may_retry: false }) => {
-                    count_once(was_there);
+                    count_once(has_answered);
                     return Ok(Visit::Incomplete(reason));
                 }
                 Some(RecordEvent::Ended { problem }) => return Ok(problem.map_or(Visit::Complete, Visit::Incomplete)),
             }
-            let (n, last) = *self.asked.lock();
+            let (n, last) = *self.commands.lock();
             if let Some(command) = last.filter(|_| n_sent.is_some_and(|n_sent| n_sent < n)) {
                 n_sent = Some(n);
                 send(messages.stream(), &command)?;

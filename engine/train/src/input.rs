@@ -1,6 +1,5 @@
-//! The input of a training run: its batches, and where they begin when a run continues.
+//! The input of a training run: its batches, and the batch from which a continued run goes on.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
@@ -20,50 +19,52 @@ impl Input {
         Input(Mutex::new(next_batch))
     }
 
-    /// The next `n` batches, one after the other.
+    /// The tensors of the next `n` batches, in order.
     pub fn batches(&self, n: usize) -> Vec<Tensor> {
         let mut next_batch = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (0..n).flat_map(|_| next_batch()).collect()
     }
 
-    /// Continues after so many steps: skips what they took, or has the tasks of a cluster skip it.
+    /// Skips the batches that the steps up to `step` took; on a cluster the tasks skip their own, and `None` makes them
+    /// begin anew.
     pub fn continue_after(&mut self, step: Option<u64>, runner: &StepRunner, graph: &NamedGraph) -> anyhow::Result<()> {
         match (&runner.backend, step) {
-            (Backend::Local(session), Some(step)) => self.skip(step, session, graph),
+            (Backend::Local(session), Some(step)) => self.skip_batches(step, session, graph),
             (Backend::Local(_), None) => Ok(()),
             (Backend::Cluster(_), step) => send_positions(step.unwrap_or(0), runner, graph),
         }
     }
 
-    /// Drops the batches that the steps before took, and those that wait in the queue.
-    fn skip(&mut self, step: u64, session: &Session, graph: &NamedGraph) -> anyhow::Result<()> {
-        let size = |name: &str| session.run(&[], &[name], &[])?[0].item::<i32>().map_err(anyhow::Error::from);
-        let queued = graph.enqueues.first().map(|queue| size(graph.name(queue.size)));
-        let queued = queued.transpose().context("reading the size of the input queue")?.unwrap_or(0);
-        let towers = graph.feeds.len() / graph.train_ops.len();
-        let used = step * towers as u64 + u64::try_from(queued).unwrap_or(0);
+    /// Skips the batches that the steps up to `step` took, and those that the restored queue holds.
+    fn skip_batches(&mut self, step: u64, session: &Session, graph: &NamedGraph) -> anyhow::Result<()> {
+        let read_size = |name: &str| session.run(&[], &[name], &[])?[0].item::<i32>().map_err(anyhow::Error::from);
+        let n_queued = graph.enqueues.first().map(|queue| read_size(graph.name(queue.size)));
+        let n_queued = n_queued.transpose().context("reading the size of the input queue")?.unwrap_or(0);
+        let batches_per_step = graph.feeds.len() / graph.train_ops.len();
+        let n_used = step * batches_per_step as u64 + u64::try_from(n_queued).unwrap_or(0);
         let next_batch = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        (0..used).for_each(|_| drop(next_batch()));
+        (0..n_used).for_each(|_| drop(next_batch()));
         Ok(())
     }
 
-    /// Starts to fill the queue, where there is one in this process.
+    /// Starts to fill the input queue; `None` where this process has none. The feeder takes all further batches.
     pub fn start_feeder(&mut self, backend: &Backend, graph: &NamedGraph) -> anyhow::Result<Option<Feeder>> {
         // The tasks of a cluster fill their queues themselves.
         let (Some(queue), Backend::Local(session)) = (graph.enqueues.first(), backend) else { return Ok(None) };
-        let unused: NextBatch = Box::new(Vec::new);
-        let next_batch = std::mem::replace(self.0.get_mut().unwrap_or_else(PoisonError::into_inner), unused);
+        let no_batches: NextBatch = Box::new(Vec::new);
+        let next_batch = std::mem::replace(self.0.get_mut().unwrap_or_else(PoisonError::into_inner), no_batches);
         Feeder::start(Arc::clone(session), graph.names(), queue, |_, _| Ok(Some(next_batch))).map(Some)
     }
 }
 
-/// Sends each task where its input begins.
+/// Sends each task of a cluster the number of batches that its tower took in `step` steps.
 fn send_positions(step: u64, runner: &StepRunner, graph: &NamedGraph) -> anyhow::Result<()> {
+    // Only graphs over a cluster's devices have nodes that save, and positions to send.
     if graph.saving.is_none() {
         return Ok(());
     }
-    let n = graph.train_ops.len() as u64;
-    let position = |tower: usize| Tensor::scalar(batches_taken(step, n, tower as u64) as i64);
+    let n_train_ops = graph.train_ops.len() as u64;
+    let position = |tower: usize| Tensor::scalar(n_batches_taken(step, n_train_ops, tower as u64) as i64);
     let positions = graph.positions.iter().enumerate();
     let feeds: Vec<(&str, Tensor)> = positions.map(|(tower, p)| (graph.name(p.feed), position(tower))).collect();
     let send: Vec<&str> = graph.positions.iter().map(|position| graph.name(position.send)).collect();
@@ -72,14 +73,10 @@ fn send_positions(step: u64, runner: &StepRunner, graph: &NamedGraph) -> anyhow:
     Ok(())
 }
 
-/// The number of batches that a tower took in `step` steps, which follows from their number: asynchronous towers share the steps.
-fn batches_taken(step: u64, n_train_ops: u64, tower: u64) -> u64 {
+/// The number of batches that a tower took in `step` steps. Synchronous towers share one train op and take a batch each
+/// in every step; asynchronous towers have a train op each and share the steps evenly.
+fn n_batches_taken(step: u64, n_train_ops: u64, tower: u64) -> u64 {
     step / n_train_ops + u64::from(tower < step % n_train_ops)
-}
-
-/// A string tensor with a path.
-pub(crate) fn path_tensor(path: &Path) -> Tensor {
-    Tensor::string(path.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]
@@ -107,10 +104,10 @@ pub(crate) mod tests {
     #[test]
     fn towers_that_share_the_steps_took_all_batches() {
         for (step, n) in [(0, 1), (7, 1), (7, 3), (9, 3), (2, 5)] {
-            let taken: u64 = (0..n).map(|tower| batches_taken(step, n, tower)).sum();
+            let taken: u64 = (0..n).map(|tower| n_batches_taken(step, n, tower)).sum();
             assert_eq!(taken, step, "of {n}");
         }
-        assert_eq!([0, 1, 2].map(|tower| batches_taken(7, 3, tower)), [3, 2, 2]);
-        assert_eq!(batches_taken(7, 1, 3), 7, "synchronous towers take part in each step");
+        assert_eq!([0, 1, 2].map(|tower| n_batches_taken(7, 3, tower)), [3, 2, 2]);
+        assert_eq!(n_batches_taken(7, 1, 3), 7, "synchronous towers take part in each step");
     }
 }

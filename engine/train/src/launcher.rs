@@ -1,8 +1,10 @@
-//! The launcher of training in several processes: starts the training client and, where it has workers of its own, the workers; when
-//! any of them is lost, ends what is left of the attempt and begins the next one, which continues from the newest complete checkpoint.
+//! The launcher of training in several processes: starts the training client and its workers, if it has any. When a
+//! process is lost, it ends the others of the attempt and begins the next attempt, which continues from the newest
+//! complete checkpoint.
 //!
-//! An attempt has new processes, new sockets and a new job id, so that nothing of an earlier one can reach it. On a cluster the
-//! workers are not the launcher's: only the client is begun again, which waits for them and takes them anew.
+//! An attempt has new processes, new sockets and a new job id, so that nothing of an earlier one can reach it. On a
+//! cluster that already runs, the launcher starts only the client again, which waits for the workers and takes them
+//! over.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,13 +31,13 @@ use crate::worker_processes::{StartError, WorkerProcesses, as_child, scratch_fol
 
 /// How often processes are checked.
 const PERIOD: Duration = Duration::from_millis(10);
-/// How long a client may be silent: as long as any other process of a cluster.
+/// How long a client may send no report before it counts as lost: as long as any other process of a cluster.
 const SILENCE: Duration = Duration::from_millis(2000);
-/// How long a client may take to its first report.
+/// How long a client may take until its first report.
 const TO_START: Duration = Duration::from_secs(10);
-/// How long a client that was asked to end its run may take: it ends its step, saves and tests.
+/// How long a client may take to end its run when asked to: it ends its step, saves and tests.
 const TO_STOP: Duration = Duration::from_secs(60);
-/// How long one that has reported everything may take to end.
+/// How long a client may take to end after its last report.
 const TO_END: Duration = Duration::from_secs(5);
 
 /// The command lines of a run's processes.
@@ -94,7 +96,7 @@ enum AttemptEnd {
 pub struct Launcher {
     options: LaunchOptions,
     has_checkpoint_dir: bool,
-    /// Where workers have their sockets, if they are this one's.
+    /// The folder of the workers' sockets, if the launcher starts workers.
     scratch: Option<Scratch>,
     run: Run,
     stop: StopSignal,
@@ -119,15 +121,15 @@ impl Launcher {
         Ok(Launcher { options, has_checkpoint_dir, scratch, run, stop: StopSignal::default(), observer })
     }
 
-    /// By this the run is asked to end.
+    /// The signal with which the run is asked to end.
     pub fn stop_signal(&self) -> StopSignal {
         self.stop.clone()
     }
 
-    /// Attempts until one comes to an end.
+    /// Runs attempts until one ends with a result.
     ///
     /// # Errors
-    /// An attempt failed, or one process more was lost than there may be restarts.
+    /// An attempt failed, or a process was lost after `max_restarts` restarts.
     pub fn train(self, commands: &dyn Commands) -> Result<FinishedRun> {
         let mut restarts = 0;
         let result = loop {
@@ -137,15 +139,15 @@ impl Launcher {
                 AttemptEnd::Lost(reason) => reason,
             };
             let max = self.options.max_restarts;
-            let may_restart = may_restart(restarts, max, self.stop.count() > 0, self.has_checkpoint_dir);
-            may_restart.map_err(|hint| anyhow!("{reason}; {hint}"))?;
+            let checked = check_restart(restarts, max, self.stop.count() > 0, self.has_checkpoint_dir);
+            checked.map_err(|hint| anyhow!("{reason}; {hint}"))?;
             restarts += 1;
             self.observer.event(&Event::Restarting { reason: &reason, restart: restarts, max });
         };
         Ok(FinishedRun::end(result, self.run, restarts.into()))
     }
 
-    /// One attempt, with processes of its own, none of which outlives it.
+    /// Runs one attempt with processes of its own, none of which outlives it.
     fn attempt(&self, number: u32, commands: &dyn Commands) -> Result<AttemptEnd> {
         let _slice = (number > 0).then(|| events::slice(events::site("train", "attempt")));
         let trace = self.run.trace();
@@ -172,10 +174,10 @@ impl Launcher {
         Ok(ended)
     }
 
-    /// Waits until the attempt is over: the client ended, or some process is lost.
+    /// Waits until the attempt is over: the client ended, or a process was lost.
     fn watch(&self, client: &mut Client, mut workers: Option<&mut WorkerProcesses>) -> Result<AttemptEnd> {
         let mut state = ClientState::new(events::clock::mono_now());
-        let mut stopping = None;
+        let mut stop_sent_at = None;
         loop {
             client.receive(&mut state);
             if let Some(status) = client.process.try_wait().context("watching the training client")? {
@@ -192,11 +194,11 @@ impl Launcher {
                 return Ok(AttemptEnd::Lost("the training client was lost: it is silent".into()));
             }
             let signals = self.stop.count();
-            if signals > 0 && stopping.is_none() {
-                stopping = Some(now);
+            if signals > 0 && stop_sent_at.is_none() {
+                stop_sent_at = Some(now);
                 client.stop();
             }
-            if signals > 1 || stopping.is_some_and(|begin| between(begin, now) > TO_STOP) {
+            if signals > 1 || stop_sent_at.is_some_and(|sent_at| between(sent_at, now) > TO_STOP) {
                 return Err(
                     anyhow!("the run was ended before it had saved; it can be continued from its checkpoints").into()
                 );
@@ -205,8 +207,9 @@ impl Launcher {
     }
 }
 
-/// Whether a run that lost a process after so many restarts starts again; else what the user can do.
-fn may_restart(
+/// Checks that a run that lost a process after `restarts` restarts may start again; the error says what the user can
+/// do.
+fn check_restart(
     restarts: u32,
     max: u32,
     is_stopping: bool,
@@ -233,21 +236,21 @@ fn between(from_ns: i64, to_ns: i64) -> Duration {
 
 /// The reports of a client so far.
 struct ClientState {
-    began: i64,
+    started_ns: i64,
     /// When the last report came.
-    last: Option<i64>,
+    last_report_ns: Option<i64>,
     step: u64,
     lost: Option<String>,
     result: Option<Box<TrainingResult>>,
 }
 
 impl ClientState {
-    fn new(began: i64) -> ClientState {
-        ClientState { began, last: None, step: 0, lost: None, result: None }
+    fn new(started_ns: i64) -> ClientState {
+        ClientState { started_ns, last_report_ns: None, step: 0, lost: None, result: None }
     }
 
     fn take(&mut self, report: Report, now: i64) {
-        self.last = Some(now);
+        self.last_report_ns = Some(now);
         match report {
             Report::Alive { step } => self.step = step,
             Report::Lost { reason } => self.lost = Some(reason),
@@ -255,15 +258,15 @@ impl ClientState {
         }
     }
 
-    /// Whether it has not reported for so long that it must be lost.
+    /// Whether the client has sent no report for so long that it counts as lost.
     fn is_silent(&self, now: i64) -> bool {
-        match self.last {
-            Some(last) => between(last, now) > SILENCE,
-            None => between(self.began, now) > TO_START,
+        match self.last_report_ns {
+            Some(last_ns) => between(last_ns, now) > SILENCE,
+            None => between(self.started_ns, now) > TO_START,
         }
     }
 
-    /// How the attempt ended, of a client that ended with this status.
+    /// How the attempt ended whose client ended with `status`.
     fn conclude(self, status: ExitStatus) -> AttemptEnd {
         match (self.result, self.lost, status.code()) {
             (Some(result), ..) if status.success() => AttemptEnd::Result(result),
@@ -277,7 +280,7 @@ impl ClientState {
     }
 }
 
-/// The training client's process: killed when this is dropped.
+/// The training client's process, killed when the `Client` is dropped.
 struct Client {
     process: Child,
     stdin: Option<ChildStdin>,
@@ -293,17 +296,17 @@ impl Client {
         Ok(Client { process, stdin, reports: launcher_link::listen(stdout)? })
     }
 
-    /// Receives its reports for a moment.
+    /// Receives one report, or waits [`PERIOD`].
     fn receive(&mut self, state: &mut ClientState) {
         match self.reports.recv_timeout(PERIOD) {
             Ok(report) => state.take(report, events::clock::mono_now()),
             Err(RecvTimeoutError::Timeout) => {}
-            // It is ending.
+            // The client is ending, and `watch` polls its status.
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(PERIOD),
         }
     }
 
-    /// Receives what it reported before it ended.
+    /// Receives the reports that the client sent before it ended.
     fn receive_rest(&mut self, state: &mut ClientState) {
         while let Ok(report) = self.reports.recv_timeout(TO_END) {
             state.take(report, events::clock::mono_now());
@@ -319,7 +322,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // One that ended already cannot be killed, and is waited for all the same.
+        // Killing fails if the process has ended; waiting is needed in either case.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -344,16 +347,16 @@ mod tests {
 
     #[test]
     fn a_run_restarts_as_often_as_it_may() {
-        assert!(may_restart(0, 2, false, true).is_ok() && may_restart(1, 2, false, true).is_ok());
-        let hint = may_restart(2, 2, false, true).unwrap_err();
+        assert!(check_restart(0, 2, false, true).is_ok() && check_restart(1, 2, false, true).is_ok());
+        let hint = check_restart(2, 2, false, true).unwrap_err();
         assert!(hint.starts_with("it went on after 2 losses before, as --max-restarts 2 allows"), "{hint}");
-        assert!(may_restart(0, 0, false, true).is_err(), "none are allowed");
+        assert!(check_restart(0, 0, false, true).is_err(), "none are allowed");
     }
 
     #[test]
     fn a_run_restarts_from_checkpoints_only_and_not_when_it_is_stopped() {
-        assert!(may_restart(0, 9, false, false).unwrap_err().contains("--checkpoint-dir"));
-        assert!(may_restart(0, 9, true, true).unwrap_err().contains("being stopped"));
+        assert!(check_restart(0, 9, false, false).unwrap_err().contains("--checkpoint-dir"));
+        assert!(check_restart(0, 9, true, true).unwrap_err().contains("being stopped"));
     }
 
     #[test]

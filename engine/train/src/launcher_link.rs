@@ -1,5 +1,5 @@
-//! The link between a launcher and its training client: reports on the client's standard output, a line of JSON each, and the command
-//! on its standard input, `stop`. Where that ends the launcher is gone.
+//! The link between a launcher and its training client: the client writes reports to its standard output, a line of
+//! JSON each, and reads the command `stop` from its standard input, whose end means that the launcher is gone.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{self, Receiver};
@@ -12,26 +12,26 @@ use crate::event::{Event, Observer};
 use crate::progress::Progress;
 use crate::report::Report;
 
-/// How often a client reports that it is alive.
-const EVERY: Duration = Duration::from_millis(250);
-/// The command that ends its run.
+/// The time between two reports that a client is alive.
+const REPORT_PERIOD: Duration = Duration::from_millis(250);
+/// The command that ends the client's run.
 const STOP: &str = "stop";
 
-/// Reports that the client is alive until `alive` is dropped.
-pub(crate) fn report_alive(alive: &Arc<Progress>, observer: Arc<dyn Observer>) -> anyhow::Result<()> {
-    let alive: Weak<Progress> = Arc::downgrade(alive);
+/// Reports that the client is alive until `progress` is dropped.
+pub(crate) fn report_alive(progress: &Arc<Progress>, observer: Arc<dyn Observer>) -> anyhow::Result<()> {
+    let progress: Weak<Progress> = Arc::downgrade(progress);
     let report = move || {
-        while let Some(progress) = alive.upgrade() {
+        while let Some(progress) = progress.upgrade() {
             observer.event(&Event::Report(&Report::Alive { step: progress.done() }));
             drop(progress);
-            std::thread::sleep(EVERY);
+            std::thread::sleep(REPORT_PERIOD);
         }
     };
     let thread = std::thread::Builder::new().name("alive".into()).spawn(report);
     thread.map(drop).context("starting the thread that reports to the launcher")
 }
 
-/// Obeys the launcher's commands until it is gone: then `orphaned`.
+/// Obeys the launcher's commands; calls `orphaned` when the launcher is gone.
 pub(crate) fn obey(commands: impl BufRead, progress: &Progress, orphaned: impl FnOnce()) {
     for line in commands.lines().map_while(Result::ok) {
         if line == STOP {
@@ -43,11 +43,11 @@ pub(crate) fn obey(commands: impl BufRead, progress: &Progress, orphaned: impl F
 
 /// Sends a client the command to end its run.
 pub(crate) fn send_stop(client: &mut impl Write) {
-    // One that is gone needs no command.
+    // Writing fails where the client is gone, which then needs no command.
     let _ = writeln!(client, "{STOP}").and_then(|()| client.flush());
 }
 
-/// The reports of a client as they come; they end with the client. Other lines are left out.
+/// The reports of a client; the channel closes when the client ends. Lines that are no reports are left out.
 pub(crate) fn listen(client: impl Read + Send + 'static) -> anyhow::Result<Receiver<Report>> {
     let (sender, reports) = mpsc::channel();
     let read = move || {

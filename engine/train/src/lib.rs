@@ -1,13 +1,13 @@
-//! Training of the engine's models: the loop with its checkpoints, summaries and trace, in this process, on a cluster, or in worker
-//! processes that a launcher starts again when they are lost. Prints nothing: who calls it hears of [`Event`]s.
+//! Training of the engine's models: the loop with its checkpoints, summaries and trace, in this process, on a cluster,
+//! or in worker processes that a launcher starts again when they are lost. Prints nothing: callers receive [`Event`]s.
 //!
 //! In reading order:
 //!
-//! 1. [`TaskSpec`], [`TrainOptions`], [`devices`]: what is trained, and how.
-//! 2. [`RunFolder`], [`Tracing`], [`sending`], `run`: what a run writes.
+//! 1. [`TaskSpec`], [`TrainOptions`], [`devices`]: the model, the options and the devices of a run.
+//! 2. [`RunFolder`], [`Tracing`], [`sending`], `run`: a run's folder and its trace.
 //! 3. `backend`, `stall`, `named_graph`: where steps run, how they are watched, how their nodes are named.
 //! 4. `input`, `feeder`, `evaluator`, `checkpointer`, `worker_summaries`, `backups`: the parts of a training loop.
-//! 5. `training_loop`, [`Trainer`], [`TrainingResult`], [`FinishedRun`]: the loop, the run around it, and what comes of it.
+//! 5. `training_loop`, [`Trainer`], [`TrainingResult`], [`FinishedRun`]: the loop, the run around it, and its results.
 //! 6. [`WorkerTask`], `recorder`, `trace_protocol`, `gatherer`: a task of a cluster, and how its trace gets to the run.
 //! 7. [`Launcher`], `worker_processes`, [`client`], `launcher_link`, [`mpi`]: runs of several processes.
 

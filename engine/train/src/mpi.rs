@@ -10,20 +10,20 @@ use net::{Address, Security};
 use crate::error::{Result, TrainError};
 use crate::worker_processes::scratch_folder;
 
-/// Between two checks whether the client has ended.
+/// The time between two checks whether the client has ended.
 const PERIOD: Duration = Duration::from_millis(20);
-/// How long workers may take to notice that it has.
+/// How long workers may take to notice that the client has ended.
 const TO_END: Duration = Duration::from_secs(10);
 
-/// Whether `--cluster` asks for MPI.
+/// Whether the value of `--cluster` is `mpi`.
 pub fn is_requested(cluster: &Path) -> bool {
     cluster.as_os_str() == "mpi"
 }
 
-/// Trains, by `train` with the file of the cluster, on the workers among the processes, and lets them end.
+/// Calls `train` with the file of the cluster that the worker processes form, then lets them end.
 ///
 /// # Errors
-/// Those of `train`, and of MPI.
+/// The error of `train`, or one of MPI.
 pub fn in_cluster<E: From<TrainError>>(
     train: impl FnOnce(&Path) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
@@ -41,22 +41,22 @@ fn join(is_worker: bool) -> Result<Member> {
     Member::join(is_worker, |name| std::env::var(name).ok()).map_err(TrainError::wrong_use)
 }
 
-/// A worker among the processes. To be dropped after its worker.
+/// A worker's membership in the MPI job. Drop it after the `Worker`.
 pub(crate) struct Membership(Member);
 
 impl Membership {
-    /// Takes part as a worker.
+    /// Joins the MPI job as a worker.
     pub fn join() -> Result<Membership> {
         join(true).map(Membership)
     }
 
-    /// The cluster's id, which task this is, where it is to listen, and by what it shows who it is.
+    /// The job id of the cluster, the task's name, the address where it shall listen, and its credentials.
     pub fn task(&self) -> Result<(String, TaskName, Address, Option<Security>)> {
         let task = self.0.task().cloned().context("a worker is a task")?;
         Ok((self.0.id(), task, self.0.address(), self.0.security().map_err(TrainError::wrong_use)?))
     }
 
-    /// The cluster, of which this worker is one.
+    /// The cluster that the workers form.
     pub fn cluster(&self, worker: &Worker) -> Result<Cluster> {
         self.0.cluster(Some(worker.address())).map_err(TrainError::wrong_use)
     }
@@ -65,7 +65,7 @@ impl Membership {
     pub fn at_end(&self, end: impl Fn() + Send + 'static) -> anyhow::Result<()> {
         let mut leaving = self.0.leave().context("waiting for the client's end")?;
         let wait = move || {
-            // What MPI cannot say any more is over.
+            // An error of MPI means that the job is over, too.
             while !leaving.is_over().unwrap_or(true) {
                 std::thread::sleep(PERIOD);
             }

@@ -1,4 +1,4 @@
-//! A training graph whose nodes have the names that sessions know them by.
+//! A training graph with the names by which sessions address its nodes.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -30,12 +30,12 @@ pub(crate) struct NamedGraph {
 }
 
 impl NamedGraph {
-    /// A graph that is built.
+    /// Names the nodes of a graph that is built.
     pub fn new(graph: &Graph, built: TrainingGraph) -> NamedGraph {
         NamedGraph { names: NodeNames::of(graph), graph: built }
     }
 
-    /// The name of a node, or of its first output. Training runs no other outputs: what a queue gives is neither fed nor fetched.
+    /// The name of a node, or of its first output. Training feeds and fetches no other outputs.
     pub fn name(&self, output: impl Into<Output>) -> &str {
         self.names.of_first(output)
     }
@@ -45,12 +45,12 @@ impl NamedGraph {
         &self.names
     }
 
-    /// Batches that a training step takes.
+    /// The number of batches that a training step takes.
     pub fn batches_per_step(&self) -> usize {
         self.pushes.as_ref().map_or(self.feeds.len() / self.train_ops.len(), |pushes| pushes.n_required)
     }
 
-    /// Whether a training step is fed its batches.
+    /// Whether batches are fed to the training step; otherwise it takes them from a queue.
     pub fn is_fed(&self) -> bool {
         self.enqueues.is_empty()
     }

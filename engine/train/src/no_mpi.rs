@@ -7,7 +7,7 @@ use net::{Address, Security};
 
 use crate::error::{Result, TrainError};
 
-/// Whether `--cluster` asks for MPI.
+/// Whether the value of `--cluster` is `mpi`.
 pub fn is_requested(cluster: &Path) -> bool {
     cluster.as_os_str() == "mpi"
 }
@@ -18,7 +18,7 @@ fn missing() -> TrainError {
     )
 }
 
-/// As in a program with MPI: an error.
+/// The function of a program with MPI; here an error.
 ///
 /// # Errors
 /// Always.
@@ -28,7 +28,7 @@ pub fn in_cluster<E: From<TrainError>>(
     Err(missing().into())
 }
 
-/// A worker among MPI's processes: there is none.
+/// A worker's membership in an MPI job, which does not exist here.
 pub(crate) enum Membership {}
 
 impl Membership {

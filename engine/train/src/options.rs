@@ -13,10 +13,10 @@ use crate::error::{Result, TrainError};
 
 /// Batches that an input queue holds.
 pub(crate) const QUEUE_CAPACITY: usize = 8;
-/// Steps between histograms, and between tests, unless the options say.
-const HISTOGRAMS_EVERY: u64 = 100;
+/// Steps between histograms, and between tests, where `TrainOptions::summary_every` is not set.
+const DEFAULT_HISTOGRAMS_EVERY: u64 = 100;
 
-/// Where a run's trace goes.
+/// The destination of a run's trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TraceTarget {
     /// Into the folder `trace` of the run's folder.
@@ -53,18 +53,18 @@ pub struct TrainOptions {
     pub summary_every: Option<u64>,
     /// The run's folder, instead of a new one in `runs`.
     pub logdir: Option<PathBuf>,
-    /// Where the trace goes.
+    /// The destination of the trace.
     pub trace: TraceTarget,
     /// An empty folder that receives every graph that is run.
     pub dump_graphs: Option<PathBuf>,
-    /// What is done about results that are not finite.
+    /// How the session treats results that are not finite.
     pub numerics: Numerics,
 }
 
 impl TrainOptions {
     /// Steps between histograms, images and tests.
     pub(crate) fn histograms_every(&self) -> u64 {
-        self.summary_every.unwrap_or(HISTOGRAMS_EVERY)
+        self.summary_every.unwrap_or(DEFAULT_HISTOGRAMS_EVERY)
     }
 
     /// The engine's options for a task.
@@ -74,7 +74,7 @@ impl TrainOptions {
         options.towers = self.n_devices.unwrap_or(options.towers);
         options.devices = self.devices.iter().map(DeviceSpec::name).collect();
         options.parallelism = self.parallelism.unwrap_or(options.parallelism);
-        // Threads that each run steps take their batches from one queue.
+        // In these modes each tower has a thread that runs steps: they take their batches from one queue.
         let is_threaded = matches!(self.parallelism, Some(Parallelism::Asynchronous | Parallelism::Backup { .. }));
         if is_threaded && options.input == InputMode::Fed {
             options.input = InputMode::Queue { capacity: QUEUE_CAPACITY };
@@ -105,7 +105,7 @@ impl TrainOptions {
     }
 }
 
-/// Refuses more backup workers than a step can do without.
+/// Refuses as many backup workers as there are towers: a step needs the gradients of at least one.
 pub(crate) fn check_backups(options: &TrainingOptions) -> Result<()> {
     let n = if options.devices.is_empty() { options.towers.max(1) } else { options.devices.len() };
     match options.parallelism {
@@ -117,7 +117,7 @@ pub(crate) fn check_backups(options: &TrainingOptions) -> Result<()> {
     }
 }
 
-/// Refuses a folder for dumped graphs that is not new or empty: files of another run would lie among them.
+/// Refuses a folder for dumped graphs that has files in it: those of several runs would mix.
 ///
 /// # Errors
 /// `TrainError::Use` when it is in use or cannot be read.
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(options.learning_rate, task.training.learning_rate);
         assert_eq!((options.towers, options.parallelism), (task.training.towers, task.training.parallelism));
         assert!(options.devices.is_empty());
-        assert_eq!(TrainOptions::default().histograms_every(), HISTOGRAMS_EVERY);
+        assert_eq!(TrainOptions::default().histograms_every(), DEFAULT_HISTOGRAMS_EVERY);
     }
 
     #[test]

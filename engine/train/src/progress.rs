@@ -16,7 +16,9 @@ pub struct Progress {
 
 #[derive(Default)]
 struct Counters {
+    /// The steps of the whole run.
     steps: u64,
+    /// The steps that are done, those of the checkpoint included.
     done: u64,
     /// Steps that were done before this process began: those of the checkpoint.
     restored: u64,
@@ -32,15 +34,15 @@ struct Counters {
 pub struct Snapshot {
     /// Steps done.
     pub done: u64,
-    /// Steps there are to be.
+    /// The steps of the whole run.
     pub steps: u64,
-    /// Steps per second of this process: those of a checkpoint took it no time.
+    /// Steps per second of this process, without those of the checkpoint.
     pub steps_per_second: f64,
     /// The newest training loss.
     pub loss: Option<f32>,
     /// The newest quality.
     pub quality: Option<(Cow<'static, str>, f64)>,
-    /// The time left at this rate, nanoseconds; none where the run ends.
+    /// The time left at this rate, nanoseconds; `None` where the run is ending.
     pub left_ns: Option<i64>,
 }
 
@@ -50,12 +52,12 @@ impl Progress {
         Progress { counters: Mutex::new(Counters { steps, ..Counters::default() }), stop: Arc::default() }
     }
 
-    /// Sets how many steps there are to be.
+    /// Sets the number of steps of the whole run.
     pub fn set_steps(&self, steps: u64) {
         self.counters.lock().steps = steps;
     }
 
-    /// Asks the run to end after its current step; asked again, or where that step hangs, the step is cancelled.
+    /// Asks the run to end after its current step. A second call cancels that step, and so does a stall.
     pub fn stop(&self) {
         self.stop.make();
     }
@@ -73,12 +75,12 @@ impl Progress {
     /// The counters now; `None` before this process has done a step.
     pub fn snapshot(&self, now_ns: i64) -> Option<Snapshot> {
         let counters = self.counters.lock();
-        let own = counters.done.saturating_sub(counters.restored);
-        if own == 0 {
+        let n_done_here = counters.done.saturating_sub(counters.restored);
+        if n_done_here == 0 {
             return None;
         }
         let elapsed_ns = (counters.ended_ns.unwrap_or(now_ns) - counters.begun_ns).max(1);
-        let rate = own as f64 / (elapsed_ns as f64 / 1e9);
+        let rate = n_done_here as f64 / (elapsed_ns as f64 / 1e9);
         let left = counters.steps.saturating_sub(counters.done) as f64 / rate.max(1e-9);
         Some(Snapshot {
             done: counters.done,
@@ -95,18 +97,18 @@ impl Progress {
         &self.stop
     }
 
-    /// The steps begin, after those of the checkpoint.
+    /// Begins the steps after the `restored` ones of the checkpoint.
     pub(crate) fn begin(&self, restored: u64, now_ns: i64) {
         let mut counters = self.counters.lock();
         (counters.restored, counters.done, counters.begun_ns) = (restored, restored, now_ns);
     }
 
-    /// The steps are over.
+    /// Ends the steps.
     pub(crate) fn end(&self, now_ns: i64) {
         self.counters.lock().ended_ns = Some(now_ns);
     }
 
-    /// One more step is done.
+    /// Sets the number of steps that are done.
     pub(crate) fn step_done(&self, done: u64) {
         self.counters.lock().done = done;
     }

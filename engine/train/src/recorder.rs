@@ -1,4 +1,5 @@
-//! The worker's side of [`super::gatherer`]: its process records on a run's request, into a folder of its own, and sends that to the run.
+//! The worker's side of [`super::gatherer`]: records this process when a run requests it, and sends the trace to the
+//! run.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -15,34 +16,34 @@ use trace_record::{Collector, CollectorOptions};
 use crate::trace_protocol::{CONTROL, DATA, Messages, RecordCommand, RecordEvent, send};
 use crate::worker_processes::scratch_folder;
 
-/// How long each wait for a message takes.
+/// How long one wait for a message lasts.
 const PERIOD: Duration = Duration::from_millis(100);
-/// How long the rest of a trace may take to be sent.
+/// How long sending the rest of a trace may take.
 const TO_SEND: Duration = Duration::from_secs(10);
 
-/// The way by which the run's streams get to the sender, while a run records.
+/// Hands the run's data streams to the sender, while a run records.
 type StreamSource = Arc<Mutex<Option<TransportProvider>>>;
 
-/// Records for runs that ask for it. A process that records already, for whoever started it, stays as it is.
+/// Records for the runs that request it. A process that is already being recorded refuses.
 pub(crate) fn serve(worker: &Worker) {
     let streams = StreamSource::default();
     worker.take_streams(Arc::new(move |purpose: &str, stream: UnixStream| match purpose {
         CONTROL => {
             let streams = Arc::clone(&streams);
             let record = move || {
-                // Where the run is gone nobody is left to hear of it.
+                // An error means that the run is gone; there is nobody to report it to.
                 let _ = record(stream, &streams);
             };
-            // Without a thread the run sees the stream close, and asks again.
+            // Where no thread can be started the stream closes, and the run asks again.
             drop(std::thread::Builder::new().name("recorded".into()).spawn(record));
         }
         DATA => {
-            if let Some(giver) = &*streams.lock() {
-                // The sender asks for another.
-                let _ = giver.provide(stream);
+            if let Some(provider) = &*streams.lock() {
+                // Where the sender has ended the stream closes; a sender that lacks one requests another.
+                let _ = provider.provide(stream);
             }
         }
-        // Closed: nothing else is known.
+        // Dropping the stream closes it: no other purpose is known.
         _ => {}
     }));
 }
@@ -53,7 +54,7 @@ struct Recording {
     collector: Collector,
     sender: Sender,
     control: Control,
-    /// Removed with what was recorded, whether it was sent or not.
+    /// The recorded trace's folder, removed when this is dropped.
     _folder: Scratch,
 }
 
@@ -63,12 +64,13 @@ struct Refusal {
     may_retry: bool,
 }
 
-/// Records until the run says that it is over, or is gone.
+/// Records until the run sends the end, or is gone.
 fn record(stream: UnixStream, streams: &StreamSource) -> io::Result<()> {
     let mut messages = Messages::new(stream, PERIOD)?;
     let mut recording = None;
     let result = obey(&mut messages, &mut recording, streams);
-    // One that is still there was not asked for its end: its run is gone. The next one may begin when it is over.
+    // A recording that is left was not ended by its run, which is gone. Only after it is dropped may the next run's
+    // begin.
     if recording.take().is_some() {
         streams.lock().take();
     }
@@ -80,8 +82,8 @@ fn obey(messages: &mut Messages, recording: &mut Option<Recording>, streams: &St
         let Some(command) = messages.next()? else { continue };
         match (command, recording.as_ref()) {
             (RecordCommand::Begin, None) => match begin(messages.stream(), streams) {
-                Ok(begun) => {
-                    *recording = Some(begun);
+                Ok(started) => {
+                    *recording = Some(started);
                     send(messages.stream(), &RecordEvent::Recording)?;
                 }
                 Err(Refusal { reason, may_retry }) => {
@@ -119,18 +121,18 @@ fn begin(stream: &UnixStream, streams: &StreamSource) -> Result<Recording, Refus
     })?;
     let collector = Collector::start(&dir, CollectorOptions::default()).map_err(|error| retry(error.to_string()))?;
     let control = Control::open(&dir).map_err(|error| retry(error.to_string()))?;
-    let asking = stream.try_clone().map_err(|error| retry(error.to_string()))?;
-    let (giver, connector) = gather::transport(move || {
-        // A run that is gone is noticed where its messages are read.
-        let _ = send(&asking, &RecordEvent::Connect);
+    let requests = stream.try_clone().map_err(|error| retry(error.to_string()))?;
+    let (provider, connector) = gather::transport(move || {
+        // `Messages::next` notices that the run is gone.
+        let _ = send(&requests, &RecordEvent::Connect);
     });
     let sender = Sender::start_over(&dir, connector, SenderOptions::default());
     let sender = sender.map_err(|error| retry(error.to_string()))?;
-    *streams = Some(giver);
+    *streams = Some(provider);
     Ok(Recording { session, collector, sender, control, _folder: folder })
 }
 
-/// Sends the rest; returns what is missing.
+/// Ends the recording and sends the rest of its trace; returns a warning where a part is missing.
 fn end(recording: Recording) -> Option<String> {
     let Recording { session, collector, sender, .. } = recording;
     drop(session);

@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::result::TrainingResult;
 
-/// A report of the client. Its `Display` is the line.
+/// A report of the client. Its `Display` is one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum Report {
-    /// It is alive and has done so many steps.
+    /// The client is alive.
     Alive {
-        /// The last step.
+        /// The number of steps that are done.
         step: u64,
     },
     /// A task was lost, and with it the run.
     Lost {
-        /// Which one, and how.
+        /// The task that was lost, and how.
         reason: String,
     },
     /// The training is over.

@@ -5,18 +5,18 @@ use std::borrow::Cow;
 use engine::tasks::Quality;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The state of a training loop at its end. As JSON, what is no number is null.
+/// The state of a training loop at its end. In JSON, NaN is null.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrainingResult {
     /// The last step, lower than the number asked for when the run was stopped.
     pub steps: u64,
-    /// Steps that this process did: it may have continued from a checkpoint.
+    /// Steps that this process did, without those of the checkpoint that it continued from.
     pub n_done: u64,
     /// Examples in these steps.
     pub examples: u64,
     /// Whether the run was stopped.
     pub stopped: bool,
-    /// Whether it continued from a checkpoint.
+    /// Whether the run continued from a checkpoint.
     pub continued: bool,
     /// Loss over the last batch; NaN where there was no step.
     #[serde(deserialize_with = "f32_or_nan")]
@@ -25,9 +25,9 @@ pub struct TrainingResult {
     pub test: TestResult,
     /// Wall time of the training loop, nanoseconds.
     pub wall_ns: i64,
-    /// CPU time of the process meanwhile, nanoseconds.
+    /// CPU time of the process during the loop, nanoseconds.
     pub cpu_ns: i64,
-    /// What was lost on the way to disk, in words.
+    /// Warnings for the user, such as summaries that could not be written.
     pub warnings: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct TestResult {
     /// The mean loss.
     #[serde(deserialize_with = "f64_or_nan")]
     pub loss: f64,
-    /// The share that is classified correctly, where the model classifies.
+    /// The share of examples that are classified correctly; `None` where the model does not classify.
     pub accuracy: Option<f64>,
     /// The quality that the task is judged by.
     #[serde(with = "QualityFields")]

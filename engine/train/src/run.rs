@@ -24,20 +24,20 @@ pub(crate) struct Run {
 
 /// A trace that has ended.
 pub(crate) struct FinishedTrace {
-    /// Its folder.
+    /// The folder of the trace.
     pub folder: PathBuf,
     /// The collector's report.
     pub collected: CollectorReport,
 }
 
 impl Run {
-    /// Makes the folder and begins the trace, into which come those of the workers of a `cluster`. A run that `continues` may write next to
-    /// what it wrote before.
+    /// Creates the folder and begins the trace, into which the traces of a `cluster`'s workers are gathered. A run that
+    /// `continues` may use the folder that it wrote before.
     ///
     /// # Errors
     /// `TrainError::Use` when the folder is in use, `TrainError::Work` for everything else.
     pub fn begin(name: &str, options: &TrainOptions, continues: bool, cluster: Option<&Path>) -> Result<Run> {
-        // What already records this process has its trace where it said.
+        // A process that is already being recorded records into that folder, not into the run's.
         let recorder = events::recording_into();
         let trace = match (&recorder, &options.trace) {
             (Some(_), TraceTarget::RunFolder | TraceTarget::Off) => &TraceTarget::Off,
@@ -55,18 +55,18 @@ impl Run {
         if let Some(tracing) = tracing.as_mut().filter(|_| devices::has_gpu(&options.devices)) {
             tracing.record_cuda();
         }
-        // With a collector, the traces of workers go there, too.
+        // Where `STEPSCOPE_COLLECTOR` is set the workers send their traces to the collector themselves.
         let gathered = folder.trace().zip(cluster).filter(|_| sending::collector(None).is_none());
         let gatherer = gathered.map(|(trace, file)| Gatherer::start(trace, file)).transpose()?;
         Ok(Run { folder, tracing, gatherer, ns_per_slice, recorder })
     }
 
-    /// Takes part in a run whose folder and trace another process keeps.
+    /// Joins a run whose folder and trace another process manages.
     pub fn join(folder: &Path) -> Run {
         Run { folder: RunFolder::join(folder), tracing: None, gatherer: None, ns_per_slice: None, recorder: None }
     }
 
-    /// Where the processes of this run record, if they do.
+    /// The folder into which the processes of this run record, if they do.
     pub fn trace(&self) -> Option<&Path> {
         self.folder.trace().or(self.recorder.as_deref())
     }
@@ -76,12 +76,12 @@ impl Run {
         &self.folder
     }
 
-    /// What one traced slice costs here, nanoseconds.
+    /// The cost of one traced slice in this process, nanoseconds.
     pub fn ns_per_slice(&self) -> Option<f64> {
         self.ns_per_slice
     }
 
-    /// Ends the trace. Processes that write into it have ended before.
+    /// Ends the trace. Call it after all processes that write into the trace have ended.
     pub fn end(self, warnings: &mut Vec<String>) -> Option<FinishedTrace> {
         if let Some(gatherer) = self.gatherer {
             gatherer.end(warnings);

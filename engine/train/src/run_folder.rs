@@ -16,10 +16,10 @@ pub struct RunFolder {
     trace: Option<PathBuf>,
 }
 
-/// The file that says what the run is.
-const INFO: &str = "run.json";
+/// The file that describes the run, a [`RunInfo`].
+const INFO_FILE: &str = "run.json";
 
-/// What `run.json` says.
+/// The content of `run.json`.
 #[derive(Serialize)]
 struct RunInfo<'a> {
     id: String,
@@ -27,15 +27,15 @@ struct RunInfo<'a> {
     command: Vec<String>,
     host: String,
     pid: u32,
-    /// With the process's id its identity.
+    /// The start time of the process: with `pid` it identifies the process.
     born: u64,
     start: String,
     version: &'static str,
 }
 
 impl RunFolder {
-    /// Makes the folder (`runs/NAME-DATE` unless `logdir` says) and writes `run.json`. A run that continues an interrupted one
-    /// may write into that one's folder.
+    /// Creates the folder (`logdir`, else `runs/NAME-DATE`) and writes `run.json`. A run that continues an interrupted
+    /// one may write into that one's folder.
     ///
     /// # Errors
     /// `TrainError::Use` when the folder holds a run already, `TrainError::Work` when it cannot be written.
@@ -43,7 +43,7 @@ impl RunFolder {
         let start = local_time();
         let path = match logdir {
             Some(path) => {
-                if !(continues && path.join(INFO).is_file()) {
+                if !(continues && path.join(INFO_FILE).is_file()) {
                     refuse_if_used(path)?;
                 }
                 fs::create_dir_all(path).with_context(|| format!("making the run's folder {}", path.display()))?;
@@ -76,7 +76,7 @@ impl RunFolder {
         &self.path
     }
 
-    /// Where the trace goes; `None` when it is off.
+    /// The trace's folder; `None` when tracing is off.
     pub fn trace(&self) -> Option<&Path> {
         self.trace.as_deref()
     }
@@ -102,22 +102,23 @@ impl RunFolder {
             start: start.to_owned(),
             version: env!("CARGO_PKG_VERSION"),
         };
-        let path = self.path.join(INFO);
+        let path = self.path.join(INFO_FILE);
         let text = serde_json::to_string_pretty(&info).context("encoding run.json")?;
         fs::write(&path, text + "\n").with_context(|| format!("writing {}", path.display()))
     }
 }
 
-/// Whether the process that wrote a run's folder has ended; `None` where that is unknown: it is no run's folder, or the process is another host's.
+/// Whether the process that wrote a run's folder has ended; `None` if that is unknown: the folder is no run's, or
+/// another host's.
 pub fn is_over(folder: &Path) -> Option<bool> {
-    let info: serde_json::Value = serde_json::from_slice(&fs::read(folder.join(INFO)).ok()?).ok()?;
+    let info: serde_json::Value = serde_json::from_slice(&fs::read(folder.join(INFO_FILE)).ok()?).ok()?;
     let pid = u32::try_from(info["pid"].as_u64()?).ok()?;
     let born = info["born"].as_u64()?;
     let is_here = info["host"].as_str() == Some(host_name().as_str());
     is_here.then(|| events::session::born(pid) != born || is_zombie(pid))
 }
 
-/// Whether a process has ended, though whoever started it has not asked how.
+/// Whether a process has ended but its parent has not waited for it.
 fn is_zombie(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, after_name)| after_name.starts_with(['Z', 'X']))
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!(is_over(dir.path()), None, "no run's folder");
         let info = |pid: u32, born: u64, host: &str| {
             let text = serde_json::json!({ "pid": pid, "born": born, "host": host }).to_string();
-            fs::write(dir.path().join(INFO), text).unwrap();
+            fs::write(dir.path().join(INFO_FILE), text).unwrap();
             is_over(dir.path())
         };
         let me = std::process::id();

@@ -6,12 +6,12 @@ use std::time::Duration;
 use gather::{SendError, Sender, SenderOptions};
 use trace_store::sealing::SealReport;
 
-/// How long the end of a recording waits for a collector that does not take the rest.
+/// How long the end of a recording waits for a collector to take the rest of the trace.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The same for one that was never reached.
+/// How long it waits for a collector that was never reached.
 const TIMEOUT_UNREACHABLE: Duration = Duration::from_secs(1);
 
-/// The collector's address: what the command line says, else what `STEPSCOPE_COLLECTOR` says.
+/// The collector's address: `option` (the command line's), else the value of `STEPSCOPE_COLLECTOR`.
 pub fn collector(option: Option<&str>) -> Option<String> {
     let variable = || std::env::var(events::control::COLLECTOR_ENV).ok().filter(|address| !address.is_empty());
     option.map(str::to_owned).or_else(variable)
@@ -25,7 +25,7 @@ pub fn start(folder: &Path, address: Option<&str>) -> Result<Option<Sender>, Sen
     address.map(|address| Sender::start(folder, address, SenderOptions::default())).transpose()
 }
 
-/// Sends the rest; returns a warning where not everything arrived.
+/// Sends the rest of the trace; returns a warning where a part did not arrive.
 pub fn end(sender: Option<Sender>, folder: &Path) -> Option<String> {
     let sender = sender?;
     let so_far = sender.progress();
@@ -42,13 +42,14 @@ pub fn end(sender: Option<Sender>, folder: &Path) -> Option<String> {
     ))
 }
 
-/// Sends the rest and seals the trace; not before the collector has everything, so that no event has two identities. Returns a warning
-/// where that failed.
+/// Sends the rest and seals the trace. A trace that the collector has not received completely stays unsealed: sealing
+/// would give its events a second identity. Returns a warning where either failed.
 pub fn end_and_seal(sender: Option<Sender>, folder: &Path) -> Option<String> {
     end(sender, folder).or_else(|| seal(folder))
 }
 
-/// Seals the trace that a recording left. Returns what keeps it from that: it is as readable then, only larger and slower.
+/// Seals the trace of a recording. Returns a warning where that failed: an unsealed trace can be read too, but is
+/// larger and slower.
 pub fn seal(folder: &Path) -> Option<String> {
     match trace_store::sealing::seal(folder) {
         Ok(SealReport { kept, .. }) => {
@@ -58,7 +59,7 @@ pub fn seal(folder: &Path) -> Option<String> {
     }
 }
 
-/// Whether a process of this machine still writes to a ring of the folder.
+/// Whether a process on this machine still writes to a ring of the folder.
 pub fn is_written(folder: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
     let rings = entries.flatten().filter_map(|e| {

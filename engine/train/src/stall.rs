@@ -1,4 +1,4 @@
-//! Steps that hang: what they wait for is reported, and a request to stop ends them.
+//! Steps that hang: reports what they wait for, and cancels them when the run is asked to stop.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,19 +9,19 @@ use engine::session::{CancelToken, OnStall};
 
 use crate::event::{Event, Observer};
 
-/// How long nothing happens in a step before that is reported.
-const AFTER: Duration = Duration::from_secs(3);
+/// How long a step may make no progress before it is reported.
+const STALL_TIME: Duration = Duration::from_secs(3);
 
 /// A request to end a run.
 #[derive(Default)]
 pub(crate) struct StopRequest {
     is_made: AtomicBool,
-    /// Ends the steps that are under way.
+    /// Cancels the steps that are under way.
     steps: CancelToken,
 }
 
 impl StopRequest {
-    /// Asks for the end after the current step; asked again, the step ends at once.
+    /// Asks the run to end after the current step; a second call cancels the step.
     pub fn make(&self) {
         if self.is_made.swap(true, SeqCst) {
             self.steps.cancel();
@@ -38,7 +38,7 @@ impl StopRequest {
 pub(crate) struct StallWatch {
     stop: Arc<StopRequest>,
     observer: Arc<dyn Observer>,
-    /// The waits that were reported last, so that the same are not reported again.
+    /// The waits that were reported last, so that the same waits are not reported twice.
     reported: Mutex<Vec<String>>,
 }
 
@@ -51,8 +51,8 @@ impl StallWatch {
     /// Runs a step with these options, watched.
     pub fn step<T>(&self, options: &RunOptions<'_>, run: impl FnOnce(&RunOptions<'_>) -> T) -> T {
         let report = |waiting: &[String]| self.stalled(options, waiting);
-        let on_stall = Some(OnStall { after: AFTER, report: &report });
-        // What ends the step for other reasons ends it for this one, too.
+        let on_stall = Some(OnStall { after: STALL_TIME, report: &report });
+        // A stop also cancels a step that has a cancel token of its own.
         let _joined = options.cancel.map(|cancel| cancel.cancelled_with(&self.stop.steps));
         run(&RunOptions { on_stall, cancel: options.cancel.or(Some(&self.stop.steps)), ..options.clone() })
     }
@@ -64,7 +64,7 @@ impl StallWatch {
             *reported = waiting.to_vec();
         }
         drop(reported);
-        // It would not end by itself.
+        // A stalled step would not end by itself after the request to stop.
         if self.stop.is_made() {
             self.stop.steps.cancel();
         }

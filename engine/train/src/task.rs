@@ -30,7 +30,7 @@ impl Model {
     pub const ALL: [Model; 6] =
         [Model::Mlp, Model::Convnet, Model::Inception, Model::Lstm, Model::LstmWhile, Model::Embeddings];
 
-    /// Its name on the command line.
+    /// The model's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Model::Mlp => "mlp",
@@ -58,7 +58,7 @@ impl Model {
         }
     }
 
-    /// Whether its data are images of digits.
+    /// Whether the model learns from images of digits.
     pub fn learns_digits(self) -> bool {
         matches!(self, Model::Mlp | Model::Convnet | Model::Inception)
     }

@@ -7,24 +7,25 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The purpose of a stream of these messages. Its number grows when they change: a worker of another version closes the stream.
+/// The purpose of a stream of these messages. The number in it grows when they change: a worker of another version
+/// closes the stream.
 pub(crate) const CONTROL: &str = "trace-2";
-/// The purpose of a stream of the trace itself, of which a worker asks for as many as it needs.
+/// The purpose of a stream of trace data. A worker requests each one that it needs.
 pub(crate) const DATA: &str = "trace-data";
-/// Bytes of a line, at most.
+/// The longest line, bytes.
 const MAX_LINE: usize = 64 << 10;
 
 /// A message of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub(crate) enum RecordCommand {
-    /// Record, and send the trace here.
+    /// Record, and send the trace to the run.
     Begin,
-    /// Record so many more steps, and nothing else.
+    /// Record the next `n` steps and then stop recording.
     Steps { n: u32 },
     /// Switch recording on or off.
     Switch { on: bool },
-    /// Send the rest.
+    /// End the recording and send the rest of the trace.
     End,
 }
 
@@ -32,13 +33,13 @@ pub(crate) enum RecordCommand {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum RecordEvent {
-    /// It records.
+    /// The worker records.
     Recording,
-    /// It does not record.
+    /// The worker does not record.
     Refused { reason: String, may_retry: bool },
-    /// It needs one more stream for the trace.
+    /// The worker needs one more stream for the trace.
     Connect,
-    /// It has sent the rest, but for this problem.
+    /// The worker has sent the rest, or has not because of `problem`.
     Ended { problem: Option<String> },
 }
 
@@ -67,7 +68,7 @@ impl Messages {
         &self.stream
     }
 
-    /// The next message; `None` where none came in time.
+    /// The next message; `None` where none arrived within the timeout.
     ///
     /// # Errors
     /// The other end is gone, or its message is invalid.

@@ -12,14 +12,14 @@ use crate::sending;
 pub struct Tracing {
     recording: events::Session,
     collector: Collector,
-    /// What CUDA does, where there is a GPU.
+    /// Records CUDA's work, where there is a GPU.
     cuda: Option<cupti::Recorder>,
     sender: Option<gather::Sender>,
     folder: PathBuf,
 }
 
 impl Tracing {
-    /// Records this process into `folder`, and sends it where `STEPSCOPE_COLLECTOR` says.
+    /// Records this process into `folder`, and sends the trace to the collector that `STEPSCOPE_COLLECTOR` names.
     ///
     /// # Errors
     /// When the folder cannot be written, or the process is recorded already.
@@ -30,24 +30,24 @@ impl Tracing {
         Ok(Tracing { recording, collector, cuda: None, sender, folder: folder.to_path_buf() })
     }
 
-    /// Records what CUDA does in this process too. Where it cannot, the trace says why.
+    /// Records CUDA's work in this process too. Where CUPTI is missing, the trace says why.
     pub fn record_cuda(&mut self) {
         self.cuda = cupti::Recorder::start_here().ok();
         if let (Some(_), Ok(library)) = (&self.cuda, cupti::Loaded::find()) {
-            // Where an earlier trace of this process listens already, it is the same library.
+            // A listener of an earlier trace of this process stays: it uses the same library.
             cuda::attribution::listen(Box::new(Correlation(library)));
         }
     }
 
-    /// Where the trace goes.
+    /// The folder of the trace.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Stops recording, drains what is left, sends it where it is to be sent, and seals the trace. What keeps it unsealed goes into `warnings`: it is as
-    /// readable then, only larger and slower.
+    /// Stops recording, drains the rings, sends the rest to the collector, and seals the trace. Adds a warning where
+    /// sealing fails: an unsealed trace can be read too, but is larger and slower.
     pub fn end(self, warnings: &mut Vec<String>) -> CollectorReport {
-        // Before the recording, which takes what it still has.
+        // CUPTI first: it emits its last records into the recording.
         drop(self.cuda);
         drop(self.recording);
         let report = self.collector.stop();
@@ -56,12 +56,12 @@ impl Tracing {
     }
 }
 
-/// Reports to CUPTI which node of the graph gives work to a device.
+/// Reports to CUPTI which node of the graph launches work on a device.
 struct Correlation(cupti::Loaded);
 
 impl cuda::attribution::Listener for Correlation {
     fn begins(&self, node: u32) {
-        // What it refuses has no node.
+        // Work whose correlation CUPTI refuses is recorded without a node.
         let _ = self.0.push(u64::from(node));
     }
 

@@ -1,4 +1,4 @@
-//! A training run: its folder, its graph and its session made, its loop run, its end written.
+//! A training run: makes its folder, graph and session, runs its loop, writes its end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct Trainer {
     observer: Arc<dyn Observer>,
     training: TrainingLoop,
     batch_size: usize,
-    /// Whether the run was begun before, so that it may find that all steps are done.
+    /// Whether a launcher started the run before; a restarted run may find all steps done.
     is_restart: bool,
 }
 
@@ -53,7 +53,7 @@ impl Trainer {
         observer: Arc<dyn Observer>,
     ) -> Result<Trainer> {
         options.check()?;
-        // A run that continues may write next to what it wrote before.
+        // A run that continues may write into the folder that it wrote before.
         let continues = has_checkpoints(options)?;
         let cluster = match location {
             Location::Cluster { file, .. } => Some(file.as_path()),
@@ -63,7 +63,7 @@ impl Trainer {
         Trainer::in_run(run, task, options, location, observer, Arc::new(Progress::new(0)))
     }
 
-    /// Builds the graph of a run that began.
+    /// Builds the graph of a run whose folder and trace exist.
     ///
     /// # Errors
     /// As [`Trainer::new`].
@@ -119,7 +119,7 @@ impl Trainer {
         Ok(Trainer { run, progress, observer, training, batch_size: task.batch_size, is_restart: false })
     }
 
-    /// The same run, begun before or not.
+    /// Sets whether a launcher started the run before.
     pub(crate) fn restarted(self, is_restart: bool) -> Trainer {
         Trainer { is_restart, ..self }
     }
@@ -129,12 +129,12 @@ impl Trainer {
         self.run.folder().path()
     }
 
-    /// Its progress, to watch and to stop it.
+    /// The progress of the run, by which others watch and stop it.
     pub fn progress(&self) -> &Arc<Progress> {
         &self.progress
     }
 
-    /// Initialises the variables and trains to the last step, or until it is stopped; ends the run.
+    /// Initialises the variables, trains to the last step or until the run is stopped, and ends the run.
     ///
     /// # Errors
     /// When a step fails.
@@ -143,7 +143,7 @@ impl Trainer {
         Ok(FinishedRun::end(result, run, 0))
     }
 
-    /// As [`Trainer::train`], of a run that goes on.
+    /// As [`Trainer::train`], but leaves the run open: the launcher ends it.
     ///
     /// # Errors
     /// When a step fails.
@@ -155,26 +155,27 @@ impl Trainer {
         self.restore()?;
         let (training, progress) = (&mut self.training, &self.progress);
         let feeder = training.input.start_feeder(&training.runner.backend, &training.graph)?;
-        let restored = training.checkpointer.restored();
+        let restored_step = training.checkpointer.restored_step();
         let (wall, cpu) = (clock::mono_now(), clock::cpu_now());
-        progress.begin(restored.unwrap_or(0), wall);
+        progress.begin(restored_step.unwrap_or(0), wall);
         let trained = training.run(progress);
         let (ended, cpu_ns) = (clock::mono_now(), clock::cpu_now() - cpu);
         progress.end(ended);
-        // Where both failed, the input is why.
+        // The feeder's error first: where training failed too, a failed input is the reason.
         let feeder = feeder.map(Feeder::stop).transpose()?;
         let (steps, final_loss) = trained?;
-        // First of all: a stopped run may not wait for the test. Before the queue is closed: a later run continues with it.
+        // Before the test, for which a stopped run may not wait; before the queue is closed, because the checkpoint
+        // saves an open queue.
         training.checkpointer.save_last(&training.runner, &training.graph, steps)?;
         feeder.map_or(Ok(()), StoppedFeeder::close)?;
         let test = training.test(steps, progress)?;
-        let n_done = steps - restored.unwrap_or(0).min(steps);
+        let n_done = steps - restored_step.unwrap_or(0).min(steps);
         let result = TrainingResult {
             steps,
             n_done,
             examples: n_done * (self.batch_size * training.graph.batches_per_step()) as u64,
             stopped: steps < training.steps,
-            continued: restored.is_some(),
+            continued: restored_step.is_some(),
             final_loss,
             test,
             wall_ns: ended - wall,
@@ -193,7 +194,7 @@ impl Trainer {
                 self.observer.event(&Event::Warning(&warning.to_string()));
             }
             let step = restored.step;
-            // A run that was lost when all steps were done is only tested again.
+            // A restarted run whose steps are all done is only tested again.
             if step >= training.steps && !self.is_restart {
                 return Err(TrainError::wrong_use(format_args!(
                     "{} is of step {step}: nothing is left to train; give more --steps",
@@ -216,12 +217,12 @@ impl Trainer {
     }
 }
 
-/// By this readers of the summaries forget what an earlier attempt wrote of the steps that are done again.
-fn restart_event(restored: u64) -> SummaryEvent {
+/// The event by which readers drop the summaries that an earlier attempt wrote of the steps after `restored_step`.
+fn restart_event(restored_step: u64) -> SummaryEvent {
     let log = SessionLog { status: session_log::SessionStatus::Start.into(), ..SessionLog::default() };
     SummaryEvent {
         wall_time: clock::wall_now(),
-        step: restored as i64 + 1,
+        step: restored_step as i64 + 1,
         what: Some(What::SessionLog(log)),
         source_metadata: None,
     }

@@ -41,7 +41,7 @@ pub(crate) struct TrainingLoop {
 /// How one step is run.
 #[derive(Default)]
 struct StepSpec<'a> {
-    /// Which train op runs: that of an asynchronous tower.
+    /// The index of the train op: the tower's in asynchronous training, else 0.
     replica: usize,
     batch: Vec<Tensor>,
     /// Whether loss and scalars are fetched.
@@ -67,7 +67,7 @@ impl TrainingLoop {
         Ok(result)
     }
 
-    /// Ends files and the session; returns what was lost.
+    /// Closes the event files and the session; returns a warning for each file that is incomplete.
     pub fn close(self) -> Vec<String> {
         let mut warnings: Vec<String> = self.workers.close(&self.graph, &self.runner).into_iter().collect();
         if let Backend::Cluster(session) = &self.runner.backend {
@@ -77,14 +77,14 @@ impl TrainingLoop {
         warnings
     }
 
-    /// The number of steps that are done when the loop begins.
-    fn restored(&self) -> u64 {
-        self.checkpointer.restored().unwrap_or(0)
+    /// The number of steps that were done before the loop begins: those of the checkpoint.
+    fn n_restored_steps(&self) -> u64 {
+        self.checkpointer.restored_step().unwrap_or(0)
     }
 
     /// Asynchronous training: each tower has a thread, and they share the steps.
     fn run_replicas(&self, progress: &Progress) -> anyhow::Result<(u64, f32)> {
-        let next = AtomicU64::new(self.restored());
+        let next = AtomicU64::new(self.n_restored_steps());
         let failed = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let replicas: Vec<_> = (1..self.graph.train_ops.len())
@@ -107,7 +107,7 @@ impl TrainingLoop {
         })
     }
 
-    /// Steps of one tower, as long as any are left; the first one also summarises and tests.
+    /// Runs steps of one tower until none are left; tower 0 also summarises, tests and saves.
     fn run_replica(
         &self,
         replica: usize,
@@ -120,7 +120,7 @@ impl TrainingLoop {
         loop {
             let step = next.fetch_add(1, Ordering::Relaxed) + 1;
             if step > self.steps || progress.is_stopping() || failed.load(Ordering::Relaxed) {
-                // A step that was taken and not done is returned.
+                // Returned, so that `next` ends as the number of steps that were done.
                 next.fetch_sub(1, Ordering::Relaxed);
                 return Ok(loss);
             }
@@ -143,9 +143,9 @@ impl TrainingLoop {
         }
     }
 
-    /// Training with backup workers: steps in order, while towers push gradients.
+    /// Trains with backup workers: the steps run in order, while the towers push gradients.
     fn run_with_backups(&self, pushes: &Pushes, progress: &Progress) -> anyhow::Result<(u64, f32)> {
-        let done = Tensor::scalar(self.restored() as i64);
+        let done = Tensor::scalar(self.n_restored_steps() as i64);
         let options = RunOptions { label: "begin", ..RunOptions::default() };
         let feed = [(self.graph.name(pushes.done), done)];
         let begun = self.runner.run_step(&options, &feed, &[], &[self.graph.name(pushes.begin)]);
@@ -176,7 +176,7 @@ impl TrainingLoop {
     ) -> anyhow::Result<()> {
         let summary_step = Some(step as i64);
         let options = RunOptions { label: "gradients", summary_step, cancel: Some(cancel), ..RunOptions::default() };
-        // The training step computes no tower: images are the first one's.
+        // The training step runs no tower here, so that the images come from the step of tower 0.
         let images = self.graph.images.filter(|_| tower == 0 && self.is_for_histograms(step));
         let images = images.map(|images| self.graph.name(images));
         let SummaryNodes { mut feeds, mut targets } = workers;
@@ -186,17 +186,17 @@ impl TrainingLoop {
         fetched.iter().try_for_each(|summary| self.write(summary, step))
     }
 
-    /// Steps one by one; with backup workers their towers keep `pace`.
+    /// Runs the steps one by one; with backup workers `pace` starts the towers' steps.
     fn run_in_order(&self, progress: &Progress, pace: Option<&Pace>) -> anyhow::Result<(u64, f32)> {
         let last = self.steps;
         let is_fed = self.graph.is_fed() && pace.is_none();
         let mut loss = f32::NAN;
-        for step in self.restored() + 1..=last {
+        for step in self.n_restored_steps() + 1..=last {
             let stop = progress.is_stopping();
             let batch = if is_fed { self.input.batches(self.graph.feeds.len()) } else { Vec::new() };
             let summarise = stop || self.is_for_scalars(step);
             let cancel = pace.map(|pace| pace.begin(step));
-            // With backup workers towers write summaries in steps of their own.
+            // With backup workers the towers write summaries in their own steps, in `push_gradients`.
             let workers = match pace {
                 Some(_) => SummaryNodes::default(),
                 None => {
@@ -210,14 +210,14 @@ impl TrainingLoop {
                 progress.set_loss(loss);
             }
             progress.step_done(step);
-            // A run that is stopped is saved and tested at its end; and the last step is tested once, when all are done.
+            // The caller saves and tests a stopped run. It tests the last step too, which is therefore not tested here.
             if stop {
                 return Ok((step, loss));
             }
             if step.is_multiple_of(self.histograms_every) && step < last {
                 self.test(step, progress)?;
             }
-            // With the state that the test carries on, so that a run that continues from here has it.
+            // After the test: the checkpoint then has the state that the test changed, and a continued run has it too.
             self.save(step)?;
         }
         Ok((last, loss))
@@ -225,28 +225,30 @@ impl TrainingLoop {
 
     /// Saves a checkpoint when it is due.
     fn save(&self, step: u64) -> anyhow::Result<()> {
-        // A run that continues from the checkpoint does not repeat the steps of these summaries. Losses are reported at the end.
+        // A run that continues from this checkpoint does not write the summaries of these steps again. A failed flush
+        // is reported by `close`.
         let flush = || drop(self.writer.flush());
         self.checkpointer.save(&self.runner, &self.graph, step, flush)
     }
 
-    /// Whether scalars of a step are written: of the first one that is done, the last, and some between.
+    /// Whether a step writes scalars: the first step of this process, the last, and every [`SCALARS_EVERY`]th.
     fn is_for_scalars(&self, step: u64) -> bool {
-        step == self.restored() + 1 || step == self.steps || step.is_multiple_of(SCALARS_EVERY)
+        step == self.n_restored_steps() + 1 || step == self.steps || step.is_multiple_of(SCALARS_EVERY)
     }
 
-    /// Whether histograms and images of a step are written.
+    /// Whether a step writes histograms and images.
     fn is_for_histograms(&self, step: u64) -> bool {
         step == 1 || step.is_multiple_of(self.histograms_every)
     }
 
-    /// One step; returns the loss where it is summarised.
+    /// Runs one step; returns the loss if the step summarises.
     fn step(&self, step: u64, spec: StepSpec<'_>) -> anyhow::Result<Option<f32>> {
         let StepSpec { replica, batch, summarise, cancel, workers } = spec;
         let graph = &self.graph;
         let options = RunOptions { label: "train", summary_step: Some(step as i64), cancel, ..RunOptions::default() };
         let SummaryNodes { mut feeds, mut targets } = workers;
-        // Zipped from the batch: what a queue gives has no name to feed.
+        // The batch comes first in the zip: it is empty where a queue feeds the step, whose outputs have no names to
+        // feed.
         feeds.extend(
             batch.into_iter().zip(graph.feeds.iter().flatten()).map(|(value, feed)| (graph.name(*feed), value)),
         );

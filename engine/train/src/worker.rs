@@ -92,7 +92,7 @@ impl WorkerTask {
         let input = options.input.as_ref().map(|spec| TowerInput::new(spec, &cluster, &worker, observer));
         let input = input.transpose()?.map(Arc::new);
         if let Some(input) = &input {
-            // A master may be connected already, and resets what it finds.
+            // First the watcher: a master that is already connected may reset the queue at any time.
             worker.watch_resets(Arc::clone(input) as Arc<dyn ResetWatcher>);
             input.start()?;
         }
@@ -104,18 +104,18 @@ impl WorkerTask {
         self.worker.task().to_string()
     }
 
-    /// Where it listens.
+    /// The address at which the task listens.
     pub fn address(&self) -> String {
         self.worker.address().to_string()
     }
 
-    /// Whether the first signal that asks for the end is the client's to act on: MPI's launcher sends signals to all processes at once, the
-    /// client saves, and its end is the workers'.
+    /// Whether the task ignores the first signal to end: mpirun signals all processes at once, and the client must
+    /// still save with its workers, which end when it ends.
     pub fn leaves_first_signal(&self) -> bool {
         matches!(self.membership, Membership::Mpi(_))
     }
 
-    /// Calls `end` when the processes of MPI that this task belongs to end.
+    /// Calls `end` when the client of this task's MPI job ends; never for other tasks.
     ///
     /// # Errors
     /// MPI's.
@@ -129,7 +129,7 @@ impl WorkerTask {
     /// Ends the task.
     ///
     /// # Errors
-    /// Its input failed before.
+    /// The input failed before.
     pub fn end(self) -> Result<()> {
         Ok(self.input.as_ref().map_or(Ok(()), |input| input.end())?)
     }
@@ -160,7 +160,7 @@ impl Membership {
         }
     }
 
-    /// The cluster's id, which task this is, where it listens, and its credentials.
+    /// The job id of the cluster, the task's name, the address where it listens, and its credentials.
     fn task(&self) -> Result<(String, TaskName, Address, Option<Security>)> {
         match self {
             Membership::Known(cluster, task) => {
@@ -172,7 +172,7 @@ impl Membership {
         }
     }
 
-    /// With MPI, large tensors go by MPI within a host, too.
+    /// The limits of connections. Under MPI they lend no memory: MPI moves large tensors within a host, too.
     fn limits(&self) -> Limits {
         Limits { lends: matches!(self, Membership::Known(..)), ..Limits::default() }
     }
@@ -185,8 +185,8 @@ impl Membership {
     }
 }
 
-/// The input of this task's tower: the task's share of the batches, of N tasks each N-th. It begins where a training client
-/// says, and anew for the next client.
+/// The input of this task's tower: of N tasks each takes every N-th batch. It begins at the batch that the training
+/// client sends, and anew for the next client.
 struct TowerInput {
     make: Box<dyn Fn() -> Result<Feeder> + Send + Sync>,
     feeder: Mutex<Option<Feeder>>,
@@ -234,22 +234,22 @@ impl ResetWatcher for TowerInput {
     }
 }
 
-/// Fills the queue of a tower, from the batch that a training client names.
+/// Starts to fill the queue of a tower, from the batch that the training client sends.
 fn feeder(task: Task, device: &Arc<Device>, tower: usize, n: usize) -> Result<Feeder> {
     let graph = Graph::new();
     let (_, enqueue) =
         tower_queue(&graph, task.network.as_ref(), tower, QUEUE_CAPACITY).context("building the input")?;
     let position = tower_position(&graph, tower).context("building the input")?;
     let names = NodeNames::of(&graph);
-    let first = names.of_first(position.received).to_owned();
+    let position = names.of_first(position.received).to_owned();
     let options = SessionOptions { devices: vec![Arc::clone(device)], threads: Some(1), ..SessionOptions::default() };
     let session = Session::new(&graph, options).context("starting the input's session")?;
     let mut next_batch = share(task.next_batch, tower, n);
     let begin = move |session: &Session, cancel: &CancelToken| {
         let options = RunOptions { label: "input", cancel: Some(cancel), ..RunOptions::default() };
-        let taken = session.run_step(&options, &[], &[&first], &[])?;
-        let taken = taken[0].item::<i64>().unwrap_or(0);
-        for _ in 0..taken {
+        let position = session.run_step(&options, &[], &[&position], &[])?;
+        let n_taken = position[0].item::<i64>().unwrap_or(0);
+        for _ in 0..n_taken {
             if cancel.is_cancelled() {
                 return Ok(None);
             }
@@ -264,9 +264,9 @@ fn feeder(task: Task, device: &Arc<Device>, tower: usize, n: usize) -> Result<Fe
 fn share(mut all: NextBatch, first: usize, n: usize) -> NextBatch {
     Box::new(move || {
         (0..first).for_each(|_| drop(all()));
-        let own = all();
+        let batch = all();
         (first + 1..n).for_each(|_| drop(all()));
-        own
+        batch
     })
 }
 

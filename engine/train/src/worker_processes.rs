@@ -24,13 +24,13 @@ pub(crate) fn scratch_folder() -> anyhow::Result<Scratch> {
 
 /// Why workers did not start.
 pub(crate) enum StartError {
-    /// One was killed meanwhile: trying again may help.
+    /// A worker was killed while it started: another attempt may succeed.
     Lost(String),
-    /// One ended by itself and reported why, or no process can be started.
+    /// A worker ended by itself and reported why, or no process can be started.
     Failed(anyhow::Error),
 }
 
-/// Worker processes. They end with this, and with this process.
+/// Worker processes. They are killed when this is dropped, and end when this process ends.
 pub(crate) struct WorkerProcesses {
     children: Vec<Child>,
     /// The file of the cluster that they form.
@@ -38,7 +38,7 @@ pub(crate) struct WorkerProcesses {
 }
 
 impl WorkerProcesses {
-    /// Starts `n` of them, with sockets in `folder`, which is made; they record into `trace`.
+    /// Starts `n` workers, which record into `trace`; creates `folder` for their sockets.
     pub fn start(
         folder: &Path,
         n: u16,
@@ -58,7 +58,7 @@ impl WorkerProcesses {
         }
         for (task, child) in workers.children.iter_mut().enumerate() {
             let name = name(task);
-            if let Err(error) = listening(child) {
+            if let Err(error) = wait_until_listening(child) {
                 return Err(match wait(child, TO_END) {
                     Some(status) if status.code().is_none() => StartError::Lost(was_lost(&name, status)),
                     Some(status) => StartError::Failed(anyhow!("{name} ended at once, with {status}")),
@@ -69,13 +69,13 @@ impl WorkerProcesses {
         Ok(workers)
     }
 
-    /// Which one ended, if any did, and how.
+    /// Names the first worker that has ended, and says how.
     pub fn lost(&mut self) -> Option<String> {
         let mut ended = self.children.iter_mut().enumerate();
         ended.find_map(|(task, child)| Some(was_lost(&name(task), child.try_wait().ok().flatten()?)))
     }
 
-    /// Lets them end, and waits for it.
+    /// Closes the workers' standard input, at which they end, and waits for them; adds a warning for each that fails.
     pub fn end(mut self, warnings: &mut Vec<String>) {
         self.children.iter_mut().for_each(|child| drop(child.stdin.take()));
         let begin = events::clock::mono_now();
@@ -93,9 +93,9 @@ impl WorkerProcesses {
 
 impl Drop for WorkerProcesses {
     fn drop(&mut self) {
-        // All at once, so that none notices another's end.
+        // All are killed before the first wait, so that no worker reports the loss of another.
         for child in &mut self.children {
-            // Those that ended already cannot be killed, and are waited for all the same.
+            // Killing fails if the process has ended; waiting is needed in either case.
             let _ = child.kill();
         }
         for child in &mut self.children {
@@ -119,17 +119,18 @@ fn write_cluster(folder: &Path, n: u16, file: &Path) -> anyhow::Result<()> {
     fs::create_dir(folder).with_context(|| format!("making {}", folder.display()))?;
     let sockets: Vec<String> =
         (0..n).map(|task| format!("{:?}", format!("unix:{}/{task}", folder.display()))).collect();
-    // Its own for each attempt: processes of an earlier one are not let in.
+    // Each attempt has its own job id, so that processes of an earlier attempt are refused.
     let id = format!("train-{}-{}", std::process::id(), events::clock::wall_now_ns());
     let text = format!("id = \"{id}\"\n[jobs]\n{JOB} = [{}]\n", sockets.join(", "));
     fs::write(file, &text).with_context(|| format!("writing {}", file.display()))
 }
 
-/// Has a process of the run communicate through pipes, record into `trace`, and leave Ctrl-C to this one, which ends the others.
+/// Makes a process of the run communicate through pipes and record into `trace`. In a process group of its own it
+/// receives no Ctrl-C: this process ends it.
 pub(crate) fn as_child(command: &mut Command, trace: Option<&Path>) -> io::Result<()> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     match trace {
-        // The collector of this process drains the rings of all that record into the folder.
+        // The collector of this process drains the rings of every process that records into the folder.
         Some(folder) => command.env(events::control::ENV, std::path::absolute(folder)?),
         None => command.env_remove(events::control::ENV),
     };
@@ -138,25 +139,25 @@ pub(crate) fn as_child(command: &mut Command, trace: Option<&Path>) -> io::Resul
     Ok(())
 }
 
-/// Waits until a worker reports where it listens.
-fn listening(child: &mut Child) -> anyhow::Result<()> {
+/// Waits until a worker prints its address.
+fn wait_until_listening(child: &mut Child) -> anyhow::Result<()> {
     let stdout = child.stdout.take().context("its output is a pipe")?;
-    let (heard, line) = mpsc::channel();
+    let (sender, has_line) = mpsc::channel();
     let read = move || {
         let mut line = String::new();
         let n = BufReader::<ChildStdout>::new(stdout).read_line(&mut line);
-        // Nobody may wait any more.
-        let _ = heard.send(n.is_ok_and(|n| n > 0));
+        // Sending fails after the timeout, when nobody waits any more.
+        let _ = sender.send(n.is_ok_and(|n| n > 0));
     };
     std::thread::Builder::new().name("listening".into()).spawn(read)?;
-    match line.recv_timeout(TO_LISTEN) {
+    match has_line.recv_timeout(TO_LISTEN) {
         Ok(true) => Ok(()),
         Ok(false) => Err(anyhow!("it ended")),
         Err(_) => Err(anyhow!("it does not listen after {} s", TO_LISTEN.as_secs())),
     }
 }
 
-/// Waits for a process to end.
+/// Waits for a process to end; `None` where it still runs after `within`.
 pub(crate) fn wait(child: &mut Child, within: Duration) -> Option<ExitStatus> {
     let deadline = events::clock::mono_now().saturating_add(within.as_nanos() as i64);
     loop {

@@ -1,5 +1,5 @@
-//! Summaries that the workers of a cluster write themselves: each into a folder of its own within the run's, a run of its own for
-//! readers. The client only decides when, and of which step.
+//! Summaries that the workers of a cluster write themselves, each into a folder `worker_K` within the run's folder,
+//! which readers show as a run. The client decides in which steps they write.
 
 use std::ops::Range;
 use std::path::Path;
@@ -8,19 +8,18 @@ use engine::training::TowerSummaries;
 use engine::{RunOptions, Tensor};
 use prost::Message;
 
-use crate::backend::{self, StepRunner};
+use crate::backend::{self, StepRunner, path_tensor};
 use crate::event::{Event, Observer};
-use crate::input::path_tensor;
 use crate::named_graph::NamedGraph;
 
-/// Feeds and targets that have towers write summaries with a step.
+/// Feeds and targets that, added to a step, make towers write summaries.
 #[derive(Default)]
 pub(crate) struct SummaryNodes<'a> {
     pub feeds: Vec<(&'a str, Tensor)>,
     pub targets: Vec<&'a str>,
 }
 
-/// When a tower writes summaries that does not take part in every step.
+/// The last steps in which a tower wrote scalars and histograms, for towers that do not take part in every step.
 #[derive(Default)]
 pub(crate) struct SummaryIntervals {
     scalars: Option<u64>,
@@ -28,7 +27,8 @@ pub(crate) struct SummaryIntervals {
 }
 
 impl SummaryIntervals {
-    /// Whether scalars and histograms are due in a step of the tower: in its first one, and where so many steps of the run were done since.
+    /// Whether scalars and histograms are due in a step of the tower: in its first step, and once that many steps of
+    /// the run have passed.
     pub fn due(&mut self, step: u64, scalars_every: u64, histograms_every: u64) -> (bool, bool) {
         let due = |last: &mut Option<u64>, every| {
             let is_due = last.is_none_or(|last| step.saturating_sub(last) >= every);
@@ -39,15 +39,16 @@ impl SummaryIntervals {
     }
 }
 
-/// The towers whose workers write: all, or none.
+/// Whether the workers write summaries: all of them do, or none.
 #[derive(Default)]
 pub(crate) struct WorkerSummaries {
     is_open: bool,
 }
 
 impl WorkerSummaries {
-    /// Has each worker make its file, in the folder `worker_K` of the run's, and begin it with `first` where there is such an event.
-    /// Where a worker cannot, training goes on: none writes, and the observer hears why.
+    /// Makes each worker create its event file in the folder `worker_K`, beginning with the event `first` if there is
+    /// one. Where a worker fails, training goes on without summaries of workers, and the observer receives the reason
+    /// as a warning.
     ///
     /// # Errors
     /// A worker was lost.
@@ -62,7 +63,7 @@ impl WorkerSummaries {
         if towers.is_empty() {
             return Ok(WorkerSummaries::default());
         }
-        // The working folders of workers are others.
+        // Absolute: workers may have other working folders.
         let logdir = std::path::absolute(logdir)?;
         let folder = |tower: usize| path_tensor(&logdir.join(format!("worker_{tower}")));
         let feeds = towers.iter().enumerate().map(|(idx, tower)| (graph.name(tower.logdir), folder(idx)));
@@ -82,7 +83,7 @@ impl WorkerSummaries {
         }
     }
 
-    /// The nodes by which these towers write summaries of `step`, to be run with it.
+    /// The nodes with which these towers write the summaries of `step` that are `due`: scalars, histograms.
     pub fn nodes<'a>(
         &self,
         graph: &'a NamedGraph,
@@ -103,7 +104,7 @@ impl WorkerSummaries {
         nodes
     }
 
-    /// Ends the files; returns what is missing in them.
+    /// Closes the event files; returns a warning where that failed.
     pub fn close(&self, graph: &NamedGraph, runner: &StepRunner) -> Option<String> {
         let closed = self.is_open.then(|| step(runner, &[], &targets(graph, |tower| tower.close)));
         closed.and_then(Result::err).map(|error| format!("summaries of workers: {error:#}"))

@@ -1,4 +1,4 @@
-//! A Ballista cluster as a place where queries run.
+//! Runs queries on a Ballista cluster.
 
 use crate::error::ClusterError;
 use crate::job::{Job, Scheduler};
@@ -18,36 +18,36 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use url::Url;
 
-/// A scheduler's port where an address names none.
-const PORT: u16 = 50050;
-/// Parts into which the work is cut where nobody says how many: as Ballista's own clients do.
-const PARTS: usize = 16;
-/// Time for a scheduler to learn that a job is over.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// The port of a scheduler whose address has none.
+const DEFAULT_PORT: u16 = 50050;
+/// The number of partitions where `--threads` is not given: that of Ballista's own clients.
+const DEFAULT_PARTITIONS: usize = 16;
+/// How long ending a job at the scheduler may take.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// See the [module](self).
+/// A Ballista cluster.
 pub struct Ballista {
     scheduler: Scheduler,
     scratch: Option<PathBuf>,
     running: Mutex<Running>,
 }
 
-/// The state that the last query left.
+/// The state of the current or last query.
 #[derive(Default)]
 struct Running {
-    /// A task of its own: a query that is cancelled while its plan is on its way has a job too.
+    /// The submission, in a task of its own: a query that is cancelled while its plan is sent has a job, too.
     job: Option<JoinHandle<Option<Job>>>,
-    /// Deleted with this.
+    /// The folder of the query's files, deleted when this is dropped.
     written: Option<tempfile::TempDir>,
 }
 
 impl Ballista {
-    /// The cluster of the scheduler at `df://HOST:PORT`, `http://HOST:PORT` or `HOST:PORT` (port 50050 where it is left out). Nothing
-    /// is asked of it yet. `scratch` is a folder that the executors see at the same path: rows that are in no Parquet file and too
-    /// many for a plan go there while a query runs.
+    /// The cluster of the scheduler at `df://HOST:PORT`, `http://HOST:PORT` or `HOST:PORT` (default port 50050). Sends
+    /// no request yet. `scratch` is a folder that the executors see at the same path: rows that are in no Parquet file
+    /// and too many for a plan go there while a query runs.
     ///
     /// # Errors
-    /// [`ClusterError::Address`] for what is no such address, [`ClusterError::Scratch`] where there is no such folder.
+    /// [`ClusterError::Address`] for any other address, [`ClusterError::Scratch`] where `scratch` is no folder.
     pub fn new(address: &str, scratch: Option<PathBuf>) -> Result<Ballista, ClusterError> {
         let scratch = scratch.map(|path| match std::fs::canonicalize(&path) {
             Ok(folder) if folder.is_dir() => Ok(folder),
@@ -76,10 +76,10 @@ fn parse(address: &str) -> Result<Url, ClusterError> {
     if !is_bare || !url.username().is_empty() || url.password().is_some() {
         return Err(refused("it has more than a host and a port"));
     }
-    // `http` has a port of its own, which a URL does not distinguish from none.
-    let says_port = rest.trim_end_matches('/').ends_with(":80");
-    if url.port().is_none() && !says_port {
-        url.set_port(Some(PORT)).map_err(|()| refused("it has no host"))?;
+    // 80 is the default port of `http`, which `Url` does not distinguish from none.
+    let has_port_80 = rest.trim_end_matches('/').ends_with(":80");
+    if url.port().is_none() && !has_port_80 {
+        url.set_port(Some(DEFAULT_PORT)).map_err(|()| refused("it has no host"))?;
     }
     Ok(url)
 }
@@ -87,7 +87,7 @@ fn parse(address: &str) -> Result<Url, ClusterError> {
 #[async_trait]
 impl query::Cluster for Ballista {
     fn prepare(&self, state: SessionState) -> Result<SessionState> {
-        let config = state.config().clone().upgrade_for_ballista().with_target_partitions(PARTS);
+        let config = state.config().clone().upgrade_for_ballista().with_target_partitions(DEFAULT_PARTITIONS);
         let rules = with_ballista_optimizer_rules(state.optimizers());
         Ok(SessionStateBuilder::new_from_existing(state).with_config(config).with_optimizer_rules(rules).build())
     }
@@ -102,17 +102,17 @@ impl query::Cluster for Ballista {
         let scheduler = self.scheduler.clone();
         self.running.lock().job = Some(tokio::spawn(async move {
             let job = scheduler.submit(client, &plan, &context).await;
-            let kept = job.as_ref().ok().cloned();
-            // Who asked may have been cancelled.
+            let submitted = job.as_ref().ok().cloned();
+            // Sending fails where the query was cancelled; `release` then ends the job.
             let _ = sender.send(job);
-            kept
+            submitted
         }));
         let job = receiver.await.map_err(|e| DataFusionError::External(Box::new(e)))??;
         let parts = self.scheduler.result(job).await?;
-        let to = Arc::clone(&schema);
+        let target = Arc::clone(&schema);
         let rows = parts.and_then(move |batch| {
-            let to = Arc::clone(&to);
-            async move { rows_in_plan(&batch, to) }
+            let target = Arc::clone(&target);
+            async move { rows_in_plan(&batch, target) }
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
@@ -125,8 +125,8 @@ impl query::Cluster for Ballista {
                     job.end().await;
                 }
             };
-            // A scheduler that is gone needs no message.
-            let _ = tokio::time::timeout(FAREWELL, end).await;
+            // Where the scheduler is gone there is no job to end.
+            let _ = tokio::time::timeout(END_TIMEOUT, end).await;
         }
         drop(written);
     }

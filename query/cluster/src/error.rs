@@ -1,11 +1,11 @@
-//! Why a cluster gave no rows, and what to do next.
+//! The error of a query on a cluster.
 
 use std::path::PathBuf;
 
-/// See the variants.
+/// Why a query failed on a cluster. The messages say what the user can do.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// Not how a scheduler is named.
+    /// The address is not that of a scheduler.
     #[error("{address:?} is no address of a Ballista scheduler: {reason}; say df://HOST:PORT")]
     Address {
         /// The input.
@@ -13,7 +13,7 @@ pub enum ClusterError {
         /// The fault in it.
         reason: String,
     },
-    /// The folder for rows that are too many for a plan cannot be used.
+    /// The scratch folder, for rows that are too many for a plan, cannot be used.
     #[error("{}: {reason}", path.display())]
     Scratch {
         /// The folder, or a file in it.
@@ -21,10 +21,10 @@ pub enum ClusterError {
         /// The fault.
         reason: String,
     },
-    /// Nobody there, or nobody who speaks Ballista's protocol.
+    /// No process at the address speaks Ballista's protocol.
     #[error("no Ballista scheduler answers at {at} ({reason})")]
     NoScheduler {
-        /// Its address.
+        /// The scheduler's address.
         at: String,
         /// The reply.
         reason: String,
@@ -32,32 +32,32 @@ pub enum ClusterError {
     /// Client and scheduler are of different major versions, whose plans differ.
     #[error("{0}: without --cluster the query runs here")]
     Version(String),
-    /// The scheduler answers, and does not take the query, or lost it.
+    /// The scheduler refused the query, or lost it.
     #[error("the scheduler at {at} {what}: {reason}")]
     Refused {
-        /// Its address.
+        /// The scheduler's address.
         at: String,
-        /// The action.
+        /// The predicate of the message: the action of the scheduler.
         what: &'static str,
-        /// Its message.
+        /// The scheduler's message.
         reason: String,
     },
-    /// More rows than a plan takes along.
+    /// A table has too many rows for a plan.
     #[error(
         "the rows of {table} are in no Parquet file, and too many to be sent with the query: name a folder that the executors see at \
          the same path (--scratch DIR), or import the trace first"
     )]
     TooMany {
-        /// What has them.
+        /// The table.
         table: String,
     },
     /// A plan that is too large for a message.
     #[error("the query's plan has {bytes} bytes, more than schedulers take: ask for fewer traces (where trace = ...)")]
     Large {
-        /// Its size.
+        /// The size of the plan.
         bytes: usize,
     },
-    /// A limit that Ballista's messages have no room for.
+    /// A limit that does not fit into Ballista's 32 bits.
     #[error("a limit of more than 4294967295 rows cannot be sent to a cluster; leave it away")]
     Limit,
     /// A file that an executor does not have.
@@ -66,15 +66,15 @@ pub enum ClusterError {
          can read"
     )]
     Unseen {
-        /// The file, as the executor says it.
+        /// The file, as the executor names it.
         file: String,
     },
-    /// A bucket that the executors are not made for.
+    /// A kind of bucket that the executors do not support.
     #[error(
         "the executors of the cluster cannot read {scheme}:// (as they are released they read file://, s3:// and http://): {reason}"
     )]
     Bucket {
-        /// The beginning of its URL.
+        /// The scheme of the bucket's URL.
         scheme: String,
         /// The executor's message.
         reason: String,
@@ -87,13 +87,13 @@ pub enum ClusterError {
     /// The query failed on the cluster.
     #[error("the query failed on the cluster: {0}")]
     Failed(String),
-    /// The result is there and cannot be fetched.
+    /// The query has run, but its result cannot be fetched.
     #[error(
         "the executor at {at} has rows of the result and does not give them ({reason}); run the query again if it died, and if it \
          cannot be reached from here, start the scheduler with --enable-embedded-flight-proxy"
     )]
     Fetch {
-        /// The executor's address, or that of who answers for it.
+        /// The address of the executor, or of its proxy.
         at: String,
         /// The reply.
         reason: String,
@@ -101,7 +101,7 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
-    /// The error that a failed job's text stands for. Ballista sends no kinds of errors, only their texts.
+    /// Classifies the error of a failed job by its text: Ballista sends no other information.
     pub(crate) fn of_job(text: &str) -> ClusterError {
         let between = |text: &str, from: &str, to: &str| -> Option<String> {
             let rest = &text[text.find(from)? + from.len()..];
@@ -125,7 +125,7 @@ impl ClusterError {
     }
 }
 
-/// A text without its line ends, and not longer than a screen is wide some times.
+/// A text on one line, cut at 600 characters.
 pub(crate) fn one_line(text: &str) -> String {
     const LONGEST: usize = 600;
     let line = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");

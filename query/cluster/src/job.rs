@@ -33,16 +33,16 @@ type Client = SchedulerGrpcClient<Channel>;
 
 /// How long a scheduler or an executor may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long a scheduler may take to answer; it plans a query's stages after it has answered.
+/// How long a scheduler may take to answer; it answers before it plans the stages of a query.
 const ANSWER: Duration = Duration::from_secs(60);
-/// Bytes of a message that schedulers and executors take unless they are configured otherwise.
-const MESSAGE: usize = 16 << 20;
-/// Bytes of it that are left for the settings.
-const SETTINGS: usize = 1 << 20;
-/// Time between two looks at a job: doubled from the first to the last.
-const FIRST_LOOK: Duration = Duration::from_millis(5);
-const LAST_LOOK: Duration = Duration::from_millis(200);
-/// How often, and with which pause in ms, an executor is asked for rows that it does not give.
+/// The largest message that schedulers and executors accept by default, bytes.
+const MAX_MESSAGE: usize = 16 << 20;
+/// The bytes of a message that are reserved for the settings.
+const SETTINGS_BYTES: usize = 1 << 20;
+/// The pause between two polls of a job, which doubles from the first to the last.
+const FIRST_POLL: Duration = Duration::from_millis(5);
+const LAST_POLL: Duration = Duration::from_millis(200);
+/// How often an executor that does not send rows is asked for them, and the pause between the requests, ms.
 const FETCHES: u8 = 3;
 const PAUSE_MS: u64 = 500;
 
@@ -52,7 +52,7 @@ pub(crate) struct Scheduler {
     url: Url,
 }
 
-/// A query that a scheduler took.
+/// A query that a scheduler accepted.
 #[derive(Clone)]
 pub(crate) struct Job {
     client: Client,
@@ -66,7 +66,7 @@ impl Scheduler {
         Scheduler { url }
     }
 
-    /// Host and port.
+    /// The scheduler's host and port.
     fn at(&self) -> String {
         self.url.authority().to_owned()
     }
@@ -76,16 +76,16 @@ impl Scheduler {
             |error: tonic::transport::Error| ClusterError::NoScheduler { at: self.at(), reason: all_causes(&error) };
         let endpoint = Endpoint::from_shared(self.url.to_string()).map_err(failed)?;
         let endpoint = endpoint.connect_timeout(CONNECT).timeout(ANSWER).tcp_nodelay(true);
-        // The endpoint's own limit does not cover a peer that accepts and says nothing.
+        // The endpoint's own timeout does not cover a peer that accepts the connection and stays silent.
         let connected = tokio::time::timeout(2 * CONNECT, endpoint.connect()).await;
         let silent = || ClusterError::NoScheduler { at: self.at(), reason: "it says nothing".to_owned() };
         let channel = connected.map_err(|_| silent())?.map_err(failed)?;
-        Ok(Client::new(channel).max_encoding_message_size(MESSAGE).max_decoding_message_size(MESSAGE))
+        Ok(Client::new(channel).max_encoding_message_size(MAX_MESSAGE).max_decoding_message_size(MAX_MESSAGE))
     }
 
     fn refused(&self, what: &'static str, status: &Status) -> ClusterError {
         match status.code() {
-            // Schedulers say so when they are of another version.
+            // The status by which schedulers refuse another version.
             Code::FailedPrecondition => ClusterError::Version(status.message().to_owned()),
             Code::Unimplemented => ClusterError::NoScheduler { at: self.at(), reason: status.message().to_owned() },
             _ => ClusterError::Refused { at: self.at(), what, reason: one_line(&all_causes(status)) },
@@ -102,7 +102,7 @@ impl Scheduler {
         let codec = context.session_config().ballista_physical_extension_codec();
         let mut encoded = Vec::new();
         PhysicalPlanNode::try_from_physical_plan(Arc::clone(plan), codec.as_ref())?.try_encode(&mut encoded)?;
-        if encoded.len() > MESSAGE - SETTINGS {
+        if encoded.len() > MAX_MESSAGE - SETTINGS_BYTES {
             return Err(ClusterError::Large { bytes: encoded.len() }.into());
         }
         let settings = context.session_config().options().entries().into_iter();
@@ -122,7 +122,7 @@ impl Scheduler {
             Some(execute_query_result::Result::Success(taken)) => {
                 let job = job(taken.job_id);
                 if let Err(error) = same {
-                    // One from before versions were checked has begun already.
+                    // A scheduler that does not check versions has started the job.
                     job.end().await;
                     return Err(error.into());
                 }
@@ -136,9 +136,9 @@ impl Scheduler {
         }
     }
 
-    /// Waits until the job is done, and gives its rows as they come.
+    /// Waits until the job is done, and returns its rows as they come.
     pub(crate) async fn result(&self, mut job: Job) -> Result<impl Stream<Item = Result<RecordBatch>> + Send + use<>> {
-        let mut pause = FIRST_LOOK;
+        let mut pause = FIRST_POLL;
         loop {
             let request = GetJobStatusParams { job_id: job.id.clone() };
             let answer = job.client.get_job_status(request).await.map_err(|s| self.refused("lost the query", &s))?;
@@ -155,18 +155,18 @@ impl Scheduler {
                     let rows = parts.then(move |part| fetch(part, scheduler.clone(), proxy.clone()));
                     return Ok(rows.try_flatten());
                 }
-                // Queued, running, or so new that there is nothing to say.
+                // Queued, running, or so new that it has no status.
                 _ => tokio::time::sleep(pause).await,
             }
-            pause = (2 * pause).min(LAST_LOOK);
+            pause = (2 * pause).min(LAST_POLL);
         }
     }
 }
 
 impl Job {
-    /// Ends it where it runs; executors delete its rows.
+    /// Ends the job if it runs; the executors delete its rows.
     pub(crate) async fn end(mut self) {
-        // What cannot be reported is found by the cluster itself some minutes later.
+        // Errors are ignored: the cluster cleans up by itself some minutes later.
         if self.is_over.load(Ordering::Relaxed) {
             let request = CleanJobDataParams { job_id: self.id.clone(), ..Default::default() };
             let _ = self.client.clean_job_data(request).await;
@@ -176,13 +176,14 @@ impl Job {
         let _ = self.client.remove_session(RemoveSessionParams { session_id: self.session }).await;
     }
 
-    /// Cancels it until the scheduler says that it is over: one that is still being planned is not cancelled, without a word.
+    /// Repeats the cancellation until the scheduler reports the end: it silently ignores one for a job that is still
+    /// being planned.
     async fn cancel(&mut self) -> Result<(), Status> {
-        let mut pause = FIRST_LOOK;
+        let mut pause = FIRST_POLL;
         loop {
             self.client.cancel_job(CancelJobParams { job_id: self.id.clone() }).await?;
             tokio::time::sleep(pause).await;
-            pause = (2 * pause).min(LAST_LOOK);
+            pause = (2 * pause).min(LAST_POLL);
             let answer = self.client.get_job_status(GetJobStatusParams { job_id: self.id.clone() }).await?;
             let status = answer.into_inner().status.and_then(|job| job.status);
             if matches!(status, Some(JobStatus::Failed(_) | JobStatus::Successful(_))) {
@@ -192,8 +193,8 @@ impl Job {
     }
 }
 
-/// Who gives the rows of an executor: itself, or one that passes them on.
-fn giver(executor: &ExecutorMetadata, scheduler: &Url, proxy: Option<&FlightProxy>) -> Option<(String, u16)> {
+/// The host and port from which an executor's rows are fetched: its own, or its proxy's.
+fn flight_address(executor: &ExecutorMetadata, scheduler: &Url, proxy: Option<&FlightProxy>) -> Option<(String, u16)> {
     let of_url = |url: &Url| Some((url.host_str()?.to_owned(), url.port_or_known_default()?));
     match proxy {
         Some(FlightProxy::External(address)) => of_url(&Url::parse(&format!("http://{address}")).ok()?),
@@ -202,7 +203,7 @@ fn giver(executor: &ExecutorMetadata, scheduler: &Url, proxy: Option<&FlightProx
     }
 }
 
-/// The rows of a part of the result.
+/// Fetches the rows of a partition of the result.
 async fn fetch(
     part: PartitionLocation,
     scheduler: Url,
@@ -213,11 +214,11 @@ async fn fetch(
     let (Some(executor), Some(partition)) = (part.executor_meta, part.partition_id) else {
         return Err(missing().into());
     };
-    let (host, port) = giver(&executor, &scheduler, proxy.as_ref()).ok_or_else(missing)?;
+    let (host, port) = flight_address(&executor, &scheduler, proxy.as_ref()).ok_or_else(missing)?;
     let at = format!("{host}:{port}");
     let failed =
         |reason: String| DataFusionError::from(ClusterError::Fetch { at: at.clone(), reason: one_line(&reason) });
-    let client = BallistaClient::try_new(&host, port, MESSAGE, false, None, FETCHES, PAUSE_MS, 0, 0);
+    let client = BallistaClient::try_new(&host, port, MAX_MESSAGE, false, None, FETCHES, PAUSE_MS, 0, 0);
     let client = tokio::time::timeout(CONNECT, client).await;
     let mut client = client.map_err(|_| failed("no connection".to_owned()))?.map_err(|e| failed(text(&e)))?;
     let own = u16::try_from(executor.port).map_err(|_| missing())?;
@@ -234,7 +235,7 @@ async fn fetch(
     Ok(Box::pin(datafusion::physical_plan::stream::RecordBatchStreamAdapter::new(schema, rows)))
 }
 
-/// Ballista's message, without the name of its error's variant.
+/// The message of a Ballista error, without the name of its variant.
 fn text(error: &BallistaError) -> String {
     match error {
         BallistaError::GrpcConnectionError(text)

@@ -1,4 +1,5 @@
-//! Makes of a plan one that executors can run: rows that can only be read in this process go along.
+//! Converts a plan to one that executors can run: replaces streams of this process by rows within the plan, or by a
+//! file.
 
 use crate::error::ClusterError;
 use datafusion::arrow::array::RecordBatch;
@@ -25,14 +26,15 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of a table's rows that a plan takes along. A scheduler takes messages of 16 MiB, and each task gets its part of the plan.
-const IN_PLAN: usize = 2 << 20;
+/// The most bytes of a table's rows that are sent within the plan. A scheduler accepts messages of 16 MiB, and each
+/// task receives its part of the plan.
+const MAX_IN_PLAN: usize = 2 << 20;
 
-/// Makes a plan one that can be sent.
+/// Converts one plan.
 pub(crate) struct Shipping {
     context: Arc<TaskContext>,
     scratch: Option<PathBuf>,
-    /// What was written for this plan.
+    /// The folder of the files of this plan.
     pub(crate) written: Option<tempfile::TempDir>,
     n_files: usize,
 }
@@ -42,10 +44,10 @@ impl Shipping {
         Shipping { context, scratch, written: None, n_files: 0 }
     }
 
-    /// The same plan, with each table that is a stream of this process as rows or as a file.
+    /// The plan with each stream of this process replaced by rows or by the scan of a file.
     pub(crate) fn plan(&mut self, plan: Arc<dyn ExecutionPlan>) -> BoxFuture<'_, Result<Arc<dyn ExecutionPlan>>> {
         async move {
-            // A scan's limit is sent as 32 bits.
+            // Ballista sends a scan's limit in 32 bits.
             if plan.fetch().is_some_and(|rows| u32::try_from(rows).is_err()) {
                 return Err(ClusterError::Limit.into());
             }
@@ -63,7 +65,7 @@ impl Shipping {
         .boxed()
     }
 
-    /// Reads a table's rows: into the plan, or where they are too many into a file.
+    /// Reads a table's rows into the plan, or, where they are too many, into a file.
     async fn table(&mut self, name: &str, table: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = table.schema();
         let mut rows = execute_stream(table, Arc::clone(&self.context))?;
@@ -73,7 +75,7 @@ impl Shipping {
             let batch = batch?;
             n_bytes += batch.get_array_memory_size();
             read.push(batch);
-            if n_bytes > IN_PLAN {
+            if n_bytes > MAX_IN_PLAN {
                 let file = self.write(name, &read, rows).await?;
                 return self.scan(&file, schema).await;
             }
@@ -111,7 +113,7 @@ impl Shipping {
         Ok(path)
     }
 
-    /// A scan of such a file, in one part as the stream was: what is above it in the plan counts on that.
+    /// Scans a written file in one partition, like the stream that it replaces: the operators above it rely on that.
     async fn scan(&self, file: &Path, schema: SchemaRef) -> Result<Arc<dyn ExecutionPlan>> {
         let url = ObjectStoreUrl::local_filesystem();
         let store = self.context.runtime_env().object_store(&url)?;
@@ -122,7 +124,7 @@ impl Shipping {
     }
 }
 
-/// A folder that executors can read though they are other users.
+/// Creates a folder that executors of other users can read.
 fn new_folder(scratch: &Path) -> std::io::Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("stepscope-");

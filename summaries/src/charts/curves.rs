@@ -7,20 +7,20 @@ use plotters::{
 
 use super::paint::{Area, Drawn, Paint, TEXT, TITLE, around};
 
-/// A line, and the band about it.
+/// A line with a band around it.
 #[derive(Debug, Clone, Default)]
 pub struct Curve {
-    /// Its name in the legend; empty for none.
+    /// The name in the legend; empty for none.
     pub label: String,
     /// x and y. A y that is not finite breaks the line.
     pub points: Vec<(f64, f64)>,
-    /// x, lower and upper end; empty for none.
+    /// x, lower end and upper end of each point of the band; empty for none.
     pub band: Vec<(f64, f64, f64)>,
 }
 
-/// A line and a band have no more points than show in a chart: the extremes of each stretch.
+/// The most points of a line or band that are drawn; of more, only the extremes of each stretch are.
 const MAX_POINTS: usize = 4_000;
-/// Names in the legend; how many more there are is shown.
+/// The most names in the legend, which ends with the number of the others.
 const MAX_NAMES: usize = 10;
 
 pub(super) fn draw<DB: DrawingBackend>(
@@ -57,13 +57,13 @@ pub(super) fn draw<DB: DrawingBackend>(
     legend(area, paint, curves)
 }
 
-/// The first, least, greatest and last point of each stretch.
+/// The first, lowest, highest and last point of each stretch.
 fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     if points.len() <= MAX_POINTS {
         return points.to_vec();
     }
     let stretch = points.len().div_ceil(MAX_POINTS / 4);
-    let of = |part: &[(f64, f64)]| {
+    let extremes = |part: &[(f64, f64)]| {
         let by_y = |a: &usize, b: &usize| part[*a].1.total_cmp(&part[*b].1);
         let (low, high) = ((0..part.len()).min_by(by_y), (0..part.len()).max_by(by_y));
         let mut kept: Vec<usize> = [Some(0), low, high, Some(part.len() - 1)].into_iter().flatten().collect();
@@ -71,10 +71,10 @@ fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         kept.dedup();
         kept.into_iter().map(|i| part[i]).collect::<Vec<_>>()
     };
-    points.chunks(stretch).flat_map(of).collect()
+    points.chunks(stretch).flat_map(extremes).collect()
 }
 
-/// The curves' names at the top right, each with its colour; none where one curve needs none.
+/// Draws the names of the curves at the top right, each with its colour; nothing where no curve has a name.
 fn legend<DB: DrawingBackend>(area: &Area<DB>, paint: &Paint, curves: &[Curve]) -> Drawn<(), DB> {
     let px = |n: u32| paint.px(n) as i32;
     let labels = curves.iter().enumerate().filter(|(_, curve)| !curve.label.is_empty());

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 use super::paint::{Area, Drawn, Paint, around};
 use crate::histogram::Histogram;
 
-/// How many rows the tallest ridge rises over.
+/// The height of the tallest ridge, in rows.
 const RISE: f64 = 4.0;
 
 pub(super) fn draw_ridges<DB: DrawingBackend>(
@@ -61,7 +61,7 @@ pub(super) fn draw_distributions<DB: DrawingBackend>(
     Ok(())
 }
 
-/// The outline of a histogram: counts by width, on the ground at both ends.
+/// The outline of a histogram: counts per width, with 0 at both ends.
 fn density(histogram: &Histogram) -> Vec<(f64, f64)> {
     let full = histogram.buckets.iter().filter(|b| [b.left, b.right, b.count].iter().all(|v| v.is_finite()));
     let points: Vec<(f64, f64)> = full

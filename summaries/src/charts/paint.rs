@@ -1,4 +1,4 @@
-//! Backgrounds, colours, letters and axes: what all charts share.
+//! Backgrounds, colours, text and axes of all charts.
 
 use std::{ops::Range, sync::Once};
 
@@ -16,22 +16,22 @@ pub(super) type Area<DB> = DrawingArea<DB, Shift>;
 pub(super) type Drawn<T, DB> = Result<T, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 pub(super) type Plane = Cartesian2d<RangedCoordf64, RangedCoordf64>;
 
-/// Letters' height in pixels: what is legible where a page shows 600 pixels as they are.
+/// The height of text in pixels: legible in a chart of 600 pixels that a page does not scale.
 pub(super) const TEXT: u32 = 13;
-/// The title's.
+/// The height of the title's text in pixels.
 pub(super) const TITLE: u32 = 16;
 const FONT: &str = "sans-serif";
 
-/// Registers the font that is drawn with: the one of the window, so that a chart looks the same on every system.
+/// Registers the font of the window, so that charts look the same on every system.
 pub(super) fn use_font() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // It can only fail for a font that is none; charts with text then say so.
+        // Fails only for an invalid font, which drawing text then reports.
         let _ = register_font(FONT, FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT);
     });
 }
 
-/// Colours, and how many drawn pixels make one.
+/// The colours of a chart, and the number of drawn pixels per pixel of the chart.
 pub(super) struct Paint {
     pub background: RGBColor,
     pub text: RGBColor,
@@ -46,7 +46,7 @@ fn rgb(color: u32) -> RGBColor {
 }
 
 impl Paint {
-    /// For a drawing (scale 1), or for a bitmap of so many pixels for one.
+    /// The paint of a vector drawing (scale 1), or of a bitmap with `bitmap_scale` drawn pixels per pixel.
     pub fn of(theme: Theme, bitmap_scale: Option<u32>) -> Self {
         let (colors, scheme) = match theme {
             Theme::Light => (&LIGHT, &OKABE_ITO[1]),
@@ -61,7 +61,7 @@ impl Paint {
         }
     }
 
-    /// Pixels of the chart as pixels that are drawn.
+    /// Converts pixels of the chart to drawn pixels.
     pub fn px(&self, n: u32) -> u32 {
         n * self.scale
     }
@@ -74,8 +74,8 @@ impl Paint {
         (FONT, self.px(size)).into_font().color(&self.text)
     }
 
-    /// A line through points. In a bitmap plotters draws a bend as far out as the line's edges meet, which is anywhere: there,
-    /// each stretch is a line.
+    /// Draws a line through points. In a bitmap each segment is a line of its own, because plotters draws sharp bends
+    /// as long spikes there.
     pub fn line<DB: DrawingBackend>(
         &self,
         chart: &mut ChartContext<'_, DB, Plane>,
@@ -90,7 +90,7 @@ impl Paint {
         Ok(())
     }
 
-    /// As much of a text as so many pixels hold, with an ellipsis for the rest.
+    /// As much of a text as fits into `width` pixels, with an ellipsis for the rest.
     pub fn cut(&self, text: &str, size: u32, width: u32) -> String {
         // Letters are about half as wide as high.
         let n = (2 * width / size).max(4) as usize;
@@ -112,7 +112,8 @@ impl Paint {
         chart.caption(title, self.letters(TITLE)).build_cartesian_2d(x[0]..x[1], y[0]..y[1])
     }
 
-    /// Axes with their names and a faint mesh; `adjust` changes what is special of a chart.
+    /// Draws axes with their names and a faint mesh; `y_name` formats the numbers at the y axis, where they are no
+    /// plain numbers.
     pub fn axes<'a, DB: DrawingBackend>(
         &self,
         chart: &mut ChartContext<'a, DB, Plane>,
@@ -133,11 +134,11 @@ fn span(range: Range<f64>) -> f64 {
     range.end - range.start
 }
 
-/// A number at an axis of this span: as many digits as distinguish it from its neighbours.
+/// A number at an axis of this span, with as many digits as distinguish it from its neighbours.
 fn number(value: f64, span: f64) -> String {
-    // Far from 0 the neighbours' common digits cannot be left out.
-    let most = value.abs().max(span);
-    if span <= 0.0 || !(1e-3..1e6).contains(&most) {
+    // Far from 0 the digits that neighbours have in common must be written, too.
+    let magnitude = value.abs().max(span);
+    if span <= 0.0 || !(1e-3..1e6).contains(&magnitude) {
         return if value.abs() < span * 1e-9 { "0".to_owned() } else { exponential(value, span) };
     }
     let decimals = (1.0 - (span / 6.0).log10()).ceil().clamp(0.0, 12.0) as usize;
@@ -157,14 +158,14 @@ fn exponential(value: f64, span: f64) -> String {
     }
 }
 
-/// From the least to the greatest, with this share of room at both ends; never without a width.
+/// The range of the values, extended by the share `room` of its width at both ends; never empty.
 pub(super) fn around(values: impl Iterator<Item = f64>, room: f64) -> [f64; 2] {
     let [lo, hi] = values.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], v| [lo.min(v), hi.max(v)]);
     if lo > hi {
         return [0.0, 1.0];
     }
     let width = hi - lo;
-    // Beyond the largest floats there is no width to add to.
+    // A single value has no width, and that of the largest floats is infinite.
     let room = if width > 0.0 && width.is_finite() { width * room } else { (lo.abs() * 0.05).max(1e-9) };
     [(lo - room).max(f64::MIN / 4.0), (hi + room).min(f64::MAX / 4.0)]
 }

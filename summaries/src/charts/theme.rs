@@ -1,4 +1,4 @@
-//! Light and dark charts.
+//! The theme of charts: light or dark.
 
 /// The background of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

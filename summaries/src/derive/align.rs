@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::series::ScalarSeries;
 
-/// The value at each step; after a restart, the newest.
+/// The value at each step; the newest one where a restart repeats the step.
 pub fn by_step(series: &ScalarSeries) -> BTreeMap<i64, f64> {
     series.points().map(|p| (p.step, p.value)).collect()
 }
 
-/// The value at `step`, on the line between the two points about it; `None` before the first and after the last.
+/// The value at `step`, interpolated linearly between the adjacent points; `None` before the first and after the last.
 pub fn interpolated(points: &BTreeMap<i64, f64>, step: i64) -> Option<f64> {
     let (&x0, &y0) = points.range(..=step).next_back()?;
     let (&x1, &y1) = points.range(step..).next()?;

@@ -1,4 +1,4 @@
-//! Runs that belong together, and what they span.
+//! Groups of runs, and the bands that their series span.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,8 @@ pub enum GroupBy {
     HParam(String),
 }
 
-/// The runs by group, each in the order given; runs without the pattern or the hyperparameter are in none.
+/// The runs by group, in the order of `runs`; runs that do not match the pattern or lack the hyperparameter are left
+/// out.
 pub fn groups<'a>(runs: impl IntoIterator<Item = &'a Run>, by: &GroupBy) -> BTreeMap<String, Vec<&'a Run>> {
     let mut groups: BTreeMap<String, Vec<&Run>> = BTreeMap::new();
     for run in runs {
@@ -34,12 +35,12 @@ pub fn groups<'a>(runs: impl IntoIterator<Item = &'a Run>, by: &GroupBy) -> BTre
     groups
 }
 
-/// At which steps the series of a band are compared.
+/// The steps at which the series of a band are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// At each step that any of them has, those that have it.
+    /// Each step of any series, with the series that have it.
     Exact,
-    /// At each step that any of them has, all that begin before and end after it, interpolated linearly.
+    /// Each step of any series, with all series whose range includes it, interpolated linearly.
     Interpolated,
 }
 
@@ -50,13 +51,13 @@ pub struct BandPoint {
     pub step: i64,
     /// How many series have a finite value here, at least one.
     pub n: usize,
-    /// Their mean.
+    /// The mean of these values.
     pub mean: f64,
-    /// The least.
+    /// The smallest value.
     pub min: f64,
-    /// The greatest.
+    /// The largest value.
     pub max: f64,
-    /// The quantiles that were asked for, in their order.
+    /// The requested quantiles, in their order.
     pub quantiles: Vec<f64>,
 }
 
@@ -64,13 +65,13 @@ pub struct BandPoint {
 pub fn band(series: &[&ScalarSeries], align: Align, quantiles: &[f64]) -> Vec<BandPoint> {
     let series: Vec<BTreeMap<i64, f64>> = series.iter().map(|series| by_step(series)).collect();
     let steps: BTreeSet<i64> = series.iter().flat_map(BTreeMap::keys).copied().collect();
-    let at = |points: &BTreeMap<i64, f64>, step: i64| match align {
+    let value_at = |points: &BTreeMap<i64, f64>, step: i64| match align {
         Align::Exact => points.get(&step).copied(),
         Align::Interpolated => interpolated(points, step),
     };
     let point = |step: i64| {
         let mut values: Vec<f64> =
-            series.iter().filter_map(|points| at(points, step)).filter(|v| v.is_finite()).collect();
+            series.iter().filter_map(|points| value_at(points, step)).filter(|v| v.is_finite()).collect();
         (!values.is_empty()).then(|| BandPoint {
             step,
             n: values.len(),
@@ -83,7 +84,8 @@ pub fn band(series: &[&ScalarSeries], align: Align, quantiles: &[f64]) -> Vec<Ba
     steps.into_iter().filter_map(point).collect()
 }
 
-/// The `q`-quantile (0 to 1) of numbers, interpolated linearly between the two next ones; NaN of none. Reorders `values`.
+/// The `q`-quantile (0 to 1) of numbers, interpolated linearly between adjacent ones; NaN of no numbers. Reorders
+/// `values`.
 fn quantile(values: &mut [f64], q: f64) -> f64 {
     if values.is_empty() {
         return f64::NAN;

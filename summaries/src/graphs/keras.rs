@@ -1,15 +1,16 @@
-//! A Keras model's configuration (its `to_json`) as a graph of its layers: a model is a name scope, a layer a node whose op is its
-//! class.
+//! A Keras model's configuration (its `to_json`) as a graph of its layers: a model is a name scope, a layer a node
+//! whose op is its class.
 //!
-//! The configurations of Keras 2 and 3 are read, of functional and sequential models, nested in any way. Nodes, names and edges
-//! are those of TensorBoard's conceptual graph; beyond it, inputs given by keyword, those of Keras 2, and those of a functional
-//! model with several inputs or within a sequential one are edges too.
+//! The configurations of Keras 2 and 3 are read, of functional and sequential models, nested in any way. Nodes, names
+//! and edges are those of TensorBoard's conceptual graph; beyond it, inputs given by keyword, those of Keras 2, and
+//! those of a functional model with several inputs or within a sequential one are edges too.
 
 use formats::proto::{AttrValue, DataType, GraphDef, NodeDef, attr_value::Value as Attr};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-/// The longest full name of a layer: a deep nest of long names must not take memory that the configuration does not justify.
+/// The longest full name of a layer. Without a limit deeply nested models with long names would take memory out of
+/// proportion.
 const MAX_NAME: usize = 4_096;
 
 /// Why a configuration gives no graph.
@@ -36,7 +37,7 @@ pub fn graph(json: &[u8]) -> Result<GraphDef, KerasError> {
     Ok(graph)
 }
 
-/// A layer, or a model that stands for one.
+/// A layer, or a model in the place of a layer.
 struct Layer<'a> {
     name: &'a str,
     class: &'a str,
@@ -50,11 +51,11 @@ struct Model<'a> {
     layers: Vec<Layer<'a>>,
     by_name: FxHashMap<&'a str, usize>,
     inputs: Vec<Reference<'a>>,
-    /// None of a sequential model, whose layers follow one another.
+    /// Empty for a sequential model, whose layers follow one another.
     outputs: Vec<Reference<'a>>,
 }
 
-/// One of a layer's results.
+/// An output of a layer.
 #[derive(Clone, Copy)]
 struct Reference<'a> {
     layer: &'a str,
@@ -94,42 +95,43 @@ impl<'a> Model<'a> {
         named.and_then(|reference| self.node_of(scope, *reference)).or_else(last).unwrap_or_default()
     }
 
-    /// The node that makes what `reference` names within this model; `None` where there is no such layer.
+    /// The node that makes the output `reference` of a layer in this model; `None` where there is no such layer.
     fn node_of(&self, scope: &str, reference: Reference<'_>) -> Option<String> {
         let layer = &self.layers[*self.by_name.get(reference.layer)?];
         Some(layer.output(scope, reference.output))
     }
 
-    /// Adds a node for each layer. `inputs` are what the model gets: of one that is called several times, one call after another.
+    /// Adds a node for each layer. `inputs` are the nodes of the model's inputs; of a model that is called several
+    /// times, those of one call after the other.
     fn write(&self, scope: &str, inputs: &[String], nodes: &mut Vec<NodeDef>) -> Result<(), KerasError> {
         let is_sequential = self.outputs.is_empty();
-        let mut before = inputs.to_vec();
+        let mut previous = inputs.to_vec();
         for layer in &self.layers {
             let name = format!("{scope}/{}", layer.name);
             if name.len() > MAX_NAME {
                 return Err(KerasError::LongName);
             }
             let inbound = layer.inbound.iter().filter_map(|reference| self.node_of(scope, *reference));
-            let mut given: Vec<String> = inbound.collect();
+            let mut layer_inputs: Vec<String> = inbound.collect();
             if is_sequential {
-                given.append(&mut before);
+                layer_inputs.append(&mut previous);
             }
             let places = self.inputs.iter().enumerate().filter(|(_, input)| input.layer == layer.name);
             for (place, _) in places.filter(|_| !is_sequential) {
-                given.extend(inputs.iter().skip(place).step_by(self.inputs.len()).cloned());
+                layer_inputs.extend(inputs.iter().skip(place).step_by(self.inputs.len()).cloned());
             }
             match &layer.model {
-                Some(model) => model.write(&name, &given, nodes)?,
-                None => nodes.push(layer.node(name, given)),
+                Some(model) => model.write(&name, &layer_inputs, nodes)?,
+                None => nodes.push(layer.node(name, layer_inputs)),
             }
-            before = vec![layer.output(scope, 0)];
+            previous = vec![layer.output(scope, 0)];
         }
         Ok(())
     }
 }
 
 impl Layer<'_> {
-    /// The node that makes one of the layer's results; the layer is in a model called `scope`.
+    /// The node that makes output `output` of the layer, which is in a model called `scope`.
     fn output(&self, scope: &str, output: usize) -> String {
         let name = format!("{scope}/{}", self.name);
         match &self.model {
@@ -152,15 +154,15 @@ impl Layer<'_> {
     }
 }
 
-/// Finds what names a layer's result: `["layer", node, output]` of Keras 2 and of models' inputs and outputs, or the
-/// `keras_history` of a tensor in the arguments of a call in Keras 3.
+/// Finds the references to outputs of layers: `["layer", node, output]` of Keras 2 and of models' inputs and outputs,
+/// or the `keras_history` of a tensor in the arguments of a call in Keras 3.
 fn references<'a>(json: &'a Value, found: &mut Vec<Reference<'a>>) {
     match json {
         Value::Array(items) => {
             if let [Value::String(layer), Value::Number(_), output @ Value::Number(_), rest @ ..] = &items[..] {
                 let output = output.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
                 found.push(Reference { layer, output });
-                return rest.iter().for_each(|more| references(more, found));
+                return rest.iter().for_each(|item| references(item, found));
             }
             items.iter().for_each(|item| references(item, found));
         }
@@ -168,7 +170,7 @@ fn references<'a>(json: &'a Value, found: &mut Vec<Reference<'a>>) {
             if let Some(history) = fields.get("config").and_then(|config| config.get("keras_history")) {
                 return references(history, found);
             }
-            // Positional arguments first, as the call has them.
+            // Positional arguments come first, as in the call.
             fields.get("args").into_iter().for_each(|args| references(args, found));
             fields.iter().filter(|(name, _)| *name != "args").for_each(|(_, value)| references(value, found));
         }
@@ -176,7 +178,7 @@ fn references<'a>(json: &'a Value, found: &mut Vec<Reference<'a>>) {
     }
 }
 
-/// The type that a layer computes in: its name, or the policy that has one.
+/// The dtype in which a layer computes, from its name or from the name of a dtype policy.
 fn dtype(json: Option<&Value>) -> Option<DataType> {
     let json = json?;
     let name = json.as_str().or_else(|| json.get("config")?.get("name")?.as_str())?;

@@ -1,7 +1,8 @@
-//! The graphs in a `RunMetadata`: those of each function before and after its optimisation, or else the partitions that ran.
+//! The graphs in a `RunMetadata`: those of each function before and after optimisation, or, without any, the partitions
+//! that ran.
 //!
-//! Graphs of several functions become one as TensorBoard has it: the nodes of the n-th lie in a scope `graph_n`, its library's
-//! functions are called `graph_n_NAME`.
+//! Graphs of several functions are merged as in TensorBoard: the nodes of the n-th are in the scope `graph_n`, its
+//! library's functions are called `graph_n_NAME`.
 
 use formats::{
     proto::{AttrValue, GraphDef, NameAttrList, NodeDef, attr_value::Value as Attr},
@@ -13,27 +14,27 @@ use rustc_hash::FxHashMap;
 /// One graph of a [`TaggedGraph`](super::TaggedGraph).
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedGraph {
-    /// Its part among the graphs of its tag; empty for the main one.
+    /// The name of this graph among those of its tag; empty for the main one.
     pub part: &'static str,
     /// The graph.
     pub graph: GraphDef,
 }
 
-/// Fields of `RunMetadata`.
+/// Field numbers of `RunMetadata`.
 const STEP_STATS: u32 = 1;
 const PARTITION_GRAPHS: u32 = 3;
 const FUNCTION_GRAPHS: u32 = 4;
-/// Fields of `RunMetadata.FunctionGraphs`.
+/// Field numbers of `RunMetadata.FunctionGraphs`: `pre_optimization_graph` and `post_optimization_graph`.
 const BEFORE: u32 = 2;
 const AFTER: u32 = 3;
 
-/// Whether it says when nodes ran.
+/// Whether a `RunMetadata` has `step_stats`: the times at which nodes ran.
 pub fn has_step_stats(run_metadata: &[u8]) -> bool {
     let has_any = |field| matches!(field, (STEP_STATS, Value::Bytes(stats)) if !stats.is_empty());
     Fields::new(run_metadata).map_while(Result::ok).any(has_any)
 }
 
-/// All graphs that are not empty; else why there are none.
+/// All graphs that are not empty; an error says what cannot be decoded.
 pub fn graphs(run_metadata: &[u8]) -> Result<Vec<NamedGraph>, String> {
     let (mut before, mut after, mut partitions) = (Vec::new(), Vec::new(), Vec::new());
     for field in Fields::new(run_metadata) {
@@ -51,7 +52,7 @@ pub fn graphs(run_metadata: &[u8]) -> Result<Vec<NamedGraph>, String> {
             _ => {}
         }
     }
-    // The partitions of functions are their optimised graphs, cut by device.
+    // Next to function graphs the partitions are redundant: they are the optimised graphs, cut by device.
     let of_functions = [("", before), ("optimised", after)];
     let mut all: Vec<(&'static str, Vec<GraphDef>)> = of_functions.into_iter().filter(|(_, g)| !g.is_empty()).collect();
     if all.is_empty() && !partitions.is_empty() {
@@ -68,7 +69,7 @@ fn push(graphs: &mut Vec<GraphDef>, bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// One graph of several that share names.
+/// Merges graphs whose nodes and functions may share names.
 fn merged(mut graphs: Vec<GraphDef>) -> GraphDef {
     if graphs.len() == 1 {
         return graphs.swap_remove(0);

@@ -1,4 +1,4 @@
-//! One run that is followed: its files, each from where its last look ended.
+//! Follows one run: reads each of its files from where the last poll ended.
 
 use std::path::PathBuf;
 
@@ -9,15 +9,15 @@ use crate::{follow::FileFollower, run::Run, stage::RunStage};
 /// The changes that a poll made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The runs that are new or have something new, by name.
+    /// The names of the runs that are new or have new data.
     pub runs: Vec<String>,
-    /// How many points were added.
+    /// The number of points that were added.
     pub n_points: u64,
-    /// How many bytes were read.
+    /// The number of bytes that were read.
     pub n_bytes: u64,
-    /// How many damaged ranges were found.
+    /// The number of damaged ranges that were found.
     pub n_damaged: u64,
-    /// There is more to read now: poll again at once.
+    /// Whether there is more to read now: poll again at once.
     pub has_more: bool,
 }
 
@@ -28,11 +28,11 @@ impl Changes {
     }
 }
 
-/// Which files are due in this poll.
+/// The files that are due in a poll.
 pub(super) struct Turn<'a> {
     pub now_ns: i64,
     pub n_polls: usize,
-    /// In how many polls every idle file is looked at once.
+    /// The number of polls in which every idle file is looked at once.
     pub n_turns: usize,
     /// Files that the system reported.
     pub touched: &'a FxHashSet<PathBuf>,
@@ -55,14 +55,14 @@ impl RunFollower {
 
     pub fn add(&mut self, file: PathBuf, now_ns: i64) {
         if let Err(idx) = self.files.binary_search_by(|known| (**known.path()).cmp(&file)) {
-            // Most runs have one.
+            // Most runs have a single file: `insert` alone would reserve room for four.
             self.files.reserve_exact(1);
             self.files.insert(idx, FileFollower::new(file, now_ns));
             self.is_changed = true;
         }
     }
 
-    /// Whether any of its files is to be looked at.
+    /// Whether any file of the run is due.
     pub fn is_due(&self, turn: &Turn<'_>, run_idx: usize) -> bool {
         self.files.iter().enumerate().any(|(i, file)| turn.has(file, run_idx + i))
     }
@@ -72,7 +72,7 @@ impl RunFollower {
         self.is_changed || self.stage.is_dirty()
     }
 
-    /// Reads one turn's worth of the first file that has more; how much, and whether there is more.
+    /// Reads up to `allowance` bytes of the files that are due; returns the number of bytes, and whether there is more.
     pub fn look(&mut self, turn: &Turn<'_>, run_idx: usize, allowance: u64) -> (u64, bool) {
         let mut n_bytes = 0;
         for (i, file) in self.files.iter_mut().enumerate() {

@@ -1,10 +1,10 @@
-//! Layouts along axes of one's own: from what some vectors have in common to what others have.
+//! Layouts along custom axes, each from the mean of one group of vectors to the mean of another.
 
 use super::{Position, Vectors};
 
-/// Where the vectors lie along two directions, each from the mean of a group of vectors to that of another; an empty group
-/// stands for all vectors. Measured from the mean of all, in the vectors' own units; a direction between equal means has
-/// no length, and all vectors lie at 0 along it.
+/// The projections of the vectors on two axes, each from the mean of a group of vectors to that of another. An empty
+/// group stands for all vectors. The origin is the mean of all vectors, the unit that of the vectors; where the two
+/// means are equal, all projections on the axis are 0.
 ///
 /// # Panics
 /// When a group names a vector that there is not.
@@ -20,11 +20,11 @@ pub fn along(vectors: &Vectors, axes: [[&[usize]; 2]; 2]) -> Vec<Position> {
         direction.into_iter().map(|x| if length > 0.0 { x / length } else { 0.0 }).collect::<Vec<f64>>()
     });
     let place = |row: &[f32]| {
-        let along = |direction: &[f64]| {
+        let project = |direction: &[f64]| {
             let parts = row.iter().zip(&middle).zip(direction);
             parts.map(|((x, middle), part)| (f64::from(*x) - middle) * part).sum::<f64>() as f32
         };
-        [along(&directions[0]), along(&directions[1]), 0.0]
+        [project(&directions[0]), project(&directions[1]), 0.0]
     };
     vectors.rows().map(place).collect()
 }

@@ -1,5 +1,5 @@
-//! Nearest neighbours, all pairs compared: exact, on all threads, and fast enough for the tens of thousands of vectors that
-//! a picture shows.
+//! Nearest neighbours by comparing all pairs: exact, on all threads, and fast enough for the tens of thousands of
+//! vectors of a layout.
 
 use super::vectors::{Progress, Vectors, in_parallel};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,18 +10,18 @@ pub enum Metric {
     /// The length of the difference.
     #[default]
     Euclidean,
-    /// One less the cosine of the angle between the vectors, 0 to 2.
+    /// One minus the cosine of the angle between the vectors, 0 to 2.
     Cosine,
 }
 
-/// The nearest of each vector, itself left out.
+/// The nearest neighbours of each vector, without the vector itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Neighbours {
-    /// How many of each.
+    /// The number of neighbours of each vector.
     pub k: usize,
-    /// Row by row, the nearest first.
+    /// The neighbours of each vector, row by row, the nearest first.
     pub indices: Vec<u32>,
-    /// Row by row.
+    /// The distances of the neighbours, row by row.
     pub distances: Vec<f32>,
 }
 
@@ -40,11 +40,11 @@ fn squared(a: &[f32], b: &[f32]) -> f32 {
     rest + sums.iter().sum::<f32>()
 }
 
-/// What the metric makes of squared distances, of vectors that were prepared for it.
+/// The distance by a metric, from the squared Euclidean distance of vectors that `prepared` returned for the metric.
 fn distance(metric: Metric, squared: f32) -> f32 {
     match metric {
         Metric::Euclidean => squared.sqrt(),
-        // Of unit vectors |a - b|^2 = 2 - 2 cos.
+        // For unit vectors |a - b|^2 = 2 - 2 cos.
         Metric::Cosine => squared / 2.0,
     }
 }
@@ -53,7 +53,7 @@ fn prepared(vectors: &Vectors, metric: Metric) -> Vectors {
     if metric == Metric::Cosine { vectors.normalized() } else { vectors.clone() }
 }
 
-/// The `k` nearest of each vector, fewer where there are not so many; `None` when it was stopped.
+/// The `k` nearest neighbours of each vector, or all others if there are fewer; `None` when cancelled.
 pub fn nearest(vectors: &Vectors, k: usize, metric: Metric, progress: &Progress) -> Option<Neighbours> {
     let vectors = prepared(vectors, metric);
     let n = vectors.len();
@@ -86,7 +86,7 @@ pub fn nearest(vectors: &Vectors, k: usize, metric: Metric, progress: &Progress)
     })
 }
 
-/// The `k` nearest of one vector with their distances, the nearest first.
+/// The `k` nearest neighbours of vector `i` with their distances, the nearest first.
 ///
 /// # Panics
 /// When there is no such vector.
@@ -97,7 +97,7 @@ pub fn nearest_of(vectors: &Vectors, i: usize, k: usize, metric: Metric) -> Vec<
     best.into_iter().map(|(squared, j)| (j as usize, distance(metric, squared))).collect()
 }
 
-/// Fills `best` with the nearest of a vector, by squared distance.
+/// Fills `best` with the squared distances and indices of the nearest neighbours of vector `i`.
 fn closest(vectors: &Vectors, i: usize, k: usize, best: &mut Vec<(f32, u32)>) {
     best.clear();
     if k == 0 {

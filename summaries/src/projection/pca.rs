@@ -1,30 +1,43 @@
-//! Principal components, by orthogonal iteration on the covariance with Rayleigh-Ritz steps (Golub and Van Loan 2013, 8.3):
-//! the few components that a picture needs cost little whatever the number of dimensions.
+//! Principal components, by orthogonal iteration on the covariance with Rayleigh-Ritz steps (Golub and Van Loan 2013,
+//! 8.3): the few components that a picture needs cost little whatever the number of dimensions.
 
 use super::vectors::{Position, Progress, Random, Vectors, in_parallel};
 
-/// Above this many dimensions the covariance is not formed, but applied vector by vector.
+/// The most dimensions for which the covariance matrix is formed; above, it is applied vector by vector.
 const MAX_FORMED: usize = 1024;
-/// Directions that are iterated in addition to those requested: they make the requested ones converge.
-const N_BESIDE: usize = 8;
-/// Steps at most; with a clear gap between eigenvalues a dozen do.
+/// Directions that are iterated in addition to the requested ones, which converge faster with them.
+const OVERSAMPLING: usize = 8;
+/// The most iteration steps; with a clear gap between eigenvalues a dozen suffice.
 const MAX_STEPS: usize = 500;
-/// Eigenvalues that move less than this share in a step have converged.
+/// Eigenvalues that change by less than this share of the greatest in a step have converged.
 const TOLERANCE: f64 = 1e-13;
+/// A vector that orthogonalisation shortens to less than this share of its length lies in the span of the others.
+const MIN_INDEPENDENT: f64 = 1e-12;
+/// The most sweeps of Jacobi's method, which converges quadratically: about ten suffice.
+const MAX_SWEEPS: usize = 60;
+/// Jacobi's method ends when the squares off the diagonal are less than this share of those on it: double precision,
+/// squared.
+const JACOBI_TOLERANCE: f64 = 1e-32;
+/// The dimensions to which t-SNE and UMAP reduce vectors before they search neighbours.
+const REDUCED_DIMS: usize = 50;
+/// The number of vectors above which they do so.
+const REDUCE_ABOVE: usize = 4_000;
+/// The random part of an initial layout, as a share of its standard deviation: equal vectors get different places.
+const JITTER: f32 = 1e-2;
 
 /// The coordinates of the vectors along the directions in which they vary most.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pca {
-    /// How many directions: as many as were asked for, or as many dimensions as there are.
+    /// The number of directions: as many as requested, or as many dimensions as there are.
     pub n_components: usize,
-    /// Of each vector, its place along each direction, row by row. The sign of a direction is such that its largest part
-    /// is positive.
+    /// The projections of each vector on the directions, row by row. The sign of a direction is such that its largest
+    /// component is positive.
     pub coordinates: Vec<f32>,
-    /// The share of the whole variance that each direction explains.
+    /// The share of the total variance that each direction explains.
     pub explained: Vec<f64>,
 }
 
-/// The first `n_components` principal components; `None` when it was stopped.
+/// The first `n_components` principal components; `None` when cancelled.
 pub fn pca(vectors: &Vectors, n_components: usize, progress: &Progress) -> Option<Pca> {
     let (n, d) = (vectors.len(), vectors.n_dims());
     let k = n_components.min(d);
@@ -36,7 +49,7 @@ pub fn pca(vectors: &Vectors, n_components: usize, progress: &Progress) -> Optio
         None => centred.apply(directions),
     };
     let mut random = Random::new(1);
-    let n_directions = (k + N_BESIDE).min(d);
+    let n_directions = (k + OVERSAMPLING).min(d);
     let mut q: Vec<Vec<f64>> =
         (0..n_directions).map(|_| (0..d).map(|_| f64::from(random.unit()) - 0.5).collect()).collect();
     orthonormalize(&mut q);
@@ -47,25 +60,27 @@ pub fn pca(vectors: &Vectors, n_components: usize, progress: &Progress) -> Optio
         }
         progress.set(step as f32 / MAX_STEPS as f32);
         let mut z: Vec<Vec<f64>> = apply(&q);
-        // The eigenvectors within the span.
-        let small: Vec<Vec<f64>> = q.iter().map(|a| z.iter().map(|b| dot(a, b)).collect()).collect();
-        let (found, vectors) = symmetric_eigen(small);
-        z = vectors.iter().map(|weights| combined(&z, weights)).collect();
+        // Rayleigh-Ritz: the covariance within the span of the directions, and its eigenvectors.
+        let projected: Vec<Vec<f64>> = q.iter().map(|a| z.iter().map(|b| dot(a, b)).collect()).collect();
+        let (eigenvalues, eigenvectors) = symmetric_eigen(projected);
+        z = eigenvectors.iter().map(|weights| weighted_sum(&z, weights)).collect();
         orthonormalize(&mut z);
         q = z;
-        let moved = found.iter().zip(&values).take(k).map(|(a, b): (&f64, &f64)| (a - b).abs()).fold(0.0, f64::max);
-        let scale = found.first().copied().unwrap_or(0.0).abs().max(f64::MIN_POSITIVE);
-        values = found;
-        if moved <= TOLERANCE * scale {
+        let changes = eigenvalues.iter().zip(&values).take(k).map(|(a, b): (&f64, &f64)| (a - b).abs());
+        let change = changes.fold(0.0, f64::max);
+        let scale = eigenvalues.first().copied().unwrap_or(0.0).abs().max(f64::MIN_POSITIVE);
+        values = eigenvalues;
+        if change <= TOLERANCE * scale {
             break;
         }
     }
-    let total = centred.variance();
+    let total_variance = centred.variance();
     q.truncate(k);
-    q.iter_mut().for_each(|direction| turn_positive(direction));
+    q.iter_mut().for_each(|direction| make_positive(direction));
     let coordinates = (0..n).flat_map(|i| q.iter().map(move |direction| (i, direction)));
-    let coordinates = coordinates.map(|(i, direction)| centred.along(i, direction) as f32).collect();
-    let explained = values.iter().take(k).map(|v| if total > 0.0 { v / total } else { 0.0 }).collect();
+    let coordinates = coordinates.map(|(i, direction)| centred.project(i, direction) as f32).collect();
+    let explained =
+        values.iter().take(k).map(|v| if total_variance > 0.0 { v / total_variance } else { 0.0 }).collect();
     Some(Pca { n_components: k, coordinates, explained })
 }
 
@@ -78,7 +93,7 @@ fn mean(vectors: &Vectors) -> Vec<f64> {
     sums.into_iter().map(|sum| sum / n).collect()
 }
 
-/// Vectors less their mean.
+/// Vectors with their mean subtracted.
 struct Centred<'a> {
     vectors: &'a Vectors,
     mean: &'a [f64],
@@ -89,17 +104,19 @@ impl Centred<'_> {
         self.vectors.row(i).iter().zip(self.mean).map(|(x, mean)| f64::from(*x) - mean)
     }
 
-    fn along(&self, i: usize, direction: &[f64]) -> f64 {
+    /// The length of vector `i` along a direction of length 1.
+    fn project(&self, i: usize, direction: &[f64]) -> f64 {
         self.row(i).zip(direction).map(|(x, q)| x * q).sum()
     }
 
-    /// The sum of the variances of all dimensions, divided by n - 1.
+    /// The sum of the variances of all dimensions.
     fn variance(&self) -> f64 {
         let sum: f64 = (0..self.vectors.len()).map(|i| self.row(i).map(|x| x * x).sum::<f64>()).sum();
-        sum / self.degrees()
+        sum / self.degrees_of_freedom()
     }
 
-    fn degrees(&self) -> f64 {
+    /// The divisor of variances, n - 1.
+    fn degrees_of_freedom(&self) -> f64 {
         self.vectors.len().saturating_sub(1).max(1) as f64
     }
 
@@ -123,7 +140,7 @@ impl Centred<'_> {
         }
         let mut out = vec![0.0; d * d];
         for part in parts {
-            out.iter_mut().zip(part).for_each(|(sum, x)| *sum += x / self.degrees());
+            out.iter_mut().zip(part).for_each(|(sum, x)| *sum += x / self.degrees_of_freedom());
         }
         Some(out)
     }
@@ -135,8 +152,8 @@ impl Centred<'_> {
             let mut sums = vec![vec![0.0; d]; directions.len()];
             for i in rows {
                 for (direction, sums) in directions.iter().zip(&mut sums) {
-                    let along = self.along(i, direction);
-                    sums.iter_mut().zip(self.row(i)).for_each(|(sum, x)| *sum += along * x);
+                    let projection = self.project(i, direction);
+                    sums.iter_mut().zip(self.row(i)).for_each(|(sum, x)| *sum += projection * x);
                 }
             }
             sums
@@ -144,7 +161,7 @@ impl Centred<'_> {
         let mut out = vec![vec![0.0; d]; directions.len()];
         for part in parts {
             for (sums, part) in out.iter_mut().zip(part) {
-                sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += x / self.degrees());
+                sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += x / self.degrees_of_freedom());
             }
         }
         out
@@ -159,7 +176,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
-fn combined(vectors: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
+fn weighted_sum(vectors: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
     let mut out = vec![0.0; vectors.first().map_or(0, Vec::len)];
     for (vector, weight) in vectors.iter().zip(weights) {
         out.iter_mut().zip(vector).for_each(|(sum, x)| *sum += weight * x);
@@ -167,25 +184,27 @@ fn combined(vectors: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
     out
 }
 
-/// Gram and Schmidt, twice, so that rounding leaves no trace; a vector within the others' span becomes zeros.
+/// Orthonormalises by Gram-Schmidt, twice, because rounding leaves the first result slightly oblique. A vector in the
+/// span of those before it becomes zero.
 fn orthonormalize(vectors: &mut [Vec<f64>]) {
     for i in 0..vectors.len() {
         let (before, rest) = vectors.split_at_mut(i);
         let vector = &mut rest[0];
-        let was = dot(vector, vector).sqrt();
+        let initial_length = dot(vector, vector).sqrt();
         for _ in 0..2 {
             for other in before.iter() {
-                let along = dot(vector, other);
-                vector.iter_mut().zip(other).for_each(|(x, y)| *x -= along * y);
+                let projection = dot(vector, other);
+                vector.iter_mut().zip(other).for_each(|(x, y)| *x -= projection * y);
             }
         }
         let length = dot(vector, vector).sqrt();
-        let scale = if length > 1e-12 * was { 1.0 / length } else { 0.0 };
+        let scale = if length > MIN_INDEPENDENT * initial_length { 1.0 / length } else { 0.0 };
         vector.iter_mut().for_each(|x| *x *= scale);
     }
 }
 
-fn turn_positive(direction: &mut [f64]) {
+/// Flips a direction whose largest component is negative.
+fn make_positive(direction: &mut [f64]) {
     let largest = direction.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(0.0);
     if largest < 0.0 {
         direction.iter_mut().for_each(|x| *x = -*x);
@@ -196,10 +215,10 @@ fn turn_positive(direction: &mut [f64]) {
 fn symmetric_eigen(mut a: Vec<Vec<f64>>) -> (Vec<f64>, Vec<Vec<f64>>) {
     let n = a.len();
     let mut v: Vec<Vec<f64>> = (0..n).map(|i| (0..n).map(|j| f64::from(u8::from(i == j))).collect()).collect();
-    for _sweep in 0..60 {
+    for _ in 0..MAX_SWEEPS {
         let off: f64 = (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| a[i][j] * a[i][j]).sum();
         let diagonal: f64 = (0..n).map(|i| a[i][i] * a[i][i]).sum();
-        if off <= 1e-32 * diagonal {
+        if off <= JACOBI_TOLERANCE * diagonal {
             break;
         }
         for p in 0..n {
@@ -214,7 +233,7 @@ fn symmetric_eigen(mut a: Vec<Vec<f64>>) -> (Vec<f64>, Vec<Vec<f64>>) {
     (order.iter().map(|&i| a[i][i]).collect(), vectors)
 }
 
-/// Makes `a[p][q]` zero.
+/// Makes `a[p][q]` zero by a rotation in the plane of `p` and `q`, which the eigenvectors `v` follow.
 fn rotate(a: &mut [Vec<f64>], v: &mut [Vec<f64>], p: usize, q: usize) {
     if a[p][q] == 0.0 {
         return;
@@ -232,33 +251,37 @@ fn rotate(a: &mut [Vec<f64>], v: &mut [Vec<f64>], p: usize, q: usize) {
     }
 }
 
-/// Dimensions above which many vectors are reduced to their principal components before neighbours are looked for.
-const MAX_DIMS: usize = 50;
-/// So many vectors are many.
-const MANY: usize = 4_000;
-
-/// The vectors as t-SNE and UMAP take them: many long ones are reduced first, as is usual.
+/// The input of t-SNE and UMAP: many vectors of many dimensions are reduced to their principal components first, which
+/// makes the search for neighbours affordable. `None` when cancelled.
 pub(super) fn reduced(vectors: &Vectors, progress: &Progress) -> Option<Vectors> {
-    if vectors.len() <= MANY || vectors.n_dims() <= MAX_DIMS {
+    if vectors.len() <= REDUCE_ABOVE || vectors.n_dims() <= REDUCED_DIMS {
         return Some(vectors.clone());
     }
-    let found = pca(vectors, MAX_DIMS, progress)?;
-    Some(Vectors::new(MAX_DIMS, found.coordinates))
+    let pca = pca(vectors, REDUCED_DIMS, progress)?;
+    Some(Vectors::new(REDUCED_DIMS, pca.coordinates))
 }
 
-/// The initial layout: the first principal components, the first one with this standard deviation.
-pub(super) fn start(vectors: &Vectors, n_dims: usize, deviation: f32, progress: &Progress) -> Option<Vec<Position>> {
-    let found = pca(vectors, n_dims, progress)?;
-    let k = found.n_components;
-    let first = (0..vectors.len()).map(|i| found.coordinates[i * k].powi(2)).sum::<f32>() / vectors.len().max(1) as f32;
-    let scale = if first > 0.0 { deviation / first.sqrt() } else { 0.0 };
+/// The initial layout of t-SNE and UMAP: the first principal components, scaled so that the first has this standard
+/// deviation. `None` when cancelled.
+pub(super) fn initial_layout(
+    vectors: &Vectors,
+    n_dims: usize,
+    deviation: f32,
+    progress: &Progress,
+) -> Option<Vec<Position>> {
+    let pca = pca(vectors, n_dims, progress)?;
+    let k = pca.n_components;
+    let sum_squares = (0..vectors.len()).map(|i| pca.coordinates[i * k].powi(2)).sum::<f32>();
+    let variance = sum_squares / vectors.len().max(1) as f32;
+    let scale = if variance > 0.0 { deviation / variance.sqrt() } else { 0.0 };
     let mut random = Random::new(7);
     let place = |i: usize| {
         let mut place = [0.0; 3];
         for (d, x) in place.iter_mut().enumerate().take(n_dims) {
-            let component = if d < k { found.coordinates[i * k + d] * scale } else { 0.0 };
-            // Equal vectors part, and so do dimensions that the vectors do not have.
-            *x = component + (random.unit() - 0.5) * deviation * 1e-2;
+            let component = if d < k { pca.coordinates[i * k + d] * scale } else { 0.0 };
+            // Without jitter equal vectors would never part, nor would the layout use dimensions that the vectors do
+            // not have.
+            *x = component + (random.unit() - 0.5) * deviation * JITTER;
         }
         place
     };

@@ -1,25 +1,26 @@
-//! A tree over points of the plane or of space (Barnes and Hut 1986): what is far away counts as one.
+//! A tree over points in two or three dimensions (Barnes and Hut 1986): a cell of points that are far away counts as
+//! one.
 //!
-//! Points are sorted along a Z-order curve, so that each cell is a range of them; cells stand in an array in the order of
-//! a walk, each with the place after all its parts: the walk needs no stack.
+//! Points are sorted along a Z-order curve, so that each cell is a range of them. The cells are in an array in
+//! depth-first order, each with the index after its descendants, so that a walk needs no stack.
 
 use super::Position;
 
-/// Points that a cell keeps without parts.
+/// The most points of a leaf.
 const LEAF: usize = 8;
-/// Bits of a coordinate on the curve.
+/// Bits per coordinate on the curve.
 const BITS: u32 = 20;
 
 struct Cell {
     /// The mean of its points.
     middle: Position,
-    /// How many.
+    /// The number of its points.
     n: f32,
     /// The square of its width.
     width2: f32,
-    /// The cell after this one and its parts.
+    /// The index of the cell after this one and its descendants.
     next: u32,
-    /// Its points, where it has no parts.
+    /// The range of its points, if the cell is a leaf.
     points: Option<(u32, u32)>,
 }
 
@@ -36,7 +37,7 @@ fn spread(x: u32, gap: u32) -> u64 {
 }
 
 impl Tree {
-    /// Of points; the first `n_dims` numbers count.
+    /// Builds the tree of points with `n_dims` coordinates.
     pub fn new(places: &[Position], n_dims: usize) -> Self {
         let (mut lo, mut hi) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
         for place in places {
@@ -90,7 +91,7 @@ impl Tree {
         self.points.iter().map(|(_, i)| *i as usize)
     }
 
-    /// What t-SNE's repulsion does to `at`: the sum of `q^2 (at - other)` over all others and that of `q`, with
+    /// t-SNE's repulsion of the point `at`: the sum of `q^2 (at - other)` over all others and that of `q`, with
     /// `q = 1 / (1 + distance^2)`. Cells that look smaller than `theta` count as one.
     pub fn repulsion(&self, at: Position, theta: f32) -> ([f32; 3], f32) {
         let (mut force, mut sum) = ([0.0_f32; 3], 0.0_f32);
@@ -116,7 +117,7 @@ impl Tree {
                 i += 1;
             }
         }
-        // The point itself: no force, and q = 1.
+        // Without the point itself, which adds no force but q = 1.
         (force, sum - 1.0)
     }
 }

@@ -1,9 +1,9 @@
-//! t-SNE (van der Maaten and Hinton 2008) with a tree for what is far away (van der Maaten 2014), and the step size of
-//! Belkina and others (2019), as scikit-learn has it.
+//! t-SNE (van der Maaten and Hinton 2008) with a Barnes-Hut tree for points far away (van der Maaten 2014) and the step
+//! size of Belkina and others (2019), as in scikit-learn.
 
 use super::{
     neighbours::{Metric, Neighbours, nearest},
-    pca::{reduced, start},
+    pca::{initial_layout, reduced},
     tree::Tree,
     vectors::{Position, Progress, Vectors, in_parallel},
 };
@@ -13,9 +13,9 @@ use super::{
 pub struct TsneOptions {
     /// 2 or 3.
     pub n_dims: usize,
-    /// About how many neighbours count for each vector, 5 to 50 mostly.
+    /// The effective number of neighbours of each vector, usually 5 to 50.
     pub perplexity: f32,
-    /// How often points move.
+    /// The number of steps of the gradient descent.
     pub n_steps: usize,
     /// Cells that look smaller than this count as one: 0 is exact, 1 coarse.
     pub theta: f32,
@@ -29,14 +29,16 @@ impl Default for TsneOptions {
     }
 }
 
-/// At first neighbours attract so many times as strongly, so that groups form,
+/// The factor by which neighbours attract more strongly in the first steps, so that groups form.
 const EXAGGERATION: f32 = 12.0;
-/// for this share of the steps.
-const EXAGGERATED: f32 = 0.25;
-/// Steps between two layouts that are handed over.
+/// The share of the steps with exaggeration.
+const EXAGGERATED_SHARE: f32 = 0.25;
+/// The standard deviation of the initial layout, as in scikit-learn.
+const INITIAL_DEVIATION: f32 = 1e-4;
+/// Steps between two layouts that `show` receives.
 const SHOWN_EVERY: usize = 10;
 
-/// Lays vectors out; `show` gets the layout as it takes shape. `None` when it was stopped.
+/// Lays vectors out; `show` receives intermediate layouts. `None` when cancelled.
 pub fn tsne(
     vectors: &Vectors,
     options: TsneOptions,
@@ -45,19 +47,19 @@ pub fn tsne(
 ) -> Option<Vec<Position>> {
     let n = vectors.len();
     if n < 3 {
-        return start(vectors, options.n_dims, 1.0, progress);
+        return initial_layout(vectors, options.n_dims, 1.0, progress);
     }
     let vectors = reduced(vectors, progress)?;
     let perplexity = options.perplexity.clamp(1.0, (n - 1) as f32 / 3.0 + 0.5);
     let found = nearest(&vectors, (3.0 * perplexity).ceil() as usize, options.metric, progress)?;
     let edges = symmetric(n, &found, &affinities(&found, perplexity));
-    let mut places = start(&vectors, options.n_dims, 1e-4, progress)?;
+    let mut places = initial_layout(&vectors, options.n_dims, INITIAL_DEVIATION, progress)?;
     let mut descent = Descent::new(n);
     for step in 0..options.n_steps {
         if progress.is_cancelled() {
             return None;
         }
-        let is_early = (step as f32) < EXAGGERATED * options.n_steps as f32;
+        let is_early = (step as f32) < EXAGGERATED_SHARE * options.n_steps as f32;
         let exaggeration = if is_early { EXAGGERATION } else { 1.0 };
         let gradient = gradient(&places, &edges, exaggeration, options);
         descent.step(&mut places, &gradient, if is_early { 0.5 } else { 0.8 });
@@ -69,7 +71,7 @@ pub fn tsne(
     Some(places)
 }
 
-/// Of each neighbour, the chance that a vector picks it, such that the picks have the perplexity.
+/// For each vector the probabilities of its neighbours: those of a Gaussian whose width gives them the perplexity.
 fn affinities(found: &Neighbours, perplexity: f32) -> Vec<f32> {
     let goal = f64::from(perplexity).ln();
     let row = |distances: &[f32]| {
@@ -133,7 +135,7 @@ fn symmetric(n: usize, found: &Neighbours, weights: &[f32]) -> Edges {
     edges
 }
 
-/// How the mismatch grows with each coordinate.
+/// The gradient of the Kullback-Leibler divergence by each coordinate.
 fn gradient(places: &[Position], edges: &Edges, exaggeration: f32, options: TsneOptions) -> Vec<Position> {
     let tree = Tree::new(places, options.n_dims);
     let order: Vec<usize> = tree.order().collect();
@@ -165,7 +167,7 @@ fn gradient(places: &[Position], edges: &Edges, exaggeration: f32, options: Tsne
     out
 }
 
-/// Gradient descent with momentum, and a step size for each coordinate that grows while its direction holds.
+/// Gradient descent with momentum. Each coordinate has a gain, which grows while the gradient keeps its sign.
 struct Descent {
     rate: f32,
     velocity: Vec<Position>,

@@ -1,9 +1,9 @@
-//! UMAP (McInnes, Healy and Melville 2018): a graph of neighbours with weights, laid out so that those with heavy edges are
-//! near and others are not.
+//! UMAP (McInnes, Healy and Melville 2018): a weighted graph of neighbours, laid out so that strongly connected vectors
+//! are close and others are not.
 
 use super::{
     neighbours::{Metric, Neighbours, nearest},
-    pca::{reduced, start},
+    pca::{initial_layout, reduced},
     vectors::{Position, Progress, Random, Vectors},
 };
 use std::collections::BTreeMap;
@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 pub struct UmapOptions {
     /// 2 or 3.
     pub n_dims: usize,
-    /// How many neighbours count for each vector: few show detail, many the whole.
+    /// The number of neighbours of each vector: few show detail, many the global structure.
     pub n_neighbours: usize,
-    /// How often edges are gone through; `None` for 500, or 200 of many vectors.
+    /// The number of passes over the edges; `None` for 500, or 200 for more than 10,000 vectors.
     pub n_epochs: Option<usize>,
     /// The measure of distance.
     pub metric: Metric,
@@ -27,19 +27,21 @@ impl Default for UmapOptions {
     }
 }
 
-/// The curve `1 / (1 + a d^2b)` that says how near two places are, for the usual least distance of 0.1 and spread of 1.
+/// The curve `1 / (1 + a d^2b)` of the similarity of two places, fitted to a minimum distance of 0.1 and a spread of 1.
 const A: f32 = 1.576_943;
 const B: f32 = 0.895_061;
-/// Others that push for each neighbour that pulls.
-const N_PUSHES: usize = 5;
-/// No coordinate moves farther in one step.
-const MOST: f32 = 4.0;
-/// Vectors above which fewer epochs do.
-const MANY: usize = 10_000;
-/// Epochs between two layouts that are handed over.
+/// Random vectors that repel for each neighbour that attracts.
+const NEGATIVE_SAMPLES: usize = 5;
+/// The farthest that a coordinate moves in one step.
+const MAX_MOVE: f32 = 4.0;
+/// The number of vectors above which fewer epochs suffice.
+const FEW_EPOCHS_ABOVE: usize = 10_000;
+/// The standard deviation of the initial layout: wide enough for points to pass each other.
+const INITIAL_DEVIATION: f32 = 4.0;
+/// Epochs between two layouts that `show` receives.
 const SHOWN_EVERY: usize = 5;
 
-/// Lays vectors out; `show` gets the layout as it takes shape. `None` when it was stopped.
+/// Lays vectors out; `show` receives intermediate layouts. `None` when cancelled.
 pub fn umap(
     vectors: &Vectors,
     options: UmapOptions,
@@ -49,9 +51,8 @@ pub fn umap(
     let n = vectors.len();
     let vectors = reduced(vectors, progress)?;
     let found = nearest(&vectors, options.n_neighbours.max(2) - 1, options.metric, progress)?;
-    // Wide enough for points to pass each other, as the reference implementation begins.
-    let mut places = start(&vectors, options.n_dims, 4.0, progress)?;
-    let n_epochs = options.n_epochs.unwrap_or(if n > MANY { 200 } else { 500 });
+    let mut places = initial_layout(&vectors, options.n_dims, INITIAL_DEVIATION, progress)?;
+    let n_epochs = options.n_epochs.unwrap_or(if n > FEW_EPOCHS_ABOVE { 200 } else { 500 });
     let mut edges = schedule(&graph(&found), n_epochs);
     let mut random = Random::new(11);
     for epoch in 0..n_epochs {
@@ -62,7 +63,7 @@ pub fn umap(
         for edge in edges.iter_mut().filter(|edge| edge.next <= epoch as f32) {
             edge.next += edge.every;
             pull(&mut places, edge.i as usize, edge.j as usize, rate);
-            for _ in 0..N_PUSHES {
+            for _ in 0..NEGATIVE_SAMPLES {
                 let other = random.below(n);
                 if other != edge.i as usize {
                     push(&mut places, edge.i as usize, other, rate);
@@ -77,7 +78,7 @@ pub fn umap(
     Some(places)
 }
 
-/// The weight of each pair: that either of the two is near as the other sees it. The smaller index first.
+/// The weight of each pair, the smaller index first: the probabilistic union of the two directed memberships.
 fn graph(found: &Neighbours) -> BTreeMap<(u32, u32), f32> {
     let mut directed: BTreeMap<(u32, u32), f32> = BTreeMap::new();
     let k = found.k.max(1);
@@ -94,8 +95,8 @@ fn graph(found: &Neighbours) -> BTreeMap<(u32, u32), f32> {
     out
 }
 
-/// How near each neighbour is: 1 for the nearest, and less such that they sum up to log2 of their number and the vector
-/// itself.
+/// The membership of each neighbour: 1 for the nearest, falling with distance so that the sum is log2 of the number of
+/// neighbours and the vector itself.
 fn memberships(distances: &[f32]) -> Vec<f32> {
     let goal = ((distances.len() + 1) as f64).log2();
     let nearest = f64::from(distances.iter().copied().find(|d| *d > 0.0).unwrap_or(0.0));
@@ -115,26 +116,27 @@ fn memberships(distances: &[f32]) -> Vec<f32> {
             sigma = if hi.is_finite() { (lo + hi) / 2.0 } else { sigma * 2.0 };
         }
     }
-    // Of equal distances no scale is too small.
+    // For equal distances the search drives sigma to 0.
     let mean = distances.iter().map(|d| f64::from(*d)).sum::<f64>() / distances.len().max(1) as f64;
     let sigma = sigma.max(1e-3 * mean).max(f64::MIN_POSITIVE);
     beyond.into_iter().map(|d| weight(d, sigma) as f32).collect()
 }
 
-/// An edge, one way.
+/// A directed edge.
 struct Edge {
     i: u32,
     j: u32,
-    /// Epochs between two turns: heavier edges have more.
+    /// Epochs between two turns of the edge: fewer for heavier edges.
     every: f32,
+    /// The epoch of its next turn.
     next: f32,
 }
 
-/// Both ways of each pair; those too light to have a turn are left out.
+/// The edges of each pair in both directions; edges too light to have a turn are left out.
 fn schedule(graph: &BTreeMap<(u32, u32), f32>, n_epochs: usize) -> Vec<Edge> {
     let greatest = graph.values().copied().fold(0.0, f32::max);
-    let lasting = graph.iter().filter(|(_, weight)| **weight * n_epochs as f32 >= greatest);
-    let mut edges: Vec<Edge> = lasting
+    let with_turns = graph.iter().filter(|(_, weight)| **weight * n_epochs as f32 >= greatest);
+    let mut edges: Vec<Edge> = with_turns
         .flat_map(|(&(i, j), weight)| {
             let every = greatest / weight;
             [(i, j), (j, i)].map(|(i, j)| Edge { i, j, every, next: every })
@@ -159,7 +161,7 @@ fn pull(places: &mut [Position], i: usize, j: usize, rate: f32) {
     let power = distance2.powf(B);
     let factor = -2.0 * A * B * power / distance2 / (1.0 + A * power);
     for k in 0..3 {
-        let by = (factor * d[k]).clamp(-MOST, MOST) * rate;
+        let by = (factor * d[k]).clamp(-MAX_MOVE, MAX_MOVE) * rate;
         places[i][k] += by;
         places[j][k] -= by;
     }
@@ -172,7 +174,7 @@ fn push(places: &mut [Position], i: usize, other: usize, rate: f32) {
         return;
     }
     let factor = 2.0 * B / ((0.001 + distance2) * (1.0 + A * distance2.powf(B)));
-    (0..3).for_each(|k| places[i][k] += (factor * d[k]).clamp(-MOST, MOST) * rate);
+    (0..3).for_each(|k| places[i][k] += (factor * d[k]).clamp(-MAX_MOVE, MAX_MOVE) * rate);
 }
 
 #[cfg(test)]

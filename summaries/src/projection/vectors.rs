@@ -1,4 +1,4 @@
-//! Vectors, the layouts of them, and what all computations share: progress, threads, random numbers.
+//! Vectors, positions, and the tools of all computations: progress, threads, random numbers.
 
 use std::{
     ops::Range,
@@ -15,8 +15,8 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Of rows of `n_dims` numbers, one after the other; a last row that is not whole is left out, and what is not finite
-    /// counts as 0.
+    /// Vectors from consecutive rows of `n_dims` numbers. An incomplete last row is left out; numbers that are not
+    /// finite count as 0.
     pub fn new(n_dims: usize, mut values: Vec<f32>) -> Self {
         let n_dims = n_dims.max(1);
         values.truncate(values.len() / n_dims * n_dims);
@@ -66,7 +66,7 @@ impl Vectors {
     }
 }
 
-/// How far a computation is, and the way to stop it.
+/// The progress of a computation, and the request to cancel it.
 #[derive(Debug, Default)]
 pub struct Progress {
     is_cancelled: AtomicBool,
@@ -74,17 +74,17 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Asks the computation to stop; it gives `None` soon.
+    /// Requests the computation to end; it soon returns `None`.
     pub fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was asked to stop.
+    /// Whether the computation was requested to end.
     pub fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::Relaxed)
     }
 
-    /// How much is done, 0 to 1.
+    /// The share of the work that is done, 0 to 1.
     pub fn share(&self) -> f32 {
         self.per_mille.load(Ordering::Relaxed) as f32 / 1000.0
     }
@@ -97,14 +97,14 @@ impl Progress {
 /// A point of a layout; in two dimensions the third number is 0.
 pub type Position = [f32; 3];
 
-/// Splits `0..n` evenly over the machine's threads, and `work`s on each part; the results in order.
+/// Splits `0..n` evenly over the machine's threads and calls `work` with each range; returns the results in order.
 pub(super) fn in_parallel<T: Send>(n: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
     let n_parts = rayon::current_num_threads().min(n.div_ceil(256)).max(1);
     let part = |i: usize| work(i * n / n_parts..(i + 1) * n / n_parts);
     (0..n_parts).into_par_iter().map(part).collect()
 }
 
-/// Numbers that look random, the same on every run (Steele, Lea, Flood 2014: `SplitMix64`).
+/// Pseudo-random numbers, the same on every run (`SplitMix64`; Steele, Lea and Flood 2014).
 pub(super) struct Random(u64);
 
 impl Random {
@@ -120,7 +120,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 to below 1.
+    /// A number in `[0, 1)`.
     pub(super) fn unit(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1_u64 << 24) as f32
     }

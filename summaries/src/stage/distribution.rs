@@ -1,7 +1,7 @@
-//! A histogram out of its message.
+//! Decodes histograms from their messages.
 //!
-//! Writers leave packed numbers in the message, so they are taken from there, without building it; any other form that
-//! protobuf allows goes the general way, through `prost`.
+//! Writers pack the numbers, which are then read from the message's bytes; any other form that protobuf allows is
+//! decoded by `prost`. The field numbers are those of `HistogramProto` in tensorflow/core/framework/summary.proto.
 
 use formats::{
     proto::{DataType, HistogramProto},
@@ -11,7 +11,7 @@ use prost::Message;
 
 use crate::{damage::DamageKind, histogram::Histogram, tensor};
 
-/// TensorFlow 1: limits, counts and totals.
+/// Decodes TensorFlow 1's form: limits, counts and totals.
 pub(super) fn of_proto(bytes: &[u8], into: &mut Histogram) -> Result<(), DamageKind> {
     if let Some((totals, limits, counts)) = packed(bytes) {
         let numbers = |bytes| f64s(bytes).ok_or(DamageKind::Undecodable);
@@ -22,7 +22,7 @@ pub(super) fn of_proto(bytes: &[u8], into: &mut Histogram) -> Result<(), DamageK
     set_limits(into, &proto, proto.bucket_limit.iter().copied(), proto.bucket.iter().copied())
 }
 
-/// TensorFlow 2: a tensor of shape `[k, 3]`.
+/// Decodes TensorFlow 2's form: a tensor of shape `[k, 3]`.
 pub(super) fn of_tensor(bytes: &[u8], into: &mut Histogram) -> Result<(), DamageKind> {
     if let Some((dtype, content)) = tensor::content_of_rows(bytes, 3) {
         match dtype {
@@ -62,7 +62,7 @@ fn set_limits(
     Ok(())
 }
 
-/// Totals, and the bytes of limits and counts; `None` where these are not in one piece each.
+/// Totals, and the bytes of limits and counts; `None` where these are not packed in one field each.
 fn packed(proto: &[u8]) -> Option<(HistogramProto, &[u8], &[u8])> {
     let mut totals = HistogramProto::default();
     let (mut limits, mut counts) = (None, None);

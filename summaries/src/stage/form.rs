@@ -1,7 +1,7 @@
-//! The records of a tag mostly differ in wall time, step and number alone: where these are, the tag's last record says.
+//! The form of a scalar's records, which mostly differ only in wall time, step and value.
 //!
-//! A record that has the same bytes as that one everywhere else, and a step of as many bytes, is the same message with other
-//! numbers. It need not be walked field by field.
+//! A record that equals the tag's last record in all other bytes, and whose step has as many bytes, is the same message
+//! with other numbers: it is decoded without parsing its fields.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ const WALL_KEY: u8 = 1 << 3 | 1;
 const STEP_KEY: u8 = 2 << 3;
 const STEP: usize = WALL.end + 1;
 
-/// How a tag's records with one number look.
+/// The last record of a tag, with the ranges of its step and its number.
 #[derive(Debug)]
 pub(super) struct Form {
     record: Box<[u8]>,
@@ -24,8 +24,8 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// Of an event with wall time, step and a summary of one value, in this order, as all writers write it. `None` of
-    /// others, and of values that are no number in 4 or 8 bytes.
+    /// The form of an event with wall time, step and a summary of one value, in this order, as all writers write it.
+    /// `None` for other events, and for values that are no number of 4 or 8 bytes.
     pub fn of(record: &[u8]) -> Option<Self> {
         if record.first() != Some(&WALL_KEY) || record.get(WALL.end) != Some(&STEP_KEY) {
             return None;
@@ -34,12 +34,12 @@ impl Form {
         let step = STEP..STEP + n_step;
         let value = only_field(only_field(&record[step.end..], 5)?, 1)?;
         let number = number(value)?;
-        // Both are parts of the record.
+        // `number` is a subslice of `record`, so that the difference of the pointers is its position.
         let begin = number.as_ptr() as usize - record.as_ptr() as usize;
         Some(Self { record: record.into(), step, number: begin..begin + number.len() })
     }
 
-    /// The point of a record that looks the same; `None` of any other record.
+    /// The point of a record of this form; `None` for any other record.
     #[inline]
     pub fn point(&self, record: &[u8]) -> Option<Point> {
         let known = &*self.record;
@@ -75,16 +75,16 @@ fn step(bytes: &[u8]) -> Option<i64> {
     (*last < 0x80).then(|| (value | u64::from(*last) << (7 * more.len())) as i64)
 }
 
-/// The bytes of the only field of a message.
-fn only_field(message: &[u8], wanted: u32) -> Option<&[u8]> {
+/// The bytes of a message's only field, if it has this number.
+fn only_field(message: &[u8], field_number: u32) -> Option<&[u8]> {
     let mut fields = Fields::new(message);
     match (fields.next()?.ok()?, fields.next()) {
-        ((number, Value::Bytes(bytes)), None) if number == wanted => Some(bytes),
+        ((number, Value::Bytes(bytes)), None) if number == field_number => Some(bytes),
         _ => None,
     }
 }
 
-/// Where the number of a `Summary.Value` is: of its fields that hold one, the last counts.
+/// The bytes of the number of a `Summary.Value`; if several fields have one, the last counts.
 fn number(value: &[u8]) -> Option<&[u8]> {
     let mut fields = Fields::new(value);
     let mut number = None;

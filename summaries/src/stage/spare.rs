@@ -1,5 +1,5 @@
-//! Memory of staged points, to be used for the next ones: fresh memory costs a page fault for every 4 KiB, and a load
-//! stages each point once.
+//! Reuses the memory of staged points: fresh memory costs a page fault for every 4 KiB, and loading stages each point
+//! once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,36 +7,36 @@ use parking_lot::Mutex;
 
 use crate::series::Point;
 
-/// What is kept at most, in points: 24 MB, what a poll of a dozen processors stages.
-const MAX_KEPT: usize = 1 << 20;
+/// The most points for which memory is pooled: 24 MB, which a poll of a dozen processors stages.
+const MAX_POOLED: usize = 1 << 20;
 
-static KEPT: Mutex<Vec<Vec<Point>>> = Mutex::new(Vec::new());
-static N_KEPT: AtomicUsize = AtomicUsize::new(0);
+static POOL: Mutex<Vec<Vec<Point>>> = Mutex::new(Vec::new());
+static N_POOLED: AtomicUsize = AtomicUsize::new(0);
 
-/// No points, in memory for so many or, where they were fewer the last time, for less.
+/// An empty vector from the pool, of any capacity, or a new one of this capacity.
 pub fn take(capacity: usize) -> Vec<Point> {
-    match KEPT.lock().pop() {
+    match POOL.lock().pop() {
         Some(points) => {
-            N_KEPT.fetch_sub(points.capacity(), Ordering::Relaxed);
+            N_POOLED.fetch_sub(points.capacity(), Ordering::Relaxed);
             points
         }
         None => Vec::with_capacity(capacity),
     }
 }
 
-/// Keeps the memory for the next one who needs it, or frees it.
+/// Returns memory to the pool, or frees it where the pool is full.
 pub fn give_back(mut points: Vec<Point>) {
-    if N_KEPT.load(Ordering::Relaxed) + points.capacity() > MAX_KEPT {
+    if N_POOLED.load(Ordering::Relaxed) + points.capacity() > MAX_POOLED {
         return;
     }
     points.clear();
-    N_KEPT.fetch_add(points.capacity(), Ordering::Relaxed);
-    KEPT.lock().push(points);
+    N_POOLED.fetch_add(points.capacity(), Ordering::Relaxed);
+    POOL.lock().push(points);
 }
 
-/// Frees everything: nothing more is to be read for now.
+/// Frees the pool, when there is nothing more to read for now.
 pub fn clear() {
-    for points in KEPT.lock().drain(..) {
-        N_KEPT.fetch_sub(points.capacity(), Ordering::Relaxed);
+    for points in POOL.lock().drain(..) {
+        N_POOLED.fetch_sub(points.capacity(), Ordering::Relaxed);
     }
 }

@@ -11,12 +11,12 @@ const CONFIG: &str = "projector_config.pbtxt";
 
 impl SummaryWriter {
     /// Writes the vectors of an embedding, row by row of `n_columns` numbers, with a label for each (or no labels), as
-    /// `NAME/tensors.tsv` and `NAME/metadata.tsv`, and adds it to the run's `projector_config.pbtxt`. The files are written in
-    /// this call.
+    /// `NAME/tensors.tsv` and `NAME/metadata.tsv`, and adds it to the run's `projector_config.pbtxt`. The files are
+    /// written in this call.
     ///
     /// # Errors
-    /// When a file cannot be written, the configuration that is there is not one, `name` is no name of a folder, or the
-    /// numbers and labels do not fit together.
+    /// When a file cannot be written, the existing configuration cannot be parsed, `name` is not the name of a folder,
+    /// or the numbers and labels do not fit together.
     pub fn add_embedding(&self, name: &str, n_columns: usize, vectors: &[f32], labels: &[&str]) -> io::Result<()> {
         let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidInput, message);
         if n_columns == 0 || !vectors.len().is_multiple_of(n_columns) {
@@ -60,7 +60,7 @@ impl SummaryWriter {
 /// The projector's configuration of a run, if it has one.
 ///
 /// # Errors
-/// When the file cannot be read or is no such configuration.
+/// When the file cannot be read or is not one that can be parsed.
 pub fn read_config(run: &Path) -> io::Result<Option<ProjectorConfig>> {
     match fs::read_to_string(run.join(CONFIG)) {
         Ok(text) => {

@@ -1,11 +1,11 @@
-//! Pixels and samples as the files that viewers know.
+//! Encodes pixels as PNG and samples as WAV.
 
 /// An image's pixels, row by row from the top, 8 bits a channel.
 #[derive(Debug, Clone, Copy)]
 pub struct Pixels<'a> {
-    /// Pixels.
+    /// The width in pixels.
     pub width: u32,
-    /// Pixels.
+    /// The height in pixels.
     pub height: u32,
     /// `width * height` times 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGBA) bytes.
     pub data: &'a [u8],
@@ -14,10 +14,10 @@ pub struct Pixels<'a> {
 /// Why a value cannot be a summary.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
-    /// Not as much data as the sizes say.
+    /// The data do not fill the sizes.
     #[error("{n} values do not fill {expected}")]
     Size {
-        /// How many there are.
+        /// The number of values.
         n: usize,
         /// The size that they should fill.
         expected: String,
@@ -27,7 +27,7 @@ pub enum ValueError {
     Png(String),
 }
 
-/// A PNG file of 8 bits a channel.
+/// Encodes a PNG file of 8 bits per channel.
 pub(super) fn png(pixels: Pixels<'_>) -> Result<Vec<u8>, ValueError> {
     let n_pixels = pixels.width as usize * pixels.height as usize;
     let color = match pixels.data.len().checked_div(n_pixels) {
@@ -50,17 +50,19 @@ pub(super) fn png(pixels: Pixels<'_>) -> Result<Vec<u8>, ValueError> {
     Ok(file)
 }
 
-/// A WAV file of 16 bits a sample (RIFF, format 1).
+/// Encodes a WAV file: RIFF with a `fmt ` chunk of 16 bytes, format 1 (PCM), 16 bits per sample.
 pub(super) fn wav(samples: &[f32], n_channels: u16, sample_rate: u32) -> Result<Vec<u8>, ValueError> {
+    /// The bytes of the file before its samples, without `RIFF` and the length itself.
+    const HEADER: u32 = 36;
     let n_bytes = samples.len() * 2;
-    let fits = n_channels > 0 && samples.len().is_multiple_of(usize::from(n_channels));
-    let Some(n_bytes) = u32::try_from(n_bytes).ok().filter(|n| fits && *n < u32::MAX - 36) else {
+    let has_whole_frames = n_channels > 0 && samples.len().is_multiple_of(usize::from(n_channels));
+    let Some(n_bytes) = u32::try_from(n_bytes).ok().filter(|n| has_whole_frames && *n < u32::MAX - HEADER) else {
         return Err(ValueError::Size { n: samples.len(), expected: format!("frames of {n_channels} channels") });
     };
     let frame = n_channels * 2;
-    let mut file = Vec::with_capacity(44 + n_bytes as usize);
+    let mut file = Vec::with_capacity(8 + (HEADER + n_bytes) as usize);
     file.extend(b"RIFF");
-    file.extend((36 + n_bytes).to_le_bytes());
+    file.extend((HEADER + n_bytes).to_le_bytes());
     file.extend(b"WAVEfmt ");
     file.extend(16_u32.to_le_bytes());
     file.extend(1_u16.to_le_bytes());

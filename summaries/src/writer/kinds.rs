@@ -1,4 +1,4 @@
-//! Summaries of every kind, in the form of TensorFlow 2: a tensor, and metadata that names the plugin which shows it
+//! Summaries of every kind in TensorFlow 2's form: a tensor, and metadata that name the plugin which shows it
 //! (tensorboard/plugins/*/{metadata.py,summary_v2.py}).
 
 use std::{collections::BTreeMap, fmt};
@@ -23,7 +23,10 @@ use super::{
 };
 use crate::{histogram::Bucket, sample::PrCurve};
 
-/// A mesh: what is empty is not written.
+/// `AudioPluginData.Encoding.WAV` of TensorBoard's plugins/audio/plugin_data.proto.
+const WAV_ENCODING: i32 = 11;
+
+/// A mesh. Its empty parts are not written.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mesh<'a> {
     /// Coordinates.
@@ -46,13 +49,13 @@ pub enum HParam {
 }
 
 impl SummaryWriter {
-    /// Adds a histogram with buckets of the caller's choice; their edges and counts are kept exactly.
+    /// Adds a histogram with the caller's buckets; edges and counts are written exactly.
     pub fn add_histogram_buckets(&self, tag: &str, buckets: &[Bucket], step: i64) {
         let rows: Vec<f64> = buckets.iter().flat_map(|b| [b.left, b.right, b.count]).collect();
-        self.add(tag, about("histograms", Vec::new(), DataClass::Tensor), doubles(&[buckets.len(), 3], &rows), step);
+        self.add(tag, metadata("histograms", Vec::new(), DataClass::Tensor), doubles(&[buckets.len(), 3], &rows), step);
     }
 
-    /// Adds an image as PNG; encoding takes about 10 ms for a million pixels, in this call.
+    /// Adds an image as PNG. This call encodes it, which takes about 10 ms for a million pixels.
     ///
     /// ```
     /// # use summaries::{Pixels, SummaryWriter, WriterOptions};
@@ -64,7 +67,7 @@ impl SummaryWriter {
     /// ```
     ///
     /// # Errors
-    /// When the data is not as long as its sizes say.
+    /// When the data do not fill width and height.
     pub fn add_image(&self, tag: &str, pixels: Pixels<'_>, step: i64) -> Result<(), ValueError> {
         let png = encode::png(pixels)?;
         self.add_encoded_image(tag, (pixels.width, pixels.height), &png, step);
@@ -74,13 +77,18 @@ impl SummaryWriter {
     /// Adds an image that is a PNG, JPEG or GIF file already. `size` is its width and height in pixels.
     pub fn add_encoded_image(&self, tag: &str, size: (u32, u32), file: &[u8], step: i64) {
         let strings = [size.0.to_string().into_bytes(), size.1.to_string().into_bytes(), file.to_vec()];
-        self.add(tag, about("images", Vec::new(), DataClass::BlobSequence), self::strings(&[3], strings.into()), step);
+        self.add(
+            tag,
+            metadata("images", Vec::new(), DataClass::BlobSequence),
+            self::strings(&[3], strings.into()),
+            step,
+        );
     }
 
-    /// Adds a sound as a 16-bit WAV file. `samples` are -1 to 1, one for each channel in turn.
+    /// Adds a sound as a 16-bit WAV file. `samples` are -1 to 1, interleaved: one of each channel for every frame.
     ///
     /// # Errors
-    /// When there are not as many samples for each channel.
+    /// When the samples do not fill the last frame.
     pub fn add_audio(
         &self,
         tag: &str,
@@ -90,16 +98,17 @@ impl SummaryWriter {
         step: i64,
     ) -> Result<(), ValueError> {
         let wav = encode::wav(samples, n_channels, sample_rate)?;
-        let content = AudioPluginData { encoding: 11, converted_to_tensor: true, ..AudioPluginData::default() };
-        // TensorBoard leaves out the label, the second column, only where the class is left to it.
-        let about = about("audio", content.encode_to_vec(), DataClass::Unknown);
-        self.add(tag, about, strings(&[1, 2], vec![wav, Vec::new()]), step);
+        let content =
+            AudioPluginData { encoding: WAV_ENCODING, converted_to_tensor: true, ..AudioPluginData::default() };
+        // Without a data class TensorBoard strips the label, the second column, from the sounds; with one it does not.
+        let metadata = metadata("audio", content.encode_to_vec(), DataClass::Unknown);
+        self.add(tag, metadata, strings(&[1, 2], vec![wav, Vec::new()]), step);
         Ok(())
     }
 
     /// Adds a text, which is shown as Markdown.
     pub fn add_text(&self, tag: &str, text: &str, step: i64) {
-        self.add(tag, about("text", Vec::new(), DataClass::Tensor), strings(&[], vec![text.into()]), step);
+        self.add(tag, metadata("text", Vec::new(), DataClass::Tensor), strings(&[], vec![text.into()]), step);
     }
 
     /// Adds a table of texts, row by row.
@@ -112,11 +121,11 @@ impl SummaryWriter {
         }
         let values = cells.iter().map(|cell| cell.as_bytes().to_vec()).collect();
         let shape = [cells.len() / n_columns, n_columns];
-        self.add(tag, about("text", Vec::new(), DataClass::Tensor), strings(&shape, values), step);
+        self.add(tag, metadata("text", Vec::new(), DataClass::Tensor), strings(&shape, values), step);
         Ok(())
     }
 
-    /// Adds numbers of any shape, row by row, that no plugin shows.
+    /// Adds a tensor of numbers, row by row; no plugin shows it.
     ///
     /// # Errors
     /// When the values do not fill the shape.
@@ -128,7 +137,7 @@ impl SummaryWriter {
         Ok(())
     }
 
-    /// Adds the precision and recall of `predictions` (0 to 1) of `labels` at `n_thresholds` thresholds.
+    /// Adds precision and recall at `n_thresholds` thresholds of `predictions` (0 to 1) against `labels`.
     pub fn add_pr_curve(&self, tag: &str, labels: &[bool], predictions: &[f32], n_thresholds: usize, step: i64) {
         let curve = PrCurve::of(labels.iter().copied().zip(predictions.iter().copied()), n_thresholds);
         let rows = [
@@ -142,11 +151,16 @@ impl SummaryWriter {
         let values: Vec<f32> = rows.into_iter().flatten().map(|v| *v as f32).collect();
         let num_thresholds = curve.recall.len() as u32;
         let content = PrCurvePluginData { version: 0, num_thresholds }.encode_to_vec();
-        self.add(tag, about("pr_curves", content, DataClass::Tensor), floats(&[6, curve.recall.len()], &values), step);
+        self.add(
+            tag,
+            metadata("pr_curves", content, DataClass::Tensor),
+            floats(&[6, curve.recall.len()], &values),
+            step,
+        );
     }
 
-    /// Begins a session: this run was made with these hyperparameters, and `metrics` are the tags that measure how good it
-    /// is. End it with [`end_session`](Self::end_session).
+    /// Begins a session: the hyperparameters of this run, and in `metrics` the tags that measure its quality. End it
+    /// with [`end_session`](Self::end_session).
     pub fn add_hparams(&self, hparams: &BTreeMap<String, HParam>, metrics: &[&str]) {
         let infos = hparams.iter().map(|(name, value)| HParamInfo {
             name: name.clone(),
@@ -183,14 +197,14 @@ impl SummaryWriter {
 
     fn add_session(&self, tag: &str, data: Data) {
         let content = HParamsPluginData { version: 0, data: Some(data) }.encode_to_vec();
-        // The value is nothing but a place for the metadata.
-        self.add(tag, about("hparams", content, DataClass::Unknown), floats(&[], &[0.0]), 0);
+        // The metadata have the content; the value 0 is never read.
+        self.add(tag, metadata("hparams", content, DataClass::Unknown), floats(&[], &[0.0]), 0);
     }
 
     /// Adds the layout of the custom scalars: which tags share a chart.
     pub fn add_layout(&self, layout: &Layout) {
         let value = strings(&[], vec![layout.encode_to_vec()]);
-        self.add("custom_scalars__config__", about("custom_scalars", Vec::new(), DataClass::Tensor), value, 0);
+        self.add("custom_scalars__config__", metadata("custom_scalars", Vec::new(), DataClass::Tensor), value, 0);
     }
 
     /// Adds a mesh or a point cloud: up to three tags, `TAG_VERTEX`, `TAG_FACE` and `TAG_COLOR`.
@@ -200,7 +214,7 @@ impl SummaryWriter {
             (ContentType::Face, "FACE", mesh.faces.len()),
             (ContentType::Color, "COLOR", mesh.colors.len()),
         ];
-        let components = parts.iter().filter(|(.., n)| *n > 0).map(|(content, ..)| 1 << *content as u32).sum();
+        let components = parts.iter().filter(|(.., n)| *n > 0).map(|(content, ..)| component_flag(*content)).sum();
         for (content, suffix, n) in parts.into_iter().filter(|(.., n)| *n > 0) {
             let shape = [1, n, 3];
             let value = match content {
@@ -208,7 +222,7 @@ impl SummaryWriter {
                 ContentType::Color => bytes(&shape, mesh.colors.as_flattened()),
                 _ => floats(&shape, mesh.vertices.as_flattened()),
             };
-            let about_part = MeshPluginData {
+            let content = MeshPluginData {
                 version: 0,
                 name: tag.to_owned(),
                 content_type: content.into(),
@@ -216,8 +230,8 @@ impl SummaryWriter {
                 shape: shape.iter().map(|size| *size as i32).collect(),
                 components,
             };
-            let about = about("mesh", about_part.encode_to_vec(), DataClass::Tensor);
-            self.add(&format!("{tag}_{suffix}"), about, value, step);
+            let metadata = metadata("mesh", content.encode_to_vec(), DataClass::Tensor);
+            self.add(&format!("{tag}_{suffix}"), metadata, value, step);
         }
     }
 
@@ -279,7 +293,12 @@ impl fmt::Display for HParam {
     }
 }
 
-fn about(plugin: &str, content: Vec<u8>, data_class: DataClass) -> SummaryMetadata {
+/// The bit of a part in `MeshPluginData.components`.
+fn component_flag(content: ContentType) -> u32 {
+    1 << content as u32
+}
+
+fn metadata(plugin: &str, content: Vec<u8>, data_class: DataClass) -> SummaryMetadata {
     SummaryMetadata {
         plugin_data: Some(PluginData { plugin_name: plugin.to_owned(), content }),
         data_class: data_class.into(),

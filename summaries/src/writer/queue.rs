@@ -1,4 +1,4 @@
-//! The queue between a training program and the thread that writes its event file: whole framed records, bounded by bytes.
+//! The queue between a training program and the thread that writes its event file: framed records, bounded by bytes.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -6,12 +6,12 @@ use events::clock;
 use formats::{event_file::EventFile, tfrecord::append_record};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// How a writer trades delay for work.
+/// How a writer trades delay for throughput.
 #[derive(Debug, Clone)]
 pub struct WriterOptions {
-    /// How long a record may wait in the queue.
+    /// The longest time that a record waits in the queue.
     pub flush_every: Duration,
-    /// How many bytes the queue holds.
+    /// The capacity of the queue, bytes.
     pub queue_bytes: usize,
     /// How long a caller waits for a full queue before its record is dropped.
     pub max_wait: Duration,
@@ -27,21 +27,21 @@ impl Default for WriterOptions {
 pub(super) struct Queue {
     options: WriterOptions,
     state: Mutex<State>,
-    /// There is something to do for the writing thread.
+    /// Notified when there is work for the writing thread.
     work: Condvar,
-    /// The writing thread took or wrote something.
+    /// Notified when the writing thread has taken or written records.
     progress: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Framed records that wait.
+    /// The framed records that wait.
     bytes: Vec<u8>,
     n_records: u64,
-    /// Records that were put in, and those that the thread is done with, written or lost.
+    /// The number of records that were queued, and of those that were written or lost.
     n_in: u64,
     n_out: u64,
-    /// Somebody waits: do not let the records rest.
+    /// Whether a caller waits, so that the thread writes at once.
     is_hurried: bool,
     is_closed: bool,
     n_lost: u64,
@@ -60,7 +60,7 @@ impl Queue {
         Self { options, state: Mutex::default(), work: Condvar::new(), progress: Condvar::new() }
     }
 
-    /// Puts one record in. Waits when the queue is full, but not for ever.
+    /// Queues a record. Waits while the queue is full, at most `max_wait`; then drops and counts the record.
     pub fn push(&self, record: &[u8]) {
         let mut state = self.state.lock();
         let has_room = self.wait_for_room(&mut state, record.len());
@@ -78,7 +78,7 @@ impl Queue {
         }
     }
 
-    /// A record larger than the queue is taken when the queue is empty.
+    /// Waits for room for `n` bytes; returns whether there is any. An empty queue has room for a record of any size.
     fn wait_for_room(&self, state: &mut MutexGuard<'_, State>, n: usize) -> bool {
         let fits = |state: &State| state.bytes.is_empty() || state.bytes.len() + n <= self.options.queue_bytes;
         if fits(state) {
@@ -97,7 +97,7 @@ impl Queue {
         true
     }
 
-    /// Waits until what is in now is written or lost.
+    /// Waits until all records that are queued now are written or lost.
     pub fn flush(&self) {
         let mut state = self.state.lock();
         let n_in = state.n_in;
@@ -108,19 +108,19 @@ impl Queue {
         }
     }
 
-    /// Takes no more records; the thread writes what is left and ends.
+    /// Refuses further records; the thread writes the queued ones and ends.
     pub fn close(&self) {
         self.state.lock().is_closed = true;
         self.work.notify_one();
     }
 
-    /// How many records are missing in the file and the first reason.
+    /// The number of records that are missing in the file, and the first error.
     pub fn lost(&self) -> Option<(u64, Arc<io::Error>)> {
         let state = self.state.lock();
         state.first_error.as_ref().map(|error| (state.n_lost, error.clone()))
     }
 
-    /// The writing thread: until the queue is closed and empty.
+    /// Writes records to `file` until the queue is closed and empty; runs in the writing thread.
     pub fn write_to(&self, mut file: EventFile) {
         let mut batch = Vec::new();
         while let Some(n_records) = self.take(&mut batch) {
@@ -136,7 +136,8 @@ impl Queue {
         }
     }
 
-    /// Lets the first record wait for others, then swaps the waiting records into `batch`; `None` at the end.
+    /// Waits `flush_every` for further records after the first, then swaps the queued records into `batch`; returns
+    /// their number, `None` at the end.
     fn take(&self, batch: &mut Vec<u8>) -> Option<u64> {
         let mut state = self.state.lock();
         while state.n_records == 0 {

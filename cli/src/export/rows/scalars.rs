@@ -1,4 +1,5 @@
-//! Scalar points of a logdir, in the order of runs, tags and arrival; while it is followed, what is new in that order.
+//! The scalar points of a logdir, in the order of runs, tags and arrival; a followed logdir adds its new points in the
+//! same order.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,33 +15,33 @@ use crate::logdir::{self, json_number};
 use crate::outcome::Failure;
 use crate::source::Source;
 
-/// The series whose run and tag are asked for.
+/// The chosen series of a logdir.
 pub struct Scalars {
     logdir: Logdir,
     source: Source,
     is_followed: bool,
     chosen: Chosen,
-    /// How many points of a run's tag were given.
+    /// The number of points that were written, by run and tag.
     given: HashMap<(String, String), usize>,
 }
 
-/// Which series are asked for.
+/// The choice of series.
 pub struct Chosen {
     run: Option<Regex>,
     tag: Option<Regex>,
 }
 
 impl Chosen {
-    /// As the options say.
+    /// The choice of the options.
     ///
     /// # Errors
-    /// `Failure::Use` when a pattern is none.
+    /// `Failure::Use` when a pattern is no regular expression.
     pub fn of(args: &Export) -> Result<Chosen, Failure> {
         let (run, tag) = (args.run.as_deref(), args.tag.as_deref());
         Ok(Chosen { run: logdir::pattern("--run", run)?, tag: logdir::pattern("--tag", tag)? })
     }
 
-    /// Run, tag and points of each.
+    /// Run, tag and points of each chosen series.
     pub fn series<'a>(&'a self, runs: &'a Runs) -> impl Iterator<Item = (&'a str, &'a str, &'a ScalarSeries)> {
         let matches = |pattern: &Option<Regex>, name: &str| pattern.as_ref().is_none_or(|p| p.is_match(name));
         let runs = runs.by_name.iter().filter(move |(name, _)| matches(&self.run, name));
@@ -53,10 +54,10 @@ impl Chosen {
 }
 
 impl Scalars {
-    /// Those of a folder, event file or bucket.
+    /// Opens a folder, event file or bucket.
     ///
     /// # Errors
-    /// `Failure::Use` when a pattern is none, or there is no logdir.
+    /// `Failure::Use` when a pattern is no regular expression, or there is no logdir.
     pub fn open(path: &Path, args: &Export) -> Result<Scalars, Failure> {
         let chosen = Chosen::of(args)?;
         if !args.follow {
@@ -91,7 +92,7 @@ impl RowSource for Scalars {
         Ok(())
     }
 
-    /// Known of run folders only: other writers of event files do not report their end.
+    /// Known for run folders only: other writers of event files do not report their end.
     fn is_over(&self) -> bool {
         let root = self.source.path();
         let is_over = |run: &Run| {
@@ -103,7 +104,7 @@ impl RowSource for Scalars {
     }
 
     fn warn(&self) {
-        // Of what is read at once it was said when it was read.
+        // Without `--follow` reading has reported the damage.
         if self.is_followed {
             logdir::report_damage(&self.logdir.runs(), &self.source);
         }

@@ -1,4 +1,4 @@
-//! Slices of a trace, track by track; while it is followed, what has ended since the last read.
+//! The slices of a trace, track by track; a followed trace adds those that have ended since the last read.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,26 +12,27 @@ use super::source::RowSource;
 use crate::outcome::Failure;
 use crate::trace_file;
 
-/// For a trace that is followed: more slices of a lane than one read brings, so that none is evicted before it was written.
+/// The options of a followed trace: a lane has room for more slices than one read adds, so that none is evicted before
+/// it is written.
 const FOLLOWED: StoreOptions = StoreOptions { slices_per_lane: 1 << 18, events_per_kind: 1 << 12, steps: 1 << 12 };
 
 /// The slices of a trace.
 pub struct Slices {
-    /// Of one that is followed.
+    /// The reader of a followed trace.
     reader: Option<TraceReader>,
     store: Store,
-    /// How many slices of a track's lane were given.
+    /// The number of slices that were written, by track and lane.
     given: HashMap<(u32, u32), u64>,
-    /// Whether all was read that there was at some time: before that nothing is known of the end.
+    /// Whether a read has reached the end of the data; before that the trace's end is not known.
     is_begun: bool,
     path: PathBuf,
 }
 
 impl Slices {
-    /// Those of a trace, whosever it is; only traces of stepscope can be followed.
+    /// Opens a trace of any tool; only traces of stepscope can be followed.
     ///
     /// # Errors
-    /// `Failure::Use` when there is none, or it cannot be followed.
+    /// `Failure::Use` when there is no trace, or it cannot be followed.
     pub fn open(path: &Path, is_followed: bool) -> Result<Slices, Failure> {
         let (path, given) = (path.to_owned(), HashMap::new());
         if !is_followed {

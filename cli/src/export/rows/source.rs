@@ -1,4 +1,4 @@
-//! The interface of what rows are made of.
+//! The interface of sources of rows.
 
 use std::io;
 
@@ -11,10 +11,10 @@ pub trait RowSource {
     /// The names of the columns.
     fn columns(&self) -> &'static [&'static str];
 
-    /// Reads what is new, or a part of it. Returns whether there is more.
+    /// Reads new data, or a part of them. Returns whether there is more.
     ///
     /// # Errors
-    /// It cannot be read any more.
+    /// The source cannot be read any more.
     fn read(&mut self) -> Result<bool, Failure>;
 
     /// Passes each row that was read since the last call to `row`, its cells in the order of the columns.
@@ -23,9 +23,9 @@ pub trait RowSource {
     /// Those of `row`.
     fn take(&mut self, row: &mut dyn FnMut(&[Value]) -> io::Result<()>) -> io::Result<()>;
 
-    /// Whether nothing more will come, where that is known: the writer has ended.
+    /// Whether the source is known to be complete, because its writer has ended.
     fn is_over(&self) -> bool;
 
-    /// Prints on standard error what could not be read.
+    /// Prints warnings about unreadable data on standard error.
     fn warn(&self);
 }
