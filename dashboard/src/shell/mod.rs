@@ -16,7 +16,7 @@ mod top_bar;
 
 pub use contents::{first_panel, has_something, has_something_now, kind_of, shows_anything};
 pub use dialogs::{
-    Choice, CommandPalette, OpenDialog, Panels, ProblemsWindow, SaveDialog, Saving, SourceAct, drop_target,
+    Choice, CommandPalette, OpenDialog, Panels, ProblemsWindow, SaveDialog, Saving, SourceAction, drop_target,
     settings_ui, shortcuts_ui,
 };
 pub use focus::FocusRing;
@@ -24,5 +24,5 @@ pub use icon::app_icon;
 pub use memory::Memory;
 pub use panels::{Layout, Navigation, Tabs, address, command_line, panel_key};
 pub use run_facts::RunFactsCache;
-pub use start::{StartAct, start_screen};
+pub use start::{StartAction, start_screen};
 pub use top_bar::TopBar;

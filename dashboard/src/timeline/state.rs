@@ -50,7 +50,7 @@ pub struct State {
 impl State {
     /// Everything of a finished trace; the end of a live one, following it.
     pub fn new(store: &Store, trace: &Range<i64>) -> Self {
-        let mut view = Viewport::whole(trace);
+        let mut view = Viewport::of_trace(trace);
         let follow = store.is_live();
         if follow && view.ns() > FOLLOW_NS {
             view = Viewport { start: trace.end - FOLLOW_NS, end: trace.end }.ending_at(store.range().end);
@@ -79,7 +79,7 @@ impl State {
             Command::View(view) => self.jump(view.clamped(trace)),
             Command::Scroll(points) => self.scroll += points,
             Command::Fit => self.go(self.fit_target(store, trace), now),
-            Command::FitTrace => self.go(Viewport::whole(trace), now),
+            Command::FitTrace => self.go(Viewport::of_trace(trace), now),
             Command::Show(range) => self.go(Viewport::fitted(&range, trace), now),
             Command::Select(id) => (self.selected, self.stall) = (id, None),
             Command::SelectStall(stall) => {
@@ -182,7 +182,7 @@ impl State {
         let slice = self.slice(store).map(|s| s.start..s.end);
         let stall = || self.stall.as_ref().map(|s| s.start..s.end);
         let selected = slice.or_else(stall).or_else(|| self.range.clone());
-        selected.map_or_else(|| Viewport::whole(trace), |range| Viewport::fitted(&range, trace))
+        selected.map_or_else(|| Viewport::of_trace(trace), |range| Viewport::fitted(&range, trace))
     }
 
     fn reveal(&mut self, id: SliceId, store: &Store, trace: &Range<i64>, now: f64) {

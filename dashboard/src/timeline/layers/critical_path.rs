@@ -5,7 +5,7 @@ use egui::{Mesh, Painter, Pos2, Rect, Stroke, pos2};
 use trace_analysis::critical::PathKind;
 use ui::theme::metrics;
 
-/// The paths: solid along what ran, thin along stalls, and a line down or up where they change tracks.
+/// The paths: a thick line along slices, a thin one along stalls, and an upright one where a path changes tracks.
 pub struct CriticalPaths;
 
 impl Layer for CriticalPaths {
@@ -30,7 +30,7 @@ impl Layer for CriticalPaths {
                 };
                 let thickness = if matches!(segment.kind, PathKind::Stall(_)) { 1.0 } else { metrics::PATH_LINE };
                 let line = Rect::from_min_max(pos2(rect.left(), rect.bottom() - thickness), rect.right_bottom());
-                // Many short segments share a pixel.
+                // Many short segments share a pixel: each pixel is drawn once.
                 if !drawn.contains_rect(line) {
                     mesh.add_colored_rect(line, p.highlight);
                     drawn = line;

@@ -19,7 +19,7 @@ pub struct Minimap {
 
 /// What the densities are of.
 struct Key {
-    whole: Range<i64>,
+    trace_range: Range<i64>,
     n_columns: usize,
     /// Where slices were missing: how often some had come by then.
     lacked_at: Option<u64>,
@@ -30,20 +30,20 @@ impl Minimap {
     fn update(&mut self, content: &Content<'_>, width: f32) {
         let n = (width / 2.0).max(1.0) as usize;
         // A live trace's minimap moves with its end: anew when that moved by a column.
-        let whole = content.whole;
-        let column = (whole.end - whole.start) / n as i64 + 1;
+        let trace_range = content.trace_range;
+        let column = (trace_range.end - trace_range.start) / n as i64 + 1;
         // One that lacked what is still to come is made again when something came.
         let pager = content.store.pager();
         let came = pager.map_or(0, |pager| pager.version());
         let fresh = self.key.as_ref().is_some_and(|key| {
-            let moved = (key.whole.end - whole.end).abs();
-            let is_same = key.n_columns == n && key.whole.start == whole.start && moved < column;
+            let moved = (key.trace_range.end - trace_range.end).abs();
+            let is_same = key.n_columns == n && key.trace_range.start == trace_range.start && moved < column;
             is_same && key.lacked_at.is_none_or(|version| version == came)
         });
         if !fresh {
-            self.density = density(content.store, whole, n);
+            self.density = density(content.store, trace_range, n);
             let lacks = pager.is_some_and(|pager| pager.has_requests());
-            self.key = Some(Key { whole: whole.clone(), n_columns: n, lacked_at: lacks.then_some(came) });
+            self.key = Some(Key { trace_range: trace_range.clone(), n_columns: n, lacked_at: lacks.then_some(came) });
         }
     }
 }
@@ -70,7 +70,7 @@ impl Layer for Minimap {
             }
         }
         painter.add(mesh);
-        let scale = scale(area, ctx.content.whole);
+        let scale = scale(area, ctx.content.trace_range);
         let x = |time| scale.x_from_time(time).clamp(area.left(), area.right());
         let window = Rect::from_x_y_ranges(x(view.start)..=x(view.end).max(x(view.start) + 2.0), area.y_range());
         let shade = mix(p.canvas, p.text_weak, 0.5).gamma_multiply(0.35);
@@ -87,11 +87,11 @@ impl Layer for Minimap {
 
 /// Moves the view to where the pointer is in the minimap.
 pub fn centre_on(ctx: &FrameContext<'_>, x: f32) -> Command {
-    Command::CentreOn(scale(ctx.areas.minimap, ctx.content.whole).time_from_x(x))
+    Command::CentreOn(scale(ctx.areas.minimap, ctx.content.trace_range).time_from_x(x))
 }
 
-fn scale(area: Rect, whole: &Range<i64>) -> Scale {
-    Scale::new(Viewport::whole(whole), area.left(), area.width())
+fn scale(area: Rect, trace_range: &Range<i64>) -> Scale {
+    Scale::new(Viewport::of_trace(trace_range), area.left(), area.width())
 }
 
 /// How busy the tracks were in a column.
@@ -103,7 +103,7 @@ struct Density {
 
 /// How busy the tracks were in each of `n` columns of the trace, by the slices of their outermost lanes.
 fn density(store: &Store, trace: &Range<i64>, n: usize) -> Vec<Density> {
-    let view = Viewport::whole(trace);
+    let view = Viewport::of_trace(trace);
     let scale = Scale::new(view, 0.0, n as f32);
     let mut out = vec![Density::default(); n];
     let mut spans = Vec::new();

@@ -1,4 +1,4 @@
-//! The slices: the picture of all visible rows, and what is under the pointer in words.
+//! The slices: the picture of all visible rows, and the tooltip of the slice under the pointer.
 
 use super::{FrameContext, Layer, Tooltip};
 use crate::timeline::{
@@ -58,7 +58,7 @@ impl Layer for SlicesLayer {
     }
 }
 
-/// The CPU that a thread ran on, where only its waits for one are known.
+/// The tooltip with the CPU of a thread between two waits for a CPU, where only these waits are recorded.
 fn between_waits<'a>(ctx: &'a FrameContext<'_>, track: TrackId, at: Pos2) -> Option<Tooltip<'a>> {
     let store = ctx.store();
     let track = store.track(track).filter(|track| is_scheduling(store, track))?;
@@ -70,7 +70,7 @@ fn between_waits<'a>(ctx: &'a FrameContext<'_>, track: TrackId, at: Pos2) -> Opt
     }))
 }
 
-/// The span that merges several slices at `time`, with the one that stands for them.
+/// The span at `time` that merges several slices, with the slice that stands for them.
 fn merged_at(ctx: &FrameContext<'_>, track: TrackId, lane: u32, time: i64) -> Option<(Span, SliceRef)> {
     let lane = ctx.store().track(track)?.lanes.get(lane as usize)?;
     let slack = ctx.frame.scale.ns_of_px(1.0);
@@ -81,7 +81,7 @@ fn merged_at(ctx: &FrameContext<'_>, track: TrackId, lane: u32, time: i64) -> Op
     Some((*span, lane.slice(span.top)?))
 }
 
-/// Several slices that are one bar.
+/// The tooltip of several merged slices.
 fn merged_ui(ui: &mut Ui, ctx: &FrameContext<'_>, span: &Span, top: &SliceRef) {
     ui.label(format::counted(u64::from(span.count), "slice"));
     let length = span.end - span.start;
@@ -104,12 +104,12 @@ fn slice_ui(ui: &mut Ui, ctx: &FrameContext<'_>, slice: &SliceRef) {
     ui.label(shortened(name).into_owned());
     ui.label(exact(slice.dur()));
     let site = store.sites().get(slice.site as usize).map_or("", |s| &s.name);
-    // A slice without a node is called by its site: that stands above already.
+    // A slice without a node takes its site's name, which the title shows already.
     let site = if site == name { String::new() } else { format!("{site}, ") };
     ui.colored_label(ctx.palette.text_weak, format!("{site}starts at {}", ticks::position(slice.start, 1)));
 }
 
-/// A name cut for a tooltip.
+/// A name shortened for a tooltip.
 fn shortened(name: &str) -> Cow<'_, str> {
     format::shortened(name, 200)
 }

@@ -1,4 +1,4 @@
-//! The column at the left: names of processes, tracks and counters, how busy each track is, and what folds them.
+//! The track labels: names of processes, tracks and counters, how busy each track is, and the triangles that fold them.
 
 use super::FrameContext;
 use crate::timeline::{command::Command, model::Row};
@@ -11,14 +11,14 @@ use ui::{
     widgets::{named, text_elided},
 };
 
-/// Shows the visible rows' names; returns what the user clicked.
+/// Shows the labels of the visible rows; returns the commands of clicks.
 pub fn track_labels_ui(ui: &mut Ui, ctx: &FrameContext<'_>) -> Vec<Command> {
     let (area, top, store) = (ctx.areas.labels, ctx.top(), ctx.store());
     let uses = ctx.content.findings.map_or(&[][..], |f| &f.track_use);
     let mut out = Vec::new();
     let mut clipped = ui.new_child(egui::UiBuilder::new().max_rect(area));
     clipped.set_clip_rect(area.intersect(ui.clip_rect()));
-    for (row, position) in ctx.rows.iter(ctx.visible.clone()) {
+    for (row, position) in ctx.layout.iter(ctx.visible.clone()) {
         let rect = Rect::from_min_size(pos2(area.left(), top + position.top), vec2(area.width(), position.height));
         match row {
             Row::Process { process, title, n_tracks, folded } => {
@@ -58,7 +58,7 @@ pub fn track_labels_ui(ui: &mut Ui, ctx: &FrameContext<'_>) -> Vec<Command> {
     out
 }
 
-/// What can be done with a track.
+/// The entries of a track's menu.
 fn menu_of(track: u32, foldable: bool, folded: bool, pinned: bool) -> Vec<(&'static str, Command)> {
     let fold = foldable.then_some((if folded { "Unfold" } else { "Fold" }, Command::ToggleTrack(track)));
     let others = [
@@ -72,7 +72,7 @@ fn menu_of(track: u32, foldable: bool, folded: bool, pinned: bool) -> Vec<(&'sta
     fold.into_iter().chain(others).collect()
 }
 
-/// A heading that folds nothing.
+/// Paints a heading that cannot be folded.
 fn plain_heading(ui: &Ui, rect: Rect, title: &str) {
     let p = palette(ui);
     let font = FontId::proportional(metrics::TEXT);
@@ -80,7 +80,7 @@ fn plain_heading(ui: &Ui, rect: Rect, title: &str) {
     ui.painter().text(at, Align2::LEFT_CENTER, title, font, p.text_strong);
 }
 
-/// The triangle that says whether something is folded, around `at`.
+/// Paints the triangle that shows whether a row is folded, around `at`.
 fn marker(painter: &Painter, at: Pos2, folded: bool, color: Color32) {
     let r = metrics::GAP;
     let points = if folded {
@@ -107,7 +107,8 @@ fn heading(ui: &mut Ui, rect: Rect, title: &str, folded: bool, what: &str) -> Re
     response.on_hover_text(what)
 }
 
-/// A track's name with a bar and percent of how busy it was in the view. `folded`: `None` where nothing folds.
+/// Paints a track's name with a bar and the percentage of its busy time in the view. `folded`: `None` for a single
+/// lane.
 fn track_name(
     ui: &mut Ui,
     rect: Rect,

@@ -92,12 +92,12 @@ pub fn slices(span: &Span, track: TrackId, lane: u32, pixel_ns: f64) -> Slices {
 pub fn match_bars(
     store: &Store,
     matches: &Matches,
-    rows: &RowLayout,
+    layout: &RowLayout,
     range: Range<usize>,
     frame: &Frame,
     out: &mut Vec<Bar>,
 ) {
-    for (row, position) in rows.iter(range) {
+    for (row, position) in layout.iter(range) {
         let Row::Track { track, lanes, .. } = row else { continue };
         let of_track = store.track(*track).map_or(&[][..], |t| &t.lanes);
         for (nth, lane) in lanes.iter().enumerate() {

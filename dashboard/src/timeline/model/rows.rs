@@ -1,10 +1,10 @@
 //! The rows from top to bottom.
 //!
-//! Where there are several hosts each is a heading over its processes; a process is a heading over its tracks; a track has a
-//! lane per nesting depth in use; counters come after the tracks of their process. Pinned tracks come before all others.
-//! Tracks are in the order that the trace gives, then CPUs, threads, streams, copies, the network. Folding never loses a
-//! track silently: a folded process shows how many tracks it has, a folded track keeps its outermost lane, and tracks that the
-//! user hid are listed in [`Rows::hidden`].
+//! Where there are several hosts each is a heading over its processes; a process is a heading over its tracks; a track
+//! has a lane per nesting depth in use; counters come after the tracks of their process. Pinned tracks come before all
+//! others. Tracks are in the order that the trace gives, then CPUs, threads, streams, copies, the network. Folding
+//! never loses a track silently: a folded process shows how many tracks it has, a folded track keeps its outermost
+//! lane, and tracks that the user hid are listed in [`Rows::hidden`].
 
 use super::folding::Folding;
 use trace_model::{Category, TrackId, TrackKind};
@@ -37,7 +37,7 @@ pub enum Row {
         folded: bool,
         foldable: bool,
         /// Height of its lanes, in tenths of the normal one.
-        tenths: u16,
+        height_tenths: u16,
         pinned: bool,
     },
     /// A value over time.
@@ -52,7 +52,7 @@ pub enum Row {
 /// The rows in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
-    pub rows: Vec<Row>,
+    pub list: Vec<Row>,
     /// Tracks that the user hid.
     pub hidden: Vec<TrackId>,
     /// How many tracks the filter leaves out.
@@ -63,7 +63,7 @@ impl Rows {
     /// The tracks that show, in order.
     pub fn tracks(&self) -> Vec<TrackId> {
         let of = |row: &Row| if let Row::Track { track, .. } = row { Some(*track) } else { None };
-        self.rows.iter().filter_map(of).collect()
+        self.list.iter().filter_map(of).collect()
     }
 }
 
@@ -73,8 +73,8 @@ pub fn rows(store: &Store, folding: &Folding) -> Rows {
     let pinned: Vec<Row> =
         pinned.filter(|t| !folding.hidden.contains(&t.id.0)).map(|t| track_row(store, t, folding)).collect();
     if !pinned.is_empty() {
-        out.rows.push(Row::Pins);
-        out.rows.extend(pinned);
+        out.list.push(Row::Pins);
+        out.list.extend(pinned);
     }
     // In the order of their first processes.
     let mut hosts: Vec<&str> = Vec::new();
@@ -85,18 +85,18 @@ pub fn rows(store: &Store, folding: &Folding) -> Rows {
     }
     for host in &hosts {
         let folded = folding.hosts.contains(*host);
-        let heading_at = out.rows.len();
+        let heading_at = out.list.len();
         let mut n_processes = 0;
         for (process, info) in (0_u32..).zip(store.processes()).filter(|(_, p)| p.host == **host) {
-            let before = out.rows.len();
+            let before = out.list.len();
             n_processes += usize::from(process_rows(store, folding, process, info, &mut out));
             if folded {
-                out.rows.truncate(before);
+                out.list.truncate(before);
             }
         }
         if hosts.len() > 1 && n_processes > 0 {
             let host = if host.is_empty() { "no host".to_owned() } else { (*host).to_owned() };
-            out.rows.insert(heading_at, Row::Host { host, n_processes, folded });
+            out.list.insert(heading_at, Row::Host { host, n_processes, folded });
         }
     }
     out
@@ -121,7 +121,7 @@ fn process_rows(store: &Store, folding: &Folding, process: u32, info: &trace_mod
     if is_filtered && tracks.is_empty() {
         return false;
     }
-    out.rows.push(Row::Process { process, title: process_title(info), n_tracks, folded });
+    out.list.push(Row::Process { process, title: process_title(info), n_tracks, folded });
     if folded {
         return true;
     }
@@ -129,9 +129,9 @@ fn process_rows(store: &Store, folding: &Folding, process: u32, info: &trace_mod
         let index = folding.order.get(&t.id.0).copied().unwrap_or(usize::MAX);
         (index, t.order, kind_order(t.kind), Natural(&*t.name), t.id)
     });
-    out.rows.extend(tracks.into_iter().map(|t| track_row(store, t, folding)));
+    out.list.extend(tracks.into_iter().map(|t| track_row(store, t, folding)));
     if !is_filtered {
-        out.rows.extend(counter_rows(store, process));
+        out.list.extend(counter_rows(store, process));
     }
     true
 }
@@ -207,8 +207,8 @@ fn track_row(store: &Store, track: &Track, folding: &Folding) -> Row {
     if folded {
         lanes.truncate(1);
     }
-    let (tenths, pinned) = (folding.height(track.id.0), folding.pinned.contains(&track.id.0));
-    Row::Track { track: track.id, lanes, work_lane, folded, foldable, tenths, pinned }
+    let (height_tenths, pinned) = (folding.height(track.id.0), folding.pinned.contains(&track.id.0));
+    Row::Track { track: track.id, lanes, work_lane, folded, foldable, height_tenths, pinned }
 }
 
 /// The program's name without its folder, for a narrow heading.
@@ -220,7 +220,7 @@ fn short_command(command: &str) -> &str {
 /// The timeline in one sentence, for assistive technology and tests.
 pub fn summary(store: &Store, rows: &Rows, view: &str, n_paths: usize) -> String {
     use format::counted;
-    let shown = rows.rows.iter().filter(|r| matches!(r, Row::Track { .. })).count() as u64;
+    let shown = rows.list.iter().filter(|r| matches!(r, Row::Track { .. })).count() as u64;
     let slices: usize = store.tracks().iter().map(Track::n_slices).sum();
     let paths = match n_paths {
         0 => String::new(),

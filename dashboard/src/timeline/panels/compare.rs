@@ -1,5 +1,5 @@
-//! Two steps below each other: a second picture under the first, of another step of the same trace or of another trace, moved
-//! and zoomed as one with it.
+//! Two steps below each other: a second picture under the first, of another step of the same trace or of another trace,
+//! moved and zoomed as one with it.
 
 use super::{
     TraceContext,
@@ -54,8 +54,8 @@ pub struct CompareResponse {
 }
 
 impl Compare {
-    /// Compares the step that is selected, or else in the middle of the view, with the same one of another trace, or a typical
-    /// one of this trace.
+    /// Compares the step that is selected, or else in the middle of the view, with the same one of another trace, or a
+    /// typical one of this trace.
     pub fn start(data: &Data, trace_idx: usize, store: &Store, state: &State) -> Result<Self, &'static str> {
         let other = (0..data.traces.len()).find(|i| *i != trace_idx && !data.traces[*i].store.tracks().is_empty());
         let above = step_near(store, focus(store, state));
@@ -108,7 +108,7 @@ impl Compare {
     pub fn reach(&self, upper: &TraceContext<'_>) -> Range<i64> {
         let below: &Store = &upper.data.traces[self.trace_idx].store;
         let shift = self.shift(upper.store, below);
-        union(upper.whole, &shifted(&below.range(), shift.saturating_neg()))
+        union(upper.trace_range, &shifted(&below.range(), shift.saturating_neg()))
     }
 
     /// Whether something is selected here.
@@ -163,15 +163,15 @@ impl Compare {
             ..Question::default()
         };
         let findings = analyser::findings(&mut self.analyser, ui.ctx(), &trace.store, question);
-        let whole = store.range();
-        let reach = union(&whole, &shifted(upper.whole, shift));
+        let trace_range = store.range();
+        let reach = union(&trace_range, &shifted(upper.trace_range, shift));
         let slice = self.state.slice(store);
         let arrows = slice.map(|slice| arrows_of(store, &slice)).unwrap_or_default();
         let before = slice.and_then(|slice| predecessor_of(&facts(store, &slice, &arrows)));
         let content = Content {
             trace_idx: self.trace_idx,
             store,
-            whole: &whole,
+            trace_range: &trace_range,
             findings: findings.as_deref().filter(|f| f.question.trace_idx == self.trace_idx),
             dims: false,
             panel: self.rect,

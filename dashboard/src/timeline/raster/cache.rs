@@ -1,13 +1,13 @@
 //! Slices of a few pixels, as a cache of pixels that stay while the view moves.
 //!
-//! A lane of short slices has about as many bars as it has pixels: drawing all of them anew is most of what a frame of a
-//! moving view would take. So they are drawn once, as columns of pixels on a grid that is fixed in time as long as the zoom
-//! is, and a view that moves adds the columns that come into it. A ring holds them: for each lane a row of pixels that is
-//! stretched over its height, and one that is stretched over its middle, where waits are. Wider slices stay spans, for
-//! rectangles and labels.
+//! A lane of short slices has about as many bars as it has pixels: drawing all of them anew is most of what a frame of
+//! a moving view would take. So they are drawn once, as columns of pixels on a grid that is fixed in time as long as
+//! the zoom is, and a view that moves adds the columns that come into it. A ring holds them: for each lane a row of
+//! pixels that is stretched over its height, and one that is stretched over its middle, where waits are. Wider slices
+//! stay spans, for rectangles and labels.
 //!
-//! Another zoom is another grid. While the zoom changes from frame to frame and there is much to draw, a column is several
-//! physical pixels wide.
+//! Another zoom is another grid. While the zoom changes from frame to frame and there is much to draw, a column is
+//! several physical pixels wide.
 
 use super::{
     scene::Scene,
@@ -84,8 +84,8 @@ pub struct RasterCache {
 }
 
 impl RasterCache {
-    /// Draws what the view lacks, in colours by `style`; whether a texture of at most `max_side` pixels either way can hold
-    /// it.
+    /// Draws what the view lacks, in colours by `style`; whether a texture of at most `max_side` pixels either way can
+    /// hold it.
     pub fn show(
         &mut self,
         ctx: &Context,
@@ -288,7 +288,7 @@ impl RasterCache {
 fn lanes(scene: &Scene<'_>, rows: Range<usize>) -> Vec<CachedLane> {
     let mut out = Vec::new();
     for row in rows {
-        let Row::Track { track, lanes, .. } = &scene.rows.rows.rows[row] else { continue };
+        let Row::Track { track, lanes, .. } = &scene.layout.rows.list[row] else { continue };
         let of = |(nth, lane): (usize, &u32)| CachedLane { row, nth, track: *track, lane: *lane, wide: Vec::new() };
         out.extend(lanes.iter().enumerate().map(of));
     }

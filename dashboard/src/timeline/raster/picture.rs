@@ -1,5 +1,5 @@
-//! The slices of all visible rows with their labels: wide ones as one mesh, narrow ones as pixels; cached until something
-//! that they depend on changes.
+//! The slices of all visible rows with their labels: wide ones as one mesh, narrow ones as pixels; cached until
+//! something that they depend on changes.
 
 use super::{
     cache::{RasterCache, RasterKey},
@@ -67,7 +67,8 @@ impl BarImage {
     }
 }
 
-/// The cached picture: slices with what is below them, those of a few pixels over that, what is above all slices, and labels.
+/// The cached picture: slices with what is below them, those of a few pixels over that, what is above all slices, and
+/// labels.
 #[derive(Default)]
 pub struct Picture {
     key: Option<PictureKey>,
@@ -91,7 +92,7 @@ impl Picture {
         let (top, pixel) = (key.body.top() - key.scroll, 1.0 / key.frame.pixels_per_point);
         let on_screen = |lane: LaneBand| LaneBand { top: top + lane.top, height: lane.height - pixel };
         self.below.paint(painter);
-        self.raster.paint(painter, &scene.rows.positions, &key.frame, on_screen);
+        self.raster.paint(painter, &scene.layout.positions, &key.frame, on_screen);
         self.above.paint(painter);
         for label in &self.labels.all {
             let galley = painter.layout_no_wrap(label.text.to_string(), label_font(), label.color);
@@ -102,7 +103,7 @@ impl Picture {
     fn build(&mut self, painter: &Painter, key: &PictureKey, scene: &Scene<'_>) {
         let ctx = painter.ctx();
         let colors = Colors::new(scene.store, scene.palette, key.color_by);
-        let visible = scene.rows.visible(key.scroll, key.scroll + key.body.height());
+        let visible = scene.layout.visible(key.scroll, key.scroll + key.body.height());
         let max_side = if key.shapes { 0 } else { ctx.input(|i| i.max_texture_side) };
         let image = || BarImageBuilder::new(&key.frame, max_side);
         self.labels.start(key.source.trace_idx, key.frame.pixels_per_point);
@@ -119,7 +120,7 @@ impl Picture {
         let (source, raster_key) = (key.source, key.raster(visible.clone(), dim, in_motion));
         let has_pixels = self.raster.show(ctx, max_side, raster_key, scene, frame, |s| drawing.colors.style(s, dim));
         if has_pixels {
-            drawing.add(self.raster.wide(&scene.rows.positions, frame), dim);
+            drawing.add(self.raster.wide(&scene.layout.positions, frame), dim);
         } else {
             drawing.add(bars(&mut self.spans, source, scene, visible.clone(), frame), dim);
         }
@@ -129,7 +130,7 @@ impl Picture {
         }
         if let Some(matches) = scene.matches {
             let mut found = Vec::new();
-            match_bars(scene.store, matches, scene.rows, visible, frame, &mut found);
+            match_bars(scene.store, matches, scene.layout, visible, frame, &mut found);
             drawing.add(found.into_iter(), false);
         }
         self.above.set(ctx, drawing.image);
@@ -144,7 +145,7 @@ fn bars<'a>(
     visible: Range<usize>,
     frame: &'a Frame,
 ) -> impl Iterator<Item = Bar> + 'a {
-    bars::bars(spans.spans(source, scene.store, scene.rows, visible, frame), &scene.rows.positions, frame)
+    bars::bars(spans.spans(source, scene.store, scene.layout, visible, frame), &scene.layout.positions, frame)
 }
 
 /// A picture while it is made.
@@ -237,7 +238,7 @@ fn scheduling(scene: &Scene<'_>, visible: Range<usize>) -> Vec<(u32, RowPosition
     if !scene.store.sites().iter().any(|site| site.category == Category::OffCpu) {
         return Vec::new();
     }
-    let tracks = scene.rows.iter(visible).filter_map(|(row, position)| match row {
+    let tracks = scene.layout.iter(visible).filter_map(|(row, position)| match row {
         Row::Track { track, .. } => Some((scene.store.track(*track)?, position)),
         _ => None,
     });
@@ -281,7 +282,7 @@ fn name_of<'a>(store: &'a Store, slices: &Slices) -> &'a str {
 /// A background behind each track and counter, so that lanes read as belonging together.
 fn lane_backgrounds(mesh: &mut Mesh, scene: &Scene<'_>, visible: Range<usize>, key: &PictureKey) {
     let top = key.body.top() - key.scroll;
-    for (row, position) in scene.rows.iter(visible) {
+    for (row, position) in scene.layout.iter(visible) {
         if let Row::Track { .. } | Row::Counter { .. } = row {
             let corner = pos2(key.body.left(), top + position.top);
             let rect = Rect::from_min_size(corner, vec2(key.body.width(), position.height));

@@ -56,14 +56,14 @@ impl SpanBuffer {
         &mut self,
         source: SourceVersion,
         store: &Store,
-        rows: &RowLayout,
+        layout: &RowLayout,
         range: Range<usize>,
         frame: &Frame,
     ) -> impl Iterator<Item = LaneSpans<'_>> {
         let view = frame.view.range();
         let key = Key { source, rows: range.clone(), view_ns: frame.view.ns(), view_px: frame.width_px() };
         if self.key.as_ref() != Some(&key) || view.start < self.window.start || self.window.end < view.end {
-            self.fetch(store, rows, range, frame);
+            self.fetch(store, layout, range, frame);
             self.key = Some(key);
         }
         let all = &self.spans;
@@ -76,7 +76,7 @@ impl SpanBuffer {
         })
     }
 
-    fn fetch(&mut self, store: &Store, rows: &RowLayout, range: Range<usize>, frame: &Frame) {
+    fn fetch(&mut self, store: &Store, layout: &RowLayout, range: Range<usize>, frame: &Frame) {
         let (view, px) = (frame.view.range(), frame.width_px());
         let margin = frame.view.ns() / MARGIN;
         self.window = view.start.saturating_sub(margin)..view.end.saturating_add(margin);
@@ -84,7 +84,7 @@ impl SpanBuffer {
         self.spans.clear();
         self.lanes.clear();
         for row in range {
-            let Row::Track { track, lanes, .. } = &rows.rows.rows[row] else { continue };
+            let Row::Track { track, lanes, .. } = &layout.rows.list[row] else { continue };
             let Some(t) = store.track(*track) else { continue };
             for (nth, &lane_idx) in lanes.iter().enumerate() {
                 let Some(lane) = t.lanes.get(lane_idx as usize) else { continue };

@@ -159,6 +159,10 @@ pub const PALETTE_TOP_SHARE: f32 = 0.1;
 pub const LIST_ROWS_MIN: f32 = 3.0;
 /// Width of the list of recent paths.
 pub const RECENT_W: f32 = 560.0;
+/// Shares of that width at which a recent path's kind and folder begin.
+pub const RECENT_COLUMNS: [f32; 2] = [0.4, 0.55];
+/// Share of the window's height above the start screen's title.
+pub const START_TOP_SHARE: f32 = 0.12;
 /// Width of a progress bar.
 pub const PROGRESS_W: f32 = 96.0;
 /// Column of keys in the list of shortcuts.
