@@ -11,10 +11,10 @@ use ui::{
     widgets,
 };
 
-/// Columns of the matrix, at most.
+/// Columns that the matrix shows, at most.
 const MAX_MATRIX: usize = 7;
 
-/// A square of points.
+/// The square of one plot.
 struct Plot {
     inner: Rect,
     x: Axis,
@@ -23,14 +23,14 @@ struct Plot {
 
 impl Plot {
     fn pos(&self, x: f64, y: f64) -> Pos2 {
-        // Points at the ends stay whole.
+        // Room for points at the edges.
         let room = self.inner.shrink(metrics::PAD);
         pos2(room.left() + x as f32 * room.width(), room.bottom() - y as f32 * room.height())
     }
 }
 
 impl State {
-    /// One column against another; the run that was picked.
+    /// Shows one column against another; returns the run that was picked.
     pub(super) fn scatter_ui(&mut self, ui: &mut Ui, selection: &Selection) -> Option<Arc<str>> {
         let usual = |is_metric: bool| self.table.columns.iter().find(|c| c.key.is_metric() == is_metric);
         let first = |is_metric: bool| usual(is_metric).or(self.table.columns.first()).map(|c| c.key.clone());
@@ -47,7 +47,7 @@ impl State {
         self.points_ui(ui, &plot, &response, selection)
     }
 
-    /// Every shown column against every other; the run that was picked.
+    /// Shows every visible column against every other; returns the run that was picked.
     pub(super) fn matrix_ui(&mut self, ui: &mut Ui, selection: &Selection) -> Option<Arc<str>> {
         let keys: Vec<Key> = self.columns().map(|column| column.key.clone()).collect();
         let axes: Vec<Axis> = keys.iter().take(MAX_MATRIX).filter_map(|key| self.axis(key)).collect();
@@ -80,7 +80,7 @@ impl State {
         picked
     }
 
-    /// The points, and the one under the pointer.
+    /// Shows the points and the tooltip; returns the run that was picked.
     fn points_ui(&self, ui: &Ui, plot: &Plot, response: &Response, selection: &Selection) -> Option<Arc<str>> {
         let p = palette(ui);
         let painter = ui.painter_at(plot.inner);
@@ -115,7 +115,7 @@ impl State {
     }
 }
 
-/// Marks and names of both axes.
+/// Ticks and names of both axes.
 fn labels(ui: &Ui, plot: &Plot) {
     let p = palette(ui);
     let (painter, font) = (ui.painter(), FontId::proportional(metrics::TEXT_TICK));
@@ -131,7 +131,7 @@ fn labels(ui: &Ui, plot: &Plot) {
     name(ui, &plot.y.key, pos2(plot.inner.left() - metrics::AXIS_LABEL_W, plot.inner.center().y), true);
 }
 
-/// A column's name below a plot, or upright next to it.
+/// Paints a column's name below a plot, or upright next to it.
 fn name(ui: &Ui, key: &Key, at: Pos2, is_upright: bool) {
     let p = palette(ui);
     let galley = ui.painter().layout_no_wrap(key.title(), FontId::proportional(metrics::TEXT_SMALL), p.text);

@@ -1,4 +1,4 @@
-//! One card: what its tag holds at a step, and a slider over the steps.
+//! The card of one tag: its value at a step, and a slider over the steps.
 
 use super::{
     cache::MediaCache,
@@ -25,11 +25,11 @@ use ui::{
     widgets::{self, CardHeader},
 };
 
-/// A card's place in its series, and what it shows.
+/// The position of a card in its series, and the state of its contents.
 #[derive(Default)]
 pub struct Card {
     stops: CardSteps,
-    /// `None` follows the newest.
+    /// The chosen stop of the slider; `None` follows the newest.
     stop: Option<usize>,
     images: ImageCard,
     text: TextCard,
@@ -37,21 +37,21 @@ pub struct Card {
     mesh: MeshCard,
 }
 
-/// What all cards share in a frame.
+/// The state that all cards share in a frame.
 pub struct CardView<'a> {
     pub data: &'a Data,
     pub cache: &'a mut MediaCache,
-    /// Which tags belong together as a mesh.
+    /// The meshes and their tags.
     pub meshes: &'a Meshes,
-    /// Whether one step is chosen for all cards.
+    /// Whether all cards show the same step.
     pub is_linked: bool,
     pub tone: Tone,
-    /// A file to save, with the name to offer.
+    /// A file to save, with its suggested name.
     pub save: &'a mut Option<(String, Vec<u8>)>,
 }
 
 impl Card {
-    /// Shows the card in all of `ui`'s space; what was clicked in its title.
+    /// Shows the card in all of `ui`'s space; returns the clicks in its title.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
@@ -115,7 +115,7 @@ impl Card {
         }
     }
 
-    /// The mesh of which the row's tag is the first part.
+    /// Shows the mesh whose first part is the row's tag.
     fn mesh(&mut self, ui: &mut Ui, row: &TagRow, member: &Member, stop: usize, view: &mut CardView<'_>) {
         let (data, own) = (view.data, [Some(row.tag.clone()), None, None]);
         let tags = view.meshes.get(&row.key).unwrap_or(&own);
@@ -136,7 +136,7 @@ impl Card {
     }
 }
 
-/// The slider; the stop that was chosen.
+/// Shows the slider; returns the stop that was chosen.
 fn slider(ui: &mut Ui, bar: Rect, n: usize, at: usize, tag: &str) -> Option<usize> {
     let mut chosen = at;
     ui.scope_builder(UiBuilder::new().max_rect(bar).id_salt("steps"), |ui| {

@@ -102,9 +102,9 @@ pub(super) fn pass_on(
 }
 
 pub(super) fn pass_on_range(trace_idx: usize, state: &State, selection: &mut Selection) {
-    let mine = selection.time.by().is_none_or(|by| by == ME);
-    let same = selection.time.get().map(|r| &r.ns) == state.range.as_ref();
-    if !same && (mine || state.range.is_some()) {
+    let is_own = selection.time.by().is_none_or(|by| by == ME);
+    let is_same = selection.time.get().map(|r| &r.ns) == state.range.as_ref();
+    if !is_same && (is_own || state.range.is_some()) {
         selection.time.set(ME, state.range.clone().map(|ns| TimeRange { trace_idx, ns }));
     }
 }

@@ -1,10 +1,10 @@
 //! The rows from top to bottom.
 //!
 //! Where there are several hosts each is a heading over its processes; a process is a heading over its tracks; a track
-//! has a lane per nesting depth in use; counters come after the tracks of their process. Pinned tracks come before all
-//! others. Tracks are in the order that the trace gives, then CPUs, threads, streams, copies, the network. Folding
-//! never loses a track silently: a folded process shows how many tracks it has, a folded track keeps its outermost
-//! lane, and tracks that the user hid are listed in [`Rows::hidden`].
+//! has a lane for each nesting depth in use; counters follow the tracks of their process. Pinned tracks come before all
+//! others. Tracks are in the trace's order, then CPUs, threads, streams, copies, the network. No track disappears
+//! without a sign: a folded process shows its number of tracks, a folded track keeps its outermost lane, and
+//! [`Rows::hidden`] lists the tracks that the user hid.
 
 use super::folding::Folding;
 use trace_model::{Category, TrackId, TrackKind};
@@ -30,17 +30,17 @@ pub enum Row {
     },
     Track {
         track: TrackId,
-        /// The lanes that show, outermost first.
+        /// The visible lanes, outermost first.
         lanes: Vec<u32>,
-        /// The lane of what runs, below the slices of whole steps: stalls are gaps of it.
+        /// The outermost lane below the slices of whole steps. Stalls are gaps in this lane.
         work_lane: u32,
         folded: bool,
         foldable: bool,
-        /// Height of its lanes, in tenths of the normal one.
+        /// Height of the lanes, in tenths of the normal height.
         height_tenths: u16,
         pinned: bool,
     },
-    /// A value over time.
+    /// A chart of a value over time.
     Counter {
         /// Row of the store's counters.
         counter: usize,
@@ -53,14 +53,14 @@ pub enum Row {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     pub list: Vec<Row>,
-    /// Tracks that the user hid.
+    /// The tracks that the user hid.
     pub hidden: Vec<TrackId>,
-    /// How many tracks the filter leaves out.
+    /// The number of tracks that the filter leaves out.
     pub n_filtered: usize,
 }
 
 impl Rows {
-    /// The tracks that show, in order.
+    /// The tracks with a row, in order.
     pub fn tracks(&self) -> Vec<TrackId> {
         let of = |row: &Row| if let Row::Track { track, .. } = row { Some(*track) } else { None };
         self.list.iter().filter_map(of).collect()
@@ -76,7 +76,7 @@ pub fn rows(store: &Store, folding: &Folding) -> Rows {
         out.list.push(Row::Pins);
         out.list.extend(pinned);
     }
-    // In the order of their first processes.
+    // Hosts are in the order of their first processes.
     let mut hosts: Vec<&str> = Vec::new();
     for process in store.processes() {
         if !hosts.contains(&process.host.as_str()) {
@@ -102,7 +102,7 @@ pub fn rows(store: &Store, folding: &Folding) -> Rows {
     out
 }
 
-/// The rows of a process; whether it has any.
+/// Adds the rows of a process; returns whether it has any.
 fn process_rows(store: &Store, folding: &Folding, process: u32, info: &trace_model::Process, out: &mut Rows) -> bool {
     let of_process = || store.tracks().iter().filter(move |t| t.process == process && has_anything(t));
     let folded = folding.processes.contains(&process);
@@ -136,17 +136,17 @@ fn process_rows(store: &Store, folding: &Folding, process: u32, info: &trace_mod
     true
 }
 
-/// The program with its id.
+/// The program's name and its process id.
 fn process_title(process: &trace_model::Process) -> String {
     let name = process.titled(short_command(&process.name));
-    // The clock that the trace is laid on needs no word.
+    // A process on the trace's own clock needs no note about it.
     match process.clock.filter(|clock| clock.bound_ns > 0) {
         Some(clock) => format!("{name}, clock ±{}", format::duration_ns(clock.bound_ns.min(i64::MAX as u64) as i64)),
         None => name,
     }
 }
 
-/// Where the trace gives no order: CPUs, threads, then the devices that they gave work to.
+/// The order of tracks for which the trace has none: CPUs, threads, then the devices that the threads use.
 fn kind_order(kind: TrackKind) -> u8 {
     match kind {
         TrackKind::Cpu => 0,
@@ -194,7 +194,7 @@ fn track_row(store: &Store, track: &Track, folding: &Folding) -> Row {
     if lanes.is_empty() {
         lanes.push(0);
     }
-    // Steps, and a stream's annotations, lie over what runs.
+    // Slices of steps, and a stream's annotations, cover the slices of work.
     let lies_over = |lane: &u32| {
         let first = track.lanes.get(*lane as usize).and_then(|l| l.slice(0));
         first.map(|s| store.category(&s)).is_some_and(|category| {
@@ -211,7 +211,7 @@ fn track_row(store: &Store, track: &Track, folding: &Folding) -> Row {
     Row::Track { track: track.id, lanes, work_lane, folded, foldable, height_tenths, pinned }
 }
 
-/// The program's name without its folder, for a narrow heading.
+/// The program's name without its folder, as headings are narrow.
 fn short_command(command: &str) -> &str {
     let program = command.split_whitespace().next().unwrap_or(command);
     program.rsplit('/').next().filter(|p| !p.is_empty()).unwrap_or(command)

@@ -8,7 +8,7 @@ use ui::{
     widgets::describe,
 };
 
-/// The durations of a name as bars, each twice as long as the one before.
+/// Shows the durations of a name as bars, each for twice the duration of the one before.
 pub fn histogram_ui(ui: &mut Ui, histogram: &DurationHistogram) {
     let p = palette(ui);
     let height = 4.0 * metrics::ROW_H;

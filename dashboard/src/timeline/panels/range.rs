@@ -1,4 +1,4 @@
-//! The selected range in figures.
+//! The details of the selected range.
 
 use super::{flame::flame_ui, histogram::histogram_ui, stalls::list_ui};
 use crate::{
@@ -20,7 +20,7 @@ use ui::{
     widgets::heading,
 };
 
-/// The figures. `facts`: `None` while they are being computed.
+/// Shows the details. `facts`: `None` while they are being computed.
 pub fn range_ui(
     ui: &mut Ui,
     store: &Store,
@@ -114,9 +114,9 @@ fn ops_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>
 /// Names that are listed, at most.
 const MAX_NAMES: usize = 100;
 
-/// Names with a histogram of the durations of one of them.
+/// Shows names, and the histogram of the durations of one of them.
 fn names_ui(ui: &mut Ui, facts: &RangeFacts, chosen: Option<&str>, out: &mut Vec<Command>) {
-    // One slice has no distribution.
+    // The default is a name with several slices, as one slice has no distribution.
     let most = || facts.names.iter().find(|n| n.count > 1).or(facts.names.first());
     let shown = chosen.and_then(|name| facts.names.iter().find(|n| n.name == name)).or_else(most);
     if let Some(histogram) = shown {
@@ -173,13 +173,14 @@ pub(super) fn grid(ui: &mut Ui, id: &str, titles: &[&str], rows: impl FnOnce(&mu
     });
 }
 
-/// Ends a row after a number: the last column takes all the width that is left, which is none for a number.
+/// Ends a row with an empty cell, as the last column takes the remaining width, where a right-aligned number would be
+/// far away.
 pub(super) fn end_row(ui: &mut Ui) {
     ui.label("");
     ui.end_row();
 }
 
-/// A cell that aligns right, as numbers do.
+/// Shows a number, aligned right.
 pub(super) fn number(ui: &mut Ui, text: impl Into<egui::WidgetText>) {
     ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| ui.label(text));
 }

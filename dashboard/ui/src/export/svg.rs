@@ -6,7 +6,7 @@ use egui::{
 };
 use std::fmt::Write as _;
 
-/// What lies in `rect` of `shapes`, on a background.
+/// The shapes in `rect` on a background.
 pub fn document<'a>(shapes: impl Iterator<Item = &'a ClippedShape>, rect: Rect, background: Color32) -> String {
     let mut out = Writer { rect, body: String::new(), clips: Vec::new() };
     for ClippedShape { clip_rect, shape, .. } in shapes {
@@ -14,7 +14,7 @@ pub fn document<'a>(shapes: impl Iterator<Item = &'a ClippedShape>, rect: Rect, 
         if !clip.is_positive() || !shape.visual_bounding_rect().intersects(clip) {
             continue;
         }
-        // Most shapes lie inside their clip: they need none.
+        // Most shapes lie inside their clip rectangle and need no clip path.
         let needs_clip = !clip.contains_rect(shape.visual_bounding_rect());
         if needs_clip {
             let id = out.clip_id(clip);
@@ -56,7 +56,7 @@ impl Writer {
 
     fn shape(&mut self, shape: &Shape) {
         match shape {
-            // Nothing here paints bands; what a callback paints is not known.
+            // Panels paint no bands; the contents of a callback are unknown.
             Shape::Noop | Shape::Callback(_) | Shape::Band(_) => {}
             Shape::Vec(all) => all.iter().for_each(|s| self.shape(s)),
             Shape::Rect(rect) => self.rect(rect),
@@ -118,7 +118,7 @@ impl Writer {
                 continue;
             }
             let at = self.at(text.pos + row.pos.to_vec2());
-            // Labels have one format; of the others the first stands for all.
+            // Labels have one format. Of several formats the first is used for the entire text.
             let format = text.galley.job.sections.first();
             let size = format.map_or(12.0, |s| s.format.font_id.size);
             let own = format.map(|s| s.format.color).filter(|c| *c != Color32::PLACEHOLDER);
@@ -136,7 +136,7 @@ impl Writer {
         }
     }
 
-    /// Meshes come as quads of one colour (slices) or as triangles; textured ones (fonts, images) are left out.
+    /// Writes a mesh as quads of one colour (slices) or as triangles. Textured meshes (fonts, images) are left out.
     fn mesh(&mut self, mesh: &Mesh) {
         if mesh.texture_id != egui::TextureId::default() {
             return;
@@ -146,7 +146,8 @@ impl Writer {
         while let Some((triangle, tail)) = rest.split_at_checked(3) {
             let corners: Vec<_> = triangle.iter().filter_map(|i| vertex(*i)).collect();
             let [a, b, c] = corners[..] else { return };
-            // A rectangle is two triangles of its four corners, in the order left top, right top, left bottom, right bottom.
+            // A rectangle is two triangles of its four corners, in the order left top, right top, left bottom, right
+            // bottom.
             let fourth =
                 tail.get(..3).and_then(|next| next.iter().find(|i| !triangle.contains(i))).and_then(|i| vertex(*i));
             let is_rect = fourth.is_some_and(|d| {
@@ -166,7 +167,7 @@ impl Writer {
     }
 }
 
-/// A path's stroke: shaded ones are left out.
+/// A path's stroke in one colour; strokes with a gradient are left out.
 fn solid(stroke: &PathStroke) -> Stroke {
     match stroke.color {
         egui::epaint::ColorMode::Solid(color) => Stroke::new(stroke.width, color),
@@ -191,7 +192,7 @@ fn paint(what: &str, color: Color32) -> String {
     }
 }
 
-/// Text as XML. Control characters, which XML has no way to write, become spaces.
+/// Escapes text for XML. Control characters, which XML cannot contain, become spaces.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
