@@ -298,9 +298,9 @@ impl App {
             let is_read = !matches!(source.status, Status::Loading | Status::Failed);
             if is_read && self.opened.iter().any(|path| **path == *source.path) {
                 let path = absolute(source.path.to_path_buf());
-                let known = self.memory.config.recent.first().is_some_and(|r| r.path == path);
+                let is_at_top = self.memory.config.recent.first().is_some_and(|r| r.path == path);
                 let is_newest = self.opened.last().is_some_and(|last| **last == *source.path);
-                if !known && (is_newest || !self.memory.config.recent.iter().any(|r| r.path == path)) {
+                if !is_at_top && (is_newest || !self.memory.config.recent.iter().any(|r| r.path == path)) {
                     self.memory.config.add_recent(&path, source.kind.name());
                 }
             }
@@ -327,8 +327,8 @@ impl App {
         }
         if !self.has_started && !is_loading {
             self.has_started = true;
-            let known = shell::kind_of(data).and_then(|kind| self.memory.config.layouts.get(kind)).cloned();
-            if let Some(layout) = known {
+            let stored_layout = shell::kind_of(data).and_then(|kind| self.memory.config.layouts.get(kind)).cloned();
+            if let Some(layout) = stored_layout {
                 self.tabs.arrange(&layout);
             }
             let visible = self.tabs.visible();

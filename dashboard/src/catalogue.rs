@@ -135,7 +135,7 @@ pub struct Group {
 struct Stamp {
     n_runs: usize,
     n_series: usize,
-    shown: u64,
+    shown_runs: u64,
     runs: String,
     tags: String,
     pins: Vec<Arc<str>>,
@@ -160,13 +160,13 @@ impl Catalogue {
     /// Updates the groups; returns whether they changed.
     pub fn update<K: Kind>(&mut self, data: &Data, runs: &RunList, filter: &Filter) -> bool {
         let n_series = data.runs().map(|run| run.run.series.len()).sum();
-        let shown = runs.entries().iter().fold(0_u64, |h, e| {
+        let shown_runs = runs.entries().iter().fold(0_u64, |h, e| {
             h.wrapping_mul(31).wrapping_add((e.color_idx as u64).wrapping_mul(2).wrapping_add(u64::from(e.is_on) + 1))
         });
         let (run_filter, tag_filter) = (runs.filter.text().to_owned(), filter.text().to_owned());
         let pins = self.pins.clone();
         let n_runs = data.runs().count();
-        let stamp = Stamp { n_runs, n_series, shown, runs: run_filter, tags: tag_filter, pins };
+        let stamp = Stamp { n_runs, n_series, shown_runs, runs: run_filter, tags: tag_filter, pins };
         let has_new_graph = self.recorded.update(data);
         if !has_new_graph && self.stamp.as_ref() == Some(&stamp) {
             return false;

@@ -1,6 +1,7 @@
 //! The Bottlenecks panel: the largest costs of a run and what to change first, each line with its evidence.
 //!
-//! [`model`] is the report; [`page`], [`chart`] and [`roofline`] show it with the widgets of [`parts`]. A background thread analyses.
+//! [`model`] is the report; [`page`], [`chart`] and [`roofline`] show it with the widgets of [`parts`]. A background
+//! thread analyses.
 
 mod chart;
 mod model;

@@ -25,8 +25,8 @@ pub struct Part {
     pub color_idx: Option<usize>,
 }
 
-/// All parts, from the bottom of a bar upwards: each is the time in which none of those before it ran. The last is idle:
-/// nothing that was recorded ran.
+/// All parts, from the bottom of a bar upwards: each is the time in which none of those before it ran. The last is
+/// idle: nothing that was recorded ran.
 pub static PARTS: [Part; 6] = [
     Part { name: "compute", ns: |times| times.compute_ns, color_idx: Some(0) },
     Part { name: "communication", ns: |times| times.communication_exposed_ns, color_idx: Some(3) },

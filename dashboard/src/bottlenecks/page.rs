@@ -82,13 +82,13 @@ fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], target: &mut Op
 
 /// Shows a slice with its link into the graph, never parted by a line break.
 fn evidence_ui(ui: &mut Ui, store: &Store, slice: &SliceRef, target: &mut Option<Target>) {
-    let (name, took) = (store.slice_name(slice), format::duration_ns(slice.dur()));
-    let (text, node) = (format!("{}, {took}", format::shortened(name, MAX_NAME)), store.node_of(slice));
+    let (name, duration) = (store.slice_name(slice), format::duration_ns(slice.dur()));
+    let (text, node) = (format!("{}, {duration}", format::shortened(name, MAX_NAME)), store.node_of(slice));
     let style = ui.style();
     let mut width = text_width(ui, &text, &egui::TextStyle::Body);
     if node.is_some() {
-        let around = style.spacing.item_spacing.x + 2.0 * style.spacing.button_padding.x;
-        width += around + text_width(ui, "graph", &egui::TextStyle::Small);
+        let padding = style.spacing.item_spacing.x + 2.0 * style.spacing.button_padding.x;
+        width += padding + text_width(ui, "graph", &egui::TextStyle::Small);
     }
     let size = egui::vec2(width.ceil(), ui.spacing().interact_size.y);
     // As a block of its own, the two wrap together.
@@ -114,8 +114,8 @@ fn steps_ui(ui: &mut Ui, report: &Report, target: &mut Option<Target>) {
     if report.steps.is_empty() {
         let t = &report.analysis.breakdown;
         ui.label("The trace has no steps: its complete range is shown");
-        let whole = [model::StepBar { name: "complete range".to_owned(), times: t.clone() }];
-        chart::legend_ui(ui, &whole);
+        let range_bar = [model::StepBar { name: "complete range".to_owned(), times: t.clone() }];
+        chart::legend_ui(ui, &range_bar);
         return;
     }
     if let Some((mean, median)) = model::step_times(&report.steps) {

@@ -1,6 +1,7 @@
 //! Hyperparameters of runs with their results, as a table, as parallel coordinates and as points.
 //!
-//! [`model`]: a thread that reads sessions; columns, filters, order; positions on axes; without egui. [`state`]: the common state. [`columns`]: the list at the left; [`table`], [`parallel`], [`scatter`]: the pictures.
+//! [`model`]: a thread that reads sessions; columns, filters, order; positions on axes; without egui. [`state`]: the
+//! common state. [`columns`]: the list at the left; [`table`], [`parallel`], [`scatter`]: the pictures.
 
 mod columns;
 mod legend;

@@ -120,27 +120,27 @@ fn labels(ui: &Ui, plot: &Plot) {
     let p = palette(ui);
     let (painter, font) = (ui.painter(), FontId::proportional(metrics::TEXT_TICK));
     for (share, label) in plot.x.ticks((plot.inner.width() / metrics::TICK_EVERY_X).max(2.0) as usize) {
-        let at = pos2(plot.pos(share, 0.0).x, plot.inner.bottom() + metrics::GAP / 2.0);
-        painter.text(at, Align2::CENTER_TOP, label, font.clone(), p.text_weak);
+        let label_pos = pos2(plot.pos(share, 0.0).x, plot.inner.bottom() + metrics::GAP / 2.0);
+        painter.text(label_pos, Align2::CENTER_TOP, label, font.clone(), p.text_weak);
     }
     for (share, label) in plot.y.ticks((plot.inner.height() / metrics::TICK_EVERY_Y).max(2.0) as usize) {
-        let at = pos2(plot.inner.left() - metrics::GAP, plot.pos(0.0, share).y);
-        painter.text(at, Align2::RIGHT_CENTER, label, font.clone(), p.text_weak);
+        let label_pos = pos2(plot.inner.left() - metrics::GAP, plot.pos(0.0, share).y);
+        painter.text(label_pos, Align2::RIGHT_CENTER, label, font.clone(), p.text_weak);
     }
     name(ui, &plot.x.key, pos2(plot.inner.center().x, plot.inner.bottom() + metrics::AXIS_LABEL_H), false);
     name(ui, &plot.y.key, pos2(plot.inner.left() - metrics::AXIS_LABEL_W, plot.inner.center().y), true);
 }
 
 /// Paints a column's name below a plot, or upright next to it.
-fn name(ui: &Ui, key: &Key, at: Pos2, is_upright: bool) {
+fn name(ui: &Ui, key: &Key, label_pos: Pos2, is_upright: bool) {
     let p = palette(ui);
     let galley = ui.painter().layout_no_wrap(key.title(), FontId::proportional(metrics::TEXT_SMALL), p.text);
     if is_upright {
-        let start = pos2(at.x - galley.size().y, at.y + galley.size().x / 2.0);
+        let start = pos2(label_pos.x - galley.size().y, label_pos.y + galley.size().x / 2.0);
         let text = egui::epaint::TextShape::new(start, galley, p.text).with_angle(-std::f32::consts::FRAC_PI_2);
         ui.painter().add(text);
     } else {
-        let start = pos2(at.x - galley.size().x / 2.0, at.y);
+        let start = pos2(label_pos.x - galley.size().x / 2.0, label_pos.y);
         ui.painter().galley(start, galley, p.text);
     }
 }

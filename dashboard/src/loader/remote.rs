@@ -17,13 +17,14 @@ use trace_store::{Store, StoreOptions};
 const PAGE_REQUESTS: Duration = Duration::from_millis(10);
 /// Pause between two checks for a new source or a closing window.
 const APPEARS: Duration = Duration::from_millis(100);
-/// Least pause between two polls of a trace that grows, of one that is finished, and as a multiple of the last poll's time.
+/// Least pause between two polls of a trace that grows, of one that is finished, and as a multiple of the last poll's
+/// time.
 const LIVE_NS: i64 = 150_000_000;
 const FINISHED_NS: i64 = 2_000_000_000;
 const REST: i64 = 10;
 
-/// Follows everything that is or appears at a URL until the window closes, each source in a thread of its own. The first
-/// one takes the row of the URL.
+/// Follows everything that is or appears at a URL until the window closes, each source in a thread of its own. The
+/// first one takes the row of the URL.
 pub(super) fn open(shared: &Arc<Shared>, source: SourceId, url: &str) {
     let sources = match (shared.open_remote)(url) {
         Ok(sources) => sources,

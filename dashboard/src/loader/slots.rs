@@ -29,8 +29,8 @@ struct Rows {
 }
 
 impl Rows {
-    /// Rows of the sources in the order in which they were opened, each followed by those found in it, whichever thread was
-    /// faster.
+    /// Rows of the sources in the order in which they were opened, each followed by those found in it, whichever thread
+    /// was faster.
     fn in_order(&self) -> Vec<usize> {
         let mut rows: Vec<usize> = (0..self.sources.len()).collect();
         rows.sort_by_key(|&row| (self.found_in[row].unwrap_or(row), row));

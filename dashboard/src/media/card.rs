@@ -61,16 +61,16 @@ impl Card {
         is_wide: bool,
     ) -> CardHeader {
         let data = view.data;
-        let of = |member: &Member| member.series::<MediaSeries>(data, &row.tag).filter(|s| !s.is_empty());
+        let series_of = |member: &Member| member.series::<MediaSeries>(data, &row.tag).filter(|s| !s.is_empty());
         let members: Vec<(&Member, &MediaSeries)> =
-            row.members.iter().filter_map(|member| Some((member, of(member)?))).collect();
+            row.members.iter().filter_map(|member| Some((member, series_of(member)?))).collect();
         let series: Vec<&MediaSeries> = members.iter().map(|(_, series)| *series).collect();
         self.stops.update(&series);
         let newest = self.stops.len().saturating_sub(1);
         let linked = selection.step.get().filter(|_| view.is_linked).map(|step| self.stops.at(*step));
         let stop = linked.or(self.stop).unwrap_or(newest).min(newest);
-        let of = (ViewKind::Media, row);
-        let (header, mut inner) = card_frame(ui, of, (is_wide, None), selection, |ui, _| {
+        let owner = (ViewKind::Media, row);
+        let (header, mut inner) = card_frame(ui, owner, (is_wide, None), selection, |ui, _| {
             if let (Some(series), Some(step)) = (series.first(), self.stops.step(stop)) {
                 ui.weak(format!("{} · step {}", series.kind(), format::step(step)));
             }
@@ -92,8 +92,8 @@ impl Card {
         }
         let mut values = Vec::new();
         for (member, series) in &members {
-            let at = self.stops.row(series, stop);
-            let shown = at.and_then(|at| view.cache.value(&cache_key(&row.tag, member), series, at));
+            let row_idx = self.stops.row(series, stop);
+            let shown = row_idx.and_then(|idx| view.cache.value(&cache_key(&row.tag, member), series, idx));
             values.extend(shown.map(|shown| RunValue { member, shown }));
         }
         let builder = UiBuilder::new().max_rect(inner).id_salt("value");
@@ -117,17 +117,17 @@ impl Card {
 
     /// Shows the mesh whose first part is the row's tag.
     fn mesh(&mut self, ui: &mut Ui, row: &TagRow, member: &Member, stop: usize, view: &mut CardView<'_>) {
-        let (data, own) = (view.data, [Some(row.tag.clone()), None, None]);
-        let tags = view.meshes.get(&row.key).unwrap_or(&own);
-        let of = |tag: &str| member.series::<MediaSeries>(data, tag);
-        let first = of(&row.tag);
+        let (data, own_tag) = (view.data, [Some(row.tag.clone()), None, None]);
+        let tags = view.meshes.get(&row.key).unwrap_or(&own_tag);
+        let series_of = |tag: &str| member.series::<MediaSeries>(data, tag);
+        let first = series_of(&row.tag);
         let mut part = |tag: &Option<Arc<str>>| {
-            let Some((tag, series, first)) = tag.as_ref().and_then(|tag| Some((tag, of(tag)?, first?))) else {
+            let Some((tag, series, first)) = tag.as_ref().and_then(|tag| Some((tag, series_of(tag)?, first?))) else {
                 return MeshPartState::Missing;
             };
-            let at = if **tag == *row.tag { Some(stop) } else { row_of_part(first, stop, series) };
-            match at.filter(|at| *at < series.len()) {
-                Some(at) => view.cache.value(&cache_key(tag, member), series, at).into(),
+            let row_idx = if **tag == *row.tag { Some(stop) } else { row_of_part(first, stop, series) };
+            match row_idx.filter(|idx| *idx < series.len()) {
+                Some(idx) => view.cache.value(&cache_key(tag, member), series, idx).into(),
                 None => MeshPartState::Missing,
             }
         };

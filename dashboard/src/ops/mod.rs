@@ -1,7 +1,7 @@
 //! The Ops panel: time per op type or node and per track, and the largest stalls.
 //!
-//! [`analysis`] computes the figures in a thread, [`model`] orders the rows, [`table`] shows them, [`mod@side`] shows how tracks were used
-//! and the largest stalls.
+//! [`analysis`] computes the figures in a thread, [`model`] orders the rows, [`table`] shows them, [`mod@side`] shows
+//! how tracks were used and the largest stalls.
 
 mod analysis;
 mod model;

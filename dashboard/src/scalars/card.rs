@@ -83,7 +83,7 @@ struct Bands {
 }
 
 impl Card {
-    /// Shows the card in all of `ui`'s space; returns the clicks in its title. `look`: whether the card is wide, and
+    /// Shows the card in all of `ui`'s space; returns the clicks in its title. `state`: whether the card is wide, and
     /// pinned.
     pub fn ui(
         &mut self,
@@ -92,12 +92,12 @@ impl Card {
         data: &Data,
         view: &mut CardView<'_>,
         selection: &mut Selection,
-        look: (bool, Option<bool>),
+        state: (bool, Option<bool>),
     ) -> CardHeader {
         let settings = view.curve;
         let mut against = std::mem::take(&mut self.against);
         let lines = lines(&mut against, row, data, view, ui.input(|i| i.time));
-        let (header, outer) = card_frame(ui, (ViewKind::Scalars, row), look, selection, |ui, selection| {
+        let (header, outer) = card_frame(ui, (ViewKind::Scalars, row), state, selection, |ui, selection| {
             last_values(ui, &lines, selection);
         });
         self.forget_old_zoom(settings, view.x_tag);
@@ -147,9 +147,9 @@ impl Card {
     /// Updates the curves as far as the frame's budget allows; returns whether all are up to date.
     fn make_ready(&mut self, lines: &[Line<'_>], view: &mut CardView<'_>, at_once: bool) -> bool {
         for Line { member, points, generation } in lines {
-            let known = self.curves.get(&member.label);
-            let n_stale = known.map_or(points.len(), |curve| curve.n_stale(*points, *generation, view.curve));
-            if n_stale > 0 || known.is_none() {
+            let curve = self.curves.get(&member.label);
+            let n_stale = curve.map_or(points.len(), |curve| curve.n_stale(*points, *generation, view.curve));
+            if n_stale > 0 || curve.is_none() {
                 if !at_once && !view.budget.take_points(n_stale, self.picture.drawn) {
                     return false;
                 }
@@ -163,7 +163,7 @@ impl Card {
     fn forget_old_zoom(&mut self, settings: CurveSettings, x_tag: Option<&str>) {
         let x_tag = x_tag.unwrap_or_default();
         let is_other = |(old, tag): &(CurveSettings, String)| {
-            let axes = |of: &CurveSettings| (of.axis, of.x_scale(), of.scale, of.by_tag);
+            let axes = |s: &CurveSettings| (s.axis, s.x_scale(), s.scale, s.by_tag);
             axes(old) != axes(&settings) || tag != x_tag
         };
         if self.zoom_of.as_ref().is_none_or(is_other) {
@@ -199,8 +199,8 @@ impl Card {
         let pattern = view.group.map_or("", Regex::as_str);
         let of_line = |line: &Line<'_>| line.points.len().wrapping_add(line.member.color_idx << 40);
         let n_points = lines.iter().map(of_line).fold(0, usize::wrapping_add);
-        let of = (pattern, view.curve);
-        let is_same = self.bands.of.as_ref().is_some_and(|(text, settings, _)| (text.as_str(), *settings) == of);
+        let key = (pattern, view.curve);
+        let is_same = self.bands.of.as_ref().is_some_and(|(text, settings, _)| (text.as_str(), *settings) == key);
         let is_old = self.bands.of.as_ref().is_none_or(|(.., n)| *n != n_points);
         if is_same && (!is_old || now - self.bands.at < REFRESH_S) {
             return;
@@ -370,24 +370,24 @@ fn lines<'a>(
     now: f64,
 ) -> Vec<Line<'a>> {
     let x_scale = view.curve.x_scale();
-    let of = |member: &'a Member, tag: &str| member.series::<ScalarSeries>(data, tag);
-    let own = |member: &'a Member| of(member, member.tag.as_deref().unwrap_or(&row.tag));
+    let series_of = |member: &'a Member, tag: &str| member.series::<ScalarSeries>(data, tag);
+    let own_series = |member: &'a Member| series_of(member, member.tag.as_deref().unwrap_or(&row.tag));
     if view.x_tag.is_none() {
         against.clear();
     }
     for (member, x_tag) in row.members.iter().filter_map(|member| Some((member, view.x_tag?))) {
-        if let (Some(series), Some(other)) = (own(member), of(member, x_tag)) {
+        if let (Some(series), Some(other)) = (own_series(member), series_of(member, x_tag)) {
             against.entry(member.label.clone()).or_default().update(series, other, view.curve.smoothing, now);
         }
     }
     let against = &*against;
     let line = |member: &'a Member| {
         let (points, generation) = match view.x_tag {
-            None => (Points::of(own(member)?), 0),
+            None => (Points::of(own_series(member)?), 0),
             Some(x_tag) => {
-                of(member, x_tag)?;
-                let found = against.get(&member.label)?;
-                (found.points(), found.generation())
+                series_of(member, x_tag)?;
+                let pairing = against.get(&member.label)?;
+                (pairing.points(), pairing.generation())
             }
         };
         Some(Line { member, points: points.on(x_scale), generation })

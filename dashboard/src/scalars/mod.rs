@@ -1,7 +1,7 @@
 //! Scalar summaries over steps: a card for each tag, a line for each run, live.
 //!
-//! [`model`]: points, curves and bands, without egui. [`settings`]: the controls. [`card`]: one card, with [`paint`], [`picture`],
-//! [`tooltip`] and [`range_band`]. [`range_table`]: the table below the cards.
+//! [`model`]: points, curves and bands, without egui. [`settings`]: the controls. [`card`]: one card, with [`paint`],
+//! [`picture`], [`tooltip`] and [`range_band`]. [`range_table`]: the table below the cards.
 
 mod card;
 mod export;

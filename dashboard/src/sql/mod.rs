@@ -1,7 +1,7 @@
 //! The SQL panel: queries about the open data; rows lead to their time in the timeline.
 //!
-//! [`engine`] is the interface that the program may implement, [`worker`] the thread that calls it, [`model`] has queries and results,
-//! [`table`] and [`mod@side`] show rows and the list of tables.
+//! [`engine`] is the interface that the program may implement, [`worker`] the thread that calls it, [`model`] has
+//! queries and results, [`table`] and [`mod@side`] show rows and the list of tables.
 
 pub mod engine;
 mod model;

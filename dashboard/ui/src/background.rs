@@ -1,8 +1,8 @@
 //! Threads that compute what a frame requests, so that no frame waits.
 //!
-//! [`Background`] computes the newest request and drops older ones: a frame posts a request and goes on with the latest result, which
-//! itself says what it was computed for. [`Refresher`] asks a question again whenever it changes. [`Queue`] computes
-//! every request in order. The threads end when their owners are dropped.
+//! [`Background`] computes the newest request and drops older ones: a frame posts a request and goes on with the latest
+//! result, which itself says what it was computed for. [`Refresher`] asks a question again whenever it changes.
+//! [`Queue`] computes every request in order. The threads end when their owners are dropped.
 
 use egui::Context;
 use parking_lot::{Condvar, Mutex};

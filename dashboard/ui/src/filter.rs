@@ -3,6 +3,9 @@
 use crate::address::{Accepts, Value};
 use regex::{Regex, RegexBuilder};
 
+/// Memory of a compiled expression, at most.
+const MAX_REGEX_BYTES: usize = 1 << 20;
+
 /// A filter as typed. An invalid expression matches literally, and [`Filter::error`] says why it is invalid.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
@@ -24,7 +27,7 @@ impl Filter {
         }
         text.clone_into(&mut self.text);
         // The limit is low, as every key press compiles the expression.
-        let compiled = RegexBuilder::new(text).case_insensitive(true).size_limit(1 << 20).build();
+        let compiled = RegexBuilder::new(text).case_insensitive(true).size_limit(MAX_REGEX_BYTES).build();
         (self.regex, self.error) = match compiled {
             _ if text.is_empty() => (None, None),
             Ok(regex) => (Some(regex), None),

@@ -51,9 +51,9 @@ pub fn is_exact() -> bool {
     TIME_UNIT.get() != TimeUnit::Auto
 }
 
-/// The first `most` letters of a text, with an ellipsis where letters are missing.
-pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(most) {
+/// The first `max` letters of a text, with an ellipsis where letters are missing.
+pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(max) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),
     }

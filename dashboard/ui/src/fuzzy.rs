@@ -4,14 +4,14 @@
 /// query and case are ignored. Letters at the begin of words and next to each other count more, and short texts score
 /// better than long ones.
 pub fn score(query: &str, text: &str) -> Option<i32> {
-    let wanted: Vec<char> = query.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect();
-    if wanted.is_empty() {
+    let query_letters: Vec<char> = query.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect();
+    if query_letters.is_empty() {
         return Some(0);
     }
     let letters: Vec<char> = text.chars().take(MAX_LEN).collect();
     // best[j] is the best score of the query's letters so far with the last of them at j.
     let mut best: Vec<Option<i32>> = Vec::new();
-    for (nth, letter) in wanted.iter().enumerate() {
+    for (nth, letter) in query_letters.iter().enumerate() {
         let mut next = vec![None; letters.len()];
         let mut before: Option<i32> = None;
         for (j, c) in letters.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! The parts that panels are made of, independent of runs, traces and graphs.
 //!
-//! [`theme`]: colours, sizes, fonts. [`widgets`]: controls, dialogs, tables. [`chart`]: scales, ticks, lines. [`export`]: the screen as files.
-//! [`background`]: computations in threads. [`address`]: a panel's state as text, [`command`]: its commands. [`mod@format`], [`natural`],
-//! [`fuzzy`], [`filter`], [`history`], [`pace`]: small helpers.
+//! [`theme`]: colours, sizes, fonts. [`widgets`]: controls, dialogs, tables. [`chart`]: scales, ticks, lines.
+//! [`export`]: the screen as files. [`background`]: computations in threads. [`address`]: a panel's state as text,
+//! [`command`]: its commands. [`mod@format`], [`natural`], [`fuzzy`], [`filter`], [`history`], [`pace`]: small helpers.
 
 pub mod address;
 pub mod background;

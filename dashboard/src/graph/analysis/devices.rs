@@ -51,11 +51,11 @@ impl Devices {
         }
         // Items come after the scopes that they are in.
         for item in (1..model.n_items() as u32).rev().map(ItemId) {
-            let own = std::mem::take(&mut counts[item.idx()]);
+            let item_counts = std::mem::take(&mut counts[item.idx()]);
             let above = &mut counts[model.parent(item).idx()];
-            own.iter().for_each(|(row, n)| *above.entry(*row).or_default() += n);
+            item_counts.iter().for_each(|(row, n)| *above.entry(*row).or_default() += n);
             if !model.is_op(item) {
-                devices.counts.insert(item, sorted(own));
+                devices.counts.insert(item, sorted(item_counts));
             }
         }
         devices.counts.insert(ItemId::ROOT, sorted(std::mem::take(&mut counts[0])));

@@ -52,7 +52,8 @@ pub(crate) struct BoxLayout {
     pub notes_out: Arc<[Note]>,
 }
 
-/// An edge between two children, or the part of one between a border and a child: in its scope's layout, or in a picture.
+/// An edge between two children, or the part of one between a border and a child: in its scope's layout, or in a
+/// picture.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PicEdge {
     /// The edges it shows. Its ends are boxes of the lowest common scope.

@@ -92,8 +92,8 @@ impl ColorBy {
     }
 }
 
-/// Assigns a colour to each structure shared by several scopes, in the order in which they become visible, so that opening
-/// more changes none.
+/// Assigns a colour to each structure shared by several scopes, in the order in which they become visible, so that
+/// opening more changes none.
 pub(crate) fn assign_structure_colors(
     model: &Model,
     visible: impl Iterator<Item = ItemId>,

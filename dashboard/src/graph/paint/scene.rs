@@ -43,7 +43,8 @@ impl Scene<'_> {
         (size >= 6.5).then(|| FontId::proportional(size.min(24.0)))
     }
 
-    /// The font of a box's name: as `font`, but where that is illegible the smallest legible one, if the box is high enough.
+    /// The font of a box's name: as `font`, but where that is illegible the smallest legible one, if the box is high
+    /// enough.
     pub fn name_font(&self, size: f32, rect: Rect) -> Option<FontId> {
         let least = FontId::proportional(metrics::TEXT_TICK);
         self.font(size).filter(|f| f.size >= least.size).or((rect.height() >= least.size).then_some(least))

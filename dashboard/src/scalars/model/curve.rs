@@ -79,10 +79,11 @@ impl Curve {
         if self.of != (settings.axis, settings.x_scale(), generation) {
             return points.len();
         }
-        let known = self.pieces.len();
+        let n_current = self.pieces.len();
         let is_smoothed_here = settings.smoothing > 0.0 && points.smoothed().is_none();
-        let known = if is_smoothed_here { known.min(self.smoother.len_at(settings.smoothing)) } else { known };
-        points.len().checked_sub(known).unwrap_or(points.len())
+        let n_current =
+            if is_smoothed_here { n_current.min(self.smoother.len_at(settings.smoothing)) } else { n_current };
+        points.len().checked_sub(n_current).unwrap_or(points.len())
     }
 
     /// Least and greatest x.

@@ -67,9 +67,9 @@ impl Layouts {
 
     fn add(&mut self, layout: Layout) {
         for category in layout.category {
-            let known = self.categories.iter_mut().find(|known| *known.title == *category.title);
-            let charts = match known {
-                Some(known) => &mut known.charts,
+            let same_title = self.categories.iter_mut().find(|other| *other.title == *category.title);
+            let charts = match same_title {
+                Some(other) => &mut other.charts,
                 None => {
                     self.categories.push(Category { title: category.title.as_str().into(), charts: Vec::new() });
                     &mut self.categories.last_mut().expect("one was pushed").charts
@@ -136,8 +136,8 @@ fn members(chart: &Chart, data: &Data, runs: &RunList) -> Vec<Member> {
                 out.extend(tags.map(|tag| member(tag, None)));
             }
             Some(Content::Margin(margin)) => {
-                let known = margin.series.iter().filter(|s| run.run.series.contains_key(&s.value));
-                out.extend(known.map(|s| member(&s.value, Some([s.lower.as_str().into(), s.upper.as_str().into()]))));
+                let present = margin.series.iter().filter(|s| run.run.series.contains_key(&s.value));
+                out.extend(present.map(|s| member(&s.value, Some([s.lower.as_str().into(), s.upper.as_str().into()]))));
             }
             None => {}
         }

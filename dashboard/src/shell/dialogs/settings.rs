@@ -8,7 +8,8 @@ use ui::{
     widgets::{Dialog, choice_buttons},
 };
 
-/// Shows the dialog while it is open; returns the settings as changed by the user. `is_stored`: whether they are stored.
+/// Shows the dialog while it is open; returns the settings as changed by the user. `is_stored`: whether they are
+/// stored.
 pub fn settings_ui(ctx: &Context, is_open: &mut bool, mut settings: Settings, is_stored: bool) -> Settings {
     let dialog = Dialog::new("settings").title("Settings").width(metrics::SETTINGS_W);
     dialog.show_while(is_open, ctx, |ui| {

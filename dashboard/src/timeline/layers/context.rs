@@ -33,7 +33,7 @@ pub struct Areas {
 impl Areas {
     /// Divides the canvas.
     pub fn new(all: Rect) -> Self {
-        let left = all.left() + metrics::GUTTER_W.min(all.width() * 0.4);
+        let left = all.left() + metrics::TRACK_LABELS_W.min(all.width() * 0.4);
         let minimap = Rect::from_min_max(all.min, pos2(all.right(), all.top() + metrics::MINIMAP_H));
         let ruler_h = metrics::RULER_H + metrics::LANE_H;
         let ruler = Rect::from_min_size(pos2(left, minimap.bottom() + 1.0), vec2(all.right() - left, ruler_h));

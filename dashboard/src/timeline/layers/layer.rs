@@ -19,12 +19,12 @@ pub trait Layer {
     fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter);
 
     /// The tooltip for a point, if the layer has one there.
-    fn hit<'a>(&self, _ctx: &'a FrameContext<'_>, _at: Pos2) -> Option<Tooltip<'a>> {
+    fn hit<'a>(&self, _ctx: &'a FrameContext<'_>, _pos: Pos2) -> Option<Tooltip<'a>> {
         None
     }
 
     /// The command of a click at a point, if the layer reacts to it.
-    fn click(&self, _ctx: &FrameContext<'_>, _at: Pos2) -> Option<Command> {
+    fn click(&self, _ctx: &FrameContext<'_>, _pos: Pos2) -> Option<Command> {
         None
     }
 }

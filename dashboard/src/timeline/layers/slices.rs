@@ -42,27 +42,27 @@ impl Layer for SlicesLayer {
         self.picture.paint(painter, key, &scene);
     }
 
-    fn hit<'a>(&self, ctx: &'a FrameContext<'_>, at: Pos2) -> Option<Tooltip<'a>> {
-        let Hit::Lane { track, lane } = ctx.row_at(at)? else { return None };
-        let Some(slice) = ctx.slice_at(at, 1.0) else { return between_waits(ctx, track, at) };
-        let time = ctx.frame.scale.time_from_x(at.x);
+    fn hit<'a>(&self, ctx: &'a FrameContext<'_>, pos: Pos2) -> Option<Tooltip<'a>> {
+        let Hit::Lane { track, lane } = ctx.row_at(pos)? else { return None };
+        let Some(slice) = ctx.slice_at(pos, 1.0) else { return between_waits(ctx, track, pos) };
+        let time = ctx.frame.scale.time_from_x(pos.x);
         match merged_at(ctx, track, lane, time) {
             Some((span, top)) => Some(Box::new(move |ui| merged_ui(ui, ctx, &span, &top))),
             None => Some(Box::new(move |ui| slice_ui(ui, ctx, &slice))),
         }
     }
 
-    fn click(&self, ctx: &FrameContext<'_>, at: Pos2) -> Option<Command> {
-        let slice = ctx.slice_at(at, metrics::CLICK_SLACK);
-        ctx.areas.body.contains(at).then(|| Command::Select(slice.map(|s| s.id)))
+    fn click(&self, ctx: &FrameContext<'_>, pos: Pos2) -> Option<Command> {
+        let slice = ctx.slice_at(pos, metrics::CLICK_SLACK);
+        ctx.areas.body.contains(pos).then(|| Command::Select(slice.map(|s| s.id)))
     }
 }
 
 /// The tooltip with the CPU of a thread between two waits for a CPU, where only these waits are recorded.
-fn between_waits<'a>(ctx: &'a FrameContext<'_>, track: TrackId, at: Pos2) -> Option<Tooltip<'a>> {
+fn between_waits<'a>(ctx: &'a FrameContext<'_>, track: TrackId, pos: Pos2) -> Option<Tooltip<'a>> {
     let store = ctx.store();
     let track = store.track(track).filter(|track| is_scheduling(store, track))?;
-    let (cpu, run) = cpu_run_at(store, track, ctx.frame.scale.time_from_x(at.x), 1)?;
+    let (cpu, run) = cpu_run_at(store, track, ctx.frame.scale.time_from_x(pos.x), 1)?;
     Some(Box::new(move |ui| {
         ui.label(format!("Ran on CPU {cpu}"));
         ui.label(exact(run.dur()));

@@ -83,12 +83,12 @@ pub fn matches(store: &Store, query: &Query) -> Matches {
         }
     };
     // In a long remote trace only resident slices are searched: no others are fetched for a search.
-    let look = if store.residency(&store.range()) == Residency::TooLarge { Lane::slice_now } else { Lane::slice };
+    let read_slice = if store.residency(&store.range()) == Residency::TooLarge { Lane::slice_now } else { Lane::slice };
     let mut n_stored = 0;
     for track in store.tracks() {
         for (lane_idx, lane) in (0_u32..).zip(&track.lanes) {
             let mut found = LaneMatches { track: track.id.0, lane: lane_idx, slices: Vec::new() };
-            for slice in (0..lane.len() as u32).filter_map(|i| look(lane, i)).filter(&hit) {
+            for slice in (0..lane.len() as u32).filter_map(|i| read_slice(lane, i)).filter(&hit) {
                 out.count += 1;
                 if n_stored < MATCH_LIMIT {
                     n_stored += 1;
@@ -135,8 +135,8 @@ pub fn slice_at(store: &Store, track: TrackId, lane: u32, time: i64, slack: i64)
     candidates.filter_map(|i| lane.slice(i)).min_by_key(distance)
 }
 
-/// The slice whose end made an `op` slice ready: of the slices of the node that the trace names, in the same step, the last
-/// that ended before `slice` began.
+/// The slice whose end made an `op` slice ready: of the slices of the node that the trace names, in the same step, the
+/// last that ended before `slice` began.
 pub fn predecessor(store: &Store, slice: &SliceRef) -> Option<SliceRef> {
     let node = slice.correlation;
     if store.category(slice) != Category::Op || node == u32::MAX {
@@ -171,18 +171,18 @@ pub fn successor(store: &Store, slice: &SliceRef) -> Option<SliceRef> {
         return None;
     }
     let step = store.step_id_of(slice);
-    let until = step.and_then(|id| store.step(id, slice.start)).map_or(i64::MAX, |s| s.end);
-    let is_it =
+    let step_end = step.and_then(|id| store.step(id, slice.start)).map_or(i64::MAX, |s| s.end);
+    let is_of_node =
         |s: &SliceRef| s.correlation == slice.node && store.category(s) == Category::Op && store.step_id_of(s) == step;
     let mut budget = SCAN_LIMIT;
     let mut best: Option<SliceRef> = None;
     for lane in store.tracks().iter().flat_map(|t| &t.lanes) {
-        let mut after = lane.touching(&(slice.end..until)).filter_map(|i| lane.slice(i));
-        let found = after.find(|s| {
+        let mut candidates = lane.touching(&(slice.end..step_end)).filter_map(|i| lane.slice(i));
+        let found = candidates.find(|s| {
             budget = budget.saturating_sub(1);
-            budget == 0 || best.as_ref().is_some_and(|b| s.start >= b.start) || (s.start >= slice.end && is_it(s))
+            budget == 0 || best.as_ref().is_some_and(|b| s.start >= b.start) || (s.start >= slice.end && is_of_node(s))
         });
-        best = found.filter(|s| s.start >= slice.end && is_it(s)).or(best);
+        best = found.filter(|s| s.start >= slice.end && is_of_node(s)).or(best);
     }
     best
 }
@@ -207,14 +207,14 @@ fn best<K: Ord, W: Iterator<Item = u32>>(
 
 /// The next or previous slice with the same name on any track, by start.
 pub fn same_name(store: &Store, slice: &SliceRef, forward: bool) -> Option<SliceRef> {
-    let same = |s: &SliceRef| s.site == slice.site && s.node == slice.node && s.id != slice.id;
+    let is_same = |s: &SliceRef| s.site == slice.site && s.node == slice.node && s.id != slice.id;
     let order = |s: &SliceRef| (s.start, s.id);
     if forward {
         let walk = |lane: &Lane| lane.touching(&(slice.start..i64::MAX));
-        best(store, walk, |s| same(s) && order(s) > order(slice), order)
+        best(store, walk, |s| is_same(s) && order(s) > order(slice), order)
     } else {
         let walk = |lane: &Lane| lane.touching(&(i64::MIN..slice.start.saturating_add(1))).rev();
-        best(store, walk, |s| same(s) && order(s) < order(slice), |s| Reverse(order(s)))
+        best(store, walk, |s| is_same(s) && order(s) < order(slice), |s| Reverse(order(s)))
     }
 }
 

@@ -49,36 +49,36 @@ const ROOT: u32 = u32::MAX;
 /// out.
 pub fn of_slices(store: &Store, range: &Range<i64>, shows: impl Fn(u32) -> bool) -> (Vec<FlameBox>, bool) {
     let mut tree = Tree::default();
-    let mut left = MAX_SLICES;
+    let mut budget = MAX_SLICES;
     for track in store.tracks().iter().filter(|t| shows(t.id.0)) {
         // Begin, end and tree node of the slices of the lane above.
         let mut above: Vec<(i64, i64, u32)> = Vec::new();
         for (nth, lane) in track.lanes.iter().enumerate() {
-            let mut here = Vec::new();
-            let mut at = 0;
+            let mut current = Vec::new();
+            let mut next_above = 0;
             for slice in lane.slices(range) {
-                if left == 0 {
+                if budget == 0 {
                     return (boxes(tree.nodes), true);
                 }
-                left -= 1;
-                while above.get(at).is_some_and(|(_, end, _)| *end <= slice.start) {
-                    at += 1;
+                budget -= 1;
+                while above.get(next_above).is_some_and(|(_, end, _)| *end <= slice.start) {
+                    next_above += 1;
                 }
-                let parent = above.get(at).filter(|(start, end, _)| *start <= slice.start && slice.end <= *end);
+                let parent = above.get(next_above).filter(|(start, end, _)| *start <= slice.start && slice.end <= *end);
                 if parent.is_none()
                     && nth > 0
                     && !above.is_empty()
-                    && above.get(at).is_some_and(|(s, ..)| *s < slice.end)
+                    && above.get(next_above).is_some_and(|(s, ..)| *s < slice.end)
                 {
                     // A slice that overlaps another has a lane of its own, and is outermost here.
-                    here.push((slice.start, slice.end, tree.add(store, ROOT, &slice, range)));
+                    current.push((slice.start, slice.end, tree.add(store, ROOT, &slice, range)));
                     continue;
                 }
                 let node = tree.add(store, parent.map_or(ROOT, |(_, _, node)| *node), &slice, range);
-                here.push((slice.start, slice.end, node));
+                current.push((slice.start, slice.end, node));
             }
-            if !here.is_empty() {
-                above = here;
+            if !current.is_empty() {
+                above = current;
             }
         }
     }
@@ -111,7 +111,7 @@ fn boxes(nodes: Vec<Node>) -> Vec<FlameBox> {
     let starts = starts(&weights);
     let all: u64 = nodes.iter().filter(|n| n.parent == ROOT).map(|n| n.total).sum();
     let share = |weight: u64| weight as f64 / all.max(1) as f64;
-    let made = nodes.into_iter().zip(starts).map(|(n, start)| FlameBox {
+    let out = nodes.into_iter().zip(starts).map(|(n, start)| FlameBox {
         start: share(start),
         width: share(n.total),
         total: n.total,
@@ -120,7 +120,7 @@ fn boxes(nodes: Vec<Node>) -> Vec<FlameBox> {
         name: n.name,
         depth: n.depth,
     });
-    made.filter(|b| b.depth < MAX_DEPTH && b.total > 0).collect()
+    out.filter(|b| b.depth < MAX_DEPTH && b.total > 0).collect()
 }
 
 /// The flame graph of a range's samples by call stack.

@@ -34,40 +34,33 @@ fn clock_error_ns(store: &Store, a: TrackId, b: TrackId) -> i64 {
 
 /// The innermost slice of a track that covers a time. Flows begin and end at the edges of slices: a slice's end counts
 /// as inside.
-fn slice_around(store: &Store, end: FlowEnd) -> Option<SliceRef> {
+fn slice_at(store: &Store, end: FlowEnd) -> Option<SliceRef> {
     let track = store.track(end.track)?;
     let at_edge = |s: &SliceRef| s.start <= end.time && end.time <= s.end;
-    let around = end.time.saturating_sub(1)..end.time.saturating_add(1);
-    track.lanes.iter().rev().find_map(|lane| lane.slices(&around).filter(at_edge).last())
+    let window = end.time.saturating_sub(1)..end.time.saturating_add(1);
+    track.lanes.iter().rev().find_map(|lane| lane.slices(&window).filter(at_edge).last())
 }
 
 /// The arrows with one end in the slice but in none nested in it. Reads every flow: not for every frame.
 pub fn arrows_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
-    let is_here = |end: &FlowEnd| {
+    let is_in_slice = |end: &FlowEnd| {
         end.track.0 == slice.id.track
             && (slice.start..=slice.end).contains(&end.time)
-            && slice_around(store, *end).is_none_or(|s| s.id == slice.id)
+            && slice_at(store, *end).is_none_or(|s| s.id == slice.id)
     };
     let mut out = transfers_of(store, slice);
-    let mut shown = [0, 0];
+    let mut n_shown = [0, 0];
     for Flow { site, from, to, .. } in store.flows() {
         let (Some(from), Some(to)) = (from, to) else { continue };
         if store.sites().get(*site as usize).is_some_and(|s| s.category.is_transfer()) {
             continue;
         }
         for (leaves, here, other) in [(true, from, to), (false, to, from)] {
-            if shown[usize::from(leaves)] < MAX_SHOWN && is_here(here) {
-                shown[usize::from(leaves)] += 1;
+            if n_shown[usize::from(leaves)] < MAX_SHOWN && is_in_slice(here) {
+                n_shown[usize::from(leaves)] += 1;
                 let name = store.sites().get(*site as usize).map_or_else(String::new, |s| s.name.clone());
                 let error_ns = clock_error_ns(store, here.track, other.track);
-                out.push(Arrow {
-                    name,
-                    leaves,
-                    other: *other,
-                    here: *here,
-                    slice: slice_around(store, *other),
-                    error_ns,
-                });
+                out.push(Arrow { name, leaves, other: *other, here: *here, slice: slice_at(store, *other), error_ns });
             }
         }
     }
@@ -101,7 +94,7 @@ fn transfers_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
         let (here, other) = if leaves { (from, to) } else { (to, from) };
         let name = ui::format::bytes(u64::from(t.bytes));
         let error_ns = clock_error_ns(store, here.track, other.track);
-        Some(Arrow { name, leaves, other, here, slice: slice_around(store, other), error_ns })
+        Some(Arrow { name, leaves, other, here, slice: slice_at(store, other), error_ns })
     };
     of_step.filter(|t| t.sender == slice.node || t.receiver == slice.node).filter_map(arrow).take(MAX_SHOWN).collect()
 }

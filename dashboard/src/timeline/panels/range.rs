@@ -66,10 +66,10 @@ pub fn range_ui(
             RangeTab::Tracks => tracks_ui(ui, store, facts, &mut out),
             RangeTab::Flame => {
                 if facts.flame_is_cut {
-                    let most = format::count(MAX_SLICES as u64);
+                    let max = format::count(MAX_SLICES as u64);
                     ui.colored_label(
                         p.warning,
-                        format!("Only the first {most} slices are shown. Select a shorter range for all."),
+                        format!("Only the first {max} slices are shown. Select a shorter range for all."),
                     );
                 }
                 flame_ui(ui, "slices", &facts.flame, |ns| format::duration_ns(ns as i64));
@@ -89,8 +89,8 @@ pub fn range_ui(
 
 fn ops_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>) {
     grid(ui, "range ops", &["Name", "Category", "Count", "Total", "Self", "Share"], |ui| {
-        for op in facts.ops.iter().take(20) {
-            ui.label(op.op.chars().take(60).collect::<String>());
+        for op in facts.ops.iter().take(MAX_OPS) {
+            ui.label(op.op.chars().take(MAX_NAME).collect::<String>());
             ui.weak(&op.category);
             number(ui, format::count(op.figures.count));
             number(ui, format::duration_ns(op.figures.total_ns));
@@ -99,35 +99,41 @@ fn ops_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>
             end_row(ui);
         }
     });
-    if facts.ops.len() > 20 {
-        ui.label(format!("and {} more: see Ops", facts.ops.len() - 20));
+    if facts.ops.len() > MAX_OPS {
+        ui.label(format!("and {} more: see Ops", facts.ops.len() - MAX_OPS));
     }
     ui.weak("Longest stalls of its steps");
     if facts.stalls.top.is_empty() {
         ui.label("None");
     }
-    if let Some(stall) = list_ui(ui, store, &facts.stalls.top, 10) {
+    if let Some(stall) = list_ui(ui, store, &facts.stalls.top, MAX_STALLS) {
         out.push(Command::SelectStall(Box::new(stall.clone())));
     }
 }
 
+/// Ops of a range that are listed, at most; the Ops panel has all.
+const MAX_OPS: usize = 20;
+/// Letters of a name in a table, at most.
+const MAX_NAME: usize = 60;
+/// Stalls of a range that are listed, at most.
+const MAX_STALLS: usize = 10;
 /// Names that are listed, at most.
 const MAX_NAMES: usize = 100;
 
 /// Shows names, and the histogram of the durations of one of them.
 fn names_ui(ui: &mut Ui, facts: &RangeFacts, chosen: Option<&str>, out: &mut Vec<Command>) {
     // The default is a name with several slices, as one slice has no distribution.
-    let most = || facts.names.iter().find(|n| n.count > 1).or(facts.names.first());
-    let shown = chosen.and_then(|name| facts.names.iter().find(|n| n.name == name)).or_else(most);
-    if let Some(histogram) = shown {
+    let default = || facts.names.iter().find(|n| n.count > 1).or(facts.names.first());
+    let selected = chosen.and_then(|name| facts.names.iter().find(|n| n.name == name)).or_else(default);
+    if let Some(histogram) = selected {
         ui.weak(format!("Durations of {}", histogram.name));
         histogram_ui(ui, histogram);
     }
     grid(ui, "range names", &["Name", "Category", "Count", "Total", "Mean", "Shortest", "Longest"], |ui| {
         for row in facts.names.iter().take(MAX_NAMES) {
-            let is_shown = shown.is_some_and(|s| s.name == row.name);
-            let name: String = row.name.chars().take(60).collect();
-            if ui.selectable_label(is_shown, name).on_hover_text("Show its durations").clicked() {
+            let is_selected = selected.is_some_and(|s| s.name == row.name);
+            let name: String = row.name.chars().take(MAX_NAME).collect();
+            if ui.selectable_label(is_selected, name).on_hover_text("Show its durations").clicked() {
                 out.push(Command::ShowDurations(row.name.clone()));
             }
             ui.weak(&row.category);

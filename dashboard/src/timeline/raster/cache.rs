@@ -165,7 +165,7 @@ impl RasterCache {
         // A span that ends half a column before the first may round into it.
         let read = columns.start - 1..columns.end;
         let (window, n_read) = (time(read.start)..time(read.end), (read.end - read.start) as usize);
-        let at = slot(columns.start, self.room);
+        let first_slot = slot(columns.start, self.room);
         let (mut lanes, mut spans) = (std::mem::take(&mut self.lanes), std::mem::take(&mut self.spans));
         for (nth, lane) in lanes.iter_mut().enumerate() {
             self.clear(nth, &columns);
@@ -175,7 +175,7 @@ impl RasterCache {
             }
             for span in spans.iter().filter(|span| !is_wide(span, px_per_ns)) {
                 let style = style(&bars::slices(span, lane.track, lane.lane, 1.0 / columns_per_ns));
-                self.fill(nth, span, &columns, at, style);
+                self.fill(nth, span, &columns, first_slot, style);
             }
             self.add_wide(&mut lane.wide, &spans, goes_right);
         }
@@ -204,15 +204,15 @@ impl RasterCache {
         }
     }
 
-    /// Draws the part of a narrow span that is in `columns`, at least a pixel. `at`: the first column's place in the
-    /// ring.
-    fn fill(&mut self, nth: usize, span: &Span, columns: &Range<i64>, at: usize, style: BarStyle) {
+    /// Draws the part of a narrow span that is in `columns`, at least a pixel. `first_slot`: the first column's place
+    /// in the ring.
+    fn fill(&mut self, nth: usize, span: &Span, columns: &Range<i64>, first_slot: usize, style: BarStyle) {
         let from = self.column(span.start);
         let to = self.column(span.end).max(from + 1);
         let (full, middle) = self.pixels[2 * nth * self.room..].split_at_mut(self.room);
         for column in from.max(columns.start)..to.min(columns.end) {
-            let along = at + (column - columns.start) as usize;
-            let slot = if along < self.room { along } else { along - self.room };
+            let offset = first_slot + (column - columns.start) as usize;
+            let slot = if offset < self.room { offset } else { offset - self.room };
             if let Some(color) = style.full {
                 full[slot] = color;
             }

@@ -7,6 +7,9 @@ use trace_model::{Category, TrackKind};
 use trace_store::Store;
 use ui::theme::{Palette, laid_over, mix};
 
+/// Opacity of dimmed slices.
+const DIMMED: f32 = 0.22;
+
 /// The colours of slices, computed once per picture.
 pub struct Colors<'a> {
     store: &'a Store,
@@ -108,23 +111,23 @@ impl<'a> Colors<'a> {
             // Only stalls have colours.
             ColorBy::Cause => self.muted,
         };
-        self.faded(full, slices.density, dim)
+        self.fade(full, slices.density, dim)
     }
 
     /// The colour of a wait that shares a bar with work of the colour `fill`, as opaque as its share of the time.
     fn wait_over(&self, fill: Color32, share: f32, dim: bool) -> Color32 {
-        let quiet = if dim { mix(self.background, self.quiet, 0.22) } else { self.quiet };
+        let quiet = if dim { mix(self.background, self.quiet, DIMMED) } else { self.quiet };
         laid_over(fill, quiet, (256.0 * share) as u32)
     }
 
     /// The colour of merged slices, or of one below a pixel: as opaque as the share of busy time, but always visible.
-    pub fn faded(&self, full: Color32, density: f32, dim: bool) -> Color32 {
+    pub fn fade(&self, full: Color32, density: f32, dim: bool) -> Color32 {
         let color = if density < 1.0 {
             laid_over(self.background, full, (256.0 * egui::lerp(self.min_opacity..=1.0, density)) as u32)
         } else {
             full
         };
-        if dim { mix(self.background, color, 0.22) } else { color }
+        if dim { mix(self.background, color, DIMMED) } else { color }
     }
 }
 

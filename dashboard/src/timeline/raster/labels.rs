@@ -50,8 +50,8 @@ impl Labels {
 
     /// The name of a node and site, shortened to `room` points.
     pub fn fit(&mut self, painter: &Painter, (node, site): (u32, u32), full: &str, room: f32) -> Option<Arc<str>> {
-        let known = self.fits.entry((node, site, room as u16));
-        known.or_insert_with(|| fitted(painter, full, room.floor()).map(Into::into)).clone()
+        let entry = self.fits.entry((node, site, room as u16));
+        entry.or_insert_with(|| fitted(painter, full, room.floor()).map(Into::into)).clone()
     }
 }
 
@@ -72,15 +72,15 @@ pub fn fitted(painter: &Painter, full: &str, room: f32) -> Option<String> {
     }
     let galley = painter.layout_no_wrap(leaf.to_owned(), label_font(), Color32::PLACEHOLDER);
     let row = galley.rows.first()?;
-    let dots = metrics::TEXT_SMALL * 0.75;
-    let n = row.glyphs.iter().take_while(|g| g.max_x() <= room - dots).count();
+    let ellipsis_width = metrics::TEXT_SMALL * 0.75;
+    let n = row.glyphs.iter().take_while(|g| g.max_x() <= room - ellipsis_width).count();
     (n >= 2).then(|| leaf.chars().take(n).chain(['…']).collect())
 }
 
 /// Writes a name, shortened to fit, at the left of a rectangle.
 pub fn label_in(painter: &Painter, rect: Rect, name: &str, color: Color32) {
     if let Some(text) = fitted(painter, name, rect.width() - 2.0 * metrics::GAP) {
-        let at = pos2(rect.left() + metrics::GAP, rect.center().y);
-        painter.text(at, Align2::LEFT_CENTER, text, label_font(), color);
+        let pos = pos2(rect.left() + metrics::GAP, rect.center().y);
+        painter.text(pos, Align2::LEFT_CENTER, text, label_font(), color);
     }
 }

@@ -202,7 +202,7 @@ impl Drawing<'_> {
         for (track, position) in threads {
             let band = position.lane(0);
             for run in cpu_runs.between(*track, left, right) {
-                let fill = self.colors.faded(self.colors.of_cpu_run(run.cpu), 1.0, dim);
+                let fill = self.colors.fade(self.colors.of_cpu_run(run.cpu), 1.0, dim);
                 let style = BarStyle { full: Some(fill), middle: None };
                 self.image.add(self.on_screen(band), run.x0, run.x1, style);
                 let has_room = run.x1 - run.x0 >= metrics::LABEL_MIN_W && band.height >= metrics::TEXT_SMALL;
@@ -220,7 +220,7 @@ impl Drawing<'_> {
         for bar in bars.filter(|bar| !self.colors.is_quiet(&bar.slices)) {
             let lane = self.on_screen(bar.band);
             for run in cpu_runs.between(bar.slices.track, bar.x0, bar.x1) {
-                let fill = self.colors.faded(self.colors.by_number(run.cpu), bar.slices.density, dim);
+                let fill = self.colors.fade(self.colors.by_number(run.cpu), bar.slices.density, dim);
                 self.image.add(lane, run.x0, run.x1, BarStyle { full: Some(fill), middle: None });
             }
         }

@@ -19,8 +19,8 @@ pub fn full_rect(lane: LaneBand, x0: f32, x1: f32) -> Rect {
 
 /// The rectangle of a lane's middle, where waits are drawn, between two edges.
 pub fn middle_rect(lane: LaneBand, x0: f32, x1: f32) -> Rect {
-    let top = lane.top + (lane.height - metrics::QUIET_H) / 2.0;
-    Rect::from_min_max(pos2(x0, top), pos2(x1, top + metrics::QUIET_H))
+    let top = lane.top + (lane.height - metrics::WAIT_H) / 2.0;
+    Rect::from_min_max(pos2(x0, top), pos2(x1, top + metrics::WAIT_H))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

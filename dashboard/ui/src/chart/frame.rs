@@ -42,12 +42,12 @@ impl Frame {
         pos2(self.x(x), self.y(plot_y))
     }
 
-    /// The screen x of a plot-space x. Distant points are drawn at most one frame's width outside.
+    /// The screen x of a plot-space x; at most one frame's width outside the frame.
     pub fn x(&self, x: f64) -> f32 {
         self.inner.left() + self.bounds.across(x).clamp(-1.0, 2.0) as f32 * self.inner.width()
     }
 
-    /// The screen y of a plot-space y. Distant points are moved closer, as the rasteriser fails on them.
+    /// The screen y of a plot-space y, limited as the rasteriser fails on far greater coordinates.
     pub fn y(&self, plot_y: f64) -> f32 {
         self.inner.bottom() - self.bounds.up(plot_y).clamp(-1e4, 1e4) as f32 * self.inner.height()
     }

@@ -33,8 +33,8 @@ pub fn document<'a>(shapes: impl Iterator<Item = &'a ClippedShape>, rect: Rect, 
     );
     for (id, clip) in out.clips.iter().enumerate() {
         let (Vec2 { x, y }, Vec2 { x: w, y: h }) = (clip.min - rect.min, clip.size());
-        let at = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\"");
-        let _ = writeln!(head, "<clipPath id=\"c{id}\"><rect {at}/></clipPath>");
+        let area = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\"");
+        let _ = writeln!(head, "<clipPath id=\"c{id}\"><rect {area}/></clipPath>");
     }
     head + &out.body + "</svg>\n"
 }
@@ -47,8 +47,8 @@ struct Writer {
 
 impl Writer {
     fn clip_id(&mut self, clip: Rect) -> usize {
-        let known = self.clips.iter().rposition(|c| *c == clip);
-        known.unwrap_or_else(|| {
+        let existing = self.clips.iter().rposition(|c| *c == clip);
+        existing.unwrap_or_else(|| {
             self.clips.push(clip);
             self.clips.len() - 1
         })
@@ -61,11 +61,11 @@ impl Writer {
             Shape::Vec(all) => all.iter().for_each(|s| self.shape(s)),
             Shape::Rect(rect) => self.rect(rect),
             Shape::Circle(c) => {
-                let (Pos2 { x, y }, r, paint) = (self.at(c.center), c.radius, painted(c.fill, c.stroke));
+                let (Pos2 { x, y }, r, paint) = (self.to_document(c.center), c.radius, painted(c.fill, c.stroke));
                 let _ = writeln!(self.body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r:.1}\" {paint}/>");
             }
             Shape::Ellipse(e) => {
-                let (Pos2 { x, y }, Vec2 { x: rx, y: ry }) = (self.at(e.center), e.radius);
+                let (Pos2 { x, y }, Vec2 { x: rx, y: ry }) = (self.to_document(e.center), e.radius);
                 let (at, paint) = (format!("cx=\"{x:.1}\" cy=\"{y:.1}\""), painted(e.fill, e.stroke));
                 let _ = writeln!(self.body, "<ellipse {at} rx=\"{rx:.1}\" ry=\"{ry:.1}\" {paint}/>");
             }
@@ -83,17 +83,18 @@ impl Writer {
         }
     }
 
-    fn at(&self, pos: Pos2) -> Pos2 {
+    fn to_document(&self, pos: Pos2) -> Pos2 {
         pos - self.rect.min.to_vec2()
     }
 
     fn points(&self, points: &[Pos2]) -> String {
-        let text: Vec<String> = points.iter().map(|p| self.at(*p)).map(|p| format!("{:.1},{:.1}", p.x, p.y)).collect();
+        let text: Vec<String> =
+            points.iter().map(|p| self.to_document(*p)).map(|p| format!("{:.1},{:.1}", p.x, p.y)).collect();
         text.join(" ")
     }
 
     fn rect(&mut self, shape: &RectShape) {
-        let (Pos2 { x, y }, Vec2 { x: w, y: h }) = (self.at(shape.rect.min), shape.rect.size());
+        let (Pos2 { x, y }, Vec2 { x: w, y: h }) = (self.to_document(shape.rect.min), shape.rect.size());
         let (radius, paint) = (shape.corner_radius.average(), painted(shape.fill, shape.stroke));
         let at = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\"");
         let _ = writeln!(self.body, "<rect {at} rx=\"{radius:.1}\" {paint}/>");
@@ -117,7 +118,7 @@ impl Writer {
             if words.is_empty() {
                 continue;
             }
-            let at = self.at(text.pos + row.pos.to_vec2());
+            let at = self.to_document(text.pos + row.pos.to_vec2());
             // Labels have one format. Of several formats the first is used for the entire text.
             let format = text.galley.job.sections.first();
             let size = format.map_or(12.0, |s| s.format.font_id.size);
@@ -154,7 +155,7 @@ impl Writer {
                 a.pos.y == b.pos.y && a.pos.x == c.pos.x && d.pos == egui::pos2(b.pos.x, c.pos.y) && a.color == d.color
             });
             if is_rect {
-                let (Pos2 { x, y }, w, h) = (self.at(a.pos), b.pos.x - a.pos.x, c.pos.y - a.pos.y);
+                let (Pos2 { x, y }, w, h) = (self.to_document(a.pos), b.pos.x - a.pos.x, c.pos.y - a.pos.y);
                 let at = format!("x=\"{x:.2}\" y=\"{y:.1}\" width=\"{w:.2}\" height=\"{h:.1}\"");
                 let _ = writeln!(self.body, "<rect {at} {}/>", paint("fill", a.color));
                 rest = &tail[3..];

@@ -17,7 +17,7 @@ use std::{
 };
 
 /// Letters that are looked for, at most: a hostile file may contain every letter.
-const MAX_ASKED: usize = 4096;
+const MAX_REQUESTED: usize = 4096;
 /// Letters that a report lists, at most.
 const MAX_LISTED: usize = 6;
 
@@ -37,8 +37,8 @@ struct FontState {
     /// The function that opens the fonts; `None` once the first letter was missing.
     open: Option<(Context, Open)>,
     queue: Option<Sender<LetterRequest>>,
-    asked: FxHashSet<(FontFamily, char)>,
-    found: Vec<(FontFamily, FontInsert)>,
+    requested: FxHashSet<(FontFamily, char)>,
+    fonts: Vec<(FontFamily, FontInsert)>,
     missing: BTreeSet<char>,
 }
 
@@ -69,8 +69,8 @@ impl SystemFonts {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let rest = match state.asked.len() {
-            MAX_ASKED.. => format!(" Of more than {MAX_ASKED} letters no more are looked for."),
+        let rest = match state.requested.len() {
+            MAX_REQUESTED.. => format!(" Of more than {MAX_REQUESTED} letters no more are looked for."),
             _ => String::new(),
         };
         Some(format!(
@@ -95,14 +95,14 @@ struct Fallback(Arc<Mutex<FontState>>);
 impl FontProvider for Fallback {
     fn fonts_for_family(&self, family: &FontFamily) -> Vec<FontInsert> {
         let state = self.0.lock();
-        state.found.iter().filter(|(of, _)| of == family).map(|(_, font)| font.clone()).collect()
+        state.fonts.iter().filter(|(of, _)| of == family).map(|(_, font)| font.clone()).collect()
     }
 
     /// Always `None`: the font is added to the family once it is found.
     fn font_for(&self, request: &FallbackRequest<'_>) -> Option<FontInsert> {
         let first = request.cluster.chars().next()?;
         let mut state = self.0.lock();
-        if state.asked.len() >= MAX_ASKED || !state.asked.insert((request.family.clone(), first)) {
+        if state.requested.len() >= MAX_REQUESTED || !state.requested.insert((request.family.clone(), first)) {
             return None;
         }
         if let Some((ctx, open)) = state.open.take() {
@@ -131,8 +131,8 @@ fn search(ctx: &Context, state: &Arc<Mutex<FontState>>, requests: &Receiver<Lett
             let font = system.font_for(&FallbackRequest { cluster: &cluster, family: &family });
             let mut state = state.lock();
             match font {
-                Some(font) if !state.found.iter().any(|(of, other)| *of == family && other.name == font.name) => {
-                    state.found.push((family, font));
+                Some(font) if !state.fonts.iter().any(|(of, other)| *of == family && other.name == font.name) => {
+                    state.fonts.push((family, font));
                     is_new = true;
                 }
                 Some(_) => {}
@@ -184,8 +184,8 @@ mod tests {
         let data = FontData::clone(&FontDefinitions::default().font_data["Hack"]);
         let has = |c: char| c == '∀' || c == '∃';
         Arc::new(move |request: &FallbackRequest<'_>| {
-            let found = request.cluster.starts_with(has);
-            found.then(|| FontInsert::new("system:Hack", data.clone(), Vec::new()))
+            let fonts = request.cluster.starts_with(has);
+            fonts.then(|| FontInsert::new("system:Hack", data.clone(), Vec::new()))
         })
     }
 
