@@ -53,7 +53,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Compares with `other`, once.
+    /// Requests the comparison with `other`, unless it was requested before.
     pub fn update(&mut self, ctx: &Context, model: &Arc<Model>, other: &Arc<GraphDef>) {
         let pair = Pair { model: Same(Arc::clone(model)), other: Same(Arc::clone(other)) };
         let diff = self.comparison.ask(ctx, ("graph changes", compare), 0.0, pair.clone(), |pair, _| pair);

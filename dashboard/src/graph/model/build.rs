@@ -43,7 +43,7 @@ impl Model {
     }
 }
 
-/// The graph before it has its tree: nodes by place; the ends of edges are places too.
+/// The graph before its tree is built. Nodes, and with them the ends of edges, are identified by their place.
 #[derive(Default)]
 struct Draft {
     text: String,
@@ -57,7 +57,7 @@ struct Draft {
     missing: Tally,
 }
 
-/// Counts something and keeps the first example.
+/// A count of problems, with the first as an example.
 #[derive(Default)]
 struct Tally {
     count: u64,

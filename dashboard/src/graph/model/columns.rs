@@ -17,7 +17,7 @@ pub struct Model {
     pub(super) items: Vec<Item>,
     /// Per item: an ancestor further up, for logarithmic walks (see `edges`).
     pub(super) jump: Vec<ItemId>,
-    /// Per node: which `NodeDef`, as (function + 1 or 0 for the main graph, index).
+    /// The `NodeDef` of each node, as (function + 1 or 0 for the main graph, index).
     pub(super) defs: Vec<(u32, u32)>,
     pub(super) op: Vec<u32>,
     pub(super) device: Vec<u32>,

@@ -45,9 +45,9 @@ pub(crate) type Legend = Vec<(Color32, String)>;
 /// A figure as a colour scale.
 struct Heat {
     metric: Metric,
-    /// The meaning of 100 %.
+    /// Name of the total that shares refer to.
     total: &'static str,
-    /// Shown where no trace has the figure.
+    /// The legend where no trace has the figure.
     missing: &'static str,
 }
 
@@ -184,7 +184,7 @@ impl Colors<'_> {
         mix(self.palette.raised, self.palette.good, 0.45)
     }
 
-    /// White over orange to red, in the theme's terms.
+    /// The colour of a share: from the theme's white over orange to red.
     fn heat(&self, share: f32) -> Color32 {
         let p = self.palette;
         let share = share.clamp(0.0, 1.0).sqrt();

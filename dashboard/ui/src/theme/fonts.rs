@@ -184,8 +184,8 @@ mod tests {
         let data = FontData::clone(&FontDefinitions::default().font_data["Hack"]);
         let has = |c: char| c == '∀' || c == '∃';
         Arc::new(move |request: &FallbackRequest<'_>| {
-            let fonts = request.cluster.starts_with(has);
-            fonts.then(|| FontInsert::new("system:Hack", data.clone(), Vec::new()))
+            let is_known = request.cluster.starts_with(has);
+            is_known.then(|| FontInsert::new("system:Hack", data.clone(), Vec::new()))
         })
     }
 
