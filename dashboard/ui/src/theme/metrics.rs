@@ -161,40 +161,40 @@ pub const LIST_ROWS_MIN: f32 = 3.0;
 pub const RECENT_W: f32 = 560.0;
 /// Shares of that width at which a recent path's kind and folder begin.
 pub const RECENT_COLUMNS: [f32; 2] = [0.4, 0.55];
-/// Width of the column of keys in the list of shortcuts,
+/// Share of the window's height above the start screen's title.
 pub const START_TOP_SHARE: f32 = 0.12;
-/// and the greatest share of the list's width that it is.
+/// Width of a progress bar.
 pub const PROGRESS_W: f32 = 96.0;
-/// Column of keys in the list of shortcuts.
+/// Width of the column of keys in the list of shortcuts,
 pub const KEY_COLUMN_W: f32 = 150.0;
-/// That is at most this share of a narrow list.
+/// and the greatest share of the list's width that it is.
 pub const KEY_COLUMN_SHARE: f32 = 0.4;
 /// Between docked panels.
 pub const TILE_GAP: f32 = 3.0;
 
-/// Greatest share of a table's width that the column of names takes by default.
+/// Width of a filter above cards.
 pub const FILTER_W: f32 = 180.0;
 /// Width of a column of names.
 pub const NAME_W: f32 = 160.0;
-/// Greatest distance of a click from the curve that it picks.
+/// Greatest share of a table's width that the column of names takes by default.
 pub const NAMES_SHARE: f32 = 0.4;
-/// Width of a slider,
+/// Width of a column of figures.
 pub const FIGURE_W: f32 = 96.0;
-/// and the greatest share of a row's width that it is.
+/// Greatest distance of a click from the curve that it picks.
 pub const PICK_SLACK: f32 = 8.0;
 /// Width of a slider,
 pub const SLIDER_W: f32 = 120.0;
-/// Greatest number of rows of a tooltip.
+/// and the greatest share of a row's width that it is.
 pub const SLIDER_SHARE: f32 = 0.35;
-/// Width of the legend of colours next to a picture.
+/// Height of a card's title.
 pub const CARD_HEADER_H: f32 = 26.0;
-/// Rows of a tooltip.
+/// Greatest number of rows of a tooltip.
 pub const TOOLTIP_ROWS: usize = 12;
-/// Least width of a value in a card's title.
+/// Width of the legend of colours next to a picture.
 pub const LEGEND_W: f32 = 84.0;
 /// Half the width of a mark for a value without a place.
 pub const MARK: f32 = 4.0;
-/// Room that a value in a card's title takes at least.
+/// Least width of a value in a card's title.
 pub const VALUE_W: f32 = 64.0;
 
 /// Share of a histogram card's height that the greatest count rises.
