@@ -43,7 +43,7 @@ pub enum Renderer {
     Wgpu,
 }
 
-/// What to open and how.
+/// Options of the window.
 #[derive(Default)]
 pub struct Options {
     /// Run folders, logdirs, traces and graph files to open.

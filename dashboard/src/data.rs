@@ -97,7 +97,7 @@ impl SourceKind {
 /// A counted loss or damage of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// How often it happened.
+    /// The number of times.
     pub count: u64,
     /// What happened and where, on one line.
     pub text: String,

@@ -49,7 +49,7 @@ pub struct RunEntry {
     pub label: Arc<str>,
     /// Index of the run's colour: see [`RunList::update`].
     pub color_idx: usize,
-    /// Whether it is switched on.
+    /// Whether the run is switched on.
     pub is_on: bool,
     /// The byte of the label from which on it differs from the adjacent runs' labels.
     pub differs_at: usize,

@@ -78,7 +78,7 @@ fn follow(shared: &Shared, source: SourceId, ask: Arc<dyn Transport>) {
                     is_read = true;
                     is_changed |= shared.set_state(source, &store.read(), is_read);
                 }
-                // What has been read can still be shown.
+                // Contents that were read before the error stay visible.
                 Err(error) if is_read => {
                     let warning = Warning { count: 1, text: format!("{error}; trying again") };
                     is_changed |= shared.slots.set_warnings(source, vec![warning]);

@@ -255,7 +255,7 @@ impl Card {
             (true, true) => Weight::Picked,
             (true, false) => Weight::Dimmed,
         };
-        // Where there are bands, only picked lines are drawn.
+        // Bands replace the lines of runs that are not picked.
         let is_shown = |line: &Line<'_>| self.bands.all.is_empty() || weight(line) == Weight::Picked;
         let behind = lines.iter().filter(|l| is_shown(l) && weight(l) != Weight::Picked);
         let front = lines.iter().filter(|l| is_shown(l) && weight(l) == Weight::Picked);

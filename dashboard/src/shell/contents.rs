@@ -51,7 +51,7 @@ pub fn shows_anything(data: &Data) -> bool {
     }
 }
 
-/// The kind of what is open, under which the layout of the panels is stored; `None` while nothing is open.
+/// The kind of the open data, under which the layout of the panels is stored; `None` while nothing is open.
 pub fn kind_of(data: &Data) -> Option<&'static str> {
     match (data.logdirs.is_empty(), data.traces.is_empty(), data.graphs.is_empty()) {
         (false, false, _) => Some("run"),

@@ -1,7 +1,7 @@
-//! What surrounds the panels: top bar, tabs, dialogs, start screen, command palette.
+//! The parts of the window around the panels: top bar, tabs, dialogs, start screen, command palette.
 //!
-//! `panels` arranges the panels in tabs and goes to addresses; `contents` says which of them have something to show;
-//! `top_bar` shows `run_facts`, `start` fills the window while nothing is open; `dialogs` lie over it.
+//! `panels` arranges the panels in tabs and goes to addresses; `contents` says which panels have something to show;
+//! `top_bar` shows `run_facts`; `start` fills the window while nothing is open; `dialogs` are shown over the panels.
 
 mod contents;
 mod dialogs;

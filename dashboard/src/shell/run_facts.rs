@@ -24,7 +24,7 @@ pub struct RunFactsCache {
 type FactsKey = (Vec<(u64, Status)>, Vec<Status>);
 
 impl RunFactsCache {
-    /// The facts of what is open in this frame.
+    /// The facts about the data that is open in this frame.
     pub fn update(&mut self, data: &Data) -> Option<&RunFacts> {
         let logdirs = data.logdirs.iter().map(|logdir| (logdir.runs.version, logdir.status)).collect();
         let key = Some((logdirs, data.traces.iter().map(|trace| trace.status).collect()));

@@ -87,7 +87,7 @@ impl GraphDiff {
         if scope.is_empty() {
             return &self.missing;
         }
-        // What is below `a` begins with `a/`, and `0` is the character after the slash.
+        // Names below `a` begin with `a/`, and `0` is the character after the slash.
         let from = self.missing.partition_point(|name| name.as_str() < format!("{scope}/").as_str());
         let to = self.missing.partition_point(|name| name.as_str() < format!("{scope}0").as_str());
         &self.missing[from..to.max(from)]

@@ -11,7 +11,7 @@ pub(super) struct Devices {
     names: Vec<Arc<str>>,
     /// By item: the row of its name plus one; 0 where it is unknown.
     rows: Vec<u32>,
-    /// How many nodes of a scope are on each, most frequent first.
+    /// The number of nodes of a scope on each device, the most frequent first.
     counts: FxHashMap<ItemId, Vec<(u32, u32)>>,
 }
 

@@ -57,7 +57,7 @@ fn scopes_and_nodes(text: &str, nodes: &[RawNode]) -> Vec<Draft> {
     drafts
 }
 
-/// Makes the scopes of a node's name that do not exist yet; the innermost one.
+/// Adds the missing scopes of a node's name; returns the innermost one.
 fn scopes_of<'t>(
     text: &'t str,
     node: &RawNode,

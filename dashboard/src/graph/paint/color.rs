@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use ui::command::Entry;
 use ui::theme::{Palette, mix};
 
-/// What the colours of boxes show.
+/// The property of boxes that colours show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ColorBy {
     /// Scopes of identical structure have the same colour.
@@ -33,9 +33,9 @@ pub enum ColorBy {
 
 pub(crate) struct ColorMode {
     pub by: ColorBy,
-    /// Its name in the window and in addresses.
+    /// The name in the window and in addresses.
     pub title: &'static str,
-    /// Its command, with its help.
+    /// The command with its help text.
     pub command: Entry,
 }
 
@@ -73,7 +73,7 @@ impl ColorBy {
         COLOR_MODES.iter().map(|mode| mode.by)
     }
 
-    /// Its name in the window and in addresses.
+    /// The name in the window and in addresses.
     pub fn title(self) -> &'static str {
         COLOR_MODES[self as usize].title
     }

@@ -22,7 +22,7 @@ pub(crate) struct Scene<'a> {
     pub hovered: Option<ItemId>,
     /// Highlighted items; everything else is dimmed.
     pub traced: Option<&'a FxHashSet<ItemId>>,
-    /// How far edges are faded in, 0..=1.
+    /// Opacity of edges while they fade in, 0..=1.
     pub fade: f32,
     /// Rects of boxes, also while they move between two pictures.
     pub rect_of: &'a dyn Fn(&PicBox) -> [f32; 4],

@@ -39,7 +39,7 @@ fn rows(ui: &mut Ui, settings: &mut Settings) {
         let mut percent = settings.scale * 100.0;
         let range = metrics::SCALE[0] * 100.0..=metrics::SCALE[1] * 100.0;
         let slider = Slider::new(&mut percent, range).step_by(10.0).fixed_decimals(0).suffix(" %");
-        // While it is dragged the size stays, or else the slider runs away from the pointer.
+        // The scale changes only after the drag: otherwise the slider would move away from the pointer.
         let response = ui.add(slider.update_while_editing(false)).labelled_by(label.id);
         if response.drag_stopped() || (response.changed() && !response.dragged()) {
             settings.scale = percent / 100.0;

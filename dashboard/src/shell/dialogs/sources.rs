@@ -37,7 +37,7 @@ pub enum SourceAction {
 }
 
 impl ProblemsWindow {
-    /// Shows it while it is open. `notices`: problems of the window itself.
+    /// Shows the dialog while it is open. `notices`: problems of the window itself.
     pub fn ui(&mut self, ctx: &Context, data: &Data, notices: &[String]) -> Option<SourceAction> {
         let n_failed = data.sources.iter().filter(|s| s.status == Status::Failed).count();
         // The start screen already says what failed while nothing else is open.
@@ -112,7 +112,7 @@ fn source_rows(ui: &mut Ui, source: &SourceInfo) -> Option<SourceAction> {
     act
 }
 
-/// A path that is being read: its progress and a button that stops it.
+/// Shows a path that is being read: its progress and a button that stops it.
 pub fn loading_ui(ui: &mut Ui, source: &SourceInfo) -> Option<SourceAction> {
     let mut is_stopped = false;
     let row = egui::vec2(ui.available_width().min(metrics::RECENT_W), metrics::ROW_H);

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// The shortest view, ns. Times are whole ns, so a shorter view would show nothing more.
 const MIN_NS: i64 = 10;
-/// How long a change of view takes on the screen, seconds.
+/// Duration of a smooth change of view, seconds.
 const EASE_S: f64 = 0.16;
 
 /// The range of time on the screen: at least [`MIN_NS`] long, within the trace and a small margin around it.
