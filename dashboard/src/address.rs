@@ -1,8 +1,8 @@
-//! Where the user is, as text: which panels are in front and what each shows.
+//! The window's state as text: the visible panels and what each shows.
 //!
-//! `timeline?view=1000..2000&slice=2.0.17;scalars?smoothing=0.9`: a segment per visible panel, the one in front first. The
-//! same text is a deep link (`stepscope view PATH --at TEXT`) and a step of undo. A name or value that no panel has is an error
-//! that lists those it has; what only the files contain (a node, a trace) is left out where it is not there.
+//! `timeline?view=1000..2000&slice=2.0.17;scalars?smoothing=0.9`: a segment per visible panel, the one in front first.
+//! The same text is a deep link (`stepscope view PATH --at TEXT`) and a step of undo. An unknown name or value is an
+//! error that lists the known ones; a node or trace that the files lack is ignored.
 
 use crate::{ViewKind, bottlenecks, embeddings, graph, histograms, hparams, media, ops, scalars, sql, timeline};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -10,16 +10,16 @@ use std::{fmt, str::FromStr};
 
 use ui::address::{Accepts, Names, Params};
 
-/// What the visible panels show.
+/// The state of the window that a deep link restores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
-    /// The one in front first.
+    /// The visible panels with their parameters, the one in front first.
     pub panels: Vec<(ViewKind, Params)>,
-    /// What all panels share: the selected node and op, the filter of runs.
+    /// Parameters that all panels share: the selected node and op, the filter of runs.
     pub shared: Params,
 }
 
-/// The segment of what all panels share.
+/// The name of the segment with the shared parameters.
 const SHARED: &str = "window";
 
 impl fmt::Display for Address {
@@ -37,37 +37,37 @@ impl fmt::Display for Address {
     }
 }
 
-/// Why a text is no address.
+/// Why a text is not an address.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum AddressError {
-    /// A segment begins with what is no panel.
+    /// A segment begins with an unknown panel.
     #[error("`{0}` is no panel; there are {list}", list = ViewKind::ALL.map(ViewKind::id).join(", "))]
     Panel(String),
-    /// A part has no `=`.
+    /// A parameter has no `=`.
     #[error("`{0}` is no NAME=VALUE")]
     Param(String),
-    /// The panel knows no such name.
+    /// The panel has no parameter of this name.
     #[error("{panel} has no `{name}`; there are {list}")]
     Name {
         panel: &'static str,
-        /// What was given.
+        /// The name in the text.
         name: String,
-        /// The names that it has.
+        /// The panel's parameters.
         list: String,
     },
-    /// The name does not take this value.
+    /// The parameter does not take this value.
     #[error("`{value}` is no {name} of {panel}; it takes {list}")]
     Value {
         panel: &'static str,
         name: String,
-        /// What was given.
+        /// The value in the text.
         value: String,
-        /// What it takes.
+        /// The values that the parameter takes.
         list: String,
     },
 }
 
-/// What a panel's part of an address may say.
+/// The parameters that a panel's segment may have.
 fn accepted_by(kind: ViewKind) -> Names {
     match kind {
         ViewKind::Scalars => scalars::accepts(),
@@ -83,12 +83,12 @@ fn accepted_by(kind: ViewKind) -> Names {
     }
 }
 
-/// What the part that all panels share may say.
+/// The parameters that the shared segment may have.
 fn accepted_by_window() -> Names {
     ["node", "op", "runs"].map(|name| (name, Accepts::Text)).into()
 }
 
-/// Nothing where all that is said of a panel can be said of it.
+/// Checks that a panel accepts the names and values of `params`.
 fn check(panel: &'static str, names: &Names, params: &Params) -> Result<(), AddressError> {
     for (name, value) in params.iter() {
         let Some((_, accepts)) = names.iter().find(|(known, _)| *known == name) else {
@@ -104,7 +104,7 @@ fn check(panel: &'static str, names: &Names, params: &Params) -> Result<(), Addr
 }
 
 impl Address {
-    /// Whether every panel takes what this says of it, as a link that the window writes must.
+    /// Whether the panels accept all parameters. A link that the window writes must pass.
     pub(crate) fn is_accepted(&self) -> bool {
         self.panels.iter().all(|(kind, params)| check(kind.id(), &accepted_by(*kind), params).is_ok())
             && check(SHARED, &accepted_by_window(), &self.shared).is_ok()
@@ -140,7 +140,7 @@ impl FromStr for Address {
     }
 }
 
-/// What stands in a value as it is.
+/// Characters that a value contains unescaped.
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/').remove(b':').remove(b',');
 

@@ -16,7 +16,7 @@ use crate::{
     scalars::ScalarsView,
     shell::{
         self, Choice, CommandPalette, FocusRing, Memory, Navigation, OpenDialog, Panels, ProblemsWindow, RunFactsCache,
-        Saving, SourceAct, StartAct, Tabs, TopBar,
+        Saving, SourceAction, StartAction, Tabs, TopBar,
     },
     sql::{SqlView, engine::Engine},
     timeline::TimelineView,
@@ -32,10 +32,10 @@ use ui::{
     widgets::{keys_are_free, note_typing, put_side_sizes, side_sizes},
 };
 
-/// How the window's pictures get to the screen.
+/// The graphics interface that draws the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Renderer {
-    /// OpenGL; also the quicker one without a GPU.
+    /// OpenGL; also the faster one without a GPU.
     #[default]
     Glow,
     /// Vulkan or GL through wgpu; needs the cargo feature `wgpu`.
@@ -43,30 +43,30 @@ pub enum Renderer {
     Wgpu,
 }
 
-/// What to open and how.
+/// Options of the window.
 #[derive(Default)]
 pub struct Options {
-    /// Run folders, logdirs, traces, graph files.
+    /// Run folders, logdirs, traces and graph files to open.
     pub paths: Vec<PathBuf>,
-    /// Finds what URLs stand for; without it none is opened.
+    /// Opens URLs; `None` where URLs are not supported.
     pub open_remote: Option<OpenRemote>,
-    /// Answers SQL; without it there is no such panel.
+    /// Runs SQL queries; `None` leaves the SQL panel out.
     pub sql: Option<Arc<dyn Engine>>,
     /// The theme of this window; `None` for the one in the settings.
     pub theme: Option<Theme>,
-    /// Where to go when everything is read.
+    /// The address to go to once everything is read.
     pub at: Option<Address>,
-    /// The file of [`crate::config`]; without one nothing is remembered.
+    /// The file of [`crate::config`]; `None` stores no settings.
     pub config: Option<PathBuf>,
-    /// How to draw.
+    /// The graphics interface.
     pub renderer: Renderer,
-    /// Of the window; empty for `stepscope`.
+    /// The window's title; empty for `stepscope`.
     pub title: String,
-    /// Asked ten times a second; the window closes once it says yes (a signal, say).
+    /// Called ten times a second; the window closes once it returns true, as after a signal.
     pub close_when: Option<Box<dyn Fn() -> bool + Send>>,
 }
 
-/// Why there is no window.
+/// Why the window could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No display, no OpenGL, or the window system refused.
@@ -92,7 +92,7 @@ pub fn run(options: Options) -> Result<(), Error> {
             #[cfg(feature = "wgpu")]
             Renderer::Wgpu => eframe::Renderer::Wgpu,
         },
-        // Ours looks for none before a letter needs it.
+        // egui's own search would read every font at the start; `SystemFonts` searches once a letter needs it.
         system_font_fallback: false,
         ..Default::default()
     };
@@ -104,7 +104,7 @@ pub fn run(options: Options) -> Result<(), Error> {
     eframe::run_native(&title, native, create).map_err(|error| Error::Window(error.to_string()))
 }
 
-/// How often to draw with what the window got to draw with.
+/// The pace of frames for the graphics interface in use.
 fn pace_of(cc: &eframe::CreationContext<'_>) -> Pace {
     use eframe::glow::HasContext;
     cc.gl.as_ref().map_or_else(Pace::default, |gl| {
@@ -114,21 +114,21 @@ fn pace_of(cc: &eframe::CreationContext<'_>) -> Pace {
     })
 }
 
-/// The window's contents. Tests drive it without a window.
+/// The window's contents. Tests drive them without a window.
 pub struct App {
     tabs: Tabs,
     selection: Selection,
     loader: Loader,
     pace: Pace,
-    /// Of letters that the window's own fonts lack; `None` leaves them boxes.
+    /// The system's fonts for letters that the window's own fonts lack; without them such letters are boxes.
     fonts: Option<SystemFonts>,
     memory: Memory,
     navigation: Navigation,
-    /// What the user opened: what stands in a deep link.
+    /// The paths that the user opened, for deep links.
     opened: Vec<PathBuf>,
-    /// What the top bar says.
+    /// The facts that the top bar shows.
     facts: RunFactsCache,
-    /// A theme for this window only, in place of the settings'.
+    /// The theme of this window in place of the one in the settings.
     own_theme: Option<Theme>,
     open: OpenDialog,
     palette: CommandPalette,
@@ -137,11 +137,11 @@ pub struct App {
     problems: ProblemsWindow,
     shows_settings: bool,
     shows_shortcuts: bool,
-    /// Whether the panel to start on was chosen: by what came first, or by the user.
+    /// Whether the first panel was chosen, by the first data that arrived or by the user.
     has_started: bool,
 }
 
-/// Closes the window once `when` says so.
+/// Closes the window once `when` returns true.
 fn close_when(ctx: egui::Context, when: Box<dyn Fn() -> bool + Send>) {
     let watch = move || {
         while !when() {
@@ -150,7 +150,7 @@ fn close_when(ctx: egui::Context, when: Box<dyn Fn() -> bool + Send>) {
         ctx.send_viewport_cmd(egui::ViewportCommand::Close);
         ctx.request_repaint();
     };
-    // Without a thread for it the window is closed by hand.
+    // Where no thread can be started, only the user closes the window.
     drop(std::thread::Builder::new().name("close".into()).spawn(watch));
 }
 
@@ -158,20 +158,20 @@ fn panels(tabs: &Tabs, data: &Data) -> Panels {
     Panels { kinds: tabs.kinds().collect(), commands: tabs.commands(data) }
 }
 
-/// A path that holds from any folder. URLs do.
+/// Makes a path absolute; URLs stay as they are.
 fn absolute(path: PathBuf) -> PathBuf {
     if is_url(&path) { path } else { std::path::absolute(&path).unwrap_or(path) }
 }
 
 impl App {
-    /// Puts the settings into `ctx` and starts loading.
+    /// Applies the settings to `ctx` and starts loading.
     pub fn new(ctx: &egui::Context, options: Options, pace: Pace) -> Self {
         theme::install(ctx);
         ctx.options_mut(|o| o.zoom_with_keyboard = false);
         let (repaint, paced) = (ctx.clone(), pace.clone());
         let open_remote =
             options.open_remote.unwrap_or_else(|| Arc::new(|_| Err("this program opens no URLs".to_owned())));
-        // What is committed until then shares the frame.
+        // Data that is committed during the pause is shown in the same frame.
         let loader = Loader::new(Arc::new(move || repaint.request_repaint_after(paced.pause())), open_remote);
         if let Some(when) = options.close_when {
             close_when(ctx.clone(), when);
@@ -218,12 +218,12 @@ impl App {
         app
     }
 
-    /// Where letters come from that the window's own fonts lack.
+    /// Sets the source of fonts for letters that the window's own fonts lack.
     pub fn set_fonts(&mut self, fonts: SystemFonts) {
         self.fonts = Some(fonts);
     }
 
-    /// What is wrong with the window itself.
+    /// Problems of the window itself: settings that are not stored, letters without a font.
     fn notices(&self) -> Vec<String> {
         let fonts = self.fonts.as_ref().and_then(SystemFonts::missing);
         self.memory.error().map(str::to_owned).into_iter().chain(fonts).collect()
@@ -268,7 +268,7 @@ impl App {
     }
 
     fn open_path(&mut self, path: PathBuf) {
-        // Bookmarks and links hold from any folder.
+        // A relative path in a bookmark or link would depend on the current folder.
         let path = absolute(path);
         if !self.opened.contains(&path) {
             self.opened.push(path.clone());
@@ -276,7 +276,7 @@ impl App {
         self.loader.open(path);
     }
 
-    /// Puts the settings in force.
+    /// Applies the settings.
     fn put_in_force(&self, ctx: &egui::Context) {
         let Settings { theme, colors, density, time_unit, scale } = self.memory.config.settings;
         colors.apply();
@@ -286,21 +286,21 @@ impl App {
         ctx.set_zoom_factor(scale);
     }
 
-    /// Takes the settings that the user chose.
+    /// Stores and applies settings that the user chose.
     fn set(&mut self, ctx: &egui::Context, settings: Settings) {
         self.memory.config.settings = settings;
         self.put_in_force(ctx);
     }
 
-    /// Notes what was opened, and how the panels are arranged for it.
+    /// Stores the recent paths, and the arrangement of the panels for this kind of data.
     fn remember(&mut self, data: &Data) {
         for source in &data.sources {
             let is_read = !matches!(source.status, Status::Loading | Status::Failed);
             if is_read && self.opened.iter().any(|path| **path == *source.path) {
                 let path = absolute(source.path.to_path_buf());
-                let known = self.memory.config.recent.first().is_some_and(|r| r.path == path);
+                let is_at_top = self.memory.config.recent.first().is_some_and(|r| r.path == path);
                 let is_newest = self.opened.last().is_some_and(|last| **last == *source.path);
-                if !known && (is_newest || !self.memory.config.recent.iter().any(|r| r.path == path)) {
+                if !is_at_top && (is_newest || !self.memory.config.recent.iter().any(|r| r.path == path)) {
                     self.memory.config.add_recent(&path, source.kind.name());
                 }
             }
@@ -313,11 +313,12 @@ impl App {
         }
     }
 
-    /// Arranges the panels as they were for what is open, and brings one to the front that has something to show, once.
+    /// Restores the arrangement of the panels for this kind of data, and once brings a panel with contents to the
+    /// front.
     fn start(&mut self, data: &Data) {
         let is_loading = data.sources.iter().any(|s| s.status == Status::Loading);
         if !self.has_started && is_loading {
-            // What comes first is seen at once, not an empty panel in front of it.
+            // Data that arrives first is shown at once, rather than an empty panel in front of it.
             let has_some = shell::has_something_now(data, self.tabs.front());
             let first = self.tabs.kinds().find(|kind| shell::has_something_now(data, *kind));
             if let Some(kind) = first.filter(|_| !has_some) {
@@ -326,8 +327,8 @@ impl App {
         }
         if !self.has_started && !is_loading {
             self.has_started = true;
-            let known = shell::kind_of(data).and_then(|kind| self.memory.config.layouts.get(kind)).cloned();
-            if let Some(layout) = known {
+            let stored_layout = shell::kind_of(data).and_then(|kind| self.memory.config.layouts.get(kind)).cloned();
+            if let Some(layout) = stored_layout {
                 self.tabs.arrange(&layout);
             }
             let visible = self.tabs.visible();
@@ -344,18 +345,18 @@ impl App {
     fn start_screen(&mut self, ui: &mut egui::Ui, data: &Data) {
         let keys = ui.ctx().format_shortcut(&egui::KeyboardShortcut::new(egui::Modifiers::COMMAND, egui::Key::O));
         match shell::start_screen(ui, data, &self.memory.config.recent, &keys) {
-            Some(StartAct::Dialog) => self.open.open(),
-            Some(StartAct::Open(path)) => self.open_path(path),
-            Some(StartAct::Forget(path)) => self.memory.config.recent.retain(|r| r.path != path),
-            Some(StartAct::Source(act)) => self.about_source(&act),
+            Some(StartAction::Dialog) => self.open.open(),
+            Some(StartAction::Open(path)) => self.open_path(path),
+            Some(StartAction::Forget(path)) => self.memory.config.recent.retain(|r| r.path != path),
+            Some(StartAction::Source(act)) => self.about_source(&act),
             None => {}
         }
     }
 
-    fn about_source(&mut self, act: &SourceAct) {
+    fn about_source(&mut self, act: &SourceAction) {
         match act {
-            SourceAct::Stop(path) => self.loader.stop(path),
-            SourceAct::Retry(path) => self.loader.open(Path::to_owned(path)),
+            SourceAction::Stop(path) => self.loader.stop(path),
+            SourceAction::Retry(path) => self.loader.open(Path::to_owned(path)),
         }
     }
 
@@ -380,7 +381,8 @@ impl App {
         let is_stored = self.memory.error().is_none();
         let chosen = shell::settings_ui(ctx, &mut self.shows_settings, shown, is_stored);
         if chosen != shown {
-            // This window's own theme ends where another one is chosen, and is not remembered with what else is.
+            // The window's own theme ends when the user chooses another one. Other changes of the settings do not store
+            // it.
             let is_own = self.own_theme.is_some() && chosen.theme == shown.theme;
             self.own_theme = self.own_theme.filter(|_| is_own);
             self.set(ctx, Settings { theme: if is_own { stored.theme } else { chosen.theme }, ..chosen });
@@ -399,7 +401,7 @@ impl App {
         }
     }
 
-    /// Carries out what was chosen in the palette.
+    /// Carries out a choice of the command palette.
     fn choose(&mut self, choice: Choice, data: &Data) {
         match choice {
             Choice::Shell(_) => {}
@@ -443,7 +445,8 @@ impl App {
             ShellCommand::Shortcuts => self.shows_shortcuts ^= true,
             ShellCommand::Settings => self.shows_settings ^= true,
             ShellCommand::Problems => self.problems.is_open ^= true,
-            // The one that comes next may be the remembered one: then too this window's own ends.
+            // The next theme may equal the stored one, which changes no setting; the window's own theme ends in that
+            // case too.
             ShellCommand::Theme => {
                 settings.theme = self.own_theme.take().unwrap_or(settings.theme).next();
                 self.set(ctx, settings);

@@ -1,4 +1,4 @@
-//! The tags of all shown runs, grouped and filtered: what cards a page of charts has. No egui here.
+//! The tags of all visible runs, grouped and filtered: the cards of a page of charts. No egui here.
 
 pub(crate) use crate::panels::has_own_panel;
 use crate::{Data, Selection, data::RunRef, recorded::Recorded, runs::RunList, selection::is_at_or_below};
@@ -6,9 +6,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use summaries::{HistogramSeries, MediaSeries, Run, ScalarSeries, Series};
 use ui::{filter::Filter, natural::Natural};
 
-/// A kind of series that a page shows.
+/// A kind of series that a page of cards shows.
 pub trait Kind {
-    /// What this kind reads of a series; `None` for another kind.
+    /// The series as this kind; `None` for another kind.
     fn of(series: &Series) -> Option<&Self>;
 }
 
@@ -39,18 +39,18 @@ impl Kind for MediaSeries {
     }
 }
 
-/// A run that has the tag.
+/// A run on a card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// The run's name in the window.
     pub label: Arc<str>,
-    /// Index of its colour.
+    /// Index of the run's colour.
     pub color_idx: usize,
-    /// The run's name in the window, which is the label but on charts of several tags.
+    /// The run's name in the window: equal to `label`, except on charts of several tags.
     pub run_label: Arc<str>,
-    /// The tag, where it is not the card's.
+    /// The tag of this line where it differs from the card's.
     pub tag: Option<Arc<str>>,
-    /// Tags of what lies below and above the line.
+    /// Tags of the lower and upper edge of the band around the line.
     pub band: Option<[Arc<str>; 2]>,
     logdir_idx: usize,
     run: Arc<str>,
@@ -69,7 +69,7 @@ impl Member {
         }
     }
 
-    /// A run with a tag of its own.
+    /// Creates a member for one of several tags of a card.
     pub fn of_tag(run: &RunRef<'_>, color_idx: usize, tag: &str, band: Option<[Arc<str>; 2]>) -> Self {
         let label = format!("{} · {tag}", run.label).into();
         Self { label, tag: Some(tag.into()), band, ..Self::of_run(run, color_idx) }
@@ -79,41 +79,41 @@ impl Member {
         data.logdirs.get(self.logdir_idx)?.runs.by_name.get(&*self.run)
     }
 
-    /// The run's series of this tag.
+    /// The run's series of the tag.
     pub fn series<'a, K: Kind>(&self, data: &'a Data, tag: &str) -> Option<&'a K> {
         K::of(self.run(data)?.series.get(tag)?)
     }
 }
 
-/// A tag: one card.
+/// A card with its tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagRow {
-    /// Identity of the card.
+    /// Identifies the card.
     pub key: Arc<str>,
-    /// The whole tag.
+    /// The full tag.
     pub tag: Arc<str>,
-    /// The part to show below its group's title.
+    /// The part of the tag that is shown below the group's title.
     pub name: Arc<str>,
-    /// The summary op that wrote it, where the file says so.
+    /// The summary op that wrote the tag, where the file names it.
     pub node: Option<Arc<str>>,
     /// The graph node whose values it records, where the graph is known.
     pub source: Option<Arc<str>>,
-    /// Shown runs that have it.
+    /// The visible runs with this tag.
     pub members: Vec<Member>,
 }
 
 impl TagRow {
-    /// The node that a click on the card selects: what is recorded, or else what records it.
+    /// The node that a click on the card selects: the recorded node, or else the summary op.
     pub fn target(&self) -> Option<&Arc<str>> {
         self.source.as_ref().or(self.node.as_ref())
     }
 
-    /// Whether it shows values of `scope` (a node or name scope), or its op lies there.
+    /// Whether the card shows values of `scope` (a node or name scope), or its summary op is in `scope`.
     pub fn belongs_to(&self, scope: &str) -> bool {
         [&self.node, &self.source].into_iter().flatten().any(|name| is_at_or_below(scope, name))
     }
 
-    /// Whether the selected node or scope has it.
+    /// Whether the card belongs to the selected node or scope.
     pub fn is_selected(&self, selection: &Selection) -> bool {
         selection.node.get().is_some_and(|node| self.belongs_to(node))
     }
@@ -124,49 +124,49 @@ impl TagRow {
 pub struct Group {
     /// The part before the first `/`; empty for tags without one.
     pub name: Arc<str>,
-    /// Whether these are the pinned cards, which stand in their own groups too.
+    /// Whether this is the group of pinned cards, which are also in their own groups.
     pub is_pinned: bool,
-    /// In the order of their names.
+    /// The cards, sorted by name.
     pub rows: Vec<TagRow>,
 }
 
-/// What the groups of a page were made from.
+/// The versions of a catalogue's inputs.
 #[derive(Clone, Debug, PartialEq)]
 struct Stamp {
     n_runs: usize,
     n_series: usize,
-    shown: u64,
+    shown_runs: u64,
     runs: String,
     tags: String,
     pins: Vec<Arc<str>>,
 }
 
-/// The groups of a page; made anew only when runs, tags or filters changed.
+/// The groups of a page, recomputed only when runs, tags or filters change.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
-    /// In the order of their names; the pinned cards first.
+    /// The groups, sorted by name, pinned cards first.
     pub groups: Vec<Group>,
-    /// Tags that have a card at the top whatever the filter, in their order.
+    /// Pinned tags in order; the filter does not apply to them.
     pub pins: Vec<Arc<str>>,
-    /// Grows whenever the groups are made anew.
+    /// Incremented with every change of the groups.
     pub revision: u64,
     recorded: Recorded,
     stamp: Option<Stamp>,
-    /// Tags of this kind in all runs, filtered or not.
+    /// The number of tags of this kind in all runs, filtered or not.
     pub n_tags: usize,
 }
 
 impl Catalogue {
-    /// Brings the groups up to date; whether they were made anew.
+    /// Updates the groups; returns whether they changed.
     pub fn update<K: Kind>(&mut self, data: &Data, runs: &RunList, filter: &Filter) -> bool {
         let n_series = data.runs().map(|run| run.run.series.len()).sum();
-        let shown = runs.entries().iter().fold(0_u64, |h, e| {
+        let shown_runs = runs.entries().iter().fold(0_u64, |h, e| {
             h.wrapping_mul(31).wrapping_add((e.color_idx as u64).wrapping_mul(2).wrapping_add(u64::from(e.is_on) + 1))
         });
         let (run_filter, tag_filter) = (runs.filter.text().to_owned(), filter.text().to_owned());
         let pins = self.pins.clone();
         let n_runs = data.runs().count();
-        let stamp = Stamp { n_runs, n_series, shown, runs: run_filter, tags: tag_filter, pins };
+        let stamp = Stamp { n_runs, n_series, shown_runs, runs: run_filter, tags: tag_filter, pins };
         let has_new_graph = self.recorded.update(data);
         if !has_new_graph && self.stamp.as_ref() == Some(&stamp) {
             return false;
@@ -200,15 +200,15 @@ impl Catalogue {
         true
     }
 
-    /// The series of the page, each once, with their tags and runs.
+    /// Every series of the page once, with its tag and run.
     pub fn series<'a, K: Kind + 'a>(&'a self, data: &'a Data) -> impl Iterator<Item = (&'a TagRow, &'a Member, &'a K)> {
         let rows = self.groups.iter().filter(|group| !group.is_pinned).flat_map(|group| &group.rows);
         let members = rows.flat_map(|row| row.members.iter().map(move |member| (row, member)));
         members.filter_map(|(row, member)| Some((row, member, member.series(data, &row.tag)?)))
     }
 
-    /// A card for each run of each tag that `is_split` instead of one for each tag; cards of a tag with several runs say
-    /// whose they are.
+    /// Splits the cards for which `is_split` returns true into one card for each run, whose name has the run where the
+    /// tag has several.
     pub fn split_by_run(&mut self, is_split: impl Fn(&TagRow) -> bool) {
         for group in &mut self.groups {
             let split = |row: TagRow| {
@@ -229,7 +229,7 @@ impl Catalogue {
     }
 }
 
-/// The part of a tag that is shown below its group's title.
+/// The part of a tag after its group's name.
 pub fn name_in_group(tag: &str) -> &str {
     tag.split_once('/').map_or(tag, |(_, rest)| rest)
 }
@@ -239,7 +239,7 @@ fn new_row(tag: &str) -> TagRow {
     TagRow { key: tag.into(), tag: tag.into(), name: name.into(), node: None, source: None, members: Vec::new() }
 }
 
-/// The second card of a tag, under its whole name.
+/// The card of a tag in the group of pinned cards, under its full name.
 fn pinned(row: &TagRow) -> Option<TagRow> {
     let key = format!("pinned\n{}", row.tag).into();
     (!row.members.is_empty()).then(|| TagRow { key, name: row.tag.clone(), ..row.clone() })

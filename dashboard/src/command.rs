@@ -1,5 +1,4 @@
-//! What can be done, as tables: the list of shortcuts, the command palette and the keys themselves read them, so that
-//! none of the three can say what another does not do.
+//! The window's commands as tables. The list of shortcuts, the command palette and the keys all read them and so agree.
 
 use crate::panels::ViewKind;
 use egui::{Key, KeyboardShortcut, Modifiers};
@@ -14,29 +13,29 @@ pub enum ShellCommand {
     Open,
     Shortcuts,
     Settings,
-    /// Shows sources and warnings.
+    /// Shows the dialog with sources and warnings.
     Problems,
-    /// The next theme.
+    /// Switches to the next theme.
     Theme,
-    /// The view before the last change.
+    /// Returns to the view before the last change.
     Undo,
-    /// The view after the change that was undone last.
+    /// Returns to the view after the last undone change.
     Redo,
     /// Copies a command line that opens this view.
     CopyLink,
-    /// Saves the panel as it is on the screen.
+    /// Saves the panel as pixels.
     SavePng,
     /// Saves the panel as vectors.
     SaveSvg,
-    /// Saves the panel's table.
+    /// Saves the panel's table as CSV.
     SaveCsv,
-    /// Everything larger.
+    /// Enlarges everything.
     Larger,
-    /// Everything smaller.
+    /// Shrinks everything.
     Smaller,
-    /// The size that the desktop asks for.
+    /// Returns to the desktop's size.
     NormalSize,
-    /// All panels in one row of tabs.
+    /// Puts all panels into one row of tabs.
     ResetLayout,
     /// Brings a panel to the front.
     Panel(ViewKind),
@@ -45,9 +44,9 @@ pub enum ShellCommand {
 /// A command of the window with its keys.
 pub struct ShellEntry {
     pub command: ShellCommand,
-    /// Its keys; the first one is shown.
+    /// The command's keys; the list of shortcuts shows the first.
     pub keys: &'static [KeyboardShortcut],
-    /// What it does, as an order.
+    /// The effect, in the imperative.
     pub what: &'static str,
 }
 
@@ -65,7 +64,7 @@ impl ShellEntry {
     }
 }
 
-/// Every command of the window, in the order of the list.
+/// Every command of the window, in the order of the list of shortcuts.
 pub const SHELL: &[ShellEntry] = &[
     ShellEntry::new(
         ShellCommand::Palette,
@@ -93,7 +92,7 @@ pub const SHELL: &[ShellEntry] = &[
     ShellEntry::new(ShellCommand::Shortcuts, &[key(NONE, Key::F1), key(NONE, Key::Questionmark)], "List of shortcuts"),
 ];
 
-/// What else works everywhere.
+/// Keys and gestures that work in every panel.
 pub const GESTURES: &[Entry] = &[
     Entry::gesture("1 … 9", "Bring the panel at that position in the row of tabs to the front"),
     Entry::gesture("Drag a tab", "Put a panel next to another"),
@@ -102,29 +101,29 @@ pub const GESTURES: &[Entry] = &[
     Entry::gesture("Tab", "The next control"),
 ];
 
-/// The command whose keys were pressed in this frame. Keys without Ctrl wait while a text field has the keyboard.
+/// The command whose keys were pressed in this frame. Keys without Ctrl do nothing while a text field has the keyboard.
 pub fn pressed(ctx: &egui::Context) -> Option<ShellCommand> {
     let is_typing = ctx.text_edit_focused();
     let hit = |i: &mut egui::InputState, entry: &ShellEntry, with_shift: bool| {
         let usable = entry.keys.iter().filter(|k| k.modifiers.shift == with_shift);
         let usable = usable.filter(|k| !is_typing || k.modifiers.command || k.logical_key == Key::F1);
-        // Undo in a text field is the field's.
+        // In a text field, undo and redo belong to the field.
         let usable = usable.filter(|k| !(is_typing && matches!(k.logical_key, Key::Z | Key::Y)));
         usable.fold(false, |hit, keys| hit | i.consume_shortcut(keys))
     };
-    // A chord without Shift takes the one with it too: the longer ones come first.
+    // egui ignores an additional Shift when it matches a chord: chords with Shift are tried first.
     ctx.input_mut(|i| {
         let found = [true, false].into_iter().find_map(|shift| SHELL.iter().find(|entry| hit(i, entry, shift)));
         found.map(|entry| entry.command)
     })
 }
 
-/// The keys as text, `Ctrl+K`; empty without any.
+/// The command's keys as text, `Ctrl+K`; empty for none.
 pub fn keys_text(ctx: &egui::Context, entry: &ShellEntry) -> String {
     entry.keys.first().map_or_else(String::new, |keys| key_text(ctx, keys))
 }
 
-/// A key with what is held with it, with the sign that is on it.
+/// A key with its modifiers, written with the desktop's symbols.
 pub fn key_text(ctx: &egui::Context, keys: &KeyboardShortcut) -> String {
     let sign = match keys.logical_key {
         Key::Questionmark => "?",

@@ -1,5 +1,5 @@
-//! What the window remembers between runs: settings, recent files, layouts, notes. One JSON file, replaced as a whole; what
-//! is missing or makes no sense in it takes its default.
+//! The stored configuration: settings, recent files, layouts, notes. It is one JSON file, which is replaced as a whole.
+//! Missing or invalid values take their defaults.
 
 pub use crate::notes::{Note, Notes, Pins};
 
@@ -27,19 +27,19 @@ const MAX_RECENT: usize = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Settings {
-    /// Background and text.
+    /// Colours of background and text.
     #[serde(deserialize_with = "or_default")]
     pub theme: Theme,
     /// Colours of runs and categories.
     #[serde(rename = "colours", deserialize_with = "or_default")]
     pub colors: ColorScheme,
-    /// Room between and in controls and tracks.
+    /// Spacing of controls and height of tracks.
     #[serde(deserialize_with = "or_default")]
     pub density: Density,
     /// Unit of durations.
     #[serde(deserialize_with = "or_default")]
     pub time_unit: TimeUnit,
-    /// Size of everything, 1 for what the desktop asks for.
+    /// Size of everything; 1 is the desktop's size.
     #[serde(deserialize_with = "scale")]
     pub scale: f32,
 }
@@ -59,31 +59,31 @@ impl Default for Settings {
 /// A path that was opened before.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Recent {
-    /// Absolute.
+    /// The absolute path.
     pub path: PathBuf,
-    /// What it was read as: `trace`.
+    /// The kind it was opened as: `trace`.
     #[serde(default, deserialize_with = "or_default")]
     pub kind: String,
 }
 
-/// Everything that is remembered.
+/// The contents of the configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Config {
-    /// How the window looks.
+    /// The settings of the window.
     #[serde(flatten)]
     pub settings: Settings,
-    /// The newest first.
+    /// Recent paths, the newest first.
     #[serde(deserialize_with = "each")]
     pub recent: Vec<Recent>,
-    /// Arrangement of the panels by what is open: `trace`, `logdir`, `graph`, `run`.
+    /// Arrangement of the panels by the kind of data: `trace`, `logdir`, `graph`, `run`.
     #[serde(deserialize_with = "each_value")]
     pub layouts: BTreeMap<String, Layout>,
-    /// Notes on traces, by path.
+    /// Bookmarks of traces, by path.
     pub notes: Notes,
     /// Pinned tags, by logdir.
     pub pins: Pins,
-    /// What the user gave the parts of panels.
+    /// Sizes that the user gave the side panels.
     #[serde(deserialize_with = "sides", serialize_with = "shared")]
     pub sides: SideSizes,
 }
@@ -101,7 +101,8 @@ fn shared<S: serde::Serializer>(sides: &SideSizes, to: S) -> Result<S::Ok, S::Er
     (**sides).serialize(to)
 }
 
-/// Where the file lies: `stepscope/window.json` in the desktop's folder for configurations. `None` without a home.
+/// The path of the file: `stepscope/window.json` in the desktop's folder for configurations. `None` without a home
+/// folder.
 pub fn default_path() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let folder = absolute("XDG_CONFIG_HOME").or_else(|| std::env::home_dir().map(|home| home.join(".config")))?;
@@ -109,10 +110,10 @@ pub fn default_path() -> Option<PathBuf> {
 }
 
 impl Config {
-    /// Reads the file. A missing one is the default.
+    /// Reads the file. A missing file is the default configuration.
     ///
     /// # Errors
-    /// When there is a file that cannot be read or is no JSON object: it is not to be replaced.
+    /// When the file cannot be read or is no JSON object. Such a file must not be replaced.
     pub fn load(path: &Path) -> io::Result<Self> {
         match std::fs::read(path) {
             Ok(bytes) => {
@@ -127,7 +128,7 @@ impl Config {
         }
     }
 
-    /// Replaces the file; a reader sees the old or the new one.
+    /// Replaces the file at once, so that a reader sees either the old or the new contents.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -140,7 +141,7 @@ impl Config {
         std::fs::rename(&fresh, path)
     }
 
-    /// Puts a path at the top of the recent ones.
+    /// Puts a path at the top of the recent paths.
     pub fn add_recent(&mut self, path: &Path, kind: &str) {
         self.recent.retain(|r| r.path != path);
         self.recent.insert(0, Recent { path: path.to_owned(), kind: kind.to_owned() });

@@ -1,4 +1,4 @@
-//! What the views see in one frame: runs, traces, graphs and how their sources are doing.
+//! The data that views see in one frame: runs, traces, graphs and the status of their sources.
 //!
 //! Loader threads own the readers. Each commits to a [`Shared`] value in short critical sections; at the start of a
 //! frame [`crate::loader::Loader::frame`] takes read guards on all of them, so that a [`Data`] does not change while
@@ -14,18 +14,19 @@ pub type Shared<T> = Arc<RwLock<T>>;
 pub struct ReadGuard<T>(ArcRwLockReadGuard<RawRwLock, T>);
 
 impl<T> ReadGuard<T> {
-    /// Waits for the loader's commit in progress, if any, and holds the value still.
+    /// Waits for the loader's commit in progress, if any, and locks the value against further ones.
     pub fn of(shared: &Shared<T>) -> Self {
-        // Recursive: where a background reader holds the lock and a loader waits for it, a frame still gets in.
+        // Recursive: where a background reader holds the lock and a loader waits for it, a frame is not blocked by the
+        // loader.
         Self(RwLock::read_arc_recursive(shared))
     }
 
-    /// The value itself, for a background thread to read later.
+    /// The shared value, for a background thread to read later.
     pub fn shared(&self) -> Shared<T> {
         Arc::clone(ArcRwLockReadGuard::rwlock(&self.0))
     }
 
-    /// Holds a value that nobody else writes (tests, finished files).
+    /// Wraps a value that nobody else writes (tests, finished files).
     pub fn owned(value: T) -> Self {
         Self::of(&Arc::new(RwLock::new(value)))
     }
@@ -38,21 +39,21 @@ impl<T> Deref for ReadGuard<T> {
     }
 }
 
-/// How a source is doing.
+/// The status of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Status {
-    /// Its contents so far are being read.
+    /// The existing contents are being read.
     #[default]
     Loading,
-    /// All is read; more is being written.
+    /// Everything is read, and the writer goes on.
     Live,
-    /// All is read; nothing more is coming.
+    /// Everything is read, and the writer has ended.
     Finished,
-    /// The user stopped it: what was read until then is there.
+    /// The user stopped the reader; what was read until then stays.
     Stopped,
-    /// All is read; the writer died without closing.
+    /// Everything is read; the writer died without closing its files.
     Crashed,
-    /// It could not be opened; see [`SourceInfo::error`].
+    /// The source could not be opened; see [`SourceInfo::error`].
     Failed,
 }
 
@@ -69,7 +70,7 @@ impl Status {
     }
 }
 
-/// What a source is read as.
+/// The kind of a source's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceKind {
     /// Event files: runs with summaries.
@@ -78,7 +79,7 @@ pub enum SourceKind {
     Trace,
     /// A graph file.
     Graph,
-    /// Not known: it could not be opened.
+    /// Unknown, as the source could not be opened.
     Unknown,
 }
 
@@ -93,34 +94,34 @@ impl SourceKind {
     }
 }
 
-/// Something that was lost or damaged, with a count.
+/// A counted loss or damage of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// How many times.
+    /// The number of times.
     pub count: u64,
-    /// What happened and where, one line.
+    /// What happened and where, on one line.
     pub text: String,
 }
 
-/// One file or folder that is open and how it is doing.
+/// An open file or folder with its status.
 #[derive(Clone, Debug)]
 pub struct SourceInfo {
-    /// What it is read as.
+    /// The kind of the contents.
     pub kind: SourceKind,
     /// Short name for lists.
     pub name: Arc<str>,
-    /// Where it is.
+    /// The path or URL.
     pub path: Arc<Path>,
     pub status: Status,
-    /// How much of it is read, 0..=1, where that is known.
+    /// The share that is read, 0..=1; `None` where it is unknown.
     pub progress: Option<f32>,
-    /// Why it failed, one line.
+    /// The error of a failed source, on one line.
     pub error: Option<Arc<str>>,
     pub warnings: Arc<[Warning]>,
 }
 
 impl SourceInfo {
-    /// One of which nothing is read yet.
+    /// Creates a source of which nothing is read yet.
     pub fn new(kind: SourceKind, name: Arc<str>, path: &Path) -> Self {
         let (path, status, warnings) = (path.into(), Status::Loading, Arc::from([]));
         Self { kind, name, path, status, progress: None, error: None, warnings }
@@ -135,7 +136,7 @@ pub struct LogdirData {
     pub path: Arc<Path>,
     pub status: Status,
     pub runs: ReadGuard<summaries::Runs>,
-    /// What to call each run, in the order of `runs.by_name`; unique in the window.
+    /// The name of each run in the window, unique, in the order of `runs.by_name`.
     pub labels: Arc<[Arc<str>]>,
 }
 
@@ -146,12 +147,12 @@ pub struct RunRef<'a> {
     pub label: &'a Arc<str>,
     /// Index into [`Data::logdirs`].
     pub logdir_idx: usize,
-    /// Its series.
+    /// The run's series.
     pub run: &'a summaries::Run,
 }
 
-/// Names for the runs of a logdir: a run's folder below it; the logdir's own name for runs at its top, and before the
-/// others where several logdirs are open.
+/// Names for the runs of a logdir: a run's folder below the logdir, or the logdir's own name for runs at its top. Where
+/// several logdirs are open, the logdir's name comes before the folder's.
 pub(crate) fn unique_labels(logdir: &LogdirData, has_neighbours: bool) -> Arc<[Arc<str>]> {
     let label = |name: &String| match (name.as_str(), has_neighbours) {
         (".", _) => logdir.name.clone(),
@@ -167,12 +168,13 @@ pub struct TraceData {
     /// The trace folder.
     pub path: Arc<Path>,
     pub status: Status,
-    /// Everything read so far. What a view derives from it holds while [`trace_store::Store::version`] stays.
+    /// Everything read so far. A value that a view derives from it is valid while [`trace_store::Store::version`] is
+    /// the same.
     pub store: ReadGuard<trace_store::Store>,
 }
 
 impl TraceData {
-    /// How many slices it has, in words.
+    /// The number of slices, as text.
     pub fn n_slices(&self) -> String {
         let n = self.store.tracks().iter().map(|t| t.n_slices() as u64).sum();
         ui::format::counted(n, "slice")
@@ -185,18 +187,18 @@ pub struct GraphData {
     pub name: Arc<str>,
     /// The graph file, or the run's folder.
     pub path: Arc<Path>,
-    /// The graph. What a view derives from it holds while this is the same allocation ([`Arc::ptr_eq`]).
+    /// The graph. A value that a view derives from it is valid while this is the same allocation ([`Arc::ptr_eq`]).
     pub def: Arc<formats::proto::GraphDef>,
 }
 
-/// Everything open, held still for one frame.
+/// Everything open, unchanged during one frame.
 #[derive(Default)]
 pub struct Data {
     /// Every source, in the order of opening.
     pub sources: Vec<SourceInfo>,
-    /// Every logdir; an index is good for as long as the window lives.
+    /// Every logdir; indices stay valid while the window is open.
     pub logdirs: Vec<LogdirData>,
-    /// Every trace; an index is good for as long as the window lives.
+    /// Every trace; indices stay valid while the window is open.
     pub traces: Vec<TraceData>,
     /// Every graph; a growing session replaces its graph in place.
     pub graphs: Vec<GraphData>,
@@ -211,7 +213,7 @@ impl Data {
         })
     }
 
-    /// This data with a logdir more.
+    /// Adds a logdir, for benchmarks and tests.
     #[cfg(test)]
     #[must_use]
     pub fn with_runs(mut self, name: &str, runs: summaries::Runs) -> Self {
@@ -222,7 +224,7 @@ impl Data {
         self
     }
 
-    /// This data with a trace more: for benchmarks and tests.
+    /// Adds a trace, for benchmarks and tests.
     #[must_use]
     pub fn with_trace(mut self, name: &str, store: trace_store::Store) -> Self {
         let path = Path::new(name).into();
@@ -235,7 +237,7 @@ impl Data {
         self
     }
 
-    /// This data with a graph more: for benchmarks and tests.
+    /// Adds a graph, for benchmarks and tests.
     #[must_use]
     pub fn with_graph(mut self, name: &str, def: formats::proto::GraphDef) -> Self {
         self.graphs.push(GraphData { name: name.into(), path: Path::new(name).into(), def: Arc::new(def) });

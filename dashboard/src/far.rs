@@ -1,8 +1,8 @@
-//! Traces of other machines: what is said where not all that an analysis needs is here.
+//! Traces of other machines: notes where an analysis lacks slices.
 
 use trace_store::Residency;
 
-/// Says that slices are missing, and what to do; nothing where all are here.
+/// A note that slices are missing and what to do; `None` where all are resident.
 pub fn note(hand: Residency) -> Option<&'static str> {
     match hand {
         Residency::Resident => None,

@@ -1,12 +1,12 @@
-//! The native window of stepscope: scalars, histograms, hyperparameters, embeddings, graph, timeline, ops and media of a
-//! run, live.
+//! The native window of stepscope: scalars, histograms, hyperparameters, embeddings, graph, timeline, ops and media of
+//! a run, live.
 //!
 //! In reading order: [`run`] opens the window ([`app`]) on paths; loader threads ([`loader`]) follow the files and
-//! commit what they read to shared snapshots; each frame sees one [`Data`] that holds still until the frame ends; each
-//! panel is a [`View`] that reads it; what the user picks in one panel reaches the others through [`Selection`].
+//! commit their contents to shared snapshots; each frame sees one [`Data`], which does not change during the frame;
+//! each panel is a [`View`] that reads it; [`Selection`] shares what the user picks in one panel with the others.
 //!
-//! A view is `model` (what to show, no egui) -> `layout` (geometry) -> `paint` (shapes) -> `input` (events to
-//! commands). Colours and sizes come from [`ui::theme`] only. The engine is never linked: everything comes from files.
+//! A view is `model` (contents, no egui) -> `layout` (geometry) -> `paint` (shapes) -> `input` (events to commands).
+//! Colours and sizes come from [`ui::theme`] only. The engine is never linked: all data comes from files.
 
 mod address;
 pub mod app;

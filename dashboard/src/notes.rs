@@ -4,15 +4,15 @@ use crate::lenient::{each, or_default};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::path::{Path, PathBuf};
 
-/// Traces whose notes and logdirs whose pins are stored, at most: those that were changed last.
+/// Traces with bookmarks and logdirs with pins that are stored, at most: those changed last.
 const MAX_NOTED: usize = 200;
 
-/// A bookmark on a trace's time, with words.
+/// A bookmark at a time of a trace, with a text.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Note {
-    /// ns from the trace's origin.
+    /// Time of the bookmark, ns from the trace's origin.
     pub time: i64,
-    /// What the user wrote; may be empty.
+    /// The user's text, possibly empty.
     #[serde(default, deserialize_with = "or_default")]
     pub text: String,
 }
@@ -23,7 +23,7 @@ pub type Notes = ByPath<Note>;
 /// Pinned tags by logdir, in the order of pinning.
 pub type Pins = ByPath<String>;
 
-/// What was written down for each trace or logdir.
+/// Values by the path of a trace or logdir.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent, bound(deserialize = "T: DeserializeOwned"))]
 pub struct ByPath<T>(#[serde(deserialize_with = "each")] Vec<AtPath<T>>);
@@ -61,7 +61,7 @@ impl<T: PartialEq> ByPath<T> {
         self.truncate();
     }
 
-    /// Forgets what was changed longest ago, where it is too much.
+    /// Drops the paths that were changed longest ago where there are too many.
     pub(crate) fn truncate(&mut self) {
         self.0.truncate(MAX_NOTED);
     }

@@ -1,4 +1,4 @@
-//! The panels of the window, each a row of one table, and which panel shows what.
+//! The panels of the window as a table, and the panel that shows a series.
 
 use serde::{Deserialize, Serialize};
 use summaries::Series;
@@ -26,7 +26,7 @@ pub enum ViewKind {
     HParams,
     /// Vectors of many dimensions as points.
     Embeddings,
-    /// Queries in SQL, and the rows that they return.
+    /// SQL queries and their rows.
     Sql,
 }
 
@@ -62,7 +62,7 @@ impl ViewKind {
         Choice::title(self)
     }
 
-    /// Its name in addresses and files, which stays from version to version.
+    /// The panel's name in addresses and files, the same in all versions.
     pub fn id(self) -> &'static str {
         Choice::id(self)
     }
@@ -80,7 +80,7 @@ impl ViewKind {
     }
 }
 
-/// Whether values of a plugin are shown elsewhere than in Media.
+/// Whether a panel other than Media shows the values of a plugin.
 pub(crate) fn has_own_panel(kind: &str) -> bool {
     matches!(kind, "hparams" | "custom_scalars") || summaries::is_graph_kind(kind)
 }

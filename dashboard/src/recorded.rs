@@ -1,5 +1,5 @@
-//! What a summary records: `layer1/weights` for the summary op `summaries/layer1/weights`. So a variable's or a
-//! layer's summaries are found although their ops stand elsewhere in the graph. No egui here.
+//! The nodes that summary ops record: `layer1/weights` for the op `summaries/layer1/weights`. With them a variable's or
+//! a layer's summaries are found although their ops are elsewhere in the graph. No egui here.
 
 use crate::{Data, selection::is_at_or_below};
 use formats::proto::{GraphDef, NodeDef};
@@ -14,7 +14,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Brings it up to date; whether it was made anew.
+    /// Updates the nodes; returns whether they changed.
     pub fn update(&mut self, data: &Data) -> bool {
         let is_same = self.graphs.len() == data.graphs.len()
             && self.graphs.iter().zip(&data.graphs).all(|(known, graph)| Arc::ptr_eq(known, &graph.def));
@@ -36,7 +36,7 @@ impl Recorded {
         self.by_summary.get(summary)
     }
 
-    /// Whether the summary op, or what it records, is `scope` or lies below it.
+    /// Whether the summary op, or the node that it records, is `scope` or is below it.
     pub fn belongs_to(&self, summary: &str, scope: &str) -> bool {
         is_at_or_below(scope, summary) || self.of(summary).is_some_and(|source| is_at_or_below(scope, source))
     }

@@ -1,4 +1,4 @@
-//! The list of runs, shared by Scalars and Histograms: colours, which are shown, and the filter.
+//! The list of runs, shared by Scalars and Histograms: colours, visibility, and the filter.
 
 use crate::panels::has_own_panel;
 use rustc_hash::FxHashMap;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use summaries::{Run, Series};
 use ui::{filter::Filter, natural, theme::NO_COLOR};
 
-/// Runs beyond this many start hidden, as in TensorBoard: drawing thousands of curves helps nobody.
+/// Runs beyond this number start hidden, as in TensorBoard: thousands of lines cannot be distinguished.
 const SHOWN_AT_FIRST: usize = 500;
 
-/// What a run has to draw.
+/// What a run has to draw, which decides about its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DrawKind {
-    /// Nothing: it holds hyperparameters, a graph, or nothing yet.
+    /// No values yet, or only hyperparameters or a graph.
     #[default]
     Nothing,
     /// Images, texts, single points.
@@ -45,38 +45,38 @@ impl DrawKind {
 /// One run of the list.
 #[derive(Clone, Debug)]
 pub struct RunEntry {
-    /// What to call it; unique.
+    /// The run's unique name in the window.
     pub label: Arc<str>,
-    /// Index of its colour: see [`RunList::update`].
+    /// Index of the run's colour: see [`RunList::update`].
     pub color_idx: usize,
-    /// Whether it is switched on.
+    /// Whether the run is switched on.
     pub is_on: bool,
-    /// Where in the label the part begins that differs from the runs before and after it in the list.
+    /// The byte of the label from which on it differs from the adjacent runs' labels.
     pub differs_at: usize,
     draws: DrawKind,
     version: Option<u64>,
     own_color: Option<usize>,
 }
 
-/// All runs and what is done with them.
+/// All runs with their colours and visibility.
 #[derive(Clone, Debug, Default)]
 pub struct RunList {
-    /// In the order of their names.
+    /// The runs, sorted by name.
     entries: Vec<RunEntry>,
     by_label: FxHashMap<Arc<str>, usize>,
     n_colors: usize,
-    /// How many bytes all labels begin with that say nothing: the folder that all runs are in.
+    /// The length in bytes of the folder that is common to all labels.
     common: usize,
-    /// Which runs are listed and shown at all.
+    /// The filter of the listed runs.
     pub filter: Filter,
 }
 
 impl RunList {
-    /// Takes in runs that are new; runs that are gone stay, so that they keep their colour when they come back.
+    /// Adds new runs; runs that are gone stay, so that they have the same colour when they return.
     ///
-    /// Colours are given in the order of names to runs that draw something. A run in another one's folder that draws no curve, as
-    /// those of TensorBoard's hyperparameters, has the colour of that one. While runs are still being found (not `is_settled`) all colours are given anew;
-    /// later a new run changes nobody's colour.
+    /// Runs that draw something get colours in the order of their names. A run in another run's folder that draws no
+    /// line, such as one of TensorBoard's hyperparameters, has that run's colour. While runs are still being found (not
+    /// `is_settled`) all colours are assigned anew; later a new run changes no other run's colour.
     pub fn update<'a>(&mut self, runs: impl Iterator<Item = (&'a Arc<str>, &'a Run)>, is_settled: bool) {
         let (mut n_new, mut is_changed) = (0, false);
         for (label, run) in runs {
@@ -100,7 +100,7 @@ impl RunList {
         }
     }
 
-    /// Puts the entries in order, and finds out where their labels differ.
+    /// Sorts the entries and finds the differences between their labels.
     fn arrange(&mut self) {
         self.entries.sort_by(|a, b| natural::order(&a.label, &b.label));
         self.by_label = self.entries.iter().enumerate().map(|(i, entry)| (entry.label.clone(), i)).collect();
@@ -143,7 +143,7 @@ impl RunList {
         }
     }
 
-    /// The nearest run in whose folder this one is and that has a colour or may get one.
+    /// The innermost run around this one in the tree of folders that has a colour or may get one.
     fn above(&self, label: &str) -> Option<usize> {
         let mut label = label;
         while let Some((folder, _)) = label.rsplit_once('/') {
@@ -160,35 +160,35 @@ impl RunList {
         &self.entries
     }
 
-    /// The part of a label that is shown in lists: without the folder that all runs are in.
+    /// The part of a label that lists show: without the common folder.
     pub fn short<'a>(&self, label: &'a str) -> &'a str {
         label.get(self.common..).filter(|_| self.by_label.contains_key(label)).unwrap_or(label)
     }
 
-    /// Where the shown part of a label differs from its neighbours'.
+    /// The byte of the short label from which on it differs from the adjacent labels.
     pub fn differs_at(&self, label: &str) -> usize {
         self.by_label.get(label).map_or(0, |at| self.entries[*at].differs_at.saturating_sub(self.common))
     }
 
-    /// The run's colour index, if it is switched on and passes the filter.
+    /// The run's colour index, if the run is switched on and passes the filter.
     pub fn shown_color(&self, label: &str) -> Option<usize> {
         let entry = &self.entries[*self.by_label.get(label)?];
         (entry.is_on && self.filter.matches(label)).then_some(entry.color_idx)
     }
 
-    /// The run's colour index, shown or not.
+    /// The run's colour index, whether it is visible or not.
     pub fn color(&self, label: &str) -> Option<usize> {
         Some(self.entries[*self.by_label.get(label)?].color_idx)
     }
 
-    /// Shows the runs that are wanted, and only those.
+    /// Switches the runs on for which `is_wanted` returns true, and all others off.
     pub fn show_only(&mut self, is_wanted: impl Fn(&str) -> bool) {
         for entry in &mut self.entries {
             entry.is_on = is_wanted(&entry.label);
         }
     }
 
-    /// Switches one run.
+    /// Switches one run on or off.
     pub fn toggle(&mut self, label: &str) {
         if let Some(&idx) = self.by_label.get(label) {
             self.entries[idx].is_on ^= true;
@@ -204,7 +204,7 @@ impl RunList {
         }
     }
 
-    /// Shows this run alone; if it is alone already, all.
+    /// Shows only this run; if it is the only one already, all.
     pub fn solo(&mut self, label: &str) {
         let is_alone = self.entries.iter().all(|entry| entry.is_on == (*entry.label == *label));
         for entry in &mut self.entries {
@@ -220,7 +220,7 @@ impl RunEntry {
     }
 }
 
-/// How many bytes two names begin with in common, numbers whole: `run 12` and `run 13` share `run `.
+/// The length in bytes of the common begin of two names, in entire numbers: `run 12` and `run 13` share `run `.
 fn shared(a: &str, b: &str) -> usize {
     let same = a.char_indices().zip(b.chars()).take_while(|((_, a), b)| a == b);
     let end = same.last().map_or(0, |((at, letter), _)| at + letter.len_utf8());

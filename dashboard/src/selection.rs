@@ -1,8 +1,8 @@
-//! What the user has picked, shared by all views: the join between graph, timeline and summaries.
+//! The user's picks, shared by all views: the join between graph, timeline and summaries.
 //!
-//! Each item is a [`Pick`]: the value, the view that set it and a revision that grows with every change. A view that
-//! sets an item does not hear its own change back; the others learn of it once through [`Pick::news`] and may scroll
-//! to it, and draw the highlight from [`Pick::get`] every frame.
+//! Each item is a [`Pick`]: the value, the view that set it and a revision that grows with every change. A view draws
+//! its highlight from [`Pick::get`] every frame, and learns of changes by other views once through [`Pick::news`], for
+//! instance to scroll there.
 
 use crate::{
     notes::{Notes, Pins},
@@ -30,22 +30,22 @@ impl<T: PartialEq> Pick<T> {
         self.value.as_ref()
     }
 
-    /// The view that made the newest change; `None` before the first one and for changes by the shell.
+    /// The view that made the latest change; `None` before the first change and for changes by the window.
     pub fn by(&self) -> Option<ViewKind> {
         self.by
     }
 
-    /// Grows by one with every change.
+    /// Incremented with every change.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Selects `value` (or nothing) on behalf of `by`. Setting what is already set changes nothing.
+    /// Selects `value` (or nothing) on behalf of `by`. An equal value changes nothing.
     pub fn set(&mut self, by: ViewKind, value: Option<T>) {
         self.change(Some(by), value);
     }
 
-    /// Selects `value` (or nothing) on behalf of the window: every view hears of it.
+    /// Selects `value` (or nothing) on behalf of the window, so that every view learns of it.
     pub fn put(&mut self, value: Option<T>) {
         self.change(None, value);
     }
@@ -57,7 +57,7 @@ impl<T: PartialEq> Pick<T> {
         }
     }
 
-    /// The value, once, if somebody other than `me` changed it since `seen`; `seen` is brought up to date.
+    /// The value if another view than `me` changed it since revision `seen`; updates `seen`.
     pub fn news(&self, me: ViewKind, seen: &mut u64) -> Option<&T> {
         let fresh = self.revision > *seen && self.by != Some(me);
         *seen = self.revision;
@@ -83,17 +83,17 @@ pub struct TimeRange {
     pub ns: Range<i64>,
 }
 
-/// Everything the views share about what the user looks at.
+/// Everything that the views share about the user's picks.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// A graph node or name scope, by its full name (`layer1/weights`). Slices of the node (or of nodes below the
-    /// scope) and summaries whose `node_name` it is belong to it.
+    /// A graph node or name scope, by its full name (`layer1/weights`). Its slices, those of nodes below the scope, and
+    /// summaries whose `node_name` it is belong to it.
     pub node: Pick<Arc<str>>,
-    /// An op type (`MatMul`): its slices in every trace stand out.
+    /// An op type (`MatMul`), whose slices stand out in every trace.
     pub op: Pick<Arc<str>>,
     /// A slice of a trace.
     pub slice: Pick<SlicePick>,
-    /// A track to bring into sight: index of the trace, row of its tracks.
+    /// A track to scroll to: index of the trace, row of its tracks.
     pub track: Pick<(usize, u32)>,
     /// A range of time, for statistics and for the timeline's viewport.
     pub time: Pick<TimeRange>,
@@ -101,37 +101,37 @@ pub struct Selection {
     pub run: Pick<Arc<str>>,
     /// A summary tag.
     pub tag: Pick<Arc<str>>,
-    /// A step on the summaries' x axis: the timeline shows it.
+    /// A step on the summaries' x axis, which the timeline shows.
     pub step: Pick<i64>,
-    /// The step under the pointer in a chart: the crosshair of all charts. Not a pick, it leads nowhere.
+    /// The step under the pointer in a chart, for the crosshair of all charts.
     pub pointed_step: Option<i64>,
     /// Bookmarks on traces.
     pub notes: Notes,
     /// Pinned tags of logdirs.
     pub pins: Pins,
-    /// Which runs are shown, in what colour.
+    /// The runs with their visibility and colours.
     pub runs: RunList,
-    /// A panel that a view asked to bring to the front; the shell takes it at the end of the frame.
+    /// A panel to bring to the front at the end of the frame.
     show: Option<ViewKind>,
 }
 
 impl Selection {
-    /// Asks the shell to bring `view` to the front ("show in timeline").
+    /// Requests that the window brings `view` to the front ("show in timeline").
     pub fn show(&mut self, view: ViewKind) {
         self.show = Some(view);
     }
 
-    /// Takes the panel that was asked for in this frame.
+    /// Takes the panel that was requested in this frame.
     pub fn take_show(&mut self) -> Option<ViewKind> {
         self.show.take()
     }
 
-    /// Whether `name` is the selected node or lies below it as a scope (`layer1` covers `layer1/weights`).
+    /// Whether `name` is the selected node or is below it (`layer1` covers `layer1/weights`).
     pub fn covers_node(&self, name: &str) -> bool {
         self.node.get().is_some_and(|selected| is_at_or_below(selected, name))
     }
 
-    /// Forgets everything that was picked, for every view.
+    /// Clears all picks for every view.
     pub fn clear(&mut self) {
         self.node.put(None);
         self.op.put(None);
@@ -144,7 +144,7 @@ impl Selection {
     }
 }
 
-/// Whether `name` equals `scope` or lies below it.
+/// Whether `name` equals `scope` or is below it.
 pub fn is_at_or_below(scope: &str, name: &str) -> bool {
     name.strip_prefix(scope).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

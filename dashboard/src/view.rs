@@ -1,15 +1,15 @@
-//! What every panel of the window implements.
+//! The trait of every panel.
 
 use crate::{Data, Selection, panels::ViewKind};
 use ui::address::Params;
 use ui::command::Entry;
 
-/// One panel. It keeps its own state (zoom, filters, caches); data and selection are the window's.
+/// One panel. It owns its state (zoom, filters, caches); data and selection belong to the window.
 ///
-/// A frame hands every visible view the same [`Data`], which holds still until the frame ends. A view caches what it
-/// derives by the `revision` of what it derived it from, so that an unchanged frame costs only painting.
+/// In a frame every visible view gets the same [`Data`], which does not change during the frame. A view caches what it
+/// derives, with the `revision` of its source, so that an unchanged frame only paints.
 pub trait View {
-    /// Which panel this is.
+    /// The panel's kind.
     fn kind(&self) -> ViewKind;
 
     /// The tab's title.
@@ -17,15 +17,15 @@ pub trait View {
         self.kind().title()
     }
 
-    /// Shows the panel in all of `ui`'s space and answers its input.
+    /// Shows the panel in all of `ui`'s space and handles its input.
     fn ui(&mut self, ui: &mut egui::Ui, data: &Data, selection: &mut Selection);
 
-    /// What can be done in this panel: for the list of shortcuts and the command palette.
+    /// The panel's commands and gestures, for the list of shortcuts and the command palette.
     fn entries(&self) -> &'static [Entry] {
         &[]
     }
 
-    /// Whether a command of [`View::entries`] would do anything, or may once more is read.
+    /// Whether a command of [`View::entries`] has an effect, or may have one once more is read.
     fn can(&self, _id: &'static str, _data: &Data) -> bool {
         true
     }
@@ -33,15 +33,15 @@ pub trait View {
     /// Carries out a command of [`View::entries`] in the next frame.
     fn run(&mut self, _id: &'static str) {}
 
-    /// What the panel shows, for undo and deep links.
+    /// The panel's state as parameters of an address, for undo and deep links.
     fn address(&self, _data: &Data) -> Params {
         Params::default()
     }
 
-    /// Shows what an address says, as far as there is such; in the next frame, or once its data is there.
+    /// Applies an address in the next frame, or once its data is read. Unknown names are ignored.
     fn go_to(&mut self, _params: &Params) {}
 
-    /// What the panel shows as a table in CSV; `None` where it shows none.
+    /// The panel's table as CSV; `None` without one.
     fn table(&self, _data: &Data, _selection: &Selection) -> Option<String> {
         None
     }

@@ -1,4 +1,4 @@
-//! The steps as stacked bars: where the time of each went.
+//! The steps as stacked bars of the parts of their time.
 
 use super::model::{PARTS, Part, StepBar, step_times};
 use egui::{Align2, Color32, FontId, Mesh, Rect, Sense, Ui, pos2, vec2};
@@ -12,7 +12,7 @@ fn color(part: &Part, p: &Palette) -> Color32 {
     part.color_idx.map_or(p.aggregate, |idx| p.mark(idx))
 }
 
-/// Shows the bars; the index of the step that was clicked.
+/// Shows the bars; returns the index of the step that was clicked.
 pub(super) fn chart_ui(ui: &mut Ui, steps: &[StepBar]) -> Option<usize> {
     let p = palette(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), metrics::CARD_CHART_H[0]), Sense::click());
@@ -87,7 +87,7 @@ fn text(part: &Part, share: f64) -> String {
     format!("{} {}", part.name, format::percent(share))
 }
 
-/// What the colours mean, with the part of all steps.
+/// The legend of the parts, each with its share of all steps' time.
 pub(super) fn legend_ui(ui: &mut Ui, steps: &[StepBar]) {
     let p = palette(ui);
     ui.horizontal_wrapped(|ui| {

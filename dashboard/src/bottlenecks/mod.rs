@@ -1,6 +1,7 @@
-//! The Bottlenecks panel: what a run spends its time on and what to change first, each line with its evidence.
+//! The Bottlenecks panel: the largest costs of a run and what to change first, each line with its evidence.
 //!
-//! [`model`] is the report; [`page`], [`chart`] and [`roofline`] show it, [`parts`] is what they share. A background thread analyses.
+//! [`model`] is the report; [`page`], [`chart`] and [`roofline`] show it with the widgets of [`parts`]. A background
+//! thread analyses.
 
 mod chart;
 mod model;
@@ -32,10 +33,10 @@ use ui::{
 };
 
 const ME: ViewKind = ViewKind::Bottlenecks;
-/// How often a growing trace is analysed anew, seconds, at most.
+/// Least time between two analyses of a growing trace, seconds.
 const REFRESH_S: f64 = 2.0;
 
-/// What can be done in the panel.
+/// The commands of the panel.
 const ENTRIES: &[Entry] = &[
     Entry::command("all steps", "", "Analyse all steps, however many"),
     Entry::gesture("Click a line", "Its evidence in Timeline or Graph"),
@@ -45,7 +46,7 @@ const ENTRIES: &[Entry] = &[
 /// The state of the controls.
 #[derive(Clone, Default)]
 struct Settings {
-    /// The trace that is shown, where there are several.
+    /// The chosen trace; `None` for the first one.
     trace: Option<Arc<str>>,
     all_steps: bool,
 }
@@ -85,7 +86,7 @@ impl View for BottlenecksView {
     }
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
-        // What a click here selected is evidence, not a question.
+        // A range that was selected here is evidence of the report and does not narrow the analysis.
         let selected = selection.time.get().filter(|_| selection.time.by() != Some(ME)).cloned();
         if let Some(range) = &selected {
             self.analysis.trace_idx = range.trace_idx;
@@ -140,7 +141,7 @@ impl BottlenecksView {
         });
     }
 
-    /// Shows where a line leads.
+    /// Shows a line's evidence in another panel.
     fn follow(&self, target: Target, data: &Data, selection: &mut Selection) {
         let trace_idx = self.analysis.trace_idx;
         match target {
@@ -161,7 +162,7 @@ impl BottlenecksView {
     }
 }
 
-/// What an address may say of this panel.
+/// The parameters of this panel in addresses.
 pub(crate) fn accepts() -> Names {
     Settings::accepts()
 }

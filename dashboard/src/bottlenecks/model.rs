@@ -1,4 +1,4 @@
-//! What the page says: the analysis of a range, the breakdown of each step, sums over critical paths. No egui.
+//! The report: the analysis of a range, the breakdown of each step, sums over critical paths. No egui.
 
 use crate::{
     ops::range_analysis::{RangeQuestion, Request},
@@ -13,20 +13,20 @@ use trace_analysis::stalls::Stall;
 use trace_store::{Residency, Store};
 use ui::format;
 
-/// Steps that are analysed, unless all are asked for: the last ones.
+/// Steps that are analysed by default: the last ones.
 pub const MAX_STEPS: usize = 200;
 
 /// A part of a step's time.
 pub struct Part {
     pub name: &'static str,
-    /// Its time, ns. Overlapped communication and copies count as what hides them.
+    /// The part's time, ns. Communication and copies that overlap work count as that work.
     pub ns: fn(&Breakdown) -> i64,
-    /// The index of its colour; `None` for time that is none of a device or host.
+    /// The index of the part's colour; `None` for idle time.
     pub color_idx: Option<usize>,
 }
 
-/// All parts, in the order of the bars from the ground up: each is the time in which none of those before it ran. What is
-/// left is idle: nothing that was recorded.
+/// All parts, from the bottom of a bar upwards: each is the time in which none of those before it ran. The last is
+/// idle: nothing that was recorded ran.
 pub static PARTS: [Part; 6] = [
     Part { name: "compute", ns: |times| times.compute_ns, color_idx: Some(0) },
     Part { name: "communication", ns: |times| times.communication_exposed_ns, color_idx: Some(3) },
@@ -36,55 +36,55 @@ pub static PARTS: [Part; 6] = [
     Part { name: "idle", ns: |times| times.idle_ns, color_idx: None },
 ];
 
-/// A step's bar.
+/// A step with its breakdown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepBar {
-    /// `train 40`.
+    /// The step's name: `train 40`.
     pub name: String,
     pub times: Breakdown,
 }
 
-/// A kind of segments of the critical paths.
+/// The segments of one kind on the critical paths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathRow {
     pub kind: PathKind,
-    /// Its time on all paths, ns.
+    /// Time of these segments on all paths, ns.
     pub total_ns: i64,
-    /// Of the paths' length, 0..=1.
+    /// Share of the paths' length, 0..=1.
     pub share: f64,
-    /// How many segments.
+    /// The number of segments.
     pub count: u64,
     pub longest: Segment,
 }
 
-/// A cause of stalls.
+/// The stalls of one cause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CauseRow {
-    /// What all of them took, ns.
+    /// Time of these stalls, ns.
     pub total_ns: i64,
-    /// How many there are.
+    /// The number of stalls.
     pub count: u64,
     pub longest: Stall,
 }
 
-/// Everything on the page.
+/// The report on a range.
 pub struct Report {
     pub question: RangeQuestion,
-    /// Whether the slices were here; else nothing was found.
+    /// Whether the slices were resident; if not, the report is empty.
     pub hand: Residency,
-    /// The range that was asked about; what is analysed begins later where that is too much.
+    /// The requested range; the analysis covers only its end where the range has too many steps.
     pub whole: Range<i64>,
     pub analysis: Analysis,
     pub steps: Vec<StepBar>,
-    /// How many steps the whole range has; more than `steps` where only the last ones are analysed.
+    /// The number of steps in the requested range; `steps` has only the last ones of many.
     pub n_steps: usize,
-    /// What the critical paths consist of, the longest first.
+    /// Kinds of segments of the critical paths, the longest first.
     pub path: Vec<PathRow>,
     /// Stalls by cause, the longest first.
     pub causes: Vec<CauseRow>,
 }
 
-/// Answers. Takes as long as `stepscope analyze`: off the UI thread.
+/// Analyses the requested range. Takes as long as `stepscope analyze`, so that it runs in a thread.
 pub fn answer(request: Request) -> Report {
     // Recursive: a loader that waits to write must not hold up the window behind this read.
     let store = request.store.read_recursive();
@@ -120,7 +120,7 @@ fn touching<'a>(store: &'a Store, range: &Range<i64>) -> impl Iterator<Item = &'
     store.steps().iter().filter(move |s| s.start < end && s.end > start)
 }
 
-/// The segments of all paths by kind.
+/// Sums up the segments of all paths by kind.
 fn path_rows(paths: &[CriticalPath]) -> Vec<PathRow> {
     let all: i64 = paths.iter().map(|p| p.range.end - p.range.start).sum();
     let mut rows: FxHashMap<PathKind, PathRow> = FxHashMap::default();
@@ -146,7 +146,7 @@ fn path_rows(paths: &[CriticalPath]) -> Vec<PathRow> {
 
 fn cause_rows(stalls: &[Stall]) -> Vec<CauseRow> {
     let mut rows: Vec<CauseRow> = Vec::new();
-    // Longest first: the first of a cause is its longest.
+    // Stalls are sorted by length: the first of a cause is its longest.
     for stall in stalls {
         match rows.iter_mut().find(|row| row.longest.cause == stall.cause) {
             Some(row) => {
@@ -160,7 +160,7 @@ fn cause_rows(stalls: &[Stall]) -> Vec<CauseRow> {
     rows
 }
 
-/// What a part of a critical path was, in words.
+/// The name of a kind of segments.
 pub fn path_kind(kind: PathKind) -> String {
     match kind {
         PathKind::Op => "ops".into(),

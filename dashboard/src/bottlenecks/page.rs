@@ -1,4 +1,5 @@
-//! The page's sections: findings, steps, critical path, stalls, memory, stragglers, rooflines, ops. Each line leads to its evidence.
+//! The page's sections: findings, steps, critical path, stalls, memory, stragglers, rooflines, ops. Each line leads to
+//! its evidence.
 
 use super::{
     chart,
@@ -18,12 +19,12 @@ use ui::{
 
 /// Ops that are listed, at most.
 const MAX_OPS: usize = 30;
-/// Letters of a slice's name.
+/// Letters of a slice's name that are shown, at most.
 const MAX_NAME: usize = 80;
 /// Nodes of a memory peak that are listed, at most.
 const MAX_LIVE: usize = 6;
 
-/// Shows everything; where a click leads.
+/// Shows the page; returns the evidence whose link was clicked.
 pub(super) fn page_ui(ui: &mut Ui, store: &Store, report: &Report) -> Option<Target> {
     let mut target = None;
     if store.tracks().iter().all(|track| track.n_slices() == 0) {
@@ -79,18 +80,18 @@ fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], target: &mut Op
     }
 }
 
-/// A slice with its link into the graph, which stay side by side.
+/// Shows a slice with its link into the graph, never parted by a line break.
 fn evidence_ui(ui: &mut Ui, store: &Store, slice: &SliceRef, target: &mut Option<Target>) {
-    let (name, took) = (store.slice_name(slice), format::duration_ns(slice.dur()));
-    let (text, node) = (format!("{}, {took}", format::shortened(name, MAX_NAME)), store.node_of(slice));
+    let (name, duration) = (store.slice_name(slice), format::duration_ns(slice.dur()));
+    let (text, node) = (format!("{}, {duration}", format::shortened(name, MAX_NAME)), store.node_of(slice));
     let style = ui.style();
     let mut width = text_width(ui, &text, &egui::TextStyle::Body);
     if node.is_some() {
-        let around = style.spacing.item_spacing.x + 2.0 * style.spacing.button_padding.x;
-        width += around + text_width(ui, "graph", &egui::TextStyle::Small);
+        let padding = style.spacing.item_spacing.x + 2.0 * style.spacing.button_padding.x;
+        width += padding + text_width(ui, "graph", &egui::TextStyle::Small);
     }
     let size = egui::vec2(width.ceil(), ui.spacing().interact_size.y);
-    // A part of its own height and width goes to the next line as a whole.
+    // As a block of its own, the two wrap together.
     ui.allocate_ui_with_layout(size, egui::Layout::left_to_right(egui::Align::Center), |ui| {
         if ui.link(text).on_hover_text("Show this slice in Timeline").clicked() {
             *target = Some(Target::Time(slice.start..slice.end, Some(slice.id)));
@@ -113,8 +114,8 @@ fn steps_ui(ui: &mut Ui, report: &Report, target: &mut Option<Target>) {
     if report.steps.is_empty() {
         let t = &report.analysis.breakdown;
         ui.label("The trace has no steps: its complete range is shown");
-        let whole = [model::StepBar { name: "complete range".to_owned(), times: t.clone() }];
-        chart::legend_ui(ui, &whole);
+        let range_bar = [model::StepBar { name: "complete range".to_owned(), times: t.clone() }];
+        chart::legend_ui(ui, &range_bar);
         return;
     }
     if let Some((mean, median)) = model::step_times(&report.steps) {
@@ -254,7 +255,7 @@ fn ops_ui(ui: &mut Ui, report: &Report, target: &mut Option<Target>) {
     }
 }
 
-/// What the page is about, for its bar.
+/// A note where only a part of the range is analysed.
 pub(super) fn limit_text(report: &Report) -> Option<String> {
     let (range, whole) = (&report.analysis.range, &report.whole);
     if report.n_steps > report.steps.len() {

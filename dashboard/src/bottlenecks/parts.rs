@@ -1,4 +1,4 @@
-//! Parts of the page: where a line leads, headings, rows of figures.
+//! Widgets of the page: headings and rows of figures that lead to evidence.
 
 use egui::Ui;
 use std::{ops::Range, sync::Arc};
@@ -14,18 +14,18 @@ pub(super) enum Target {
     /// A range of the timeline, and a slice to select in it.
     Time(Range<i64>, Option<SliceId>),
     Node(Arc<str>),
-    /// An op's slices in the timeline.
+    /// The slices of an op in the timeline.
     Op(Arc<str>),
 }
 
-/// A section's heading.
+/// Shows the heading of a section.
 pub(super) fn heading(ui: &mut Ui, text: &str) {
     ui.add_space(metrics::GAP_WIDE);
     widgets::heading(ui, text);
     ui.add_space(metrics::GAP);
 }
 
-/// A row of figures that leads somewhere: name, time, share, count.
+/// Shows a clickable row of name, time, share and count; returns whether it was clicked.
 pub(super) fn row_ui(ui: &mut Ui, name: &str, figures: &[String], hint: &str) -> bool {
     let hint = with_names(hint, metrics::TEXT, palette(ui).text);
     let is_clicked = ui.link(name).on_hover_text(hint).clicked();

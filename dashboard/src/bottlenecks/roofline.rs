@@ -1,4 +1,4 @@
-//! The roofline of each device: a point for each op, below the device's limits; both axes by powers of ten.
+//! The roofline of each device: a point for each op, below the device's limits; both axes logarithmic.
 
 use super::parts::{Target, heading, row_ui};
 use egui::{Align2, FontId, Mesh, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, pos2, vec2};
@@ -13,7 +13,7 @@ use ui::{
 /// Ops that are listed, at most.
 const MAX_ROWS: usize = 12;
 
-/// Shows all of them.
+/// Shows the rooflines of all devices.
 pub(super) fn rooflines_ui(ui: &mut Ui, lines: &[Roofline], target: &mut Option<Target>) {
     for line in lines {
         let device = if line.device.is_empty() { "the host" } else { &line.device };
@@ -38,14 +38,14 @@ fn limits_text(roof: &Roof) -> String {
     )
 }
 
-/// `1.23 TFLOP/s`.
+/// A rate with its unit: `1.23 TFLOP/s`.
 fn rate(value: f64, unit: &str) -> String {
     const PREFIXES: [&str; 6] = ["", "k", "M", "G", "T", "P"];
     let thousands = (value.max(1.0).log10() / 3.0).floor().min(5.0) as usize;
     format!("{:.2} {}{unit}", value / 1e3f64.powi(thousands as i32), PREFIXES[thousands])
 }
 
-/// Powers of ten at both ends of both axes: operations per byte, operations a second.
+/// The ranges of both axes as exponents of ten: operations per byte, operations per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Scale {
     x: [i32; 2],
@@ -53,7 +53,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// Holds every op, and the ridge. `None` where there is nothing to draw.
+    /// The ranges that hold every op and the ridge; `None` without an op.
     fn of(line: &Roofline) -> Option<Scale> {
         let mut points: Vec<(f64, f64)> = line.rows.iter().filter_map(|row| place(&row.work)).collect();
         if points.is_empty() {
@@ -63,13 +63,13 @@ impl Scale {
         let ends = |of: fn(&(f64, f64)) -> f64| {
             let logs = points.iter().map(|p| of(p).log10());
             let (low, high) = logs.fold((f64::MAX, f64::MIN), |(low, high), log| (low.min(log), high.max(log)));
-            // Nothing lies on the frame.
+            // The margin keeps points off the frame.
             [(low - 0.05).floor() as i32, (high + 0.05).ceil() as i32]
         };
         Some(Scale { x: ends(|p| p.0), y: ends(|p| p.1) })
     }
 
-    /// Parts of width and height, from the left and from below.
+    /// A point as shares of the chart's width and height, from the left and from below.
     fn parts(&self, (x, y): (f64, f64)) -> (f64, f64) {
         let part =
             |value: f64, [low, high]: [i32; 2]| (value.log10() - f64::from(low)) / f64::from((high - low).max(1));
@@ -77,7 +77,7 @@ impl Scale {
     }
 }
 
-/// Operations per byte and a second; `None` for what has no logarithm.
+/// Operations per byte and per second; `None` where one is zero and has no logarithm.
 fn place(work: &Work) -> Option<(f64, f64)> {
     let (x, y) = (work.intensity()?, work.flops_per_s());
     (x > 0.0 && y > 0.0).then_some((x, y))
@@ -113,7 +113,7 @@ fn plot_ui(ui: &mut Ui, line: &Roofline, scale: &Scale, target: &mut Option<Targ
     *target = picked(ui, &response, &points, &line.roof).or(target.take());
 }
 
-/// The op under the pointer in words; where a click on it leads.
+/// Shows a tooltip for the op under the pointer; returns the evidence where the op was clicked.
 fn picked(ui: &Ui, response: &Response, points: &[(&RooflineRow, Pos2)], roof: &Roof) -> Option<Target> {
     let at = response.hover_pos()?;
     let (row, pos) = points.iter().min_by(|a, b| a.1.distance(at).total_cmp(&b.1.distance(at)))?;
@@ -156,7 +156,7 @@ fn axes(ui: &Ui, inner: Rect, scale: &Scale, at: &impl Fn((f64, f64)) -> Pos2) {
     painter.text(below, Align2::CENTER_TOP, "operations per byte", font, p.text_weak);
 }
 
-/// The limits: memory up to the ridge, arithmetic from there on; the only one that is known.
+/// Draws the limits: memory up to the ridge, arithmetic beyond it, or the one that is known.
 fn roof(ui: &Ui, inner: Rect, line: &Roofline, scale: &Scale, at: &impl Fn((f64, f64)) -> Pos2) {
     let [left, right] = scale.x.map(|power| 10f64.powi(power));
     let Roof { flops_per_s: flops, bytes_per_s: bytes } = line.roof;
@@ -170,7 +170,7 @@ fn roof(ui: &Ui, inner: Rect, line: &Roofline, scale: &Scale, at: &impl Fn((f64,
     ui.painter_at(inner).add(Shape::line(points, stroke));
 }
 
-/// Rates, operations per byte, what bounds it and how near it came.
+/// Rates, operations per byte, the limit and the share of it that was reached.
 fn figures(work: &Work, roof: &Roof) -> Vec<String> {
     let mut figures = vec![rate(work.flops_per_s(), "FLOP/s"), rate(work.bytes_per_s(), "B/s")];
     figures.push(work.intensity().map_or_else(|| "-".to_owned(), |i| format!("{} FLOP/B", format::value(i))));

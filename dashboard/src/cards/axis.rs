@@ -3,7 +3,7 @@
 use egui::{Role, Ui};
 use ui::{address::Choice, chart::ticks::Unit, theme::metrics, widgets::named};
 
-/// The quantity from left to right.
+/// The quantity on the x axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum XAxis {
     #[default]
@@ -20,7 +20,7 @@ impl Choice for XAxis {
 }
 
 impl XAxis {
-    /// The unit of its numbers.
+    /// The unit of the axis.
     pub fn unit(self) -> Unit {
         match self {
             Self::Step => Unit::Whole,
@@ -30,7 +30,8 @@ impl XAxis {
     }
 }
 
-/// Step, relative or wall time; the one that was clicked. `now`: the one that is the axis, unless something else is.
+/// Buttons for step, relative and wall time; returns the one that was clicked. `now`: the axis in use; `None` for a
+/// tag's values.
 pub fn axis_buttons(ui: &mut Ui, now: Option<XAxis>) -> Option<XAxis> {
     ui.spacing_mut().item_spacing.x = metrics::GAP;
     ui.weak("x");

@@ -1,5 +1,5 @@
-//! A scrolling page of cards: groups that fold, as many columns as fit, cards over the full width on demand. Cards out
-//! of sight are not shown, so that a page of thousands costs what is visible.
+//! A scrolling page of cards: groups that fold, as many columns as fit, cards over the full width on demand. Only cards
+//! on the screen are drawn, so that a page of thousands costs as much as its visible part.
 
 use crate::catalogue::{Catalogue, Group, TagRow};
 use egui::{Align, CollapsingHeader, Frame, Margin, Rect, RichText, ScrollArea, Ui, UiBuilder, pos2, vec2};
@@ -18,7 +18,7 @@ pub struct CardGrid {
 }
 
 impl CardGrid {
-    /// Scrolls to the first card that is wanted, if there is one.
+    /// Scrolls to the first card for which `is_wanted` returns true.
     pub fn reveal(&mut self, catalogue: &Catalogue, is_wanted: impl Fn(&TagRow) -> bool) {
         let found = catalogue.groups.iter().flat_map(|group| &group.rows).find(|row| is_wanted(row));
         self.reveal = found.map(|row| row.key.clone());
@@ -99,7 +99,7 @@ impl CardGrid {
     }
 }
 
-/// How many tags a group has, and how many cards where a tag has several.
+/// The number of a group's tags, and of its cards where a tag has several.
 fn n_shown(group: &Group) -> String {
     let tags: FxHashSet<&str> = group.rows.iter().map(|row| &*row.tag).collect();
     let n_tags = format::counted(tags.len() as u64, "tag");
@@ -109,7 +109,7 @@ fn n_shown(group: &Group) -> String {
     }
 }
 
-/// How many columns leave the fewest holes behind groups of these sizes; of equally good ones, the most.
+/// The number of columns that leaves the fewest holes after groups of these sizes; the greatest of equally good ones.
 fn n_columns(width: f32, sizes: &[usize]) -> usize {
     let [least_w, most_w] = metrics::CARD_W;
     let most = ((width + metrics::PAD) / (least_w + metrics::PAD)).floor().max(1.0) as usize;

@@ -1,4 +1,4 @@
-//! Pages of cards, one for each tag: what Scalars, Histograms and Media have in common.
+//! Pages of cards, one for each tag: the common parts of Scalars, Histograms and Media.
 
 mod axis;
 mod grid;

@@ -1,4 +1,4 @@
-//! A page of cards with its list of runs, its toolbar and what stands there when it is empty.
+//! A page of cards with its list of runs, its toolbar and its empty state.
 
 use super::{CardGrid, run_list};
 use crate::{
@@ -14,19 +14,19 @@ use ui::{
     widgets::{CardFrame, CardHeader, empty_state, side_panel, toolbar},
 };
 
-/// What is different from panel to panel.
+/// The properties by which pages of cards differ.
 pub struct CardPage {
     pub kind: ViewKind,
-    /// The name under which the width of its list of runs is remembered.
+    /// The id under which the width of the list of runs is stored.
     pub runs: &'static str,
-    /// Title and explanation where no run has such a tag.
+    /// Title and explanation of the empty state.
     pub empty: [&'static str; 2],
 }
 
 /// Cards of type `C` for series of kind `K`.
 pub struct CardPanel<K, C> {
     page: &'static CardPage,
-    /// The tags that have a card.
+    /// The tags with a card, in groups.
     pub catalogue: Catalogue,
     cards: FxHashMap<Arc<str>, C>,
     grid: CardGrid,
@@ -36,7 +36,7 @@ pub struct CardPanel<K, C> {
 }
 
 impl<K: Kind, C: Default> CardPanel<K, C> {
-    /// A page without cards.
+    /// Creates a page without cards.
     pub fn new(page: &'static CardPage) -> Self {
         Self {
             page,
@@ -49,12 +49,12 @@ impl<K: Kind, C: Default> CardPanel<K, C> {
         }
     }
 
-    /// Brings the catalogue up to date; whether it was made anew.
+    /// Updates the catalogue; returns whether it changed.
     pub fn update(&mut self, data: &Data, selection: &Selection, filter: &Filter) -> bool {
         self.catalogue.update::<K>(data, &selection.runs, filter)
     }
 
-    /// Shows list of runs and `controls`; whether there is a tag, filtered or not.
+    /// Shows the list of runs and the `controls`; returns whether any run has a tag for this page, filtered or not.
     pub fn frame_ui(&self, ui: &mut Ui, selection: &mut Selection, controls: impl FnOnce(&mut Ui, &Catalogue)) -> bool {
         if self.catalogue.n_tags == 0 {
             let [title, explanation] = self.page.empty;
@@ -66,7 +66,8 @@ impl<K: Kind, C: Default> CardPanel<K, C> {
         true
     }
 
-    /// Whether a card is left by the filters, else says so. Scrolls to the cards of what another panel selected.
+    /// Returns whether any card passes the filters, and says so if none does. Scrolls to the cards of another panel's
+    /// selection.
     pub fn has_matches(&mut self, ui: &mut Ui, selection: &Selection) -> bool {
         if self.catalogue.groups.is_empty() {
             empty_state(ui, "No matches", "Change the filter of tags or of runs.");
@@ -81,7 +82,8 @@ impl<K: Kind, C: Default> CardPanel<K, C> {
         true
     }
 
-    /// Shows the cards of `other`, or else of the panel's own catalogue. `card` draws one; it returns whether its width changes.
+    /// Shows the cards of `other`, or else of the page's own catalogue. `card` draws one card and returns whether its
+    /// width is toggled.
     pub fn cards_ui(
         &mut self,
         ui: &mut Ui,
@@ -100,8 +102,8 @@ impl<K: Kind, C: Default> CardPanel<K, C> {
     }
 }
 
-/// Draws a card's frame with `values` at the right of its title, a click on which selects the node and the tag. The space that
-/// is left for the chart.
+/// Draws a card's frame with `values` at the right of its title; a click on the title selects the node and the tag.
+/// Returns the header's response and the room for the chart.
 pub fn card_frame(
     ui: &mut Ui,
     (kind, row): (ViewKind, &TagRow),

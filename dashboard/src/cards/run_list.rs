@@ -9,8 +9,8 @@ use ui::{
     widgets::filter_box,
 };
 
-/// Shows the filter, the switches for all and one row a run: click to show or hide, double click to show it alone. The run
-/// that is `picked` stands out.
+/// Shows the filter, the switches for all runs, and a row for each run: a click shows or hides the run, a double click
+/// shows it alone. The run `picked` stands out.
 pub fn run_list(ui: &mut Ui, runs: &mut RunList, picked: Option<&Arc<str>>) {
     ui.add_space(metrics::PAD);
     let width = ui.available_width() - 2.0 * metrics::PAD;
@@ -41,7 +41,7 @@ pub fn run_list(ui: &mut Ui, runs: &mut RunList, picked: Option<&Arc<str>>) {
         }
     });
     match clicked {
-        // The first click of the two has already switched the run: switch it back, then leave it alone on.
+        // The first click has already switched the run: undo that, then show the run alone.
         Some((label, true)) => {
             runs.toggle(&label);
             runs.solo(&label);

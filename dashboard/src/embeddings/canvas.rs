@@ -54,8 +54,8 @@ impl EmbeddingsView {
         painter.add(Shape::Mesh(Arc::clone(&self.picture.images)));
         self.marks(ui, embedding, rect);
         self.legend(ui, rect);
-        let at = response.hover_pos().filter(|_| !response.dragged())?;
-        let distances = self.picture.placed.iter().enumerate().map(|(i, (pos, _))| (i, pos.distance_sq(at)));
+        let pointer = response.hover_pos().filter(|_| !response.dragged())?;
+        let distances = self.picture.placed.iter().enumerate().map(|(i, (pos, _))| (i, pos.distance_sq(pointer)));
         let nearest = distances.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, d)| *d <= metrics::PICK_SLACK.powi(2));
         let Some((i, _)) = nearest else {
             if response.clicked() {
@@ -152,10 +152,10 @@ impl EmbeddingsView {
             painter.circle_stroke(pos, 1.6 * metrics::DOT, Stroke::new(width, color));
             let text: String = self.label(embedding, i).chars().take(40).collect();
             let galley = painter.layout_no_wrap(text, FontId::proportional(metrics::TEXT_SMALL), p.text_strong);
-            let at = pos + vec2(2.0 * metrics::DOT, -galley.size().y / 2.0);
-            let background = Rect::from_min_size(at, galley.size()).expand2(vec2(2.0, 0.0));
+            let label_pos = pos + vec2(2.0 * metrics::DOT, -galley.size().y / 2.0);
+            let background = Rect::from_min_size(label_pos, galley.size()).expand2(vec2(2.0, 0.0));
             painter.rect_filled(background, 2.0, p.canvas.gamma_multiply(0.75));
-            painter.galley(at, galley, p.text_strong);
+            painter.galley(label_pos, galley, p.text_strong);
         }
     }
 
@@ -163,13 +163,17 @@ impl EmbeddingsView {
     fn legend(&self, ui: &Ui, rect: Rect) {
         let p = palette(ui);
         let painter = ui.painter_at(rect);
-        let mut at = rect.left_top() + vec2(metrics::PAD, metrics::PAD);
+        let mut entry_pos = rect.left_top() + vec2(metrics::PAD, metrics::PAD);
         let mut line = |color: Color32, text: &str| {
-            painter.circle_filled(at + vec2(metrics::SWATCH / 2.0, metrics::ROW_H / 2.0), metrics::SWATCH / 2.0, color);
-            let left = at + vec2(metrics::SWATCH + metrics::GAP, metrics::ROW_H / 2.0);
+            painter.circle_filled(
+                entry_pos + vec2(metrics::SWATCH / 2.0, metrics::ROW_H / 2.0),
+                metrics::SWATCH / 2.0,
+                color,
+            );
+            let left = entry_pos + vec2(metrics::SWATCH + metrics::GAP, metrics::ROW_H / 2.0);
             let text: String = text.chars().take(32).collect();
             painter.text(left, Align2::LEFT_CENTER, text, FontId::proportional(metrics::TEXT_SMALL), p.text);
-            at.y += metrics::ROW_H - metrics::GAP;
+            entry_pos.y += metrics::ROW_H - metrics::GAP;
         };
         match &self.coloring {
             Coloring::Plain => {}

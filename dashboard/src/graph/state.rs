@@ -46,17 +46,18 @@ pub struct GraphView {
     /// Colour by class of structure.
     pub(super) structure_colors: FxHashMap<u32, usize>,
     pub(super) camera: Camera,
-    /// Fit the graph as soon as the size of the view is known.
+    /// Whether to fit the graph as soon as the size of the view is known.
     pub(super) fit: bool,
-    /// Whether the graph is fitted and the camera has not moved since: it follows the size of the view.
+    /// Whether the graph was fitted and the camera has not moved since, so that changes of the view's size fit it
+    /// again.
     pub(super) fitted: bool,
-    /// Bring this into view as soon as it is drawn.
+    /// The item to bring into view as soon as it is drawn.
     pub(super) center_on: Option<ItemId>,
     pub(super) flight: Option<Flight>,
     pub(super) transition: Option<Transition>,
     pub(super) model: Option<Arc<Model>>,
     pub(super) picture: Arc<Picture>,
-    /// The box that was clicked and its place on the screen, where the next picture puts it.
+    /// The clicked box and its position on the screen, which the next picture keeps.
     anchor: Option<(ItemId, Pos2)>,
     /// The size of the legend in the last frame.
     pub(super) legend_size: egui::Vec2,
@@ -139,7 +140,7 @@ impl GraphView {
         self.seen_selection = self.selected;
         (self.traced, self.path_from, self.notice) = (None, None, None);
         (self.anchor, self.hovered, self.center_on) = (None, None, None);
-        // The old picture's items mean something else in this model, or nothing.
+        // Items of the old picture are indices of the old model.
         self.picture = Arc::default();
         self.structure_colors.clear();
         self.fit |= self.fitted;

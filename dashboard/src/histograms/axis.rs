@@ -6,7 +6,7 @@ use ui::{
     theme::{metrics, palette},
 };
 
-/// Upright lines; `x` gives their places.
+/// Draws vertical grid lines; `x` gives their positions.
 pub fn columns(ui: &Ui, inner: Rect, lines: &[Tick], x: impl Fn(f64) -> f32) {
     for tick in lines {
         let x = x(tick.at);
@@ -15,7 +15,7 @@ pub fn columns(ui: &Ui, inner: Rect, lines: &[Tick], x: impl Fn(f64) -> f32) {
     }
 }
 
-/// Level lines; `y` gives their places.
+/// Draws horizontal grid lines; `y` gives their positions.
 pub fn rows(ui: &Ui, inner: Rect, lines: &[Tick], y: impl Fn(f64) -> f32) {
     for tick in lines {
         let y = y(tick.at);

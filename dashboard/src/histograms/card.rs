@@ -1,4 +1,5 @@
-//! One histogram series' card: ridges one behind the other (newest in front), or one upon the other, or bands over steps.
+//! The card of one histogram series: ridges one behind the other (newest in front) or on one base line, or bands over
+//! steps.
 
 use super::{
     axis,
@@ -24,25 +25,25 @@ use ui::{
     widgets,
 };
 
-/// A card's cache.
+/// The cached contents of a card.
 #[derive(Debug, Default)]
 pub struct Card {
     ridges: Ridges,
     bands: Bands,
 }
 
-/// Where ridges are on the screen.
+/// The geometry of the ridges.
 struct RidgeLayout {
     inner: Rect,
     mode: Mode,
     lo: f64,
     span: f64,
-    /// Height of the greatest count.
+    /// Height of the greatest count, points.
     rise: f32,
 }
 
 impl Card {
-    /// Shows the card in all of `ui`'s space; whether its width is to change.
+    /// Shows the card in all of `ui`'s space; returns whether its width is toggled.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
@@ -105,7 +106,7 @@ impl RidgeLayout {
         Self { inner, mode, lo, span: hi - lo, rise: inner.height() * share }
     }
 
-    /// Where a ridge stands: the oldest at the back (above), the newest in front.
+    /// The base line of a ridge: the oldest at the back (above), the newest in front.
     fn base(&self, x: f64) -> f32 {
         let depth = self.inner.height() - self.rise;
         match self.mode {
@@ -117,7 +118,7 @@ impl RidgeLayout {
         }
     }
 
-    /// A ridge's outline, from the middle of the first bin to the middle of the last, with the ends on the base line.
+    /// A ridge's outline, from the middle of the first bin to the middle of the last; both ends are on the base line.
     fn outline(&self, ridge: &Ridge, greatest: f64) -> Vec<Pos2> {
         let base = self.base(ridge.x);
         let bin_w = self.inner.width() / N_BINS as f32;
@@ -148,7 +149,7 @@ fn paint(ui: &Ui, places: &RidgeLayout, ridges: &Ridges, color: Color32) {
     }
 }
 
-/// Values below; steps or times at the right.
+/// Draws the axis of values below, and of steps or times at the right.
 fn axes(ui: &Ui, places: &RidgeLayout, ridges: &Ridges, axis: XAxis) {
     let inner = places.inner;
     let n_columns = (inner.width() / metrics::TICK_EVERY_X).round().max(2.0) as usize;
@@ -161,14 +162,14 @@ fn axes(ui: &Ui, places: &RidgeLayout, ridges: &Ridges, axis: XAxis) {
     }
 }
 
-/// The ridge of the picked step stands out; there is none where that step is not drawn.
+/// Highlights the ridge of the picked step, if that step is drawn.
 fn mark(ui: &Ui, places: &RidgeLayout, ridges: &Ridges, step: i64) {
     let Some(ridge) = ridges.rows.iter().rev().find(|ridge| ridge.step == step) else { return };
     let outline = places.outline(ridge, ridges.greatest);
     ui.painter_at(places.inner).add(Shape::line(outline, Stroke::new(metrics::LINE, palette(ui).accent)));
 }
 
-/// The ridge under the pointer stands out and says its step, the bin and its count; the step that was clicked.
+/// Highlights the ridge under the pointer and shows its step, the bin and its count; returns the step that was clicked.
 fn hover(ui: &Ui, response: &Response, places: &RidgeLayout, ridges: &Ridges, series: &HistogramSeries) -> Option<i64> {
     let at = response.hover_pos()?;
     let across = (at.x - places.inner.left()) / places.inner.width() * N_BINS as f32;

@@ -16,11 +16,11 @@ use ui::{
     theme::{metrics, mix, palette},
 };
 
-/// What the quantiles are called, greatest first.
+/// Names of the quantiles, the greatest first.
 const NAMES: [&str; Histogram::QUANTILES.len()] =
     ["greatest", "93 %", "84 %", "69 %", "median", "31 %", "16 %", "7 %", "least"];
 
-/// Paints the bands, their axes, and what is under the pointer.
+/// Paints the bands with their axes and the tooltip.
 pub fn show(ui: &Ui, response: &Response, bands: &Bands, axis: XAxis, color: Color32, series: &HistogramSeries) {
     let inner = response.rect;
     axes(ui, inner, bands, axis);
@@ -37,7 +37,7 @@ fn paint(ui: &Ui, inner: Rect, bands: &Bands, color: Color32) {
     let p = palette(ui);
     let painter = ui.painter_at(inner.expand(1.0));
     let n_bands = Histogram::QUANTILES.len() / 2;
-    // From the outermost band in.
+    // From the outermost band inwards.
     for lower in 0..n_bands {
         let upper = Histogram::QUANTILES.len() - 1 - lower;
         let tone = mix(p.canvas, color, 0.15 + 0.5 * lower as f32 / n_bands as f32);
@@ -46,7 +46,7 @@ fn paint(ui: &Ui, inner: Rect, bands: &Bands, color: Color32) {
     }
     let median: Vec<Pos2> = bands.rows.iter().map(|row| place(inner, bands, row.x, row.median())).collect();
     match &median[..] {
-        // One step has no width: its range stands alone.
+        // A single step has no width and is drawn as a vertical line.
         [only] => {
             let values = bands.rows[0].values;
             let ends = [values[0], values[values.len() - 1]].map(|v| place(inner, bands, bands.rows[0].x, v));
@@ -59,7 +59,7 @@ fn paint(ui: &Ui, inner: Rect, bands: &Bands, color: Color32) {
     }
 }
 
-/// Steps or times below; values at the right.
+/// Draws the axis of steps or times below, and of values at the right.
 fn axes(ui: &Ui, inner: Rect, bands: &Bands, axis: XAxis) {
     let ([left, right], [low, high]) = (bands.bounds.x, bands.bounds.y);
     let n_columns = (inner.width() / metrics::TICK_EVERY_X).round().max(2.0) as usize;
@@ -68,7 +68,7 @@ fn axes(ui: &Ui, inner: Rect, bands: &Bands, axis: XAxis) {
     axis::rows(ui, inner, &ticks(Unit::Number, low, high, n_rows), |at| place(inner, bands, left, at).y);
 }
 
-/// The step under the pointer says its quantiles.
+/// Shows the quantiles of the step under the pointer.
 fn hover(ui: &Ui, response: &Response, bands: &Bands, series: &HistogramSeries) {
     let inner = response.rect;
     let Some(at) = response.hover_pos() else {

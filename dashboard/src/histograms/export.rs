@@ -1,12 +1,12 @@
-//! Every bucket of the histograms on the page, as CSV.
+//! Every bucket of the page's histograms as CSV.
 
 use crate::{Data, catalogue::Catalogue};
 use std::fmt::Write as _;
 use summaries::{Bucket, HistogramSeries};
 use ui::export::csv_field;
 
-/// `run,tag,step,wall_time,left,right,count`, a line per bucket of the tags and runs that pass the filters. A histogram that
-/// cannot be read any more (its temporary file is gone) is left out.
+/// `run,tag,step,wall_time,left,right,count`, a line per bucket of the tags and runs that pass the filters. Histograms
+/// whose temporary file is gone are left out.
 pub(super) fn csv(catalogue: &Catalogue, data: &Data) -> String {
     let mut out = String::from("run,tag,step,wall_time,left,right,count\n");
     for (row, member, series) in catalogue.series::<HistogramSeries>(data) {

@@ -1,6 +1,7 @@
 //! Distributions of histogram summaries over steps: a card for each tag and run.
 //!
-//! [`model`]: what to draw, without egui. [`settings`]: the controls. [`card`]: one card, [`distribution`]: its bands.
+//! [`model`]: ridges and bands, without egui. [`settings`]: the controls. [`card`]: one card, [`distribution`]: its
+//! bands.
 
 mod axis;
 mod card;

@@ -10,13 +10,13 @@ use ui::{
     widgets::{choice_buttons, filter_box, together},
 };
 
-/// How the histograms of a series stand to each other.
+/// The arrangement of a series' histograms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// One behind the other, the newest in front.
+    /// Ridges one behind the other, the newest in front.
     #[default]
     Offset,
-    /// All on the same baseline.
+    /// Ridges on one base line.
     Overlay,
     /// Bands of quantiles over steps.
     Distribution,
@@ -32,10 +32,10 @@ impl Choice for Mode {
 
 #[derive(Default)]
 pub struct Settings {
-    /// Which tags have a card.
+    /// The filter of the tags.
     pub filter: Filter,
     pub mode: Mode,
-    /// The x axis of distributions.
+    /// The x axis of bands.
     pub axis: XAxis,
 }
 

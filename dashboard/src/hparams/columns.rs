@@ -1,4 +1,4 @@
-//! The list at the left: which columns are shown, and which of their values.
+//! The list at the left: the choice of columns and of their values.
 
 use super::{
     model::{Cell, Column, Key, Table},

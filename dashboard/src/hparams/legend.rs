@@ -1,4 +1,4 @@
-//! What the colours of lines and points stand for, where a column gives them.
+//! The legend of the colours, where a column determines them.
 
 use super::state::{Mode, State};
 use egui::{Align2, FontId, Mesh, Panel, Rect, Sense, Ui, pos2, vec2};
@@ -7,11 +7,11 @@ use ui::{
     widgets,
 };
 
-/// Parts of the ramp that are drawn, each of one colour at its ends.
+/// Parts in which the ramp is drawn.
 const N_PARTS: u16 = 32;
 
 impl State {
-    /// Shows the column's ramp with its values to the right of a picture.
+    /// Shows the ramp of the colour's column with its values, to the right of the picture.
     pub(super) fn legend_ui(&self, ui: &mut Ui) {
         let axis = self.choices.color.as_ref().and_then(|key| self.axis(key));
         let Some(axis) = axis.filter(|_| self.choices.mode != Mode::Table) else { return };

@@ -1,6 +1,7 @@
-//! Hyperparameters: which choices led to which results, as a table, as parallel coordinates and as points.
+//! Hyperparameters of runs with their results, as a table, as parallel coordinates and as points.
 //!
-//! [`model`]: sessions, read by a thread; columns, filters, order; values along a line; without egui. [`state`]: what all pictures share. [`columns`]: the list at the left; [`table`], [`parallel`], [`scatter`]: the pictures.
+//! [`model`]: a thread that reads sessions; columns, filters, order; positions on axes; without egui. [`state`]: the
+//! common state. [`columns`]: the list at the left; [`table`], [`parallel`], [`scatter`]: the pictures.
 
 mod columns;
 mod legend;
@@ -29,10 +30,10 @@ use ui::{
     widgets::{choice_buttons, empty_state, named, side_panel, together, toolbar},
 };
 
-/// The metrics of growing runs are looked up anew at most this often, seconds.
+/// Least time between two updates of growing runs' metrics, seconds.
 const REFRESH_S: f64 = 0.5;
 
-/// What can be done in the panel.
+/// The commands of the panel.
 const ENTRIES: &[Entry] = &[
     Entry::command("table", "", "Show the table"),
     Entry::command("parallel", "", "Show parallel coordinates"),
@@ -42,20 +43,20 @@ const ENTRIES: &[Entry] = &[
     Entry::gesture("Drag along an axis", "Show the sessions that pass there; a click shows all again"),
 ];
 
-/// How many runs and values there are.
+/// The number of runs and of values.
 type Stamp = (usize, usize);
 
 /// The panel's state.
 #[derive(Default)]
 pub struct HParamsView {
     state: State,
-    /// An address whose columns are not known yet.
+    /// The address to apply once the columns are known.
     requested: Option<Params>,
     reader: Refresher<Stamp, (Stamp, Vec<Source>), (Stamp, SessionData)>,
-    /// The values, the versions of the logdirs and the statistic that the table was made from, and when.
+    /// The key of the table (values, versions of the logdirs, statistic) and the time it was made.
     of: Option<(Stamp, u64, Statistic)>,
     made_at: f64,
-    /// Why some values are missing.
+    /// The reason why values are missing.
     trouble: Option<String>,
     parallel: parallel::Cache,
 }
@@ -118,7 +119,7 @@ impl View for HParamsView {
 }
 
 impl HParamsView {
-    /// Asks for what is new, and brings table, rows and colours up to date.
+    /// Requests new values; updates table, rows and colours.
     fn update(&mut self, ui: &Ui, data: &Data, selection: &Selection) {
         let read = |(stamp, sources)| (stamp, sessions::read(sources));
         let request = |stamp, _| (stamp, sessions::sources(data));
@@ -172,7 +173,7 @@ impl HParamsView {
     }
 }
 
-/// A choice of a column; `none` is what stands for no column.
+/// A list of columns to choose from; `none` is the title of the choice of no column.
 fn column_combo(ui: &mut Ui, name: &str, none: &str, table: &Table, chosen: &mut Option<Key>) {
     ui.weak(name);
     let text = chosen.as_ref().map_or_else(|| none.to_owned(), Key::title);
@@ -186,7 +187,7 @@ fn column_combo(ui: &mut Ui, name: &str, none: &str, table: &Table, chosen: &mut
     named(&response.response, Role::ComboBox, &format!("{name}: {text}"));
 }
 
-/// What an address may say of this panel.
+/// The parameters of this panel in addresses.
 pub(crate) fn accepts() -> Names {
     vec![
         ("mode", Mode::accepts()),

@@ -1,5 +1,5 @@
-//! Parallel coordinates: an upright axis for each column, a line for each session. A drag along an axis filters; a click on
-//! its name changes the scale of its numbers.
+//! Parallel coordinates: an upright axis for each column, a line for each session. A drag along an axis filters; a
+//! click on its name changes the scale of its numbers.
 
 use super::{
     axis::Axis,
@@ -18,16 +18,16 @@ use ui::{
     widgets::{self, text_elided},
 };
 
-/// The lines as triangles, kept while nothing that they depend on changes.
+/// The lines as triangles, cached while nothing that they depend on changes.
 #[derive(Default)]
 pub(super) struct Cache {
     of: Option<(u64, [u32; 4], usize, usize)>,
     meshes: Vec<Arc<Mesh>>,
 }
 
-/// Where things are.
+/// The geometry of the axes.
 struct AxesLayout {
-    /// Where the lines are.
+    /// The rectangle of the lines.
     inner: Rect,
     axes: Vec<(Axis, f32)>,
 }
@@ -41,7 +41,7 @@ impl AxesLayout {
         f64::from((self.inner.bottom() - y) / self.inner.height()).clamp(0.0, 1.0)
     }
 
-    /// A session's line, in parts where it has no value.
+    /// The points of a session's line, interrupted where the session has no value.
     fn parts(&self, session: &Session) -> Vec<Vec<Pos2>> {
         let mut parts = vec![Vec::new()];
         for (axis, x) in &self.axes {
@@ -53,7 +53,7 @@ impl AxesLayout {
         parts
     }
 
-    /// How far a session's line is from a point, up and down.
+    /// The vertical distance of a session's line from a point.
     fn distance(&self, session: &Session, at: Pos2) -> f32 {
         let parts = self.parts(session);
         let between = parts.iter().flat_map(|part| part.windows(2));
@@ -66,7 +66,7 @@ impl AxesLayout {
 }
 
 impl State {
-    /// Shows the axes and lines; the run that was picked.
+    /// Shows the axes and lines; returns the run that was picked.
     pub(super) fn parallel_ui(&mut self, ui: &mut Ui, cache: &mut Cache, selection: &Selection) -> Option<Arc<str>> {
         let outer = ui.available_rect_before_wrap().shrink(metrics::PAD);
         let keys: Vec<Key> = self.columns().map(|column| column.key.clone()).collect();
@@ -108,7 +108,7 @@ impl State {
         (distance <= metrics::PICK_SLACK).then_some(i)
     }
 
-    /// Sessions that are filtered out lie faintly behind.
+    /// Paints the lines, the faint ones of filtered-out sessions first.
     fn paint_lines(&self, ui: &Ui, cache: &mut Cache, outer: Rect, places: &AxesLayout) {
         let p = palette(ui);
         let of = (
@@ -140,7 +140,7 @@ impl State {
         ui.painter().extend(cache.meshes.iter().map(|mesh| Shape::Mesh(Arc::clone(mesh))));
     }
 
-    /// An axis with its marks and name, and what is done on it.
+    /// Shows an axis with its ticks and name, and reacts to the pointer.
     fn axis_ui(&mut self, ui: &mut Ui, places: &AxesLayout, axis: &Axis, (x, step): (f32, f32)) {
         let p = palette(ui);
         let inner = places.inner;
@@ -188,7 +188,7 @@ impl State {
         }
     }
 
-    /// Marks what passes, and takes in a drag or a click.
+    /// Marks the part of the axis that passes, and filters after a drag or a click.
     fn brush(&mut self, ui: &Ui, places: &AxesLayout, axis: &Axis, x: f32, response: &Response) {
         let p = palette(ui);
         let id = response.id.with("from");
@@ -222,7 +222,7 @@ impl State {
     }
 }
 
-/// Shapes as triangles, to be drawn many times.
+/// Converts shapes to triangles, which can be painted many times.
 fn baked(ui: &Ui, shapes: Vec<ClippedShape>) -> Vec<Arc<Mesh>> {
     let primitives = ui.ctx().tessellate(shapes, ui.pixels_per_point());
     let mesh = |primitive: egui::ClippedPrimitive| match primitive.primitive {
@@ -232,7 +232,7 @@ fn baked(ui: &Ui, shapes: Vec<ClippedShape>) -> Vec<Arc<Mesh>> {
     primitives.into_iter().filter_map(mesh).collect()
 }
 
-/// A session's values.
+/// Shows a session's values.
 pub(super) fn session_tooltip(ui: &mut Ui, session: &Session) {
     ui.label(egui::RichText::new(&*session.label).color(palette(ui).text_strong));
     let cells = session.cells.iter().map(|(key, cell)| (key.title(), cell.text()));

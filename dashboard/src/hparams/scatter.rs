@@ -11,10 +11,10 @@ use ui::{
     widgets,
 };
 
-/// Columns of the matrix, at most.
+/// Columns that the matrix shows, at most.
 const MAX_MATRIX: usize = 7;
 
-/// A square of points.
+/// The square of one plot.
 struct Plot {
     inner: Rect,
     x: Axis,
@@ -23,14 +23,14 @@ struct Plot {
 
 impl Plot {
     fn pos(&self, x: f64, y: f64) -> Pos2 {
-        // Points at the ends stay whole.
+        // Room for points at the edges.
         let room = self.inner.shrink(metrics::PAD);
         pos2(room.left() + x as f32 * room.width(), room.bottom() - y as f32 * room.height())
     }
 }
 
 impl State {
-    /// One column against another; the run that was picked.
+    /// Shows one column against another; returns the run that was picked.
     pub(super) fn scatter_ui(&mut self, ui: &mut Ui, selection: &Selection) -> Option<Arc<str>> {
         let usual = |is_metric: bool| self.table.columns.iter().find(|c| c.key.is_metric() == is_metric);
         let first = |is_metric: bool| usual(is_metric).or(self.table.columns.first()).map(|c| c.key.clone());
@@ -47,7 +47,7 @@ impl State {
         self.points_ui(ui, &plot, &response, selection)
     }
 
-    /// Every shown column against every other; the run that was picked.
+    /// Shows every visible column against every other; returns the run that was picked.
     pub(super) fn matrix_ui(&mut self, ui: &mut Ui, selection: &Selection) -> Option<Arc<str>> {
         let keys: Vec<Key> = self.columns().map(|column| column.key.clone()).collect();
         let axes: Vec<Axis> = keys.iter().take(MAX_MATRIX).filter_map(|key| self.axis(key)).collect();
@@ -80,7 +80,7 @@ impl State {
         picked
     }
 
-    /// The points, and the one under the pointer.
+    /// Shows the points and the tooltip; returns the run that was picked.
     fn points_ui(&self, ui: &Ui, plot: &Plot, response: &Response, selection: &Selection) -> Option<Arc<str>> {
         let p = palette(ui);
         let painter = ui.painter_at(plot.inner);
@@ -115,32 +115,32 @@ impl State {
     }
 }
 
-/// Marks and names of both axes.
+/// Ticks and names of both axes.
 fn labels(ui: &Ui, plot: &Plot) {
     let p = palette(ui);
     let (painter, font) = (ui.painter(), FontId::proportional(metrics::TEXT_TICK));
     for (share, label) in plot.x.ticks((plot.inner.width() / metrics::TICK_EVERY_X).max(2.0) as usize) {
-        let at = pos2(plot.pos(share, 0.0).x, plot.inner.bottom() + metrics::GAP / 2.0);
-        painter.text(at, Align2::CENTER_TOP, label, font.clone(), p.text_weak);
+        let label_pos = pos2(plot.pos(share, 0.0).x, plot.inner.bottom() + metrics::GAP / 2.0);
+        painter.text(label_pos, Align2::CENTER_TOP, label, font.clone(), p.text_weak);
     }
     for (share, label) in plot.y.ticks((plot.inner.height() / metrics::TICK_EVERY_Y).max(2.0) as usize) {
-        let at = pos2(plot.inner.left() - metrics::GAP, plot.pos(0.0, share).y);
-        painter.text(at, Align2::RIGHT_CENTER, label, font.clone(), p.text_weak);
+        let label_pos = pos2(plot.inner.left() - metrics::GAP, plot.pos(0.0, share).y);
+        painter.text(label_pos, Align2::RIGHT_CENTER, label, font.clone(), p.text_weak);
     }
     name(ui, &plot.x.key, pos2(plot.inner.center().x, plot.inner.bottom() + metrics::AXIS_LABEL_H), false);
     name(ui, &plot.y.key, pos2(plot.inner.left() - metrics::AXIS_LABEL_W, plot.inner.center().y), true);
 }
 
-/// A column's name below a plot, or upright next to it.
-fn name(ui: &Ui, key: &Key, at: Pos2, is_upright: bool) {
+/// Paints a column's name below a plot, or upright next to it.
+fn name(ui: &Ui, key: &Key, label_pos: Pos2, is_upright: bool) {
     let p = palette(ui);
     let galley = ui.painter().layout_no_wrap(key.title(), FontId::proportional(metrics::TEXT_SMALL), p.text);
     if is_upright {
-        let start = pos2(at.x - galley.size().y, at.y + galley.size().x / 2.0);
+        let start = pos2(label_pos.x - galley.size().y, label_pos.y + galley.size().x / 2.0);
         let text = egui::epaint::TextShape::new(start, galley, p.text).with_angle(-std::f32::consts::FRAC_PI_2);
         ui.painter().add(text);
     } else {
-        let start = pos2(at.x - galley.size().x / 2.0, at.y);
+        let start = pos2(label_pos.x - galley.size().x / 2.0, label_pos.y);
         ui.painter().galley(start, galley, p.text);
     }
 }

@@ -1,4 +1,4 @@
-//! The state that all pictures share: the table, the choices of the user, and the sessions that pass.
+//! The common state of the pictures: the table, the user's choices, and the sessions that pass.
 
 use super::{
     axis::{Axis, AxisScale},
@@ -34,7 +34,7 @@ impl Choice for Mode {
 pub(super) struct Choices {
     pub(super) mode: Mode,
     pub(super) statistic: Statistic,
-    /// Columns that are not shown.
+    /// Columns that the user hid.
     pub(super) hidden: BTreeSet<Key>,
     pub(super) filters: Filters,
     pub(super) sorting: Option<Sorting<Key>>,
@@ -45,7 +45,7 @@ pub(super) struct Choices {
 }
 
 impl Choices {
-    /// Writes what differs from the usual choices.
+    /// The choices that differ from the defaults, as parameters.
     pub(super) fn params(&self) -> Params {
         let now = self;
         let mut out = Params::default();
@@ -70,18 +70,18 @@ impl Choices {
     }
 }
 
-/// The sessions that pass, in order, with their colours; cached while nothing that they depend on changes.
+/// The sessions that pass, in order, with their colours; cached while their inputs stay the same.
 #[derive(Default)]
 pub(super) struct Arrangement {
     pub(super) of: Option<(Choices, u64, String)>,
     pub(super) rows: Vec<usize>,
-    /// By session: its place on the colour's axis, or the index of its run's colour.
+    /// The colour of each session: its position on the colour's axis, or the colour index of its run.
     pub(super) colors: Vec<Result<f64, usize>>,
-    /// Grows with each change.
+    /// Incremented with every change.
     pub(super) revision: u64,
 }
 
-/// The table with the choices of the user.
+/// The table and the user's choices.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) choices: Choices,
@@ -94,7 +94,7 @@ impl State {
         self.table.columns.iter().filter(|column| !self.choices.hidden.contains(&column.key))
     }
 
-    /// Brings the sessions that pass up to date. `made_at`: when the table was made.
+    /// Updates the sessions that pass. `made_at`: the time at which the table was made.
     pub(super) fn arrange(&mut self, made_at: f64, selection: &Selection) {
         let (made_at, runs) = (made_at.to_bits(), selection.runs.filter.text());
         let is_same = |of: &(Choices, u64, String)| of.0 == self.choices && of.1 == made_at && of.2 == runs;
@@ -119,7 +119,7 @@ impl State {
         Some(Axis::of(&self.table, column, scale))
     }
 
-    /// The inverse of [`Choices::params`], once the columns are known. What is not there is left out.
+    /// The inverse of [`Choices::params`], once the columns are known. Unknown columns are ignored.
     pub(super) fn arrive(&mut self, params: &Params) {
         let key_of = |text: &str| self.table.columns.iter().map(|c| &c.key).find(|key| key.address() == text).cloned();
         let key = |name: &str| params.get(name).and_then(key_of);

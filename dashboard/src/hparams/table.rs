@@ -1,4 +1,4 @@
-//! The sessions as a table: rows that pick a run.
+//! The sessions as a table; a click picks a run.
 
 use super::{
     model::{Column, Key, Session},
@@ -64,7 +64,7 @@ impl widgets::Column<Session> for TableColumn<'_> {
 }
 
 impl State {
-    /// Shows the table; the run that was picked.
+    /// Shows the table; returns the run that was picked.
     pub(super) fn table_ui(&mut self, ui: &mut Ui, selection: &Selection) -> Option<Arc<str>> {
         let has_status = self.table.sessions.iter().any(|session| !session.status.is_empty());
         let columns: Vec<TableColumn<'_>> = std::iter::once(TableColumn::Run)

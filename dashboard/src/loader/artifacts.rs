@@ -1,5 +1,5 @@
-//! Artifacts of runs next to their scalars: traces of stepscope and of other profilers, graphs, and the graphs and profiles
-//! that TensorFlow and Keras wrote into the event files.
+//! Artifacts of runs next to their scalars: traces of stepscope and of other profilers, graphs, and the graphs and
+//! profiles that TensorFlow and Keras wrote into the event files.
 
 use super::{
     graph,
@@ -19,7 +19,7 @@ use std::{
 use summaries::{GraphBlob, Logdir, NamedGraph, Run, TaggedGraph};
 use trace_formats::{import, locate};
 
-/// Traces of one logdir that are opened automatically; more on request only, since each costs a thread and memory.
+/// Traces of one logdir that are opened automatically, at most: each costs a thread and memory.
 const MAX_TRACES: usize = 8;
 /// A file that was written to within this time may be incomplete, and a folder may lack files.
 const SETTLES_NS: i64 = 2_000_000_000;
@@ -45,8 +45,8 @@ pub(super) struct RunArtifacts {
 #[derive(Default)]
 struct FolderState {
     has_trace: bool,
-    /// Modification time of the folder and its sessions at the last search for other profilers' traces; none while more may
-    /// appear at any time.
+    /// Modification time of the folder and its sessions at the last search for other profilers' traces; none while more
+    /// may appear at any time.
     searched: Option<i64>,
     /// The graph shown, and the blob it came from (none for `graph.pb`).
     graph: Option<Option<Arc<GraphBlob>>>,

@@ -51,8 +51,8 @@ impl Loader {
         Self { shared: Arc::new(shared), threads: Vec::new() }
     }
 
-    /// Opens a file or folder; an error becomes a failed source. A path that is open already stays as it is, and a failed
-    /// one is retried.
+    /// Opens a file or folder; an error becomes a failed source. A path that is open already stays as it is, and a
+    /// failed one is retried.
     pub fn open(&mut self, path: PathBuf) {
         let (shared, theirs) = (&self.shared, self.shared.clone());
         let n_open = shared.slots.n_sources();

@@ -17,13 +17,14 @@ use trace_store::{Store, StoreOptions};
 const PAGE_REQUESTS: Duration = Duration::from_millis(10);
 /// Pause between two checks for a new source or a closing window.
 const APPEARS: Duration = Duration::from_millis(100);
-/// Least pause between two polls of a trace that grows, of one that is finished, and as a multiple of the last poll's time.
+/// Least pause between two polls of a trace that grows, of one that is finished, and as a multiple of the last poll's
+/// time.
 const LIVE_NS: i64 = 150_000_000;
 const FINISHED_NS: i64 = 2_000_000_000;
 const REST: i64 = 10;
 
-/// Follows everything that is or appears at a URL until the window closes, each source in a thread of its own. The first
-/// one takes the row of the URL.
+/// Follows everything that is or appears at a URL until the window closes, each source in a thread of its own. The
+/// first one takes the row of the URL.
 pub(super) fn open(shared: &Arc<Shared>, source: SourceId, url: &str) {
     let sources = match (shared.open_remote)(url) {
         Ok(sources) => sources,
@@ -77,7 +78,7 @@ fn follow(shared: &Shared, source: SourceId, ask: Arc<dyn Transport>) {
                     is_read = true;
                     is_changed |= shared.set_state(source, &store.read(), is_read);
                 }
-                // What has been read can still be shown.
+                // Contents that were read before the error stay visible.
                 Err(error) if is_read => {
                     let warning = Warning { count: 1, text: format!("{error}; trying again") };
                     is_changed |= shared.slots.set_warnings(source, vec![warning]);

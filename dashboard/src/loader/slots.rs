@@ -19,9 +19,9 @@ pub(super) struct Slots(Mutex<Rows>);
 #[derive(Default)]
 struct Rows {
     sources: Vec<SourceInfo>,
-    /// Of each source that was found in another one, the row of that.
+    /// For each source that was found in another one, the row of the other one.
     found_in: Vec<Option<usize>>,
-    /// How many readers each source had.
+    /// The number of readers that each source has had.
     readers: Vec<u32>,
     logdirs: Vec<LogdirSlot>,
     traces: Vec<TraceSlot>,
@@ -29,8 +29,8 @@ struct Rows {
 }
 
 impl Rows {
-    /// Rows of the sources in the order in which they were opened, each followed by those found in it, whichever thread was
-    /// faster.
+    /// Rows of the sources in the order in which they were opened, each followed by those found in it, whichever thread
+    /// was faster.
     fn in_order(&self) -> Vec<usize> {
         let mut rows: Vec<usize> = (0..self.sources.len()).collect();
         rows.sort_by_key(|&row| (self.found_in[row].unwrap_or(row), row));
@@ -156,7 +156,7 @@ impl Slots {
         put(&mut self.0.lock().graphs, graph, |old, new| old.path == new.path && old.name == new.name);
     }
 
-    /// Takes a read guard on everything.
+    /// Takes read guards on all values.
     pub(super) fn frame(&self) -> Data {
         // Copies of the handles: the slots' lock is free again before the first guard is waited for.
         let (in_order, sources, logdirs, traces, graphs) = {

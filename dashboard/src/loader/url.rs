@@ -14,7 +14,7 @@ pub enum RemoteSource {
     Logdir(PathBuf),
 }
 
-/// Sources at a URL as they appear, each with its own URL. It ends when no more can appear.
+/// Sources at a URL as they appear, each with its own URL. The channel closes when no more can appear.
 pub type RemoteSources = mpsc::Receiver<(String, RemoteSource)>;
 
 /// Opens a URL; waits for the other machine. An error is a sentence for the user.

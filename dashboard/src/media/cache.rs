@@ -1,5 +1,5 @@
-//! The values on the screen: for each series the newest one that was requested. A thread reads and decodes them, so that a slow disk
-//! or a large picture holds up no frame. No egui here.
+//! The values on the screen: of each series the row that was requested last. A thread reads and decodes them, so that a
+//! slow disk or a large picture blocks no frame. No egui here.
 
 use super::decode::{MediaValue, media_value};
 use formats::proto::SummaryMetadata;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use summaries::{MediaSeries, RecordPosition};
 use ui::background::Queue;
 
-/// A series and a row of it.
+/// The key of a series, and a row of the series.
 type Key = (Arc<str>, usize);
 
 struct Request {
@@ -18,7 +18,7 @@ struct Request {
     metadata: Arc<SummaryMetadata>,
 }
 
-/// The values; the thread ends when this is dropped.
+/// The cached values. Dropping the cache ends the thread.
 pub struct MediaCache {
     queue: Queue<Request, (Key, MediaValue)>,
     slots: FxHashMap<Arc<str>, Slot>,
@@ -31,7 +31,7 @@ struct Slot {
 }
 
 impl MediaCache {
-    /// Starts the thread, which calls `wake` when a value is ready.
+    /// Starts the thread, which calls `wake` after each value.
     pub fn new(wake: impl Fn() + Send + 'static) -> Self {
         let read = |Request { key, place, kind, metadata }| match place.read(&kind, &metadata) {
             Ok(sample) => (key, media_value(sample)),
@@ -40,7 +40,7 @@ impl MediaCache {
         Self { queue: Queue::start("media", read, wake), slots: FxHashMap::default() }
     }
 
-    /// Takes in what is ready. Call once a frame.
+    /// Takes the values that are ready. Call once per frame.
     pub fn update(&mut self) {
         for ((key, row), value) in self.queue.results() {
             let slot = self.slots.entry(key).or_default();
@@ -50,7 +50,7 @@ impl MediaCache {
         }
     }
 
-    /// The value at `row` of a series that is called `key`; until it is read, the one requested before.
+    /// The value at `row` of the series `key`. Until it is read, returns the previously requested one.
     pub fn value(&mut self, key: &Arc<str>, series: &MediaSeries, row: usize) -> Option<Arc<MediaValue>> {
         let slot = self.slots.entry(key.clone()).or_default();
         if slot.requested != Some(row) {

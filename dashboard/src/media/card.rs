@@ -1,4 +1,4 @@
-//! One card: what its tag holds at a step, and a slider over the steps.
+//! The card of one tag: its value at a step, and a slider over the steps.
 
 use super::{
     cache::MediaCache,
@@ -25,11 +25,11 @@ use ui::{
     widgets::{self, CardHeader},
 };
 
-/// A card's place in its series, and what it shows.
+/// The position of a card in its series, and the state of its contents.
 #[derive(Default)]
 pub struct Card {
     stops: CardSteps,
-    /// `None` follows the newest.
+    /// The chosen stop of the slider; `None` follows the newest.
     stop: Option<usize>,
     images: ImageCard,
     text: TextCard,
@@ -37,21 +37,21 @@ pub struct Card {
     mesh: MeshCard,
 }
 
-/// What all cards share in a frame.
+/// The state that all cards share in a frame.
 pub struct CardView<'a> {
     pub data: &'a Data,
     pub cache: &'a mut MediaCache,
-    /// Which tags belong together as a mesh.
+    /// The meshes and their tags.
     pub meshes: &'a Meshes,
-    /// Whether one step is chosen for all cards.
+    /// Whether all cards show the same step.
     pub is_linked: bool,
     pub tone: Tone,
-    /// A file to save, with the name to offer.
+    /// A file to save, with its suggested name.
     pub save: &'a mut Option<(String, Vec<u8>)>,
 }
 
 impl Card {
-    /// Shows the card in all of `ui`'s space; what was clicked in its title.
+    /// Shows the card in all of `ui`'s space; returns the clicks in its title.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
@@ -61,16 +61,16 @@ impl Card {
         is_wide: bool,
     ) -> CardHeader {
         let data = view.data;
-        let of = |member: &Member| member.series::<MediaSeries>(data, &row.tag).filter(|s| !s.is_empty());
+        let series_of = |member: &Member| member.series::<MediaSeries>(data, &row.tag).filter(|s| !s.is_empty());
         let members: Vec<(&Member, &MediaSeries)> =
-            row.members.iter().filter_map(|member| Some((member, of(member)?))).collect();
+            row.members.iter().filter_map(|member| Some((member, series_of(member)?))).collect();
         let series: Vec<&MediaSeries> = members.iter().map(|(_, series)| *series).collect();
         self.stops.update(&series);
         let newest = self.stops.len().saturating_sub(1);
         let linked = selection.step.get().filter(|_| view.is_linked).map(|step| self.stops.at(*step));
         let stop = linked.or(self.stop).unwrap_or(newest).min(newest);
-        let of = (ViewKind::Media, row);
-        let (header, mut inner) = card_frame(ui, of, (is_wide, None), selection, |ui, _| {
+        let owner = (ViewKind::Media, row);
+        let (header, mut inner) = card_frame(ui, owner, (is_wide, None), selection, |ui, _| {
             if let (Some(series), Some(step)) = (series.first(), self.stops.step(stop)) {
                 ui.weak(format!("{} · step {}", series.kind(), format::step(step)));
             }
@@ -92,8 +92,8 @@ impl Card {
         }
         let mut values = Vec::new();
         for (member, series) in &members {
-            let at = self.stops.row(series, stop);
-            let shown = at.and_then(|at| view.cache.value(&cache_key(&row.tag, member), series, at));
+            let row_idx = self.stops.row(series, stop);
+            let shown = row_idx.and_then(|idx| view.cache.value(&cache_key(&row.tag, member), series, idx));
             values.extend(shown.map(|shown| RunValue { member, shown }));
         }
         let builder = UiBuilder::new().max_rect(inner).id_salt("value");
@@ -115,19 +115,19 @@ impl Card {
         }
     }
 
-    /// The mesh of which the row's tag is the first part.
+    /// Shows the mesh whose first part is the row's tag.
     fn mesh(&mut self, ui: &mut Ui, row: &TagRow, member: &Member, stop: usize, view: &mut CardView<'_>) {
-        let (data, own) = (view.data, [Some(row.tag.clone()), None, None]);
-        let tags = view.meshes.get(&row.key).unwrap_or(&own);
-        let of = |tag: &str| member.series::<MediaSeries>(data, tag);
-        let first = of(&row.tag);
+        let (data, own_tag) = (view.data, [Some(row.tag.clone()), None, None]);
+        let tags = view.meshes.get(&row.key).unwrap_or(&own_tag);
+        let series_of = |tag: &str| member.series::<MediaSeries>(data, tag);
+        let first = series_of(&row.tag);
         let mut part = |tag: &Option<Arc<str>>| {
-            let Some((tag, series, first)) = tag.as_ref().and_then(|tag| Some((tag, of(tag)?, first?))) else {
+            let Some((tag, series, first)) = tag.as_ref().and_then(|tag| Some((tag, series_of(tag)?, first?))) else {
                 return MeshPartState::Missing;
             };
-            let at = if **tag == *row.tag { Some(stop) } else { row_of_part(first, stop, series) };
-            match at.filter(|at| *at < series.len()) {
-                Some(at) => view.cache.value(&cache_key(tag, member), series, at).into(),
+            let row_idx = if **tag == *row.tag { Some(stop) } else { row_of_part(first, stop, series) };
+            match row_idx.filter(|idx| *idx < series.len()) {
+                Some(idx) => view.cache.value(&cache_key(tag, member), series, idx).into(),
                 None => MeshPartState::Missing,
             }
         };
@@ -136,7 +136,7 @@ impl Card {
     }
 }
 
-/// The slider; the stop that was chosen.
+/// Shows the slider; returns the stop that was chosen.
 fn slider(ui: &mut Ui, bar: Rect, n: usize, at: usize, tag: &str) -> Option<usize> {
     let mut chosen = at;
     ui.scope_builder(UiBuilder::new().max_rect(bar).id_salt("steps"), |ui| {

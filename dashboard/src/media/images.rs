@@ -1,4 +1,4 @@
-//! Images in a card: side by side, brighter or with more contrast for all cards, each card closer or farther.
+//! Images in a card, next to each other. Brightness and contrast are common to all cards, the zoom is each card's own.
 
 use super::decode::{MediaValue, Picture};
 use egui::{Rect, Response, Role, Sense, Slider, Stroke, TextureHandle, TextureOptions, Ui, Vec2, pos2, vec2};
@@ -9,17 +9,17 @@ use ui::{
     widgets::{self, named, together},
 };
 
-/// Percent of brightness and contrast that can be chosen.
+/// Brightness and contrast that can be chosen, percent.
 const PERCENT: std::ops::RangeInclusive<u32> = 0..=400;
-/// A pixel of an image is at most so many points wide.
+/// Greatest width of an image's pixel, points.
 const MAX_PIXEL: f32 = 64.0;
 
-/// How the values of all images are shown; percent, 100 is as they are.
+/// Brightness and contrast of all images, percent; 100 leaves the values unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tone {
-    /// Factor of the values.
+    /// Factor of a channel's values.
     pub brightness: u32,
-    /// Factor of their distance from the middle.
+    /// Factor of the values' distance from the middle.
     pub contrast: u32,
 }
 
@@ -30,7 +30,7 @@ impl Default for Tone {
 }
 
 impl Tone {
-    /// The sliders, and the way back.
+    /// Shows the sliders and the button that resets them.
     pub fn ui(&mut self, ui: &mut Ui) {
         for (name, value) in [("Brightness", &mut self.brightness), ("Contrast", &mut self.contrast)] {
             together(ui, name, |ui| {
@@ -44,13 +44,13 @@ impl Tone {
         }
     }
 
-    /// What each value of a channel becomes: contrast first, then brightness.
+    /// The displayed value for each value of a channel: contrast first, then brightness.
     fn curve(self) -> [u8; 256] {
         let (brightness, contrast) = (f64::from(self.brightness) / 100.0, f64::from(self.contrast) / 100.0);
         std::array::from_fn(|value| (((value as f64 - 127.5) * contrast + 127.5) * brightness).round() as u8)
     }
 
-    /// The pixels of a picture.
+    /// The pixels of a picture with this tone.
     fn applied(self, rgba: &[u8]) -> Vec<u8> {
         let curve = self.curve();
         let mut out = rgba.to_vec();
@@ -65,18 +65,18 @@ impl Tone {
 
 #[derive(Default)]
 pub struct ImageCard {
-    /// What the textures were made from.
+    /// The value and tone that the textures were made from.
     of: Option<(Arc<MediaValue>, Tone)>,
     textures: Vec<TextureHandle>,
     view: ImageView,
 }
 
-/// Which part of the images is seen; the same of all in a card.
+/// The visible part of the images, the same for all images of a card.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ImageView {
-    /// 1 shows all of an image.
+    /// 1 fits the entire image.
     zoom: f32,
-    /// Its middle, in shares of the image.
+    /// The middle of the visible part as shares of the image's size.
     middle: Vec2,
 }
 
@@ -87,13 +87,13 @@ impl Default for ImageView {
 }
 
 impl ImageView {
-    /// Where the image is, when the full image would fill `fitted`.
+    /// The rectangle of the image, of which `fitted` is the rectangle at zoom 1.
     fn rect(&self, fitted: Rect) -> Rect {
         let size = fitted.size() * self.zoom;
         Rect::from_min_size(fitted.center() - size * self.middle, size)
     }
 
-    /// Takes in a drag, the wheel with Ctrl, a double click.
+    /// Handles drags, Ctrl and the wheel, and double clicks.
     fn input(&mut self, ui: &Ui, response: &Response, fitted: Rect, n_pixels: f32) {
         if response.dragged() {
             self.middle -= response.drag_delta() / self.rect(fitted).size();
@@ -102,7 +102,7 @@ impl ImageView {
         if let (true, Some(at)) = (zoom != 1.0, response.hover_pos()) {
             let most = (MAX_PIXEL * n_pixels / fitted.width().max(1.0)).max(1.0);
             let zoomed = (self.zoom * zoom).clamp(1.0, most);
-            // What is under the pointer stays there.
+            // The point under the pointer stays there.
             let under = (at - self.rect(fitted).min) / self.rect(fitted).size();
             self.zoom = zoomed;
             self.middle = under - (at - fitted.center()) / self.rect(fitted).size();
@@ -157,7 +157,7 @@ impl ImageCard {
     }
 }
 
-/// Shows the pixel under the pointer in a tooltip, as it is in the file.
+/// Shows a tooltip with the pixel under the pointer, with the values of the file.
 fn pointed(ui: &Ui, response: &Response, rect: Rect, picture: &Picture) {
     let Some(at) = response.hover_pos().filter(|_| !response.dragged()) else { return };
     let [width, height] = picture.size;

@@ -1,4 +1,4 @@
-//! Meshes and point clouds, turned by dragging.
+//! Meshes and point clouds, which a drag turns.
 
 use super::decode::MediaValue;
 use egui::{Mesh, Rect, Sense, Shape, Ui};
@@ -11,18 +11,18 @@ use ui::{
     widgets,
 };
 
-/// Faces and points that are drawn; of more, every so many.
+/// Faces and points that are drawn, at most. Of more, every n-th is drawn.
 const MAX_DRAWN: usize = 100_000;
 
-/// Vertices, faces or colours, as far as they are there.
+/// The state of a part of a mesh: vertices, faces or colours.
 #[derive(Clone, Debug, Default)]
 pub enum PartState {
-    /// The run has none.
+    /// The run has no such part.
     #[default]
     Missing,
-    /// Being read.
+    /// The part is being read.
     Reading,
-    /// What was read: the part, or why there is none.
+    /// The part, or the reason why it cannot be shown.
     Read(Arc<MediaValue>),
 }
 
@@ -45,14 +45,14 @@ impl PartState {
         if let MediaValue::Mesh(part) = &**shown { Some(part) } else { None }
     }
 
-    /// Why a part that the run has cannot be drawn.
+    /// The reason why a part of the run cannot be drawn.
     fn error(&self) -> Option<&str> {
         let Self::Read(shown) = self else { return None };
         if let MediaValue::Text(why) = &**shown { Some(why) } else { None }
     }
 }
 
-/// What a card keeps from frame to frame.
+/// The cached state of a card.
 #[derive(Default)]
 pub struct MeshCard {
     orbit: Orbit,
@@ -61,19 +61,19 @@ pub struct MeshCard {
     drawn: Option<(Orbit, [u32; 4], usize, Arc<Mesh>)>,
 }
 
-/// A mesh within the unit ball.
+/// A mesh scaled into the unit ball.
 #[derive(Debug, Default, PartialEq)]
 struct Model {
     vertices: Vec<[f32; 3]>,
     faces: Vec<[u32; 3]>,
-    /// Of each vertex; empty without.
+    /// The colour of each vertex; empty without colours.
     colors: Vec<[u8; 3]>,
-    /// What is wrong, or left out.
+    /// A note about errors and omissions.
     note: Option<String>,
 }
 
 impl Model {
-    /// Of parts in any state; what is missing or cannot be read is said.
+    /// The model of parts in any state; the note names missing and unreadable ones.
     fn of_states(states: &[PartState; 3]) -> Self {
         let mut model = Self::of([states[0].part(), states[1].part(), states[2].part()]);
         let mut notes: Vec<String> = states.iter().filter_map(|state| Some(state.error()?.to_owned())).collect();
@@ -87,7 +87,7 @@ impl Model {
         model
     }
 
-    /// Of vertices, faces and colours: the first of their batches.
+    /// The model of vertices, faces and colours: of the first mesh of their batches.
     fn of(parts: [Option<&MeshPart>; 3]) -> Self {
         let rows = |part: Option<&MeshPart>| -> Vec<[f64; 3]> {
             let Some(part) = part else { return Vec::new() };
@@ -121,7 +121,7 @@ impl Model {
     }
 }
 
-/// Moved and scaled into the unit ball; a vertex that is nowhere lies in its middle.
+/// Moves and scales vertices into the unit ball. Vertices that are not finite are put in its middle.
 fn fitted(vertices: &[[f64; 3]]) -> Vec<[f32; 3]> {
     let finite = || vertices.iter().filter(|v| v.iter().all(|x| x.is_finite()));
     let (mut lo, mut hi) = ([f64::INFINITY; 3], [f64::NEG_INFINITY; 3]);
@@ -178,7 +178,7 @@ impl MeshCard {
     }
 }
 
-/// Faces from the farthest to the nearest, lit from the eye; without faces the vertices as dots.
+/// Draws faces from the farthest to the nearest, lit from the eye; without faces, the vertices as dots.
 fn draw(model: &Model, orbit: &Orbit, rect: Rect, p: &Palette) -> Mesh {
     let placed: Vec<_> = model.vertices.iter().map(|v| orbit.place(rect, *v, false)).collect();
     let color = |i: usize| model.colors.get(i).map_or(p.series(0), |[r, g, b]| ui::theme::rgb(*r, *g, *b));
@@ -216,7 +216,7 @@ fn draw(model: &Model, orbit: &Orbit, rect: Rect, p: &Palette) -> Mesh {
     mesh
 }
 
-/// How much a face turns to the eye, 0 to 1.
+/// The brightness of a face: how much it turns to the eye, 0 to 1.
 fn light([a, b, c]: [(f32, f32, f32); 3], height: f32) -> f32 {
     let scale = 0.45 * height.max(1.0);
     let side = |p: (f32, f32, f32), q: (f32, f32, f32)| [(q.0 - p.0) / scale, (q.1 - p.1) / scale, q.2 - p.2];

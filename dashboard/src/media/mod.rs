@@ -1,9 +1,7 @@
 //! Images, sounds, texts, precision-recall curves, meshes and tensors: a card for each tag and run, with a slider over
-//! its steps.
-//!
-//! [`model`]: decoded values, cards and their steps; [`cache`]: the thread that
-//! fetches; all without egui. [`card`]: one card; [`images`], [`texts`], [`sounds`], [`pr`], [`mesh`]: what is on it; [`player`]: sounds
-//! aloud; [`markdown`]: texts as they are meant to look.
+//! its steps. [`model`]: decoded values, cards and their steps; [`cache`]: the thread that reads values; all without
+//! egui. [`card`]: one card; [`images`], [`texts`], [`sounds`], [`pr`], [`mesh`]: its contents; [`player`]: playback of
+//! sounds; [`markdown`]: formatted texts.
 
 mod cache;
 mod card;
@@ -65,7 +63,7 @@ const PAGE: CardPage = CardPage {
 #[derive(Default)]
 struct Settings {
     filter: Filter,
-    /// Whether one step is chosen for all cards.
+    /// Whether all cards show the same step.
     is_linked: bool,
     tone: Tone,
 }
@@ -78,7 +76,7 @@ address_fields!(Settings {
 });
 
 impl Settings {
-    /// The controls; those of images where there are any.
+    /// Shows the controls, including those of images where there are any.
     fn ui(&mut self, ui: &mut Ui, has_images: bool) {
         ui.horizontal_wrapped(|ui| {
             filter_box(ui, &mut self.filter, "Filter tags (regex)", metrics::FILTER_W);

@@ -1,5 +1,5 @@
-//! Plays sounds through a program of the system, so that no sound library is linked: the first of [`PLAYERS`] that is
-//! there. A pause stops the program; to go on, another one plays the rest.
+//! Plays sounds with a program of the system, so that no sound library is linked: the first of [`PLAYERS`] that is
+//! installed. A pause ends the program; going on starts another one with the rest of the sound.
 
 use std::{
     io,
@@ -8,7 +8,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// Programs that play a WAV file, with what comes before its name: `PipeWire`, `PulseAudio`, ALSA, `FFmpeg`, macOS.
+/// Programs that play a WAV file, with their arguments before the file name: `PipeWire`, `PulseAudio`, ALSA, `FFmpeg`,
+/// macOS.
 const PLAYERS: [(&str, &[&str]); 5] = [
     ("pw-play", &[]),
     ("paplay", &[]),
@@ -17,7 +18,7 @@ const PLAYERS: [(&str, &[&str]); 5] = [
     ("afplay", &[]),
 ];
 
-/// The program that plays, if there is one.
+/// The first program that is installed.
 pub fn find() -> Option<(PathBuf, &'static [&'static str])> {
     let path = std::env::var_os("PATH")?;
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -25,17 +26,17 @@ pub fn find() -> Option<(PathBuf, &'static [&'static str])> {
     PLAYERS.iter().find_map(|(name, arguments)| Some((at(name)?, *arguments)))
 }
 
-/// A sound that plays. Dropping it ends it.
+/// A sound that is being played. Dropping it stops the sound.
 pub struct Playing {
     child: Child,
     file: PathBuf,
 }
 
 impl Playing {
-    /// Plays a WAV file's contents.
+    /// Plays the contents of a WAV file.
     ///
     /// # Errors
-    /// When it cannot be written for the program, or the program does not start.
+    /// When the file cannot be written or the program does not start.
     pub fn start((program, arguments): (&Path, &[&str]), wav: &[u8]) -> io::Result<Self> {
         let file = temporary("wav", wav)?;
         match quiet(program).args(arguments).arg(&file).spawn() {
@@ -47,7 +48,7 @@ impl Playing {
         }
     }
 
-    /// Whether it still plays; once it does not, whether the program could play it.
+    /// `None` while the sound plays; then whether the program succeeded.
     pub fn outcome(&mut self) -> Option<bool> {
         self.child.try_wait().ok().flatten().map(|status| status.success())
     }
@@ -55,22 +56,22 @@ impl Playing {
 
 impl Drop for Playing {
     fn drop(&mut self) {
-        // It may have ended by itself; and the file may be gone: both are what is wanted.
+        // Errors do not matter: the program may have ended already, and the file may be gone.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_file(&self.file);
     }
 }
 
-/// Shows a file with the program that the desktop has for it. The file stays for that program.
+/// Opens a file with the desktop's program for it. The file stays, as the program may read it later.
 ///
 /// # Errors
-/// When it cannot be written, or the desktop has no way to open files.
+/// When the file cannot be written, or the desktop cannot open files.
 pub fn open_outside(extension: &str, bytes: &[u8]) -> io::Result<()> {
     let file = temporary(extension, bytes)?;
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut child = quiet(Path::new(opener)).arg(&file).spawn()?;
-    // Reaps it; a desktop's opener returns at once.
+    // Waits for the process, which returns at once, so that no zombie stays.
     std::thread::spawn(move || drop(child.wait()));
     Ok(())
 }
@@ -81,7 +82,7 @@ fn quiet(program: &Path) -> Command {
     command
 }
 
-/// A new file that nobody else has.
+/// Writes a new temporary file.
 fn temporary(extension: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {

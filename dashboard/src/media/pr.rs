@@ -1,4 +1,4 @@
-//! Precision over recall, a curve for each run.
+//! Precision over recall, a line for each run.
 
 use super::{decode::MediaValue, rows::RunValue};
 use egui::{Grid, Pos2, RichText, Sense, Shape, Stroke, Ui, vec2};
@@ -10,16 +10,16 @@ use ui::{
     widgets::{self, swatch},
 };
 
-/// A run's point next to the pointer.
+/// A run's point nearest to the pointer.
 struct NearestPoint<'a> {
     value: &'a RunValue<'a>,
     curve: &'a PrCurve,
-    /// The threshold's index.
+    /// Index of the threshold.
     i: usize,
     pos: Pos2,
 }
 
-/// Shows the curves of all runs.
+/// Shows the lines of all runs.
 pub fn ui(ui: &mut Ui, tag: &str, values: &[RunValue<'_>]) {
     let p = palette(ui);
     let bounds = Bounds { x: [0.0, 1.0], y: [0.0, 1.05] };
@@ -84,12 +84,12 @@ fn tooltip(ui: &mut Ui, near: &[NearestPoint<'_>]) {
     }
 }
 
-/// Thresholds are evenly apart from 0 to 1.
+/// The threshold of an index: evenly spaced from 0 to 1.
 fn threshold(curve: &PrCurve, i: usize) -> f64 {
     i as f64 / (curve.recall.len().max(2) - 1) as f64
 }
 
-/// Thresholds up to the last at which anything is predicted positive: beyond it there is no precision (TensorBoard,
+/// The number of thresholds up to the last one with a positive prediction. Precision is undefined beyond (TensorBoard,
 /// `pr_curves_plugin`).
 fn n_defined(curve: &PrCurve) -> usize {
     let positives = curve.true_positives.iter().zip(&curve.false_positives).map(|(tp, fp)| tp + fp);

@@ -1,4 +1,4 @@
-//! Sounds: their curve, which plays from where it is clicked, and their files.
+//! Sounds: a waveform that plays from where it is clicked, and a button that saves the file.
 
 use super::{
     decode::{MediaValue, Sound},
@@ -13,28 +13,28 @@ use ui::{
     widgets::{self, Icon, icon_button},
 };
 
-/// How often the line at the sound's place moves, seconds.
+/// Time between frames while a sound plays, seconds.
 const REDRAW_S: f32 = 0.05;
 
-/// What plays, and where it would begin.
+/// The sound that plays, and the position of each sound.
 #[derive(Default)]
 pub struct SoundCard {
     of: Option<Arc<MediaValue>>,
-    /// Where each sound is, seconds.
+    /// The position in each sound, seconds.
     at: Vec<f64>,
     playing: Option<(usize, Playing, f64)>,
     trouble: Option<String>,
     color_idx: usize,
 }
 
-/// The program that plays, looked for once.
+/// The program that plays sounds; the search runs once.
 fn program() -> Option<&'static (PathBuf, &'static [&'static str])> {
     static FOUND: OnceLock<Option<(PathBuf, &'static [&'static str])>> = OnceLock::new();
     FOUND.get_or_init(player::find).as_ref()
 }
 
 impl SoundCard {
-    /// Shows the sounds of a step in the run's colour; `save` takes a file to save.
+    /// Shows the sounds of a step in the run's colour; `save` receives a file to save.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
@@ -61,7 +61,7 @@ impl SoundCard {
         });
     }
 
-    /// Moves on with what plays.
+    /// Moves the position of the sound that plays.
     fn follow(&mut self, ui: &Ui) {
         let Some((i, playing, since)) = &mut self.playing else { return };
         let now = ui.input(|input| input.time);
@@ -132,7 +132,7 @@ impl SoundCard {
         ui.ctx().request_repaint();
     }
 
-    /// The curve; a click goes there.
+    /// Shows the waveform; a click moves the position.
     fn curve_ui(&mut self, ui: &mut Ui, tag: &str, (i, height): (usize, f32), wav: &Wav, bytes: &[u8]) {
         let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::click());
         widgets::describe(&response, || format!("Sound {tag}: {}", format::duration_ns((wav.seconds() * 1e9) as i64)));
@@ -165,7 +165,7 @@ fn paint(ui: &Ui, rect: Rect, wav: &Wav, color: egui::Color32) {
     let mut before = wav.peaks.first().copied().unwrap_or_default();
     for (i, [lo, hi]) in wav.peaks.iter().copied().enumerate() {
         let x = rect.left() + i as f32 * width;
-        // From where the column before ends: a column of one sample would be a dot.
+        // Extended to the previous column's range, so that columns of one sample join to a line.
         let (low, high) = (lo.min(before[1]), hi.max(before[0]));
         before = [lo, hi];
         let (top, bottom) = (y(high), y(low).max(y(high) + metrics::HAIRLINE));

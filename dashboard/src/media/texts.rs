@@ -1,4 +1,4 @@
-//! Texts: Markdown as it is meant to look, in a table where there are several.
+//! Texts: formatted Markdown, in a table where there are several.
 
 use super::markdown::{Block, blocks_ui, parse};
 use egui::{Frame, Grid, Label, ScrollArea, Stroke, Ui, vec2};
@@ -6,22 +6,22 @@ use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
 use ui::theme::{metrics, palette};
 
-/// Bytes of a card that are laid out as Markdown; what is longer is shown as it was written.
+/// Bytes of a card that are formatted as Markdown, at most; longer texts are shown as written.
 const MAX_MARKDOWN: usize = 64 << 10;
-/// Bytes of plain text that are laid out at once.
+/// Bytes of plain text that are laid out, at most.
 const MAX_PLAIN: usize = 1 << 20;
-/// Rows of a table.
+/// Rows of a table that are shown, at most.
 const MAX_ROWS: usize = 200;
 
-/// What a card keeps from frame to frame.
+/// The cached state of a card.
 #[derive(Default)]
 pub struct TextCard {
-    /// What the cells with this hash consist of.
+    /// The parsed cells, with the hash of their texts.
     parsed: (u64, Vec<Vec<Block>>),
 }
 
 impl TextCard {
-    /// Shows a text as it is.
+    /// Shows a plain text.
     pub fn plain(&mut self, ui: &mut Ui, text: &str) {
         let end = text.floor_char_boundary(MAX_PLAIN);
         ScrollArea::both().auto_shrink(false).show(ui, |ui| {
@@ -32,7 +32,7 @@ impl TextCard {
         });
     }
 
-    /// Shows Markdown, or a table of it.
+    /// Shows a Markdown text, or a table of them.
     pub fn markdown(&mut self, ui: &mut Ui, n_columns: usize, cells: &[String]) {
         let n_bytes: usize = cells.iter().map(String::len).sum();
         if n_bytes > MAX_MARKDOWN {
@@ -54,7 +54,7 @@ impl TextCard {
     }
 }
 
-/// `n_cells`: with those that are not shown.
+/// Shows a table. `n_cells`: the number of cells including those that are not shown.
 fn table(ui: &mut Ui, n_columns: usize, cells: &[Vec<Block>], n_cells: usize) {
     let width = (ui.available_width() / n_columns as f32 - metrics::GAP_WIDE).max(metrics::VALUE_W);
     ScrollArea::both().auto_shrink(false).show(ui, |ui| {
@@ -69,7 +69,7 @@ fn table(ui: &mut Ui, n_columns: usize, cells: &[Vec<Block>], n_cells: usize) {
                         ui.set_min_width(width.min(metrics::VALUE_W));
                         blocks_ui(ui, cell);
                     };
-                    // Cells of a row begin at the same height.
+                    // Cells of a row are aligned at their top.
                     ui.push_id((nth, column), |ui| ui.vertical(|ui| frame.show(ui, contents)));
                 }
                 ui.end_row();

@@ -1,4 +1,4 @@
-//! The figures of a range of a trace, computed by a thread.
+//! The figures of a range of a trace, computed in a thread.
 
 use super::{
     model::Row,
@@ -13,13 +13,13 @@ use trace_store::Residency;
 #[derive(Default)]
 pub struct Findings {
     pub question: RangeQuestion,
-    /// Whether its slices were resident; else there are no figures.
+    /// Whether the range's slices were resident; if not, there are no figures.
     pub hand: Residency,
-    /// The range that they are about.
+    /// The range of the figures.
     pub range: Range<i64>,
     pub ops: Vec<Row>,
     pub nodes: Vec<Row>,
-    /// How tracks spent the range.
+    /// Busy and waiting time of each track in the range.
     pub track_use: Vec<TrackUse>,
     pub stalls: Stalls,
 }

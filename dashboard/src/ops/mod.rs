@@ -1,7 +1,7 @@
-//! The Ops panel: where the time went, per op type or node, per track, and what held things up.
+//! The Ops panel: time per op type or node and per track, and the largest stalls.
 //!
-//! [`analysis`] computes the figures in a thread, [`model`] orders the rows, [`table`] shows them, [`mod@side`] shows how tracks were used
-//! and the largest stalls.
+//! [`analysis`] computes the figures in a thread, [`model`] orders the rows, [`table`] shows them, [`mod@side`] shows
+//! how tracks were used and the largest stalls.
 
 mod analysis;
 mod model;
@@ -30,10 +30,10 @@ use ui::{
     widgets::{Edge, Extent, Sorting, at_the_end, empty_state, side, toolbar},
 };
 
-/// How often the figures of a growing trace are computed anew, seconds.
+/// Least time between two computations for a growing trace, seconds.
 const REFRESH_S: f64 = 0.5;
 
-/// What can be done in the panel.
+/// The commands of the panel.
 const ENTRIES: &[Entry] = &[
     Entry::command("per op", "", "Statistics per op, kernel, call or span"),
     Entry::command("per node", "", "Statistics per node"),
@@ -55,7 +55,7 @@ address_fields!(Settings { "per" = grouping: Grouping, "filter" = filter: String
 pub struct OpsView {
     settings: Settings,
     order: Sorting<Column>,
-    /// Whether the figures are about the whole trace although a range is selected.
+    /// Whether the figures cover the entire trace although a range is selected.
     ignore_range: bool,
     analysis: RangeAnalysis<Findings>,
     arranged: Arranged,
@@ -176,7 +176,7 @@ impl OpsView {
         let Some(row) = clicks.picked.map(|i| &rows[i]) else { return };
         let name: Arc<str> = row.name.as_str().into();
         let me = ViewKind::Ops;
-        // A second click takes the highlight away again.
+        // A second click clears the highlight.
         match self.settings.grouping {
             Grouping::Op => {
                 let again = selection.op.get() == Some(&name);
@@ -193,7 +193,7 @@ impl OpsView {
     }
 }
 
-/// What an address may say of this panel.
+/// The parameters of this panel in addresses.
 pub(crate) fn accepts() -> Names {
     Settings::accepts()
 }

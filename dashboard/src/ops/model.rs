@@ -9,7 +9,7 @@ use ui::{
     widgets::{self, Sorting},
 };
 
-/// What a row stands for.
+/// The subject of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
     #[default]
@@ -26,11 +26,11 @@ impl Choice for Grouping {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     Name,
-    /// The node's op type; only per node.
+    /// The node's op type; only in the table of nodes.
     Op,
-    /// Only per name.
+    /// The category; only in the table of names.
     Category,
-    /// In files only.
+    /// The device; only in CSV.
     Device,
     Count,
     Total,
@@ -50,7 +50,7 @@ enum Cells {
     Share,
 }
 
-/// Every column with its heading, its heading in CSV, its cells and its explanation, in the order of CSV.
+/// The columns in the order of CSV: heading, CSV heading, cells, explanation.
 const COLUMNS: &[(Column, &str, &str, Cells, &str)] = &[
     (Column::Name, "Op", "name", Cells::Text(|row| &row.name), "Name; click a row to highlight its slices"),
     (Column::Op, "Op", "op", Cells::Text(|row| &row.op), "Op type"),
@@ -87,12 +87,12 @@ impl Column {
         }
     }
 
-    /// Its row of the table.
+    /// The column's row of [`COLUMNS`].
     fn row(self) -> &'static (Self, &'static str, &'static str, Cells, &'static str) {
         COLUMNS.iter().find(|row| row.0 == self).unwrap_or(&COLUMNS[0])
     }
 
-    /// Whether it holds words, which align left and sort upwards first.
+    /// Whether the column holds words, which align left and sort ascending first.
     pub fn is_text(self) -> bool {
         matches!(self.row().3, Cells::Text(_))
     }
@@ -104,7 +104,7 @@ pub struct Row {
     pub name: String,
     pub op: String,
     pub category: String,
-    /// The node's device; empty per op.
+    /// The node's device; empty in the table of ops.
     pub device: String,
     pub figures: Figures,
 }
@@ -123,7 +123,7 @@ impl From<&NodeStat> for Row {
     }
 }
 
-/// A column of a table per op or per node.
+/// A column of the table per op or per node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heading(pub Column, pub Grouping);
 
@@ -167,10 +167,11 @@ impl widgets::Column<Row> for Heading {
     }
 }
 
-/// The order of rows that nobody sorted.
+/// The default order of rows.
 pub const USUAL: Sorting<Column> = Sorting { column: Column::SelfTime, descending: true };
 
-/// Indices of the rows whose name, op or category contains `filter` (in any case), in order. Equal rows are ordered by name.
+/// Indices of the rows whose name, op or category contains `filter` (in any case), in order. Equal rows are ordered by
+/// name.
 pub fn arranged(rows: &[Row], filter: &str, order: Sorting<Column>) -> Vec<usize> {
     let filter = filter.trim().to_lowercase();
     let fits = |row: &Row| [&row.name, &row.op, &row.category].iter().any(|text| text.to_lowercase().contains(&filter));

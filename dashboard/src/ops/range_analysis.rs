@@ -1,4 +1,4 @@
-//! The analysis of a trace or of a range of it, computed anew while the trace grows. Ops and Bottlenecks are two of them.
+//! The analysis of a trace or of a range, repeated while the trace grows. Ops and Bottlenecks use it.
 
 use crate::{
     Data,
@@ -9,15 +9,15 @@ use std::{ops::Range, sync::Arc};
 use trace_store::Store;
 use ui::background::{Question, Refresher, Urgency};
 
-/// The trace and range that an analysis is of.
+/// The trace and range of an analysis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeQuestion {
     pub trace_idx: usize,
-    /// The version of its store.
+    /// The version of the trace's store.
     pub version: u64,
-    /// `None` for the whole trace.
+    /// The range; `None` for the entire trace.
     pub range: Option<Range<i64>>,
-    /// Whether all steps are analysed, however many.
+    /// Whether all steps are analysed, rather than the last ones.
     pub all_steps: bool,
 }
 
@@ -28,13 +28,13 @@ impl Question for RangeQuestion {
     }
 }
 
-/// A question with the store that answers it.
+/// A question with the store to analyse.
 pub struct Request {
     pub question: RangeQuestion,
     pub store: Shared<Store>,
 }
 
-/// The chosen trace, and the newest result about it.
+/// The chosen trace and its latest results.
 pub struct RangeAnalysis<T> {
     pub trace_idx: usize,
     pub refresher: Refresher<RangeQuestion, Request, T>,
@@ -47,14 +47,14 @@ impl<T> Default for RangeAnalysis<T> {
 }
 
 impl<T: Send + Sync + 'static> RangeAnalysis<T> {
-    /// The chosen trace, if any is open.
+    /// The chosen trace; `None` where none is open.
     pub fn trace<'d>(&mut self, data: &'d Data) -> Option<&'d TraceData> {
         self.trace_idx = self.trace_idx.min(data.traces.len().saturating_sub(1));
         data.traces.get(self.trace_idx)
     }
 
-    /// The newest result, after a request for a newer one where that is due. `work`: the thread's name, and what it does at
-    /// most once in so many seconds while the trace grows.
+    /// Requests a new result where one is due; returns the latest. `work`: the thread's name, its function, and the
+    /// least time in seconds between two runs while the trace grows.
     pub fn ask(
         &mut self,
         ui: &Ui,

@@ -1,4 +1,4 @@
-//! Next to the table: how busy each track was, what it waited for, and the largest stalls.
+//! The list next to the table: busy time and waits of each track, and the largest stalls.
 
 use super::analysis::Findings;
 use crate::{
@@ -14,10 +14,10 @@ use ui::{
     widgets::{heading, scroll_area},
 };
 
-/// Letters of a track's name.
+/// Letters of a track's name that are shown, at most.
 const MAX_NAME: usize = 40;
 
-/// Shows the use of tracks and the stalls; a click on a stall leads to the timeline.
+/// Shows the use of tracks and the stalls; a click on a stall goes to the timeline.
 pub fn side_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings, selection: &mut Selection) {
     let p = palette(ui);
     let height = ui.available_height();
@@ -68,7 +68,7 @@ fn stalls_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings, 
     ui.add_space(metrics::GAP_WIDE);
     heading(ui, "Largest stalls");
     if let Some(stall) = stalls::list_ui(ui, store, &found.top, 30) {
-        // What ran after it: in the timeline the stall's band is right before.
+        // The slice after the stall: in the timeline, the stall's band is right before it.
         match stall.blocked.or(stall.culprit) {
             Some(id) => selection.slice.set(ViewKind::Ops, Some(SlicePick { trace_idx, id })),
             None => {

@@ -1,4 +1,4 @@
-//! The table: a bar for the share, a swatch for the op.
+//! The table, with a bar for the share and a swatch for the op.
 
 use super::model::{Column, Grouping, Heading, Row};
 use crate::Selection;
@@ -10,7 +10,7 @@ use ui::{
     widgets::{DataTable, Sorting, TableClicks, names_column, text_cell, word_column},
 };
 
-/// The share's number and its bar, at least.
+/// Least width of the column of shares with its bar.
 const SHARE_W: f32 = 96.0;
 
 /// Shows the rows `shown` of `rows`.
@@ -24,13 +24,13 @@ pub fn table_ui(
 ) -> TableClicks<Heading> {
     let columns: Vec<Heading> = Column::of(grouping).iter().map(|column| Heading(*column, grouping)).collect();
     let most_share = shown.iter().map(|i| rows[*i].figures.share).fold(0.0, f64::max);
-    // Columns of shorter figures are narrower.
+    // A separate id where figures are shorter, so that the widths are not shared.
     let id = (grouping == Grouping::Op, format::is_exact());
     let table = DataTable::new(id, &columns, rows)
         .order(shown)
         .width(0, names_column(ui, shown.iter().map(|i| &*rows[*i].name)))
         .width(1, word_column(metrics::VALUE_W))
-        // Clipped: else it would keep what room it once had when others need more. Its figure always fits.
+        // Clipped, so that the column can shrink again; its figure always fits.
         .width(columns.len() - 1, Width::remainder().at_least(SHARE_W).clip(true));
     let is_selected = |row: &Row| match grouping {
         Grouping::Op => selection.op.get().is_some_and(|op| **op == *row.name),
@@ -44,7 +44,7 @@ pub fn table_ui(
     )
 }
 
-/// `most_share` fills the column of shares.
+/// `most_share`: the share whose bar fills the column.
 fn cell_ui(ui: &mut Ui, row: &Row, column: Heading, most_share: f64) {
     let p = palette(ui);
     match column.0 {
@@ -57,7 +57,7 @@ fn cell_ui(ui: &mut Ui, row: &Row, column: Heading, most_share: f64) {
             }
         }
         Column::Share => {
-            // Next to the scroll bar.
+            // Space for the scroll bar.
             ui.add_space(metrics::PAD);
             text_cell(ui, &column, row);
             let room = ui.available_rect_before_wrap();

@@ -1,4 +1,4 @@
-//! One tag's card: title, last values, chart.
+//! The card of one tag: title, newest values, chart.
 
 use super::{
     against::Against,
@@ -37,52 +37,54 @@ use ui::{
     widgets::{self, CardHeader},
 };
 
-/// The bands of growing runs are looked up anew at most this often, seconds.
+/// Least time between two updates of growing runs' bands, seconds.
 const REFRESH_S: f64 = 0.5;
 
-/// A card's zoom and its curves.
+/// The zoom and the curves of a card.
 #[derive(Debug, Default)]
 pub struct Card {
     curves: FxHashMap<Arc<str>, Curve>,
     against: FxHashMap<Arc<str>, Against>,
     bands: Bands,
     picture: Picture,
-    /// `None` shows everything and follows growth.
+    /// The part that is shown; `None` fits everything and follows growth.
     zoom: Option<Bounds>,
     zoom_of: Option<(CurveSettings, String)>,
 }
 
-/// What all cards share in a frame.
+/// The state that all cards share in a frame.
 pub struct CardView<'a> {
     pub curve: CurveSettings,
-    /// The tag whose values are the x axis.
+    /// The tag whose values are the x axis; `None` for steps or times.
     pub x_tag: Option<&'a str>,
-    /// What makes runs a group, each drawn as a band.
+    /// The pattern that groups runs, each group drawn as a band.
     pub group: Option<&'a Regex>,
-    /// The step that the pointer was at in the frame before, in whichever card.
+    /// The step under the pointer in the previous frame, on any card.
     pub pointed: Option<i64>,
     /// The range of steps that is compared.
     pub range: Option<Steps>,
-    /// What all cards show of x, where their zoom is linked: see [`Settings::linked_x`](super::settings::Settings::linked_x).
+    /// The x range of all cards where their zoom is linked: see
+    /// [`Settings::linked_x`](super::settings::Settings::linked_x).
     pub linked_x: Option<Option<[f64; 2]>>,
-    /// The order of runs next to the pointer.
+    /// The order of runs in the tooltip.
     pub order: tooltip::Order,
-    /// Whose lines may be drawn into pictures in this frame.
+    /// The budget of this frame for drawing lines into pictures.
     pub budget: FrameBudget,
 }
 
-/// A card's bands, cached while nothing that they depend on changes.
+/// The bands of a card, cached while nothing that they depend on changes.
 #[derive(Debug, Default)]
 struct Bands {
     all: Vec<(Band, usize)>,
-    /// Their least and greatest value, in plot space.
+    /// Least and greatest value of the bands in plot space.
     extent: [f64; 2],
     of: Option<(String, CurveSettings, usize)>,
     at: f64,
 }
 
 impl Card {
-    /// Shows the card in all of `ui`'s space; what was clicked in its title. `look`: whether it is wide, and pinned.
+    /// Shows the card in all of `ui`'s space; returns the clicks in its title. `state`: whether the card is wide, and
+    /// pinned.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
@@ -90,17 +92,17 @@ impl Card {
         data: &Data,
         view: &mut CardView<'_>,
         selection: &mut Selection,
-        look: (bool, Option<bool>),
+        state: (bool, Option<bool>),
     ) -> CardHeader {
         let settings = view.curve;
         let mut against = std::mem::take(&mut self.against);
         let lines = lines(&mut against, row, data, view, ui.input(|i| i.time));
-        let (header, outer) = card_frame(ui, (ViewKind::Scalars, row), look, selection, |ui, selection| {
+        let (header, outer) = card_frame(ui, (ViewKind::Scalars, row), state, selection, |ui, selection| {
             last_values(ui, &lines, selection);
         });
         self.forget_old_zoom(settings, view.x_tag);
         if !self.make_ready(&lines, view, ui::export::wants_shapes(ui.ctx())) {
-            // Until then it shows what it had.
+            // Until the new picture is ready the card shows the previous one.
             if let Some(bounds) = self.picture.bounds() {
                 let frame = Frame::new(outer, bounds, settings.scale).with_x_scale(settings.x_scale());
                 frame.paint(ui, if settings.by_tag { Unit::Number } else { settings.axis.unit() });
@@ -142,12 +144,12 @@ impl Card {
         header
     }
 
-    /// Has the curves take in what is new, as far as this frame has time; whether they have all.
+    /// Updates the curves as far as the frame's budget allows; returns whether all are up to date.
     fn make_ready(&mut self, lines: &[Line<'_>], view: &mut CardView<'_>, at_once: bool) -> bool {
         for Line { member, points, generation } in lines {
-            let known = self.curves.get(&member.label);
-            let n_stale = known.map_or(points.len(), |curve| curve.n_stale(*points, *generation, view.curve));
-            if n_stale > 0 || known.is_none() {
+            let curve = self.curves.get(&member.label);
+            let n_stale = curve.map_or(points.len(), |curve| curve.n_stale(*points, *generation, view.curve));
+            if n_stale > 0 || curve.is_none() {
                 if !at_once && !view.budget.take_points(n_stale, self.picture.drawn) {
                     return false;
                 }
@@ -157,11 +159,11 @@ impl Card {
         true
     }
 
-    /// A zoom belongs to the axes that it was made on.
+    /// Clears a zoom that was made on other axes.
     fn forget_old_zoom(&mut self, settings: CurveSettings, x_tag: Option<&str>) {
         let x_tag = x_tag.unwrap_or_default();
         let is_other = |(old, tag): &(CurveSettings, String)| {
-            let axes = |of: &CurveSettings| (of.axis, of.x_scale(), of.scale, of.by_tag);
+            let axes = |s: &CurveSettings| (s.axis, s.x_scale(), s.scale, s.by_tag);
             axes(old) != axes(&settings) || tag != x_tag
         };
         if self.zoom_of.as_ref().is_none_or(is_other) {
@@ -187,7 +189,7 @@ impl Card {
         Bounds::around(x, y)
     }
 
-    /// Looks the bands up anew where the runs, the pattern or the settings are others.
+    /// Recomputes the bands where the runs, the pattern or the settings changed.
     fn update_bands(&mut self, lines: &[Line<'_>], data: &Data, view: &CardView<'_>, now: f64) {
         let has_margins = lines.iter().any(|line| line.member.band.is_some());
         if view.group.is_none() && !has_margins {
@@ -197,8 +199,8 @@ impl Card {
         let pattern = view.group.map_or("", Regex::as_str);
         let of_line = |line: &Line<'_>| line.points.len().wrapping_add(line.member.color_idx << 40);
         let n_points = lines.iter().map(of_line).fold(0, usize::wrapping_add);
-        let of = (pattern, view.curve);
-        let is_same = self.bands.of.as_ref().is_some_and(|(text, settings, _)| (text.as_str(), *settings) == of);
+        let key = (pattern, view.curve);
+        let is_same = self.bands.of.as_ref().is_some_and(|(text, settings, _)| (text.as_str(), *settings) == key);
         let is_old = self.bands.of.as_ref().is_none_or(|(.., n)| *n != n_points);
         if is_same && (!is_old || now - self.bands.at < REFRESH_S) {
             return;
@@ -244,7 +246,7 @@ impl Card {
         for (band, nth) in &self.bands.all {
             paint::band(&ui.painter_at(frame.inner), frame, band, settings, p.series(*nth));
         }
-        // A picked run covers the runs below its folder.
+        // A picked run includes the runs below its folder.
         let covers =
             |line: &Line<'_>| selection.run.get().is_some_and(|run| is_at_or_below(run, &line.member.run_label));
         let is_picked = lines.iter().any(covers);
@@ -253,7 +255,7 @@ impl Card {
             (true, true) => Weight::Picked,
             (true, false) => Weight::Dimmed,
         };
-        // Bands stand for their runs.
+        // Bands replace the lines of runs that are not picked.
         let is_shown = |line: &Line<'_>| self.bands.all.is_empty() || weight(line) == Weight::Picked;
         let behind = lines.iter().filter(|l| is_shown(l) && weight(l) != Weight::Picked);
         let front = lines.iter().filter(|l| is_shown(l) && weight(l) == Weight::Picked);
@@ -292,12 +294,12 @@ impl Card {
         self.picture.show(ui, frame);
     }
 
-    /// Frees what a card that is not on the screen does not need.
+    /// Frees the pictures of a card that is not on the screen.
     pub fn forget_unseen(&mut self, frame_nr: u64) {
         self.picture.forget_unseen(frame_nr);
     }
 
-    /// Crosshair and tooltip under the pointer, and the crosshair of the other cards' pointer.
+    /// Paints crosshair and tooltip under the pointer, and the crosshair of another card's pointer.
     fn pointer(
         &self,
         ui: &Ui,
@@ -359,7 +361,7 @@ impl Card {
     }
 }
 
-/// The tag's series that have points, on the axis of choice.
+/// The tag's series with points, on the chosen axis.
 fn lines<'a>(
     against: &'a mut FxHashMap<Arc<str>, Against>,
     row: &'a TagRow,
@@ -368,24 +370,24 @@ fn lines<'a>(
     now: f64,
 ) -> Vec<Line<'a>> {
     let x_scale = view.curve.x_scale();
-    let of = |member: &'a Member, tag: &str| member.series::<ScalarSeries>(data, tag);
-    let own = |member: &'a Member| of(member, member.tag.as_deref().unwrap_or(&row.tag));
+    let series_of = |member: &'a Member, tag: &str| member.series::<ScalarSeries>(data, tag);
+    let own_series = |member: &'a Member| series_of(member, member.tag.as_deref().unwrap_or(&row.tag));
     if view.x_tag.is_none() {
         against.clear();
     }
     for (member, x_tag) in row.members.iter().filter_map(|member| Some((member, view.x_tag?))) {
-        if let (Some(series), Some(other)) = (own(member), of(member, x_tag)) {
+        if let (Some(series), Some(other)) = (own_series(member), series_of(member, x_tag)) {
             against.entry(member.label.clone()).or_default().update(series, other, view.curve.smoothing, now);
         }
     }
     let against = &*against;
     let line = |member: &'a Member| {
         let (points, generation) = match view.x_tag {
-            None => (Points::of(own(member)?), 0),
+            None => (Points::of(own_series(member)?), 0),
             Some(x_tag) => {
-                of(member, x_tag)?;
-                let found = against.get(&member.label)?;
-                (found.points(), found.generation())
+                series_of(member, x_tag)?;
+                let pairing = against.get(&member.label)?;
+                (pairing.points(), pairing.generation())
             }
         };
         Some(Line { member, points: points.on(x_scale), generation })
@@ -393,7 +395,7 @@ fn lines<'a>(
     row.members.iter().filter_map(line).filter(|line| !line.points.is_empty()).collect()
 }
 
-/// What lies between the tags below and above a line, at the steps that all three have.
+/// The band between the tags below and above a line, at the steps that all three have.
 fn margin(line: &Line<'_>, data: &Data, axis: XAxis) -> Option<(Band, usize)> {
     let [lower, upper] = line.member.band.as_ref()?;
     let by_step = |tag: &str| Some(align::by_step(line.member.series::<ScalarSeries>(data, tag)?));
@@ -407,15 +409,14 @@ fn margin(line: &Line<'_>, data: &Data, axis: XAxis) -> Option<(Band, usize)> {
     Some((Band { name: line.member.label.clone(), n_runs: 1, places }, line.member.color_idx))
 }
 
-/// The newest value of each run, in its colour, as far as there is room.
-/// From right to left, as many as there is room for; a picked run's first.
+/// Shows the newest value of each run in its colour, from right to left as far as there is room, a picked run's first.
 fn last_values(ui: &mut Ui, lines: &[Line<'_>], selection: &Selection) {
     let p = palette(ui);
     let is_picked =
         |line: &&Line<'_>| selection.run.get().is_some_and(|run| is_at_or_below(run, &line.member.run_label));
     let (picked, others): (Vec<&Line<'_>>, Vec<&Line<'_>>) = lines.iter().rev().partition(is_picked);
     for (nth, line) in picked.into_iter().chain(others).enumerate() {
-        // By step, whatever the axis: against another tag points are in the order of its values.
+        // The newest by step: against another tag, points are in the order of that tag's values.
         let series = line.points.series();
         let latest = || series.points().max_by_key(|point| point.step);
         let last = if line.points.has_own_x() { latest() } else { series.last() };
@@ -430,7 +431,8 @@ fn last_values(ui: &mut Ui, lines: &[Line<'_>], selection: &Selection) {
     }
 }
 
-/// `loss: 2 runs, 1,234 points, last 0.0312 at step 1,200`, for assistive technology; the value is the longest run's.
+/// `loss: 2 runs, 1,234 points, last 0.0312 at step 1,200`, for assistive technology; the value is that of the longest
+/// run.
 fn summary(row: &TagRow, lines: &[Line<'_>], view: &CardView<'_>, bands: &[(Band, usize)]) -> String {
     let n_points: usize = lines.iter().map(|line| line.points.len()).sum();
     let against = view.x_tag.map_or_else(String::new, |tag| format!(" against {tag}"));

@@ -1,4 +1,4 @@
-//! Every point of every curve on the page, as CSV.
+//! Every point of the page's series as CSV.
 
 use crate::{Data, catalogue::Catalogue};
 use std::fmt::Write as _;

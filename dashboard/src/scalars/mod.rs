@@ -1,7 +1,7 @@
-//! Curves of scalar summaries: a card for each tag, a line for each run, live.
+//! Scalar summaries over steps: a card for each tag, a line for each run, live.
 //!
-//! [`model`]: what to draw, without egui. [`settings`]: the
-//! controls. [`card`]: one card; [`paint`], [`picture`], [`tooltip`], [`range_band`]: what is on it; [`range_table`]: what is below the cards.
+//! [`model`]: points, curves and bands, without egui. [`settings`]: the controls. [`card`]: one card, with [`paint`],
+//! [`picture`], [`tooltip`] and [`range_band`]. [`range_table`]: the table below the cards.
 
 mod card;
 mod export;
@@ -57,9 +57,9 @@ pub struct ScalarsView {
     settings: Settings,
     panel: CardPanel<ScalarSeries, Card>,
     table: RangeTable,
-    /// Logdirs whose remembered pins are in the catalogue.
+    /// The number of logdirs whose stored pins are in the catalogue.
     n_logdirs: usize,
-    /// Tags of all runs: what can be an x axis. As of a number of series.
+    /// The tags of all runs, from which an x axis is chosen, and the number of series they were collected from.
     tags: (usize, Vec<Arc<str>>),
     wants_range: bool,
     layouts: CustomLayouts,
@@ -81,20 +81,21 @@ impl Default for ScalarsView {
     }
 }
 
-/// The runs' layouts, and the page of their charts.
+/// The runs' custom layouts, and the page of their charts.
 #[derive(Default)]
 struct CustomLayouts {
-    /// Asked for layouts of so many values.
+    /// Reads layouts; the key is the number of their values.
     reader: Refresher<usize, Vec<layouts::Source>, Layouts>,
-    /// How many values the runs have of layouts, as of these versions of the logdirs.
+    /// The number of the runs' layout values, and the versions of the logdirs in which they were counted.
     n_values: (Vec<u64>, usize),
     page: Catalogue,
-    /// What the page was made from: layouts and the catalogue's revision.
+    /// The layouts and the catalogue's revision from which the page was made.
     of: Option<(Arc<Layouts>, u64)>,
 }
 
 impl CustomLayouts {
-    /// Reads what is new, and makes the page of it; whether there are layouts. `revision` is the catalogue's of all tags.
+    /// Reads new layouts and rebuilds the page; returns whether there are layouts. `revision`: that of the catalogue of
+    /// all tags.
     fn update(&mut self, ui: &egui::Ui, data: &Data, runs: &RunList, revision: u64) -> bool {
         let versions: Vec<u64> = data.logdirs.iter().map(|logdir| logdir.runs.version).collect();
         if self.n_values.0 != versions {
@@ -202,7 +203,7 @@ impl ScalarsView {
         (self.settings.range, self.budget) = (view.range, view.budget);
         self.settings.linked_x = view.linked_x.flatten();
         if self.settings.linked_x != linked_x {
-            // The cards above drew before it was known.
+            // The cards above drew before the zoom changed.
             ui.ctx().request_repaint();
         }
         let frame_nr = ui.ctx().cumulative_frame_nr();
@@ -211,12 +212,12 @@ impl ScalarsView {
             self.toggle_pin(&tag, data, selection);
         }
         if selection.pointed_step != pointed {
-            // The cards above the pointer's drew before it was known.
+            // The cards above drew before the pointed step changed.
             ui.ctx().request_repaint();
         }
     }
 
-    /// Takes in the pins that are remembered for logdirs that are new.
+    /// Adds the stored pins of new logdirs to the catalogue.
     fn remembered_pins(&mut self, data: &Data, selection: &Selection) {
         for logdir in data.logdirs.iter().skip(self.n_logdirs) {
             for tag in selection.pins.of(&logdir.path) {
@@ -228,7 +229,7 @@ impl ScalarsView {
         self.n_logdirs = data.logdirs.len();
     }
 
-    /// Pins a tag or not, and remembers it for the logdirs that have it. What a link pins is not remembered.
+    /// Pins or unpins a tag, and stores this for the logdirs with the tag. Pins of a link are not stored.
     fn toggle_pin(&mut self, tag: &Arc<str>, data: &Data, selection: &mut Selection) {
         let pins = &mut self.settings.pins;
         let is_pinned = !pins.contains(tag);

@@ -1,4 +1,4 @@
-//! What a card's chart is made of: lines, bands, marks.
+//! The parts of a card's chart: lines, bands, marks.
 
 use super::{band::Band, curve::CurveSettings};
 use egui::{Color32, Painter, Pos2, Shape, Stroke, pos2};
@@ -12,29 +12,29 @@ use ui::{
     theme::{Palette, metrics, mix},
 };
 
-/// How a line stands to what the user picked.
+/// The emphasis of a line, given the picked run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// Nothing is picked.
+    /// No run is picked.
     Usual,
-    /// This one is.
+    /// The line's run is picked.
     Picked,
-    /// Another one is.
+    /// Another run is picked.
     Dimmed,
 }
 
-/// A line and how it is drawn.
+/// A line with its style.
 #[derive(Clone)]
 pub struct StyledLine {
     pub lines: Polylines,
     pub color: Color32,
-    /// Its width, points.
+    /// Width of the line, points.
     pub width: f32,
-    /// Whether its values without a place are marked.
+    /// Whether values without a place on the axis have marks.
     pub has_marks: bool,
 }
 
-/// Raw values faintly behind, the smoothed line in front.
+/// The styled lines of a curve: the raw values faint, the smoothed line over them.
 pub fn styled(
     (raw, smooth): (Polylines, Polylines),
     settings: CurveSettings,
@@ -58,7 +58,7 @@ pub fn styled(
     .flatten()
 }
 
-/// Draws a line as shapes, with its marks.
+/// Paints a line as shapes, with its marks.
 pub fn curve(painter: &Painter, frame: &Frame, styled: &StyledLine) {
     let StyledLine { lines, color, width, has_marks } = styled;
     painter.extend(shapes(lines, frame, *color, *width));
@@ -67,7 +67,7 @@ pub fn curve(painter: &Painter, frame: &Frame, styled: &StyledLine) {
     }
 }
 
-/// What a group's runs span, and their mean.
+/// Paints the band of a group and the line of its mean.
 pub fn band(painter: &Painter, frame: &Frame, band: &Band, settings: CurveSettings, color: Color32) {
     let at = |x: f64, value: f64| pos2(frame.x(x), frame.y(settings.scale.forward(value)));
     let has_place = |values: &[f64; 3]| values.iter().all(|v| settings.scale.forward(*v).is_finite());
@@ -97,7 +97,7 @@ fn shapes<'a>(
     })
 }
 
-/// A triangle at the edge: at the bottom for NaN (pointing up) and minus infinity (down), at the top for infinity.
+/// The triangle of a mark: at the bottom for NaN (pointing up) and minus infinity (down), at the top for infinity.
 pub fn mark_shape(frame: &Frame, mark: &Mark, color: Color32) -> Shape {
     let x = frame.x(mark.x);
     let size = metrics::MARK;

@@ -1,5 +1,6 @@
-//! A card's lines as a picture, made anew, by another thread, when something that they depend on changes. Until it is there the
-//! card shows what it had, at the place that it has now. Its lines are looked up in frames, a few in each.
+//! A card's lines as a picture, which another thread draws anew when something that the lines depend on changes. Until
+//! then the card shows the previous picture where its bounds are now. The lines are prepared over several frames, a few
+//! in each.
 
 use super::{curve::CurveSettings, paint::StyledLine};
 use egui::{ColorImage, Rect, TextureHandle, TextureOptions, Ui, emath::GuiRounding, pos2};
@@ -10,32 +11,32 @@ use ui::{
     theme::{self, metrics},
 };
 
-/// Points that one frame smooths and looks up for pictures, about: 2 ms. The curve that exceeds it is still made ready.
+/// Points that a frame smooths and cuts for pictures, about 2 ms. The curve that exceeds the budget is still finished.
 const MAX_POINTS: usize = 50_000;
 
-/// Points that a line counts for: it costs something however short it is, and of a long one few are looked at.
+/// Bounds of the points that a line counts for: a short line has fixed costs, and of a long one few points are read.
 const OF_LINE: std::ops::RangeInclusive<usize> = 250..=32_000;
 
-/// Who may look up lines for a picture in a frame: at most so many points, and those first who waited longest, so that cards whose
-/// runs grow all the time leave others theirs.
+/// The budget of points for preparing lines in one frame. Cards that waited longest come first, so that cards with
+/// growing runs leave time for others.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FrameBudget {
     n_left: usize,
-    /// The frame in which the one was drawn that waited longest in the frame before.
+    /// The frame in which the picture was drawn that waited longest in the previous frame.
     longest: Option<u64>,
-    /// The same of this frame.
+    /// The same for this frame.
     waiting: Option<u64>,
 }
 
 impl FrameBudget {
-    /// Of the next frame.
+    /// The budget of the next frame.
     #[must_use]
     pub fn next(self) -> Self {
         Self { n_left: MAX_POINTS, longest: self.waiting, waiting: None }
     }
 
-    /// Whether a curve of a picture, drawn in the frame `drawn` before, may take in `n` points now; else its card waits. Cards on top
-    /// come first: what they waited for they have then, and the rest gets its turn.
+    /// Whether a curve may process `n` points now; if not, its card waits. `drawn`: the frame in which the card's
+    /// picture was last drawn. Upper cards come first; once they are up to date the lower ones get their turn.
     pub fn take_points(&mut self, n: usize, drawn: u64) -> bool {
         let has_turn = self.n_left > 0;
         self.n_left = self.n_left.saturating_sub(n);
@@ -45,8 +46,8 @@ impl FrameBudget {
         has_turn
     }
 
-    /// How many of a picture's lines, which have so many points each, may be looked up now; the others wait. All at once for one that
-    /// cannot wait.
+    /// The number of a picture's lines that may be cut now, given each line's points; the others wait. `at_once`: all
+    /// or none.
     pub fn take(&mut self, lines: impl ExactSizeIterator<Item = usize>, drawn: u64, at_once: bool) -> usize {
         let (n, mut taken) = (lines.len(), 0);
         if self.longest.is_none_or(|longest| drawn <= longest) {
@@ -70,31 +71,31 @@ impl FrameBudget {
     }
 }
 
-/// Everything that a card's lines depend on.
+/// The key of a picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Key {
-    /// How they look.
+    /// Settings of the curves.
     pub settings: CurveSettings,
-    /// What is shown.
+    /// The bounds in plot space.
     pub bounds: Bounds,
     /// Width and height in pixels.
     pub size: [usize; 2],
-    /// Theme and colours.
+    /// Identifies theme and colours.
     pub palette: usize,
-    /// Of each line's points, colour and weight.
+    /// A hash of each line's points, colour and weight.
     pub lines: u64,
 }
 
-/// A picture of which the first lines are looked up.
+/// A picture of which some lines are prepared.
 struct Draft {
     key: Key,
-    /// Lines that it is to have, and how many of them were looked up.
+    /// The number of lines, and of those that were requested.
     n: usize,
-    n_taken: usize,
+    n_requested: usize,
     lines: Vec<StyledLine>,
 }
 
-/// What another thread draws: the marks that belong to it, and the image once it is there.
+/// A picture that another thread draws, with its marks.
 struct Pending {
     key: Key,
     marks: Vec<(Mark, egui::Color32)>,
@@ -104,31 +105,31 @@ struct Pending {
 /// Lines drawn into a texture.
 #[derive(Default)]
 pub struct Picture {
-    of: Option<Key>,
+    shown_key: Option<Key>,
     texture: Option<TextureHandle>,
     marks: Vec<(Mark, egui::Color32)>,
     draft: Option<Draft>,
     pending: Option<Pending>,
-    /// The frame in which it was asked for last; 0 before the first one.
+    /// The frame in which the picture was last requested; 0 before the first request.
     pub drawn: u64,
-    /// The frame in which it was last shown.
+    /// The frame in which the picture was last shown.
     seen: u64,
 }
 
 impl std::fmt::Debug for Picture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Picture").field("of", &self.of).finish_non_exhaustive()
+        f.debug_struct("Picture").field("of", &self.shown_key).finish_non_exhaustive()
     }
 }
 
 impl Picture {
-    /// Whether `key` is to be drawn: it shows something else, and nothing is being drawn. What is under way is never abandoned,
-    /// so that a card whose runs grow all the time shows something.
+    /// Whether the picture has another key than `key` and nothing is being drawn. A drawing under way is never
+    /// abandoned, so that a card whose runs grow all the time shows something.
     pub fn wants(&self, key: &Key) -> bool {
-        self.pending.is_none() && self.of.as_ref() != Some(key)
+        self.pending.is_none() && self.shown_key.as_ref() != Some(key)
     }
 
-    /// Takes over what another thread has drawn.
+    /// Takes a finished drawing from the other thread.
     pub fn receive(&mut self, ui: &Ui) {
         let Some(image) = self.pending.as_ref().and_then(|pending| pending.image.lock().take()) else { return };
         let Some(Pending { key, marks, .. }) = self.pending.take() else { return };
@@ -136,30 +137,30 @@ impl Picture {
             Some(texture) => texture.set(image, TextureOptions::LINEAR),
             none => *none = Some(ui.ctx().load_texture("curves", image, TextureOptions::LINEAR)),
         }
-        (self.of, self.marks) = (Some(key), marks);
+        (self.shown_key, self.marks) = (Some(key), marks);
     }
 
-    /// Which of the lines of the picture that `key` wants, of so many points each, are to be looked up in this frame. A draft goes on
-    /// while only its points become more; one that has to begin anew looks all up at once, lest it never ends.
+    /// The lines to prepare in this frame, given each line's number of points. A draft continues while only its points
+    /// grow; a draft that has to start over prepares all lines at once, or it might never be finished.
     pub fn take(&mut self, key: &Key, lines: &[usize], budget: &mut FrameBudget) -> Range<usize> {
         let n = lines.len();
         let is_same = |draft: &Draft| draft.n == n && Key { lines: draft.key.lines, ..*key } == draft.key;
         let goes_on = self.draft.as_ref().is_some_and(is_same);
         let at_once = self.draft.is_some() && !goes_on;
         let draft = self.draft.take().filter(|_| goes_on);
-        let mut draft = draft.unwrap_or_else(|| Draft { key: *key, n, n_taken: 0, lines: Vec::new() });
-        let from = draft.n_taken;
-        draft.n_taken += budget.take(lines[from..].iter().copied(), self.drawn, at_once);
-        let taken = from..draft.n_taken;
+        let mut draft = draft.unwrap_or_else(|| Draft { key: *key, n, n_requested: 0, lines: Vec::new() });
+        let from = draft.n_requested;
+        draft.n_requested += budget.take(lines[from..].iter().copied(), self.drawn, at_once);
+        let taken = from..draft.n_requested;
         self.draft = Some(draft);
         taken
     }
 
-    /// Takes in lines that were looked up; once all are there, has the picture made anew. Whether some are missing.
+    /// Adds prepared lines to the draft; once it has all, starts drawing. Returns whether lines are missing.
     pub fn add(&mut self, ui: &Ui, frame: &Frame, lines: impl Iterator<Item = StyledLine>) -> bool {
         let Some(mut draft) = self.draft.take() else { return false };
         draft.lines.extend(lines);
-        if draft.n_taken < draft.n {
+        if draft.n_requested < draft.n {
             self.draft = Some(draft);
             return true;
         }
@@ -171,34 +172,34 @@ impl Picture {
         let marked = lines.iter().filter(|line| line.has_marks);
         let marks = marked.flat_map(|line| line.lines.marks().iter().map(|mark| (*mark, line.color))).collect();
         let image = Arc::default();
-        let (theirs, frame, scale, ctx) = (Arc::downgrade(&image), *frame, ui.pixels_per_point(), ui.ctx().clone());
+        let (result, frame, scale, ctx) = (Arc::downgrade(&image), *frame, ui.pixels_per_point(), ui.ctx().clone());
         self.pending = Some(Pending { key, marks, image });
         self.drawn = ctx.cumulative_frame_nr();
         rayon::spawn_fifo(move || {
-            // A card that left the screen meanwhile dropped its end.
-            if theirs.strong_count() == 0 {
+            // The card left the screen and dropped its end.
+            if result.strong_count() == 0 {
                 return;
             }
             let mut raster = LineRaster::new(key.size);
             for StyledLine { lines, color, width, .. } in &lines {
                 draw(&mut raster, lines, &frame, scale, (*width, *color));
             }
-            if let Some(slot) = theirs.upgrade() {
+            if let Some(slot) = result.upgrade() {
                 *slot.lock() = Some(raster.into_image());
             }
             ctx.request_repaint();
         });
     }
 
-    /// Shows it: where what it shows is now.
+    /// Shows the picture where its bounds are in `frame`.
     pub fn show(&mut self, ui: &Ui, frame: &Frame) {
         self.seen = ui.ctx().cumulative_frame_nr();
-        let (Some(key), Some(texture)) = (&self.of, &self.texture) else { return };
+        let (Some(key), Some(texture)) = (&self.shown_key, &self.texture) else { return };
         let Bounds { x, y, .. } = key.bounds;
         let rect = if key.bounds == frame.bounds {
             let scale = ui.pixels_per_point();
             let size = egui::vec2(key.size[0] as f32, key.size[1] as f32) / scale;
-            // On whole pixels, so that it is as sharp as it was made.
+            // Aligned to pixels, so that the picture stays sharp.
             Rect::from_min_size(frame.inner.min.round_to_pixels(scale), size)
         } else {
             Rect::from_two_pos(frame.pos(x[0], y[1]), frame.pos(x[1], y[0]))
@@ -209,12 +210,12 @@ impl Picture {
         painter.extend(self.marks.iter().map(|(mark, color)| super::paint::mark_shape(frame, mark, *color)));
     }
 
-    /// What it shows, once it shows something.
+    /// The bounds that the picture shows; `None` before the first one.
     pub fn bounds(&self) -> Option<Bounds> {
-        self.of.map(|key| key.bounds)
+        self.shown_key.map(|key| key.bounds)
     }
 
-    /// Frees the memory of one that was not shown in this frame or the one before.
+    /// Frees a picture that was shown neither in this frame nor in the previous one.
     pub fn forget_unseen(&mut self, frame_nr: u64) {
         let has_any = self.texture.is_some() || self.pending.is_some() || self.draft.is_some();
         if has_any && self.seen + 1 < frame_nr {

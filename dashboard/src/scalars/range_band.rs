@@ -1,4 +1,4 @@
-//! The range of steps on a chart: a band whose edges can be dragged, and Alt + drag for another one.
+//! The range of steps on a chart: a band whose edges can be dragged. Alt + drag makes a new one.
 
 use super::range::Steps;
 use egui::{CursorIcon, Rect, Response, Stroke, Ui, pos2};
@@ -7,17 +7,17 @@ use ui::{
     theme::{metrics, palette},
 };
 
-/// What is being dragged.
+/// The part of the band that is dragged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Grip {
-    /// An end; the other one stands still.
+    /// An end of the range; the other end stays.
     End(usize),
-    /// A new range from this step on.
+    /// A new range that begins at this step.
     From(i64),
 }
 
-/// Paints the band and answers what the pointer does with it. Whether the pointer is busy here, so that it is to do
-/// nothing else.
+/// Paints the band and handles drags of it. Returns whether the pointer is busy with the band, so that other gestures
+/// must not react.
 pub fn ui(ui: &Ui, response: &Response, frame: &Frame, steps: &mut Steps) -> bool {
     let id = response.id.with("range");
     let inner = frame.inner;

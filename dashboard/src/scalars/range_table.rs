@@ -1,4 +1,4 @@
-//! The table below the cards: what each run did over the range of steps.
+//! The table below the cards: figures of each run over the range of steps.
 
 use super::range::{self, Column, Row, Steps};
 use crate::{Data, Selection, ViewKind, catalogue::Catalogue};
@@ -9,7 +9,7 @@ use ui::{
     widgets::{DataTable, Edge, Extent, Sorting, side, swatch, text_cell},
 };
 
-/// A growing logdir's figures are made anew at most this often, seconds.
+/// Least time between two updates of a growing logdir's figures, seconds.
 const REFRESH_S: f64 = 0.5;
 
 /// The rows, cached while nothing that they depend on changes.
@@ -42,7 +42,7 @@ impl RangeTable {
         });
     }
 
-    /// The table as CSV, in the order that it is shown in.
+    /// The table as CSV, in the order of the rows on the screen.
     pub fn csv(&self, steps: Steps) -> String {
         range::csv(&self.rows, steps)
     }

@@ -20,23 +20,23 @@ use ui::{
 #[derive(Debug, Default)]
 pub struct Settings {
     pub curve: CurveSettings,
-    /// Which tags have a card.
+    /// The filter of the tags.
     pub filter: Filter,
-    /// Tags that have a card at the top, too.
+    /// Tags that have a card at the top as well.
     pub pins: Vec<Arc<str>>,
-    /// The tag whose values are the x axis; none for the axis of `curve`.
+    /// The tag whose values are the x axis; `None` for the axis of `curve`.
     pub x_tag: Option<Arc<str>>,
-    /// What makes runs a group: the part of their names that it captures.
+    /// The pattern that groups runs by the part of their names that it captures.
     pub group: Filter,
     /// The range of steps that is compared.
     pub range: Option<Steps>,
-    /// Whether cards are those of the runs' layouts, not one for each tag.
+    /// Whether the cards are those of the runs' layouts, rather than one for each tag.
     pub by_layout: bool,
-    /// The order of runs next to the pointer.
+    /// The order of runs in the tooltip.
     pub order: Order,
-    /// Whether a zoom along x is one of all cards.
+    /// Whether all cards zoom together along x.
     pub links_zoom: bool,
-    /// What all cards show of x, in plot space, while their zoom is linked; `None` for everything.
+    /// The x range of all cards in plot space, while their zoom is linked; `None` fits everything.
     pub linked_x: Option<[f64; 2]>,
 }
 
@@ -58,7 +58,7 @@ address_fields!(Settings {
 });
 
 impl Settings {
-    /// Takes on the state of an address, as far as it makes sense.
+    /// Applies an address; invalid values are ignored.
     pub fn go_to(&mut self, params: &Params) {
         self.set_params(params);
         self.curve.smoothing = self.curve.smoothing.clamp(0.0, 0.99);
@@ -73,13 +73,13 @@ impl Settings {
         self.x_tag = tag;
     }
 
-    /// Switches the range on, over a part of `steps`, or off.
+    /// Switches the range on, with its initial part of `steps`, or off.
     pub fn toggle_range(&mut self, steps: Steps) {
         self.range = if self.range.is_some() { None } else { Some(range::usual(steps)) };
     }
 
-    /// The controls, on as many lines as the window's width makes them. `tags`: what can be an x axis; `steps`: what the
-    /// runs span; `has_layouts`: whether a run lays out charts.
+    /// Shows the controls in as many lines as the width needs. `tags`: the choices of an x axis; `steps`: the range of
+    /// all runs; `has_layouts`: whether a run defines charts.
     pub fn ui(&mut self, ui: &mut Ui, tags: &[Arc<str>], steps: impl Fn() -> Steps, has_layouts: bool) {
         ui.horizontal_wrapped(|ui| {
             filter_box(ui, &mut self.filter, "Filter tags (regex)", metrics::FILTER_W);
@@ -99,7 +99,7 @@ impl Settings {
             });
             self.marks_ui(ui);
             if !self.links_zoom || axes(self) != before {
-                // A zoom belongs to the axis that it was made on.
+                // The linked range belongs to the previous axis.
                 self.linked_x = None;
             }
             together(ui, "order", |ui| {
@@ -121,7 +121,7 @@ impl Settings {
         });
     }
 
-    /// What is switched on and off.
+    /// The switches.
     fn marks_ui(&mut self, ui: &mut Ui) {
         together(ui, "switches", |ui| {
             ui.checkbox(&mut self.curve.log_x, "Log x")
@@ -137,7 +137,7 @@ impl Settings {
         });
     }
 
-    /// The choice of another tag as x axis.
+    /// The choice of a tag as x axis.
     fn tag_axis(&mut self, ui: &mut Ui, tags: &[Arc<str>]) {
         let text = self.x_tag.as_ref().map_or("another tag", |tag| &**tag);
         let mut chosen = self.x_tag.clone();

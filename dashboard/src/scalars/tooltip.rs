@@ -1,4 +1,4 @@
-//! What the runs' values are at the pointer.
+//! The tooltip with the runs' values at the pointer.
 
 use super::{curve::Curve, curve::CurveSettings, points::Line};
 use egui::{Grid, RichText, Ui, vec2};
@@ -12,7 +12,7 @@ use ui::{
     widgets::swatch,
 };
 
-/// In which order runs stand.
+/// The order of runs in the tooltip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// The greatest value first.
@@ -35,7 +35,7 @@ impl Choice for Order {
 }
 
 impl Order {
-    /// Sorts rows; `y` is the pointer's, in plot space. What is no number comes last.
+    /// Sorts rows, NaN last. `y`: the pointer's y in plot space.
     pub fn sort(self, rows: &mut [Row], settings: CurveSettings, y: f64) {
         let value = |row: &Row| row.smoothed.unwrap_or(row.value);
         let or_last = |key: f64| if key.is_nan() { f64::INFINITY } else { key };
@@ -51,24 +51,24 @@ impl Order {
     }
 }
 
-/// One run's point that is nearest to the pointer.
+/// A run's point that is nearest to the pointer.
 #[derive(Debug)]
 pub struct Row {
     label: Arc<str>,
     pub run_label: Arc<str>,
     pub color_idx: usize,
-    /// Place on the x axis.
+    /// The point's x.
     pub x: f64,
     pub step: i64,
     wall: f64,
     relative_s: f64,
-    /// As written.
+    /// The value as written.
     pub value: f64,
-    /// After smoothing, where it is on.
+    /// The smoothed value; `None` without smoothing.
     pub smoothed: Option<f64>,
 }
 
-/// The nearest points to `x`, in no order.
+/// The points nearest to `x`, in no particular order.
 pub fn rows(curves: &FxHashMap<Arc<str>, Curve>, lines: &[Line<'_>], settings: CurveSettings, x: f64) -> Vec<Row> {
     lines
         .iter()
@@ -90,7 +90,7 @@ pub fn rows(curves: &FxHashMap<Arc<str>, Curve>, lines: &[Line<'_>], settings: C
         .collect()
 }
 
-/// The rows as a table.
+/// Shows the rows as a table.
 pub fn show(ui: &mut Ui, rows: &[Row], settings: CurveSettings) {
     let p = palette(ui);
     let is_smoothed = settings.smoothing > 0.0;

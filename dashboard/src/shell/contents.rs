@@ -1,4 +1,4 @@
-//! Panels that have something to show. No egui here.
+//! Which panels have something to show. No egui here.
 
 use crate::{
     Data, ViewKind, catalogue,
@@ -6,7 +6,7 @@ use crate::{
 };
 use summaries::Series;
 
-/// Whether a panel has something to show, or will have: a run that goes on writes scalars.
+/// Whether a panel has something to show or will have: a run in progress will write scalars.
 pub fn has_something(data: &Data, kind: ViewKind) -> bool {
     let has = |kind: fn(&Series) -> bool| data.runs().any(|r| r.run.series.values().any(kind));
     match kind {
@@ -24,19 +24,19 @@ pub fn has_something(data: &Data, kind: ViewKind) -> bool {
     }
 }
 
-/// The panel to open on: the first that has something to show.
+/// The first panel that has something to show.
 pub fn first_panel(data: &Data) -> ViewKind {
     let order = [ViewKind::Scalars, ViewKind::Timeline, ViewKind::Graph, ViewKind::Histograms, ViewKind::Media];
     order.into_iter().find(|kind| has_something(data, *kind)).unwrap_or(ViewKind::Scalars)
 }
 
-/// Whether a panel has something to show already, while more is being read.
+/// Whether a panel has something to show already, while data is still being read.
 pub fn has_something_now(data: &Data, kind: ViewKind) -> bool {
     let has_slices = || data.traces.iter().any(|trace| trace.store.tracks().iter().any(|track| track.n_slices() > 0));
     match kind {
         ViewKind::Scalars => data.runs().any(|r| r.run.series.values().any(|s| matches!(s, Series::Scalar(_)))),
         ViewKind::Timeline | ViewKind::Ops | ViewKind::Bottlenecks => has_slices(),
-        // Queries can be run, but nothing is shown yet.
+        // Queries can be run, but without one the panel is empty.
         ViewKind::Sql => false,
         kind => has_something(data, kind),
     }
@@ -51,7 +51,7 @@ pub fn shows_anything(data: &Data) -> bool {
     }
 }
 
-/// The kind of what is open, under which the layout of the panels is stored; `None` while nothing is open.
+/// The kind of the open data, under which the layout of the panels is stored; `None` while nothing is open.
 pub fn kind_of(data: &Data) -> Option<&'static str> {
     match (data.logdirs.is_empty(), data.traces.is_empty(), data.graphs.is_empty()) {
         (false, false, _) => Some("run"),

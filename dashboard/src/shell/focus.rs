@@ -13,7 +13,7 @@ pub struct FocusRing {
 }
 
 impl FocusRing {
-    /// Paints it over everything. Call last.
+    /// Paints the ring over everything. Call last.
     pub fn ui(&mut self, ui: &Ui) {
         let ctx = ui.ctx();
         ctx.input(|i| {

@@ -8,7 +8,7 @@ const SIZE: usize = 64;
 const SLICES: [(usize, usize, usize, usize); 7] =
     [(0, 1, 9, 0), (0, 10, 15, 1), (1, 2, 5, 2), (1, 6, 14, 5), (2, 1, 4, 3), (2, 5, 11, 0), (2, 12, 15, 2)];
 
-/// 64 by 64 pixels, RGBA.
+/// The icon: 64 by 64 pixels, RGBA.
 pub fn app_icon() -> IconData {
     let p = Palette::of(true);
     let mut rgba = vec![0; SIZE * SIZE * 4];

@@ -30,7 +30,7 @@ impl Memory {
                 memory.config = config;
                 memory.path = Some(path);
             }
-            // It may be of value to somebody: it is not overwritten.
+            // The broken file may be of value to the user, so it is not overwritten.
             Err(error) => memory.error = Some(format!("Settings are not stored: {}: {error}", path.display())),
         }
         memory

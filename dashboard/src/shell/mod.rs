@@ -1,7 +1,7 @@
-//! What surrounds the panels: top bar, tabs, dialogs, start screen, command palette.
+//! The parts of the window around the panels: top bar, tabs, dialogs, start screen, command palette.
 //!
-//! `panels` arranges the panels in tabs and goes to addresses; `contents` says which of them have something to show;
-//! `top_bar` shows `run_facts`, `start` fills the window while nothing is open; `dialogs` lie over it.
+//! `panels` arranges the panels in tabs and goes to addresses; `contents` says which panels have something to show;
+//! `top_bar` shows `run_facts`; `start` fills the window while nothing is open; `dialogs` are shown over the panels.
 
 mod contents;
 mod dialogs;
@@ -16,7 +16,7 @@ mod top_bar;
 
 pub use contents::{first_panel, has_something, has_something_now, kind_of, shows_anything};
 pub use dialogs::{
-    Choice, CommandPalette, OpenDialog, Panels, ProblemsWindow, SaveDialog, Saving, SourceAct, drop_target,
+    Choice, CommandPalette, OpenDialog, Panels, ProblemsWindow, SaveDialog, Saving, SourceAction, drop_target,
     settings_ui, shortcuts_ui,
 };
 pub use focus::FocusRing;
@@ -24,5 +24,5 @@ pub use icon::app_icon;
 pub use memory::Memory;
 pub use panels::{Layout, Navigation, Tabs, address, command_line, panel_key};
 pub use run_facts::RunFactsCache;
-pub use start::{StartAct, start_screen};
+pub use start::{StartAction, start_screen};
 pub use top_bar::TopBar;

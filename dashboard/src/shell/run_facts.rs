@@ -10,10 +10,10 @@ use std::sync::Arc;
 use summaries::ScalarSeries;
 use ui::format;
 
-/// A window of this many seconds of wall time gives the rate in steps per second.
+/// Wall time over which the rate in steps per second is measured, seconds.
 const RATE_WINDOW_S: f64 = 5.0;
 
-/// [`RunFacts::of`] what is open, cached until that changes: thousands of series are not searched in every frame.
+/// [`RunFacts::of`] the open data, cached, so that thousands of series are not searched in every frame.
 #[derive(Debug, Default)]
 pub struct RunFactsCache {
     key: Option<FactsKey>,
@@ -24,7 +24,7 @@ pub struct RunFactsCache {
 type FactsKey = (Vec<(u64, Status)>, Vec<Status>);
 
 impl RunFactsCache {
-    /// The facts of what is open in this frame.
+    /// The facts about the data that is open in this frame.
     pub fn update(&mut self, data: &Data) -> Option<&RunFacts> {
         let logdirs = data.logdirs.iter().map(|logdir| (logdir.runs.version, logdir.status)).collect();
         let key = Some((logdirs, data.traces.iter().map(|trace| trace.status).collect()));
@@ -69,7 +69,7 @@ impl RunFacts {
         let since = (0..longest.len()).rfind(|row| longest.wall(*row) < wall - RATE_WINDOW_S).unwrap_or(0);
         let values = ["loss", "acc"].iter().filter_map(|word| {
             let found = scalars().filter(|(tag, _)| tag.to_ascii_lowercase().contains(word));
-            // The one with most points, always: which one wrote last changes from step to step.
+            // The series with the most points, as the one that wrote last changes from step to step.
             let (tag, series) = found.max_by_key(|(tag, s)| (s.len(), std::cmp::Reverse(tag.len())))?;
             let short = tag.rsplit('/').next().unwrap_or(tag).to_owned();
             Some((short, series.last()?.value))
@@ -116,8 +116,8 @@ fn n_runs(data: &Data) -> Option<usize> {
     (n > 1).then_some(n)
 }
 
-/// The status of a run: its trace knows whether the program still runs and how it ended; without one, growing event files
-/// mean that it runs.
+/// The status of a run: its trace knows whether the program still runs and how it ended; without one, growing event
+/// files mean that it runs.
 fn status_of(data: &Data, run: RunRef<'_>) -> Status {
     let trace = data.traces.iter().find(|trace| trace.path.parent() == Some(&run.run.path));
     match trace.map(|trace| trace.status) {

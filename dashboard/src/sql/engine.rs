@@ -1,54 +1,54 @@
-//! What answers SQL: given by the program, which may be built without it.
+//! The interface of the SQL engine, which the program provides if it is built with one.
 
 use std::{path::Path, sync::Arc};
 
-/// Opens what is asked about.
+/// Opens the subjects of queries.
 pub trait Engine: Send + Sync {
-    /// The tables of a trace, a logdir, or a folder of many.
+    /// The tables of a trace, a logdir, or a folder of many of them.
     ///
     /// # Errors
-    /// One line, for the user.
+    /// An error of one line, for the user.
     fn open(&self, path: &Path) -> Result<Box<dyn Tables>, String>;
 }
 
-/// The tables of one path. Used by one thread, which may wait for long.
+/// The tables of one path. Used by one thread, which a query may block for long.
 pub trait Tables: Send {
-    /// The tables that queries can name.
+    /// All tables.
     fn list(&self) -> Vec<Table>;
 
     /// The rows of a query, at most `max_rows`.
     ///
     /// # Errors
-    /// One line, for the user.
+    /// An error of one line, for the user.
     fn query(&self, sql: &str, max_rows: usize) -> Result<RowSet, String>;
 
-    /// Ends a query from another thread.
+    /// A function that ends the running query from another thread.
     fn canceller(&self) -> Arc<dyn Fn() + Send + Sync>;
 
-    /// What was lost or damaged in what the queries since the last call read.
+    /// Warnings about lost or damaged data that the queries since the last call have read.
     fn take_warnings(&self) -> Vec<String>;
 }
 
-/// A table that queries can name.
+/// A table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// As queries say it.
+    /// The name in queries.
     pub name: String,
-    /// What a row is.
+    /// The meaning of a row.
     pub about: String,
-    /// Name, type and unit (or nothing) of each column.
+    /// Name, type and unit of each column; the unit may be empty.
     pub columns: Vec<[String; 3]>,
 }
 
-/// Rows as text.
+/// Rows of a result, as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowSet {
     /// The columns' names.
     pub columns: Vec<String>,
-    /// Of each column, whether it holds numbers.
+    /// For each column, whether it holds numbers.
     pub are_numbers: Vec<bool>,
-    /// As many cells each as there are columns; null is empty.
+    /// The rows, with a cell for each column; null is empty.
     pub rows: Vec<Vec<String>>,
-    /// There are further rows.
+    /// Whether further rows were left out.
     pub has_more: bool,
 }

@@ -1,7 +1,7 @@
-//! The SQL panel: questions in SQL about what is open, rows that lead to their place in the timeline.
+//! The SQL panel: queries about the open data; rows lead to their time in the timeline.
 //!
-//! [`engine`] is what the program gives (or not), [`worker`] the thread that asks it, [`model`] questions and answers, [`table`]
-//! and [`mod@side`] show rows and what tables there are.
+//! [`engine`] is the interface that the program may implement, [`worker`] the thread that calls it, [`model`] has
+//! queries and results, [`table`] and [`mod@side`] show rows and the list of tables.
 
 pub mod engine;
 mod model;
@@ -30,7 +30,7 @@ use ui::{
 };
 use worker::{Query, Worker};
 
-/// Runs what the editor says.
+/// Runs the query in the editor.
 const RUN: KeyboardShortcut = KeyboardShortcut::new(Modifiers::COMMAND, Key::Enter);
 const EDITOR_ROWS: usize = 6;
 
@@ -59,20 +59,20 @@ address_fields!(Editor { "query" = text: String });
 pub struct SqlView {
     engine: Option<Arc<dyn Engine>>,
     worker: Option<Worker>,
-    /// What is asked about; the first that is open where none was chosen.
+    /// The chosen subject; `None` for the first open one.
     chosen: Option<Arc<Path>>,
     editor: Editor,
     history: Vec<String>,
-    /// Of which path the tables were asked for.
+    /// The path whose tables were requested.
     listed: Option<Arc<Path>>,
     sorting: Option<Sorting<usize>>,
-    /// The rows in their order, for the outcome and sorting that they were ordered for.
+    /// The order of rows, with the outcome and sorting it was computed for.
     order: (usize, Option<Sorting<usize>>, Vec<usize>),
     is_run_wanted: bool,
 }
 
 impl SqlView {
-    /// A panel on this engine; without one it says how to get it.
+    /// A panel on this engine; without one the panel explains how to get it.
     pub fn new(engine: Option<Arc<dyn Engine>>) -> Self {
         Self {
             engine,
@@ -153,7 +153,7 @@ impl View for SqlView {
 }
 
 impl SqlView {
-    /// What is asked about, and what to do with the question; whether to run it.
+    /// Shows the choice of the subject and the buttons; returns whether to run the query.
     fn bar_ui(&mut self, ui: &mut Ui, subjects: &[&SourceInfo], subject: &SourceInfo) -> bool {
         let is_busy = self.worker.as_ref().is_some_and(Worker::is_busy);
         let mut is_run = false;
@@ -186,7 +186,7 @@ impl SqlView {
         is_run
     }
 
-    /// The question.
+    /// Shows the editor.
     fn editor_ui(&mut self, ui: &mut Ui) {
         let most = ui.available_height() * metrics::EDITOR_SHARE;
         let margin = Margin::symmetric(metrics::PAD as i8, 0);
@@ -278,7 +278,7 @@ fn query(subject: &SourceInfo, sql: String) -> Query {
     Query { path: subject.path.clone(), is_live, sql }
 }
 
-/// Selects what a row is about in the other panels.
+/// Selects the slice, node or time of a row in the other panels.
 fn pick(outcome: &Outcome, row: usize, is_shown: bool, data: &Data, selection: &mut Selection) {
     let Ok(answer) = &outcome.answer else { return };
     let me = ViewKind::Sql;
@@ -288,7 +288,7 @@ fn pick(outcome: &Outcome, row: usize, is_shown: bool, data: &Data, selection: &
     if let Some(node) = model::named(answer, row, "node") {
         selection.node.set(me, Some(node.into()));
     }
-    // Of several traces below one path the row says which; a trace that is open by itself is the one.
+    // Where a path has several traces, the row's column `trace` names the one.
     let label = model::named(answer, row, "trace");
     let fits = |trace: &crate::data::TraceData| {
         let is_named = label.is_none_or(|label| trace.path.ends_with(label));

@@ -1,4 +1,4 @@
-//! What is asked, what came back, and where a row lies in time.
+//! Queries and their outcomes, and the time of a row.
 
 use super::engine::{RowSet, Table};
 use crate::{
@@ -8,22 +8,22 @@ use crate::{
 use std::{cmp::Ordering, ops::Range, path::Path, sync::Arc};
 use ui::natural;
 
-/// More rows than this are not stored: an aggregate, or `limit`, says more than a longer list.
+/// Rows of a result that are stored, at most: an aggregate or `limit` is more useful than a longer list.
 pub const MAX_ROWS: usize = 10_000;
-/// Questions that are remembered.
+/// Queries in the history, at most.
 const MAX_HISTORY: usize = 50;
 
-/// The question that an empty editor begins with.
+/// The initial query.
 pub const FIRST: &str =
     "select name, count(*) as n, sum(dur_ns) / 1e6 as total_ms\nfrom slices\ngroup by name\norder by total_ms desc";
 
-/// What can be asked about: logdirs with the traces in them, and traces.
+/// The subjects of queries: logdirs with the traces in them, and traces.
 pub fn subjects(data: &Data) -> Vec<&SourceInfo> {
     let asked = |source: &&SourceInfo| matches!(source.kind, SourceKind::Logdir | SourceKind::Trace);
     data.sources.iter().filter(asked).collect()
 }
 
-/// What came of a question.
+/// The outcome of a query.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub sql: String,
@@ -34,7 +34,7 @@ pub struct Outcome {
     pub took_ns: i64,
 }
 
-/// The questions so far, the newest last, each once.
+/// Appends a query to the history, which has each query once, the newest last.
 pub fn remember(history: &mut Vec<String>, sql: &str) {
     history.retain(|known| known != sql);
     history.push(sql.to_owned());
@@ -43,7 +43,7 @@ pub fn remember(history: &mut Vec<String>, sql: &str) {
     }
 }
 
-/// The order of rows by a column: numbers by their value, texts in natural order, null last; equal ones stay as they came.
+/// The order of rows by a column: numbers by value, texts in natural order, null last. Equal rows stay in order.
 pub fn order(answer: &RowSet, column: usize, descending: bool) -> Vec<usize> {
     let mut order: Vec<usize> = (0..answer.rows.len()).collect();
     let cell = |row: usize| answer.rows[row].get(column).map_or("", String::as_str);
@@ -62,7 +62,7 @@ pub fn order(answer: &RowSet, column: usize, descending: bool) -> Vec<usize> {
     order
 }
 
-/// The time of a row: `ts_ns`, and `dur_ns` where it is there.
+/// The time of a row: its `ts_ns`, and its `dur_ns` if it has one.
 pub fn time_of(answer: &RowSet, row: usize) -> Option<Range<i64>> {
     let cell = |name: &str| {
         let column = answer.columns.iter().position(|column| column == name)?;
@@ -72,7 +72,7 @@ pub fn time_of(answer: &RowSet, row: usize) -> Option<Range<i64>> {
     Some(start..start.saturating_add(cell("dur_ns").unwrap_or(1).max(1)))
 }
 
-/// What a row names: the value of its column `name` or `node`.
+/// The value of a row's column `what`, such as `name` or `node`.
 pub fn named<'a>(answer: &'a RowSet, row: usize, what: &str) -> Option<&'a str> {
     let column = answer.columns.iter().position(|column| column == what)?;
     answer.rows.get(row)?.get(column).map(String::as_str).filter(|name| !name.is_empty())

@@ -1,10 +1,10 @@
-//! What tables there are, with their columns.
+//! The list of tables with their columns.
 
 use super::engine::Table;
 use egui::{CollapsingHeader, RichText, ScrollArea, Ui};
 use ui::theme::{metrics, palette};
 
-/// Lists the tables; the name of a table or column that was clicked.
+/// Lists the tables; returns the name of the table or column that was clicked.
 pub fn side_ui(ui: &mut Ui, tables: &[Table]) -> Option<String> {
     let weak = palette(ui).text_weak;
     let mut picked = None;

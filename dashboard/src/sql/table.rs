@@ -1,4 +1,4 @@
-//! The rows as a table.
+//! The rows of a result as a table.
 
 use super::engine::RowSet;
 use egui::Ui;
@@ -8,9 +8,9 @@ use ui::{
     widgets::{Column, DataTable, Sorting, TableClicks, text_cell, word_column},
 };
 
-/// Rows whose cells decide how wide a column begins.
+/// Rows that determine the initial width of a column.
 const MEASURED: usize = 200;
-/// Characters that a column begins with at least and at most.
+/// Least and greatest initial width of a column, characters.
 const CHARS: [usize; 2] = [6, 48];
 
 #[derive(Clone)]
@@ -39,7 +39,7 @@ pub fn columns(answer: &RowSet) -> Vec<AnswerColumn<'_>> {
     all.map(|(index, (title, is_number))| AnswerColumn { index, title, is_number: *is_number }).collect()
 }
 
-/// Shows the rows `order` of an answer.
+/// Shows the rows `order` of a result.
 pub fn table_ui<'a>(
     ui: &mut Ui,
     answer: &'a RowSet,
@@ -47,7 +47,7 @@ pub fn table_ui<'a>(
     sorting: Option<Sorting<usize>>,
 ) -> TableClicks<AnswerColumn<'a>> {
     let columns = columns(answer);
-    // Widths that the user gave hold for the columns that they were given to.
+    // The user's widths are stored under the columns' names.
     let mut table = DataTable::new(&answer.columns, &columns, &answer.rows).order(order);
     for column in columns.iter().filter(|column| column.is_text()) {
         let cells = answer.rows.iter().take(MEASURED).map(|row| column.text(row).chars().count());

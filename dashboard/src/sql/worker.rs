@@ -1,4 +1,4 @@
-//! The thread that queries. The tables of the last path stay open, since opening them may take long.
+//! The thread that runs queries. The tables of the last path stay open, as opening them may take long.
 
 use super::{
     engine::{Engine, RowSet, Tables},
@@ -8,16 +8,16 @@ use events::clock;
 use std::{path::Path, sync::Arc};
 use ui::{Background, background::Cancel};
 
-/// A query about a subject; without text only its tables are listed.
+/// A query about a subject; without a text only its tables are listed.
 pub struct Query {
-    /// What it is about.
+    /// The path of the subject.
     pub path: Arc<Path>,
-    /// Whether that grows: what was opened before is out of date.
+    /// Whether the subject grows, so that tables opened before are out of date.
     pub is_live: bool,
     pub sql: String,
 }
 
-/// One query at a time. [`Background::cancel`] ends the one that runs.
+/// Runs one query at a time. [`Background::cancel`] ends it.
 pub type Worker = Background<Query, Outcome>;
 
 struct OpenTables {
@@ -25,7 +25,7 @@ struct OpenTables {
     tables: Box<dyn Tables>,
 }
 
-/// Starts the thread; `wake` is called after each answer.
+/// Starts the thread; `wake` is called after each outcome.
 pub fn start(engine: Arc<dyn Engine>, wake: impl Fn() + Send + 'static) -> Worker {
     let mut open = None;
     let answer = move |query: Query, cancel: &Cancel| {

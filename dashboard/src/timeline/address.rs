@@ -1,4 +1,4 @@
-//! What of the timeline is in an address: trace, time, selection, colours, what is folded and hidden, search.
+//! The timeline's part of an address: trace, view, selection, colours, folding and hidden tracks, search.
 
 use super::{
     command::{ColorBy, Command},
@@ -13,7 +13,7 @@ use trace_model::SliceId;
 use trace_store::Store;
 use ui::address::{Accepts, Addressed as _, Choice as _, Names, Params, Value as _};
 
-/// Adds a timeline's state.
+/// Writes a timeline's state as parameters.
 pub(super) fn set_state(out: &mut Params, state: &State) {
     if state.follow {
         out.set("follow", 1);
@@ -38,8 +38,8 @@ pub(super) fn set_comparison(out: &mut Params, compare: &Compare, data: &Data) {
     }
 }
 
-/// Puts what an address has into the state; commands for the rest.
-pub(super) fn arrive(params: &Params, state: &mut State, store: &Store, whole: &Range<i64>) -> Vec<Command> {
+/// Applies an address to the state; returns commands for what only commands can change.
+pub(super) fn arrive(params: &Params, state: &mut State, store: &Store, trace_range: &Range<i64>) -> Vec<Command> {
     state.folding.go_to(params);
     state.critical = params.get("critical").is_some();
     state.log = params.get("log").is_some();
@@ -52,7 +52,7 @@ pub(super) fn arrive(params: &Params, state: &mut State, store: &Store, whole: &
         }
     } else {
         let view = params.read_range("view").map(|r| Viewport { start: r.start, end: r.end });
-        out.push(Command::View(view.unwrap_or_else(|| Viewport::whole(whole))));
+        out.push(Command::View(view.unwrap_or_else(|| Viewport::of_trace(trace_range))));
     }
     out
 }

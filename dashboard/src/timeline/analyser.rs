@@ -1,4 +1,4 @@
-//! The thread that runs [`analysis`](super::model::analysis), requested no more often than is due.
+//! The thread that runs [`analysis`](super::model::analysis).
 
 use super::model::{
     Findings, Question,
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use trace_store::Store;
 use ui::background::Refresher;
 
-/// How often a growing trace is analysed anew, seconds.
+/// Least time between two analyses of a growing trace, seconds.
 const REFRESH_S: f64 = 0.25;
 
-/// The findings about a trace.
+/// Requests findings about a trace and keeps the latest.
 pub type Analyser = Refresher<Question, Request, Findings>;
 
-/// The latest findings, after a request for newer ones where that is due.
+/// Requests new findings where they are due; returns the latest.
 pub fn findings(
     analyser: &mut Analyser,
     ctx: &Context,

@@ -1,4 +1,4 @@
-//! One frame of the picture: input becomes commands, then every layer is drawn.
+//! One frame of the canvas: input becomes commands, then every layer is drawn.
 
 use super::{
     command::Command,
@@ -12,12 +12,13 @@ use super::{
     state::State,
 };
 use egui::{Painter, Rect, Response, Sense, Ui, pos2, vec2};
+use trace_model::TrackId;
 use ui::{
     theme::metrics,
     widgets::{describe, pointer},
 };
 
-/// What the rows depend on.
+/// The key of the cached rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct RowsKey {
     trace_idx: usize,
@@ -26,27 +27,27 @@ struct RowsKey {
     lane_h: f32,
 }
 
-/// The rows and layers, which are cached between frames.
+/// The canvas with its rows and layers, which are cached between frames.
 pub struct Canvas {
     rows_key: Option<RowsKey>,
-    rows: RowLayout,
+    layout: RowLayout,
     layers: Vec<ClippedLayer>,
     drag: Drag,
 }
 
 impl Default for Canvas {
     fn default() -> Self {
-        Self { rows_key: None, rows: RowLayout::default(), layers: layers::all(), drag: Drag::None }
+        Self { rows_key: None, layout: RowLayout::default(), layers: layers::all(), drag: Drag::None }
     }
 }
 
 impl Canvas {
     /// The rows of the last frame.
     pub fn rows(&self) -> &Rows {
-        &self.rows.rows
+        &self.layout.rows
     }
 
-    /// Shows the frame. `commands` and those of the input go to `act` before anything is painted.
+    /// Shows the frame. `act` carries out `commands` and the input's commands before anything is painted.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
@@ -56,35 +57,35 @@ impl Canvas {
         mut act: impl FnMut(&mut State, Command),
     ) {
         let (_, all) = ui.allocate_space(ui.available_size());
-        // An id of its own: the panel under the picture comes and goes during a drag.
+        // A fixed id: an automatic one would change, and end a drag, when the panel below the canvas opens or closes.
         let response = ui.interact(all, ui.scope_id().with("timeline canvas"), Sense::click_and_drag());
         let areas = Areas::new(all);
         self.update_rows(ui, content, state);
-        let ctx = FrameContext::new(ui, content, state, &self.rows, areas);
+        let ctx = FrameContext::new(ui, content, state, &self.layout, areas);
         input::commands(ui, &response, &ctx, &mut self.drag, &mut commands);
         if response.clicked()
-            && let Some(at) = response.interact_pointer_pos()
+            && let Some(pos) = response.interact_pointer_pos()
         {
             response.request_focus();
-            commands.extend(self.layers.iter().rev().find_map(|l| l.layer.click(&ctx, at)));
+            commands.extend(self.layers.iter().rev().find_map(|l| l.layer.click(&ctx, pos)));
         }
         if response.double_clicked() {
             commands.push(Command::Fit);
         }
-        let acted = commands.iter().any(|c| !matches!(c, Command::Cursor(_)));
+        let has_acted = commands.iter().any(|c| !matches!(c, Command::Cursor(_)));
         for command in commands {
             act(state, command);
         }
-        if acted {
+        if has_acted {
             self.update_rows(ui, content, state);
             ui.ctx().request_repaint();
         }
         self.settle_scroll(state, areas.body.height());
-        let mut ctx = FrameContext::new(ui, content, state, &self.rows, areas);
+        let mut ctx = FrameContext::new(ui, content, state, &self.layout, areas);
         ctx.pointer = pointer(ui).filter(|_| self.drag == Drag::None);
         let n_paths = content.findings.filter(|_| state.critical).map_or(0, |f| f.paths.len());
         describe(&response, || {
-            summary(content.store, &self.rows.rows, &ticks::range_text(&ctx.frame.view.range()), n_paths)
+            summary(content.store, &self.layout.rows, &ticks::range_text(&ctx.frame.view.range()), n_paths)
         });
         paint(ui, all, &mut self.layers, &mut ctx);
         let folds = track_labels_ui(ui, &ctx);
@@ -100,7 +101,7 @@ impl Canvas {
     /// Middle of a lane relative to the top of all rows.
     #[cfg(test)]
     pub(super) fn lane_middle(&self, track: u32, lane: u32) -> Option<f32> {
-        self.rows.lane(track, lane).map(|band| band.top + band.height / 2.0)
+        self.layout.lane(TrackId(track), lane).map(|band| band.top + band.height / 2.0)
     }
 
     fn update_rows(&mut self, ui: &Ui, content: &Content<'_>, state: &State) {
@@ -108,21 +109,21 @@ impl Canvas {
         let (version, folding) = (content.store.version(), state.folding.revision());
         let key = RowsKey { trace_idx: content.trace_idx, version, folding, lane_h: sizes.lane_h };
         if self.rows_key != Some(key) {
-            self.rows = RowLayout::new(rows(content.store, &state.folding), &sizes);
+            self.layout = RowLayout::new(rows(content.store, &state.folding), &sizes);
             self.rows_key = Some(key);
         }
     }
 
-    /// Scrolls to the slice that is to be seen, and keeps the rows in the window.
+    /// Scrolls to the lane that `state` asks for, and keeps the scroll offset within the rows.
     fn settle_scroll(&self, state: &mut State, height: f32) {
         if let Some(lane) = state.scroll_to.take()
-            && let Some(band) = self.rows.lane(lane.track, lane.lane)
+            && let Some(band) = self.layout.lane(TrackId(lane.track), lane.lane)
             && (band.top < state.scroll || band.top + band.height > state.scroll + height)
         {
             state.scroll = band.top - height / 3.0;
         }
-        let most = (self.rows.height() - height).max(0.0);
-        state.scroll = state.scroll.clamp(0.0, most).round();
+        let max_scroll = (self.layout.height() - height).max(0.0);
+        state.scroll = state.scroll.clamp(0.0, max_scroll).round();
     }
 }
 
@@ -143,18 +144,18 @@ fn paint(ui: &Ui, all: Rect, layers: &mut [ClippedLayer], ctx: &mut FrameContext
     }
 }
 
-/// Shows the tooltip of what is under the pointer.
+/// Shows the tooltip of the topmost layer that has one under the pointer.
 fn hover(response: &Response, layers: &[ClippedLayer], ctx: &FrameContext<'_>) {
-    let Some(at) = response.hover_pos() else { return };
-    if let Some(tooltip) = layers.iter().rev().find_map(|l| l.layer.hit(ctx, at)) {
+    let Some(pos) = response.hover_pos() else { return };
+    if let Some(tooltip) = layers.iter().rev().find_map(|l| l.layer.hit(ctx, pos)) {
         response.clone().on_hover_ui_at_pointer(tooltip);
     }
 }
 
-/// A mark of the part of the rows that is on the screen.
+/// Draws a scroll bar, which does not react, at the right edge of the rows.
 fn scroll_mark(painter: &Painter, ctx: &FrameContext<'_>) {
     let body = ctx.areas.body;
-    let share = body.height() / ctx.rows.height();
+    let share = body.height() / ctx.layout.height();
     let top = body.top() + ctx.state.scroll * share;
     let rect = Rect::from_min_size(pos2(body.right() - metrics::GAP, top), vec2(3.0, body.height() * share));
     painter.rect_filled(rect, 1.0, ctx.palette.text_weak.gamma_multiply(0.6));

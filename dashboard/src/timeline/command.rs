@@ -1,4 +1,4 @@
-//! What the user can do to the timeline. Gestures, keys, panels and other views become these.
+//! The timeline's commands. Gestures, keys, panels and other views all become commands.
 
 use super::layout::Viewport;
 use std::{ops::Range, sync::Arc};
@@ -6,21 +6,21 @@ use trace_analysis::stalls::Stall;
 use trace_model::SliceId;
 use ui::address::Choice;
 
-/// What decides a slice's colour.
+/// The property of slices that colours show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ColorBy {
-    /// Its op type or name: the same colour in every session.
+    /// The op type or name: the same colour in every session.
     #[default]
     Op,
-    /// The category of its slices: op, kernel, copy, wait, ...
+    /// The slice's category: op, kernel, copy, wait, ...
     Category,
-    /// The device of its node, or of its track.
+    /// The device of the slice's node, or of its track.
     Device,
     Track,
-    /// The threads whose names differ by a number only.
+    /// The pool of threads: their names differ in a number only.
     Pool,
     Process,
-    /// The CPU that its thread ran on, where scheduling was recorded.
+    /// The CPU that the slice's thread ran on, where scheduling was recorded.
     Cpu,
     Step,
     /// Slices are muted; stalls have a colour for each cause.
@@ -43,24 +43,24 @@ impl Choice for ColorBy {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Shows `factor` times as much; the time at `at` (0 left, 1 right) stays.
+    /// Multiplies the length of the view by `factor`; the time at `at` (0 left edge, 1 right edge) stays where it is.
     Zoom {
         /// Below 1 zooms in.
         factor: f64,
-        /// Where, as a share of the width.
+        /// The fixed time as a share of the width.
         at: f64,
     },
-    /// Moves by a share of the width, smoothly.
+    /// Moves the view smoothly by a share of its width.
     Pan(f64),
-    /// Moves by ns, at once: the pointer drags.
+    /// Moves the view by this many ns at once, with the pointer that drags it.
     Drag(i64),
-    /// Shows from here on, at once: the minimap.
+    /// Centres the view on a time, as a click in the minimap does.
     CentreOn(i64),
-    /// Scrolls the rows by points, down when positive.
+    /// Scrolls the rows by this many points, down when positive.
     Scroll(f32),
-    /// Shows the selected slice or range; everything if there is none.
+    /// Fits the selected slice or range, or else the entire trace.
     Fit,
-    /// Shows everything.
+    /// Fits the entire trace.
     FitTrace,
     Show(Range<i64>),
     Select(Option<SliceId>),
@@ -68,78 +68,78 @@ pub enum Command {
     Reveal(SliceId),
     SelectStall(Box<Stall>),
     SelectRange(Option<Range<i64>>),
-    /// Selects the next or previous slice of the same name.
+    /// Selects the next or previous slice with the same name.
     SameName {
         forward: bool,
     },
-    /// Selects the slice at the other end of an arrow of the selected one.
+    /// Selects the slice at the other end of one of the selected slice's arrows.
     AlongFlow {
-        /// To what it led; else to what led to it.
+        /// Whether to follow an arrow that leaves the slice, rather than one that enters it.
         forward: bool,
     },
-    /// Shows exactly this, at once.
+    /// Shows this view at once.
     View(Viewport),
     RevealTrack(u32),
-    /// Follows a live trace, or stops.
+    /// Starts or stops following a live trace.
     ToggleFollow,
     ColorBy(ColorBy),
     ToggleTrack(u32),
     ToggleProcess(u32),
     ToggleHost(String),
     HideTrack(u32),
-    /// Puts a track above all others, or back.
+    /// Pins a track above all others, or unpins it.
     TogglePin(u32),
-    /// Moves a track by one row.
+    /// Moves a track up or down by one row.
     MoveTrack {
         track: u32,
-        /// Else down.
+        /// Whether to move it up, rather than down.
         up: bool,
     },
-    /// Makes a track's lanes taller or shorter.
+    /// Changes the height of a track's lanes.
     ResizeTrack {
         track: u32,
-        /// Else shorter.
+        /// Whether to make them taller, rather than shorter.
         taller: bool,
     },
     /// Shows only the tracks whose names match.
     FilterTracks(String),
-    /// Marks the critical paths of the steps on the screen, or stops.
+    /// Shows or hides the critical paths of the steps on the screen.
     ToggleCritical,
-    /// Shows the log messages, or stops.
+    /// Shows or hides the log messages.
     ToggleLog,
-    /// The pointer is at this time.
+    /// Notes the time under the pointer; `None` without one.
     Cursor(Option<i64>),
-    /// Shows this about the selected range.
+    /// Chooses a tab of the selected range's details.
     RangeTab(RangeTab),
-    /// Shows the durations of this name in the selected range.
+    /// Shows the durations of slices with this name in the selected range.
     ShowDurations(String),
-    /// Puts a bookmark at the selected slice or range, or else at this share of the width.
+    /// Adds a bookmark at the selected slice or range, or else at this share of the width.
     AddNote(f64),
-    /// Opens the bookmark at this time to be edited, or closes it.
+    /// Opens the editor of the bookmark at this time, or closes it.
     EditNote(Option<i64>),
     ShowHidden,
-    /// Shows another step or trace below, or stops.
+    /// Starts or ends a comparison with another step or trace.
     ToggleCompare,
-    /// Takes the next step below, or the one before.
+    /// Compares with the next or previous step.
     CompareStep {
         forward: bool,
     },
     /// Moves the cursor into the search box.
     FocusSearch,
-    /// Selects everything that has the selected slice's node.
+    /// Selects a node in all panels, or clears that selection.
     SelectNode(Option<Arc<str>>),
 }
 
-/// What is shown about the selected range.
+/// A tab of the selected range's details.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RangeTab {
     /// Ops and the largest stalls.
     #[default]
     Ops,
     Names,
-    /// How busy each track was.
+    /// The utilisation of each track.
     Tracks,
-    /// Slices by what they are nested in.
+    /// A flame graph of the slices.
     Flame,
     Samples,
 }
@@ -161,23 +161,23 @@ pub struct LaneId {
 }
 
 impl Command {
-    /// Whether it selects something in one picture.
+    /// Whether the command selects a slice or stall in one of two compared pictures.
     pub fn selects(&self) -> bool {
         let picks = matches!(self, Self::Select(_) | Self::Reveal(_) | Self::SelectStall(_));
         picks || (self.needs_selection() && *self != Self::Fit)
     }
 
-    /// Whether it goes on from what is selected.
+    /// Whether the command starts from the selected slice.
     pub fn needs_selection(&self) -> bool {
         matches!(self, Self::SameName { .. } | Self::AlongFlow { .. } | Self::Fit)
     }
 
-    /// Whether it starts, ends or changes the comparison.
+    /// Whether the command starts, ends or changes the comparison.
     pub fn changes_comparison(&self) -> bool {
         matches!(self, Self::ToggleCompare | Self::CompareStep { .. })
     }
 
-    /// Whether it acts on both pictures of a comparison: the upper one's state carries it out.
+    /// Whether the command acts on both pictures of a comparison. The upper picture's state carries it out.
     pub fn is_shared(&self) -> bool {
         matches!(
             self,
@@ -191,7 +191,7 @@ impl Command {
         ) || self.changes_comparison()
     }
 
-    /// The same, `ns` later in the trace.
+    /// Shifts the command's times by `ns`.
     #[must_use]
     pub fn shifted(self, ns: i64) -> Self {
         match self {
@@ -201,7 +201,7 @@ impl Command {
     }
 }
 
-/// The range, `ns` later.
+/// Shifts a range by `ns`.
 pub fn shifted(range: &Range<i64>, ns: i64) -> Range<i64> {
     range.start.saturating_add(ns)..range.end.saturating_add(ns)
 }

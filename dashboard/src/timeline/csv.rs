@@ -1,4 +1,4 @@
-//! The slices in the selected range, or else on the screen, as CSV.
+//! The slices in the selected range, or else in the view, as CSV.
 
 use super::state::State;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! Gestures and keys to commands.
 //!
-//! The wheel zooms at the cursor while all rows fit and scrolls them otherwise; with Ctrl it always zooms, with Shift it
-//! moves in time (as in Perfetto). Over the ruler and the minimap it always zooms.
+//! The wheel zooms at the pointer while all rows fit and scrolls the rows otherwise. With Ctrl it always zooms, with
+//! Shift it moves the view in time (as in Perfetto); over the ruler and the minimap it always zooms.
 
 use super::{
     command::{ColorBy, Command},
@@ -13,10 +13,10 @@ use egui::{Key, Modifiers, PointerButton, Pos2, Response, Ui};
 use std::sync::LazyLock;
 use ui::{theme::metrics, widgets::keys_are_free};
 
-/// One notch of W, S or the wheel.
+/// Factor of one key press of W or S, or one notch of the wheel.
 const ZOOM_STEP: f64 = 1.35;
 const PAN_STEP: f64 = 0.2;
-/// How far the arrow keys scroll.
+/// Points that one press of an arrow key scrolls.
 const SCROLL_STEP: f32 = 3.0 * metrics::LANE_H;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -25,13 +25,13 @@ pub enum Drag {
     None,
     /// Moves the view.
     Pan,
-    /// Selects from this time on.
+    /// Selects a range that begins at this time.
     Range(i64),
     /// Moves the view in the minimap.
     Minimap,
 }
 
-/// A command with its keys. `make` is given where the pointer is, as a share of the width.
+/// A command with its keys. `make` gets the position of the pointer as a share of the width.
 struct Binding {
     keys: &'static [Key],
     entry: Entry,
@@ -94,7 +94,7 @@ const BINDINGS: &[Binding] = &[
     bound(&[], "", "Show all hidden tracks", "show hidden", |_| Command::ShowHidden),
 ];
 
-/// What only the pointer can do, and Esc.
+/// The gestures of the pointer, and Esc.
 const GESTURES: &[Entry] = &[
     Entry::gesture("Ctrl + wheel", "Zoom at the pointer (without Ctrl where all tracks fit, and over the ruler)"),
     Entry::gesture("Wheel", "Scroll the tracks"),
@@ -107,7 +107,7 @@ const GESTURES: &[Entry] = &[
     Entry::gesture("Esc", "Deselect"),
 ];
 
-/// The panel's commands and gestures, for the list of shortcuts and the palette.
+/// The panel's commands and gestures, for the list of shortcuts and the command palette.
 pub fn entries() -> &'static [Entry] {
     static ALL: LazyLock<Vec<Entry>> =
         LazyLock::new(|| BINDINGS.iter().map(|b| b.entry).chain(GESTURES.iter().copied()).collect());
@@ -119,14 +119,14 @@ pub fn command_of(id: &str) -> Option<Command> {
     BINDINGS.iter().find(|b| b.entry.id == id).map(|b| (b.make)(0.5))
 }
 
-/// Adds what keys, wheel and pointer ask for.
+/// Adds the commands of this frame's keys, wheel and pointer.
 pub fn commands(ui: &Ui, response: &Response, ctx: &FrameContext<'_>, drag: &mut Drag, out: &mut Vec<Command>) {
     let (pointer, scale) = (response.hover_pos(), &ctx.frame.scale);
     let cursor = pointer.filter(|at| ctx.areas.have_time(*at)).map(|at| scale.time_from_x(at.x));
     if cursor.is_some() && cursor != ctx.state.cursor {
         out.push(Command::Cursor(cursor));
     }
-    // Keys go to the panel under the pointer.
+    // Keys act on the panel under the pointer.
     let elsewhere = ui.input(|i| i.pointer.hover_pos()).is_some_and(|pos| !ctx.content.panel.contains(pos));
     if keys_are_free(ui) && !elsewhere {
         keys(ui, pointer.map_or(0.5, |at| share_of_width(at, scale)), out);
@@ -141,7 +141,7 @@ fn share_of_width(at: Pos2, scale: &Scale) -> f64 {
     f64::from((at.x - scale.left()) / scale.width()).clamp(0.0, 1.0)
 }
 
-/// What keys ask for. `at`: the pointer, as a share of the width.
+/// Adds the commands of the keys. `at`: the position of the pointer as a share of the width.
 fn keys(ui: &Ui, at: f64, out: &mut Vec<Command>) {
     ui.input_mut(|input| {
         for binding in BINDINGS {
@@ -175,7 +175,7 @@ fn wheel(ui: &Ui, pointer: Pos2, ctx: &FrameContext<'_>, out: &mut Vec<Command>)
     }
 }
 
-/// What dragging asks for: at most two commands.
+/// The commands of a drag: at most two.
 fn drags(ui: &Ui, response: &Response, ctx: &FrameContext<'_>, drag: &mut Drag) -> [Option<Command>; 2] {
     let Some(pointer) = response.interact_pointer_pos() else {
         *drag = Drag::None;

@@ -1,9 +1,11 @@
-//! The Timeline panel (the EEG of a run): every track's slices over time, from the whole trace down to 10 ns.
+//! The Timeline panel: every track's slices over time, from the entire trace down to 10 ns.
 //!
-//! In reading order: [`model`] finds what to show; [`layout`] says where it is; [`raster`] turns slices into
-//! cached pixels; [`layers`] draws them and everything over them; [`canvas`] puts one frame together. [`input`] turns gestures
-//! into [`command::Command`]s, which [`state`] carries out; [`panels`] are around the picture; [`view`] is the whole.
-//! [`analyser`] computes off the UI thread what takes longer than a frame.
+//! In reading order: [`model`] finds rows, slices and figures; [`layout`] places them on the screen; [`raster`] caches
+//! slices as pixels; [`layers`] draws these and everything over them; [`canvas`] draws one frame. [`input`] turns
+//! gestures into [`command::Command`]s, which [`state`] carries out. [`panels`] surround the canvas, [`view`] is the
+//! entire panel. [`analyser`] runs in a thread what takes longer than a frame. [`shared_selection`] exchanges the
+//! selection with the other panels; [`address`] writes and reads the panel's part of a deep link, [`csv`] its table;
+//! [`trace_choice`] picks a trace.
 
 mod address;
 mod analyser;

@@ -1,4 +1,4 @@
-//! The window's selection: what other panels select becomes commands, what is selected here is passed on to them.
+//! The window's selection: selections of other panels become commands, selections in the timeline are passed on.
 
 use super::{command::Command, model::find, state::State};
 use crate::{
@@ -9,8 +9,13 @@ use trace_model::Category;
 use trace_store::Store;
 
 const ME: ViewKind = ViewKind::Timeline;
+/// A slice that another panel selects is zoomed in to where it is shorter than the view's length divided by this.
+const MIN_PART: i64 = 50;
+/// Time on either side of such a slice, as a multiple of its length, and the least length that counts, ns.
+const MARGIN: i64 = 8;
+const MIN_MARGIN_NS: i64 = 10;
 
-/// The revisions of the selection up to which the panel has followed it.
+/// The revisions of the selection that the panel has followed last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SelectionRevisions {
     node: u64,
@@ -21,17 +26,17 @@ pub(super) struct SelectionRevisions {
 }
 
 impl SelectionRevisions {
-    /// Whether another panel selected a slice since.
+    /// Whether another panel has selected a slice since then.
     pub(super) fn is_new(&self, selection: &Selection) -> bool {
         selection.slice.revision() > self.slice
     }
 
-    /// Whether another panel selected a track since.
+    /// Whether another panel has selected a track since then.
     pub(super) fn is_new_track(&self, selection: &Selection) -> bool {
         selection.track.revision() > self.track
     }
 
-    /// What other panels selected since, as commands.
+    /// Commands for everything that other panels have selected since then.
     pub(super) fn news(
         &mut self,
         trace_idx: usize,
@@ -42,10 +47,12 @@ impl SelectionRevisions {
         let mut out = Vec::new();
         if let Some(pick) = selection.slice.news(ME, &mut self.slice).filter(|p| p.trace_idx == trace_idx) {
             out.push(Command::Reveal(pick.id));
-            // Large enough to be seen, with some of what is around it.
-            let slice = store.slice(pick.id).filter(|s| s.dur().saturating_mul(50) < state.eased.target().ns());
-            let around = slice.map(|s| (s.dur().max(10).saturating_mul(8), s.start, s.end));
-            out.extend(around.map(|(m, start, end)| Command::Show(start.saturating_sub(m)..end.saturating_add(m))));
+            // A short slice would be invisible: the view zooms in to it and some time around it.
+            let slice = store.slice(pick.id).filter(|s| s.dur().saturating_mul(MIN_PART) < state.eased.target().ns());
+            let with_margin = slice.map(|s| (s.dur().max(MIN_MARGIN_NS).saturating_mul(MARGIN), s.start, s.end));
+            out.extend(
+                with_margin.map(|(m, start, end)| Command::Show(start.saturating_sub(m)..end.saturating_add(m))),
+            );
         }
         if let Some(node) = selection.node.news(ME, &mut self.node) {
             let view = state.eased.target();
@@ -59,14 +66,15 @@ impl SelectionRevisions {
             out.push(Command::RevealTrack(*track));
         }
         if let Some(step) = selection.step.news(ME, &mut self.step) {
-            let found = store.steps().iter().find(|s| s.summary_step == *step);
-            out.extend(found.map(|s| Command::Show(s.start..s.end)));
+            let shown_step = store.steps().iter().find(|s| s.summary_step == *step);
+            out.extend(shown_step.map(|s| Command::Show(s.start..s.end)));
         }
         out
     }
 }
 
-/// Passes on what a command selects. `stands_out`: whether the selected node is to stand out here as well.
+/// Passes a command's selection on to the other panels. `stands_out`: whether the selected node stands out in the
+/// timeline too.
 pub(super) fn pass_on(
     command: &Command,
     trace_idx: usize,
@@ -89,7 +97,7 @@ pub(super) fn pass_on(
     };
     selection.slice.set(ME, id.map(|id| SlicePick { trace_idx, id }));
     let Some(slice) = id.and_then(|id| store.slice(id)) else { return };
-    // While a node from elsewhere stands out, walking over its slices must not lose it.
+    // While another panel's node stands out, selecting one of its slices must not replace it.
     let others_stand_out = selection.node.get().is_some() && (selection.node.by() != Some(ME) || *stands_out);
     if !others_stand_out && let Some(node) = store.node_of(&slice) {
         selection.node.set(ME, Some(node.name.as_str().into()));
@@ -101,10 +109,11 @@ pub(super) fn pass_on(
     }
 }
 
+/// Passes the selected range on, unless it is another panel's already.
 pub(super) fn pass_on_range(trace_idx: usize, state: &State, selection: &mut Selection) {
-    let mine = selection.time.by().is_none_or(|by| by == ME);
-    let same = selection.time.get().map(|r| &r.ns) == state.range.as_ref();
-    if !same && (mine || state.range.is_some()) {
+    let is_own = selection.time.by().is_none_or(|by| by == ME);
+    let is_same = selection.time.get().map(|r| &r.ns) == state.range.as_ref();
+    if !is_same && (is_own || state.range.is_some()) {
         selection.time.set(ME, state.range.clone().map(|ns| TimeRange { trace_idx, ns }));
     }
 }

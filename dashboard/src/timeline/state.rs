@@ -1,4 +1,4 @@
-//! The timeline's state: what commands did to it. No egui: each gesture is tested as a command.
+//! The timeline's state, which commands change. No egui: tests send commands instead of gestures.
 
 use super::{
     command::{ColorBy, Command, LaneId, RangeTab},
@@ -10,47 +10,48 @@ use trace_analysis::stalls::Stall;
 use trace_model::{SliceId, SliceRef};
 use trace_store::Store;
 
-/// How much of a live trace is shown while following it, at first.
+/// Initial length of the view of a live trace, ns.
 const FOLLOW_NS: i64 = 250_000_000;
-/// Following stays behind the clock by as much as slices come late, up to this; what comes later still shows as open.
+/// Greatest delay of a followed view behind now, ns. Slices that arrive later than that are drawn as open until then.
 const LAG_MAX_NS: i64 = 800_000_000;
 
 /// The timeline's state for one trace.
 #[derive(Debug, Default)]
 pub struct State {
     pub eased: Eased,
-    /// Whether the view keeps up with a live trace.
+    /// Whether the view follows the end of a live trace.
     pub follow: bool,
-    /// How late slices came recently, ns: following ends that much before now, so that what it shows is complete.
+    /// Recent delay with which slices arrived, ns. The followed view ends this much before now, so that it shows
+    /// complete slices.
     lag_ns: i64,
-    /// Scrolled down by this much, points.
+    /// Scroll offset of the rows, points.
     pub scroll: f32,
     pub selected: Option<SliceId>,
-    /// The selected stall, when no slice is.
+    /// The selected stall; `None` while a slice is selected.
     pub stall: Option<Box<Stall>>,
     pub range: Option<Range<i64>>,
     pub folding: Folding,
     pub color_by: ColorBy,
     /// The lane to scroll to in the next frame.
     pub scroll_to: Option<LaneId>,
-    /// What is shown about the selected range.
+    /// The tab of the selected range's details.
     pub range_tab: RangeTab,
     /// The name whose durations are shown.
     pub durations_of: Option<String>,
     pub critical: bool,
     pub log: bool,
-    /// Where the pointer was last.
+    /// The last time under the pointer.
     pub cursor: Option<i64>,
-    /// The bookmark that is being edited, by its time.
+    /// The time of the bookmark that is being edited.
     pub editing: Option<i64>,
-    /// Why a key did nothing, until the next command: "No further slice with this name".
+    /// The reason why the last command had no effect: "No further slice with this name".
     pub notice: Option<&'static str>,
 }
 
 impl State {
-    /// Everything of a finished trace; the end of a live one, following it.
+    /// The view of an entire finished trace, or of the end of a live trace, which is followed.
     pub fn new(store: &Store, trace: &Range<i64>) -> Self {
-        let mut view = Viewport::whole(trace);
+        let mut view = Viewport::of_trace(trace);
         let follow = store.is_live();
         if follow && view.ns() > FOLLOW_NS {
             view = Viewport { start: trace.end - FOLLOW_NS, end: trace.end }.ending_at(store.range().end);
@@ -58,7 +59,7 @@ impl State {
         Self { eased: Eased::at(view), follow, ..Self::default() }
     }
 
-    /// Carries out a command. `trace` is all there is to show, `now` the frame's clock in seconds.
+    /// Carries out a command. `trace`: the bounds of the view; `now`: time on the frame's clock, seconds.
     pub fn apply(&mut self, command: Command, store: &Store, trace: &Range<i64>, now: f64) {
         if !matches!(command, Command::Cursor(_)) {
             self.notice = None;
@@ -79,7 +80,7 @@ impl State {
             Command::View(view) => self.jump(view.clamped(trace)),
             Command::Scroll(points) => self.scroll += points,
             Command::Fit => self.go(self.fit_target(store, trace), now),
-            Command::FitTrace => self.go(Viewport::whole(trace), now),
+            Command::FitTrace => self.go(Viewport::of_trace(trace), now),
             Command::Show(range) => self.go(Viewport::fitted(&range, trace), now),
             Command::Select(id) => (self.selected, self.stall) = (id, None),
             Command::SelectStall(stall) => {
@@ -110,19 +111,20 @@ impl State {
             Command::ToggleCritical => self.critical ^= true,
             Command::ToggleLog => self.log ^= true,
             Command::EditNote(time) => self.editing = time,
-            // The bookmark itself is the window's.
+            // The window stores the bookmark; this state only opens the editor.
             Command::AddNote(at) => self.editing = Some(self.note_time(store, at)),
             Command::ShowHidden => self.folding.show_all(),
-            // These act on the panel's widgets and on the window's selection, not on this state.
+            // The panel and the window's selection handle these.
             Command::ToggleCompare | Command::CompareStep { .. } => {}
-            // Resolved above.
+            // `resolved` has replaced these.
             Command::SameName { .. } | Command::AlongFlow { .. } => {}
             Command::FocusSearch | Command::SelectNode(_) => {}
             Command::Cursor(at) => self.cursor = at,
         }
     }
 
-    /// The command with the slice that it leads to from the selected one; `None`, and a notice, where there is none.
+    /// Replaces a command that walks from the selected slice by one for the slice it leads to; `None`, with a notice,
+    /// without such a slice.
     pub fn resolved(&mut self, command: Command, store: &Store) -> Option<Command> {
         let selected = self.slice(store);
         let (next, none) = match command {
@@ -142,22 +144,22 @@ impl State {
         found
     }
 
-    /// The selected slice, while the store has it.
+    /// The selected slice, if it is in the store.
     pub fn slice(&self, store: &Store) -> Option<SliceRef> {
         store.slice(self.selected?)
     }
 
-    /// Keeps the view at the end of a live trace, where `newest` is the end of its last slice.
+    /// Moves the view to the end of a live trace. `newest`: the end of the last slice.
     pub fn keep_up(&mut self, trace: &Range<i64>, newest: i64, now: f64) {
         if !self.follow {
             return;
         }
-        let late = trace.end.saturating_sub(newest).clamp(0, LAG_MAX_NS);
-        // At once behind the latest, slowly nearer again: the picture does not jerk with every batch.
-        self.lag_ns = late.max(self.lag_ns - self.lag_ns / 64);
+        let delay_ns = trace.end.saturating_sub(newest).clamp(0, LAG_MAX_NS);
+        // The lag grows at once but shrinks slowly, so that the view does not jump with every batch of slices.
+        self.lag_ns = delay_ns.max(self.lag_ns - self.lag_ns / 64);
         let end = trace.end.saturating_sub(self.lag_ns).max(self.eased.target().end);
         let target = self.eased.target().ending_at(end);
-        // A change of zoom goes on; only the end moves.
+        // A change of zoom under way goes on towards the new end.
         if self.eased.is_moving(now) { self.eased.glide(target, now) } else { self.eased.jump(target) }
     }
 
@@ -182,7 +184,7 @@ impl State {
         let slice = self.slice(store).map(|s| s.start..s.end);
         let stall = || self.stall.as_ref().map(|s| s.start..s.end);
         let selected = slice.or_else(stall).or_else(|| self.range.clone());
-        selected.map_or_else(|| Viewport::whole(trace), |range| Viewport::fitted(&range, trace))
+        selected.map_or_else(|| Viewport::of_trace(trace), |range| Viewport::fitted(&range, trace))
     }
 
     fn reveal(&mut self, id: SliceId, store: &Store, trace: &Range<i64>, now: f64) {

@@ -84,8 +84,9 @@ fn names(batch: &mut Batch) {
 }
 
 /// `steps` steps of 100 µs on a main thread and two workers. In each, `layer1/MatMul` (20 µs to 70 µs, with a shard
-/// inside from 30 µs to 40 µs) runs on worker 10; `layer1/Add`, which it made ready, from 72 µs to 80 µs on worker 2, idle from
-/// 20 µs to 72 µs before; and `layer2/MatMul`, after the sum, from 82 µs to 95 µs on worker 2 with a shard in it.
+/// inside from 30 µs to 40 µs) runs on worker 10; `layer1/Add`, which it made ready, from 72 µs to 80 µs on worker 2,
+/// idle from 20 µs to 72 µs before; and `layer2/MatMul`, after the sum, from 82 µs to 95 µs on worker 2 with a shard in
+/// it.
 pub(crate) fn demo(steps: u32) -> Store {
     let mut batch = Batch::new();
     names(&mut batch);
@@ -139,7 +140,7 @@ pub(crate) fn one_track(events: Vec<Event>) -> Store {
 
 pub(crate) fn text_of_rows(store: &Store, rows: &Rows) -> String {
     let mut out = String::new();
-    for row in &rows.rows {
+    for row in &rows.list {
         let line = match row {
             Row::Pins => "Pinned".to_owned(),
             Row::Host { host, n_processes, folded } => {

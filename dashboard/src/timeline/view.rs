@@ -10,10 +10,10 @@ use super::{
     model::{Findings, Query, Question, facts::predecessor_of},
     panels::{
         TraceContext,
-        bar::{Bar, SearchState, bar_ui},
         bottom::BottomPanel,
         compare::Compare,
         log, notes,
+        toolbar::{SearchState, ToolbarContext, toolbar_ui},
     },
     shared_selection::{self, SelectionRevisions},
     state::State,
@@ -33,7 +33,7 @@ use ui::{
     widgets::{Edge, Extent, empty_state, side, toolbar},
 };
 
-/// How often a followed trace that brings nothing new is shown anew, seconds.
+/// Time between frames of a followed trace without new slices, seconds.
 const FOLLOW_IDLE_S: f32 = 0.2;
 
 /// The panel's state.
@@ -44,18 +44,19 @@ pub struct TimelineView {
     pub(super) canvas: Canvas,
     search: String,
     focus_search: bool,
-    /// The next match was requested, or (false) the one before.
+    /// A request for the next (true) or the previous match, until the matches are known.
     go_to_match: Option<bool>,
-    /// Whether the node that was selected here stands out here too (a link was clicked), or in other panels only.
+    /// Whether a node that was selected in this panel is highlighted here too, as after a click on a link, or only
+    /// elsewhere.
     own_node_stands_out: bool,
     analyser: Analyser,
-    /// The lower picture, while two are compared.
+    /// The lower canvas, during a comparison.
     pub(super) compare: Option<Compare>,
     bottom: BottomPanel,
     revisions: SelectionRevisions,
     /// Commands for the next frame.
     pub(super) queued: Vec<Command>,
-    /// Where to go in the next frame.
+    /// The address to go to in the next frame.
     destination: Option<Params>,
 }
 
@@ -126,23 +127,25 @@ impl TimelineView {
         let store: &Store = &trace.store;
         let panel = ui.max_rect();
         let now = ui.input(|i| i.time);
-        let whole = whole_range(store);
-        let mut state = self.state.take().unwrap_or_else(|| State::new(store, &whole));
-        // There is nothing to keep up with any more, and no reason for further frames.
+        let trace_range = trace_range(store);
+        let mut state = self.state.take().unwrap_or_else(|| State::new(store, &trace_range));
+        // A finished trace has no end to follow; following it would request frames forever.
         state.follow &= store.is_live();
-        state.keep_up(&whole, store.range().end, now);
+        state.keep_up(&trace_range, store.range().end, now);
         let mut commands = self.revisions.news(self.trace_idx, store, selection, &state);
         commands.append(&mut self.queued);
         if let Some(params) = self.destination.take() {
             self.search = params.get("search").unwrap_or_default().to_owned();
-            commands.extend(address::arrive(&params, &mut state, store, &whole));
+            commands.extend(address::arrive(&params, &mut state, store, &trace_range));
             self.compare = address::comparison(&params, data, store);
         }
         let findings = self.findings(ui, trace, &state, selection);
         let findings = findings.as_deref();
-        let cx = TraceContext { data, trace_idx: self.trace_idx, trace, store, whole: &whole, findings, now };
+        let cx =
+            TraceContext { data, trace_idx: self.trace_idx, trace, store, trace_range: &trace_range, findings, now };
 
-        commands.extend(toolbar(ui, |ui| ui.horizontal_wrapped(|ui| self.bar(ui, &cx, &state, selection)).inner));
+        commands
+            .extend(toolbar(ui, |ui| ui.horizontal_wrapped(|ui| self.toolbar_ui(ui, &cx, &state, selection)).inner));
         if state.log {
             commands.extend(log_ui(ui, store, findings, state.cursor));
         }
@@ -161,13 +164,14 @@ impl TimelineView {
         if state.eased.is_moving(now) {
             ui.ctx().request_repaint();
         } else if state.follow {
-            // New slices bring frames of their own; without any, time still passes.
+            // The loader requests frames for new slices. Without any, the view still moves with the time.
             ui.ctx().request_repaint_after_secs(FOLLOW_IDLE_S);
         }
         self.state = Some(state);
     }
 
-    /// The picture, or two of them below each other. `panel`: all of the panel, with its bar and details.
+    /// Shows the canvas, and during a comparison a second one below. `panel`: the panel's rectangle, toolbar and
+    /// details included.
     fn pictures(
         &mut self,
         ui: &mut Ui,
@@ -183,7 +187,7 @@ impl TimelineView {
         let content = Content {
             trace_idx: self.trace_idx,
             store: cx.store,
-            whole: cx.whole,
+            trace_range: cx.trace_range,
             findings: cx.findings.filter(|f| f.question.trace_idx == self.trace_idx),
             dims,
             panel: compare.as_ref().map_or(panel, |c| c.rest_of(panel)),
@@ -191,12 +195,12 @@ impl TimelineView {
             arrows: details.map_or(&[], |d| &d.arrows),
             notes: selection.notes.of(&cx.trace.path).to_vec(),
         };
-        let reach = compare.as_ref().map_or_else(|| cx.whole.clone(), |c| c.reach(cx));
+        let reach = compare.as_ref().map_or_else(|| cx.trace_range.clone(), |c| c.reach(cx));
         let selected_below = compare.as_ref().is_some_and(Compare::has_selection);
         let (mut selected, mut of_comparison, mut below) = (false, Vec::new(), Vec::new());
         let draw = |ui: &mut Ui| {
             self.canvas.ui(ui, &content, state, commands, |state, command| {
-                // Walking goes on from what is selected, wherever that is.
+                // Commands that walk from slice to slice start at the selected slice, which may be in the lower canvas.
                 if selected_below && command.needs_selection() {
                     return below.push(command);
                 }
@@ -233,7 +237,7 @@ impl TimelineView {
         self.change_comparison(&of_comparison, cx, state);
     }
 
-    /// Starts or ends a comparison, or takes another step for it.
+    /// Starts or ends a comparison, or compares with another step.
     fn change_comparison(&mut self, commands: &[Command], cx: &TraceContext<'_>, state: &mut State) {
         for command in commands {
             match (command, &mut self.compare) {
@@ -244,23 +248,23 @@ impl TimelineView {
                         self.queued.extend(compare.steps.as_ref().map(|s| Command::Show(s[0].range.clone())));
                         self.compare = Some(compare);
                     }
-                    Err(why) => state.notice = Some(why),
+                    Err(notice) => state.notice = Some(notice),
                 },
             }
         }
     }
 
-    /// What stands out: the search, and what other panels selected.
+    /// The query for the slices that stand out: the search text, and the node or op that another panel selected.
     pub(super) fn query(&self, selection: &Selection) -> Query {
-        let mine = selection.node.by() == Some(ViewKind::Timeline) && !self.own_node_stands_out;
+        let is_muted = selection.node.by() == Some(ViewKind::Timeline) && !self.own_node_stands_out;
         Query {
-            node: selection.node.get().filter(|_| !mine).cloned(),
+            node: selection.node.get().filter(|_| !is_muted).cloned(),
             op: selection.op.get().cloned(),
             text: self.search.trim().to_lowercase(),
         }
     }
 
-    /// The latest findings, after a request for newer ones where that is due.
+    /// Requests new findings where they are due; returns the latest.
     fn findings(&mut self, ui: &Ui, trace: &TraceData, state: &State, selection: &Selection) -> Option<Arc<Findings>> {
         let question = Question {
             trace_idx: self.trace_idx,
@@ -275,7 +279,13 @@ impl TimelineView {
         analyser::findings(&mut self.analyser, ui.ctx(), &trace.store, question)
     }
 
-    fn bar(&mut self, ui: &mut Ui, cx: &TraceContext<'_>, state: &State, selection: &mut Selection) -> Vec<Command> {
+    fn toolbar_ui(
+        &mut self,
+        ui: &mut Ui,
+        cx: &TraceContext<'_>,
+        state: &State,
+        selection: &mut Selection,
+    ) -> Vec<Command> {
         let mut chosen = self.trace_idx;
         trace_choice(ui, "Trace", cx.data, &mut chosen);
         self.set_trace(chosen);
@@ -288,15 +298,16 @@ impl TimelineView {
             count: matches.map(|m| m.count),
         };
         let notes = cx.data.traces.get(self.trace_idx).map_or(&[][..], |t| selection.notes.of(&t.path));
-        let bar = Bar { state, is_live: cx.store.is_live(), rows: self.canvas.rows(), notes, now: cx.now };
-        let mut response = bar_ui(ui, &bar, search);
-        // Requested before the matches are known, it is done when they are.
+        let toolbar =
+            ToolbarContext { state, is_live: cx.store.is_live(), rows: self.canvas.rows(), notes, now: cx.now };
+        let mut response = toolbar_ui(ui, &toolbar, search);
+        // The request waits until the matches are known.
         self.go_to_match = response.go_to_match.or(self.go_to_match);
         if let Some(matches) = matches
             && let Some(forward) = self.go_to_match.take()
         {
             let from = state.slice(cx.store).map_or_else(|| state.eased.target().start, |s| s.start);
-            // Around the end, as searches do.
+            // After the last match the search starts over.
             let first = if forward { i64::MIN } else { i64::MAX };
             let next = matches.neighbour(from, forward).or_else(|| matches.neighbour(first, forward));
             response.commands.extend(next.map(|s| Command::Reveal(s.id)));
@@ -314,7 +325,7 @@ impl TimelineView {
         }
     }
 
-    /// Shows a trace. What was cached of another one goes.
+    /// Shows another trace and drops everything that is cached of the previous one.
     fn set_trace(&mut self, idx: usize) {
         if idx != self.trace_idx {
             self.trace_idx = idx;
@@ -334,13 +345,13 @@ fn log_ui(ui: &mut Ui, store: &Store, findings: Option<&Findings>, cursor: Optio
     commands.into_iter().collect()
 }
 
-/// All the time of a trace; of a live one up to the present on the clock of this machine.
-fn whole_range(store: &Store) -> Range<i64> {
+/// A trace's range of time; a live trace ends now, on this machine's clock.
+fn trace_range(store: &Store) -> Range<i64> {
     let range = store.range();
     if !store.is_live() {
         return range;
     }
-    // At most a second ahead of the newest event: a trace from elsewhere has another clock.
+    // At most a second after the newest event, as a trace of another machine has another clock.
     let now = events::clock::mono_now().saturating_sub(store.origin_ns());
     range.start..now.clamp(range.end, range.end.saturating_add(1_000_000_000))
 }

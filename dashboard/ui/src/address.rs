@@ -1,5 +1,5 @@
-//! A panel's state as names with values in a text. What a panel says of itself is declared once, by [`address_fields`]: from the
-//! table follow the writer, the reader and what a text may say.
+//! A panel's state as parameters of an address. Each panel declares its parameters once, with [`address_fields`], from
+//! which the writer, the reader and the list of accepted values follow.
 //!
 //! [`address_fields`]: crate::address_fields
 
@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-/// Names with values, in a fixed order.
+/// Parameters (names with values) in a fixed order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params(Vec<(String, String)>);
 
@@ -21,7 +21,7 @@ impl Params {
         self.0.push((name.to_owned(), value.to_string()));
     }
 
-    /// Adds a value where there is one.
+    /// Adds a value if there is one.
     pub fn set_some(&mut self, name: &str, value: Option<impl fmt::Display>) {
         if let Some(value) = value {
             self.set(name, value);
@@ -38,12 +38,12 @@ impl Params {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// The text of a value.
+    /// The value of a name, as text.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// A value; `None` where it is missing or reads as none.
+    /// The parsed value of a name; `None` where it is missing or invalid.
     pub fn read<T: FromStr>(&self, name: &str) -> Option<T> {
         self.get(name)?.parse().ok()
     }
@@ -55,7 +55,7 @@ impl Params {
         (range.start < range.end).then_some(range)
     }
 
-    /// Every value that was set under a name, in their order.
+    /// Every value of a name, in order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
     }
@@ -67,12 +67,12 @@ impl FromIterator<(String, String)> for Params {
     }
 }
 
-/// The values that a name takes.
+/// The values that a parameter accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accepts {
-    /// Anything: names, filters, questions. What does not exist is known only once the files are read.
+    /// Any text: names, filters, queries. Whether a name exists is known only once the files are read.
     Text,
-    /// One of these.
+    /// One of these words.
     Words(Vec<&'static str>),
     /// `1`, or `0` for no.
     Flag,
@@ -84,11 +84,11 @@ pub enum Accepts {
     List,
 }
 
-/// Names with the values that they take.
+/// Parameters with the values that they accept.
 pub type Names = Vec<(&'static str, Accepts)>;
 
 impl Accepts {
-    /// Whether a value is one of these.
+    /// Whether a value is accepted.
     pub fn takes(&self, value: &str) -> bool {
         let is_number = |text: &str| text.parse::<f64>().is_ok();
         match self {
@@ -101,7 +101,7 @@ impl Accepts {
         }
     }
 
-    /// The values in words, for a message.
+    /// A description of the accepted values, for a message.
     pub fn text(&self) -> String {
         match self {
             Self::Text => "any text".to_owned(),
@@ -114,54 +114,54 @@ impl Accepts {
     }
 }
 
-/// One of a closed set, each a row of one table.
+/// An enum whose variants are the rows of a table.
 pub trait Choice: Copy + PartialEq + 'static {
-    /// Each with its name in addresses and its title in the window, in the window's order.
+    /// Each variant with its name in addresses and its title in the window, in the window's order.
     const TABLE: &'static [(Self, &'static str, &'static str)];
 
-    /// All of them.
+    /// All variants.
     fn all() -> impl Iterator<Item = Self> {
         Self::TABLE.iter().map(|row| row.0)
     }
 
-    /// The one with this name in addresses.
+    /// The variant with this name in addresses.
     fn by_id(id: &str) -> Option<Self> {
         Self::TABLE.iter().find(|row| row.1 == id).map(|row| row.0)
     }
 
-    /// Its name in addresses, which stays from version to version.
+    /// The name in addresses, the same in all versions.
     fn id(self) -> &'static str {
         Self::TABLE.iter().find(|row| row.0 == self).map_or("", |row| row.1)
     }
 
-    /// Its title in the window.
+    /// The title in the window.
     fn title(self) -> &'static str {
         Self::TABLE.iter().find(|row| row.0 == self).map_or("", |row| row.2)
     }
 }
 
-/// A state that addresses can say: written where it differs from the usual one.
+/// A state that addresses can contain, as far as it differs from the default.
 pub trait Addressed {
-    /// What an address may say.
+    /// The parameters that an address may have.
     fn accepts() -> Names;
-    /// What differs from the usual state.
+    /// The parameters that differ from the default.
     fn params(&self) -> Params;
-    /// Takes on a state that was written; what is not said is as usual.
+    /// Applies parameters; missing ones take their default.
     fn set_params(&mut self, params: &Params);
 }
 
-/// A field that stands in addresses.
+/// A value of a parameter.
 pub trait Value: Sized {
-    /// The texts that are such values.
+    /// The accepted values.
     fn accepts() -> Accepts;
-    /// Its texts: several where it is a list.
+    /// The value as texts: several for a list.
     fn texts(&self) -> Vec<String>;
-    /// The value of these texts; `None` where there are none or they make no sense.
+    /// Parses the texts; `None` where there are none or they are invalid.
     fn of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self>;
 }
 
-/// Declares what an address says of a state: `address_fields!(Settings { "filter" = filter: Filter, "log" = curve.log_y: bool })`. The
-/// state's [`Default`] is the usual one.
+/// Declares the parameters of a state: `address_fields!(Settings { "filter" = filter: Filter, "log" = curve.log_y: bool
+/// })`. Defaults are those of the state's [`Default`].
 #[macro_export]
 macro_rules! address_fields {
     ($State:ty { $($name:literal = $($field:ident).+ : $Type:ty),+ $(,)? }) => {
@@ -229,7 +229,7 @@ impl Value for Vec<Arc<str>> {
     }
 }
 
-/// Implements [`Value`] for types that read and write themselves.
+/// Implements [`Value`] for types with `Display` and `FromStr`.
 macro_rules! values {
     ($($Type:ty: $accepts:ident),+) => {$(
         impl Value for $Type {

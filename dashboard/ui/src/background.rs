@@ -1,8 +1,8 @@
-//! Threads that compute what a frame asked for, so that no frame waits.
+//! Threads that compute what a frame requests, so that no frame waits.
 //!
-//! [`Background`] computes the newest request and only that one: a frame posts a request and goes on with the latest result,
-//! whatever it was computed for; the result says so itself. [`Refresher`] asks a question whenever it changes. [`Queue`] computes
-//! every request, in their order. The threads end when their owners are dropped.
+//! [`Background`] computes the newest request and drops older ones: a frame posts a request and goes on with the latest
+//! result, which itself says what it was computed for. [`Refresher`] asks a question again whenever it changes.
+//! [`Queue`] computes every request in order. The threads end when their owners are dropped.
 
 use egui::Context;
 use parking_lot::{Condvar, Mutex};
@@ -20,14 +20,14 @@ struct Slots<In, Out> {
     result: Option<Arc<Out>>,
     working: bool,
     ended: bool,
-    /// The time that the last answer took, ns.
+    /// The duration of the last computation, ns.
     cost_ns: i64,
 }
 
-/// A growing source is asked anew after this many times what the last answer took: a tenth of a core at most, however
-/// long the trace has become.
+/// Pause before the next question to a growing source, as a multiple of the last computation's duration. So questions
+/// take at most a tenth of a core, however long the trace is.
 const PAUSE_PER_WORK: f64 = 9.0;
-/// Answers that took longer used much memory.
+/// Computations of at least this duration use much memory, ns.
 const LARGE_NS: i64 = 50_000_000;
 
 struct Mailbox<In, Out> {
@@ -36,7 +36,7 @@ struct Mailbox<In, Out> {
     cancel: Cancel,
 }
 
-/// Has a computation under way end early.
+/// Ends a computation early.
 #[derive(Default)]
 pub struct Cancel {
     flag: AtomicBool,
@@ -44,12 +44,12 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// Set once the computation is to end.
+    /// True once the computation is to end.
     pub fn flag(&self) -> &AtomicBool {
         &self.flag
     }
 
-    /// What to call to end the computation; `None` where nothing runs that could be ended.
+    /// Sets the function that ends the computation; `None` where nothing can be ended.
     pub fn set_action(&self, action: Option<Arc<dyn Fn() + Send + Sync>>) {
         *self.action.lock() = action;
     }
@@ -63,16 +63,16 @@ impl Cancel {
     }
 }
 
-/// One thread that computes the newest request. A request that comes while another waits replaces it, so the queue is never
-/// longer than one.
+/// A thread that computes the newest request. A request replaces the one that waits, so that the queue has at most one
+/// request.
 pub struct Background<In, Out> {
     mailbox: Arc<Mailbox<In, Out>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl<In: Send + 'static, Out: Send + Sync + 'static> Background<In, Out> {
-    /// Starts the thread. `wake` is called after each result, to ask for a frame. Where the system has no thread left,
-    /// requests stay unanswered.
+    /// Starts the thread. It calls `wake` after each result, to request a frame. Where the system has no thread left,
+    /// requests get no results.
     pub fn start(
         name: &str,
         mut compute: impl FnMut(In) -> Out + Send + 'static,
@@ -90,12 +90,12 @@ impl<In: Send + 'static, Out: Send + Sync + 'static> Background<In, Out> {
         let slots = Slots { request: None, result: None, working: false, ended: false, cost_ns: 0 };
         let mailbox =
             Arc::new(Mailbox { slots: Mutex::new(slots), changed: Condvar::new(), cancel: Cancel::default() });
-        let theirs = Arc::clone(&mailbox);
+        let shared = Arc::clone(&mailbox);
         let work = move || {
-            while let Some(request) = theirs.next() {
+            while let Some(request) = shared.next() {
                 let begin = events::clock::mono_now();
-                let result = Arc::new(compute(request, &theirs.cancel));
-                let mut slots = theirs.slots.lock();
+                let result = Arc::new(compute(request, &shared.cancel));
+                let mut slots = shared.slots.lock();
                 slots.cost_ns = events::clock::mono_now() - begin;
                 slots.result = Some(result);
                 slots.working = false;
@@ -111,7 +111,7 @@ impl<In: Send + 'static, Out: Send + Sync + 'static> Background<In, Out> {
         Self { mailbox, thread }
     }
 
-    /// Asks for this in place of what waits.
+    /// Requests a computation, in place of the one that waits.
     pub fn request(&self, request: In) {
         self.mailbox.slots.lock().request = Some(request);
         self.mailbox.changed.notify_one();
@@ -122,12 +122,12 @@ impl<In: Send + 'static, Out: Send + Sync + 'static> Background<In, Out> {
         self.mailbox.slots.lock().result.clone()
     }
 
-    /// The time after a request until the same is asked of newer data, seconds: `least`, or longer where answers take long.
+    /// Time between two requests about growing data, seconds: `least`, or longer where computations take long.
     fn refresh_s(&self, least: f64) -> f64 {
         least.max(self.mailbox.slots.lock().cost_ns as f64 * 1e-9 * (1.0 + PAUSE_PER_WORK))
     }
 
-    /// Whether something waits or is being computed.
+    /// Whether a request waits or is being computed.
     pub fn is_busy(&self) -> bool {
         let slots = self.mailbox.slots.lock();
         slots.working || slots.request.is_some()
@@ -135,17 +135,17 @@ impl<In: Send + 'static, Out: Send + Sync + 'static> Background<In, Out> {
 }
 
 impl<In, Out> Background<In, Out> {
-    /// Has the computation under way end early, where it can.
+    /// Ends the computation under way early, where it can be cancelled.
     pub fn cancel(&self) {
         self.mailbox.cancel.cancel();
     }
 }
 
-/// Returns the working memory of a large answer to the system. The C library keeps what threads free: of a trace of ten
-/// million slices that was 230 of 820 MB.
+/// Returns the memory of a large computation to the system. The C library retains memory that threads free: 230 of 820
+/// MB for a trace of ten million slices.
 fn free_unused() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: it takes no pointers and may be called by any thread at any time.
+    // SAFETY: `malloc_trim` takes no pointers and may be called by any thread at any time.
     unsafe {
         libc::malloc_trim(0);
     }
@@ -172,18 +172,18 @@ impl<In, Out> Drop for Background<In, Out> {
     fn drop(&mut self) {
         self.mailbox.slots.lock().ended = true;
         self.mailbox.changed.notify_one();
-        // The thread is waited for, and its work may have minutes to go.
+        // Dropping waits for the thread, whose computation may have minutes to go.
         self.cancel();
         if let Some(thread) = self.thread.take() {
-            // A panic there has no consequence here: its results just stop.
+            // A panic of the thread has no consequence here: no more results come.
             let _ = thread.join();
         }
     }
 }
 
-/// A question to a [`Refresher`].
+/// A question for a [`Refresher`].
 pub trait Question: Clone + PartialEq {
-    /// How soon it follows `asked`, which differs.
+    /// The urgency of this question after the different question `asked`.
     fn urgency(&self, asked: &Self) -> Urgency {
         let _ = asked;
         Urgency::AtOnce
@@ -193,18 +193,18 @@ pub trait Question: Clone + PartialEq {
 impl Question for usize {}
 impl Question for (usize, usize) {}
 
-/// How soon a question follows the one before it. No question is asked while another is being answered.
+/// How soon a question is asked after the previous one. A question under way is always finished first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
     /// At once.
     AtOnce,
     /// After the least time between two questions.
     Soon,
-    /// After many times what the answer took: only the data have grown.
+    /// After a multiple of the last computation's duration, as only the data has grown.
     WhenCheap,
 }
 
-/// Answers to a question, which is asked anew whenever it differs.
+/// The latest answer to a question that may change in every frame.
 pub struct Refresher<Q, In, Out> {
     background: Option<Background<In, Out>>,
     asked: Option<(Q, f64)>,
@@ -217,8 +217,8 @@ impl<Q, In, Out> Default for Refresher<Q, In, Out> {
 }
 
 impl<Q: Question, In: Send + 'static, Out: Send + Sync + 'static> Refresher<Q, In, Out> {
-    /// The latest answer, after asking for a newer one where that is due. `least_s`: the least time between two questions,
-    /// seconds. `request` is given the question and the latest answer.
+    /// Asks the question where that is due; returns the latest answer. `least_s`: the least time between two questions,
+    /// seconds. `request` makes a request from the question and the latest answer.
     pub fn ask(
         &mut self,
         ctx: &Context,
@@ -243,7 +243,7 @@ impl<Q: Question, In: Send + 'static, Out: Send + Sync + 'static> Refresher<Q, I
             },
         };
         if background.is_busy() {
-            // It asks for a frame when it has answered.
+            // The answer will request a frame.
         } else if wait_s > 0.0 {
             ctx.request_repaint_after_secs(wait_s as f32);
         } else {
@@ -253,12 +253,12 @@ impl<Q: Question, In: Send + 'static, Out: Send + Sync + 'static> Refresher<Q, I
         result
     }
 
-    /// The question that was asked last.
+    /// The last question that was asked.
     pub fn asked(&self) -> Option<&Q> {
         self.asked.as_ref().map(|(question, _)| question)
     }
 
-    /// Asks the next question at once, whatever it is.
+    /// Forgets the last question, so that the next one is asked at once.
     pub fn forget(&mut self) {
         self.asked = None;
     }
@@ -268,20 +268,20 @@ impl<Q: Question, In: Send + 'static, Out: Send + Sync + 'static> Refresher<Q, I
         self.background.as_ref()?.result()
     }
 
-    /// Whether an answer is under way.
+    /// Whether an answer is being computed.
     pub fn is_busy(&self) -> bool {
         self.background.as_ref().is_some_and(Background::is_busy)
     }
 }
 
-/// One thread that computes every request, in their order.
+/// A thread that computes every request in order.
 pub struct Queue<In, Out> {
     requests: mpsc::Sender<In>,
     results: mpsc::Receiver<Out>,
 }
 
 impl<In: Send + 'static, Out: Send + 'static> Queue<In, Out> {
-    /// Starts the thread. `wake` is called after each result, to ask for a frame.
+    /// Starts the thread. It calls `wake` after each result, to request a frame.
     pub fn start(
         name: &str,
         mut compute: impl FnMut(In) -> Out + Send + 'static,
@@ -301,7 +301,7 @@ impl<In: Send + 'static, Out: Send + 'static> Queue<In, Out> {
         Self { requests, results }
     }
 
-    /// Adds a request; whether there is a thread that will answer it.
+    /// Adds a request; returns whether there is a thread that will compute it.
     pub fn request(&self, request: In) -> bool {
         self.requests.send(request).is_ok()
     }

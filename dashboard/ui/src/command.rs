@@ -1,23 +1,23 @@
-//! What can be done in a panel, as a table: the list of shortcuts and the command palette read it.
+//! Commands and gestures of a panel as a table, which the list of shortcuts and the command palette read.
 
 /// A line of a panel's table: a command with its keys, or a gesture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The command's name; empty for what only keys or the pointer can do.
+    /// The command's name; empty for keys and gestures that are no command of the palette.
     pub id: &'static str,
-    /// `W / S`, `Ctrl + wheel`; empty without any.
+    /// The keys or the gesture: `W / S`, `Ctrl + wheel`; empty for none.
     pub keys: &'static str,
-    /// The effect, as an order: `Show the whole trace`.
+    /// The effect, in the imperative: `Show the whole trace`.
     pub what: &'static str,
 }
 
 impl Entry {
-    /// A key or gesture that is no command of the palette.
+    /// A key or gesture that is not in the palette.
     pub const fn gesture(keys: &'static str, what: &'static str) -> Self {
         Self { id: "", keys, what }
     }
 
-    /// A command.
+    /// A command of the palette.
     pub const fn command(id: &'static str, keys: &'static str, what: &'static str) -> Self {
         Self { id, keys, what }
     }

@@ -3,7 +3,10 @@
 use crate::address::{Accepts, Value};
 use regex::{Regex, RegexBuilder};
 
-/// A filter as typed. An expression that does not compile matches literally, and [`Filter::error`] says why.
+/// Memory of a compiled expression, at most.
+const MAX_REGEX_BYTES: usize = 1 << 20;
+
+/// A filter as typed. An invalid expression matches literally, and [`Filter::error`] says why it is invalid.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     text: String,
@@ -12,19 +15,19 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// What was typed.
+    /// The typed text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Replaces what was typed.
+    /// Replaces the typed text.
     pub fn set(&mut self, text: &str) {
         if text == self.text {
             return;
         }
         text.clone_into(&mut self.text);
-        // A small limit: the filter is typed by hand, and each key compiles it.
-        let compiled = RegexBuilder::new(text).case_insensitive(true).size_limit(1 << 20).build();
+        // The limit is low, as every key press compiles the expression.
+        let compiled = RegexBuilder::new(text).case_insensitive(true).size_limit(MAX_REGEX_BYTES).build();
         (self.regex, self.error) = match compiled {
             _ if text.is_empty() => (None, None),
             Ok(regex) => (Some(regex), None),
@@ -36,17 +39,17 @@ impl Filter {
         };
     }
 
-    /// Why what was typed is no regular expression.
+    /// The error of an invalid expression.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    /// What was typed as an expression; `None` where it is none, or nothing.
+    /// The compiled expression; `None` where the text is empty or invalid.
     pub fn regex(&self) -> Option<&Regex> {
         self.regex.as_ref()
     }
 
-    /// Whether `name` passes; everything passes an empty filter.
+    /// Whether `name` matches; everything matches an empty filter.
     pub fn matches(&self, name: &str) -> bool {
         match &self.regex {
             Some(regex) => regex.is_match(name),

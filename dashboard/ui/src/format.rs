@@ -1,4 +1,4 @@
-//! Numbers as people read them: times with a fitting unit, counts with separators, values with enough digits.
+//! Numbers as text: times with a fitting unit, counts with separators, values with enough digits.
 
 use crate::address::Choice;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ pub use text::{bytes, count, counted, counted_as, exact_ns, signed_count as step
 /// The unit of durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub enum TimeUnit {
-    /// The one that fits.
+    /// The unit that fits the duration.
     #[default]
     Auto,
     /// Nanoseconds.
@@ -37,30 +37,30 @@ impl Choice for TimeUnit {
 }
 
 thread_local! {
-    /// Only the thread that draws makes text of times.
+    /// Thread-local, as only the thread that draws formats times.
     static TIME_UNIT: Cell<TimeUnit> = const { Cell::new(TimeUnit::Auto) };
 }
 
-/// Chooses the unit of durations in this thread.
+/// Sets the unit of durations in this thread.
 pub fn set_time_unit(unit: TimeUnit) {
     TIME_UNIT.set(unit);
 }
 
-/// Whether time spans are exact to the nanosecond, which takes more room.
+/// Whether durations are exact to the nanosecond, which takes more room.
 pub fn is_exact() -> bool {
     TIME_UNIT.get() != TimeUnit::Auto
 }
 
-/// The first `most` letters of a text, with a sign that there are more.
-pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(most) {
+/// The first `max` letters of a text, with an ellipsis where letters are missing.
+pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(max) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),
     }
 }
 
-/// A time span: with three significant digits and the unit that fits (`850 ns`, `12.3 µs`, `4.56 s`, `3 min 20 s`), or to
-/// the nanosecond in the unit that was chosen (`12.345 µs`).
+/// A duration: with three significant digits and a fitting unit (`850 ns`, `12.3 µs`, `4.56 s`, `3 min 20 s`), or to
+/// the nanosecond in the chosen unit (`12.345 µs`).
 pub fn duration_ns(ns: i64) -> String {
     let (divisor, decimals) = match TIME_UNIT.get() {
         TimeUnit::Auto => return text::duration(ns),
@@ -74,7 +74,7 @@ pub fn duration_ns(ns: i64) -> String {
     format!("{sign}{whole}.{rest:0decimals$} {}", TIME_UNIT.get().title())
 }
 
-/// A step by its label: `train 40`; the label alone where it ends with the number (`ProfilerStep#4`).
+/// The name of a step: `train 40`; the label alone where it ends with the number (`ProfilerStep#4`).
 pub fn step_name(label: &str, number: i64) -> String {
     let last = number.to_string();
     let ends = label.strip_suffix(&last).is_some_and(|rest| !rest.ends_with(|c: char| c.is_ascii_digit()));
@@ -93,13 +93,13 @@ pub fn value(x: f64) -> String {
     }
 }
 
-/// A value that changes in place: as [`value`], but with its four digits where it happens to be a whole number, so that its
-/// neighbours stay where they are: `1.000` between `0.9844` and `1.016`.
+/// A value that changes in place: as [`value`], but whole numbers also have four digits, so that text after it does not
+/// move: `1.000` between `0.9844` and `1.016`.
 pub fn figure(x: f64) -> String {
     if x.abs() < 1e3 && x.is_finite() && x.fract() == 0.0 { four_digits(x) } else { value(x) }
 }
 
-/// A number that somebody chose, without zeros that say nothing: `0.0001`, `0.9`, `1e-7`, `12,345`.
+/// A number that somebody chose, without trailing zeros: `0.0001`, `0.9`, `1e-7`, `12,345`.
 pub fn chosen(x: f64) -> String {
     let rounded: f64 = format!("{x:.5e}").parse().unwrap_or(x);
     match rounded.abs() {
@@ -111,16 +111,16 @@ pub fn chosen(x: f64) -> String {
     }
 }
 
-/// With four significant digits; whole thousands are parted.
+/// A number with four significant digits, or all digits of a larger whole number with separators.
 fn four_digits(x: f64) -> String {
-    // The exponent after rounding to four digits: 0.0099999998 is 0.01000.
+    // Rounding to four digits may raise the exponent: 0.0099999998 becomes 0.01000.
     let rounded = format!("{:.3e}", x.abs());
     let exponent = rounded.split_once('e').and_then(|(_, e)| e.parse::<i32>().ok()).unwrap_or(0);
     let decimals = (3 - exponent).max(0) as usize;
     grouped(&format!("{x:.decimals$}"))
 }
 
-/// A decimal number with its thousands parted.
+/// A decimal number with thousands separators.
 pub fn grouped(number: &str) -> String {
     let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
     let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(whole, fraction)| (whole, Some(fraction)));
@@ -131,7 +131,7 @@ pub fn grouped(number: &str) -> String {
     }
 }
 
-/// A share of a whole, 0..1, as percent: `12.3 %`.
+/// A share from 0 to 1 as percent: `12.3 %`.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }

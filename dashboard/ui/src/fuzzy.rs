@@ -1,17 +1,17 @@
-//! Fuzzy search as in editors: the letters of the query occur in order, and the best places for them count.
+//! Fuzzy search as in editors: the letters of the query occur in order; the best places for them determine the score.
 
-/// How well `query` fits `text`, greater is better; `None` where its letters do not occur in order. Spaces in the query
-/// are left out; case does not matter. Letters at the begin of words and next to each other count more, and a short text
-/// wins over a long one.
+/// The score of `text` for `query`, greater is better; `None` where the letters do not occur in order. Spaces in the
+/// query and case are ignored. Letters at the begin of words and next to each other count more, and short texts score
+/// better than long ones.
 pub fn score(query: &str, text: &str) -> Option<i32> {
-    let wanted: Vec<char> = query.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect();
-    if wanted.is_empty() {
+    let query_letters: Vec<char> = query.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect();
+    if query_letters.is_empty() {
         return Some(0);
     }
     let letters: Vec<char> = text.chars().take(MAX_LEN).collect();
-    // best[j]: the best score with the letters so far placed, the last of them at j.
+    // best[j] is the best score of the query's letters so far with the last of them at j.
     let mut best: Vec<Option<i32>> = Vec::new();
-    for (nth, letter) in wanted.iter().enumerate() {
+    for (nth, letter) in query_letters.iter().enumerate() {
         let mut next = vec![None; letters.len()];
         let mut before: Option<i32> = None;
         for (j, c) in letters.iter().enumerate() {
@@ -29,13 +29,13 @@ pub fn score(query: &str, text: &str) -> Option<i32> {
     Some(found * 16 - letters.len().min(15 * 16) as i32 / 16)
 }
 
-/// Letters of a text that are looked at, at most.
+/// Letters of a text that are compared, at most.
 const MAX_LEN: usize = 256;
-/// For a letter right after the one before.
+/// Bonus of a letter right after the previous one.
 const RUN: i32 = 8;
-/// For a letter at the begin of a word.
+/// Bonus of a letter at the begin of a word.
 const WORD: i32 = 6;
-/// More for the very first letter.
+/// Additional bonus of the first letter of the text.
 const FIRST: i32 = 2;
 
 fn place_bonus(letters: &[char], j: usize) -> i32 {

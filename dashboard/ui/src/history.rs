@@ -1,10 +1,10 @@
-//! Undo and redo of what is shown. A state counts once it has stood still for a moment, so that a drag or a zoom with the
-//! wheel is one step.
+//! Undo and redo of the window's state. A state counts once it has not changed for a moment, so that a drag or a zoom
+//! with the wheel is one step.
 
-/// For how long a state stands still before it counts, seconds.
+/// Time for which a state must not change before it counts, seconds.
 pub const SETTLED_S: f64 = 0.5;
 /// Steps that are stored, at most.
-const MOST: usize = 200;
+const MAX_STEPS: usize = 200;
 
 /// Undo and redo of states of type `T`.
 #[derive(Debug)]
@@ -12,28 +12,29 @@ pub struct History<T> {
     past: Vec<T>,
     current: Option<T>,
     future: Vec<T>,
-    /// What is shown and not settled yet, and since when.
-    moving: Option<(T, f64)>,
+    /// The state that is shown but may still change, and the time of its last change.
+    unsettled: Option<(T, f64)>,
 }
 
 impl<T> Default for History<T> {
     fn default() -> Self {
-        Self { past: Vec::new(), current: None, future: Vec::new(), moving: None }
+        Self { past: Vec::new(), current: None, future: Vec::new(), unsettled: None }
     }
 }
 
 impl<T: PartialEq + Clone> History<T> {
-    /// Takes in what is shown at `now`, seconds. Whether a state is still to settle: then look again in a moment.
+    /// Notes the state shown at `now`, seconds. Returns whether the state may still change, so that another call must
+    /// follow.
     pub fn observe(&mut self, shown: T, now: f64) -> bool {
         if self.current.is_none() {
             self.current = Some(shown);
             return false;
         }
         if self.current.as_ref() == Some(&shown) {
-            self.moving = None;
+            self.unsettled = None;
             return false;
         }
-        match &self.moving {
+        match &self.unsettled {
             Some((known, since)) if *known == shown => {
                 if now - since < SETTLED_S {
                     return true;
@@ -42,29 +43,29 @@ impl<T: PartialEq + Clone> History<T> {
                 false
             }
             _ => {
-                self.moving = Some((shown, now));
+                self.unsettled = Some((shown, now));
                 true
             }
         }
     }
 
-    /// The state that came with loading replaces the current one: nothing to undo.
+    /// Replaces the current state, as after loading, without a step to undo.
     pub fn replace(&mut self, shown: T) {
         self.current = Some(shown);
-        self.moving = None;
+        self.unsettled = None;
     }
 
     fn settle(&mut self) {
-        if let Some((shown, _)) = self.moving.take() {
+        if let Some((shown, _)) = self.unsettled.take() {
             self.past.extend(self.current.replace(shown));
             self.future.clear();
-            if self.past.len() > MOST {
+            if self.past.len() > MAX_STEPS {
                 self.past.remove(0);
             }
         }
     }
 
-    /// One step back: what to show.
+    /// Goes one step back; returns the state to show.
     pub fn undo(&mut self) -> Option<T> {
         self.settle();
         let before = self.past.pop()?;
@@ -72,7 +73,7 @@ impl<T: PartialEq + Clone> History<T> {
         Some(before)
     }
 
-    /// One step forward again: what to show.
+    /// Goes one step forward; returns the state to show.
     pub fn redo(&mut self) -> Option<T> {
         self.settle();
         let after = self.future.pop()?;
@@ -80,9 +81,9 @@ impl<T: PartialEq + Clone> History<T> {
         Some(after)
     }
 
-    /// Whether there is something to undo, and to redo.
+    /// Whether undo and redo have a step.
     pub fn can(&self) -> (bool, bool) {
-        (!self.past.is_empty() || self.moving.is_some(), !self.future.is_empty() && self.moving.is_none())
+        (!self.past.is_empty() || self.unsettled.is_some(), !self.future.is_empty() && self.unsettled.is_none())
     }
 }
 
@@ -121,6 +122,6 @@ mod tests {
         while history.undo().is_some() {
             n += 1;
         }
-        assert_eq!(n, MOST);
+        assert_eq!(n, MAX_STEPS);
     }
 }

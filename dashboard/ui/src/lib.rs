@@ -1,8 +1,8 @@
-//! What every panel of the window is made of. It knows nothing of runs, traces and graphs.
+//! The parts that panels are made of, independent of runs, traces and graphs.
 //!
-//! [`theme`]: colours, sizes, fonts. [`widgets`]: controls, dialogs, tables. [`chart`]: scales, ticks, curves. [`export`]: the screen
-//! as files. [`background`]: one thread that computes what a frame asked for. [`address`]: a panel's state as text, [`command`]: what
-//! can be done in it. [`mod@format`], [`natural`], [`fuzzy`], [`filter`], [`history`], [`pace`]: small helpers.
+//! [`theme`]: colours, sizes, fonts. [`widgets`]: controls, dialogs, tables. [`chart`]: scales, ticks, lines.
+//! [`export`]: the screen as files. [`background`]: computations in threads. [`address`]: a panel's state as text,
+//! [`command`]: its commands. [`mod@format`], [`natural`], [`fuzzy`], [`filter`], [`history`], [`pace`]: small helpers.
 
 pub mod address;
 pub mod background;

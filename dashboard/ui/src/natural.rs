@@ -1,4 +1,4 @@
-//! The order of names as people count: `run 2` before `run 10`, whatever the case; what is below a folder right after it.
+//! Natural order of names: `run 2` before `run 10`, ignoring case; the contents of a folder right after it.
 
 use std::cmp::Ordering;
 
@@ -18,19 +18,20 @@ impl<T: AsRef<str> + Eq> PartialOrd for Natural<T> {
     }
 }
 
-/// The order of two names. Equal are only equal names: where case and leading zeros alone differ, their letters decide.
+/// Compares two names. Only identical names are equal: names that differ in case or leading zeros only are compared by
+/// their letters.
 pub fn order(a: &str, b: &str) -> Ordering {
     parts(a).cmp(parts(b)).then_with(|| a.cmp(b))
 }
 
-/// What names are compared by, part by part.
+/// A part of a name for comparison.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Part<'a> {
-    /// Between folders: before all else.
+    /// Between folders; sorts first.
     Separator,
-    /// A number of any length: how many digits it has without leading zeros, and these.
+    /// A number of any length: the number of its digits without leading zeros, and these digits.
     Number(usize, &'a str),
-    /// A letter in lower case, one of several where it has several.
+    /// A letter in lower case; a letter with several lower-case letters becomes several parts.
     Letter(char),
 }
 

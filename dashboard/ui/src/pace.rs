@@ -1,5 +1,5 @@
-//! How often new data is shown: often enough to look live, and never so often that drawing takes the cores that the
-//! program under observation needs.
+//! The pace of frames with new data: high enough to look live, but low enough to leave the cores to the program under
+//! observation.
 
 use std::{
     sync::{
@@ -9,20 +9,20 @@ use std::{
     time::Duration,
 };
 
-/// Between frames that only new data asks for, at least: 30 a second.
+/// Least time between frames for new data: 30 per second.
 const LEAST: Duration = Duration::from_millis(33);
-/// The same where processors do a graphics card's work, in threads that the frame's own time does not show.
+/// The same with a software renderer, whose threads work longer than the frame's own time shows.
 const LEAST_IN_SOFTWARE: Duration = Duration::from_millis(100);
-/// What software renderers call themselves: Mesa's, Chromium's, Windows'.
+/// Names of software renderers: Mesa's, Chromium's, Windows'.
 const SOFTWARE: [&str; 5] = ["llvmpipe", "softpipe", "swrast", "SwiftShader", "GDI Generic"];
-/// And at most, be drawing ever so slow.
+/// Greatest time between frames for new data, however slow drawing is.
 const MOST: Duration = Duration::from_millis(200);
-/// A frame is followed by a pause of this many times what it took: a quarter of a core where drawing is slow (without
-/// a GPU), next to nothing where it is quick.
+/// Pause after a frame as a multiple of the frame's time: a quarter of a core where drawing is slow (without a GPU),
+/// next to nothing where it is fast.
 const PAUSE_PER_WORK: f32 = 3.0;
 
-/// Shared by the window, which measures, and the threads that bring data, which ask. Input is answered at once all the
-/// same: the window system asks for those frames.
+/// The pace of frames, shared by the window, which measures it, and the threads that load data. It does not delay
+/// frames for input, which the window system requests.
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
     /// Smoothed time that a frame takes, µs.
@@ -31,19 +31,19 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// For a renderer by its own name (OpenGL's `GL_RENDERER`).
+    /// The pace for a renderer by its name (OpenGL's `GL_RENDERER`).
     pub fn of_renderer(name: &str) -> Self {
         Self { is_software: SOFTWARE.iter().any(|software| name.contains(software)), ..Self::default() }
     }
 
-    /// A frame took this long to make.
+    /// Notes the time that a frame took.
     pub fn frame_took(&self, seconds: f32) {
         let us = (seconds.clamp(0.0, 10.0) * 1e6) as u32;
         let before = self.frame_us.load(Ordering::Relaxed);
         self.frame_us.store(before - before / 4 + us / 4, Ordering::Relaxed);
     }
 
-    /// How long to wait with the next frame.
+    /// Time to wait before the next frame.
     pub fn pause(&self) -> Duration {
         let work = Duration::from_micros(u64::from(self.frame_us.load(Ordering::Relaxed)));
         let least = if self.is_software { LEAST_IN_SOFTWARE } else { LEAST };

@@ -27,9 +27,9 @@ pub enum Method {
 pub struct Layout {
     /// A place for each vector; empty until there is a first one.
     pub places: Arc<Vec<Position>>,
-    /// Of principal components, the share of the variance that each explains.
+    /// The share of the variance that each principal component explains; empty for other methods.
     pub explained: Vec<f64>,
-    /// Whether it is finished.
+    /// Whether the layout is finished.
     pub is_done: bool,
     /// Grows with each change.
     pub revision: u64,
@@ -92,7 +92,7 @@ impl Worker {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Its progress, 0 to 1.
+    /// The progress, 0 to 1.
     pub fn share(&self) -> f32 {
         self.progress.share()
     }

@@ -18,17 +18,17 @@ pub enum Coloring {
     Plain,
     /// The place of its number from the least to the greatest; NaN where it has none.
     Numbers {
-        /// Of each vector, 0 to 1.
+        /// The share of each vector, 0 to 1.
         shares: Vec<f64>,
         /// Least and greatest.
         extent: [f64; 2],
     },
     Words {
-        /// Of each vector, the index of its word; [`MAX_GROUPS`] for those beyond.
+        /// The index of each vector's word; [`MAX_GROUPS`] for less frequent words.
         groups: Vec<usize>,
         /// The words, the most frequent first.
         words: Vec<String>,
-        /// How many words share the last colour.
+        /// The number of words that share the last colour.
         n_more: usize,
     },
 }

@@ -53,7 +53,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Compares with `other`, once.
+    /// Requests the comparison with `other`, unless it was requested before.
     pub fn update(&mut self, ctx: &Context, model: &Arc<Model>, other: &Arc<GraphDef>) {
         let pair = Pair { model: Same(Arc::clone(model)), other: Same(Arc::clone(other)) };
         let diff = self.comparison.ask(ctx, ("graph changes", compare), 0.0, pair.clone(), |pair, _| pair);
@@ -87,7 +87,7 @@ impl GraphDiff {
         if scope.is_empty() {
             return &self.missing;
         }
-        // What is below `a` begins with `a/`, and `0` is the character after the slash.
+        // Names below `a` begin with `a/`, and `0` is the character after the slash.
         let from = self.missing.partition_point(|name| name.as_str() < format!("{scope}/").as_str());
         let to = self.missing.partition_point(|name| name.as_str() < format!("{scope}0").as_str());
         &self.missing[from..to.max(from)]

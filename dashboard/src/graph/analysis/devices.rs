@@ -11,7 +11,7 @@ pub(super) struct Devices {
     names: Vec<Arc<str>>,
     /// By item: the row of its name plus one; 0 where it is unknown.
     rows: Vec<u32>,
-    /// How many nodes of a scope are on each, most frequent first.
+    /// The number of nodes of a scope on each device, the most frequent first.
     counts: FxHashMap<ItemId, Vec<(u32, u32)>>,
 }
 
@@ -51,11 +51,11 @@ impl Devices {
         }
         // Items come after the scopes that they are in.
         for item in (1..model.n_items() as u32).rev().map(ItemId) {
-            let own = std::mem::take(&mut counts[item.idx()]);
+            let item_counts = std::mem::take(&mut counts[item.idx()]);
             let above = &mut counts[model.parent(item).idx()];
-            own.iter().for_each(|(row, n)| *above.entry(*row).or_default() += n);
+            item_counts.iter().for_each(|(row, n)| *above.entry(*row).or_default() += n);
             if !model.is_op(item) {
-                devices.counts.insert(item, sorted(own));
+                devices.counts.insert(item, sorted(item_counts));
             }
         }
         devices.counts.insert(ItemId::ROOT, sorted(std::mem::take(&mut counts[0])));

@@ -42,9 +42,9 @@ impl ValueKinds {
 pub(crate) struct Health {
     /// Nodes whose values were checked.
     pub known: u32,
-    /// Those that had a NaN.
+    /// Nodes that had a NaN.
     pub nan: u32,
-    /// Those that had an infinity and no NaN.
+    /// Nodes that had an infinity and no NaN.
     pub inf: u32,
 }
 

@@ -1,5 +1,5 @@
-//! Facts about a model's items that the graph file does not hold: what open traces and summaries say, what another graph
-//! has, what depends on what.
+//! Facts about a model's items that the graph file does not hold: what open traces and summaries say, what another
+//! graph has, what depends on what.
 //!
 //! `times` sums up what traces record of each node, with `health` (are its values finite) and `devices` (where it ran);
 //! `over_steps` splits the time of one item by step; `summaries` finds the tags that record an item; `changes` compares

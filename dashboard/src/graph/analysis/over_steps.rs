@@ -88,8 +88,8 @@ fn costs(store: &Store, trace_idx: usize, model: &Model, item: ItemId) -> Vec<St
     if store.residency(&span) != Residency::Resident {
         return Vec::new();
     }
-    let is_mine = |name: &str| model.find(name).is_some_and(|found| model.is_below(found, item));
-    let mine: Vec<bool> = store.nodes().iter().map(|node| is_mine(&node.name)).collect();
+    let is_of_item = |name: &str| model.find(name).is_some_and(|node| model.is_below(node, item));
+    let mine: Vec<bool> = store.nodes().iter().map(|node| is_of_item(&node.name)).collect();
     // A step's number is unique in its process.
     let process = |track: u32| store.tracks().get(track as usize).map_or(0, |track| track.process);
     let key = |(i, step): (usize, &trace_model::Step)| ((process(step.slice.track), step.id), i);
@@ -118,10 +118,10 @@ fn costs(store: &Store, trace_idx: usize, model: &Model, item: ItemId) -> Vec<St
 
 /// The steps in one sentence.
 pub(crate) fn summary(steps: &[StepCost]) -> String {
-    let of = |f: fn(i64, i64) -> i64| steps.iter().map(|s| s.total_ns).reduce(f).unwrap_or(0);
+    let reduced = |f: fn(i64, i64) -> i64| steps.iter().map(|s| s.total_ns).reduce(f).unwrap_or(0);
     let mean = steps.iter().map(|s| s.total_ns).sum::<i64>() / steps.len().max(1) as i64;
-    let [least, mean, most] = [of(i64::min), mean, of(i64::max)].map(format::duration_ns);
-    format!("Over {}: {mean} on average, from {least} to {most}", format::counted(steps.len() as u64, "step"))
+    let [min, mean, max] = [reduced(i64::min), mean, reduced(i64::max)].map(format::duration_ns);
+    format!("Over {}: {mean} on average, from {min} to {max}", format::counted(steps.len() as u64, "step"))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(crate) fn between(model: &Model, one: ItemId, other: ItemId) -> Option<FxHas
     None
 }
 
-/// The nodes of an item and all that lie before (or after) them.
+/// The nodes of an item, and all nodes before them or (`forward`) after them.
 fn reached(model: &Model, item: ItemId, forward: bool) -> FxHashSet<ItemId> {
     let mut stack: Vec<ItemId> = (item.0..model.end(item).0).map(ItemId).collect();
     let mut found: FxHashSet<ItemId> = stack.iter().copied().collect();

@@ -100,8 +100,9 @@ impl Times {
         let question = TimesQuestion { model: Same(Arc::clone(model)), range, versions };
         let recorded = &mut self.recorded;
         let request = |TimesQuestion { model, range, .. }: TimesQuestion, _| {
-            let of = range.as_ref().map(|(idx, _)| *idx);
-            let traces = data.traces.iter().enumerate().filter(|(idx, _)| of.is_none_or(|of| of == *idx));
+            let ranged_trace = range.as_ref().map(|(idx, _)| *idx);
+            let traces =
+                data.traces.iter().enumerate().filter(|(idx, _)| ranged_trace.is_none_or(|ranged| ranged == *idx));
             let stores = traces.map(|(_, trace)| (trace.store.shared(), range.as_ref().map(|r| r.1.clone()))).collect();
             Request { model: model.0, stores, recorded: health::of_summaries(recorded, data) }
         };

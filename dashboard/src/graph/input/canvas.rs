@@ -199,8 +199,8 @@ fn keys(graph: &mut GraphView, ui: &Ui, model: &Arc<Model>, view: Rect) {
     }
 }
 
-/// Makes the boxes in view clickable one by one, for the pointer and for assistive technology; other clicks are resolved
-/// by position.
+/// Makes the boxes in view clickable one by one, for the pointer and for assistive technology; other clicks are
+/// resolved by position.
 fn boxes(ui: &mut Ui, scene: &Scene<'_>, visible: &[(usize, Rect)], canvas: &Response) -> Option<Command> {
     let mut command = None;
     if canvas.clicked() || canvas.double_clicked() {

@@ -77,8 +77,8 @@ pub(crate) fn seek_first_non_finite(view: &mut GraphView, model: &Arc<Model>, da
     }
 }
 
-/// The panel's part of an address: the graph, its colours, and the graph it is compared with. The window adds the selected
-/// node.
+/// The panel's part of an address: the graph, its colours, and the graph it is compared with. The window adds the
+/// selected node.
 pub(crate) fn address(view: &GraphView, data: &Data) -> Params {
     let mut out = Params::default();
     let graph = data.graphs.get(view.graph_idx).filter(|_| data.graphs.len() > 1);

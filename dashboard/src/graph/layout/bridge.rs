@@ -14,7 +14,7 @@ const PORTS_MAX: usize = 14;
 pub(super) struct Bridges {
     /// Outside items that get a port.
     pub ports: Vec<ItemId>,
-    /// Drawn, as (index of the port, child, edges).
+    /// Edges that are drawn, as (index of the port, child, edges).
     pub drawn: Vec<(usize, ItemId, MetaEdge)>,
     /// Notes for children.
     pub notes: Vec<(ItemId, Note)>,

@@ -4,8 +4,8 @@
 //! y downwards, flow upwards.
 //!
 //! `layered` draws, `pack` puts parts next to each other, `bridge` takes edges across borders; `draft` chooses what a
-//! scope shows and `scope` lays it out as a `scope_layout`; `cache` lays out all open scopes and `picture` flattens them;
-//! `worker` does all of this, and builds models, in a thread.
+//! scope shows and `scope` lays it out as a `scope_layout`; `cache` lays out all open scopes and `picture` flattens
+//! them; `worker` does all of this, and builds models, in a thread.
 
 mod bridge;
 mod cache;

@@ -11,19 +11,19 @@ pub(crate) struct PicBox {
     pub item: ItemId,
     /// Left, top, right, bottom.
     pub rect: [f32; 4],
-    /// Whether its children are drawn inside.
+    /// Whether the box is open, with its children drawn inside.
     pub open: bool,
-    /// Whether it stands in its scope's side area.
+    /// Whether the box is in its scope's side area.
     pub side: bool,
-    /// How many boxes are around it.
+    /// The number of boxes around this one.
     pub depth: u32,
-    /// Where the side area of an open scope begins (x), if it has one.
+    /// The left edge (x) of an open scope's side area; `None` without one.
     pub side_x: Option<f32>,
     /// Children of an open scope that are not drawn.
     pub n_more: u32,
     /// Whether there are annotations at the left and at the right.
     pub has_notes: [bool; 2],
-    /// Its layout: which of the picture's scopes, and which box of that.
+    /// The index of the box's scope layout in the picture, and the index of the box in that layout.
     layout: [u32; 2],
 }
 
@@ -36,9 +36,9 @@ impl PicBox {
 #[derive(Clone, Debug, PartialEq)]
 struct PlacedScope {
     layout: Arc<ScopeLayout>,
-    /// Its top left corner.
+    /// The top left corner of the scope.
     corner: [f32; 2],
-    /// How many boxes are around those in it.
+    /// The number of boxes around those of the scope.
     depth: u32,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Picture {
     scopes: Vec<PlacedScope>,
     /// Width and height.
     pub size: [f32; 2],
-    /// Where the root's side area begins (x), if it has one.
+    /// The left edge (x) of the root's side area; `None` without one.
     pub side_x: Option<f32>,
     /// Children of the root that are not drawn.
     pub n_more: u32,

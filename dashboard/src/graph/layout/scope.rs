@@ -12,6 +12,8 @@ use ui::theme::metrics::graph as m;
 
 const SPACING: Spacing = Spacing { node: m::NODE_GAP, edge: m::EDGE_GAP, rank: m::RANK_GAP };
 
+/// Width of a side area as a multiple of its height, about.
+const SIDE_ASPECT: f32 = 0.4;
 /// Elements of a tensor at which an edge is thickest.
 const SIZE_MAX: f32 = 5e6;
 
@@ -97,7 +99,7 @@ impl Draft {
         let (corners, core) = arrange(parts, &sizes);
         let side: Vec<usize> = (0..self.children.len()).filter(|&c| self.children[c].side).collect();
         let side_sizes: Vec<[f32; 2]> = side.iter().map(|&c| self.children[c].outer()).collect();
-        let (side_corners, side_size) = shelves(&side_sizes, m::NODE_GAP, 0.4);
+        let (side_corners, side_size) = shelves(&side_sizes, m::NODE_GAP, SIDE_ASPECT);
         let top = m::TITLE_H + m::SCOPE_PAD;
         let top = if scope == ItemId::ROOT { m::SCOPE_PAD } else { top };
         let height = core[1].max(side_size[1]);
@@ -121,21 +123,21 @@ impl Draft {
         }
         for ((&idx, corner), size) in side.iter().zip(side_corners).zip(&side_sizes) {
             let x = side_x.unwrap_or(0.0) + m::SIDE_GAP + corner[0] + size[0] / 2.0;
-            let made = self.finish_box(idx, [x, top + corner[1] + size[1] / 2.0]);
-            layout.boxes.push(made);
+            let laid_out = self.finish_box(idx, [x, top + corner[1] + size[1] / 2.0]);
+            layout.boxes.push(laid_out);
         }
         layout
     }
 
-    /// Adds a part's boxes and edges with its corner at `at`; its ports go to the scope's borders.
-    fn put(&mut self, layout: &mut ScopeLayout, part: &Part, block: &Block, at: [f32; 2]) {
+    /// Adds a part's boxes and edges with its corner at `corner_at`; its ports go to the scope's borders.
+    fn put(&mut self, layout: &mut ScopeLayout, part: &Part, block: &Block, corner_at: [f32; 2]) {
         let shift = |point: [f32; 2]| {
             let [x, y] = block.flip(point);
-            [x + at[0], y + at[1]]
+            [x + corner_at[0], y + corner_at[1]]
         };
         for (&idx, &center) in part.children.iter().zip(&block.drawing.centers) {
-            let made = self.finish_box(idx, shift(center));
-            layout.boxes.push(made);
+            let laid_out = self.finish_box(idx, shift(center));
+            layout.boxes.push(laid_out);
         }
         let bottom = layout.size[1];
         let (in_ports, out_ports) =
@@ -156,7 +158,7 @@ impl Draft {
         if part.ports {
             let middle = layout.size[0] / 2.0;
             let (ins, outs) = block.drawing.centers[part.children.len()..].split_at(in_ports.len());
-            let dx = |center: &[f32; 2]| center[0] + at[0] - middle;
+            let dx = |center: &[f32; 2]| center[0] + corner_at[0] - middle;
             layout.in_ports = in_ports.iter().copied().zip(ins.iter().map(dx)).collect();
             layout.out_ports = out_ports.iter().copied().zip(outs.iter().map(dx)).collect();
         }

@@ -26,7 +26,7 @@ pub enum NoteKind {
     Summary,
     /// The other end of an edge that is not drawn.
     Shortcut,
-    /// The same for a control edge.
+    /// The other end of a control edge that is not drawn.
     Control,
     /// The number of further annotations.
     More(u32),
@@ -52,7 +52,8 @@ pub(crate) struct BoxLayout {
     pub notes_out: Arc<[Note]>,
 }
 
-/// An edge between two children, or the part of one between a border and a child: in its scope's layout, or in a picture.
+/// An edge between two children, or the part of one between a border and a child: in its scope's layout, or in a
+/// picture.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PicEdge {
     /// The edges it shows. Its ends are boxes of the lowest common scope.
@@ -64,7 +65,7 @@ pub(crate) struct PicEdge {
     /// Left, top, right, bottom of these points.
     pub bounds: [f32; 4],
     pub width: f32,
-    /// Whether it ends at its consumer, rather than going on inside another border.
+    /// Whether the edge ends at its consumer, rather than going on inside another border.
     pub has_head: bool,
 }
 
@@ -75,9 +76,9 @@ pub(crate) struct ScopeLayout {
     pub boxes: Vec<BoxLayout>,
     pub edges: Vec<PicEdge>,
     pub points: Vec<[f32; 2]>,
-    /// Where edges from an outside item enter: offset from the middle of the lower border.
+    /// Entry points of edges from outside items: offsets from the middle of the lower border.
     pub in_ports: FxHashMap<ItemId, f32>,
-    /// Where edges to an outside item leave: offset from the middle of the upper border.
+    /// Exit points of edges to outside items: offsets from the middle of the upper border.
     pub out_ports: FxHashMap<ItemId, f32>,
     /// Left border of the side area, if there is one.
     pub side_x: Option<f32>,

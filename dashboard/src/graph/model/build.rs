@@ -43,7 +43,7 @@ impl Model {
     }
 }
 
-/// The graph before it has its tree: nodes by place; the ends of edges are places too.
+/// The graph before its tree is built. Nodes, and with them the ends of edges, are identified by their place.
 #[derive(Default)]
 struct Draft {
     text: String,
@@ -57,7 +57,7 @@ struct Draft {
     missing: Tally,
 }
 
-/// Counts something and keeps the first example.
+/// A count of problems, with the first as an example.
 #[derive(Default)]
 struct Tally {
     count: u64,
@@ -82,8 +82,8 @@ impl Draft {
         let mut place: FxHashMap<&str, u32> = FxHashMap::default();
         place.reserve(def.node.len());
         for (idx, node) in def.node.iter().enumerate() {
-            let made = self.add(&node.name, "", &node.op, &node.device, (0, idx as u32));
-            if is_taken(&mut place, &node.name, made) {
+            let node_idx = self.add(&node.name, "", &node.op, &node.device, (0, idx as u32));
+            if is_taken(&mut place, &node.name, node_idx) {
                 self.duplicates.add(|| node.name.clone());
             }
         }
@@ -99,13 +99,13 @@ impl Draft {
         let prefix = function_prefix(&signature.name);
         let mut place: FxHashMap<&str, u32> = FxHashMap::default();
         for arg in &signature.input_arg {
-            let made = self.add(&arg.name, &prefix, "_Arg", "", (idx + 1, u32::MAX));
-            place.insert(&arg.name, made);
+            let node_idx = self.add(&arg.name, &prefix, "_Arg", "", (idx + 1, u32::MAX));
+            place.insert(&arg.name, node_idx);
         }
         let first = self.nodes.len() as u32;
-        for (at, node) in function.node_def.iter().enumerate() {
-            let made = self.add(&node.name, &prefix, &node.op, &node.device, (idx + 1, at as u32));
-            if is_taken(&mut place, &node.name, made) {
+        for (def_idx, node) in function.node_def.iter().enumerate() {
+            let node_idx = self.add(&node.name, &prefix, &node.op, &node.device, (idx + 1, def_idx as u32));
+            if is_taken(&mut place, &node.name, node_idx) {
                 self.duplicates.add(|| format!("{prefix}{}", node.name));
             }
         }
@@ -135,7 +135,7 @@ impl Draft {
     fn read_inputs(&mut self, nodes: &[NodeDef], first: u32, place: &FxHashMap<&str, u32>, defs: &[NodeDef]) {
         for (idx, node) in nodes.iter().enumerate() {
             let dst = first + idx as u32;
-            for (at, input) in node.input.iter().enumerate() {
+            for (input_idx, input) in node.input.iter().enumerate() {
                 let parsed = parse_input(input);
                 let Some(&src) = place.get(parsed.node) else {
                     self.missing.add(|| format!("{} of {}", input, node.name));
@@ -147,7 +147,7 @@ impl Draft {
                     (false, Some(def)) => shapes::output_size(def, parsed.port),
                     (false, None) => 1,
                 };
-                let reference = at == 0 && !parsed.control && writes_its_first_input(&node.op);
+                let reference = input_idx == 0 && !parsed.control && writes_its_first_input(&node.op);
                 let (src, dst, port, control) = (ItemId(src), ItemId(dst), parsed.port, parsed.control);
                 self.edges.push(Edge { src, dst, port, control, reference, size });
             }

@@ -17,7 +17,7 @@ pub struct Model {
     pub(super) items: Vec<Item>,
     /// Per item: an ancestor further up, for logarithmic walks (see `edges`).
     pub(super) jump: Vec<ItemId>,
-    /// Per node: which `NodeDef`, as (function + 1 or 0 for the main graph, index).
+    /// The `NodeDef` of each node, as (function + 1 or 0 for the main graph, index).
     pub(super) defs: Vec<(u32, u32)>,
     pub(super) op: Vec<u32>,
     pub(super) device: Vec<u32>,
@@ -53,7 +53,7 @@ pub(super) struct Item {
     /// The first item after its subtree.
     pub end: ItemId,
     pub depth: u32,
-    /// Of a node: its place in the model's `defs`; else `u32::MAX`.
+    /// The node's index in the model's `defs`; `u32::MAX` for other items.
     pub node: u32,
 }
 
@@ -115,7 +115,7 @@ impl Model {
         self.items[item.idx()].kind
     }
 
-    /// How a picture shows `item`.
+    /// The role of `item` in a picture.
     pub fn role(&self, item: ItemId) -> Role {
         self.items[item.idx()].role
     }
@@ -156,7 +156,7 @@ impl Model {
         self.items[item.idx()].end
     }
 
-    /// How many scopes lie above `item`; 0 for the root.
+    /// The number of scopes above `item`; 0 for the root.
     pub fn depth(&self, item: ItemId) -> u32 {
         self.items[item.idx()].depth
     }

@@ -1,7 +1,8 @@
 //! Scopes that are loops or conditionals.
 //!
-//! A loop contains a `LoopCond`; a conditional contains a `Switch` and a `Merge`. Every exporter puts these nodes directly
-//! into the scope of the loop or conditional (`while/LoopCond`, `cond/Merge`), with its body in that scope and below.
+//! A loop contains a `LoopCond`; a conditional contains a `Switch` and a `Merge`. Every exporter puts these nodes
+//! directly into the scope of the loop or conditional (`while/LoopCond`, `cond/Merge`), with its body in that scope and
+//! below.
 
 use super::{
     columns::Model,

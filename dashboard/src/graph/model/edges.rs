@@ -129,7 +129,7 @@ impl MetaEdge {
         self.size = self.size.saturating_add(edge.size);
     }
 
-    /// Whether it only orders execution.
+    /// Whether all edges are control edges.
     pub fn is_control(&self) -> bool {
         self.n_data == 0
     }

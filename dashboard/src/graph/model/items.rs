@@ -27,14 +27,14 @@ pub enum Kind {
     Op,
 }
 
-/// How a picture shows an item.
+/// The role of an item in a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// As a box.
+    /// Drawn as a box.
     Shown,
-    /// As an annotation of its consumers: a constant that feeds something.
+    /// Drawn as an annotation of its consumers: a constant that feeds something.
     Constant,
-    /// As an annotation of its producers: a summary op.
+    /// Drawn as an annotation of its producers: a summary op.
     Summary,
     /// Not at all: a scope that holds only annotations.
     Empty,
@@ -43,14 +43,14 @@ pub enum Role {
 /// The control flow of a scope's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Its body runs repeatedly.
+    /// A loop: the body runs repeatedly.
     Loop,
     /// One of two branches runs.
     Conditional,
 }
 
 impl Control {
-    /// Its name in the window.
+    /// The name in the window.
     pub fn name(self) -> &'static str {
         match self {
             Self::Loop => "loop",
@@ -94,7 +94,7 @@ pub struct MetaEdge {
 pub struct Structure {
     /// Equal for items of equal structure; numbered by first appearance.
     pub class: u32,
-    /// How many items share it.
+    /// The number of items that share the structure.
     pub n_members: u32,
 }
 
@@ -102,6 +102,6 @@ pub struct Structure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     pub count: u64,
-    /// Its text, with one example.
+    /// The text of the warning, with one example.
     pub text: String,
 }

@@ -47,7 +47,7 @@ impl Query {
         self.filter.set(&words.join(" "));
     }
 
-    /// Whether it has a `device:` term.
+    /// Whether the query has a `device:` term.
     pub fn has_device(&self) -> bool {
         self.device.is_some()
     }

@@ -18,8 +18,8 @@ struct Degree {
     control_out: u32,
 }
 
-/// Whether each of `scope`'s `children` is drawn in its side area: a great many edges leave it, or it is a `NoOp`, or it only
-/// records summaries.
+/// Whether each of `scope`'s `children` is drawn in its side area: a great many edges leave it, or it is a `NoOp`, or
+/// it only records summaries.
 pub(crate) fn sides(model: &Model, scope: ItemId, children: &[ItemId]) -> Vec<bool> {
     let index: FxHashMap<ItemId, usize> = children.iter().enumerate().map(|(idx, &c)| (c, idx)).collect();
     let mut degrees = vec![Degree::default(); children.len()];

@@ -1,10 +1,10 @@
 //! Identical structure, found exactly: the same ops wired the same way, whatever their names.
 //!
 //! For each scope every node below it gets a Merkle hash over its op and, in order, the hashes of its inputs (edges
-//! from outside the scope count as "outside", and inputs from one and the same node are marked); then the same from the consumers' side. The scope's structure is the
-//! multiset of these hashes and of its child scopes' structures. Two scopes of equal hash have, up to a 64-bit
-//! collision, the same unfoldings upwards and downwards at every node. Nested modules are found like top-level ones,
-//! which TensorBoard's template matching misses.
+//! from outside the scope count as "outside", and inputs from one and the same node are marked); then the same from the
+//! consumers' side. The scope's structure is the multiset of these hashes and of its child scopes' structures. Two
+//! scopes of equal hash have, up to a 64-bit collision, the same unfoldings upwards and downwards at every node. Nested
+//! modules are found like top-level ones, which TensorBoard's template matching misses.
 //!
 //! The work is the sum over edges of the number of branching scopes around them; a file made to blow that up stops at
 //! [`WORK_MAX`] and says so.

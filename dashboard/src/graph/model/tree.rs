@@ -27,6 +27,8 @@ struct Draft {
     children: Vec<u32>,
 }
 
+/// Children of a scope up to which a series of all of them is not folded.
+const MAX_PLAIN_SERIES: usize = 12;
 /// Path prefix of function bodies, as in TensorBoard.
 pub(super) const LIBRARY: &str = "__function_library__";
 
@@ -55,7 +57,7 @@ fn scopes_and_nodes(text: &str, nodes: &[RawNode]) -> Vec<Draft> {
     drafts
 }
 
-/// Makes the scopes of a node's name that do not exist yet; the innermost one.
+/// Adds the missing scopes of a node's name; returns the innermost one.
 fn scopes_of<'t>(
     text: &'t str,
     node: &RawNode,
@@ -75,9 +77,9 @@ fn scopes_of<'t>(
             };
             let name = NameSpan { start: node.start, leaf: at(from), end: at(from + len) };
             drafts.push(Draft { name, kind, role: Role::Shown, node: u32::MAX, children: vec![] });
-            let made = drafts.len() as u32 - 1;
-            drafts[scope as usize].children.push(made);
-            made
+            let draft_idx = drafts.len() as u32 - 1;
+            drafts[scope as usize].children.push(draft_idx);
+            draft_idx
         });
         (scope, from) = (next, from + len + 1);
     }
@@ -110,8 +112,8 @@ fn fold_series(text: &mut String, drafts: &mut Vec<Draft>, nodes: &[RawNode]) {
             .collect();
         for fold in series::fold(&labels) {
             let members: Vec<u32> = fold.members.iter().map(|&idx| ops[idx]).collect();
-            // A small scope of nothing else is a series already: a box in the box would only cost a click.
-            if members.len() == drafts[scope].children.len() && members.len() <= 12 {
+            // Folding a small scope that has no other children would only cost another click.
+            if members.len() == drafts[scope].children.len() && members.len() <= MAX_PLAIN_SERIES {
                 continue;
             }
             add_series(text, drafts, scope, &fold.label, members);
@@ -129,11 +131,11 @@ fn add_series(text: &mut String, drafts: &mut Vec<Draft>, scope: usize, label: &
     let leaf = text.len() as u32;
     text.push_str(label);
     let name = NameSpan { start, leaf, end: text.len() as u32 };
-    let made = drafts.len() as u32;
+    let draft_idx = drafts.len() as u32;
     let mut is_member = members.clone();
     is_member.sort_unstable();
     let first = drafts[scope].children.iter().position(|c| is_member.binary_search(c).is_ok()).unwrap_or(0);
-    drafts[scope].children[first] = made;
+    drafts[scope].children[first] = draft_idx;
     drafts[scope].children.retain(|c| is_member.binary_search(c).is_err());
     drafts.push(Draft { name, kind: Kind::Series, role: Role::Shown, node: u32::MAX, children: members });
 }
@@ -157,8 +159,8 @@ fn number(drafts: &[Draft]) -> Vec<Item> {
         if let Some(&child) = drafts[*draft as usize].children.get(*next) {
             *next += 1;
             let parent = *item;
-            let made = open(&mut items, drafts, child, Some(parent));
-            stack.push((child, made, 0));
+            let child_item = open(&mut items, drafts, child, Some(parent));
+            stack.push((child, child_item, 0));
         } else {
             let end = ItemId(items.len() as u32);
             items[item.idx()].end = end;

@@ -66,7 +66,7 @@ fn frame(painter: &Painter, scene: &Scene<'_>, rect: Rect) {
     let inner = rect.shrink(m::CONTROL_FRAME * scene.camera.zoom);
     let corners = [inner.left_top(), inner.right_top(), inner.right_bottom(), inner.left_bottom(), inner.left_top()];
     let dash = 6.0 * scene.camera.zoom.max(0.5);
-    // Not the accent: that is what is selected.
+    // Not in the accent colour, which marks the selection.
     let stroke = Stroke::new(metrics::LINE, mix(p.text_weak, p.canvas, 0.25));
     painter.extend(Shape::dashed_line(&corners, stroke, dash, dash * 0.6));
 }
@@ -137,7 +137,7 @@ pub(super) fn closed_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect:
     notes(painter, scene, b, rect);
 }
 
-/// An op's name: far out in a smaller font where only that fits.
+/// Paints an op's name, at a low zoom in a smaller font where only that fits.
 fn op_name(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect, color: Color32) {
     let Some(font) = scene.name_font(m::LABEL - 1.0, rect) else { return };
     let label = scene.model.label(b.item);
@@ -151,7 +151,7 @@ fn op_name(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect, color: 
 fn closed_scope_label(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect, text: Color32) {
     let zoom = scene.camera.zoom;
     let Some(font) = scene.font(m::LABEL).filter(|f| f.size >= metrics::TEXT_TICK) else {
-        // Far out a name is worth more than its button and its count.
+        // At a low zoom the name is more useful than the button and the count.
         if let Some(font) = scene.name_font(m::LABEL, rect) {
             text_in(painter, &scene.model.label(b.item), font, text, rect.shrink(1.0), Align2::CENTER_CENTER);
         }

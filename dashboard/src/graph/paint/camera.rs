@@ -2,7 +2,7 @@
 
 use egui::{Pos2, Rect, Vec2, pos2, vec2};
 
-/// Zoom that fitting does not go beyond.
+/// Greatest zoom of a fitted picture.
 const FIT_MAX: f32 = 1.6;
 const ZOOM: std::ops::RangeInclusive<f32> = 0.002..=6.0;
 
@@ -37,7 +37,7 @@ impl Camera {
         self.center -= by / self.zoom;
     }
 
-    /// Scales by `factor`; what is under `at` stays there.
+    /// Scales by `factor`; the point of the picture at `at` stays there.
     pub fn zoom_at(&mut self, view: Rect, at: Pos2, factor: f32) {
         let before = self.to_picture(view, at);
         self.zoom = (self.zoom * factor).clamp(*ZOOM.start(), *ZOOM.end());
@@ -49,14 +49,14 @@ impl Camera {
         self.center = vec2(x, y) - (at - view.center()) / self.zoom;
     }
 
-    /// Shows all of `bounds`.
+    /// Fits `bounds` into the view.
     pub fn fit(&mut self, view: Rect, [x0, y0, x1, y1]: [f32; 4]) {
         let (w, h) = ((x1 - x0).max(1.0), (y1 - y0).max(1.0));
         self.zoom = (view.width() / w).min(view.height() / h).min(FIT_MAX).max(*ZOOM.start()) * 0.94;
         self.center = vec2((x0 + x1) / 2.0, (y0 + y1) / 2.0);
     }
 
-    /// Shows all of `bounds` in a part of the view.
+    /// Fits `bounds` into a part of the view.
     fn fit_into(&mut self, view: Rect, part: Rect, bounds: [f32; 4]) {
         self.fit(part, bounds);
         self.center -= (part.center() - view.center()) / self.zoom;
@@ -81,7 +81,7 @@ impl Camera {
         *self = fitted.max_by(|a, b| a.zoom.total_cmp(&b.zoom)).unwrap_or(*self);
     }
 
-    /// Between two cameras, `t` in 0..=1.
+    /// Interpolates between two cameras, `t` in 0..=1.
     pub fn lerp(self, to: Self, t: f32) -> Self {
         let zoom = (self.zoom.ln() + (to.zoom.ln() - self.zoom.ln()) * t).exp();
         Self { center: self.center + (to.center - self.center) * t, zoom }
@@ -94,12 +94,12 @@ impl Camera {
     }
 }
 
-/// Whether two boxes (left, top, right, bottom) meet.
+/// Whether two boxes (left, top, right, bottom) overlap.
 pub(super) fn meets(a: &[f32; 4], b: &[f32; 4]) -> bool {
     a[0] <= b[2] && b[0] <= a[2] && a[1] <= b[3] && b[1] <= a[3]
 }
 
-/// A point moved between two rects as its share of the first.
+/// Maps a point from one rect to another, at the same shares of width and height.
 pub(super) fn carry(from: [f32; 4], to: [f32; 4], p: Pos2) -> Pos2 {
     let share = |a: f32, b: f32, x: f32| if b > a { (x - a) / (b - a) } else { 0.5 };
     let (sx, sy) = (share(from[0], from[2], p.x), share(from[1], from[3], p.y));

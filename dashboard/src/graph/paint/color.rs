@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use ui::command::Entry;
 use ui::theme::{Palette, mix};
 
-/// What the colours of boxes show.
+/// The property of boxes that colours show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ColorBy {
     /// Scopes of identical structure have the same colour.
@@ -33,9 +33,9 @@ pub enum ColorBy {
 
 pub(crate) struct ColorMode {
     pub by: ColorBy,
-    /// Its name in the window and in addresses.
+    /// The name in the window and in addresses.
     pub title: &'static str,
-    /// Its command, with its help.
+    /// The command with its help text.
     pub command: Entry,
 }
 
@@ -45,9 +45,9 @@ pub(crate) type Legend = Vec<(Color32, String)>;
 /// A figure as a colour scale.
 struct Heat {
     metric: Metric,
-    /// The meaning of 100 %.
+    /// Name of the total that shares refer to.
     total: &'static str,
-    /// Shown where no trace has the figure.
+    /// The legend where no trace has the figure.
     missing: &'static str,
 }
 
@@ -73,7 +73,7 @@ impl ColorBy {
         COLOR_MODES.iter().map(|mode| mode.by)
     }
 
-    /// Its name in the window and in addresses.
+    /// The name in the window and in addresses.
     pub fn title(self) -> &'static str {
         COLOR_MODES[self as usize].title
     }
@@ -92,8 +92,8 @@ impl ColorBy {
     }
 }
 
-/// Assigns a colour to each structure shared by several scopes, in the order in which they become visible, so that opening
-/// more changes none.
+/// Assigns a colour to each structure shared by several scopes, in the order in which they become visible, so that
+/// opening more changes none.
 pub(crate) fn assign_structure_colors(
     model: &Model,
     visible: impl Iterator<Item = ItemId>,
@@ -184,7 +184,7 @@ impl Colors<'_> {
         mix(self.palette.raised, self.palette.good, 0.45)
     }
 
-    /// White over orange to red, in the theme's terms.
+    /// The colour of a share: from the theme's white over orange to red.
     fn heat(&self, share: f32) -> Color32 {
         let p = self.palette;
         let share = share.clamp(0.0, 1.0).sqrt();

@@ -12,11 +12,11 @@ use crate::graph::{
 use egui::{Color32, Mesh, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 use ui::theme::{metrics, metrics::graph as m, mix};
 
-/// How much wider marked edges are.
+/// Additional width of highlighted edges.
 const MARKED_W: f32 = 0.8;
 /// Least horizontal distance between labels, points; vertically half of it.
 const LABEL_GAP: f32 = 8.0;
-/// Where along a stretch a label is tried.
+/// Positions along a segment at which a label is tried, in this order.
 const LABEL_AT: [f32; 3] = [0.5, 0.3, 0.7];
 /// Edges in view above which none is labelled.
 const LABELS_MAX: usize = 300;
@@ -43,14 +43,14 @@ pub(super) fn paint(painter: &Painter, scene: &Scene<'_>, seen: &[f32; 4]) {
     }
     let rects = scene.picture.boxes.iter().flat_map(|b| occupied(scene, b));
     let mut taken: Vec<Rect> = rects.filter(|rect| rect.intersects(scene.view)).collect();
-    // The marked ones first: where room is scarce, theirs are read.
+    // Highlighted edges first, so that these get labels where room is scarce.
     let rest = labelled.iter().filter(|e| !marked.iter().any(|m| std::ptr::eq(*m, **e)));
     for edge in marked.iter().chain(rest) {
         label(painter, scene, edge, &mut taken);
     }
 }
 
-/// Rects where no edge is labelled: the title of an open box; a closed box and its notes.
+/// Rects without edge labels: the title of an open box; a closed box and its notes.
 fn occupied(scene: &Scene<'_>, b: &PicBox) -> Vec<Rect> {
     let (zoom, rect) = (scene.camera.zoom, scene.camera.rect_to_screen(scene.view, (scene.rect_of)(b)));
     if b.open {
@@ -150,7 +150,7 @@ fn curve(painter: &Painter, scene: &Scene<'_>, edge: &PicEdge, color: Color32, e
     }
 }
 
-/// Curves with vertical tangents between the points: every part leaves and enters its rank upright.
+/// A curve through the points with vertical tangents, as edges leave and enter ranks upright.
 fn smooth(points: &[Pos2]) -> Vec<Pos2> {
     let mut out = Vec::with_capacity(points.len() * 6);
     let Some(&first) = points.first() else { return out };
@@ -173,7 +173,7 @@ fn smooth(points: &[Pos2]) -> Vec<Pos2> {
     out
 }
 
-/// Takes `by` off the end, where the arrow head goes.
+/// Shortens a path by `by` at its end, to make room for the arrow head.
 fn shorten(points: &mut Vec<Pos2>, mut by: f32) {
     while let [.., before, last] = points[..] {
         let length = (last - before).length();
@@ -200,14 +200,14 @@ pub(super) fn text(model: &Model, edge: &MetaEdge) -> Option<String> {
     }
 }
 
-/// The first place that keeps a distance from all that is taken: labels that nearly touch read as one.
+/// The first place at a distance from all taken ones, as labels that nearly touch read as one.
 fn free(places: impl IntoIterator<Item = Rect>, taken: &[Rect]) -> Option<Rect> {
     let is_free =
         |rect: &Rect| !taken.iter().any(|other| other.intersects(rect.expand2(vec2(LABEL_GAP, LABEL_GAP / 2.0))));
     places.into_iter().find(is_free)
 }
 
-/// Labels an edge on its longest stretch that is free of boxes and other labels, if there is one.
+/// Labels an edge on its longest segment without boxes and other labels, if there is one.
 fn label(painter: &Painter, scene: &Scene<'_>, edge: &PicEdge, taken: &mut Vec<Rect>) {
     let Some(font) = scene.font(m::LABEL_SMALL) else { return };
     if font.size < 8.0 {

@@ -1,4 +1,4 @@
-//! The meaning of the colours, in a corner of the view.
+//! The legend of the colours, in a corner of the view.
 
 use super::scene::{Scene, overlay};
 use egui::{FontId, Rect, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
@@ -10,7 +10,7 @@ pub(crate) fn corner_of(view: Rect, legend_size: Vec2) -> Rect {
     Rect::from_min_size(view.left_bottom() + vec2(metrics::PAD, -metrics::PAD - legend_size.y), legend_size)
 }
 
-/// Paints the meaning of the colours in the lower left corner; returns its size.
+/// Paints the legend in the lower left corner; returns its size.
 pub(crate) fn legend_ui(ui: &Ui, scene: &Scene<'_>) -> Vec2 {
     let entries = scene.colors.legend(LEGEND_MAX);
     let (p, row) = (scene.palette(), metrics::TEXT_SMALL + metrics::GAP);

@@ -1,6 +1,6 @@
-//! A picture as shapes: `camera` and `motion` say where it is on the screen, `color` what boxes are filled with; `scene`
-//! joins them for a frame, `visible` paints what is in view with `boxes`, `notes` and `edges`; `minimap` and `legend` lie
-//! over it. `export` writes a picture as text.
+//! A picture as shapes: `camera` and `motion` say where it is on the screen, `color` what boxes are filled with;
+//! `scene` joins them for a frame, `visible` paints what is in view with `boxes`, `notes` and `edges`; `minimap` and
+//! `legend` lie over it. `export` writes a picture as text.
 
 mod boxes;
 mod camera;

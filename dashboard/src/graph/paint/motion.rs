@@ -8,10 +8,10 @@ use crate::graph::{
 use egui::{Pos2, pos2};
 use std::sync::Arc;
 
-/// Seconds.
+/// Duration of a transition or flight, seconds.
 const DURATION: f64 = 0.2;
 
-/// Boxes that move from their old places.
+/// A transition, in which boxes move from their places in the old picture.
 pub(crate) struct Transition {
     from: Arc<Picture>,
     /// Added to the old picture's coordinates, so that the clicked box stays where it is.
@@ -19,7 +19,7 @@ pub(crate) struct Transition {
     start: f64,
 }
 
-/// 0 to 1, slow at both ends.
+/// The progress of a motion, 0 to 1, slow at both ends.
 fn ease(start: f64, now: f64) -> f32 {
     let t = ((now - start) / DURATION).clamp(0.0, 1.0) as f32;
     t * t * (3.0 - 2.0 * t)
@@ -59,7 +59,7 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// The camera now, and whether it has arrived.
+    /// The camera at `now`, and whether the flight has ended.
     pub fn at(&self, now: f64) -> (Camera, bool) {
         let t = ease(self.start, now);
         (self.from.lerp(self.to, t), t >= 1.0)

@@ -22,7 +22,7 @@ pub(crate) struct Scene<'a> {
     pub hovered: Option<ItemId>,
     /// Highlighted items; everything else is dimmed.
     pub traced: Option<&'a FxHashSet<ItemId>>,
-    /// How far edges are faded in, 0..=1.
+    /// Opacity of edges while they fade in, 0..=1.
     pub fade: f32,
     /// Rects of boxes, also while they move between two pictures.
     pub rect_of: &'a dyn Fn(&PicBox) -> [f32; 4],
@@ -43,7 +43,8 @@ impl Scene<'_> {
         (size >= 6.5).then(|| FontId::proportional(size.min(24.0)))
     }
 
-    /// The font of a box's name: as `font`, but where that is illegible the smallest legible one, if the box is high enough.
+    /// The font of a box's name: as `font`, but where that is illegible the smallest legible one, if the box is high
+    /// enough.
     pub fn name_font(&self, size: f32, rect: Rect) -> Option<FontId> {
         let least = FontId::proportional(metrics::TEXT_TICK);
         self.font(size).filter(|f| f.size >= least.size).or((rect.height() >= least.size).then_some(least))

@@ -107,7 +107,7 @@ impl GraphView {
     }
 }
 
-/// Differences from the other graph: of a node in full, of a scope as counts.
+/// Shows the differences from the other graph: of a node in full, of a scope as counts.
 fn changed(ui: &mut Ui, model: &Model, diff: &GraphDiff, item: ItemId) {
     let Counts { differ, only_here } = diff.of(item);
     section(ui, "Compared with the other graph");
@@ -154,7 +154,7 @@ fn summaries(ui: &mut Ui, tags: &[Tag]) -> Option<Action> {
     action
 }
 
-/// The first rows of a list; the rest is counted.
+/// Shows the first rows of a list and the number of others.
 fn rows<T>(ui: &mut Ui, all: &[T], mut row_ui: impl FnMut(&mut Ui, &T)) {
     all.iter().take(ROWS_MAX).for_each(|row| row_ui(ui, row));
     if all.len() > ROWS_MAX {

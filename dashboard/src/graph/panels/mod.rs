@@ -1,5 +1,5 @@
-//! What stands around the picture: `toolbar` above it with `search`, `details` of the selection with `step_chart` to its
-//! right.
+//! What stands around the picture: `toolbar` above it with `search`, `details` of the selection with `step_chart` to
+//! its right.
 
 pub(super) mod details;
 mod search;

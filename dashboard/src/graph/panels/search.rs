@@ -23,7 +23,7 @@ pub(crate) struct Search {
     hits: Vec<ItemId>,
     /// The hit that Enter goes to.
     at: usize,
-    /// Whether the arrow keys moved to another hit, which is to scroll into view.
+    /// Whether the arrow keys moved to another hit, to which the list must scroll.
     moved: bool,
     model: Option<Arc<Model>>,
     /// The generation of [`Times`] whose devices were searched.
@@ -45,7 +45,7 @@ impl Search {
         let id = ui.scope_id().with("graph search");
         let n = self.hits.len();
         if n > 0 && ui.memory(|memory| memory.has_focus(id)) {
-            // Before the field sees them.
+            // Read before the field consumes these keys.
             let [down, up] = [egui::Key::ArrowDown, egui::Key::ArrowUp]
                 .map(|key| ui.input_mut(|i| i.count_and_consume_key(egui::Modifiers::NONE, key)));
             self.at = (self.at + down + (n - up % n)) % n;

@@ -1,38 +1,39 @@
-//! How the values of a series are distributed at each step: quantiles of its histograms, thinned to what fits. No egui.
+//! The distribution of a series' values at each step: quantiles of its histograms, thinned to the card's width. No
+//! egui.
 
 use super::bins::{position, thinned};
 use crate::cards::XAxis;
 use summaries::{Histogram, HistogramSeries};
 use ui::chart::{Bounds, extent};
 
-/// Steps of a card at most.
+/// Steps that a card shows, at most.
 pub const MAX_STEPS: usize = 400;
 const N: usize = Histogram::QUANTILES.len();
 
 /// The quantiles of one histogram.
 #[derive(Clone, Debug)]
 pub struct BandRow {
-    /// Its row in the series.
+    /// The histogram's row in the series.
     pub row: usize,
-    /// Its place on the chosen axis.
+    /// Position on the chosen axis.
     pub x: f64,
-    /// By [`Histogram::QUANTILES`], least first.
+    /// Values of the quantiles [`Histogram::QUANTILES`], the least first.
     pub values: [f64; N],
 }
 
 impl BandRow {
-    /// The value that half of the values are below.
+    /// The median.
     pub fn median(&self) -> f64 {
         self.values[N / 2]
     }
 }
 
-/// The bands of a series; made anew when it grew or the axis changed.
+/// The bands of a series, recomputed when the series grew or the axis changed.
 #[derive(Clone, Debug)]
 pub struct Bands {
-    /// Oldest first.
+    /// The bands' rows, the oldest first.
     pub rows: Vec<BandRow>,
-    /// What they span.
+    /// The bounds of all rows.
     pub bounds: Bounds,
     stamp: Option<(usize, XAxis)>,
 }
@@ -44,8 +45,8 @@ impl Default for Bands {
 }
 
 impl Bands {
-    /// Takes in a series. Many rows are thinned: the newest is always there. One that cannot be read, or whose values are
-    /// not finite, is left out.
+    /// Updates the bands. A series of many rows is thinned; its newest row always stays. Rows that cannot be read or
+    /// have values that are not finite are left out.
     pub fn update(&mut self, series: &HistogramSeries, axis: XAxis) {
         let stamp = Some((series.len(), axis));
         if self.stamp == stamp {
@@ -62,7 +63,7 @@ impl Bands {
         self.bounds = Bounds::around(extent(x), extent(y));
     }
 
-    /// The row whose place is next to `x`.
+    /// The row whose position is nearest to `x`.
     pub fn nearest(&self, x: f64) -> Option<&BandRow> {
         self.rows.iter().min_by(|a, b| (a.x - x).abs().total_cmp(&(b.x - x).abs()))
     }

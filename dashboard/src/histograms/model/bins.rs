@@ -1,4 +1,5 @@
-//! Histograms made comparable: re-binned to equal bins over the range of all of them, and thinned to what fits. No egui.
+//! Histograms made comparable: re-binned to equal bins over their common range, and thinned to a card's height. No
+//! egui.
 //!
 //! As TensorBoard does it (plugins/histogram/tf_histogram_dashboard, `vz_histogram_timeseries`): 30 bins over the union
 //! of all ranges; a bucket gives each bin the share of its count that overlaps it.
@@ -7,16 +8,16 @@ use crate::cards::XAxis;
 use summaries::{Bucket, Histogram, HistogramSeries};
 use ui::chart::{Bounds, extent};
 
-/// Bins of a ridge.
+/// The number of a ridge's bins.
 pub const N_BINS: usize = 30;
-/// Ridges of a card at most: with more, each is a pixel or two apart.
+/// Ridges that a card shows, at most: with more they would be a pixel or two apart.
 const MAX_RIDGES: usize = 60;
 
-/// Counts in equal bins.
+/// The counts of equal bins.
 pub type Bins = [f64; N_BINS];
 
-/// Spreads `buckets` over equal bins from `lo` to `hi`, `lo < hi`; what lies outside is left out. A bucket without a
-/// width counts where it stands, buckets with edges or counts that are not finite do not count.
+/// Distributes `buckets` over equal bins from `lo` to `hi`, `lo < hi`; parts outside are left out. A bucket without a
+/// width counts in the bin around it; buckets with edges or counts that are not finite do not count.
 fn rebin(buckets: &[Bucket], lo: f64, hi: f64) -> Bins {
     let mut bins = [0.0; N_BINS];
     let bin_w = (hi - lo) / N_BINS as f64;
@@ -41,31 +42,31 @@ fn rebin(buckets: &[Bucket], lo: f64, hi: f64) -> Bins {
     bins
 }
 
-/// The share of `left..right` that lies in `start..end`; all of an interval without a width.
+/// The share of `left..right` that lies in `start..end`; 1 for an interval without a width.
 fn overlap(left: f64, right: f64, start: f64, end: f64) -> f64 {
     let width = right - left;
     if width <= 0.0 { 1.0 } else { ((right.min(end) - left.max(start)) / width).clamp(0.0, 1.0) }
 }
 
-/// One histogram, ready to draw.
+/// A histogram in equal bins.
 #[derive(Clone, Debug)]
 pub struct Ridge {
-    /// Its row in the series.
+    /// The histogram's row in the series.
     pub row: usize,
     pub step: i64,
-    /// Its place on the chosen axis.
+    /// Position on the chosen axis.
     pub x: f64,
     pub bins: Bins,
 }
 
-/// The ridges of a series; made anew when it grew or the axis changed.
+/// The ridges of a series, recomputed when the series grew or the axis changed.
 #[derive(Clone, Debug, Default)]
 pub struct Ridges {
-    /// Oldest first.
+    /// The ridges, the oldest first.
     pub rows: Vec<Ridge>,
-    /// The range of values that the bins span.
+    /// The least value of the first bin.
     pub lo: f64,
-    /// Its upper end.
+    /// The greatest value of the last bin.
     pub hi: f64,
     /// The greatest count of any bin.
     pub greatest: f64,
@@ -75,7 +76,8 @@ pub struct Ridges {
 }
 
 impl Ridges {
-    /// Takes in a series. Many rows are thinned: the newest is always there. One that cannot be read is left out.
+    /// Updates the ridges. A series of many rows is thinned; its newest row always stays. Rows that cannot be read are
+    /// left out.
     pub fn update(&mut self, series: &HistogramSeries, axis: XAxis) {
         let stamp = Some((series.len(), axis));
         if self.stamp == stamp {
@@ -98,14 +100,14 @@ impl Ridges {
         self.greatest = self.rows.iter().flat_map(|ridge| ridge.bins).fold(0.0, f64::max);
     }
 
-    /// The range of values in a bin.
+    /// The range of values of a bin.
     pub fn bin_range(&self, bin: usize) -> [f64; 2] {
         let width = (self.hi - self.lo) / N_BINS as f64;
         [self.lo + bin as f64 * width, self.lo + (bin + 1) as f64 * width]
     }
 }
 
-/// Where a row is on an axis.
+/// The position of a row on an axis.
 pub fn position(series: &HistogramSeries, row: usize, axis: XAxis) -> f64 {
     match axis {
         XAxis::Step => series.step[row] as f64,
@@ -114,7 +116,7 @@ pub fn position(series: &HistogramSeries, row: usize, axis: XAxis) -> f64 {
     }
 }
 
-/// At most `max` rows of `n`, evenly apart and with the last.
+/// At most `max` indices below `n`, evenly spaced, the last index among them.
 pub fn thinned(n: usize, max: usize) -> Vec<usize> {
     let stride = n.div_ceil(max).max(1);
     let mut rows: Vec<usize> = (0..n).rev().step_by(stride).collect();

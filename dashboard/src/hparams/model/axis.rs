@@ -1,4 +1,4 @@
-//! A column as an axis: where each value stands from 0 to 1, its marks, and what a stretch of it holds. No egui here.
+//! A column as an axis: positions of values from 0 to 1, ticks, and the values in a range of it. No egui here.
 
 use super::table::{Cell, Column, Filters, Key, Table};
 use ui::{
@@ -21,8 +21,8 @@ impl Choice for AxisScale {
 }
 
 impl AxisScale {
-    /// The scale of a column that nobody chose for: values over three decades are spread by their logarithm, and so are a few values
-    /// that lie more evenly by it (1e-4, 1e-3, 1e-2; 32, 64, 128).
+    /// The default scale of a column: logarithmic for values over three decades, and for a few values that are spaced
+    /// more evenly by their logarithm (1e-4, 1e-3, 1e-2; 32, 64, 128).
     pub fn usual(column: &Column) -> Self {
         let few: Vec<f64> = column.values.iter().filter_map(finite).collect();
         match column.extent {
@@ -34,7 +34,7 @@ impl AxisScale {
         }
     }
 
-    /// The one after this one that a column can have.
+    /// The next scale that the column supports.
     pub fn next(self, column: &Column) -> Self {
         let can_log = column.extent.is_some_and(|[lo, _]| lo > 0.0);
         match self {
@@ -48,16 +48,16 @@ impl AxisScale {
 #[derive(Clone, Debug)]
 pub struct Axis {
     pub key: Key,
-    /// The scale of numbers; words are evenly apart.
+    /// The scale of numbers; words are evenly spaced.
     pub scale: AxisScale,
     kind: Kind,
 }
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// Least and greatest, on the scale; and the numbers themselves where they are few.
+    /// Least and greatest number on the scale; and the numbers themselves where they are few.
     Numbers([f64; 2], Vec<f64>),
-    /// All numbers, sorted.
+    /// All numbers, sorted: positions are ranks.
     Ranks(Vec<f64>),
     Values(Vec<Cell>),
 }
@@ -83,7 +83,7 @@ impl Axis {
         Self { key: column.key.clone(), scale, kind }
     }
 
-    /// Where a value stands, 0 to 1; `None` for one without a place.
+    /// The position of a value, 0 to 1; `None` for a value without one.
     pub fn place(&self, cell: &Cell) -> Option<f64> {
         match (&self.kind, cell) {
             (Kind::Numbers([lo, hi], _), Cell::Number(x)) => {
@@ -99,7 +99,7 @@ impl Axis {
         }
     }
 
-    /// Marks: places with labels.
+    /// Ticks: positions with labels.
     pub fn ticks(&self, n: usize) -> Vec<(f64, String)> {
         match &self.kind {
             Kind::Numbers(_, few) if !few.is_empty() => {
@@ -123,7 +123,7 @@ impl Axis {
         }
     }
 
-    /// Filters what stands outside of `stretch` (0 to 1). A stretch that holds nothing filters nothing.
+    /// Filters out the values outside of `stretch` (a part of 0 to 1). A stretch without values changes nothing.
     pub fn brush(&self, table: &Table, stretch: [f64; 2], filters: &mut Filters) {
         let inside = |cell: &Cell| self.place(cell).is_some_and(|at| (stretch[0]..=stretch[1]).contains(&at));
         filters.clear(&self.key);
@@ -151,26 +151,25 @@ fn finite(cell: &Cell) -> Option<f64> {
     }
 }
 
-/// How far apart the widest and the narrowest gap between sorted numbers are, in some measure.
+/// The ratio of the widest to the narrowest gap of sorted numbers on the scale of `measure`; 1 without a gap.
 fn unevenness(sorted: &[f64], measure: impl Fn(f64) -> f64) -> f64 {
     let gaps = sorted.windows(2).map(|pair| measure(pair[1]) - measure(pair[0])).filter(|gap| *gap > 0.0);
-    let [least, most] = gaps.fold([f64::INFINITY, 0.0], |[least, most], gap| [least.min(gap), most.max(gap)]);
-    if most > 0.0 { most / least } else { 1.0 }
+    let [min, max] = gaps.fold([f64::INFINITY, 0.0], |[min, max], gap| [min.min(gap), max.max(gap)]);
+    if max > 0.0 { max / min } else { 1.0 }
 }
 
-/// The place of the `i`-th of `n`; a lone one stands in the middle.
+/// The position of the `i`-th of `n` evenly spaced values; a single value is in the middle.
 fn even(i: usize, n: usize) -> f64 {
     if n > 1 { i as f64 / (n - 1) as f64 } else { 0.5 }
 }
 
-/// Of `n` indices at most about `most`, both ends among them.
-fn thinned(n: usize, most: usize) -> impl Iterator<Item = usize> {
-    let most = most.clamp(2, n.max(2));
-    let count = n.min(most);
+/// At most `max` of `n` indices, but at least both ends.
+fn thinned(n: usize, max: usize) -> impl Iterator<Item = usize> {
+    let count = n.min(max.max(2));
     (0..count).map(move |i| if count > 1 { i * (n - 1) / (count - 1) } else { 0 })
 }
 
-/// An interval with a width.
+/// Widens an empty interval.
 fn widened([lo, hi]: [f64; 2]) -> [f64; 2] {
     if hi > lo {
         return [lo, hi];

@@ -1,5 +1,5 @@
-//! What the runs say of their hyperparameters: read from their event files (TensorBoard's hparams plugin, torch's
-//! `add_hparams`) and, where these say nothing, from the command in `run.json`. A thread reads. No egui here.
+//! The runs' hyperparameters, read in a thread from their event files (TensorBoard's hparams plugin, torch's
+//! `add_hparams`) or else from the command in `run.json`. No egui here.
 
 use super::table::{Cell, Key, Session, Statistic};
 use crate::{Data, data::RunRef};
@@ -21,7 +21,7 @@ pub struct Source {
     logdir_idx: usize,
     run: Arc<str>,
     label: Arc<str>,
-    /// The run's folder, and the values of the plugin.
+    /// The run's folder, and the plugin's values in it.
     folder: PathBuf,
     places: Vec<(RecordPosition, Arc<SummaryMetadata>)>,
 }
@@ -29,15 +29,15 @@ pub struct Source {
 /// The hyperparameters of all runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionData {
-    /// Runs with hyperparameters.
+    /// The runs with hyperparameters.
     pub sessions: Vec<SessionRun>,
-    /// Metrics that experiments name: by logdir, the run below the session's and the tag.
+    /// Metrics that experiments declare: logdir, run below the session's, and tag.
     pub metrics: BTreeSet<(usize, Arc<str>, Arc<str>)>,
-    /// Values that could not be read, with the first reason.
+    /// The number of values that could not be read, with the first error.
     pub unreadable: Option<(usize, String)>,
 }
 
-/// A run's hyperparameters.
+/// The hyperparameters of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionRun {
     logdir_idx: usize,
@@ -47,7 +47,7 @@ pub struct SessionRun {
     status: &'static str,
 }
 
-/// How many values there are to read: as long as it stays the same, nothing is new.
+/// The number of runs and values. While both stay the same there is nothing new to read.
 pub fn n_values(data: &Data) -> (usize, usize) {
     let n =
         |run: RunRef<'_>| run.run.series.values().map(|s| if is_hparams(s) { s.n_points() } else { 0 }).sum::<usize>();
@@ -58,7 +58,7 @@ fn is_hparams(series: &Series) -> bool {
     matches!(series, Series::Media(s) if s.kind() == "hparams")
 }
 
-/// What is to be read.
+/// The runs to read.
 pub fn sources(data: &Data) -> Vec<Source> {
     let source = |run: RunRef<'_>| {
         let values = run.run.series.values().filter_map(|series| match series {
@@ -77,7 +77,7 @@ pub fn sources(data: &Data) -> Vec<Source> {
     data.runs().map(source).collect()
 }
 
-/// Reads everything.
+/// Reads the hyperparameters of runs.
 pub fn read(sources: Vec<Source>) -> SessionData {
     let mut found = SessionData::default();
     for source in sources {
@@ -128,9 +128,9 @@ fn status_name(status: SessionStatus) -> &'static str {
     }
 }
 
-/// A `run.json` is a few hundred bytes; what is larger is none.
+/// Bytes of a `run.json` that are read, at most; the files have a few hundred bytes.
 const MAX_RUN_JSON: u64 = 1 << 20;
-/// Options that say where something goes, or how it is reported and shown: no parameters of the model.
+/// Options for paths, reports and display, which are no parameters of a model.
 const NO_PARAMETERS: [&str; 13] = [
     "logdir",
     "trace",
@@ -147,7 +147,7 @@ const NO_PARAMETERS: [&str; 13] = [
     "collector",
 ];
 
-/// The options of the command in `run.json`: `--learning-rate 0.1`, `--sync`; and what was trained.
+/// The options of the command in `run.json`, such as `--learning-rate 0.1` and `--sync`, and the name of the model.
 fn command_parameters(folder: &Path) -> BTreeMap<Arc<str>, Cell> {
     let mut text = String::new();
     let read = File::open(folder.join("run.json")).and_then(|f| f.take(MAX_RUN_JSON).read_to_string(&mut text));
@@ -173,7 +173,7 @@ fn command_parameters(folder: &Path) -> BTreeMap<Arc<str>, Cell> {
     out
 }
 
-/// The sessions with their metrics as of now.
+/// The sessions with their current metrics.
 pub fn sessions(found: &SessionData, data: &Data, statistic: Statistic) -> Vec<Session> {
     let session = |source: &SessionRun| {
         let mut cells: BTreeMap<Key, Cell> =
@@ -192,7 +192,7 @@ pub fn sessions(found: &SessionData, data: &Data, statistic: Statistic) -> Vec<S
                 }
             }
         } else {
-            // Nobody says what a metric is: every scalar of the session and of the runs in its folder.
+            // Without declared metrics, every scalar of the session and of the runs in its folder is one.
             let prefix = if &*source.run == "." { String::new() } else { format!("{}/", source.run) };
             let own = runs.get(&*source.run).map(|run| ("", run));
             let from = runs.partition_point(|name, _| *name < prefix);

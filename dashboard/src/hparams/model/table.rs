@@ -18,7 +18,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// What to call it: `learning_rate`, `validation/loss`.
+    /// The title of the column: `learning_rate`, `validation/loss`.
     pub fn title(&self) -> String {
         match self {
             Self::HParam(name) => name.to_string(),
@@ -27,12 +27,12 @@ impl Key {
         }
     }
 
-    /// Whether it is measured, not chosen.
+    /// Whether the column is a metric, rather than a hyperparameter.
     pub fn is_metric(&self) -> bool {
         matches!(self, Self::Metric(..))
     }
 
-    /// Its name in addresses: titles of hyperparameters and metrics may be the same.
+    /// The column's name in addresses, unlike the title unique among hyperparameters and metrics.
     pub fn address(&self) -> String {
         match self {
             Self::HParam(name) => format!("h:{name}"),
@@ -41,7 +41,7 @@ impl Key {
     }
 }
 
-/// Which value of a metric stands for its session.
+/// The value of a metric's series that stands for the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Statistic {
     #[default]
@@ -58,7 +58,7 @@ impl Choice for Statistic {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     Number(f64),
-    /// A word; yes and no are `true` and `false`.
+    /// A word; a bool is `true` or `false`.
     Text(Arc<str>),
 }
 
@@ -73,7 +73,7 @@ impl From<&HParam> for Cell {
 }
 
 impl Cell {
-    /// As it is shown.
+    /// The value as shown.
     pub fn text(&self) -> String {
         match self {
             Self::Number(x) => format::chosen(*x),
@@ -81,7 +81,7 @@ impl Cell {
         }
     }
 
-    /// With all digits.
+    /// The value with all digits.
     pub fn exact(&self) -> String {
         match self {
             Self::Number(x) => x.to_string(),
@@ -89,7 +89,7 @@ impl Cell {
         }
     }
 
-    /// Numbers before words.
+    /// Compares two values; numbers come before words.
     fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Number(a), Self::Number(b)) => a.total_cmp(b),
@@ -100,34 +100,34 @@ impl Cell {
     }
 }
 
-/// A run with its parameters and how it went.
+/// A run with its hyperparameters, metrics and status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
     /// The run's name in the window.
     pub label: Arc<str>,
     pub cells: BTreeMap<Key, Cell>,
-    /// How it ended, where that is known: `success`.
+    /// The final status, where it is known: `success`.
     pub status: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     pub key: Key,
-    /// Least and greatest finite number; `None` where words are among the values, or nothing is.
+    /// Least and greatest finite number; `None` without numbers or with words among the values.
     pub extent: Option<[f64; 2]>,
-    /// Every value, in order, where they are few or words.
+    /// Every value in order, if there are few or they are words.
     pub values: Vec<Cell>,
 }
 
-/// A column of numbers with at most so many values can be filtered value by value as well.
+/// Numbers up to which a column can also be filtered value by value.
 pub const FEW: usize = 8;
 
 /// All sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Hyperparameters first, each kind by name.
+    /// The hyperparameters, then the metrics, each sorted by name.
     pub columns: Vec<Column>,
-    /// In the order of their runs.
+    /// The sessions in the order of their runs.
     pub sessions: Vec<Session>,
 }
 
@@ -145,7 +145,7 @@ impl Table {
         self.columns.iter().find(|column| column.key == *key)
     }
 
-    /// Indices of the sessions that pass, in order.
+    /// Indices of the sessions that pass the filters, in order.
     pub fn arranged(
         &self,
         filters: &Filters,
@@ -160,7 +160,7 @@ impl Table {
             rows.sort_by(|a, b| match (cell(a), cell(b)) {
                 (Some(a), Some(b)) if descending => b.order(a),
                 (Some(a), Some(b)) => a.order(b),
-                // Without a value last, either way.
+                // Sessions without a value come last in either direction.
                 (a, b) => a.is_none().cmp(&b.is_none()),
             });
         }
@@ -185,16 +185,16 @@ fn column(key: Key, cells: &[&Cell]) -> Column {
     Column { key, extent: (!is_text && lo <= hi).then_some([lo, hi]), values }
 }
 
-/// Which sessions are shown.
+/// The filters of the sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filters {
     pub ranges: BTreeMap<Key, [f64; 2]>,
-    /// Values that are left out, as they are written with all digits.
+    /// Values that are filtered out, as text with all digits.
     pub without: BTreeMap<Key, BTreeSet<String>>,
 }
 
 impl Filters {
-    /// Whether a session is shown; one without a value where values are filtered is not.
+    /// Whether a session passes. A session without a value fails where its column is filtered.
     pub fn pass(&self, session: &Session) -> bool {
         let in_range = |(key, [lo, hi]): (&Key, &[f64; 2])| match session.cells.get(key) {
             Some(Cell::Number(x)) => (*lo..=*hi).contains(x),
@@ -206,13 +206,13 @@ impl Filters {
         self.ranges.iter().all(in_range) && self.without.iter().all(is_wanted)
     }
 
-    /// Forgets what is said about a column.
+    /// Removes the filters of a column.
     pub fn clear(&mut self, key: &Key) {
         self.ranges.remove(key);
         self.without.remove(key);
     }
 
-    /// Whether anything is said about a column.
+    /// Whether a column is filtered.
     pub fn is_set(&self, key: &Key) -> bool {
         self.ranges.contains_key(key) || self.without.get(key).is_some_and(|out| !out.is_empty())
     }

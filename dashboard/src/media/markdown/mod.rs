@@ -1,5 +1,5 @@
-//! Markdown as it is meant to look. A text of a log opens no files and no addresses: of pictures the words for them are
-//! shown, and a click on a link copies its address.
+//! Formatted Markdown. Texts of logs must not open files or addresses: pictures are replaced by their descriptions, and
+//! a click on a link copies its address.
 
 mod model;
 mod paint;

@@ -1,12 +1,12 @@
-//! What a text consists of.
+//! A Markdown text as a tree of blocks.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::{mem::take, ops::Range, sync::Arc};
 
-/// Lists and quotes within each other; what lies deeper is shown as if it lay here.
+/// Nesting of lists and quotes, at most; deeper blocks are shown at this level.
 const MAX_DEPTH: usize = 12;
 
-/// How a part of a line looks.
+/// The style of a part of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanStyle {
     pub is_bold: bool,
@@ -15,49 +15,49 @@ pub struct SpanStyle {
     pub is_code: bool,
 }
 
-/// A part of a line that looks the same.
+/// A part of a line with one style.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// Bytes of the line's text.
+    /// Range of the part in the line's text, bytes.
     pub range: Range<usize>,
     pub style: SpanStyle,
-    /// The address of a link.
+    /// The address, if the part is a link.
     pub link: Option<Arc<str>>,
 }
 
-/// Words that flow, wrapped as there is room.
+/// A paragraph, wrapped to the width.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
-    /// Its words.
+    /// The text without markup.
     pub text: String,
-    /// The parts, which together are the text.
+    /// The parts, in order, without gaps.
     pub spans: Vec<Span>,
 }
 
-/// A part of a text that stands alone.
+/// A block of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
-    /// A heading of a level, 0 is the largest of six.
+    /// A heading with its level, 0 for the largest of six.
     Heading(usize, Line),
     Paragraph(Line),
-    /// Code, letter by letter.
+    /// Preformatted code.
     Code(String),
     Quote(Vec<Block>),
-    /// A list, numbered from the number on if there is one.
+    /// A list with the number of its first item, if it is numbered.
     List(Option<u64>, Vec<Vec<Block>>),
-    /// Rows of cells, the headings first.
+    /// Rows of cells; the first row has the headings.
     Table(Vec<Vec<Line>>),
-    /// A line across.
+    /// A horizontal line.
     Rule,
 }
 
-/// The parts of a text, CommonMark with the tables and struck-out words of GitHub.
+/// Parses CommonMark with GitHub's tables and struck-out text.
 pub fn parse(text: &str) -> Vec<Block> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     blocks(&mut Parser::new_ext(text, options), 0)
 }
 
-/// The blocks up to the end of the quote or list item that is open.
+/// The blocks up to the end of the open quote or list item.
 fn blocks<'a>(events: &mut impl Iterator<Item = Event<'a>>, depth: usize) -> Vec<Block> {
     let (mut out, mut words, mut n_flat) = (Vec::new(), Words::default(), 0);
     while let Some(event) = events.next() {
@@ -72,12 +72,12 @@ fn blocks<'a>(events: &mut impl Iterator<Item = Event<'a>>, depth: usize) -> Vec
             }
             Event::End(TagEnd::BlockQuote(_) | TagEnd::Item) => break,
             Event::End(TagEnd::Heading(level)) => out.push(Block::Heading(level as usize - 1, take(&mut words.line))),
-            // Words that stand in no paragraph of their own, as those of a list do, end where something else begins.
+            // Text of a list item without a paragraph of its own ends where another block begins.
             Event::Start(tag @ (Tag::BlockQuote(_) | Tag::List(_) | Tag::CodeBlock(_) | Tag::Table(_))) => {
                 out.extend(words.paragraph());
                 out.push(match tag {
                     Tag::List(from) => Block::List(from, items(events, depth + 2)),
-                    // What follows the fence says which language it is, which changes nothing here.
+                    // The language after the fence is ignored, as code is not highlighted.
                     Tag::CodeBlock(_) => Block::Code(code(events)),
                     Tag::Table(_) => Block::Table(table(events)),
                     _ => Block::Quote(blocks(events, depth + 1)),
@@ -121,7 +121,7 @@ fn table<'a>(events: &mut impl Iterator<Item = Event<'a>>) -> Vec<Vec<Line>> {
     }
 }
 
-/// A line that is not at its end yet.
+/// A line under construction.
 #[derive(Default)]
 struct Words {
     line: Line,
@@ -132,7 +132,7 @@ struct Words {
 impl Words {
     fn push(&mut self, event: Event<'_>) {
         match event {
-            // What HTML would do is not done: it is shown as it was written.
+            // HTML is not interpreted, but shown as written.
             Event::Html(text) | Event::InlineHtml(text) | Event::Text(text) => self.text(&text, self.style),
             Event::InlineMath(text) | Event::DisplayMath(text) => self.text(&text, self.style),
             Event::Code(text) => self.text(&text, SpanStyle { is_code: true, ..self.style }),
@@ -168,7 +168,7 @@ impl Words {
         }
     }
 
-    /// The words so far, without what is blank at their end.
+    /// The line so far without blanks at its end; `None` where nothing is left.
     fn paragraph(&mut self) -> Option<Block> {
         let mut line = take(&mut self.line);
         line.text.truncate(line.text.trim_end().len());

@@ -1,7 +1,7 @@
-//! Paints what a text consists of.
+//! Shows the blocks of a text.
 //!
-//! There is no bold font: bold words are painted twice, a pixel apart, as typewriters and old screens did. So they are bold in every
-//! script, with whatever font has its letters.
+//! There is no bold font. Bold text is painted twice, a pixel apart, as on typewriters and old screens, which works for
+//! every script and font.
 
 use super::model::{Block, Line, SpanStyle};
 use egui::{
@@ -14,10 +14,10 @@ use ui::{
     widgets::{Icon, icon_button},
 };
 
-/// For how long a button shows that it copied, seconds.
+/// Time for which a button shows that it copied, seconds.
 const COPIED_S: f64 = 1.5;
 
-/// Shows the blocks below each other, as wide as there is room.
+/// Shows the blocks below each other in the available width.
 pub fn blocks_ui(ui: &mut Ui, blocks: &[Block]) {
     ui.spacing_mut().item_spacing.y = metrics::PAD;
     for (nth, block) in blocks.iter().enumerate() {
@@ -40,7 +40,7 @@ fn block_ui(ui: &mut Ui, block: &Block) {
     }
 }
 
-/// Words that can be selected. Bold ones are painted a second time.
+/// Shows selectable text; bold parts are painted a second time.
 fn line_ui(ui: &mut Ui, line: &Line, size: f32, is_heading: bool) {
     let shift = ui.pixels_per_point().recip().max(size * metrics::BOLD_SHARE);
     let is_bold = |style: SpanStyle| is_heading || style.is_bold;
@@ -103,7 +103,7 @@ fn job(ui: &Ui, line: &Line, size: f32, is_bold: &dyn Fn(SpanStyle) -> bool, shi
     job
 }
 
-/// A tooltip shows the address of the link under the pointer, and a click copies that.
+/// Shows a tooltip with the address of the link under the pointer; a click copies the address.
 fn link_ui(ui: &Ui, line: &Line, galley: &Galley, pos: egui::Pos2, response: &Response) {
     let Some(pointer) = response.hover_pos() else { return };
     let Some(link) = link_at(line, galley, pointer - pos) else { return };
@@ -115,7 +115,7 @@ fn link_ui(ui: &Ui, line: &Line, galley: &Galley, pos: egui::Pos2, response: &Re
 }
 
 fn link_at<'a>(line: &'a Line, galley: &Galley, at: Vec2) -> Option<&'a Arc<str>> {
-    // The nearest letter may be far away.
+    // The nearest letter may be far from the pointer.
     galley.rows.iter().find(|row| row.rect().contains(at.to_pos2()))?;
     let nth = galley.cursor_from_pos(at).index;
     let (byte, _) = line.text.char_indices().nth(nth.into())?;

@@ -1,4 +1,4 @@
-//! A value made ready to show. No egui here.
+//! Decodes a sample for display. No egui here.
 
 use std::io::Cursor;
 
@@ -9,24 +9,24 @@ use zune_jpeg::zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options:
 use super::wav::Wav;
 use ui::format;
 
-/// A picture has at most so many pixels a side, and in all; larger ones are reported.
+/// Pixels of a picture per side, and in all, at most; larger pictures are reported.
 const MAX_SIDE: usize = 16_384;
 const MAX_PIXELS: usize = 64 << 20;
-/// Numbers of a tensor that are listed.
+/// Numbers of a tensor that are listed, at most.
 const MAX_NUMBERS: usize = 200;
 
-/// What a card shows.
+/// The decoded contents of a card.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MediaValue {
-    /// Side by side.
+    /// Pictures next to each other.
     Pictures(Vec<Picture>),
-    /// As it is.
+    /// Plain text.
     Text(String),
-    /// Markdown in cells, row by row.
+    /// Markdown texts in cells, row by row.
     Markdown {
-        /// Cells of a row.
+        /// Cells per row.
         n_columns: usize,
-        /// Their texts.
+        /// The cells' texts.
         cells: Vec<String>,
     },
     /// Sounds, one below the other.
@@ -39,24 +39,24 @@ pub enum MediaValue {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sound {
-    /// The words next to it.
+    /// The description next to the sound.
     pub label: String,
     /// The encoded file.
     pub bytes: Vec<u8>,
-    /// What is in it; else why it cannot be shown.
+    /// The decoded file, or the reason why it cannot be shown.
     pub wav: Result<Wav, String>,
 }
 
-/// Pixels.
+/// A decoded picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
     /// Width and height.
     pub size: [usize; 2],
-    /// Red, green, blue, alpha of each, row by row.
+    /// Red, green, blue and alpha of each pixel, row by row.
     pub rgba: Vec<u8>,
 }
 
-/// A sample as a value to show; what cannot be shown, or holds nothing, says so.
+/// Decodes a sample. A sample that cannot be shown or is empty becomes a text that says so.
 pub fn media_value(sample: Sample) -> MediaValue {
     match as_it_is(sample) {
         MediaValue::Pictures(pictures) if pictures.is_empty() => MediaValue::Text("no image at this step".into()),
@@ -115,7 +115,7 @@ fn tags(chart: &formats::plugins::Chart) -> String {
     }
 }
 
-/// A single text, a column of them, or a table; of more dimensions the first table, as TensorBoard shows it.
+/// A single text, a column of them, or a table. Of more dimensions the first table, as in TensorBoard.
 fn markdown(text: TextTensor) -> MediaValue {
     let n_columns = match text.shape[..] {
         [] | [_] => 1,
@@ -154,7 +154,7 @@ fn hparams(data: HParamsPluginData) -> String {
     lines.join("\n")
 }
 
-/// The pixels of a PNG or JPEG; else why there are none.
+/// Decodes a PNG or JPEG; an error is a text for the user.
 pub fn decoded(bytes: &[u8]) -> Result<Picture, String> {
     match bytes {
         [0x89, b'P', b'N', b'G', ..] => png(bytes),
@@ -163,7 +163,7 @@ pub fn decoded(bytes: &[u8]) -> Result<Picture, String> {
     }
 }
 
-/// Whether sizes that a file claims are believed.
+/// Checks the size that a file claims against the limits.
 fn check(size: [usize; 2]) -> Result<(), String> {
     let [width, height] = size;
     let fits = width <= MAX_SIDE && height <= MAX_SIDE && width * height <= MAX_PIXELS;

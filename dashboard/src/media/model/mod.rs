@@ -1,4 +1,4 @@
-//! What to show: decoded values, cards and their steps. No egui here.
+//! The contents of cards: decoded values, and the series and steps of each card. No egui here.
 
 pub mod decode;
 pub mod rows;

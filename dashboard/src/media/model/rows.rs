@@ -1,4 +1,4 @@
-//! Which cards there are: one for each tag and run, but precision-recall curves of all runs share one, and so do the
+//! The cards: one for each tag and run, except that precision-recall curves of all runs share a card, and so do the
 //! parts of a mesh. No egui here.
 
 use super::decode::MediaValue;
@@ -12,13 +12,13 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use summaries::{MediaSeries, Series};
 
-/// A run's value at the card's step.
+/// The value of a run at the card's step.
 pub struct RunValue<'a> {
     pub member: &'a Member,
     pub shown: Arc<MediaValue>,
 }
 
-/// The plugin that shows a row's values.
+/// The plugin of a row's values.
 pub fn kind<'a>(row: &TagRow, data: &'a Data) -> &'a str {
     series(row, data).map_or("", MediaSeries::kind)
 }
@@ -28,13 +28,13 @@ pub fn series<'a>(row: &TagRow, data: &'a Data) -> Option<&'a MediaSeries> {
     row.members.first()?.series(data, &row.tag)
 }
 
-/// The tags of a mesh's vertices, faces and colours, as far as it has them.
+/// The tags of a mesh's vertices, faces and colours; `None` for parts that it lacks.
 pub type MeshTags = [Option<Arc<str>>; 3];
 
 /// The meshes on a page, by the keys of their cards.
 pub type Meshes = FxHashMap<Arc<str>, MeshTags>;
 
-/// Arranges what the catalogue found.
+/// Arranges the catalogue's rows as cards; returns the meshes.
 pub fn arrange(catalogue: &mut Catalogue, data: &Data) -> Meshes {
     catalogue.split_by_run(|row| kind(row, data) != "pr_curves");
     let mut meshes = Meshes::default();
@@ -62,7 +62,7 @@ pub fn arrange(catalogue: &mut Catalogue, data: &Data) -> Meshes {
     meshes
 }
 
-/// Has meshes of one name say whose they are, as other cards of a tag with several runs do.
+/// Adds the run to the names of meshes that would otherwise be the same.
 fn name_runs(rows: &mut [TagRow], meshes: &Meshes) {
     let mut n_named: FxHashMap<Arc<str>, u32> = FxHashMap::default();
     for row in rows.iter().filter(|row| meshes.contains_key(&row.key)) {
@@ -77,26 +77,26 @@ fn name_runs(rows: &mut [TagRow], meshes: &Meshes) {
     }
 }
 
-/// What the parts of a mesh have in common in a run: the name that their metadata gives and the scope of their tags. How a
-/// tag ends is up to its writer: `_VERTEX` by TensorBoard and torch, `_1` by tensorboardX.
+/// Identifies a mesh in a run: the parts' name in their metadata and the scope of their tags. The tags themselves end
+/// as their writer likes: in `_VERTEX` by TensorBoard and torch, in `_1` by tensorboardX.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct MeshId {
     scope: Box<str>,
     name: Box<str>,
 }
 
-/// Which mesh a tag is part of, and which part: 0 to 2 as in [`MeshTags`].
+/// The mesh that a tag belongs to, and the index of the part in [`MeshTags`].
 fn part(tag: &str, series: &MediaSeries) -> Option<(MeshId, usize)> {
     let plugin = series.metadata.plugin_data.as_ref().filter(|_| series.kind() == "mesh")?;
-    let about = MeshPluginData::decode(&plugin.content[..]).ok()?;
-    let part = match about.content_type() {
+    let metadata = MeshPluginData::decode(&plugin.content[..]).ok()?;
+    let part = match metadata.content_type() {
         ContentType::Vertex => 0,
         ContentType::Face => 1,
         ContentType::Color => 2,
         ContentType::Undefined => return None,
     };
     let scope = tag.rsplit_once('/').map_or("", |(scope, _)| scope);
-    Some((MeshId { scope: scope.into(), name: about.name.into() }, part))
+    Some((MeshId { scope: scope.into(), name: metadata.name.into() }, part))
 }
 
 /// The parts of a mesh, whether or not their tags pass the page's filter.
@@ -111,13 +111,13 @@ fn tags_of(member: &Member, data: &Data, id: &MeshId) -> MeshTags {
     tags
 }
 
-/// The cache's key of a member's values of a tag.
+/// The key of a member's series in the cache.
 pub fn cache_key(tag: &str, member: &Member) -> Arc<str> {
     format!("{tag}\n{}", member.label).into()
 }
 
-/// The row of another part of a mesh that belongs to `row` of its first one: the one in the same row where both were written
-/// together, else the newest of the same step or before it.
+/// The row of `part` that belongs to `row` of a mesh's first part: the same row where both have the same step, or else
+/// the newest row at or before that step.
 pub fn row_of_part(first: &MediaSeries, row: usize, part: &MediaSeries) -> Option<usize> {
     let step = first.rows().get(row)?.step;
     let is_same_step = |at: &usize| part.rows().get(*at).is_some_and(|part| part.step == step);

@@ -1,4 +1,4 @@
-//! Which values a card can show: a stop of its slider for each. No egui here.
+//! The stops of a card's slider: the values that the card can show. No egui here.
 
 use summaries::MediaSeries;
 
@@ -9,7 +9,7 @@ pub struct CardSteps {
 }
 
 impl CardSteps {
-    /// Takes in what is new: of one series every row in its order, of several every step that any of them has.
+    /// Adds new stops: for one series each of its rows in order, for several each step that any of them has.
     pub fn update(&mut self, series: &[&MediaSeries]) {
         let of = || series.iter().map(|s| s.len());
         if of().eq(self.of.iter().copied()) {
@@ -31,12 +31,12 @@ impl CardSteps {
         self.steps.get(stop).copied()
     }
 
-    /// The newest stop that is not after `step`, or else the first.
+    /// The newest stop at or before `step`, or else the first.
     pub fn at(&self, step: i64) -> usize {
         self.steps.iter().rposition(|s| *s <= step).unwrap_or(0)
     }
 
-    /// The row of one of the series at a stop; `None` where it has nothing yet.
+    /// The row of one of the series at a stop; `None` where the series begins later.
     pub fn row(&self, series: &MediaSeries, stop: usize) -> Option<usize> {
         if self.of.len() == 1 {
             return (stop < series.len()).then_some(stop);

@@ -1,4 +1,4 @@
-//! WAV files: what they sound like as a curve, and a part of one as a file of its own. No egui here.
+//! WAV files: their waveform, and parts of a file as files. No egui here.
 //!
 //! ```text
 //! "RIFF" size "WAVE"  { id[4] size[4] bytes[size] pad-to-even }...     chunks `fmt ` and `data` count here
@@ -6,27 +6,27 @@
 
 use std::{io::Cursor, ops::Range};
 
-/// Columns of the curve, at most.
+/// Columns of the waveform, at most.
 const MAX_COLUMNS: u64 = 2048;
 
-/// What a file holds.
+/// A decoded WAV file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wav {
     /// Frames (one sample of each channel) per second.
     pub sample_rate: u32,
     pub n_channels: u16,
     pub n_frames: u64,
-    /// Least and greatest sample of all channels in equal stretches of time, -1 to 1.
+    /// Least and greatest sample of all channels in equal intervals of time, -1 to 1.
     pub peaks: Vec<[f32; 2]>,
     format: Range<usize>,
     data: Range<usize>,
 }
 
 impl Wav {
-    /// Reads a file.
+    /// Decodes a file.
     ///
     /// # Errors
-    /// When it is no WAV file of plain samples (PCM or floats); says why.
+    /// When `bytes` are no WAV file of PCM or float samples.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         let (format, data) = chunks(bytes).ok_or("no `fmt ` and `data` in it")?;
         let mut reader = hound::WavReader::new(Cursor::new(bytes)).map_err(|e| e.to_string())?;
@@ -45,7 +45,7 @@ impl Wav {
         let n_columns = n_frames.clamp(1, MAX_COLUMNS);
         let mut peaks = vec![[f32::INFINITY, f32::NEG_INFINITY]; n_columns as usize];
         for (i, sample) in samples.enumerate() {
-            // A file that ends early is shown as far as it goes.
+            // A truncated file is shown up to its end.
             let Ok(sample) = sample else { break };
             let frame = i as u64 / u64::from(spec.channels);
             if let Some([lo, hi]) = peaks.get_mut((frame * n_columns / n_frames.max(1)) as usize) {
@@ -56,12 +56,12 @@ impl Wav {
         Ok(Self { sample_rate: spec.sample_rate, n_channels: spec.channels, n_frames, peaks, format, data })
     }
 
-    /// Its length in seconds.
+    /// The length in seconds.
     pub fn seconds(&self) -> f64 {
         self.n_frames as f64 / f64::from(self.sample_rate)
     }
 
-    /// The file `bytes`, which this was read from, from `second` on.
+    /// The part of the file from `second` on, as a WAV file. `bytes`: the file that was decoded.
     pub fn rest_from(&self, bytes: &[u8], second: f64) -> Vec<u8> {
         let frame_size = (self.data.len() as u64).checked_div(self.n_frames).unwrap_or(0);
         let skipped = (second.max(0.0) * f64::from(self.sample_rate)) as u64;
@@ -81,7 +81,8 @@ impl Wav {
     }
 }
 
-/// Where the contents of the format and of the samples are; a chunk that claims more than there is ends with the file.
+/// The ranges of the contents of the format chunk and of the data chunk. A chunk that is longer than the file ends with
+/// the file.
 fn chunks(bytes: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     if bytes.get(..4)? != b"RIFF" || bytes.get(8..12)? != b"WAVE" {
         return None;

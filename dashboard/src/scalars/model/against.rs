@@ -1,7 +1,7 @@
-//! A series against another tag of its run: the points whose steps both have, in the order of the other's values.
+//! A series against another tag of its run: the points at steps that both have, in the order of the other tag's values.
 //!
-//! Smoothing goes along the steps, of both tags, before they are paired: so a tag against itself is the diagonal at any weight, and
-//! noise that both have in common stays on one line.
+//! Both tags are smoothed along their steps before they are paired. So a tag against itself is the diagonal at any
+//! weight, and noise that both have in common stays on one line.
 
 use super::{
     points::{OwnX, Points, Smoothed},
@@ -10,31 +10,33 @@ use super::{
 use std::collections::BTreeMap;
 use summaries::ScalarSeries;
 
-/// A growing pair is joined anew at most this often, seconds.
+/// Least time between two updates of a growing pair, seconds.
 const REFRESH_S: f64 = 0.5;
 
-/// The values of another tag in place of the x axis.
+/// A series with another tag's values as x.
 #[derive(Debug, Default)]
 pub struct Against {
     series: ScalarSeries,
-    own: OwnX,
-    /// What is smoothed: the series and the other.
+    own_x: OwnX,
+    /// The smoothers of the series and of the other tag.
     smoothers: [Smoother; 2],
-    /// How many points each had, and the weight.
-    of: Option<([usize; 2], f64)>,
-    at: f64,
+    /// The numbers of points of both, and the weight, of the last update.
+    key: Option<([usize; 2], f64)>,
+    /// The time of the last update, seconds.
+    updated_s: f64,
     generation: u64,
 }
 
 impl Against {
-    /// Takes in what is new at time `now` in seconds; the whole is made anew, of growing series at most twice a second.
+    /// Updates the points at `now`, seconds. Everything is recomputed, for growing series at most twice a second.
     pub fn update(&mut self, series: &ScalarSeries, other: &ScalarSeries, weight: f64, now: f64) {
-        let of = ([series.len(), other.len()], weight);
-        let is_early = self.of.is_some_and(|(_, known)| known == weight) && now - self.at < REFRESH_S;
-        if self.of == Some(of) || is_early {
+        let key = ([series.len(), other.len()], weight);
+        let is_early =
+            self.key.is_some_and(|(_, last_weight)| last_weight == weight) && now - self.updated_s < REFRESH_S;
+        if self.key == Some(key) || is_early {
             return;
         }
-        // After a restart the newest counts.
+        // Of several rows with one step, as after a restart, the newest counts.
         let rows: BTreeMap<i64, usize> = (0..other.len()).map(|row| (other.step(row), row)).collect();
         let x = |row: usize| other.values().get(row);
         let pair = |row: usize| Some((row, *rows.get(&series.step(row))?));
@@ -42,7 +44,7 @@ impl Against {
             (0..series.len()).filter_map(pair).filter(|(_, row)| x(*row).is_finite()).collect();
         pairs.sort_by(|a, b| x(a.1).total_cmp(&x(b.1)));
         let raw_x: Vec<f64> = pairs.iter().map(|(_, row)| x(*row)).collect();
-        self.own = if weight > 0.0 {
+        self.own_x = if weight > 0.0 {
             let raw = pairs.iter().map(|(row, _)| series.values().get(*row)).collect();
             let [smooth, smooth_x] = &mut self.smoothers;
             let (smooth, smooth_x) = (smooth.update(series.values(), weight), smooth_x.update(other.values(), weight));
@@ -54,16 +56,16 @@ impl Against {
             OwnX { x: raw_x, smoothed: None }
         };
         self.series = pairs.into_iter().map(|(row, _)| series.point(row)).collect();
-        (self.of, self.at) = (Some(of), now);
+        (self.key, self.updated_s) = (Some(key), now);
         self.generation += 1;
     }
 
-    /// What came out.
+    /// The paired points.
     pub fn points(&self) -> Points<'_> {
-        Points::at(&self.series, &self.own)
+        Points::at(&self.series, &self.own_x)
     }
 
-    /// Grows with each change.
+    /// Incremented with every change.
     pub fn generation(&self) -> u64 {
         self.generation
     }

@@ -1,8 +1,8 @@
-//! Runs that belong together as one band: what they span at each x, and their mean. No egui here.
+//! Groups of runs as bands: least, mean and greatest value at each x. No egui here.
 //!
-//! The band is looked up at a fixed number of places, each by binary search in each run and interpolated between its
-//! neighbours, so that the time does not depend on how many points there are. A run counts between its first and its
-//! last point; after a restart the newest start counts.
+//! The values of a band are looked up at a fixed number of places, by binary search in each run and interpolated
+//! between adjacent points, so that the time does not depend on the number of points. A run counts between its first
+//! and its last point; after a restart the newest start counts.
 
 use super::points::Points;
 use crate::cards::XAxis;
@@ -13,34 +13,34 @@ use ui::{
     natural::Natural,
 };
 
-/// Places at which bands are looked up.
+/// Places at which the values of a band are looked up.
 const N_PLACES: usize = 300;
 
-/// What the runs of a group span.
+/// The band of a group of runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Band {
-    /// What they have in common.
+    /// The common part of the runs' names.
     pub name: Arc<str>,
     pub n_runs: usize,
     /// Places with at least one run, ascending, each with least, mean and greatest value.
     pub places: Vec<(f64, [f64; 3])>,
 }
 
-/// The lines by the part of their run's name that `pattern` captures (or matches, where it captures nothing), in order of
-/// that part; runs that it does not match are in none.
+/// Groups of lines (indices of `labels`) by the part of the label that `pattern` captures, or matches where it captures
+/// nothing. Lines that do not match are in no group.
 pub fn groups<'a>(pattern: &Regex, labels: impl Iterator<Item = &'a str>) -> BTreeMap<Natural<Arc<str>>, Vec<usize>> {
     let mut groups: BTreeMap<Natural<Arc<str>>, Vec<usize>> = BTreeMap::new();
     for (i, label) in labels.enumerate() {
-        if let Some(found) = pattern.captures(label) {
-            let part = found.iter().flatten().nth(1).or(found.get(0)).map_or("", |m| m.as_str());
+        if let Some(captures) = pattern.captures(label) {
+            let part = captures.iter().flatten().nth(1).or(captures.get(0)).map_or("", |m| m.as_str());
             groups.entry(Natural(part.into())).or_default().push(i);
         }
     }
     groups
 }
 
-/// The band of some lines over what they span. `value` gives the value of a line's point, smoothed or not; values
-/// that are not finite take no part.
+/// The band of `lines` over all their x. `value` returns the value of a line's point, smoothed or not; values that are
+/// not finite do not count.
 pub fn band(name: Arc<str>, lines: &[Points<'_>], axis: XAxis, value: impl Fn(usize, usize) -> f64) -> Band {
     let ends = lines.iter().filter(|p| !p.is_empty()).flat_map(|p| {
         let pieces = p.series().pieces();
@@ -54,7 +54,7 @@ pub fn band(name: Arc<str>, lines: &[Points<'_>], axis: XAxis, value: impl Fn(us
     let n_places = if hi > lo { N_PLACES } else { 1 };
     for place in 0..n_places {
         let x = lo + (hi - lo) * place as f64 / (N_PLACES - 1) as f64;
-        let values = (0..lines.len()).filter_map(|i| at(lines[i], axis, x, |row| value(i, row)));
+        let values = (0..lines.len()).filter_map(|i| value_at(lines[i], axis, x, |row| value(i, row)));
         let mut n = 0.0;
         let mut sums = [f64::INFINITY, 0.0, f64::NEG_INFINITY];
         for v in values.filter(|v| v.is_finite()) {
@@ -68,16 +68,16 @@ pub fn band(name: Arc<str>, lines: &[Points<'_>], axis: XAxis, value: impl Fn(us
     out
 }
 
-/// The value at `x`, between two neighbours; `None` where there are none on both sides.
-fn at(points: Points<'_>, axis: XAxis, x: f64, value: impl Fn(usize) -> f64) -> Option<f64> {
+/// The value at `x`, interpolated between two points; `None` without a point on either side.
+fn value_at(points: Points<'_>, axis: XAxis, x: f64, value: impl Fn(usize) -> f64) -> Option<f64> {
     let mut pieces: Vec<_> = points.series().pieces().collect();
     pieces.reverse();
-    // A tag's values are sorted, whatever their steps.
+    // With another tag's values as x, the points are sorted by x whatever their steps.
     if points.has_own_x() {
         pieces.clear();
         pieces.push(0..points.len());
     }
-    // Rounding puts the last place a hair outside.
+    // Rounding moves the last place slightly beyond the last point.
     let slack = 1e-9 * x.abs().max(1.0);
     for piece in pieces {
         let after = piece.start + lower_bound(piece.len(), |i| points.x(axis, piece.start + i) < x - slack);

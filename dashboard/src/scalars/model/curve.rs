@@ -1,5 +1,5 @@
-//! One series made ready to draw: smoothed, with its extents, cut to a window on demand. What it keeps holds until what it was
-//! made from changes, so that an unchanged frame costs nothing and a new point costs O(new).
+//! The cache of one series for drawing: smoothed values, extents, and lines cut to a window. It is valid until its
+//! input changes, so that an unchanged frame costs nothing and a new point costs O(1).
 
 use super::points::{Pieces, Points};
 use super::smooth::Smoother;
@@ -8,25 +8,25 @@ use std::ops::Range;
 use summaries::{Extent, Numbers};
 use ui::chart::{Polylines, Scale, XWindow, decimate::lower_bound, extent};
 
-/// How curves are to look; the same for all cards.
+/// Settings of curves, common to all cards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CurveSettings {
-    /// What goes from left to right,
+    /// The quantity on the x axis,
     pub axis: XAxis,
-    /// unless another tag's values do.
+    /// unless another tag's values are x.
     pub by_tag: bool,
     /// Weight of the moving average, 0..1; 0 draws values as they are.
     pub smoothing: f64,
     /// How y maps to plot space.
     pub scale: Scale,
-    /// Whether x is to be logarithmic; wall time never is.
+    /// Whether x is logarithmic; wall time never is.
     pub log_x: bool,
-    /// Whether the y axis shows more than the range from the 5 % to the 95 % quantile.
+    /// Whether the y axis fits all values, rather than those between the 5 % and the 95 % quantile.
     pub shows_outliers: bool,
 }
 
 impl Default for CurveSettings {
-    /// As in TensorBoard, so that a curve looks as people know it.
+    /// TensorBoard's defaults.
     fn default() -> Self {
         Self {
             axis: XAxis::Step,
@@ -40,7 +40,7 @@ impl Default for CurveSettings {
 }
 
 impl CurveSettings {
-    /// How x maps to plot space.
+    /// The mapping of x to plot space.
     pub fn x_scale(&self) -> Scale {
         let has_log = self.by_tag || self.axis != XAxis::Wall;
         if self.log_x && has_log { Scale::Log10 } else { Scale::Linear }
@@ -57,8 +57,8 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Takes in new points and a changed axis or weight. Call before the other methods, every frame. Points of another
-    /// `generation` are others from the first one on.
+    /// Adds new points, and recomputes everything after a change of axis, weight or `generation`. Call in every frame
+    /// before the other methods. Points of another `generation` are different from the first one on.
     pub fn update(&mut self, points: Points<'_>, generation: u64, settings: CurveSettings) {
         let of = (settings.axis, settings.x_scale(), generation);
         if of.2 != self.of.2 {
@@ -74,15 +74,16 @@ impl Curve {
         }
     }
 
-    /// How many points an update with these would look at.
+    /// The number of points that an update with these arguments would process.
     pub fn n_stale(&self, points: Points<'_>, generation: u64, settings: CurveSettings) -> usize {
         if self.of != (settings.axis, settings.x_scale(), generation) {
             return points.len();
         }
-        let known = self.pieces.len();
+        let n_current = self.pieces.len();
         let is_smoothed_here = settings.smoothing > 0.0 && points.smoothed().is_none();
-        let known = if is_smoothed_here { known.min(self.smoother.len_at(settings.smoothing)) } else { known };
-        points.len().checked_sub(known).unwrap_or(points.len())
+        let n_current =
+            if is_smoothed_here { n_current.min(self.smoother.len_at(settings.smoothing)) } else { n_current };
+        points.len().checked_sub(n_current).unwrap_or(points.len())
     }
 
     /// Least and greatest x.
@@ -97,7 +98,7 @@ impl Curve {
         }
     }
 
-    /// Least and greatest y in plot space, of what has a place there; an empty interval if nothing has.
+    /// Least and greatest y in plot space; an empty interval where no value has a place there.
     pub fn y_extent(&mut self, points: Points<'_>, settings: CurveSettings) -> [f64; 2] {
         match self.extent {
             Some((n, of, extent)) if n == points.len() && of == settings => extent,
@@ -114,7 +115,7 @@ impl Curve {
         let (mut raw, mut smooth) = (Polylines::default(), Polylines::default());
         let place = |y: f64| if y.is_finite() { settings.scale.forward(y) } else { y };
         let add = |to: &mut Polylines, range: Range<usize>, x: &dyn Fn(usize) -> f64, values: &Numbers| {
-            // Those without a place on the axis come first.
+            // Points without a place on the axis come first.
             let from = range.start + lower_bound(range.len(), |i| x(range.start + i) == f64::NEG_INFINITY);
             let extent =
                 |rows| Some(values.extent(rows)).filter(Extent::is_finite).map(|extent| [extent.min, extent.max]);
@@ -123,7 +124,8 @@ impl Curve {
         let x = |i: usize| points.x(settings.axis, i);
         let smoothed = self.smooth_values(points, settings);
         for range in self.pieces.ranges() {
-            // What was smoothed before it got its x lies elsewhere as it was written, in another order.
+            // Points that were smoothed before they got another tag's x have their raw values at other x, in another
+            // order.
             if points.smoothed().is_none() {
                 add(&mut raw, range.clone(), &x, points.values());
             }
@@ -142,7 +144,7 @@ impl Curve {
         own.or_else(|| (settings.smoothing > 0.0).then(|| self.smoother.values()))
     }
 
-    /// The smoothed value at a point, where smoothing is on.
+    /// The smoothed value of a point; `None` without smoothing.
     pub fn smoothed(&self, points: Points<'_>, i: usize, settings: CurveSettings) -> Option<f64> {
         self.smooth_values(points, settings).map(|values| values.get(i))
     }

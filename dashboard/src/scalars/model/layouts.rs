@@ -13,15 +13,15 @@ use regex::{Regex, RegexBuilder};
 use std::sync::Arc;
 use summaries::{RecordPosition, Sample, Series};
 
-/// Where a layout was written.
+/// The position of a layout in its event file, and its metadata.
 pub type Source = (RecordPosition, Arc<SummaryMetadata>);
 
-/// What was read.
+/// The layouts of all runs.
 #[derive(Debug, Default)]
 pub struct Layouts {
-    /// Categories of all layouts; those of one title are one.
+    /// The categories of all layouts; categories of the same title are merged.
     categories: Vec<Category>,
-    /// What could not be read, or is no expression.
+    /// Errors of layouts that cannot be read and of invalid expressions.
     pub trouble: Vec<String>,
 }
 
@@ -40,13 +40,13 @@ pub fn sources(data: &Data) -> Vec<Source> {
     of_kind.filter_map(|s| Some((s.rows().last()?.place.clone(), s.metadata.clone()))).collect()
 }
 
-/// How many layouts there are to read: as long as it stays the same, nothing is new.
+/// The number of layouts. While it stays the same there is nothing new to read.
 pub fn n_values(data: &Data) -> usize {
     let n = |s: &Series| if s.kind() == "custom_scalars" { s.n_points() } else { 0 };
     data.runs().flat_map(|run| run.run.series.values()).map(n).sum()
 }
 
-/// Reads everything.
+/// Reads layouts.
 pub fn read(sources: Vec<Source>) -> Layouts {
     let mut out = Layouts::default();
     for (place, metadata) in sources {
@@ -60,16 +60,16 @@ pub fn read(sources: Vec<Source>) -> Layouts {
 }
 
 impl Layouts {
-    /// Whether there is no chart.
+    /// Whether the layouts have no chart.
     pub fn is_empty(&self) -> bool {
         self.categories.is_empty()
     }
 
     fn add(&mut self, layout: Layout) {
         for category in layout.category {
-            let known = self.categories.iter_mut().find(|known| *known.title == *category.title);
-            let charts = match known {
-                Some(known) => &mut known.charts,
+            let same_title = self.categories.iter_mut().find(|other| *other.title == *category.title);
+            let charts = match same_title {
+                Some(other) => &mut other.charts,
                 None => {
                     self.categories.push(Category { title: category.title.as_str().into(), charts: Vec::new() });
                     &mut self.categories.last_mut().expect("one was pushed").charts
@@ -88,7 +88,7 @@ impl Layouts {
         }
     }
 
-    /// The charts as cards, of the runs that are shown.
+    /// The charts as cards of the visible runs.
     pub fn groups(&self, data: &Data, runs: &RunList) -> Vec<Group> {
         let rows = |category: &Category| {
             let chart = |(nth, chart): (usize, &Chart)| {
@@ -116,12 +116,13 @@ fn patterns(chart: &Chart) -> &[String] {
     }
 }
 
-/// An expression matches from a tag's beginning on, as TensorBoard has it.
+/// Compiles an expression that matches from the begin of a tag, as in TensorBoard.
 fn expression(pattern: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(&format!("^(?:{pattern})")).size_limit(1 << 20).build()
 }
 
-/// The lines of a chart: each tag of each run. With several tags each line has a colour of its own, else each run.
+/// The lines of a chart: each tag of each run. Where a chart has several tags each line has its own colour, else each
+/// run.
 fn members(chart: &Chart, data: &Data, runs: &RunList) -> Vec<Member> {
     let expressions: Vec<Regex> = patterns(chart).iter().filter_map(|pattern| expression(pattern).ok()).collect();
     let mut out = Vec::new();
@@ -135,8 +136,8 @@ fn members(chart: &Chart, data: &Data, runs: &RunList) -> Vec<Member> {
                 out.extend(tags.map(|tag| member(tag, None)));
             }
             Some(Content::Margin(margin)) => {
-                let known = margin.series.iter().filter(|s| run.run.series.contains_key(&s.value));
-                out.extend(known.map(|s| member(&s.value, Some([s.lower.as_str().into(), s.upper.as_str().into()]))));
+                let present = margin.series.iter().filter(|s| run.run.series.contains_key(&s.value));
+                out.extend(present.map(|s| member(&s.value, Some([s.lower.as_str().into(), s.upper.as_str().into()]))));
             }
             None => {}
         }

@@ -1,4 +1,4 @@
-//! What to draw: points, curves, bands, figures of a range, and the layouts of runs. No egui here.
+//! The contents of cards: points, curves, bands, figures of a range, and the layouts of runs. No egui here.
 
 pub mod against;
 pub mod band;
@@ -12,7 +12,7 @@ pub mod smooth;
 mod testing {
     use summaries::{Point, ScalarSeries};
 
-    /// A series of steps with their values.
+    /// A series with these steps and values.
     pub fn series(points: &[(i64, f64)]) -> ScalarSeries {
         points.iter().map(|&(step, value)| Point { step, wall: 0.0, value }).collect()
     }

@@ -1,4 +1,4 @@
-//! A series as a chart sees it: steps, wall times and values, an x axis of choice, and its pieces.
+//! A series as a chart reads it: steps, wall times and values, the chosen x axis, and its pieces.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use ui::chart::Scale;
 /// Another tag's values in place of the axis.
 #[derive(Clone, Debug, Default)]
 pub struct OwnX {
-    /// The x of each point, smoothed where its values are.
+    /// The x of each point, smoothed where the values are.
     pub x: Vec<f64>,
-    /// Where smoothing is on.
+    /// The smoothed values and the raw points; `None` without smoothing.
     pub smoothed: Option<Smoothed>,
 }
 
@@ -20,7 +20,7 @@ pub struct OwnX {
 #[derive(Clone, Debug, Default)]
 pub struct Smoothed {
     pub values: Numbers,
-    /// Places as they were written, in the order of their x,
+    /// The x of the raw points, ascending,
     pub raw_x: Vec<f64>,
     /// and their values.
     pub raw: Numbers,
@@ -35,31 +35,31 @@ pub struct Points<'a> {
 }
 
 impl<'a> Points<'a> {
-    /// Of a series as it was written.
+    /// The points of a series on the axis of the settings.
     pub fn of(series: &'a ScalarSeries) -> Self {
         Self { series, own: None, x_scale: Scale::Linear }
     }
 
-    /// Of a series with an x for each point, which the axis does not matter to.
+    /// The points of a series with another tag's values as x.
     ///
     /// # Panics
-    /// Where there are fewer `x` than points, when such a point is looked at.
+    /// When a point beyond the end of `x` is read.
     pub fn at(series: &'a ScalarSeries, own: &'a OwnX) -> Self {
         Self { series, own: Some(own), x_scale: Scale::Linear }
     }
 
-    /// The same on an x axis of this scale.
+    /// The points on an x axis of this scale.
     #[must_use]
     pub fn on(self, x_scale: Scale) -> Self {
         Self { x_scale, ..self }
     }
 
-    /// Whether x are another tag's values: ascending, whatever the steps.
+    /// Whether x are another tag's values, which are ascending whatever the steps.
     pub fn has_own_x(&self) -> bool {
         self.own.is_some()
     }
 
-    /// What was smoothed before another tag's values became its x.
+    /// The values that were smoothed before another tag's values became x; `None` for others.
     pub fn smoothed(&self) -> Option<&'a Smoothed> {
         self.own?.smoothed.as_ref()
     }
@@ -80,7 +80,7 @@ impl<'a> Points<'a> {
         self.series.values()
     }
 
-    /// The x of a point, in plot space: minus infinity where it has no place on the scale. Exact for steps below 2^53.
+    /// The x of a point in plot space; minus infinity where the scale has no place for it. Exact for steps below 2^53.
     pub fn x(&self, axis: XAxis, i: usize) -> f64 {
         let x = match (self.own, axis) {
             (Some(own), _) => own.x[i],
@@ -91,17 +91,17 @@ impl<'a> Points<'a> {
         self.place(x)
     }
 
-    /// An x in plot space.
+    /// Maps an x to plot space.
     pub fn place(&self, x: f64) -> f64 {
         match self.x_scale {
             Scale::Linear => x,
-            // Before all others, so that the order stays.
+            // Before all other points, so that x stays ascending.
             Scale::Log10 if x <= 0.0 => f64::NEG_INFINITY,
             scale => scale.forward(x),
         }
     }
 
-    /// Seconds from the first point on to this one, whatever the axis is.
+    /// Seconds since the first point.
     pub fn relative_s(&self, i: usize) -> f64 {
         let begin = match self.own {
             None => self.series.wall(0),
@@ -111,8 +111,8 @@ impl<'a> Points<'a> {
     }
 }
 
-/// Ranges of indices over which x never decreases. A run that restarted from a checkpoint has one for each start:
-/// each is drawn as its own line, and nothing is thrown away.
+/// Ranges of indices over which x never decreases. A run that was restarted from a checkpoint has a range for each
+/// start; each is drawn as a separate line.
 #[derive(Clone, Debug, Default)]
 pub struct Pieces {
     starts: Vec<usize>,
@@ -122,7 +122,7 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Takes in the points after those already seen; the axis must be the same as before.
+    /// Adds the points after those added before; the axis must be the same.
     pub fn update(&mut self, points: Points<'_>, axis: XAxis) {
         if points.len() < self.n {
             *self = Self::default();
@@ -143,12 +143,12 @@ impl Pieces {
         self.n = points.len();
     }
 
-    /// Points taken in.
+    /// The number of points added.
     pub fn len(&self) -> usize {
         self.n
     }
 
-    /// The pieces, in the order they were written.
+    /// The ranges in the order they were written.
     pub fn ranges(&self) -> impl DoubleEndedIterator<Item = Range<usize>> + '_ {
         (0..self.starts.len()).map(|i| self.starts[i]..self.starts.get(i + 1).copied().unwrap_or(self.n))
     }
@@ -158,7 +158,7 @@ impl Pieces {
         [self.x_min, self.x_max]
     }
 
-    /// The point whose x is nearest; among equally near ones the newest.
+    /// The point with the nearest x; of equally near ones the newest.
     pub fn nearest(&self, points: Points<'_>, axis: XAxis, x: f64) -> Option<usize> {
         let mut best: Option<(f64, usize)> = None;
         for range in self.ranges().rev() {
@@ -177,13 +177,13 @@ impl Pieces {
     }
 }
 
-/// One line of the card in this frame.
+/// A line of a card in one frame.
 #[derive(Clone, Copy)]
 pub struct Line<'a> {
     pub member: &'a Member,
-    /// Its points, at least one.
+    /// The line's points, at least one.
     pub points: Points<'a>,
-    /// Of the points: see [`Curve::update`](super::curve::Curve::update).
+    /// The generation of the points: see [`Curve::update`](super::curve::Curve::update).
     pub generation: u64,
 }
 

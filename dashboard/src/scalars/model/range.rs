@@ -1,4 +1,4 @@
-//! What runs did over a range of steps: a row for each tag and run. No egui here.
+//! Figures of runs over a range of steps: a row for each tag and run. No egui here.
 
 use crate::{
     Data,
@@ -8,7 +8,7 @@ use std::{borrow::Cow, cmp::Ordering, sync::Arc};
 use summaries::ScalarSeries;
 use ui::{chart::decimate::lower_bound, export, format, natural, widgets};
 
-/// First and last step, both in it.
+/// First and last step, both included.
 pub type Steps = [i64; 2];
 
 /// A column of the table: see [`COLUMNS`].
@@ -40,12 +40,12 @@ const COLUMNS: [(Column, &str, &str); 9] = [
 ];
 
 impl Column {
-    /// All, from left to right.
+    /// All columns, from left to right.
     pub fn all() -> [Self; 9] {
         COLUMNS.map(|row| row.0)
     }
 
-    /// Whether it holds words.
+    /// Whether the column holds words.
     pub fn is_text(self) -> bool {
         matches!(self, Self::Tag | Self::Run)
     }
@@ -78,7 +78,7 @@ impl widgets::Column<Row> for Column {
     }
 }
 
-/// A run's values of a tag in the range.
+/// The figures of a run and tag.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub tag: Arc<str>,
@@ -88,25 +88,25 @@ pub struct Row {
     pub figures: Figures,
 }
 
-/// What values do over a range.
+/// The figures of a series over a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
-    /// At the first step; after a restart the newest.
+    /// The value at the first step; of several the newest.
     pub start: f64,
-    /// At the last step; after a restart the newest.
+    /// The value at the last step; of several the newest.
     pub end: f64,
-    /// The least finite one; infinity without any.
+    /// The least finite value; infinity without any.
     pub min: f64,
-    /// The greatest finite one; minus infinity without any.
+    /// The greatest finite value; minus infinity without any.
     pub max: f64,
-    /// Of the finite ones; NaN without any.
+    /// The mean of the finite values; NaN without any.
     pub mean: f64,
-    /// How many, finite or not.
+    /// The number of values, finite or not.
     pub n: u64,
 }
 
 impl Figures {
-    /// Of the points whose steps are in the range, in time logarithmic in their count; `None` without any.
+    /// The figures of the points in the range, in time logarithmic in their number; `None` without points.
     pub fn of(series: &ScalarSeries, [lo, hi]: Steps) -> Option<Self> {
         // Step and row.
         let mut first: Option<(i64, usize)> = None;
@@ -134,7 +134,7 @@ impl Figures {
         Some(Self { start: value(first)?, end: value(last)?, min, max, mean: sum / n_finite as f64, n })
     }
 
-    /// The change as a share of the start.
+    /// The change as a share of the start value.
     pub fn change(&self) -> f64 {
         (self.end - self.start) / self.start.abs()
     }
@@ -163,7 +163,7 @@ impl Row {
     }
 }
 
-/// The rows of the tags and runs on the page.
+/// The rows of the page's tags and runs.
 pub fn rows(catalogue: &Catalogue, data: &Data, steps: Steps) -> Vec<Row> {
     let row = |(row, member, series): (&TagRow, &Member, &ScalarSeries)| {
         let (tag, label, color_idx) = (row.tag.clone(), member.label.clone(), member.color_idx);
@@ -177,7 +177,7 @@ pub fn sort(rows: &mut [Row], column: Column, descending: bool) {
     rows.sort_by(|a, b| if descending { b.order(a, column) } else { a.order(b, column) });
 }
 
-/// The table as CSV, numbers with all their digits.
+/// The table as CSV, with all digits.
 pub fn csv(rows: &[Row], [lo, hi]: Steps) -> String {
     let headings = ["tag", "run", "first_step", "last_step", "start", "end", "change", "min", "max", "mean", "points"];
     let number = |value: f64| value.to_string();
@@ -192,7 +192,7 @@ pub fn csv(rows: &[Row], [lo, hi]: Steps) -> String {
     )
 }
 
-/// What a range is when it is switched on: the last tenth of `steps`.
+/// The initial range: the last tenth of `steps`.
 pub fn usual([lo, hi]: Steps) -> Steps {
     [hi - (hi.saturating_sub(lo)) / 10, hi]
 }

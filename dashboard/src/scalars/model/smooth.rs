@@ -1,8 +1,8 @@
-//! Smoothing as TensorBoard does it, so that the curves look alike: an exponential moving average with the bias of its
-//! start taken out (Kingma and Ba 2015, section 3).
+//! Smoothing as in TensorBoard, so that curves look the same: an exponential moving average, corrected for the bias of
+//! its start (Kingma and Ba 2015, section 3).
 //!
-//! With weight w, `last = w * last + (1 - w) * y` and what is drawn is `last / (1 - w^n)`. A constant series and values
-//! that are not finite are left alone (tensorboard/webapp/widgets/line_chart_v2, `classicSmoothing`).
+//! With weight w, `last = w * last + (1 - w) * y`, drawn as `last / (1 - w^n)`. A constant series and values that are
+//! not finite stay as they are (tensorboard/webapp/widgets/line_chart_v2, `classicSmoothing`).
 
 use summaries::Numbers;
 
@@ -13,9 +13,9 @@ pub struct Smoother {
     out: Numbers,
     last: f64,
     n_finite: i32,
-    /// Whether the start no longer counts: a power of the weight is nothing compared with 1, and so are all later ones.
+    /// Whether `w^n` is negligible compared with 1, as then all later powers are.
     has_no_bias: bool,
-    /// The one value seen so far, while there is only one.
+    /// The value of all points so far, while these are equal.
     constant: Option<f64>,
 }
 
@@ -35,7 +35,7 @@ impl Smoother {
                 self.out.extend((self.out.len()..values.len()).map(|i| values.get(i)));
                 return &self.out;
             }
-            // It is not constant after all: what was left alone until now is smoothed from the start.
+            // The series is not constant after all: the points that stayed as they were are smoothed from the start.
             *self = Self { weight, ..Self::default() };
         }
         for i in self.out.len()..values.len() {
@@ -45,12 +45,12 @@ impl Smoother {
         &self.out
     }
 
-    /// How many values are smoothed at this weight.
+    /// The number of values that are smoothed at this weight.
     pub fn len_at(&self, weight: f64) -> usize {
         if weight == self.weight { self.out.len() } else { 0 }
     }
 
-    /// The values of the last update.
+    /// The smoothed values of the last update.
     pub fn values(&self) -> &Numbers {
         &self.out
     }

@@ -4,19 +4,19 @@ use formats::{FileKind, TraceFormat, sniff};
 use std::path::{Path, PathBuf};
 use ui::natural;
 
-/// Entries of a folder that are considered: it may have millions.
+/// Entries of a folder that are read, at most: it may have millions.
 const MAX_ENTRIES: usize = 10_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderEntry {
     pub name: String,
     pub is_folder: bool,
-    /// Bytes of a file.
+    /// The size of a file, bytes.
     pub bytes: u64,
 }
 
-/// A folder's entries, folders first, by name. Hidden ones are left out, unless `prefix` begins with a dot; only names that
-/// begin with `prefix`, in any case, are in it. The flag is set where there are more than are considered.
+/// The entries of a folder whose names begin with `prefix` in any case, folders first, sorted by name. Hidden entries
+/// are included only if `prefix` begins with a dot. The flag is set where the folder has more entries than are read.
 pub fn entries(folder: &Path, prefix: &str) -> std::io::Result<(Vec<FolderEntry>, bool)> {
     let lower = prefix.to_lowercase();
     let mut all = Vec::new();
@@ -41,7 +41,7 @@ pub fn entries(folder: &Path, prefix: &str) -> std::io::Result<(Vec<FolderEntry>
     Ok((all, is_cut))
 }
 
-/// What a path would be opened as, in a few words; `None` where it cannot be opened.
+/// The kind of a path's contents in a few words; `None` where it cannot be opened.
 pub fn kind_text(path: &Path) -> Option<&'static str> {
     Some(match sniff(path).ok()? {
         FileKind::EventFile => "event file",
@@ -73,7 +73,7 @@ pub fn replaced(text: &str) -> &str {
     text.rfind("//").or_else(|| text.rfind("/~/")).map_or(text, |at| &text[at + 1..])
 }
 
-/// The typed text as the folder to list and the beginning of a name in it.
+/// Splits the typed text into the folder to list and the begin of a name in it.
 pub fn split(text: &str) -> (PathBuf, &str) {
     match text.rsplit_once('/') {
         Some(("", prefix)) => (PathBuf::from("/"), prefix),
@@ -82,7 +82,7 @@ pub fn split(text: &str) -> (PathBuf, &str) {
     }
 }
 
-/// `~` at the beginning stands for the home folder.
+/// Replaces `~` at the begin by the home folder.
 pub fn expand_home(text: &str) -> PathBuf {
     match (text.strip_prefix('~'), std::env::home_dir()) {
         (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => home.join(rest.trim_start_matches('/')),

@@ -1,4 +1,4 @@
-//! Kinds of the entries of a folder, detected in a thread of its own: a slow disk or a huge folder stops no frame.
+//! Kinds of a folder's entries, detected in a thread, so that a slow disk or a huge folder blocks no frame.
 
 use super::browse;
 use egui::Context;
@@ -10,10 +10,10 @@ use ui::background::Background;
 /// Time after which a partial result is returned, ns.
 const SLICE_NS: i64 = 50_000_000;
 
-/// What a path would be opened as; `None` where it cannot be opened.
+/// The kind of a path's contents; `None` where it cannot be opened.
 type Kind = Option<&'static str>;
 
-/// Detects the kinds of paths, as many as there is time for.
+/// Detects the kinds of paths, as many as possible in [`SLICE_NS`].
 type Detector = Background<Vec<PathBuf>, Vec<(PathBuf, Kind)>>;
 
 /// The known kinds of entries.
@@ -24,7 +24,7 @@ pub(super) struct EntryKinds {
 }
 
 impl EntryKinds {
-    /// Forgets everything: folders change.
+    /// Forgets all kinds, as a folder's contents may have changed.
     pub fn clear(&mut self) {
         self.known.clear();
     }
@@ -52,7 +52,7 @@ impl EntryKinds {
     }
 }
 
-/// The kinds of the first of these paths, as many as there is time for, at least one.
+/// The kinds of the first of these paths, at least of one, within [`SLICE_NS`].
 fn detect(paths: Vec<PathBuf>) -> Vec<(PathBuf, Kind)> {
     let begin = clock::mono_now();
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! Dialogs over the window: `open` (with `browse` and `entry_kinds`), `save` and `saving`, `settings`, `shortcuts`, `sources`,
-//! and the command palette in `palette`.
+//! Dialogs over the window: `open` (with `browse` and `entry_kinds`), `save` and `saving`, `settings`, `shortcuts`,
+//! `sources`, and the command palette in `palette`.
 
 pub(super) mod browse;
 mod entry_kinds;
@@ -17,4 +17,4 @@ pub use save::SaveDialog;
 pub use saving::Saving;
 pub use settings::settings_ui;
 pub use shortcuts::shortcuts_ui;
-pub use sources::{ProblemsWindow, SourceAct, drop_target, n_problems};
+pub use sources::{ProblemsWindow, SourceAction, drop_target, n_problems};

@@ -1,5 +1,5 @@
-//! The dialog that opens a file or folder: a list and a field to type into. Not the desktop's, as most of what is opened
-//! are folders, which file dialogs of desktops do not choose.
+//! The dialog that opens a file or folder: a list and a field to type into. Not the desktop's, as most of what is
+//! opened are folders, which file dialogs of desktops do not choose.
 
 use super::{
     browse::{self, FolderEntry},
@@ -14,13 +14,13 @@ use ui::{
     widgets::Dialog,
 };
 
-/// The entries of the listed folder, and the text they belong to.
+/// The entries for a typed text.
 struct Listing {
     text: String,
     entries: Result<(Vec<FolderEntry>, bool), String>,
 }
 
-/// A path being chosen.
+/// The dialog and its state.
 #[derive(Default)]
 pub struct OpenDialog {
     is_open: bool,
@@ -28,7 +28,7 @@ pub struct OpenDialog {
     listing: Option<Listing>,
     /// Kinds of entries, detected as they come into view.
     kinds: EntryKinds,
-    at: Option<usize>,
+    selected: Option<usize>,
 }
 
 impl OpenDialog {
@@ -38,9 +38,9 @@ impl OpenDialog {
         self.listing = None;
         self.kinds.clear();
         if self.text.is_empty()
-            && let Ok(here) = std::env::current_dir()
+            && let Ok(folder) = std::env::current_dir()
         {
-            self.text = format!("{}/", here.display());
+            self.text = format!("{}/", folder.display());
         }
     }
 
@@ -49,9 +49,9 @@ impl OpenDialog {
         if !self.is_open {
             return None;
         }
-        let shown = Dialog::new("open path").title("Open a file or folder").show(ctx, |ui| self.contents(ui, recent));
-        self.is_open &= !shown.is_closed;
-        let chosen = shown.inner?;
+        let dialog = Dialog::new("open path").title("Open a file or folder").show(ctx, |ui| self.contents(ui, recent));
+        self.is_open &= !dialog.is_closed;
+        let chosen = dialog.inner?;
         self.is_open = false;
         Some(chosen)
     }
@@ -91,17 +91,18 @@ impl OpenDialog {
         chosen
     }
 
-    /// The field, and whether Enter was pressed in it.
+    /// Shows the text field; returns its response, and whether Enter was pressed in it.
     fn field(&mut self, ui: &mut Ui) -> (egui::Response, bool) {
         let n = self.listing.as_ref().and_then(|l| l.entries.as_ref().ok()).map_or(0, |(e, _)| e.len());
-        let (moved, completes) = ui.input_mut(|i| {
+        let (n_rows_down, completes) = ui.input_mut(|i| {
             let down = i.count_and_consume_key(Modifiers::NONE, Key::ArrowDown) as isize;
             let up = i.count_and_consume_key(Modifiers::NONE, Key::ArrowUp) as isize;
             (down - up, i.count_and_consume_key(Modifiers::NONE, Key::Tab) > 0)
         });
-        if moved != 0 && n > 0 {
-            let first = if moved > 0 { 0 } else { n - 1 };
-            self.at = Some(self.at.map_or(first, |at| at.saturating_add_signed(moved).min(n - 1)));
+        if n_rows_down != 0 && n > 0 {
+            let first = if n_rows_down > 0 { 0 } else { n - 1 };
+            self.selected =
+                Some(self.selected.map_or(first, |selected| selected.saturating_add_signed(n_rows_down).min(n - 1)));
         }
         let mut goes_up = false;
         let response = ui
@@ -114,7 +115,7 @@ impl OpenDialog {
         if response.changed() {
             self.text = browse::replaced(&self.text).to_owned();
         }
-        // Before the field gets the keyboard back.
+        // Read before `request_focus` below changes it.
         let is_entered = response.lost_focus() && ui.input(|i| i.key_pressed(Key::Enter));
         response.widget_info(|| WidgetInfo::labeled(Role::TextInput, true, "Path to open"));
         if ui.memory(|m| m.focused().is_none()) {
@@ -125,25 +126,25 @@ impl OpenDialog {
             response.request_focus();
         }
         if completes {
-            self.enter(self.at.unwrap_or(0));
+            self.enter(self.selected.unwrap_or(0));
         }
         (response, is_entered)
     }
 
-    /// Enter: goes into the marked folder, opens the marked file, or else the typed path.
+    /// Handles Enter: goes into the selected folder, or returns the selected file, or else the typed path.
     fn entered(&mut self) -> Option<PathBuf> {
-        match self.at.take() {
-            Some(at) => self.enter(at),
+        match self.selected.take() {
+            Some(selected) => self.enter(selected),
             None => Some(browse::expand_home(self.text.trim())).filter(|p| !p.as_os_str().is_empty()),
         }
     }
 
-    /// Puts an entry into the field; the path of a file.
-    fn enter(&mut self, at: usize) -> Option<PathBuf> {
+    /// Puts an entry into the field; returns the path if the entry is a file.
+    fn enter(&mut self, selected: usize) -> Option<PathBuf> {
         let (entries, _) = self.listing.as_ref()?.entries.as_ref().ok()?;
-        let entry = entries.get(at)?;
+        let entry = entries.get(selected)?;
         self.text = browse::completed(&self.text, &entry.name, entry.is_folder);
-        self.at = None;
+        self.selected = None;
         (!entry.is_folder).then(|| browse::expand_home(&self.text))
     }
 
@@ -152,11 +153,11 @@ impl OpenDialog {
             let (folder, prefix) = browse::split(&self.text);
             let entries = browse::entries(&folder, prefix).map_err(|e| format!("{}: {e}", folder.display()));
             self.listing = Some(Listing { text: self.text.clone(), entries });
-            self.at = None;
+            self.selected = None;
         }
         let Listing { text, entries } = self.listing.as_ref()?;
         let (entries, is_cut) = match entries {
-            Ok(found) => (&found.0, found.1),
+            Ok(listed) => (&listed.0, listed.1),
             Err(error) => {
                 ui.colored_label(palette(ui).error, error);
                 return None;
@@ -164,10 +165,11 @@ impl OpenDialog {
         };
         let (folder, _) = browse::split(text);
         let (mut clicked, mut unknown) = (None, Vec::new());
-        // The buttons below it, with the gaps.
-        let foot = 2.0 * metrics::ROW_H + metrics::PAD;
-        let most = metrics::PALETTE_ROWS as f32 * metrics::ROW_H;
-        let height = (ui.available_height() - foot).clamp(metrics::LIST_ROWS_MIN * metrics::ROW_H, most);
+        // Room for the buttons below the list, with their gaps.
+        let buttons_height = 2.0 * metrics::ROW_H + metrics::PAD;
+        let max_height = metrics::PALETTE_ROWS as f32 * metrics::ROW_H;
+        let height =
+            (ui.available_height() - buttons_height).clamp(metrics::LIST_ROWS_MIN * metrics::ROW_H, max_height);
         ui.spacing_mut().item_spacing.y = 0.0;
         let scroll = ScrollArea::vertical().max_height(height).min_scrolled_height(height).auto_shrink([false, false]);
         scroll.show_rows(ui, metrics::ROW_H, entries.len(), |ui, rows| {
@@ -178,8 +180,8 @@ impl OpenDialog {
                 if kind.is_none() {
                     unknown.push(path);
                 }
-                let response = row(ui, entry, kind, self.at == Some(i));
-                if response.double_clicked() || (response.clicked() && (entry.is_folder || self.at == Some(i))) {
+                let response = row(ui, entry, kind, self.selected == Some(i));
+                if response.double_clicked() || (response.clicked() && (entry.is_folder || self.selected == Some(i))) {
                     clicked = Some((i, true));
                 } else if response.clicked() {
                     clicked = Some((i, false));
@@ -194,9 +196,9 @@ impl OpenDialog {
             ui.weak("Not all entries are listed: type the beginning of a name");
         }
         match clicked {
-            Some((at, true)) => self.enter(at),
-            Some((at, false)) => {
-                self.at = Some(at);
+            Some((selected, true)) => self.enter(selected),
+            Some((selected, false)) => {
+                self.selected = Some(selected);
                 None
             }
             None => None,
@@ -204,8 +206,8 @@ impl OpenDialog {
     }
 }
 
-/// An entry with its kind, once known.
-fn row(ui: &mut Ui, entry: &FolderEntry, kind: Option<Option<&'static str>>, is_at: bool) -> egui::Response {
+/// Shows an entry, with its kind once that is known: `Some(None)` for a path that cannot be opened.
+fn row(ui: &mut Ui, entry: &FolderEntry, kind: Option<Option<&'static str>>, is_selected: bool) -> egui::Response {
     let p = palette(ui);
     let (rect, response) = ui.allocate_exact_size(egui::vec2(ui.available_width(), metrics::ROW_H), Sense::click());
     let is_refused = kind == Some(None) && !entry.is_folder;
@@ -215,15 +217,15 @@ fn row(ui: &mut Ui, entry: &FolderEntry, kind: Option<Option<&'static str>>, is_
         false if is_refused => "cannot be opened",
         false => "file",
     });
-    response.widget_info(|| WidgetInfo::selected(Role::Button, true, is_at, format!("{}, {what}", entry.name)));
-    if is_at || response.hovered() || response.has_focus() {
-        ui.painter().rect_filled(rect, f32::from(metrics::RADIUS), if is_at { p.selected } else { p.hovered });
+    response.widget_info(|| WidgetInfo::selected(Role::Button, true, is_selected, format!("{}, {what}", entry.name)));
+    if is_selected || response.hovered() || response.has_focus() {
+        ui.painter().rect_filled(rect, f32::from(metrics::RADIUS), if is_selected { p.selected } else { p.hovered });
     }
     let inner = rect.shrink2(egui::vec2(metrics::PAD, 0.0));
     let size = if entry.is_folder { String::new() } else { format::bytes(entry.bytes) };
-    let shown = kind.unwrap_or(if is_refused { "-" } else { "" });
+    let kind_text = kind.unwrap_or(if is_refused { "-" } else { "" });
     let font = egui::FontId::proportional(metrics::TEXT_SMALL);
-    let right = ui.painter().layout_no_wrap(format!("{shown}   {size}"), font, p.text_weak);
+    let right = ui.painter().layout_no_wrap(format!("{kind_text}   {size}"), font, p.text_weak);
     let left = inner.right() - right.size().x;
     ui.painter().galley(egui::pos2(left, rect.center().y - right.size().y / 2.0), right, p.text_weak);
     let name = if entry.is_folder { format!("{}/", entry.name) } else { entry.name.clone() };

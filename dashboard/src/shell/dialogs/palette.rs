@@ -1,4 +1,4 @@
-//! The command palette: every command with its keys, and everything that has a name: panels, tags, nodes, ops, threads.
+//! The command palette: every command with its keys, and everything with a name: panels, tags, nodes, ops, threads.
 
 use crate::{
     Data, ViewKind,
@@ -66,8 +66,8 @@ impl CommandPalette {
         *self = Self { is_open: true, ..Self::default() };
     }
 
-    /// Shows it while it is open; returns what was chosen. `panels` has the commands of each panel; those of `front` come
-    /// first.
+    /// Shows the palette while it is open; returns the choice. `panels` has the commands of each panel; those of
+    /// `front` come first.
     pub fn ui(
         &mut self,
         ctx: &Context,
@@ -188,7 +188,7 @@ fn offers(ctx: &Context, data: &Data, panels: &Panels, front: ViewKind, text: &s
     if !text.trim().is_empty() {
         names(data, text, &mut scored);
     }
-    // Stable: equal ones stay in the order of the tables.
+    // The sort is stable: equal scores stay in the order of the tables.
     scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     scored.truncate(MAX_OFFERED);
     scored.into_iter().map(|(_, line)| line).collect()
@@ -221,7 +221,7 @@ fn names(data: &Data, text: &str, out: &mut Vec<(i32, Line)>) {
         for track in trace.store.tracks().iter().take(MAX_NAMES) {
             add(&track.name, track.kind.name(), &|| Choice::Track(trace_idx, track.id.0));
         }
-        // Without a graph its nodes are those of the trace.
+        // Only where no graph is open: a graph's nodes include those of its traces.
         let nodes = trace.store.nodes().iter().filter(|_| data.graphs.iter().all(|g| g.def.node.is_empty()));
         for node in nodes.take(MAX_NAMES) {
             add(&node.name, "node", &|| Choice::Node(node.name.as_str().into()));

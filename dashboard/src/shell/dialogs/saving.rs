@@ -1,4 +1,4 @@
-//! Saving a panel or a card as pixels or shapes, or a panel's table.
+//! Saves a panel or a card as pixels or shapes, or a panel's table.
 
 use super::save::SaveDialog;
 use crate::{Data, Selection, shell::panels::Tabs};
@@ -56,7 +56,8 @@ impl Saving {
         ctx.request_repaint();
     }
 
-    /// Hides the pointer from the panels of a frame for a screenshot, which would show hover effects. Call before they are shown.
+    /// Hides the pointer from the panels of a frame for a screenshot, which would show hover effects. Call before they
+    /// are shown.
     pub fn begin_frame(&mut self, ctx: &egui::Context) {
         if let Some(picture) = &mut self.picture {
             picture.pointer = Some(ctx.input_mut(|i| std::mem::take(&mut i.pointer)));

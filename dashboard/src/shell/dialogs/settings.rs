@@ -8,7 +8,8 @@ use ui::{
     widgets::{Dialog, choice_buttons},
 };
 
-/// Shows the dialog while it is open; returns the settings as changed by the user. `is_stored`: whether they are stored.
+/// Shows the dialog while it is open; returns the settings as changed by the user. `is_stored`: whether they are
+/// stored.
 pub fn settings_ui(ctx: &Context, is_open: &mut bool, mut settings: Settings, is_stored: bool) -> Settings {
     let dialog = Dialog::new("settings").title("Settings").width(metrics::SETTINGS_W);
     dialog.show_while(is_open, ctx, |ui| {
@@ -38,7 +39,7 @@ fn rows(ui: &mut Ui, settings: &mut Settings) {
         let mut percent = settings.scale * 100.0;
         let range = metrics::SCALE[0] * 100.0..=metrics::SCALE[1] * 100.0;
         let slider = Slider::new(&mut percent, range).step_by(10.0).fixed_decimals(0).suffix(" %");
-        // While it is dragged the size stays, or else the slider runs away from the pointer.
+        // The scale changes only after the drag: otherwise the slider would move away from the pointer.
         let response = ui.add(slider.update_while_editing(false)).labelled_by(label.id);
         if response.drag_stopped() || (response.changed() && !response.dragged()) {
             settings.scale = percent / 100.0;

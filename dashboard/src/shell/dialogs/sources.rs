@@ -1,4 +1,5 @@
-//! The dialog "Sources and warnings": failed, damaged and stopped sources, a line each; and the sheet shown while files hover.
+//! The dialog "Sources and warnings": failed, damaged and stopped sources, a line each; and the sheet shown while files
+//! hover.
 
 use crate::{
     Data,
@@ -28,7 +29,7 @@ pub struct ProblemsWindow {
 
 /// An action on a source.
 #[derive(Clone, Debug, PartialEq)]
-pub enum SourceAct {
+pub enum SourceAction {
     /// Stop reading it; what was read stays.
     Stop(Arc<Path>),
     /// Try again to open it.
@@ -36,8 +37,8 @@ pub enum SourceAct {
 }
 
 impl ProblemsWindow {
-    /// Shows it while it is open. `notices`: problems of the window itself.
-    pub fn ui(&mut self, ctx: &Context, data: &Data, notices: &[String]) -> Option<SourceAct> {
+    /// Shows the dialog while it is open. `notices`: problems of the window itself.
+    pub fn ui(&mut self, ctx: &Context, data: &Data, notices: &[String]) -> Option<SourceAction> {
         let n_failed = data.sources.iter().filter(|s| s.status == Status::Failed).count();
         // The start screen already says what failed while nothing else is open.
         let is_empty = data.logdirs.is_empty() && data.traces.is_empty() && data.graphs.is_empty();
@@ -80,7 +81,7 @@ fn all_text(data: &Data) -> String {
 }
 
 /// A source's state, its error and its warnings.
-fn source_rows(ui: &mut Ui, source: &SourceInfo) -> Option<SourceAct> {
+fn source_rows(ui: &mut Ui, source: &SourceInfo) -> Option<SourceAction> {
     let p = palette(ui);
     let mut act = None;
     if source.status == Status::Loading {
@@ -93,7 +94,7 @@ fn source_rows(ui: &mut Ui, source: &SourceInfo) -> Option<SourceAct> {
             status_dot(ui, source.status);
             let again = matches!(source.status, Status::Failed | Status::Stopped);
             if again && ui.small_button("Try again").clicked() {
-                act = Some(SourceAct::Retry(source.path.clone()));
+                act = Some(SourceAction::Retry(source.path.clone()));
             }
         });
     }
@@ -111,8 +112,8 @@ fn source_rows(ui: &mut Ui, source: &SourceInfo) -> Option<SourceAct> {
     act
 }
 
-/// A path that is being read: its progress and a button that stops it.
-pub fn loading_ui(ui: &mut Ui, source: &SourceInfo) -> Option<SourceAct> {
+/// Shows a path that is being read: its progress and a button that stops it.
+pub fn loading_ui(ui: &mut Ui, source: &SourceInfo) -> Option<SourceAction> {
     let mut is_stopped = false;
     let row = egui::vec2(ui.available_width().min(metrics::RECENT_W), metrics::ROW_H);
     ui.allocate_ui_with_layout(row, egui::Layout::left_to_right(egui::Align::Center), |ui| {
@@ -136,7 +137,7 @@ pub fn loading_ui(ui: &mut Ui, source: &SourceInfo) -> Option<SourceAct> {
         named(&stop, egui::Role::Button, &format!("Stop loading {}", source.name));
         is_stopped = stop.clicked();
     });
-    is_stopped.then(|| SourceAct::Stop(source.path.clone()))
+    is_stopped.then(|| SourceAction::Stop(source.path.clone()))
 }
 
 /// `PATH: error`.

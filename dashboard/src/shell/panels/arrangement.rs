@@ -1,4 +1,4 @@
-//! The arrangement of the panels as a value: stored in a file, applied to the tree of tiles.
+//! The arrangement of the panels: stored in a file, and applied to the tree of tiles.
 
 use crate::{ViewKind, lenient::each};
 use egui_tiles::{Container, Linear, LinearDir, Tile, TileId, Tiles, Tree};
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 #[serde(untagged)]
 pub enum Layout {
     Panel(ViewKind),
-    /// One of several is in front.
+    /// Panels that share their space; one is in front.
     Tabs {
-        /// Index of that one.
+        /// Index of the panel in front.
         #[serde(default)]
         front: usize,
         /// From left to right.
@@ -73,8 +73,8 @@ impl Layout {
         })
     }
 
-    /// A tree with this arrangement of the panels that there are. Each is in it once: what occurs twice is left out the second
-    /// time, and what is missing is added to a row of tabs.
+    /// A tree with this arrangement of the panels `kinds`. Each panel is in it once: repetitions are left out, and
+    /// missing panels are added to a row of tabs.
     pub fn tree(&self, kinds: impl IntoIterator<Item = ViewKind>) -> Tree<ViewKind> {
         let mut tiles = Tiles::default();
         let mut missing: Vec<ViewKind> = kinds.into_iter().collect();

@@ -32,7 +32,7 @@ impl Tabs {
         self.tree = layout.tree(self.kinds());
     }
 
-    /// Puts all panels into one row of tabs.
+    /// Puts all panels back into one row of tabs.
     pub fn reset(&mut self) {
         self.arrange(&Layout::tabs(self.kinds().collect::<Vec<_>>()));
     }
@@ -68,7 +68,7 @@ impl Tabs {
         self.views.get(&kind).map(|view| &**view)
     }
 
-    /// A panel, to change.
+    /// A panel, for changes.
     pub fn view_mut(&mut self, kind: ViewKind) -> Option<&mut Box<dyn View>> {
         self.views.get_mut(&kind)
     }

@@ -1,4 +1,4 @@
-//! What a frame is made of: the trace, the user's state, and where everything is.
+//! The input of the layers in a frame: the trace, the user's state, and the positions of rows and times.
 
 use super::tags::Tags;
 use crate::{
@@ -13,27 +13,27 @@ use crate::{
 use egui::{Pos2, Rect, Ui, pos2, vec2};
 use std::ops::Range;
 use trace_analysis::stalls::Stall;
-use trace_model::SliceRef;
+use trace_model::{SliceRef, TrackId};
 use trace_store::Store;
 use ui::theme::{Palette, metrics, palette};
 
 /// The parts of the canvas.
 #[derive(Clone, Copy, Debug)]
 pub struct Areas {
-    /// The whole trace, at the top.
+    /// The minimap of the entire trace, at the top.
     pub minimap: Rect,
-    /// Time ticks and steps.
+    /// The ruler: time ticks and steps.
     pub ruler: Rect,
-    /// The rows, right of their names.
+    /// The rows' lanes and charts, right of the track labels.
     pub body: Rect,
-    /// The rows' names.
+    /// The track labels.
     pub labels: Rect,
 }
 
 impl Areas {
     /// Divides the canvas.
     pub fn new(all: Rect) -> Self {
-        let left = all.left() + metrics::GUTTER_W.min(all.width() * 0.4);
+        let left = all.left() + metrics::TRACK_LABELS_W.min(all.width() * 0.4);
         let minimap = Rect::from_min_max(all.min, pos2(all.right(), all.top() + metrics::MINIMAP_H));
         let ruler_h = metrics::RULER_H + metrics::LANE_H;
         let ruler = Rect::from_min_size(pos2(left, minimap.bottom() + 1.0), vec2(all.right() - left, ruler_h));
@@ -54,19 +54,19 @@ impl Areas {
     }
 }
 
-/// What is shown of a trace.
+/// The trace that a canvas shows, with what is known about it.
 pub struct Content<'a> {
     pub trace_idx: usize,
     pub store: &'a Store,
-    /// All its time.
-    pub whole: &'a Range<i64>,
-    /// What the analysis found out, perhaps about a moment ago.
+    /// From the trace's start to its end; a live trace ends now.
+    pub trace_range: &'a Range<i64>,
+    /// The latest results of the analysis, which may be of an earlier view or version of the trace.
     pub findings: Option<&'a Findings>,
-    /// Whether slices that do not match are dimmed.
+    /// Whether slices that do not match the search are dimmed.
     pub dims: bool,
-    /// The panel, with its bar and details.
+    /// The rectangle of the panel, with toolbar and details.
     pub panel: Rect,
-    /// What made the selected slice ready.
+    /// The slice that made the selected slice ready.
     pub before: Option<SliceRef>,
     pub arrows: &'a [Arrow],
     pub notes: Vec<Note>,
@@ -78,32 +78,32 @@ impl Content<'_> {
         self.findings.map_or(&[], |f| &f.stalls.top)
     }
 
-    /// The slices that stand out, if there is a search.
+    /// The slices that match the search; `None` without a search.
     fn matches(&self) -> Option<&Matches> {
         self.findings.map(|f| &*f.matches).filter(|_| self.dims)
     }
 }
 
-/// What every layer draws from.
+/// The input of every layer in a frame.
 pub struct FrameContext<'a> {
     pub content: &'a Content<'a>,
-    /// The user's state of it.
+    /// The user's view, selection and choices.
     pub state: &'a State,
-    pub rows: &'a RowLayout,
-    /// Those that are on the screen.
+    pub layout: &'a RowLayout,
+    /// Indices of the rows on the screen.
     pub visible: Range<usize>,
     pub areas: Areas,
     /// Times and row sizes in points.
     pub frame: Frame,
     pub palette: &'static Palette,
-    /// The pointer, while it drags nothing.
+    /// The position of the pointer, unless it drags.
     pub pointer: Option<Pos2>,
     pub tags: Tags,
 }
 
 impl<'a> FrameContext<'a> {
     /// The context of a frame, without the pointer.
-    pub fn new(ui: &Ui, content: &'a Content<'a>, state: &'a State, rows: &'a RowLayout, areas: Areas) -> Self {
+    pub fn new(ui: &Ui, content: &'a Content<'a>, state: &'a State, layout: &'a RowLayout, areas: Areas) -> Self {
         let view = state.eased.view(ui.input(|i| i.time));
         let frame = Frame {
             view,
@@ -111,19 +111,19 @@ impl<'a> FrameContext<'a> {
             pixels_per_point: ui.pixels_per_point(),
             sizes: sizes(ui),
         };
-        let visible = rows.visible(state.scroll, state.scroll + areas.body.height());
+        let visible = layout.visible(state.scroll, state.scroll + areas.body.height());
         let (palette, tags) = (palette(ui), Tags::default());
-        Self { content, state, rows, visible, areas, frame, palette, pointer: None, tags }
+        Self { content, state, layout, visible, areas, frame, palette, pointer: None, tags }
     }
 
     pub fn store(&self) -> &'a Store {
         self.content.store
     }
 
-    /// The visible rows' picture is made from this.
+    /// The input of the picture of the visible rows.
     pub fn scene(&self) -> Scene<'a> {
-        let (store, rows, palette) = (self.content.store, self.rows, self.palette);
-        Scene { store, rows, matches: self.content.matches(), palette }
+        let (store, layout, palette) = (self.content.store, self.layout, self.palette);
+        Scene { store, layout, matches: self.content.matches(), palette }
     }
 
     /// The screen y of the top of all rows.
@@ -133,7 +133,7 @@ impl<'a> FrameContext<'a> {
 
     /// Whether there are more rows than fit.
     pub fn scrolls(&self) -> bool {
-        self.rows.height() > self.areas.body.height()
+        self.layout.height() > self.areas.body.height()
     }
 
     /// Whether a time range touches the view.
@@ -143,7 +143,7 @@ impl<'a> FrameContext<'a> {
 
     /// The lane or counter at a point.
     pub fn row_at(&self, at: Pos2) -> Option<Hit> {
-        self.rows.hit(at.y - self.top()).filter(|_| self.areas.body.contains(at))
+        self.layout.hit(at.y - self.top()).filter(|_| self.areas.body.contains(at))
     }
 
     /// The slice at a point, or else near it.
@@ -155,7 +155,7 @@ impl<'a> FrameContext<'a> {
 
     /// The rectangle of a time range in a lane. Off the screen it lies at the edge.
     pub fn rect(&self, track: u32, lane: u32, range: &Range<i64>) -> Option<Rect> {
-        let band = self.rows.lane(track, lane)?;
+        let band = self.layout.lane(TrackId(track), lane)?;
         let (x0, x1) = self.frame.edges(range.start, range.end);
         let y = self.top() + band.top;
         Some(Rect::from_min_max(pos2(x0, y), pos2(x1, y + band.height - 1.0)))
@@ -163,11 +163,8 @@ impl<'a> FrameContext<'a> {
 
     /// The rectangle of a time range in the lane of what runs on a track.
     pub fn work_rect(&self, track: u32, range: &Range<i64>) -> Option<Rect> {
-        let lane = self.rows.rows.rows.iter().find_map(|row| match row {
-            Row::Track { track: t, work_lane, .. } if t.0 == track => Some(*work_lane),
-            _ => None,
-        })?;
-        self.rect(track, lane, range)
+        let (Row::Track { work_lane, .. }, _) = self.layout.of_track(TrackId(track))? else { return None };
+        self.rect(track, *work_lane, range)
     }
 
     pub fn slice_rect(&self, slice: &SliceRef) -> Option<Rect> {

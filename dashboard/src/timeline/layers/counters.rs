@@ -17,7 +17,7 @@ pub struct Counters;
 impl Layer for Counters {
     fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
         let (p, frame, top) = (ctx.palette, &ctx.frame, ctx.top());
-        for (row, position) in ctx.rows.iter(ctx.visible.clone()) {
+        for (row, position) in ctx.layout.iter(ctx.visible.clone()) {
             let Row::Counter { counter, bytes, .. } = *row else { continue };
             let Some(c) = ctx.store().counters().get(counter) else { continue };
             let ((t0, t1), (v0, v1)) = (c.time.as_slices(), c.value.as_slices());
@@ -38,7 +38,7 @@ impl Layer for Counters {
             let most = if bytes { format::bytes(max as u64) } else { format::value(max) };
             let at = pos2(frame.scale.left() + metrics::GAP, top + position.top + 1.0);
             let galley = painter.layout_no_wrap(most, FontId::proportional(metrics::TEXT_TICK), p.text);
-            // A background of its own, so that the line does not strike it through.
+            // The background keeps the counter's line from crossing the text.
             painter.rect_filled(Rect::from_min_size(at, galley.size()).expand2(vec2(2.0, 0.0)), 2.0, p.panel);
             painter.galley(at, galley, p.text);
         }

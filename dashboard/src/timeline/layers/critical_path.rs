@@ -5,7 +5,7 @@ use egui::{Mesh, Painter, Pos2, Rect, Stroke, pos2};
 use trace_analysis::critical::PathKind;
 use ui::theme::metrics;
 
-/// The paths: solid along what ran, thin along stalls, and a line down or up where they change tracks.
+/// The paths: a thick line along slices, a thin one along stalls, and an upright one where a path changes tracks.
 pub struct CriticalPaths;
 
 impl Layer for CriticalPaths {
@@ -14,8 +14,8 @@ impl Layer for CriticalPaths {
         let paths = ctx.content.findings.filter(|_| ctx.state.critical).map_or(&[][..], |f| &f.paths);
         let mut mesh = Mesh::default();
         for path in paths.iter().filter(|path| ctx.is_seen(&path.range)) {
-            let mut before: Option<(u32, Pos2)> = None;
-            let mut drawn = Rect::NOTHING;
+            let mut last_end: Option<(u32, Pos2)> = None;
+            let mut last_line = Rect::NOTHING;
             let from = path.segments.partition_point(|s| s.end <= view.start);
             for segment in path.segments[from..].iter().take_while(|s| s.start < view.end) {
                 let range = segment.start..segment.end;
@@ -25,20 +25,20 @@ impl Layer for CriticalPaths {
                     None => ctx.work_rect(segment.track.0, &range),
                 };
                 let Some(rect) = rect else {
-                    before = None;
+                    last_end = None;
                     continue;
                 };
                 let thickness = if matches!(segment.kind, PathKind::Stall(_)) { 1.0 } else { metrics::PATH_LINE };
                 let line = Rect::from_min_max(pos2(rect.left(), rect.bottom() - thickness), rect.right_bottom());
-                // Many short segments share a pixel.
-                if !drawn.contains_rect(line) {
+                // Many short segments share a pixel: each pixel is drawn once.
+                if !last_line.contains_rect(line) {
                     mesh.add_colored_rect(line, p.highlight);
-                    drawn = line;
+                    last_line = line;
                 }
-                if let Some((_, at)) = before.filter(|(track, _)| *track != segment.track.0) {
-                    painter.line_segment([at, pos2(at.x, rect.bottom())], Stroke::new(metrics::LINE, p.highlight));
+                if let Some((_, end)) = last_end.filter(|(track, _)| *track != segment.track.0) {
+                    painter.line_segment([end, pos2(end.x, rect.bottom())], Stroke::new(metrics::LINE, p.highlight));
                 }
-                before = Some((segment.track.0, rect.right_bottom()));
+                last_end = Some((segment.track.0, rect.right_bottom()));
             }
         }
         painter.add(mesh);

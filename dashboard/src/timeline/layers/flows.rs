@@ -1,4 +1,4 @@
-//! Arrows: what led to the selected slice, and what it led to.
+//! Arrows from the slices that caused the selected slice, and to the slices that it caused.
 
 use super::{
     FrameContext, Layer,

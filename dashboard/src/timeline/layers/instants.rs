@@ -17,7 +17,7 @@ fn in_range<'a>(track: &'a Track, range: &Range<i64>) -> &'a [InstantEvent] {
     &track.instants[from..to.max(from)]
 }
 
-/// Stamps of transfers are arrows, not marks; that a node's values are finite is no event.
+/// Whether an instant has a mark: stamps of transfers are arrows instead, and finite values of a node are no event.
 fn is_shown(store: &Store, instant: &InstantEvent) -> bool {
     store.sites().get(instant.site as usize).is_none_or(|s| match s.category {
         Category::Transfer | Category::RemoteTransfer => false,
@@ -26,7 +26,7 @@ fn is_shown(store: &Store, instant: &InstantEvent) -> bool {
     })
 }
 
-/// The instants of the visible tracks, one mark per physical pixel at most.
+/// The instants of the visible tracks, at most one mark per physical pixel.
 pub struct Instants;
 
 impl Layer for Instants {
@@ -34,7 +34,7 @@ impl Layer for Instants {
         let frame = &ctx.frame;
         let pixel_ns = frame.scale.ns_of_px(1.0 / frame.pixels_per_point).max(1);
         let mut mesh = Mesh::default();
-        for (row, position) in ctx.rows.iter(ctx.visible.clone()) {
+        for (row, position) in ctx.layout.iter(ctx.visible.clone()) {
             let Row::Track { track, .. } = row else { continue };
             let Some(t) = ctx.store().track(*track) else { continue };
             let y = ctx.top() + position.top;

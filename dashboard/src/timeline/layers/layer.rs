@@ -1,4 +1,4 @@
-//! The trait of what is drawn on the canvas.
+//! The trait of the layers of the canvas.
 
 use super::{
     context::{Areas, FrameContext},
@@ -10,21 +10,21 @@ use egui::{Painter, Pos2, Rect, Ui};
 /// Shows the contents of a tooltip.
 pub type Tooltip<'a> = Box<dyn FnOnce(&mut Ui) + 'a>;
 
-/// Something that is drawn on the canvas.
+/// A layer of the canvas.
 pub trait Layer {
-    /// Puts its texts over the ruler, before anything is drawn.
+    /// Adds the layer's texts over the ruler. Called on every layer before any layer paints.
     fn tag(&self, _ctx: &FrameContext<'_>, _painter: &Painter, _tags: &mut Tags) {}
 
-    /// Draws it.
+    /// Paints the layer.
     fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter);
 
-    /// The tooltip of what is at a point.
-    fn hit<'a>(&self, _ctx: &'a FrameContext<'_>, _at: Pos2) -> Option<Tooltip<'a>> {
+    /// The tooltip for a point, if the layer has one there.
+    fn hit<'a>(&self, _ctx: &'a FrameContext<'_>, _pos: Pos2) -> Option<Tooltip<'a>> {
         None
     }
 
-    /// What a click at a point does.
-    fn click(&self, _ctx: &FrameContext<'_>, _at: Pos2) -> Option<Command> {
+    /// The command of a click at a point, if the layer reacts to it.
+    fn click(&self, _ctx: &FrameContext<'_>, _pos: Pos2) -> Option<Command> {
         None
     }
 }

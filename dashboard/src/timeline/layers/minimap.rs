@@ -1,4 +1,4 @@
-//! The minimap: how busy all tracks together were over the whole trace, and what of it is on the screen.
+//! The minimap: the utilisation of all tracks together over the entire trace, and the part of it that is on the screen.
 
 use super::{Content, FrameContext, Layer};
 use crate::timeline::{
@@ -10,40 +10,44 @@ use std::ops::Range;
 use trace_store::Store;
 use ui::theme::{metrics, mix};
 
-/// The minimap: at the bottom what ran, above that in grey what waited.
+/// The minimap: busy time at the bottom, above it waits in grey.
 #[derive(Default)]
 pub struct Minimap {
     key: Option<Key>,
     density: Vec<Density>,
 }
 
-/// What the densities are of.
+/// The inputs of the densities.
 struct Key {
-    whole: Range<i64>,
+    trace_range: Range<i64>,
     n_columns: usize,
-    /// Where slices were missing: how often some had come by then.
-    lacked_at: Option<u64>,
+    /// The pager's version, if slices were missing; the densities are recomputed once other slices have arrived.
+    incomplete_at: Option<u64>,
 }
 
 impl Minimap {
-    /// Recomputes the densities when the trace grew by a column.
+    /// Recomputes the densities when the trace grew by a column, or slices that were missing arrived.
     fn update(&mut self, content: &Content<'_>, width: f32) {
         let n = (width / 2.0).max(1.0) as usize;
-        // A live trace's minimap moves with its end: anew when that moved by a column.
-        let whole = content.whole;
-        let column = (whole.end - whole.start) / n as i64 + 1;
-        // One that lacked what is still to come is made again when something came.
+        // The end of a live trace moves in every frame: small moves change no column.
+        let trace_range = content.trace_range;
+        let column = (trace_range.end - trace_range.start) / n as i64 + 1;
+        // The pager's version changes with every slice that arrives.
         let pager = content.store.pager();
-        let came = pager.map_or(0, |pager| pager.version());
-        let fresh = self.key.as_ref().is_some_and(|key| {
-            let moved = (key.whole.end - whole.end).abs();
-            let is_same = key.n_columns == n && key.whole.start == whole.start && moved < column;
-            is_same && key.lacked_at.is_none_or(|version| version == came)
+        let pager_version = pager.map_or(0, |pager| pager.version());
+        let is_current = self.key.as_ref().is_some_and(|key| {
+            let end_moved_by = (key.trace_range.end - trace_range.end).abs();
+            let is_same = key.n_columns == n && key.trace_range.start == trace_range.start && end_moved_by < column;
+            is_same && key.incomplete_at.is_none_or(|version| version == pager_version)
         });
-        if !fresh {
-            self.density = density(content.store, whole, n);
-            let lacks = pager.is_some_and(|pager| pager.has_requests());
-            self.key = Some(Key { whole: whole.clone(), n_columns: n, lacked_at: lacks.then_some(came) });
+        if !is_current {
+            self.density = density(content.store, trace_range, n);
+            let is_incomplete = pager.is_some_and(|pager| pager.has_requests());
+            self.key = Some(Key {
+                trace_range: trace_range.clone(),
+                n_columns: n,
+                incomplete_at: is_incomplete.then_some(pager_version),
+            });
         }
     }
 }
@@ -62,7 +66,7 @@ impl Layer for Minimap {
                 [(d.busy, mix(p.canvas, p.accent, 0.65)), (d.waiting, mix(p.canvas, p.text_weak, 0.2))]
             {
                 if share > 0.0 {
-                    // However short, it is visible.
+                    // At least a pixel, so that every share is visible.
                     let top = (bottom - (share * (area.height() - 2.0)).max(1.0)).max(area.top());
                     mesh.add_colored_rect(Rect::from_min_max(pos2(x, top), pos2(x + column, bottom)), color);
                     bottom = top;
@@ -70,7 +74,7 @@ impl Layer for Minimap {
             }
         }
         painter.add(mesh);
-        let scale = scale(area, ctx.content.whole);
+        let scale = scale(area, ctx.content.trace_range);
         let x = |time| scale.x_from_time(time).clamp(area.left(), area.right());
         let window = Rect::from_x_y_ranges(x(view.start)..=x(view.end).max(x(view.start) + 2.0), area.y_range());
         let shade = mix(p.canvas, p.text_weak, 0.5).gamma_multiply(0.35);
@@ -85,25 +89,25 @@ impl Layer for Minimap {
     }
 }
 
-/// Moves the view to where the pointer is in the minimap.
+/// The command that moves the view to the pointer's time in the minimap.
 pub fn centre_on(ctx: &FrameContext<'_>, x: f32) -> Command {
-    Command::CentreOn(scale(ctx.areas.minimap, ctx.content.whole).time_from_x(x))
+    Command::CentreOn(scale(ctx.areas.minimap, ctx.content.trace_range).time_from_x(x))
 }
 
-fn scale(area: Rect, whole: &Range<i64>) -> Scale {
-    Scale::new(Viewport::whole(whole), area.left(), area.width())
+fn scale(area: Rect, trace_range: &Range<i64>) -> Scale {
+    Scale::new(Viewport::of_trace(trace_range), area.left(), area.width())
 }
 
-/// How busy the tracks were in a column.
+/// The utilisation of the tracks in a column, as shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Density {
     busy: f32,
     waiting: f32,
 }
 
-/// How busy the tracks were in each of `n` columns of the trace, by the slices of their outermost lanes.
+/// The utilisation of the tracks in each of `n` columns of the trace, by the slices of their outermost lanes.
 fn density(store: &Store, trace: &Range<i64>, n: usize) -> Vec<Density> {
-    let view = Viewport::whole(trace);
+    let view = Viewport::of_trace(trace);
     let scale = Scale::new(view, 0.0, n as f32);
     let mut out = vec![Density::default(); n];
     let mut spans = Vec::new();

@@ -1,4 +1,4 @@
-//! What is drawn on the canvas, layer over layer: each draws itself, says what is under the pointer, and answers clicks.
+//! The layers of the canvas: each paints itself, has tooltips and answers clicks.
 
 mod context;
 mod counters;

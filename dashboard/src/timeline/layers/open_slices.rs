@@ -1,4 +1,4 @@
-//! Slices that have not ended: hatched, fading towards now.
+//! Slices that have not ended: hatched, and fading towards the present.
 
 use super::{FrameContext, Layer};
 use crate::timeline::{model::Row, raster::label_in};
@@ -12,9 +12,9 @@ pub struct OpenSlices;
 impl Layer for OpenSlices {
     fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
         let (store, p, frame, top) = (ctx.store(), ctx.palette, &ctx.frame, ctx.top());
-        let now = ctx.content.whole.end;
+        let now = ctx.content.trace_range.end;
         let mut mesh = Mesh::default();
-        for (row, position) in ctx.rows.iter(ctx.visible.clone()) {
+        for (row, position) in ctx.layout.iter(ctx.visible.clone()) {
             let Row::Track { track, lanes, .. } = row else { continue };
             let open = store.track(*track).map_or(&[][..], |t: &Track| &t.open);
             for slice in open.iter().filter(|o| o.start < frame.view.end && now > frame.view.start) {
@@ -49,7 +49,7 @@ fn fading(mesh: &mut Mesh, rect: Rect, from: Color32, to: Color32) {
     mesh.add_triangle(first + 2, first + 1, first + 3);
 }
 
-/// Slanted stripes; at most a few hundred.
+/// Draws slanted stripes, at most a few hundred.
 fn hatch(mesh: &mut Mesh, rect: Rect, color: Color32) {
     let slant = rect.height() / 2.0;
     let pitch = (rect.width() / 300.0).max(7.0);

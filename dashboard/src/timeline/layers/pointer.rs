@@ -1,11 +1,11 @@
-//! The pointer's time: a line under it, and the time next to it.
+//! A line at the pointer, with its time.
 
 use super::{FrameContext, Layer, Tags};
 use crate::timeline::layout::ticks;
 use egui::{Align2, Painter, Stroke, pos2};
 use ui::theme::metrics;
 
-/// The line and the time.
+/// The line and its label.
 pub struct PointerTime;
 
 impl Layer for PointerTime {

@@ -1,4 +1,4 @@
-//! A sentence in the corner: what of the analysis is missing on the screen.
+//! A note in the corner that the analysis does not cover everything on the screen.
 
 use super::{FrameContext, Layer};
 use crate::{far, timeline::raster::label_font};
@@ -8,7 +8,7 @@ use ui::{
     theme::{Palette, metrics},
 };
 
-/// The sentence.
+/// The note.
 pub struct Remark;
 
 impl Layer for Remark {

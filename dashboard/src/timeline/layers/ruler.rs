@@ -5,7 +5,7 @@ use crate::timeline::layout::ticks;
 use egui::{FontId, Painter, Rect, Stroke, pos2};
 use ui::theme::metrics;
 
-/// The ruler. No label is drawn where a tag stands.
+/// The ruler. Labels under a text of [`Tags`](super::Tags) are not drawn.
 pub struct Ruler;
 
 impl Layer for Ruler {
@@ -24,7 +24,7 @@ impl Layer for Ruler {
                 let at = pos2(x + metrics::GAP, ticks_top + 2.0);
                 let galley = painter.layout_no_wrap(text, FontId::proportional(metrics::TEXT_TICK), p.text_weak);
                 let rect = Rect::from_min_size(at, galley.size());
-                // A label that is cut would say another time.
+                // A label that is cut off would show another time.
                 if !ctx.tags.covers(rect) && rect.right() <= areas.ruler.right() {
                     painter.galley(at, galley, p.text_weak);
                 }

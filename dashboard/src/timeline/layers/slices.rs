@@ -1,4 +1,4 @@
-//! The slices: the picture of all visible rows, and what is under the pointer in words.
+//! The slices: the picture of all visible rows, and the tooltip of the slice under the pointer.
 
 use super::{FrameContext, Layer, Tooltip};
 use crate::timeline::{
@@ -42,27 +42,27 @@ impl Layer for SlicesLayer {
         self.picture.paint(painter, key, &scene);
     }
 
-    fn hit<'a>(&self, ctx: &'a FrameContext<'_>, at: Pos2) -> Option<Tooltip<'a>> {
-        let Hit::Lane { track, lane } = ctx.row_at(at)? else { return None };
-        let Some(slice) = ctx.slice_at(at, 1.0) else { return between_waits(ctx, track, at) };
-        let time = ctx.frame.scale.time_from_x(at.x);
+    fn hit<'a>(&self, ctx: &'a FrameContext<'_>, pos: Pos2) -> Option<Tooltip<'a>> {
+        let Hit::Lane { track, lane } = ctx.row_at(pos)? else { return None };
+        let Some(slice) = ctx.slice_at(pos, 1.0) else { return between_waits(ctx, track, pos) };
+        let time = ctx.frame.scale.time_from_x(pos.x);
         match merged_at(ctx, track, lane, time) {
             Some((span, top)) => Some(Box::new(move |ui| merged_ui(ui, ctx, &span, &top))),
             None => Some(Box::new(move |ui| slice_ui(ui, ctx, &slice))),
         }
     }
 
-    fn click(&self, ctx: &FrameContext<'_>, at: Pos2) -> Option<Command> {
-        let slice = ctx.slice_at(at, metrics::CLICK_SLACK);
-        ctx.areas.body.contains(at).then(|| Command::Select(slice.map(|s| s.id)))
+    fn click(&self, ctx: &FrameContext<'_>, pos: Pos2) -> Option<Command> {
+        let slice = ctx.slice_at(pos, metrics::CLICK_SLACK);
+        ctx.areas.body.contains(pos).then(|| Command::Select(slice.map(|s| s.id)))
     }
 }
 
-/// The CPU that a thread ran on, where only its waits for one are known.
-fn between_waits<'a>(ctx: &'a FrameContext<'_>, track: TrackId, at: Pos2) -> Option<Tooltip<'a>> {
+/// The tooltip with the CPU of a thread between two waits for a CPU, where only these waits are recorded.
+fn between_waits<'a>(ctx: &'a FrameContext<'_>, track: TrackId, pos: Pos2) -> Option<Tooltip<'a>> {
     let store = ctx.store();
     let track = store.track(track).filter(|track| is_scheduling(store, track))?;
-    let (cpu, run) = cpu_run_at(store, track, ctx.frame.scale.time_from_x(at.x), 1)?;
+    let (cpu, run) = cpu_run_at(store, track, ctx.frame.scale.time_from_x(pos.x), 1)?;
     Some(Box::new(move |ui| {
         ui.label(format!("Ran on CPU {cpu}"));
         ui.label(exact(run.dur()));
@@ -70,7 +70,7 @@ fn between_waits<'a>(ctx: &'a FrameContext<'_>, track: TrackId, at: Pos2) -> Opt
     }))
 }
 
-/// The span that merges several slices at `time`, with the one that stands for them.
+/// The span at `time` that merges several slices, with the slice that stands for them.
 fn merged_at(ctx: &FrameContext<'_>, track: TrackId, lane: u32, time: i64) -> Option<(Span, SliceRef)> {
     let lane = ctx.store().track(track)?.lanes.get(lane as usize)?;
     let slack = ctx.frame.scale.ns_of_px(1.0);
@@ -81,7 +81,7 @@ fn merged_at(ctx: &FrameContext<'_>, track: TrackId, lane: u32, time: i64) -> Op
     Some((*span, lane.slice(span.top)?))
 }
 
-/// Several slices that are one bar.
+/// The tooltip of several merged slices.
 fn merged_ui(ui: &mut Ui, ctx: &FrameContext<'_>, span: &Span, top: &SliceRef) {
     ui.label(format::counted(u64::from(span.count), "slice"));
     let length = span.end - span.start;
@@ -104,12 +104,12 @@ fn slice_ui(ui: &mut Ui, ctx: &FrameContext<'_>, slice: &SliceRef) {
     ui.label(shortened(name).into_owned());
     ui.label(exact(slice.dur()));
     let site = store.sites().get(slice.site as usize).map_or("", |s| &s.name);
-    // A slice without a node is called by its site: that stands above already.
+    // A slice without a node takes its site's name, which the title shows already.
     let site = if site == name { String::new() } else { format!("{site}, ") };
     ui.colored_label(ctx.palette.text_weak, format!("{site}starts at {}", ticks::position(slice.start, 1)));
 }
 
-/// A name cut for a tooltip.
+/// A name shortened for a tooltip.
 fn shortened(name: &str) -> Cow<'_, str> {
     format::shortened(name, 200)
 }

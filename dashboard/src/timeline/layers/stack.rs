@@ -1,4 +1,4 @@
-//! The layers in their order.
+//! All layers in their order.
 
 use super::{
     Areas, ClippedLayer, Layer, counters, critical_path, flows, instants, minimap, notes, open_slices, pointer, range,
@@ -12,8 +12,8 @@ fn over(area: Area, layer: impl Layer + 'static) -> ClippedLayer {
     ClippedLayer { layer: Box::new(layer), area }
 }
 
-/// Every layer, from the lowest to the highest. The highest that is under the pointer answers; of the texts over the ruler
-/// the lowest layer's comes first.
+/// Every layer, from the lowest to the highest. The pointer acts on the highest layer that answers; in the ruler, texts
+/// of lower layers get their positions first.
 pub fn all() -> Vec<ClippedLayer> {
     let (body, timed): (Area, Area) = (|areas| areas.body, Areas::timed);
     vec![

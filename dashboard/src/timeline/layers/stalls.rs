@@ -1,4 +1,4 @@
-//! Stalls: a band where a worker ran nothing, its cause in words, an arrow from the culprit.
+//! Stalls: a band where a worker ran nothing, its cause as text, an arrow from the culprit.
 
 use super::{FrameContext, Layer, Tooltip, shapes::arrow};
 use crate::timeline::{
@@ -14,7 +14,7 @@ use ui::{
     widgets::with_names,
 };
 
-/// Whether something else caused it; otherwise there was no work for this worker.
+/// Whether the cause is a delay by something else; otherwise this worker had no work.
 fn is_lost(cause: Cause) -> bool {
     !matches!(cause, Cause::NothingReady | Cause::StepBegin | Cause::StepEnd)
 }
@@ -23,7 +23,7 @@ pub fn color(cause: Cause, p: &Palette) -> Color32 {
     if is_lost(cause) { p.error } else { mix(p.stripe, p.warning, 0.7) }
 }
 
-/// The bands of the stalls that are wide enough to be seen.
+/// The bands of the stalls that are wide enough to be visible.
 pub struct StallBands;
 
 impl Layer for StallBands {
@@ -92,7 +92,7 @@ fn band(ctx: &FrameContext<'_>, stall: &Stall) -> Option<Rect> {
     (rect.width() >= metrics::STALL_MIN_W).then_some(rect)
 }
 
-/// The stall whose band is at a point; the shortest, where bands overlap.
+/// The stall whose band is at a point; of overlapping bands the shortest stall.
 fn under<'a>(ctx: &'a FrameContext<'_>, at: Pos2) -> Option<&'a Stall> {
     if !ctx.areas.body.contains(at) {
         return None;

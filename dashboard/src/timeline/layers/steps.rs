@@ -26,7 +26,7 @@ impl Layer for Steps {
             let next = if x1 - x0 > 2.0 {
                 i + 1
             } else {
-                // All that begin in this pixel are one mark.
+                // Steps that begin in one pixel share one mark.
                 let pixel = frame.scale.ns_of_px(1.0);
                 all.partition_point(|s| s.start < step.start.saturating_add(pixel)).max(i + 1)
             };

@@ -1,4 +1,4 @@
-//! Texts over the ruler: a range's length, bookmarks, the pointer's time. Each stands on a background of its own, and none covers
+//! Texts over the ruler: a range's length, bookmarks, the pointer's time. Each has its own background, and none covers
 //! another.
 
 use crate::timeline::raster::label_font;
@@ -6,21 +6,22 @@ use egui::{Align2, Galley, Painter, Pos2, Rect, pos2, vec2};
 use std::sync::Arc;
 use ui::theme::{Palette, metrics};
 
-/// The texts over the ruler of a frame, put there from the most to the least important.
+/// The texts over the ruler in one frame. Layers add the most important first, as each takes its room from later ones.
 #[derive(Default)]
 pub struct Tags {
     all: Vec<(Rect, Arc<Galley>)>,
 }
 
 impl Tags {
-    /// Puts a text at the first of `positions` that is free; if none is, it is left out.
+    /// Adds a text at the first of `positions` that is free; drops the text where none is.
     pub fn put(&mut self, painter: &Painter, text: String, positions: &[(Pos2, Align2)], p: &Palette) {
         let galley = painter.layout_no_wrap(text, label_font(), p.text_strong);
         let free = positions.iter().map(|position| background(&galley, *position)).find(|rect| !self.covers(*rect));
         self.all.extend(free.map(|rect| (rect, galley)));
     }
 
-    /// Puts a text at the first of `positions` that is free, or else next to what is in its way, as near as there is room.
+    /// Adds a text at the first of `positions` that is free, or else at the free place next to another text that is
+    /// nearest.
     pub fn put_somewhere(&mut self, painter: &Painter, text: String, positions: &[(Pos2, Align2)], p: &Palette) {
         let Some((usual, _)) = positions.first() else { return };
         let galley = painter.layout_no_wrap(text, label_font(), p.text_strong);
@@ -36,13 +37,13 @@ impl Tags {
         let distance = |rect: &Rect| (rect.center().x - usual.x).abs();
         others.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
         let mut all = positions.iter().map(|position| background(&galley, *position)).chain(others);
-        // In a ruler that is full it is more useful than what it covers: it follows the pointer.
+        // In a full ruler the text covers others: it follows the pointer and so is the most useful.
         let first = background(&galley, positions[0]);
         let rect = all.find(|rect| !self.covers(*rect)).unwrap_or(first);
         self.all.push((rect, galley));
     }
 
-    /// Draws them.
+    /// Paints the texts.
     pub fn paint(&self, painter: &Painter, p: &Palette) {
         for (rect, galley) in &self.all {
             painter.rect_filled(*rect, f32::from(metrics::RADIUS), p.raised);
@@ -50,13 +51,13 @@ impl Tags {
         }
     }
 
-    /// Whether something stands in `rect`.
+    /// Whether a text overlaps `rect`.
     pub fn covers(&self, rect: Rect) -> bool {
         self.all.iter().any(|(tag, _)| tag.intersects(rect))
     }
 }
 
-/// Between a text and the edge of its background.
+/// Space between a text and the edge of its background.
 const MARGIN: egui::Vec2 = vec2(metrics::GAP, 1.0);
 
 fn background(galley: &Galley, (at, align): (Pos2, Align2)) -> Rect {

@@ -1,8 +1,8 @@
-//! The column at the left: names of processes, tracks and counters, how busy each track is, and what folds them.
+//! The track labels: names of processes, tracks and counters, how busy each track is, and the triangles that fold them.
 
 use super::FrameContext;
 use crate::timeline::{command::Command, model::Row};
-use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Response, Role, Sense, Shape, Stroke, Ui, pos2, vec2};
+use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Response, Role, Sense, Shape, Stroke, Ui, Vec2, pos2, vec2};
 use trace_analysis::stats::TrackUse;
 use trace_store::Track;
 use ui::{
@@ -11,34 +11,39 @@ use ui::{
     widgets::{named, text_elided},
 };
 
-/// Shows the visible rows' names; returns what the user clicked.
+/// Size of the bar below a track's percentage.
+const BUSY_BAR: Vec2 = vec2(44.0, 2.0);
+
+/// Shows the labels of the visible rows; returns the commands of clicks.
 pub fn track_labels_ui(ui: &mut Ui, ctx: &FrameContext<'_>) -> Vec<Command> {
     let (area, top, store) = (ctx.areas.labels, ctx.top(), ctx.store());
-    let uses = ctx.content.findings.map_or(&[][..], |f| &f.track_use);
+    let track_uses = ctx.content.findings.map_or(&[][..], |f| &f.track_use);
     let mut out = Vec::new();
     let mut clipped = ui.new_child(egui::UiBuilder::new().max_rect(area));
     clipped.set_clip_rect(area.intersect(ui.clip_rect()));
-    for (row, position) in ctx.rows.iter(ctx.visible.clone()) {
+    for (row, position) in ctx.layout.iter(ctx.visible.clone()) {
         let rect = Rect::from_min_size(pos2(area.left(), top + position.top), vec2(area.width(), position.height));
         match row {
             Row::Process { process, title, n_tracks, folded } => {
-                let what = format!("{title}, {}", format::counted(*n_tracks as u64, "track"));
-                let response = heading(&mut clipped, rect, title, *folded, &what);
+                let description = format!("{title}, {}", format::counted(*n_tracks as u64, "track"));
+                let response = heading(&mut clipped, rect, title, *folded, &description);
                 if response.clicked() {
                     out.push(Command::ToggleProcess(*process));
                 }
             }
             Row::Pins => plain_heading(&clipped, rect, "Pinned"),
             Row::Host { host, n_processes, folded } => {
-                let what = format!("host {host}, {}", format::counted_as(*n_processes as u64, "process", "processes"));
-                if heading(&mut clipped, rect, host, *folded, &what).clicked() {
+                let description =
+                    format!("host {host}, {}", format::counted_as(*n_processes as u64, "process", "processes"));
+                if heading(&mut clipped, rect, host, *folded, &description).clicked() {
                     out.push(Command::ToggleHost(host.clone()));
                 }
             }
             Row::Track { track, folded, foldable, pinned, .. } => {
                 let Some(t) = store.track(*track) else { continue };
-                let used = uses.iter().find(|u| u.track == *track);
-                let response = track_name(&mut clipped, rect, position.lane_h, t, used, foldable.then_some(*folded));
+                let track_use = track_uses.iter().find(|u| u.track == *track);
+                let response =
+                    track_name(&mut clipped, rect, position.lane_h, t, track_use, foldable.then_some(*folded));
                 if response.clicked() && *foldable {
                     out.push(Command::ToggleTrack(track.0));
                 }
@@ -58,7 +63,7 @@ pub fn track_labels_ui(ui: &mut Ui, ctx: &FrameContext<'_>) -> Vec<Command> {
     out
 }
 
-/// What can be done with a track.
+/// The entries of a track's menu.
 fn menu_of(track: u32, foldable: bool, folded: bool, pinned: bool) -> Vec<(&'static str, Command)> {
     let fold = foldable.then_some((if folded { "Unfold" } else { "Fold" }, Command::ToggleTrack(track)));
     let others = [
@@ -72,54 +77,55 @@ fn menu_of(track: u32, foldable: bool, folded: bool, pinned: bool) -> Vec<(&'sta
     fold.into_iter().chain(others).collect()
 }
 
-/// A heading that folds nothing.
+/// Paints a heading that cannot be folded.
 fn plain_heading(ui: &Ui, rect: Rect, title: &str) {
     let p = palette(ui);
     let font = FontId::proportional(metrics::TEXT);
-    let at = pos2(rect.left() + metrics::GAP_WIDE + metrics::PAD, rect.center().y);
-    ui.painter().text(at, Align2::LEFT_CENTER, title, font, p.text_strong);
+    let pos = pos2(rect.left() + metrics::GAP_WIDE + metrics::PAD, rect.center().y);
+    ui.painter().text(pos, Align2::LEFT_CENTER, title, font, p.text_strong);
 }
 
-/// The triangle that says whether something is folded, around `at`.
-fn marker(painter: &Painter, at: Pos2, folded: bool, color: Color32) {
+/// Paints the triangle that shows whether a row is folded, around `pos`.
+fn fold_marker(painter: &Painter, pos: Pos2, folded: bool, color: Color32) {
     let r = metrics::GAP;
     let points = if folded {
-        vec![at + vec2(-r * 0.6, -r), at + vec2(r, 0.0), at + vec2(-r * 0.6, r)]
+        vec![pos + vec2(-r * 0.6, -r), pos + vec2(r, 0.0), pos + vec2(-r * 0.6, r)]
     } else {
-        vec![at + vec2(-r, -r * 0.6), at + vec2(r, -r * 0.6), at + vec2(0.0, r)]
+        vec![pos + vec2(-r, -r * 0.6), pos + vec2(r, -r * 0.6), pos + vec2(0.0, r)]
     };
     painter.add(Shape::convex_polygon(points, color, Stroke::NONE));
 }
 
-fn heading(ui: &mut Ui, rect: Rect, title: &str, folded: bool, what: &str) -> Response {
+fn heading(ui: &mut Ui, rect: Rect, title: &str, folded: bool, description: &str) -> Response {
     let p = palette(ui);
     let id = ui.scope_id().with(("process", title));
     let response = ui.interact(rect, id, Sense::click());
-    named(&response, Role::Button, &format!("{what}, {}", if folded { "folded" } else { "unfolded" }));
+    named(&response, Role::Button, &format!("{description}, {}", if folded { "folded" } else { "unfolded" }));
     if response.hovered() {
         ui.painter().rect_filled(rect, 0.0, p.hovered);
     }
     let font = FontId::proportional(metrics::TEXT);
-    let at = pos2(rect.left() + metrics::GAP_WIDE, rect.center().y);
-    marker(ui.painter(), at, folded, p.text_weak);
+    let pos = pos2(rect.left() + metrics::GAP_WIDE, rect.center().y);
+    fold_marker(ui.painter(), pos, folded, p.text_weak);
     let painter = ui.painter().with_clip_rect(rect.intersect(ui.clip_rect()));
-    painter.text(at + vec2(metrics::PAD, 0.0), Align2::LEFT_CENTER, title, font, p.text_strong);
-    response.on_hover_text(what)
+    painter.text(pos + vec2(metrics::PAD, 0.0), Align2::LEFT_CENTER, title, font, p.text_strong);
+    response.on_hover_text(description)
 }
 
-/// A track's name with a bar and percent of how busy it was in the view. `folded`: `None` where nothing folds.
+/// Paints a track's name with a bar and the percentage of its busy time in the view. `folded`: `None` for a single
+/// lane.
 fn track_name(
     ui: &mut Ui,
     rect: Rect,
     lane_h: f32,
     track: &Track,
-    used: Option<&TrackUse>,
+    track_use: Option<&TrackUse>,
     folded: Option<bool>,
 ) -> Response {
     let p = palette(ui);
     let id = ui.scope_id().with(("track", track.id));
     let response = ui.interact(rect, id, Sense::click());
-    let busy = used.map(|u| format::percent(u.utilisation));
+    let busy = track_use.map(|u| format::percent(u.utilisation));
     let state = folded.map_or("", |f| if f { ", folded" } else { ", unfolded" });
     let dropped =
         if track.dropped > 0 { format!(", {} events dropped", format::count(track.dropped)) } else { String::new() };
@@ -132,10 +138,10 @@ fn track_name(
     let middle = rect.top() + lane_h / 2.0;
     let left = rect.left() + metrics::GAP_WIDE;
     if let Some(folded) = folded {
-        marker(&painter, pos2(left + metrics::GAP, middle), folded, p.text_weak);
+        fold_marker(&painter, pos2(left + metrics::GAP, middle), folded, p.text_weak);
     }
     let right = rect.right() - metrics::PAD;
-    let name_right = if used.is_some() { right - metrics::USE_W } else { right };
+    let name_right = if track_use.is_some() { right - metrics::USE_W } else { right };
     let row = Rect::from_min_size(rect.min, vec2(rect.width(), lane_h));
     text_elided(
         ui,
@@ -144,13 +150,13 @@ fn track_name(
             .intersect(Rect::everything_left_of(name_right)),
         p.text,
     );
-    if let (Some(u), Some(busy)) = (used, busy) {
+    if let (Some(u), Some(busy)) = (track_use, busy) {
         let font = FontId::proportional(metrics::TEXT_SMALL);
         painter.text(pos2(right, middle), Align2::RIGHT_CENTER, busy, font, p.text_weak);
-        let bar = Rect::from_min_size(pos2(right - 44.0, rect.top() + lane_h - 2.0), vec2(44.0, 2.0));
+        let bar = Rect::from_min_size(pos2(right, rect.top() + lane_h) - BUSY_BAR, BUSY_BAR);
         painter.rect_filled(bar, 0.0, p.border);
-        let full = vec2(bar.width() * u.utilisation.clamp(0.0, 1.0) as f32, bar.height());
-        painter.rect_filled(Rect::from_min_size(bar.min, full), 0.0, p.accent);
+        let busy_size = vec2(bar.width() * u.utilisation.clamp(0.0, 1.0) as f32, bar.height());
+        painter.rect_filled(Rect::from_min_size(bar.min, busy_size), 0.0, p.accent);
     }
     if track.dropped > 0 {
         let font = FontId::proportional(metrics::TEXT_SMALL);
@@ -162,7 +168,7 @@ fn track_name(
         ui.weak("Click: fold; right-click: pin, move, height, hide");
         ui.label(if tid > 0 { format!("{} (thread {tid})", track.name) } else { track.name.clone() });
         ui.label(format::counted(track.n_slices() as u64, "slice"));
-        if let Some(u) = used {
+        if let Some(u) = track_use {
             let (busy, wait) = (format::duration_ns(u.busy_ns), format::duration_ns(u.wait_ns));
             ui.label(format!("in view: {busy} in ops, {wait} waiting"));
         }

@@ -1,4 +1,4 @@
-//! Slices as bars.
+//! The bars that stand for slices.
 
 use super::{
     frame::Frame,
@@ -10,38 +10,38 @@ use trace_model::lod::Span;
 use trace_model::{SliceRef, TrackId};
 use trace_store::{Lane, Store};
 
-/// One rectangle of a lane: a slice, or several that share a pixel.
+/// A rectangle of a lane: one slice, or several that share a pixel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bar {
     /// Left edge, clipped to the view.
     pub x0: f32,
     /// Right edge, clipped to the view; at least a physical pixel after the left one.
     pub x1: f32,
-    /// Its lane, relative to the top of all rows.
+    /// The lane's band, below the top of all rows.
     pub band: LaneBand,
     pub slices: Slices,
 }
 
-/// Slices that are drawn as one.
+/// The slices of one bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slices {
-    /// Row of the sites of the slice that stands for all: the longest that works, or where none works the longest.
+    /// Row of the sites: that of the bar's top slice, the longest that works, or the longest of all where none works.
     pub site: u32,
-    /// Row of its node, or `u32::MAX`.
+    /// Row of the top slice's node, or `u32::MAX`.
     pub node: u32,
     pub track: u32,
     pub lane: u32,
-    /// Index in the lane of that slice.
+    /// Index of the top slice in the lane.
     pub top: u32,
     pub count: u32,
-    /// Share of its width in which slices ran; where none works, in which they waited; 0..=1.
+    /// Share of the bar's width in which slices ran, or waited where none works; 0..=1.
     pub density: f32,
-    /// Of a bar with slices that work, share of its width in which others waited, 0..=1.
+    /// Share of the bar's width in which slices waited while others worked, 0..=1.
     pub waiting: f32,
 }
 
 impl Slices {
-    /// The step of the slice that stands for all, as far as it is in memory.
+    /// The step of the top slice, if the slice is in memory.
     pub fn step(&self, store: &Store) -> Option<u32> {
         let lane = store.track(TrackId(self.track))?.lanes.get(self.lane as usize)?;
         store.step_id_of(&lane.slice_now(self.top)?)
@@ -51,7 +51,8 @@ impl Slices {
 /// A lane's spans that touch the view.
 pub struct LaneSpans<'a> {
     pub row: usize,
-    pub nth: usize,
+    /// Index among the row's visible lanes.
+    pub row_lane: usize,
     pub track: TrackId,
     pub lane: u32,
     pub spans: &'a [Span],
@@ -64,8 +65,8 @@ pub fn bars<'a>(
     frame: &Frame,
 ) -> impl Iterator<Item = Bar> {
     let pixel_ns = frame.scale.ns_per_px() / f64::from(frame.pixels_per_point);
-    lanes.flat_map(move |LaneSpans { row, nth, track, lane, spans }| {
-        let (band, frame) = (positions[row].lane(nth), *frame);
+    lanes.flat_map(move |LaneSpans { row, row_lane, track, lane, spans }| {
+        let (band, frame) = (positions[row].lane(row_lane), *frame);
         spans.iter().map(move |span| {
             let (x0, x1) = frame.edges(span.start, span.end);
             Bar { x0, x1, band, slices: slices(span, track, lane, pixel_ns) }
@@ -73,13 +74,13 @@ pub fn bars<'a>(
     })
 }
 
-/// What a span stands for, drawn where a physical pixel is `pixel_ns`.
+/// The slices of a span on a screen whose physical pixels are `pixel_ns` long.
 pub fn slices(span: &Span, track: TrackId, lane: u32, pixel_ns: f64) -> Slices {
-    // Over the time that it covers on the screen, which for a short slice is a whole pixel.
-    let of_drawn = 1.0 / ((span.end - span.start) as f64).max(pixel_ns);
-    let share = |ns: i64| (ns as f64 * of_drawn).clamp(0.0, 1.0) as f32;
+    // As a share of the bar's length, which is a pixel at least.
+    let per_drawn_ns = 1.0 / ((span.end - span.start) as f64).max(pixel_ns);
+    let share = |ns: i64| (ns as f64 * per_drawn_ns).clamp(0.0, 1.0) as f32;
     let (density, waiting) = match span.waits {
-        // What has no length at all is a mark, not a faint part of a pixel.
+        // A slice without length is drawn in full colour, not as an invisible share of a pixel.
         _ if span.start == span.end => (1.0, 0.0),
         true => (share(span.wait_ns), 0.0),
         false => (share(span.busy_ns), share(span.wait_ns)),
@@ -92,17 +93,17 @@ pub fn slices(span: &Span, track: TrackId, lane: u32, pixel_ns: f64) -> Slices {
 pub fn match_bars(
     store: &Store,
     matches: &Matches,
-    rows: &RowLayout,
+    layout: &RowLayout,
     range: Range<usize>,
     frame: &Frame,
     out: &mut Vec<Bar>,
 ) {
-    for (row, position) in rows.iter(range) {
+    for (row, position) in layout.iter(range) {
         let Row::Track { track, lanes, .. } = row else { continue };
-        let of_track = store.track(*track).map_or(&[][..], |t| &t.lanes);
-        for (nth, lane) in lanes.iter().enumerate() {
+        let track_lanes = store.track(*track).map_or(&[][..], |t| &t.lanes);
+        for (row_lane, lane) in lanes.iter().enumerate() {
             let slices = matches.of_lane(track.0, *lane);
-            lane_match_bars(of_track.get(*lane as usize), slices, position.lane(nth), frame, out);
+            lane_match_bars(track_lanes.get(*lane as usize), slices, position.lane(row_lane), frame, out);
         }
     }
 }
@@ -111,7 +112,7 @@ fn lane_match_bars(lane: Option<&Lane>, slices: &[SliceRef], band: LaneBand, fra
     let pixel_ns = frame.scale.ns_of_px(1.0 / frame.pixels_per_point);
     let mut i = slices.partition_point(|s| s.end <= frame.view.start);
     while let Some(first) = slices.get(i).filter(|s| s.start < frame.view.end) {
-        // What starts within this pixel is one bar.
+        // Slices that end within a pixel from the first one's start share a bar.
         let rest = &slices[i..];
         let pixel_end = first.start.saturating_add(pixel_ns);
         let n = if first.dur() >= pixel_ns { 1 } else { rest.partition_point(|s| s.end <= pixel_end).max(1) };

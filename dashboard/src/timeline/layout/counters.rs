@@ -2,7 +2,8 @@
 
 use super::frame::Frame;
 
-/// A counter's values in pixel columns, each its least and greatest value: steps are drawn true, spikes survive.
+/// The least and the greatest value of a counter in each pixel column, so that steps stay sharp and short spikes are
+/// visible.
 pub fn counter_columns(time: &[&[i64]], value: &[&[f64]], frame: &Frame) -> Vec<(f32, f64, f64)> {
     let mut out: Vec<(f32, f64, f64)> = Vec::new();
     let mut value_before: Option<f64> = None;
@@ -24,7 +25,7 @@ pub fn counter_columns(time: &[&[i64]], value: &[&[f64]], frame: &Frame) -> Vec<
             value_before = Some(*v);
         }
     }
-    // The last column's value is the newest one, not the greatest of its pixel.
+    // The line goes on to the right edge at the newest value, not at the greatest of the last column.
     if let (Some(v), Some(last)) = (value_before, out.last().copied())
         && last.0 < frame.scale.right()
     {

@@ -1,12 +1,12 @@
-//! Where threads ran on CPUs, as far as the pixels of a picture show: where several threads share a pixel of a CPU, the one
-//! that ran longest has it.
+//! Intervals in which threads ran on CPUs, at the resolution of the screen. Where several threads share a pixel of a
+//! CPU, the pixel belongs to the thread that ran longest in it.
 
 use super::frame::Frame;
 use crate::timeline::model::cpu_runs::{cpu_number, cpu_tracks, host_of};
 use rustc_hash::FxHashMap;
 use trace_store::Store;
 
-/// A thread's run on a CPU, on the screen.
+/// An interval in which a thread ran on a CPU, in x of the screen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuRun {
     pub x0: f32,
@@ -14,17 +14,17 @@ pub struct CpuRun {
     pub cpu: usize,
 }
 
-/// A thread of the kernel: thread ids are unique on a host.
+/// A thread by host and thread id, which is unique on the host.
 type Thread<'a> = (&'a str, u32);
 
-/// The runs of the threads in a view.
+/// The intervals of all threads in a view.
 pub struct CpuRuns<'a> {
     store: &'a Store,
     runs: FxHashMap<Thread<'a>, Vec<CpuRun>>,
 }
 
 impl<'a> CpuRuns<'a> {
-    /// Collects those in a frame's view.
+    /// Collects the intervals in a frame's view.
     pub fn new(store: &'a Store, frame: &Frame) -> Self {
         let mut runs: FxHashMap<Thread<'a>, Vec<CpuRun>> = FxHashMap::default();
         let mut spans = Vec::new();
@@ -44,11 +44,12 @@ impl<'a> CpuRuns<'a> {
         Self { store, runs }
     }
 
-    /// The runs of a track's thread that touch a part of the screen, clipped to it.
+    /// The intervals of a track's thread between `x0` and `x1`, clipped to these.
     pub fn between(&self, track: u32, x0: f32, x1: f32) -> impl Iterator<Item = CpuRun> + '_ {
         let thread = self.store.tracks().get(track as usize).filter(|t| t.tid > 0);
         let list = thread.and_then(|t| self.runs.get(&(host_of(self.store, t), t.tid))).map_or(&[][..], Vec::as_slice);
-        // A thread is on one CPU at a time: what begins later ends later, but for a pixel.
+        // A thread runs on one CPU at a time, so ends are sorted as starts are, up to a pixel of rounding: hence the
+        // step back.
         let first = list.partition_point(|run| run.x1 <= x0).saturating_sub(1);
         let touching = list[first..].iter().take_while(move |run| run.x0 < x1).filter(move |run| run.x1 > x0);
         touching.map(move |run| CpuRun { x0: run.x0.max(x0), x1: run.x1.min(x1), cpu: run.cpu })

@@ -1,8 +1,8 @@
-//! How times and rows become points of the screen.
+//! A frame's mapping from times and rows to points of the screen.
 
 use super::viewport::{Scale, Viewport};
 
-/// Sizes of rows; the theme gives them.
+/// Heights of rows, points; the theme sets them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sizes {
     pub lane_h: f32,
@@ -11,7 +11,7 @@ pub struct Sizes {
     pub gap: f32,
 }
 
-/// The range of time on the screen, at which scale and row sizes.
+/// The view, its scale and the sizes of rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frame {
     pub view: Viewport,
@@ -21,12 +21,12 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// How many physical pixels the view has.
+    /// The width of the view in physical pixels.
     pub fn width_px(&self) -> usize {
         (self.scale.width() * self.pixels_per_point).ceil().max(1.0) as usize
     }
 
-    /// Left and right edge of a time range; at least a physical pixel wide, clipped to the view.
+    /// Left and right edge of a time range, clipped to the view and at least a physical pixel apart.
     pub fn edges(&self, start: i64, end: i64) -> (f32, f32) {
         let (left, right) = (self.scale.left(), self.scale.right());
         let least = 1.0 / self.pixels_per_point;

@@ -42,7 +42,7 @@ fn rows_stack_without_overlap_and_cull_exactly() {
     assert_eq!(rows.hit(21.0), None, "the gap");
     assert_eq!(rows.hit(46.0 + 19.0), Some(Hit::Lane { track: TrackId(2), lane: 1 }));
     assert_eq!(rows.hit(1e6), None);
-    assert_eq!(rows.lane(2, 1), Some(LaneBand { top: 46.0 + 18.0, height: 18.0 }));
+    assert_eq!(rows.lane(TrackId(2), 1), Some(LaneBand { top: 46.0 + 18.0, height: 18.0 }));
 }
 
 #[test]
@@ -98,7 +98,8 @@ proptest! {
         let bars = all_bars(&store, &frame);
         let lane = &store.tracks()[0].lanes[0];
         let within = |range: &std::ops::Range<i64>| lane.touching(range).len() as u32;
-        // Slices that share a pixel stay one bar where that pixel is at the edge: some of them may lie before or after it.
+        // Slices that share a pixel stay one bar where that pixel is at the edge: some of them may lie before or after
+        // it.
         let (view, pixel) = (frame.view.range(), frame.view.ns() / 700 + 1);
         let counted = bars.iter().map(|b| b.slices.count).sum::<u32>();
         prop_assert!(counted >= within(&view), "{} of {}", counted, within(&view));

@@ -1,4 +1,4 @@
-//! The ruler: where its ticks are and what they say.
+//! The ruler: positions and labels of ticks.
 //!
 //! Steps are 1, 2 or 5 times a power of ten ns, so that a tick is always on a whole ns. All labels of a view use one
 //! unit and as many decimals as their step needs; positions count from the trace's origin.
@@ -8,12 +8,12 @@ use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
-    /// Where, ns from the trace's origin.
+    /// ns from the trace's origin.
     pub time: i64,
     pub labelled: bool,
 }
 
-/// Ticks of a view with the unit of their labels.
+/// The ticks of a view, and their step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruler {
     /// Distance of labelled ticks, ns.
@@ -21,7 +21,7 @@ pub struct Ruler {
     pub ticks: Vec<Tick>,
 }
 
-/// Least distance of labelled ticks, pixels.
+/// Least distance of labelled ticks, points.
 const LABEL_PX: f32 = 96.0;
 
 /// The ticks of `view` at this scale; at most a few hundred.
@@ -61,7 +61,7 @@ fn minor_step(step: i64) -> i64 {
     if step % parts == 0 { step / parts } else { step }
 }
 
-/// A position for a view whose details are `step` ns: `1.2340 ms`, `12.5 s`. Never rounds away the step.
+/// A time as text, exact to `step` ns: `1.2340 ms`, `12.5 s`.
 pub fn position(time: i64, step: i64) -> String {
     let magnitude = time.unsigned_abs().max(step.unsigned_abs());
     let (unit_ns, unit): (u64, &str) = match magnitude {
@@ -75,7 +75,7 @@ pub fn position(time: i64, step: i64) -> String {
     let whole = ui::format::count(abs / unit_ns);
     let unit_digits = unit_ns.ilog10() as usize;
     let step_digits = step.unsigned_abs().max(1).ilog10() as usize;
-    // A step of 20 µs in ms needs two decimals: 6 digits of the unit less 4 of the step.
+    // A step of 20 µs in ms needs two decimals: the unit has 6 digits, the step 4.
     let decimals = unit_digits.saturating_sub(step_digits);
     if decimals == 0 {
         return format!("{sign}{whole} {unit}");
@@ -84,12 +84,12 @@ pub fn position(time: i64, step: i64) -> String {
     format!("{sign}{whole}.{fraction:0decimals$} {unit}")
 }
 
-/// A position as exactly as the view resolves it: to about a tenth of a pixel.
+/// A time as text, exact to about a tenth of a pixel.
 pub fn position_in_view(time: i64, scale: &Scale) -> String {
     position(time, nice_step(scale.ns_of_px(0.2)))
 }
 
-/// A range in words: `1.20 ms to 3.40 ms`.
+/// A range as text: `1.20 ms to 3.40 ms`.
 pub fn range_text(range: &Range<i64>) -> String {
     let step = nice_step((range.end - range.start) / 500);
     format!("{} to {}", position(range.start, step), position(range.end, step))

@@ -1,16 +1,17 @@
 //! The range of time on the screen and how times become pixels.
 //!
 //! Times stay integers: a [`Viewport`] is half open, `[start, end)` in ns from the trace's origin, and a [`Scale`]
-//! goes to floats only after the view's start was subtracted. So a slice of 12 ns an hour into a trace is drawn as
+//! converts to floats only after subtracting the view's start. So a slice of 12 ns an hour into a trace is drawn as
 //! exactly as one at its beginning.
 
 use std::ops::Range;
 
+/// The shortest view, ns. Times are whole ns, so a shorter view would show nothing more.
 const MIN_NS: i64 = 10;
-/// How long a change of view takes on the screen, seconds.
+/// Duration of a smooth change of view, seconds.
 const EASE_S: f64 = 0.16;
 
-/// What is on the screen: at least [`MIN_NS`] long, inside the bounds of the trace with a small margin.
+/// The range of time on the screen: at least [`MIN_NS`] long, within the trace and a small margin around it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Viewport {
     pub start: i64,
@@ -18,13 +19,13 @@ pub struct Viewport {
 }
 
 impl Viewport {
-    /// The whole of `trace` with a margin.
-    pub fn whole(trace: &Range<i64>) -> Self {
+    /// The view of the entire `trace` with a margin.
+    pub fn of_trace(trace: &Range<i64>) -> Self {
         let bounds = bounds(trace);
         Self { start: bounds.start, end: bounds.end }
     }
 
-    /// How much time is shown, ns.
+    /// The length of the view, ns.
     pub fn ns(self) -> i64 {
         self.end.saturating_sub(self.start)
     }
@@ -33,28 +34,28 @@ impl Viewport {
         self.start..self.end
     }
 
-    /// Shows `factor` times as much time, with the time at `at` (0 left, 1 right) staying where it is.
+    /// Shows `factor` times as much time; the time at `anchor` (0 left edge, 1 right edge) stays where it is.
     #[must_use]
-    pub fn zoomed(self, factor: f64, at: f64, trace: &Range<i64>) -> Self {
+    pub fn zoomed(self, factor: f64, anchor: f64, trace: &Range<i64>) -> Self {
         let len = self.ns() as f64;
         let new_len = (len * factor).round().clamp(MIN_NS as f64, bounds_len(trace) as f64);
-        let start = self.start.saturating_add(((len - new_len) * at).round() as i64);
+        let start = self.start.saturating_add(((len - new_len) * anchor).round() as i64);
         Self { start, end: start.saturating_add(new_len as i64) }.clamped(trace)
     }
 
-    /// Moves by `share` of what is shown, to the right when positive.
+    /// Moves by `share` of the view's length, to the right when positive.
     #[must_use]
     pub fn panned(self, share: f64, trace: &Range<i64>) -> Self {
         self.moved((self.ns() as f64 * share).round() as i64, trace)
     }
 
-    /// The same length, `ns` later, wherever the trace ends.
+    /// Moves by `ns`, also beyond the end of the trace.
     #[must_use]
     pub fn shifted(self, ns: i64) -> Self {
         Self { start: self.start.saturating_add(ns), end: self.end.saturating_add(ns) }
     }
 
-    /// Moves by `ns`, to the right when positive.
+    /// Moves by `ns` within the trace, to the right when positive.
     #[must_use]
     pub fn moved(self, ns: i64, trace: &Range<i64>) -> Self {
         self.shifted(ns).clamped(trace)
@@ -68,7 +69,8 @@ impl Viewport {
         Self { start: range.start.saturating_sub(margin), end: range.start.saturating_add(len + margin) }.clamped(trace)
     }
 
-    /// Moves as little as needed so that `range` is inside; shows more time only where it does not fit.
+    /// Makes `range` visible: unchanged where `range` is in the view already, else centred on `range` at the same
+    /// length. A `range` that is longer than the view is fitted.
     #[must_use]
     pub fn revealing(self, range: &Range<i64>, trace: &Range<i64>) -> Self {
         let len = range.end.saturating_sub(range.start);
@@ -83,13 +85,13 @@ impl Viewport {
         Self { start, end: start.saturating_add(self.ns()) }.clamped(trace)
     }
 
-    /// The same length, ending at `end`.
+    /// Moves the view so that it ends at `end`.
     #[must_use]
     pub fn ending_at(self, end: i64) -> Self {
         Self { start: end.saturating_sub(self.ns()), end }
     }
 
-    /// Inside the trace's bounds and not shorter than [`MIN_NS`].
+    /// Moves and shortens the view into the trace's bounds; a view below [`MIN_NS`] becomes that long.
     #[must_use]
     pub fn clamped(self, trace: &Range<i64>) -> Self {
         let bounds = bounds(trace);
@@ -98,8 +100,8 @@ impl Viewport {
         Self { start, end: start + len }
     }
 
-    /// Between `self` (`t` = 0) and `to` (`t` = 1): the length changes by a constant factor per time, so that a
-    /// long zoom looks even.
+    /// Interpolates between `self` (`t` = 0) and `to` (`t` = 1). The length changes by a constant factor per time, so
+    /// that a long zoom looks even.
     #[must_use]
     pub fn lerp(self, to: Self, t: f64) -> Self {
         if t >= 1.0 {
@@ -107,14 +109,14 @@ impl Viewport {
         }
         let (from_len, to_len) = (self.ns().max(1) as f64, to.ns().max(1) as f64);
         let len = from_len * (to_len / from_len).powf(t);
-        // The point that stays in place under both views moves on a straight line on the screen.
-        let s = if (to_len - from_len).abs() < 1.0 { t } else { (len - from_len) / (to_len - from_len) };
-        let start = self.start.saturating_add(((to.start as f64 - self.start as f64) * s).round() as i64);
+        // As a share of the change of length, so that the time which both views show at the same x stays there.
+        let share = if (to_len - from_len).abs() < 1.0 { t } else { (len - from_len) / (to_len - from_len) };
+        let start = self.start.saturating_add(((to.start as f64 - self.start as f64) * share).round() as i64);
         Self { start, end: start.saturating_add((len.round() as i64).max(1)) }
     }
 }
 
-/// How far a view may reach: the trace and a fiftieth of it on each side.
+/// The bounds of a view: the trace with a fiftieth of its length on each side.
 fn bounds(trace: &Range<i64>) -> Range<i64> {
     let len = trace.end.saturating_sub(trace.start).max(0);
     let margin = (len / 50).max(MIN_NS);
@@ -126,7 +128,7 @@ fn bounds_len(trace: &Range<i64>) -> i64 {
     bounds.end - bounds.start
 }
 
-/// Where the view's times are on the screen.
+/// Converts between times of a view and x on the screen, in points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     start: i64,
@@ -137,31 +139,31 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// `view` on the pixels from `left` to `left + width`.
+    /// The scale of a `view` that is drawn from x `left` to `left + width`.
     pub fn new(view: Viewport, left: f32, width: f32) -> Self {
         let width = width.max(1.0);
         let (ns, px) = (view.ns().max(1) as f64, f64::from(width));
         Self { start: view.start, left, width, ns_per_px: ns / px, px_per_ns: px / ns }
     }
 
-    /// Where `time` is; up to a view's width outside on either side, further ones are drawn there.
+    /// The x of `time`. Times outside the view lie at most one view's width beyond its edge.
     pub fn x_from_time(&self, time: i64) -> f32 {
         let px = time.saturating_sub(self.start) as f64 * self.px_per_ns;
         let width = f64::from(self.width);
         self.left + px.clamp(-width, 2.0 * width) as f32
     }
 
-    /// The ns under `x`.
+    /// The time at `x`, ns.
     pub fn time_from_x(&self, x: f32) -> i64 {
         self.start.saturating_add((f64::from(x - self.left) * self.ns_per_px).floor() as i64)
     }
 
-    /// How much time a pixel covers, ns.
+    /// Time per point, ns.
     pub fn ns_per_px(&self) -> f64 {
         self.ns_per_px
     }
 
-    /// How many ns `px` pixels cover, at least 1.
+    /// Time that `px` points cover, ns, at least 1.
     pub fn ns_of_px(&self, px: f32) -> i64 {
         (f64::from(px) * self.ns_per_px).ceil().max(1.0) as i64
     }
@@ -179,7 +181,8 @@ impl Scale {
     }
 }
 
-/// A view that moves to its target smoothly. Input during the move goes on from the target, so it never waits.
+/// A view that moves to its target smoothly. Input during the move applies to the target, so that it never waits for
+/// the move to end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Eased {
     from: Viewport,
@@ -192,7 +195,7 @@ impl Eased {
         Self { from: view, target: view, since: f64::NEG_INFINITY }
     }
 
-    /// What to show at `now` (seconds on the frame's clock).
+    /// The view at `now`, seconds on the frame's clock.
     pub fn view(&self, now: f64) -> Viewport {
         let t = ((now - self.since) / EASE_S).clamp(0.0, 1.0);
         // Cubic ease-out.
@@ -203,7 +206,7 @@ impl Eased {
         self.target
     }
 
-    /// The same move, `ns` later in the trace.
+    /// Shifts the move by `ns` in the trace.
     #[must_use]
     pub fn shifted(&self, ns: i64) -> Self {
         Self { from: self.from.shifted(ns), target: self.target.shifted(ns), since: self.since }
@@ -214,14 +217,14 @@ impl Eased {
         self.from != self.target && now - self.since < EASE_S
     }
 
-    /// Goes to `target`, starting from what is shown at `now`.
+    /// Starts a move from the view at `now` to `target`.
     pub fn glide(&mut self, target: Viewport, now: f64) {
         if target != self.target {
             *self = Self { from: self.view(now), target, since: now };
         }
     }
 
-    /// Is at `target` at once: drags, scrolling, following.
+    /// Shows `target` at once, as drags, scrolling and following do.
     pub fn jump(&mut self, target: Viewport) {
         *self = Self::at(target);
     }
@@ -261,7 +264,7 @@ mod tests {
 
         #[test]
         fn any_sequence_stays_in_bounds(steps in proptest::collection::vec((0_u8..4, -3.0_f64..3.0), 0..50)) {
-            let mut view = Viewport::whole(&TRACE);
+            let mut view = Viewport::of_trace(&TRACE);
             for (what, x) in steps {
                 view = match what {
                     0 => view.zoomed(x.exp2().powi(6), 0.3, &TRACE),
@@ -277,13 +280,13 @@ mod tests {
 
     #[test]
     fn the_smallest_and_largest_views() {
-        let view = Viewport::whole(&TRACE);
+        let view = Viewport::of_trace(&TRACE);
         assert_eq!(view, Viewport { start: -20_000, end: 1_020_000 });
         assert_eq!(view.zoomed(100.0, 0.5, &TRACE), view);
         assert_eq!(view.zoomed(1e-12, 0.5, &TRACE).ns(), MIN_NS);
-        assert_eq!(Viewport::whole(&(0..0)), Viewport { start: -10, end: 10 });
-        assert_eq!(Viewport::whole(&(5..6)).ns(), 21);
-        let huge = Viewport::whole(&(-(1 << 61)..1 << 61));
+        assert_eq!(Viewport::of_trace(&(0..0)), Viewport { start: -10, end: 10 });
+        assert_eq!(Viewport::of_trace(&(5..6)).ns(), 21);
+        let huge = Viewport::of_trace(&(-(1 << 61)..1 << 61));
         assert!(huge.ns() > 1 << 62);
     }
 

@@ -1,4 +1,4 @@
-//! What takes longer than a frame: the use of tracks, statistics of the selected range, matches of a query.
+//! Analyses that take longer than a frame: use of tracks, statistics of the selected range, matches of a query.
 //! Pure functions of the request, for a background thread.
 
 use super::{
@@ -17,15 +17,15 @@ use trace_analysis::stats::{OpStat, TrackUse, op_stats, track_use};
 use trace_store::{Residency, Store};
 use ui::background::{self, Urgency};
 
-/// Stalls that a view shows, at most: the longest.
+/// Stalls of a view that are listed: the longest, at most this many.
 const TOP_STALLS: usize = 200;
-/// Steps whose stalls are looked for, at most: the last ones of a range. In a view with more, each is far below a pixel.
+/// Steps that are searched for stalls: the last ones of a range. In a view with more, each is far below a pixel.
 const MAX_STEPS: usize = 2_000;
-/// Slices that are analysed at once, at most: those of the last steps, at least of one. Stalls take about 170 bytes a slice
-/// while they are looked for.
+/// Slices that are analysed at once, at most: those of the last steps, at least one step. The search for stalls takes
+/// about 170 bytes of memory per slice.
 const MAX_SLICES: u64 = 1_000_000;
 
-/// Steps whose critical paths are marked, at most.
+/// Steps whose critical paths are computed, at most.
 const MAX_PATHS: usize = 50;
 
 /// A frame's request for analyses of one version of a store.
@@ -48,15 +48,15 @@ impl background::Question for Question {
         match self.is_moved(asked) {
             _ if !is_same => Urgency::AtOnce,
             true => Urgency::Soon,
-            // A live trace changes all the time; that alone does not hurry.
+            // A live trace changes all the time, which alone is not urgent.
             false => Urgency::WhenCheap,
         }
     }
 }
 
 impl Question {
-    /// Whether the user moved the view and waits for what it shows, and not the trace grew: then the view goes on with its end,
-    /// or still has all that it had. (Slices that come from the disk are another version of a trace too.)
+    /// Whether the user moved the view and waits for its findings. A view that moves with the end of a growing trace,
+    /// or still contains the previous view, is not urgent. (Slices loaded from disk change the trace's version too.)
     fn is_moved(&self, asked: &Self) -> bool {
         let is_elsewhere = self.view.start > asked.view.start || self.view.end < asked.view.end;
         asked.version == self.version || is_elsewhere && !self.is_live
@@ -65,38 +65,38 @@ impl Question {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stalls {
-    /// The longest, at most [`TOP_STALLS`], longest first.
+    /// The longest stalls, at most [`TOP_STALLS`], longest first.
     pub top: Vec<Stall>,
-    /// Sums of all by cause, the largest first.
+    /// Sums over all stalls by cause, the largest first.
     pub by_cause: Vec<CauseTotal>,
-    /// The last part of the range that was looked at, ns, where that is less than the range.
+    /// The length of the searched end of the range, ns; `None` where the entire range was searched.
     pub only_last_ns: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RangeFacts {
     pub range: Range<i64>,
-    /// Whether its slices are in memory; else what follows is empty.
+    /// Whether the slices are resident; if not, all other fields are empty.
     pub residency: Residency,
     pub n_slices: u64,
-    /// Per op type, the one with most time first.
+    /// Statistics of op types, the greatest total time first.
     pub ops: Vec<OpStat>,
     pub tracks: Vec<TrackUse>,
-    /// Per name, the one with most time first.
+    /// Durations by slice name, the greatest total time first.
     pub names: Vec<DurationHistogram>,
-    /// Slices by what they are nested in.
+    /// The flame graph of the slices.
     pub flame: Vec<FlameBox>,
-    /// Whether there were too many for the flame graph.
+    /// Whether the flame graph lacks slices because there were too many.
     pub flame_is_cut: bool,
     pub samples: Vec<FlameBox>,
     pub stalls: Stalls,
 }
 
-/// The answers to a question. The parts are shared, so that one that did not change is not computed again.
+/// The results of a question. Parts that a new question shares with the previous one are reused.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     pub question: Question,
-    /// Whether the slices on the screen are in memory; else their stalls are not known.
+    /// Whether the slices on the screen are resident; if not, their stalls are unknown.
     pub residency: Residency,
     pub stalls: Arc<Stalls>,
     pub track_use: Arc<Vec<TrackUse>>,
@@ -104,19 +104,19 @@ pub struct Findings {
     pub matches: Arc<Matches>,
     /// The critical paths of the steps on the screen, or of the last [`MAX_PATHS`] of them.
     pub paths: Arc<Vec<CriticalPath>>,
-    /// The log messages, once they were requested.
+    /// The log messages; `None` unless requested.
     pub log: Option<Arc<Vec<LogLine>>>,
 }
 
-/// A question with the store and the findings before.
+/// A question with the store to analyse and the previous findings.
 pub struct Request {
     pub question: Question,
     pub store: Shared<Store>,
-    /// The answers before, of which some may still hold.
+    /// The previous findings, parts of which may still be valid.
     pub before: Option<Arc<Findings>>,
 }
 
-/// Computes the findings, reusing those before that still hold.
+/// Computes the findings, reusing the valid parts of the previous ones.
 pub fn answer(request: Request) -> Findings {
     // Recursive: a loader that waits to write must not hold up the window behind this read.
     let store = request.store.read_recursive();
@@ -153,7 +153,7 @@ pub fn answer(request: Request) -> Findings {
     Findings { residency, stalls: on_screen, track_use: uses, range, matches, paths, log, question }
 }
 
-/// Statistics of a range; looks at every slice in it.
+/// Statistics of a range. Reads every slice in the range.
 fn range_facts(store: &Store, range: &Range<i64>) -> RangeFacts {
     let residency = store.residency(range);
     if residency != Residency::Resident {
@@ -174,22 +174,23 @@ fn range_facts(store: &Store, range: &Range<i64>) -> RangeFacts {
     }
 }
 
-/// The critical paths of the steps that touch a range, or of the last [`MAX_PATHS`] of them; without steps the range's.
+/// The critical paths of the last [`MAX_PATHS`] steps in a range; of the range itself where it has no steps.
 fn paths_of(store: &Store, range: &Range<i64>) -> Vec<CriticalPath> {
     let touching = store.steps().iter().rev().filter(|s| s.start < range.end && s.end > range.start);
     let first = touching.take(MAX_PATHS).last().map_or(range.start, |s| s.start.max(range.start));
     critical_paths(store, first..range.end)
 }
 
-/// The last part of a range that is analysed at once: no more than `max_steps` steps or [`MAX_SLICES`], but at least one step.
+/// The end of a range that is analysed at once: at most `max_steps` steps and [`MAX_SLICES`] slices, but at least one
+/// step.
 pub fn recent(store: &Store, whole: &Range<i64>, max_steps: usize) -> Range<i64> {
     let touching = store.steps().iter().filter(|s| s.start < whole.end && s.end > whole.start);
     let starts: Vec<i64> = touching.map(|s| s.start).collect();
     latest(&starts, whole, max_steps, |range| find::count_in(store, range) <= MAX_SLICES)
 }
 
-/// The end of `whole` that `fits`: the last steps, no more than `max_steps` and at least one; without steps the last part
-/// of the time. `starts` has where the steps begin.
+/// The longest end of a range for which `fits` returns true: the last steps, at most `max_steps` and at least one;
+/// without steps, the last part of the time. `starts`: where the steps begin.
 fn latest(starts: &[i64], whole: &Range<i64>, max_steps: usize, fits: impl Fn(&Range<i64>) -> bool) -> Range<i64> {
     let from = |start: i64| start.max(whole.start)..whole.end;
     if starts.len() <= max_steps && fits(whole) {

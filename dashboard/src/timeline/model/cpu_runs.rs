@@ -1,4 +1,4 @@
-//! Which CPU each thread ran on, where the kernel's scheduling was recorded: from the CPUs' tracks, whose slices name the
+//! The CPU that each thread ran on, where the kernel's scheduling was recorded. The slices of the CPUs' tracks name the
 //! threads.
 
 use super::find;
@@ -7,10 +7,10 @@ use std::ops::Range;
 use trace_model::{Category, SliceRef, TrackKind};
 use trace_store::{Store, Track};
 
-/// Slices of CPUs that are looked at for one slice, at most.
+/// Slices of CPUs that are read for one slice, at most.
 const MAX_LOOKED_AT: usize = 100_000;
 
-/// Whether only a thread's waits for a CPU are known of a track: between them it ran.
+/// Whether a track holds only a thread's waits for a CPU: between them the thread ran.
 pub fn is_scheduling(store: &Store, track: &Track) -> bool {
     let mut lanes = track.lanes.iter().filter(|lane| !lane.is_empty());
     let (Some(lane), None) = (lanes.next(), lanes.next()) else { return false };
@@ -18,7 +18,7 @@ pub fn is_scheduling(store: &Store, track: &Track) -> bool {
     track.tid > 0 && track.kind != TrackKind::Cpu && is_off(0) && is_off(lane.len() as u32 - 1)
 }
 
-/// Where a track's thread ran at a time, give or take `slack` ns: the CPU, and its slice.
+/// The CPU that a track's thread ran on at a time, within `slack` ns, and the CPU's slice.
 pub fn cpu_run_at(store: &Store, track: &Track, time: i64, slack: i64) -> Option<(usize, SliceRef)> {
     cpu_tracks(store).filter(|cpu| host_of(store, cpu) == host_of(store, track)).find_map(|cpu| {
         let run = find::slice_at(store, cpu.id, 0, time, slack)?;
@@ -33,8 +33,8 @@ pub fn cpu_number(track: &Track) -> usize {
     digits.parse().unwrap_or(track.id.0 as usize)
 }
 
-/// The CPUs that a slice's thread ran on, each with its time, longest first. `None` where that is not known, or too much
-/// to scan.
+/// The CPUs that a slice's thread ran on, each with its time, longest first. `None` where scheduling was not recorded,
+/// or there are too many slices to read.
 pub fn shares(store: &Store, slice: &SliceRef) -> Option<Vec<(usize, i64)>> {
     let thread = store.tracks().get(slice.id.track as usize).filter(|t| t.tid > 0 && t.kind != TrackKind::Cpu)?;
     let range: Range<i64> = slice.start..slice.end;
@@ -72,7 +72,8 @@ pub(in crate::timeline) mod tests {
     use crate::timeline::testing::{NO, batch_of, slice, store_of};
     use trace_model::{Event, Name, TrackKey};
 
-    /// Thread 41 runs an op from 0 to 100 µs: on CPU 0 to 40, then on CPU 1 from 60; another thread has CPU 0 from 40 on.
+    /// Thread 41 runs an op from 0 to 100 µs: on CPU 0 to 40, then on CPU 1 from 60; another thread has CPU 0 from 40
+    /// on.
     pub fn two_cpus() -> Store {
         let mut batch = batch_of(&[("op", "MatMul"), ("running", "demo"), ("running", "other")]);
         let key = |ring| TrackKey { pid: 1, ring };

@@ -1,31 +1,31 @@
-//! Slices of one name in a range: how many, how long, and how their durations are distributed.
+//! Durations of the slices of one name in a range: count, sum, mean and distribution.
 
 use std::ops::Range;
 use trace_model::{Category, SiteInfo};
 use trace_store::Store;
 use ui::natural;
 
-/// Powers of two, ns, from one bar to the next: up to 2^47 ns, a day and a half.
+/// Bars of a histogram, one for each power of two ns: up to 2^47 ns, a day and a half.
 pub const BARS: usize = 48;
 
-/// Slices of one name.
+/// The distribution of the durations of one name's slices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DurationHistogram {
     pub name: String,
-    /// Their category: `op`, `kernel`, ...
+    /// The slices' category: `op`, `kernel`, ...
     pub category: String,
     pub count: u64,
-    /// Their time inside the range, ns.
+    /// Time of the slices inside the range, ns.
     pub total_ns: i64,
-    /// Their mean duration, including what lies outside the range, ns.
+    /// Mean of the slices' durations, including their parts outside the range, ns.
     pub mean_ns: i64,
     pub min_ns: i64,
     pub max_ns: i64,
-    /// How many took from 2^i ns to twice that.
+    /// The number of slices of 2^i ns to below 2^(i+1) ns.
     pub bars: [u32; BARS],
 }
 
-/// Every name in a range, the one with most time first. Looks at every slice: off the UI thread.
+/// The durations of every name in a range, the greatest total time first. Reads every slice: off the UI thread.
 pub fn duration_histograms(store: &Store, range: &Range<i64>) -> Vec<DurationHistogram> {
     let empty = |site: &SiteInfo| DurationHistogram {
         name: site.name.clone(),
@@ -48,7 +48,7 @@ pub fn duration_histograms(store: &Store, range: &Range<i64>) -> Vec<DurationHis
         let dur = slice.dur().max(0);
         row.count += 1;
         row.total_ns += slice.end.min(range.end) - slice.start.max(range.start);
-        // The sum, until all are counted.
+        // A sum until all slices are read; divided below.
         row.mean_ns = row.mean_ns.saturating_add(dur);
         row.min_ns = row.min_ns.min(dur);
         row.max_ns = row.max_ns.max(dur);

@@ -1,4 +1,4 @@
-//! The facts about one slice, in words. No egui.
+//! The facts about one slice, as text. No egui.
 
 use super::{cpu_runs, find, flows::Arrow};
 use std::{borrow::Cow, sync::Arc};
@@ -6,7 +6,7 @@ use trace_model::{Category, SliceRef, TrackId, TrackKind};
 use trace_store::Store;
 use ui::format;
 
-/// What a click on a fact leads to.
+/// The target of a click on a fact.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Link {
     /// The node in the graph and in the summaries.
@@ -18,9 +18,9 @@ pub enum Link {
 /// One line of the details.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// What it is about: `Duration`.
+    /// The name of the fact: `Duration`.
     pub name: Cow<'static, str>,
-    /// `1,234 ns`.
+    /// The fact as text: `1,234 ns`.
     pub value: String,
     pub link: Option<Link>,
 }
@@ -30,7 +30,7 @@ const MADE_READY: &str = "Made ready by";
 const MAX_ARGS: usize = 64;
 /// Bytes of an argument that are shown, at most.
 const MAX_ARG_LEN: usize = 400;
-/// CPUs of a slice that are named, at most.
+/// CPUs of a slice that are listed, at most.
 const MAX_CPUS: usize = 4;
 
 fn fact(name: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Fact {
@@ -41,7 +41,7 @@ fn linked(name: &'static str, value: String, link: Link) -> Fact {
     Fact { name: name.into(), value, link: Some(link) }
 }
 
-/// The slice that made this one ready, where the facts name one.
+/// The slice that made this one ready, if the facts name one.
 pub fn predecessor_of(facts: &[Fact]) -> Option<SliceRef> {
     facts.iter().filter(|f| f.name == MADE_READY).find_map(|f| match &f.link {
         Some(Link::Slice(slice)) => Some(*slice),
@@ -49,7 +49,7 @@ pub fn predecessor_of(facts: &[Fact]) -> Option<SliceRef> {
     })
 }
 
-/// A time as people read it and exactly: `1.23 ms (1,234,567 ns)`.
+/// A duration rounded and exact: `1.23 ms (1,234,567 ns)`.
 pub fn exact(ns: i64) -> String {
     let (short, long) = (format::duration_ns(ns), format::exact_ns(ns));
     if short == long { long } else { format!("{short} ({long})") }
@@ -110,7 +110,7 @@ fn what_it_is(category: Category) -> &'static str {
     }
 }
 
-/// The CPUs that its thread ran on meanwhile, where scheduling was recorded.
+/// The CPUs that the slice's thread ran on during the slice, where scheduling was recorded.
 fn ran_on(store: &Store, slice: &SliceRef) -> Option<Fact> {
     let cpus = cpu_runs::shares(store, slice)?;
     let share = |ns: i64| format::percent(ns as f64 / slice.dur().max(1) as f64);
@@ -126,7 +126,7 @@ fn ran_on(store: &Store, slice: &SliceRef) -> Option<Fact> {
     Some(fact("Ran on", parts.join(", ")))
 }
 
-/// `Led to`: the slice at the other end and how long after.
+/// A fact such as `Led to`: the slice at the arrow's other end and the time between the two.
 fn arrow_fact(store: &Store, arrow: &Arrow) -> Fact {
     let apart = arrow.other.time - arrow.here.time;
     let order = if apart < 0 { "before" } else { "after" };
@@ -146,7 +146,7 @@ fn arrow_fact(store: &Store, arrow: &Arrow) -> Fact {
     }
 }
 
-/// The arguments that came with the slice, as its source wrote them.
+/// The slice's arguments, as the trace's source wrote them.
 fn arguments(store: &Store, slice: &SliceRef) -> Vec<Fact> {
     let Some(text) = store.args().get(slice.args).filter(|t| !t.is_empty()) else { return Vec::new() };
     let Ok(serde_json::Value::Object(all)) = serde_json::from_str(&text) else {

@@ -1,4 +1,4 @@
-//! Finds slices: under the pointer, by name before and after one, by what made one ready, by a query.
+//! Searches for slices: under the pointer, by name, by what made a slice ready, by a query.
 //!
 //! Walks over lanes are bounded by [`SCAN_LIMIT`] slices, so that no key press takes longer than a few milliseconds.
 
@@ -6,23 +6,26 @@ use std::{cmp::Reverse, ops::Range, sync::Arc};
 use trace_model::{Category, SliceRef, TrackId};
 use trace_store::{Lane, Residency, Store};
 
-/// Slices that a search on the UI thread looks at, at most.
+/// Slices that a search on the UI thread reads, at most.
 const SCAN_LIMIT: usize = 1 << 20;
 
-/// Matches of a query that are stored, at most; all are counted.
+/// Slices near the pointer that are compared, at most.
+const NEAR_LIMIT: u32 = 4096;
+
+/// Matches of a query that are stored, at most. Further matches are only counted.
 const MATCH_LIMIT: usize = 1 << 20;
 
-/// Which slices stand out.
+/// The condition for slices that stand out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pub node: Option<Arc<str>>,
     pub op: Option<Arc<str>>,
-    /// Part of a slice's name or op, in lower case.
+    /// Part of a slice's name or op, lower case.
     pub text: String,
 }
 
 impl Query {
-    /// Whether it has no condition: then no slice stands out and none is dimmed.
+    /// Whether the query has no condition. Then no slice stands out and none is dimmed.
     pub fn is_empty(&self) -> bool {
         self.node.is_none() && self.op.is_none() && self.text.is_empty()
     }
@@ -32,7 +35,7 @@ impl Query {
 pub struct LaneMatches {
     pub track: u32,
     pub lane: u32,
-    /// In order of time.
+    /// The matches in order of time.
     pub slices: Vec<SliceRef>,
 }
 
@@ -40,7 +43,7 @@ pub struct LaneMatches {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matches {
     pub lanes: Vec<LaneMatches>,
-    /// How many slices match, also beyond [`MATCH_LIMIT`].
+    /// The number of matches, including those beyond [`MATCH_LIMIT`].
     pub count: u64,
 }
 
@@ -49,7 +52,7 @@ impl Matches {
         self.lanes.iter().find(|l| (l.track, l.lane) == (track, lane)).map_or(&[], |l| &l.slices)
     }
 
-    /// The first match that starts after `time` (or the last one before it), by start.
+    /// The first match that starts after `time`, or the last one before it.
     pub fn neighbour(&self, time: i64, forward: bool) -> Option<SliceRef> {
         let of_lane = |lane: &LaneMatches| {
             if forward {
@@ -63,7 +66,7 @@ impl Matches {
     }
 }
 
-/// All slices that match. Looks at every slice: off the UI thread. An empty query matches nothing.
+/// All slices that match. Reads every slice: off the UI thread. An empty query matches nothing.
 pub fn matches(store: &Store, query: &Query) -> Matches {
     let mut out = Matches::default();
     if query.is_empty() {
@@ -79,13 +82,13 @@ pub fn matches(store: &Store, query: &Query) -> Matches {
             None => query.node.is_none() && by_site,
         }
     };
-    // Of a long remote trace those that are here are found: the others are not fetched for it.
-    let look = if store.residency(&store.range()) == Residency::TooLarge { Lane::slice_now } else { Lane::slice };
+    // In a long remote trace only resident slices are searched: no others are fetched for a search.
+    let read_slice = if store.residency(&store.range()) == Residency::TooLarge { Lane::slice_now } else { Lane::slice };
     let mut n_stored = 0;
     for track in store.tracks() {
         for (lane_idx, lane) in (0_u32..).zip(&track.lanes) {
             let mut found = LaneMatches { track: track.id.0, lane: lane_idx, slices: Vec::new() };
-            for slice in (0..lane.len() as u32).filter_map(|i| look(lane, i)).filter(&hit) {
+            for slice in (0..lane.len() as u32).filter_map(|i| read_slice(lane, i)).filter(&hit) {
                 out.count += 1;
                 if n_stored < MATCH_LIMIT {
                     n_stored += 1;
@@ -100,7 +103,7 @@ pub fn matches(store: &Store, query: &Query) -> Matches {
     out
 }
 
-/// A query applied to a node: whether the node matches, and whether the text does.
+/// The result of a query for a node: whether the node matches, and whether its text does.
 struct Verdict {
     node: bool,
     text: bool,
@@ -128,18 +131,19 @@ pub fn slice_at(store: &Store, track: TrackId, lane: u32, time: i64, slack: i64)
     let around = time.saturating_sub(slack)..time.saturating_add(slack.max(1));
     let touching = lane.touching(&around);
     let distance = |s: &SliceRef| (s.start - time).max(time - s.end + 1).max(0);
-    let candidates = touching.start..touching.end.min(touching.start.saturating_add(4096));
+    let candidates = touching.start..touching.end.min(touching.start.saturating_add(NEAR_LIMIT));
     candidates.filter_map(|i| lane.slice(i)).min_by_key(distance)
 }
 
-/// The slice of the node whose end made an `op` slice ready, in the same step; the last that ended before it began.
+/// The slice whose end made an `op` slice ready: of the slices of the node that the trace names, in the same step, the
+/// last that ended before `slice` began.
 pub fn predecessor(store: &Store, slice: &SliceRef) -> Option<SliceRef> {
     let node = slice.correlation;
     if store.category(slice) != Category::Op || node == u32::MAX {
         return None;
     }
     let step = store.step_id_of(slice);
-    let is_it = |s: &SliceRef| s.node == node && store.category(s) == Category::Op && store.step_id_of(s) == step;
+    let is_of_node = |s: &SliceRef| s.node == node && store.category(s) == Category::Op && store.step_id_of(s) == step;
     let not_before = step.and_then(|id| store.step(id, slice.start)).map_or(i64::MIN, |s| s.start);
     let mut budget = SCAN_LIMIT;
     let mut best: Option<SliceRef> = None;
@@ -152,7 +156,7 @@ pub fn predecessor(store: &Store, slice: &SliceRef) -> Option<SliceRef> {
             if candidate.end < too_early || budget == 0 {
                 break;
             }
-            if is_it(&candidate) && candidate.id != slice.id {
+            if is_of_node(&candidate) && candidate.id != slice.id {
                 best = Some(candidate);
                 break;
             }
@@ -161,30 +165,30 @@ pub fn predecessor(store: &Store, slice: &SliceRef) -> Option<SliceRef> {
     best
 }
 
-/// The first op slice of the same step that this one's end made ready.
+/// The first op slice of the same step that the end of this slice made ready.
 pub fn successor(store: &Store, slice: &SliceRef) -> Option<SliceRef> {
     if store.category(slice) != Category::Op || slice.node == u32::MAX {
         return None;
     }
     let step = store.step_id_of(slice);
-    let until = step.and_then(|id| store.step(id, slice.start)).map_or(i64::MAX, |s| s.end);
-    let is_it =
+    let step_end = step.and_then(|id| store.step(id, slice.start)).map_or(i64::MAX, |s| s.end);
+    let is_of_node =
         |s: &SliceRef| s.correlation == slice.node && store.category(s) == Category::Op && store.step_id_of(s) == step;
     let mut budget = SCAN_LIMIT;
     let mut best: Option<SliceRef> = None;
     for lane in store.tracks().iter().flat_map(|t| &t.lanes) {
-        let mut after = lane.touching(&(slice.end..until)).filter_map(|i| lane.slice(i));
-        let found = after.find(|s| {
+        let mut candidates = lane.touching(&(slice.end..step_end)).filter_map(|i| lane.slice(i));
+        let found = candidates.find(|s| {
             budget = budget.saturating_sub(1);
-            budget == 0 || best.as_ref().is_some_and(|b| s.start >= b.start) || (s.start >= slice.end && is_it(s))
+            budget == 0 || best.as_ref().is_some_and(|b| s.start >= b.start) || (s.start >= slice.end && is_of_node(s))
         });
-        best = found.filter(|s| s.start >= slice.end && is_it(s)).or(best);
+        best = found.filter(|s| s.start >= slice.end && is_of_node(s)).or(best);
     }
     best
 }
 
-/// The best of the slices that come first in each lane's `walk` among those that match: the least by `rank`. It looks at
-/// [`SCAN_LIMIT`] slices at most.
+/// The least slice by `rank` among the first match of each lane in the order of `walk`. Reads at most [`SCAN_LIMIT`]
+/// slices.
 fn best<K: Ord, W: Iterator<Item = u32>>(
     store: &Store,
     walk: impl Fn(&Lane) -> W,
@@ -201,20 +205,20 @@ fn best<K: Ord, W: Iterator<Item = u32>>(
     store.tracks().iter().flat_map(|t| &t.lanes).filter_map(first).min_by_key(rank)
 }
 
-/// The next (or previous) slice with the same name on any track, by start.
+/// The next or previous slice with the same name on any track, by start.
 pub fn same_name(store: &Store, slice: &SliceRef, forward: bool) -> Option<SliceRef> {
-    let same = |s: &SliceRef| s.site == slice.site && s.node == slice.node && s.id != slice.id;
+    let is_same = |s: &SliceRef| s.site == slice.site && s.node == slice.node && s.id != slice.id;
     let order = |s: &SliceRef| (s.start, s.id);
     if forward {
         let walk = |lane: &Lane| lane.touching(&(slice.start..i64::MAX));
-        best(store, walk, |s| same(s) && order(s) > order(slice), order)
+        best(store, walk, |s| is_same(s) && order(s) > order(slice), order)
     } else {
         let walk = |lane: &Lane| lane.touching(&(i64::MIN..slice.start.saturating_add(1))).rev();
-        best(store, walk, |s| same(s) && order(s) < order(slice), |s| Reverse(order(s)))
+        best(store, walk, |s| is_same(s) && order(s) < order(slice), |s| Reverse(order(s)))
     }
 }
 
-/// Time of a slice that no slice nested directly in it covers, ns.
+/// Time of a slice outside the slices nested directly in it, ns.
 pub fn self_ns(store: &Store, slice: &SliceRef) -> i64 {
     let inner = store.track(TrackId(slice.id.track)).and_then(|t| t.lanes.get(slice.id.lane as usize + 1));
     let mut spans = Vec::new();
@@ -226,13 +230,13 @@ pub fn self_ns(store: &Store, slice: &SliceRef) -> i64 {
     (slice.dur() - nested).max(0)
 }
 
-/// How many slices touch a range, on all tracks.
+/// The number of slices that touch a range, on all tracks.
 pub fn count_in(store: &Store, range: &Range<i64>) -> u64 {
     let lanes = store.tracks().iter().flat_map(|t| &t.lanes);
     lanes.map(|l| l.touching(range)).map(|r| u64::from(r.end - r.start)).sum()
 }
 
-/// The first slice of a node or scope at or after `time`, else the first one at all.
+/// The first slice of a node or scope at or after `time`, or else the first of all.
 pub fn first_of_node(store: &Store, scope: &str, time: i64) -> Option<SliceRef> {
     let nodes: Vec<bool> = store.nodes().iter().map(|n| crate::selection::is_at_or_below(scope, &n.name)).collect();
     let walk = |lane: &Lane| {

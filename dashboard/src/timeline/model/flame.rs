@@ -1,4 +1,4 @@
-//! Flame graphs of a range: slices added up by what they are nested in, and samples by call stack.
+//! Flame graphs of a range: slices summed up by their nesting, and samples by call stack.
 
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use trace_analysis::flame::FlameNode;
 use trace_model::SliceRef;
 use trace_store::Store;
 
-/// Slices that are added up, at most.
+/// Slices that are summed up, at most.
 pub const MAX_SLICES: usize = 2_000_000;
 /// Levels that are shown, at most.
 const MAX_DEPTH: usize = 64;
@@ -14,17 +14,17 @@ const MAX_DEPTH: usize = 64;
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlameBox {
     pub name: String,
-    /// Nesting, 0 outermost.
+    /// Nesting level, 0 for the outermost.
     pub depth: usize,
-    /// Where it begins, of the widths of all outermost boxes, 0..1.
+    /// Left edge as a share of the width of all outermost boxes, 0..1.
     pub start: f64,
-    /// How much of that it covers.
+    /// Width as a share of the same.
     pub width: f64,
-    /// Weight with what is nested in it: ns, or samples.
+    /// Total weight, with nested boxes: ns, or samples.
     pub total: u64,
-    /// Weight without.
+    /// Self weight, without nested boxes.
     pub own: u64,
-    /// How many slices; 0 for samples.
+    /// The number of slices; 0 for samples.
     pub count: u64,
 }
 
@@ -45,39 +45,40 @@ struct Node {
 
 const ROOT: u32 = u32::MAX;
 
-/// The slices of a range on all tracks that `shows`, by what they are nested in. The flag: whether slices were left out.
+/// The flame graph of a range's slices on all tracks for which `shows` returns true. The flag: whether slices were left
+/// out.
 pub fn of_slices(store: &Store, range: &Range<i64>, shows: impl Fn(u32) -> bool) -> (Vec<FlameBox>, bool) {
     let mut tree = Tree::default();
-    let mut left = MAX_SLICES;
+    let mut budget = MAX_SLICES;
     for track in store.tracks().iter().filter(|t| shows(t.id.0)) {
-        // What the lane above holds: begin, end, node of the tree.
+        // Begin, end and tree node of the slices of the lane above.
         let mut above: Vec<(i64, i64, u32)> = Vec::new();
         for (nth, lane) in track.lanes.iter().enumerate() {
-            let mut here = Vec::new();
-            let mut at = 0;
+            let mut current = Vec::new();
+            let mut next_above = 0;
             for slice in lane.slices(range) {
-                if left == 0 {
+                if budget == 0 {
                     return (boxes(tree.nodes), true);
                 }
-                left -= 1;
-                while above.get(at).is_some_and(|(_, end, _)| *end <= slice.start) {
-                    at += 1;
+                budget -= 1;
+                while above.get(next_above).is_some_and(|(_, end, _)| *end <= slice.start) {
+                    next_above += 1;
                 }
-                let parent = above.get(at).filter(|(start, end, _)| *start <= slice.start && slice.end <= *end);
+                let parent = above.get(next_above).filter(|(start, end, _)| *start <= slice.start && slice.end <= *end);
                 if parent.is_none()
                     && nth > 0
                     && !above.is_empty()
-                    && above.get(at).is_some_and(|(s, ..)| *s < slice.end)
+                    && above.get(next_above).is_some_and(|(s, ..)| *s < slice.end)
                 {
-                    // It overlaps what it is not nested in: a lane for that, and outermost here.
-                    here.push((slice.start, slice.end, tree.add(store, ROOT, &slice, range)));
+                    // A slice that overlaps another has a lane of its own, and is outermost here.
+                    current.push((slice.start, slice.end, tree.add(store, ROOT, &slice, range)));
                     continue;
                 }
                 let node = tree.add(store, parent.map_or(ROOT, |(_, _, node)| *node), &slice, range);
-                here.push((slice.start, slice.end, node));
+                current.push((slice.start, slice.end, node));
             }
-            if !here.is_empty() {
-                above = here;
+            if !current.is_empty() {
+                above = current;
             }
         }
     }
@@ -104,13 +105,13 @@ impl Tree {
     }
 }
 
-/// Boxes side by side, the heaviest first.
+/// Boxes next to each other, the heaviest first.
 fn boxes(nodes: Vec<Node>) -> Vec<FlameBox> {
     let weights: Vec<_> = nodes.iter().map(|n| (n.parent, n.depth, n.total)).collect();
     let starts = starts(&weights);
     let all: u64 = nodes.iter().filter(|n| n.parent == ROOT).map(|n| n.total).sum();
     let share = |weight: u64| weight as f64 / all.max(1) as f64;
-    let made = nodes.into_iter().zip(starts).map(|(n, start)| FlameBox {
+    let out = nodes.into_iter().zip(starts).map(|(n, start)| FlameBox {
         start: share(start),
         width: share(n.total),
         total: n.total,
@@ -119,10 +120,10 @@ fn boxes(nodes: Vec<Node>) -> Vec<FlameBox> {
         name: n.name,
         depth: n.depth,
     });
-    made.filter(|b| b.depth < MAX_DEPTH && b.total > 0).collect()
+    out.filter(|b| b.depth < MAX_DEPTH && b.total > 0).collect()
 }
 
-/// The samples of a range by call stack.
+/// The flame graph of a range's samples by call stack.
 pub fn of_samples(store: &Store, range: &Range<i64>) -> Vec<FlameBox> {
     let node = |n: FlameNode| {
         let (parent, nested) = (n.parent.map_or(ROOT, |p| p as u32), n.total - n.own);
@@ -131,12 +132,12 @@ pub fn of_samples(store: &Store, range: &Range<i64>) -> Vec<FlameBox> {
     boxes(trace_analysis::flame(store, &[], range.clone()).into_iter().map(node).collect())
 }
 
-/// Where each node begins, given (parent, depth, weight) of each; siblings from the heaviest to the lightest.
+/// The left edge of each node, given its parent, depth and weight; siblings from the heaviest to the lightest.
 fn starts(nodes: &[(u32, usize, u64)]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|i| (nodes[*i].1, nodes[*i].0, std::cmp::Reverse(nodes[*i].2), *i));
     let mut starts = vec![0; nodes.len()];
-    // Where the next child of each node begins; the outermost ones' is the last.
+    // The left edge of the next child of each node; the last element is for the outermost nodes.
     let mut next = vec![0_u64; nodes.len() + 1];
     for i in order {
         let (parent, _, weight) = nodes[i];

@@ -1,4 +1,4 @@
-//! Arrows: what led to a slice, and what it led to.
+//! Arrows from and to a slice.
 
 use super::find;
 use trace_model::{Category, Flow, FlowEnd, SliceRef, TrackId, Transfer};
@@ -9,19 +9,19 @@ const MAX_SHOWN: usize = 32;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrow {
-    /// Its name: `edge`, `launch`.
+    /// The flow's name: `edge`, `launch`.
     pub name: String,
-    /// Whether it leaves the slice; else it arrives there.
+    /// Whether the arrow leaves the slice, rather than enters it.
     pub leaves: bool,
     pub other: FlowEnd,
     pub here: FlowEnd,
     /// The slice at the other end.
     pub slice: Option<SliceRef>,
-    /// The most that the ends' clocks may differ, ns; 0 on one host.
+    /// The greatest possible difference between the ends' clocks, ns; 0 on one host.
     pub error_ns: i64,
 }
 
-/// The most that the times of two tracks may differ, ns: the sum of their hosts' clock bounds.
+/// The greatest possible difference between the clocks of two tracks, ns: the sum of their hosts' error bounds.
 fn clock_error_ns(store: &Store, a: TrackId, b: TrackId) -> i64 {
     let process = |track: TrackId| store.processes().get(store.track(track)?.process as usize);
     let (Some(a), Some(b)) = (process(a), process(b)) else { return 0 };
@@ -32,49 +32,43 @@ fn clock_error_ns(store: &Store, a: TrackId, b: TrackId) -> i64 {
     i64::try_from(bound(a).saturating_add(bound(b))).unwrap_or(i64::MAX)
 }
 
-/// The innermost slice of a track that covers a time. Arrows come and go at the edges of slices: an end counts as inside.
-fn slice_around(store: &Store, end: FlowEnd) -> Option<SliceRef> {
+/// The innermost slice of a track that covers a time. Flows begin and end at the edges of slices: a slice's end counts
+/// as inside.
+fn slice_at(store: &Store, end: FlowEnd) -> Option<SliceRef> {
     let track = store.track(end.track)?;
     let at_edge = |s: &SliceRef| s.start <= end.time && end.time <= s.end;
-    let around = end.time.saturating_sub(1)..end.time.saturating_add(1);
-    track.lanes.iter().rev().find_map(|lane| lane.slices(&around).filter(at_edge).last())
+    let window = end.time.saturating_sub(1)..end.time.saturating_add(1);
+    track.lanes.iter().rev().find_map(|lane| lane.slices(&window).filter(at_edge).last())
 }
 
-/// The arrows of which one end is in the slice and in none nested in it. Looks at every flow: not in every frame.
+/// The arrows with one end in the slice but in none nested in it. Reads every flow: not for every frame.
 pub fn arrows_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
-    let is_here = |end: &FlowEnd| {
+    let is_in_slice = |end: &FlowEnd| {
         end.track.0 == slice.id.track
             && (slice.start..=slice.end).contains(&end.time)
-            && slice_around(store, *end).is_none_or(|s| s.id == slice.id)
+            && slice_at(store, *end).is_none_or(|s| s.id == slice.id)
     };
     let mut out = transfers_of(store, slice);
-    let mut shown = [0, 0];
+    let mut n_shown = [0, 0];
     for Flow { site, from, to, .. } in store.flows() {
         let (Some(from), Some(to)) = (from, to) else { continue };
         if store.sites().get(*site as usize).is_some_and(|s| s.category.is_transfer()) {
             continue;
         }
         for (leaves, here, other) in [(true, from, to), (false, to, from)] {
-            if shown[usize::from(leaves)] < MAX_SHOWN && is_here(here) {
-                shown[usize::from(leaves)] += 1;
+            if n_shown[usize::from(leaves)] < MAX_SHOWN && is_in_slice(here) {
+                n_shown[usize::from(leaves)] += 1;
                 let name = store.sites().get(*site as usize).map_or_else(String::new, |s| s.name.clone());
                 let error_ns = clock_error_ns(store, here.track, other.track);
-                out.push(Arrow {
-                    name,
-                    leaves,
-                    other: *other,
-                    here: *here,
-                    slice: slice_around(store, *other),
-                    error_ns,
-                });
+                out.push(Arrow { name, leaves, other: *other, here: *here, slice: slice_at(store, *other), error_ns });
             }
         }
     }
     out
 }
 
-/// The slice at the other end of the slice's arrow: the first that it led to, or the last that led to it. An op without
-/// arrows was led to by the one that made it ready.
+/// The slice at the other end of an arrow: the first that the slice caused, or the last that caused the slice. An op
+/// without arrows was caused by the op that made it ready.
 pub fn neighbour(store: &Store, slice: &SliceRef, forward: bool) -> Option<SliceRef> {
     let arrows = arrows_of(store, slice).into_iter().filter(|a| a.leaves == forward);
     let others = arrows.filter_map(|a| a.slice).filter(|s| s.id != slice.id);
@@ -85,8 +79,8 @@ pub fn neighbour(store: &Store, slice: &SliceRef, forward: bool) -> Option<Slice
     }
 }
 
-/// The transfers of values that a `_Send` or `_Recv` slice is an end of. Consumers are unblocked after the `_Recv` ended, so
-/// that its end of the flow lies in no slice: the nodes identify it.
+/// The transfers of values that a `_Send` or `_Recv` slice takes part in. Consumers are unblocked after `_Recv` ended,
+/// so that the flow's end lies in no slice; the nodes' names identify the transfer.
 fn transfers_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
     let step = store.step_id_of(slice);
     if store.category(slice) != Category::Op || store.node_of(slice).is_none() {
@@ -100,7 +94,7 @@ fn transfers_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
         let (here, other) = if leaves { (from, to) } else { (to, from) };
         let name = ui::format::bytes(u64::from(t.bytes));
         let error_ns = clock_error_ns(store, here.track, other.track);
-        Some(Arrow { name, leaves, other, here, slice: slice_around(store, other), error_ns })
+        Some(Arrow { name, leaves, other, here, slice: slice_at(store, other), error_ns })
     };
     of_step.filter(|t| t.sender == slice.node || t.receiver == slice.node).filter_map(arrow).take(MAX_SHOWN).collect()
 }

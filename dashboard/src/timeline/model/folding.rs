@@ -1,4 +1,4 @@
-//! How the user arranged the rows: what is folded, hidden, pinned, moved, filtered, and how tall lanes are.
+//! The user's arrangement of the rows: what is folded, hidden, pinned, moved and filtered, and the height of lanes.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,33 +10,34 @@ use ui::{
     filter::Filter,
 };
 
-/// Heights of a track's lanes that the user can choose, in tenths of the normal one.
+/// Heights of a track's lanes that the user can choose, in tenths of the normal height.
 const HEIGHTS: [u16; 5] = [6, 10, 16, 26, 40];
 
-/// How the user arranged the rows. Rows of the store's tables, which stay.
+/// The user's arrangement of the rows. Processes and tracks are rows of the store's tables, which stay valid as a trace
+/// grows.
 #[derive(Clone, Debug, Default)]
 pub struct Folding {
-    /// Hosts of which only the heading shows.
+    /// Hosts that are folded to their heading.
     pub hosts: FxHashSet<String>,
-    /// Processes of which only the heading shows.
+    /// Processes that are folded to their heading.
     pub processes: BTreeSet<u32>,
-    /// Tracks that show their outermost lane only.
+    /// Tracks that are folded to their outermost lane.
     pub tracks: BTreeSet<u32>,
-    /// Tracks that do not show.
+    /// Hidden tracks.
     pub hidden: BTreeSet<u32>,
-    /// Tracks that come first, in this order.
+    /// Pinned tracks, in order.
     pub pinned: Vec<u32>,
-    /// Tracks whose lanes are not of the normal height: index of [`HEIGHTS`].
+    /// Tracks with another height than the normal one, with the index of [`HEIGHTS`].
     pub heights: BTreeMap<u32, u32>,
-    /// Tracks that were moved: their index among those of their process.
+    /// Tracks that were moved, with their index in their process.
     pub order: FxHashMap<u32, usize>,
-    /// Tracks whose names do not match do not show.
+    /// The filter of the tracks' names.
     pub filter: Filter,
-    /// Grows with every change.
+    /// Incremented with every change.
     revision: u64,
 }
 
-// An address has no order and no hosts: the user's stay.
+// Addresses do not contain order and hosts: the user's own stay in force.
 address_fields!(Folding {
     "tracks" = filter: Filter,
     "hidden" = hidden: BTreeSet<u32>,
@@ -54,7 +55,7 @@ impl Folding {
         self.revision += 1;
     }
 
-    /// Puts a track above all others, or back to its process.
+    /// Pins a track above all others, or unpins it.
     pub fn toggle_pin(&mut self, track: u32) {
         match self.pinned.iter().position(|t| *t == track) {
             Some(at) => _ = self.pinned.remove(at),
@@ -63,7 +64,7 @@ impl Folding {
         self.revision += 1;
     }
 
-    /// Makes a track's lanes taller, or shorter.
+    /// Makes a track's lanes taller or shorter.
     pub fn resize(&mut self, track: u32, taller: bool) {
         let now = self.heights.get(&track).copied().unwrap_or(NORMAL_HEIGHT);
         let next = if taller { (now + 1).min(HEIGHTS.len() as u32 - 1) } else { now.saturating_sub(1) };
@@ -72,12 +73,13 @@ impl Folding {
         self.revision += 1;
     }
 
-    /// The height of a track's lanes, in tenths of the normal one.
+    /// The height of a track's lanes, in tenths of the normal height.
     pub fn height(&self, track: u32) -> u16 {
         HEIGHTS[(self.heights.get(&track).copied().unwrap_or(NORMAL_HEIGHT) as usize).min(HEIGHTS.len() - 1)]
     }
 
-    /// Moves a track by one row, among the pinned ones or within its process. `shown`: the tracks of all rows, in order.
+    /// Moves a track by one row among the pinned tracks or within its process. `shown`: the tracks of all rows, in
+    /// order.
     pub fn move_track(&mut self, store: &Store, shown: &[TrackId], track: u32, up: bool) {
         let swap = |list: &mut [u32]| {
             let Some(at) = list.iter().position(|t| *t == track) else { return false };
@@ -101,7 +103,7 @@ impl Folding {
         self.revision += u64::from(is_changed);
     }
 
-    /// Shows only the tracks whose names match, and counters.
+    /// Sets the filter of the tracks' names. Counters are not filtered.
     pub fn set_filter(&mut self, text: &str) {
         if text != self.filter.text() {
             self.filter.set(text);
@@ -129,13 +131,13 @@ impl Folding {
         self.revision += 1;
     }
 
-    /// Shows what an address says.
+    /// Applies an address.
     pub fn go_to(&mut self, params: &Params) {
         self.set_params(params);
         self.revision += 1;
     }
 
-    /// Makes sure that a track's lanes show: a search or a link leads there.
+    /// Unfolds and shows a track's lanes for a search or a link.
     pub fn reveal(&mut self, store: &Store, track: u32) {
         let Some(t) = store.tracks().get(track as usize) else { return };
         let host = store.processes().get(t.process as usize).map_or("", |p| &p.host);
@@ -151,7 +153,7 @@ impl Folding {
         }
     }
 
-    /// Grows with every change.
+    /// Incremented with every change.
     pub fn revision(&self) -> u64 {
         self.revision
     }

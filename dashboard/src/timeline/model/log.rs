@@ -1,4 +1,4 @@
-//! Log messages: what programs wrote while they ran.
+//! Log messages that programs wrote while they ran.
 
 use trace_model::{Category, TrackId};
 use trace_store::Store;
@@ -8,19 +8,19 @@ const MAX_LINES: usize = 100_000;
 /// Letters of a message that are shown, at most.
 const MAX_LEN: usize = 400;
 
-/// A message.
+/// A log message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// When, ns from the origin.
+    /// ns from the trace's origin.
     pub time: i64,
     pub track: TrackId,
-    /// Row of the sites: level or target, and what it is called.
+    /// Row of the store's sites: level or target, and name.
     pub site: u32,
-    /// Row of the arguments; `u32::MAX` for none.
+    /// Row of the store's arguments; `u32::MAX` for none.
     pub args: u32,
 }
 
-/// All messages by time: instants that are no samples and no stamps of transfers, nor reports that all values are finite.
+/// All messages by time: instants, except samples, stamps of transfers and reports of finite values.
 pub fn lines(store: &Store) -> Vec<LogLine> {
     let is_message = |i: &trace_model::InstantEvent| {
         store.sites().get(i.site as usize).is_some_and(|s| match s.category {
@@ -40,7 +40,7 @@ pub fn lines(store: &Store) -> Vec<LogLine> {
     all
 }
 
-/// The message's text: what it says, or what it is called.
+/// The text of a message, or else its name.
 pub fn text(store: &Store, line: &LogLine) -> String {
     let name = store.sites().get(line.site as usize).map_or("?", |s| &s.name);
     let args = store.args().get(line.args).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the timeline shows and says, independent of time range, zoom and pixels. No egui.
+//! The contents of the timeline, independent of view, zoom and pixels. No egui.
 
 pub mod analysis;
 pub mod cpu_runs;

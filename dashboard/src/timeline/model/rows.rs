@@ -1,10 +1,10 @@
 //! The rows from top to bottom.
 //!
-//! Where there are several hosts each is a heading over its processes; a process is a heading over its tracks; a track has a
-//! lane per nesting depth in use; counters come after the tracks of their process. Pinned tracks come before all others.
-//! Tracks are in the order that the trace gives, then CPUs, threads, streams, copies, the network. Folding never loses a
-//! track silently: a folded process shows how many tracks it has, a folded track keeps its outermost lane, and tracks that the
-//! user hid are listed in [`Rows::hidden`].
+//! Where there are several hosts each is a heading over its processes; a process is a heading over its tracks; a track
+//! has a lane for each nesting depth in use; counters follow the tracks of their process. Pinned tracks come before all
+//! others. Tracks are in the trace's order, then CPUs, threads, streams, copies, the network. No track disappears
+//! without a sign: a folded process shows its number of tracks, a folded track keeps its outermost lane, and
+//! [`Rows::hidden`] lists the tracks that the user hid.
 
 use super::folding::Folding;
 use trace_model::{Category, TrackId, TrackKind};
@@ -30,17 +30,17 @@ pub enum Row {
     },
     Track {
         track: TrackId,
-        /// The lanes that show, outermost first.
+        /// The visible lanes, outermost first.
         lanes: Vec<u32>,
-        /// The lane of what runs, below the slices of whole steps: stalls are gaps of it.
+        /// The outermost lane below the slices of whole steps. Stalls are gaps in this lane.
         work_lane: u32,
         folded: bool,
         foldable: bool,
-        /// Height of its lanes, in tenths of the normal one.
-        tenths: u16,
+        /// Height of the lanes, in tenths of the normal height.
+        height_tenths: u16,
         pinned: bool,
     },
-    /// A value over time.
+    /// A chart of a value over time.
     Counter {
         /// Row of the store's counters.
         counter: usize,
@@ -52,18 +52,18 @@ pub enum Row {
 /// The rows in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
-    pub rows: Vec<Row>,
-    /// Tracks that the user hid.
+    pub list: Vec<Row>,
+    /// The tracks that the user hid.
     pub hidden: Vec<TrackId>,
-    /// How many tracks the filter leaves out.
+    /// The number of tracks that the filter leaves out.
     pub n_filtered: usize,
 }
 
 impl Rows {
-    /// The tracks that show, in order.
+    /// The tracks with a row, in order.
     pub fn tracks(&self) -> Vec<TrackId> {
         let of = |row: &Row| if let Row::Track { track, .. } = row { Some(*track) } else { None };
-        self.rows.iter().filter_map(of).collect()
+        self.list.iter().filter_map(of).collect()
     }
 }
 
@@ -73,10 +73,10 @@ pub fn rows(store: &Store, folding: &Folding) -> Rows {
     let pinned: Vec<Row> =
         pinned.filter(|t| !folding.hidden.contains(&t.id.0)).map(|t| track_row(store, t, folding)).collect();
     if !pinned.is_empty() {
-        out.rows.push(Row::Pins);
-        out.rows.extend(pinned);
+        out.list.push(Row::Pins);
+        out.list.extend(pinned);
     }
-    // In the order of their first processes.
+    // Hosts are in the order of their first processes.
     let mut hosts: Vec<&str> = Vec::new();
     for process in store.processes() {
         if !hosts.contains(&process.host.as_str()) {
@@ -85,24 +85,24 @@ pub fn rows(store: &Store, folding: &Folding) -> Rows {
     }
     for host in &hosts {
         let folded = folding.hosts.contains(*host);
-        let heading_at = out.rows.len();
+        let heading_at = out.list.len();
         let mut n_processes = 0;
         for (process, info) in (0_u32..).zip(store.processes()).filter(|(_, p)| p.host == **host) {
-            let before = out.rows.len();
+            let before = out.list.len();
             n_processes += usize::from(process_rows(store, folding, process, info, &mut out));
             if folded {
-                out.rows.truncate(before);
+                out.list.truncate(before);
             }
         }
         if hosts.len() > 1 && n_processes > 0 {
             let host = if host.is_empty() { "no host".to_owned() } else { (*host).to_owned() };
-            out.rows.insert(heading_at, Row::Host { host, n_processes, folded });
+            out.list.insert(heading_at, Row::Host { host, n_processes, folded });
         }
     }
     out
 }
 
-/// The rows of a process; whether it has any.
+/// Adds the rows of a process; returns whether it has any.
 fn process_rows(store: &Store, folding: &Folding, process: u32, info: &trace_model::Process, out: &mut Rows) -> bool {
     let of_process = || store.tracks().iter().filter(move |t| t.process == process && has_anything(t));
     let folded = folding.processes.contains(&process);
@@ -121,7 +121,7 @@ fn process_rows(store: &Store, folding: &Folding, process: u32, info: &trace_mod
     if is_filtered && tracks.is_empty() {
         return false;
     }
-    out.rows.push(Row::Process { process, title: process_title(info), n_tracks, folded });
+    out.list.push(Row::Process { process, title: process_title(info), n_tracks, folded });
     if folded {
         return true;
     }
@@ -129,24 +129,24 @@ fn process_rows(store: &Store, folding: &Folding, process: u32, info: &trace_mod
         let index = folding.order.get(&t.id.0).copied().unwrap_or(usize::MAX);
         (index, t.order, kind_order(t.kind), Natural(&*t.name), t.id)
     });
-    out.rows.extend(tracks.into_iter().map(|t| track_row(store, t, folding)));
+    out.list.extend(tracks.into_iter().map(|t| track_row(store, t, folding)));
     if !is_filtered {
-        out.rows.extend(counter_rows(store, process));
+        out.list.extend(counter_rows(store, process));
     }
     true
 }
 
-/// The program with its id.
+/// The program's name and its process id.
 fn process_title(process: &trace_model::Process) -> String {
     let name = process.titled(short_command(&process.name));
-    // The clock that the trace is laid on needs no word.
+    // A process on the trace's own clock needs no note about it.
     match process.clock.filter(|clock| clock.bound_ns > 0) {
         Some(clock) => format!("{name}, clock ±{}", format::duration_ns(clock.bound_ns.min(i64::MAX as u64) as i64)),
         None => name,
     }
 }
 
-/// Where the trace gives no order: CPUs, threads, then the devices that they gave work to.
+/// The order of tracks for which the trace has none: CPUs, threads, then the devices that the threads use.
 fn kind_order(kind: TrackKind) -> u8 {
     match kind {
         TrackKind::Cpu => 0,
@@ -194,7 +194,7 @@ fn track_row(store: &Store, track: &Track, folding: &Folding) -> Row {
     if lanes.is_empty() {
         lanes.push(0);
     }
-    // Steps, and a stream's annotations, lie over what runs.
+    // Slices of steps, and a stream's annotations, cover the slices of work.
     let lies_over = |lane: &u32| {
         let first = track.lanes.get(*lane as usize).and_then(|l| l.slice(0));
         first.map(|s| store.category(&s)).is_some_and(|category| {
@@ -207,11 +207,11 @@ fn track_row(store: &Store, track: &Track, folding: &Folding) -> Row {
     if folded {
         lanes.truncate(1);
     }
-    let (tenths, pinned) = (folding.height(track.id.0), folding.pinned.contains(&track.id.0));
-    Row::Track { track: track.id, lanes, work_lane, folded, foldable, tenths, pinned }
+    let (height_tenths, pinned) = (folding.height(track.id.0), folding.pinned.contains(&track.id.0));
+    Row::Track { track: track.id, lanes, work_lane, folded, foldable, height_tenths, pinned }
 }
 
-/// The program's name without its folder, for a narrow heading.
+/// The program's name without its folder, as headings are narrow.
 fn short_command(command: &str) -> &str {
     let program = command.split_whitespace().next().unwrap_or(command);
     program.rsplit('/').next().filter(|p| !p.is_empty()).unwrap_or(command)
@@ -220,7 +220,7 @@ fn short_command(command: &str) -> &str {
 /// The timeline in one sentence, for assistive technology and tests.
 pub fn summary(store: &Store, rows: &Rows, view: &str, n_paths: usize) -> String {
     use format::counted;
-    let shown = rows.rows.iter().filter(|r| matches!(r, Row::Track { .. })).count() as u64;
+    let shown = rows.list.iter().filter(|r| matches!(r, Row::Track { .. })).count() as u64;
     let slices: usize = store.tracks().iter().map(Track::n_slices).sum();
     let paths = match n_paths {
         0 => String::new(),

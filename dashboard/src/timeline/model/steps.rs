@@ -1,4 +1,4 @@
-//! Steps that are compared.
+//! Pairs of steps for a comparison.
 
 use std::ops::Range;
 use trace_model::Step;
@@ -7,7 +7,7 @@ use ui::format;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComparedStep {
-    /// Its name: `train 12`.
+    /// The step's name: `train 12`.
     pub name: String,
     pub range: Range<i64>,
 }
@@ -19,31 +19,31 @@ impl ComparedStep {
     }
 }
 
-/// The step that covers a time, or else the one that begins nearest to it.
+/// The step that covers a time, or else the one with the nearest start.
 pub fn step_near(store: &Store, time: i64) -> Option<&Step> {
-    let covers = store.steps().iter().rev().find(|s| (s.start..s.end).contains(&time));
-    covers.or_else(|| store.steps().iter().min_by_key(|s| s.start.abs_diff(time)))
+    let covering = store.steps().iter().rev().find(|s| (s.start..s.end).contains(&time));
+    covering.or_else(|| store.steps().iter().min_by_key(|s| s.start.abs_diff(time)))
 }
 
-/// The process and site of a step: only steps of one kind are compared.
+/// The process and site of a step. Only steps of the same kind are compared.
 fn kind(store: &Store, step: &Step) -> (u32, u32) {
     (store.tracks().get(step.slice.track as usize).map_or(u32::MAX, |t| t.process), step.site)
 }
 
-/// Another step of the same trace: that of median length of its kind, or else the one after or before.
+/// Another step of the same trace and kind: the one of median length, or else the next or previous one.
 pub fn other_step<'a>(store: &'a Store, step: &Step) -> Option<&'a Step> {
-    let of_kind = store.steps().iter().filter(|s| kind(store, s) == kind(store, step));
-    let typical = median(of_kind.collect()).filter(|s| s.start != step.start);
+    let steps_of_kind = store.steps().iter().filter(|s| kind(store, s) == kind(store, step));
+    let typical = median(steps_of_kind.collect()).filter(|s| s.start != step.start);
     typical.or_else(|| {
         let range = step.start..step.end;
         neighbour(store, &range, true).or_else(|| neighbour(store, &range, false))
     })
 }
 
-/// The step of another trace with the same number, or else that of median length.
+/// The step of another trace with the same number, or else the one of median length.
 pub fn same_step<'a>(store: &'a Store, step: &Step) -> Option<&'a Step> {
-    let same = store.steps().iter().find(|s| s.summary_step == step.summary_step);
-    same.or_else(|| median(store.steps().iter().collect()))
+    let same_number = store.steps().iter().find(|s| s.summary_step == step.summary_step);
+    same_number.or_else(|| median(store.steps().iter().collect()))
 }
 
 /// The step of median length.
@@ -53,13 +53,13 @@ fn median(mut steps: Vec<&Step>) -> Option<&Step> {
 }
 
 /// The next or previous step of the same kind.
-pub fn neighbour<'a>(store: &'a Store, of: &Range<i64>, forward: bool) -> Option<&'a Step> {
+pub fn neighbour<'a>(store: &'a Store, range: &Range<i64>, forward: bool) -> Option<&'a Step> {
     let steps = store.steps();
-    let this = steps.iter().find(|s| s.start == of.start && s.end == of.end)?;
-    let is_next = |s: &&Step| kind(store, s) == kind(store, this);
+    let current = steps.iter().find(|s| s.start == range.start && s.end == range.end)?;
+    let is_same_kind = |s: &&Step| kind(store, s) == kind(store, current);
     if forward {
-        steps.iter().filter(is_next).find(|s| s.start > of.start)
+        steps.iter().filter(is_same_kind).find(|s| s.start > range.start)
     } else {
-        steps.iter().rev().filter(is_next).find(|s| s.start < of.start)
+        steps.iter().rev().filter(is_same_kind).find(|s| s.start < range.start)
     }
 }

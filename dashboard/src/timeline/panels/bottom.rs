@@ -1,4 +1,4 @@
-//! The panel under the picture: the selected slice or stall, and the selected range or the comparison, side by side.
+//! The panel below the canvas: the selected slice or stall, next to the selected range or the comparison.
 
 use super::{TraceContext, compare::Compare, details::details_ui, range::range_ui, stalls};
 use crate::{
@@ -17,7 +17,7 @@ use ui::{
     widgets::{Edge, Extent, columns, side},
 };
 
-/// The selected slice in words, for one version of the store.
+/// The facts about the selected slice in one version of the store.
 pub struct SliceDetails {
     trace_idx: usize,
     slice: SliceId,
@@ -32,12 +32,12 @@ pub struct BottomPanel {
 }
 
 impl BottomPanel {
-    /// The details of a slice, if it is the one that was shown last.
+    /// The facts about a slice, if it was shown in the previous frame.
     pub fn details(&self, trace_idx: usize, slice: Option<SliceId>) -> Option<&SliceDetails> {
         self.details.as_ref().filter(|d| d.trace_idx == trace_idx && Some(d.slice) == slice)
     }
 
-    /// Shows the panel, if there is anything to show.
+    /// Shows the panel if there is a selection or a comparison.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
@@ -92,7 +92,7 @@ impl BottomPanel {
         out
     }
 
-    /// Looks the facts about a slice up, once for each version of its trace.
+    /// Updates the facts about a slice, once for each version of its trace.
     fn describe(&mut self, trace_idx: usize, store: &Store, slice: &SliceRef) {
         let version = store.version();
         if self.details(trace_idx, Some(slice.id)).is_none_or(|d| d.version != version) {

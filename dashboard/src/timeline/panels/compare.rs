@@ -1,5 +1,5 @@
-//! Two steps below each other: a second picture under the first, of another step of the same trace or of another trace, moved
-//! and zoomed as one with it.
+//! A comparison of two steps: a second picture below the first, of another step of the same trace or of another trace.
+//! Both move and zoom together.
 
 use super::{
     TraceContext,
@@ -29,33 +29,33 @@ use trace_model::Step;
 use trace_store::Store;
 use ui::{format, theme::palette, widgets::named};
 
-/// The lower picture: B, where the upper one is A.
+/// The lower picture, B; the upper one is A.
 pub struct Compare {
     pub trace_idx: usize,
-    /// Its state; the view is the upper one's, later by [`Self::shift`].
+    /// The state of the lower picture. Its view is the upper one's, shifted by [`Self::shift`].
     pub state: State,
-    /// The two steps; without steps the traces are aligned at their start.
+    /// The two steps; `None` aligns the traces at their start.
     pub steps: Option<[ComparedStep; 2]>,
     canvas: Canvas,
     analyser: Analyser,
     table: CompareTable,
     commands: Vec<Command>,
-    /// Where it was in the frame before.
+    /// The rectangle of the lower picture in the previous frame.
     rect: Rect,
 }
 
-/// What a frame of the lower picture wants of the upper one.
+/// Requests of the lower picture to the upper one.
 #[derive(Default)]
 pub struct CompareResponse {
     /// Commands for the upper picture.
     pub commands: Vec<Command>,
-    /// Something was selected below.
+    /// Whether something was selected in the lower picture.
     pub selected: bool,
 }
 
 impl Compare {
-    /// Compares the step that is selected, or else in the middle of the view, with the same one of another trace, or a typical
-    /// one of this trace.
+    /// Compares the selected step, or the step in the middle of the view, with the same step of another trace; without
+    /// another trace, with a typical step of this one.
     pub fn start(data: &Data, trace_idx: usize, store: &Store, state: &State) -> Result<Self, &'static str> {
         let other = (0..data.traces.len()).find(|i| *i != trace_idx && !data.traces[*i].store.tracks().is_empty());
         let above = step_near(store, focus(store, state));
@@ -68,7 +68,7 @@ impl Compare {
         Ok(compare)
     }
 
-    /// Shows another trace below, aligned at the start.
+    /// Shows another trace below, with the traces' starts aligned.
     pub fn with_trace(data: &Data, trace_idx: usize) -> Self {
         let store: &Store = &data.traces[trace_idx].store;
         Self {
@@ -83,15 +83,15 @@ impl Compare {
         }
     }
 
-    /// Aligns the steps that begin at these times, where both exist.
+    /// Compares the steps that begin at these times, if both exist.
     pub fn align(&mut self, above: &Store, below: &Store, starts: [i64; 2]) {
-        let at = |store: &Store, start: i64| {
+        let step_at = |store: &Store, start: i64| {
             store.steps().iter().find(|s| s.start == start).map(|step| ComparedStep::new(store, step))
         };
-        self.steps = at(above, starts[0]).zip(at(below, starts[1])).map(<[ComparedStep; 2]>::from);
+        self.steps = step_at(above, starts[0]).zip(step_at(below, starts[1])).map(<[ComparedStep; 2]>::from);
     }
 
-    /// What is added to a time of A for the same of B.
+    /// The time of B minus the aligned time of A, ns.
     pub fn shift(&self, above: &Store, below: &Store) -> i64 {
         match &self.steps {
             Some([upper, lower]) => lower.range.start.saturating_sub(upper.range.start),
@@ -99,34 +99,34 @@ impl Compare {
         }
     }
 
-    /// Selects nothing.
+    /// Clears the selection.
     pub fn deselect(&mut self) {
         (self.state.selected, self.state.stall) = (None, None);
     }
 
-    /// The bounds of the upper view: both traces.
+    /// The union of both traces' ranges, in times of A.
     pub fn reach(&self, upper: &TraceContext<'_>) -> Range<i64> {
         let below: &Store = &upper.data.traces[self.trace_idx].store;
         let shift = self.shift(upper.store, below);
-        union(upper.whole, &shifted(&below.range(), shift.saturating_neg()))
+        union(upper.trace_range, &shifted(&below.range(), shift.saturating_neg()))
     }
 
-    /// Whether something is selected here.
+    /// Whether a slice or stall is selected in the lower picture.
     pub fn has_selection(&self) -> bool {
         self.state.selected.is_some() || self.state.stall.is_some()
     }
 
-    /// Commands for this picture in the next frame.
+    /// Adds commands for the next frame.
     pub fn queue(&mut self, commands: Vec<Command>) {
         self.commands.extend(commands);
     }
 
-    /// The panel above this picture, as it was in the frame before.
+    /// The part of `panel` above the lower picture, as of the previous frame.
     pub fn rest_of(&self, panel: Rect) -> Rect {
         if self.rect.is_positive() { Rect::from_min_max(panel.min, self.rect.right_top()) } else { panel }
     }
 
-    /// Takes the next or previous step as A (0) or B (1).
+    /// Replaces step A (0) or B (1) by the next or previous step.
     pub fn go_to_step(&mut self, upper: &TraceContext<'_>, which: usize, forward: bool) {
         let below: &Store = &upper.data.traces[self.trace_idx].store;
         let store = if which == 0 { upper.store } else { below };
@@ -136,7 +136,7 @@ impl Compare {
         }
     }
 
-    /// The bar and the picture.
+    /// Shows the controls and the picture.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
@@ -163,15 +163,15 @@ impl Compare {
             ..Question::default()
         };
         let findings = analyser::findings(&mut self.analyser, ui.ctx(), &trace.store, question);
-        let whole = store.range();
-        let reach = union(&whole, &shifted(upper.whole, shift));
+        let trace_range = store.range();
+        let reach = union(&trace_range, &shifted(upper.trace_range, shift));
         let slice = self.state.slice(store);
         let arrows = slice.map(|slice| arrows_of(store, &slice)).unwrap_or_default();
         let before = slice.and_then(|slice| predecessor_of(&facts(store, &slice, &arrows)));
         let content = Content {
             trace_idx: self.trace_idx,
             store,
-            whole: &whole,
+            trace_range: &trace_range,
             findings: findings.as_deref().filter(|f| f.question.trace_idx == self.trace_idx),
             dims: false,
             panel: self.rect,
@@ -240,7 +240,7 @@ impl Compare {
         self.steps = step.and_then(|step| pair(upper.store, step, store, chosen == upper.trace_idx));
     }
 
-    /// What names cost in A and B: in the selected range, or else in the two steps, or in the view.
+    /// Shows the times of slice names in A and B: in the selected range, or else in the two steps, or in the view.
     pub fn table_ui(&mut self, ui: &mut Ui, upper: &TraceContext<'_>, state: &State) {
         let below = &upper.data.traces[self.trace_idx];
         let shift = self.shift(upper.store, &below.store);
@@ -261,13 +261,13 @@ impl Compare {
     }
 }
 
-/// A step with the one that it is compared with.
+/// A step with its counterpart in the lower picture.
 fn pair(above: &Store, step: &Step, below: &Store, is_same_trace: bool) -> Option<[ComparedStep; 2]> {
     let other = if is_same_trace { other_step(below, step) } else { same_step(below, step) };
     Some([ComparedStep::new(above, step), ComparedStep::new(below, other?)])
 }
 
-/// The time that the user looks at.
+/// The start of the selected slice or stall, or else the middle of the view.
 fn focus(store: &Store, state: &State) -> i64 {
     let slice = state.slice(store).map(|s| s.start);
     let stall = || state.stall.as_ref().map(|s| s.start);
@@ -275,7 +275,7 @@ fn focus(store: &Store, state: &State) -> i64 {
     slice.or_else(stall).unwrap_or_else(|| view.start.saturating_add(view.ns() / 2))
 }
 
-/// All that either has.
+/// The range from the earlier start to the later end.
 fn union(a: &Range<i64>, b: &Range<i64>) -> Range<i64> {
     a.start.min(b.start)..a.end.max(b.end)
 }

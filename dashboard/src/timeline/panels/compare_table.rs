@@ -1,4 +1,4 @@
-//! What names cost in the two parts of a comparison, as a table.
+//! The table of a comparison: the time of each slice name in A and B.
 
 use super::range::{end_row, grid, number};
 use crate::{
@@ -15,7 +15,7 @@ use ui::{format, natural, theme::palette, widgets::heading};
 /// Names that are listed, at most.
 const MAX_ROWS: usize = 200;
 
-/// The ranges of traces that a table is of.
+/// The traces and ranges of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableKey {
     pub traces: [usize; 2],
@@ -28,14 +28,14 @@ struct TableRequest {
     stores: [Shared<Store>; 2],
 }
 
-/// Slice names and their time in A and B.
+/// Slice names with their times in A and B.
 #[derive(Debug, PartialEq)]
 struct Table {
     key: TableKey,
     rows: Vec<NameRow>,
 }
 
-/// Slices of one name in A and B: how many, and their time, ns.
+/// The number of slices of one name in A and B, and their time, ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct NameRow {
     name: String,
@@ -50,20 +50,20 @@ impl NameRow {
     }
 }
 
-/// The table, computed off the UI thread.
+/// The latest table, computed off the UI thread.
 #[derive(Default)]
 pub struct CompareTable(Refresher<TableKey, TableRequest, Table>);
 
 impl Question for TableKey {}
 
 impl CompareTable {
-    /// Shows the table, under a title.
+    /// Shows the table below a title.
     pub fn ui(&mut self, ui: &mut Ui, title: &str, key: &TableKey, stores: impl Fn() -> [Shared<Store>; 2]) {
         let text = format!("{title}, B against A: {}", difference(&key.ranges[0], &key.ranges[1]));
         heading(ui, text);
         let request = |key, _| TableRequest { key, stores: stores() };
         let table = self.0.ask(ui.ctx(), ("timeline comparison", answer), 0.0, key.clone(), request);
-        // While the view moves or a trace grows, the table of a moment ago stands.
+        // While the view moves or a trace grows, the previous table stays on the screen.
         match table.filter(|table| table.key.traces == key.traces) {
             Some(table) => rows_ui(ui, &table.rows),
             None => _ = ui.label("Computing…"),
@@ -75,7 +75,7 @@ fn answer(request: TableRequest) -> Table {
     let [above, below] = &request.stores;
     let mut rows: FxHashMap<(String, String), NameRow> = FxHashMap::default();
     for (side, store, range) in [(0, above, &request.key.ranges[0]), (1, below, &request.key.ranges[1])] {
-        // Recursive: as in `analysis::answer`.
+        // Recursive: a loader that waits to write must not block the window behind this read.
         for histogram in duration_histograms(&store.read_recursive(), range) {
             let DurationHistogram { name, category, count, total_ns, .. } = histogram;
             let row = rows.entry((category.clone(), name.clone()));
@@ -117,7 +117,7 @@ fn rows_ui(ui: &mut Ui, rows: &[NameRow]) {
     });
 }
 
-/// How long B took against A: `290 µs slower (18 %)`.
+/// The difference between the lengths of B and A: `290 µs slower (18 %)`.
 pub fn difference(a: &Range<i64>, b: &Range<i64>) -> String {
     let (a, b) = (a.end - a.start, b.end - b.start);
     let share = format::percent((b - a).abs() as f64 / a.max(1) as f64);

@@ -1,4 +1,4 @@
-//! The selected slice in words.
+//! The facts about the selected slice.
 
 use crate::{
     Selection, ViewKind,
@@ -21,7 +21,7 @@ pub fn details_ui(ui: &mut Ui, title: &str, facts: &[Fact], selection: &mut Sele
             out.push(Command::SameName { forward: true });
         }
     });
-    // Two columns where there is room: all facts fit under the picture.
+    // In two columns, where there is room, all facts fit under the canvas.
     let spacing = [metrics::GAP_WIDE, 2.0];
     let n_columns = if ui.available_width() > metrics::TWO_FACTS_W { 2 } else { 1 };
     egui::Grid::new(("slice facts", n_columns)).num_columns(2 * n_columns).spacing(spacing).show(ui, |ui| {

@@ -8,14 +8,14 @@ use ui::{
     widgets::describe,
 };
 
-/// The durations of a name as bars, each twice as long as the one before.
+/// Shows the durations of a name as bars, each for twice the duration of the one before.
 pub fn histogram_ui(ui: &mut Ui, histogram: &DurationHistogram) {
     let p = palette(ui);
     let height = 4.0 * metrics::ROW_H;
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::hover());
-    let used = |i: &usize| histogram.bars[*i] > 0;
-    let (Some(first), Some(last)) = ((0..BARS).find(used), (0..BARS).rfind(used)) else { return };
-    let most = histogram.bars.iter().max().copied().unwrap_or(0).max(1);
+    let is_used = |i: &usize| histogram.bars[*i] > 0;
+    let (Some(first), Some(last)) = ((0..BARS).find(is_used), (0..BARS).rfind(is_used)) else { return };
+    let max_count = histogram.bars.iter().max().copied().unwrap_or(0).max(1);
     let (short, long) = (format::duration_ns(histogram.min_ns), format::duration_ns(histogram.max_ns));
     describe(&response, || {
         let n = format::counted(histogram.count, "slice");
@@ -28,9 +28,10 @@ pub fn histogram_ui(ui: &mut Ui, histogram: &DurationHistogram) {
     let mut mesh = Mesh::default();
     for (nth, i) in (first..=last).enumerate() {
         let left = inner.left() + nth as f32 * width;
-        let full = histogram.bars[i] as f32 / most as f32 * (inner.height() - metrics::GAP);
-        let full = if histogram.bars[i] > 0 { full.max(1.0) } else { 0.0 };
-        let bar = Rect::from_min_max(pos2(left + 1.0, inner.bottom() - full), pos2(left + width - 1.0, inner.bottom()));
+        let bar_height = histogram.bars[i] as f32 / max_count as f32 * (inner.height() - metrics::GAP);
+        let bar_height = if histogram.bars[i] > 0 { bar_height.max(1.0) } else { 0.0 };
+        let bar =
+            Rect::from_min_max(pos2(left + 1.0, inner.bottom() - bar_height), pos2(left + width - 1.0, inner.bottom()));
         mesh.add_colored_rect(bar, p.mark_of_name(&histogram.name));
     }
     painter.add(mesh);
@@ -39,8 +40,8 @@ pub fn histogram_ui(ui: &mut Ui, histogram: &DurationHistogram) {
     let end = format::duration_ns(1_i64 << (last + 1).min(62));
     painter.text(rect.left_bottom() + vec2(metrics::GAP, -2.0), Align2::LEFT_BOTTOM, begin, font.clone(), p.text_weak);
     painter.text(rect.right_bottom() - vec2(metrics::GAP, 2.0), Align2::RIGHT_BOTTOM, end, font, p.text_weak);
-    if let Some(at) = response.hover_pos().filter(|at| inner.contains(*at)) {
-        let i = first + (((at.x - inner.left()) / width) as usize).min(last - first);
+    if let Some(pos) = response.hover_pos().filter(|pos| inner.contains(*pos)) {
+        let i = first + (((pos.x - inner.left()) / width) as usize).min(last - first);
         let (from, to) = (format::duration_ns(1_i64 << i), format::duration_ns(1_i64 << (i + 1).min(62)));
         let n = format::counted(u64::from(histogram.bars[i]), "slice");
         response.on_hover_text_at_pointer(format!("{from} to {to}: {n}"));

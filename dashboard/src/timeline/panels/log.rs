@@ -1,4 +1,4 @@
-//! The log messages as a list that follows the pointer.
+//! The list of log messages, which scrolls with the pointer's time.
 
 use crate::timeline::{
     command::Command,
@@ -9,11 +9,11 @@ use egui::{Align, Label, RichText, ScrollArea, Sense, Ui};
 use trace_store::Store;
 use ui::theme::{metrics, palette};
 
-/// The list. `cursor` is the time that it follows: the pointer's.
+/// Shows the list. `cursor`: the time to scroll to, the pointer's.
 pub fn panel_ui(ui: &mut Ui, store: &Store, lines: Option<&[LogLine]>, cursor: Option<i64>) -> Vec<Command> {
     let mut out = Vec::new();
     let p = palette(ui);
-    // Short messages do not make the panel narrow.
+    // Otherwise short messages would make the panel narrow.
     ui.set_min_width(ui.available_width());
     let Some(lines) = lines else {
         ui.label("Loading…");
@@ -23,7 +23,7 @@ pub fn panel_ui(ui: &mut Ui, store: &Store, lines: Option<&[LogLine]>, cursor: O
         ui.label("The trace has no log messages. Programs that use tracing record theirs as events.");
         return out;
     }
-    // The last one before the pointer.
+    // The last message before the pointer's time.
     let at = cursor.map(|time| lines.partition_point(|l| l.time <= time).saturating_sub(1));
     let row_h = metrics::ROW_H;
     let mut area = ScrollArea::vertical().id_salt("log").auto_shrink(false);

@@ -1,6 +1,5 @@
-//! The panels above, below and next to the picture.
+//! The parts of the panel around the canvas: the toolbar above it, details below, the log at its right.
 
-pub mod bar;
 pub mod bottom;
 pub mod compare;
 mod compare_table;
@@ -11,22 +10,23 @@ pub mod log;
 pub mod notes;
 mod range;
 pub mod stalls;
+pub mod toolbar;
 
 use super::model::Findings;
 use crate::{Data, data::TraceData};
 use std::ops::Range;
 use trace_store::Store;
 
-/// The trace that is shown, in one frame.
+/// A trace in one frame.
 pub struct TraceContext<'a> {
     pub data: &'a Data,
     pub trace_idx: usize,
     pub trace: &'a TraceData,
     pub store: &'a Store,
-    /// All its time.
-    pub whole: &'a Range<i64>,
-    /// What the analysis found out, perhaps about a moment ago.
+    /// From the trace's start to its end; a live trace ends now.
+    pub trace_range: &'a Range<i64>,
+    /// The latest results of the analysis, which may be of an earlier view or version of the trace.
     pub findings: Option<&'a Findings>,
-    /// The frame's clock, seconds.
+    /// Time on the frame's clock, seconds.
     pub now: f64,
 }

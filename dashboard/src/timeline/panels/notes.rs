@@ -10,35 +10,35 @@ use ui::{
     widgets::Dialog,
 };
 
-/// The editor of the bookmark at `time`; whether it was closed. Bookmarks stay in order of time.
+/// Shows the editor of the bookmark at `time`; returns whether it was closed. `notes` stay sorted by time.
 pub fn editor_ui(ctx: &Context, notes: &mut Vec<Note>, time: i64) -> bool {
-    let at = notes.partition_point(|n| n.time < time);
-    if notes.get(at).is_none_or(|n| n.time != time) {
-        notes.insert(at, Note { time, text: String::new() });
+    let idx = notes.partition_point(|n| n.time < time);
+    if notes.get(idx).is_none_or(|n| n.time != time) {
+        notes.insert(idx, Note { time, text: String::new() });
     }
     let (mut is_done, mut is_deleted) = (false, false);
-    let shown = Dialog::new("bookmark").title("Bookmark").width(metrics::NOTE_W).at_top().show(ctx, |ui| {
+    let dialog = Dialog::new("bookmark").title("Bookmark").width(metrics::NOTE_W).at_top().show(ctx, |ui| {
         ui.label(ticks::position(time, 1));
-        let field = TextEdit::singleline(&mut notes[at].text).hint_text("What is here?").desired_width(f32::INFINITY);
+        let field = TextEdit::singleline(&mut notes[idx].text).hint_text("What is here?").desired_width(f32::INFINITY);
         let response = ui.add(field).accessible_name("Note");
-        // Before the field gets the keyboard back.
-        let left = response.lost_focus();
+        // Read before `request_focus` below changes it.
+        let has_lost_focus = response.lost_focus();
         if ui.memory(|m| m.focused().is_none()) {
             response.request_focus();
         }
-        is_done = left && ui.input(|i| i.key_pressed(egui::Key::Enter) || i.key_pressed(egui::Key::Escape));
+        is_done = has_lost_focus && ui.input(|i| i.key_pressed(egui::Key::Enter) || i.key_pressed(egui::Key::Escape));
         ui.horizontal_wrapped(|ui| {
             is_done |= ui.button("Done").clicked();
             is_deleted = ui.button("Delete bookmark").clicked();
         });
     });
     if is_deleted {
-        notes.remove(at);
+        notes.remove(idx);
     }
-    is_done || is_deleted || shown.is_closed
+    is_done || is_deleted || dialog.is_closed
 }
 
-/// The list of bookmarks in the bar.
+/// The menu with the list of bookmarks.
 pub fn list_ui(ui: &mut Ui, notes: &[Note], out: &mut Vec<Command>) {
     if notes.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! The selected range in figures.
+//! The details of the selected range.
 
 use super::{flame::flame_ui, histogram::histogram_ui, stalls::list_ui};
 use crate::{
@@ -20,7 +20,7 @@ use ui::{
     widgets::heading,
 };
 
-/// The figures. `facts`: `None` while they are being computed.
+/// Shows the details. `facts`: `None` while they are being computed.
 pub fn range_ui(
     ui: &mut Ui,
     store: &Store,
@@ -66,10 +66,10 @@ pub fn range_ui(
             RangeTab::Tracks => tracks_ui(ui, store, facts, &mut out),
             RangeTab::Flame => {
                 if facts.flame_is_cut {
-                    let most = format::count(MAX_SLICES as u64);
+                    let max = format::count(MAX_SLICES as u64);
                     ui.colored_label(
                         p.warning,
-                        format!("Only the first {most} slices are shown. Select a shorter range for all."),
+                        format!("Only the first {max} slices are shown. Select a shorter range for all."),
                     );
                 }
                 flame_ui(ui, "slices", &facts.flame, |ns| format::duration_ns(ns as i64));
@@ -89,8 +89,8 @@ pub fn range_ui(
 
 fn ops_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>) {
     grid(ui, "range ops", &["Name", "Category", "Count", "Total", "Self", "Share"], |ui| {
-        for op in facts.ops.iter().take(20) {
-            ui.label(op.op.chars().take(60).collect::<String>());
+        for op in facts.ops.iter().take(MAX_OPS) {
+            ui.label(op.op.chars().take(MAX_NAME).collect::<String>());
             ui.weak(&op.category);
             number(ui, format::count(op.figures.count));
             number(ui, format::duration_ns(op.figures.total_ns));
@@ -99,35 +99,41 @@ fn ops_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>
             end_row(ui);
         }
     });
-    if facts.ops.len() > 20 {
-        ui.label(format!("and {} more: see Ops", facts.ops.len() - 20));
+    if facts.ops.len() > MAX_OPS {
+        ui.label(format!("and {} more: see Ops", facts.ops.len() - MAX_OPS));
     }
     ui.weak("Longest stalls of its steps");
     if facts.stalls.top.is_empty() {
         ui.label("None");
     }
-    if let Some(stall) = list_ui(ui, store, &facts.stalls.top, 10) {
+    if let Some(stall) = list_ui(ui, store, &facts.stalls.top, MAX_STALLS) {
         out.push(Command::SelectStall(Box::new(stall.clone())));
     }
 }
 
+/// Ops of a range that are listed, at most; the Ops panel has all.
+const MAX_OPS: usize = 20;
+/// Letters of a name in a table, at most.
+const MAX_NAME: usize = 60;
+/// Stalls of a range that are listed, at most.
+const MAX_STALLS: usize = 10;
 /// Names that are listed, at most.
 const MAX_NAMES: usize = 100;
 
-/// Names with a histogram of the durations of one of them.
+/// Shows names, and the histogram of the durations of one of them.
 fn names_ui(ui: &mut Ui, facts: &RangeFacts, chosen: Option<&str>, out: &mut Vec<Command>) {
-    // One slice has no distribution.
-    let most = || facts.names.iter().find(|n| n.count > 1).or(facts.names.first());
-    let shown = chosen.and_then(|name| facts.names.iter().find(|n| n.name == name)).or_else(most);
-    if let Some(histogram) = shown {
+    // The default is a name with several slices, as one slice has no distribution.
+    let default = || facts.names.iter().find(|n| n.count > 1).or(facts.names.first());
+    let selected = chosen.and_then(|name| facts.names.iter().find(|n| n.name == name)).or_else(default);
+    if let Some(histogram) = selected {
         ui.weak(format!("Durations of {}", histogram.name));
         histogram_ui(ui, histogram);
     }
     grid(ui, "range names", &["Name", "Category", "Count", "Total", "Mean", "Shortest", "Longest"], |ui| {
         for row in facts.names.iter().take(MAX_NAMES) {
-            let is_shown = shown.is_some_and(|s| s.name == row.name);
-            let name: String = row.name.chars().take(60).collect();
-            if ui.selectable_label(is_shown, name).on_hover_text("Show its durations").clicked() {
+            let is_selected = selected.is_some_and(|s| s.name == row.name);
+            let name: String = row.name.chars().take(MAX_NAME).collect();
+            if ui.selectable_label(is_selected, name).on_hover_text("Show its durations").clicked() {
                 out.push(Command::ShowDurations(row.name.clone()));
             }
             ui.weak(&row.category);
@@ -173,13 +179,14 @@ pub(super) fn grid(ui: &mut Ui, id: &str, titles: &[&str], rows: impl FnOnce(&mu
     });
 }
 
-/// Ends a row after a number: the last column takes all the width that is left, which is none for a number.
+/// Ends a row with an empty cell, as the last column takes the remaining width, where a right-aligned number would be
+/// far away.
 pub(super) fn end_row(ui: &mut Ui) {
     ui.label("");
     ui.end_row();
 }
 
-/// A cell that aligns right, as numbers do.
+/// Shows a number, aligned right.
 pub(super) fn number(ui: &mut Ui, text: impl Into<egui::WidgetText>) {
     ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| ui.label(text));
 }

@@ -1,4 +1,4 @@
-//! The selected stall in words, and lists of stalls.
+//! The selected stall, and lists of stalls.
 
 use crate::timeline::{command::Command, layers::stalls::color, model::exact};
 use egui::Ui;
@@ -10,7 +10,7 @@ use ui::{
     widgets::with_names,
 };
 
-/// The selected stall in words, with where it leads.
+/// Shows the selected stall; returns the commands of its links.
 pub fn details_ui(ui: &mut Ui, store: &Store, stall: &Stall) -> Vec<Command> {
     let mut out = Vec::new();
     let p = palette(ui);
@@ -35,16 +35,16 @@ pub fn details_ui(ui: &mut Ui, store: &Store, stall: &Stall) -> Vec<Command> {
     out
 }
 
-/// The longest stalls as a list; gives back the one that was clicked.
-pub fn list_ui<'a>(ui: &mut Ui, store: &Store, stalls: &'a [Stall], most: usize) -> Option<&'a Stall> {
+/// Lists at most `max` stalls; returns the one that was clicked.
+pub fn list_ui<'a>(ui: &mut Ui, store: &Store, stalls: &'a [Stall], max: usize) -> Option<&'a Stall> {
     let p = palette(ui);
     let mut clicked = None;
-    for stall in stalls.iter().take(most) {
+    for stall in stalls.iter().take(max) {
         ui.horizontal(|ui| {
             let (dot, _) = ui.allocate_exact_size(egui::Vec2::splat(metrics::SWATCH), egui::Sense::hover());
             ui.painter().rect_filled(dot, 2.0, color(stall.cause, p));
             ui.label(format::duration_ns(stall.dur()));
-            // What does not fit is in the tooltip.
+            // The tooltip has the full text.
             ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Truncate);
             let text = stall.text(store);
             let link = ui.add(egui::Link::new(with_names(&text, metrics::TEXT, ui.visuals().hyperlink_color)));

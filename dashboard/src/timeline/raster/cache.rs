@@ -1,13 +1,13 @@
-//! Slices of a few pixels, as a cache of pixels that stay while the view moves.
+//! Slices of a few pixels, cached as pixels while the view moves.
 //!
-//! A lane of short slices has about as many bars as it has pixels: drawing all of them anew is most of what a frame of a
-//! moving view would take. So they are drawn once, as columns of pixels on a grid that is fixed in time as long as the zoom
-//! is, and a view that moves adds the columns that come into it. A ring holds them: for each lane a row of pixels that is
-//! stretched over its height, and one that is stretched over its middle, where waits are. Wider slices stay spans, for
-//! rectangles and labels.
+//! A lane of short slices has about as many bars as pixels. Drawing all of them in every frame of a moving view would
+//! take most of the frame's time, so each is drawn once: as columns of pixels on a grid that is fixed in time while the
+//! zoom stays the same. A moving view adds the columns that come into sight. A ring of columns holds them, with two
+//! rows of pixels for each lane: one is stretched over the lane's height, the other over its middle, where waits are
+//! drawn. Wider slices stay spans, for rectangles and labels.
 //!
-//! Another zoom is another grid. While the zoom changes from frame to frame and there is much to draw, a column is several
-//! physical pixels wide.
+//! Another zoom needs another grid. While the zoom changes from frame to frame and there is much to draw, a column is
+//! several physical pixels wide.
 
 use super::{
     scene::Scene,
@@ -28,18 +28,18 @@ use trace_model::TrackId;
 use trace_model::lod::Span;
 use ui::theme::UNTINTED;
 
-/// Of the view's columns, how many are drawn ahead where it moves to.
+/// The part of the view's columns that is drawn ahead in the direction of a move: an eighth.
 const AHEAD: i64 = 8;
 
-/// Columns of all lanes that are drawn in one frame of a zoom that changes, at most.
+/// Columns of all lanes that one frame draws while the zoom changes, at most,
 const IN_MOTION: usize = 30_000;
-/// Physical pixels of a column then, at most.
+/// as long as a column is no wider than this many physical pixels.
 const COARSEST: usize = 4;
 
-/// Columns from the origin up to which floats are exact; no view is near that and near the origin too.
+/// Columns up to this index are exact as floats; no view shows such times and the origin at once.
 const FURTHEST: f64 = (1_u64 << 52) as f64;
 
-/// What the pixels depend on, except where the view begins.
+/// The inputs of the pixels, except the start of the view.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RasterKey {
     pub source: SourceVersion,
@@ -49,16 +49,17 @@ pub struct RasterKey {
     pub color_by: ColorBy,
     pub palette: usize,
     pub dim: bool,
-    /// Whether the zoom is another one than in the frame before.
+    /// Whether the zoom differs from the previous frame's.
     pub in_motion: bool,
 }
 
 struct CachedLane {
     row: usize,
-    nth: usize,
+    /// Index among the row's visible lanes.
+    row_lane: usize,
     track: TrackId,
     lane: u32,
-    /// Spans that are too wide for pixels, from left to right.
+    /// Spans that are too wide for the pixels, from left to right.
     wide: Vec<Span>,
 }
 
@@ -66,16 +67,16 @@ struct CachedLane {
 #[derive(Default)]
 pub struct RasterCache {
     key: Option<RasterKey>,
-    /// Where column 0 begins, ns.
+    /// Start of column 0, ns.
     origin: i64,
     columns_per_ns: f64,
-    /// Physical pixels of a column, once there is one.
+    /// Width of a column in physical pixels; 0 before the first one.
     step: usize,
-    /// The columns that are drawn.
+    /// The columns that are in the ring.
     drawn: Range<i64>,
     /// The columns of the view.
     view: Range<i64>,
-    /// Columns that the ring has room for.
+    /// The length of the ring, columns.
     room: usize,
     pixels: Vec<Color32>,
     lanes: Vec<CachedLane>,
@@ -84,8 +85,8 @@ pub struct RasterCache {
 }
 
 impl RasterCache {
-    /// Draws what the view lacks, in colours by `style`; whether a texture of at most `max_side` pixels either way can hold
-    /// it.
+    /// Draws the columns of the view that are missing, with colours by `style`. Returns whether a texture of at most
+    /// `max_side` pixels per side can hold them.
     pub fn show(
         &mut self,
         ctx: &Context,
@@ -126,7 +127,7 @@ impl RasterCache {
             self.pixels.resize(2 * self.lanes.len() * room, Color32::TRANSPARENT);
             self.draw(ctx, 0..width, scene, style);
         }
-        // In motion or not is all the same where that made no difference.
+        // A change of zoom that did not coarsen the columns needs no second drawing.
         self.key = Some(RasterKey { in_motion: self.is_coarse(), ..key });
         true
     }
@@ -135,21 +136,22 @@ impl RasterCache {
         self.columns_per_ns * self.step as f64
     }
 
-    /// Whether columns are wider than a physical pixel; the next frame can be exact.
+    /// Whether columns are wider than a physical pixel, so that another frame must follow.
     pub fn is_coarse(&self) -> bool {
         self.step > 1
     }
 
-    /// The column that begins nearest to a time.
+    /// The column with the start nearest to a time.
     fn column(&self, time: i64) -> i64 {
-        // Halves go up on either side of the origin. This is `floor`, for which not every processor has an instruction.
+        // Rounds halves up on both sides of the origin. This is `floor`, for which not every processor has an
+        // instruction.
         let column = time.saturating_sub(self.origin) as f64 * self.columns_per_ns + 0.5;
         let column = column.clamp(-FURTHEST, FURTHEST);
         let whole = column as i64;
         whole - i64::from((whole as f64) > column)
     }
 
-    /// Draws columns next to those that are drawn, and drops those that the ring has no more room for.
+    /// Draws columns next to those in the ring, and drops columns at the other end for which the ring has no room.
     fn draw(&mut self, ctx: &Context, columns: Range<i64>, scene: &Scene<'_>, style: impl Fn(&Slices) -> BarStyle) {
         let room = self.room as i64;
         let goes_right = columns.start == self.drawn.end;
@@ -160,10 +162,10 @@ impl RasterCache {
         let (origin, columns_per_ns) = (self.origin, self.columns_per_ns);
         let px_per_ns = self.px_per_ns();
         let time = |column: i64| origin.saturating_add((column as f64 / columns_per_ns).round() as i64);
-        // What ends half a column before the first may still be nearest to that.
+        // A span that ends half a column before the first may round into it.
         let read = columns.start - 1..columns.end;
         let (window, n_read) = (time(read.start)..time(read.end), (read.end - read.start) as usize);
-        let at = slot(columns.start, self.room);
+        let first_slot = slot(columns.start, self.room);
         let (mut lanes, mut spans) = (std::mem::take(&mut self.lanes), std::mem::take(&mut self.spans));
         for (nth, lane) in lanes.iter_mut().enumerate() {
             self.clear(nth, &columns);
@@ -173,7 +175,7 @@ impl RasterCache {
             }
             for span in spans.iter().filter(|span| !is_wide(span, px_per_ns)) {
                 let style = style(&bars::slices(span, lane.track, lane.lane, 1.0 / columns_per_ns));
-                self.fill(nth, span, &columns, at, style);
+                self.fill(nth, span, &columns, first_slot, style);
             }
             self.add_wide(&mut lane.wide, &spans, goes_right);
         }
@@ -181,7 +183,7 @@ impl RasterCache {
         self.upload(ctx, &columns);
     }
 
-    /// Adds the wide ones of the spans that are new, and drops those that no column shows.
+    /// Adds the new wide ones of `spans` to `cached`, and drops those that no column shows.
     fn add_wide(&self, cached: &mut Vec<Span>, spans: &[Span], goes_right: bool) {
         let wide = spans.iter().filter(|span| is_wide(span, self.px_per_ns())).copied();
         if goes_right {
@@ -202,25 +204,26 @@ impl RasterCache {
         }
     }
 
-    /// Draws the part of a narrow span that is in `columns`, of which the first is `at` in the ring: a pixel at least.
-    fn fill(&mut self, nth: usize, span: &Span, columns: &Range<i64>, at: usize, style: BarStyle) {
+    /// Draws the part of a narrow span that is in `columns`, at least a pixel. `first_slot`: the first column's place
+    /// in the ring.
+    fn fill(&mut self, nth: usize, span: &Span, columns: &Range<i64>, first_slot: usize, style: BarStyle) {
         let from = self.column(span.start);
         let to = self.column(span.end).max(from + 1);
         let (full, middle) = self.pixels[2 * nth * self.room..].split_at_mut(self.room);
         for column in from.max(columns.start)..to.min(columns.end) {
-            let along = at + (column - columns.start) as usize;
-            let slot = if along < self.room { along } else { along - self.room };
+            let offset = first_slot + (column - columns.start) as usize;
+            let slot = if offset < self.room { offset } else { offset - self.room };
             if let Some(color) = style.full {
                 full[slot] = color;
             }
-            // Work hides the wait that the pixel showed before.
+            // Work covers an earlier wait of the pixel.
             if let Some(color) = style.middle.or(style.full) {
                 middle[slot] = color;
             }
         }
     }
 
-    /// Hands the columns on to the screen; all of them, if it has none of this size.
+    /// Uploads the columns to the texture; all of them, if there is no texture of this size.
     fn upload(&mut self, ctx: &Context, columns: &Range<i64>) {
         let (room, n_rows) = (self.room, 2 * self.lanes.len());
         if n_rows == 0 {
@@ -245,15 +248,15 @@ impl RasterCache {
     /// The wide slices in the view.
     pub fn wide(&self, positions: &[RowPosition], frame: &Frame) -> impl Iterator<Item = Bar> {
         let view = frame.view.range();
-        let lanes = self.lanes.iter().map(move |CachedLane { row, nth, track, lane, wide }| {
+        let lanes = self.lanes.iter().map(move |CachedLane { row, row_lane, track, lane, wide }| {
             let first = wide.partition_point(|span| span.end <= view.start);
             let last = wide.partition_point(|span| span.start < view.end).max(first);
-            LaneSpans { row: *row, nth: *nth, track: *track, lane: *lane, spans: &wide[first..last] }
+            LaneSpans { row: *row, row_lane: *row_lane, track: *track, lane: *lane, spans: &wide[first..last] }
         });
         bars(lanes, positions, frame)
     }
 
-    /// Paints the pixels; `on_screen` moves a lane to where it is on the screen.
+    /// Paints the pixels. `on_screen` moves a lane to its position on the screen.
     pub fn paint(
         &self,
         painter: &Painter,
@@ -267,7 +270,7 @@ impl RasterCache {
         let step = self.step as f32 / frame.pixels_per_point;
         let x = |column: i64| frame.scale.left() + (column - self.view.start) as f32 * step;
         for (nth, cached) in self.lanes.iter().enumerate() {
-            let lane = on_screen(positions[cached.row].lane(cached.nth));
+            let lane = on_screen(positions[cached.row].lane(cached.row_lane));
             let mut from = self.view.start;
             for part in parts(&self.view, self.room) {
                 let to = from + part.len() as i64;
@@ -284,13 +287,19 @@ impl RasterCache {
     }
 }
 
-/// The lanes of rows, with nothing in them.
+/// The lanes of rows, without spans.
 fn lanes(scene: &Scene<'_>, rows: Range<usize>) -> Vec<CachedLane> {
     let mut out = Vec::new();
     for row in rows {
-        let Row::Track { track, lanes, .. } = &scene.rows.rows.rows[row] else { continue };
-        let of = |(nth, lane): (usize, &u32)| CachedLane { row, nth, track: *track, lane: *lane, wide: Vec::new() };
-        out.extend(lanes.iter().enumerate().map(of));
+        let Row::Track { track, lanes, .. } = &scene.layout.rows.list[row] else { continue };
+        let cached = |(row_lane, lane): (usize, &u32)| CachedLane {
+            row,
+            row_lane,
+            track: *track,
+            lane: *lane,
+            wide: Vec::new(),
+        };
+        out.extend(lanes.iter().enumerate().map(cached));
     }
     out
 }
@@ -299,12 +308,12 @@ fn is_wide(span: &Span, px_per_ns: f64) -> bool {
     (span.end - span.start) as f64 * px_per_ns > f64::from(WIDEST_PX)
 }
 
-/// Where a column is in a ring.
+/// The place of a column in a ring.
 fn slot(column: i64, room: usize) -> usize {
     column.rem_euclid(room as i64) as usize
 }
 
-/// Where columns are in a ring: in one piece, or in two.
+/// The places of columns in a ring: one range, or two around its end.
 fn parts(columns: &Range<i64>, room: usize) -> impl Iterator<Item = Range<usize>> + use<> {
     let n = (columns.end - columns.start).max(0) as usize;
     let start = if n == 0 { 0 } else { slot(columns.start, room) };

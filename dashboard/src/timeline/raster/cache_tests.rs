@@ -33,7 +33,7 @@ impl Fixture {
         let frame = frame(start, start + ns, WIDTH as f32);
         let rows = RowLayout::new(rows, &frame.sizes);
         let palette = Palette::of(true);
-        let scene = Scene { store: &self.store, rows: &rows, matches: None, palette };
+        let scene = Scene { store: &self.store, layout: &rows, matches: None, palette };
         let key = RasterKey { rows: 0..rows.positions.len(), ns, px: WIDTH, ..RasterKey::default() };
         assert!(self.cache.show(&Context::default(), max_side, key, &scene, &frame, style));
         let (view, room) = (self.cache.view.clone(), self.cache.room);
@@ -58,7 +58,7 @@ fn what_a_texture_cannot_hold_is_not_shown() {
     let rows = rows(&shown.store, &Folding::default());
     let frame = frame(0, 1_000, WIDTH as f32);
     let rows = RowLayout::new(rows, &frame.sizes);
-    let scene = Scene { store: &shown.store, rows: &rows, matches: None, palette: Palette::of(true) };
+    let scene = Scene { store: &shown.store, layout: &rows, matches: None, palette: Palette::of(true) };
     let key = RasterKey { rows: 0..rows.positions.len(), ns: 1_000, px: WIDTH, ..RasterKey::default() };
     for max_side in [0, WIDTH - 1] {
         assert!(!shown.cache.show(&Context::default(), max_side, key.clone(), &scene, &frame, style));
@@ -73,7 +73,7 @@ fn what_moves_is_coarse_and_exact_again_in_the_next_frame() {
     let px = 2 * IN_MOTION;
     let frame = frame(0, 100_000, px as f32);
     let rows = RowLayout::new(rows, &frame.sizes);
-    let scene = Scene { store: &store, rows: &rows, matches: None, palette: Palette::of(true) };
+    let scene = Scene { store: &store, layout: &rows, matches: None, palette: Palette::of(true) };
     let (mut cache, ctx) = (RasterCache::default(), Context::default());
     ctx.input_mut(|i| i.max_texture_side = 2 * px);
     let mut show = |in_motion| {

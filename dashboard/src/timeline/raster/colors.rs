@@ -7,33 +7,36 @@ use trace_model::{Category, TrackKind};
 use trace_store::Store;
 use ui::theme::{Palette, laid_over, mix};
 
-/// The colours of slices, worked out once per picture.
+/// Opacity of dimmed slices.
+const DIMMED: f32 = 0.22;
+
+/// The colours of slices, computed once per picture.
 pub struct Colors<'a> {
     store: &'a Store,
     by: ColorBy,
-    /// By row of the sites: its colour, and whether nothing ran.
+    /// For each site: its colour, and whether its slices are waits.
     sites: Vec<(Color32, bool)>,
-    /// By row of the nodes.
+    /// The colour of each node.
     nodes: Vec<Color32>,
-    /// By row of the tracks.
+    /// The colour of each track.
     tracks: Vec<Color32>,
-    /// By number of a CPU or step.
-    numbered: Vec<Color32>,
+    /// Colours of CPUs and steps, by number.
+    by_number: Vec<Color32>,
     background: Color32,
-    /// What of a colour is left where hardly anything ran.
-    least: f32,
-    /// Threads that ran, where only scheduling is known.
-    ran: Color32,
+    /// The opacity of a bar in which hardly any slice ran.
+    min_opacity: f32,
+    /// The colour of threads that ran, where only scheduling is recorded.
+    cpu_run: Color32,
     quiet: Color32,
     muted: Color32,
 }
 
 impl<'a> Colors<'a> {
-    /// Works out the colours of a store.
+    /// Computes the colours of a store.
     pub fn new(store: &'a Store, palette: &Palette, by: ColorBy) -> Self {
         let of_site = |s: &trace_model::SiteInfo| {
             let quiet = is_quiet(s.category);
-            // A step covers everything below it: it stays in the background.
+            // A step covers everything below it, so its colour is near the background.
             let fill = match (s.category, by) {
                 (Category::Step, _) => mix(palette.stripe, palette.aggregate, 0.5),
                 (_, ColorBy::Category) => palette.mark_of_name(&s.category_name),
@@ -60,29 +63,30 @@ impl<'a> Colors<'a> {
             sites: store.sites().iter().map(of_site).collect(),
             nodes: store.nodes().iter().map(of_node).collect(),
             tracks: store.tracks().iter().map(of_track).collect(),
-            numbered: (0..12).map(|i| palette.mark(i)).collect(),
+            by_number: (0..12).map(|i| palette.mark(i)).collect(),
             background: palette.stripe,
-            least: palette.least_density(),
-            ran: palette.good,
+            min_opacity: palette.least_density(),
+            cpu_run: palette.good,
             quiet: mix(palette.stripe, palette.aggregate, 0.4),
             muted: mix(palette.stripe, palette.aggregate, 0.6),
         }
     }
 
-    /// The colour of a CPU or step by its number.
-    pub fn numbered(&self, number: usize) -> Color32 {
-        self.numbered[number % self.numbered.len()]
+    /// The colour of a CPU or step.
+    pub fn by_number(&self, number: usize) -> Color32 {
+        self.by_number[number % self.by_number.len()]
     }
 
-    /// Of a thread that ran on a CPU: one colour, unless CPUs have theirs, since waits have all others.
+    /// The colour of a thread's run on a CPU. As waits have all other colours, it is the same for all CPUs unless
+    /// slices are coloured by CPU.
     pub fn of_cpu_run(&self, cpu: usize) -> Color32 {
         match self.by {
-            ColorBy::Cpu => self.numbered(cpu),
-            _ => self.ran,
+            ColorBy::Cpu => self.by_number(cpu),
+            _ => self.cpu_run,
         }
     }
 
-    /// Whether nothing ran in them.
+    /// Whether the slices are waits.
     pub fn is_quiet(&self, slices: &Slices) -> bool {
         self.sites.get(slices.site as usize).is_some_and(|s| s.1)
     }
@@ -103,38 +107,38 @@ impl<'a> Colors<'a> {
             ColorBy::Op | ColorBy::Category => self.sites.get(slices.site as usize).map_or(self.quiet, |s| s.0),
             ColorBy::Device => self.nodes.get(slices.node as usize).copied().unwrap_or_else(track),
             ColorBy::Track | ColorBy::Pool | ColorBy::Process | ColorBy::Cpu => track(),
-            ColorBy::Step => self.numbered(slices.step(self.store).unwrap_or(0) as usize),
-            // The stalls have the colours.
+            ColorBy::Step => self.by_number(slices.step(self.store).unwrap_or(0) as usize),
+            // Only stalls have colours.
             ColorBy::Cause => self.muted,
         };
-        self.faded(full, slices.density, dim)
+        self.fade(full, slices.density, dim)
     }
 
-    /// A wait that shares a bar with work of the colour `fill`: as full as its share of the time.
+    /// The colour of a wait that shares a bar with work of the colour `fill`, as opaque as its share of the time.
     fn wait_over(&self, fill: Color32, share: f32, dim: bool) -> Color32 {
-        let quiet = if dim { mix(self.background, self.quiet, 0.22) } else { self.quiet };
+        let quiet = if dim { mix(self.background, self.quiet, DIMMED) } else { self.quiet };
         laid_over(fill, quiet, (256.0 * share) as u32)
     }
 
-    /// Several slices, or one that is less than a pixel: as full as the time was busy, but never invisible.
-    pub fn faded(&self, full: Color32, density: f32, dim: bool) -> Color32 {
+    /// The colour of merged slices, or of one below a pixel: as opaque as the share of busy time, but always visible.
+    pub fn fade(&self, full: Color32, density: f32, dim: bool) -> Color32 {
         let color = if density < 1.0 {
-            laid_over(self.background, full, (256.0 * egui::lerp(self.least..=1.0, density)) as u32)
+            laid_over(self.background, full, (256.0 * egui::lerp(self.min_opacity..=1.0, density)) as u32)
         } else {
             full
         };
-        if dim { mix(self.background, color, 0.22) } else { color }
+        if dim { mix(self.background, color, DIMMED) } else { color }
     }
 }
 
-/// The name of a pool: its threads' names without their numbers.
+/// The name of a pool: a thread's name without its number.
 fn pool_of(name: &str) -> &str {
     name.trim_end_matches(|c: char| {
         c.is_ascii_digit() || c == ')' || c == '(' || c == '-' || c == '_' || c == ' ' || c == '#'
     })
 }
 
-/// Whether a slice is drawn quietly: nothing ran.
+/// Whether slices of a category are drawn as waits.
 fn is_quiet(category: Category) -> bool {
     category == Category::Wait
 }

@@ -1,4 +1,4 @@
-//! Names on slices, cut to fit.
+//! Names on slices, shortened to fit.
 
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, pos2};
 use rustc_hash::FxHashMap;
@@ -7,33 +7,33 @@ use ui::theme::metrics;
 
 /// Labels of a picture, at most.
 const MAX_LABELS: usize = 1_000;
-/// Names cut to fit that are cached, at most.
+/// Shortened names that are cached, at most.
 const MAX_FITS: usize = 20_000;
 
-/// A text on a slice.
+/// A label on a slice.
 pub struct Label {
     /// The slice's track.
     pub track: u32,
     pub pos: Pos2,
-    /// As much of the name as fits.
+    /// The name, shortened to fit.
     pub text: Arc<str>,
     pub color: Color32,
 }
 
-/// A name by its node and site, and the room for it in whole points.
+/// The key of a shortened name: node, site, and room in points.
 type Fit = (u32, u32, u16);
 
 #[derive(Default)]
 pub struct Labels {
-    /// Those of this picture.
+    /// The labels of this picture.
     pub all: Vec<Label>,
-    /// What was cut to fit before; names come again and again. For one trace and scale.
+    /// Shortened names of earlier pictures of the same trace and scale; `None` where nothing fits.
     fits: FxHashMap<Fit, Option<Arc<str>>>,
     fits_of: Option<(usize, u32)>,
 }
 
 impl Labels {
-    /// Starts a picture of a trace at a scale, without labels.
+    /// Removes all labels; a change of trace or scale clears the cache too.
     pub fn start(&mut self, trace_idx: usize, pixels_per_point: f32) {
         self.all.clear();
         let fits_of = Some((trace_idx, pixels_per_point.to_bits()));
@@ -43,15 +43,15 @@ impl Labels {
         }
     }
 
-    /// Whether further ones may be added.
+    /// Whether more labels may be added.
     pub fn have_room(&self) -> bool {
         self.all.len() < MAX_LABELS
     }
 
-    /// What fits into `room` points of the name of a node and site.
+    /// The name of a node and site, shortened to `room` points.
     pub fn fit(&mut self, painter: &Painter, (node, site): (u32, u32), full: &str, room: f32) -> Option<Arc<str>> {
-        let known = self.fits.entry((node, site, room as u16));
-        known.or_insert_with(|| fitted(painter, full, room.floor()).map(Into::into)).clone()
+        let entry = self.fits.entry((node, site, room as u16));
+        entry.or_insert_with(|| fitted(painter, full, room.floor()).map(Into::into)).clone()
     }
 }
 
@@ -60,7 +60,7 @@ pub fn label_font() -> FontId {
     FontId::proportional(metrics::TEXT_SMALL)
 }
 
-/// A name cut to `room` points: the entire name, or its last part (`MatMul` of `layer1/MatMul`), or the beginning of that.
+/// A name shortened to `room` points: the full name, its last part (`MatMul` of `layer1/MatMul`), or the begin of that.
 pub fn fitted(painter: &Painter, full: &str, room: f32) -> Option<String> {
     let width = |text: &str| painter.layout_no_wrap(text.to_owned(), label_font(), Color32::PLACEHOLDER).size().x;
     if width(full) <= room {
@@ -72,15 +72,15 @@ pub fn fitted(painter: &Painter, full: &str, room: f32) -> Option<String> {
     }
     let galley = painter.layout_no_wrap(leaf.to_owned(), label_font(), Color32::PLACEHOLDER);
     let row = galley.rows.first()?;
-    let dots = metrics::TEXT_SMALL * 0.75;
-    let n = row.glyphs.iter().take_while(|g| g.max_x() <= room - dots).count();
+    let ellipsis_width = metrics::TEXT_SMALL * 0.75;
+    let n = row.glyphs.iter().take_while(|g| g.max_x() <= room - ellipsis_width).count();
     (n >= 2).then(|| leaf.chars().take(n).chain(['…']).collect())
 }
 
-/// Writes what fits of a name into a rectangle, from its left.
+/// Writes a name, shortened to fit, at the left of a rectangle.
 pub fn label_in(painter: &Painter, rect: Rect, name: &str, color: Color32) {
     if let Some(text) = fitted(painter, name, rect.width() - 2.0 * metrics::GAP) {
-        let at = pos2(rect.left() + metrics::GAP, rect.center().y);
-        painter.text(at, Align2::LEFT_CENTER, text, label_font(), color);
+        let pos = pos2(rect.left() + metrics::GAP, rect.center().y);
+        painter.text(pos, Align2::LEFT_CENTER, text, label_font(), color);
     }
 }

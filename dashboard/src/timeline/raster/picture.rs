@@ -1,5 +1,5 @@
-//! The slices of all visible rows with their labels: wide ones as one mesh, narrow ones as pixels; cached until something
-//! that they depend on changes.
+//! The picture of the slices of all visible rows with their labels: wide slices as one mesh, narrow ones as pixels. It
+//! is cached until its key changes.
 
 use super::{
     cache::{RasterCache, RasterKey},
@@ -23,32 +23,32 @@ use trace_model::Category;
 use trace_store::Store;
 use ui::theme::{metrics, on_fill};
 
-/// Everything that the mesh depends on.
+/// The inputs of the picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PictureKey {
-    /// Which trace, of which version, with what folded.
+    /// The trace, its version and its folding.
     pub source: SourceVersion,
-    /// What is shown, where and how large.
+    /// The view and its scale.
     pub frame: Frame,
     pub body: Rect,
     pub scroll: f32,
     pub color_by: ColorBy,
-    /// Identity of the matches that stand out; `None` when nothing is dimmed.
+    /// Identifies the matches that stand out; `None` where nothing is dimmed.
     pub matches: Option<usize>,
     pub palette: usize,
-    /// Whether everything is to be a shape, for a picture in vectors.
+    /// Whether to draw shapes only, for an export of vectors.
     pub shapes: bool,
 }
 
 impl PictureKey {
-    /// What the pixels of narrow slices depend on.
+    /// The key of the pixels of narrow slices.
     fn raster(&self, rows: Range<usize>, dim: bool, in_motion: bool) -> RasterKey {
         let (ns, px) = (self.frame.view.ns(), self.frame.width_px());
         RasterKey { source: self.source, rows, ns, px, color_by: self.color_by, palette: self.palette, dim, in_motion }
     }
 }
 
-/// What is painted together: rectangles, and strips on them.
+/// Bars that are painted together: wide ones as rectangles, with narrow ones as strips over them.
 #[derive(Default)]
 struct BarImage {
     mesh: Arc<Mesh>,
@@ -67,7 +67,8 @@ impl BarImage {
     }
 }
 
-/// The cached picture: slices with what is below them, those of a few pixels over that, what is above all slices, and labels.
+/// The cached picture, in the order of painting: backgrounds with wide slices, pixels of narrow slices, highlighted
+/// slices and CPUs, labels.
 #[derive(Default)]
 pub struct Picture {
     key: Option<PictureKey>,
@@ -79,7 +80,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Makes the picture anew if `key` changed, and paints it.
+    /// Rebuilds the picture if `key` changed, and paints it.
     pub fn paint(&mut self, painter: &Painter, key: PictureKey, scene: &Scene<'_>) {
         if self.key != Some(key) || self.raster.is_coarse() {
             self.build(painter, &key, scene);
@@ -91,7 +92,7 @@ impl Picture {
         let (top, pixel) = (key.body.top() - key.scroll, 1.0 / key.frame.pixels_per_point);
         let on_screen = |lane: LaneBand| LaneBand { top: top + lane.top, height: lane.height - pixel };
         self.below.paint(painter);
-        self.raster.paint(painter, &scene.rows.positions, &key.frame, on_screen);
+        self.raster.paint(painter, &scene.layout.positions, &key.frame, on_screen);
         self.above.paint(painter);
         for label in &self.labels.all {
             let galley = painter.layout_no_wrap(label.text.to_string(), label_font(), label.color);
@@ -102,7 +103,7 @@ impl Picture {
     fn build(&mut self, painter: &Painter, key: &PictureKey, scene: &Scene<'_>) {
         let ctx = painter.ctx();
         let colors = Colors::new(scene.store, scene.palette, key.color_by);
-        let visible = scene.rows.visible(key.scroll, key.scroll + key.body.height());
+        let visible = scene.layout.visible(key.scroll, key.scroll + key.body.height());
         let max_side = if key.shapes { 0 } else { ctx.input(|i| i.max_texture_side) };
         let image = || BarImageBuilder::new(&key.frame, max_side);
         self.labels.start(key.source.trace_idx, key.frame.pixels_per_point);
@@ -119,7 +120,7 @@ impl Picture {
         let (source, raster_key) = (key.source, key.raster(visible.clone(), dim, in_motion));
         let has_pixels = self.raster.show(ctx, max_side, raster_key, scene, frame, |s| drawing.colors.style(s, dim));
         if has_pixels {
-            drawing.add(self.raster.wide(&scene.rows.positions, frame), dim);
+            drawing.add(self.raster.wide(&scene.layout.positions, frame), dim);
         } else {
             drawing.add(bars(&mut self.spans, source, scene, visible.clone(), frame), dim);
         }
@@ -129,7 +130,7 @@ impl Picture {
         }
         if let Some(matches) = scene.matches {
             let mut found = Vec::new();
-            match_bars(scene.store, matches, scene.rows, visible, frame, &mut found);
+            match_bars(scene.store, matches, scene.layout, visible, frame, &mut found);
             drawing.add(found.into_iter(), false);
         }
         self.above.set(ctx, drawing.image);
@@ -144,10 +145,10 @@ fn bars<'a>(
     visible: Range<usize>,
     frame: &'a Frame,
 ) -> impl Iterator<Item = Bar> + 'a {
-    bars::bars(spans.spans(source, scene.store, scene.rows, visible, frame), &scene.rows.positions, frame)
+    bars::bars(spans.spans(source, scene.store, scene.layout, visible, frame), &scene.layout.positions, frame)
 }
 
-/// A picture while it is made.
+/// A picture under construction.
 struct Drawing<'a> {
     painter: &'a Painter,
     key: &'a PictureKey,
@@ -158,7 +159,7 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    /// Where the rows begin on the screen.
+    /// The y of the first row on the screen.
     fn top(&self) -> f32 {
         self.key.body.top() - self.key.scroll
     }
@@ -167,7 +168,7 @@ impl Drawing<'_> {
         LaneBand { top: self.top() + lane.top, height: lane.height - self.image.pixel }
     }
 
-    /// Adds the bars, and labels where there is room; how many bars. Dimmed bars have no labels.
+    /// Adds bars, with labels where there is room; dimmed bars have none. Returns the number of bars.
     fn add(&mut self, bars: impl Iterator<Item = Bar>, dim: bool) {
         for bar in bars {
             let style = self.colors.style(&bar.slices, dim);
@@ -181,7 +182,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Writes a bar's name on it, or what fits of that.
+    /// Adds the label of a bar, if its name fits when shortened.
     fn label(&mut self, bar: &Bar, fill: Color32) {
         let room = bar.x1 - bar.x0 - 2.0 * metrics::GAP;
         let full = name_of(self.scene.store, &bar.slices);
@@ -195,13 +196,13 @@ impl Drawing<'_> {
         pos2(x0 + metrics::GAP, self.top() + lane.top + (lane.height - metrics::TEXT_SMALL) / 2.0 - 1.5)
     }
 
-    /// Adds the runs of threads of which only the waits for a CPU are known.
+    /// Adds the runs of threads of which only the waits for a CPU are recorded.
     fn add_cpu_runs(&mut self, threads: &[(u32, RowPosition)], cpu_runs: &CpuRuns<'_>, dim: bool) {
         let (left, right) = (self.key.body.left(), self.key.body.right());
         for (track, position) in threads {
             let band = position.lane(0);
             for run in cpu_runs.between(*track, left, right) {
-                let fill = self.colors.faded(self.colors.of_cpu_run(run.cpu), 1.0, dim);
+                let fill = self.colors.fade(self.colors.of_cpu_run(run.cpu), 1.0, dim);
                 let style = BarStyle { full: Some(fill), middle: None };
                 self.image.add(self.on_screen(band), run.x0, run.x1, style);
                 let has_room = run.x1 - run.x0 >= metrics::LABEL_MIN_W && band.height >= metrics::TEXT_SMALL;
@@ -214,37 +215,37 @@ impl Drawing<'_> {
         }
     }
 
-    /// Adds where each slice ran over the slices, and gives the labels colours that can be read on it.
+    /// Adds the CPUs of each slice over the slices, and adapts the colours of the labels to them.
     fn add_cpus_of_slices(&mut self, bars: impl Iterator<Item = Bar>, cpu_runs: &CpuRuns<'_>, dim: bool) {
         for bar in bars.filter(|bar| !self.colors.is_quiet(&bar.slices)) {
             let lane = self.on_screen(bar.band);
             for run in cpu_runs.between(bar.slices.track, bar.x0, bar.x1) {
-                let fill = self.colors.faded(self.colors.numbered(run.cpu), bar.slices.density, dim);
+                let fill = self.colors.fade(self.colors.by_number(run.cpu), bar.slices.density, dim);
                 self.image.add(lane, run.x0, run.x1, BarStyle { full: Some(fill), middle: None });
             }
         }
         for label in &mut self.labels.all {
             if let Some(run) = cpu_runs.between(label.track, label.pos.x, label.pos.x + 1.0).next() {
-                label.color = on_fill(self.colors.numbered(run.cpu));
+                label.color = on_fill(self.colors.by_number(run.cpu));
             }
         }
     }
 }
 
-/// The visible tracks of which only a thread's waits for a CPU are known, with their positions.
+/// The visible tracks on which only a thread's waits for a CPU are recorded, with their positions.
 fn scheduling(scene: &Scene<'_>, visible: Range<usize>) -> Vec<(u32, RowPosition)> {
-    // Most traces have no scheduling: nothing is looked up for them.
+    // Most traces have no scheduling, so that the search is skipped.
     if !scene.store.sites().iter().any(|site| site.category == Category::OffCpu) {
         return Vec::new();
     }
-    let tracks = scene.rows.iter(visible).filter_map(|(row, position)| match row {
+    let tracks = scene.layout.iter(visible).filter_map(|(row, position)| match row {
         Row::Track { track, .. } => Some((scene.store.track(*track)?, position)),
         _ => None,
     });
     tracks.filter(|(track, _)| is_scheduling(scene.store, track)).map(|(track, at)| (track.id.0, *at)).collect()
 }
 
-/// Bars that become a [`BarImage`].
+/// Collects the bars of a [`BarImage`].
 struct BarImageBuilder {
     mesh: Mesh,
     strips: Strips,
@@ -261,7 +262,7 @@ impl BarImageBuilder {
         if self.strips.fill(lane, x0, x1, style) {
             return;
         }
-        // A gap after wide ones, so that two of one colour stay distinct.
+        // The gap keeps adjacent bars of one colour distinct.
         let x1 = if x1 - x0 > 3.0 { x1 - self.pixel } else { x1 };
         let full = style.full.map(|color| (full_rect(lane, x0, x1), color));
         let middle = style.middle.map(|color| (middle_rect(lane, x0, x1), color));
@@ -278,10 +279,10 @@ fn name_of<'a>(store: &'a Store, slices: &Slices) -> &'a str {
     }
 }
 
-/// A background behind each track and counter, so that lanes read as belonging together.
+/// Adds a background for each track and counter, which shows the lanes that belong together.
 fn lane_backgrounds(mesh: &mut Mesh, scene: &Scene<'_>, visible: Range<usize>, key: &PictureKey) {
     let top = key.body.top() - key.scroll;
-    for (row, position) in scene.rows.iter(visible) {
+    for (row, position) in scene.layout.iter(visible) {
         if let Row::Track { .. } | Row::Counter { .. } = row {
             let corner = pos2(key.body.left(), top + position.top);
             let rect = Rect::from_min_size(corner, vec2(key.body.width(), position.height));

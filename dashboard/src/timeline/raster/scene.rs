@@ -1,4 +1,4 @@
-//! What a picture is made from.
+//! The input of a picture.
 
 use crate::timeline::{layout::RowLayout, model::Matches};
 use trace_store::Store;
@@ -8,8 +8,8 @@ use ui::theme::Palette;
 #[derive(Clone, Copy)]
 pub struct Scene<'a> {
     pub store: &'a Store,
-    pub rows: &'a RowLayout,
-    /// What stands out, if anything does.
+    pub layout: &'a RowLayout,
+    /// The slices that stand out; `None` where nothing is dimmed.
     pub matches: Option<&'a Matches>,
     pub palette: &'a Palette,
 }

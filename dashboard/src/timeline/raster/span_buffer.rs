@@ -1,7 +1,8 @@
-//! Spans of more than the view, cached while it moves: a view that stays within them reads no lane again.
+//! Spans of the view and of some time around it, cached while the view moves: no lane is read again until the view
+//! leaves them.
 //!
-//! How slices merge depends on what a pixel stands for and not on where the view begins. So what was read holds as long
-//! as the zoom does; a quarter of the view more is read on either side.
+//! The merging of slices depends on the length of a pixel and not on the start of the view, so that spans stay valid
+//! while the zoom is the same.
 
 use crate::timeline::{
     layout::{Frame, LaneSpans, RowLayout},
@@ -12,19 +13,19 @@ use trace_model::TrackId;
 use trace_model::lod::Span;
 use trace_store::Store;
 
-/// Of the view's width, what is read beyond each of its ends.
+/// The view's length as a multiple of the margin that is read on either side.
 const MARGIN: i64 = 4;
 
-/// The state of what is drawn: whatever is cached of another one is stale.
+/// The version of a picture's source: of another version, everything cached is stale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceVersion {
     pub trace_idx: usize,
     pub store: u64,
-    /// The revision of what is folded.
+    /// The revision of the folding.
     pub folding: u64,
 }
 
-/// What the cached spans are of, but for where the view begins.
+/// The inputs of the cached spans, except the start of the view.
 #[derive(PartialEq, Eq)]
 struct Key {
     source: SourceVersion,
@@ -34,9 +35,9 @@ struct Key {
 }
 
 struct Lane {
-    /// Its row, and which of the row's lanes it is.
+    /// Index of the row, and of the lane in the row.
     row: usize,
-    nth: usize,
+    row_lane: usize,
     track: TrackId,
     lane: u32,
     spans: Range<usize>,
@@ -56,14 +57,14 @@ impl SpanBuffer {
         &mut self,
         source: SourceVersion,
         store: &Store,
-        rows: &RowLayout,
+        layout: &RowLayout,
         range: Range<usize>,
         frame: &Frame,
     ) -> impl Iterator<Item = LaneSpans<'_>> {
         let view = frame.view.range();
         let key = Key { source, rows: range.clone(), view_ns: frame.view.ns(), view_px: frame.width_px() };
         if self.key.as_ref() != Some(&key) || view.start < self.window.start || self.window.end < view.end {
-            self.fetch(store, rows, range, frame);
+            self.fetch(store, layout, range, frame);
             self.key = Some(key);
         }
         let all = &self.spans;
@@ -72,11 +73,11 @@ impl SpanBuffer {
             let first = spans.partition_point(|s| s.end <= view.start && s.start < view.start);
             let last = spans.partition_point(|s| s.start < view.end);
             let spans = &spans[first..last.max(first)];
-            LaneSpans { row: lane.row, nth: lane.nth, track: lane.track, lane: lane.lane, spans }
+            LaneSpans { row: lane.row, row_lane: lane.row_lane, track: lane.track, lane: lane.lane, spans }
         })
     }
 
-    fn fetch(&mut self, store: &Store, rows: &RowLayout, range: Range<usize>, frame: &Frame) {
+    fn fetch(&mut self, store: &Store, layout: &RowLayout, range: Range<usize>, frame: &Frame) {
         let (view, px) = (frame.view.range(), frame.width_px());
         let margin = frame.view.ns() / MARGIN;
         self.window = view.start.saturating_sub(margin)..view.end.saturating_add(margin);
@@ -84,14 +85,14 @@ impl SpanBuffer {
         self.spans.clear();
         self.lanes.clear();
         for row in range {
-            let Row::Track { track, lanes, .. } = &rows.rows.rows[row] else { continue };
+            let Row::Track { track, lanes, .. } = &layout.rows.list[row] else { continue };
             let Some(t) = store.track(*track) else { continue };
-            for (nth, &lane_idx) in lanes.iter().enumerate() {
+            for (row_lane, &lane_idx) in lanes.iter().enumerate() {
                 let Some(lane) = t.lanes.get(lane_idx as usize) else { continue };
                 let first = self.spans.len();
                 lane.spans(self.window.clone(), px, &mut self.spans);
                 let spans = first..self.spans.len();
-                self.lanes.push(Lane { row, nth, track: *track, lane: lane_idx, spans });
+                self.lanes.push(Lane { row, row_lane, track: *track, lane: lane_idx, spans });
             }
         }
     }

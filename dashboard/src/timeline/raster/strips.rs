@@ -1,37 +1,37 @@
-//! Bars of a few pixels as pictures, for what is drawn anew in each frame: two strips of pixels for each lane, one
-//! stretched over its height and one over its middle, where waits are.
+//! Narrow bars as pixels, for bars that are drawn in each frame: two strips of pixels for each lane, one stretched over
+//! the lane's height and one over its middle, where waits are.
 //!
-//! A rectangle is four corners and six indices, over a hundred bytes that every frame copies and bounds; its pixels are
-//! eight bytes.
+//! A rectangle would be four corners and six indices, over a hundred bytes that every frame copies and checks; its
+//! pixels are eight bytes.
 
 use crate::timeline::layout::{Frame, LaneBand};
 use egui::{Color32, ColorImage, Context, Mesh, Painter, Rect, Shape, TextureHandle, TextureOptions, pos2};
 use rustc_hash::FxHashMap;
 use ui::theme::{UNTINTED, metrics};
 
-/// Physical pixels up to which a bar is drawn into its lane's strip.
+/// Width up to which a bar is drawn into its lane's strip, physical pixels.
 pub const WIDEST_PX: f32 = 3.0;
 
-/// All of a lane between two edges.
+/// The rectangle of a lane between two edges.
 pub fn full_rect(lane: LaneBand, x0: f32, x1: f32) -> Rect {
     Rect::from_min_max(pos2(x0, lane.top), pos2(x1, lane.top + lane.height))
 }
 
-/// A lane's middle between two edges, where nothing but a wait is drawn.
+/// The rectangle of a lane's middle, where waits are drawn, between two edges.
 pub fn middle_rect(lane: LaneBand, x0: f32, x1: f32) -> Rect {
-    let top = lane.top + (lane.height - metrics::QUIET_H) / 2.0;
-    Rect::from_min_max(pos2(x0, top), pos2(x1, top + metrics::QUIET_H))
+    let top = lane.top + (lane.height - metrics::WAIT_H) / 2.0;
+    Rect::from_min_max(pos2(x0, top), pos2(x1, top + metrics::WAIT_H))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BarStyle {
-    /// The work in it.
+    /// The colour of the work; `None` where the bar is a wait.
     pub full: Option<Color32>,
-    /// The waits in it, over the work.
+    /// The colour of the wait over the work; `None` without a wait.
     pub middle: Option<Color32>,
 }
 
-/// Strips being filled: for each lane one over its height, followed by one over its middle.
+/// Strips under construction: for each lane one over its height, followed by one over its middle.
 pub struct Strips {
     left: f32,
     pixels_per_point: f32,
@@ -39,13 +39,13 @@ pub struct Strips {
     most: usize,
     pixels: Vec<Color32>,
     lanes: Vec<LaneBand>,
-    /// The index of each lane by its top and height.
+    /// The index of each lane's strips, by the lane's top and height.
     index: FxHashMap<(u32, u32), usize>,
     last: Option<(LaneBand, usize)>,
 }
 
 impl Strips {
-    /// Strips over a frame's width, of a texture with at most `max_side` pixels either way.
+    /// Strips over a frame's width, in a texture of at most `max_side` pixels per side.
     pub fn new(frame: &Frame, max_side: usize) -> Self {
         let width = frame.width_px();
         Self {
@@ -60,7 +60,7 @@ impl Strips {
         }
     }
 
-    /// Draws a bar, if it is narrow enough and there is room for its strips; whether it did.
+    /// Draws a bar if it is narrow enough and its strips have room; returns whether it was drawn.
     pub fn fill(&mut self, lane: LaneBand, x0: f32, x1: f32, style: BarStyle) -> bool {
         if (x1 - x0) * self.pixels_per_point > WIDEST_PX {
             return false;
@@ -73,14 +73,14 @@ impl Strips {
         if let Some(color) = style.full {
             full[from..to].fill(color);
         }
-        // Work hides the wait that the pixel showed before.
+        // Work covers an earlier wait of the pixel.
         if let Some(color) = style.middle.or(style.full) {
             middle[from..to].fill(color);
         }
         true
     }
 
-    /// The index of a lane's strips, perhaps of new ones.
+    /// The index of a lane's strips, which are added if they are missing.
     fn index_of(&mut self, lane: LaneBand) -> Option<usize> {
         if let Some((last, nth)) = self.last
             && last == lane
@@ -111,7 +111,7 @@ pub struct StripTexture {
 }
 
 impl StripTexture {
-    /// Shows these from now on.
+    /// Replaces the strips.
     pub fn set(&mut self, ctx: &Context, strips: Strips) {
         self.mesh = None;
         let n = 2 * strips.lanes.len();

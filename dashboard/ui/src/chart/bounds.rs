@@ -5,18 +5,18 @@
 
 use crate::address::{Accepts, Value};
 
-/// How values map to plot space.
+/// The mapping of values to plot space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// As they are.
+    /// The values themselves.
     #[default]
     Linear,
-    /// Their decimal logarithm; values of zero and below have no place.
+    /// The decimal logarithm; values of zero and below have no place.
     Log10,
 }
 
 impl Scale {
-    /// Value to plot space; NaN where the value has no place on the scale.
+    /// Maps a value to plot space; NaN where the scale has no place for it.
     pub fn forward(self, value: f64) -> f64 {
         match self {
             Self::Linear => value,
@@ -30,7 +30,7 @@ impl Scale {
         }
     }
 
-    /// Plot space to value.
+    /// Maps plot space to values.
     pub fn inverse(self, plot: f64) -> f64 {
         match self {
             Self::Linear => plot,
@@ -63,8 +63,8 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Bounds around data extents: degenerate extents are widened, y gets a margin of 5 %.
-    /// Extents that are not finite (no data) give the unit square.
+    /// Bounds around the extents of data. Empty extents are widened, and y gets a margin of 5 %. Extents that are not
+    /// finite (no data) give the unit square.
     pub fn around(x: [f64; 2], y: [f64; 2]) -> Self {
         Self { x: widened(x, 0.0), y: widened(y, 0.05) }
     }
@@ -87,18 +87,18 @@ impl Bounds {
         (y - self.y[0]) / (self.y[1] - self.y[0])
     }
 
-    /// The x at a position across.
+    /// The x at a position across; the inverse of [`across`](Self::across).
     pub fn x_at(&self, across: f64) -> f64 {
         self.x[0] + across * (self.x[1] - self.x[0])
     }
 
-    /// The plot-space y at a position up.
+    /// The plot-space y at a position up; the inverse of [`up`](Self::up).
     pub fn y_at(&self, up: f64) -> f64 {
         self.y[0] + up * (self.y[1] - self.y[0])
     }
 
-    /// Zoomed by `factor` (above 1 shows less) around the point at (`across`, `up`), which stays where it is.
-    /// Unchanged where the result would be finer than floating point can distinguish.
+    /// Zooms by `factor` (above 1 shows less); the point at (`across`, `up`) stays where it is. Unchanged where the
+    /// result would be finer than floating point can distinguish.
     pub fn zoomed(&self, factor: [f64; 2], across: f64, up: f64) -> Self {
         let around = |[lo, hi]: [f64; 2], factor: f64, at: f64| {
             let pivot = lo + at * (hi - lo);
@@ -108,7 +108,7 @@ impl Bounds {
         if zoomed.is_usable() { zoomed } else { *self }
     }
 
-    /// Moved by a share of its size.
+    /// Moves by shares of width and height.
     pub fn moved(&self, across: f64, up: f64) -> Self {
         let shift = |[lo, hi]: [f64; 2], by: f64| {
             let by = by * (hi - lo);

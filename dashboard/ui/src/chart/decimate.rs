@@ -1,16 +1,16 @@
-//! A curve reduced to what the pixels can show.
+//! Reduces a line to the resolution of the pixels.
 //!
-//! Per column of pixels the first, least, greatest and last point stay, in their order, so that no spike is lost and
-//! lines enter and leave each column where the full curve would: at most four points a column whatever the series'
-//! length. The contract at the edges: one point to the left and one to the right of the window stay too. A value
-//! that is not finite never takes part: it breaks the line and is reported as a mark, one for each column and kind.
+//! Of each column of pixels the first, least, greatest and last point stay, in their order: at most four points per
+//! column, whatever the length of the series. So no spike is lost, and the line enters and leaves each column where the
+//! full line would. One point on either side of the window stays too. A value that is not finite interrupts the line
+//! and becomes a mark, one for each column and kind.
 
 use std::ops::Range;
 
-/// Up to this many points a column are looked at one by one.
+/// Points per column up to which points are read one by one.
 const SPARSE: usize = 64;
 
-/// The columns of pixels a curve is drawn on.
+/// The columns of pixels under a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct XWindow {
     /// x at the left edge.
@@ -24,15 +24,15 @@ pub struct XWindow {
 impl XWindow {
     fn column(&self, x: f64) -> i64 {
         let column = (x - self.lo) / (self.hi - self.lo) * f64::from(self.n_columns);
-        // Everything left of the window is one column, everything right of it another. NaN is left of it.
+        // Points left of the window count as one column, points right of it as another. NaN counts as left.
         if column >= 0.0 { (column as i64).min(i64::from(self.n_columns)) } else { -1 }
     }
 }
 
-/// What stands at the edge instead of on the curve.
+/// The kind of a value without a place on the y axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkKind {
-    /// Not a number, or without a place on a logarithmic axis.
+    /// NaN, or a value without a place on a logarithmic axis.
     Nan,
     /// Plus infinity.
     PosInf,
@@ -43,13 +43,13 @@ pub enum MarkKind {
 /// A value without a place on the y axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mark {
-    /// Where.
+    /// The x of the value.
     pub x: f64,
-    /// What.
+    /// The kind of the value.
     pub kind: MarkKind,
 }
 
-/// Connected runs of points, and marks. Cleared and filled anew, so that memory is reused.
+/// Connected lines and marks. It is cleared and filled again, so that memory is reused.
 #[derive(Clone, Debug, Default)]
 pub struct Polylines {
     points: Vec<[f64; 2]>,
@@ -58,33 +58,33 @@ pub struct Polylines {
 }
 
 impl Polylines {
-    /// Forgets everything, keeps the memory.
+    /// Removes everything but keeps the memory.
     pub fn clear(&mut self) {
         self.points.clear();
         self.starts.clear();
         self.marks.clear();
     }
 
-    /// The connected runs, each in drawing order.
+    /// The connected lines, each in drawing order.
     pub fn lines(&self) -> impl Iterator<Item = &[[f64; 2]]> {
         let ends = self.starts.iter().skip(1).copied().chain([self.points.len()]);
         self.starts.iter().zip(ends).map(|(&start, end)| &self.points[start..end]).filter(|line| !line.is_empty())
     }
 
-    /// Values without a place.
+    /// The marks.
     pub fn marks(&self) -> &[Mark] {
         &self.marks
     }
 
-    /// Points in all runs together.
+    /// The number of points of all lines.
     pub fn n_points(&self) -> usize {
         self.points.len()
     }
 
-    /// Adds the curve of `rows`, whose x never decreases: as [`add`](Self::add) where a column of pixels has few points.
-    /// Where it has many, what they span is looked up, so that the time depends on the columns and not on the points:
-    /// first, least, greatest and last value of a column stay. `extent` gives the least and greatest value of rows that are all finite.
-    /// `place` gives a value's y in plot space and is monotonic; a column with values that have no place there is looked at point by
+    /// Adds the curve of `rows`, whose x never decreases. Columns of few points are treated as in [`add`](Self::add).
+    /// Of a column of many points the first, least, greatest and last value are looked up, so that the time depends on
+    /// the columns and not on the points. `extent` returns the least and greatest value of rows that are all finite.
+    /// `place` maps a value to plot space and is monotonic; columns with values without a place are read point by
     /// point.
     pub fn add_numbers(
         &mut self,
@@ -109,7 +109,7 @@ impl Polylines {
         }
     }
 
-    /// Adds the rows of one column to the open line.
+    /// Adds the rows of one column to the current line.
     fn add_column(
         &mut self,
         rows: Range<usize>,
@@ -130,9 +130,9 @@ impl Polylines {
         self.points.extend([[first.0, first.1], [middle, least], [middle, greatest], [last.0, last.1]]);
     }
 
-    /// Adds a curve of `n` points whose x never decreases. `xy` gives a point by index, y in plot space.
+    /// Adds a curve of `n` points whose x never decreases. `xy` returns a point by index, with y in plot space.
     pub fn add(&mut self, n: usize, window: XWindow, xy: impl Fn(usize) -> (f64, f64)) {
-        // One point beyond each edge belongs to the picture.
+        // With one point beyond each edge, the line reaches the edges.
         let first = lower_bound(n, |i| xy(i).0 < window.lo).saturating_sub(1);
         let end = (lower_bound(n, |i| xy(i).0 <= window.hi) + 1).min(n);
         self.points.reserve(end.saturating_sub(first).min(4 * (window.n_columns as usize + 2)));
@@ -140,7 +140,7 @@ impl Polylines {
         self.add_points(first..end, window, xy);
     }
 
-    /// Adds rows to the open line.
+    /// Adds rows to the current line.
     fn add_points(&mut self, rows: Range<usize>, window: XWindow, xy: impl Fn(usize) -> (f64, f64)) {
         let mut bucket: Option<Bucket> = None;
         let mut marked = self.marks.last().map(|mark| (window.column(mark.x), mark.kind));
@@ -225,7 +225,7 @@ impl Bucket {
     }
 }
 
-/// The first index for which `below` is false, in `0..n` where it is true for a prefix.
+/// The first index in `0..n` for which `below` is false; `below` must be true for a prefix.
 pub fn lower_bound(n: usize, below: impl Fn(usize) -> bool) -> usize {
     let (mut lo, mut hi) = (0, n);
     while lo < hi {

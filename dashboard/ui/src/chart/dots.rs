@@ -1,8 +1,8 @@
-//! Many dots as one mesh: thousands cost what one shape costs.
+//! Many dots as one mesh, which costs as much as one shape.
 
 use egui::{Color32, Mesh, Pos2, vec2};
 
-/// The corners of a dot: round enough at a few pixels.
+/// The corners of a dot. An octagon looks round at a few pixels.
 const CORNERS: [[f32; 2]; 8] = [
     [1.0, 0.0],
     [0.707, 0.707],

@@ -7,21 +7,21 @@ use super::{
 use crate::theme::{metrics, palette};
 use egui::{Align2, FontId, Painter, Pos2, Rect, Stroke, Ui, pos2};
 
-/// Where things of a chart are on the screen.
+/// The geometry of a chart.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// The inside, where curves go.
+    /// The rectangle of the curves.
     pub inner: Rect,
-    /// What it shows.
+    /// The bounds in plot space.
     pub bounds: Bounds,
-    /// How y values map to plot space.
+    /// The mapping of y values to plot space.
     pub scale: Scale,
-    /// How x values do.
+    /// The mapping of x values to plot space.
     pub x_scale: Scale,
 }
 
 impl Frame {
-    /// Leaves room for labels at the left of and below `outer`.
+    /// Creates a frame in `outer`, with room for labels at the left and below.
     pub fn new(outer: Rect, bounds: Bounds, scale: Scale) -> Self {
         let mut inner = outer;
         inner.min.x += metrics::AXIS_LABEL_W;
@@ -31,23 +31,23 @@ impl Frame {
         Self { inner, bounds, scale, x_scale: Scale::Linear }
     }
 
-    /// The same with an x axis of this scale.
+    /// Sets the scale of the x axis.
     #[must_use]
     pub fn with_x_scale(self, x_scale: Scale) -> Self {
         Self { x_scale, ..self }
     }
 
-    /// Screen place of a point in plot space.
+    /// The position of a point of plot space.
     pub fn pos(&self, x: f64, plot_y: f64) -> Pos2 {
         pos2(self.x(x), self.y(plot_y))
     }
 
-    /// Screen x of x. Far-off points are drawn at most one frame's width outside.
+    /// The screen x of a plot-space x; at most one frame's width outside the frame.
     pub fn x(&self, x: f64) -> f32 {
         self.inner.left() + self.bounds.across(x).clamp(-1.0, 2.0) as f32 * self.inner.width()
     }
 
-    /// Screen y of a plot-space y. Points far above and below are kept within reach of the rasteriser.
+    /// The screen y of a plot-space y, limited as the rasteriser fails on far greater coordinates.
     pub fn y(&self, plot_y: f64) -> f32 {
         self.inner.bottom() - self.bounds.up(plot_y).clamp(-1e4, 1e4) as f32 * self.inner.height()
     }
@@ -83,7 +83,7 @@ impl Frame {
         self.paint_x_labels(painter, &columns, &font, p.text_weak);
     }
 
-    /// Labels below the chart; one that would touch its left neighbour stays away.
+    /// Paints the labels of the x axis, except those that would touch their left neighbour.
     fn paint_x_labels(&self, painter: &Painter, columns: &[Tick], font: &FontId, color: egui::Color32) {
         let mut free_from = f32::NEG_INFINITY;
         for column in columns {

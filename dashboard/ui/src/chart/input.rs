@@ -5,12 +5,12 @@ use super::{Bounds, frame::Frame};
 use crate::theme::{metrics, palette};
 use egui::{PointerButton, Pos2, Rect, Response, Stroke, StrokeKind, Ui};
 
-/// What a gesture asks for.
+/// The command of a gesture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Command {
-    /// Show these bounds.
+    /// Shows these bounds.
     Show(Bounds),
-    /// Show everything and follow growth.
+    /// Fits everything and follows growth.
     Fit,
 }
 

@@ -1,5 +1,5 @@
-//! What all charts share: bounds and scales, ticks, pixel decimation, lines as pixels, dots, areas, the frame with its grid,
-//! and mouse gestures.
+//! The common parts of charts: bounds and scales, ticks, decimation, lines as pixels, dots, areas, the frame with its
+//! grid, and mouse gestures.
 
 pub mod bounds;
 pub mod decimate;

@@ -1,29 +1,28 @@
-//! A point of view on something in three dimensions: drag to turn it, Ctrl and the wheel to zoom, Shift and drag
-//! to move it.
+//! A camera on a scene of three dimensions: a drag turns it, Ctrl and the wheel zoom, Shift and a drag move it.
 
 use crate::command::Entry;
 use egui::{PointerButton, Pos2, Rect, Response, Ui, Vec2};
 
-/// Gestures as text.
+/// The gestures, for the list of shortcuts.
 pub const GESTURES: [Entry; 3] = [
     Entry::gesture("Drag (3-D)", "Turn it"),
     Entry::gesture("Shift + drag (3-D)", "Move it"),
     Entry::gesture("Ctrl + wheel, double click (3-D)", "Zoom; reset"),
 ];
 
-/// Radians that a drag over the whole height turns.
+/// Angle of a drag over the entire height, radians.
 const TURN: f32 = 3.0;
-/// How far the eye is from the middle of a thing of size 1.
+/// Distance of the eye from the middle of a scene of size 1.
 const EYE: f32 = 3.0;
 
-/// The point of view.
+/// The camera.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Orbit {
-    /// To the side and up, radians.
+    /// Angles to the side and up, radians.
     pub angles: [f32; 2],
-    /// Above 1: closer.
+    /// Magnification; above 1 is closer.
     pub zoom: f32,
-    /// In shares of the picture's size.
+    /// Offset as a share of the picture's height.
     pub shift: Vec2,
 }
 
@@ -34,7 +33,8 @@ impl Default for Orbit {
 }
 
 impl Orbit {
-    /// Takes in what the pointer does with the picture; whether anything changed. In two dimensions a drag moves.
+    /// Handles the gestures; returns whether the camera moved. In two dimensions a drag moves the picture instead of
+    /// turning it.
     pub fn input(&mut self, ui: &Ui, response: &Response, is_flat: bool) -> bool {
         let before = *self;
         let height = response.rect.height().max(1.0);
@@ -49,7 +49,7 @@ impl Orbit {
         }
         if let (true, Some(at)) = (zoom != 1.0, response.hover_pos()) {
             let zoomed = (self.zoom * zoom).clamp(0.05, 500.0);
-            // What is under the pointer stays there.
+            // The point under the pointer stays there.
             let pivot = (at - response.rect.center()) / height;
             self.shift = pivot + (self.shift - pivot) * (zoomed / self.zoom);
             self.zoom = zoomed;
@@ -60,7 +60,7 @@ impl Orbit {
         *self != before
     }
 
-    /// Where a point within the unit ball is on the screen, and how far away: the greater, the farther.
+    /// The screen position of a point in the unit ball, and its depth: greater is farther.
     pub fn place(&self, rect: Rect, [x, y, z]: [f32; 3], is_flat: bool) -> (Pos2, f32) {
         let scale = 0.45 * rect.height().min(rect.width()) * self.zoom;
         let middle = rect.center() + self.shift * rect.height();

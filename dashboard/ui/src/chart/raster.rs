@@ -1,7 +1,7 @@
-//! Lines as pixels: a chart of hundreds of curves is drawn once, and shown in every frame after that as one picture.
+//! Lines as pixels: a chart of hundreds of lines is drawn once, and then shown in every frame as one picture.
 //!
-//! A line is what a round pen covers that follows it. Each column of pixels is cut into [`PARTS`] upright parts; in each
-//! the pen covers a stretch, known exactly; a pixel is covered by the mean of its parts' shares.
+//! A line is the area that a round pen covers on its way. Each column of pixels is divided into [`PARTS`] vertical
+//! parts. In each the pen covers an interval, which is computed exactly; a pixel's coverage is the mean over its parts.
 
 use crate::theme::laid_over;
 use egui::{Color32, ColorImage};
@@ -9,14 +9,15 @@ use egui::{Color32, ColorImage};
 /// Parts of a column of pixels.
 const PARTS: usize = 3;
 
-/// A picture under way.
+/// A picture under construction.
 pub struct LineRaster {
     size: [usize; 2],
     pixels: Vec<Color32>,
-    /// By part of a column: from where to where the line goes, and the pen with it. Empty where the second is less.
+    /// For each part of a column, the interval that the line covers, then the pen. Empty where the end is less than the
+    /// start.
     line: Vec<[f32; 2]>,
     pen: Vec<[f32; 2]>,
-    /// By row: how much of the column's pixel is covered.
+    /// For each row, the covered share of the column's pixel.
     covered: Vec<f32>,
 }
 
@@ -27,15 +28,15 @@ fn union(a: [f32; 2], b: [f32; 2]) -> [f32; 2] {
 }
 
 impl LineRaster {
-    /// A clear picture, in pixels.
+    /// Creates a transparent picture of a size in pixels.
     pub fn new(size: [usize; 2]) -> Self {
         let [width, height] = size;
         let (line, pen) = (vec![EMPTY; width * PARTS], vec![EMPTY; width * PARTS]);
         Self { size, pixels: vec![Color32::TRANSPARENT; width * height], line, pen, covered: vec![0.0; height] }
     }
 
-    /// Draws a connected line over what is there: points in pixels from the left and top, whose x never decreases. What lies
-    /// outside is left out; a lone point is a dot of the pen.
+    /// Draws a connected line over the picture: points in pixels from the left and top, whose x never decreases. Parts
+    /// outside the picture are left out; a single point is a dot of the pen.
     pub fn line(&mut self, points: impl Iterator<Item = [f32; 2]>, width: f32, color: Color32) {
         self.line.fill(EMPTY);
         let mut before: Option<[f32; 2]> = None;
@@ -56,7 +57,7 @@ impl LineRaster {
         }
     }
 
-    /// Notes which stretch of each part a segment crosses.
+    /// Adds the interval of each part that a segment crosses.
     fn segment(&mut self, [xa, ya]: [f32; 2], [xb, yb]: [f32; 2]) {
         let (xa, xb) = (xa * PARTS as f32, xb * PARTS as f32);
         let slope = if xb > xa { (yb - ya) / (xb - xa) } else { 0.0 };
@@ -72,7 +73,8 @@ impl LineRaster {
         }
     }
 
-    /// What a round pen covers in each part: its neighbours' stretches, each longer by the pen's height at that distance.
+    /// Extends the line's intervals to the pen's: the union of the adjacent parts' intervals, each longer by the pen's
+    /// height at that distance.
     fn follow(&mut self, radius: f32) {
         self.pen.fill(EMPTY);
         let reach = (radius * PARTS as f32) as usize;
@@ -93,7 +95,7 @@ impl LineRaster {
         }
     }
 
-    /// Lays a column of the pen over the picture.
+    /// Blends a column of the pen over the picture.
     fn blend(&mut self, column: usize, color: Color32) {
         let [width, height] = self.size;
         let (mut top, mut bottom) = (height, 0);

@@ -2,7 +2,7 @@
 
 use egui::{Color32, Mesh, Pos2};
 
-/// The area between two lines, whose points come in pairs.
+/// The area between two lines, given as pairs of points.
 pub fn strip(pairs: impl Iterator<Item = [Pos2; 2]>, color: Color32) -> Mesh {
     let mut mesh = Mesh::default();
     for (i, pair) in pairs.enumerate() {

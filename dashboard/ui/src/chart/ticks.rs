@@ -1,30 +1,30 @@
-//! Where grid lines go and what they are called.
+//! Positions and labels of grid lines.
 
 use crate::format;
 
-/// A grid line: its place in plot space and its label; minor lines have an empty label.
+/// A grid line. Minor lines have an empty label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// Place on the axis, plot space.
+    /// The position in plot space.
     pub at: f64,
-    /// Its text.
+    /// The label.
     pub label: String,
 }
 
-/// What the numbers of an axis mean.
+/// The unit of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Plain numbers.
     Number,
     /// Whole numbers: steps.
     Whole,
-    /// Seconds since something.
+    /// Seconds since an origin.
     Seconds,
     /// Unix seconds, written in UTC.
     Wall,
 }
 
-/// Grid lines at round values between `lo` and `hi`, about `n` of them. Nothing for a range that is not finite.
+/// Grid lines at round values between `lo` and `hi`, about `n` of them; none for a range that is not finite.
 pub fn ticks(unit: Unit, lo: f64, hi: f64, n: usize) -> Vec<Tick> {
     let span = hi - lo;
     if !(span.is_finite() && span > 0.0) || n == 0 {
@@ -46,7 +46,8 @@ pub fn ticks(unit: Unit, lo: f64, hi: f64, n: usize) -> Vec<Tick> {
         .collect()
 }
 
-/// Grid lines of a logarithmic axis, whose bounds are exponents of ten: decades, and below three of them 2 and 5 too.
+/// Grid lines of a logarithmic axis, whose bounds are exponents of ten: at decades, and below three decades also at 2
+/// and 5.
 pub fn log_ticks(lo: f64, hi: f64, n: usize) -> Vec<Tick> {
     let span = hi - lo;
     if !(span.is_finite() && span > 0.0) || n == 0 {
@@ -92,7 +93,7 @@ fn log_label(value: f64) -> String {
     }
 }
 
-/// The least of 1, 2, 5 times a power of ten that is not below `rough`.
+/// The least 1, 2 or 5 times a power of ten that is at least `rough`.
 fn round_step(rough: f64) -> f64 {
     let power = 10f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0].into_iter().map(|m| m * power).find(|step| *step >= rough * (1.0 - 1e-9));
@@ -118,7 +119,7 @@ fn label(unit: Unit, at: f64, step: f64) -> String {
     }
 }
 
-/// A multiple of `step` with as many digits as neighbours differ in: `0.25`, `1,500`, `20M`.
+/// A multiple of `step` with enough digits to differ from its neighbours: `0.25`, `1,500`, `20M`.
 fn number(at: f64, step: f64) -> String {
     let is_zero = at.abs() < step * 1e-6;
     let at = if is_zero { 0.0 } else { at };
@@ -165,7 +166,8 @@ fn wall(at: f64, step: f64) -> String {
     }
 }
 
-/// Unix seconds as `2026-11-21 02:28:39 UTC`; those that are not finite or beyond the year 9999 are taken as the epoch.
+/// Unix seconds as `2026-11-21 02:28:39 UTC`. Values that are not finite or beyond the year 9999 are shown as the
+/// epoch.
 pub fn date_time(unix: f64) -> String {
     utc(unix, "%F %T UTC")
 }

@@ -1,50 +1,50 @@
-//! What is on the screen, as files: pixels ([`png`]), vectors ([`svg`]), tables in CSV.
+//! Exports of the screen's contents: pixels ([`png`]), vectors ([`svg`]), tables as CSV.
 
 pub mod png;
 pub mod svg;
 
-/// Where the context keeps whether this frame's shapes are taken.
+/// The id under which the context stores whether shapes are requested.
 fn shapes_id() -> egui::Id {
     egui::Id::NULL.with("shapes are taken")
 }
 
-/// Asks the panels to paint shapes, also where they show pictures of them; until it is taken back.
+/// Requests that panels paint shapes instead of pictures, until it is called with false.
 pub fn want_shapes(ctx: &egui::Context, wanted: bool) {
     ctx.data_mut(|data| data.insert_temp(shapes_id(), wanted));
 }
 
-/// Whether shapes are asked for.
+/// Whether shapes are requested.
 pub fn wants_shapes(ctx: &egui::Context) -> bool {
     ctx.data(|data| data.get_temp(shapes_id())).unwrap_or(false)
 }
 
-/// A card that is to be saved by itself.
+/// A request to save a card.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Card {
-    /// What it shows: a tag.
+    /// The card's name: its tag.
     pub name: String,
-    /// Where it is.
+    /// The card's rectangle.
     pub rect: egui::Rect,
-    /// As shapes, not as pixels.
+    /// Whether to save shapes, rather than pixels.
     pub as_vectors: bool,
 }
 
-/// Where the context keeps which card was asked for.
+/// The id under which the context stores the requested card.
 fn card_id() -> egui::Id {
     egui::Id::NULL.with("card to be saved")
 }
 
-/// Has the window save a card, in this frame or the next.
+/// Requests that the window saves a card, in this frame or the next.
 pub fn ask_for_card(ctx: &egui::Context, card: Card) {
     ctx.data_mut(|data| data.insert_temp(card_id(), Some(card)));
 }
 
-/// The card that was asked for, once.
+/// Takes the requested card.
 pub fn take_card(ctx: &egui::Context) -> Option<Card> {
     ctx.data_mut(|data| data.get_temp_mut_or_default::<Option<Card>>(card_id()).take())
 }
 
-/// A field of a CSV file: in quotes where it has to be (RFC 4180).
+/// Quotes a field of CSV where RFC 4180 requires it.
 pub fn csv_field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }

@@ -6,7 +6,7 @@ use egui::{
 };
 use std::fmt::Write as _;
 
-/// What lies in `rect` of `shapes`, on a background.
+/// The shapes in `rect` on a background.
 pub fn document<'a>(shapes: impl Iterator<Item = &'a ClippedShape>, rect: Rect, background: Color32) -> String {
     let mut out = Writer { rect, body: String::new(), clips: Vec::new() };
     for ClippedShape { clip_rect, shape, .. } in shapes {
@@ -14,7 +14,7 @@ pub fn document<'a>(shapes: impl Iterator<Item = &'a ClippedShape>, rect: Rect, 
         if !clip.is_positive() || !shape.visual_bounding_rect().intersects(clip) {
             continue;
         }
-        // Most shapes lie inside their clip: they need none.
+        // Most shapes lie inside their clip rectangle and need no clip path.
         let needs_clip = !clip.contains_rect(shape.visual_bounding_rect());
         if needs_clip {
             let id = out.clip_id(clip);
@@ -33,8 +33,8 @@ pub fn document<'a>(shapes: impl Iterator<Item = &'a ClippedShape>, rect: Rect, 
     );
     for (id, clip) in out.clips.iter().enumerate() {
         let (Vec2 { x, y }, Vec2 { x: w, y: h }) = (clip.min - rect.min, clip.size());
-        let at = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\"");
-        let _ = writeln!(head, "<clipPath id=\"c{id}\"><rect {at}/></clipPath>");
+        let area = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\"");
+        let _ = writeln!(head, "<clipPath id=\"c{id}\"><rect {area}/></clipPath>");
     }
     head + &out.body + "</svg>\n"
 }
@@ -47,8 +47,8 @@ struct Writer {
 
 impl Writer {
     fn clip_id(&mut self, clip: Rect) -> usize {
-        let known = self.clips.iter().rposition(|c| *c == clip);
-        known.unwrap_or_else(|| {
+        let existing = self.clips.iter().rposition(|c| *c == clip);
+        existing.unwrap_or_else(|| {
             self.clips.push(clip);
             self.clips.len() - 1
         })
@@ -56,16 +56,16 @@ impl Writer {
 
     fn shape(&mut self, shape: &Shape) {
         match shape {
-            // Nothing here paints bands; what a callback paints is not known.
+            // Panels paint no bands; the contents of a callback are unknown.
             Shape::Noop | Shape::Callback(_) | Shape::Band(_) => {}
             Shape::Vec(all) => all.iter().for_each(|s| self.shape(s)),
             Shape::Rect(rect) => self.rect(rect),
             Shape::Circle(c) => {
-                let (Pos2 { x, y }, r, paint) = (self.at(c.center), c.radius, painted(c.fill, c.stroke));
+                let (Pos2 { x, y }, r, paint) = (self.to_document(c.center), c.radius, painted(c.fill, c.stroke));
                 let _ = writeln!(self.body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r:.1}\" {paint}/>");
             }
             Shape::Ellipse(e) => {
-                let (Pos2 { x, y }, Vec2 { x: rx, y: ry }) = (self.at(e.center), e.radius);
+                let (Pos2 { x, y }, Vec2 { x: rx, y: ry }) = (self.to_document(e.center), e.radius);
                 let (at, paint) = (format!("cx=\"{x:.1}\" cy=\"{y:.1}\""), painted(e.fill, e.stroke));
                 let _ = writeln!(self.body, "<ellipse {at} rx=\"{rx:.1}\" ry=\"{ry:.1}\" {paint}/>");
             }
@@ -83,17 +83,18 @@ impl Writer {
         }
     }
 
-    fn at(&self, pos: Pos2) -> Pos2 {
+    fn to_document(&self, pos: Pos2) -> Pos2 {
         pos - self.rect.min.to_vec2()
     }
 
     fn points(&self, points: &[Pos2]) -> String {
-        let text: Vec<String> = points.iter().map(|p| self.at(*p)).map(|p| format!("{:.1},{:.1}", p.x, p.y)).collect();
+        let text: Vec<String> =
+            points.iter().map(|p| self.to_document(*p)).map(|p| format!("{:.1},{:.1}", p.x, p.y)).collect();
         text.join(" ")
     }
 
     fn rect(&mut self, shape: &RectShape) {
-        let (Pos2 { x, y }, Vec2 { x: w, y: h }) = (self.at(shape.rect.min), shape.rect.size());
+        let (Pos2 { x, y }, Vec2 { x: w, y: h }) = (self.to_document(shape.rect.min), shape.rect.size());
         let (radius, paint) = (shape.corner_radius.average(), painted(shape.fill, shape.stroke));
         let at = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\"");
         let _ = writeln!(self.body, "<rect {at} rx=\"{radius:.1}\" {paint}/>");
@@ -117,8 +118,8 @@ impl Writer {
             if words.is_empty() {
                 continue;
             }
-            let at = self.at(text.pos + row.pos.to_vec2());
-            // Labels have one format; of the others the first stands for all.
+            let at = self.to_document(text.pos + row.pos.to_vec2());
+            // Labels have one format. Of several formats the first is used for the entire text.
             let format = text.galley.job.sections.first();
             let size = format.map_or(12.0, |s| s.format.font_id.size);
             let own = format.map(|s| s.format.color).filter(|c| *c != Color32::PLACEHOLDER);
@@ -136,7 +137,7 @@ impl Writer {
         }
     }
 
-    /// Meshes come as quads of one colour (slices) or as triangles; textured ones (fonts, images) are left out.
+    /// Writes a mesh as quads of one colour (slices) or as triangles. Textured meshes (fonts, images) are left out.
     fn mesh(&mut self, mesh: &Mesh) {
         if mesh.texture_id != egui::TextureId::default() {
             return;
@@ -146,14 +147,15 @@ impl Writer {
         while let Some((triangle, tail)) = rest.split_at_checked(3) {
             let corners: Vec<_> = triangle.iter().filter_map(|i| vertex(*i)).collect();
             let [a, b, c] = corners[..] else { return };
-            // A rectangle is two triangles of its four corners, in the order left top, right top, left bottom, right bottom.
+            // A rectangle is two triangles of its four corners, in the order left top, right top, left bottom, right
+            // bottom.
             let fourth =
                 tail.get(..3).and_then(|next| next.iter().find(|i| !triangle.contains(i))).and_then(|i| vertex(*i));
             let is_rect = fourth.is_some_and(|d| {
                 a.pos.y == b.pos.y && a.pos.x == c.pos.x && d.pos == egui::pos2(b.pos.x, c.pos.y) && a.color == d.color
             });
             if is_rect {
-                let (Pos2 { x, y }, w, h) = (self.at(a.pos), b.pos.x - a.pos.x, c.pos.y - a.pos.y);
+                let (Pos2 { x, y }, w, h) = (self.to_document(a.pos), b.pos.x - a.pos.x, c.pos.y - a.pos.y);
                 let at = format!("x=\"{x:.2}\" y=\"{y:.1}\" width=\"{w:.2}\" height=\"{h:.1}\"");
                 let _ = writeln!(self.body, "<rect {at} {}/>", paint("fill", a.color));
                 rest = &tail[3..];
@@ -166,7 +168,7 @@ impl Writer {
     }
 }
 
-/// A path's stroke: shaded ones are left out.
+/// A path's stroke in one colour; strokes with a gradient are left out.
 fn solid(stroke: &PathStroke) -> Stroke {
     match stroke.color {
         egui::epaint::ColorMode::Solid(color) => Stroke::new(stroke.width, color),
@@ -191,7 +193,7 @@ fn paint(what: &str, color: Color32) -> String {
     }
 }
 
-/// Text as XML. Control characters, which XML has no way to write, become spaces.
+/// Escapes text for XML. Control characters, which XML cannot contain, become spaces.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,7 +1,8 @@
 //! The system's fonts, for letters that the window's own lack: Chinese, Japanese, Korean, Arabic, emoji and all others.
 //!
-//! Nothing is looked for until such a letter is to be painted. Then a thread asks the system, and the letter is a box until
-//! the answer is there; no frame waits for it. What no font has stays a box, and [`SystemFonts::missing`] reports it.
+//! The search starts when the first such letter is to be painted. A thread asks the system, and until it has an answer
+//! the letter is a box; no frame waits for it. A letter that no font has stays a box, and [`SystemFonts::missing`]
+//! reports it.
 
 use egui::{Context, FallbackRequest, FontFamily, FontInsert, FontProvider};
 use parking_lot::Mutex;
@@ -15,60 +16,61 @@ use std::{
     thread,
 };
 
-/// Letters that the system is asked for, at most: a hostile file may hold all there are.
-const MAX_ASKED: usize = 4096;
-/// Letters that are listed one by one.
+/// Letters that are looked for, at most: a hostile file may contain every letter.
+const MAX_REQUESTED: usize = 4096;
+/// Letters that a report lists, at most.
 const MAX_LISTED: usize = 6;
 
-/// A letter, with what belongs to it, and the kind of font that it is wanted in.
+/// A letter with its combining marks, and the family of fonts to look in.
 type LetterRequest = (FontFamily, String);
-/// Begins to look at fonts: may take its time.
+/// Opens the system's fonts, which may take long.
 type Open = Box<dyn FnOnce() -> Arc<dyn FontProvider> + Send>;
 
-/// The search for fonts of letters that are missing; it ends when this is dropped.
+/// The search for fonts of missing letters. Dropping it ends its thread.
 pub struct SystemFonts {
-    known: Arc<Mutex<FontState>>,
+    state: Arc<Mutex<FontState>>,
 }
 
-/// What frames and the thread share. The frames' lock on egui is held around this one, never the other way round.
+/// The state shared by frames and the thread. Frames lock egui around this lock, never the other way round.
 #[derive(Default)]
 struct FontState {
-    /// Until the first letter that is missing.
+    /// The function that opens the fonts; `None` once the first letter was missing.
     open: Option<(Context, Open)>,
     queue: Option<Sender<LetterRequest>>,
-    asked: FxHashSet<(FontFamily, char)>,
-    found: Vec<(FontFamily, FontInsert)>,
+    requested: FxHashSet<(FontFamily, char)>,
+    fonts: Vec<(FontFamily, FontInsert)>,
     missing: BTreeSet<char>,
 }
 
 impl SystemFonts {
-    /// The fonts of this system, as `ctx`'s last resort.
+    /// Installs this system's fonts as the last resort of `ctx`.
     pub fn install(ctx: &Context) -> Self {
         Self::install_from(ctx, || Arc::new(egui_system_font_provider::SystemFontProvider::new()))
     }
 
-    /// Those that `open` gives, as `ctx`'s last resort. It is called in a thread, for the first letter that is missing.
+    /// Installs the fonts that `open` returns as the last resort of `ctx`. A thread calls `open` when the first letter
+    /// is missing.
     pub fn install_from(ctx: &Context, open: impl FnOnce() -> Arc<dyn FontProvider> + Send + 'static) -> Self {
         let open: (_, Open) = (ctx.clone(), Box::new(open));
-        let known = Arc::new(Mutex::new(FontState { open: Some(open), ..FontState::default() }));
-        ctx.set_font_providers(vec![Arc::new(Fallback(Arc::clone(&known)))]);
-        Self { known }
+        let state = Arc::new(Mutex::new(FontState { open: Some(open), ..FontState::default() }));
+        ctx.set_font_providers(vec![Arc::new(Fallback(Arc::clone(&state)))]);
+        Self { state }
     }
 
-    /// What to say of letters that no font has.
+    /// A report on letters that no font has.
     pub fn missing(&self) -> Option<String> {
-        let known = self.known.lock();
-        if known.missing.is_empty() {
+        let state = self.state.lock();
+        if state.missing.is_empty() {
             return None;
         }
         let listed: Vec<String> =
-            known.missing.iter().take(MAX_LISTED).map(|c| format!("U+{:04X}", u32::from(*c))).collect();
-        let more = match known.missing.len() - listed.len() {
+            state.missing.iter().take(MAX_LISTED).map(|c| format!("U+{:04X}", u32::from(*c))).collect();
+        let more = match state.missing.len() - listed.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let rest = match known.asked.len() {
-            MAX_ASKED.. => format!(" Of more than {MAX_ASKED} letters no more are looked for."),
+        let rest = match state.requested.len() {
+            MAX_REQUESTED.. => format!(" Of more than {MAX_REQUESTED} letters no more are looked for."),
             _ => String::new(),
         };
         Some(format!(
@@ -82,63 +84,63 @@ impl SystemFonts {
 impl Drop for SystemFonts {
     fn drop(&mut self) {
         // Ends the thread, which holds the window's context as this does.
-        let mut known = self.known.lock();
-        (known.open, known.queue) = (None, None);
+        let mut state = self.state.lock();
+        (state.open, state.queue) = (None, None);
     }
 }
 
-/// What egui asks, in the middle of a frame.
+/// egui's request for a font, in the middle of a frame.
 struct Fallback(Arc<Mutex<FontState>>);
 
 impl FontProvider for Fallback {
     fn fonts_for_family(&self, family: &FontFamily) -> Vec<FontInsert> {
-        let known = self.0.lock();
-        known.found.iter().filter(|(of, _)| of == family).map(|(_, font)| font.clone()).collect()
+        let state = self.0.lock();
+        state.fonts.iter().filter(|(of, _)| of == family).map(|(_, font)| font.clone()).collect()
     }
 
-    /// Never the font itself: that comes with the fonts of the family, once it is there.
+    /// Always `None`: the font is added to the family once it is found.
     fn font_for(&self, request: &FallbackRequest<'_>) -> Option<FontInsert> {
         let first = request.cluster.chars().next()?;
-        let mut known = self.0.lock();
-        if known.asked.len() >= MAX_ASKED || !known.asked.insert((request.family.clone(), first)) {
+        let mut state = self.0.lock();
+        if state.requested.len() >= MAX_REQUESTED || !state.requested.insert((request.family.clone(), first)) {
             return None;
         }
-        if let Some((ctx, open)) = known.open.take() {
-            let (queue, wanted) = channel();
-            let theirs = Arc::clone(&self.0);
-            // Without a thread the letters stay boxes.
+        if let Some((ctx, open)) = state.open.take() {
+            let (queue, requests) = channel();
+            let shared = Arc::clone(&self.0);
+            // Where no thread can be started, missing letters stay boxes.
             let started =
-                thread::Builder::new().name("fonts".into()).spawn(move || search(&ctx, &theirs, &wanted, open));
-            known.queue = started.ok().map(|_| queue);
+                thread::Builder::new().name("fonts".into()).spawn(move || search(&ctx, &shared, &requests, open));
+            state.queue = started.ok().map(|_| queue);
         }
-        if let Some(queue) = &known.queue {
-            // Gone only with the window.
+        if let Some(queue) = &state.queue {
+            // The receiver is gone only when the window closes.
             let _ = queue.send((request.family.clone(), request.cluster.to_owned()));
         }
         None
     }
 }
 
-/// Looks for what is wanted until nobody wants anything any more.
-fn search(ctx: &Context, known: &Arc<Mutex<FontState>>, wanted: &Receiver<LetterRequest>, open: Open) {
+/// Searches for requested letters until the window closes.
+fn search(ctx: &Context, state: &Arc<Mutex<FontState>>, requests: &Receiver<LetterRequest>, open: Open) {
     let system = open();
-    while let Ok(first) = wanted.recv() {
+    while let Ok(first) = requests.recv() {
         let mut is_new = false;
-        // What a frame wants is answered at once: all text is laid out anew where a font comes.
-        for (family, cluster) in std::iter::once(first).chain(wanted.try_iter()) {
+        // All letters that a frame needs are answered together, as each new font lays all text out anew.
+        for (family, cluster) in std::iter::once(first).chain(requests.try_iter()) {
             let font = system.font_for(&FallbackRequest { cluster: &cluster, family: &family });
-            let mut known = known.lock();
+            let mut state = state.lock();
             match font {
-                Some(font) if !known.found.iter().any(|(of, other)| *of == family && other.name == font.name) => {
-                    known.found.push((family, font));
+                Some(font) if !state.fonts.iter().any(|(of, other)| *of == family && other.name == font.name) => {
+                    state.fonts.push((family, font));
                     is_new = true;
                 }
                 Some(_) => {}
-                None => known.missing.extend(cluster.chars().next()),
+                None => state.missing.extend(cluster.chars().next()),
             }
         }
         if is_new {
-            ctx.set_font_providers(vec![Arc::new(Fallback(Arc::clone(known)))]);
+            ctx.set_font_providers(vec![Arc::new(Fallback(Arc::clone(state)))]);
         }
         ctx.request_repaint();
     }
@@ -182,8 +184,8 @@ mod tests {
         let data = FontData::clone(&FontDefinitions::default().font_data["Hack"]);
         let has = |c: char| c == '∀' || c == '∃';
         Arc::new(move |request: &FallbackRequest<'_>| {
-            let found = request.cluster.starts_with(has);
-            found.then(|| FontInsert::new("system:Hack", data.clone(), Vec::new()))
+            let is_known = request.cluster.starts_with(has);
+            is_known.then(|| FontInsert::new("system:Hack", data.clone(), Vec::new()))
         })
     }
 

@@ -1,38 +1,56 @@
-//! More colours for runs than a scheme has: those that are farthest from all before them, to the eye.
+//! Colours of series beyond a scheme's own: each looks as different as possible from all before it.
 //!
 //! Distances are Euclidean in Oklab (Björn Ottosson, "A perceptual color space for image processing", 2020).
 
 use egui::{Color32, Rgba};
 
-/// Colours of runs before one comes again.
+/// Colours of series before they repeat.
 pub(super) const N_SERIES: usize = 24;
-/// Steps of hue, and the lightness and colourfulness that are tried.
-const HUES: usize = 48;
+/// Hues around the colour circle of which candidates are made.
+const N_HUES: usize = 48;
+/// Oklab lightness of the candidates, from 0 (black) to 1 (white).
 const LIGHTNESS: [f32; 4] = [0.45, 0.55, 0.65, 0.78];
+/// Oklab chroma of the candidates: their distance from grey.
 const CHROMA: [f32; 2] = [0.09, 0.16];
-/// What a curve needs on its background, with some room for rounding.
-const CONTRAST: f32 = 3.05;
+/// Least WCAG contrast of a series with its background: 3 (criterion 1.4.11) with room for rounding.
+const MIN_CONTRAST: f32 = 3.05;
 
-/// The colours of a palette after its `first` ones. Its greys: two backgrounds and the colour of aggregates.
-pub(super) fn more([canvas, raised, aggregate]: [Color32; 3], first: &[Color32]) -> Vec<Color32> {
-    let stands_out = |color: &Color32| [canvas, raised].iter().all(|g| contrast(*color, *g) >= CONTRAST);
-    let at = |hue: usize, l: f32, c: f32| {
-        let (sin, cos) = (std::f32::consts::TAU * hue as f32 / HUES as f32).sin_cos();
-        from_oklab([l, c * cos, c * sin])
+/// A colour that may be added.
+struct Candidate {
+    color: Color32,
+    lab: [f32; 3],
+    /// Distance to the nearest colour that is taken already.
+    distance: f32,
+}
+
+/// Extends the `first` colours of a palette to [`N_SERIES`]; returns the added ones. Series are drawn on `canvas` and
+/// `raised`; `aggregate` is the grey of aggregates, which no series may resemble.
+pub(super) fn extend_series_colors([canvas, raised, aggregate]: [Color32; 3], first: &[Color32]) -> Vec<Color32> {
+    let stands_out = |color: &Color32| [canvas, raised].iter().all(|back| contrast(*color, *back) >= MIN_CONTRAST);
+    let color_at = |hue: usize, lightness: f32, chroma: f32| {
+        let (sin, cos) = (std::f32::consts::TAU * hue as f32 / N_HUES as f32).sin_cos();
+        from_oklab([lightness, chroma * cos, chroma * sin])
     };
-    let all = (0..HUES).flat_map(|hue| LIGHTNESS.iter().flat_map(move |l| CHROMA.iter().map(move |c| (hue, *l, *c))));
-    let candidates: Vec<Color32> = all.filter_map(|(hue, l, c)| at(hue, l, c)).filter(stands_out).collect();
-    // Text's and aggregates' greys are taken.
-    let mut taken: Vec<[f32; 3]> = first.iter().chain([&aggregate]).map(|color| oklab(*color)).collect();
-    let mut out = Vec::new();
-    while first.len() + out.len() < N_SERIES {
-        let nearest =
-            |color: &&Color32| taken.iter().map(|t| distance(oklab(**color), *t)).fold(f32::INFINITY, f32::min);
-        let next = candidates.iter().max_by(|a, b| nearest(a).total_cmp(&nearest(b))).copied().unwrap_or(aggregate);
-        taken.push(oklab(next));
-        out.push(next);
+    let grid =
+        (0..N_HUES).flat_map(|hue| LIGHTNESS.iter().flat_map(move |l| CHROMA.iter().map(move |c| (hue, *l, *c))));
+    let colors = grid.filter_map(|(hue, l, c)| color_at(hue, l, c)).filter(stands_out);
+    let mut candidates: Vec<Candidate> =
+        colors.map(|color| Candidate { color, lab: oklab(color), distance: f32::INFINITY }).collect();
+    first.iter().chain([&aggregate]).for_each(|color| take(&mut candidates, *color));
+    let mut added = Vec::new();
+    while first.len() + added.len() < N_SERIES {
+        let farthest =
+            candidates.iter().max_by(|a, b| a.distance.total_cmp(&b.distance)).map_or(aggregate, |c| c.color);
+        take(&mut candidates, farthest);
+        added.push(farthest);
     }
-    out
+    added
+}
+
+/// Lowers the candidates' distances where `color`, which is taken from now on, is the nearest.
+fn take(candidates: &mut [Candidate], color: Color32) {
+    let lab = oklab(color);
+    candidates.iter_mut().for_each(|c| c.distance = c.distance.min(distance(c.lab, lab)));
 }
 
 /// WCAG contrast of two opaque colours, 1 to 21.
@@ -41,6 +59,7 @@ pub(super) fn contrast(a: Color32, b: Color32) -> f32 {
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
+/// WCAG relative luminance, 0 to 1.
 fn luminance(color: Color32) -> f32 {
     let linear = Rgba::from(color);
     0.2126 * linear.r() + 0.7152 * linear.g() + 0.0722 * linear.b()
@@ -63,7 +82,7 @@ fn oklab(color: Color32) -> [f32; 3] {
     ]
 }
 
-/// `None` where the screen has no such colour.
+/// The sRGB colour at a place of Oklab; `None` outside sRGB.
 fn from_oklab([l, a, b]: [f32; 3]) -> Option<Color32> {
     let (x, y, z) = (
         (l + 0.396_337_78 * a + 0.215_803_76 * b).powi(3),

@@ -1,4 +1,4 @@
-//! How the window looks: the only place that names colours and sizes.
+//! The appearance of the window: the only place that names colours and sizes.
 //!
 //! Views ask [`fn@palette`] for the colours of the theme in force and take sizes from [`metrics`].
 
@@ -17,10 +17,10 @@ pub use style::install;
 use crate::address::Choice;
 use serde::{Deserialize, Serialize};
 
-/// Which theme the window uses.
+/// The theme of the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Theme {
-    /// As the desktop says.
+    /// The desktop's theme.
     #[default]
     System,
     /// Dark.
@@ -35,12 +35,12 @@ impl Choice for Theme {
 }
 
 impl Theme {
-    /// The theme after this one, for a toggle.
+    /// The next theme, for a toggle.
     pub fn next(self) -> Self {
         Self::TABLE[(self as usize + 1) % Self::TABLE.len()].0
     }
 
-    /// Puts the theme in force.
+    /// Applies the theme.
     pub fn apply(self, ctx: &egui::Context) {
         ctx.set_theme(match self {
             Self::System => egui::ThemePreference::System,
@@ -50,15 +50,15 @@ impl Theme {
     }
 }
 
-/// How much room controls and tracks take.
+/// The density of controls and tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Density {
-    /// Most on the screen.
+    /// Shows the most on the screen.
     Compact,
     /// In between.
     #[default]
     Normal,
-    /// Large targets, wide gaps.
+    /// Large controls and wide gaps.
     #[serde(alias = "Roomy")]
     Comfortable,
 }
@@ -72,7 +72,7 @@ impl Choice for Density {
 }
 
 impl Density {
-    /// Heights of controls and lanes against the normal ones.
+    /// Factor for the heights of controls and lanes.
     pub fn factor(self) -> f32 {
         match self {
             Self::Compact => 0.8,
@@ -81,38 +81,39 @@ impl Density {
         }
     }
 
-    /// Puts the density in force.
+    /// Applies the density.
     pub fn apply(self, ctx: &egui::Context) {
         ctx.all_styles_mut(|style| style::fill_spacing(style, self.factor()));
     }
 }
 
-/// The colours in force in `ui`.
+/// The colours of `ui`'s theme.
 pub fn palette(ui: &egui::Ui) -> &'static Palette {
     Palette::of(ui.visuals().dark_mode)
 }
 
-/// A colour that comes from a file, which is no theme's.
+/// A colour from a file, which belongs to no theme.
 pub fn rgb(red: u8, green: u8, blue: u8) -> egui::Color32 {
     egui::Color32::from_rgb(red, green, blue)
 }
 
-/// `share` of 256 parts of a colour over another one; both hold their alpha in them, so no channel exceeds it.
+/// Blends `share` of 256 parts of a colour over another one. Both colours are premultiplied, so that no channel
+/// overflows.
 pub fn laid_over(below: egui::Color32, above: egui::Color32, share: u32) -> egui::Color32 {
     let share = share.min(256);
     let rest = 256 - (u32::from(above.a()) * share + 127) / 255;
     let [below, above] = [below, above].map(|color| u32::from_le_bytes(color.to_array()));
-    // Two channels at a time: neither sum needs more than its 16 bits.
+    // Two channels at a time: neither sum exceeds 16 bits.
     let even = |color: u32| color & 0x00ff_00ff;
     let [low, high] = [0, 8].map(|bits| even((even(below >> bits) * rest + even(above >> bits) * share) >> 8) << bits);
     let [r, g, b, a] = (low | high).to_le_bytes();
     egui::Color32::from_rgba_premultiplied(r, g, b, a)
 }
 
-/// What leaves a picture's own colours as they are.
+/// The tint that leaves a picture's colours unchanged.
 pub const UNTINTED: egui::Color32 = egui::Color32::WHITE;
 
-/// A picture's own colours, which are no theme's: red, green, blue and alpha of each pixel, row by row.
+/// A picture from a file, whose colours belong to no theme: red, green, blue and alpha of each pixel, row by row.
 pub fn picture(size: [usize; 2], rgba: &[u8]) -> egui::ColorImage {
     egui::ColorImage::from_rgba_unmultiplied(size, rgba)
 }

@@ -1,6 +1,6 @@
-//! The colours, dark and light, as egui has them.
+//! The colours of the dark and the light theme, as egui's types.
 //!
-//! A scheme has eight colours of series; beyond eight they are made (see `hues`). Tests hold the contrast: text 4.5:1, curves and
+//! A scheme has eight colours of series; `hues` computes further ones. Tests check the contrast: text 4.5:1, lines and
 //! marks 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
 
 use super::{
@@ -16,16 +16,16 @@ use std::{
     sync::{LazyLock, OnceLock},
 };
 
-/// The index of the colour of what draws nothing.
+/// The colour index of a run that draws nothing.
 pub const NO_COLOR: usize = usize::MAX;
 
-/// The colours of one theme, with those of a scheme for runs and categories.
+/// The colours of one theme, and a scheme's colours for runs and categories.
 #[derive(Debug)]
 pub struct Palette {
     colors: Colors<Color32>,
     scheme: Scheme<Color32>,
-    /// The colours of series that the scheme lacks, made when one of them is needed.
-    more: OnceLock<Vec<Color32>>,
+    /// The colours of series beyond the scheme's, computed when one of them is first needed.
+    extra_series: OnceLock<Vec<Color32>>,
 }
 
 impl Deref for Palette {
@@ -36,7 +36,7 @@ impl Deref for Palette {
     }
 }
 
-/// By [`ColorScheme`], the dark one first.
+/// The palettes by [`ColorScheme`], the dark one first.
 static ALL: LazyLock<[[Palette; 2]; 3]> = LazyLock::new(|| {
     [OKABE_ITO, TOL, TENSORBOARD].map(|schemes| {
         array::from_fn(|nth| {
@@ -44,7 +44,7 @@ static ALL: LazyLock<[[Palette; 2]; 3]> = LazyLock::new(|| {
                 let [alpha, red, green, blue] = argb.to_be_bytes();
                 Color32::from_rgba_premultiplied(red, green, blue, alpha)
             });
-            Palette { colors, scheme: schemes[nth].map(rgb), more: OnceLock::new() }
+            Palette { colors, scheme: schemes[nth].map(rgb), extra_series: OnceLock::new() }
         })
     })
 });
@@ -71,22 +71,22 @@ impl Palette {
         &ALL[SCHEME.get() as usize][usize::from(!dark)]
     }
 
-    /// Its identity: cached pictures hold while it is the same.
+    /// Identifies the palette in the keys of cached pictures.
     pub fn id(&'static self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 
-    /// The colour of the `idx`-th run or curve; it repeats after [`N_SERIES`]. What draws none ([`NO_COLOR`]) is grey.
+    /// The colour of the `idx`-th run or line; colours repeat after [`N_SERIES`]. [`NO_COLOR`] is grey.
     pub fn series(&self, idx: usize) -> Color32 {
         if idx == NO_COLOR {
             return self.aggregate;
         }
         let (nth, series) = (idx % N_SERIES, &self.scheme.series);
-        let more = || self.more.get_or_init(|| hues::more([self.canvas, self.raised, self.aggregate], series));
-        series.get(nth).copied().unwrap_or_else(|| more()[nth - series.len()])
+        let extend = || hues::extend_series_colors([self.canvas, self.raised, self.aggregate], series);
+        series.get(nth).copied().unwrap_or_else(|| self.extra_series.get_or_init(extend)[nth - series.len()])
     }
 
-    /// The colour of a value at `share` (0 to 1) of the way from the least to the greatest; what has no place is grey.
+    /// The colour of a value at `share` (0 to 1) of the way from the least to the greatest; NaN and infinity are grey.
     pub fn ramp(&self, share: f64) -> Color32 {
         if !share.is_finite() {
             return self.aggregate;
@@ -96,17 +96,17 @@ impl Palette {
         mix(self.ramp[below], self.ramp[below + 1], (place - below as f64) as f32)
     }
 
-    /// The fill of the `idx`-th category of nodes; it repeats after twelve.
+    /// The fill of the `idx`-th category of nodes; fills repeat after twelve.
     pub fn fill(&self, idx: usize) -> Color32 {
         self.scheme.fills[idx % self.scheme.fills.len()]
     }
 
-    /// A fill for a name that is the same in every session (op types, scopes).
+    /// The fill of an op type or scope by its name, the same in every session.
     pub fn fill_of_name(&self, name: &str) -> Color32 {
         self.fill(hash_of(name))
     }
 
-    /// The colour of slices, bars and points of the `idx`-th category; it repeats after twelve.
+    /// The colour of slices, bars and points of the `idx`-th category; colours repeat after twelve.
     pub fn mark(&self, idx: usize) -> Color32 {
         self.scheme.marks[idx % self.scheme.marks.len()]
     }
@@ -116,12 +116,12 @@ impl Palette {
         self.mark(hash_of(name))
     }
 
-    /// The same without the grey, for what stands out among grey slices.
+    /// As [`mark_of_name`](Self::mark_of_name), but never grey: for slices that stand out among grey ones.
     pub fn vivid_mark_of_name(&self, name: &str) -> Color32 {
         self.mark(hash_of(name) % (self.scheme.marks.len() - 1))
     }
 
-    /// How much of its colour a slice has that hardly ever ran in its pixel: from here to 1 with the share of time.
+    /// The opacity of a bar in whose pixels hardly any slice ran; the opacity grows to 1 with the share of time.
     pub fn least_density(&self) -> f32 {
         if self.dark { 0.3 } else { 0.8 }
     }

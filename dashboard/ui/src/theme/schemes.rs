@@ -12,7 +12,7 @@ pub enum ColorScheme {
     OkabeIto,
     /// Paul Tol's, which colour-blind readers can distinguish too.
     Tol,
-    /// As TensorBoard colours runs.
+    /// TensorBoard's colours of runs.
     TensorBoard,
 }
 

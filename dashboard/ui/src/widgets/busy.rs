@@ -1,16 +1,16 @@
-//! A sign that something is being worked on, which costs next to nothing itself: without a GPU the 60 frames a second of a
-//! smooth one take a core from the work.
+//! An animation while work is under way. It costs next to nothing: a smooth one of 60 frames per second would take a
+//! core without a GPU.
 
 use super::named;
 use crate::theme::{metrics, mix, palette};
 use egui::{Response, Role, Sense, Ui, Vec2};
 use std::time::Duration;
 
-/// Between two of its pictures.
+/// Time between frames of the animation.
 const EVERY: Duration = Duration::from_millis(250);
 const DOTS: u32 = 4;
 
-/// Dots, one of which stands out, in turn.
+/// Shows dots that are highlighted in turn.
 pub fn busy(ui: &mut Ui) -> Response {
     let (rect, response) = ui.allocate_exact_size(Vec2::splat(metrics::ROW_H), Sense::hover());
     named(&response, Role::ProgressIndicator, "Working");

@@ -1,4 +1,4 @@
-//! A card's background and title row.
+//! The background and title row of a card.
 
 use super::{Icon, icon_button, named, text_elided};
 use crate::{
@@ -7,36 +7,37 @@ use crate::{
 };
 use egui::{Align, Layout, Popup, Rect, Role, Sense, Stroke, StrokeKind, Ui, UiBuilder, vec2};
 
-/// What a card is called and how it looks.
+/// The title of a card and its state.
 #[derive(Clone, Copy, Debug)]
 pub struct CardFrame<'a> {
-    /// Short name, shown.
+    /// The short name in the title.
     pub name: &'a str,
-    /// The whole tag, in the tooltip.
+    /// The full tag, in the tooltip.
     pub tag: &'a str,
-    /// The graph node behind the tag: a click on the title selects it.
+    /// The graph node of the tag, which a click on the title selects.
     pub node: Option<&'a str>,
     /// Whether that node is selected.
     pub is_selected: bool,
     /// Whether the card takes the full width.
     pub is_wide: bool,
-    /// Whether the card is pinned to the top of the page; `None` where cards cannot be.
+    /// Whether the card is pinned; `None` where cards cannot be pinned.
     pub pin: Option<bool>,
 }
 
-/// What was clicked.
+/// The clicks in a card's title row.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CardHeader {
-    /// The title.
+    /// Whether the title was clicked.
     pub is_clicked: bool,
-    /// The button for the width.
+    /// Whether the button that toggles the width was clicked.
     pub is_width_toggled: bool,
-    /// The pin.
+    /// Whether the pin was clicked.
     pub is_pin_toggled: bool,
 }
 
 impl CardFrame<'_> {
-    /// Draws the background and the title row with `values` at its right; the space that is left for the chart.
+    /// Draws the background and the title row with `values` at its right; returns the clicks and the room for the
+    /// chart.
     pub fn ui(&self, ui: &mut Ui, values: impl FnOnce(&mut Ui)) -> (CardHeader, Rect) {
         let p = palette(ui);
         let rect = ui.max_rect();
@@ -69,13 +70,13 @@ impl CardFrame<'_> {
         (CardHeader { is_clicked, is_width_toggled, is_pin_toggled }, chart.shrink2(vec2(1.0, 2.0)))
     }
 
-    /// Whether the button that makes the card wide or narrow again was clicked.
+    /// Shows the button that toggles the card's width; returns whether it was clicked.
     fn width_button(&self, ui: &mut Ui) -> bool {
         let (icon, what) = if self.is_wide { (Icon::Shrink, "One column") } else { (Icon::Expand, "Full width") };
         icon_button(ui, icon, &format!("{what}: {}", self.tag), false).clicked()
     }
 
-    /// Whether the pin was clicked.
+    /// Shows the pin; returns whether it was clicked.
     fn pin_button(&self, ui: &mut Ui) -> bool {
         let Some(is_pinned) = self.pin else { return false };
         let what = if is_pinned { "Unpin" } else { "Pin" };

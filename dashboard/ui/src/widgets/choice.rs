@@ -1,10 +1,10 @@
-//! Choices out of a closed set.
+//! Controls that choose a variant of a [`Choice`].
 
 use super::named;
 use crate::address::Choice;
 use egui::{ComboBox, Response, Role, Ui, WidgetInfo};
 
-/// A button for each of the choices in one row; `what` is chosen (`Mode`).
+/// Shows a button for each variant in one row. `what`: the name of the choice (`Mode`).
 pub fn choice_buttons<T: Choice>(ui: &mut Ui, what: &str, chosen: &mut T) {
     for choice in T::all() {
         let response = ui.selectable_value(chosen, choice, choice.title());
@@ -13,7 +13,7 @@ pub fn choice_buttons<T: Choice>(ui: &mut Ui, what: &str, chosen: &mut T) {
     }
 }
 
-/// A list of the choices that opens; `what` is chosen.
+/// Shows a drop-down list of the variants. `what`: the name of the choice.
 pub fn choice_list<T: Choice>(ui: &mut Ui, what: &str, chosen: &mut T) -> Response {
     let combo = ComboBox::from_id_salt(what).selected_text(chosen.title());
     let response = combo.show_ui(ui, |ui| {

@@ -1,9 +1,9 @@
-//! Columns next to each other.
+//! Adjacent columns.
 
 use egui::{Align, Layout, Rect, Ui, UiBuilder, pos2};
 
-/// Columns of equal width. What is in them begins at the left as it does elsewhere: `egui::Ui::columns` has a justified layout, which
-/// stretches the words of text that wraps.
+/// Shows columns of equal width, with their contents aligned left. The layout of `egui::Ui::columns` is justified,
+/// which stretches the words of wrapped text.
 pub fn columns<R>(ui: &mut Ui, n: usize, contents: impl FnOnce(&mut [Ui]) -> R) -> R {
     let n = n.max(1);
     let (room, gap) = (ui.available_rect_before_wrap(), ui.spacing().item_spacing.x);

@@ -1,4 +1,4 @@
-//! A table of data: headings that sort, rows to click, figures at the right. Only the rows on the screen are built.
+//! A table of data: headings that sort, clickable rows, right-aligned figures. Only the rows on the screen are built.
 
 use super::{Sorting, aligned_cell, figure_column, sort_heading, wide_table, word_column};
 use crate::{export, theme::metrics};
@@ -11,20 +11,20 @@ pub trait Column<R: ?Sized> {
     /// The heading.
     fn title(&self) -> Cow<'_, str>;
 
-    /// The explanation of the heading.
+    /// The tooltip of the heading.
     fn help(&self) -> Cow<'_, str> {
         self.title()
     }
 
-    /// Whether it holds words, which align left and sort upwards first.
+    /// Whether the column holds words, which align left and sort ascending first.
     fn is_text(&self) -> bool;
 
-    /// Whether a click on the heading sorts.
+    /// Whether a click on the heading sorts the rows.
     fn can_sort(&self) -> bool {
         true
     }
 
-    /// A cell as it is shown.
+    /// The text of a cell.
     fn text<'a>(&'a self, row: &'a R) -> Cow<'a, str>;
 
     /// The heading in CSV.
@@ -32,13 +32,13 @@ pub trait Column<R: ?Sized> {
         self.title()
     }
 
-    /// A cell in CSV, with all digits.
+    /// The text of a cell in CSV, with all digits.
     fn exact<'a>(&'a self, row: &'a R) -> Cow<'a, str> {
         self.text(row)
     }
 }
 
-/// These columns of rows as CSV.
+/// These columns of the rows as CSV.
 pub fn csv<'a, R: 'a, C: Column<R>>(columns: &[C], rows: impl IntoIterator<Item = &'a R>) -> String {
     let titles: Vec<String> = columns.iter().map(|column| export::csv_field(&column.csv_title())).collect();
     let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
@@ -46,19 +46,19 @@ pub fn csv<'a, R: 'a, C: Column<R>>(columns: &[C], rows: impl IntoIterator<Item 
     export::csv(&titles, rows.into_iter().map(line))
 }
 
-/// A cell with the text of its column.
+/// Shows a cell with the text of its column.
 pub fn text_cell<R>(ui: &mut Ui, column: &impl Column<R>, row: &R) {
     let label = Label::new(column.text(row)).selectable(false);
     ui.add(if column.is_text() { label.truncate() } else { label });
 }
 
-/// The user's clicks in a frame.
+/// The clicks in a table.
 pub struct TableClicks<C> {
-    /// A heading.
+    /// The column whose heading was clicked.
     pub sort_by: Option<C>,
-    /// A row, by its index.
+    /// The index of the row that was clicked.
     pub picked: Option<usize>,
-    /// Whether the row was clicked twice.
+    /// Whether the row was double-clicked.
     pub is_double: bool,
 }
 
@@ -72,25 +72,26 @@ pub struct DataTable<'a, R, C> {
 }
 
 impl<'a, R, C: Column<R> + Clone> DataTable<'a, R, C> {
-    /// All rows as they stand. Widths that the user gave are remembered under `id`.
+    /// A table of all rows in their order. The user's column widths are stored under `id`.
     pub fn new(id: impl AsIdSalt, columns: &'a [C], rows: &'a [R]) -> Self {
         Self { id: IdSalt::new(id), columns, rows, order: None, widths: Vec::new() }
     }
 
-    /// The rows with these indices, in their order.
+    /// Shows only the rows with these indices, in this order.
     #[must_use]
     pub fn order(self, order: &'a [usize]) -> Self {
         Self { order: Some(order), ..self }
     }
 
-    /// The width of a column, in place of the usual one.
+    /// Sets the width of a column.
     #[must_use]
     pub fn width(mut self, column: usize, width: Width) -> Self {
         self.widths.push((column, width));
         self
     }
 
-    /// Shows it. `sorted`: the direction of the column that the rows are sorted by; `cell` draws what is in a cell.
+    /// Shows the table. `sorted`: for the column that the rows are sorted by, whether they descend; `cell` draws a
+    /// cell.
     pub fn show(
         self,
         ui: &mut Ui,
@@ -111,7 +112,7 @@ impl<'a, R, C: Column<R> + Clone> DataTable<'a, R, C> {
                             ui.weak(&*column.title());
                         }
                     });
-                    // Next to its words the heading's cell is clicked.
+                    // A click next to the heading's text hits the heading's cell.
                     if is_clicked || column.can_sort() && heading.clicked() {
                         clicks.sort_by = Some(column.clone());
                     }
@@ -149,13 +150,13 @@ impl<'a, R, C: Column<R> + Clone> DataTable<'a, R, C> {
 }
 
 impl<C: PartialEq> Sorting<C> {
-    /// The direction of `column`, where this is by it.
+    /// Whether the rows descend, if they are sorted by `column`.
     pub fn of(&self, column: &C) -> Option<bool> {
         (self.column == *column).then_some(self.descending)
     }
 }
 
-/// A small table of figures: weak headings, then rows that `contents` ends.
+/// Shows a small table of figures with weak headings. `contents` adds the rows.
 pub fn figure_grid(ui: &mut Ui, id: impl AsIdSalt, titles: &[&str], contents: impl FnOnce(&mut Ui)) {
     let grid = egui::Grid::new(id).num_columns(titles.len()).striped(true).spacing([metrics::GAP_WIDE, 2.0]);
     grid.show(ui, |ui| {
@@ -165,7 +166,7 @@ pub fn figure_grid(ui: &mut Ui, id: impl AsIdSalt, titles: &[&str], contents: im
     });
 }
 
-/// Names with values, in two columns.
+/// Shows names with values in two columns.
 pub fn pairs_grid(ui: &mut Ui, id: impl AsIdSalt, pairs: impl IntoIterator<Item = (String, String)>) {
     let spacing = [metrics::GAP_WIDE, metrics::GAP / 2.0];
     egui::Grid::new(id).num_columns(2).spacing(spacing).show(ui, |ui| {

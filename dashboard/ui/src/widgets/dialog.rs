@@ -1,5 +1,5 @@
-//! The frame of every dialog. It is modal: nothing behind it takes the pointer or a key, or shows a tooltip. It is never larger than
-//! the window: what does not fit scrolls. Escape, its cross and a click outside it close it.
+//! The frame of every dialog. A dialog is modal: widgets behind it get no pointer and no keys, and show no tooltips. It
+//! is never larger than the window; larger contents scroll. Escape, the cross and a click outside close it.
 
 use super::{Icon, icon_button, scroll_area};
 use crate::theme::{metrics, palette};
@@ -13,36 +13,36 @@ pub struct Dialog<'a> {
     at_top: bool,
 }
 
-/// What came of a dialog in a frame.
+/// The response of a dialog in a frame.
 pub struct DialogResponse<R> {
-    /// What its contents said.
+    /// The return value of the contents.
     pub inner: R,
     /// Whether the user closed it.
     pub is_closed: bool,
 }
 
 impl<'a> Dialog<'a> {
-    /// In the middle of the window, as wide as most dialogs.
+    /// A dialog in the middle of the window, of the default width.
     pub fn new(id: &'static str) -> Self {
         Self { id, title: None, width: metrics::DIALOG_W, at_top: false }
     }
 
-    /// With a title and a cross.
+    /// Adds a title and a cross.
     pub fn title(self, title: &'a str) -> Self {
         Self { title: Some(title), ..self }
     }
 
-    /// As wide as this, where the window is.
+    /// Sets the width; a narrower window limits it.
     pub fn width(self, width: f32) -> Self {
         Self { width, ..self }
     }
 
-    /// Near the top of the window.
+    /// Puts the dialog near the top of the window.
     pub fn at_top(self) -> Self {
         Self { at_top: true, ..self }
     }
 
-    /// Shows it while it is open, which ends where the user closes it; the result of its contents.
+    /// Shows the dialog while `is_open`, which it clears when the user closes it; returns the value of the contents.
     pub fn show_while<R>(self, is_open: &mut bool, ctx: &Context, contents: impl FnOnce(&mut Ui) -> R) -> Option<R> {
         is_open.then(|| {
             let shown = self.show(ctx, contents);
@@ -51,7 +51,7 @@ impl<'a> Dialog<'a> {
         })
     }
 
-    /// Shows it. In `contents`, what is available is what the window has room for.
+    /// Shows the dialog. The available size in `contents` is the room in the window.
     pub fn show<R>(self, ctx: &Context, contents: impl FnOnce(&mut Ui) -> R) -> DialogResponse<R> {
         let frame = Frame::window(&ctx.global_style());
         let screen = ctx.content_rect().size();
@@ -76,7 +76,7 @@ impl<'a> Dialog<'a> {
     }
 }
 
-/// The title, and a cross; whether that was clicked.
+/// Shows the title and the cross; returns whether the cross was clicked.
 fn header(ui: &mut Ui, title: &str) -> bool {
     let shown = ui.horizontal(|ui| {
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {

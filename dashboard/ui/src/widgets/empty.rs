@@ -1,9 +1,9 @@
-//! What a panel says when it has nothing to show.
+//! The empty state of a panel.
 
 use crate::theme::{metrics, palette};
 use egui::{RichText, Ui};
 
-/// A title and an explanation in the middle of the space that is left: what is missing and how to get it.
+/// Shows a title and an explanation in the middle of the remaining space: what is missing and how to get it.
 pub fn empty_state(ui: &mut Ui, title: &str, explanation: &str) {
     let p = palette(ui);
     let space = (ui.available_height() * 0.35).max(metrics::PAD);

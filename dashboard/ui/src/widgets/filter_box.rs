@@ -3,8 +3,8 @@
 use crate::{filter::Filter, theme::palette};
 use egui::{Response, TextEdit, Ui};
 
-/// A field that edits `filter`; `name` says what it filters (`Filter runs`). An expression that does not compile turns
-/// red and says why on hover.
+/// Shows a field that edits `filter`. `name`: its accessible name (`Filter runs`). An invalid expression turns red; the
+/// tooltip has its error.
 pub fn filter_box(ui: &mut Ui, filter: &mut Filter, name: &str, width: f32) -> Response {
     let mut text = filter.text().to_owned();
     let mut field = TextEdit::singleline(&mut text).hint_text(name).desired_width(width);

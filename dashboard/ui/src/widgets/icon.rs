@@ -1,10 +1,10 @@
-//! Buttons with a drawn picture: crisp at every scale, and no emoji font is needed.
+//! Icon buttons, drawn as lines: sharp at every scale, and without an emoji font.
 
 use super::named;
 use crate::theme::{metrics, palette};
 use egui::{Color32, Painter, Rect, Response, Role, Sense, Stroke, Ui, pos2, vec2};
 
-/// The pictures.
+/// The icons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Icon {
     /// Two arrows outwards: over the full width.
@@ -39,11 +39,11 @@ pub enum Icon {
     Play,
     /// Two bars: pause.
     Pause,
-    /// Three dots: what there was no room for.
+    /// Three dots: show the rest.
     More,
 }
 
-/// A button of one row's height with a picture; `label` is its name and its tooltip. `is_on` lights it.
+/// Shows a button of one row's height. `label`: its accessible name and tooltip; `is_on`: whether it is highlighted.
 pub fn icon_button(ui: &mut Ui, icon: Icon, label: &str, is_on: bool) -> Response {
     let (rect, response) = ui.allocate_exact_size(vec2(metrics::ROW_H, metrics::ROW_H), Sense::click());
     named(&response, Role::Button, label);
@@ -64,7 +64,7 @@ pub fn icon_button(ui: &mut Ui, icon: Icon, label: &str, is_on: bool) -> Respons
     response.on_hover_text(label)
 }
 
-/// What is drawn with lines, as paths of SVG in a square of 100: `M` begins a line.
+/// Icons drawn with lines, as SVG paths in a square of 100: `M` begins a line.
 const STROKES: &[(Icon, &str)] = &[
     (Icon::Expand, "M55 5 95 5 95 45M45 95 5 95 5 55M95 5 5 95"),
     (Icon::Shrink, "M55 8 55 45 92 45M8 55 45 55 45 92M55 45 98 2M45 55 2 98"),
@@ -81,7 +81,7 @@ const STROKES: &[(Icon, &str)] = &[
     (Icon::Close, "M10 10 90 90M90 10 10 90"),
 ];
 
-/// Draws a picture into a square.
+/// Paints an icon into a square.
 pub fn paint(painter: &Painter, icon: Icon, rect: Rect, color: Color32) {
     let stroke = Stroke::new(metrics::ICON_LINE, color);
     let at = |x: f32, y: f32| pos2(rect.left() + x * rect.width(), rect.top() + y * rect.height());

@@ -1,4 +1,4 @@
-//! Who has the keyboard: a text field, a dialog, a menu, or else the panels.
+//! The owner of the keyboard: a text field, a dialog, a menu, or else the panels.
 
 use egui::{Context, Id, Popup, Response, TextEdit, Ui, text::CCursorRange};
 
@@ -6,13 +6,13 @@ fn typed_id() -> Id {
     Id::unique("a text field had the keyboard")
 }
 
-/// Notes at the end of a frame whether a text field has the keyboard.
+/// Notes at the end of a frame whether a text field has the keyboard focus.
 pub fn note_typing(ctx: &Context) {
     let is_typing = ctx.text_edit_focused();
     ctx.data_mut(|data| data.insert_temp(typed_id(), is_typing));
 }
 
-/// Gives the keyboard to a field of this text, all of which is selected: what is typed next takes its place.
+/// Focuses a field and selects its `text`, so that typing replaces it.
 pub fn focus_all(field: &Response, text: &str) {
     field.request_focus();
     let mut state = TextEdit::load_state(&field.ctx, field.id).unwrap_or_default();
@@ -20,8 +20,8 @@ pub fn focus_all(field: &Response, text: &str) {
     TextEdit::store_state(&field.ctx, field.id, state);
 }
 
-/// Whether keys are for what is in `ui`: no dialog covers it, no menu is open, and no text field has the keyboard, or had it
-/// until this frame: what takes it away, Escape or Enter, is for the field alone.
+/// Whether keys belong to `ui`: no dialog or menu is open above it, and no text field has the focus, or had it until
+/// this frame. The key that ended the focus (Escape or Enter) belongs to the field alone.
 pub fn keys_are_free(ui: &Ui) -> bool {
     let ctx = ui.ctx();
     let typed = ctx.data(|data| data.get_temp(typed_id()).unwrap_or(false));

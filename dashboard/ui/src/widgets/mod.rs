@@ -1,4 +1,4 @@
-//! Small parts that several views use.
+//! Widgets that several panels use.
 
 mod busy;
 mod card_frame;

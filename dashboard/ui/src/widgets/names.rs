@@ -1,11 +1,11 @@
-//! Sentences in which names stand between backticks: on the screen the names are in the mono face instead.
+//! Sentences with names between backticks, which the screen shows in the mono font instead.
 
 use egui::{
     Color32, FontId,
     text::{LayoutJob, TextFormat},
 };
 
-/// A sentence as it is shown. A backtick without a second one stays.
+/// Lays out a sentence. A single backtick stays as it is.
 pub fn with_names(text: &str, size: f32, color: Color32) -> LayoutJob {
     let mut job = LayoutJob::default();
     let mut append =

@@ -1,8 +1,8 @@
-//! Where the pointer is, for what paints next to it.
+//! The position of the pointer for tooltips and crosshairs.
 
 use egui::{Pos2, Ui};
 
-/// Where the pointer is, if it is over `ui`'s layer: neither a dialog nor a menu or another window covers that there.
+/// The position of the pointer over `ui`'s layer; `None` where a dialog, menu or window covers the layer there.
 pub fn pointer(ui: &Ui) -> Option<Pos2> {
     let at = ui.input(|input| input.pointer.hover_pos())?;
     (ui.layer_id_at(at) == Some(ui.layer_id())).then_some(at)

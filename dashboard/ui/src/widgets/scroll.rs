@@ -1,10 +1,11 @@
-//! Scrolling areas whose bar is seen wherever there is more.
+//! Scroll areas with a visible bar wherever the contents are larger.
 
 use egui::{ScrollArea, Ui, style::ScrollStyle};
 
-/// Scrolls across and down as `directions` say, within `height`. It takes what room its contents need, as far as there is some.
+/// A scroll area that scrolls in these directions (across, down) and is at most `height` high. It shrinks to its
+/// contents.
 pub fn scroll_area(ui: &mut Ui, directions: [bool; 2], height: f32) -> ScrollArea {
-    // Thin, and of the colour of letters: seen, and no more than that until the pointer comes.
+    // A thin bar in the colour of text: visible, but not prominent until the pointer reaches it.
     ui.spacing_mut().scroll = ScrollStyle {
         foreground_color: true,
         dormant_background_opacity: 0.0,

@@ -1,6 +1,6 @@
-//! The parts around the rest of a panel: lists at a side, details below. However small the window, they leave the rest its
-//! room. Their border is a strip that nothing else lies under: the resize cursor and a line show it, a drag or the arrow
-//! keys move it, a double click resets it. [`side_sizes`] has what the user gave each part.
+//! The parts at the edges of a panel: lists at a side, details below. However small the window, they leave room for the
+//! panel's main contents. A strip that no other widget overlaps resizes them: it shows the resize cursor and a line; a
+//! drag or the arrow keys move it, a double click resets it. [`side_sizes`] returns the sizes that the user chose.
 
 use super::named;
 use crate::theme::{metrics, palette};
@@ -10,10 +10,10 @@ use egui::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 
-/// What the user gave each part, by its id, points.
+/// The sizes that the user chose, by the part's id, points.
 pub type SideSizes = Arc<BTreeMap<String, f32>>;
 
-/// Where a part is.
+/// The edge of a panel that a part is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
     /// At the left.
@@ -26,10 +26,10 @@ pub enum Edge {
     Bottom,
 }
 
-/// How large a part is before the user says otherwise.
+/// The default size of a part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Extent {
-    /// Points, where there is room.
+    /// Points, limited by the room.
     Points(f32),
     /// A share of the room.
     Share(f32),
@@ -40,12 +40,12 @@ impl Edge {
         matches!(self, Self::Left | Self::Right)
     }
 
-    /// Whether the part comes before the rest: at the left or above.
+    /// Whether the part is before the main contents: at the left or above.
     fn is_first(self) -> bool {
         matches!(self, Self::Left | Self::Top)
     }
 
-    /// How large the part is whose border is in the middle of the strip under the pointer.
+    /// The size of a part whose border's strip is centred on the pointer.
     fn size_to(self, room: Rect, pointer: Pos2) -> f32 {
         let axis = usize::from(!self.is_upright());
         let edge = if self.is_first() { room.min } else { room.max };
@@ -53,7 +53,7 @@ impl Edge {
         to_pointer + metrics::SIDE_BORDER / 2.0
     }
 
-    /// What `size` points at the part's edge of `room` cover.
+    /// The rectangle of a part of `size` points at this edge of `room`.
     fn part(self, mut room: Rect, size: f32) -> Rect {
         let axis = usize::from(!self.is_upright());
         if self.is_first() {
@@ -79,7 +79,7 @@ impl Edge {
     }
 
     fn margin(self) -> Margin {
-        // What is above is a picture like the one below.
+        // The upper part is a picture, as wide as the one below.
         let across = if self == Self::Top { 0 } else { metrics::PAD as i8 };
         let mut margin = Margin { left: across, right: across, top: 0, bottom: 0 };
         *match self {
@@ -91,7 +91,7 @@ impl Edge {
         margin
     }
 
-    /// The panel, and the keys that make the part smaller and larger.
+    /// The egui panel, and the keys that shrink and enlarge the part.
     fn panel(self, id: &'static str) -> (Panel, [Key; 2]) {
         match self {
             Self::Left => (Panel::left(id), [Key::ArrowLeft, Key::ArrowRight]),
@@ -106,12 +106,12 @@ fn sizes_id() -> Id {
     Id::unique("sizes of sides")
 }
 
-/// What the user gave the parts of panels.
+/// The sizes that the user chose.
 pub fn side_sizes(ctx: &Context) -> SideSizes {
     ctx.data(|data| data.get_temp(sizes_id())).unwrap_or_default()
 }
 
-/// Gives the parts these sizes.
+/// Sets the sizes of parts, as the configuration has them.
 pub fn put_side_sizes(ctx: &Context, sizes: SideSizes) {
     ctx.data_mut(|data| data.insert_temp(sizes_id(), sizes));
 }
@@ -126,45 +126,46 @@ fn put_size(ctx: &Context, id: &str, size: Option<f32>) {
     put_side_sizes(ctx, sizes);
 }
 
-/// Shows a part at an edge of what room `ui` has; the rest follows. `id` is also what its size is remembered under.
+/// Shows a part at an edge of `ui`; the remaining space is for what follows. The user's size is stored under `id`.
 pub fn side<R>(ui: &mut Ui, edge: Edge, id: &'static str, usual: Extent, contents: impl FnOnce(&mut Ui) -> R) -> R {
     let room = ui.available_rect_before_wrap();
     let extent = if edge.is_upright() { room.width() } else { room.height() };
     let border = ui.scope_id().with(("border", id));
-    // Of the frame before: what is dragged keeps up with the pointer.
-    let before = ui.read_response(border);
-    let pointer = before.filter(Response::dragged).and_then(|response| response.interact_pointer_pos());
-    let asked = pointer.map(|at| edge.size_to(room, at));
-    let size = fitting(asked.or_else(|| side_sizes(ui).get(id).copied()), usual, extent);
-    if asked.is_some() {
+    // The strip's response in the previous frame, so that a drag has no delay.
+    let last_response = ui.read_response(border);
+    let pointer = last_response.filter(Response::dragged).and_then(|response| response.interact_pointer_pos());
+    let dragged_size = pointer.map(|at| edge.size_to(room, at));
+    let size = fitting(dragged_size.or_else(|| side_sizes(ui).get(id).copied()), usual, extent);
+    if dragged_size.is_some() {
         put_size(ui, id, Some(size));
     }
     let frame = Frame::new().fill(palette(ui).panel).inner_margin(edge.margin());
     let (panel, keys) = edge.panel(id);
     let panel = panel.frame(frame).resizable(false).show_separator_line(false).exact_size(size);
-    let shown = panel.show(ui, contents);
+    let panel_response = panel.show(ui, contents);
     let response = ui.interact(edge.strip(edge.part(room, size)), border, Sense::click_and_drag());
     border_ui(ui, edge.is_upright(), &response, id, size, keys);
-    shown.inner
+    panel_response.inner
 }
 
-/// What a part gets of `extent` points: what the user gave it, or what is usual, as far as that leaves the rest its room.
-fn fitting(given: Option<f32>, usual: Extent, extent: f32) -> f32 {
+/// The size of a part along an edge of `extent` points: the user's or the default, limited so that the main contents
+/// have room.
+fn fitting(user_size: Option<f32>, usual: Extent, extent: f32) -> f32 {
     let usual = match usual {
         Extent::Points(points) => points.min(extent * metrics::SIDE_USUAL_SHARE),
         Extent::Share(share) => extent * share,
     };
-    let most = (extent * metrics::SIDE_SHARE).max(0.0);
-    given.unwrap_or(usual).clamp(metrics::SIDE_MIN.min(most), most).round()
+    let max_size = (extent * metrics::SIDE_SHARE).max(0.0);
+    user_size.unwrap_or(usual).clamp(metrics::SIDE_MIN.min(max_size), max_size).round()
 }
 
-/// The line, brighter where it can be taken hold of; the keys and the double click.
+/// Paints the line, brighter under the pointer; handles the keys and the double click.
 fn border_ui(ui: &Ui, is_upright: bool, response: &Response, id: &str, size: f32, [smaller, larger]: [Key; 2]) {
     let (p, strip) = (palette(ui), response.rect);
     named(response, Role::Splitter, &format!("Border of {id}"));
-    let is_held = response.hovered() || response.dragged() || response.has_focus();
+    let is_active = response.hovered() || response.dragged() || response.has_focus();
     let stroke =
-        if is_held { Stroke::new(metrics::LINE_STRONG, p.accent) } else { Stroke::new(metrics::HAIRLINE, p.border) };
+        if is_active { Stroke::new(metrics::LINE_STRONG, p.accent) } else { Stroke::new(metrics::HAIRLINE, p.border) };
     if is_upright {
         ui.painter().vline(strip.center().x, strip.y_range(), stroke);
     } else {
@@ -180,15 +181,15 @@ fn border_ui(ui: &Ui, is_upright: bool, response: &Response, id: &str, size: f32
         let arrows = EventFilter { horizontal_arrows: true, vertical_arrows: true, ..EventFilter::default() };
         ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, arrows));
         let pressed = |key| ui.input_mut(|input| input.count_and_consume_key(Modifiers::NONE, key)) as f32;
-        let by = metrics::SIDE_STEP * (pressed(larger) - pressed(smaller));
-        if by != 0.0 {
-            put_size(ui, id, Some(size + by));
+        let delta = metrics::SIDE_STEP * (pressed(larger) - pressed(smaller));
+        if delta != 0.0 {
+            put_size(ui, id, Some(size + delta));
             ui.request_repaint();
         }
     }
 }
 
-/// The list at the left of a page.
+/// Shows the list at the left of a page.
 pub fn side_panel(ui: &mut Ui, id: &'static str, contents: impl FnOnce(&mut Ui)) {
     side(ui, Edge::Left, id, Extent::Points(metrics::SIDE_W), contents);
 }
@@ -202,9 +203,9 @@ mod tests {
         let list = Extent::Points(metrics::SIDE_W);
         assert_eq!(fitting(None, list, 1280.0), metrics::SIDE_W);
         for width in [427.0, 200.0, 50.0, 0.0] {
-            for given in [None, Some(5_000.0), Some(-3.0)] {
-                let size = fitting(given, list, width);
-                assert!((0.0..=width * metrics::SIDE_SHARE + 0.5).contains(&size), "{given:?} of {width}: {size}");
+            for user_size in [None, Some(5_000.0), Some(-3.0)] {
+                let size = fitting(user_size, list, width);
+                assert!((0.0..=width * metrics::SIDE_SHARE + 0.5).contains(&size), "{user_size:?} of {width}: {size}");
             }
         }
         assert_eq!(fitting(None, Extent::Share(0.3), 600.0), 180.0);

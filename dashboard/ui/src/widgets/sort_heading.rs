@@ -1,20 +1,21 @@
-//! A table's heading that sorts by its column.
+//! A table heading that sorts by its column.
 
 use super::named;
 use crate::theme::{metrics, palette};
 use egui::{Align, Layout, Sense, Ui, vec2};
 
-/// Which column a table is sorted by, and how.
+/// The order of a table's rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sorting<C> {
     /// The column.
     pub column: C,
-    /// The greatest first.
+    /// Whether the greatest value comes first.
     pub descending: bool,
 }
 
 impl<C: PartialEq> Sorting<C> {
-    /// After a click on the heading of `column`: that one, or the other way around. `begins_descending` for figures.
+    /// Handles a click on the heading of `column`: sorts by it, or reverses the order. `begins_descending`: the first
+    /// order, as for figures.
     pub fn click(&mut self, column: C, begins_descending: bool) {
         if self.column == column {
             self.descending ^= true;
@@ -24,7 +25,8 @@ impl<C: PartialEq> Sorting<C> {
     }
 }
 
-/// A heading; whether it was clicked. `sorted`: by this column, and whether the greatest come first.
+/// Shows a heading; returns whether it was clicked. `sorted`: whether the rows descend, if they are sorted by this
+/// column.
 pub fn sort_heading(ui: &mut Ui, title: &str, help: &str, is_text: bool, sorted: Option<bool>) -> bool {
     aligned_cell(ui, is_text, |ui| {
         if let Some(descending) = sorted {
@@ -42,14 +44,14 @@ pub fn sort_heading(ui: &mut Ui, title: &str, help: &str, is_text: bool, sorted:
     })
 }
 
-/// What is in a table's cell: words at its left, figures at its right. (A cell whose own layout is from the right
-/// takes clicks beyond its left edge.)
+/// Shows the contents of a cell: words at the left, figures at the right. (A cell with a right-to-left layout would
+/// also take clicks beyond its left edge.)
 pub fn aligned_cell<R>(ui: &mut Ui, is_text: bool, contents: impl FnOnce(&mut Ui) -> R) -> R {
     let layout = if is_text { Layout::left_to_right(Align::Center) } else { Layout::right_to_left(Align::Center) };
     ui.with_layout(layout, contents).inner
 }
 
-/// A triangle that points the way the column grows.
+/// Paints a triangle that points in the direction in which the column increases.
 fn sort_mark(ui: &mut Ui, descending: bool) {
     let (rect, _) = ui.allocate_exact_size(vec2(metrics::PAD, metrics::PAD), Sense::hover());
     let (c, r) = (rect.center(), metrics::GAP * 0.75);

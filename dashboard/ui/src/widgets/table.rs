@@ -1,27 +1,27 @@
-//! Columns of tables. A figure is never cut: its column is as wide as it needs, and where that is more than there is room for, the
-//! table scrolls across.
+//! Columns of tables. Figures are never cut: a column is as wide as its figures, and a table that is wider than its
+//! room scrolls.
 
 use super::scroll_area;
 use crate::theme::metrics;
 use egui::{FontId, Ui};
 use egui_extras::Column;
 
-/// A column of figures: as wide as its heading, with the mark of the order, and as every figure that was shown; the user makes it
-/// wider.
+/// A column of figures: at least as wide as its heading with the sort mark and as every figure shown so far; the user
+/// can widen it.
 pub fn figure_column(ui: &Ui, heading: &str) -> Column {
     let font = FontId::proportional(metrics::TEXT);
     let heading = ui.painter().layout_no_wrap(heading.to_owned(), font, egui::Color32::PLACEHOLDER).size().x;
     let width = (heading + 2.0 * metrics::PAD).ceil();
-    // What is not clipped, widens its column, and of columns that can be resized the table keeps that.
+    // Unclipped contents widen a column, and the table remembers the width of resizable columns.
     Column::initial(width).at_least(width).resizable(true)
 }
 
-/// A column of words: the user makes it wider and narrower.
+/// A column of words, which the user can resize.
 pub fn word_column(width: f32) -> Column {
     Column::initial(width).at_least(metrics::VALUE_W).resizable(true).clip(true)
 }
 
-/// A column of names, each after a swatch: as wide as the longest at first, but never more than a share of the room.
+/// A column of names, each after a swatch: by default as wide as the longest, but limited to a share of the room.
 pub fn names_column<'a>(ui: &Ui, names: impl Iterator<Item = &'a str>) -> Column {
     let longest = names.max_by_key(|name| name.chars().count()).unwrap_or_default();
     let font = FontId::proportional(metrics::TEXT);
@@ -30,7 +30,7 @@ pub fn names_column<'a>(ui: &Ui, names: impl Iterator<Item = &'a str>) -> Column
     word_column(width.clamp(metrics::NAME_W, metrics::NAME_W.max(ui.available_width() * metrics::NAMES_SHARE)))
 }
 
-/// Room for a table that may be wider than `ui`.
+/// Shows a table that may be wider than `ui`.
 pub fn wide_table<R>(ui: &mut Ui, table: impl FnOnce(&mut Ui) -> R) -> R {
     let height = ui.available_height();
     scroll_area(ui, [true, false], height).auto_shrink([false, false]).show(ui, table).inner

@@ -1,19 +1,20 @@
-//! Text that gives up its middle where there is no room: names of runs, tags and threads often differ at their ends only.
+//! Text that is cut in its middle where it does not fit: names of runs, tags and threads often differ only at their
+//! ends.
 
 use super::named;
 use crate::theme::{metrics, palette};
 use egui::{Color32, FontId, Galley, Rect, Response, RichText, Role, Ui};
 
-/// Of the room for letters, what the begin of a text gets.
+/// Share of the room that the begin of a cut text gets.
 const HEAD_SHARE: f32 = 0.4;
 
-/// Draws one line in `rect`, centred up and down, with an ellipsis in its middle where it is too long.
+/// Paints one line in `rect`, centred vertically, with an ellipsis in its middle where it does not fit.
 pub fn text_elided(ui: &Ui, text: &str, rect: Rect, color: Color32) {
     line_of(ui, text, rect, color, without_middle);
 }
 
-/// Draws one line in `rect`, centred up and down. Where it is too long, the part around the byte `differs_at` stays, from which on
-/// it differs from adjacent lines.
+/// Paints one line in `rect`, centred vertically. Where it does not fit, the part around the byte `differs_at` stays,
+/// from which on it differs from adjacent lines.
 pub fn text_elided_at(ui: &Ui, text: &str, rect: Rect, color: Color32, differs_at: usize) {
     let nth = text.char_indices().take_while(|(at, _)| *at < differs_at).count();
     line_of(
@@ -21,11 +22,11 @@ pub fn text_elided_at(ui: &Ui, text: &str, rect: Rect, color: Color32, differs_a
         text,
         rect,
         color,
-        |line, room| if nth == 0 { without_middle(line, room) } else { around(line, room, nth) },
+        |line, room| if nth == 0 { without_middle(line, room) } else { excerpt(line, room, nth) },
     );
 }
 
-/// A title over what follows.
+/// Shows a heading.
 pub fn heading(ui: &mut Ui, text: impl Into<RichText>) -> Response {
     let text = text.into().size(metrics::TEXT_TITLE).color(palette(ui).text_strong);
     let response = ui.label(text.clone());
@@ -40,11 +41,11 @@ fn line_of(ui: &Ui, text: &str, rect: Rect, color: Color32, shorten: impl Fn(&Ga
     if galley.size().x > rect.width() {
         galley = painter.layout_no_wrap(shorten(&galley, rect.width() - font.size), font, color);
     }
-    let at = egui::pos2(rect.left(), rect.center().y - galley.size().y / 2.0);
-    painter.with_clip_rect(rect.intersect(ui.clip_rect())).galley(at, galley, color);
+    let pos = egui::pos2(rect.left(), rect.center().y - galley.size().y / 2.0);
+    painter.with_clip_rect(rect.intersect(ui.clip_rect())).galley(pos, galley, color);
 }
 
-/// What of a line's letters fits into `room`, from its begin and its end.
+/// The letters of a line that fit into `room`, from its begin and its end.
 fn without_middle(line: &Galley, room: f32) -> String {
     let glyphs = || line.rows.iter().flat_map(|row| &row.glyphs);
     let head: Vec<char> = glyphs().take_while(|g| g.max_x() <= room * HEAD_SHARE).map(|g| g.chr).collect();
@@ -54,9 +55,9 @@ fn without_middle(line: &Galley, room: f32) -> String {
     head.iter().copied().chain(['…']).chain(tail).collect()
 }
 
-/// What of a line's letters fits into `room`: those from the `nth` on, as long as they do not take more than their share, and as many
-/// before them as there is room for.
-fn around(line: &Galley, room: f32, nth: usize) -> String {
+/// The letters of a line that fit into `room`: those from the `nth` on up to their share of the room, and as many
+/// before them as fit.
+fn excerpt(line: &Galley, room: f32, nth: usize) -> String {
     let glyphs: Vec<_> = line.rows.iter().flat_map(|row| &row.glyphs).collect();
     let nth = nth.min(glyphs.len().saturating_sub(1));
     let Some(from) = glyphs.get(nth).map(|glyph| glyph.pos.x) else { return String::new() };
@@ -65,8 +66,8 @@ fn around(line: &Galley, room: f32, nth: usize) -> String {
     let right = glyphs[end - 1].max_x();
     let start = glyphs.iter().position(|glyph| right - glyph.pos.x <= room).unwrap_or(nth).min(nth);
     let ellipsis = |is_cut: bool| is_cut.then_some('…');
-    let kept = glyphs[start..end].iter().map(|glyph| glyph.chr);
-    ellipsis(start > 0).into_iter().chain(kept).chain(ellipsis(end < glyphs.len())).collect()
+    let letters = glyphs[start..end].iter().map(|glyph| glyph.chr);
+    ellipsis(start > 0).into_iter().chain(letters).chain(ellipsis(end < glyphs.len())).collect()
 }
 
 #[cfg(test)]
@@ -90,14 +91,14 @@ mod tests {
             let full = line(&format!("{begin}{stamp}"));
             for part in [0.3, 0.5, 0.8] {
                 let room = full.size().x * part;
-                let short = around(&full, room, begin.len());
+                let short = excerpt(&full, room, begin.len());
                 let fits = line(&short).size().x <= room + 2.0 * FontId::default().size;
                 assert!(short.contains("32/1") && fits, "{short}");
                 assert!(short.starts_with('…') || begin.starts_with(&short[..5]), "{short}");
             }
-            assert_eq!(around(&line("ab12"), 1000.0, 2), "ab12");
-            assert_eq!(around(&line(""), 10.0, 3), "");
-            assert_eq!(around(&line("abc"), 0.0, 9), "…c");
+            assert_eq!(excerpt(&line("ab12"), 1000.0, 2), "ab12");
+            assert_eq!(excerpt(&line(""), 10.0, 3), "");
+            assert_eq!(excerpt(&line("abc"), 0.0, 9), "…c");
         });
     }
 

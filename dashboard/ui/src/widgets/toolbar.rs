@@ -1,61 +1,63 @@
-//! The controls at the top of a panel. They never push out what they are for: they take a part of the panel's height at most, in
-//! whole lines. Where that is too little, a button shows the rest, and the wheel scrolls to it.
+//! The controls at the top of a panel. They take a limited share of the panel's height, in entire lines, so that the
+//! contents have room. Where that is too little, a button shows the rest, and the wheel scrolls to it.
 
 use super::{Icon, icon_button, scroll_area};
 use crate::theme::{metrics, palette};
 use egui::{Align, Frame, Layout, Margin, Panel, RichText, Ui, UiBuilder, vec2};
 
-/// What a bar knows of itself from the frame before.
+/// The toolbar's state from the previous frame.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct BarState {
-    /// The height of all its lines.
+    /// The height of all lines.
     height: f32,
-    /// Whether all of them are to be seen.
+    /// Whether the user opened the toolbar to show all lines.
     is_open: bool,
 }
 
-/// Shows `contents` above what follows in `ui`.
+/// Shows `contents` above the rest of `ui`.
 pub fn toolbar<R>(ui: &mut Ui, contents: impl FnOnce(&mut Ui) -> R) -> R {
     let margin = Margin::symmetric(metrics::PAD as i8, metrics::GAP as i8);
     let frame = Frame::new().fill(palette(ui).panel).inner_margin(margin);
     let id = ui.scope_id().with("bar");
-    let before: BarState = ui.data(|data| data.get_temp(id)).unwrap_or_default();
+    let last: BarState = ui.data(|data| data.get_temp(id)).unwrap_or_default();
     let (line, gap) = (ui.spacing().interact_size.y, ui.spacing().item_spacing.y);
-    let share = if before.is_open { metrics::TOOLBAR_OPEN_SHARE } else { metrics::TOOLBAR_SHARE };
+    let share = if last.is_open { metrics::TOOLBAR_OPEN_SHARE } else { metrics::TOOLBAR_SHARE };
     let n_lines = ((ui.available_height() * share + gap) / (line + gap)).floor().max(1.0);
-    let most = n_lines * (line + gap) - gap;
-    // A little more than whole lines is a bar across.
-    let is_cut = before.height > most + gap;
-    let mut now = BarState { is_open: before.is_open && (is_cut || before.height > line + gap), ..before };
-    let has_button = is_cut || now.is_open;
-    let shown = Panel::top("toolbar").frame(frame).show(ui, |ui| {
+    let max_height = n_lines * (line + gap) - gap;
+    // A height that exceeds the limit by less than a gap includes a horizontal scroll bar, not another line.
+    let is_cut = last.height > max_height + gap;
+    let mut next = BarState { is_open: last.is_open && (is_cut || last.height > line + gap), ..last };
+    let has_button = is_cut || next.is_open;
+    let panel = Panel::top("toolbar").frame(frame).show(ui, |ui| {
         let room = ui.available_rect_before_wrap();
         let (for_button, mut for_lines) = (vec2(line, line), room);
         if has_button {
             for_lines.max.x -= for_button.x + gap;
         }
         let lines = ui.scope_builder(UiBuilder::new().max_rect(for_lines), |ui| {
-            scroll_area(ui, [true, true], most).auto_shrink([false, true]).show(ui, contents)
+            scroll_area(ui, [true, true], max_height).auto_shrink([false, true]).show(ui, contents)
         });
-        now.height = lines.inner.content_size.y;
+        next.height = lines.inner.content_size.y;
         if has_button {
-            let at = egui::Rect::from_min_size(egui::pos2(room.right() - for_button.x, room.top()), for_button);
-            let label = if now.is_open { "Fewer controls" } else { "More controls" };
-            let button =
-                ui.scope_builder(UiBuilder::new().max_rect(at), |ui| icon_button(ui, Icon::More, label, now.is_open));
-            now.is_open ^= button.inner.clicked();
+            let button_rect =
+                egui::Rect::from_min_size(egui::pos2(room.right() - for_button.x, room.top()), for_button);
+            let label = if next.is_open { "Fewer controls" } else { "More controls" };
+            let button = ui.scope_builder(UiBuilder::new().max_rect(button_rect), |ui| {
+                icon_button(ui, Icon::More, label, next.is_open)
+            });
+            next.is_open ^= button.inner.clicked();
         }
         lines.inner.inner
     });
-    if now != before {
-        ui.data_mut(|data| data.insert_temp(id, now));
+    if next != last {
+        ui.data_mut(|data| data.insert_temp(id, next));
         ui.request_repaint();
     }
-    shown.inner
+    panel.inner
 }
 
-/// Controls that belong together, in a row that wraps (`horizontal_wrapped`): on the next line where this one has no room for all of
-/// them, and on several where no line has. A line parts them from what stands before them.
+/// Shows controls as a group in a row that wraps (`horizontal_wrapped`): on the next line if they do not fit into this
+/// one, and on several lines if they fit into none. A line separates the group from controls before it.
 pub fn together<R>(ui: &mut Ui, name: &'static str, contents: impl FnOnce(&mut Ui) -> R) -> R {
     let id = ui.scope_id().with(("together", name));
     let known: Option<f32> = ui.data(|data| data.get_temp(id));
@@ -71,19 +73,19 @@ pub fn together<R>(ui: &mut Ui, name: &'static str, contents: impl FnOnce(&mut U
     let wraps = known.is_some_and(|width| width > whole);
     let layout = Layout::left_to_right(Align::Center).with_main_wrap(wraps);
     let size = vec2(ui.available_size_before_wrap().x, ui.spacing().interact_size.y);
-    let shown = ui.allocate_ui_with_layout(size, layout, |ui| {
+    let group = ui.allocate_ui_with_layout(size, layout, |ui| {
         ui.spacing_mut().slider_width = metrics::SLIDER_W.min(whole * metrics::SLIDER_SHARE);
         contents(ui)
     });
-    let width = shown.response.rect.width().ceil();
+    let width = group.response.rect.width().ceil();
     if !wraps && known != Some(width) {
         ui.data_mut(|data| data.insert_temp(id, width));
         ui.request_repaint();
     }
-    shown.inner
+    group.inner
 }
 
-/// Words at the right end of a row that wraps; on a line of their own where they have no room.
+/// Shows text at the right end of a row that wraps, or on the next line if it does not fit.
 pub fn at_the_end(ui: &mut Ui, text: &str) {
     if is_begun(ui) && ui.available_size_before_wrap().x < metrics::BAR_NOTE_W {
         ui.end_row();
@@ -95,7 +97,7 @@ pub fn at_the_end(ui: &mut Ui, text: &str) {
     });
 }
 
-/// Whether something stands on this line already.
+/// Whether the current line already has a widget.
 fn is_begun(ui: &Ui) -> bool {
     ui.cursor().left() > ui.max_rect().left() + 1.0
 }

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Vertex {
     pub w: f32,
     pub h: f32,
-    /// Where it must be.
+    /// The rank that the vertex must be in, if any.
     pub end: End,
 }
 
-/// Where a vertex must be.
+/// A constraint on a vertex's rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
     /// Anywhere.
@@ -31,7 +31,7 @@ pub struct Arc {
     pub src_dx: f32,
     /// Offset of the edge's end from the head's centre.
     pub dst_dx: f32,
-    /// How much its length and straightness count.
+    /// Weight of the edge's length and straightness.
     pub weight: f32,
 }
 

@@ -1,9 +1,9 @@
 //! Layered drawing of a directed graph of boxes (Sugiyama, Tagawa, Toda 1981), without egui.
 //!
 //! [`draw`](draw::draw) takes sizes of boxes and edges between them and returns centres and paths. Ranks grow downwards
-//! (y); callers that want the flow upwards flip it. The phases, a file each: `rank` (cycles opened, boxes to ranks, edges
-//! shortened), `order` (few crossings), `positions` (straight edges by isotonic regression). Edges of one source share
-//! the dummy vertices they pass, so that fans are drawn as bundles and the work stays linear in boxes and ranks.
+//! (y); callers that want the flow upwards flip it. The phases, a file each: `rank` (cycles opened, boxes to ranks,
+//! edges shortened), `order` (few crossings), `positions` (straight edges by isotonic regression). Edges of one source
+//! share the dummy vertices they pass, so that fans are drawn as bundles and the work stays linear in boxes and ranks.
 //!
 //! Deterministic: the same request gives the same drawing. Cost: O(V + E) per sweep, a fixed number of sweeps, fewer
 //! for large graphs.

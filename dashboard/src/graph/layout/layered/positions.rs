@@ -116,7 +116,7 @@ impl Solver<'_> {
     }
 }
 
-/// Where a member's neighbours pull it, and with what weight.
+/// The position to which a member's neighbours pull it, and the weight of the pull.
 fn target(layers: &Layers, x: &[f32], member: u32, neighbours: Neighbours) -> (f64, f64) {
     let own_dummy = member as usize >= layers.n_real;
     let (mut sum, mut weight) = (0.0, 0.0);

@@ -8,7 +8,7 @@ use super::{
 use crate::graph::model::Csr;
 use rustc_hash::FxHashMap;
 
-/// Most dummies in all; beyond that long edges go straight from box to box.
+/// Dummies in a drawing, at most; further long edges go straight from box to box.
 const DUMMIES_MAX: usize = 60_000;
 /// Sweeps that shorten edges.
 const SHORTEN_SWEEPS: usize = 8;
@@ -277,7 +277,7 @@ fn key_dx(dx: f32) -> i32 {
     (dx * 8.0) as i32
 }
 
-/// First order of each rank: depth-first from the first rank, so that what hangs together stands together.
+/// The initial order of each rank: depth-first from the first rank, so that connected members are near each other.
 fn walk(layers: &Layers) -> Vec<Vec<u32>> {
     let n_ranks = layers.rank.iter().max().map_or(0, |r| *r as usize + 1);
     let mut order = vec![Vec::new(); n_ranks];

@@ -1,4 +1,4 @@
-//! The bar over the picture with the controls.
+//! The controls above the canvas, in a row that wraps.
 
 use super::notes::list_ui;
 use crate::{
@@ -20,64 +20,64 @@ use ui::{
 
 pub struct SearchState<'a> {
     pub text: &'a mut String,
-    /// Whether to put the cursor into the box.
+    /// Whether to put the text cursor into the search box.
     pub focus: bool,
-    /// How many slices match, when that is known.
+    /// The number of matching slices; `None` while the search runs.
     pub count: Option<u64>,
-    /// What another panel picked, by name: its slices stand out.
+    /// The node or op whose slices stand out because another panel selected it.
     pub picked: Option<&'a str>,
 }
 
-/// What the user did in the bar.
+/// The user's actions in a frame.
 #[derive(Default)]
-pub struct BarResponse {
+pub struct ToolbarResponse {
     pub commands: Vec<Command>,
-    /// Go to the next match (true) or the one before.
+    /// Go to the next (true) or the previous match.
     pub go_to_match: Option<bool>,
 }
 
-/// What the bar shows of the timeline.
-pub struct Bar<'a> {
+/// The timeline's state that the controls show.
+pub struct ToolbarContext<'a> {
     pub state: &'a State,
     pub is_live: bool,
     pub rows: &'a Rows,
     pub notes: &'a [Note],
-    /// Of the frame, seconds.
+    /// Time on the frame's clock, seconds.
     pub now: f64,
 }
 
-/// The bar over the timeline, in a row that wraps.
-pub fn bar_ui(ui: &mut Ui, bar: &Bar<'_>, mut search: SearchState<'_>) -> BarResponse {
-    let mut answer = BarResponse::default();
-    let out = &mut answer.commands;
-    together(ui, "view", |ui| view_ui(ui, bar, out));
-    together(ui, "marks", |ui| marks_ui(ui, bar, out));
-    together(ui, "filter", |ui| filter_ui(ui, bar.state, out));
-    together(ui, "search", |ui| search_ui(ui, &mut search, &mut answer));
-    state_ui(ui, bar, search.picked, &mut answer.commands);
-    let view = bar.state.eased.view(bar.now);
+/// Shows all controls, and the range of time on the screen at their end.
+pub fn toolbar_ui(ui: &mut Ui, cx: &ToolbarContext<'_>, mut search: SearchState<'_>) -> ToolbarResponse {
+    let mut result = ToolbarResponse::default();
+    let out = &mut result.commands;
+    together(ui, "view", |ui| view_ui(ui, cx, out));
+    together(ui, "marks", |ui| marks_ui(ui, cx, out));
+    together(ui, "filter", |ui| filter_ui(ui, cx.state, out));
+    together(ui, "search", |ui| search_ui(ui, &mut search, &mut result));
+    state_ui(ui, cx, search.picked, &mut result.commands);
+    let view = cx.state.eased.view(cx.now);
     at_the_end(ui, &format!("{} ({})", ticks::range_text(&view.range()), format::duration_ns(view.ns())));
-    answer
+    result
 }
 
-/// Buttons for the part of the trace that is shown.
-fn view_ui(ui: &mut Ui, bar: &Bar<'_>, out: &mut Vec<Command>) {
+/// Buttons that fit the view or follow a live trace.
+fn view_ui(ui: &mut Ui, cx: &ToolbarContext<'_>, out: &mut Vec<Command>) {
     if ui.button("Fit trace").on_hover_text("Show the whole trace (0)").clicked() {
         out.push(Command::FitTrace);
     }
     if ui.button("Fit").on_hover_text("Fit the selected slice or range (F)").clicked() {
         out.push(Command::Fit);
     }
-    let is_following = bar.state.follow;
-    let follow = ui.add_enabled(bar.is_live || is_following, Button::selectable(is_following, "Follow"));
+    let is_following = cx.state.follow;
+    let follow = ui.add_enabled(cx.is_live || is_following, Button::selectable(is_following, "Follow"));
     if follow.on_hover_text("Keep up with the live trace (L)").clicked() {
         out.push(Command::ToggleFollow);
     }
 }
 
-/// Colours, marks and lists.
-fn marks_ui(ui: &mut Ui, bar: &Bar<'_>, out: &mut Vec<Command>) {
-    let state = bar.state;
+/// The choice of colours, and the switches for critical paths, log and bookmarks.
+fn marks_ui(ui: &mut Ui, cx: &ToolbarContext<'_>, out: &mut Vec<Command>) {
+    let state = cx.state;
     let label = ui.label(RichText::new("Colour").color(palette(ui).text_weak));
     let choice = egui::ComboBox::from_id_salt("colour").selected_text(state.color_by.title()).width(64.0);
     let choice = choice.show_ui(ui, |ui| {
@@ -95,7 +95,7 @@ fn marks_ui(ui: &mut Ui, bar: &Bar<'_>, out: &mut Vec<Command>) {
     if ui.add(Button::selectable(state.log, "Log")).on_hover_text("List the log messages (G)").clicked() {
         out.push(Command::ToggleLog);
     }
-    list_ui(ui, bar.notes, out);
+    list_ui(ui, cx.notes, out);
 }
 
 fn filter_ui(ui: &mut Ui, state: &State, out: &mut Vec<Command>) {
@@ -110,8 +110,8 @@ fn filter_ui(ui: &mut Ui, state: &State, out: &mut Vec<Command>) {
     }
 }
 
-/// What stands out, which tracks do not show, and notices.
-fn state_ui(ui: &mut Ui, bar: &Bar<'_>, picked: Option<&str>, out: &mut Vec<Command>) {
+/// The highlighted node or op, the number of tracks that are not visible, and the notice.
+fn state_ui(ui: &mut Ui, cx: &ToolbarContext<'_>, picked: Option<&str>, out: &mut Vec<Command>) {
     let p = palette(ui);
     if let Some(name) = picked {
         let chip = Button::new(RichText::new(format!("{name}  ×")).color(p.accent));
@@ -119,7 +119,7 @@ fn state_ui(ui: &mut Ui, bar: &Bar<'_>, picked: Option<&str>, out: &mut Vec<Comm
             out.push(Command::SelectNode(None));
         }
     }
-    let rows = bar.rows;
+    let rows = cx.rows;
     if rows.n_filtered > 0 {
         ui.colored_label(p.text_weak, format!("{} filtered out", format::counted(rows.n_filtered as u64, "track")));
     }
@@ -129,12 +129,12 @@ fn state_ui(ui: &mut Ui, bar: &Bar<'_>, picked: Option<&str>, out: &mut Vec<Comm
             out.push(Command::ShowHidden);
         }
     }
-    if let Some(notice) = bar.state.notice {
+    if let Some(notice) = cx.state.notice {
         ui.colored_label(p.warning, notice);
     }
 }
 
-fn search_ui(ui: &mut Ui, search: &mut SearchState<'_>, answer: &mut BarResponse) {
+fn search_ui(ui: &mut Ui, search: &mut SearchState<'_>, result: &mut ToolbarResponse) {
     let edit = TextEdit::singleline(search.text).hint_text("Search slices (/)").desired_width(150.0);
     let response = ui.add(edit);
     let response = response.accessible_name("Search slices");
@@ -142,17 +142,17 @@ fn search_ui(ui: &mut Ui, search: &mut SearchState<'_>, answer: &mut BarResponse
         focus_all(&response, search.text);
     }
     if response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter)) {
-        answer.go_to_match = Some(!ui.input(|i| i.modifiers.shift));
+        result.go_to_match = Some(!ui.input(|i| i.modifiers.shift));
         response.request_focus();
     }
     if search.text.is_empty() {
         return;
     }
     if ui.small_button("<").on_hover_text("Previous match (Shift + Enter)").clicked() {
-        answer.go_to_match = Some(false);
+        result.go_to_match = Some(false);
     }
     if ui.small_button(">").on_hover_text("Next match (Enter)").clicked() {
-        answer.go_to_match = Some(true);
+        result.go_to_match = Some(true);
     }
     match search.count {
         Some(n) => ui.label(if n == 1 { "1 match".to_owned() } else { format!("{} matches", format::count(n)) }),
