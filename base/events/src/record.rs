@@ -215,7 +215,7 @@ impl Decoder {
         let long = self.long.take();
         let Some(kind) = record.kind() else {
             // A text before it was this event's, not the next one's.
-            self.coming.clear();
+            self.next_text.clear();
             self.n_unknown += 1;
             return None;
         };
