@@ -29,7 +29,7 @@ impl Format {
     }
 
     /// The fields in order of their offsets, without the `common_` ones that all events have.
-    pub fn own_fields(&self) -> Vec<(&str, Field)> {
+    pub fn specific_fields(&self) -> Vec<(&str, Field)> {
         let specific = self.fields.iter().filter(|(name, _)| !name.starts_with("common_"));
         let mut fields: Vec<_> = specific.map(|(name, field)| (name.as_str(), *field)).collect();
         fields.sort_by_key(|(_, field)| field.offset);

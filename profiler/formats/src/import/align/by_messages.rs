@@ -93,16 +93,20 @@ fn neighbours(by_pair: &Messages, of: usize) -> impl Iterator<Item = usize> + '_
 
 fn early(messages: &[Message], shifts: &[Shift], of: usize) -> usize {
     let its = messages.iter().filter(|m| m.from == of || m.to == of);
-    its.filter(|m| shifts[m.to].apply(m.came) < shifts[m.from].apply(m.sent)).count()
+    its.filter(|m| shifts[m.to].apply(m.received) < shifts[m.from].apply(m.sent)).count()
 }
 
 /// What is known of `other` relative to `via`, whose shift is known.
 fn relation(by_pair: &Messages, (via, shift): (usize, Shift), other: usize, presumed: Option<Shift>) -> Relation {
     let of = |pair| by_pair.get(&pair).map_or(&[][..], Vec::as_slice);
-    let least: Vec<Fact> =
-        of((via, other)).iter().map(|m| Fact { at: m.came, limit: shift.apply(m.sent), side: Side::Least }).collect();
-    let most: Vec<Fact> =
-        of((other, via)).iter().map(|m| Fact { at: m.sent, limit: shift.apply(m.came), side: Side::Most }).collect();
+    let least: Vec<Fact> = of((via, other))
+        .iter()
+        .map(|m| Fact { at: m.received, limit: shift.apply(m.sent), side: Side::Least })
+        .collect();
+    let most: Vec<Fact> = of((other, via))
+        .iter()
+        .map(|m| Fact { at: m.sent, limit: shift.apply(m.received), side: Side::Most })
+        .collect();
     let Some(fit) = Fit::of(&least, &most) else { return Relation::OneWay };
     if !fit.is_constant() {
         let drifting = |(line, bound)| Relation::Known(Shift::Drifting(line, 0), bound);

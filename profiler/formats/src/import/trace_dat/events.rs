@@ -190,7 +190,7 @@ impl Events {
 /// An event's own fields as a JSON object.
 fn fields(kind: &KindOf, event: &[u8], cpu: u32) -> String {
     let mut args = Map::new();
-    for (name, field) in kind.format.own_fields() {
+    for (name, field) in kind.format.specific_fields() {
         let value = if field.is_number() {
             field.signed_number(event).map_or_else(|| field.number(event).into(), Value::from)
         } else {
