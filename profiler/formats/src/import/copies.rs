@@ -3,7 +3,7 @@
 //! | file | is left out if there is | since |
 //! |---|---|---|
 //! | `NAME.gz`, `NAME.zst` | `NAME` | it has the same contents, compressed |
-//! | `HOST.trace.json` | `HOST.xplane.pb` | XLA's profilers (JAX, TensorFlow) write it from the planes, at most a million events of them |
+//! | `HOST.trace.json` | `HOST.xplane.pb` | XLA's profilers (JAX, TensorFlow) write it from the planes, at most a million events |
 //! | `perfetto_trace.json` | a `.xplane.pb` or `.trace.json` | JAX's `create_perfetto_trace` writes it from `HOST.trace.json` |
 //!
 //! Source of the last two: `jax/_src/profiler.py` and XLA's `tsl/profiler/rpc/client/save_profile.cc`.
