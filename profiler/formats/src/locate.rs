@@ -1,6 +1,6 @@
-//! Which traces a path holds: the one lookup of every command and of the window.
+//! Finds the traces at a path, for every command and for the window.
 //!
-//! | what lies there | the trace |
+//! | at the path | the trace |
 //! |---|---|
 //! | a trace folder of our own | that folder |
 //! | a run's folder: `trace/` in it is one | `trace/`, whatever else lies next to it |
@@ -8,7 +8,7 @@
 //! | other tools' files in a folder | what [`import::traces`] makes of them: sessions, rounds, the ranks of a job |
 //! | folders below | each of their traces |
 //!
-//! Folders are looked into by name, in order; hidden ones and symbolic links are not, and a trace of ours has nothing but itself.
+//! Folders are searched in order of their names, except hidden ones, symbolic links, and trace folders of our own.
 
 use crate::import;
 use formats::{FileKind, sniff};
@@ -17,11 +17,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Entries of folders that are looked at, and how deep: a folder of runs is no file system.
+/// Entries that are examined, and depth of folders, at most: the search is for folders of runs, not for file systems.
 const MAX_ENTRIES: usize = 100_000;
 const MAX_DEPTH: usize = 16;
 
-/// Where a trace is.
+/// The location of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceLocation {
     /// What names it: its folder, or its first file where the folder has others too.
@@ -42,32 +42,32 @@ impl TraceLocation {
     }
 }
 
-/// The traces of a path, and what kept them from being complete.
+/// The traces at a path, and why the list may be incomplete.
 #[derive(Debug, Default)]
 pub struct Lookup {
-    /// By path.
+    /// The traces, ordered by path.
     pub traces: Vec<TraceLocation>,
     /// Folders that could not be read.
     pub unreadable: Vec<(PathBuf, io::Error)>,
-    /// More entries than are looked at.
+    /// Whether there are more entries than are examined.
     pub is_cut: bool,
 }
 
-/// Why a path names no single trace.
+/// Why a path does not name a single trace.
 #[derive(Debug, thiserror::Error)]
 pub enum LocateError {
-    /// It does not exist, or cannot be read.
+    /// The path does not exist, or cannot be read.
     #[error("{0}: {1}")]
     Io(PathBuf, #[source] io::Error),
-    /// There is none; what a file is instead.
+    /// There is no trace; for a file, what it is instead.
     #[error("{0}: {1}")]
     None(PathBuf, String),
-    /// There are several.
+    /// There are several traces.
     #[error("{} holds several traces: name one of them{}", .0.display(), listed(.1))]
     Several(PathBuf, Vec<PathBuf>),
 }
 
-/// Paths that an error lists.
+/// Paths that an error lists, at most.
 const MAX_LISTED: usize = 20;
 
 fn listed(paths: &[PathBuf]) -> String {
@@ -100,10 +100,10 @@ fn none(path: &Path) -> String {
     }
 }
 
-/// All traces of a path.
+/// All traces at a path.
 ///
 /// # Errors
-/// That the path itself cannot be read.
+/// Fails if the path itself cannot be read.
 pub fn traces_below(path: &Path) -> io::Result<Lookup> {
     let mut lookup = Lookup::default();
     if !fs::metadata(path)?.is_dir() {
@@ -134,7 +134,7 @@ pub fn traces_below(path: &Path) -> io::Result<Lookup> {
             };
             n_left = left;
             let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-            // A symbolic link is no folder here.
+            // The type of a symbolic link is not that of a folder, so links are not followed.
             if depth < MAX_DEPTH && !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 todo.push_back((entry.path(), depth + 1));
             }

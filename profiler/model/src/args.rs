@@ -1,7 +1,7 @@
-//! Arguments of slices and instants: JSON texts, decoded when somebody looks.
+//! Arguments of slices and instants: JSON texts, decoded on demand.
 //!
-//! A text is either kept here or stays in the file it was read from, of which only the place is kept: twelve bytes per
-//! row instead of some hundred. Those of a sealed trace stay in its files.
+//! A text is either in memory or in the file that it was imported from. Of the latter only the location is stored:
+//! twelve bytes per row instead of some hundred. The arguments of a sealed trace stay in its files.
 
 use crate::pages::Pages;
 use std::borrow::Cow;
@@ -9,107 +9,110 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// "No arguments".
+/// The row that stands for no arguments.
 pub const NO_ARGS: u32 = u32::MAX;
 
-/// Bits of a place that are an offset; those above are 0 for the own text, else 1 + the file's index.
+/// Lower bits of a location that are an offset. The bits above are 0 for the text in memory, else 1 + the file's index.
 const OFFSET_BITS: u32 = 56;
-/// Files that the bits above can say apart.
+const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
+/// Files that the upper bits of a location can distinguish.
 const MAX_FILES: usize = 255;
 
-/// Rows of a sealed trace's arguments come before all others.
-const IN_MEMORY: u32 = 1 << 31;
+/// In a store of a sealed trace, the first row that is not one of the sealed trace's arguments.
+const FIRST_RESIDENT: u32 = 1 << 31;
 
 /// Texts by row.
 #[derive(Clone, Debug, Default)]
 pub struct Args {
     text: String,
     files: Vec<Arc<File>>,
-    places: Vec<u64>,
+    /// File and offset of each text.
+    locations: Vec<u64>,
     lengths: Vec<u32>,
     pager: Option<Arc<dyn Pages>>,
 }
 
 impl Args {
-    /// Those of a sealed trace; more may follow.
+    /// The arguments of a sealed or remote trace, to which others can be appended.
     pub fn of_pager(pager: Option<Arc<dyn Pages>>) -> Args {
         Args { pager, ..Args::default() }
     }
 
-    /// Row of the first text that is not a sealed trace's.
+    /// Row of the first text that is not one of the pager's.
     fn first(&self) -> u32 {
-        if self.pager.is_some() { IN_MEMORY } else { 0 }
+        if self.pager.is_some() { FIRST_RESIDENT } else { 0 }
     }
 
-    /// Appends a text; gives its row, [`NO_ARGS`] when there are too many.
+    /// Appends a text. Returns its row, [`NO_ARGS`] if there are too many.
     pub fn push(&mut self, json: &str) -> u32 {
-        let place = self.text.len() as u64;
-        let row = self.push_place(place, json.len());
+        let location = self.text.len() as u64;
+        let row = self.push_location(location, json.len());
         if row != NO_ARGS {
             self.text.push_str(json);
         }
         row
     }
 
-    /// Appends a text of `length` bytes that lies at `offset` of a file, which must not change any more.
+    /// Appends a text of `length` bytes that is at `offset` of a file, which must not change any more.
     pub fn push_at(&mut self, file: &Arc<File>, offset: u64, length: usize) -> u32 {
         match self.file_bits(file) {
-            Some(bits) if offset >> OFFSET_BITS == 0 => self.push_place(bits | offset, length),
+            Some(bits) if offset >> OFFSET_BITS == 0 => self.push_location(bits | offset, length),
             _ => self.push(&read_at(file, offset, length).unwrap_or_default()),
         }
     }
 
-    /// The text of a row; one on disk is read. `None` for no row, and where its file cannot be read any more.
+    /// The text of a row, which may be read from disk. `None` if there is no such row, or its file cannot be read any
+    /// more.
     #[must_use]
     pub fn get(&self, row: u32) -> Option<Cow<'_, str>> {
         let Some(row) = row.checked_sub(self.first()) else {
             return self.pager.as_ref()?.args(row).map(Cow::Owned);
         };
-        let (place, length) = (*self.places.get(row as usize)?, self.lengths[row as usize] as usize);
-        let offset = place & ((1 << OFFSET_BITS) - 1);
-        match (place >> OFFSET_BITS) as usize {
+        let (location, length) = (*self.locations.get(row as usize)?, self.lengths[row as usize] as usize);
+        let offset = location & OFFSET_MASK;
+        match (location >> OFFSET_BITS) as usize {
             0 => self.text.get(offset as usize..offset as usize + length).map(Cow::Borrowed),
             file => read_at(self.files.get(file - 1)?, offset, length).map(Cow::Owned),
         }
     }
 
-    /// Who asks for many texts.
+    /// A reader for many texts in a row.
     pub fn reader(&self) -> ArgsReader<'_> {
         ArgsReader { args: self, blocks: vec![Block::default(); BLOCKS], text: String::new() }
     }
 
-    /// Where a text is that no sealed trace has, and its length.
-    fn place(&self, row: u32) -> Option<(u64, usize)> {
+    /// Location and length of a text that is not one of the pager's.
+    fn location(&self, row: u32) -> Option<(u64, usize)> {
         let row = row.checked_sub(self.first())? as usize;
-        Some((*self.places.get(row)?, self.lengths[row] as usize))
+        Some((*self.locations.get(row)?, self.lengths[row] as usize))
     }
 
-    /// The block that begins at a place; shorter at the file's end.
-    fn block(&self, place: u64) -> Option<Vec<u8>> {
-        let file = self.files.get((place >> OFFSET_BITS) as usize - 1)?;
+    /// Reads the block that begins at a location; it is shorter at the file's end.
+    fn block(&self, location: u64) -> Option<Vec<u8>> {
+        let file = self.files.get((location >> OFFSET_BITS) as usize - 1)?;
         let (mut bytes, mut n) = (vec![0; BLOCK as usize], 0);
-        while let read @ 1.. = file.read_at(&mut bytes[n..], (place & ((1 << OFFSET_BITS) - 1)) + n as u64).ok()? {
+        while let read @ 1.. = file.read_at(&mut bytes[n..], (location & OFFSET_MASK) + n as u64).ok()? {
             n += read;
         }
         bytes.truncate(n);
         Some(bytes)
     }
 
-    /// Takes in all of another; gives the row of its first.
+    /// Appends all texts of `other`. Returns the new row of its first.
     pub fn append(&mut self, other: &Args) -> u32 {
-        let first = self.places.len();
-        for row in 0..other.places.len() as u32 {
+        let first = self.locations.len();
+        for row in 0..other.locations.len() as u32 {
             self.push_row(other, row);
         }
         u32::try_from(first).ok().and_then(|first| first.checked_add(self.first())).unwrap_or(NO_ARGS)
     }
 
-    /// Appends one row of another; gives the new row.
+    /// Appends one text of `other`. Returns its new row.
     pub fn push_row(&mut self, other: &Args, row: u32) -> u32 {
-        let Some(&place) = other.places.get(row as usize) else { return NO_ARGS };
-        let offset = place & ((1 << OFFSET_BITS) - 1);
+        let Some(&location) = other.locations.get(row as usize) else { return NO_ARGS };
+        let offset = location & OFFSET_MASK;
         let length = other.lengths[row as usize] as usize;
-        match (place >> OFFSET_BITS) as usize {
+        match (location >> OFFSET_BITS) as usize {
             0 => self.push(other.text.get(offset as usize..offset as usize + length).unwrap_or_default()),
             file => match other.files.get(file - 1) {
                 Some(file) => self.push_at(file, offset, length),
@@ -118,35 +121,36 @@ impl Args {
         }
     }
 
-    /// Gives a row another text.
+    /// Replaces the text of a row.
     pub fn replace(&mut self, row: u32, json: &str) {
-        let (place, length) = (self.text.len() as u64, u32::try_from(json.len()));
+        let (location, length) = (self.text.len() as u64, u32::try_from(json.len()));
         if let (Some(row), Ok(length)) =
-            (self.places.get_mut(row as usize).zip(self.lengths.get_mut(row as usize)), length)
+            (self.locations.get_mut(row as usize).zip(self.lengths.get_mut(row as usize)), length)
         {
-            (*row.0, *row.1) = (place, length);
+            (*row.0, *row.1) = (location, length);
             self.text.push_str(json);
         }
     }
 
-    /// Bytes of memory that it holds.
+    /// Bytes of memory.
     pub fn bytes(&self) -> usize {
-        self.text.capacity() + self.places.capacity() * 8 + self.lengths.capacity() * 4
+        self.text.capacity() + self.locations.capacity() * 8 + self.lengths.capacity() * 4
     }
 
-    fn push_place(&mut self, place: u64, length: usize) -> u32 {
-        let row = self.places.len();
+    fn push_location(&mut self, location: u64, length: usize) -> u32 {
+        let row = self.locations.len();
         let Ok(length) = u32::try_from(length) else { return NO_ARGS };
         if row >= NO_ARGS as usize {
             return NO_ARGS;
         }
-        self.places.push(place);
+        self.locations.push(location);
         self.lengths.push(length);
         row as u32
     }
 
+    /// The upper bits of locations in a file; `None` if there are too many files.
     fn file_bits(&mut self, file: &Arc<File>) -> Option<u64> {
-        // The last file is the one that is being read.
+        // Backwards: the last file is nearly always the one that is being read.
         let known = self.files.iter().rposition(|f| Arc::ptr_eq(f, file));
         let idx = match known {
             Some(idx) => idx,
@@ -160,20 +164,21 @@ impl Args {
     }
 }
 
-/// A block of a file, and which.
+/// A block of a file that an [`ArgsReader`] caches.
 #[derive(Clone, Debug, Default)]
 struct Block {
-    /// As [`Args::places`]; the first byte's.
-    place: Option<u64>,
-    /// Empty as long as it was asked for once only.
+    /// Location of the first byte.
+    location: Option<u64>,
+    /// Empty until a second text of the block is needed.
     bytes: Vec<u8>,
 }
 
-/// Bytes of a block, and how many blocks are kept.
+/// Bytes of a block.
 const BLOCK: u64 = 1 << 16;
+/// Blocks that an [`ArgsReader`] caches.
 const BLOCKS: usize = 64;
 
-/// Reads many texts one after the other: a block of a file from which a second text is asked for is read as a whole.
+/// Reads many texts. A block of a file from which a second text is needed is read entirely and cached.
 pub struct ArgsReader<'a> {
     args: &'a Args,
     blocks: Vec<Block>,
@@ -183,20 +188,20 @@ pub struct ArgsReader<'a> {
 impl ArgsReader<'_> {
     /// As [`Args::get`].
     pub fn get(&mut self, row: u32) -> Option<&str> {
-        if let Some((place, length)) = self.args.place(row)
-            && place >> OFFSET_BITS != 0
-            && place % BLOCK + length as u64 <= BLOCK
+        if let Some((location, length)) = self.args.location(row)
+            && location >> OFFSET_BITS != 0
+            && location % BLOCK + length as u64 <= BLOCK
         {
-            let block = &mut self.blocks[(place / BLOCK) as usize % BLOCKS];
-            let begin = place - place % BLOCK;
-            if block.place != Some(begin) {
+            let block = &mut self.blocks[(location / BLOCK) as usize % BLOCKS];
+            let begin = location - location % BLOCK;
+            if block.location != Some(begin) {
                 block.bytes.clear();
-                block.place = Some(begin);
+                block.location = Some(begin);
             } else {
                 if block.bytes.is_empty() {
                     block.bytes = self.args.block(begin)?;
                 }
-                let from = (place % BLOCK) as usize;
+                let from = (location % BLOCK) as usize;
                 let bytes = block.bytes.get(from..from + length)?;
                 return match std::str::from_utf8(bytes) {
                     Ok(text) => Some(text),
@@ -224,7 +229,7 @@ mod tests {
     use std::io::Write;
 
     fn texts(args: &Args) -> Vec<Option<String>> {
-        (0..args.places.len() as u32 + 1).map(|row| args.get(row).map(Cow::into_owned)).collect()
+        (0..args.locations.len() as u32 + 1).map(|row| args.get(row).map(Cow::into_owned)).collect()
     }
 
     #[test]

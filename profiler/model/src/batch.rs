@@ -1,9 +1,8 @@
-//! What a source of events hands to the store: names, events with times in nanoseconds, warnings.
+//! A batch: names, events and warnings that a source has read, for the store to apply.
 //!
-//! A batch is filled without any lock (reading, checking and converting take long), and then given to
-//! `Store::apply`, which is quick: house rule "stage privately, commit briefly".
-//! Ids in a batch are the producer's own (unique in a process); the store maps them to its tables, so
-//! that the source of a batch needs no knowledge of the store.
+//! A batch is filled without a lock, since reading, checking and converting take long; `Store::apply`, which needs the
+//! lock, is quick. Ids in a batch are those of the producer, unique in a process; the store maps them to rows of its
+//! tables, so a source need not know the store.
 
 use crate::args::Args;
 use crate::event::Event;
@@ -24,7 +23,7 @@ pub enum Name {
         host: String,
         /// Its command.
         name: String,
-        /// Nanoseconds per tick of its clock: converts the queue waits in op slices.
+        /// Nanoseconds per tick of its clock, to convert the queue waits of op slices.
         ns_per_tick: f64,
     },
     /// A thread that emits to a ring.
@@ -36,31 +35,32 @@ pub enum Name {
         /// The kernel's thread id.
         tid: u32,
     },
-    /// What is not a thread, or not only: a CPU, a device's stream, a network link.
+    /// A track that is more than a thread, or none: a CPU, a device's stream, a network link.
     Track {
         /// Process and a number that no ring of the process has.
         key: TrackKey,
-        /// What it stands for.
+        /// Kind of the track.
         kind: TrackKind,
         /// Its name.
         name: String,
-        /// The kernel's thread id, 0 where it is no thread.
+        /// The kernel's thread id, 0 if it is not a thread.
         tid: u32,
-        /// The device (`/device:gpu:0`, `GPU 0`), empty where it is none's.
+        /// The device (`/device:gpu:0`, `GPU 0`), empty if it has none.
         device: String,
         /// The stream's number on the device.
         stream: Option<u64>,
-        /// Among the tracks of its process the smaller comes first.
+        /// Position among the tracks of the process, ascending.
         order: i32,
     },
-    /// The system's id of a process whose number in the batches is another one: a later process that got the same id.
+    /// The system's id of a process that has another number in the batches, since it reused the id of an earlier
+    /// process.
     Pid {
         /// The number in the batches.
         process: u32,
         /// The system's id.
         pid: u32,
     },
-    /// A process that is recorded from outside; what it reports itself counts more.
+    /// A process that is recorded from outside. The process's own [`Name::Process`] takes precedence.
     Other {
         /// Its id.
         pid: u32,
@@ -69,29 +69,29 @@ pub enum Name {
         /// Its command.
         name: String,
     },
-    /// A track shows a thread of another process than the one that reports it.
+    /// The process that owns a track, if it is not the one that reports it.
     Owner {
         /// The track.
         key: TrackKey,
-        /// The process whose it is.
+        /// The owner.
         pid: u32,
     },
-    /// How the times of a process were laid on the trace's clock.
+    /// How the times of a process were converted to the trace's clock.
     Clock {
         /// The process.
         pid: u32,
-        /// How, and how wrong that may be; `None` where nothing is known of its clock.
+        /// Offset and error bound; `None` if nothing is known of the clock.
         clock: Option<ClockOffset>,
     },
-    /// A place in code.
+    /// A location in code.
     Frame {
         /// The process that reports it.
         pid: u32,
         /// The frame's id in that process.
         id: u32,
-        /// The file of code.
+        /// The executable or library.
         module: String,
-        /// The address in it.
+        /// The address in the module.
         address: u64,
     },
     /// The function of a frame; of those inlined into each other the outer one first.
@@ -140,18 +140,18 @@ pub enum Name {
     },
 }
 
-/// What one track got since the batch before.
+/// The events of one track since the previous batch.
 #[derive(Clone, Debug, Default)]
 pub struct TrackEvents {
     /// Events in the order in which they were emitted.
     pub events: Vec<Event>,
-    /// If known: the total of events that the producer could not store, since its beginning.
+    /// The total of events that the producer could not store, if known.
     pub dropped: Option<u64>,
-    /// If known: the slices that are open now, with times and ids as those of events.
+    /// The slices that are open now, if known, with times and ids as those of events.
     pub open: Option<Vec<OpenSlice>>,
 }
 
-/// Everything that was read since the batch before.
+/// Everything that was read since the previous batch.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Names that processes registered.
@@ -160,8 +160,8 @@ pub struct Batch {
     pub args: Args,
     /// Events by track.
     pub tracks: FxHashMap<TrackKey, TrackEvents>,
-    /// What the user has to know: its counts are totals since the beginning, and one of the same kind and source takes the place of the one
-    /// before.
+    /// Problems of which the user has to know. Counts are totals; a warning replaces an earlier one with the same kind
+    /// and source.
     pub warnings: Vec<Warning>,
     /// The proposed origin, ns of CLOCK_MONOTONIC_RAW.
     pub origin: Option<i64>,
@@ -169,7 +169,7 @@ pub struct Batch {
     pub disk_bytes: u64,
     /// Whether the source is still being written; `None` if that did not change.
     pub live: Option<bool>,
-    /// Whether the source had more than fits.
+    /// Whether the source has more than fits into one batch.
     pub more: bool,
 }
 
@@ -190,18 +190,18 @@ impl Batch {
         self.tracks.entry(key).or_default()
     }
 
-    /// Keeps arguments, a JSON object's text; gives the number for [`Event::args`].
+    /// Adds arguments, the text of a JSON object. Returns the number for [`Event::args`].
     pub fn args(&mut self, json: &str) -> u32 {
         self.args.push(json)
     }
 
-    /// Proposes the trace's origin (ns of CLOCK_MONOTONIC_RAW). The first proposal that reaches the store wins;
-    /// without any it is the earliest start of the first batch that has events.
+    /// Proposes the trace's origin (ns of CLOCK_MONOTONIC_RAW). The store takes the first proposal; without one, the
+    /// earliest start in the first batch that has events.
     pub fn set_origin(&mut self, origin: i64) {
         self.origin.get_or_insert(origin);
     }
 
-    /// Whether the source had more than fits into one batch: ask again at once.
+    /// Whether the source has more than fits into one batch, so that it should be read again at once.
     #[must_use]
     pub fn more(&self) -> bool {
         self.more

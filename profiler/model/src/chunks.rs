@@ -1,4 +1,4 @@
-//! The chunk file `chunks-PID.bin`: what the collector PID drained from rings.
+//! The chunk file `chunks-PID.bin`: the records that the collector PID drained from rings.
 //!
 //! Append-only, little-endian: a file header, then chunks, each the next records of one ring. (A second collector with
 //! the same process id writes `chunks-PID-2.bin`, and so on.)
@@ -10,7 +10,7 @@
 //!            16    begun i64, CLOCK_MONOTONIC_RAW ns           12    count u32, records, at most 65,536
 //!            24    crc u32: of bytes 0..24                     16    pid u32
 //!            28    zero u32                                    20    ring number u32
-//!            32    first chunk                                 24    made u64: the ring's own, says rings of one number apart
+//!            32    first chunk                                 24    made u64: distinguishes rings with the same number
 //!                                                              32    first u64: sequence number of the first record
 //!                                                              40    dropped u64: records that the ring could not take, in total
 //!                                                              48    written i64, CLOCK_MONOTONIC_RAW ns
@@ -20,9 +20,10 @@
 //!                                                              64    count x 32 bytes: the records
 //! ```
 //!
-//! Checksums are CRC-32C. The header has its own, so that where only a payload is damaged the number of lost records is
-//! known exactly; everywhere else the sequence numbers say. A chunk is written with the others of its batch in one `write`,
-//! and its records leave the ring only after that: a chunk that was cut by a crash is still in the ring.
+//! Checksums are CRC-32C. The header has its own, so that the number of lost records is known exactly if only a payload
+//! is damaged; otherwise it follows from the sequence numbers. The chunks of a batch are written in one `write`, and
+//! records are removed from the ring only after that: the records of a chunk that a crash cut short are still in the
+//! ring.
 
 use events::Record;
 
@@ -44,25 +45,25 @@ pub const FLAG_LAST: u32 = 1;
 /// The collector stopped here because the trace reached its size limit.
 pub const FLAG_LIMIT: u32 = 2;
 
-/// From a flight recorder's ring: what is missing before it was written over.
+/// The chunk is from a flight recorder's ring: records that are missing before it were overwritten.
 pub const FLAG_FLIGHT: u32 = 4;
 
-/// What a chunk says about its records.
+/// The header of a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkHeader {
     /// Number of records.
     pub count: u32,
-    /// The producer.
+    /// The producing process.
     pub pid: u32,
-    /// Its ring.
+    /// Number of the ring.
     pub ring: u32,
-    /// Which of the rings that had this number.
+    /// Distinguishes rings with the same number.
     pub made: u64,
-    /// How many records the ring took before these.
+    /// Sequence number of the first record.
     pub first: u64,
-    /// How many records the ring could not take so far.
+    /// Records that the ring could not take so far.
     pub dropped: u64,
-    /// When it was written, CLOCK_MONOTONIC_RAW ns.
+    /// Time of writing, CLOCK_MONOTONIC_RAW ns.
     pub written_ns: i64,
     /// [`FLAG_LAST`], [`FLAG_LIMIT`], [`FLAG_FLIGHT`].
     pub flags: u32,
@@ -80,21 +81,22 @@ pub fn file_header(pid: u32, begun_ns: i64) -> [u8; FILE_HEADER] {
     bytes
 }
 
-/// Records that a chunk's header takes the place of.
+/// Length of a chunk's header, in records.
 const HEADER_RECORDS: usize = CHUNK_HEADER / size_of::<Record>();
 
-/// Begins a chunk at the end of `batch`: append its records, at most [`MAX_RECORDS`], then call [`end_chunk`] with this place.
+/// Begins a chunk at the end of `batch`. The caller appends its records, at most [`MAX_RECORDS`], and passes the
+/// returned position to [`end_chunk`].
 pub fn begin_chunk(batch: &mut Vec<Record>) -> usize {
     batch.resize(batch.len() + HEADER_RECORDS, Record::default());
     batch.len()
 }
 
-/// Writes the header of the chunk whose records begin at `at`; they say `header.count`.
+/// Writes the header of the chunk whose records begin at `at`. Its count is their number, not `header.count`.
 pub fn end_chunk(header: ChunkHeader, at: usize, batch: &mut [Record]) {
     end_summed_chunk(header, crc32c::crc32c(bytemuck::cast_slice(&batch[at..])), at, batch);
 }
 
-/// As [`end_chunk`], where the checksum of the records is known.
+/// As [`end_chunk`], with the checksum of the records.
 pub fn end_summed_chunk(header: ChunkHeader, crc: u32, at: usize, batch: &mut [Record]) {
     let (before, records) = batch.split_at_mut(at);
     debug_assert!(records.len() <= MAX_RECORDS);
@@ -122,7 +124,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// The header at the front of `bytes` and its payload's checksum, if it is one and checks. `bytes` has a header's length at least.
+/// The header at the begin of `bytes` and the checksum of its payload; `None` if the header is damaged or none. `bytes`
+/// has to have at least the length of a header.
 fn parse_header(bytes: &[u8]) -> Option<(ChunkHeader, u32)> {
     if bytes[..4] != SYNC || crc32c::crc32c(&bytes[8..CHUNK_HEADER]) != u32_at(bytes, 4) {
         return None;
@@ -140,8 +143,8 @@ fn parse_header(bytes: &[u8]) -> Option<(ChunkHeader, u32)> {
     (header.count as usize <= MAX_RECORDS).then_some((header, u32_at(bytes, 8)))
 }
 
-/// How many bytes at the front of `bytes` stay as they are however the file grows: whole chunks, or damage that no growing mends. They
-/// begin at a chunk or, `at_begin`, with the file's header.
+/// How many bytes at the begin of `bytes` are final, however the file grows: complete chunks, and damage. `bytes`
+/// begins at a chunk, or with the file's header if `at_begin`.
 #[must_use]
 pub fn settled(bytes: &[u8], at_begin: bool) -> usize {
     let mut at = if at_begin { FILE_HEADER } else { 0 };
@@ -165,34 +168,34 @@ pub fn settled(bytes: &[u8], at_begin: bool) -> usize {
     at
 }
 
-/// What the scanner found next.
+/// The next chunk that a [`Scanner`] found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scanned {
-    /// A sound chunk; its records are appended to the caller's vector.
+    /// A valid chunk; its records were appended to the caller's vector.
     Chunk(ChunkHeader),
-    /// A chunk whose records do not check: none of them is given out.
+    /// A chunk whose records are damaged, and were left out.
     BadPayload(ChunkHeader),
 }
 
 /// Damage in a file so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// Places.
+    /// Number of damaged ranges.
     pub places: u64,
-    /// Bytes that were skipped there.
+    /// Bytes of these ranges, which were skipped.
     pub bytes: u64,
-    /// Offset of the first place in the file.
+    /// Offset of the first range in the file.
     pub first_at: u64,
 }
 
-/// Takes a chunk file apart as it grows. Feed it the file's bytes in order, in pieces of any size.
+/// Parses a chunk file while it grows. Its bytes are fed in order, in pieces of any size.
 ///
-/// Damage is skipped to the next chunk that checks. An unfinished chunk at the end waits for its rest. Memory: the bytes
-/// fed and not yet taken, so at most [`MAX_CHUNK`] more than one piece.
+/// Damage is skipped up to the next valid chunk. An unfinished chunk at the end waits for its remaining bytes. Memory:
+/// bytes that were fed and not parsed, at most [`MAX_CHUNK`] more than one piece.
 #[derive(Debug, Default)]
 pub struct Scanner {
     bytes: Vec<u8>,
-    /// Of `bytes`, how many are done with.
+    /// How many of `bytes` are parsed.
     at: usize,
     /// Offset in the file of `bytes[0]`.
     offset: u64,
@@ -202,7 +205,7 @@ pub struct Scanner {
 }
 
 impl Scanner {
-    /// Takes the next bytes of the file.
+    /// Appends the next bytes of the file.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.at);
         self.offset += self.at as u64;
@@ -210,7 +213,7 @@ impl Scanner {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next chunk; `None` when more bytes are needed. Records of a sound chunk are appended to `records`.
+    /// The next chunk; `None` if more bytes are needed. Appends the records of a valid chunk to `records`.
     pub fn next(&mut self, records: &mut Vec<Record>) -> Option<Scanned> {
         if !self.has_header {
             self.file_header()?;
@@ -233,15 +236,15 @@ impl Scanner {
     fn take(&mut self, header: ChunkHeader, crc: u32, len: usize, records: &mut Vec<Record>) -> Scanned {
         let from = self.at + CHUNK_HEADER;
         let payload = &self.bytes[from..from + len];
-        let sound = crc32c::crc32c(payload) == crc;
-        if sound {
+        let is_valid = crc32c::crc32c(payload) == crc;
+        if is_valid {
             records.extend(payload.chunks_exact(size_of::<Record>()).map(bytemuck::pod_read_unaligned::<Record>));
             self.in_gap = false;
             self.at = from + len;
             return Scanned::Chunk(header);
         }
         self.in_gap = false;
-        // The header checks, so its length is right and the next chunk begins behind the payload.
+        // The header is valid, so the next chunk begins after a payload of this length.
         self.skip(CHUNK_HEADER + len);
         self.in_gap = false;
         Scanned::BadPayload(header)

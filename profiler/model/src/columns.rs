@@ -1,4 +1,4 @@
-//! Slices side by side: the one form of many slices, in memory, of a sealed trace and of another process.
+//! Slices in columns: the form of many slices in memory, whether recorded, sealed or remote.
 
 use crate::event::Event;
 use crate::site::Site;
@@ -19,7 +19,7 @@ pub struct SliceDetails {
 }
 
 impl SliceDetails {
-    /// Those of a slice.
+    /// The details of a slice.
     #[inline]
     #[must_use]
     pub fn of(slice: &Event) -> SliceDetails {
@@ -27,7 +27,7 @@ impl SliceDetails {
     }
 }
 
-/// Slices, a structure of arrays of the same length: what a query reads of most slices is when they begin and end.
+/// Slices as a structure of arrays of the same length: of most slices a query reads start and end only.
 #[derive(Clone, Debug, Default)]
 pub struct SliceColumns {
     /// Begins, ns from the origin.
@@ -38,11 +38,11 @@ pub struct SliceColumns {
     pub site: Vec<Site>,
     /// Rows of the nodes, or `u32::MAX`.
     pub node: Vec<u32>,
-    /// The rest.
+    /// The other fields.
     pub details: Vec<SliceDetails>,
 }
 
-/// The columns that drawing needs, of some neighbouring slices.
+/// The columns that drawing needs, of consecutive slices.
 #[derive(Clone, Copy)]
 pub struct Columns<'a> {
     /// Begins.
@@ -56,7 +56,7 @@ pub struct Columns<'a> {
 }
 
 impl SliceColumns {
-    /// No slices, with room for `n`.
+    /// Columns without slices and with room for `n`.
     #[must_use]
     pub fn with_capacity(n: usize) -> SliceColumns {
         SliceColumns {
@@ -86,7 +86,7 @@ impl SliceColumns {
         self.start.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no slices.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start.is_empty()
@@ -102,17 +102,17 @@ impl SliceColumns {
         self.details.push(details);
     }
 
-    /// Puts a slice in the place of another.
+    /// Replaces a slice.
     ///
     /// # Panics
-    /// Past the end.
+    /// Panics if `i` is past the end.
     #[inline]
     pub fn set(&mut self, i: usize, header: SliceHeader, details: SliceDetails) {
         let SliceHeader { start, end, site, node } = header;
         (self.start[i], self.end[i], self.site[i], self.node[i], self.details[i]) = (start, end, site, node, details);
     }
 
-    /// Forgets the slices, but not the room.
+    /// Removes all slices, but keeps the capacity.
     pub fn clear(&mut self) {
         self.start.clear();
         self.end.clear();
@@ -130,14 +130,14 @@ impl SliceColumns {
         Some(Event { node: self.node[i], correlation, arg, args, ..slice })
     }
 
-    /// What drawing needs of a slice; `None` past the end.
+    /// The header of a slice; `None` past the end.
     #[inline]
     #[must_use]
     pub fn header(&self, i: usize) -> Option<SliceHeader> {
         Some(SliceHeader { start: *self.start.get(i)?, end: self.end[i], site: self.site[i], node: self.node[i] })
     }
 
-    /// What drawing needs of a range of slices; `None` past the end.
+    /// The columns of a range of slices; `None` past the end.
     #[inline]
     #[must_use]
     pub fn columns(&self, range: Range<usize>) -> Option<Columns<'_>> {
@@ -158,7 +158,7 @@ impl SliceColumns {
         parts.fold(0, crc32c::crc32c_append)
     }
 
-    /// Bytes of memory that it holds.
+    /// Bytes of memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
         (self.start.capacity() + self.end.capacity()) * size_of::<i64>()

@@ -1,22 +1,22 @@
-//! An event by value: what a source hands to a store, and what a store gives back of a slice.
+//! An event by value, as a source passes it to a store and a store returns a slice.
 
 use crate::args::NO_ARGS;
 
-/// "No node", as a producer writes it.
+/// The node id that stands for no node.
 pub const NO_NODE: u32 = u32::MAX;
 
-/// What an event is; the producers' kinds, decoded.
+/// The kind of an event: those of the producers' records, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// Something that lasted from `start` to `end`.
+    /// An interval from `start` to `end`.
     Slice,
-    /// Something that happened at `start`.
+    /// An event without duration at `start`.
     Instant,
-    /// `arg` holds the bits of an `f64`: the value from `start` on.
+    /// A value from `start` on; `arg` has the bits of an `f64`.
     Counter,
-    /// An arrow leaves here; `correlation` pairs it with its other end.
+    /// A flow begins here; `correlation` pairs it with its other end.
     FlowOut,
-    /// An arrow arrives here.
+    /// A flow ends here.
     FlowIn,
     /// `arg` bytes were allocated.
     Alloc,
@@ -24,11 +24,11 @@ pub enum EventKind {
     Free,
 }
 
-/// One event. On its way to a store its times are nanoseconds of CLOCK_MONOTONIC_RAW and its names the process's own ids; in a
-/// store times count from the trace's origin and names are rows of the store's tables.
+/// One event. On its way to a store its times are nanoseconds of CLOCK_MONOTONIC_RAW and its names the process's own
+/// ids; in a store times count from the trace's origin and names are rows of the store's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What it is.
+    /// Kind.
     pub kind: EventKind,
     /// Nesting depth at which the producer emitted it; the lane that is tried first.
     pub depth: u8,
@@ -44,7 +44,8 @@ pub struct Event {
     pub correlation: u32,
     /// Meaning by category; for `op`: step id << 32 | queue wait, in ns once it is in a store.
     pub arg: u64,
-    /// What [`Batch::args`](crate::Batch::args) gave for its arguments, or [`NO_ARGS`]; in a store the row of `Store::args`.
+    /// The number that [`Batch::args`](crate::Batch::args) returned for the arguments, or [`NO_ARGS`]; in a store a row
+    /// of `Store::args`.
     pub args: u32,
 }
 
@@ -57,14 +58,14 @@ impl Event {
         Event { kind, depth, start, end, site, node, correlation, arg, args }
     }
 
-    /// Something at one time, without node, numbers and arguments.
+    /// An event at one time, without node, numbers and arguments.
     #[inline]
     #[must_use]
     pub const fn at(kind: EventKind, site: u32, time: i64) -> Event {
         Event { kind, ..Event::slice(site, time, time) }
     }
 
-    /// How long it lasted.
+    /// Duration, ns.
     #[inline]
     #[must_use]
     pub fn dur(&self) -> i64 {

@@ -1,30 +1,31 @@
-//! Names and sizes on which everything that reads or writes a trace folder agrees.
+//! Names of files and sizes that readers and writers of trace folders share.
 
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Slices of a segment: the unit in which a lane evicts old ones, and over which each pyramid stands.
+/// Slices of a segment, the unit of eviction in a lane; each has a pyramid of its own.
 pub const SEGMENT: usize = 1 << 14;
-/// Slices of a block of rows that another process sends; those of a node of the pyramids' fifth level.
+/// Slices of a block, the unit in which a remote trace sends slices: those of a node of the pyramids' fifth level.
 pub const BLOCK: u64 = 1 << 12;
 
 /// The sealed part of a trace folder.
 pub const SEALED_FOLDER: &str = "sealed";
-/// The table of a sealed folder that makes it one.
+/// The table by which a sealed folder is recognised.
 const SLICES_FILE: &str = "slices.parquet";
-/// The file that makes a folder a gathered one.
+/// The file by which a gathered folder is recognised.
 pub const GATHERED_FILE: &str = "gathered.json";
-/// The file of a gathered folder that says whose trace folder it is.
+/// The file in a gathered trace folder that says where the folder is from.
 pub const SOURCE_FILE: &str = "source.json";
 
 /// Why a folder cannot be read as a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// It cannot be read.
+    /// The folder cannot be read.
     #[error("cannot read {0}: {1}")]
     Io(PathBuf, #[source] io::Error),
-    /// It holds no file of a trace (`gathered.json`, `slices.parquet`, `control`, `meta-*.bin`, `chunks-*.bin`, `ring-*.ring`).
+    /// The folder has no file of a trace (`gathered.json`, `slices.parquet`, `control`, `meta-*.bin`, `chunks-*.bin`,
+    /// `ring-*.ring`).
     #[error("{0} holds no trace")]
     NoTrace(PathBuf),
 }
@@ -32,9 +33,9 @@ pub enum OpenError {
 /// The contents of `gathered.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatheredInfo {
-    /// Of the folder's form: 1.
+    /// Version of the folder's format: 1.
     pub version: u32,
-    /// The collector's own clock.
+    /// Id of the collector's clock.
     pub clock: String,
 }
 
@@ -43,13 +44,13 @@ pub struct GatheredInfo {
 pub struct SourceInfo {
     /// The host's name.
     pub host: String,
-    /// Its clock: machine, boot, time namespace.
+    /// Id of its clock: machine, boot, time namespace.
     pub clock: String,
-    /// The trace folder's own id.
+    /// Id of the trace folder.
     pub folder: String,
 }
 
-/// Whether it is a gathered folder.
+/// Whether a folder is a gathered one.
 #[must_use]
 pub fn is_gathered(folder: &Path) -> bool {
     folder.join(GATHERED_FILE).is_file()
@@ -58,12 +59,12 @@ pub fn is_gathered(folder: &Path) -> bool {
 /// Reads a JSON file of a gathered folder.
 ///
 /// # Errors
-/// That it cannot be read, or says something else.
+/// Fails if the file cannot be read, or has other contents.
 pub fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> io::Result<T> {
     serde_json::from_slice(&std::fs::read(path)?).map_err(io::Error::from)
 }
 
-/// The sealed form of the trace at a path: the folder itself, or the one in it.
+/// The folder with the sealed trace at a path: the path itself, or the folder `sealed` in it.
 #[must_use]
 pub fn find_sealed(path: &Path) -> Option<PathBuf> {
     let has_slices = |folder: &Path| folder.join(SLICES_FILE).is_file();
@@ -74,25 +75,25 @@ pub fn find_sealed(path: &Path) -> Option<PathBuf> {
     has_slices(path).then(|| path.to_owned())
 }
 
-/// Whether a file name is a chunk file's.
+/// Whether a file name is that of a chunk file.
 #[must_use]
 pub fn is_chunk_file(name: &str) -> bool {
     name.starts_with("chunks-") && name.ends_with(".bin")
 }
 
-/// Whether a file name is a ring's.
+/// Whether a file name is that of a ring.
 #[must_use]
 pub fn is_ring_file(name: &str) -> bool {
     events::ring::parse_file_name(name).is_some()
 }
 
-/// Whether a file name is that of a process's names.
+/// Whether a file name is that of a meta file, which has the names of a process.
 #[must_use]
 pub fn is_meta_file(name: &str) -> bool {
     parse_meta_file(name).is_some()
 }
 
-/// The process of a meta file's name.
+/// The process id in the name of a meta file.
 #[must_use]
 pub fn parse_meta_file(name: &str) -> Option<u32> {
     name.strip_prefix("meta-")?.strip_suffix(".bin")?.parse().ok()

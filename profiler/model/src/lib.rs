@@ -1,10 +1,13 @@
-//! What a trace is made of: the words that recording, storing, converting and analysing share. It holds no trace itself.
+//! The data model of traces, which recording, storing, converting and analysing share. It has no traces itself.
 //!
-//! 1. `event`, `slice`, `columns`, `track`, `rows`, `names`, `site`, `stack`, `thread_state`, `warning`: the rows of a trace.
-//! 2. `batch`: what a source of events hands to a store; `args`: arguments of slices.
-//! 3. [`layout`]: the files of a trace folder; [`chunks`]: what a collector writes; [`clocks`]: other machines' clocks.
+//! 1. `event`, `slice`, `columns`, `track`, `rows`, `names`, `site`, `stack`, `thread_state`, `warning`: the rows of a
+//!    trace.
+//! 2. `batch`: events on their way from a source to a store; `args`: arguments of slices.
+//! 3. [`layout`]: the files of a trace folder; [`chunks`]: the files of a collector; [`clocks`]: other machines'
+//!    clocks.
 //! 4. [`lod`]: level of detail; `cold` and `pages`: slices that are not in memory.
-//! 5. [`scheduling`]: from the kernel's scheduler events to slices, for recordings and imports; [`radix`]: sorting by time.
+//! 5. [`scheduling`]: derives slices from the kernel's scheduler events, recorded or imported; [`radix`]: sorting by
+//!    time.
 
 mod args;
 mod batch;

@@ -1,13 +1,13 @@
 //! The store's tables of names: processes, call sites, graph nodes.
 //!
-//! Producers use ids of their own; here each (process, id) maps to a row of one table for the whole trace.
-//! Sites with the same category and name are one row, and nodes with the same name, op and device too,
-//! so that several processes of one job share them.
+//! Producers use ids of their own; the store maps each (process, id) to a row of one table for the entire trace. Sites
+//! with the same category and name are one row, as are nodes with the same name, op and device: processes of one job
+//! share them.
 
 use serde::Deserialize;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 
-/// What a site's slices mean; the producers write it as text.
+/// The meaning of a site's slices and their numbers. Producers write it as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -20,13 +20,14 @@ pub enum Category {
     Step,
     /// `wait`: a worker with nothing to do.
     Wait,
-    /// `parked`: an op that waits without a thread, for a row of a queue, room in it, a value; `arg` says for which.
+    /// `parked`: an op that waits without blocking a thread, for a row of a queue, room in it, or a value; `arg` says
+    /// which.
     Parked,
     /// `alloc`: memory of a device.
     Alloc,
-    /// `transfer`: a stamp of a value's way between devices.
+    /// `transfer`: a stamp of a value that is sent between devices.
     Transfer,
-    /// `launch`: a host's call that gives a device work; `correlation` is that of the work.
+    /// `launch`: a host's call that enqueues work for a device; `correlation` is that of the work.
     Launch,
     /// `kernel`: a device's computation; `correlation` is its launch's.
     Kernel,
@@ -36,7 +37,7 @@ pub enum Category {
     Collective,
     /// `sync`: a host's call, or a stream, that waits for a device.
     Sync,
-    /// `input`: making the step's input (a data loader's work).
+    /// `input`: the work of a data loader, which makes the step's input.
     Input,
     /// `running`: on a CPU's track, the thread that ran; `correlation` is its kernel's id.
     Running,
@@ -50,12 +51,13 @@ pub enum Category {
     ThreadCounter,
     /// `python`: a function of an interpreter.
     Python,
-    /// `remote transfer`: the same between processes, joined in the whole trace.
+    /// `remote transfer`: a stamp of a value that is sent between processes; its number is joined in the entire trace.
     #[serde(rename = "remote transfer")]
     RemoteTransfer,
-    /// `edge`: arrows whose `correlation` is unique in the whole trace, not only in a process.
+    /// `edge`: flows whose `correlation` is unique in the entire trace, not only in a process.
     Edge,
-    /// `numerics`: an instant, whose name is a node's: whether its results are finite from now on; `arg` 1 NaN, 2 infinity, 4 minus infinity.
+    /// `numerics`: an instant that has the name of a node, whose results are from now on finite, or not: bits of `arg`
+    /// are 1 for NaN, 2 for infinity, 4 for minus infinity.
     Numerics,
     /// Anything else: spans and events of `tracing`, imports.
     #[serde(other)]
@@ -63,29 +65,29 @@ pub enum Category {
 }
 
 impl Category {
-    /// Whether it is a stamp of a value on its way between devices.
+    /// Whether the category is one of stamps of transfers.
     #[must_use]
     pub fn is_transfer(self) -> bool {
         matches!(self, Category::Transfer | Category::RemoteTransfer)
     }
 
-    /// Whether its `correlation` joins what several processes wrote.
+    /// Whether `correlation` joins events of several processes.
     #[must_use]
     pub fn joins_processes(self) -> bool {
         matches!(self, Category::Edge | Category::RemoteTransfer)
     }
 
-    /// From the text in the trace.
+    /// The category with a name; [`Category::Other`] for an unknown name.
     #[must_use]
     pub fn from_name(name: &str) -> Category {
         Category::deserialize(StrDeserializer::<ValueError>::new(name)).unwrap_or(Category::Other)
     }
 }
 
-/// A call site: what a slice is called, and what its numbers mean.
+/// A call site: category and name of slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteInfo {
-    /// What its slices mean.
+    /// Category of the slices.
     pub category: Category,
     /// The category as written (`op`, a `tracing` target, ...).
     pub category_name: String,
@@ -95,13 +97,13 @@ pub struct SiteInfo {
 }
 
 impl SiteInfo {
-    /// A site by what the producer wrote.
+    /// A site with the texts of a producer.
     #[must_use]
     pub fn new(category_name: &str, name: &str) -> SiteInfo {
         let category = Category::from_name(category_name);
         let waits = match category {
             Category::Wait | Category::Parked | Category::OffCpu => true,
-            // Calls about events return at once.
+            // Calls that query an event, or make a stream wait for one, return at once.
             Category::Sync => !has_word(name, &["streamwaitevent", "eventquery"]),
             Category::Launch => has_word(name, &["synchroni"]),
             _ => false,
@@ -109,14 +111,14 @@ impl SiteInfo {
         SiteInfo { category, category_name: category_name.to_owned(), name: name.to_owned(), waits }
     }
 
-    /// Whether its slices wait, for work, a value, a device or a CPU, rather than do something.
+    /// Whether the site's slices wait (for work, a value, a device, a CPU) rather than work.
     #[must_use]
     pub fn waits(&self) -> bool {
         self.waits
     }
 }
 
-/// Whether a name has one of these words, which are in small letters.
+/// Whether a name contains one of these words, which are in lower case; the name's case is ignored.
 pub fn has_word(name: &str, words: &[&str]) -> bool {
     let name = name.to_ascii_lowercase();
     words.iter().any(|word| name.contains(word))
@@ -136,13 +138,13 @@ pub struct NodeInfo {
 /// A process that wrote into the trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Process {
-    /// Its id; from [`FIRST_OWN_PID`] on one that this program made up.
+    /// The process id; from [`FIRST_OWN_PID`] on this program made it up.
     pub pid: u32,
-    /// Its host.
+    /// The host.
     pub host: String,
-    /// Its command.
+    /// The command.
     pub name: String,
-    /// In a trace of several hosts: how its times were laid on the collector's clock.
+    /// How times were converted to the collector's clock, in a trace of several hosts.
     pub clock: Option<ClockOffset>,
     /// Nanoseconds per tick of its clock.
     pub ns_per_tick: f64,
@@ -154,20 +156,20 @@ pub struct Process {
 pub const FIRST_OWN_PID: u32 = 1 << 31;
 
 impl Process {
-    /// Its rank in a job, which importers of several files say with the host: `rank 3`, or `node7, rank 3`.
+    /// The rank in a job, which importers of several files add to the host: `rank 3`, or `node7, rank 3`.
     #[must_use]
     pub fn rank(&self) -> Option<u32> {
         let (before, rank) = self.host.rsplit_once("rank ")?;
         rank.parse().ok().filter(|_| before.is_empty() || before.ends_with(", "))
     }
 
-    /// Its name, and its id where it has one of its own.
+    /// Name and id; only the name if this program made up the id.
     #[must_use]
     pub fn title(&self) -> String {
         self.titled(&self.name)
     }
 
-    /// The same, called `name`.
+    /// As [`Process::title`], with another name.
     #[must_use]
     pub fn titled(&self, name: &str) -> String {
         match self.pid {
@@ -177,13 +179,13 @@ impl Process {
     }
 }
 
-/// How a host's times were laid on the collector's clock.
+/// How a host's times were converted to the collector's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClockOffset {
-    /// What was added to its latest times, ns; it grows or shrinks with the drift.
+    /// Added to the host's latest times, ns; it changes with the drift.
     pub offset_ns: i64,
-    /// How much faster its clock runs than the collector's, parts per billion.
+    /// How much faster the host's clock runs than the collector's, parts per billion.
     pub drift_ppb: f64,
-    /// No time of it is further from where it belongs, ns; 0 for the collector's own clock.
+    /// Error of the converted times, ns, at most; 0 for the collector's clock.
     pub bound_ns: u64,
 }

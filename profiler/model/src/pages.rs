@@ -1,42 +1,42 @@
-//! What brings slices that are not in memory.
+//! The loader of slices that are on disk or in another process.
 
 use crate::warning::Warning;
 use std::fmt::Debug;
 
-/// What is held in memory of a trace that is elsewhere, and how often more was brought.
+/// Memory and loads of a [`Pages`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PagerStats {
     /// Bytes of slices in memory.
     pub bytes: usize,
-    /// How many they may be; the latest is kept whatever its size.
+    /// The limit of bytes; the page that was loaded last stays, whatever its size.
     pub budget: usize,
-    /// How often some were read or fetched so far.
+    /// How often pages were loaded so far.
     pub loads: u64,
 }
 
-/// The source of a store's paged lanes: a sealed trace's files, or another process that has them.
+/// Loads slices of a store's cold lanes, from the files of a sealed trace or from another process.
 ///
-/// A picture never waits for it: what a picture lacked is noted as a page request.
+/// Drawing never waits for it: missing pages are requested, and loaded by [`Pages::load_requested`].
 pub trait Pages: Debug + Send + Sync {
-    /// Changes how many bytes of slices are kept in memory.
+    /// Sets the limit of bytes of slices in memory.
     fn set_budget(&self, budget: usize);
-    /// What it holds and did.
+    /// Memory and loads.
     fn stats(&self) -> PagerStats;
-    /// Grows when [`Pages::load_requested`] has brought something.
+    /// A number that grows when [`Pages::load_requested`] has loaded pages.
     fn version(&self) -> u64;
-    /// Brings some of what the last pictures lacked. True if a picture would show more now. To be called by a thread that
-    /// may wait, without the store's lock.
+    /// Loads some of the requested pages. Returns whether a picture would show more now. Waits, so a thread calls it
+    /// without the store's lock.
     fn load_requested(&self) -> bool;
-    /// Whether a picture lacked something.
+    /// Whether pages are requested.
     fn has_requests(&self) -> bool;
-    /// The arguments with a number.
+    /// The arguments with a number; `None` if they are unknown or missing now.
     fn args(&self, number: u32) -> Option<String>;
-    /// Bytes of memory that it holds.
+    /// Bytes of memory.
     fn memory_bytes(&self) -> usize;
-    /// Where the parts of the trace begin that fit into memory together.
+    /// Starts of the parts of the trace whose pages fit into memory together, ns.
     fn part_starts(&self) -> Vec<i64>;
-    /// What is missing because it cannot be read.
+    /// A warning about pages that cannot be loaded.
     fn damage(&self) -> Option<Warning>;
-    /// Reads everything once, to find damage now.
+    /// Reads all pages once, to find damage.
     fn check_all(&self);
 }

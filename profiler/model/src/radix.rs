@@ -1,41 +1,42 @@
-//! A stable sort by keys that are numbers, digit by digit from the lowest: three or four passes for times that lie as near to
-//! each other as those of a trace do, whatever their number.
+//! A stable radix sort by number, from the lowest digit. The passes depend on the range of keys, not on their number:
+//! three or four for the times of a window of slices.
 
-/// A key, and the row that it is of.
+/// A key, and the row that it belongs to.
 pub type Keyed = (u64, u32);
 
+/// Bits of a digit: its counts fit into the first-level cache.
 const DIGIT_BITS: u32 = 11;
 const DIGITS: usize = 1 << DIGIT_BITS;
-/// Fewer are sorted by comparing them.
-const FEW: usize = 1 << 10;
+/// Fewer rows are sorted by comparison.
+const MIN_RADIX_ROWS: usize = 1 << 10;
 
-/// The key that orders as the number does.
+/// The key for a signed number: keys have the order of the numbers.
 pub fn key(number: i64) -> u64 {
     number.cast_unsigned() ^ (1 << 63)
 }
 
-/// Sorts by key; rows of equal keys stay in their order. `spare` is room to be used again.
+/// Sorts by key; rows with equal keys keep their order. `spare` is a reused buffer.
 pub fn sort(rows: &mut Vec<Keyed>, spare: &mut Vec<Keyed>) {
     if rows.is_sorted_by_key(|(key, _)| *key) {
         return;
     }
-    if rows.len() < FEW {
+    if rows.len() < MIN_RADIX_ROWS {
         return rows.sort_by_key(|(key, _)| *key);
     }
-    let (least, most) = rows.iter().fold((u64::MAX, 0), |(least, most), (key, _)| (least.min(*key), most.max(*key)));
+    let (min, max) = rows.iter().fold((u64::MAX, 0), |(min, max), (key, _)| (min.min(*key), max.max(*key)));
     spare.resize(rows.len(), (0, 0));
-    for shift in (0..u64::BITS - (most - least).leading_zeros()).step_by(DIGIT_BITS as usize) {
-        let digit = |key: u64| ((key - least) >> shift) as usize & (DIGITS - 1);
-        let mut places = [0usize; DIGITS];
-        rows.iter().for_each(|(key, _)| places[digit(*key)] += 1);
-        let mut before = 0;
-        for place in &mut places {
-            before += std::mem::replace(place, before);
+    for shift in (0..u64::BITS - (max - min).leading_zeros()).step_by(DIGIT_BITS as usize) {
+        let digit = |key: u64| ((key - min) >> shift) as usize & (DIGITS - 1);
+        let mut offsets = [0usize; DIGITS];
+        rows.iter().for_each(|(key, _)| offsets[digit(*key)] += 1);
+        let mut next = 0;
+        for offset in &mut offsets {
+            next += std::mem::replace(offset, next);
         }
         for row in rows.iter() {
-            let place = &mut places[digit(row.0)];
-            spare[*place] = *row;
-            *place += 1;
+            let offset = &mut offsets[digit(row.0)];
+            spare[*offset] = *row;
+            *offset += 1;
         }
         std::mem::swap(rows, spare);
     }

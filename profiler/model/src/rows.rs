@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 pub struct Step {
     /// The execution's id (`StepId`), unique in the process.
     pub id: u32,
-    /// The step on the summaries' axis that the caller gave, another thing than the id.
+    /// The step on the axis of summaries, as the caller gave it; independent of the id.
     pub summary_step: i64,
     /// Row of the sites; its name is the caller's label (`train`).
     pub site: u32,
@@ -17,7 +17,7 @@ pub struct Step {
     pub start: i64,
     /// End (not included).
     pub end: i64,
-    /// Its slice.
+    /// The step's slice.
     pub slice: SliceId,
 }
 
@@ -36,7 +36,7 @@ pub struct Counter {
     pub value: VecDeque<f64>,
 }
 
-/// Key of counters.
+/// The key of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CounterKey {
     /// Row of the processes.
@@ -48,29 +48,29 @@ pub struct CounterKey {
 }
 
 impl Counter {
-    /// The key by which counters are distinguished.
+    /// The key of the counter.
     pub fn key(&self) -> CounterKey {
         CounterKey { process: self.process, site: self.site, track: self.track }
     }
 }
 
-/// One end of an arrow.
+/// One end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowEnd {
-    /// Where.
+    /// Track of the end.
     pub track: TrackId,
     /// When, ns from the origin.
     pub time: i64,
 }
 
-/// An arrow from one place in time to another. The other end may not have come (yet).
+/// An arrow from a time on one track to a time on another. An end that was not reported (yet) is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// Row of the processes in which `correlation` is unique; `u32::MAX` where it is in the whole trace.
+    /// Row of the process in which `correlation` is unique; `u32::MAX` if it is unique in the entire trace.
     pub scope: u32,
     /// Row of the sites.
     pub site: u32,
-    /// What pairs the two ends.
+    /// The number that pairs the two ends.
     pub correlation: u32,
     /// Tail.
     pub from: Option<FlowEnd>,
@@ -78,47 +78,48 @@ pub struct Flow {
     pub to: Option<FlowEnd>,
 }
 
-/// Memory of a device that was taken or freed.
+/// Memory of a device that was allocated or freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryEvent {
     /// When, ns from the origin.
     pub time: i64,
-    /// Which thread did it.
+    /// Track of the allocating thread.
     pub track: TrackId,
     /// Row of the sites: its name is the device.
     pub site: u32,
     /// Row of the nodes, or `u32::MAX`.
     pub node: u32,
-    /// Bytes taken; negative when freed.
+    /// Bytes allocated; negative for bytes freed.
     pub bytes: i64,
 }
 
-/// A value's way from one device to another. Stamps are ns from the origin; what did not come (yet) is `None`.
+/// The transfer of a value from one device to another. Stamps are ns from the origin; those not reported (yet) are
+/// `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transfer {
-    /// Row of the processes in which `number` joins its events; `u32::MAX` where it went from one process to another.
+    /// Row of the process in which `number` is unique; `u32::MAX` for a transfer between processes.
     pub scope: u32,
-    /// What joins its events: unique in the process, and in the step where it went to another one.
+    /// The number that joins the events of the transfer; between processes it is unique in a step.
     pub number: u32,
     /// The step's id.
     pub step_id: u32,
-    /// Bytes that travelled; `u32::MAX` where there were as many or more.
+    /// Bytes sent; `u32::MAX` for as many or more.
     pub bytes: u32,
-    /// Row of the nodes: the `_Send`, `u32::MAX` where it did not come.
+    /// Row of the nodes: the `_Send`; `u32::MAX` if it was not reported.
     pub sender: u32,
     /// Row of the nodes: the `_Recv`.
     pub receiver: u32,
-    /// Where the value left.
+    /// Track on which the value left.
     pub from: Option<TrackId>,
-    /// Where its consumers were unblocked.
+    /// Track on which the consumers were unblocked.
     pub to: Option<TrackId>,
-    /// The value was there to be sent.
+    /// The value was ready to be sent.
     pub enqueued: Option<i64>,
     /// The send began.
     pub sent: Option<i64>,
     /// The value left.
     pub left: Option<i64>,
-    /// The value came to the receiver.
+    /// The value arrived at the receiver.
     pub arrived: Option<i64>,
     /// The receiver's consumers were unblocked.
     pub unblocked: Option<i64>,
@@ -135,14 +136,14 @@ pub struct Point {
     pub value: f64,
 }
 
-/// How far the rings of a trace folder are in a sealed trace.
+/// Up to which record a ring of a trace folder is in a sealed trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingPosition {
     /// The process.
     pub pid: u32,
     /// The ring's number in the process.
     pub ring: u32,
-    /// Distinguishes rings of one number.
+    /// Distinguishes rings with the same number.
     pub made: u64,
     /// Sequence number of the next record.
     pub next: u64,

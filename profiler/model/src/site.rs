@@ -1,24 +1,25 @@
-//! A slice's site as the columns keep it: the row of `Store::sites`, marked where the slice waits.
+//! A slice's site in a column: the row of `Store::sites`, with a mark if the slice waits.
 //!
-//! The level of detail asks of every slice of a pixel whether it works or waits: a bit of what it reads anyway, and no table.
+//! The level of detail needs to know of every slice whether it works or waits; the mark saves a look-up in a table.
 
 use crate::names::SiteInfo;
 use bytemuck::{Pod, Zeroable};
 
-/// The highest bit is the mark, the others are the row.
+/// A site: the highest bit is the mark, the others are the row.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Site(u32);
 
+/// Set if the slices wait.
 const MARK: u32 = 1 << 31;
 
 impl Site {
-    /// A row, and whether its slices wait. Of the row 31 bits are kept: no table is as long.
+    /// A site with a row, of which the lower 31 bits count: no table is longer.
     pub fn new(row: u32, waits: bool) -> Site {
         Site(row & !MARK | if waits { MARK } else { 0 })
     }
 
-    /// A row of a table; one that it does not have is taken for work.
+    /// The site of a row of a table; a row that the table lacks works.
     pub fn of(sites: &[SiteInfo], row: u32) -> Site {
         Site::new(row, sites.get(row as usize).is_some_and(SiteInfo::waits))
     }
@@ -35,13 +36,13 @@ impl Site {
         self.0 & MARK != 0
     }
 
-    /// All ones where it waits, else 0: to choose without a jump.
+    /// All bits set if the slices wait, else 0: for branchless code.
     #[inline]
     pub fn mask(self) -> i64 {
         i64::from(self.0.cast_signed() >> 31)
     }
 
-    /// As one number that is small where the row is: 2 * row, and 1 more where it waits.
+    /// A number that is small if the row is: 2 * row, plus 1 if the slices wait.
     pub fn to_code(self) -> u32 {
         self.0.rotate_left(1)
     }

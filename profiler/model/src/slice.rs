@@ -6,23 +6,23 @@ use crate::site::Site;
 use bytemuck::{Pod, Zeroable};
 use std::ops::Deref;
 
-/// Identity of a slice, for as long as the store lives.
+/// Identity of a slice, valid as long as the store exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SliceId {
     /// Row of `Store::tracks`.
     pub track: u32,
     /// Index of `Track::lanes`.
     pub lane: u32,
-    /// How many slices the lane had before it.
+    /// Number of slices that the lane had before.
     pub ordinal: u64,
 }
 
-/// A slice of a lane: its event, whose fields it has as its own, and its identity.
+/// A slice of a lane: its event, to which it dereferences, and its identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SliceRef {
-    /// Its identity.
+    /// Identity.
     pub id: SliceId,
-    /// Its times, names and numbers; the depth is the lane.
+    /// Times, names and numbers; the depth is the lane.
     pub event: Event,
 }
 
@@ -50,7 +50,7 @@ pub struct SliceHeader {
 }
 
 impl SliceHeader {
-    /// That of a slice of a store with these sites.
+    /// The header of a slice in a store with these sites.
     #[inline]
     #[must_use]
     pub fn of(slice: &Event, sites: &[SiteInfo]) -> SliceHeader {

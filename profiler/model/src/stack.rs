@@ -1,32 +1,32 @@
-//! Call stacks of samples: each once, as its caller's stack and one more frame.
+//! Call stacks of samples. A stack is its caller's stack and one more frame.
 
-/// No caller; no stack.
+/// The row that stands for no caller, or no stack.
 pub const NO_STACK: u32 = u32::MAX;
 
 /// A function, or one inlined into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its name, demangled.
+    /// Demangled name.
     pub name: String,
-    /// Its source file, empty where unknown.
+    /// Source file, empty if unknown.
     pub file: String,
-    /// The line, 0 where unknown.
+    /// Line, 0 if unknown.
     pub line: u32,
 }
 
-/// A place in code.
+/// A location in code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// The file of code, `[kernel]`, or empty.
+    /// The executable or library, `[kernel]`, or empty.
     pub module: String,
-    /// The address in it.
+    /// The address in the module.
     pub address: u64,
-    /// Its functions, the one that was called first, then those inlined into it; empty where no name is known.
+    /// The functions at the address: the one that was called, then those inlined into it; empty if no name is known.
     pub functions: Vec<Function>,
 }
 
 impl Frame {
-    /// What to call it: its innermost function, else the place.
+    /// The innermost function, else module and address.
     #[must_use]
     pub fn name(&self) -> String {
         match self.functions.last() {

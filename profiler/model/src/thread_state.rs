@@ -1,36 +1,36 @@
 //! The states of a thread, as an operating system's scheduler distinguishes them.
 
-/// What a thread is doing, or why it is not running.
+/// The state of a thread: that it runs, or why not.
 ///
-/// A slice of category `off cpu` has its state's [code](ThreadState::code) as `arg`. Traces that were written before the code was have 0
-/// there; then the slice's name says the state.
+/// A slice of category `off cpu` has the [code](ThreadState::code) of its state as `arg`. Traces of older versions have
+/// 0 there; then the name of the slice says the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum ThreadState {
-    /// It has a CPU.
+    /// The thread has a CPU.
     Running = 1,
-    /// It was woken and waits for a CPU.
+    /// The thread was woken and waits for a CPU.
     Runnable = 2,
-    /// Its CPU was taken, or it gave it up, and it could have gone on.
+    /// The thread lost or yielded its CPU, and could have continued.
     Preempted = 3,
-    /// It waits for something that a signal may interrupt: a lock, a timer, a pipe.
+    /// The thread waits for a lock, a timer or a pipe; a signal can interrupt that.
     Sleeping = 4,
-    /// It waits for something that no signal interrupts: mostly a disk.
+    /// The thread waits, mostly for a disk; no signal can interrupt that.
     Uninterruptible = 5,
-    /// It was stopped, by a signal or a debugger.
+    /// A signal or a debugger stopped the thread.
     Stopped = 6,
-    /// It waits for something that the trace does not say; so do parked and idle threads of the kernel.
+    /// The thread waits, the trace does not say for what; also parked and idle threads of the kernel.
     Waiting = 7,
-    /// It ended.
+    /// The thread ended.
     Dead = 8,
 }
 
 impl ThreadState {
-    /// Number of codes, that of no state included.
+    /// Number of codes, including 0 for no state.
     pub const N_CODES: usize = 9;
 
-    /// By code, from 1 on: what their slices are called.
+    /// The states with the names of their slices; the index is the code less 1.
     const NAMES: [(ThreadState, &'static str); 8] = [
         (ThreadState::Running, "running"),
         (ThreadState::Runnable, "runnable"),
@@ -42,34 +42,35 @@ impl ThreadState {
         (ThreadState::Dead, "ended"),
     ];
 
-    /// What its slices are called.
+    /// Name of the slices in this state.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize - 1].1
     }
 
-    /// From the name of a slice; `None` for a name that no scheduler's slices have.
+    /// The state with this name of slices; `None` for an unknown name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<ThreadState> {
-        // What imports called it once.
+        // The name in traces that older versions imported.
         let name = if name == "waking" { "runnable" } else { name };
         Self::NAMES.iter().find(|(_, known)| *known == name).map(|(state, _)| *state)
     }
 
-    /// Its number in traces, never 0.
+    /// Number of the state in traces, never 0.
     #[must_use]
     pub fn code(self) -> u64 {
         self as u64
     }
 
-    /// From its number in a trace.
+    /// The state with this number in traces.
     #[must_use]
     pub fn from_code(code: u64) -> Option<ThreadState> {
         Self::NAMES.iter().find(|(state, _)| state.code() == code).map(|(state, _)| *state)
     }
 
-    /// Why a thread left its CPU, from `prev_state` of the kernel's `sched_switch` (Linux 4.14 and later): the lowest bit counts, and
-    /// none means that the thread could have gone on. 0x100 says that its CPU was taken, which is the same here.
+    /// Why a thread left its CPU, from `prev_state` of the kernel's `sched_switch` (Linux 4.14 and later). The lowest
+    /// bit that is set counts; without one the thread could have continued. 0x100, preemption by the kernel, makes no
+    /// difference.
     pub fn from_prev_state(bits: u64) -> ThreadState {
         match bits & 0xff {
             0 => ThreadState::Preempted,
@@ -77,12 +78,12 @@ impl ThreadState {
             b if b & 0x02 != 0 => ThreadState::Uninterruptible,
             b if b & 0x0c != 0 => ThreadState::Stopped,
             b if b & 0x30 != 0 => ThreadState::Dead,
-            // Parked, idle.
+            // `TASK_PARKED`, `TASK_IDLE`.
             _ => ThreadState::Waiting,
         }
     }
 
-    /// The same from the letters that the kernel prints, as `S`, `R+` or `D|K`.
+    /// As [`ThreadState::from_prev_state`], from the letters that the kernel prints, such as `S`, `R+` or `D|K`.
     pub fn from_letters(letters: &str) -> ThreadState {
         match letters.as_bytes().first() {
             Some(b'R') => ThreadState::Preempted,
@@ -94,7 +95,7 @@ impl ThreadState {
         }
     }
 
-    /// Whether it could run and has no CPU.
+    /// Whether the thread could run, but has no CPU.
     #[must_use]
     pub fn is_ready(self) -> bool {
         matches!(self, ThreadState::Runnable | ThreadState::Preempted)

@@ -1,10 +1,10 @@
-//! Tracks: what they stand for, and the events on them that are no slices.
+//! Tracks: their ids and kinds, and the instants and open slices on them.
 
 /// Row of `Store::tracks`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TrackId(pub u32);
 
-/// Whose events: a process and one of its rings (one ring per thread).
+/// A process and one of its rings, which report the events of a track. Each thread has a ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TrackKey {
     /// The process's id.
@@ -13,11 +13,11 @@ pub struct TrackKey {
     pub ring: u32,
 }
 
-/// Lanes of a track; beyond it a slice is clipped to fit the last one (a hostile trace must not make lanes without end). An import gives
-/// what needs more to further tracks first.
+/// Lanes of a track, at most, so that a hostile trace cannot make lanes without end. A slice that finds none free is
+/// clipped to fit the last one. An import splits a track that needs more lanes into several tracks.
 pub const MAX_LANES: usize = 256;
 
-/// What kind of thing a track stands for.
+/// The kind of thing that a track stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TrackKind {
@@ -49,25 +49,25 @@ impl TrackKind {
         (TrackKind::Async, "async"),
     ];
 
-    /// What it is called in files.
+    /// Name of the kind in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(kind, _)| *kind == self).map_or("thread", |(_, name)| name)
     }
 
-    /// The inverse of [`TrackKind::name`]; `None` where the name is of a later version.
+    /// The inverse of [`TrackKind::name`]; `None` for an unknown name, as of a later version.
     pub fn from_name(name: &str) -> Option<TrackKind> {
         Self::NAMES.iter().find(|(_, n)| *n == name).map(|(kind, _)| *kind)
     }
 
-    /// Whether it stands for a thread.
+    /// Whether the track is one of a thread.
     #[must_use]
     pub fn is_thread(self) -> bool {
         matches!(self, TrackKind::Thread | TrackKind::Worker)
     }
 }
 
-/// A slice that has begun and not ended: no end is known. In a batch, as an [`Event`](crate::Event), it has the process's own ids.
+/// A slice that has begun and not ended. In a batch its ids are those of the process, as in an [`Event`](crate::Event).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenSlice {
     /// Begin, ns from the origin.
@@ -80,14 +80,14 @@ pub struct OpenSlice {
     pub depth: u8,
 }
 
-/// Something that happened at one time.
+/// An event without duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstantEvent {
     /// When, ns from the origin.
     pub time: i64,
     /// Row of the sites.
     pub site: u32,
-    /// The number that came with it.
+    /// A number, whose meaning depends on the category.
     pub arg: u64,
     /// Row of `Store::args`: a log message's text; `u32::MAX` for none.
     pub args: u32,

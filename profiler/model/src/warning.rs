@@ -1,4 +1,4 @@
-//! What a user has to know about a trace: damage, losses, limits.
+//! Warnings: problems of a trace of which the user has to know.
 
 /// What a warning is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,17 +18,17 @@ pub enum WarningKind {
     Clock,
     /// Events refer to names that the trace does not have.
     UnknownName,
-    /// Begins, ends or arrows without their other half.
+    /// Begins, ends or flows whose counterpart is missing.
     Unpaired,
-    /// A file holds what is not read.
+    /// A file has contents that are not supported.
     Unsupported,
     /// Slices were clipped because all lanes were taken.
     Clipped,
     /// Old slices or events were evicted to stay in the memory budget.
     Evicted,
-    /// Something cannot be recorded on the machine; the sentence says how to get it.
+    /// Something cannot be recorded on the machine; the text says how to enable it.
     Unavailable,
-    /// The collector ended without finishing the trace; what was left in the rings was read.
+    /// The collector ended without finishing the trace; records that were left in the rings were read.
     Recovered,
 }
 
@@ -49,28 +49,28 @@ impl WarningKind {
         (WarningKind::Recovered, "recovered"),
     ];
 
-    /// What it is called in files.
+    /// Name of the kind in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(kind, _)| *kind == self).map_or("damage", |(_, name)| name)
     }
 
-    /// The inverse of [`WarningKind::name`]; damage, where the name is of a later version.
+    /// The inverse of [`WarningKind::name`]; [`WarningKind::Damage`] for an unknown name, as of a later version.
     pub fn from_name(name: &str) -> WarningKind {
         Self::NAMES.iter().find(|(_, n)| *n == name).map_or(WarningKind::Damage, |(kind, _)| *kind)
     }
 }
 
-/// Something that the user has to know, with how often it happened.
+/// A problem of which the user has to know, and how often it occurred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// What it is about.
+    /// Kind of the problem.
     pub kind: WarningKind,
-    /// The file or thread that it is about; one line per (kind, source).
+    /// The file or thread with the problem. There is one warning for each kind and source.
     pub source: String,
-    /// How many, in total since the beginning.
+    /// How often the problem occurred, in total.
     pub count: u64,
-    /// The sentence.
+    /// The text for the user.
     pub text: String,
 }
 

@@ -1,10 +1,11 @@
-//! What was used last, within a budget of bytes.
+//! A cache of the most recently used values, within a budget of bytes.
 
 use std::hash::Hash;
 use std::sync::Arc;
 
+/// Values by key, of which the least recently used are evicted.
 pub(crate) struct Cache<K: Hash + Eq, V> {
-    /// Each value with its bytes.
+    /// The values with their sizes, bytes.
     entries: lru::LruCache<K, (Arc<V>, usize)>,
     bytes: usize,
     budget: usize,
@@ -36,12 +37,12 @@ impl<K: Hash + Eq, V> Cache<K, V> {
         self.entries.contains(key)
     }
 
-    /// The value, which is the last one used from now on.
+    /// The value of a key, which becomes the most recently used one.
     pub(crate) fn get(&mut self, key: &K) -> Option<Arc<V>> {
         self.entries.get(key).map(|(value, _)| Arc::clone(value))
     }
 
-    /// Adds a value of so many bytes, and evicts others.
+    /// Adds a value of `bytes` bytes, and evicts others.
     pub(crate) fn insert(&mut self, key: K, value: V, bytes: usize) -> Arc<V> {
         let value = Arc::new(value);
         self.bytes += bytes;
@@ -52,7 +53,7 @@ impl<K: Hash + Eq, V> Cache<K, V> {
         value
     }
 
-    /// Evicts what was not used for longest; the last one used stays, whatever its size.
+    /// Evicts the least recently used values. The most recently used one stays, whatever its size.
     fn evict(&mut self) {
         while self.bytes > self.budget
             && self.entries.len() > 1

@@ -1,10 +1,10 @@
-//! Stores traces: every trace that is looked at is a [`Store`], wherever its slices are.
+//! Stores traces: every trace that is shown or analysed is a [`Store`], wherever its slices are.
 //!
-//! 1. `store`: the columns: tracks, lanes, slices, steps, counters, flows, names, warnings.
-//! 2. [`seal`]: a finished trace as Parquet files with its pyramids; written, opened, paged.
+//! 1. `store`: the rows of a trace: tracks, lanes, slices, steps, counters, flows, names, warnings.
+//! 2. [`seal`]: a finished trace as Parquet files with its pyramids, whose slices are loaded on demand.
 //! 3. `follow`: reads a trace folder, growing or finished, damaged or not, into batches.
 //! 4. [`sealing`]: seals the trace that a collector left in a folder.
-//! 5. [`remote`]: a trace that another process has; what is shown of it comes from there.
+//! 5. [`remote`]: shows a trace that is in another process, and fetches only what is shown.
 
 mod cache;
 mod follow;

@@ -125,7 +125,7 @@ impl Translator {
                 Record::Kernel(kernel) => self.write_kernel(kernel, library),
                 Record::Memory { .. } => self.write_memory(record),
                 Record::Graph { span, location, correlation, graph } => {
-                    self.write_graph(*span, *location, *correlation, *graph)
+                    self.write_graph(*span, *location, *correlation, *graph);
                 }
                 Record::Synchronization { .. } => self.write_synchronization(record),
                 Record::Overhead { what, span, object, correlation } => {

@@ -1,5 +1,5 @@
-//! Chrome's trace event format. Times are microseconds with three decimals, so that no nanosecond is lost; arguments are
-//! written as they came. What a track is (a stream, a CPU) stands in a metadata event that other tools ignore.
+//! Writes Chrome's trace event format. Times are microseconds with three decimals, so that no nanosecond is lost;
+//! arguments are written as recorded. The kind of a track (stream, CPU) is in a metadata event that other tools ignore.
 
 use super::rows::{counter_names, instant_args, memory_args, open_names, site_names, slice_args, slices, thread_ids};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use trace_store::{Store, Track};
 
-/// The name of the metadata event that says what a track is.
+/// The name of the metadata event with a track's kind, device, stream and thread id.
 pub(crate) const TRACK_EVENT: &str = "stepscope_track";
 
 /// Phase and scope of an instant on a thread.
@@ -63,10 +63,10 @@ impl Writer<'_> {
             )?;
             let order = json!({"sort_index": track.order});
             self.event(&json!({"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": order}))?;
-            let what = json!({
+            let description = json!({
                 "kind": track.kind.name(), "device": track.device, "stream": track.stream, "tid": track.tid,
             });
-            self.event(&json!({"ph": "M", "name": TRACK_EVENT, "pid": pid, "tid": tid, "args": what}))?;
+            self.event(&json!({"ph": "M", "name": TRACK_EVENT, "pid": pid, "tid": tid, "args": description}))?;
         }
         Ok(())
     }
@@ -75,17 +75,17 @@ impl Writer<'_> {
         self.store.processes().get(track.process as usize).map_or(0, |p| p.pid)
     }
 
-    /// Writes an event of a track, with its phase and what else comes first.
-    fn place(
+    /// Writes an event of a track. `head` is the phase with the fields that come first.
+    fn track_event(
         &mut self,
-        begin: &str,
+        head: &str,
         (track, time, dur): (&Track, i64, Option<i64>),
         (name, category): (&str, &str),
         args: Option<String>,
     ) -> io::Result<()> {
         self.line.clear();
         let (pid, tid) = (self.pid(track), self.tids[track.id.0 as usize]);
-        let _ = write!(self.line, "{{{begin},\"pid\":{pid},\"tid\":{tid},\"ts\":");
+        let _ = write!(self.line, "{{{head},\"pid\":{pid},\"tid\":{tid},\"ts\":");
         push_us(&mut self.line, i128::from(self.store.origin_ns()) + i128::from(time));
         if let Some(dur) = dur {
             self.line.push_str(",\"dur\":");
@@ -103,15 +103,15 @@ impl Writer<'_> {
         let store = self.store;
         for slice in slices(track) {
             let names = (store.slice_name(&slice), site_names(store, slice.site).1);
-            let place = (track, slice.start, Some(slice.dur()));
-            self.place("\"ph\":\"X\"", place, names, slice_args(store, &slice))?;
+            let times = (track, slice.start, Some(slice.dur()));
+            self.track_event("\"ph\":\"X\"", times, names, slice_args(store, &slice))?;
         }
         for instant in &track.instants {
             let names = site_names(store, instant.site);
-            self.place(INSTANT, (track, instant.time, None), names, instant_args(store, instant))?;
+            self.track_event(INSTANT, (track, instant.time, None), names, instant_args(store, instant))?;
         }
         for open in &track.open {
-            self.place("\"ph\":\"B\"", (track, open.start, None), open_names(store, open), None)?;
+            self.track_event("\"ph\":\"B\"", (track, open.start, None), open_names(store, open), None)?;
         }
         Ok(())
     }
@@ -139,8 +139,8 @@ impl Writer<'_> {
         for (id, flow) in store.flows().enumerate() {
             for (phase, end) in [("s", flow.from), ("f", flow.to)] {
                 let Some((end, track)) = end.and_then(|end| Some((end, store.track(end.track)?))) else { continue };
-                let begin = format!("\"ph\":\"{phase}\",\"bp\":\"e\",\"id\":{id}");
-                self.place(&begin, (track, end.time, None), site_names(store, flow.site), None)?;
+                let head = format!("\"ph\":\"{phase}\",\"bp\":\"e\",\"id\":{id}");
+                self.track_event(&head, (track, end.time, None), site_names(store, flow.site), None)?;
             }
         }
         Ok(())
@@ -150,8 +150,8 @@ impl Writer<'_> {
         let store = self.store;
         for event in store.memory() {
             let Some(track) = store.track(event.track) else { continue };
-            let place = (track, event.time, None);
-            self.place(INSTANT, place, ("[memory]", "alloc"), Some(memory_args(store, event)))?;
+            let times = (track, event.time, None);
+            self.track_event(INSTANT, times, ("[memory]", "alloc"), Some(memory_args(store, event)))?;
         }
         Ok(())
     }
@@ -164,7 +164,7 @@ fn push_names(line: &mut String, name: &str, category: &str) {
     }
 }
 
-/// Nanoseconds as microseconds with three decimals.
+/// Appends nanoseconds as microseconds with three decimals.
 fn push_us(line: &mut String, ns: i128) {
     let sign = if ns < 0 { "-" } else { "" };
     let ns = ns.unsigned_abs();

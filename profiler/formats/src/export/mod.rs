@@ -1,7 +1,7 @@
 //! Writes a store as other tools' traces.
 //!
-//! [`chrome`] is read by everything and loses nothing that comes back through [`mod@crate::import`]; [`perfetto`] has all but
-//! the meaning of numbers; [`firefox`] shows markers and call stacks. Each module says what its format has no place for.
+//! [`chrome`] is read by most tools, and [`mod@crate::import`] reads it back without loss; [`perfetto`] lacks the
+//! meaning of numbers only; [`firefox`] shows markers and call stacks. Each module says what its format cannot express.
 
 mod chrome;
 mod firefox;
@@ -25,10 +25,10 @@ pub enum ExportFormat {
     Firefox,
 }
 
-/// Writes a store; `progress` gets the share that is written, 0 to 1, now and then.
+/// Writes a store in a format; `progress` is called with the share that is written, 0 to 1.
 ///
 /// # Errors
-/// Of `out`.
+/// Fails if `out` does.
 pub fn export(
     store: &Store,
     format: ExportFormat,

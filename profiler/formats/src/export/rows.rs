@@ -1,4 +1,4 @@
-//! Names, arguments and order of a store's rows, as every format writes them.
+//! What all export formats write alike: names, arguments, the order of slices, thread ids.
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -17,24 +17,25 @@ pub(super) fn open_names<'a>(store: &'a Store, open: &OpenSlice) -> (&'a str, &'
     (store.nodes().get(open.node as usize).map_or(name, |node| &node.name), category)
 }
 
-/// Title and category of a counter; one of a thread becomes one of its process, which has the thread in its title.
+/// Title and category of a counter. The formats have counters of processes only: a thread's has the thread in its
+/// title.
 pub(super) fn counter_names<'a>(store: &'a Store, counter: &Counter) -> (String, &'a str) {
     let (_, category) = site_names(store, counter.site);
     (store.counter_title(counter), if counter.track.is_some() { "counter" } else { category })
 }
 
-/// The arguments as they came if they are an object, else as a text in one.
-fn own_args(store: &Store, row: u32) -> Option<String> {
+/// The arguments in a row: a JSON object as it is, another text as the value of `text`; `None` for [`NO_ARGS`].
+fn recorded_args(store: &Store, row: u32) -> Option<String> {
     let text = if row == NO_ARGS { None } else { store.args().get(row) }?;
     let is_object = text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(&text).is_ok();
     Some(if is_object { text.into_owned() } else { json!({"text": text}).to_string() })
 }
 
-/// The arguments of a slice: its own, else what its numbers mean.
+/// The arguments of a slice as recorded, else its numbers under the names that its category gives them.
 pub(super) fn slice_args(store: &Store, slice: &SliceRef) -> Option<String> {
     use Category as C;
-    if let Some(own) = own_args(store, slice.args) {
-        return Some(own);
+    if let Some(args) = recorded_args(store, slice.args) {
+        return Some(args);
     }
     let numbers = match store.category(slice) {
         C::Launch | C::Kernel | C::Collective | C::Sync if slice.correlation != 0 => {
@@ -53,52 +54,56 @@ pub(super) fn slice_args(store: &Store, slice: &SliceRef) -> Option<String> {
     Some(numbers.to_string())
 }
 
-/// The arguments of an instant: its own, and of a sample its call stack, innermost first.
+/// The arguments of an instant as recorded, and those of a sample with its call stack, innermost first.
 pub(super) fn instant_args(store: &Store, instant: &InstantEvent) -> Option<String> {
-    let own = own_args(store, instant.args);
+    let recorded = recorded_args(store, instant.args);
     let is_sample = store.sites().get(instant.site as usize).is_some_and(|s| s.category == Category::Sample);
-    let (key, value) = match instant.arg {
-        arg if is_sample && arg != u64::from(NO_STACK) => {
-            let mut names = stack_names(store, arg as u32);
-            names.reverse();
-            ("stack", json!(names))
-        }
-        arg if !is_sample && arg != 0 && own.is_none() => ("arg", json!(arg)),
-        _ => return own,
+    let (key, value) = if is_sample && instant.arg != u64::from(NO_STACK) {
+        let mut names = stack_names(store, instant.arg as u32);
+        names.reverse();
+        ("stack", json!(names))
+    } else if !is_sample && instant.arg != 0 && recorded.is_none() {
+        ("arg", json!(instant.arg))
+    } else {
+        return recorded;
     };
-    let mut args: Value = own.and_then(|own| serde_json::from_str(&own).ok()).unwrap_or_else(|| json!({}));
+    let mut args: Value = recorded.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_else(|| json!({}));
     args[key] = value;
     Some(args.to_string())
 }
 
-/// The arguments of an instant that stands for memory allocated or freed, as our imports read them.
+/// The arguments of an instant for bytes allocated or (negative) freed, with the keys that our importers read.
 pub(super) fn memory_args(store: &Store, event: &MemoryEvent) -> String {
     json!({"Bytes": event.bytes, "device": site_names(store, event.site).0}).to_string()
 }
 
 /// Slices of a track in order of time, the outer before the inner.
 pub(super) fn slices<'a>(track: &'a Track) -> impl Iterator<Item = SliceRef> + 'a {
-    let all = i64::MIN..i64::MAX;
-    let of_lane = |lane: &'a Lane| lane.touching(&all).filter_map(move |i| lane.slice(i)).peekable();
-    let mut lanes: Vec<_> = track.lanes.iter().map(of_lane).collect();
+    let always = i64::MIN..i64::MAX;
+    let lane_slices = |lane: &'a Lane| lane.touching(&always).filter_map(move |i| lane.slice(i)).peekable();
+    let mut lanes: Vec<_> = track.lanes.iter().map(lane_slices).collect();
     std::iter::from_fn(move || {
-        // Of several that begin together the one in the upper lane is the outer one.
-        let next = |lane: &mut std::iter::Peekable<_>| lane.peek().map(|s: &SliceRef| s.start);
-        let starts = lanes.iter_mut().enumerate().filter_map(|(idx, lane)| Some((next(lane)?, idx)));
+        // Of slices that begin at the same time, the one on the first lane is the outermost.
+        let next_start = |lane: &mut std::iter::Peekable<_>| lane.peek().map(|s: &SliceRef| s.start);
+        let starts = lanes.iter_mut().enumerate().filter_map(|(idx, lane)| Some((next_start(lane)?, idx)));
         let (_, idx) = starts.min()?;
         lanes[idx].next()
     })
 }
 
-/// The thread's id to write for each track: its own where no other of the process has it.
+/// Ids of tracks without a thread begin here: Linux gives none above 2^22.
+const FIRST_MADE_TID: u32 = 1 << 30;
+/// A track whose id another track of its process has tries the ids in these steps.
+const TID_STEP: u32 = 1 << 20;
+
+/// The thread id to write for each track: the recorded one, unless another track of the process has it.
 pub(super) fn thread_ids(store: &Store) -> Vec<u32> {
     let mut taken = std::collections::HashSet::new();
     let mut ids = Vec::with_capacity(store.tracks().len());
     for track in store.tracks() {
-        let own = track.tid;
-        let mut id = if own == 0 { (1 << 30) + track.key.ring } else { own };
+        let mut id = if track.tid == 0 { FIRST_MADE_TID + track.key.ring } else { track.tid };
         while !taken.insert((track.process, id)) {
-            id = id.wrapping_add(1 << 20);
+            id = id.wrapping_add(TID_STEP);
         }
         ids.push(id);
     }

@@ -1,11 +1,12 @@
 //! Puts several files on one clock.
 //!
-//! Files that know the time of day are laid on it. Where two files have the same collectives (the all-reduces of one
-//! group, as many in both), these say more: none of the two can end before the other has begun, which bounds the clocks'
-//! difference from both sides, and usually they end together. [Messages](super::messages) bound it too, where they went both ways: none came
-//! before it was sent ([`mod@by_messages`]). The bound is reported. Where one difference cannot be, because one of the clocks runs faster, a line
-//! through what is possible takes its place ([`trace_model::clocks`] says what is assumed of clocks). A file without any relation to the others
-//! begins where the first begins.
+//! Files with times of day are aligned by them. The collectives that two files have in common (the all-reduces of one
+//! group, as many in both) are more precise: neither side can end before the other has begun, which bounds the
+//! difference of the clocks from both sides, and usually both end together. [Messages](super::messages) in both
+//! directions bound it too, since none was received before it was sent ([`mod@by_messages`]). The bound is reported. If
+//! no constant difference is possible, because one of the clocks runs faster, the difference is a line
+//! ([`trace_model::clocks`] says what is assumed of clocks). A file without any relation to the others begins where the
+//! first begins.
 
 mod by_messages;
 mod shift;
@@ -22,13 +23,16 @@ use std::collections::BTreeMap;
 use trace_model::clocks::{Fact, Line, Side};
 use trace_model::{Category, Warning};
 
-/// Times since 1970 are beyond this many nanoseconds (2001), times since a machine's start are not.
+/// Times of day are larger than this, ns since 1970 (2001); times since a machine's start are smaller.
 const UNIX_NS: i64 = 1_000_000_000_000_000_000;
 
-/// A collective: when it ran on one rank.
+/// An error bound below which collectives are preferred to a possible difference by the time of day, ns.
+const GOOD_BOUND_NS: i64 = 1_000_000;
+
+/// Start and end of a collective on one rank.
 type Span = (i64, i64);
 
-/// What to add to the times of each stage.
+/// The shift of each stage's times.
 pub(super) fn shifts(stages: &mut [Stage], messages: &[Message], warnings: &mut Vec<Warning>) -> Vec<Shift> {
     if stages.len() < 2 {
         return vec![Shift::Constant(0); stages.len()];
@@ -63,7 +67,7 @@ pub(super) fn shifts(stages: &mut [Stage], messages: &[Message], warnings: &mut 
     placed.shifts
 }
 
-/// By the time of day; a file without one begins with the first. Also whether each is laid by it.
+/// The shift of each stage by its times of day, and whether it has any; a stage without begins where the first begins.
 fn by_wall_clock(stages: &[Stage]) -> (Vec<i64>, Vec<bool>) {
     let ranges: Vec<_> = stages.iter().map(Stage::range).collect();
     let wall = |stage: &Stage, range: Option<(i64, i64)>| match (stage.wall_offset, range) {
@@ -102,8 +106,8 @@ fn collectives(stage: &Stage) -> BTreeMap<String, Vec<Span>> {
     found
 }
 
-/// How far the second is behind the first, and how wrong that may be; `None` where they have nothing in common, or what
-/// they have contradicts a constant difference.
+/// What to add to the second's times, and the error bound; `None` if the two have nothing in common, if no constant
+/// difference is possible, or if the `presumed` one is good enough.
 fn by_collectives(
     first: &BTreeMap<String, Vec<Span>>,
     second: &BTreeMap<String, Vec<Span>>,
@@ -116,19 +120,21 @@ fn by_collectives(
     ends.sort_unstable();
     let difference = ends[ends.len() / 2].clamp(fit.low, fit.high);
     let bound = fit.bound(difference);
-    // The clocks may be better than that already.
-    let is_better = !(fit.low..=fit.high).contains(&presumed) || bound < 1_000_000;
+    // A presumed difference that is possible is replaced by a good bound only: the clocks may be synchronised well.
+    let is_better = !(fit.low..=fit.high).contains(&presumed) || bound < GOOD_BOUND_NS;
     is_better.then_some((difference, bound))
 }
 
-/// A line where no constant difference can be, and how wrong it may be between the first and the last collective.
+/// The line of the difference if no constant one is possible, and its error bound from the first to the last
+/// collective.
 fn drifting(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span>>) -> Option<(Line, i64)> {
     let (least, most) = facts(first, second);
     Fit::of(&least, &most)?.drifting()
 }
 
-/// What collectives say of the second clock: theirs ends after ours begins, and ours after theirs begins. Only names of which
-/// both have as many are used: a part of a recording has others.
+/// The facts that collectives prove about the second clock: each ends after its counterpart in the first begins, and
+/// the counterpart after it begins. Only names with as many collectives in both are used, since else the pairs are
+/// unknown.
 fn facts(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span>>) -> (Vec<Fact>, Vec<Fact>) {
     let (mut least, mut most) = (Vec::new(), Vec::new());
     for (name, theirs) in second {
@@ -162,7 +168,8 @@ mod tests {
     }
 
     proptest! {
-        /// Ranks arrive when they like and leave within some us of each other; the second's clock is off and runs at another rate.
+        /// Ranks arrive when they like and leave within some us of each other; the second's clock is off and runs at
+        /// another rate.
         #[test]
         fn planted_skew_and_drift_are_found_within_the_bound(
             offset in -1_000_000_000i64..1_000_000_000,

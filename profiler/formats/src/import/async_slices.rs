@@ -1,4 +1,4 @@
-//! Slices that begin and end on no thread: their begins and ends belong together by an id.
+//! Asynchronous slices: their begins and ends are on no thread, and are paired by an id.
 
 use super::ids::{ProcessIdx, SiteIdx};
 use super::marks::{Mark, close};
@@ -8,23 +8,23 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use trace_model::Event;
 
-/// What belongs together: a process, and an id in a space of ids (category, scope).
+/// The key by which begins and ends are paired: a process, and an id in a space of ids (category, scope).
 pub(super) type AsyncKey = (ProcessIdx, u64, u64);
 
-/// What happened under one id.
+/// The marks and instants with one id.
 #[derive(Default)]
 struct Group {
     marks: Vec<Mark>,
     points: Vec<Event>,
 }
 
-/// By id. Groups come out in the order in which they were first met.
+/// Groups by id, in the order of their first marks.
 #[derive(Default)]
 pub(super) struct AsyncSlices {
     groups: IndexMap<AsyncKey, Group, FxBuildHasher>,
 }
 
-/// A group's process, the name of its track, its slices, and what else happened.
+/// The process of a group, the name of its track, its slices and its instants.
 pub(super) type Finished = (ProcessIdx, String, Vec<Event>, Vec<Event>);
 
 impl AsyncSlices {
@@ -36,7 +36,7 @@ impl AsyncSlices {
         self.groups.entry(key).or_default().points.push(event);
     }
 
-    /// Closes everything. Groups whose outermost slice has the same name share a track.
+    /// Pairs all marks. Groups whose outermost slice has the same name get the same name of track, and so share one.
     pub(super) fn finish(&mut self, last: i64, sites: &Sites, problems: &mut Problems) -> Vec<Finished> {
         let groups = std::mem::take(&mut self.groups).into_iter();
         let finished = groups.map(|((process, ..), Group { marks, points })| {

@@ -1,4 +1,5 @@
-//! Marks that programs write into the kernel's trace: `B|pid|name`, `E|pid`, `C|pid|name|value`, `S|pid|name|cookie`.
+//! Parses the marks that programs write into the kernel's trace: `B|pid|name`, `E|pid`, `C|pid|name|value`,
+//! `S|pid|name|cookie`.
 
 use super::sched::Sched;
 use super::stage::Stage;
@@ -14,7 +15,7 @@ pub(super) fn take(text: &str, tid: i64, time: i64, sched: &mut Sched, stage: &m
     let pid = parts.next().and_then(|pid| pid.trim().parse::<i64>().ok());
     let rest = parts.next().unwrap_or("");
     if let Some(pid) = pid.filter(|_| matches!(kind, "B" | "E" | "S" | "F")) {
-        // Who writes such a mark is of the process it names.
+        // The thread that writes such a mark belongs to the process in it.
         sched.process_of.entry(tid).or_insert(pid);
     }
     match (kind, pid) {

@@ -1,9 +1,9 @@
-//! Files that say what another file next to them says: read together, everything in them would count twice.
+//! Finds files that repeat another file next to them: if both were read, every event would count twice.
 //!
-//! | file | is left out where there is | since |
+//! | file | is left out if there is | since |
 //! |---|---|---|
-//! | `NAME.gz`, `NAME.zst` | `NAME` | it is the same, compressed |
-//! | `HOST.trace.json` | `HOST.xplane.pb` | XLA's profilers (JAX, TensorFlow) write it from the planes, at most a million events of them |
+//! | `NAME.gz`, `NAME.zst` | `NAME` | it has the same contents, compressed |
+//! | `HOST.trace.json` | `HOST.xplane.pb` | XLA's profilers (JAX, TensorFlow) write it from the planes, at most a million events |
 //! | `perfetto_trace.json` | a `.xplane.pb` or `.trace.json` | JAX's `create_perfetto_trace` writes it from `HOST.trace.json` |
 //!
 //! Source of the last two: `jax/_src/profiler.py` and XLA's `tsl/profiler/rpc/client/save_profile.cc`.
@@ -16,7 +16,7 @@ const PLANES: &str = ".xplane.pb";
 const EVENTS: &str = ".trace.json";
 const PERFETTO: &str = "perfetto_trace.json";
 
-/// The files without those that only repeat another one, and a warning about each of these.
+/// The files without those that repeat another one, and a warning about each of these.
 #[must_use]
 pub fn without_copies(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<Warning>) {
     let mut warnings = Vec::new();
@@ -35,7 +35,7 @@ fn warning(copy: &Path, original: &Path) -> Warning {
     Warning::new(WarningKind::Unsupported, name(copy), 1, text)
 }
 
-/// The file of which a file is a copy.
+/// The file that `path` repeats.
 fn original<'a>(path: &Path, all: &'a [PathBuf]) -> Option<&'a PathBuf> {
     let adjacent = |is_it: &dyn Fn(&str) -> bool| {
         all.iter().find(|other| *other != path && other.parent() == path.parent() && is_it(name(other)))

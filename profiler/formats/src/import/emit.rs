@@ -1,4 +1,4 @@
-//! Hands what is staged to the store, a batch at a time, a track after the other.
+//! Converts a stage to batches for the store, one track after another.
 
 use super::align::Shift;
 use super::ids::{ProcessIdx, SiteIdx};
@@ -7,77 +7,78 @@ use super::stage::{Stage, Track};
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace_model::{Batch, Category, Event, EventKind, FIRST_OWN_PID, NO_ARGS, NO_NODE, Name, TrackKey};
 
-/// Events of a batch.
+/// Events of a batch, at most.
 const BATCH_EVENTS: usize = 1 << 16;
-/// Ids of processes that are taken, over all files.
+
+/// Ids of processes that are in use, over all files.
 #[derive(Default)]
 pub(super) struct Pids {
-    taken: FxHashSet<u32>,
-    n_own: u32,
+    used: FxHashSet<u32>,
+    n_made_up: u32,
 }
 
 impl Pids {
-    /// The process's own id where no other has it.
-    fn take(&mut self, wanted: Option<i64>) -> u32 {
-        if let Some(pid) = wanted.and_then(|pid| u32::try_from(pid).ok())
-            && self.taken.insert(pid)
+    /// A process's recorded id, or a made-up one if it has none or another process uses it.
+    fn assign(&mut self, recorded: Option<i64>) -> u32 {
+        if let Some(pid) = recorded.and_then(|pid| u32::try_from(pid).ok())
+            && self.used.insert(pid)
         {
             return pid;
         }
         loop {
-            let pid = FIRST_OWN_PID.wrapping_add(self.n_own);
-            self.n_own += 1;
-            if self.taken.insert(pid) {
+            let pid = FIRST_OWN_PID.wrapping_add(self.n_made_up);
+            self.n_made_up += 1;
+            if self.used.insert(pid) {
                 return pid;
             }
         }
     }
 }
 
-/// One process as the store will know it.
+/// A process, with the ids that the batches have.
 #[derive(Default)]
 struct Target {
     pid: u32,
-    /// The store wants sites numbered from 0 in each process.
+    /// Ids of the stage's sites and nodes: the store expects them to be numbered from 0 in each process.
     sites: FxHashMap<u32, u32>,
     nodes: FxHashMap<u32, u32>,
     n_tracks: u32,
 }
 
-/// A stage on its way out.
+/// A stage that is converted to batches.
 pub(super) struct Emitter {
     stage: Stage,
-    /// Added to every time.
+    /// Shift of all times.
     shift: Shift,
     targets: Vec<Target>,
-    /// Ids of processes in the file, and those that the store knows them by. 0 are threads of no known process.
+    /// Id in the batches of each process id in the file; 0 is the process of threads without a known one.
     pid_of: FxHashMap<u64, u32>,
-    /// The next one is the last.
+    /// Tracks in reverse order: the last one is next.
     tracks: Vec<Track>,
-    /// What the present track has no lanes for, by further tracks whose slices are in order already. The next one is the last.
+    /// Tracks for the slices for which the current track has no lanes, ordered and in reverse: the last one is next.
     further: Vec<Track>,
-    /// Of the present track: its key, and its events from here on.
-    now: Option<(ProcessIdx, TrackKey, std::vec::IntoIter<Event>)>,
+    /// Process and key of the current track, and its remaining events.
+    current: Option<(ProcessIdx, TrackKey, std::vec::IntoIter<Event>)>,
     is_begun: bool,
 }
 
 impl Emitter {
-    /// `shift` is added to every time of the stage.
+    /// An emitter for a stage, whose times are shifted by `shift`.
     pub(super) fn new(mut stage: Stage, shift: Shift, pids: &mut Pids) -> Emitter {
-        let target = |p: &super::stage::Process| Target { pid: pids.take(p.pid), ..Target::default() };
+        let target = |p: &super::stage::Process| Target { pid: pids.assign(p.pid), ..Target::default() };
         let targets: Vec<Target> = stage.processes.iter().map(target).collect();
-        let of_file = stage.processes.iter().map(|p| p.pid.and_then(|pid| u64::try_from(pid).ok()));
-        let pid_of = of_file.zip(&targets).filter_map(|(pid, target)| Some((pid?, target.pid)));
+        let file_pids = stage.processes.iter().map(|p| p.pid.and_then(|pid| u64::try_from(pid).ok()));
+        let pid_of = file_pids.zip(&targets).filter_map(|(pid, target)| Some((pid?, target.pid)));
         let others = stage.without_process.map(|row| (0, targets[row as usize].pid));
         let pid_of = pid_of.chain(others).collect();
         let mut tracks = std::mem::take(&mut stage.tracks);
-        // In the order in which a reader of the file would list them.
+        // In the order of the file's processes, and of their tracks.
         tracks.sort_by_key(|t| (t.process, t.order));
         tracks.reverse();
-        Emitter { stage, shift, targets, pid_of, tracks, further: Vec::new(), now: None, is_begun: false }
+        Emitter { stage, shift, targets, pid_of, tracks, further: Vec::new(), current: None, is_begun: false }
     }
 
-    /// Adds up to a batch's worth of events; false when there is nothing more.
+    /// Adds at most [`BATCH_EVENTS`] events to a batch; returns false when there are no more.
     pub(super) fn fill(&mut self, batch: &mut Batch) -> bool {
         if !self.is_begun {
             self.is_begun = true;
@@ -85,16 +86,16 @@ impl Emitter {
         }
         let mut room = BATCH_EVENTS;
         while room > 0 {
-            if self.now.is_none() {
+            if self.current.is_none() {
                 match self.further.pop() {
-                    Some(track) => self.place(track, batch),
+                    Some(track) => self.set_current(track, batch),
                     None => {
                         let Some(track) = self.tracks.pop() else { return false };
                         self.begin(track, batch);
                     }
                 }
             }
-            let Some((process, key, mut events)) = self.now.take() else { continue };
+            let Some((process, key, mut events)) = self.current.take() else { continue };
             let n = room.min(events.len());
             for event in events.by_ref().take(n) {
                 let event = self.translate(process, event, batch);
@@ -102,7 +103,7 @@ impl Emitter {
             }
             room -= n;
             if events.len() > 0 {
-                self.now = Some((process, key, events));
+                self.current = Some((process, key, events));
             }
         }
         true
@@ -118,7 +119,7 @@ impl Emitter {
             if !process.label.is_empty() {
                 name = format!("{name} ({})", process.label);
             }
-            // The id that it has in the file, where the store knows it by another.
+            // The id in the file, if the batches have another one.
             if let Some(pid) = process.pid.filter(|pid| *pid != i64::from(target.pid)) {
                 name = format!("{name} (process {pid})");
             }
@@ -145,11 +146,11 @@ impl Emitter {
             self.further.push(Track { name, slices, points, marks, device, merge: None, ..track });
         }
         track.points.sort_by_key(|e| e.start);
-        self.place(track, batch);
+        self.set_current(track, batch);
     }
 
-    /// The present track is this one, whose events are in order.
-    fn place(&mut self, mut track: Track, batch: &mut Batch) {
+    /// Makes a track, whose events are in order, the current one.
+    fn set_current(&mut self, mut track: Track, batch: &mut Batch) {
         let mut events = track.slices;
         events.append(&mut track.points);
         let target = &mut self.targets[track.process as usize];
@@ -163,10 +164,10 @@ impl Emitter {
             (true, None, tid) => format!("thread {tid}"),
         };
         batch.name(Name::Track { key, kind, name, tid, device, stream, order: track.order });
-        self.now = Some((track.process, key, events.into_iter()));
+        self.current = Some((track.process, key, events.into_iter()));
     }
 
-    /// The event with the ids of its process and batch.
+    /// An event with the ids of its process, the arguments of its batch, and shifted times.
     fn translate(&mut self, process: ProcessIdx, event: Event, batch: &mut Batch) -> Event {
         let (stage, target) = (&self.stage, &mut self.targets[process as usize]);
         let next = target.sites.len() as u32;
@@ -187,10 +188,10 @@ impl Emitter {
             }),
         };
         let args = if event.args == NO_ARGS { NO_ARGS } else { batch.args.push_row(&self.stage.args, event.args) };
-        // Which node made an op ready no format says.
+        // No format says which node made an op ready.
         let means = if event.kind == EventKind::Slice { stage.sites.means(event.site) } else { Category::Other };
         let correlation = if means == Category::Op { NO_NODE } else { event.correlation };
-        // Of a thread on a CPU: its process.
+        // The `arg` of a thread that runs on a CPU is its process.
         let is_running = means == Category::Running;
         let arg =
             if is_running { self.pid_of.get(&event.arg).map_or(event.arg, |pid| u64::from(*pid)) } else { event.arg };

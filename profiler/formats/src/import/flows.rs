@@ -1,4 +1,4 @@
-//! Arrows: points that belong together by an id, made into pairs.
+//! Pairs the points of flows by their ids.
 
 use super::ids::{SiteIdx, TrackIdx};
 use super::sites::Sites;
@@ -7,21 +7,21 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 use trace_model::{Event, EventKind};
 
-/// A point's part in its arrow.
+/// The part of a point in its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FlowPart {
-    /// An arrow leaves here.
+    /// The flow begins here.
     Start,
-    /// One arrives here and another leaves.
+    /// An arrow ends here and the next one begins.
     Step,
-    /// The last one arrives here.
+    /// The last arrow ends here.
     Finish,
 }
 
-/// What makes points one flow.
+/// Points with the same key belong to one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct FlowKey {
-    /// Ids of different spaces do not meet.
+    /// Equal ids in different spaces are different.
     pub(super) space: u64,
     pub(super) id: u64,
 }
@@ -32,20 +32,20 @@ struct Point {
     time: i64,
     part: FlowPart,
     track: TrackIdx,
-    /// Its name.
+    /// Name of the flow.
     site: SiteIdx,
 }
 
-/// A point whose arrow has no other end in its file.
+/// A point whose flow has no other point in the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnpairedPoint {
     pub(super) id: u64,
     pub(super) part: FlowPart,
     pub(super) track: TrackIdx,
     pub(super) time: i64,
-    /// Its name.
+    /// Name of the flow.
     pub(super) site: SiteIdx,
-    /// Its space, where other files' ids may be of the same one.
+    /// The id space, if other files of the job share it.
     pub(super) space: Option<u64>,
 }
 
@@ -54,20 +54,20 @@ pub(super) struct UnpairedPoint {
 pub(super) struct Flows {
     points: Vec<Point>,
     spaces: IndexSet<Box<[u8]>, FxBuildHasher>,
-    /// Spaces that several files have in common, by what they have in common.
+    /// Hashes of the texts of spaces that the files of a job share.
     shared: FxHashMap<u64, u64>,
-    /// After [`Flows::finish`].
+    /// Points without another one, set by [`Flows::finish`].
     pub(super) lone: Vec<UnpairedPoint>,
 }
 
 impl Flows {
-    /// A number for a space of ids that is reported by text (category, name, scope).
+    /// The number of a space of ids, which its text (category, name, scope) identifies.
     pub(super) fn space(&mut self, text: &[u8]) -> u64 {
-        let known = self.spaces.get_index_of(text);
-        known.unwrap_or_else(|| self.spaces.insert_full(text.into()).0) as u64
+        let space = self.spaces.get_index_of(text);
+        space.unwrap_or_else(|| self.spaces.insert_full(text.into()).0) as u64
     }
 
-    /// A space as [`Flows::space`], whose ids mean the same in the other files of a job.
+    /// As [`Flows::space`], for a space whose ids mean the same in all files of a job.
     pub(super) fn shared_space(&mut self, text: &[u8]) -> u64 {
         let space = self.space(text);
         self.shared.entry(space).or_insert_with(|| FxBuildHasher.hash_one(text));
@@ -78,11 +78,12 @@ impl Flows {
         self.points.push(Point { key, time, part, track, site });
     }
 
-    /// The ends of arrows with numbers after `correlations`, two of each. Points of one id are chained from its start
-    /// on in order of time; an id that starts again is another flow. What has no other end is [lone](Flows::lone).
+    /// The ends of arrows, two for each, with numbers after `correlations`. Points with one id are chained from its
+    /// start on, in order of time; if the id starts again, another flow begins. Points without another one are
+    /// [lone](Flows::lone).
     pub(super) fn finish(&mut self, correlations: &mut u32, sites: &mut Sites) -> Vec<(TrackIdx, Event)> {
         let mut points = std::mem::take(&mut self.points);
-        // The file's order does not count but for points that are equal in all else.
+        // Stable: the file's order decides for points that are equal in all three.
         points.sort_by_key(|p| (p.key, p.time, p.part));
         let mut ends = Vec::new();
         let mut site_for: FxHashMap<SiteIdx, SiteIdx> = FxHashMap::default();
@@ -103,7 +104,7 @@ impl Flows {
                     for (end, kind) in [(&tail, EventKind::FlowOut), (head, EventKind::FlowIn)] {
                         ends.push((end.track, Event { correlation: *correlations, ..site.at(kind, end.time) }));
                     }
-                    // Several finishes (a graph's launch has many kernels) all come from the same place.
+                    // Several finishes have the same tail: the launch of a graph has many kernels.
                     if head.part == FlowPart::Step {
                         tail = *head;
                     }
@@ -114,8 +115,8 @@ impl Flows {
     }
 }
 
-/// Parts of one id's points, each beginning with a start where there is any. What comes before the first start belongs
-/// to it: a device's clock may be behind its host's.
+/// Splits the points with one id into chains, each beginning with a start if there is any. Points before the first
+/// start belong to it, since a device's clock may be behind its host's.
 fn chains(group: &[Point]) -> Vec<Vec<Point>> {
     let mut starts = group.iter().enumerate().filter(|(_, p)| p.part == FlowPart::Start).map(|(i, _)| i);
     let Some(first) = starts.next() else {
@@ -136,11 +137,11 @@ fn chains(group: &[Point]) -> Vec<Vec<Point>> {
     chains
 }
 
-/// Without a start a chain goes from one finish to the next; finishes alone are just that.
+/// The chains of points without a start: each ends with a finish.
 fn without_start(group: &[Point]) -> Vec<Vec<Point>> {
     let mut chains: Vec<Vec<Point>> =
         group.split_inclusive(|p| p.part == FlowPart::Finish).map(<[Point]>::to_vec).collect();
-    // A lone finish before all, and a chain that lacks one: clocks that disagree.
+    // A lone finish before a chain that lacks one belongs to it: the clocks disagree.
     let is_early = chains.len() > 1
         && chains[0].len() == 1
         && chains.last().and_then(|c| c.last()).is_some_and(|p| p.part == FlowPart::Step);

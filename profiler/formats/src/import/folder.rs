@@ -1,29 +1,31 @@
-//! Other tools' traces that lie in a folder: which files are one trace.
+//! Finds other tools' traces in a folder, and which files are one trace.
 
 use formats::{FileKind, sniff};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Entries of a folder that are looked at.
+/// Entries of a folder that are examined, at most.
 const MAX_ENTRIES: usize = 10_000;
-/// How they are named, compressed or not: a folder of thousands of other files is not opened file by file.
-const ENDS: [&str; 8] = [".json", ".xplane.pb", ".pftrace", ".perfetto-trace", ".trace", ".sqlite", ".dat", ".txt"];
-/// Where TensorFlow's and JAX's profilers leave a folder for each session, below the folder of the run.
+/// Extensions of traces, which may be compressed. Other files are not opened, since a folder may have thousands of
+/// them.
+const EXTENSIONS: [&str; 8] =
+    [".json", ".xplane.pb", ".pftrace", ".perfetto-trace", ".trace", ".sqlite", ".dat", ".txt"];
+/// Path in a run's folder with a folder for each session of TensorFlow's and JAX's profilers.
 const SESSIONS: &str = "plugins/profile";
-/// What PyTorch's handler for TensorBoard calls its files: `WORKER.TIME.pt.trace.json`.
+/// End of the file names of PyTorch's handler for TensorBoard: `WORKER.TIME.pt.trace.json`.
 const TORCH: &str = ".pt.trace.json";
 
 /// The files of one trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// The session's folder; the folder itself, where all its files are this trace; else the first file.
+    /// The session's folder; or the folder itself if all its files are this trace; else the first file.
     pub path: PathBuf,
-    /// One for each process or host, by name; [`open`](super::open) leaves out those that repeat another.
+    /// A file for each process or host, ordered by name; [`open`](super::open) leaves out those that repeat another.
     pub files: Vec<PathBuf>,
 }
 
-/// The traces in a folder, by path: each session of a profiler below `plugins/profile`, each round of files that PyTorch's
-/// handler left, and all other files together, as what the processes of one job wrote.
+/// The traces in a folder, by path: each session of a profiler below `plugins/profile`, each round of files of
+/// PyTorch's handler, and all other files together, which are taken to be those of the processes of one job.
 #[must_use]
 pub fn traces(folder: &Path) -> Vec<Files> {
     let sessions = entries(&folder.join(SESSIONS)).into_iter().filter(|path| path.is_dir());
@@ -31,7 +33,7 @@ pub fn traces(folder: &Path) -> Vec<Files> {
     traces_in(folder).into_iter().chain(sessions).collect()
 }
 
-/// The same without what lies in folders below.
+/// As [`traces`], without those in `plugins/profile`.
 pub(crate) fn traces_in(folder: &Path) -> Vec<Files> {
     let (torch, others): (Vec<_>, Vec<_>) = files(folder).into_iter().partition(|file| worker(file).is_some());
     let mut all = rounds(torch);
@@ -48,12 +50,14 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let is_trace = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
         let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
-        ENDS.iter().any(|end| name.ends_with(end)) && path.is_file() && matches!(sniff(path), Ok(FileKind::Trace(_)))
+        EXTENSIONS.iter().any(|end| name.ends_with(end))
+            && path.is_file()
+            && matches!(sniff(path), Ok(FileKind::Trace(_)))
     };
     entries(folder).into_iter().filter(is_trace).collect()
 }
 
-/// What is in a folder, by name; nothing where it cannot be read.
+/// The entries of a folder, ordered by name; none if it cannot be read.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().take(MAX_ENTRIES).flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -69,11 +73,12 @@ fn worker(file: &Path) -> Option<String> {
     time.bytes().all(|b| b.is_ascii_digit()).then(|| worker.to_owned())
 }
 
-/// The first files of all workers, the second ones, and so on: a worker writes one each time that its schedule comes round.
+/// Groups the first files of all workers, the second ones, and so on: a worker writes a file in each round of its
+/// schedule.
 fn rounds(files: Vec<PathBuf>) -> Vec<Vec<PathBuf>> {
     let mut n_of: BTreeMap<String, usize> = BTreeMap::new();
     let mut rounds: Vec<Vec<PathBuf>> = Vec::new();
-    // By name is by time: the times of a worker have as many digits.
+    // The order by name is that by time, since all times have as many digits.
     for file in files {
         let n = n_of.entry(worker(&file).unwrap_or_default()).or_default();
         if rounds.len() <= *n {

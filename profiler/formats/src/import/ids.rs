@@ -14,15 +14,15 @@ pub(super) type NodeIdx = u32;
 pub(super) struct SiteIdx(pub(super) u32);
 
 impl SiteIdx {
-    /// No name.
+    /// The row that stands for no site.
     pub(super) const NONE: SiteIdx = SiteIdx(u32::MAX);
 
-    /// A slice of this name.
+    /// A slice of this site.
     pub(super) fn slice(self, start: i64, end: i64) -> Event {
         Event::slice(self.0, start, end)
     }
 
-    /// Something else of this name.
+    /// An event of this site that is not a slice.
     pub(super) fn at(self, kind: EventKind, time: i64) -> Event {
         Event::at(kind, self.0, time)
     }

@@ -1,30 +1,31 @@
-//! Slices of a track in order, each with the lane that shows its nesting.
+//! Orders the slices of a track, and finds the lane that shows the nesting of each.
 
 use std::cmp::Reverse;
 use trace_model::{Event, MAX_LANES};
 
-/// Tracks of the store that one track of a file may become: what overlaps more than 4,096 others is shortened by the store, and counted.
+/// Tracks of the store into which a track of a file is split, at most: a slice that overlaps more than 4,096 others is
+/// clipped by the store, and counted.
 const MAX_TRACKS: usize = 16;
 
-/// Sorts slices by begin, the outer before the inner, and sets each one's depth: below the innermost slice around it. Gives
-/// back those for which a track has no lane, by the further tracks that take them, in order.
+/// Sorts slices by start, the outer before the inner, and sets the depth of each to one more than that of the innermost
+/// slice around it. Removes and returns those for which the track has no lane, by further track and in order.
 pub(super) fn arrange(slices: &mut Vec<Event>) -> Vec<Vec<Event>> {
     let order = |e: &Event| (e.start, Reverse(e.end));
     if !slices.is_sorted_by_key(order) {
-        // Stable: of slices at the same time the file's first is the outer one.
+        // Stable: of slices with the same times the first in the file is the outer one.
         slices.sort_by_key(order);
     }
     let mut lanes = Lanes::default();
     let mut further: Vec<Vec<Event>> = Vec::new();
     slices.retain_mut(|slice| {
         let (depth, lane) = lanes.place(slice.start, slice.end);
-        // Where no lane is free, the last one of the last track.
+        // If no lane is free: the last lane of the last track.
         let lane = lane.unwrap_or(MAX_LANES * MAX_TRACKS - 1);
         if let Some(track) = (lane / MAX_LANES).checked_sub(1) {
             if further.len() <= track {
                 further.resize_with(track + 1, Vec::new);
             }
-            // The store takes the first free lane: there is one, since these need no more than a track has.
+            // Depth 0, from which the store finds a free lane: these slices need no more lanes than a track has.
             further[track].push(Event { depth: 0, ..*slice });
             return false;
         }
@@ -34,23 +35,24 @@ pub(super) fn arrange(slices: &mut Vec<Event>) -> Vec<Vec<Event>> {
     further
 }
 
-/// When each lane is free again: the same rule as the store's, which takes the first free lane from a depth on.
+/// The end of the last slice of each lane. A slice takes the first free lane from its depth on, as in the store.
 ///
-/// The ends stand in the leaves of a tree whose nodes have the least and the last of those below, so that a slice costs the logarithm of the
-/// number of lanes, whatever overlaps it.
+/// The ends are the leaves of a tree, whose nodes have the smallest and largest end below. So a slice costs the
+/// logarithm of the number of lanes, whatever overlaps it.
 #[derive(Default)]
 struct Lanes {
-    /// Least and last end below each node; node 1 is the root, the leaves are the second half.
+    /// Smallest and largest end below each node; node 1 is the root, the leaves are the second half.
     nodes: Vec<(i64, i64)>,
     /// Nodes that were looked at.
     #[cfg(test)]
     n_visited: u64,
 }
 
+/// The ends of a lane without slices.
 const FREE: (i64, i64) = (i64::MIN, i64::MIN);
 
 impl Lanes {
-    /// The depth to ask for, and the lane that the store would give; `None` where none is free.
+    /// The depth of a slice, and the lane that the store will choose; `None` if none is free.
     fn place(&mut self, start: i64, end: i64) -> (usize, Option<usize>) {
         let depth = self.innermost(end.max(start.saturating_add(1))).map_or(0, |around| around + 1);
         let lane = loop {
@@ -66,46 +68,46 @@ impl Lanes {
         (depth, lane)
     }
 
-    /// The last lane that is taken until `end` or longer.
+    /// The last lane whose end is `end` or later.
     fn innermost(&mut self, end: i64) -> Option<usize> {
         let n = self.nodes.len() / 2;
         self.nodes.get(1).filter(|(_, last)| *last >= end)?;
-        let mut at = 1;
-        while at < n {
+        let mut node = 1;
+        while node < n {
             self.visit();
-            at = if self.nodes[2 * at + 1].1 >= end { 2 * at + 1 } else { 2 * at };
+            node = if self.nodes[2 * node + 1].1 >= end { 2 * node + 1 } else { 2 * node };
         }
-        Some(at - n)
+        Some(node - n)
     }
 
     /// The first lane from `lane` on that is free at `time`.
     fn free_from(&mut self, lane: usize, time: i64) -> Option<usize> {
         let n = self.nodes.len() / 2;
-        let mut at = (lane < n).then_some(lane + n)?;
-        while self.nodes[at].0 > time {
+        let mut node = (lane < n).then_some(lane + n)?;
+        while self.nodes[node].0 > time {
             self.visit();
-            // On to the next subtree to the right: up as long as this is a right one.
-            at >>= at.trailing_ones();
-            if at == 0 {
+            // To the next subtree on the right: up as long as this one is a right child.
+            node >>= node.trailing_ones();
+            if node == 0 {
                 return None;
             }
-            at += 1;
+            node += 1;
         }
-        while at < n {
+        while node < n {
             self.visit();
-            at = if self.nodes[2 * at].0 <= time { 2 * at } else { 2 * at + 1 };
+            node = if self.nodes[2 * node].0 <= time { 2 * node } else { 2 * node + 1 };
         }
-        Some(at - n)
+        Some(node - n)
     }
 
     fn set(&mut self, lane: usize, end: i64) {
-        let mut at = lane + self.nodes.len() / 2;
-        self.nodes[at] = (end, end);
-        while at > 1 {
+        let mut node = lane + self.nodes.len() / 2;
+        self.nodes[node] = (end, end);
+        while node > 1 {
             self.visit();
-            at /= 2;
-            let (left, right) = (self.nodes[2 * at], self.nodes[2 * at + 1]);
-            self.nodes[at] = (left.0.min(right.0), left.1.max(right.1));
+            node /= 2;
+            let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
+            self.nodes[node] = (left.0.min(right.0), left.1.max(right.1));
         }
     }
 
@@ -182,7 +184,8 @@ mod tests {
         }
     }
 
-    /// Shapes that took a time which grew with their square: each slice looks at a number of nodes that does not depend on how many there are.
+    /// Shapes that took a time which grew with their square: each slice looks at a number of nodes that does not depend
+    /// on how many there are.
     #[test]
     fn work_per_slice_is_bounded_whatever_they_look_like() {
         type Shape = fn(i64, i64) -> (i64, i64);

@@ -1,4 +1,4 @@
-//! Begins and ends of one track, made into slices.
+//! Pairs the begins and ends of one track to slices.
 
 use super::ids::SiteIdx;
 use super::problems::{Problem, Problems};
@@ -11,18 +11,19 @@ use trace_model::{Event, NO_ARGS};
 pub(super) struct Mark {
     pub(super) time: i64,
     pub(super) is_end: bool,
-    /// What begins; what ends, or [`SiteIdx::NONE`] for whatever began last.
+    /// The site that begins or ends; [`SiteIdx::NONE`] ends the slice that began last.
     pub(super) site: SiteIdx,
     pub(super) args: u32,
 }
 
-/// Closes what began, in order of time. An end with a name closes the last begin of that name and all inside it; what
-/// has no end is closed at `last`. Each of these cases is counted.
+/// Pairs marks in order of time. An end with a name closes the last begin with that name and all slices inside; a begin
+/// without an end is closed at `last`. Both cases are counted as problems.
 pub(super) fn close(mut marks: Vec<Mark>, last: i64, sites: &Sites, problems: &mut Problems, out: &mut Vec<Event>) {
-    // Stable: of marks at one time the file's order counts.
+    // Stable: marks at the same time keep the file's order.
     marks.sort_by_key(|mark| mark.time);
     let mut open: Vec<Mark> = Vec::new();
-    // Of each name how many are open: an end that has no begin is not searched for. Those that a search passes are closed by it.
+    // The number of open slices with each name: an end without a begin need not be searched for. The slices that a
+    // search passes are closed by it, so all searches together are linear.
     let mut n_open: FxHashMap<&str, u64> = FxHashMap::default();
     for mark in marks {
         if !mark.is_end {
@@ -35,8 +36,8 @@ pub(super) fn close(mut marks: Vec<Mark>, last: i64, sites: &Sites, problems: &m
             problems.count(Problem::EndWithoutBegin);
             continue;
         }
-        let is_its = |begin: &Mark| mark.site == SiteIdx::NONE || is_same(sites, begin.site, mark.site);
-        let Some(at) = open.iter().rposition(is_its) else {
+        let is_begin_of = |begin: &Mark| mark.site == SiteIdx::NONE || is_same(sites, begin.site, mark.site);
+        let Some(at) = open.iter().rposition(is_begin_of) else {
             problems.count(Problem::EndWithoutBegin);
             continue;
         };

@@ -1,7 +1,7 @@
-//! Arrows between files: messages from one rank of a job to another.
+//! Finds messages from one rank of a job to another: flows between files.
 //!
-//! An arrow whose start is alone in its file and whose end is alone in another file, under the same category, name and id, is one that went
-//! from the one to the other. Ids that are a process's own (a launch and its kernel) are left out of this.
+//! A start that is alone in its file and an end that is alone in another file, with the same category, name and id, are
+//! the two ends of a message. Ids that are unique in a process only (of a launch and its kernel) are not considered.
 
 use super::flows::{FlowPart, UnpairedPoint};
 use super::ids::TrackIdx;
@@ -15,22 +15,22 @@ use trace_model::{Event, EventKind};
 pub(super) struct Message {
     pub(super) from: usize,
     pub(super) to: usize,
-    /// It had not left before: the begin of the slice that sends it.
+    /// The earliest time at which it was sent: the start of the sending slice.
     pub(super) sent: i64,
-    /// It had come then: the end of the slice that receives it.
-    pub(super) came: i64,
+    /// The latest time at which it was received: the end of the receiving slice.
+    pub(super) received: i64,
 }
 
-/// What is alone under an id, over all files.
+/// The lone points with one id, over all files.
 #[derive(Clone, Copy)]
-enum Met {
+enum LonePoints {
     One(usize, UnpairedPoint),
     Pair((usize, UnpairedPoint), (usize, UnpairedPoint)),
-    /// More than two, or twice the same end: who belongs to whom is not known.
+    /// More than two points, or the same end twice: which belong together is unknown.
     Unclear,
 }
 
-/// Joins the arrows that go from file to file, and counts those of which one end is missing.
+/// Joins the flows between files, and counts those of which one end is missing.
 pub(super) fn join(stages: &mut [Stage], correlations: &mut u32) -> Vec<Message> {
     let mut messages = Vec::new();
     for ((from, tail), (to, head)) in pairs(stages) {
@@ -40,7 +40,7 @@ pub(super) fn join(stages: &mut [Stage], correlations: &mut u32) -> Vec<Message>
             let site = stages[idx].site("edge", &name);
             stages[idx].point(end.track, Event { correlation: *correlations, ..site.at(kind, end.time) });
         }
-        messages.push((Message { from, to, sent: tail.time, came: head.time }, tail.track, head.track));
+        messages.push((Message { from, to, sent: tail.time, received: head.time }, tail.track, head.track));
     }
     let mut n_joined = vec![0; stages.len()];
     for (message, ..) in &messages {
@@ -55,7 +55,7 @@ pub(super) fn join(stages: &mut [Stage], correlations: &mut u32) -> Vec<Message>
 }
 
 fn pairs(stages: &[Stage]) -> Vec<((usize, UnpairedPoint), (usize, UnpairedPoint))> {
-    let mut met: FxHashMap<(u64, u64), Met> = FxHashMap::default();
+    let mut met: FxHashMap<(u64, u64), LonePoints> = FxHashMap::default();
     if stages.len() < 2 {
         return Vec::new();
     }
@@ -66,32 +66,37 @@ fn pairs(stages: &[Stage]) -> Vec<((usize, UnpairedPoint), (usize, UnpairedPoint
             met.entry((space, lone.id))
                 .and_modify(|met| {
                     *met = match *met {
-                        Met::One(other, before) if other != idx => match (before.part, lone.part) {
-                            (FlowPart::Start | FlowPart::Step, FlowPart::Finish) => Met::Pair((other, before), here),
-                            (FlowPart::Finish, FlowPart::Start | FlowPart::Step) => Met::Pair(here, (other, before)),
-                            _ => Met::Unclear,
+                        LonePoints::One(other, before) if other != idx => match (before.part, lone.part) {
+                            (FlowPart::Start | FlowPart::Step, FlowPart::Finish) => {
+                                LonePoints::Pair((other, before), here)
+                            }
+                            (FlowPart::Finish, FlowPart::Start | FlowPart::Step) => {
+                                LonePoints::Pair(here, (other, before))
+                            }
+                            _ => LonePoints::Unclear,
                         },
-                        _ => Met::Unclear,
+                        _ => LonePoints::Unclear,
                     };
                 })
-                .or_insert(Met::One(idx, *lone));
+                .or_insert(LonePoints::One(idx, *lone));
         }
     }
-    let pairs =
-        met.into_values().filter_map(|met| if let Met::Pair(tail, head) = met { Some((tail, head)) } else { None });
+    let pairs = met
+        .into_values()
+        .filter_map(|met| if let LonePoints::Pair(tail, head) = met { Some((tail, head)) } else { None });
     let mut pairs: Vec<_> = pairs.collect();
     pairs.sort_unstable_by_key(|((from, tail), (to, head))| (*from, *to, tail.time, head.time, tail.id));
     pairs
 }
 
-/// Puts each message's ends at the begin and the end of the innermost slices in which they are.
+/// Moves the ends of each message to the start and the end of the innermost slices that they are in.
 fn widen(stages: &[Stage], messages: Vec<(Message, TrackIdx, TrackIdx)>) -> Vec<Message> {
-    /// When, of which message, whether it arrives.
+    /// Time, message, and whether it is the receiving end.
     type End = (i64, usize, bool);
     let mut ends: FxHashMap<(usize, TrackIdx), Vec<End>> = FxHashMap::default();
     for (n, (message, tail, head)) in messages.iter().enumerate() {
         ends.entry((message.from, *tail)).or_default().push((message.sent, n, false));
-        ends.entry((message.to, *head)).or_default().push((message.came, n, true));
+        ends.entry((message.to, *head)).or_default().push((message.received, n, true));
     }
     let mut messages: Vec<Message> = messages.into_iter().map(|(message, ..)| message).collect();
     for ((stage, track), mut ends) in ends {
@@ -109,7 +114,7 @@ fn widen(stages: &[Stage], messages: Vec<(Message, TrackIdx, TrackIdx)>) -> Vec<
             }
             if let Some((start, end)) = open.last() {
                 let message = &mut messages[n];
-                if arrives { message.came = *end } else { message.sent = *start }
+                if arrives { message.received = *end } else { message.sent = *start }
             }
         }
     }

@@ -1,14 +1,14 @@
-//! Opens traces that other tools wrote, as batches for a store.
+//! Imports traces of other tools as batches for a store.
 //!
-//! * What a file is its content says, not its name; gzip and zstd are unpacked on the way.
-//! * Nothing that can be read is lost: a damaged, cut or odd file gives what is intact and counted warnings. Overlapping
-//!   slices take the next lane.
-//! * Arguments stay in the file and are read when somebody looks.
-//! * Several files are the ranks of one job, on one clock: see [`mod@align`]. Which files of a folder are one trace:
-//!   [`traces`]. A file that repeats another one is left out: [`copies`].
+//! * The format of a file is recognised by its content, not its name; gzip and zstd are unpacked.
+//! * Everything that can be read is imported: of a damaged or truncated file the intact part, with counted warnings.
+//!   Overlapping slices take the next lane.
+//! * Arguments stay in the file and are read on demand.
+//! * Several files are the ranks of one job, and are put on one clock ([`mod@align`]). [`traces`] says which files of a
+//!   folder are one trace. A file that repeats another one is left out ([`copies`]).
 //!
-//! Reading order: [`input`] (bytes), a [`mod@reader`] per format ([`chrome`] is the first), [`stage`] (what was read, in any
-//! order), [`marks`], [`flows`], [`lanes`] (put in order), [`emit`] (batches).
+//! Reading order: [`input`] (bytes), a [`mod@reader`] per format (such as [`chrome`]), [`stage`] (events in the order of
+//! the file), [`marks`], [`flows`], [`lanes`] (pairing and ordering), [`emit`] (batches).
 
 mod align;
 mod async_slices;
@@ -61,7 +61,7 @@ pub struct Import {
     warnings: Vec<Warning>,
     origin: i64,
     is_ordered: bool,
-    /// Numbers of arrows, unique over all files.
+    /// The last number of an arrow; numbers are unique over all files.
     correlations: u32,
     bytes_done: u64,
     bytes_total: u64,
@@ -75,19 +75,20 @@ struct OpenFile {
     unpacked: u64,
 }
 
-/// How far an import has come.
+/// The progress of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes of the files (as they are on disk) that are read.
+    /// Bytes on disk that were read.
     pub bytes: u64,
-    /// Of so many.
+    /// Bytes on disk of all files.
     pub of: u64,
 }
 
-/// Begins to import files, as the ranks of one job where there are several. Those that repeat another one are left out, with a warning.
+/// Begins to import files; several are the ranks of one job. Files that repeat another one are left out, with a
+/// warning.
 ///
 /// # Errors
-/// That one cannot be read, or is no trace of a known format.
+/// Fails if a file cannot be read, or is not a trace in a known format.
 pub fn open(paths: &[PathBuf]) -> Result<Import, ImportError> {
     let (paths, warnings) = without_copies(paths);
     let mut bytes_total = 0;
@@ -98,7 +99,7 @@ pub fn open(paths: &[PathBuf]) -> Result<Import, ImportError> {
     Ok(Import { warnings, waiting: paths.into(), bytes_total, ..Import::default() })
 }
 
-/// Begins to import TensorFlow's `RunMetadata` messages that were found in other files, each with its step, as one trace called
+/// Begins to import TensorFlow's `RunMetadata` messages from other files, each with its step, as one trace called
 /// `source`.
 #[must_use]
 pub fn run_metadata(source: &str, steps: impl IntoIterator<Item = (u32, Vec<u8>)>) -> Import {
@@ -135,10 +136,10 @@ fn reader(format: TraceFormat, input: &Input) -> Box<dyn Reader> {
 }
 
 impl Import {
-    /// Reads on: the next batch, which may be empty (ask again while [`Batch::more`]).
+    /// Reads the next batch, which may be empty. To be called again while [`Batch::more`].
     ///
     /// # Errors
-    /// That a file cannot be read any more.
+    /// Fails if a file cannot be read any more.
     pub fn poll_staged(&mut self) -> Result<Batch, ImportError> {
         let mut batch = Batch::new();
         batch.more = true;
@@ -162,7 +163,7 @@ impl Import {
         Ok(batch)
     }
 
-    /// Reads all into a store.
+    /// Reads all files into a store.
     ///
     /// # Errors
     /// As [`Import::poll_staged`].
@@ -177,14 +178,14 @@ impl Import {
         }
     }
 
-    /// How far it has come.
+    /// The progress so far.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        let of_this = self.reading.as_ref().map_or(0, |r| {
+        let of_current = self.reading.as_ref().map_or(0, |r| {
             let share = r.reader.position() as f64 / r.unpacked.max(1) as f64;
             (share.min(1.0) * r.on_disk as f64) as u64
         });
-        Progress { bytes: self.bytes_done + of_this, of: self.bytes_total }
+        Progress { bytes: self.bytes_done + of_current, of: self.bytes_total }
     }
 
     fn read(&mut self) -> Result<(), ImportError> {
@@ -211,7 +212,7 @@ impl Import {
         self.staged.push(reading.stage);
     }
 
-    /// Reads no more of any file: what came so far is handed out.
+    /// Ends the reading; the events that were read so far can still be polled.
     pub fn stop(&mut self) {
         self.waiting.clear();
         if let Some(reading) = self.reading.take() {
@@ -219,7 +220,7 @@ impl Import {
         }
     }
 
-    /// That something was read. A trace without events is one; a file in which only damage was met is none.
+    /// Fails if nothing but damage was found. A trace without events is valid.
     fn check(&self) -> Result<(), ImportError> {
         let is_damage = |kind| matches!(kind, WarningKind::Damage | WarningKind::TornTail | WarningKind::SizeLimit);
         let damage = |stage: &Stage| {

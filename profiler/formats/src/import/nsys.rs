@@ -1,11 +1,11 @@
-//! What Nsight Systems exports as SQLite (`nsys export --type sqlite`).
+//! Reads the SQLite files that Nsight Systems exports (`nsys export --type sqlite`).
 //!
-//! Read are CUDA's kernels, copies, memory sets, synchronisations and graphs (on streams of the process that launched them), the
-//! calls of its API, NVTX ranges and marks, calls of the operating system, names of threads, processes and devices. A
-//! launch and its work are joined by `correlationId`, which is unique in a process. Columns differ from version to version:
-//! what is not there is nothing.
+//! The imported events are CUDA's kernels, copies, memory sets, synchronisations and graphs (on streams of the process
+//! that launched them), the calls of its API, NVTX ranges and marks, calls of the operating system, names of threads,
+//! processes and devices. A launch and its work are joined by `correlationId`, which is unique in a process. Columns
+//! differ from version to version: a missing column is null.
 //!
-//! The file is opened so that nothing next to it is made or looked at, and only tables are read, no views.
+//! SQLite neither reads nor makes files next to the database, and only tables are read, no views.
 
 mod rows;
 
@@ -24,24 +24,25 @@ use std::io;
 use std::sync::Arc;
 use trace_model::{Event, EventKind, NO_ARGS};
 
-/// Streams come behind threads.
+/// Order of the first stream: after all threads.
 const FIRST_STREAM: i32 = 1 << 24;
-/// `eventType` of NVTX.
+/// `eventType` of `NVTX_EVENTS`: `NvtxMark`, `NvtxPushPopRange`, `NvtxStartEndRange`, `NvtxDomainCreate`.
 const MARK: i64 = 34;
 const PUSH_POP: i64 = 59;
 const START_END: i64 = 60;
 const DOMAIN: i64 = 75;
 /// `CUpti_ActivityMemcpyKind`, from 1 on.
 const COPY_KINDS: [&str; 10] = ["HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"];
-/// CUPTI's "no stream".
+/// CUPTI's number for no stream.
 const NO_STREAM: i64 = 0xffff_ffff;
 
 type Take = fn(&mut Names, &Row<'_>, &mut Stage);
 
-/// A table, what is read of it, and who takes its rows. Devices' work comes before the calls that launched it.
+/// A table, its columns, and the method that stages its rows. Work of devices is read before the calls that launched
+/// it.
 struct Table {
     name: &'static str,
-    /// Their names, between spaces.
+    /// Names of the columns, separated by spaces.
     columns: &'static str,
     take: Take,
 }
@@ -112,7 +113,7 @@ impl Nsys {
             Err(_) => return stage.problems.at(Problem::Damaged, 0),
         }
         let Some(database) = &mut self.database else { return };
-        // The time of day at which the times are 0.
+        // The time of day at time 0.
         if let Some(start) = database.number("select utcEpochNs from TARGET_INFO_SESSION_START_TIME limit 1") {
             stage.wall_offset = Some(start);
         }
@@ -145,7 +146,7 @@ impl Reader for Nsys {
     }
 }
 
-/// What numbers mean, and which launches have work.
+/// Names by number, and the launches that have work on a device.
 #[derive(Default)]
 struct Names {
     strings: FxHashMap<i64, String>,
@@ -155,7 +156,7 @@ struct Names {
     launched: FxHashSet<(i64, u32)>,
 }
 
-/// Process and thread of a `globalTid` or `globalPid`: 24 bits each, below the machine's.
+/// Process and thread of a `globalTid` or `globalPid`, 24 bits each; the upper bits are those of the machine.
 fn ids(global: i64) -> (i64, i64) {
     (global >> 24 & 0xff_ffff, global & 0xff_ffff)
 }
@@ -189,7 +190,7 @@ impl Names {
         }
     }
 
-    /// The string of the first of these columns that has one.
+    /// The string for the first of these columns that is not null.
     fn name(&self, row: &Row<'_>, columns: &[&str], stage: &mut Stage) -> String {
         let found = columns.iter().find_map(|column| self.strings.get(&row.int(column)?));
         found.cloned().unwrap_or_else(|| {
@@ -213,7 +214,7 @@ impl Names {
         idx
     }
 
-    /// Stages work of a device and the arrow's end at it.
+    /// Stages work of a device, and the end of the flow from its launch.
     fn work(&mut self, row: &Row<'_>, kind: &str, name: &str, bytes: u64, args: &Value, stage: &mut Stage) {
         let (Some((start, end)), Some(global)) = (span(row, stage), row.int("globalPid")) else { return };
         let pid = ids(global).0;
@@ -260,11 +261,11 @@ impl Names {
         self.work(row, "kernel", &format!("CUDA graph {id}"), 0, &args, stage);
     }
 
-    /// A wait of a stream is on the stream, any other in the call that waits.
+    /// Stages the wait of a stream for an event. Other synchronisations are shown by the call that waits.
     fn synchronization(&mut self, row: &Row<'_>, stage: &mut Stage) {
         let (Some((start, end)), Some(global)) = (span(row, stage), row.int("globalPid")) else { return };
         let stream = row.int("streamId").filter(|stream| (0..NO_STREAM).contains(stream));
-        // CUpti_ActivitySynchronizationType.
+        // `CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT` is 2.
         let (Some(stream), Some(2)) = (stream, row.int("syncType")) else { return };
         let process = stage.process(ids(global).0);
         let track = self.stream(process, row.int("deviceId").unwrap_or(0), stream, stage);
@@ -353,7 +354,7 @@ impl Names {
     }
 }
 
-/// From `start` to `end`; rows without are counted.
+/// Start and end of a row; a row without them is counted as a problem.
 fn span(row: &Row<'_>, stage: &mut Stage) -> Option<(i64, i64)> {
     let span = row.int("start").zip(row.int("end"));
     if span.is_none() {
@@ -362,7 +363,7 @@ fn span(row: &Row<'_>, stage: &mut Stage) -> Option<(i64, i64)> {
     span
 }
 
-/// An end of the arrow from a launch to its work.
+/// Stages an end of the flow from a launch to its work.
 fn launch(pid: i64, correlation: u32, part: FlowPart, track: TrackIdx, time: i64, stage: &mut Stage) {
     let site = stage.site("edge", "launch");
     let space = stage.flows.space(format!("cuda {pid}").as_bytes());

@@ -1,9 +1,9 @@
-//! What was wrong with a file: counted, and reported in one line per kind.
+//! Problems of a file: counted by kind, and reported as one warning per kind of warning.
 
 use std::collections::BTreeMap;
 use trace_model::{Warning, WarningKind};
 
-/// Something that an importer met and went on; [`Problem::meaning`] has what each is.
+/// A problem that does not end an import; [`Problem::meaning`] has the texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Problem {
     Damaged,
@@ -28,7 +28,7 @@ pub(crate) enum Problem {
 }
 
 impl Problem {
-    /// The kind of its warning, and the sentence.
+    /// The kind of warning, and its text.
     fn meaning(self) -> (WarningKind, &'static str) {
         use Problem as P;
         use WarningKind as W;
@@ -57,13 +57,13 @@ impl Problem {
         }
     }
 
-    /// Whether it is said of the file once, and not counted.
+    /// Whether the problem concerns the entire file, and is not counted.
     fn is_of_the_file(self) -> bool {
         matches!(self, Problem::Truncated | Problem::Bomb | Problem::TicksAsNs | Problem::NoCommonClock)
     }
 }
 
-/// Counts, and where it was met first (a byte of the file, unpacked).
+/// Counts of problems, and the offset of the first in the unpacked file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Problems {
     met: BTreeMap<Problem, (u64, Option<u64>)>,
@@ -86,7 +86,7 @@ impl Problems {
         }
     }
 
-    /// Where a total is reported again and again.
+    /// Raises the count of a problem to a total, which files report repeatedly.
     pub(crate) fn at_least(&mut self, problem: Problem, total: u64) {
         let known = self.met.get(&problem).map_or(0, |(count, _)| *count);
         self.add(problem, total.saturating_sub(known), None);

@@ -1,8 +1,9 @@
-//! The kernel's scheduling in other tools' traces: gathered while a file is read, in any order, then given to the machine that the recorder
-//! uses too ([`trace_model::scheduling::derive`]).
+//! The kernel's scheduler events in other tools' traces. They are collected in any order while a file is read, then
+//! passed in order of time to [`trace_model::scheduling::derive`], which the recorder uses too.
 //!
-//! A CPU's track has a slice per stay of a thread on it (category `running`), a thread's track one per time off (category `off cpu`), a disk's
-//! one per request (category `disk`); docs/formats/trace-format.md says what they carry. All threads are followed.
+//! A CPU's track has a slice per stay of a thread on it (category `running`), a thread's track one per time off
+//! (category `off cpu`), a disk's one per request (category `disk`); docs/formats/trace-format.md says what they carry.
+//! All threads are followed.
 
 use super::ids::{ProcessIdx, SiteIdx, TrackIdx};
 use super::problems::Problem;
@@ -28,27 +29,27 @@ impl SwitchThread {
     }
 }
 
-/// Something that a file says.
+/// A scheduler event as files have it.
 #[derive(Clone, Copy, Debug)]
 enum FileEvent {
-    /// In the machine's words.
+    /// An event with all its fields.
     Complete(SchedKind),
-    /// A switch away from whoever ran there.
+    /// A switch whose previous thread is the one that runs on the CPU.
     SwitchTo { left: ThreadState, next: SwitchThread },
-    /// A wake-up by whoever ran there.
+    /// A wake-up by the thread that runs on the CPU.
     Waking { thread: u32, target: u32 },
 }
 
-/// Switches and wake-ups in any order, and which thread is whose.
+/// Scheduler events in any order, and the process of each thread.
 #[derive(Default)]
 pub(super) struct Sched {
     events: Vec<(i64, u32, FileEvent)>,
-    /// Thread to process, where the file says.
+    /// The process of each thread, as far as the file says.
     pub(super) process_of: FxHashMap<i64, i64>,
 }
 
 impl Sched {
-    /// `prev`: `None` is whoever ran there.
+    /// Adds a switch. If `prev` is `None`, it is the thread that runs on the CPU.
     pub(super) fn switch(
         &mut self,
         time: i64,
@@ -77,13 +78,13 @@ impl Sched {
         self.events.push((time, cpu, FileEvent::Complete(kind)));
     }
 
-    /// A thread began, with the flags of the call that made it.
+    /// Adds the creation of a thread, with the flags of the call that created it.
     pub(super) fn born(&mut self, time: i64, cpu: u32, parent: u32, thread: SwitchThread, clone_flags: u64) {
         let (in_process, name) = (clone_flags & CLONE_THREAD != 0, thread.name);
         self.take(time, cpu, SchedKind::Born { parent, thread: thread.tid, in_process, name });
     }
 
-    /// Puts it all on tracks.
+    /// Derives the slices, and adds them to the stage's tracks.
     pub(super) fn finish(&mut self, stage: &mut Stage) {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|(time, ..)| *time);
@@ -111,7 +112,8 @@ impl Sched {
         out.stage.problems.add(Problem::TooManyThreads, machine.seen.untracked, None);
     }
 
-    /// What births say of processes, where the file does not say it otherwise; in order of time, a thread's maker before it.
+    /// Sets the processes of new threads from the events that created them, unless the file says them otherwise. Events
+    /// are in order of time, so the parent's process is known.
     fn learn_processes(&mut self, events: &[(i64, u32, FileEvent)]) {
         for (.., event) in events {
             if let FileEvent::Complete(SchedKind::Born { parent, thread, in_process, .. }) = event {
@@ -128,7 +130,7 @@ impl Sched {
     }
 }
 
-/// The machine's ticks count from the least time there is, so that none is negative.
+/// Ticks count from the smallest `i64`, so that none is negative.
 fn ticks(ns: i64) -> u64 {
     ns.cast_unsigned() ^ (1 << 63)
 }
@@ -137,7 +139,7 @@ fn ns(ticks: u64) -> i64 {
     (ticks ^ (1 << 63)).cast_signed()
 }
 
-/// A stage as the machine's output.
+/// A stage as the output of [`Scheduling`].
 struct Staged<'a> {
     stage: &'a mut Stage,
     process_of: FxHashMap<i64, i64>,

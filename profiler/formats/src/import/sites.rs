@@ -1,4 +1,4 @@
-//! The names of a stage's events, each once, with what their category means to us.
+//! The sites of a stage: categories and names, each once, with the meaning of the category.
 
 use super::ids::SiteIdx;
 use rustc_hash::FxHashMap;
@@ -23,7 +23,7 @@ impl Sites {
         self.of_raw(category.as_bytes(), name.as_bytes(), || (category.to_owned(), name.to_owned()))
     }
 
-    /// The same by what stands in the file; `make` gives category and name where it is new.
+    /// The site for a text of the file; `make` makes category and name if it is new.
     pub(super) fn of_raw(&mut self, category: &[u8], name: &[u8], make: impl FnOnce() -> (String, String)) -> SiteIdx {
         self.key.clear();
         self.key.extend_from_slice(category);
@@ -39,7 +39,7 @@ impl Sites {
         idx
     }
 
-    /// `None` for [`SiteIdx::NONE`] only.
+    /// Category and name of a site; `None` for [`SiteIdx::NONE`] only.
     pub(super) fn get(&self, idx: SiteIdx) -> Option<&Site> {
         self.rows.get(idx.0 as usize)
     }

@@ -1,7 +1,7 @@
-//! What an importer has read of one file, in any order: processes, tracks, slices, begins and ends, arrows.
+//! The stage: what an importer has read of one file, in any order: processes, tracks, slices, begins and ends, flows.
 //!
-//! A store wants each track in order of time; files have theirs in any. So a file is read whole into a stage (48 bytes
-//! per event; arguments stay in the file), [put in order](Stage::finish), and then handed out in batches.
+//! A store expects each track in order of time; files have events in any order. So a file is read entirely into a stage
+//! (48 bytes per event; arguments stay in the file), [ordered](Stage::finish), and then converted to batches.
 
 use super::async_slices::{AsyncKey, AsyncSlices};
 use super::flows::Flows;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use trace_model::{Args, Event, EventKind, TrackKind};
 
-/// What a track stands for in its process, as the file says it.
+/// The kind and id of a track in its process, as in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum TrackOf {
     /// A thread.
@@ -24,7 +24,7 @@ pub(super) enum TrackOf {
     Cpu(i64),
     /// A device's stream or line.
     Stream(i64, i64),
-    /// What begins and ends on no thread, by its [name](Stage::text_id).
+    /// Asynchronous slices, by their [name](Stage::text_id).
     Async(i64),
     /// Anything with an identity of its own.
     Other(u64),
@@ -33,16 +33,16 @@ pub(super) enum TrackOf {
 /// A process or a machine.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Process {
-    /// Its id where that is a number.
+    /// The id, if it is a number.
     pub(super) pid: Option<i64>,
     pub(super) name: String,
     pub(super) label: String,
-    /// Where it ran, if not where the whole file says.
+    /// The host, if it is not that of the file.
     pub(super) host: String,
     pub(super) order: i32,
 }
 
-/// A track and what is known of it so far.
+/// A track with its events so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Track {
     pub(super) process: ProcessIdx,
@@ -52,11 +52,11 @@ pub(super) struct Track {
     pub(super) device: String,
     pub(super) stream: Option<u64>,
     pub(super) order: i32,
-    /// Tracks with the same one are shown as one.
+    /// Tracks with the same value are merged into one.
     pub(super) merge: Option<u64>,
     pub(super) slices: Vec<Event>,
     pub(super) marks: Vec<Mark>,
-    /// Everything that is no slice.
+    /// Events other than slices.
     pub(super) points: Vec<Event>,
 }
 
@@ -66,9 +66,9 @@ pub(super) struct Stage {
     pub(super) source: String,
     pub(super) path: PathBuf,
     pub(super) host: String,
-    /// Its place in a job of several.
+    /// The rank in a job of several processes.
     pub(super) rank: Option<u32>,
-    /// What to add to its times to get nanoseconds since 1970, where that is known.
+    /// Added to a time gives ns since 1970, if known.
     pub(super) wall_offset: Option<i64>,
     pub(super) processes: Vec<Process>,
     process_of: FxHashMap<i64, ProcessIdx>,
@@ -76,7 +76,7 @@ pub(super) struct Stage {
     track_of: FxHashMap<(ProcessIdx, TrackOf), TrackIdx>,
     /// Tracks of [`Stage::thread_of_any`] by thread.
     unsettled: BTreeMap<i64, TrackIdx>,
-    /// The process of threads of which none is known.
+    /// The process for threads whose process is unknown.
     pub(super) without_process: Option<ProcessIdx>,
     texts: IndexSet<String, FxBuildHasher>,
     pub(super) sites: Sites,
@@ -86,10 +86,10 @@ pub(super) struct Stage {
     pub(super) flows: Flows,
     async_slices: AsyncSlices,
     counters: Vec<(ProcessIdx, Event)>,
-    /// Tracks that went into others.
+    /// Tracks that were merged into others.
     merged: FxHashMap<TrackIdx, TrackIdx>,
     pub(super) problems: Problems,
-    /// The last time of anything.
+    /// The last time of all events.
     last: i64,
 }
 
@@ -98,7 +98,7 @@ impl Stage {
         Stage { source: source.to_owned(), last: i64::MIN, ..Stage::default() }
     }
 
-    /// A number for an id that is a text; no number that a file has.
+    /// A number for an id that is a text; it differs from all numbers in files.
     pub(super) fn text_id(&mut self, text: &str) -> i64 {
         let known = self.texts.get_index_of(text);
         i64::MIN + known.unwrap_or_else(|| self.texts.insert_full(text.to_owned()).0) as i64
@@ -114,7 +114,7 @@ impl Stage {
         })
     }
 
-    /// A track, made where it is new.
+    /// A track, which may be new.
     pub(super) fn track(&mut self, process: ProcessIdx, of: TrackOf) -> TrackIdx {
         let tracks = &mut self.tracks;
         *self.track_of.entry((process, of)).or_insert_with(|| {
@@ -123,7 +123,7 @@ impl Stage {
         })
     }
 
-    /// A thread by its process's and its own id.
+    /// The track of a thread, by the ids of process and thread.
     pub(super) fn thread(&mut self, pid: i64, tid: i64) -> TrackIdx {
         let process = self.process(pid);
         self.track(process, TrackOf::Thread(tid))
@@ -143,7 +143,8 @@ impl Stage {
         self.unsettled.keys().copied().collect()
     }
 
-    /// Says the process of a thread. What the process's thread has already is joined by what came meanwhile.
+    /// Sets the process of a thread. Events on the track without a process are moved to the thread's track in the
+    /// process.
     pub(super) fn settle(&mut self, tid: i64, process: ProcessIdx) {
         let Some(from) = self.unsettled.remove(&tid) else { return };
         let to = *self.track_of.entry((process, TrackOf::Thread(tid))).or_insert(from);
@@ -155,7 +156,7 @@ impl Stage {
         }
     }
 
-    /// Puts what one track has behind what another has.
+    /// Appends the events of one track to those of another.
     fn move_events(&mut self, from: TrackIdx, to: TrackIdx) {
         let from = &mut self.tracks[from as usize];
         let (slices, points) = (std::mem::take(&mut from.slices), std::mem::take(&mut from.points));
@@ -175,7 +176,7 @@ impl Stage {
         self.nodes.insert_full((name.to_owned(), op.to_owned(), device.to_owned())).0 as NodeIdx
     }
 
-    /// Adds a slice; one that ends before it begins is counted and has no length.
+    /// Adds a slice. A slice that ends before it begins gets no duration, and is counted.
     pub(super) fn slice(&mut self, track: TrackIdx, slice: Event) {
         if slice.end < slice.start {
             self.problems.count(Problem::NegativeDuration);
@@ -185,14 +186,14 @@ impl Stage {
         self.tracks[track as usize].slices.push(Event { end, ..slice });
     }
 
-    /// Adds a begin (with what begins) or an end (of that, or of whatever is open).
+    /// Adds a begin with its site, or an end: of that site, or without one of the innermost open slice.
     pub(super) fn mark(&mut self, track: TrackIdx, time: i64, is_end: bool, site: Option<SiteIdx>, args: u32) {
         self.last = self.last.max(time);
         let site = site.unwrap_or(SiteIdx::NONE);
         self.tracks[track as usize].marks.push(Mark { time, is_end, site, args });
     }
 
-    /// Adds something that happened at one time.
+    /// Adds an event other than a slice.
     pub(super) fn point(&mut self, track: TrackIdx, point: Event) {
         self.last = self.last.max(point.start);
         self.tracks[track as usize].points.push(point);
@@ -209,13 +210,13 @@ impl Stage {
         self.counters.push((process, Event { arg: value.to_bits(), ..site.at(EventKind::Counter, time) }));
     }
 
-    /// Adds a begin or an end of what belongs together by a key.
+    /// Adds a begin or an end of an asynchronous slice.
     pub(super) fn async_mark(&mut self, key: AsyncKey, time: i64, is_end: bool, site: SiteIdx, args: u32) {
         self.seen(time);
         self.async_slices.mark(key, Mark { time, is_end, site, args });
     }
 
-    /// Adds an instant among what belongs together by a key.
+    /// Adds an instant of an asynchronous slice.
     pub(super) fn async_instant(&mut self, key: AsyncKey, time: i64, site: SiteIdx, args: u32) {
         self.seen(time);
         self.async_slices.point(key, Event { args, ..site.at(EventKind::Instant, time) });
@@ -237,23 +238,23 @@ impl Stage {
         }
     }
 
-    /// Something happened at this time.
+    /// Extends the range of times.
     fn seen(&mut self, time: i64) {
         self.last = self.last.max(time);
     }
 
-    /// Whether it has no event at all.
+    /// Whether there are no events.
     pub(super) fn is_empty(&self) -> bool {
         self.tracks.iter().all(|t| t.slices.is_empty() && t.points.is_empty())
     }
 
-    /// The first and the last time of anything that stays; `None` without any.
+    /// The first and the last time of all events; `None` without events.
     pub(super) fn range(&self) -> Option<(i64, i64)> {
         let events = || self.tracks.iter().flat_map(|t| t.slices.iter().chain(&t.points));
         Some((events().map(|e| e.start).min()?, events().map(|e| e.end).max()?))
     }
 
-    /// Makes slices of begins and ends, and puts arrows' ends on their tracks.
+    /// Pairs begins and ends to slices, and adds the ends of flows to their tracks.
     pub(super) fn finish(&mut self, correlations: &mut u32) {
         let end = self.last;
         for track in &mut self.tracks {
@@ -281,7 +282,7 @@ impl Stage {
         self.place_counters();
     }
 
-    /// Puts tracks that are shown as one into the first of them. Arrows follow.
+    /// Merges tracks that are shown as one into the first of them, with their flows.
     fn merge(&mut self) {
         let mut first: FxHashMap<u64, TrackIdx> = FxHashMap::default();
         for idx in 0..self.tracks.len() as TrackIdx {

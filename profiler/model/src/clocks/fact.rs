@@ -1,31 +1,31 @@
-//! What is known of a clock: facts, from exchanges of stamps.
+//! Facts about a clock: bounds of the collector's time, from exchanges of stamps.
 
-/// The largest difference of two clocks' rates: 0.1 %.
+/// The largest assumed difference of two clocks' rates: 0.1 %.
 pub const MAX_DRIFT: f64 = 1e-3;
-/// By how much the rate may change in a second: 0.1 parts per million.
+/// The largest assumed change of a rate in a second: 0.1 parts per million.
 pub(super) const MAX_WANDER: f64 = 1e-7;
 
-/// Four stamps: a question and its answer.
+/// The four stamps of a request and its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// The other's clock when it asked, ns.
+    /// The other clock when the request was sent, ns.
     pub asked: i64,
-    /// The collector's clock when the question had come, ns.
+    /// The collector's clock when the request was received, ns.
     pub received: i64,
-    /// The collector's clock when it answered, ns.
+    /// The collector's clock when the response was sent, ns.
     pub sent: i64,
-    /// The other's clock when the answer had come, ns.
+    /// The other clock when the response was received, ns.
     pub answered: i64,
 }
 
 impl Exchange {
-    /// Whether time went forwards on both sides: anything else says nothing.
+    /// Whether time did not go backwards on either side; another exchange is useless.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.asked <= self.answered && self.received <= self.sent
     }
 
-    /// What it says.
+    /// The two facts that the exchange proves.
     #[must_use]
     pub fn facts(&self) -> [Fact; 2] {
         [
@@ -35,7 +35,7 @@ impl Exchange {
     }
 }
 
-/// Which way a [`Fact`] bounds.
+/// The direction of a [`Fact`]'s bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The collector's time was not before the limit.
@@ -51,11 +51,11 @@ pub struct Fact {
     pub at: i64,
     /// The collector's time, ns.
     pub limit: i64,
-    /// Which way.
+    /// Whether `limit` is a lower or an upper bound.
     pub side: Side,
 }
 
-/// How far a clock may wander off a line in so many ns.
+/// How far a clock may deviate from a line in a time, ns: the integral of the largest change of rate.
 pub(super) fn wander(ns: f64) -> f64 {
     0.5 * MAX_WANDER * 1e-9 * ns * ns
 }

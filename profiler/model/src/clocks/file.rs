@@ -1,4 +1,4 @@
-//! What is known of one machine's clock, in a file that grows: `clock-ID.bin` of a gathered folder.
+//! The file `clock-ID.bin` of a gathered folder: facts about one machine's clock, appended as they become known.
 //!
 //! Frames of 40 bytes, little-endian:
 //!
@@ -11,15 +11,16 @@
 //!      32  answered i64, ns                zero
 //! ```
 //!
-//! Frames that do not check are left out and counted; an unfinished one at the end waits for its rest.
+//! Damaged frames are left out and counted; an unfinished frame at the end waits for its remaining bytes.
 
 use super::fact::{Exchange, Fact, Side};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+/// Length of a frame, bytes.
 const FRAME: usize = 40;
-/// Bytes asked for at a time: whole frames.
+/// Bytes that are read at a time.
 const PIECE: usize = FRAME * 1024;
 
 /// A growing file of facts.
@@ -36,7 +37,7 @@ pub fn path(gathered: &Path, id: &str) -> PathBuf {
     gathered.join(format!("clock-{id}.bin"))
 }
 
-/// Whether a path is one of these.
+/// Whether a path is that of a clock file.
 pub fn is_clock_file(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.starts_with("clock-") && name.ends_with(".bin")
@@ -58,8 +59,8 @@ pub fn fact_frame(fact: &Fact) -> [u8; FRAME] {
 fn frame(tag: [u8; 4], values: [i64; 4]) -> [u8; FRAME] {
     let mut bytes = [0; FRAME];
     bytes[..4].copy_from_slice(&tag);
-    for (place, value) in bytes[8..].chunks_exact_mut(8).zip(values) {
-        place.copy_from_slice(&value.to_le_bytes());
+    for (slot, value) in bytes[8..].chunks_exact_mut(8).zip(values) {
+        slot.copy_from_slice(&value.to_le_bytes());
     }
     let crc = checksum(&bytes);
     bytes[4..8].copy_from_slice(&crc.to_le_bytes());
@@ -70,7 +71,7 @@ fn checksum(frame: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&frame[..4]), &frame[8..FRAME])
 }
 
-/// The facts of a frame; none where it does not check or says nothing.
+/// The facts of a frame; `None` if it is damaged, empty if it has a useless exchange.
 fn facts(frame: &[u8]) -> Option<Vec<Fact>> {
     let word = |at: usize| frame[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
     let value = |n: usize| frame[8 + 8 * n..16 + 8 * n].try_into().map_or(0, i64::from_le_bytes);
@@ -89,13 +90,14 @@ fn facts(frame: &[u8]) -> Option<Vec<Fact>> {
     }
 }
 
-/// Opens a file to append frames; whole ones are written at once.
+/// Opens a file to append frames, each with one `write`.
 ///
 /// # Errors
-/// That it cannot be opened.
+/// Fails if the file cannot be opened.
 pub fn append_to(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-    // A frame that was cut by a kill would put all later ones out of step.
+    // A frame that was cut short when a process was killed is filled up, so that later ones are at multiples of its
+    // length.
     let torn = file.metadata()?.len() % FRAME as u64;
     if torn > 0 {
         file.write_all(&vec![0; FRAME - torn as usize])?;
@@ -104,37 +106,37 @@ pub fn append_to(path: &Path) -> io::Result<File> {
 }
 
 impl ClockFile {
-    /// Opens a file; it may still be empty.
+    /// Opens a file, which may be empty.
     ///
     /// # Errors
-    /// That it cannot be opened.
+    /// Fails if the file cannot be opened.
     pub fn open(path: &Path) -> io::Result<ClockFile> {
         Ok(ClockFile { file: File::open(path)?, pending: Vec::new(), damaged: 0 })
     }
 
-    /// What was added since the last call.
+    /// The facts that were added since the last call.
     ///
     /// # Errors
-    /// That reading failed; it may be tried again.
+    /// Fails if reading does; the next call tries again.
     pub fn poll(&mut self) -> io::Result<Vec<Fact>> {
         let mut found = Vec::new();
         loop {
             let read = (&self.file).take(PIECE as u64).read_to_end(&mut self.pending)?;
-            let whole = self.pending.len() / FRAME * FRAME;
-            for frame in self.pending[..whole].chunks_exact(FRAME) {
+            let len = self.pending.len() / FRAME * FRAME;
+            for frame in self.pending[..len].chunks_exact(FRAME) {
                 match facts(frame) {
                     Some(facts) => found.extend(facts),
                     None => self.damaged += 1,
                 }
             }
-            self.pending.drain(..whole);
+            self.pending.drain(..len);
             if read == 0 {
                 return Ok(found);
             }
         }
     }
 
-    /// Frames that did not check.
+    /// Number of damaged frames.
     #[must_use]
     pub fn damaged(&self) -> u64 {
         self.damaged

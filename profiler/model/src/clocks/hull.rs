@@ -1,8 +1,9 @@
-//! What facts leave possible at one time: a convex polygon over (difference, rate).
+//! The possible differences and rates of a clock at one time, given the facts: a convex polygon over (difference,
+//! rate).
 
 use super::fact::{Fact, MAX_DRIFT, Side, wander};
 
-/// Within what a clock's difference to the collector's (ns to add) and its change (ns per ns) lie at one time.
+/// Bounds at one time of a clock's difference to the collector's (ns to add), and of the change of that (ns per ns).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bounds {
     pub(super) least: f64,
@@ -20,20 +21,20 @@ impl Bounds {
         f64::midpoint(self.slowest, self.fastest)
     }
 
-    /// The least and greatest difference `away` ns later (or, negative, earlier).
+    /// The smallest and largest difference `away` ns later, or earlier if negative.
     pub(super) fn reaching(&self, away: f64) -> (f64, f64) {
         let (one, other) = (self.slowest * away, self.fastest * away);
         (self.least + one.min(other) - wander(away), self.most + one.max(other) + wander(away))
     }
 }
 
-/// A corner: difference less `base`, rate.
+/// A corner of the polygon: difference less `base`, rate.
 type Corner = (f64, f64);
 
-/// What the facts leave possible at the time `at`; `None` when they contradict each other, or one side has none.
-pub(super) fn known_at(at: i64, least: &[Fact], most: &[Fact]) -> Option<Bounds> {
+/// The bounds at the time `at` that follow from the facts; `None` if they contradict each other, or one side has none.
+pub(super) fn bounds_at(at: i64, least: &[Fact], most: &[Fact]) -> Option<Bounds> {
     let nearest = least.iter().min_by_key(|f| f.at.abs_diff(at))?;
-    // Differences of differences: numbers that a f64 holds exactly.
+    // Relative to `base` the numbers are small enough for an exact f64.
     let base = nearest.limit.checked_sub(nearest.at)?;
     let half_plane = |fact: &Fact| {
         let away = fact.at.saturating_sub(at) as f64;
@@ -41,9 +42,9 @@ pub(super) fn known_at(at: i64, least: &[Fact], most: &[Fact]) -> Option<Bounds>
         let slack = if fact.side == Side::Most { wander(away) } else { -wander(away) };
         (away, limit as f64 + slack)
     };
-    let reach = |(away, limit): (f64, f64), sign: f64| limit + sign * MAX_DRIFT * away.abs();
-    let low = least.iter().map(|f| reach(half_plane(f), -1.0)).fold(f64::NEG_INFINITY, f64::max);
-    let high = most.iter().map(|f| reach(half_plane(f), 1.0)).fold(f64::INFINITY, f64::min);
+    let loosest = |(away, limit): (f64, f64), sign: f64| limit + sign * MAX_DRIFT * away.abs();
+    let low = least.iter().map(|f| loosest(half_plane(f), -1.0)).fold(f64::NEG_INFINITY, f64::max);
+    let high = most.iter().map(|f| loosest(half_plane(f), 1.0)).fold(f64::INFINITY, f64::min);
     if !(low.is_finite() && high.is_finite() && low <= high) {
         return None;
     }
@@ -66,7 +67,7 @@ pub(super) fn known_at(at: i64, least: &[Fact], most: &[Fact]) -> Option<Bounds>
     Some(Bounds { least: base as f64 + low, most: base as f64 + high, slowest, fastest })
 }
 
-/// The part of a convex polygon in which `inside` is not negative (it is linear).
+/// The part of a convex polygon in which the linear function `inside` is not negative.
 fn clip(corners: &[Corner], out: &mut Vec<Corner>, inside: impl Fn(Corner) -> f64) {
     out.clear();
     let Some(last) = corners.last() else { return };

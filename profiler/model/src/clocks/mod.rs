@@ -1,14 +1,16 @@
-//! Other machines' clocks, laid on the collector's, each with a bound that holds.
+//! Converts times of other machines' clocks to the collector's clock, with guaranteed error bounds.
 //!
-//! What is known of a clock are *facts*: at its time `at` the collector's time was at most, or at least, so much. An exchange of four
-//! stamps gives two: the question had left before it arrived, and the answer was sent before it came. A message between two machines gives
-//! two more ([`Fact::of_message`]). Nothing is assumed of how long messages take, or that both ways take as long.
+//! A *fact* about a clock says that at its time `at` the collector's time was at most, or at least, `limit`. An
+//! exchange of four stamps proves two facts: the request was sent before it was received, and so was the response. A
+//! message between two machines proves two more ([`Fact::of_message`]). Nothing is assumed of delays, not even that
+//! both directions are alike.
 //!
-//! Of clocks it is assumed that they differ in rate by at most [`MAX_DRIFT`], and that the rate changes by at most
-//! [`fact::MAX_WANDER`]: quartz in a machine does a tenth of that. Around each *knot*, every [`KNOT_NS`], the facts then are half-planes for
-//! the two unknowns (the difference at the knot, the rate there); what they leave is a polygon ([`hull`]), and its lowest and highest
-//! difference are bounds in which the truth lies, whatever the delays were. Between knots the bounds are interpolated, and widened by what
-//! the wander may do there; beyond the last exchange they widen with the rates that are still possible.
+//! It is assumed that clocks differ in rate by at most [`MAX_DRIFT`], and that the rate changes by at most
+//! [`fact::MAX_WANDER`]; the quartz of a machine does a tenth of that. At each *knot*, every [`KNOT_NS`], the facts
+//! nearby are half-planes for two unknowns: the difference of the clocks and their rate at the knot. Their intersection
+//! is a polygon ([`hull`]); its smallest and largest difference bound the true one, whatever the delays were. Between
+//! knots the bounds are interpolated, and widened by the wander that is possible there; after the last exchange they
+//! widen with the possible rates.
 
 mod fact;
 pub mod file;
@@ -17,83 +19,86 @@ mod hull;
 use fact::wander;
 pub use fact::{Exchange, Fact, MAX_DRIFT, Side};
 pub use file::ClockFile;
-use hull::{Bounds, known_at};
+use hull::{Bounds, bounds_at};
 
-/// Between two knots, ns.
+/// Time between two knots, ns.
 pub const KNOT_NS: i64 = 2_000_000_000;
-/// Facts further from a knot say little about it.
+/// Only facts this near to a knot are used, ns: others hardly tighten its bounds.
 const WINDOW_NS: i64 = 4 * KNOT_NS;
-/// Facts around a knot that are used, the most telling ones of as many parts of the window.
+/// Contradicting facts are searched for a consistent window down to this length, ns.
+const MIN_WINDOW_NS: i64 = KNOT_NS / 64;
+/// Facts of a side that a knot uses, at most: the tightest of each of as many parts of the window.
 const FACTS_PER_SIDE: usize = 256;
-/// Facts of a side that are kept; of older ones those that say more.
+/// Facts of a side that are stored, at most; of the older ones the tighter half is retained.
 const MAX_FACTS: usize = 1 << 16;
 
 impl Fact {
-    /// What a message reports its sender's clock and of its receiver's: it came after it was sent. `None` for what was known before.
+    /// The facts that a message proves of its sender's and of its receiver's clock: it was received after it was sent.
+    /// `None` for a fact that is no tighter than the known bounds.
     #[must_use]
     pub fn of_message(
         (sender, sent): (&HostClock, i64),
-        (receiver, came): (&HostClock, i64),
+        (receiver, received): (&HostClock, i64),
     ) -> (Option<Fact>, Option<Fact>) {
-        let (Some(sent_in), Some(came_in)) = (sender.interval(sent), receiver.interval(came)) else {
+        let (Some(send), Some(receipt)) = (sender.interval(sent), receiver.interval(received)) else {
             return (None, None);
         };
-        let of_sender = (came_in.1 < sent_in.1).then_some(Fact { at: sent, limit: came_in.1, side: Side::Most });
-        let of_receiver = (sent_in.0 > came_in.0).then_some(Fact { at: came, limit: sent_in.0, side: Side::Least });
+        let of_sender = (receipt.1 < send.1).then_some(Fact { at: sent, limit: receipt.1, side: Side::Most });
+        let of_receiver = (send.0 > receipt.0).then_some(Fact { at: received, limit: send.0, side: Side::Least });
         (of_sender, of_receiver)
     }
 }
 
-/// Where a clock's difference was looked for, and within what it lies.
+/// A time at which the bounds of a clock's difference are known.
 #[derive(Clone, Copy, Debug)]
 struct Knot {
     at: i64,
-    known: Bounds,
+    bounds: Bounds,
 }
 
-/// A clock as far as facts say it.
+/// A clock, and its difference to the collector's as far as the facts bound it.
 #[derive(Clone, Debug, Default)]
 pub struct HostClock {
-    /// In order of `at`.
+    /// Facts of each side, in order of `at`.
     least: Vec<Fact>,
     most: Vec<Fact>,
     knots: Vec<Knot>,
     /// Knots at which the facts contradict each other.
     broken: u64,
-    /// It is the collector's own.
+    /// Whether it is the collector's clock.
     is_own: bool,
 }
 
 impl HostClock {
-    /// The collector's own clock: no difference, and exactly so.
+    /// The collector's clock, whose difference is exactly 0.
     #[must_use]
     pub fn own() -> HostClock {
         HostClock { is_own: true, ..HostClock::default() }
     }
 
-    /// Whether it is the collector's own.
+    /// Whether it is the collector's clock.
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.is_own
     }
 
-    /// Takes facts in; [`HostClock::solve`] makes use of them.
+    /// Adds facts, which [`HostClock::solve`] uses.
     pub fn learn(&mut self, facts: impl IntoIterator<Item = Fact>) {
         for fact in facts {
             let list = if fact.side == Side::Least { &mut self.least } else { &mut self.most };
-            let at = list.partition_point(|f| f.at <= fact.at);
-            list.insert(at, fact);
+            let position = list.partition_point(|f| f.at <= fact.at);
+            list.insert(position, fact);
             if list.len() > MAX_FACTS {
                 thin(list);
             }
         }
     }
 
-    /// Looks at all knots anew that the facts since `from` (a time of the clock) may move.
+    /// Computes again all knots that facts since `from`, a time of the clock, may change.
     pub fn solve(&mut self, from: i64) {
         let (Some(first), Some(last)) = (self.first(), self.last()) else { return };
         let from = from.saturating_sub(WINDOW_NS).max(first);
-        // The last knot was at the end of that time: between two regular ones.
+        // The last knot was at the last fact then, between two regular knots: it is replaced.
         self.knots.retain(|k| k.at < from && (k.at - first) % KNOT_NS == 0);
         let begun = self.knots.last().map_or(first, |k| k.at.saturating_add(KNOT_NS));
         let mut at = begun;
@@ -105,15 +110,15 @@ impl HostClock {
     }
 
     fn add_knot(&mut self, at: i64) {
-        // Where the clock did not hold still it may have near the knot.
+        // If the facts contradict each other, since the clock jumped, those nearer to the knot may not.
         let mut window = WINDOW_NS;
-        while window > KNOT_NS / 64 {
-            let (least, most) = (telling(&self.least, at, window), telling(&self.most, at, window));
+        while window > MIN_WINDOW_NS {
+            let (least, most) = (tightest(&self.least, at, window), tightest(&self.most, at, window));
             if least.is_empty() || most.is_empty() {
                 return;
             }
-            if let Some(known) = known_at(at, &least, &most) {
-                self.knots.push(Knot { at, known });
+            if let Some(bounds) = bounds_at(at, &least, &most) {
+                self.knots.push(Knot { at, bounds });
                 self.broken += u64::from(window < WINDOW_NS);
                 return;
             }
@@ -122,16 +127,17 @@ impl HostClock {
         self.broken += 1;
     }
 
-    /// Its times from which on, and up to which, both sides are known.
+    /// The clock's time of the first fact; `None` if a side has none.
     fn first(&self) -> Option<i64> {
         Some(self.least.first()?.at.min(self.most.first()?.at))
     }
 
+    /// The clock's time of the last fact; `None` if a side has none.
     fn last(&self) -> Option<i64> {
         Some(self.least.last()?.at.max(self.most.last()?.at))
     }
 
-    /// Within what the collector's time was, at a time of this clock; `None` where nothing is known of it.
+    /// Bounds of the collector's time at a time of this clock; `None` if there is no knot.
     #[must_use]
     pub fn interval(&self, at: i64) -> Option<(i64, i64)> {
         if self.is_own {
@@ -146,25 +152,25 @@ impl HostClock {
                 let bend = wander(run) / 4.0;
                 let between = |x: f64, y: f64| x + (y - x) * part;
                 let (low, high) =
-                    (between(a.known.least, b.known.least) - bend, between(a.known.most, b.known.most) + bend);
-                let reached = [a, b].map(|k| k.known.reaching((at - k.at) as f64));
+                    (between(a.bounds.least, b.bounds.least) - bend, between(a.bounds.most, b.bounds.most) + bend);
+                let reached = [a, b].map(|k| k.bounds.reaching((at - k.at) as f64));
                 let (low, high) = reached.iter().fold((low, high), |(l, h), r| (l.max(r.0), h.min(r.1)));
-                // Rounding may cross them where they are one.
+                // Rounding may make the lower bound the larger one if they are equal.
                 if low <= high {
                     (low, high)
                 } else {
-                    (a.known.least.min(b.known.least), a.known.most.max(b.known.most))
+                    (a.bounds.least.min(b.bounds.least), a.bounds.most.max(b.bounds.most))
                 }
             }
-            (Some(k), None) | (None, Some(k)) => k.known.reaching((at - k.at) as f64),
+            (Some(k), None) | (None, Some(k)) => k.bounds.reaching((at - k.at) as f64),
             (None, None) => return None,
         };
         Some((at.saturating_add((low - 1.0).floor() as i64), at.saturating_add((high + 1.0).ceil() as i64)))
     }
 
-    /// Knots as pairs of this clock's time and the collector's, in the middle of what is possible.
+    /// The knots as pairs of this clock's time and the collector's, which is in the middle of its bounds.
     pub fn middles(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
-        self.knots.iter().map(|k| (k.at, k.at.saturating_add(k.known.middle().round() as i64)))
+        self.knots.iter().map(|k| (k.at, k.at.saturating_add(k.bounds.middle().round() as i64)))
     }
 
     /// The times of all knots.
@@ -172,66 +178,67 @@ impl HostClock {
         self.knots.iter().map(|k| k.at)
     }
 
-    /// Knots at which facts contradict each other within the usual window: the clock jumped, or its rate changed faster than assumed.
+    /// Knots at which facts contradict each other within the usual window: the clock jumped, or its rate changed faster
+    /// than assumed.
     #[must_use]
     pub fn broken(&self) -> u64 {
         self.broken
     }
 
-    /// How much faster it runs than the collector's, parts per billion.
+    /// How much faster the clock runs than the collector's, parts per billion.
     #[must_use]
     pub fn drift_ppb(&self) -> f64 {
-        let rates = self.knots.iter().map(|k| -k.known.rate() * 1e9);
+        let rates = self.knots.iter().map(|k| -k.bounds.rate() * 1e9);
         if self.knots.is_empty() { 0.0 } else { rates.sum::<f64>() / self.knots.len() as f64 }
     }
 }
 
-/// One line for all of a clock's times: difference to the other's (ns to add) and its change.
+/// A straight line for all times of a clock: difference to the other clock (ns to add), and rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     at: i64,
-    known: Bounds,
+    bounds: Bounds,
 }
 
 impl Line {
-    /// The middle of what facts leave possible, drawn through the time `at`; `None` where they contradict each other.
+    /// The line in the middle of the bounds at the time `at`; `None` if the facts contradict each other.
     pub fn through(at: i64, least: &[Fact], most: &[Fact]) -> Option<Line> {
-        known_at(at, least, most).map(|known| Line { at, known })
+        bounds_at(at, least, most).map(|bounds| Line { at, bounds })
     }
 
-    /// ns to add at a time.
+    /// The difference at a time, ns to add.
     pub fn difference(&self, time: i64) -> i64 {
-        (self.known.middle() + self.known.rate() * (time - self.at) as f64).round() as i64
+        (self.bounds.middle() + self.bounds.rate() * (time - self.at) as f64).round() as i64
     }
 
-    /// By how many ns a difference may be wrong at a time, at most.
+    /// The largest possible error of a difference at a time, ns.
     pub fn error(&self, difference: i64, time: i64) -> i64 {
-        let (least, most) = self.known.reaching((time - self.at) as f64);
+        let (least, most) = self.bounds.reaching((time - self.at) as f64);
         let difference = difference as f64;
         (most - difference).max(difference - least).ceil() as i64 + 1
     }
 
-    /// Its change in a billion ns.
+    /// The change of the difference, ns in a second.
     pub fn rate_ppb(&self) -> i64 {
-        (self.known.rate() * 1e9).round() as i64
+        (self.bounds.rate() * 1e9).round() as i64
     }
 }
 
-/// Of each two of the older half keeps the one that says more.
+/// Retains the tighter one of each two facts of the older half.
 fn thin(facts: &mut Vec<Fact>) {
     let newer = facts.split_off(facts.len() / 2);
-    let more_telling = |pair: &[Fact]| pair.iter().max_by_key(|f| tightness(f)).copied();
-    *facts = facts.chunks(2).filter_map(more_telling).chain(newer).collect();
+    let tighter = |pair: &[Fact]| pair.iter().max_by_key(|f| tightness(f)).copied();
+    *facts = facts.chunks(2).filter_map(tighter).chain(newer).collect();
 }
 
-/// Among facts of one side at about the same time, the larger the more it says.
+/// How tight a fact is: comparable for facts of one side at about the same time.
 fn tightness(fact: &Fact) -> i64 {
     let difference = fact.limit.saturating_sub(fact.at);
     if fact.side == Side::Least { difference } else { difference.saturating_neg() }
 }
 
-/// Of the facts within `window` of `at` the most telling of each of [`FACTS_PER_SIDE`] parts.
-fn telling(facts: &[Fact], at: i64, window: i64) -> Vec<Fact> {
+/// The tightest fact of each of [`FACTS_PER_SIDE`] parts of those within `window` of `at`.
+fn tightest(facts: &[Fact], at: i64, window: i64) -> Vec<Fact> {
     let from = facts.partition_point(|f| f.at < at.saturating_sub(window));
     let to = facts.partition_point(|f| f.at <= at.saturating_add(window));
     let near = &facts[from..to];

@@ -1,4 +1,4 @@
-//! A query: the nodes and slices of a lane, joined while they fit into a pixel.
+//! A level-of-detail query: joins nodes and slices of a lane while they fit into a pixel.
 
 use super::node::{LEAF, LEVELS, Node, rank};
 use super::span::Span;
@@ -6,7 +6,7 @@ use crate::columns::Columns;
 use crate::slice::SliceHeader;
 use std::ops::Range;
 
-/// The highest level whose slices are looked at without asking the nodes below, where a query is that near.
+/// The highest level at which a query reads all slices of a node that is too wide, without reading the nodes below.
 const RUN_LEVEL: usize = 2;
 
 /// Slices per node of `level`.
@@ -14,24 +14,24 @@ const fn width(level: usize) -> usize {
     LEAF << (2 * level)
 }
 
-/// A segment as a query sees it.
+/// The nodes and slices of a segment, as a query reads them.
 pub trait Slices {
     /// Number of slices.
     fn n_slices(&self) -> usize;
     /// A node of a level; the last may cover fewer slices than the others.
     fn node(&self, level: usize, i: usize) -> Option<Node>;
-    /// Gives the slices of a range to `see`; false, and none, where they do not lie side by side in memory.
+    /// Passes the slices of a range to `see`. Returns false, and passes none, if they are not in memory as columns.
     fn side_by_side(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool;
-    /// Gives the slices of a range within a leaf to `see`; false, and none, where they are not in memory.
+    /// Passes the slices of a range within a leaf to `see`. Returns false, and passes none, if they are not in memory.
     fn leaf(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool;
 }
 
-/// Feeds the slices `range` of a segment to `merge`, in the largest pieces that fit into a pixel. `base` is the index in
+/// Feeds the slices `range` of a segment to `merge`, as the largest nodes that fit into a pixel. `base` is the index in
 /// the lane of the segment's first slice.
 pub fn walk(segment: &mut impl Slices, base: u32, range: Range<usize>, merge: &mut Merge<'_>) {
     let len = segment.n_slices();
     let mut i = range.start;
-    // The level to try next: goes up where a node of the level above begins, and down where a node is too wide.
+    // The level to try next: one higher where a node of that level begins, one lower if a node is too wide.
     let mut level = LEVELS - 1;
     while i < range.end {
         let step = width(level);
@@ -43,7 +43,7 @@ pub fn walk(segment: &mut impl Slices, base: u32, range: Range<usize>, merge: &m
             merge.push(base, i, to - i, node);
             i = to;
         } else if let Some(node) = node.filter(|_| (1..=RUN_LEVEL).contains(&level))
-            // No more than LEAF slices a pixel, and on average its leaves are too wide: they need not be asked one by one.
+            // The node's leaves are on average wider than a pixel, so checking them one by one would gain little.
             && (node.end - node.start) / (step / LEAF) as i64 > merge.pixel
             && segment.side_by_side(i..to, |slices| merge.slices(base + i as u32, &slices))
         {
@@ -53,8 +53,8 @@ pub fn walk(segment: &mut impl Slices, base: u32, range: Range<usize>, merge: &m
             continue;
         } else {
             let to = (i / LEAF * LEAF + LEAF).min(range.end);
-            let is_there = segment.leaf(i..to, |slices| merge.slices(base + i as u32, &slices));
-            if !is_there && let Some(leaf) = segment.node(0, i / LEAF) {
+            let is_in_memory = segment.leaf(i..to, |slices| merge.slices(base + i as u32, &slices));
+            if !is_in_memory && let Some(leaf) = segment.node(0, i / LEAF) {
                 let first = i / LEAF * LEAF;
                 merge.push(base, first, (first + LEAF).min(len) - first, &leaf);
             }
@@ -66,7 +66,7 @@ pub fn walk(segment: &mut impl Slices, base: u32, range: Range<usize>, merge: &m
     }
 }
 
-/// A pixel's width in a view of `px` pixels, ns.
+/// Width of a pixel in a view of `px` pixels, ns.
 #[must_use]
 pub fn pixel_ns(view: &Range<i64>, px: usize) -> i64 {
     let px = i64::try_from(px.max(1)).unwrap_or(i64::MAX);
@@ -74,29 +74,29 @@ pub fn pixel_ns(view: &Range<i64>, px: usize) -> i64 {
     (view_ns / px + i64::from(view_ns % px != 0)).max(1)
 }
 
-/// Feeds what `walk` has of a lane to a merge with pixels of `pixel` ns; appends the spans to `out`.
+/// Appends to `out` the spans, with pixels of `pixel` ns, of the nodes and slices that `walk` feeds.
 pub fn merged(pixel: i64, out: &mut Vec<Span>, walk: impl FnOnce(&mut Merge<'_>)) {
     let mut merge = Merge { pixel: pixel.max(1), pending: None, rank: 0, out };
     walk(&mut merge);
     merge.flush();
 }
 
-/// Joins neighbours while they fit into a pixel.
+/// Joins consecutive nodes and slices while they fit into a pixel.
 pub struct Merge<'a> {
     pixel: i64,
     pending: Option<Span>,
-    /// Of the pending span's top.
+    /// Rank of the pending span's top.
     rank: i64,
     out: &'a mut Vec<Span>,
 }
 
 impl Merge<'_> {
-    /// Of one pixel, ns.
+    /// Width of a pixel, ns.
     pub fn pixel(&self) -> i64 {
         self.pixel
     }
 
-    /// `count` slices that follow each other, the first of which is the lane's `base + first`.
+    /// Appends a node of `count` slices; the first has the index `base + first` in the lane.
     #[inline]
     pub fn push(&mut self, base: u32, first: usize, count: usize, node: &Node) {
         if let Some(pending) = &mut self.pending
@@ -130,7 +130,7 @@ impl Merge<'_> {
         });
     }
 
-    /// Slices that follow, the first of which is the lane's `index`.
+    /// Appends slices; the first has the index `index` in the lane.
     #[inline]
     fn slices(&mut self, index: u32, slices: &Columns<'_>) {
         let Columns { start, end, site, node } = *slices;
@@ -139,23 +139,23 @@ impl Merge<'_> {
         let mut i = 0;
         while i < n {
             if let Some(pending) = &mut self.pending {
-                let (from, until) = (i, pending.start.saturating_add(self.pixel));
-                let (mut all, mut wait, mut highest, mut top) = (0, 0, self.rank, n);
-                while i < n && end[i] <= until {
+                let (first, limit) = (i, pending.start.saturating_add(self.pixel));
+                let (mut total, mut wait, mut highest, mut top) = (0, 0, self.rank, n);
+                while i < n && end[i] <= limit {
                     let dur = end[i] - start[i];
-                    all += dur;
+                    total += dur;
                     wait += dur & site[i].mask();
-                    // Chosen without a jump: which of a few slices is the longest cannot be guessed.
+                    // Branchless: which slice is the longest cannot be predicted.
                     let rank = rank(dur, site[i]);
                     let is_higher = rank > highest;
                     highest = std::hint::select_unpredictable(is_higher, rank, highest);
                     top = std::hint::select_unpredictable(is_higher, i, top);
                     i += 1;
                 }
-                if i > from {
+                if i > first {
                     pending.end = end[i - 1];
-                    pending.count += (i - from) as u32;
-                    pending.busy_ns += all - wait;
+                    pending.count += (i - first) as u32;
+                    pending.busy_ns += total - wait;
                     pending.wait_ns += wait;
                 }
                 if top < n {

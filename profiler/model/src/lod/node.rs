@@ -1,4 +1,4 @@
-//! Nodes of a pyramid: what several slices that follow each other add up to.
+//! Nodes of a pyramid: the totals of several consecutive slices.
 
 use super::span::Span;
 use crate::layout::SEGMENT;
@@ -9,17 +9,17 @@ use bytemuck::{Pod, Zeroable};
 pub const LEAF: usize = 16;
 /// Nodes per node of the level above.
 pub(super) const FAN: usize = 4;
-/// 16 * 4^5 = 16,384: the highest level has one node per segment.
+/// Number of levels. The highest has one node per segment: 16 * 4^5 = 16,384 slices.
 pub const LEVELS: usize = 6;
 const _: () = assert!(LEAF * FAN.pow(LEVELS as u32 - 1) == SEGMENT);
 
-/// What decides which slice of several is `top`: any that works is above all that wait.
+/// The slice with the highest rank is `top`: the longest, but any that works is above all that wait.
 #[inline]
 pub(super) fn rank(dur: i64, site: Site) -> i64 {
     dur | (site.mask() & i64::MIN)
 }
 
-/// Several slices that follow each other.
+/// Several consecutive slices.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Node {
@@ -27,30 +27,33 @@ pub struct Node {
     pub start: i64,
     /// End of the last one.
     pub end: i64,
+    /// Total duration of the slices that work.
     pub(super) busy: i64,
+    /// Total duration of the slices that wait.
     pub(super) wait: i64,
     /// Duration of `top`.
     pub(super) longest: i64,
-    /// Index in the segment of the slice that stands for all.
+    /// Index in the segment of the slice with the highest [`rank`].
     pub(super) top: u32,
+    /// Site and node of `top`.
     pub(super) site: Site,
     pub(super) node: u32,
     pub(super) zero: u32,
 }
 
 impl Node {
-    /// As a span of a lane has it; `first` is the index from which `top` counts.
+    /// The node with the slices of a span; `first` is the index from which `top` counts.
     pub fn of_span(span: &Span, first: u32) -> Node {
         let Span { start, end, busy_ns: busy, wait_ns: wait, top_ns: longest, site, waits, node, .. } = *span;
         Node { start, end, busy, wait, longest, top: span.top - first, site: Site::new(site, waits), node, zero: 0 }
     }
 
-    /// No slice is longer.
+    /// An upper bound of the slices' durations, ns.
     pub fn longest(&self) -> i64 {
         self.longest.max(self.wait)
     }
 
-    /// Takes in what follows.
+    /// Adds the slices of the next node.
     pub(super) fn join(&mut self, next: &Node) {
         self.end = next.end;
         self.busy += next.busy;
@@ -61,8 +64,8 @@ impl Node {
     }
 }
 
-/// A node of a segment that is shorter than 2^32 ns and has sites of small rows, as a sealed trace has it: times from the
-/// segment's start.
+/// A node in its short form: times are 32 bits and count from the segment's start. A sealed trace uses it for segments
+/// that are shorter than 2^32 ns and whose sites have small rows.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Narrow {
@@ -80,7 +83,7 @@ pub struct Narrow {
 const TOP_BITS: u32 = SEGMENT.trailing_zeros();
 
 impl Narrow {
-    /// `None` where a time is too long, or the site's row too large.
+    /// The short form of a node in a segment that starts at `base`; `None` if a time or the site's row is too large.
     pub fn of(node: &Node, base: i64) -> Option<Narrow> {
         let time = |ns: i64| u32::try_from(ns).ok();
         let (start, end) = (time(node.start.checked_sub(base)?)?, time(node.end.checked_sub(base)?)?);
@@ -91,11 +94,12 @@ impl Narrow {
         Some(Narrow { start, end, busy, wait, longest, top_and_site, node: node.node })
     }
 
+    /// The long form.
     #[inline]
     fn wide(&self, base: i64) -> Node {
         let Narrow { start, end, busy, wait, longest, top_and_site, node } = *self;
         let [start, end, busy, wait, longest] = [start, end, busy, wait, longest].map(i64::from);
-        // Of a damaged file the base may be any number.
+        // Wrapping: in a damaged file the base may be any number.
         let (start, end) = (base.wrapping_add(start), base.wrapping_add(end));
         let (top, site) = (top_and_site % SEGMENT as u32, Site::of_code(top_and_site >> TOP_BITS));
         Node { start, end, busy, wait, longest, top, site, node, zero: 0 }
@@ -105,9 +109,9 @@ impl Narrow {
 /// The nodes of a level of a segment, in either form.
 #[derive(Clone, Copy, Debug)]
 pub enum Nodes<'a> {
-    /// As they are in memory.
+    /// Nodes in the long form.
     Wide(&'a [Node]),
-    /// With the segment's start.
+    /// Nodes in the short form, and the segment's start.
     Narrow(&'a [Narrow], i64),
 }
 
@@ -121,11 +125,11 @@ impl Nodes<'_> {
         }
     }
 
-    /// Index of the first node for which `before` does not hold; it must hold for a prefix.
-    pub fn partition_point(&self, before: impl Fn(&Node) -> bool) -> usize {
+    /// Index of the first node for which `is_before` is false; it must hold for a prefix.
+    pub fn partition_point(&self, is_before: impl Fn(&Node) -> bool) -> usize {
         match self {
-            Nodes::Wide(nodes) => nodes.partition_point(before),
-            Nodes::Narrow(nodes, base) => nodes.partition_point(|node| before(&node.wide(*base))),
+            Nodes::Wide(nodes) => nodes.partition_point(is_before),
+            Nodes::Narrow(nodes, base) => nodes.partition_point(|node| is_before(&node.wide(*base))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The pyramid over the slices of one segment.
+//! The pyramid of a segment, as slices are appended.
 
 use super::node::{FAN, LEAF, LEVELS, Node, rank};
 use crate::columns::Columns;
@@ -12,7 +12,7 @@ pub struct Pyramid {
 }
 
 impl Pyramid {
-    /// Takes in the next [`LEAF`] slices; fewer, but not none, only as the last ones.
+    /// Appends the next [`LEAF`] slices. Only the last call may have fewer, but at least one.
     pub fn push(&mut self, slices: &Columns<'_>) {
         let mut node = leaf(slices);
         node.top += (self.levels[0].len() * LEAF) as u32;
@@ -27,7 +27,7 @@ impl Pyramid {
         }
     }
 
-    /// Adds the last node of each level, over what does not fill it: for a segment that is complete.
+    /// Appends the last node of each level, which covers the remaining nodes below: for a segment that is complete.
     pub fn close(&mut self) {
         for level in 1..LEVELS {
             let rest = &self.levels[level - 1][self.levels[level].len() * FAN..];
@@ -41,12 +41,13 @@ impl Pyramid {
         &self.levels[level]
     }
 
-    /// Bytes of memory that it holds.
+    /// Bytes of memory.
     pub fn bytes(&self) -> usize {
         self.levels.iter().map(|l| l.capacity() * size_of::<Node>()).sum()
     }
 }
 
+/// The node over several nodes; `None` for none.
 fn joined(nodes: &[Node]) -> Option<Node> {
     let (first, rest) = nodes.split_first()?;
     let mut node = *first;
@@ -63,7 +64,7 @@ pub fn level_lens(n: usize) -> [usize; LEVELS] {
     lens
 }
 
-/// Slices of a leaf, of which others keep no columns.
+/// The slices of one leaf, for which no columns exist elsewhere.
 #[derive(Clone, Debug, Default)]
 pub struct Leaf {
     start: [i64; LEAF],
@@ -74,7 +75,7 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// Up to [`LEAF`] slices; `None` where one is not to be had.
+    /// A leaf of at most [`LEAF`] slices; `None` if one of them is `None`.
     pub fn of(slices: impl Iterator<Item = Option<SliceHeader>>) -> Option<Leaf> {
         let mut leaf = Leaf::default();
         for slice in slices.take(LEAF) {
@@ -83,7 +84,7 @@ impl Leaf {
         Some(leaf)
     }
 
-    /// Adds a slice, of which there is room for [`LEAF`]; true if it was the last one.
+    /// Appends a slice to a leaf that is not full. Returns whether it is full now.
     pub fn push(&mut self, slice: SliceHeader) -> bool {
         let (i, SliceHeader { start, end, site, node }) = (self.n, slice);
         (self.start[i], self.end[i], self.site[i], self.node[i]) = (start, end, site, node);
@@ -91,7 +92,7 @@ impl Leaf {
         self.n == LEAF
     }
 
-    /// Gives its slices to a pyramid, if it has some.
+    /// Appends the slices to a pyramid, if there are any, and removes them.
     pub fn end(&mut self, pyramid: &mut Pyramid) {
         if self.n > 0 {
             pyramid.push(&self.columns());
@@ -99,24 +100,24 @@ impl Leaf {
         }
     }
 
-    /// The slices that it has.
+    /// The slices as columns.
     pub fn columns(&self) -> Columns<'_> {
         let n = self.n;
         Columns { start: &self.start[..n], end: &self.end[..n], site: &self.site[..n], node: &self.node[..n] }
     }
 }
 
-/// Up to [`LEAF`] slices, at least one, as a node whose `top` counts from the first.
+/// The node of one to [`LEAF`] slices; its `top` counts from the first.
 fn leaf(slices: &Columns<'_>) -> Node {
     let Columns { start, end, site, node } = *slices;
-    let (mut all, mut wait, mut highest, mut top) = (0, 0, i64::MIN, 0);
+    let (mut total, mut wait, mut highest, mut top) = (0, 0, i64::MIN, 0);
     for (i, ((start, end), site)) in start.iter().zip(end).zip(site).enumerate() {
         let dur = end - start;
-        all += dur;
+        total += dur;
         wait += dur & site.mask();
         let rank = rank(dur, *site);
         (highest, top) = if rank > highest { (rank, i) } else { (highest, top) };
     }
     let (start, end, longest) = (start[0], end[end.len() - 1], end[top] - start[top]);
-    Node { start, end, busy: all - wait, wait, longest, top: top as u32, site: site[top], node: node[top], zero: 0 }
+    Node { start, end, busy: total - wait, wait, longest, top: top as u32, site: site[top], node: node[top], zero: 0 }
 }

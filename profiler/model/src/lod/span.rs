@@ -1,36 +1,36 @@
-//! A span: what a lane shows in one place.
+//! A span: consecutive slices of a lane that are drawn as one.
 
 use crate::slice::SliceHeader;
 
-/// What a lane shows in one place.
+/// Consecutive slices of a lane that are drawn as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Start of its first slice, ns from the origin.
+    /// Start of the first slice, ns from the origin.
     pub start: i64,
-    /// End of its last slice (not included).
+    /// End of the last slice (not included).
     pub end: i64,
-    /// Index of its first slice in the lane.
+    /// Index of the first slice in the lane.
     pub first: u32,
-    /// Number of its slices, which follow each other.
+    /// Number of slices.
     pub count: u32,
-    /// Sum of the durations of those that work.
+    /// Total duration of the slices that work.
     pub busy_ns: i64,
-    /// Sum of the durations of those that wait.
+    /// Total duration of the slices that wait.
     pub wait_ns: i64,
     /// Duration of `top`.
     pub top_ns: i64,
-    /// Index of the longest that works; of the longest, where none works.
+    /// Index of the longest slice that works, or of the longest if none works.
     pub top: u32,
-    /// Its row of the sites.
+    /// Row of the site of `top`.
     pub site: u32,
-    /// Whether it waits: then all of them do.
+    /// Whether `top` waits, and so all slices.
     pub waits: bool,
-    /// Its row of the nodes, or `u32::MAX`.
+    /// Row of the node of `top`, or `u32::MAX`.
     pub node: u32,
 }
 
 impl Span {
-    /// One slice.
+    /// The span of one slice.
     pub fn of(slice: SliceHeader, index: u32) -> Span {
         let SliceHeader { start, end, site, node } = slice;
         let (top_ns, waits) = (end - start, site.waits());

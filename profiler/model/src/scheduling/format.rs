@@ -1,55 +1,57 @@
-//! The `format` files of tracefs: where the fields of an event lie. They differ from kernel to kernel.
+//! The `format` files of tracefs, which say where the fields of an event are. They differ from kernel to kernel.
 
 use rustc_hash::FxHashMap;
 
-/// A field's place in an event.
+/// Position of a field in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     offset: usize,
     size: usize,
-    /// The place holds offset and length (16 bits each) of the data, not the data.
-    is_located: bool,
+    /// Whether the field is a `__data_loc`: offset (lower 16 bits) and length (upper 16 bits) of the data in the event.
+    is_data_loc: bool,
+    is_signed: bool,
 }
 
-/// What one kind of event looks like.
+/// The layout of one kind of event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// The number at the front of its events.
+    /// The kernel's id of the kind: `common_type` of its events.
     pub id: u16,
     fields: FxHashMap<String, Field>,
 }
 
 impl Format {
-    /// From the text of a `format` file; `None` when that has no number.
+    /// Parses a `format` file; `None` if it has no id.
     pub fn parse(text: &str) -> Option<Format> {
         let id = text.lines().find_map(|l| l.strip_prefix("ID:"))?.trim().parse().ok()?;
-        let fields = text.lines().filter_map(field).collect();
+        let fields = text.lines().filter_map(parse_field).collect();
         Some(Format { id, fields })
     }
 
-    /// Its fields by their places, without those that all events have.
-    pub fn own_fields(&self) -> Vec<(&str, Field)> {
-        let own = self.fields.iter().filter(|(name, _)| !name.starts_with("common_"));
-        let mut found: Vec<_> = own.map(|(name, field)| (name.as_str(), *field)).collect();
-        found.sort_by_key(|(_, field)| field.offset);
-        found
+    /// The fields in order of their offsets, without the `common_` ones that all events have.
+    pub fn specific_fields(&self) -> Vec<(&str, Field)> {
+        let specific = self.fields.iter().filter(|(name, _)| !name.starts_with("common_"));
+        let mut fields: Vec<_> = specific.map(|(name, field)| (name.as_str(), *field)).collect();
+        fields.sort_by_key(|(_, field)| field.offset);
+        fields
     }
 
-    /// The field of this name.
+    /// The field with a name.
     pub fn field(&self, name: &str) -> Option<Field> {
         self.fields.get(name).copied()
     }
 }
 
-/// `field:pid_t prev_pid; offset:24; size:4; signed:1;`, with tabs.
-fn field(line: &str) -> Option<(String, Field)> {
+/// Parses a line such as `field:pid_t prev_pid; offset:24; size:4; signed:1;`.
+fn parse_field(line: &str) -> Option<(String, Field)> {
     let mut parts = line.trim().split(';').map(str::trim);
     let declaration = parts.next()?.strip_prefix("field:")?.trim();
-    let mut number = |key: &str| parts.next()?.strip_prefix(key)?.parse::<usize>().ok();
-    let (offset, size) = (number("offset:")?, number("size:")?);
+    let mut property = |key: &str| parts.next()?.strip_prefix(key)?.parse::<usize>().ok();
+    let (offset, size) = (property("offset:")?, property("size:")?);
+    let is_signed = property("signed:") == Some(1);
     let name = declaration.rsplit([' ', '*']).next()?;
     let name = name.split('[').next()?;
-    Some((name.to_owned(), Field { offset, size, is_located: declaration.starts_with("__data_loc") }))
+    Some((name.to_owned(), Field { offset, size, is_data_loc: declaration.starts_with("__data_loc"), is_signed }))
 }
 
 impl Field {
@@ -63,17 +65,19 @@ impl Field {
         self.size
     }
 
+    /// The bytes of the value; `None` if the event is too short.
     fn bytes<'a>(&self, event: &'a [u8]) -> Option<&'a [u8]> {
         let bytes = event.get(self.offset..self.offset.checked_add(self.size)?)?;
-        if !self.is_located {
+        if !self.is_data_loc {
             return Some(bytes);
         }
-        let place = u32::from_le_bytes(bytes.try_into().ok()?);
-        let (offset, len) = ((place & 0xffff) as usize, (place >> 16) as usize);
+        let data_loc = u32::from_le_bytes(bytes.try_into().ok()?);
+        let (offset, len) = ((data_loc & 0xffff) as usize, (data_loc >> 16) as usize);
         event.get(offset..offset + len)
     }
 
-    /// Its value as a number; 0 where the event is too short or the field is none.
+    /// The value as an unsigned number, without sign extension; 0 if the event is too short or the field longer than a
+    /// word.
     pub fn number(&self, event: &[u8]) -> u64 {
         let mut word = [0; 8];
         match self.bytes(event) {
@@ -83,22 +87,30 @@ impl Field {
         u64::from_le_bytes(word)
     }
 
-    /// Whether it is a number: its place is as wide as one and holds it.
+    /// The value as a signed number; `None` if the field is not signed.
+    pub fn signed_number(&self, event: &[u8]) -> Option<i64> {
+        let unused_bits = 64 - 8 * self.size.clamp(1, 8) as u32;
+        self.is_signed.then(|| self.number(event).cast_signed() << unused_bits >> unused_bits)
+    }
+
+    /// Whether the field is a number: it is as wide as one, and no `__data_loc`.
     pub fn is_number(&self) -> bool {
-        !self.is_located && matches!(self.size, 1 | 2 | 4 | 8)
+        !self.is_data_loc && matches!(self.size, 1 | 2 | 4 | 8)
     }
 
-    /// What is from its place to the event's end, as text up to the first zero: the last field of some has no size.
-    pub fn rest<'a>(&self, event: &'a [u8]) -> &'a [u8] {
-        let bytes = event.get(self.offset..).unwrap_or_default();
-        bytes.split(|b| *b == 0).next().unwrap_or_default()
+    /// The text from the field's offset to the first zero, or the event's end: a last field such as `buf[]` has size 0.
+    pub fn text_to_end<'a>(&self, event: &'a [u8]) -> &'a [u8] {
+        until_zero(event.get(self.offset..).unwrap_or_default())
     }
 
-    /// Its value as text, up to the first zero.
+    /// The value as text, up to the first zero.
     pub fn text<'a>(&self, event: &'a [u8]) -> &'a [u8] {
-        let bytes = self.bytes(event).unwrap_or_default();
-        bytes.split(|b| *b == 0).next().unwrap_or_default()
+        until_zero(self.bytes(event).unwrap_or_default())
     }
+}
+
+fn until_zero(bytes: &[u8]) -> &[u8] {
+    bytes.split(|b| *b == 0).next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -124,9 +136,13 @@ mod tests {
         event[32..36].copy_from_slice(b"abc\0");
         assert_eq!(format.field("comm").unwrap().text(&event), b"init");
         assert_eq!(format.field("pid").unwrap().number(&event), 17);
+        assert_eq!(format.field("pid").unwrap().signed_number(&event), Some(17));
+        assert_eq!(format.field("comm").unwrap().signed_number(&event), None);
         assert_eq!(format.field("name").unwrap().text(&event), b"abc");
         assert_eq!(format.field("target_cpu"), None);
-        // Cut short, and a place that points outside.
+        event[24..28].copy_from_slice(&(-1i32).to_le_bytes());
+        assert_eq!(format.field("pid").unwrap().signed_number(&event), Some(-1));
+        // An event that is too short, and a `__data_loc` that points outside of it.
         assert_eq!(format.field("pid").unwrap().number(&event[..20]), 0);
         event[28] = 0xff;
         assert_eq!(format.field("name").unwrap().text(&event), b"");

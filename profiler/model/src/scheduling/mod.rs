@@ -1,9 +1,10 @@
-//! Linux scheduling: who ran on each CPU, and for what a thread waited when it did not run.
+//! Linux scheduling: which thread ran on each CPU, and for what a thread waited when it did not run.
 //!
-//! [`mod@format`] and [`page`] take the kernel's ring apart, [`mod@derive`] makes slices of its events, for recordings and for imports.
+//! [`mod@format`] and [`page`] decode the kernel's trace ring, [`mod@derive`] derives slices from its events, for
+//! recordings and imports.
 //!
-//! A thread gets a track of slices in category `off cpu`, one per [state](ThreadState) that it was in (docs/formats/trace-format.md), and each CPU one
-//! of slices in category `running`.
+//! A thread has a track with slices of category `off cpu`, one for each [state](ThreadState) that it was in
+//! (docs/formats/trace-format.md); a CPU has a track with slices of category `running`.
 
 pub mod derive;
 pub mod format;
@@ -11,7 +12,7 @@ pub mod page;
 
 use crate::thread_state::ThreadState;
 
-/// A thread's name as the kernel keeps it.
+/// The name of a thread, as the kernel stores it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Comm([u8; 16]);
 
@@ -31,14 +32,14 @@ impl Comm {
     }
 }
 
-/// Something that the kernel reported.
+/// A scheduler event of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedEvent {
-    /// When, in the ticks of the output.
+    /// Time, in the ticks of the output.
     pub time: u64,
     /// The CPU on which it happened.
     pub cpu: u32,
-    /// What happened.
+    /// Kind, with the fields of the kernel's event.
     pub kind: SchedKind,
 }
 
@@ -46,30 +47,30 @@ pub struct SchedEvent {
 #[allow(missing_docs, reason = "the fields are named as in the kernel's events")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedKind {
-    /// A CPU goes from one thread to another; 0 is the idle thread.
+    /// A CPU switches from one thread to another; 0 is the idle thread.
     Switch { prev: u32, prev_name: Comm, left: ThreadState, next: u32, next_name: Comm },
-    /// A thread leaves its CPU, to whom is not known.
+    /// A thread leaves its CPU; which thread gets it is unknown.
     Off { thread: u32, left: ThreadState },
-    /// A thread gets a CPU, from whom is not known.
+    /// A thread gets a CPU; which thread left it is unknown.
     On { thread: u32 },
-    /// Thread `by` made another one runnable, on CPU `cpu`.
+    /// Thread `by` made another thread runnable, on CPU `cpu`.
     Waking { by: u32, thread: u32, cpu: u32 },
-    /// A thread made another one, in its own process or as a new process.
+    /// A thread created another thread, in its process or as a new process.
     Born { parent: u32, thread: u32, in_process: bool, name: Comm },
     /// A process runs another program from now on.
     Exec { process: u32, name: Comm },
-    /// A thread has another name.
+    /// A thread was renamed.
     Renamed { thread: u32, name: Comm },
     /// A thread ended.
     Exit { thread: u32 },
     /// A request to a disk begins or ends.
     Disk { device: u32, sector: u64, bytes: u32, by: u32, is_write: bool, ends: bool },
-    /// A page that had to be read from a disk.
+    /// A page fault for which a page was read from a disk.
     MajorFault { thread: u32, address: u64 },
 }
 
 impl SchedKind {
-    /// The thread that had the CPU when this happened there, and its name where that is reported.
+    /// The thread on whose CPU the event occurred, with its name if that is reported; `None` if the event does not say.
     pub fn by(&self) -> Option<(u32, Option<Comm>)> {
         match *self {
             SchedKind::Switch { prev, prev_name, .. } => Some((prev, Some(prev_name))),

@@ -1,7 +1,7 @@
-//! Pages of the kernel's trace ring as `trace_pipe_raw` gives them.
+//! Decodes pages of the kernel's trace ring, as read from `trace_pipe_raw`.
 //!
 //! ```text
-//! byte 0   time of the page u64        an event's first word: type_len 5 bits (low), time since the one before 27 bits
+//! byte 0   time of the page u64        an event's first word: type_len 5 bits (low), time since the last event 27 bits
 //!      8   commit u64: bytes of         1..=28  payload of type_len * 4 bytes
 //!          events (bits 0..20);              0  the next word is the length of the payload and itself
 //!          bit 31: events were lost         29  padding: nothing more on the page, or (delta > 0) as 0
@@ -10,11 +10,11 @@
 //!     16   events
 //! ```
 //!
-//! The offsets of `commit` and the events are the `header_page` file's. Little-endian.
+//! The offsets of `commit` and of the events are in the file `header_page`. Little-endian.
 
 use super::format::Format;
 
-/// Where the parts of a page lie.
+/// Offsets of the parts of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     commit: usize,
@@ -23,7 +23,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// From the text of the `header_page` file, which has the form of a `format` file without a number.
+    /// Parses the file `header_page`, which has the form of a `format` file without an id.
     pub fn parse(text: &str) -> Option<Layout> {
         let format = Format::parse(&format!("ID: 0\n{text}"))?;
         let (commit, data) = (format.field("commit")?, format.field("data")?);
@@ -31,17 +31,26 @@ impl Layout {
     }
 }
 
+/// Bit of `commit`: events were lost before the page.
 const LOST: u64 = 1 << 31;
+/// Bit of `commit`: the number of lost events follows the events.
 const LOST_STORED: u64 = 1 << 30;
+/// Bits of `commit` with the length of the events.
 const COMMIT_MASK: u64 = (1 << 20) - 1;
-/// An absolute time has 59 bits; the rest is the page's.
+/// Values of `type_len` that are not lengths of payloads: `RINGBUF_TYPE_PADDING` and so on.
+const PADDING: u32 = 29;
+const TIME_EXTEND: u32 = 30;
+const TIME_STAMP: u32 = 31;
+/// Bits of `delta` in an event's first word.
+const DELTA_BITS: u32 = 27;
+/// Bits of an absolute time; the upper bits are those of the page's time.
 const TIME_BITS: u64 = 59;
 
 /// The events of a page.
 pub struct Page<'a> {
     bytes: &'a [u8],
     time: u64,
-    /// Events that were lost before this page; `u64::MAX` where only that some were is known.
+    /// Events that were lost before this page; `u64::MAX` if their number is unknown.
     pub lost: u64,
 }
 
@@ -54,7 +63,7 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 impl<'a> Page<'a> {
-    /// `None` for bytes that are no page.
+    /// A page from its bytes; `None` if they are not a page.
     pub fn new(page: &'a [u8], layout: Layout) -> Option<Page<'a>> {
         let time = long(page, 0)?;
         let commit = match layout.commit_size {
@@ -72,7 +81,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Time and payload.
+/// The events: time and payload.
 impl<'a> Iterator for Page<'a> {
     type Item = (u64, &'a [u8]);
 
@@ -85,21 +94,24 @@ impl<'a> Iterator for Page<'a> {
                     let len = word(self.bytes, 4)? as usize;
                     (4 + len, Some(8..4 + len))
                 }
-                29 if delta == 0 => return None,
-                29 => (4 + word(self.bytes, 4)? as usize, None),
-                30 | 31 => (8, None),
+                PADDING if delta == 0 => return None,
+                PADDING => (4 + word(self.bytes, 4)? as usize, None),
+                TIME_EXTEND | TIME_STAMP => (8, None),
                 n => (4 + 4 * n as usize, Some(4..4 + 4 * n as usize)),
             };
             match type_len {
-                31 => {
-                    let time = u64::from(word(self.bytes, 4)?) << 27 | delta;
+                TIME_STAMP => {
+                    let time = u64::from(word(self.bytes, 4)?) << DELTA_BITS | delta;
                     self.time = time | self.time >> TIME_BITS << TIME_BITS;
                 }
-                30 => self.time = self.time.wrapping_add(u64::from(word(self.bytes, 4)?) << 27 | delta),
+                TIME_EXTEND => {
+                    let time = u64::from(word(self.bytes, 4)?) << DELTA_BITS | delta;
+                    self.time = self.time.wrapping_add(time);
+                }
                 _ => self.time = self.time.wrapping_add(delta),
             }
             let event = payload.and_then(|range| self.bytes.get(range));
-            // Rounded up to words, as the kernel places them.
+            // The kernel aligns events to words.
             self.bytes = self.bytes.get(skip.next_multiple_of(4)..)?;
             if let Some(event) = event {
                 return Some((self.time, event));

@@ -1,9 +1,10 @@
-//! Ticks to nanoseconds while the anchors still arrive.
+//! Converts ticks to nanoseconds while clock anchors still arrive.
 //!
 //! [`TicksToNs`] is a line through the anchors known so far; each new anchor bends it by some tens of nanoseconds, also
-//! where times were converted before. Slices that follow each other without a gap would then overlap by that much. So here
-//! a conversion that was given out stays: a new anchor bends only what comes later, and gradually, over a second.
-//! Continuous and never decreasing. A finished trace has all its anchors from the start and is not bent at all.
+//! where times were converted before. Consecutive slices without a gap would then overlap by that much. So a conversion
+//! of [`SteadyClock`] is final: a new anchor bends the line only after the last converted time, and gradually, over a
+//! second. The line is continuous and never decreases. A finished trace has all anchors from the start, and its line is
+//! not bent.
 
 use events::{Anchor, TicksToNs};
 
@@ -15,19 +16,19 @@ struct Knot {
     slope: u64,
 }
 
-/// Beyond the last anchor by more than this (ns): not a time of this process but damage, which must not fix the line.
-const BELIEVED_NS: f64 = 60e9;
+/// A time further than this beyond the last anchor, ns, is damage, and must not fix the line.
+const MAX_BEYOND_NS: f64 = 60e9;
 
 #[derive(Debug, Default)]
 pub(crate) struct SteadyClock {
     line: TicksToNs,
     knots: Vec<Knot>,
-    /// Largest tick given out.
-    given_out: Option<u64>,
-    /// Knot of the last conversion: the next is mostly there too.
-    hint: usize,
-    /// Largest tick that may fix the line.
-    believed: u64,
+    /// Largest tick that was converted.
+    converted: Option<u64>,
+    /// Knot of the last conversion, which is mostly that of the next one too.
+    last_knot: usize,
+    /// Largest tick whose conversion fixes the line.
+    max_fixing: u64,
 }
 
 impl SteadyClock {
@@ -57,7 +58,7 @@ impl SteadyClock {
         self.line.anchors().first().map(|a| a.mono_ns)
     }
 
-    /// Mean rate of the last anchors.
+    /// Mean rate at the last anchors, ns per tick.
     pub(crate) fn ns_per_tick(&self) -> f64 {
         const RUN: u64 = 1 << 32;
         let last = self.line.anchors().last().map_or(0, |a| a.ticks);
@@ -65,57 +66,60 @@ impl SteadyClock {
         (rise as f64 / RUN as f64).max(1e-6)
     }
 
+    /// A second, in ticks.
     fn second(&self) -> u64 {
         (1e9 / self.ns_per_tick()) as u64
     }
 
+    /// Lays the line through all anchors after the last converted time.
     fn bend(&mut self) {
         let second = self.second();
         let mut points: Vec<(u64, i64)> = Vec::new();
         let mut from = 0;
-        if let Some(tick) = self.given_out {
+        if let Some(tick) = self.converted {
             from = tick.saturating_add(second);
             points.extend([(tick, self.at(tick)), (from, self.line.ns(from))]);
         }
-        self.knots.retain(|k| self.given_out.is_some_and(|tick| k.tick <= tick));
+        self.knots.retain(|k| self.converted.is_some_and(|tick| k.tick <= tick));
         let anchors = self.line.anchors().iter().filter(|a| a.ticks >= from);
         points.extend(anchors.map(|a| (a.ticks, a.mono_ns)));
         if let Some((last, _)) = points.last().copied() {
             let beyond = last.saturating_add(second);
             points.push((beyond, self.line.ns(beyond)));
             let anchor = self.line.anchors().last().map_or(0, |a| a.ticks);
-            self.believed = anchor.saturating_add((BELIEVED_NS / self.ns_per_tick()) as u64);
+            self.max_fixing = anchor.saturating_add((MAX_BEYOND_NS / self.ns_per_tick()) as u64);
         }
         let mut reached = i64::MIN;
         for pair in points.windows(2) {
             let ((tick, ns), (next_tick, next_ns)) = (pair[0], pair[1]);
-            // Where the line was ahead it waits: never back.
+            // If the line is ahead of the next point it stays level: time never goes back.
             reached = reached.max(ns);
             let run = u128::from(next_tick.saturating_sub(tick)).max(1);
             let slope = (u128::from(next_ns.max(reached).abs_diff(reached)) << 32) / run;
             self.knots.push(Knot { tick, ns: reached, slope: u64::try_from(slope).unwrap_or(u64::MAX) });
         }
-        self.hint = 0;
+        self.last_knot = 0;
     }
 
-    /// Converts, and holds to it from now on.
+    /// Converts a tick; the conversion is final.
     pub(crate) fn ns(&mut self, tick: u64) -> i64 {
-        if tick <= self.believed && self.given_out.is_none_or(|t| t < tick) {
-            self.given_out = Some(tick);
+        if tick <= self.max_fixing && self.converted.is_none_or(|t| t < tick) {
+            self.converted = Some(tick);
         }
-        let hint = self.knots.get(self.hint).is_some_and(|k| k.tick <= tick)
-            && self.knots.get(self.hint + 1).is_none_or(|k| tick < k.tick);
-        if !hint {
-            self.hint = self.knots.partition_point(|k| k.tick <= tick).saturating_sub(1);
+        let is_same_knot = self.knots.get(self.last_knot).is_some_and(|k| k.tick <= tick)
+            && self.knots.get(self.last_knot + 1).is_none_or(|k| tick < k.tick);
+        if !is_same_knot {
+            self.last_knot = self.knots.partition_point(|k| k.tick <= tick).saturating_sub(1);
         }
-        self.on(self.hint, tick)
+        self.on(self.last_knot, tick)
     }
 
-    /// Converts, as long as no anchor comes.
+    /// Converts a tick; a later anchor may change the conversion.
     pub(crate) fn at(&self, tick: u64) -> i64 {
         self.on(self.knots.partition_point(|k| k.tick <= tick).saturating_sub(1), tick)
     }
 
+    /// Converts a tick with the line from a knot on.
     fn on(&self, knot: usize, tick: u64) -> i64 {
         let Some(knot) = self.knots.get(knot) else { return self.line.ns(tick) };
         let away = (u128::from(tick.abs_diff(knot.tick)) * u128::from(knot.slope)) >> 32;

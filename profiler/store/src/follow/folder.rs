@@ -14,12 +14,12 @@ use trace_model::chunks::{FLAG_FLIGHT, FLAG_LAST, FLAG_LIMIT};
 use trace_model::layout::{OpenError, SEALED_FOLDER, find_sealed, is_chunk_file, parse_meta_file};
 use trace_model::{Batch, Name, RingPosition, TrackKey, Warning, WarningKind};
 
-/// Events of a batch, about (a chunk or a ring more).
+/// Events after which a batch ends; a chunk or a ring is not split.
 const BATCH_EVENTS: usize = 1 << 16;
-/// A collector that has not given a sign for so long is gone.
+/// A collector whose last heartbeat is older than this has ended, ns.
 const HEARTBEAT_NS: i64 = 2_000_000_000;
-/// How long records wait for their process's second clock anchor (it comes after 10 ms).
-const HOLD_NS: i64 = 1_000_000_000;
+/// How long records wait for the second clock anchor of their process, ns. The anchor is written after 10 ms.
+const MAX_WAIT_NS: i64 = 1_000_000_000;
 
 /// Follows the trace folder of one machine.
 #[derive(Default)]
@@ -29,42 +29,43 @@ pub(crate) struct FolderReader {
     processes: Processes,
     chunks: ChunkFiles,
     rings: Rings,
-    /// Chunks whose process has no clock rate yet, and since when they wait.
+    /// Chunks of processes whose clock rate is unknown yet, and since when they wait.
     waiting: Vec<Staged>,
     waiting_since: Option<i64>,
+    /// Records that were read from rings and not from chunks.
     recovered: u64,
     limit_reached: bool,
-    /// Whether all there is was read: before that a file's last bytes say nothing of its end.
+    /// Whether all chunks were read: before that, unfinished last bytes of a file are no damage.
     at_end: bool,
     live: Option<bool>,
-    /// The sealed form that was found, and whether it was looked at.
+    /// The sealed folder that was found, and whether it was checked.
     sealed: Option<(PathBuf, bool)>,
     sealed_bytes: u64,
-    /// A sealed trace that the store has to take over first.
+    /// The contents of the sealed folder, which the next update has.
     pub(super) staged: Option<Box<Store>>,
-    /// The collector as it was when the trace was opened for good: nobody collects any more.
+    /// The collector's state when the trace was opened as ended; no collector is expected then.
     pub(super) ended: Option<Option<CollectorState>>,
 }
 
 impl FolderReader {
-    /// Opens a trace folder as one of this machine's, whatever others' lie within it.
+    /// Opens a trace folder of one machine; gathered folders in it are ignored.
     pub(super) fn open(trace_dir: &Path) -> Result<FolderReader, OpenError> {
-        let mut reader = FolderReader::unstaged(trace_dir)?;
+        let mut reader = FolderReader::open_collected(trace_dir)?;
         if let Some(folder) = find_sealed(trace_dir) {
             reader.stage(&folder).map_err(|e| OpenError::Io(folder, e))?;
         }
         Ok(reader)
     }
 
-    /// Nobody collects any more.
+    /// Sets that no process collects any more.
     pub(super) fn end(&mut self) {
         self.ended = Some(self.control.as_ref().map(Control::collector));
     }
 
-    /// Opens what a collector left in a folder, whatever sealed form there is.
-    pub(super) fn unstaged(trace_dir: &Path) -> Result<FolderReader, OpenError> {
+    /// Opens the files that a collector left in a folder, and ignores a sealed folder.
+    pub(super) fn open_collected(trace_dir: &Path) -> Result<FolderReader, OpenError> {
         let mut reader = FolderReader { dir: trace_dir.to_owned(), ..FolderReader::default() };
-        let found = reader.look(&mut Batch::new()).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
+        let found = reader.discover(&mut Batch::new()).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
         if found || find_sealed(trace_dir).is_some() {
             Ok(reader)
         } else {
@@ -72,7 +73,7 @@ impl FolderReader {
         }
     }
 
-    /// Stages the sealed form, and takes up reading where it ends.
+    /// Opens the sealed folder for the next update; rings are read on from where it ends.
     fn stage(&mut self, folder: &Path) -> io::Result<()> {
         let sealed = SealedTrace::open(folder)?;
         self.rings.set_positions(&sealed.rings);
@@ -82,60 +83,60 @@ impl FolderReader {
         Ok(())
     }
 
-    /// How far each ring was read.
+    /// Up to which record each ring was read.
     pub(super) fn positions(&self) -> Vec<RingPosition> {
         self.rings.positions()
     }
 
-    /// A process that may still write into the folder, as far as can be seen from here.
-    pub(super) fn lives(&self) -> Option<u32> {
+    /// The id of a process that may still write into the folder, as far as this machine knows.
+    pub(super) fn live_process(&self) -> Option<u32> {
         let collector = self.ended.flatten().filter(|c| !c.finished && c.pid != 0 && c.pid != std::process::id());
         let collector = collector.map(|c| c.pid).filter(|pid| is_running(*pid));
         collector.or_else(|| self.processes.any_alive())
     }
 
-    /// A process that still writes to a ring, as it was when the rings were read last.
-    pub(super) fn writes(&self) -> Option<u32> {
+    /// The id of a process that was still writing to a ring when the rings were last read.
+    pub(super) fn writing_process(&self) -> Option<u32> {
         self.rings.any_alive()
     }
 
-    /// Reads what is new, about 65,536 events of it.
+    /// Reads new events, about [`BATCH_EVENTS`] at a time.
     ///
     /// # Errors
-    /// That the folder cannot be listed any more.
+    /// Fails if the folder cannot be listed any more.
     pub(super) fn poll_staged(&mut self) -> io::Result<Update> {
         let mut batch = Batch::new();
         if self.staged.is_some() {
             batch.more = true;
             return Ok(Update { replacement: self.staged.take(), batch });
         }
-        self.look(&mut batch)?;
+        self.discover(&mut batch)?;
         let collector_lives = self.collector_lives();
         let mut staged = std::mem::take(&mut self.waiting);
-        let waited = staged.len();
-        let all_read = waited == 0 && self.chunks.read(BATCH_EVENTS, &mut staged);
+        let n_waiting = staged.len();
+        let all_read = n_waiting == 0 && self.chunks.read(BATCH_EVENTS, &mut staged);
         let mut n_records: usize = staged.iter().map(|s| s.records.len()).sum();
-        let mut looks = Vec::new();
-        let mut all_looked = false;
+        let mut peeks = Vec::new();
+        let mut all_peeked = false;
         if all_read {
-            (looks, all_looked) = self.rings.look(&self.dir, BATCH_EVENTS.saturating_sub(n_records), &mut batch);
-            n_records += looks.iter().map(|l| l.records.len()).sum::<usize>();
+            (peeks, all_peeked) = self.rings.peek(&self.dir, BATCH_EVENTS.saturating_sub(n_records), &mut batch);
+            n_records += peeks.iter().map(|l| l.records.len()).sum::<usize>();
         }
         self.processes.read_meta(&mut batch);
         let now = events::clock::mono_now();
-        let patience = self.waiting_since.is_none_or(|since| now - since < HOLD_NS);
-        let hold = collector_lives && patience;
+        let is_in_time = self.waiting_since.is_none_or(|since| now - since < MAX_WAIT_NS);
+        let may_wait = collector_lives && is_in_time;
         for chunk in staged {
-            self.take_chunk(chunk, hold, &mut batch);
+            self.apply_chunk(chunk, may_wait, &mut batch);
         }
         self.waiting_since = if self.waiting.is_empty() { None } else { self.waiting_since.or(Some(now)) };
-        for look in &looks {
-            self.take_look(look, collector_lives, hold, &mut batch);
+        for peek in &peeks {
+            self.apply_peek(peek, collector_lives, may_wait, &mut batch);
         }
         self.at_end = all_read && self.waiting.is_empty();
         self.warnings(collector_lives, &mut batch);
-        if all_looked && self.waiting.is_empty() {
-            self.missing_ends(&mut batch);
+        if all_peeked && self.waiting.is_empty() {
+            self.report_missing_ends(&mut batch);
         }
         batch.disk_bytes = self.chunks.bytes + self.sealed_bytes;
         let live = collector_lives || self.rings.any_alive().is_some();
@@ -143,16 +144,17 @@ impl FolderReader {
             self.live = Some(live);
             batch.live = Some(live);
         }
-        batch.more = n_records > 0 && !(all_read && all_looked) && self.waiting.is_empty();
+        batch.more = n_records > 0 && !(all_read && all_peeked) && self.waiting.is_empty();
         if self.at_end {
-            self.look_at_sealed()?;
+            self.check_sealed()?;
             batch.more |= self.staged.is_some();
         }
         Ok(Update::from(batch))
     }
 
-    /// The trace was sealed while it was followed: nothing new, unless some of it was removed before it was read here.
-    fn look_at_sealed(&mut self) -> io::Result<()> {
+    /// Opens a sealed folder that appeared while the trace was followed, if it has records that were not read before
+    /// their files were removed.
+    fn check_sealed(&mut self) -> io::Result<()> {
         let Some((folder, false)) = &self.sealed else { return Ok(()) };
         let folder = folder.clone();
         if self.rings.have_all(&positions(&folder)?) {
@@ -162,11 +164,11 @@ impl FolderReader {
         self.stage(&folder)
     }
 
-    /// Finds new files. True if there is any of a trace.
-    fn look(&mut self, batch: &mut Batch) -> io::Result<bool> {
+    /// Finds new files. Returns whether the folder has any file of a trace.
+    fn discover(&mut self, batch: &mut Batch) -> io::Result<bool> {
         let mut found = false;
         let mut failed = |path: &Path, e: io::Error| {
-            // Removed between listing and opening: a ring that its collector is done with.
+            // Not found: a ring file that its collector has removed since the folder was listed.
             if e.kind() != io::ErrorKind::NotFound {
                 batch.warnings.push(io_warning(path, &e.to_string()));
             }
@@ -188,7 +190,7 @@ impl FolderReader {
             found = true;
         }
         if self.control.is_none() {
-            // Without it (missing, foreign, read-only) the trace is read as one that nobody writes.
+            // Without the control file (missing, foreign, read-only) the trace is read as one without a collector.
             self.control = Control::open(&self.dir).ok();
         }
         Ok(found)
@@ -204,27 +206,27 @@ impl FolderReader {
         collector.pid != 0 && !collector.finished && (0..HEARTBEAT_NS).contains(&age)
     }
 
-    fn take_chunk(&mut self, chunk: Staged, hold: bool, batch: &mut Batch) {
+    fn apply_chunk(&mut self, chunk: Staged, may_wait: bool, batch: &mut Batch) {
         let header = chunk.header;
         if header.flags & FLAG_LIMIT != 0 {
             self.limit_reached = true;
             return;
         }
         let number = self.processes.number(header.pid, header.made);
-        let waits_before = self.waiting.iter().any(|h| h.header.pid == header.pid);
-        if hold && (waits_before || !self.processes.clock_is_ready(number)) {
+        let has_waiting = self.waiting.iter().any(|h| h.header.pid == header.pid);
+        if may_wait && (has_waiting || !self.processes.clock_is_ready(number)) {
             self.waiting.push(chunk);
             return;
         }
-        // What was read from the rings before is in chunks by now: only what comes after the last chunk is recovered.
+        // Records that were read from rings before are in chunks now: only those after the last chunk are recovered.
         self.recovered = 0;
         let key = TrackKey { pid: number, ring: header.ring };
         let ring = self.rings.ring(key, header.made);
         if header.flags & FLAG_FLIGHT != 0 {
             ring.skip_to(header.first);
         }
-        let records = if chunk.bad {
-            ring.miss(header.first, u64::from(header.count));
+        let records = if chunk.is_damaged {
+            ring.count_missing(header.first, u64::from(header.count));
             &[]
         } else {
             ring.new_part(header.first, &chunk.records)
@@ -240,37 +242,37 @@ impl FolderReader {
         }
     }
 
-    /// Takes what a look into a ring has shown beyond the chunks.
-    fn take_look(&mut self, look: &ring::Peek, collector_lives: bool, hold: bool, batch: &mut Batch) {
-        let key = TrackKey { pid: self.processes.number(look.info.pid, look.info.made), ring: look.info.ring };
-        if hold && !self.processes.clock_is_ready(key.pid) {
+    /// Applies the records of a ring that are not in chunks yet.
+    fn apply_peek(&mut self, peek: &ring::Peek, collector_lives: bool, may_wait: bool, batch: &mut Batch) {
+        let key = TrackKey { pid: self.processes.number(peek.info.pid, peek.info.made), ring: peek.info.ring };
+        if may_wait && !self.processes.clock_is_ready(key.pid) {
             return;
         }
-        let ring = self.rings.ring(key, look.info.made);
-        ring.dropped = ring.dropped.max(look.dropped);
-        // Drained since the chunks were read: the next poll finds the missing part there.
-        let too_late = collector_lives && look.first > ring.next && !look.overwrites;
-        if look.overwrites {
-            ring.skip_to(look.first);
+        let ring = self.rings.ring(key, peek.info.made);
+        ring.dropped = ring.dropped.max(peek.dropped);
+        // The collector drained records since the chunks were read: the next poll finds them in a chunk.
+        let was_drained = collector_lives && peek.first > ring.next && !peek.overwrites;
+        if peek.overwrites {
+            ring.skip_to(peek.first);
         }
-        if !too_late && !look.damaged {
-            let records = ring.new_part(look.first, &look.records);
+        if !was_drained && !peek.damaged {
+            let records = ring.new_part(peek.first, &peek.records);
             self.recovered += records.len() as u64;
             self.processes.convert(key, records, &mut ring.decoder, batch);
         }
-        let open = self.processes.convert_open(key.pid, &look.open);
-        let name = (!ring.named).then(|| (look.info.name.clone(), look.info.tid));
+        let open = self.processes.convert_open(key.pid, &peek.open);
+        let name = (!ring.named).then(|| (peek.info.name.clone(), peek.info.tid));
         ring.named = true;
         let track = batch.track(key);
         track.dropped = Some(self.rings.dropped(key));
-        track.open = Some(if look.finished { Vec::new() } else { open });
-        // For traces whose meta file lacks it.
+        track.open = Some(if peek.finished { Vec::new() } else { open });
+        // In case the meta file lacks the name.
         if let Some((name, tid)) = name.filter(|(name, _)| !name.is_empty()) {
             batch.name(Name::Thread { key, name, tid });
         }
     }
 
-    /// What the user has to know so far; the store keeps one line of each.
+    /// Adds all warnings so far; the store has one for each kind and source.
     fn warnings(&mut self, collector_lives: bool, batch: &mut Batch) {
         for file in self.chunks.files() {
             let name = file_name(&file.path);
@@ -314,13 +316,14 @@ impl FolderReader {
         }
     }
 
-    /// A collector that finished has written the last chunk of each ring, or left the ring's file.
-    fn missing_ends(&self, batch: &mut Batch) {
+    /// Adds warnings for rings without an end: a collector that finished has written the last chunk of each ring, or
+    /// left the ring's file.
+    fn report_missing_ends(&self, batch: &mut Batch) {
         let finished = self.collector().is_some_and(|c| c.finished);
         if !finished || self.limit_reached {
             return;
         }
-        for key in self.rings.cut_short(&self.processes.threads) {
+        for key in self.rings.without_end(&self.processes.threads) {
             let source = format!("end of ring {} of process {}", key.ring, key.pid);
             let text = format!("the {source} is missing from the files");
             batch.warnings.push(Warning::new(WarningKind::Damage, source, 1, text));

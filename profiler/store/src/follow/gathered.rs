@@ -1,16 +1,16 @@
-//! A gathered folder: the trace folders of many processes and hosts, read as one trace on the collector's clock.
+//! Reads a gathered folder: the trace folders of many processes and hosts as one trace on the collector's clock.
 //!
 //! ```text
-//! gathered.json          {"version": 1, "clock": ID}: the collector's own clock
-//! clock-ID.bin           what is known of a clock (`clocks::file`)
-//! HOST-FOLDER/           a trace folder as its senders sent it, and source.json: {"host", "clock", "folder"}
+//! gathered.json          {"version": 1, "clock": ID}: the id of the collector's clock
+//! clock-ID.bin           facts about a clock (`clocks::file`)
+//! HOST-FOLDER/           a trace folder as it was sent, and source.json: {"host", "clock", "folder"}
 //! ```
 //!
-//! Next to these may lie the files of a trace that this machine records itself into the folder, and its sealed form, which says of which
-//! of the others it holds what they have (`sources.txt`).
+//! The folder may also have the files of a trace that this machine records into it, and a sealed folder, whose
+//! `sources.txt` lists the gathered folders that it includes.
 //!
-//! Processes keep their ids as long as no two have the same; all times of a host go through one line, so that nothing changes its
-//! place among the host's own. How wrong that line may be is reported with each process (`store::ClockOffset`).
+//! Processes keep their ids unless two have the same. All times of a host are converted by one line, so that the host's
+//! events keep their order. The error bound of the line is reported with each process (`ClockOffset`).
 
 use super::clock::SteadyClock;
 use super::folder::FolderReader;
@@ -24,28 +24,28 @@ use trace_model::clocks::{ClockFile, Fact, HostClock, KNOT_NS};
 use trace_model::layout::{GATHERED_FILE, GatheredInfo, SOURCE_FILE, SourceInfo, read_json};
 use trace_model::{Batch, Category, ClockOffset, EventKind, Name, TrackKey, Warning, WarningKind, clocks};
 
-/// Numbers of processes whose own is taken, from here on.
+/// Processes whose id another one has are numbered from here.
 const FIRST_RENAMED: u32 = 1 << 23;
-/// How far beyond its facts a clock's line is laid, ns.
+/// How far a clock's line extends beyond its facts, ns.
 const BEYOND_NS: i64 = 60_000_000_000;
-/// Ends of messages that wait for their other end.
+/// Ends of messages that wait for their other end, at most.
 const MAX_WAITING: usize = 1 << 16;
 
-/// A host's clock and the line that its times go through.
+/// A host's clock, and the line that converts its times.
 #[derive(Default)]
 struct Machine {
     file: Option<ClockFile>,
     clock: HostClock,
     line: SteadyClock,
-    /// The last knot that the line has.
-    laid: Option<i64>,
-    /// Of times that went through the line.
+    /// The last knot in the line.
+    last_knot: Option<i64>,
+    /// Range of the times that were converted.
     range: Option<(i64, i64)>,
     reported: Option<ClockOffset>,
 }
 
 impl Machine {
-    /// Takes in what is new of the clock.
+    /// Reads new facts about the clock, and extends the line.
     fn poll(&mut self, path: &Path, live: bool) -> io::Result<()> {
         if self.clock.is_own() {
             return Ok(());
@@ -59,7 +59,7 @@ impl Machine {
         }
         let facts = self.file.as_mut().map(ClockFile::poll).transpose()?.unwrap_or_default();
         self.learn(facts);
-        self.lay(live);
+        self.extend_line(live);
         Ok(())
     }
 
@@ -70,25 +70,26 @@ impl Machine {
         }
     }
 
-    /// Lays the line through the knots that are new; while more come, not through those that may still move much.
-    fn lay(&mut self, live: bool) {
+    /// Extends the line through the new knots. While the trace is live the last knots are left out, since they may
+    /// still move.
+    fn extend_line(&mut self, live: bool) {
         let Some(first) = self.clock.knots().next() else { return };
         let last = self.clock.knots().last().unwrap_or(first);
         let mut points = Vec::new();
-        if self.laid.is_none() {
+        if self.last_knot.is_none() {
             points.extend([first.saturating_sub(BEYOND_NS).max(0), first].map(|at| (at, self.middle(at))));
             let soon = first.saturating_add(KNOT_NS / 2);
             points.extend(live.then(|| (soon, self.middle(soon))));
-            self.laid = Some(first);
+            self.last_knot = Some(first);
         }
-        let laid = self.laid.unwrap_or(first);
+        let last_knot = self.last_knot.unwrap_or(first);
         let settled = if live { last.saturating_sub(KNOT_NS) } else { last };
-        points.extend(self.clock.middles().filter(|(at, _)| laid < *at && *at <= settled));
-        if !live && laid < last {
+        points.extend(self.clock.middles().filter(|(at, _)| last_knot < *at && *at <= settled));
+        if !live && last_knot < last {
             let beyond = last.saturating_add(BEYOND_NS);
             points.push((beyond, self.middle(beyond)));
         }
-        self.laid = points.last().map_or(self.laid, |(at, _)| Some((*at).min(last).max(laid)));
+        self.last_knot = points.last().map_or(self.last_knot, |(at, _)| Some((*at).min(last).max(last_knot)));
         let anchor = |(at, to): (i64, i64)| Anchor { ticks: at.max(0).unsigned_abs(), mono_ns: to, real_ns: 0 };
         self.line.extend(points.into_iter().map(anchor));
     }
@@ -107,30 +108,31 @@ impl Machine {
         if self.clock.is_own() || !self.line.is_ready() { at } else { self.line.ns(at.max(0).unsigned_abs()) }
     }
 
-    /// How its times were moved, and how wrong that may be anywhere in what was mapped.
+    /// The offset of the converted times, and the largest error in their range; `None` if nothing is known of the
+    /// clock.
     fn offset(&self) -> Option<ClockOffset> {
         if self.clock.is_own() {
             return Some(ClockOffset::default());
         }
         let (from, to) = self.range?;
         let line = |at: i64| self.line.at(at.max(0).unsigned_abs());
-        let wrong = |at: i64| {
+        let error = |at: i64| {
             let (low, high) = self.clock.interval(at)?;
-            let here = line(at);
-            Some(high.saturating_sub(here).max(here.saturating_sub(low)).max(0).unsigned_abs())
+            let mapped = line(at);
+            Some(high.saturating_sub(mapped).max(mapped.saturating_sub(low)).max(0).unsigned_abs())
         };
-        // Between knots, interval and line are straight, or nearly so: the interval's edges have what the bend adds.
+        // It suffices to check the knots: between them the line is straight, and the bounds nearly so.
         let knots = self.clock.knots().filter(|at| (from..=to).contains(at));
-        let bound_ns = knots.chain([from, to]).map(wrong).try_fold(0, |most, wrong| Some(wrong?.max(most)))?;
+        let bound_ns = knots.chain([from, to]).map(error).try_fold(0, |max, error| Some(error?.max(max)))?;
         Some(ClockOffset { offset_ns: line(to).saturating_sub(to), drift_ppb: self.clock.drift_ppb(), bound_ns })
     }
 }
 
-/// A trace folder of the gathered ones.
+/// One of the gathered trace folders.
 struct Source {
     reader: FolderReader,
     clock: String,
-    /// Its processes' numbers in the batches: own, merged.
+    /// The number among all sources of each process, by its number in the source.
     numbers: BTreeMap<u32, u32>,
     live: bool,
     disk_bytes: u64,
@@ -144,14 +146,15 @@ struct MessageEnd {
     is_tail: bool,
 }
 
-/// A site of arrows that are unique in the whole trace.
+/// A site of flows whose correlation is unique in the entire trace.
 struct Edge {
     name: String,
     /// Whether both ends have the same `arg`.
     has_arg: bool,
 }
 
-/// What identifies a message: its site's name, its number, and of a value on its way between processes the step and the bytes.
+/// Identifies a message: name of its site, correlation, and for a transfer between processes its `arg` (step and
+/// bytes).
 type MessageKey = (String, u32, u64);
 
 /// Reads a gathered folder.
@@ -163,19 +166,19 @@ pub(crate) struct Gathered {
     machines: BTreeMap<String, Machine>,
     taken: BTreeSet<u32>,
     n_renamed: u32,
-    /// Sources that this round has still to ask.
+    /// Sources that are still to be polled in this round.
     round: VecDeque<PathBuf>,
-    /// A source of this round had more than it could give.
+    /// Whether a source of this round has more than fits into a batch.
     has_more: bool,
-    /// Sites of arrows that are unique in the whole trace.
+    /// Sites of flows whose correlation is unique in the entire trace, by process and id.
     edges: FxHashMap<(u32, u32), Edge>,
     waiting: FxHashMap<MessageKey, MessageEnd>,
     order: VecDeque<MessageKey>,
     facts: Vec<(String, Fact)>,
     problems: BTreeMap<PathBuf, String>,
-    /// What the sealed form holds already.
+    /// Gathered folders that are sealed into the trace.
     sealed: BTreeSet<PathBuf>,
-    /// The first batch of each source, until the earliest of their origins is known.
+    /// The first batches of all sources, whose earliest origin is that of the trace.
     staged: VecDeque<Update>,
     has_origin: bool,
 }
@@ -184,16 +187,16 @@ impl Gathered {
     pub(crate) fn open(dir: &Path) -> io::Result<Gathered> {
         let info: GatheredInfo = read_json(&dir.join(GATHERED_FILE))?;
         let mut gathered = Gathered { dir: dir.to_owned(), own_clock: info.clock, ..Gathered::default() };
-        gathered.take_own();
-        gathered.look()?;
+        gathered.add_own();
+        gathered.discover()?;
         Ok(gathered)
     }
 
-    /// Takes up what this machine recorded into the folder itself, if it did.
-    fn take_own(&mut self) {
+    /// Adds the trace that this machine records into the folder itself, if there is one.
+    fn add_own(&mut self) {
         let Ok(reader) = FolderReader::open(&self.dir) else { return };
         if let Some(sealed) = &reader.staged {
-            // Its processes keep their numbers.
+            // Processes of the sealed trace keep their numbers.
             let own: BTreeSet<u32> = reader.positions().iter().map(|ring| ring.pid).collect();
             self.taken.extend(sealed.processes().iter().map(|process| process.pid));
             let numbers = own.into_iter().map(|pid| (pid, pid)).collect();
@@ -212,28 +215,28 @@ impl Gathered {
         self.sources.insert(path, Source { reader, clock, numbers, live: true, disk_bytes: 0, reported: None });
     }
 
-    /// What this machine recorded into the folder itself.
+    /// The reader of the trace that this machine records into the folder itself.
     pub(crate) fn own(&self) -> Option<&FolderReader> {
         self.sources.get(&self.dir).map(|source| &source.reader)
     }
 
-    /// The folders of the others.
+    /// The gathered folders.
     pub(crate) fn sources(&self) -> Vec<PathBuf> {
         self.sources.keys().filter(|path| **path != self.dir).cloned().collect()
     }
 
-    /// Nobody collects any more.
+    /// Sets that no process collects any more.
     pub(crate) fn end(&mut self) {
         self.sources.values_mut().for_each(|source| source.reader.end());
     }
 
-    /// What messages between hosts reported of their clocks since the last call: what was not known before.
+    /// New facts about clocks that messages between hosts have proved since the last call, each with the clock's id.
     pub(crate) fn take_facts(&mut self) -> Vec<(String, Fact)> {
         std::mem::take(&mut self.facts)
     }
 
     /// Finds new sources.
-    fn look(&mut self) -> io::Result<()> {
+    fn discover(&mut self) -> io::Result<()> {
         for entry in std::fs::read_dir(&self.dir)? {
             let path = entry?.path();
             let is_known = self.sources.contains_key(&path) || self.sealed.contains(&path);
@@ -241,7 +244,7 @@ impl Gathered {
                 continue;
             }
             let opened = read_json::<SourceInfo>(&path.join(SOURCE_FILE)).map_err(|e| e.to_string()).and_then(|info| {
-                let reader = FolderReader::unstaged(&path).map_err(|e| e.to_string())?;
+                let reader = FolderReader::open_collected(&path).map_err(|e| e.to_string())?;
                 Ok((info, reader))
             });
             match opened {
@@ -249,7 +252,7 @@ impl Gathered {
                     self.problems.remove(&path);
                     self.add(path, info.clock, reader, BTreeMap::new());
                 }
-                // Its first files may still be on their way.
+                // Not final: the first files of the folder may still be being sent.
                 Err(problem) => {
                     self.problems.insert(path, problem);
                 }
@@ -261,17 +264,17 @@ impl Gathered {
     /// The next batch; several calls make a round through all sources.
     pub(super) fn poll_staged(&mut self) -> io::Result<Update> {
         if self.round.is_empty() {
-            self.look()?;
+            self.discover()?;
             self.round.extend(self.sources.keys().cloned());
             self.has_more = false;
             self.poll_clocks()?;
         }
         if !self.has_origin {
-            self.stage_first()?;
+            self.poll_first()?;
         }
         let mut update = match (self.staged.pop_front(), self.round.pop_front()) {
-            (Some(update), unasked) => {
-                unasked.into_iter().for_each(|path| self.round.push_front(path));
+            (Some(update), next) => {
+                next.into_iter().for_each(|path| self.round.push_front(path));
                 update
             }
             (None, Some(path)) => self.poll_source(&path)?,
@@ -294,8 +297,8 @@ impl Gathered {
         Ok(())
     }
 
-    /// Asks every source once: the trace begins with the earliest of them.
-    fn stage_first(&mut self) -> io::Result<()> {
+    /// Polls every source once, since the trace begins with the earliest event of all.
+    fn poll_first(&mut self) -> io::Result<()> {
         while let Some(path) = self.round.pop_front() {
             let update = self.poll_source(&path)?;
             self.staged.push_back(update);
@@ -311,7 +314,7 @@ impl Gathered {
         let Some(machine) = self.machines.get_mut(&source.clock) else { return Ok(Update::default()) };
         let lives = source.reader.collector_lives();
         if !machine.is_known() && lives {
-            // The first exchange is on its way.
+            // The first exchange of stamps is expected soon.
             source.live = true;
             return Ok(Update::default());
         }
@@ -323,17 +326,17 @@ impl Gathered {
             taken: &mut self.taken,
             n_renamed: &mut self.n_renamed,
             of_source: &mut source.numbers,
-            own: Vec::new(),
+            renumbered: Vec::new(),
         };
         renumber(batch, numbers);
-        self.messages(path, batch);
+        self.match_messages(path, batch);
         let (Some(source), folder) = (self.sources.get_mut(path), &self.dir) else { return Ok(update) };
         let Some(machine) = self.machines.get_mut(&source.clock) else { return Ok(update) };
-        shift(batch, machine);
-        let place = path.strip_prefix(folder).unwrap_or(path).display().to_string();
-        for warning in batch.warnings.iter_mut().filter(|_| !place.is_empty()) {
-            warning.source = format!("{place}: {}", warning.source);
-            warning.text = format!("{place}: {}", warning.text);
+        convert_times(batch, machine);
+        let folder_name = path.strip_prefix(folder).unwrap_or(path).display().to_string();
+        for warning in batch.warnings.iter_mut().filter(|_| !folder_name.is_empty()) {
+            warning.source = format!("{folder_name}: {}", warning.source);
+            warning.text = format!("{folder_name}: {}", warning.text);
         }
         machine.reported = machine.offset();
         if machine.reported.is_some() && (source.reported != machine.reported || !batch.names.is_empty()) {
@@ -344,8 +347,8 @@ impl Gathered {
         Ok(update)
     }
 
-    /// Finds both ends of messages between hosts.
-    fn messages(&mut self, path: &Path, batch: &Batch) {
+    /// Matches the ends of messages between hosts.
+    fn match_messages(&mut self, path: &Path, batch: &Batch) {
         for name in &batch.names {
             if let Name::Site { pid, id, category, name } = name
                 && Category::from_name(category).joins_processes()
@@ -366,13 +369,14 @@ impl Gathered {
                     let end = MessageEnd { clock: clock.clone(), at: event.start, is_tail };
                     let arg = if edge.has_arg { event.arg } else { 0 };
                     let key = (edge.name.clone(), event.correlation, arg);
-                    self.message(key, end);
+                    self.add_end(key, end);
                 }
             }
         }
     }
 
-    fn message(&mut self, key: MessageKey, end: MessageEnd) {
+    /// Adds an end of a message. If the other end is known and on another host, they prove facts about both clocks.
+    fn add_end(&mut self, key: MessageKey, end: MessageEnd) {
         let other = self.waiting.remove(&key).filter(|other| other.is_tail != end.is_tail);
         let Some(other) = other else {
             self.order.push_back(key.clone());
@@ -385,11 +389,11 @@ impl Gathered {
         if other.clock == end.clock {
             return;
         }
-        let (sent, came) = if end.is_tail { (end, other) } else { (other, end) };
+        let (sent, received) = if end.is_tail { (end, other) } else { (other, end) };
         let clock = |end: &MessageEnd| self.machines.get(&end.clock).map(|m| &m.clock);
-        let (Some(sender), Some(receiver)) = (clock(&sent), clock(&came)) else { return };
-        let (of_sender, of_receiver) = Fact::of_message((sender, sent.at), (receiver, came.at));
-        for (end, fact) in [(sent, of_sender), (came, of_receiver)] {
+        let (Some(sender), Some(receiver)) = (clock(&sent), clock(&received)) else { return };
+        let (of_sender, of_receiver) = Fact::of_message((sender, sent.at), (receiver, received.at));
+        for (end, fact) in [(sent, of_sender), (received, of_receiver)] {
             let Some(machine) = self.machines.get_mut(&end.clock).filter(|m| !m.clock.is_own()) else { continue };
             if let Some(fact) = fact {
                 machine.learn(vec![fact]);
@@ -424,8 +428,8 @@ impl Gathered {
     }
 }
 
-/// Moves a batch's times to the collector's clock.
-fn shift(batch: &mut Batch, machine: &mut Machine) {
+/// Converts the times of a batch to the collector's clock.
+fn convert_times(batch: &mut Batch, machine: &mut Machine) {
     batch.origin = batch.origin.map(|at| machine.map(at));
     for track in batch.tracks.values_mut() {
         for event in &mut track.events {
@@ -438,17 +442,18 @@ fn shift(batch: &mut Batch, machine: &mut Machine) {
     }
 }
 
-/// Numbers of one source's processes among all sources'.
+/// Assigns to the processes of one source their numbers among those of all sources.
 struct ProcessNumbers<'a> {
     taken: &'a mut BTreeSet<u32>,
     n_renamed: &'a mut u32,
     of_source: &'a mut BTreeMap<u32, u32>,
-    /// Those that got another number: merged, own.
-    own: Vec<(u32, u32)>,
+    /// Processes whose number differs from their id, with the id.
+    renumbered: Vec<(u32, u32)>,
 }
 
 impl ProcessNumbers<'_> {
-    fn of(&mut self, pid: &mut u32) {
+    /// Replaces a process's number in the source by that among all sources.
+    fn assign(&mut self, pid: &mut u32) {
         if let Some(number) = self.of_source.get(pid) {
             *pid = *number;
             return;
@@ -463,26 +468,26 @@ impl ProcessNumbers<'_> {
     }
 }
 
-/// Gives a batch's processes their numbers among all sources'.
+/// Replaces the numbers of a batch's processes by those among all sources.
 fn renumber(batch: &mut Batch, mut numbers: ProcessNumbers<'_>) {
     for name in &mut batch.names {
         match name {
             Name::Process { pid, .. } => {
                 let own = *pid;
-                numbers.of(pid);
+                numbers.assign(pid);
                 if *pid != own {
-                    numbers.own.push((*pid, own));
+                    numbers.renumbered.push((*pid, own));
                 }
             }
             Name::Pid { process, .. } => {
-                numbers.of(process);
-                // The source reported already which id it is.
-                numbers.own.retain(|(number, _)| number != process);
+                numbers.assign(process);
+                // The source reports the system's id itself.
+                numbers.renumbered.retain(|(number, _)| number != process);
             }
-            Name::Thread { key, .. } | Name::Track { key, .. } => numbers.of(&mut key.pid),
+            Name::Thread { key, .. } | Name::Track { key, .. } => numbers.assign(&mut key.pid),
             Name::Owner { key, pid } => {
-                numbers.of(&mut key.pid);
-                numbers.of(pid);
+                numbers.assign(&mut key.pid);
+                numbers.assign(pid);
             }
             Name::Other { pid, .. }
             | Name::Frame { pid, .. }
@@ -490,14 +495,14 @@ fn renumber(batch: &mut Batch, mut numbers: ProcessNumbers<'_>) {
             | Name::Stack { pid, .. }
             | Name::Site { pid, .. }
             | Name::Node { pid, .. }
-            | Name::Clock { pid, .. } => numbers.of(pid),
+            | Name::Clock { pid, .. } => numbers.assign(pid),
         }
     }
     let tracks = std::mem::take(&mut batch.tracks);
     for (TrackKey { mut pid, ring }, events) in tracks {
-        numbers.of(&mut pid);
+        numbers.assign(&mut pid);
         batch.tracks.insert(TrackKey { pid, ring }, events);
     }
-    let own = numbers.own.iter().map(|(process, pid)| Name::Pid { process: *process, pid: *pid });
+    let own = numbers.renumbered.iter().map(|(process, pid)| Name::Pid { process: *process, pid: *pid });
     batch.names.extend(own);
 }

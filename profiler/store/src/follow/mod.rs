@@ -1,11 +1,11 @@
 //! Reads a trace folder into batches: while it grows, after it was finished, after a crash, with damage.
 //!
-//! Each poll reads, in this order: new chunks, then what is still in the rings (without consuming, so that a live
-//! view is as fresh as the last publish, and after a crash nothing published is missing), then the meta files (a
-//! name is written before the first record that uses it). Every record has a sequence number in its ring, so
-//! what was seen in a ring and comes again in a chunk is taken once, and what is missing is counted exactly.
+//! Each poll reads, in this order: new chunks; then the rings, without consuming their records, so that a live view is
+//! as fresh as the last publish, and after a crash no published record is missing; then the meta files, since a name is
+//! written before the first record that uses it. Every record has a sequence number in its ring. So a record that is
+//! read from a ring and again from a chunk is applied once, and missing records are counted exactly.
 //!
-//! Damage never ends the reading: it becomes a notice in the batch, with file, offset and count.
+//! Damage never ends the reading: it becomes a warning in the batch, with file, offset and count.
 
 mod clock;
 mod files;
@@ -32,17 +32,18 @@ pub struct TraceReader {
 }
 
 enum Source {
-    /// One machine's.
+    /// The trace folder of one machine.
     Folder(Box<FolderReader>),
-    /// Those of many processes and hosts.
+    /// The trace folders of many processes and hosts.
     Gathered(Box<Gathered>),
 }
 
 impl TraceReader {
-    /// Opens a trace folder, which may still be growing, or may be [sealed](crate::seal); a gathered one; or a folder of Parquet files.
+    /// Opens a trace folder, which may still be growing, or may be [sealed](crate::seal); a gathered one; or a folder
+    /// of Parquet files.
     ///
     /// # Errors
-    /// That it cannot be read or holds no trace.
+    /// Fails if the folder cannot be read or has no trace.
     pub fn open(trace_dir: &Path) -> Result<TraceReader, OpenError> {
         let source = if is_gathered(trace_dir) {
             let gathered = Gathered::open(trace_dir).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
@@ -53,7 +54,7 @@ impl TraceReader {
         Ok(TraceReader { dir: trace_dir.to_owned(), source, ended: false })
     }
 
-    /// Opens a trace whose collector has ended, however it did.
+    /// Opens a trace whose collector has ended, with or without finishing it.
     pub(crate) fn open_ended(trace_dir: &Path) -> Result<TraceReader, OpenError> {
         let mut reader = TraceReader::open(trace_dir)?;
         reader.ended = true;
@@ -64,7 +65,7 @@ impl TraceReader {
         Ok(reader)
     }
 
-    /// Of a gathered folder: the folders within it that are read besides its own trace.
+    /// The folders in a gathered folder that are read in addition to its own trace.
     pub(crate) fn sources(&self) -> Vec<PathBuf> {
         match &self.source {
             Source::Folder(_) => Vec::new(),
@@ -72,7 +73,7 @@ impl TraceReader {
         }
     }
 
-    /// The reader of what this machine recorded into the folder.
+    /// The reader of the trace that this machine records into the folder.
     fn own(&self) -> Option<&FolderReader> {
         match &self.source {
             Source::Folder(folder) => Some(folder),
@@ -80,22 +81,23 @@ impl TraceReader {
         }
     }
 
-    /// How far each ring was read.
+    /// Up to which record each ring was read.
     pub(crate) fn positions(&self) -> Vec<RingPosition> {
         self.own().map_or_else(Vec::new, FolderReader::positions)
     }
 
-    /// A process that may still write into the folder, as far as can be seen from here.
-    pub(crate) fn lives(&self) -> Option<u32> {
-        self.own().and_then(FolderReader::lives)
+    /// The id of a process that may still write into the folder, as far as this machine knows.
+    pub(crate) fn live_process(&self) -> Option<u32> {
+        self.own().and_then(FolderReader::live_process)
     }
 
-    /// A process that still writes to a ring, as it was when the rings were read last.
-    pub(crate) fn writes(&self) -> Option<u32> {
-        self.own().and_then(FolderReader::writes)
+    /// The id of a process that was still writing to a ring when the rings were last read.
+    pub(crate) fn writing_process(&self) -> Option<u32> {
+        self.own().and_then(FolderReader::writing_process)
     }
 
-    /// Of a gathered folder: what messages between hosts have shown of their clocks since the last call, each with the clock's id.
+    /// Facts about clocks that messages between hosts of a gathered folder have proved since the last call, each with
+    /// the clock's id.
     pub fn take_clock_facts(&mut self) -> Vec<(String, Fact)> {
         match &mut self.source {
             Source::Folder(_) => Vec::new(),
@@ -109,15 +111,15 @@ impl TraceReader {
         &self.dir
     }
 
-    /// Reads what is new, one update of it, into the store. True if the store changed.
+    /// Reads one update of new events into the store. Returns whether the store changed.
     ///
     /// # Errors
-    /// That the folder cannot be listed any more. Damaged or unreadable files are warnings of the store instead.
+    /// Fails if the folder cannot be listed any more. Damaged or unreadable files become warnings of the store instead.
     pub fn poll(&mut self, store: &mut Store) -> io::Result<bool> {
         Ok(store.apply(self.poll_staged()?))
     }
 
-    /// Reads all there is now.
+    /// Reads all events that exist now, and checks all pages of a sealed trace for damage.
     ///
     /// # Errors
     /// As [`TraceReader::poll`].
@@ -130,7 +132,6 @@ impl TraceReader {
                 break;
             }
         }
-        // Who reads all wants to know of all damage.
         if let Some(pager) = store.pager() {
             pager.check_all();
             store.apply(Batch::new());
@@ -138,7 +139,7 @@ impl TraceReader {
         Ok(())
     }
 
-    /// Reads what is new, about 65,536 events of it, for [`Store::apply`]. Ask again at once while [`Update::more`].
+    /// Reads new events, about 65,536, for [`Store::apply`]. To be called again at once while [`Update::more`].
     ///
     /// # Errors
     /// As [`TraceReader::poll`].
@@ -151,7 +152,7 @@ impl TraceReader {
         if is_gathered(&self.dir) || find_sealed(&self.dir).is_none() {
             return polled;
         }
-        // It was sealed while it was followed: all is there now.
+        // The gathered folder was sealed while it was followed: the sealed folder has everything.
         let mut folder = FolderReader::open(&self.dir).map_err(io::Error::other)?;
         folder.ended = self.ended.then_some(None);
         let update = folder.poll_staged();

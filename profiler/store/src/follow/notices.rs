@@ -1,4 +1,4 @@
-//! Warnings about files.
+//! Warnings about files that cannot be read.
 
 use std::path::Path;
 use trace_model::{Warning, WarningKind};

@@ -1,4 +1,4 @@
-//! What is known of each process: names and clock, from its meta file; and its records as events.
+//! Processes of a trace folder: reads names and clock from their meta files, and converts their records to events.
 
 use super::clock::SteadyClock;
 use super::notices::{file_name, io_warning};
@@ -12,22 +12,25 @@ use std::io;
 use std::path::{Path, PathBuf};
 use trace_model::{Batch, Event, EventKind, Function, Name, OpenSlice, TrackKey, TrackKind, Warning, WarningKind};
 
-/// Whether a process of this machine runs.
+/// Whether a process with this id runs on this machine.
 pub(super) fn is_running(pid: u32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// Numbers from here on are no ids of the system's: Linux gives none above 2^22.
-const FIRST_LATER: u32 = 1 << 22;
+/// Processes that reuse the id of an earlier one are numbered from here: Linux gives no id above 2^22.
+const FIRST_REUSED: u32 = 1 << 22;
+
+/// Anchors after which a better rate of a clock is not reported any more.
+const MAX_REPORTED_ANCHORS: usize = 4;
 
 #[derive(Default)]
 struct Process {
     /// The system's id.
     pid: u32,
     clock: SteadyClock,
-    /// Ticks are nanoseconds.
+    /// Whether ticks are nanoseconds.
     is_ns: bool,
-    /// What the process said of itself, to be reported with the rate of its clock.
+    /// Host and name of the process, to be reported with the rate of its clock.
     host_name: Option<(String, String)>,
     reported_anchors: usize,
     converted: bool,
@@ -38,17 +41,17 @@ struct Meta {
     path: PathBuf,
     reader: MetaReader,
     error: Option<String>,
-    /// The processes that had this id, one after the other.
+    /// The processes that had this id, in order of time.
     lives: Vec<Life>,
     notes: BTreeMap<(u32, String), Warning>,
 }
 
-/// A process among those of one id.
+/// One of the processes with the same id.
 struct Life {
-    /// Its number in the batches: the system's id for the first, so that a trace usually shows those.
+    /// The number in the batches: for the first process the system's id, so that a trace usually shows that.
     number: u32,
     born: u64,
-    /// Its first anchor: rings that were made later are its.
+    /// Ticks of the first anchor: rings that were made later belong to this process.
     from: Option<u64>,
 }
 
@@ -57,8 +60,8 @@ struct Life {
 pub(crate) struct Processes {
     metas: BTreeMap<u32, Meta>,
     by_number: FxHashMap<u32, Process>,
-    n_later: u32,
-    /// All rings that were ever announced.
+    n_reused: u32,
+    /// All rings that are in the meta files.
     pub(crate) threads: BTreeSet<TrackKey>,
 }
 
@@ -73,14 +76,14 @@ impl Processes {
         Ok(())
     }
 
-    /// Reads what is new in the meta files.
+    /// Reads new entries of the meta files.
     pub(crate) fn read_meta(&mut self, batch: &mut Batch) {
         let mut entries = Vec::new();
         for meta in self.metas.values_mut() {
             meta.error = meta.reader.poll(&mut entries).err().map(|e| e.to_string());
             for entry in entries.drain(..) {
                 if let Entry::Process { born, .. } = &entry {
-                    meta.lives(*born, &mut self.n_later);
+                    meta.add_life(*born, &mut self.n_reused);
                 }
                 let number = meta.lives.last().map_or(meta.pid, |life| life.number);
                 let process = self.by_number.entry(number).or_default();
@@ -118,7 +121,7 @@ impl Processes {
         }
     }
 
-    /// Another process than this, still running here, that has announced itself.
+    /// The id of a process with a meta file that runs on this machine, other than this process.
     pub(crate) fn any_alive(&self) -> Option<u32> {
         self.metas.keys().copied().find(|pid| *pid != std::process::id() && is_running(*pid))
     }
@@ -130,7 +133,7 @@ impl Processes {
         later.or(lives.first()).map_or(pid, |life| life.number)
     }
 
-    /// Whether times of the process can be converted for good.
+    /// Whether the rate of the process's clock is known, so that conversions of times are final.
     pub(crate) fn clock_is_ready(&self, pid: u32) -> bool {
         self.by_number.get(&pid).is_some_and(|p| p.is_ns && p.clock.n_anchors() > 0 || p.clock.is_ready())
     }
@@ -139,7 +142,7 @@ impl Processes {
     pub(crate) fn convert(&mut self, key: TrackKey, records: &[Record], decoder: &mut Decoder, batch: &mut Batch) {
         let process = self.by_number.entry(key.pid).or_default();
         process.converted |= !records.is_empty();
-        // Apart from the batch: texts go into its arguments.
+        // Taken out of the batch, since the loop adds arguments to it.
         let mut events = std::mem::take(&mut batch.track(key).events);
         events.reserve(records.len());
         for record in records {
@@ -216,26 +219,27 @@ impl Processes {
     }
 }
 
-/// A slice's text is a JSON object already; where it is none (it was cut, or is of another version), it is shown as a text.
+/// The arguments for the text of a slice: the text if it is a JSON object. A text that was cut short, or is of another
+/// version, becomes a message.
 fn arguments(text: &str) -> String {
     let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok();
     if is_object { text.to_owned() } else { message(text) }
 }
 
-/// A text as arguments: `{"message":"..."}`.
+/// The arguments for a text: `{"message":"..."}`.
 fn message(text: &str) -> String {
     serde_json::json!({ "message": text }).to_string()
 }
 
 impl Meta {
-    /// A session begins: that of the process before, or of another that got the same id.
-    fn lives(&mut self, born: u64, n_later: &mut u32) {
+    /// Handles the begin of a session: of the last process with this id, or of a new one that reuses the id.
+    fn add_life(&mut self, born: u64, n_reused: &mut u32) {
         match self.lives.last() {
             None => self.lives.push(Life { number: self.pid, born, from: None }),
             Some(last) if last.born == born => {}
             Some(_) => {
-                self.lives.push(Life { number: FIRST_LATER.saturating_add(*n_later), born, from: None });
-                *n_later += 1;
+                self.lives.push(Life { number: FIRST_REUSED.saturating_add(*n_reused), born, from: None });
+                *n_reused += 1;
             }
         }
     }
@@ -251,7 +255,7 @@ impl Meta {
 }
 
 impl Process {
-    /// `pid`: its number in the batch.
+    /// Adds the name of an entry to the batch. `pid` is the process's number there.
     fn name(&mut self, pid: u32, entry: Entry, batch: &mut Batch) {
         match entry {
             Entry::Process { clock, host, exe, args, .. } => {
@@ -271,7 +275,7 @@ impl Process {
                     meta::TrackKind::Async => TrackKind::Async,
                 };
                 batch.name(Name::Track { key, kind, name, tid, device: String::new(), stream: None, order });
-                // A process's own tracks are those of its present life.
+                // Tracks of the reporting process belong to its number, not to the first process with its id.
                 batch.name(Name::Owner { key, pid: if process == self.pid { pid } else { process } });
             }
             Entry::Stream { ring, stream, order, device, name } => {
@@ -288,16 +292,16 @@ impl Process {
             Entry::Symbol { frame, line, name, file, .. } => {
                 batch.name(Name::Function { pid, frame, function: Function { name, file, line } });
             }
-            // The caller's.
+            // `read_meta` handles these.
             Entry::Anchor(_) | Entry::Thread { .. } | Entry::Note { .. } => {}
         }
     }
 
-    /// Reports the process's name, and again when the rate of its clock is known better.
+    /// Adds the process's name to the batch, and adds it again when the rate of its clock is known better.
     fn report(&mut self, pid: u32, batch: &mut Batch) {
         let anchors = self.clock.n_anchors();
-        // The first few anchors improve the rate from 10 ppm to below 1; later ones change nothing that is shown.
-        if anchors == self.reported_anchors || self.reported_anchors >= 4 {
+        // The first few anchors improve the rate from 10 ppm to below 1; later ones make no visible difference.
+        if anchors == self.reported_anchors || self.reported_anchors >= MAX_REPORTED_ANCHORS {
             return;
         }
         if let Some((host, name)) = self.host_name.clone() {

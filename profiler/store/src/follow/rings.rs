@@ -1,4 +1,4 @@
-//! What is known of each ring: how far it was read, what is missing, what is still in its file.
+//! Rings of a trace folder: up to which record each was read, which are missing, which are still in its file.
 
 use super::notices::io_warning;
 use super::process::is_running;
@@ -9,56 +9,58 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use trace_model::{Batch, RingPosition, TrackKey, Warning, WarningKind};
 
-/// A ring, as far as it was read.
+/// The state of reading a ring.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
     /// Sequence number of the next record.
     pub(crate) next: u64,
-    /// Records that are missing: damaged, or never found.
+    /// Records that are missing, because they are damaged or were never found.
     missing: u64,
-    /// Records of a flight recorder that were written over.
+    /// Records of a flight recorder that were overwritten.
     overwritten: u64,
-    /// Records that it could not take.
+    /// Records that the ring could not take.
     pub(crate) dropped: u64,
     pub(crate) decoder: Decoder,
+    /// Whether the thread's name was reported.
     pub(crate) named: bool,
-    /// Its last record was read.
+    /// Whether the last record was read.
     pub(crate) is_complete: bool,
 }
 
 impl Ring {
-    /// Of the records from number `first` on, those that were not taken before. Counts a gap.
+    /// The records that were not read before, of those from number `first` on. Counts records that are missing before
+    /// them.
     pub(crate) fn new_part<'a>(&mut self, first: u64, records: &'a [Record]) -> &'a [Record] {
         self.missing += first.saturating_sub(self.next);
-        let known = self.next.saturating_sub(first).min(records.len() as u64) as usize;
+        let n_known = self.next.saturating_sub(first).min(records.len() as u64) as usize;
         self.next = self.next.max(first.saturating_add(records.len() as u64));
-        &records[known..]
+        &records[n_known..]
     }
 
-    /// Those before number `first` that were not taken are not missing: a flight recorder wrote over them.
+    /// Counts records before number `first` that were not read as overwritten by a flight recorder.
     pub(crate) fn skip_to(&mut self, first: u64) {
         self.overwritten += first.saturating_sub(self.next);
         self.next = self.next.max(first);
     }
 
-    /// Counts `n` records from number `first` on as missing, as far as they were not taken before.
-    pub(crate) fn miss(&mut self, first: u64, n: u64) {
+    /// Counts `n` records from number `first` on as missing, except those that were read before.
+    pub(crate) fn count_missing(&mut self, first: u64, n: u64) {
         let end = first.saturating_add(n);
         self.missing += end.saturating_sub(self.next);
         self.next = self.next.max(end);
     }
 }
 
-/// A ring's file, as far as it was looked at.
+/// The state of reading a ring's file.
 #[derive(Debug, Default)]
 struct RingFile {
-    /// Nothing more to read: gone, no ring, or finished and read.
+    /// Whether there is nothing more to read: the file is gone, invalid, or finished and read.
     is_over: bool,
-    /// The file was removed.
+    /// Whether the file was removed.
     is_gone: bool,
-    /// The thread ended: nothing new comes.
+    /// Whether the thread has ended.
     finished: bool,
-    /// Positions made no sense.
+    /// Whether the positions in the file make no sense.
     damaged: bool,
     problem: Option<String>,
 }
@@ -66,18 +68,18 @@ struct RingFile {
 /// All rings of a folder.
 #[derive(Debug, Default)]
 pub(crate) struct Rings {
-    /// By number and by when they were made: a number is used again after its file was removed.
+    /// By number and time of creation: a number is reused after its file was removed.
     by_key: BTreeMap<(TrackKey, u64), Ring>,
     files: BTreeMap<(u32, u32), RingFile>,
-    /// Where the next look begins.
-    at: usize,
+    /// The number of files that were read in this pass.
+    n_peeked: usize,
 }
 
 impl Rings {
-    /// A ring file is in the folder.
+    /// Adds a ring file that is in the folder.
     pub(crate) fn discover(&mut self, key: (u32, u32)) {
         let file = self.files.entry(key).or_default();
-        // The number may be in use again.
+        // The file was removed before: the number is reused.
         if file.is_gone {
             *file = RingFile::default();
         }
@@ -88,32 +90,33 @@ impl Rings {
         self.by_key.entry((key, made)).or_default()
     }
 
-    /// Records that all rings of this number could not take.
+    /// Records that all rings with this number could not take.
     pub(crate) fn dropped(&self, key: TrackKey) -> u64 {
         self.by_key.range((key, 0)..=(key, u64::MAX)).map(|(_, ring)| ring.dropped).sum()
     }
 
-    /// Looks into the ring files, until they gave about `budget` records. Also returns whether all were looked at.
-    pub(crate) fn look(&mut self, dir: &Path, budget: usize, batch: &mut Batch) -> (Vec<Peek>, bool) {
-        let mut looks = Vec::new();
+    /// Reads ring files without consuming their records, up to about `budget` records. Also returns whether all were
+    /// read.
+    pub(crate) fn peek(&mut self, dir: &Path, budget: usize, batch: &mut Batch) -> (Vec<Peek>, bool) {
+        let mut peeks = Vec::new();
         let mut n = 0;
-        for (key, file) in self.files.iter_mut().skip(self.at) {
+        for (key, file) in self.files.iter_mut().skip(self.n_peeked) {
             if n > budget {
-                return (looks, false);
+                return (peeks, false);
             }
-            self.at += 1;
+            self.n_peeked += 1;
             if file.is_over {
                 continue;
             }
             let path = ring::path(dir, key.0, key.1);
             match ring::peek(&path) {
-                Ok(look) if (look.info.pid, look.info.ring) == *key => {
-                    file.damaged |= look.damaged;
-                    // A finished ring that nobody drains stays as it is: no need to read it each time.
-                    file.is_over = file.finished && look.finished;
-                    file.finished = look.finished;
-                    n += look.records.len();
-                    looks.push(look);
+                Ok(peek) if (peek.info.pid, peek.info.ring) == *key => {
+                    file.damaged |= peek.damaged;
+                    // A finished ring that no collector drains does not change: it need not be read each time.
+                    file.is_over = file.finished && peek.finished;
+                    file.finished = peek.finished;
+                    n += peek.records.len();
+                    peeks.push(peek);
                 }
                 Ok(_) => file.refuse("its header names another ring"),
                 Err(RingError::NotReady) => {}
@@ -125,12 +128,13 @@ impl Rings {
                 Err(e @ (RingError::Foreign(_) | RingError::Damaged(_))) => file.refuse(&e.to_string()),
             }
         }
-        self.at = 0;
-        (looks, true)
+        self.n_peeked = 0;
+        (peeks, true)
     }
 
-    /// For a trace that its collector finished: the rings of `threads` whose end is nowhere.
-    pub(crate) fn cut_short(&self, threads: &BTreeSet<TrackKey>) -> Vec<TrackKey> {
+    /// The rings, including `threads`, whose end is neither in a chunk nor in a file, in a trace that its collector
+    /// finished.
+    pub(crate) fn without_end(&self, threads: &BTreeSet<TrackKey>) -> Vec<TrackKey> {
         let has_end = |key: &TrackKey| {
             let in_file = self.files.get(&(key.pid, key.ring)).is_some_and(|f| !f.is_gone);
             in_file || self.by_key.range((*key, 0)..=(*key, u64::MAX)).next_back().is_some_and(|(_, r)| r.is_complete)
@@ -142,13 +146,13 @@ impl Rings {
         keys
     }
 
-    /// A process on this machine that still writes to a ring.
+    /// The id of a process on this machine that still writes to a ring.
     pub(crate) fn any_alive(&self) -> Option<u32> {
         let mut writing = self.files.iter().filter(|(_, f)| !f.is_over && !f.finished);
         writing.find(|(key, _)| is_running(key.0)).map(|(key, _)| key.0)
     }
 
-    /// How far each ring was read.
+    /// Up to which record each ring was read.
     pub(crate) fn positions(&self) -> Vec<RingPosition> {
         let position = |((key, made), ring): (&(TrackKey, u64), &Ring)| RingPosition {
             pid: key.pid,
@@ -160,19 +164,19 @@ impl Rings {
         self.by_key.iter().map(position).collect()
     }
 
-    /// Takes up reading where a sealed trace ends.
+    /// Continues reading where a sealed trace ends.
     pub(crate) fn set_positions(&mut self, positions: &[RingPosition]) {
         for position in positions {
             let key = TrackKey { pid: position.pid, ring: position.ring };
             let ring = self.ring(key, position.made);
             ring.next = ring.next.max(position.next);
             ring.dropped = ring.dropped.max(position.dropped);
-            // Its end is either in there, or missing as the warnings say that are in there too.
+            // The end of the ring is in the sealed trace, or that has a warning about it.
             (ring.is_complete, ring.named) = (true, true);
         }
     }
 
-    /// Whether everything up to these positions was read.
+    /// Whether all records up to these positions were read.
     pub(crate) fn have_all(&self, positions: &[RingPosition]) -> bool {
         positions.iter().all(|position| {
             let key = TrackKey { pid: position.pid, ring: position.ring };

@@ -1,4 +1,4 @@
-//! A block: whole slices of a lane that follow each other.
+//! A block of a remote lane: consecutive slices with all their fields.
 
 use super::key::{Names, is_time};
 use super::message;
@@ -9,12 +9,12 @@ use trace_model::{Event, NO_ARGS, Site, SliceColumns, SliceDetails, SliceHeader}
 /// Slices of a lane, with the texts of their arguments.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// Ordinal of the first.
+    /// Ordinal of the first slice.
     first: u64,
-    /// The ordinal up to which it is all that the lane has.
-    until: u64,
+    /// The ordinal up to which the block has all slices of the lane that can be read.
+    end: u64,
     slices: SliceColumns,
-    /// Arguments by [`Event::args`], which count from `first_args`.
+    /// The arguments of slices; that of [`Event::args`] `first_args` is the first.
     args: Vec<Box<str>>,
     first_args: u32,
 }
@@ -32,12 +32,12 @@ impl Block {
         self.args.len() as u32
     }
 
-    /// The ordinal up to which it is all that the lane has.
-    pub(super) fn until(&self) -> u64 {
-        self.until
+    /// The ordinal up to which the block has all slices of the lane that can be read.
+    pub(super) fn end(&self) -> u64 {
+        self.end
     }
 
-    /// Numbers its arguments from `first` on.
+    /// Numbers the arguments from `first` on.
     pub(super) fn number_args(&mut self, first: u32) {
         for details in self.slices.details.iter_mut().filter(|details| details.args != NO_ARGS) {
             details.args = details.args - self.first_args + first;
@@ -45,7 +45,7 @@ impl Block {
         self.first_args = first;
     }
 
-    /// Forgets its arguments.
+    /// Removes the arguments of all slices.
     pub(super) fn drop_args(&mut self) {
         self.args.clear();
         self.slices.details.iter_mut().for_each(|details| details.args = NO_ARGS);
@@ -56,23 +56,23 @@ impl Block {
         size_of::<Block>() + self.slices.bytes() + texts
     }
 
-    /// Checks a message and takes it over: its slices have these ordinals, and sites and nodes among `names`.
+    /// Checks a message and converts it; `None` if it has slices without one of these ordinals, or makes no sense.
     pub(super) fn of_message(block: message::Block, ordinals: &Range<u64>, names: Names) -> Option<Block> {
         let n = block.gap.len();
         let lens = [block.length.len(), block.site.len(), block.node.len(), block.correlation.len(), block.arg.len()];
-        // Of slices that were evicted, or are damaged, there are no rows.
+        // There may be fewer rows than ordinals: slices that were evicted or are damaged have none.
         let is_inside = block.first >= ordinals.start && block.first.checked_add(n as u64)? <= ordinals.end;
         if lens != [n; 5] || !is_inside {
             return None;
         }
-        let (mut slices, mut at) = (SliceColumns::with_capacity(n), 0_i64);
+        let (mut slices, mut previous_end) = (SliceColumns::with_capacity(n), 0_i64);
         for i in 0..n {
-            let start = at.checked_add(block.gap[i]).filter(|start| i == 0 || *start >= at)?;
+            let start = previous_end.checked_add(block.gap[i]).filter(|start| i == 0 || *start >= previous_end)?;
             let end = start.checked_add_unsigned(block.length[i]).filter(|end| is_time(start) && is_time(*end))?;
-            let (site, node) = names.of(block.site[i], block.node[i].wrapping_sub(1));
+            let (site, node) = names.check(block.site[i], block.node[i].wrapping_sub(1));
             let details = SliceDetails { arg: block.arg[i], correlation: block.correlation[i], args: NO_ARGS };
             slices.push(SliceHeader { start, end, site, node }, details);
-            at = end;
+            previous_end = end;
         }
         if block.args.len() != block.args_of.len() {
             return None;
@@ -81,22 +81,23 @@ impl Block {
             slices.details.get_mut(*row as usize)?.args = number;
         }
         let args = block.args.into_iter().map(String::into_boxed_str).collect();
-        Some(Block { first: block.first, until: block.until, slices, args, first_args: 0 })
+        Some(Block { first: block.first, end: block.until, slices, args, first_args: 0 })
     }
 }
 
-/// The slices of a lane with these ordinals, as far as it has them. Waits for the disk.
+/// The message with the slices of a lane that have these ordinals; those that cannot be read end it. Waits for the
+/// disk.
 pub(super) fn message(store: &Store, lane: &Lane, ordinals: &Range<u64>) -> message::Block {
     let first = ordinals.start.max(lane.evicted());
     let index = |ordinal: u64| u32::try_from(ordinal.saturating_sub(lane.evicted())).unwrap_or(u32::MAX);
     let until = ordinals.end.min(lane.evicted() + lane.len() as u64);
     let mut block = message::Block { first, until, ..message::Block::default() };
-    let mut at = 0;
+    let mut previous_end = 0;
     for (i, slice) in (0..).zip(lane.slices_at(index(first)..index(ordinals.end).min(lane.len() as u32))) {
         if slice.id.ordinal != first + u64::from(i) {
-            break; // What is before it cannot be read.
+            break; // The slices before this one cannot be read.
         }
-        block.gap.push(slice.start - at);
+        block.gap.push(slice.start - previous_end);
         block.length.push(slice.dur().unsigned_abs());
         block.site.push(Site::of(store.sites(), slice.site).to_code());
         block.node.push(slice.node.wrapping_add(1));
@@ -106,7 +107,7 @@ pub(super) fn message(store: &Store, lane: &Lane, ordinals: &Range<u64>) -> mess
             block.args_of.push(i);
             block.args.push(args.into_owned());
         }
-        at = slice.end;
+        previous_end = slice.end;
     }
     block
 }

@@ -1,15 +1,17 @@
-//! Keys of lanes and tiles, and limits of what another process may send.
+//! Keys of lanes and tiles, and checks of times and names that another process sends.
 
 use super::message::{BlockId, TileId};
 use trace_model::Site;
 use trace_model::layout::BLOCK;
 
-/// Pixels of a tile.
+/// Width of a tile, pixels.
 pub(super) const TILE_PX: i64 = 512;
-/// The highest level of tiles: of one that spans all times that a trace can have.
+/// The highest level of tiles: one tile of it spans all times that a trace can have.
 pub(super) const MAX_LEVEL: u32 = 53;
+/// The largest distance of a time from the origin, ns: that to which stores clamp times.
+const MAX_TIME: u64 = 1 << 61;
 
-/// Rows of a trace's lanes.
+/// Track and lane.
 pub(super) type LaneKey = (u32, u32);
 
 impl TileId {
@@ -20,7 +22,7 @@ impl TileId {
         indices.map(move |index| TileId { track: key.0, lane: key.1, level, index })
     }
 
-    /// The time that it spans; cut where times end.
+    /// The time that the tile spans; it ends with the range of `i64`.
     pub(super) fn range(&self) -> std::ops::Range<i64> {
         let start = self.index.saturating_mul(tile_ns(self.level));
         start..start.saturating_add(tile_ns(self.level))
@@ -28,34 +30,35 @@ impl TileId {
 }
 
 impl BlockId {
-    /// The ordinals of its rows.
+    /// The ordinals of the slices in the block.
     pub(super) fn ordinals(&self) -> std::ops::Range<u64> {
         self.block.saturating_mul(BLOCK)..self.block.saturating_add(1).saturating_mul(BLOCK)
     }
 }
 
+/// Width of a tile of a level, ns.
 pub(super) fn tile_ns(level: u32) -> i64 {
     TILE_PX << level.min(MAX_LEVEL)
 }
 
-/// Times beyond this are none: their differences would not fit.
+/// Whether a time is one that a trace can have. The difference of two such times fits into `i64`.
 pub(super) fn is_time(time: i64) -> bool {
-    time.unsigned_abs() <= 1 << 61
+    time.unsigned_abs() <= MAX_TIME
 }
 
-/// How many names there are: what comes is checked against it.
+/// Numbers of names in the tables; messages must not refer to others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Names {
     pub(super) sites: u32,
     pub(super) nodes: u32,
 }
 
-/// A name that is not among them, as [`seal`](crate::seal) has it too.
+/// The row of a site or node that the tables lack, as in [`seal`](crate::seal).
 const UNKNOWN: u32 = u32::MAX - 1;
 
 impl Names {
-    /// A slice's site, from its code, and node; those that there are not are unknown.
-    pub(super) fn of(self, site: u32, node: u32) -> (Site, u32) {
+    /// A slice's site, from its code, and node; [`UNKNOWN`] for rows that the tables lack.
+    pub(super) fn check(self, site: u32, node: u32) -> (Site, u32) {
         let site = Site::of_code(site);
         let site = if site.row() < self.sites { site } else { Site::new(UNKNOWN, site.waits()) };
         (site, if node < self.nodes || node == u32::MAX { node } else { UNKNOWN })

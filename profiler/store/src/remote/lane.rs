@@ -1,4 +1,4 @@
-//! A lane whose slices are in another process: drawn from tiles, its rows come by blocks.
+//! A lane whose slices are in another process: it is drawn from tiles, and its slices are fetched in blocks.
 
 use super::block::Block;
 use super::key::{LaneKey, MAX_LEVEL};
@@ -10,14 +10,14 @@ use trace_model::layout::BLOCK;
 use trace_model::lod::{Merge, Node};
 use trace_model::{ColdLane, Event, SliceCursor};
 
-/// What is known of a lane.
+/// A remote lane: its ordinals and times, without its slices.
 #[derive(Clone, Debug)]
 pub(crate) struct RemoteLane {
     pub(super) pages: Arc<RemotePages>,
     pub(super) key: LaneKey,
-    /// Ordinals of its slices.
+    /// Ordinals of the lane's slices.
     pub(super) ordinals: Range<u64>,
-    /// All of them as one span.
+    /// All slices as one span.
     pub(super) all: Node,
     /// Number of the block of the first fence.
     pub(super) first_block: u64,
@@ -60,30 +60,30 @@ impl ColdLane for RemoteLane {
         None
     }
 
-    /// Feeds the tiles whose pixels are no larger, if they are here; else the next larger
-    /// ones that are, and requests them.
+    /// Feeds to `merge` the tiles of the level whose pixels are just not larger than the view's. If some are missing
+    /// they are requested, and the tiles of the lowest higher level that is complete take their place.
     fn walk(&self, view: &Range<i64>, merge: &mut Merge<'_>) {
-        let shown = self.all.start.max(view.start)..self.all.end.saturating_add(1).min(view.end);
-        if shown.start >= shown.end {
+        let visible = self.all.start.max(view.start)..self.all.end.saturating_add(1).min(view.end);
+        if visible.start >= visible.end {
             return;
         }
-        let wanted = merge.pixel().ilog2().min(MAX_LEVEL);
+        let view_level = merge.pixel().ilog2().min(MAX_LEVEL);
         let mut walked = false;
         self.pages.with_tiles(|tiles| {
-            for level in wanted..=MAX_LEVEL {
-                let keys = || TileId::of_view(self.key, level, &shown);
+            for level in view_level..=MAX_LEVEL {
+                let keys = || TileId::of_view(self.key, level, &visible);
                 let Some(found) = tiles.all_of(keys()) else { continue };
                 for (i, tile) in found.iter().enumerate() {
                     tile.walk(self.ordinals.start, view, i == 0, merge);
                 }
                 walked = true;
-                let is_whole = (level == wanted || found.iter().all(|tile| tile.is_exact)) && tiles.are_fresh(keys());
-                if is_whole {
+                let is_best = level == view_level || found.iter().all(|tile| tile.is_exact);
+                if is_best && tiles.are_fresh(keys()) {
                     return;
                 }
                 break;
             }
-            tiles.request(TileId::of_view(self.key, wanted, &shown));
+            tiles.request(TileId::of_view(self.key, view_level, &visible));
         });
         if !walked {
             merge.push(0, 0, self.n_slices(), &self.all);
@@ -100,7 +100,7 @@ impl ColdLane for RemoteLane {
     }
 
     fn has_block(&self, number: u64) -> bool {
-        self.block(number, Missing::Request).is_some_and(|block| block.until() >= self.ordinals_of(number).end)
+        self.block(number, Missing::Request).is_some_and(|block| block.end() >= self.ordinals_of(number).end)
     }
 }
 
@@ -113,14 +113,14 @@ impl RemoteLane {
         self.pages.block(self.block_id(number), self.ordinals_of(number).end, missing)
     }
 
-    /// The ordinals of a block that the lane has.
+    /// The ordinals of the lane's slices in a block.
     pub(super) fn ordinals_of(&self, block: u64) -> Range<u64> {
-        let whole = self.block_id(block).ordinals();
-        whole.start.max(self.ordinals.start)..whole.end.min(self.ordinals.end)
+        let block = self.block_id(block).ordinals();
+        block.start.max(self.ordinals.start)..block.end.min(self.ordinals.end)
     }
 }
 
-/// A cursor over a remote lane; it holds on to the block that was used last, and never waits.
+/// A cursor over a remote lane, with the block that it used last. It never waits: slices of missing blocks are `None`.
 struct RemoteCursor<'a> {
     lane: &'a RemoteLane,
     missing: Missing,
@@ -138,30 +138,31 @@ impl SliceCursor for RemoteCursor<'_> {
         self.current.as_ref()?.1.as_ref()?.slice(ordinal)
     }
 
-    /// Where the slices that decide are not here: the first of their block.
+    /// If the block that decides is missing: its first slice.
     fn first_touching(&mut self, time: i64) -> u32 {
         self.first(time, false, |slice| slice.end <= time && slice.start < time)
     }
 
-    /// Where the slices that decide are not here: the end of their block.
+    /// If the block that decides is missing: its end.
     fn first_from(&mut self, time: i64) -> u32 {
         self.first(time, true, |slice| slice.start < time)
     }
 }
 
 impl RemoteCursor<'_> {
-    fn first(&mut self, time: i64, rounds_up: bool, before: impl Fn(&Event) -> bool) -> u32 {
+    /// The first slice for which `is_before` is false; it must hold for a prefix of the lane.
+    fn first(&mut self, time: i64, rounds_up: bool, is_before: impl Fn(&Event) -> bool) -> u32 {
         let index = |ordinal: u64| (ordinal - self.lane.ordinals.start) as u32;
         let Some(fence) = self.lane.fences.partition_point(|fence| *fence < time).checked_sub(1) else { return 0 };
         let ordinals = self.lane.ordinals_of(self.lane.first_block + fence as u64);
         let (mut from, mut to) = (index(ordinals.start), index(ordinals.end.max(ordinals.start)));
-        let outside = if rounds_up { to } else { from };
+        let rounded = if rounds_up { to } else { from };
         while from < to {
             let middle = from + (to - from) / 2;
             match self.slice(u64::from(middle)) {
-                Some(slice) if before(&slice) => from = middle + 1,
+                Some(slice) if is_before(&slice) => from = middle + 1,
                 Some(_) => to = middle,
-                None => return outside,
+                None => return rounded,
             }
         }
         from

@@ -1,19 +1,19 @@
-//! What is asked and answered, as protobuf messages.
+//! The protobuf messages of requests and responses.
 //!
-//! Times are ns from the trace's origin, ordinals count the slices that a lane has ever had. Lists of spans and rows are columns:
-//! the i-th of each is the i-th span's.
+//! Times are ns from the trace's origin, ordinals count the slices that a lane has ever had. Spans and slices are sent
+//! as columns: the i-th element of each list belongs to the i-th span.
 
 use prost::{Message, Oneof};
 
-/// Of these messages. Those of another version are refused: numbers of theirs mean something else. The first version had none;
-/// this one says waits from work.
+/// Version of these messages. Messages of another version are refused, since their fields have other meanings. The
+/// first version had no version field; the second distinguishes waits from work.
 pub(super) const VERSION: u32 = 2;
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Request {
     #[prost(oneof = "RequestKind", tags = "1, 2, 3")]
     pub kind: Option<RequestKind>,
-    /// [`VERSION`] of who asks.
+    /// [`VERSION`] of the viewer.
     #[prost(uint32, tag = "15")]
     pub version: u32,
 }
@@ -32,7 +32,7 @@ pub(super) enum RequestKind {
 pub(super) struct Response {
     #[prost(oneof = "ResponseKind", tags = "1, 2, 3, 4")]
     pub kind: Option<ResponseKind>,
-    /// [`VERSION`] of who answers.
+    /// [`VERSION`] of the server.
     #[prost(uint32, tag = "15")]
     pub version: u32,
 }
@@ -45,12 +45,12 @@ pub(super) enum ResponseKind {
     Tiles(Tiles),
     #[prost(message, tag = "3")]
     Rows(Rows),
-    /// Why there is no answer.
+    /// Why the request failed.
     #[prost(string, tag = "4")]
     Problem(String),
 }
 
-/// What has changed? With what is known.
+/// Requests the changes since the state that the viewer has.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct StateRequest {
     #[prost(uint64, tag = "1")]
@@ -77,17 +77,17 @@ pub(super) struct KnownLane {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct State {
-    /// Of another generation nothing that is known holds.
+    /// If it differs from the request's, the trace was replaced and the viewer starts anew.
     #[prost(fixed64, tag = "1")]
     pub generation: u64,
     #[prost(bool, tag = "2")]
     pub live: bool,
     #[prost(uint64, tag = "3")]
     pub disk_bytes: u64,
-    /// All tables; those that are known come without their bytes.
+    /// All tables; those that the viewer has are without their file.
     #[prost(message, repeated, tag = "4")]
     pub tables: Vec<TableState>,
-    /// Lanes that have more than is known.
+    /// Lanes with more slices than the viewer knows.
     #[prost(message, repeated, tag = "5")]
     pub lanes: Vec<LaneState>,
 }
@@ -109,16 +109,16 @@ pub(super) struct LaneState {
     pub track: u32,
     #[prost(uint32, tag = "2")]
     pub lane: u32,
-    /// Ordinal of the first slice that is kept.
+    /// Ordinal of the first slice that is not evicted.
     #[prost(uint64, tag = "3")]
     pub first: u64,
-    /// All slices as one span; its first is `first`.
+    /// All slices as one span.
     #[prost(message, optional, tag = "4")]
     pub all: Option<Tile>,
     /// The number of the block of the first fence.
     #[prost(uint64, tag = "5")]
     pub first_block: u64,
-    /// Starts of blocks: each as the difference from the one before.
+    /// Start of each block, as the difference from the previous block's.
     #[prost(sint64, repeated, tag = "6")]
     pub fences: Vec<i64>,
 }
@@ -131,7 +131,7 @@ pub(super) struct TilesRequest {
     pub tiles: Vec<TileId>,
 }
 
-/// Where a tile is.
+/// Lane, level and position of a tile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Message)]
 pub(super) struct TileId {
     #[prost(uint32, tag = "1")]
@@ -141,15 +141,15 @@ pub(super) struct TileId {
     /// A pixel is 2^level ns.
     #[prost(uint32, tag = "3")]
     pub level: u32,
-    /// How many tiles are between it and time 0.
+    /// The number of the tile of its level, counted from time 0.
     #[prost(sint64, tag = "4")]
     pub index: i64,
 }
 
-/// The first so many of the tiles that were asked for.
+/// The first tiles of those that were requested, as many as fit into a response.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Tiles {
-    /// How many sites and nodes there are now.
+    /// Numbers of sites and nodes in the server's store.
     #[prost(uint32, tag = "1")]
     pub sites: u32,
     #[prost(uint32, tag = "2")]
@@ -164,27 +164,27 @@ pub(super) struct Tile {
     /// Ordinal of the first slice.
     #[prost(uint64, tag = "1")]
     pub first: u64,
-    /// Where the first gap begins.
+    /// The time from which the first gap counts.
     #[prost(sint64, tag = "2")]
     pub start: i64,
-    /// Whether a slice before `first` reaches in: the first span.
+    /// Whether the first span is the slice before `first`, which reaches into the tile.
     #[prost(bool, tag = "3")]
     pub before: bool,
-    /// From the end of the span before, or from `start`; negative for `before`.
+    /// Time from the end of the previous span, or from `start`, ns; negative for a first span that reaches in.
     #[prost(sint64, repeated, tag = "4")]
     pub gap: Vec<i64>,
     #[prost(uint64, repeated, tag = "5")]
     pub length: Vec<u64>,
     #[prost(uint32, repeated, tag = "6")]
     pub count: Vec<u32>,
-    /// Twice the row; 1 more where it waits.
+    /// Twice the row of the site; plus 1 if the slice waits.
     #[prost(uint32, repeated, tag = "7")]
     pub site: Vec<u32>,
-    /// 1 + the row, 0 for none.
+    /// 1 + the row of the node, 0 for none.
     #[prost(uint32, repeated, tag = "8")]
     pub node: Vec<u32>,
-    /// Of spans of several slices only: sums of the durations of those that work and of those that wait, that of `top`, and which of
-    /// them this is.
+    /// Only for spans of several slices: the total duration of those that work (`busy`) and of those that wait
+    /// (`wait`), the duration of `top` (`longest`), and the position of `top` in the span.
     #[prost(uint64, repeated, tag = "9")]
     pub busy: Vec<u64>,
     #[prost(uint64, repeated, tag = "12")]
@@ -213,10 +213,10 @@ pub(super) struct BlockId {
     pub block: u64,
 }
 
-/// The first so many of the blocks that were asked for.
+/// The first blocks of those that were requested, as many as fit into a response.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Rows {
-    /// How many sites and nodes there are now.
+    /// Numbers of sites and nodes in the server's store.
     #[prost(uint32, tag = "1")]
     pub sites: u32,
     #[prost(uint32, tag = "2")]
@@ -225,13 +225,13 @@ pub(super) struct Rows {
     pub blocks: Vec<Block>,
 }
 
-/// Slices of a lane that follow each other.
+/// Consecutive slices of a lane.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Block {
-    /// Ordinal of the first.
+    /// Ordinal of the first slice.
     #[prost(uint64, tag = "1")]
     pub first: u64,
-    /// From the end of the slice before; of the first from 0.
+    /// Time from the end of the previous slice, ns; for the first slice from 0.
     #[prost(sint64, repeated, tag = "2")]
     pub gap: Vec<i64>,
     #[prost(uint64, repeated, tag = "3")]
@@ -245,12 +245,13 @@ pub(super) struct Block {
     pub correlation: Vec<u32>,
     #[prost(uint64, repeated, tag = "7")]
     pub arg: Vec<u64>,
-    /// Which rows have arguments.
+    /// Positions of the slices that have arguments.
     #[prost(uint32, repeated, tag = "8")]
     pub args_of: Vec<u32>,
     #[prost(string, repeated, tag = "9")]
     pub args: Vec<String>,
-    /// The ordinal up to which it is all that the lane has; where it has fewer rows, the rest cannot be read.
+    /// The ordinal up to which the block has all slices that can be read; if it has fewer slices, the others are
+    /// damaged.
     #[prost(uint64, tag = "10")]
     pub until: u64,
 }

@@ -1,4 +1,4 @@
-//! What came from another process and is kept, within a budget; and what is requested.
+//! Caches tiles and blocks of a remote trace within a budget of bytes, and collects the requests for missing ones.
 
 use super::block::Block;
 use super::key::{LaneKey, Names};
@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trace_model::{PagerStats, Pages, Warning, WarningKind};
 
-/// Bytes that are kept, by default.
+/// Default budget of the cache, bytes.
 const BUDGET: usize = 256 << 20;
-/// Tiles and blocks that are asked for at a time. What is left out is requested again by the next picture.
+/// Tiles and blocks of one request, at most. The next picture requests again what is left out.
 const TILES_AT_A_TIME: usize = 512;
 const BLOCKS_AT_A_TIME: usize = 16;
 
-/// What a cursor does about rows that are not here.
+/// What a cursor does about a block that is not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
     Request,
@@ -48,31 +48,31 @@ impl std::fmt::Debug for RemotePages {
 struct RemoteCache {
     tiles: Cache<TileId, Tile>,
     requested_tiles: BTreeSet<TileId>,
-    /// Tiles that may have more slices by now.
+    /// Cached tiles whose slices may have changed on the server.
     stale: BTreeSet<TileId>,
     blocks: Cache<BlockId, Block>,
-    /// Arguments are numbered as blocks come: which block has those from a number on.
+    /// The first number of the arguments of each block. Numbers are given in the order in which blocks arrive.
     args: Vec<(u32, BlockId)>,
     n_args: u32,
 }
 
-/// The tiles, for a picture.
+/// The cached tiles, for drawing.
 pub(super) struct Tiles<'a> {
     cache: &'a mut RemoteCache,
 }
 
 impl Tiles<'_> {
-    /// All of these tiles, if they are here.
+    /// These tiles; `None` if one is not cached.
     pub(super) fn all_of(&mut self, keys: impl Iterator<Item = TileId>) -> Option<Vec<Arc<Tile>>> {
         keys.map(|key| self.cache.tiles.get(&key)).collect()
     }
 
-    /// Whether none of these may have more by now.
+    /// Whether none of these tiles is stale.
     pub(super) fn are_fresh(&self, mut keys: impl Iterator<Item = TileId>) -> bool {
         keys.all(|key| !self.cache.stale.contains(&key))
     }
 
-    /// Requests those that are not here, or may have more by now.
+    /// Requests those of these tiles that are not cached, or stale.
     pub(super) fn request(&mut self, keys: impl Iterator<Item = TileId>) {
         for key in keys {
             if self.cache.stale.contains(&key) || !self.cache.tiles.contains(&key) {
@@ -111,44 +111,45 @@ impl RemotePages {
         *self.names.lock() = names;
     }
 
-    /// Whether questions failed before, and are answered again since.
-    pub(super) fn has_recovered(&self) -> bool {
+    /// Returns whether requests succeed again after a failure, once for each recovery.
+    pub(super) fn take_recovered(&self) -> bool {
         self.recovered.swap(false, Ordering::Relaxed)
     }
 
-    /// The slices of these lanes outside of what is kept of each are not what they were.
-    pub(super) fn changed(&self, kept: &FxHashMap<LaneKey, Range<i64>>) {
+    /// Marks as stale the tiles of these lanes that reach out of the lane's unchanged range of time.
+    pub(super) fn set_changed(&self, unchanged: &FxHashMap<LaneKey, Range<i64>>) {
         let mut cache = self.cache.lock();
         let RemoteCache { tiles, stale, .. } = &mut *cache;
         stale.retain(|tile| tiles.contains(tile));
         let reaches_out = |tile: &&TileId| {
-            let kept = kept.get(&(tile.track, tile.lane));
-            kept.is_some_and(|kept| tile.range().start < kept.start || tile.range().end > kept.end)
+            let unchanged = unchanged.get(&(tile.track, tile.lane));
+            unchanged.is_some_and(|range| tile.range().start < range.start || tile.range().end > range.end)
         };
         stale.extend(tiles.keys().filter(reaches_out));
     }
 
-    pub(super) fn with_tiles(&self, look: impl FnOnce(&mut Tiles<'_>)) {
-        look(&mut Tiles { cache: &mut self.cache.lock() });
+    pub(super) fn with_tiles(&self, draw: impl FnOnce(&mut Tiles<'_>)) {
+        draw(&mut Tiles { cache: &mut self.cache.lock() });
     }
 
-    /// The block, if it is here; it is requested unless it reaches the ordinal `until`.
-    pub(super) fn block(&self, key: BlockId, until: u64, missing: Missing) -> Option<Arc<Block>> {
+    /// A block, if it is cached. It is requested if it is missing, or ends before the ordinal `end`.
+    pub(super) fn block(&self, key: BlockId, end: u64, missing: Missing) -> Option<Arc<Block>> {
         let found = self.cache.lock().blocks.get(&key);
-        let is_whole = found.as_deref().is_some_and(|block| block.until() >= until);
-        if !is_whole && missing == Missing::Request {
+        let is_complete = found.as_deref().is_some_and(|block| block.end() >= end);
+        if !is_complete && missing == Missing::Request {
             self.requested_blocks.lock().insert(key);
         }
         found
     }
 
-    /// The names that are known; `None` where there are more by now. What refers to those comes again, after them.
+    /// The numbers of names; `None` if the server has more. The response is dropped then, since it may refer to names
+    /// that only the next state has.
     fn names_of(&self, sites: u32, nodes: u32) -> Option<Names> {
         let names = *self.names.lock();
         (names == Names { sites, nodes }).then_some(names)
     }
 
-    /// Asks for some of the tiles that are requested.
+    /// Fetches [`TILES_AT_A_TIME`] of the requested tiles. Returns whether one arrived.
     fn load_tiles(&self) -> Result<bool, RemoteError> {
         let requested = std::mem::take(&mut self.cache.lock().requested_tiles);
         let keys: Vec<TileId> = requested.into_iter().take(TILES_AT_A_TIME).collect();
@@ -162,7 +163,7 @@ impl RemotePages {
         let Some(names) = self.names_of(answer.sites, answer.nodes) else { return Ok(false) };
         let mut cache = self.cache.lock();
         for (key, tile) in keys.iter().zip(&answer.tiles) {
-            // The lane may have grown since its state came: then it is asked about again.
+            // No limit of ordinals: the lane may have grown since its state was fetched.
             let tile = Tile::of_message(tile, u64::MAX, names)
                 .ok_or(RemoteError::Invalid("the spans of a tile make no sense"))?;
             cache.stale.remove(key);
@@ -172,7 +173,7 @@ impl RemotePages {
         Ok(!answer.tiles.is_empty())
     }
 
-    /// Asks for some of the blocks that are requested.
+    /// Fetches [`BLOCKS_AT_A_TIME`] of the requested blocks. Returns whether one arrived.
     fn load_blocks(&self) -> Result<bool, RemoteError> {
         let requested = std::mem::take(&mut *self.requested_blocks.lock());
         let keys: Vec<BlockId> = requested.into_iter().take(BLOCKS_AT_A_TIME).collect();
@@ -197,15 +198,18 @@ impl RemotePages {
     }
 }
 
+/// Numbers from this one on are those of arguments in memory ([`Args`](trace_model::Args)).
+const FIRST_RESIDENT_ARGS: u32 = 1 << 31;
+
 impl RemoteCache {
+    /// Gives the arguments of a block the next numbers; a block for which no numbers are left loses its arguments.
     fn number_args(&mut self, block: &mut Block, key: BlockId) {
-        // Numbers from 2^31 on are of arguments in memory.
-        let until = self.n_args.checked_add(block.n_args()).filter(|until| *until < 1 << 31);
-        let Some(until) = until else { return block.drop_args() };
+        let end = self.n_args.checked_add(block.n_args()).filter(|end| *end < FIRST_RESIDENT_ARGS);
+        let Some(end) = end else { return block.drop_args() };
         block.number_args(self.n_args);
-        if until > self.n_args {
+        if end > self.n_args {
             self.args.push((self.n_args, key));
-            self.n_args = until;
+            self.n_args = end;
         }
     }
 }
@@ -256,8 +260,8 @@ impl Pages for RemotePages {
 
     fn args(&self, number: u32) -> Option<String> {
         let mut cache = self.cache.lock();
-        let at = cache.args.partition_point(|(first, _)| *first <= number).checked_sub(1)?;
-        let (_, key) = cache.args[at];
+        let i = cache.args.partition_point(|(first, _)| *first <= number).checked_sub(1)?;
+        let (_, key) = cache.args[i];
         cache.blocks.get(&key)?.args(number).map(ToOwned::to_owned)
     }
 

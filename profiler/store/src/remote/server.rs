@@ -1,4 +1,4 @@
-//! The side that has the trace: answers questions about a store.
+//! The process that has the trace: responds to requests for a store.
 
 use super::key::{LaneKey, MAX_LEVEL, TILE_PX, tile_ns};
 use super::message::{
@@ -14,12 +14,13 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use trace_model::layout::BLOCK;
 
-/// Bytes of an answer, about: what is asked for beyond is left out, and asked for again.
-const MAX_ANSWER: usize = 8 << 20;
-/// The tables are coded anew after this many times what it took: a trace that changes all the time costs a twentieth of a core.
-const REST: i64 = 20;
+/// Bytes of a response after which tiles and blocks are left out; the viewer requests them again.
+const MAX_RESPONSE: usize = 8 << 20;
+/// Tables are encoded again after this many times the duration of encoding them, so that a trace that changes all the
+/// time takes a twentieth of a core.
+const PAUSE_FACTOR: i64 = 20;
 
-/// Answers for a store, which somebody else fills.
+/// Responds to requests for a store, which another thread fills.
 #[derive(Debug)]
 pub struct Server {
     store: Arc<RwLock<Store>>,
@@ -28,35 +29,37 @@ pub struct Server {
     tables: Mutex<Tables>,
 }
 
-/// The tables other than the slices, as they were coded last.
+/// The tables other than the slices, as they were last encoded.
 #[derive(Debug, Default)]
 struct Tables {
-    /// Version and generation of the store, and its numbers of names.
-    of: Option<(u64, u64, Names)>,
+    /// Version, generation and numbers of names of the store that was encoded.
+    source: Option<(u64, u64, NameCounts)>,
     files: Vec<TableState>,
+    /// When the tables may be encoded again, ns of the monotonic clock.
     due_ns: i64,
 }
 
 impl Server {
-    /// Answers for `store`.
+    /// A server for `store`.
     #[must_use]
     pub fn new(store: Arc<RwLock<Store>>) -> Server {
-        // Two servers of one machine do not start in the same nanosecond with the same id.
+        // Unique: no two servers on a machine start in the same nanosecond with the same process id.
         let nonce = (events::clock::wall_now_ns().unsigned_abs() << 8) ^ u64::from(std::process::id());
         Server { store, nonce, tables: Mutex::default() }
     }
 
-    /// The response to what a [`Viewer`](super::Viewer) requests. A request that makes no sense gets one that says so. May wait for the disk.
+    /// The response to a request of a [`Viewer`](super::Viewer). The response to an invalid request says so. May wait
+    /// for the disk.
     #[must_use]
     pub fn respond(&self, request: &[u8]) -> Vec<u8> {
         let request = Request::decode(request).ok().filter(|request| request.version == VERSION);
-        let answered = match request.and_then(|request| request.kind) {
+        let response = match request.and_then(|request| request.kind) {
             Some(RequestKind::State(request)) => self.state(&request).map(ResponseKind::State),
             Some(RequestKind::Tiles(request)) => self.tiles(&request).map(ResponseKind::Tiles),
             Some(RequestKind::Rows(request)) => self.rows(&request).map(ResponseKind::Rows),
             None => Err("the request is not understood: the two programs are of different versions".to_owned()),
         };
-        Response { kind: Some(answered.unwrap_or_else(ResponseKind::Problem)), version: VERSION }.encode_to_vec()
+        Response { kind: Some(response.unwrap_or_else(ResponseKind::Problem)), version: VERSION }.encode_to_vec()
     }
 
     fn generation(&self, store: &Store) -> u64 {
@@ -83,22 +86,24 @@ impl Server {
         Ok(State { generation, live, disk_bytes, tables, lanes: lanes.collect() })
     }
 
-    /// The tables, coded anew if that is due. Those of another generation are never given.
+    /// The encoded tables. They are encoded again if the store changed and that is due, or if names or generation
+    /// changed.
     fn tables(&self, store: &Store) -> Result<Vec<TableState>, String> {
         let mut tables = self.tables.lock();
-        let of = (store.version(), store.generation(), names(store));
+        let source = (store.version(), store.generation(), name_counts(store));
         let now = events::clock::mono_now();
-        // Slices refer to names: those must be there.
-        let lacks_names = tables.of.is_none_or(|(_, generation, names)| (generation, names) != (of.1, of.2));
-        let is_old = tables.of != Some(of) && (now >= tables.due_ns || lacks_names);
+        // Slices that were sent refer to names, so tables that lack names are never sent.
+        let lacks_names =
+            tables.source.is_none_or(|(_, generation, names)| (generation, names) != (source.1, source.2));
+        let is_old = tables.source != Some(source) && (now >= tables.due_ns || lacks_names);
         if is_old {
             let files = seal::side_files(store).map_err(|error| format!("coding a table failed: {error}"))?;
             tables.files = files
                 .into_iter()
                 .map(|(name, file)| TableState { name: name.to_owned(), crc: crc32c::crc32c(&file), file })
                 .collect();
-            tables.due_ns = now + REST * (events::clock::mono_now() - now);
-            tables.of = Some(of);
+            tables.due_ns = now + PAUSE_FACTOR * (events::clock::mono_now() - now);
+            tables.source = Some(source);
         }
         Ok(tables.files.clone())
     }
@@ -114,32 +119,32 @@ impl Server {
     fn tiles(&self, request: &TilesRequest) -> Result<Tiles, String> {
         let store = self.store.read();
         let (sites, nodes) = (store.sites().len() as u32, store.nodes().len() as u32);
-        let (mut answer, mut bytes) = (Tiles { sites, nodes, tiles: Vec::new() }, 0);
-        for place in &request.tiles {
-            if bytes >= MAX_ANSWER {
+        let (mut response, mut bytes) = (Tiles { sites, nodes, tiles: Vec::new() }, 0);
+        for id in &request.tiles {
+            if bytes >= MAX_RESPONSE {
                 break;
             }
-            let lane = self.lane(&store, request.generation, place.track, place.lane)?;
-            let range = place.range();
-            if place.level > MAX_LEVEL || range.start >= range.end {
+            let lane = self.lane(&store, request.generation, id.track, id.lane)?;
+            let range = id.range();
+            if id.level > MAX_LEVEL || range.start >= range.end {
                 return Err("there is no such tile".to_owned());
             }
-            let tile = tile::message(&store, lane, &range, tile_ns(place.level) / TILE_PX);
+            let tile = tile::message(&store, lane, &range, tile_ns(id.level) / TILE_PX);
             bytes += tile.encoded_len();
-            answer.tiles.push(tile);
+            response.tiles.push(tile);
         }
-        Ok(answer)
+        Ok(response)
     }
 
     fn rows(&self, request: &RowsRequest) -> Result<Rows, String> {
         let store = self.store.read();
         let (mut blocks, mut bytes): (Vec<Block>, _) = (Vec::new(), 0);
-        for place in &request.blocks {
-            if bytes >= MAX_ANSWER {
+        for id in &request.blocks {
+            if bytes >= MAX_RESPONSE {
                 break;
             }
-            let lane = self.lane(&store, request.generation, place.track, place.lane)?;
-            let first = place.block.checked_mul(BLOCK).ok_or("there is no such block")?;
+            let lane = self.lane(&store, request.generation, id.track, id.lane)?;
+            let first = id.block.checked_mul(BLOCK).ok_or("there is no such block")?;
             let block = block::message(&store, lane, &(first..first.saturating_add(BLOCK)));
             bytes += block.encoded_len();
             blocks.push(block);
@@ -149,27 +154,27 @@ impl Server {
     }
 }
 
-/// How many sites, nodes, tracks and processes.
-type Names = [usize; 4];
+/// Numbers of sites, nodes, tracks and processes.
+type NameCounts = [usize; 4];
 
-fn names(store: &Store) -> Names {
+fn name_counts(store: &Store) -> NameCounts {
     [store.sites().len(), store.nodes().len(), store.tracks().len(), store.processes().len()]
 }
 
-/// What a lane has beyond what is known.
+/// The state of a lane; `None` if the viewer knows all its slices.
 fn lane_state(store: &Store, lane: &Lane, track: u32, row: u32, known: Option<&&KnownLane>) -> Option<LaneState> {
     let range = lane.range()?;
     let end = lane.evicted() + lane.len() as u64;
     if known.is_some_and(|known| known.end == end) {
         return None;
     }
-    // The span of a lane ends with its last slice, which may have no duration.
+    // One more than the end: the last slice may have no duration, and would begin after the range.
     let all = tile::message(store, lane, &(range.start..range.end.saturating_add(1)), i64::MAX);
     let first_block = known.map_or(0, |known| known.blocks).max(lane.evicted() / BLOCK);
-    let mut before = 0;
+    let mut previous = 0;
     let fences = lane.block_starts(first_block).map(|start| {
-        let gap = start - before;
-        before = start;
+        let gap = start - previous;
+        previous = start;
         gap
     });
     Some(LaneState { track, lane: row, first: lane.evicted(), all: Some(all), first_block, fences: fences.collect() })

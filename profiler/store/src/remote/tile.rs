@@ -1,4 +1,4 @@
-//! A tile: spans of a lane, from the server's pyramids, to draw from here.
+//! A tile: spans of a lane that the server made from its pyramids, and that the viewer draws.
 
 use super::key::{Names, TILE_PX, is_time};
 use super::message;
@@ -7,45 +7,46 @@ use std::ops::Range;
 use trace_model::lod::{Merge, Node, Span};
 use trace_model::{Site, SliceHeader};
 
-/// Spans of a tile, at most: two a pixel, and the slice that reaches in.
+/// Spans of a tile, at most: two a pixel, one at each end, and the slice that reaches in.
 const MAX_SPANS: usize = 2 * TILE_PX as usize + 3;
 
-/// Spans of a lane that follow each other.
+/// Consecutive spans of a lane.
 #[derive(Debug)]
 pub(super) struct Tile {
-    /// Ordinal of the first slice that begins in it.
+    /// Ordinal of the first slice that begins in the tile.
     first: u64,
-    /// The slice before that one, where it reaches in.
+    /// The slice before `first`, if it reaches into the tile.
     before: Option<Node>,
-    /// Each with its number of slices.
+    /// The spans with their numbers of slices.
     spans: Vec<(Node, u32)>,
     /// Whether each span is one slice.
     pub(super) is_exact: bool,
 }
 
 impl Tile {
-    /// Feeds the spans that touch a view to `merge`. `base` is the ordinal of the lane's index 0. `reaches` says whether the
-    /// slice that reaches in is wanted: it belongs to the first tile of a view.
-    pub(super) fn walk(&self, base: u64, view: &Range<i64>, reaches: bool, merge: &mut Merge<'_>) {
-        let mut give = |ordinal: u64, node: &Node, count: u32| {
-            let is_shown = node.start < view.end && (node.end > view.start || node.start >= view.start);
+    /// Feeds the spans that touch a view to `merge`. `base` is the ordinal of the lane's index 0. `is_first` says
+    /// whether this is the first tile of the view: only there is the slice that reaches in fed, since the tile before
+    /// has it otherwise.
+    pub(super) fn walk(&self, base: u64, view: &Range<i64>, is_first: bool, merge: &mut Merge<'_>) {
+        let mut feed = |ordinal: u64, node: &Node, count: u32| {
+            let touches = node.start < view.end && (node.end > view.start || node.start >= view.start);
             if let Some(index) = ordinal.checked_sub(base).and_then(|index| u32::try_from(index).ok())
-                && is_shown
+                && touches
             {
                 merge.push(index, 0, count as usize, node);
             }
         };
-        if let Some(before) = self.before.as_ref().filter(|_| reaches) {
-            give(self.first.wrapping_sub(1), before, 1);
+        if let Some(before) = self.before.as_ref().filter(|_| is_first) {
+            feed(self.first.wrapping_sub(1), before, 1);
         }
         let mut ordinal = self.first;
         for (node, count) in &self.spans {
-            give(ordinal, node, *count);
+            feed(ordinal, node, *count);
             ordinal += u64::from(*count);
         }
     }
 
-    /// What it is made of; for the span of a whole lane.
+    /// The span with its number of slices, if the tile has just one: the state of a lane is such a tile.
     pub(super) fn only_span(&self) -> Option<(Node, u32)> {
         (self.spans.len() == 1).then(|| self.spans[0])
     }
@@ -54,36 +55,41 @@ impl Tile {
         size_of::<Tile>() + self.spans.capacity() * size_of::<(Node, u32)>()
     }
 
-    /// Checks a message and takes it over. Slices of the lane have ordinals below `end`, their sites and nodes are
-    /// among `names`.
-    pub(super) fn of_message(tile: &message::Tile, end: u64, names: Names) -> Option<Tile> {
+    /// Checks a message and converts it; `None` if it makes no sense. Ordinals of slices have to be below
+    /// `end_ordinal`.
+    pub(super) fn of_message(tile: &message::Tile, end_ordinal: u64, names: Names) -> Option<Tile> {
         let n = tile.gap.len();
         let lens = [tile.length.len(), tile.count.len(), tile.site.len(), tile.node.len()];
-        let several = tile.count.iter().filter(|count| **count > 1).count();
-        let has_several = [tile.busy.len(), tile.wait.len(), tile.longest.len(), tile.top.len()] == [several; 4];
-        if n > MAX_SPANS || lens != [n; 4] || !has_several || (tile.before && (n == 0 || tile.first == 0)) {
+        let n_joined = tile.count.iter().filter(|count| **count > 1).count();
+        let has_details = [tile.busy.len(), tile.wait.len(), tile.longest.len(), tile.top.len()] == [n_joined; 4];
+        if n > MAX_SPANS || lens != [n; 4] || !has_details || (tile.before && (n == 0 || tile.first == 0)) {
             return None;
         }
-        let (mut at, mut ordinal, mut more) = (tile.start, tile.first, 0);
+        let (mut end, mut ordinal, mut i_joined) = (tile.start, tile.first, 0);
         let (mut before, mut spans) = (None, Vec::with_capacity(n));
         for i in 0..n {
-            let start = at.checked_add(tile.gap[i]).filter(|start| *start >= at || (i == 0 && tile.before))?;
+            let start = end.checked_add(tile.gap[i]).filter(|start| *start >= end || (i == 0 && tile.before))?;
             let length = i64::try_from(tile.length[i]).ok()?;
-            at = start.checked_add(length).filter(|end| is_time(start) && is_time(*end))?;
-            let (site, node) = names.of(tile.site[i], tile.node[i].wrapping_sub(1));
+            end = start.checked_add(length).filter(|end| is_time(start) && is_time(*end))?;
+            let (site, node) = names.check(tile.site[i], tile.node[i].wrapping_sub(1));
             let count = tile.count[i];
             if count == 0 {
                 return None;
             }
-            let mut span = Span { count, ..Span::of(SliceHeader { start, end: at, site, node }, 0) };
+            let mut span = Span { count, ..Span::of(SliceHeader { start, end, site, node }, 0) };
             if count > 1 {
-                let ns = |list: &[u64]| i64::try_from(list[more]).ok().filter(|ns| *ns <= length);
+                let ns = |list: &[u64]| i64::try_from(list[i_joined]).ok().filter(|ns| *ns <= length);
                 (span.busy_ns, span.wait_ns) = (ns(&tile.busy)?, ns(&tile.wait)?);
-                (span.top_ns, span.top) = (ns(&tile.longest)?, tile.top[more]);
-                more += 1;
-                let most = if span.waits { span.wait_ns } else { span.busy_ns };
-                let works = span.waits && span.busy_ns > 0;
-                if works || span.busy_ns + span.wait_ns > length || span.top_ns > most || span.top >= count {
+                (span.top_ns, span.top) = (ns(&tile.longest)?, tile.top[i_joined]);
+                i_joined += 1;
+                let max_top_ns = if span.waits { span.wait_ns } else { span.busy_ns };
+                // The top waits only if no slice works.
+                let is_contradictory = span.waits && span.busy_ns > 0;
+                if is_contradictory
+                    || span.busy_ns + span.wait_ns > length
+                    || span.top_ns > max_top_ns
+                    || span.top >= count
+                {
                     return None;
                 }
             }
@@ -91,14 +97,15 @@ impl Tile {
                 before = Some(Node::of_span(&span, 0));
                 continue;
             }
-            ordinal = ordinal.checked_add(u64::from(count)).filter(|ordinal| *ordinal <= end)?;
+            ordinal = ordinal.checked_add(u64::from(count)).filter(|ordinal| *ordinal <= end_ordinal)?;
             spans.push((Node::of_span(&span, 0), count));
         }
-        Some(Tile { first: tile.first, before, spans, is_exact: several == 0 })
+        Some(Tile { first: tile.first, before, spans, is_exact: n_joined == 0 })
     }
 }
 
-/// The slices of a lane that begin in a range of time, as spans of at most `pixel` ns. Waits for the disk.
+/// The message with the slices of a lane that begin in a range of time, as spans of at most `pixel` ns. Waits for the
+/// disk.
 pub(super) fn message(store: &Store, lane: &Lane, range: &Range<i64>, pixel: i64) -> message::Tile {
     let mut spans = Vec::new();
     let (first, before) = lane.begun_in(range, pixel, &mut spans);
@@ -109,9 +116,9 @@ pub(super) fn message(store: &Store, lane: &Lane, range: &Range<i64>, pixel: i64
         ..message::Tile::default()
     };
     let before = before.map(|s| Span::of(SliceHeader::of(&s, store.sites()), first.wrapping_sub(1)));
-    let mut at = range.start;
+    let mut previous_end = range.start;
     for span in before.iter().chain(&spans) {
-        tile.gap.push(span.start.saturating_sub(at));
+        tile.gap.push(span.start.saturating_sub(previous_end));
         tile.length.push(span.end.abs_diff(span.start));
         tile.count.push(span.count);
         tile.site.push(Site::new(span.site, span.waits).to_code());
@@ -122,7 +129,7 @@ pub(super) fn message(store: &Store, lane: &Lane, range: &Range<i64>, pixel: i64
             tile.longest.push(span.top_ns.unsigned_abs());
             tile.top.push(span.top - span.first);
         }
-        at = span.end;
+        previous_end = span.end;
     }
     tile
 }

@@ -6,26 +6,26 @@ use prost::Message;
 
 /// Carries requests to the process that has the trace.
 pub trait Transport: Send + Sync {
-    /// Returns the response to a request, from [`Server::respond`](super::Server::respond). Waits for it.
+    /// Sends a request, waits, and returns the response of [`Server::respond`](super::Server::respond).
     ///
     /// # Errors
-    /// That it did not come, and why.
+    /// Says why no response was received.
     fn request(&self, request: &[u8]) -> Result<Bytes, RemoteError>;
 
     /// Location of the trace, for messages.
     fn location(&self) -> String;
 }
 
-/// Why nothing came.
+/// Why a remote trace could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// The connection broke, or was not made.
+    /// The connection failed or was lost.
     #[error("{0}")]
     Connection(String),
-    /// The other side says why there is no answer.
+    /// The server's reason for not responding.
     #[error("the other side says: {0}")]
     Answer(String),
-    /// What came is not what was asked for.
+    /// The response is invalid, or belongs to another request.
     #[error("the answer makes no sense: {0}")]
     Invalid(&'static str),
     /// A table cannot be read.

@@ -1,4 +1,4 @@
-//! The tables of a store as record batches: the rows and columns that a sealed trace has in its files, for who asks by SQL.
+//! The tables of a store as Arrow record batches, with the rows and columns of a sealed trace's files: SQL reads them.
 
 use super::checksums::{Checksums, FILE_NAME, read_part};
 use super::columns::read;
@@ -6,7 +6,7 @@ use super::names::Names;
 use super::row_group::RowGroup;
 use super::schema::{MetaRow, RingRow, SIDES, SLICES, TABLES, version_of};
 use super::table::{StoredRow, Table};
-use super::tables::{FINAL, Sink, Source, columns, give_sides};
+use super::table_columns::{FINAL, Sink, Source, columns, write_sides};
 use super::{SealError, writer};
 use crate::store::Store;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
@@ -20,27 +20,27 @@ use std::sync::Arc;
 use trace_model::layout::{SEALED_FOLDER, find_sealed, is_chunk_file, is_meta_file, is_ring_file};
 use trace_model::{SliceHeader, SliceRef};
 
-/// Rows of a batch.
-const ROWS: usize = 1 << 14;
-/// Larger files of slices are not read to be checked.
-const CHECKED: u64 = 1 << 30;
+/// Rows of a record batch, at most.
+const BATCH_ROWS: usize = 1 << 14;
+/// [`check`] reads files up to this many bytes entirely, larger ones only from their last checksummed part on.
+const MAX_CHECKED_BYTES: u64 = 1 << 30;
 
-/// Takes a batch; false where no more are wanted.
+/// A callback that takes a batch and returns whether it takes more.
 pub type Take<'a> = &'a mut dyn FnMut(RecordBatch) -> bool;
 
-/// The tables of a trace.
+/// All tables of a trace, except those that only this program reads.
 #[must_use]
 pub fn tables() -> &'static [Table] {
     const { &TABLES }
 }
 
-/// The tables other than the slices, each as a Parquet file in memory, with its name.
+/// Writes every table but the slices as a Parquet file in memory; returns them with the names of their tables.
 ///
 /// # Errors
-/// That the columns cannot be coded.
+/// Fails if a table's columns cannot be encoded.
 pub(crate) fn side_files(store: &Store) -> Result<Vec<(&'static str, Bytes)>, SealError> {
-    let sides = TABLES.iter().filter(|table| table.name != SLICES.name);
-    sides.map(|table| Ok((table.name, table_file(store, *table)?))).collect()
+    let side_tables = TABLES.iter().filter(|table| table.name != SLICES.name);
+    side_tables.map(|table| Ok((table.name, table_file(store, *table)?))).collect()
 }
 
 fn table_file(store: &Store, table: Table) -> Result<Bytes, SealError> {
@@ -55,30 +55,30 @@ fn table_file(store: &Store, table: Table) -> Result<Bytes, SealError> {
     Ok(writer.into_inner()?.into())
 }
 
-/// Gives all rows of a table of [`tables`](tables()), some at a time; none of another.
+/// Passes all rows of a table to `take`, batch by batch; no rows if [`tables`](tables()) lacks the table.
 ///
 /// # Errors
-/// That the columns do not fit together.
+/// Fails if the columns of a batch differ in length.
 pub fn batches(store: &Store, table: &str, take: Take<'_>) -> Result<(), SealError> {
     let names = &Names::of(store);
     if table == SLICES.name {
         return slices(store, names, take);
     }
     if SIDES.iter().any(|side| side.name == table) {
-        return give_sides(store, &mut OneTable { table, names, take });
+        return write_sides(store, &mut OneTable { table, names, take });
     }
-    let whole = if table == MetaRow::TABLE.name {
+    let final_table = if table == MetaRow::TABLE.name {
         Some((MetaRow::TABLE, columns::<MetaRow<'_>, _>(&writer::meta(store, store.stats().slices), names)))
     } else {
-        FINAL.into_iter().find(|(whole, _)| whole.name == table).map(|(whole, columns)| (whole, columns(store, names)))
+        FINAL.into_iter().find(|(t, _)| t.name == table).map(|(table, columns)| (table, columns(store, names)))
     };
-    if let Some((whole, columns)) = whole {
-        take(RecordBatch::try_new(whole.schema(), columns)?);
+    if let Some((table, columns)) = final_table {
+        take(RecordBatch::try_new(table.schema(), columns)?);
     }
     Ok(())
 }
 
-/// Takes the rows of a side table.
+/// A sink that passes on the rows of one side table and ignores the others.
 struct OneTable<'a> {
     table: &'a str,
     names: &'a Names,
@@ -91,11 +91,12 @@ impl Sink for OneTable<'_> {
         if table.name != self.table {
             return Ok(());
         }
-        give(table, rows, |rows| T::columns(rows, self.names), self.take)
+        take_batches(table, rows, |rows| T::columns(rows, self.names), self.take)
     }
 }
 
-fn give<T>(
+/// Passes `rows` to `take` as batches of at most [`BATCH_ROWS`], until it takes no more.
+fn take_batches<T>(
     table: Table,
     mut rows: impl Iterator<Item = T>,
     columns: impl Fn(&[T]) -> Vec<ArrayRef>,
@@ -103,14 +104,14 @@ fn give<T>(
 ) -> Result<(), SealError> {
     let schema = table.schema();
     loop {
-        let some: Vec<T> = rows.by_ref().take(ROWS).collect();
-        if some.is_empty() || !take(RecordBatch::try_new(schema.clone(), columns(&some))?) {
+        let chunk: Vec<T> = rows.by_ref().take(BATCH_ROWS).collect();
+        if chunk.is_empty() || !take(RecordBatch::try_new(schema.clone(), columns(&chunk))?) {
             return Ok(());
         }
     }
 }
 
-/// Lane by lane, a part of the time after the other.
+/// Passes all slices to `take`: one part of the time after another, and within a part lane by lane.
 fn slices(store: &Store, names: &Names, take: Take<'_>) -> Result<(), SealError> {
     let range = store.range();
     let parts = store.parts(range.start..range.end.saturating_add(1));
@@ -129,11 +130,11 @@ fn slices(store: &Store, names: &Names, take: Take<'_>) -> Result<(), SealError>
         group.args = Some(Arc::new(args));
         group.arrays(store.sites(), names)
     };
-    give(SLICES, rows, columns, take)
+    take_batches(SLICES, rows, columns, take)
 }
 
-/// The folder with the files of a sealed trace, where it has all that the trace at `path` has: nothing was collected after
-/// it was sealed.
+/// The folder with the files of the sealed trace at `path`, if it holds the entire trace; `None` if rings or chunk
+/// files lie next to it, whose events were collected after it was sealed.
 #[must_use]
 pub fn whole_folder(path: &Path) -> Option<PathBuf> {
     let folder = find_sealed(path).filter(|folder| folder.join(FILE_NAME).is_file())?;
@@ -141,14 +142,14 @@ pub fn whole_folder(path: &Path) -> Option<PathBuf> {
     let trace = if is_inner { folder.parent()? } else { return Some(folder) };
     let is_collected = |name: &str| is_chunk_file(name) || is_ring_file(name) || is_meta_file(name);
     let mut entries = std::fs::read_dir(trace).ok()?.flatten();
-    let is_alone = !entries.any(|entry| entry.file_name().to_str().is_some_and(is_collected));
-    is_alone.then_some(folder)
+    let has_collected = entries.any(|entry| entry.file_name().to_str().is_some_and(is_collected));
+    (!has_collected).then_some(folder)
 }
 
-/// Checks the files of a sealed folder against its list of checksums; the slices up to 1 GiB, of larger ones the footer.
+/// Checks the files of a sealed folder against its list of checksums. Of files over 1 GiB only the footer is checked.
 ///
 /// # Errors
-/// The first file that is not what was written, and why.
+/// Names the first file that differs from what was written, and why.
 pub fn check(folder: &Path) -> Result<(), String> {
     let list = std::fs::read_to_string(folder.join(FILE_NAME)).map_err(|e| format!("{FILE_NAME}: {e}"))?;
     let sums = Checksums::parse(&list).ok_or_else(|| format!("{FILE_NAME}: it is damaged"))?;
@@ -174,6 +175,6 @@ fn check_file(sums: &Checksums, folder: &Path, name: &str) -> Result<(), super::
     let file = File::open(folder.join(name))?;
     sums.check_len(&file, name)?;
     let parts = sums.parts(name).unwrap_or_default();
-    let skipped = if file.metadata()?.len() > CHECKED { parts.len().saturating_sub(1) } else { 0 };
+    let skipped = if file.metadata()?.len() > MAX_CHECKED_BYTES { parts.len().saturating_sub(1) } else { 0 };
     parts[skipped..].iter().try_for_each(|part| read_part(&file, *part).map(|_| ()))
 }

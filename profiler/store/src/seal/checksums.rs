@@ -1,9 +1,9 @@
-//! The list `checksums.txt`: what every byte of the Parquet files of a sealed folder has to be.
+//! The list `checksums.txt`: checksums over every byte of the Parquet files of a sealed folder.
 //!
-//! Parquet files as the writers make them have no checksums, so that a damaged byte would be a wrong number. The list has
-//! a line for every part of every file: CRC-32C in hex, first byte, number of bytes, file. Of `slices.parquet` each row
-//! group is a part, and the rest (page index and footer) the last one; of other files there is one part. The last line
-//! is the checksum of all before it.
+//! The Parquet writer adds no checksums, so a damaged byte would be read as a wrong number. The list has a line for
+//! every part of every file: CRC-32C in hex, offset of the first byte, number of bytes, file name. The parts of
+//! `slices.parquet` are its row groups and, last, its page index with the footer; any other file is one part. The last
+//! line of the list is the CRC-32C of all lines before it.
 //!
 //! ```text
 //! stepscope checksums 1
@@ -22,11 +22,11 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// The list's file.
+/// File name of the list.
 pub(super) const FILE_NAME: &str = "checksums.txt";
 const TITLE: &str = "stepscope checksums 1\n";
 
-/// A run of bytes in a file.
+/// A range of bytes of a file, with its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FilePart {
     pub(super) from: u64,
@@ -34,7 +34,7 @@ pub(super) struct FilePart {
     pub(super) crc: u32,
 }
 
-/// A file that is written, with the checksums of its parts.
+/// A file that is being written, and the checksums of its parts. `from`, `len` and `crc` are those of the current part.
 #[derive(Debug)]
 pub(super) struct ChecksummedFile {
     file: File,
@@ -49,17 +49,17 @@ impl ChecksummedFile {
         ChecksummedFile { file, from: 0, len: 0, crc: 0, parts: Vec::new() }
     }
 
-    /// What was written since the last cut is a part.
-    pub(super) fn cut(&mut self) {
+    /// Ends the current part.
+    pub(super) fn end_part(&mut self) {
         let ChecksummedFile { from, len, crc, .. } = *self;
         self.parts.push(FilePart { from, len, crc });
         (self.from, self.len, self.crc) = (from + len, 0, 0);
     }
 
-    /// Ends the last part, waits until the file is on disk, and gives its parts.
+    /// Ends the last part, waits until the file is on disk, and returns the parts.
     pub(super) fn finish(mut self) -> io::Result<Vec<FilePart>> {
         if self.len > 0 {
-            self.cut();
+            self.end_part();
         }
         self.file.sync_all()?;
         Ok(self.parts)
@@ -79,34 +79,35 @@ impl Write for ChecksummedFile {
     }
 }
 
-/// Why a part of a file is not used.
+/// Why a part of a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PartError {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error("its checksum is wrong")]
     Damaged,
-    #[error("it has {is} bytes instead of {should}")]
-    Length { is: u64, should: u64 },
+    #[error("it has {actual} bytes instead of {expected}")]
+    Length { actual: u64, expected: u64 },
     #[error("the list of checksums lacks it")]
     NotListed,
 }
 
-/// The list of a sealed trace: the parts of each file. Where the files are elsewhere, what comes of them by ranges can be checked.
+/// The list of checksums of a sealed trace, by file. With it, ranges that are fetched from a remote file can be
+/// checked.
 #[derive(Clone, Debug, Default)]
 pub struct Checksums {
     files: BTreeMap<String, Vec<FilePart>>,
 }
 
 impl Checksums {
-    /// The list's file, next to the others.
+    /// File name of the list, in the sealed folder.
     pub const FILE: &str = FILE_NAME;
 
     pub(super) fn add(&mut self, name: &str, parts: Vec<FilePart>) {
         self.files.insert(name.to_owned(), parts);
     }
 
-    /// The file's text.
+    /// The list as text.
     pub(super) fn text(&self) -> String {
         let mut text = TITLE.to_owned();
         for (name, parts) in &self.files {
@@ -119,7 +120,7 @@ impl Checksums {
         text + &format!("end {crc:08x}\n")
     }
 
-    /// Reads the list; `None` where it is damaged.
+    /// Parses the text of a list; `None` if it is damaged.
     #[must_use]
     pub fn parse(text: &str) -> Option<Checksums> {
         let body = text.strip_suffix('\n')?;
@@ -148,7 +149,7 @@ impl Checksums {
         Some(self.files.get(name)?)
     }
 
-    /// Reads a whole file that is one part, and checks it.
+    /// Reads and checks a file that has one part.
     pub(super) fn read(&self, folder: &Path, name: &str) -> Result<Bytes, PartError> {
         let file = File::open(folder.join(name))?;
         let [part] = self.parts(name).ok_or(PartError::NotListed)? else { return Err(PartError::NotListed) };
@@ -156,35 +157,35 @@ impl Checksums {
         read_part(&file, *part)
     }
 
-    /// The end of a file, with its footer: the page index too of `slices.parquet`, all of other files. It ends where the file
-    /// should. `None` where the list lacks the file.
+    /// The bytes of a file's last part, which has the footer: of `slices.parquet` page index and footer, of another
+    /// file all bytes. The range ends at the expected length of the file. `None` if the list lacks the file.
     #[must_use]
     pub fn end_of(&self, file: &str) -> Option<Range<u64>> {
         let part = self.parts(file)?.last()?;
         Some(part.from..part.from.checked_add(part.len)?)
     }
 
-    /// Whether these are the bytes of [`end_of`](Self::end_of) a file.
+    /// Whether `bytes` are those of the range [`end_of`](Self::end_of) a file, by length and checksum.
     #[must_use]
     pub fn is_end_of(&self, file: &str, bytes: &[u8]) -> bool {
         let part = self.parts(file).and_then(|parts| parts.last());
         part.is_some_and(|part| part.len == bytes.len() as u64 && part.crc == crc32c::crc32c(bytes))
     }
 
-    /// Whether a file is as long as its parts together.
+    /// Checks that a file is as long as its parts together.
     pub(super) fn check_len(&self, file: &File, name: &str) -> Result<(), PartError> {
         let last = self.parts(name).and_then(|parts| parts.last()).ok_or(PartError::NotListed)?;
-        let (is, should) = (file.metadata()?.len(), last.from + last.len);
-        if is == should { Ok(()) } else { Err(PartError::Length { is, should }) }
+        let (actual, expected) = (file.metadata()?.len(), last.from + last.len);
+        if actual == expected { Ok(()) } else { Err(PartError::Length { actual, expected }) }
     }
 }
 
-/// Reads a part and checks it. Its length is checked against the file before memory is taken.
+/// Reads and checks a part. Its length is compared with the file's before memory is allocated, since the list may lie.
 pub(super) fn read_part(file: &File, part: FilePart) -> Result<Bytes, PartError> {
-    let is = file.metadata()?.len();
-    let should = part.from.checked_add(part.len).ok_or(PartError::Damaged)?;
-    if is < should {
-        return Err(PartError::Length { is, should });
+    let actual = file.metadata()?.len();
+    let expected = part.from.checked_add(part.len).ok_or(PartError::Damaged)?;
+    if actual < expected {
+        return Err(PartError::Length { actual, expected });
     }
     let mut bytes = vec![0; part.len as usize];
     file.read_exact_at(&mut bytes, part.from)?;

@@ -1,4 +1,5 @@
-//! Columns as they are read: any width of integer and any kind of string, so that other programs' files do too.
+//! Readers of columns that accept any width of integer and any kind of string, so that other programs' files can be
+//! read.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -12,7 +13,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::ChunkReader;
 use std::sync::Arc;
 
-/// Why a table is of no use.
+/// Why a table cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TableError {
     #[error(transparent)]
@@ -27,22 +28,22 @@ pub(super) enum TableError {
     Rows(&'static str),
 }
 
-/// Opens a Parquet file so that its strings come by dictionary.
+/// Reads the metadata of a Parquet file so that strings, except `args`, are read as dictionaries.
 pub(super) fn open<R: ChunkReader>(reader: &R) -> Result<ArrowReaderMetadata, TableError> {
-    let plain = ArrowReaderMetadata::load(reader, ArrowReaderOptions::new().with_skip_arrow_metadata(true))?;
-    let text = |field: &Field| match field.data_type() {
+    let metadata = ArrowReaderMetadata::load(reader, ArrowReaderOptions::new().with_skip_arrow_metadata(true))?;
+    let with_dictionary = |field: &Field| match field.data_type() {
         DataType::Utf8 if field.name() != "args" => {
             let by_dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
             field.clone().with_data_type(by_dictionary)
         }
         _ => field.clone(),
     };
-    let fields: Vec<Field> = plain.schema().fields().iter().map(|field| text(field)).collect();
+    let fields: Vec<Field> = metadata.schema().fields().iter().map(|field| with_dictionary(field)).collect();
     let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(fields)));
-    Ok(ArrowReaderMetadata::try_new(Arc::clone(plain.metadata()), options)?)
+    Ok(ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options)?)
 }
 
-/// All rows of a small file.
+/// Reads all rows of a file that fits into memory.
 pub(super) fn read(bytes: Bytes) -> Result<Vec<RecordBatch>, TableError> {
     let metadata = open(&bytes)?;
     let reader =
@@ -50,7 +51,7 @@ pub(super) fn read(bytes: Bytes) -> Result<Vec<RecordBatch>, TableError> {
     Ok(reader.collect::<Result<_, _>>()?)
 }
 
-/// A column of integers; unsigned ones of 64 bits come as the same bits.
+/// A column of integers, widened to `i64`; a `u64` keeps its bits.
 #[derive(Clone)]
 pub(super) struct Ints {
     values: Vec<i64>,
@@ -80,7 +81,7 @@ impl Ints {
         Ok(Ints { values, valid })
     }
 
-    /// A column that may be missing: then of nulls.
+    /// Opens a column that may be missing: all its rows are null then.
     pub(super) fn or_null(batch: &RecordBatch, name: &'static str) -> Result<Ints, TableError> {
         match batch.column_by_name(name) {
             Some(_) => Ints::of(batch, name),
@@ -88,19 +89,19 @@ impl Ints {
         }
     }
 
-    /// The number of a row; `None` for null.
+    /// The value of a row; `None` for null.
     #[inline]
     pub(super) fn get(&self, row: usize) -> Option<i64> {
         if self.valid.as_ref().is_some_and(|valid| !valid.value(row)) { None } else { self.values.get(row).copied() }
     }
 
-    /// The number of a row, 0 for null.
+    /// The value of a row; 0 for null.
     #[inline]
     pub(super) fn at(&self, row: usize) -> i64 {
         self.get(row).unwrap_or(0)
     }
 
-    /// The numbers of all rows, 0 for null.
+    /// The values of all rows; 0 for null.
     pub(super) fn or_zero(self) -> Vec<i64> {
         match &self.valid {
             Some(_) => (0..self.values.len()).map(|row| self.at(row)).collect(),
@@ -108,7 +109,7 @@ impl Ints {
         }
     }
 
-    /// The numbers of all rows as ones of 32 bits; `u32::MAX` for null.
+    /// The values of all rows as `u32`; `u32::MAX` for null.
     pub(super) fn ids(&self) -> Vec<u32> {
         match &self.valid {
             Some(_) => (0..self.values.len()).map(|row| self.id(row)).collect(),
@@ -116,14 +117,14 @@ impl Ints {
         }
     }
 
-    /// The number of a row as one of 32 bits; `u32::MAX` for null.
+    /// The value of a row as `u32`; `u32::MAX` for null.
     #[inline]
     pub(super) fn id(&self, row: usize) -> u32 {
         self.get(row).map_or(u32::MAX, |v| v as u32)
     }
 }
 
-/// Several columns, each opened in the same way.
+/// Opens several columns with the same function.
 pub(super) fn each<'a, T, const N: usize>(
     batch: &'a RecordBatch,
     names: [&'static str; N],
@@ -142,12 +143,12 @@ impl<'a> Floats<'a> {
         Ok(Floats(column.as_primitive_opt::<Float64Type>().ok_or(TableError::Column(name))?))
     }
 
-    /// A column that may be missing.
+    /// Opens a column that may be missing.
     pub(super) fn or_null(batch: &'a RecordBatch, name: &'static str) -> Result<Option<Floats<'a>>, TableError> {
         batch.column_by_name(name).map(|_| Floats::of(batch, name)).transpose()
     }
 
-    /// The number of a row; `None` for null.
+    /// The value of a row; `None` for null.
     #[inline]
     pub(super) fn get(&self, row: usize) -> Option<f64> {
         self.0.is_valid(row).then(|| self.0.value(row))
@@ -157,7 +158,7 @@ impl<'a> Floats<'a> {
 /// A column of strings.
 #[derive(Clone, Copy)]
 pub(super) struct Texts<'a> {
-    /// `None`: of nulls.
+    /// `None` if the file lacks the column: all its rows are null then.
     column: Option<&'a ArrayRef>,
 }
 
@@ -173,7 +174,7 @@ impl<'a> Texts<'a> {
         Ok(Texts { column: Some(column) })
     }
 
-    /// A column that may be missing: then of nulls.
+    /// Opens a column that may be missing: all its rows are null then.
     pub(super) fn or_null(batch: &'a RecordBatch, name: &'static str) -> Result<Texts<'a>, TableError> {
         if batch.column_by_name(name).is_some() { Texts::of(batch, name) } else { Ok(Texts { column: None }) }
     }
@@ -187,12 +188,13 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// The text of a row, empty for null.
+    /// The text of a row; empty for null.
     pub(super) fn at(&self, row: usize) -> &'a str {
         self.get(row).unwrap_or("")
     }
 
-    /// The row in the dictionary of each row of the column, and the dictionary: for names that are looked up once each.
+    /// The dictionary and, for each row, the key into it, `u32::MAX` for null; `None` if the column has no dictionary.
+    /// With it a reader resolves each distinct text once.
     pub(super) fn keys(&self) -> Option<(Vec<u32>, &'a ArrayRef)> {
         let by_dictionary = self.column?.as_dictionary_opt::<Int32Type>()?;
         let (keys, values) = (by_dictionary.keys(), by_dictionary.keys().values());
@@ -206,7 +208,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// The text of a row of a column of plain strings; `None` for null and past the end.
+/// The text of a row of a column of strings without a dictionary; `None` for null and past the end.
 pub(super) fn text(column: &ArrayRef, row: usize) -> Option<&str> {
     if row >= column.len() || column.is_null(row) {
         return None;

@@ -1,9 +1,9 @@
-//! A folder of Parquet files that another program made, or one of ours without its names: the slices are read as
-//! events, so they may come in any order and overlap. All of them are kept in memory.
+//! Reads the slices of a folder that another program wrote, or of a sealed folder whose tables of names are damaged.
+//! They are read as events, so they may be in any order and overlap; all of them stay in memory.
 
 use super::columns::{self, Ints, TableError, Texts, each};
 use super::pager::SlicesFile;
-use super::row_group::whole_arg;
+use super::row_group::join_arg;
 use super::schema::TrackRow;
 use super::table::StoredRow;
 use crate::store::{Store, StoreOptions};
@@ -13,24 +13,24 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
 use trace_model::{Batch, Category, Event, NO_ARGS, NO_NODE, Name, TrackKey, TrackKind};
 
-/// Nesting depths that are distinguished.
+/// The deepest lane that is distinguished: an event's depth is 8 bits.
 const MAX_DEPTH: i64 = 255;
 
-/// Reads the slices, and the tracks where their table is readable, into a store.
+/// Reads the slices into a store, with the names of the tracks if their table can be read.
 pub(super) fn store(folder: &Path, file: SlicesFile, problems: &mut Vec<String>) -> Store {
-    let mut reading = ForeignReader { store: Store::with_options(StoreOptions::UNBOUNDED), ..ForeignReader::default() };
-    // Without it the tracks have numbers for names.
+    let mut reader = ForeignReader { store: Store::with_options(StoreOptions::UNBOUNDED), ..ForeignReader::default() };
+    // Without the table the tracks are named by their numbers.
     let tracks =
         std::fs::read(folder.join(TrackRow::TABLE.file_name())).ok().and_then(|b| columns::read(b.into()).ok());
     for batch in tracks.into_iter().flatten() {
-        if let Err(problem) = reading.tracks(&batch) {
+        if let Err(problem) = reader.tracks(&batch) {
             problems.push(format!("{}: {problem}", TrackRow::TABLE.file_name()));
         }
     }
-    if let Err(problem) = reading.slices(file) {
+    if let Err(problem) = reader.slices(file) {
         problems.push(format!("slices.parquet: {problem}"));
     }
-    reading.store
+    reader.store
 }
 
 #[derive(Default)]
@@ -99,10 +99,10 @@ impl ForeignReader {
                 Some(node) => self.node(key.pid, [op.at(i), node, device.at(i)], &mut out),
                 None => NO_NODE,
             };
-            // An op's names the node before it, by a table that is not here.
+            // The correlation of an op is a row of `nodes`, a table that is not read here.
             let correlation = if kind == Category::Op { NO_NODE } else { correlation.at(i) as u32 };
             let args = args.get(i).map_or(NO_ARGS, |text| out.args(text));
-            let arg = whole_arg(kind, step.get(i).map(|step| step as u32), arg.at(i) as u64);
+            let arg = join_arg(kind, step.get(i).map(|step| step as u32), arg.at(i) as u64);
             let depth = lane.at(i).clamp(0, MAX_DEPTH) as u8;
             let slice = Event::slice(site, start.at(i), start.at(i).saturating_add(dur.at(i).max(0)));
             out.track(key).events.push(Event { depth, node, correlation, arg, args, ..slice });

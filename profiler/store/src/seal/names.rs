@@ -1,4 +1,4 @@
-//! The store's names as columns by dictionary.
+//! The names of a store's sites and nodes as columns with dictionaries.
 
 use super::dictionary::NULL;
 use crate::store::Store;
@@ -7,18 +7,18 @@ use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A text of each row of a table; equal ones are kept once.
+/// A text for each row of a table; equal texts are stored once.
 pub(super) struct NameColumn {
-    /// By row of the table, the row of `texts`.
+    /// For each row of the table, the row of its text in `texts`.
     numbers: Vec<u32>,
     texts: Arc<StringArray>,
 }
 
 impl NameColumn {
     fn of<'a>(texts: impl Iterator<Item = &'a str>) -> NameColumn {
-        let (mut unique, mut known): (Vec<&str>, FxHashMap<&str, u32>) = (Vec::new(), FxHashMap::default());
+        let (mut unique, mut row_of): (Vec<&str>, FxHashMap<&str, u32>) = (Vec::new(), FxHashMap::default());
         let number = |text: &'a str| {
-            *known.entry(text).or_insert_with(|| {
+            *row_of.entry(text).or_insert_with(|| {
                 unique.push(text);
                 unique.len() as u32 - 1
             })
@@ -27,7 +27,7 @@ impl NameColumn {
         NameColumn { numbers, texts: Arc::new(StringArray::from_iter_values(unique)) }
     }
 
-    /// The row of the texts that a row of the table has; [`NULL`] for none.
+    /// The row in [`texts`](Self::texts) of a table row's text; [`NULL`] if the table has no such row.
     #[inline]
     pub(super) fn number(&self, row: u32) -> u32 {
         self.numbers.get(row as usize).copied().unwrap_or(NULL)
@@ -37,10 +37,10 @@ impl NameColumn {
         &self.texts
     }
 
-    /// The texts of rows of the table; null where there is none.
+    /// A column with the texts of rows of the table; null where the table has no such row.
     pub(super) fn column(&self, rows: impl Iterator<Item = u32>) -> ArrayRef {
         let keys: Int32Array = rows.map(|row| self.numbers.get(row as usize).map(|number| *number as i32)).collect();
-        // The numbers are the texts' own.
+        // `new` cannot panic: every number is a row of `texts`.
         Arc::new(DictionaryArray::<Int32Type>::new(keys, Arc::clone(&self.texts) as ArrayRef))
     }
 }
@@ -66,7 +66,7 @@ impl Names {
         }
     }
 
-    /// Follows a store that got more names.
+    /// Collects the names anew if the store got more.
     pub(super) fn refresh(&mut self, store: &Store) {
         if (self.site_names.numbers.len(), self.node_names.numbers.len()) != (store.sites().len(), store.nodes().len())
         {
@@ -75,7 +75,7 @@ impl Names {
     }
 }
 
-/// A column of texts by dictionary.
+/// A column of texts with a dictionary.
 pub(super) fn text_column<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
     Arc::new(values.collect::<DictionaryArray<Int32Type>>())
 }

@@ -1,17 +1,17 @@
-//! A sealed folder becomes a store: small tables are read, the sidecar is mapped, slices stay on disk.
+//! Opens a sealed folder as a store: small tables are read, the sidecar is mapped, slices stay on disk.
 
 use super::checksums::{Checksums, FILE_NAME, FilePart, PartError};
 use super::columns::{self, TableError};
-use super::paged::PagedLane;
+use super::paged_lane::PagedLane;
 use super::pager::{Pager, SlicesFile};
 use super::pyramids::Pyramids;
 use super::resolver::Resolver;
 use super::row_group::RowGroup;
-use super::rows;
 use super::schema::{self, SLICES};
 use super::sidecar::{SIDECAR, Sidecar, SidecarError};
-use super::slices::Layout;
+use super::slice_writer::Layout;
 use super::table::{StoredRow, Table};
+use super::table_rows;
 use crate::store::{Contents, Store};
 use arrow_array::RecordBatch;
 use bytes::Bytes;
@@ -21,29 +21,30 @@ use std::path::Path;
 use std::sync::Arc;
 use trace_model::{RingPosition, Warning, WarningKind};
 
-/// Whether a folder is a sealed trace that was written here, and nothing else.
+/// Whether a folder is a sealed trace that this program wrote.
 #[must_use]
 pub fn is_sealed(folder: &Path) -> bool {
     folder.join(SLICES.file_name()).is_file() && folder.join(FILE_NAME).is_file()
 }
 
-/// The parts of a sealed folder that are always read.
+/// What is always read of a sealed folder: everything but the slices.
 pub(super) struct Opened {
     pub(super) parts: Contents,
     pub(super) names: Resolver,
     pub(super) slices: Option<SlicesFile>,
     pub(super) rings: Vec<RingPosition>,
-    /// What is wrong, a line for each file.
+    /// What is wrong with the files, a line for each.
     pub(super) problems: Vec<String>,
-    /// Whether slices can be placed: names and tracks are there.
-    pub(super) is_whole: bool,
+    /// Whether the tables of names and tracks were read: without them slices cannot be put on lanes.
+    pub(super) has_names: bool,
+    /// Length of `slices.parquet` and CRC-32C of its footer: the sidecar has to have the same.
     slices_key: (u64, u32),
 }
 
-/// Where the tables are.
+/// Where the tables are read from.
 enum Files<'a> {
     Folder(&'a Path, Option<Checksums>),
-    /// By name.
+    /// Parquet files by the names of their tables.
     Memory(&'a FxHashMap<String, Bytes>),
 }
 
@@ -58,14 +59,14 @@ impl Files<'_> {
     }
 }
 
-/// Reads tables and notes what is wrong with them.
+/// Reads tables and collects what is wrong with them.
 struct TableReader<'a> {
     files: Files<'a>,
     problems: Vec<String>,
 }
 
 impl TableReader<'_> {
-    /// Gives the rows of a table to `each`, some at a time. False where the table is of no use.
+    /// Passes the rows of a table to `each`, batch by batch. Returns whether the table could be used.
     fn table(&mut self, table: Table, mut each: impl FnMut(&RecordBatch) -> Result<(), TableError>) -> bool {
         let name = table.file_name();
         let result = self.files.read(table).map_err(TableError::from).and_then(columns::read);
@@ -76,7 +77,7 @@ impl TableReader<'_> {
         result.is_ok()
     }
 
-    /// Opens `slices.parquet` and checks its footer.
+    /// Opens `slices.parquet` and checks its footer; returns the file with its [key](Opened::slices_key).
     fn slices(&mut self) -> Option<(SlicesFile, (u64, u32))> {
         let Files::Folder(folder, sums) = &self.files else { return None };
         let name = SLICES.file_name();
@@ -116,26 +117,27 @@ impl Opened {
             }),
             Err(_) => None,
         };
-        let is_ours = sums.is_some();
+        let has_checksums = sums.is_some();
         let mut reading = TableReader { files: Files::Folder(folder, sums), problems };
         let mut parts = Contents::default();
         let mut rings = Vec::new();
-        let version = if is_ours { read_names(&mut reading, &mut parts) } else { None };
-        let is_whole = version.is_some();
+        let version = if has_checksums { read_names(&mut reading, &mut parts) } else { None };
+        let has_names = version.is_some();
         if let Some(version) = version {
             read_sides(&mut reading, &mut parts, version);
-            reading.table(schema::RingRow::TABLE, |batch| rows::rings(batch, &mut rings));
+            reading.table(schema::RingRow::TABLE, |batch| table_rows::rings(batch, &mut rings));
         }
         let (slices, slices_key) = reading.slices().map_or((None, (0, 0)), |(file, key)| (Some(file), key));
         let names = Resolver::of(&parts.sites, &parts.nodes);
-        Ok(Opened { parts, names, slices, rings, problems: reading.problems, is_whole, slices_key })
+        Ok(Opened { parts, names, slices, rings, problems: reading.problems, has_names, slices_key })
     }
 }
 
-/// Reads the tables without which nothing can be placed; gives the format's version.
+/// Reads the tables without which slices cannot be put on lanes. Returns the format's version, `None` if one is
+/// unusable.
 fn read_names(reading: &mut TableReader<'_>, parts: &mut Contents) -> Option<u32> {
     let mut format = String::new();
-    let meta = reading.table(schema::MetaRow::TABLE, |batch| {
+    let is_read = reading.table(schema::MetaRow::TABLE, |batch| {
         for schema::MetaRow { key, value } in schema::MetaRow::read(batch)? {
             let number = || value.parse::<i64>().map_err(|_| TableError::Rows("a number is none"));
             match key {
@@ -149,42 +151,42 @@ fn read_names(reading: &mut TableReader<'_>, parts: &mut Contents) -> Option<u32
         Ok(())
     });
     let version = schema::version_of(&format);
-    if meta && version.is_none() {
+    if is_read && version.is_none() {
         reading
             .problems
             .push(format!("{}: this program does not know the format {format:?}", schema::MetaRow::TABLE.file_name()));
     }
-    let is_whole = version.is_some()
-        && reading.table(schema::ProcessRow::TABLE, |batch| rows::processes(batch, &mut parts.processes))
-        && reading.table(schema::SiteRow::TABLE, |batch| rows::sites(batch, &mut parts.sites))
-        && reading.table(schema::NodeRow::TABLE, |batch| rows::nodes(batch, &mut parts.nodes))
-        && reading.table(schema::TrackRow::TABLE, |batch| rows::tracks(batch, &mut parts.tracks));
-    version.filter(|_| is_whole)
+    let has_names = version.is_some()
+        && reading.table(schema::ProcessRow::TABLE, |batch| table_rows::processes(batch, &mut parts.processes))
+        && reading.table(schema::SiteRow::TABLE, |batch| table_rows::sites(batch, &mut parts.sites))
+        && reading.table(schema::NodeRow::TABLE, |batch| table_rows::nodes(batch, &mut parts.nodes))
+        && reading.table(schema::TrackRow::TABLE, |batch| table_rows::tracks(batch, &mut parts.tracks));
+    version.filter(|_| has_names)
 }
 
-/// Reads what a trace can do without; a table with a problem is left out.
+/// Reads the tables that a trace can lack; the rows of an unusable table are missing.
 fn read_sides(reading: &mut TableReader<'_>, parts: &mut Contents, version: u32) {
-    reading.table(schema::StepRow::TABLE, |batch| rows::steps(batch, &mut parts.steps));
-    reading.table(schema::FlowRow::TABLE, |batch| rows::flows(batch, &mut parts.flows));
-    reading.table(schema::CounterRow::TABLE, |batch| rows::points(batch, &mut parts.points));
-    reading.table(schema::MemoryRow::TABLE, |batch| rows::memory(batch, &mut parts.memory));
-    reading.table(schema::TransferRow::TABLE, |batch| rows::transfers(batch, &mut parts.transfers));
-    reading.table(schema::WarningRow::TABLE, |batch| rows::warnings(batch, &mut parts.warnings));
-    let mut args = rows::ArgsRows::default();
-    reading.table(schema::InstantRow::TABLE, |batch| rows::instants(batch, parts, &mut args));
-    if version > 1 {
+    reading.table(schema::StepRow::TABLE, |batch| table_rows::steps(batch, &mut parts.steps));
+    reading.table(schema::FlowRow::TABLE, |batch| table_rows::flows(batch, &mut parts.flows));
+    reading.table(schema::CounterRow::TABLE, |batch| table_rows::points(batch, &mut parts.points));
+    reading.table(schema::MemoryRow::TABLE, |batch| table_rows::memory(batch, &mut parts.memory));
+    reading.table(schema::TransferRow::TABLE, |batch| table_rows::transfers(batch, &mut parts.transfers));
+    reading.table(schema::WarningRow::TABLE, |batch| table_rows::warnings(batch, &mut parts.warnings));
+    let mut args = table_rows::ArgsRows::default();
+    reading.table(schema::InstantRow::TABLE, |batch| table_rows::instants(batch, parts, &mut args));
+    if version >= schema::StackRow::TABLE.since {
         let frames = &mut parts.frames;
-        reading.table(schema::FrameRow::TABLE, |batch| rows::frames(batch, frames));
-        reading.table(schema::FunctionRow::TABLE, |batch| rows::functions(batch, frames));
-        reading.table(schema::StackRow::TABLE, |batch| rows::stacks(batch, frames.len(), &mut parts.stacks));
+        reading.table(schema::FrameRow::TABLE, |batch| table_rows::frames(batch, frames));
+        reading.table(schema::FunctionRow::TABLE, |batch| table_rows::functions(batch, frames));
+        reading.table(schema::StackRow::TABLE, |batch| table_rows::stacks(batch, frames.len(), &mut parts.stacks));
     }
-    reading.table(schema::OpenRow::TABLE, |batch| rows::open_slices(batch, parts));
+    reading.table(schema::OpenRow::TABLE, |batch| table_rows::open_slices(batch, parts));
 }
 
-/// The contents of the tables other than the slices, each a Parquet file in memory, by name.
+/// Reads the tables other than the slices from Parquet files in memory, by table name.
 ///
 /// # Errors
-/// The first table that is of no use, and why.
+/// Names a table that cannot be used, and why.
 pub(crate) fn contents_of(tables: &FxHashMap<String, Bytes>) -> Result<Contents, String> {
     let mut reading = TableReader { files: Files::Memory(tables), problems: Vec::new() };
     let mut parts = Contents::default();
@@ -194,44 +196,44 @@ pub(crate) fn contents_of(tables: &FxHashMap<String, Bytes>) -> Result<Contents,
     reading.problems.pop().map_or(Ok(parts), Err)
 }
 
-/// How far the rings next to a sealed folder are in it.
+/// Reads up to which record each ring of the trace folder is in a sealed folder.
 pub(crate) fn positions(folder: &Path) -> std::io::Result<Vec<RingPosition>> {
     let list = std::fs::read_to_string(folder.join(FILE_NAME))?;
     let mut reading = TableReader { files: Files::Folder(folder, Checksums::parse(&list)), problems: Vec::new() };
     let mut rings = Vec::new();
-    reading.table(schema::RingRow::TABLE, |batch| rows::rings(batch, &mut rings));
+    reading.table(schema::RingRow::TABLE, |batch| table_rows::rings(batch, &mut rings));
     Ok(rings)
 }
 
-/// A sealed trace, read as far as it is kept in memory.
+/// An open sealed trace; its slices stay on disk.
 #[derive(Debug)]
 pub(crate) struct SealedTrace {
     pub(crate) store: Store,
-    /// How far the rings next to it are in it.
+    /// Up to which record each ring of the trace folder is in the sealed trace.
     pub(crate) rings: Vec<RingPosition>,
 }
 
 impl SealedTrace {
-    /// Opens a sealed folder. What is damaged in it becomes warnings of the store.
+    /// Opens a sealed folder. Damage becomes warnings of the store.
     ///
     /// # Errors
-    /// That the folder cannot be read at all.
+    /// Fails if the folder cannot be listed.
     pub(crate) fn open(folder: &Path) -> std::io::Result<SealedTrace> {
-        let Opened { mut parts, names, slices, rings, mut problems, is_whole, slices_key } = Opened::read(folder)?;
+        let Opened { mut parts, names, slices, rings, mut problems, has_names, slices_key } = Opened::read(folder)?;
         let store = match slices {
-            Some(file) if is_whole => {
+            Some(file) if has_names => {
                 let sidecar = match Sidecar::open(&folder.join(SIDECAR), slices_key.0, slices_key.1) {
                     Ok(sidecar) => Some(sidecar),
                     Err(problem) => {
-                        // Of another version is no damage.
+                        // A sidecar of another version is not damaged: it is rebuilt without a warning.
                         if !matches!(problem, SidecarError::Version(_)) {
                             problems.push(format!("{SIDECAR}: {problem}; it was made again"));
                         }
-                        rebuilt(folder, &file, &names, slices_key, &mut problems)
+                        rebuild_sidecar(folder, &file, &names, slices_key, &mut problems)
                     }
                 };
                 if let Some(sidecar) = sidecar {
-                    place_lanes(&mut parts, Pager::new(file, names, Arc::new(sidecar)));
+                    add_lanes(&mut parts, Pager::new(file, names, Arc::new(sidecar)));
                 }
                 Store::of_contents(parts)
             }
@@ -250,8 +252,8 @@ fn warnings(folder: &Path, problems: Vec<String>) -> impl Iterator<Item = Warnin
     })
 }
 
-/// Gives the tracks their lanes.
-fn place_lanes(parts: &mut Contents, pager: Pager) {
+/// Adds to the tracks their lanes, as the sidecar lists them.
+fn add_lanes(parts: &mut Contents, pager: Pager) {
     let pager = Arc::new(pager);
     for entry in pager.sidecar().lanes() {
         parts.set_lane(entry.track, entry.lane, || Box::new(PagedLane::new(&pager, *entry)));
@@ -259,15 +261,15 @@ fn place_lanes(parts: &mut Contents, pager: Pager) {
     parts.pager = Some(pager);
 }
 
-/// Makes the sidecar again, and puts it in its place where the folder can be written.
-fn rebuilt(
+/// Rebuilds the sidecar, and writes it into the folder; it stays in memory if that fails.
+fn rebuild_sidecar(
     folder: &Path,
     file: &SlicesFile,
     names: &Resolver,
     key: (u64, u32),
     problems: &mut Vec<String>,
 ) -> Option<Sidecar> {
-    match build(file, names, key, problems) {
+    match build_sidecar(file, names, key, problems) {
         Ok(bytes) => {
             let scratch = folder.join(format!("{SIDECAR}.tmp"));
             let written = super::place::write_synced(&scratch, &bytes);
@@ -285,7 +287,8 @@ fn rebuilt(
     }
 }
 
-fn build(
+/// Builds the bytes of a sidecar from the slices; row groups that cannot be read are reported in `problems`.
+fn build_sidecar(
     file: &SlicesFile,
     names: &Resolver,
     key: (u64, u32),
@@ -293,21 +296,21 @@ fn build(
 ) -> Result<Vec<u8>, TableError> {
     let failed = |e| TableError::Part(PartError::Io(e));
     let mut pyramids = Pyramids::new(Vec::new(), Layout::default().min_headers).map_err(failed)?;
-    let mut until: FxHashMap<(u32, u32), i64> = FxHashMap::default();
+    let mut end_of: FxHashMap<(u32, u32), i64> = FxHashMap::default();
     for group in 0..file.parts.len() {
         match file.read(group).and_then(|batch| RowGroup::of(&batch, names)) {
             Ok(rows) => {
                 let keys = rows.track.iter().copied().zip(rows.lane.iter().copied());
                 for (i, key) in keys.enumerate() {
                     let Some(slice) = rows.slices.header(i) else { break };
-                    let free_from = until.insert(key, slice.end).unwrap_or(i64::MIN);
-                    if slice.start < free_from {
+                    let previous_end = end_of.insert(key, slice.end).unwrap_or(i64::MIN);
+                    if slice.start < previous_end {
                         return Err(TableError::Rows("the slices of a lane overlap"));
                     }
                     pyramids.push(key.0, key.1, slice, rows.has_args(i)).map_err(failed)?;
                 }
             }
-            // Its slices are missing; all others are there.
+            // Only the slices of this row group are missing.
             Err(problem) => problems.push(format!("{}: row group {group}: {problem}", SLICES.file_name())),
         }
         pyramids.end_group();

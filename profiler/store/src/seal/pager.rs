@@ -1,8 +1,8 @@
-//! The row groups of a sealed trace that are in memory: the latest used, within a budget.
+//! Loads row groups of a sealed trace and caches the most recently used ones, within a budget of bytes.
 
 use super::checksums::{FilePart, read_part};
 use super::columns::TableError;
-use super::group::{Group, LaneRows};
+use super::paged_group::{LaneRows, PagedGroup};
 use super::resolver::Resolver;
 use super::row_group::RowGroup;
 use super::sidecar::Sidecar;
@@ -23,19 +23,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trace_model::{PagerStats, Pages, SliceDetails, SliceHeader, Warning, WarningKind};
 
-/// Bytes of row groups in memory, by default: about six million slices.
+/// Default budget for row groups in memory, bytes: about six million slices.
 pub const BUDGET: usize = 256 << 20;
-/// Bytes of a slice in memory.
+/// Bytes of a slice in memory, without arguments.
 const SLICE_BYTES: usize = size_of::<SliceHeader>() + size_of::<SliceDetails>();
-/// Row groups that are read for page requests before the picture is made again.
+/// Bytes of a slice in the size of a part of the trace: [`SLICE_BYTES`], and some for arguments.
+const PART_SLICE_BYTES: usize = 48;
+/// Page requests that are served before the picture is drawn again.
 const REQUESTS_AT_A_TIME: usize = 4;
 
-/// `slices.parquet`, open.
+/// Rows of a row group, at most: one batch has to hold it.
+const MAX_GROUP_ROWS: usize = 1 << 20;
+
+/// An open `slices.parquet`.
 #[derive(Debug)]
 pub(super) struct SlicesFile {
     pub(super) file: File,
     pub(super) metadata: ArrowReaderMetadata,
-    /// Of each row group.
+    /// The bytes of each row group, with their checksum.
     pub(super) parts: Vec<FilePart>,
 }
 
@@ -45,12 +50,12 @@ pub struct Pager {
     names: Resolver,
     sidecar: Arc<Sidecar>,
     lanes: LaneRows,
-    cache: Mutex<Cache<u32, Group>>,
+    cache: Mutex<Cache<u32, PagedGroup>>,
     /// Row groups that are damaged, and why.
     damaged: Mutex<BTreeMap<u32, String>>,
-    /// Row groups that a picture would have shown, had they been here.
+    /// Row groups that were needed for a picture and not in memory.
     requests: Mutex<BTreeSet<u32>>,
-    /// Grows when requested pages have come.
+    /// Grows when requested row groups were loaded.
     version: AtomicU64,
     loads: AtomicU64,
 }
@@ -77,15 +82,15 @@ impl Pager {
         }
     }
 
-    /// Whether all row groups of a view fit into memory together: else a picture of it would drive out what it just read.
+    /// Whether all row groups of a view fit into the budget together: else drawing would evict what it has just read.
     pub(super) fn has_room_for(&self, view: &Range<i64>) -> bool {
         let shown = self.sidecar.groups().iter().filter(|g| g.start < view.end && g.end >= view.start);
         let bytes: usize = shown.map(|g| g.rows as usize * SLICE_BYTES).sum();
         bytes <= self.cache.lock().budget()
     }
 
-    /// A row group if it is in memory, else nothing or a page request.
-    pub(super) fn peek(&self, group: u32, requests: bool) -> Option<Arc<Group>> {
+    /// A row group, if it is in memory; else it is requested if `requests` says so.
+    pub(super) fn peek(&self, group: u32, requests: bool) -> Option<Arc<PagedGroup>> {
         let found = self.cache.lock().get(&group);
         if found.is_none() && requests && !self.damaged.lock().contains_key(&group) {
             self.requests.lock().insert(group);
@@ -94,7 +99,7 @@ impl Pager {
     }
 
     /// A row group, read if it is not in memory; `None` where it is damaged.
-    pub(super) fn load(&self, group: u32) -> Option<Arc<Group>> {
+    pub(super) fn load(&self, group: u32) -> Option<Arc<PagedGroup>> {
         let found = self.cache.lock().get(&group);
         if found.is_some() || self.damaged.lock().contains_key(&group) {
             return found;
@@ -114,9 +119,9 @@ impl Pager {
         }
     }
 
-    fn read(&self, group: u32) -> Result<Group, TableError> {
+    fn read(&self, group: u32) -> Result<PagedGroup, TableError> {
         let rows = RowGroup::of(&self.file.read(group as usize)?, &self.names)?;
-        Group::of(rows, &self.sidecar, &self.lanes, group)
+        PagedGroup::of(rows, &self.sidecar, &self.lanes, group)
     }
 
     pub(super) fn sidecar(&self) -> &Sidecar {
@@ -139,7 +144,7 @@ impl Pages for Pager {
     }
 
     fn load_requested(&self) -> bool {
-        // What is left out is requested again by the next picture, if it is still wanted.
+        // The next picture requests again what is not served here, if it still needs it.
         let requests = std::mem::take(&mut *self.requests.lock());
         let mut has_more = false;
         for group in requests.into_iter().take(REQUESTS_AT_A_TIME) {
@@ -184,8 +189,9 @@ impl Pages for Pager {
     fn part_starts(&self) -> Vec<i64> {
         let groups = self.sidecar.groups();
         let budget = self.cache.lock().budget();
-        let at_a_time = (budget / 2 / (super::table::GROUP_ROWS * 48)).max(1);
-        groups.iter().step_by(at_a_time).map(|g| g.start).collect()
+        // Half of the budget: row groups of the parts before and after are in memory too.
+        let groups_per_part = (budget / 2 / (super::table::GROUP_ROWS * PART_SLICE_BYTES)).max(1);
+        groups.iter().step_by(groups_per_part).map(|g| g.start).collect()
     }
 }
 
@@ -193,20 +199,21 @@ impl SlicesFile {
     /// Reads and checks a row group.
     pub(super) fn read(&self, group: usize) -> Result<RecordBatch, TableError> {
         let part = *self.parts.get(group).ok_or(TableError::Rows("there is no such row group"))?;
-        let bytes = InFile { from: part.from, bytes: read_part(&self.file, part)? };
+        let bytes = FileRange { from: part.from, bytes: read_part(&self.file, part)? };
         let schema = self.metadata.parquet_schema();
         let all_null = |column: &ColumnChunkMetaData| {
             let nulls = column.statistics().and_then(Statistics::null_count_opt);
             column.column_path().string() == "args" && nulls == Some(column.num_values() as u64)
         };
         let columns = self.metadata.metadata().row_group(group).columns();
-        let wanted = columns.iter().enumerate().filter(|(_, c)| c.column_path().string() != "depth" && !all_null(c));
-        let mask = ProjectionMask::leaves(schema, wanted.map(|(i, _)| i));
+        let projection =
+            columns.iter().enumerate().filter(|(_, c)| c.column_path().string() != "depth" && !all_null(c));
+        let mask = ProjectionMask::leaves(schema, projection.map(|(i, _)| i));
         let n = usize::try_from(self.metadata.metadata().row_group(group).num_rows()).unwrap_or(0);
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, self.metadata.clone())
             .with_row_groups(vec![group])
             .with_projection(mask)
-            .with_batch_size(n.clamp(1, 1 << 20))
+            .with_batch_size(n.clamp(1, MAX_GROUP_ROWS))
             .build()?;
         let mut batches = reader.collect::<Result<Vec<RecordBatch>, _>>()?;
         match (batches.pop(), batches.is_empty()) {
@@ -216,31 +223,31 @@ impl SlicesFile {
     }
 }
 
-/// Part of a file in memory, at its place.
-struct InFile {
+/// A range of a file's bytes in memory, which is read at the file's offsets.
+struct FileRange {
     from: u64,
     bytes: Bytes,
 }
 
-impl Length for InFile {
+impl Length for FileRange {
     fn len(&self) -> u64 {
         self.from + self.bytes.len() as u64
     }
 }
 
-impl ChunkReader for InFile {
+impl ChunkReader for FileRange {
     type T = bytes::buf::Reader<Bytes>;
 
     fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
-        let at = start.checked_sub(self.from).and_then(|at| usize::try_from(at).ok());
-        let at = at.filter(|at| *at <= self.bytes.len()).ok_or_else(outside)?;
-        Ok(bytes::Buf::reader(self.bytes.slice(at..)))
+        let begin = start.checked_sub(self.from).and_then(|begin| usize::try_from(begin).ok());
+        let begin = begin.filter(|begin| *begin <= self.bytes.len()).ok_or_else(outside)?;
+        Ok(bytes::Buf::reader(self.bytes.slice(begin..)))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        let at = start.checked_sub(self.from).and_then(|at| usize::try_from(at).ok()).ok_or_else(outside)?;
-        let end = at.checked_add(length).filter(|end| *end <= self.bytes.len()).ok_or_else(outside)?;
-        Ok(self.bytes.slice(at..end))
+        let begin = start.checked_sub(self.from).and_then(|begin| usize::try_from(begin).ok()).ok_or_else(outside)?;
+        let end = begin.checked_add(length).filter(|end| *end <= self.bytes.len()).ok_or_else(outside)?;
+        Ok(self.bytes.slice(begin..end))
     }
 }
 

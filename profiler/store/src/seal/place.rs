@@ -1,4 +1,4 @@
-//! Putting a folder in place so that at every moment there is the old one or the new one.
+//! Replaces a sealed folder in one step: at every moment either the old or the new one exists.
 
 use super::checksums;
 use super::sidecar::SIDECAR;
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Where a folder is built: next to it, on the same disk.
+/// The path at which a folder is built: next to `folder`, on the same disk.
 pub(super) fn scratch_next_to(folder: &Path) -> PathBuf {
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
@@ -23,19 +23,19 @@ pub(super) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Waits until the folder's list of files is on disk.
+/// Waits until the folder's directory entries are on disk.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Puts `new` at `folder`; what is there goes, if it is a sealed folder or empty.
+/// Moves `new` to `folder`. An existing folder is removed if it is empty or a sealed one; any other is an error.
 pub(super) fn replace(new: &Path, folder: &Path) -> io::Result<()> {
     let parent = match folder.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
     if folder.exists() {
-        if !may_go(folder)? {
+        if !is_replaceable(folder)? {
             let text = "there is something else than a sealed trace; it was left alone";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
         }
@@ -47,8 +47,8 @@ pub(super) fn replace(new: &Path, folder: &Path) -> io::Result<()> {
     sync_folder(parent)
 }
 
-/// Whether a folder holds nothing but what is written here.
-fn may_go(folder: &Path) -> io::Result<bool> {
+/// Whether a folder holds nothing but files of a sealed trace.
+fn is_replaceable(folder: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
         let name = name.to_string_lossy();
@@ -68,7 +68,7 @@ fn exchange(a: &Path, b: &Path) -> io::Result<()> {
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Where tests end the process.
+/// A point at which a test can end the process: `STEPSCOPE_TEST_KILL_AT` names it.
 pub(crate) fn kill_point(name: &str) {
     #[cfg(test)]
     if std::env::var("STEPSCOPE_TEST_KILL_AT").is_ok_and(|at| at == name) {

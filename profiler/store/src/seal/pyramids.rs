@@ -1,7 +1,7 @@
-//! Builds the sidecar while the slices pass by, in the order of `slices.parquet`.
+//! Builds the sidecar from slices in the order of `slices.parquet`.
 //!
-//! Complete segments are written at once. What stays in memory is the open segment of each lane, the upper nodes (2.4 KB for
-//! 16,384 slices), the directory, and the slices of the lanes that are sparse so far.
+//! The lower nodes of a segment are written when it is complete. In memory remain the open segment of each lane, the
+//! upper nodes (2.4 KB for 16,384 slices), the directory, and all slices of the lanes that are sparse so far.
 
 use super::sidecar::{GroupEntry, LaneEntry, MAGIC, Piece, SegmentEntry, Trailer, UPPER, VERSION};
 use rustc_hash::FxHashMap;
@@ -10,48 +10,54 @@ use trace_model::SliceHeader;
 use trace_model::layout::SEGMENT;
 use trace_model::lod::{LEVELS, Leaf, Narrow, Node, Pyramid};
 
-/// Slices of sparse lanes in a sidecar: this part of all, at most so many.
-const HEADERS_SHARE: usize = 16;
+/// A sidecar has the headers of one in so many slices, those of sparse lanes.
+const SLICES_PER_HEADER: usize = 16;
+/// Headers in a sidecar, at most.
 const MAX_HEADERS: usize = 2 << 20;
 
-/// A lane, as far as it has come.
+/// A lane that is being built.
 #[derive(Default)]
-struct Building {
+struct LaneBuilder {
     entry: LaneEntry,
     pyramid: Pyramid,
     leaf: Leaf,
     segment_start: i64,
-    /// Complete segments, and their upper nodes; the offsets of these are from the first one's.
+    /// Complete segments, and their upper nodes. Until [`Pyramids::finish`] a segment's `upper` is an offset in
+    /// `upper`.
     segments: Vec<SegmentEntry>,
     upper: Vec<u8>,
     pieces: Vec<Piece>,
-    /// All its slices, as long as it is sparse.
+    /// All slices of the lane, as long as it is sparse.
     headers: Option<Vec<SliceHeader>>,
-    /// Slices in the row group that is being filled.
-    in_group: u64,
+    /// Slices of the lane in the current row group.
+    n_in_group: u64,
 }
 
+/// Writes a sidecar to `out`.
 pub(super) struct Pyramids<W> {
     out: W,
-    at: u64,
+    /// Bytes that were written, and their CRC-32C.
+    offset: u64,
     crc: u32,
-    lanes: Vec<Building>,
+    lanes: Vec<LaneBuilder>,
+    /// Row in `lanes` of each (track, lane).
     row_of: FxHashMap<(u32, u32), u32>,
     groups: Vec<GroupEntry>,
-    /// Rows of lanes with slices in the row group that is being filled.
+    /// Rows of the lanes that have slices in the current row group.
     touched: Vec<u32>,
+    /// The current row group.
     group: GroupEntry,
-    /// Slices with arguments in the row group that is being filled, and before it.
+    /// Slices with arguments in the current row group, and in those before.
     group_args: u32,
     args_before: u32,
-    n: usize,
+    n_slices: usize,
     n_headers: usize,
     min_headers: usize,
-    /// Room for a segment's lower nodes.
+    /// A reused buffer for a segment's lower nodes.
     lower: Vec<u8>,
 }
 
-/// Appends nodes in one of their two forms.
+/// Appends nodes; narrow ones have their times from `start`, the segment's.
 fn append(nodes: &[Node], start: i64, is_narrow: bool, out: &mut Vec<u8>) {
     if is_narrow {
         for narrow in nodes.iter().filter_map(|node| Narrow::of(node, start)) {
@@ -62,13 +68,14 @@ fn append(nodes: &[Node], start: i64, is_narrow: bool, out: &mut Vec<u8>) {
     }
 }
 
+/// A row group without slices.
 const NO_GROUP: GroupEntry = GroupEntry { start: i64::MAX, end: i64::MIN, first_args: 0, rows: 0 };
 
 impl<W: Write> Pyramids<W> {
     pub(super) fn new(out: W, min_headers: usize) -> io::Result<Pyramids<W>> {
         let mut pyramids = Pyramids {
             out,
-            at: 0,
+            offset: 0,
             crc: 0,
             lanes: Vec::new(),
             row_of: FxHashMap::default(),
@@ -77,7 +84,7 @@ impl<W: Write> Pyramids<W> {
             group: NO_GROUP,
             group_args: 0,
             args_before: 0,
-            n: 0,
+            n_slices: 0,
             n_headers: 0,
             min_headers,
             lower: Vec::new(),
@@ -89,23 +96,23 @@ impl<W: Write> Pyramids<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.write_all(bytes)?;
         self.crc = crc32c::crc32c_append(self.crc, bytes);
-        self.at += bytes.len() as u64;
+        self.offset += bytes.len() as u64;
         Ok(())
     }
 
-    /// The next slice of a lane.
+    /// Appends a slice to its lane.
     pub(super) fn push(&mut self, track: u32, lane: u32, slice: SliceHeader, has_args: bool) -> io::Result<()> {
         let n_lanes = self.lanes.len() as u32;
         let row = *self.row_of.entry((track, lane)).or_insert(n_lanes);
         if row == n_lanes {
             let entry = LaneEntry { track, lane, start: slice.start, ..LaneEntry::default() };
-            self.lanes.push(Building { entry, headers: Some(Vec::new()), ..Building::default() });
+            self.lanes.push(LaneBuilder { entry, headers: Some(Vec::new()), ..LaneBuilder::default() });
         }
         let lane = &mut self.lanes[row as usize];
-        if lane.in_group == 0 {
+        if lane.n_in_group == 0 {
             self.touched.push(row);
         }
-        lane.in_group += 1;
+        lane.n_in_group += 1;
         lane.entry.n += 1;
         lane.entry.end = slice.end;
         lane.entry.longest = lane.entry.longest.max(slice.end - slice.start);
@@ -123,31 +130,31 @@ impl<W: Write> Pyramids<W> {
         self.group.end = self.group.end.max(slice.end);
         self.group.rows += 1;
         self.group_args += u32::from(has_args);
-        self.n += 1;
+        self.n_slices += 1;
         if lane.entry.n.is_multiple_of(SEGMENT as u64) {
             self.end_segment(row)?;
         }
         if self.n_headers > self.max_headers() {
-            self.forget_dense();
+            self.drop_dense_headers();
         }
         Ok(())
     }
 
     fn max_headers(&self) -> usize {
-        (self.n / HEADERS_SHARE).min(MAX_HEADERS).max(self.min_headers)
+        (self.n_slices / SLICES_PER_HEADER).min(MAX_HEADERS).max(self.min_headers)
     }
 
-    /// Evicts the slices of the lanes with the most, down to half of what is allowed.
-    fn forget_dense(&mut self) {
-        let mut left = self.max_headers() / 2;
+    /// Drops the headers of the lanes with the most slices, down to half of the limit, so that this is rarely done.
+    fn drop_dense_headers(&mut self) {
+        let mut room = self.max_headers() / 2;
         let mut sizes: Vec<(u64, usize)> = self.lanes.iter().enumerate().map(|(i, l)| (l.entry.n, i)).collect();
         sizes.sort_unstable();
         self.n_headers = 0;
         for (n, i) in sizes {
             let lane = &mut self.lanes[i];
-            match left.checked_sub(n as usize) {
+            match room.checked_sub(n as usize) {
                 Some(rest) if lane.headers.is_some() => {
-                    left = rest;
+                    room = rest;
                     self.n_headers += n as usize;
                 }
                 _ => lane.headers = None,
@@ -161,11 +168,12 @@ impl<W: Write> Pyramids<W> {
         lane.leaf.end(&mut pyramid);
         pyramid.close();
         let (start, end, upper) = (lane.segment_start, lane.entry.end, lane.upper.len() as u64);
-        // Slices of a lane do not overlap: no node is longer than the one above it, whose site is one of the lowest ones'.
+        // The lowest and the highest level decide for all: slices of a lane do not overlap, so no node is longer than
+        // the one above it, and the site of a node is a site of the lowest level.
         let ends = [0, LEVELS - 1].map(|level| pyramid.level(level));
         let is_narrow = ends.into_iter().flatten().all(|node| Narrow::of(node, start).is_some());
         let node_bytes = if is_narrow { size_of::<Narrow>() } else { size_of::<Node>() } as u32;
-        lane.segments.push(SegmentEntry { lower: self.at, upper, start, end, node_bytes, zero: 0 });
+        lane.segments.push(SegmentEntry { lower: self.offset, upper, start, end, node_bytes, zero: 0 });
         let mut bytes = std::mem::take(&mut lane.upper);
         (UPPER..LEVELS).for_each(|level| append(pyramid.level(level), start, is_narrow, &mut bytes));
         bytes.resize(bytes.len().next_multiple_of(8), 0);
@@ -179,23 +187,23 @@ impl<W: Write> Pyramids<W> {
         Ok(())
     }
 
-    /// The slices since the last call are a row group.
+    /// Ends the current row group.
     pub(super) fn end_group(&mut self) {
         let mut offset = 0;
         self.touched.sort_unstable();
         for row in self.touched.drain(..) {
             let lane = &mut self.lanes[row as usize];
-            let (first, group) = (lane.entry.n - lane.in_group, self.groups.len() as u32);
+            let (first, group) = (lane.entry.n - lane.n_in_group, self.groups.len() as u32);
             lane.pieces.push(Piece { first, group, offset });
-            offset += lane.in_group as u32;
-            lane.in_group = 0;
+            offset += lane.n_in_group as u32;
+            lane.n_in_group = 0;
         }
         self.groups.push(GroupEntry { first_args: self.args_before, ..self.group });
         self.group = NO_GROUP;
         self.args_before = self.args_before.saturating_add(std::mem::take(&mut self.group_args));
     }
 
-    /// Writes the rest; returns the file.
+    /// Writes open segments, upper nodes, headers, directory and trailer; returns the output.
     pub(super) fn finish(mut self, slices_len: u64, slices_crc: u32) -> io::Result<W> {
         for row in 0..self.lanes.len() as u32 {
             if !self.lanes[row as usize].entry.n.is_multiple_of(SEGMENT as u64) {
@@ -203,17 +211,17 @@ impl<W: Write> Pyramids<W> {
             }
         }
         for row in 0..self.lanes.len() {
-            let (at, upper) = (self.at, std::mem::take(&mut self.lanes[row].upper));
-            self.lanes[row].segments.iter_mut().for_each(|segment| segment.upper += at);
+            let (offset, upper) = (self.offset, std::mem::take(&mut self.lanes[row].upper));
+            self.lanes[row].segments.iter_mut().for_each(|segment| segment.upper += offset);
             self.write(&upper)?;
         }
         for row in 0..self.lanes.len() {
             if let Some(headers) = self.lanes[row].headers.take() {
-                self.lanes[row].entry.headers = self.at;
+                self.lanes[row].entry.headers = self.offset;
                 self.write(bytemuck::cast_slice(&headers))?;
             }
         }
-        let directory = self.at;
+        let directory = self.offset;
         let (groups, lanes) = (std::mem::take(&mut self.groups), std::mem::take(&mut self.lanes));
         self.write(bytemuck::cast_slice(&groups))?;
         let (mut n_segments, mut n_pieces) = (0, 0);
@@ -244,7 +252,7 @@ impl<W: Write> Pyramids<W> {
             crc: 0,
         };
         let bytes = bytemuck::bytes_of(&trailer);
-        self.write(&bytes[..bytes.len() - 4])?;
+        self.write(&bytes[..bytes.len() - size_of_val(&trailer.crc)])?;
         let crc = self.crc;
         self.write(&crc.to_le_bytes())?;
         Ok(self.out)

@@ -1,14 +1,14 @@
-//! From the names in a row group back to the rows of the store's tables.
+//! Finds the rows of a store's tables from the names in a row group.
 
 use super::columns::Texts;
 use arrow_array::Array;
 use rustc_hash::FxHashMap;
 use trace_model::{Category, NO_NODE, NodeInfo, Site, SiteInfo};
 
-/// A name that the tables do not have.
+/// The row of a name that the tables lack.
 const UNKNOWN: u32 = u32::MAX - 1;
 
-/// The rows of names.
+/// Rows of sites and nodes by their names.
 #[derive(Debug, Default)]
 pub(super) struct Resolver {
     sites: FxHashMap<(String, String), (Site, Category)>,
@@ -48,7 +48,7 @@ impl Resolver {
     }
 }
 
-/// `find` for each row, called once for rows whose texts have the same places in the dictionaries.
+/// The result of `find` for each row; it is called once for all rows that have the same keys in the dictionaries.
 fn by_keys<T: Copy, const N: usize>(columns: [&Texts<'_>; N], n: usize, find: impl Fn(usize) -> T) -> Vec<T> {
     let dictionaries = columns.map(Texts::keys);
     if dictionaries.iter().any(Option::is_none) {
@@ -56,16 +56,16 @@ fn by_keys<T: Copy, const N: usize>(columns: [&Texts<'_>; N], n: usize, find: im
     }
     let n_values = dictionaries.each_ref().map(|d| d.as_ref().map_or(0, |(_, values)| values.len()));
     let keys = dictionaries.map(|d| d.map(|(keys, _)| keys).unwrap_or_default());
-    // What a text of the largest dictionary was found with last: nearly always what it is found with.
+    // The last result for each text of the largest dictionary: a text is nearly always combined with the same others.
     let widest = (0..N).max_by_key(|c| n_values[*c]).unwrap_or(0);
     let mut last: Vec<Option<([u32; N], T)>> = vec![None; n_values[widest] + 1];
     let mut found: FxHashMap<[u32; N], T> = FxHashMap::default();
-    let of_row = |i: usize| {
+    let find_cached = |i: usize| {
         let key: [u32; N] = std::array::from_fn(|c| keys[c][i]);
-        // Null has the place after the last text's.
+        // Null has the slot after the last text's.
         let slot = &mut last[(key[widest] as usize).min(n_values[widest])];
         match slot {
-            Some((known, value)) if *known == key => *value,
+            Some((last_key, value)) if *last_key == key => *value,
             _ => {
                 let value = *found.entry(key).or_insert_with(|| find(i));
                 *slot = Some((key, value));
@@ -73,5 +73,5 @@ fn by_keys<T: Copy, const N: usize>(columns: [&Texts<'_>; N], n: usize, find: im
             }
         }
     };
-    (0..n).map(of_row).collect()
+    (0..n).map(find_cached).collect()
 }

@@ -1,4 +1,4 @@
-//! The slices of a row group of `slices.parquet`, as the table has them: to be written, and as they are read.
+//! A row group of `slices.parquet`: its slices in the order of the file, converted to and from the table's columns.
 
 use super::columns::{Ints, TableError, Texts};
 use super::dictionary::{Chunk, Coder, Values};
@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, UInt32A
 use std::sync::Arc;
 use trace_model::{Category, NO_ARGS, Site, SiteInfo, SliceColumns, SliceDetails, SliceHeader, SliceRef};
 
-/// Slices in the order of the file; their `args` are [`NO_ARGS`], and the texts a column of their own.
+/// Slices in the order of the file. Their `args` are [`NO_ARGS`]; the texts of their arguments are in a column.
 #[derive(Default)]
 pub(super) struct RowGroup {
     pub(super) track: Vec<u32>,
@@ -19,20 +19,20 @@ pub(super) struct RowGroup {
     pub(super) args: Option<ArrayRef>,
 }
 
-/// A column of the table.
+/// A column of the table, in the form that is cheapest to encode.
 pub(super) enum Column<'a> {
-    /// Values that are mostly different.
+    /// Mostly distinct values.
     Values(ArrayRef),
-    /// Few different numbers.
+    /// Few distinct numbers.
     Numbers(&'a [u32]),
-    /// A text of each site.
+    /// For each row, a text of its site.
     Sites(&'a [Site], &'a NameColumn),
-    /// A text of each node; null where the row is none.
+    /// For each row, a text of its node; null where it has no node.
     Nodes(&'a [u32], &'a NameColumn),
 }
 
 impl Column<'_> {
-    /// For who reads it from memory.
+    /// The column as an Arrow array.
     fn array(self) -> ArrayRef {
         match self {
             Column::Values(array) => array,
@@ -42,8 +42,8 @@ impl Column<'_> {
         }
     }
 
-    /// For a file: numbers of the values that repeat.
-    pub(super) fn coded(
+    /// Encodes the column with a dictionary; `None` for [`Column::Values`], which Arrow's writer encodes.
+    pub(super) fn encode(
         &self,
         coder: &mut Coder,
         descr: &parquet::schema::types::ColumnDescPtr,
@@ -63,20 +63,20 @@ impl Column<'_> {
 }
 
 impl RowGroup {
-    /// No slices, with room for `n`.
+    /// An empty row group with room for `n` slices.
     pub(super) fn with_capacity(n: usize) -> RowGroup {
         let (track, lane) = (Vec::with_capacity(n), Vec::with_capacity(n));
         RowGroup { track, lane, slices: SliceColumns::with_capacity(n), args: None }
     }
 
-    /// Appends a slice of a store, of which `header` is a part.
+    /// Appends a slice of a store. `header` is the slice's.
     pub(super) fn push(&mut self, slice: &SliceRef, header: SliceHeader) {
         self.track.push(slice.id.track);
         self.lane.push(slice.id.lane);
         self.slices.push(header, SliceDetails { args: NO_ARGS, ..SliceDetails::of(slice) });
     }
 
-    /// Reads the columns.
+    /// Reads a row group from its columns.
     pub(super) fn of(batch: &RecordBatch, names: &Resolver) -> Result<RowGroup, TableError> {
         let n = batch.num_rows();
         let (start, dur) = (Ints::of(batch, "ts_ns")?.or_zero(), Ints::of(batch, "dur_ns")?.or_zero());
@@ -86,7 +86,7 @@ impl RowGroup {
         let (op, node) = (Texts::of(batch, "op")?, Texts::of(batch, "node")?);
         let details = |i: usize| {
             let step = step.get(i).map(|step| step as u32);
-            let arg = whole_arg(sites[i].1, step, arg[i].cast_unsigned());
+            let arg = join_arg(sites[i].1, step, arg[i].cast_unsigned());
             SliceDetails { arg, correlation: correlation[i] as u32, args: NO_ARGS }
         };
         Ok(RowGroup {
@@ -108,7 +108,7 @@ impl RowGroup {
         self.args.as_ref().is_some_and(|args| args.is_valid(i))
     }
 
-    /// A checksum over the slices.
+    /// A checksum over slices and arguments.
     pub(super) fn checksum(&self) -> u32 {
         let parts = [bytemuck::cast_slice(&self.track), bytemuck::cast_slice(&self.lane)];
         let sum = parts.into_iter().fold(self.slices.checksum(), crc32c::crc32c_append);
@@ -122,13 +122,13 @@ impl RowGroup {
         crc32c::crc32c_append(sum, range.and_then(|range| args.value_data().get(range)).unwrap_or_default())
     }
 
-    /// The columns in the table's order. To be asked once.
+    /// The columns in the table's order. Moves `start` and `args` out, so it is called once.
     pub(super) fn columns<'a>(&'a mut self, sites: &[SiteInfo], names: &'a Names) -> [Column<'a>; 14] {
         let RowGroup { track, lane, slices: SliceColumns { start, end, site, node, details }, args } = self;
         let category = |site: Site| sites.get(site.row() as usize).map_or(Category::Other, |site| site.category);
-        let of_row = |(site, details): (&Site, &SliceDetails)| step_and_arg(category(*site), details);
-        let steps: UInt32Array = site.iter().zip(&*details).map(|row| of_row(row).0).collect();
-        let numbers = UInt64Array::from_iter_values(site.iter().zip(&*details).map(|row| of_row(row).1));
+        let split = |(site, details): (&Site, &SliceDetails)| step_and_arg(category(*site), details);
+        let steps: UInt32Array = site.iter().zip(&*details).map(|row| split(row).0).collect();
+        let arg_values = UInt64Array::from_iter_values(site.iter().zip(&*details).map(|row| split(row).1));
         let correlations = UInt32Array::from_iter_values(details.iter().map(|details| details.correlation));
         let durations = Int64Array::from_iter_values(end.iter().zip(&*start).map(|(end, start)| end - start));
         let args = args.take().unwrap_or_else(|| Arc::new(StringArray::new_null(start.len())));
@@ -144,9 +144,9 @@ impl RowGroup {
             Column::Nodes(node, &names.node_devices),
             Column::Values(Arc::new(steps)),
             Column::Values(Arc::new(correlations)),
-            // A slice takes the lane of its depth, or where that is taken the next.
+            // `depth`: a slice is on the lane of its depth, or on a later one if that was taken.
             Column::Numbers(lane),
-            Column::Values(Arc::new(numbers)),
+            Column::Values(Arc::new(arg_values)),
             Column::Values(args),
         ]
     }
@@ -157,7 +157,8 @@ impl RowGroup {
     }
 }
 
-/// How a slice's `correlation` and `arg` are reported as `step` and `arg`: an op's arg has both in one number.
+/// The columns `step` and `arg` of a slice. An op's `arg` has the step in its upper 32 bits, a step's is its
+/// `correlation`.
 fn step_and_arg(category: Category, details: &SliceDetails) -> (Option<u32>, u64) {
     let SliceDetails { arg, correlation, .. } = *details;
     match category {
@@ -167,8 +168,8 @@ fn step_and_arg(category: Category, details: &SliceDetails) -> (Option<u32>, u64
     }
 }
 
-/// The inverse of [`step_and_arg`].
-pub(super) fn whole_arg(category: Category, step: Option<u32>, arg: u64) -> u64 {
+/// The inverse of [`step_and_arg`]: a slice's `arg` from the two columns.
+pub(super) fn join_arg(category: Category, step: Option<u32>, arg: u64) -> u64 {
     match category {
         Category::Op | Category::Shard => u64::from(step.unwrap_or(0)) << 32 | arg & u64::from(u32::MAX),
         _ => arg,

@@ -1,19 +1,19 @@
-//! Runs of small numbers as Parquet codes places in a dictionary and definition levels.
+//! Parquet's hybrid of run-length encoding and bit packing, for dictionary keys and definition levels.
 //!
 //! ```text
-//! run     varint n << 1      | the number, in whole bytes                 n times the same
-//!         varint n << 1 | 1  | n * 8 numbers of `width` bits, packed      others; the last eight may end with zeros
+//! run     varint n << 1      | the number, in whole bytes               the same number n times
+//!         varint n << 1 | 1  | n * 8 numbers of `width` bits, packed    distinct numbers; zeros fill up the last eight
 //! ```
 
-/// So many equal numbers are a run of their own.
-const LEAST: usize = 8;
+/// Equal numbers that make a run of their own, at least.
+const MIN_EQUAL: usize = 8;
 
 /// Appends numbers below `1 << width` as runs.
 pub(super) fn encode(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     let mut rest = numbers;
     while let Some(first) = rest.first() {
         let n_equal = rest.iter().take_while(|n| *n == first).count();
-        if n_equal >= LEAST || n_equal == rest.len() {
+        if n_equal >= MIN_EQUAL || n_equal == rest.len() {
             varint((n_equal as u64) << 1, out);
             out.extend_from_slice(&first.to_le_bytes()[..width.div_ceil(8) as usize]);
             rest = &rest[n_equal..];
@@ -26,7 +26,7 @@ pub(super) fn encode(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// How many numbers at the front are packed: eights, until one begins with a run of equal numbers.
+/// How many numbers at the front are packed: groups of eight, up to the first group of equal numbers.
 fn packed_len(numbers: &[u32]) -> usize {
     let begins_run = |eight: &[u32]| eight.len() == 8 && eight.iter().all(|n| *n == eight[0]);
     let n = numbers.chunks(8).take_while(|eight| !begins_run(eight)).count();
@@ -58,7 +58,7 @@ fn varint(mut n: u64, out: &mut Vec<u8>) {
     out.push(n as u8);
 }
 
-/// Bits of the largest of `n` places.
+/// Bits of the largest of `n` dictionary keys.
 pub(super) fn width(n: usize) -> u32 {
     usize::BITS - n.saturating_sub(1).leading_zeros()
 }

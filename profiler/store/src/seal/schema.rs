@@ -1,4 +1,4 @@
-//! The tables of a sealed trace.
+//! The tables of a sealed trace: their columns, and the store's rows that they are made from.
 
 use super::columns::TableError;
 use super::names::Names;
@@ -10,18 +10,18 @@ use trace_model::{
     TrackId, Transfer, Warning,
 };
 
-/// The name of the format in `meta`, before the version.
+/// The name of the format in the table `meta`; the version follows it.
 pub(super) const FORMAT: &str = "stepscope trace";
-/// The version that is written. Version 1 has no call stacks, and no arguments of instants.
+/// The format's version that is written. Version 1 has no call stacks, and no arguments of instants.
 pub(super) const VERSION: u32 = 2;
 
-/// The version in a text of `meta`, if it is one that is read here.
+/// The version in the `format` of `meta`, if this program can read it.
 pub(super) fn version_of(format: &str) -> Option<u32> {
     let version = format.strip_prefix(FORMAT)?.trim().parse().ok()?;
     (1..=VERSION).contains(&version).then_some(version)
 }
 
-/// Written and read by code of its own (`row_group`), for speed.
+/// The slices. `row_group` writes and reads them, faster than the macro's code for the other tables.
 pub(super) const SLICES: Table = Table {
     name: "slices",
     about: "work with a begin and an end",
@@ -217,11 +217,11 @@ table!(MetaRow<'a>, &'a (String, String) as (key, value),
     value: &'a str = value, "the value";
 });
 
-/// The tables whose rows a writer need not keep, in the order in which they are written.
+/// The side tables: a writer appends their rows as they come, and need not keep them. In the order of writing.
 pub(super) const SIDES: [Table; 5] =
     [InstantRow::TABLE, CounterRow::TABLE, FlowRow::TABLE, MemoryRow::TABLE, TransferRow::TABLE];
 
-/// All tables but `rings`, which is of use to this program only, in the order in which they are listed.
+/// All tables in the order of their listing, except `rings`, which only this program reads.
 pub(super) const TABLES: [Table; 17] = [
     SLICES,
     TrackRow::TABLE,

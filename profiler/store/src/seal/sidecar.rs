@@ -4,33 +4,40 @@
 //!
 //! ```text
 //! byte 0    magic "STPLOD01"
-//!      8    lower nodes: of each complete segment, when it was complete, the lowest two levels
-//!           upper nodes: of each lane, segment by segment, the other levels from the lowest to the highest
-//!           A node of a segment shorter than 2^32 ns, with rows of sites below 2^17, is 28 bytes, its times from the segment's start:
-//!             start u32 | end u32 | busy u32 | wait u32 | longest u32 | top 14 bits, waits 1 bit, site 17 bits | node u32
-//!           else 56:  start i64 | end i64 | busy i64 | wait i64 | longest i64 | top u32 | site and mark u32 | node u32 | 0 u32
-//!           headers: of each sparse lane all slices, 24 bytes:  start i64 | end i64 | site and mark u32 | node u32
-//!           The mark is the site's highest bit: the slice waits. `busy` and `wait` are the sums of the durations of the slices that
-//!           work and that wait; `longest` is the duration of `top`, the longest that works, or where none does the longest.
+//!      8    lower nodes: the lowest two levels of each segment, in the order in which the segments became complete
+//!           upper nodes: the other levels, from the lowest to the highest, lane by lane and segment by segment
+//!           A node is 28 bytes in a segment shorter than 2^32 ns with rows of sites below 2^17, with times from the
+//!           segment's start:
+//!             start u32 | end u32 | busy u32 | wait u32 | longest u32 | top 14 bits, waits 1 bit, site 17 bits |
+//!             node u32
+//!           else 56 bytes:
+//!             start i64 | end i64 | busy i64 | wait i64 | longest i64 | top u32 | site and mark u32 |
+//!             node u32 | 0 u32
+//!           headers: all slices of each sparse lane, 24 bytes:  start i64 | end i64 | site and mark u32 | node u32
+//!           The mark is the site's highest bit: the slice waits. `busy` and `wait` are the total durations of slices that
+//!           work and of those that wait. `top` is the longest slice that works, else the longest; `longest` is its
+//!           duration.
 //!           the directory:
 //!             groups    24 bytes per row group:  first ts i64 | last end i64 | first args row u32 | rows u32
 //!             lanes     72 bytes per lane:       slices u64 | longest i64 | start i64 | end i64 | first segment u64 |
-//!                                                first piece u64 | pieces u64 | headers u64 (offset, 0: none) | track u32 | lane u32
-//!             segments  40 bytes:                offsets of its lower and upper nodes u64 | u64 | start i64 | end i64 |
-//!                                                bytes of a node u32 | 0 u32
+//!                                                first piece u64 | pieces u64 | headers u64 (offset, 0: none) |
+//!                                                track u32 | lane u32
+//!             segments  40 bytes:                offset of lower nodes u64 | offset of upper nodes u64 | start i64 |
+//!                                                end i64 | bytes of a node u32 | 0 u32
 //!             pieces    16 bytes:                first ordinal u64 | row group u32 | offset u32
 //!      -64  trailer: offset of the directory u64 | groups u64 | lanes u64 | segments u64 | pieces u64 |
 //!           length of slices.parquet u64 | CRC-32C of its footer u32 | version u32 | 0 u32 | CRC-32C of all before u32
 //! ```
 //!
-//! A *piece* is what a row group has of a lane; `offset` is its place when the group's rows are ordered by lane. Sparse are
-//! the lanes with the fewest slices, as many as together have a sixteenth of all (65,536 at least, two million at most): a
-//! lane of steps has one slice in each row group, and a picture of all steps must not read the whole file.
+//! A *piece* is the slices of a lane in a row group; `offset` is the row of the first when the group is ordered by
+//! lane. The *sparse* lanes are those with the fewest slices, together a sixteenth of all slices (65,536 at least, two
+//! million at most): a lane of steps has one slice in each row group, and a picture of all steps must not read the
+//! entire file.
 //!
-//! Upper nodes lie together because a picture of all of a long trace needs nothing else of it.
+//! Upper nodes lie together because a picture of an entire long trace needs no other nodes.
 //!
-//! The file can be made again from `slices.parquet`: it holds nothing else. So one of another version is not read but made again; those
-//! before the third did not say waits from work.
+//! The file is derived from `slices.parquet` alone and can be rebuilt, so a sidecar of another version is rebuilt, not
+//! read. Versions before the third did not distinguish waits from work.
 
 use bytemuck::{Pod, Zeroable};
 use memmap2::{Mmap, MmapMut};
@@ -42,15 +49,17 @@ use trace_model::SliceHeader;
 use trace_model::layout::SEGMENT;
 use trace_model::lod::{LEVELS, Narrow, Node, Nodes, level_lens};
 
-/// The sidecar's file.
+/// File name of the sidecar.
 pub(super) const SIDECAR: &str = "lod.bin";
 
+/// The first bytes of the file.
 pub(super) const MAGIC: [u8; 8] = *b"STPLOD01";
+/// The version that is written and read.
 pub(super) const VERSION: u32 = 3;
-/// Levels from this one on are upper ones.
+/// The first level whose nodes are upper ones.
 pub(super) const UPPER: usize = 2;
 
-/// A row group.
+/// A row group in the directory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub(super) struct GroupEntry {
@@ -60,7 +69,7 @@ pub(super) struct GroupEntry {
     pub(super) rows: u32,
 }
 
-/// A lane.
+/// A lane in the directory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub(super) struct LaneEntry {
@@ -76,7 +85,7 @@ pub(super) struct LaneEntry {
     pub(super) lane: u32,
 }
 
-/// A segment of a lane.
+/// A segment of a lane in the directory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub(super) struct SegmentEntry {
@@ -88,7 +97,7 @@ pub(super) struct SegmentEntry {
     pub(super) zero: u32,
 }
 
-/// What a row group has of a lane.
+/// The slices of a lane in a row group.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub(super) struct Piece {
@@ -113,14 +122,15 @@ pub(super) struct Trailer {
     pub(super) crc: u32,
 }
 
+/// Length of the trailer, bytes.
 pub(super) const TRAILER: usize = size_of::<Trailer>();
 const _: () = assert!(TRAILER == 64);
 
-/// An open sidecar, checked.
+/// An open sidecar whose checksum and directory were checked.
 #[derive(Debug)]
 pub(crate) struct Sidecar {
     bytes: Mmap,
-    /// It is no file's: made again, with nowhere to write it.
+    /// Whether it was rebuilt and could not be written to a file.
     is_in_memory: bool,
     directory: usize,
     n_groups: usize,
@@ -129,7 +139,7 @@ pub(crate) struct Sidecar {
     n_pieces: usize,
 }
 
-/// Why a sidecar is of no use.
+/// Why a sidecar cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SidecarError {
     #[error(transparent)]
@@ -141,7 +151,8 @@ pub(super) enum SidecarError {
 }
 
 impl Sidecar {
-    /// Opens and checks the whole file: by reading, so that the mapping's pages stay out of memory until a picture needs them.
+    /// Opens and checks a file. It is read for the check, so that no page of the mapping is resident before it is
+    /// needed.
     pub(super) fn open(path: &Path, slices_len: u64, slices_crc: u32) -> Result<Sidecar, SidecarError> {
         let file = File::open(path)?;
         let len = file.metadata()?.len();
@@ -149,13 +160,13 @@ impl Sidecar {
             return Err(SidecarError::Damaged("it is too short"));
         }
         let crc = checksum(&file, len - 4)?;
-        // SAFETY: the file is never written in place: it was made under another name and renamed. A stranger who cuts
-        // it short while it is mapped can end the process, as with any mapped file.
+        // SAFETY: the file is never written in place: it was made under another name and renamed. Another program
+        // that truncates it while it is mapped can end this process, as with any mapped file.
         let bytes = unsafe { Mmap::map(&file)? };
         Sidecar::check(bytes, false, crc, slices_len, slices_crc)
     }
 
-    /// Takes what was just built.
+    /// A sidecar from the bytes of one that was just built.
     pub(super) fn of_bytes(bytes: &[u8], slices_len: u64, slices_crc: u32) -> Result<Sidecar, SidecarError> {
         if bytes.len() < MAGIC.len() + TRAILER {
             return Err(SidecarError::Damaged("it is too short"));
@@ -197,15 +208,15 @@ impl Sidecar {
         if sidecar.is_consistent() { Ok(sidecar) } else { Err(SidecarError::Damaged("its directory makes no sense")) }
     }
 
-    /// Whether the entries point into the file and to each other, so that the accessors need not ask.
+    /// Whether all entries point into the file and to existing entries, so that the accessors need not check.
     fn is_consistent(&self) -> bool {
         let (n_segments, n_pieces) = (self.n_segments as u64, self.n_pieces as u64);
         let end = self.parts()[3].end;
         let is_inside = |from: u64, len: u64| from.checked_add(len).is_some_and(|to| to <= self.directory as u64);
-        let lane_is_good = |lane: &LaneEntry| {
+        let is_lane_valid = |lane: &LaneEntry| {
             let segments = lane.n.div_ceil(SEGMENT as u64);
             let size = size_of::<SliceHeader>() as u64;
-            let has_headers = lane.headers == 0
+            let are_headers_valid = lane.headers == 0
                 || (lane.headers.is_multiple_of(8)
                     && lane.n.checked_mul(size).is_some_and(|len| is_inside(lane.headers, len)));
             lane.n > 0
@@ -213,23 +224,23 @@ impl Sidecar {
                 && lane.first_segment.checked_add(segments).is_some_and(|to| to <= n_segments)
                 && lane.n_pieces > 0
                 && lane.first_piece.checked_add(lane.n_pieces).is_some_and(|to| to <= n_pieces)
-                && has_headers
+                && are_headers_valid
         };
         self.directory.is_multiple_of(8)
             && end == self.bytes.len() - TRAILER
-            && self.lanes().iter().all(lane_is_good)
+            && self.lanes().iter().all(is_lane_valid)
             && self.all_segments().len() == self.n_segments
             && self.all_segments().iter().all(|s| {
                 let offsets = [s.lower, s.upper];
                 [size_of::<Node>(), size_of::<Narrow>()].contains(&(s.node_bytes as usize))
-                    && offsets.iter().all(|at| at.is_multiple_of(8) && *at <= self.directory as u64)
+                    && offsets.iter().all(|offset| offset.is_multiple_of(8) && *offset <= self.directory as u64)
             })
             && self.all_pieces().iter().all(|p| (p.group as usize) < self.n_groups)
     }
 
-    /// Groups, lanes, segments and pieces in the file.
+    /// The ranges of groups, lanes, segments and pieces in the file.
     fn parts(&self) -> [Range<usize>; 4] {
-        let mut at = self.directory;
+        let mut begin = self.directory;
         [
             (self.n_groups, size_of::<GroupEntry>()),
             (self.n_lanes, size_of::<LaneEntry>()),
@@ -237,8 +248,8 @@ impl Sidecar {
             (self.n_pieces, size_of::<Piece>()),
         ]
         .map(|(n, size)| {
-            let part = at..at.saturating_add(n.saturating_mul(size));
-            at = part.end;
+            let part = begin..begin.saturating_add(n.saturating_mul(size));
+            begin = part.end;
             part
         })
     }
@@ -273,21 +284,21 @@ impl Sidecar {
         self.all_pieces().get(from..from + n).unwrap_or(&[])
     }
 
-    /// The slices of a sparse lane.
+    /// All slices of a sparse lane; `None` for another lane.
     pub(super) fn headers(&self, lane: &LaneEntry) -> Option<&[SliceHeader]> {
         let (from, len) = (lane.headers as usize, lane.n as usize * size_of::<SliceHeader>());
         (from > 0).then(|| self.part(from..from + len))
     }
 
-    /// The nodes of a segment of `n` slices.
+    /// The nodes of a segment of `n` slices, by level.
     pub(super) fn levels(&self, segment: &SegmentEntry, n: usize) -> [Nodes<'_>; LEVELS] {
-        let (lens, mut at) = (level_lens(n), segment.lower as usize);
+        let (lens, mut begin) = (level_lens(n), segment.lower as usize);
         std::array::from_fn(|level| {
             if level == UPPER {
-                at = segment.upper as usize;
+                begin = segment.upper as usize;
             }
-            let part = at..at + lens[level] * segment.node_bytes as usize;
-            at = part.end;
+            let part = begin..begin + lens[level] * segment.node_bytes as usize;
+            begin = part.end;
             if segment.node_bytes as usize == size_of::<Node>() {
                 Nodes::Wide(self.part(part))
             } else {
@@ -296,22 +307,25 @@ impl Sidecar {
         })
     }
 
-    /// Bytes that it has in memory, besides what is mapped.
+    /// Bytes in memory, without a mapped file's.
     pub(super) fn memory_bytes(&self) -> usize {
         if self.is_in_memory { self.bytes.len() } else { 0 }
     }
 }
 
+/// Bytes that are read at a time for the checksum.
+const READ_BYTES: usize = 1 << 20;
+
 /// CRC-32C of the first `len` bytes of a file.
 fn checksum(file: &File, len: u64) -> io::Result<u32> {
-    let mut left = file.take(len);
-    let mut piece = vec![0; 1 << 20];
+    let mut input = file.take(len);
+    let mut buffer = vec![0; READ_BYTES];
     let mut crc = 0;
     loop {
-        let n = left.read(&mut piece)?;
+        let n = input.read(&mut buffer)?;
         if n == 0 {
             return Ok(crc);
         }
-        crc = crc32c::crc32c_append(crc, &piece[..n]);
+        crc = crc32c::crc32c_append(crc, &buffer[..n]);
     }
 }

@@ -1,18 +1,18 @@
-//! The gathered folders that a sealed trace holds: `sources.txt`, a name in each line.
+//! The list `sources.txt`: the names of the gathered folders that were sealed into a trace, one a line.
 
 use std::fs;
 use std::path::Path;
 use trace_model::layout::SEALED_FOLDER;
 
-/// In a sealed folder: the gathered folders that are in it.
+/// File name of the list, in the sealed folder.
 pub(super) const SOURCES: &str = "sources.txt";
-/// Bytes of it, at most: a collector keeps 4,096 folders.
+/// Bytes of a list that is read, at most: a collector keeps 4,096 folders, whose names have up to 255 bytes.
 const MAX_BYTES: u64 = 4096 * 256;
 
-/// The gathered folders that the sealed form of a trace holds.
+/// The gathered folders that were sealed into the trace in `trace_dir`; none if the list is missing or too long.
 pub(crate) fn sources_of(trace_dir: &Path) -> Vec<String> {
     let path = trace_dir.join(SEALED_FOLDER).join(SOURCES);
-    let is_sound = fs::metadata(&path).is_ok_and(|file| file.len() <= MAX_BYTES);
-    let text = is_sound.then(|| fs::read_to_string(&path).ok()).flatten().unwrap_or_default();
+    let is_small = fs::metadata(&path).is_ok_and(|file| file.len() <= MAX_BYTES);
+    let text = is_small.then(|| fs::read_to_string(&path).ok()).flatten().unwrap_or_default();
     text.lines().filter(|line| !line.is_empty() && !line.contains('/')).map(str::to_owned).collect()
 }

@@ -1,4 +1,4 @@
-//! A table of a sealed trace, declared once: schema, coding, writer, reader, SQL's listing and the documentation follow from it.
+//! Declares a table of a sealed trace once: its schema, encoding, writer, reader, SQL listing and documentation follow.
 
 use super::columns::{Floats, Ints, TableError, Texts};
 use super::names::{Names, text_column};
@@ -17,32 +17,32 @@ pub(super) const GROUP_ROWS: usize = 1 << 17;
 /// Type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// 32 bits.
+    /// A signed integer of 32 bits.
     I32,
-    /// 64 bits.
+    /// A signed integer of 64 bits.
     I64,
-    /// 32 bits, without a sign.
+    /// An unsigned integer of 32 bits.
     U32,
-    /// 64 bits, without a sign.
+    /// An unsigned integer of 64 bits.
     U64,
-    /// A floating-point number.
+    /// A floating-point number of 64 bits.
     F64,
-    /// Text that repeats: by dictionary.
+    /// Text that repeats: it has a dictionary.
     Text,
-    /// Text that hardly repeats.
+    /// Text that hardly repeats: it has no dictionary.
     LongText,
 }
 
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// Type of its values.
+    /// Type of the values.
     pub kind: Kind,
     /// Whether values may be null.
     pub is_nullable: bool,
-    /// Meaning, and after a semicolon the unit.
+    /// Meaning of a value, and after a semicolon its unit.
     about: &'static str,
 }
 
@@ -63,7 +63,7 @@ impl Column {
         self.about.split_once("; ").map_or("", |(_, unit)| unit)
     }
 
-    /// Whether values mostly grow: they are coded as differences.
+    /// Whether values mostly grow, so that they are delta-encoded.
     fn is_delta(&self) -> bool {
         self.name.ends_with("_ns") || ["step", "correlation", "arg", "number", "ordinal"].contains(&self.name)
     }
@@ -82,32 +82,32 @@ impl Column {
     }
 }
 
-/// A table: the name of its file without `.parquet`, and its columns.
+/// A table and its columns.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Its name.
+    /// Name; that of the file is the same with `.parquet`.
     pub name: &'static str,
     /// Meaning of a row.
     pub about: &'static str,
     /// The columns in order.
     pub columns: &'static [Column],
-    /// Version of the format that had it first.
+    /// First version of the format that has the table.
     pub(super) since: u32,
 }
 
 impl Table {
-    /// The file.
+    /// Name of the file.
     pub(super) fn file_name(&self) -> String {
         format!("{}.parquet", self.name)
     }
 
-    /// The columns as Arrow describes them.
+    /// The columns as an Arrow schema.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         Arc::new(Schema::new(self.columns.iter().map(Column::field).collect::<Vec<_>>()))
     }
 
-    /// Times and numbers that grow as differences, what repeats by dictionary, zstd over all.
+    /// How Parquet encodes the columns: numbers that grow as differences, repeating values by dictionary, zstd for all.
     pub(super) fn properties(&self) -> ParquetResult<WriterProperties> {
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
@@ -155,11 +155,12 @@ pub(super) trait Cell<'a>: Copy {
     fn read(reader: &Self::Reader, row: usize) -> Self;
 }
 
-/// A row of another table; `u32::MAX` for none, which is null in the file.
+/// A row of another table; `u32::MAX`, which is null in the file, for none.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Id(pub(super) u32);
 
-/// Cells: type, kind, whether nulls may be, the array of values, the reader, how it is opened, and how a value is read.
+/// Implements [`Cell`]: type, kind, whether it is nullable, array from values, reader, how that is opened, how a row is
+/// read.
 macro_rules! cells {
     ($($type:ty: $kind:ident, $is_nullable:literal, |$values:ident| $array:expr, $reader:ty, $open:expr, |$column:ident, $row:ident| $value:expr;)*) => {$(
         impl<'a> Cell<'a> for $type {
@@ -198,7 +199,7 @@ cells! {
 }
 
 impl Id {
-    /// The row, if there is one.
+    /// The row; `None` for none.
     pub(super) fn get(self) -> Option<u32> {
         (self.0 != u32::MAX).then_some(self.0)
     }
@@ -210,7 +211,7 @@ impl From<Option<TrackId>> for Id {
     }
 }
 
-/// Texts that are for other programs: here the row of the site or node says them, and they are not read.
+/// Cells with names for other programs. This program reads the row of the site or node instead of the name.
 macro_rules! name_cells {
     ($($(#[$about:meta])* $type:ident, $is_nullable:literal, $names:ident;)*) => {$(
         $(#[$about])*
@@ -246,8 +247,8 @@ name_cells! {
     NodeName, true, node_names;
 }
 
-/// Declares a table by its row: what a row is made from, name of the table, meaning of a row, version that had it first; each column with
-/// its type, its value and its meaning, and after a semicolon its unit.
+/// Declares a table by the type of its rows: what a row is made from, the table's name, the meaning of a row, the first
+/// version that has the table; and of each column type, value, meaning, and after a semicolon the unit.
 macro_rules! table {
     ($row:ident $(<$life:lifetime>)?, $from:ty as $source:pat, $name:literal, $about:literal, since $since:literal, {
         $($field:ident: $type:ty = $value:expr, $meaning:literal;)*

@@ -2,7 +2,7 @@
 
 use super::open::SealedTrace;
 use super::sidecar::SIDECAR;
-use super::slices::Layout;
+use super::slice_writer::Layout;
 use super::writer::write_all;
 use super::*;
 use crate::follow::TraceReader;
@@ -216,8 +216,9 @@ proptest! {
         };
         for view in views {
             let exact = spans(&store, view);
-            // At first leaves at worst: without gaps, all of the exact picture and less than a leaf more at each end, and
-            // each adds up by itself. A whole leaf more where it ends as the view begins: a slice without length may lie there.
+            // At first leaves at worst: without gaps, all of the exact picture and less than a leaf more at each end,
+            // and each adds up by itself. A whole leaf more where it ends as the view begins: a slice without length
+            // may lie there.
             let leaf = LEAF as u32;
             for (lane, (rough, exact)) in spans(&paged, view).iter().zip(&exact).enumerate() {
                 let lane = paged.tracks().iter().flat_map(|t| &t.lanes).nth(lane).unwrap();
@@ -235,7 +236,8 @@ proptest! {
             let version = paged.version();
             while pager.load_requested() { spans(&paged, view); }
             prop_assert!(paged.version() >= version);
-            // Neighbours may be joined otherwise than in memory, where the last leaf is not complete: both keep the promise.
+            // Neighbours may be joined otherwise than in memory, where the last leaf is not complete: both keep the
+            // promise.
             for (lane, exact) in paged.tracks().iter().flat_map(|t| &t.lanes).zip(&exact) {
                 crate::lod_tests::check(&paged, lane, view.0..view.0 + view.1, view.2);
                 let mut found = Vec::new();
@@ -422,7 +424,8 @@ fn a_kill_at_any_step_leaves_a_readable_trace() {
 
 #[test]
 fn the_first_version_still_opens() {
-    // Written by the program of 2026-11-21, before there were tables of call stacks: `train convnet --devices 2 --steps 1`.
+    // Written by the program of 2026-11-21, before there were tables of call stacks: `train convnet --devices 2 --steps
+    // 1`.
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/sealed-1");
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("t");

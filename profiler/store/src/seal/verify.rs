@@ -1,12 +1,12 @@
-//! Reads back what was written, before anything that it replaces is removed.
+//! Verifies a written folder by reading it back, before the folder that it replaces is removed.
 
 use super::SealError;
 use super::open::Opened;
 use super::row_group::RowGroup;
-use super::slices::Written;
+use super::slice_writer::Written;
 use std::path::Path;
 
-/// Reads every file of a folder and compares each row group with what it was written from.
+/// Reads every file of a folder, and compares each row group with the checksum of the slices it was written from.
 pub(super) fn verify(folder: &Path, written: &Written) -> Result<(), SealError> {
     let failed = |problem: String| SealError::Verify(folder.to_owned(), problem);
     let opened = Opened::read(folder).map_err(|e| failed(e.to_string()))?;

@@ -1,15 +1,15 @@
-//! Writes a sealed folder: from a store, or from batches as they come, with bounded memory.
+//! Writes a sealed folder from a store, or from batches of events with bounded memory.
 
 use super::SealError;
 use super::checksums::{Checksums, FILE_NAME};
-use super::file::TableFile;
 use super::names::Names;
 use super::place::{kill_point, replace, scratch_next_to, sync_folder, write_synced};
 use super::schema::{FORMAT, MetaRow, RingRow, SIDES, VERSION};
-use super::slices::{Layout, MaybeReader, SliceFile};
+use super::slice_writer::{Layout, MaybeReader, SliceWriter};
 use super::sources::SOURCES;
 use super::table::{StoredRow, Table};
-use super::tables::{FINAL, Sink, Source, columns, give_rows, give_sides};
+use super::table_columns::{FINAL, Sink, Source, columns, write_rows, write_sides};
+use super::table_file::TableFile;
 use crate::store::{Lane, Store, StoreOptions, Update};
 use arrow_array::ArrayRef;
 use std::cmp::Reverse;
@@ -18,8 +18,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use trace_model::RingPosition;
 
-/// Flows and transfers whose other end may still come.
-const PENDING: usize = 1 << 16;
+/// Flows and transfers that wait for their other end, at most.
+const MAX_PENDING: usize = 1 << 16;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,30 +32,30 @@ pub struct Sealed {
     pub sidecar_bytes: u64,
 }
 
-/// Writes batches into a sealed folder. Give it batches in the order of their reading, as to a
-/// [`Store`]; of each track the events in the order in which they ended, or of their starts.
+/// Writes batches into a sealed folder. Batches are applied in the order of their reading, as to a [`Store`]; the
+/// events of a track are in the order of their ends, or of their starts.
 ///
-/// In memory: names, steps, half a million slices that wait for their place, the pyramids' open ends. The folder appears
-/// with [`SealedWriter::finish`], all at once; without it nothing stays.
+/// In memory are names, steps, half a million slices that are not written yet, and the open segments of the pyramids.
+/// [`SealedWriter::finish`] makes the folder appear in one step; a writer that is dropped before leaves no files.
 pub struct SealedWriter {
     folder: PathBuf,
     scratch: Scratch,
     store: Store,
     names: Names,
-    slices: SliceFile,
+    slices: SliceWriter,
     /// The files of [`SIDES`].
     sides: Vec<TableFile>,
     rings: Vec<RingPosition>,
-    /// Gathered folders that are in it.
+    /// Gathered folders that are sealed into it.
     sources: Vec<String>,
 }
 
-/// A folder that goes away unless it is kept.
+/// The folder in which the files are written; removed when it is dropped.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What stays is overwritten by the next one who seals.
+        // If this fails, the next writer removes the folder.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -64,7 +64,7 @@ impl SealedWriter {
     /// Begins a sealed folder at `folder`, which [`SealedWriter::finish`] makes or replaces.
     ///
     /// # Errors
-    /// That nothing can be written next to it.
+    /// Fails if no folder can be written next to `folder`.
     pub fn create(folder: &Path) -> Result<SealedWriter, SealError> {
         SealedWriter::with_layout(folder, Layout::default())
     }
@@ -80,7 +80,7 @@ impl SealedWriter {
         Ok(SealedWriter {
             folder: folder.to_owned(),
             names: Names::of(&store),
-            slices: SliceFile::create(&scratch, layout)?,
+            slices: SliceWriter::create(&scratch, layout)?,
             sides: SIDES.into_iter().map(|table| TableFile::create(&scratch, table)).collect::<Result<_, _>>()?,
             scratch: Scratch(scratch),
             store,
@@ -89,16 +89,16 @@ impl SealedWriter {
         })
     }
 
-    /// Takes in a batch and writes what need not wait.
+    /// Applies a batch, and writes the rows that no later batch can change.
     ///
     /// # Errors
-    /// That the disk is full or cannot be written.
+    /// Fails if the disk is full or cannot be written.
     pub fn apply(&mut self, update: impl Into<Update>) -> Result<(), SealError> {
         self.store.apply(update);
-        self.write_ready(PENDING)
+        self.write_ready(MAX_PENDING)
     }
 
-    /// The names, steps, warnings and counts so far. Its slices are gone.
+    /// The names, steps, warnings and counts so far. The store has no slices: they were drained to be written.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
@@ -110,24 +110,24 @@ impl SealedWriter {
         store.drain_slices(|slice, args| slices.push(slice, args));
         self.names.refresh(store);
         slices.write_ready(store, &self.names, None)?;
-        give_rows(side, &mut SideFiles(&mut self.sides, &self.names))
+        write_rows(side, &mut SideFiles(&mut self.sides, &self.names))
     }
 
-    /// Notes how far the rings of a trace folder were read.
+    /// Sets up to which record the rings of a trace folder were read.
     pub(crate) fn set_rings(&mut self, rings: Vec<RingPosition>) {
         self.rings = rings;
     }
 
-    /// Notes which gathered folders are in it.
+    /// Sets which gathered folders are sealed into it.
     pub(crate) fn set_sources(&mut self, sources: Vec<String>) {
         self.sources = sources;
     }
 
-    /// Writes the rest, reads everything back and compares, and puts the folder in place.
+    /// Writes the remaining rows, reads all files back to compare them, and puts the folder in place.
     ///
     /// # Errors
-    /// As [`SealedWriter::apply`]; or that what was read back is not what was written. There is no new folder then, and
-    /// one that was there before is untouched.
+    /// As [`SealedWriter::apply`]; or if the files that are read back differ from what was written. No folder appears
+    /// then, and an existing one is unchanged.
     pub fn finish(mut self) -> Result<Sealed, SealError> {
         self.write_ready(0)?;
         let store = std::mem::take(&mut self.store);
@@ -145,10 +145,10 @@ impl SealedWriter {
             sums.add(&file.table().file_name(), file.finish()?);
         }
         for (table, of_store) in FINAL {
-            whole(&path, table, of_store(store, &names), &mut sums)?;
+            write_table(&path, table, of_store(store, &names), &mut sums)?;
         }
-        whole(&path, MetaRow::TABLE, columns::<MetaRow<'_>, _>(&meta(store, written.rows), &names), &mut sums)?;
-        whole(&path, RingRow::TABLE, columns::<RingRow, _>(&rings, &names), &mut sums)?;
+        write_table(&path, MetaRow::TABLE, columns::<MetaRow<'_>, _>(&meta(store, written.rows), &names), &mut sums)?;
+        write_table(&path, RingRow::TABLE, columns::<RingRow, _>(&rings, &names), &mut sums)?;
         let failed = |e| SealError::Io(path.clone(), e);
         if !sources.is_empty() {
             write_synced(&path.join(SOURCES), sources.join("\n").as_bytes()).map_err(failed)?;
@@ -172,17 +172,20 @@ pub fn write(store: &Store, folder: &Path) -> Result<Sealed, SealError> {
     write_all(store, SealedWriter::create(folder)?)
 }
 
+/// Slices of one lane that are copied from a store in a row, at most.
+const MAX_RUN: usize = 256;
+
 /// Writes everything that a store holds to a new writer.
 pub(crate) fn write_all(store: &Store, mut writer: SealedWriter) -> Result<Sealed, SealError> {
     writer.names = Names::of(store);
     let mut next: BinaryHeap<_> = BinaryHeap::new();
     let lanes: Vec<&Lane> = store.tracks().iter().flat_map(|track| &track.lanes).collect();
-    // What cannot be read any more is left out; the store's warnings say so.
+    // Slices whose row group is damaged are left out; the store has a warning about them.
     let readable = |i: usize, from: usize| {
         (from..lanes[i].len()).find_map(|index| Some(Reverse((lanes[i].slice(index as u32)?.start, i, index))))
     };
-    // A lane's slices some at a time, as many as the window orders again.
-    let n_at_once = (writer.slices.slack() / lanes.len().max(1)).clamp(1, 256);
+    // Slices of a lane that are pushed at a time: as many as the window can still sort.
+    let n_at_once = (writer.slices.slack() / lanes.len().max(1)).clamp(1, MAX_RUN);
     let mut args = store.args().reader();
     next.extend((0..lanes.len()).filter_map(|i| readable(i, 0)));
     while let Some(Reverse((_, i, from))) = next.pop() {
@@ -194,29 +197,29 @@ pub(crate) fn write_all(store: &Store, mut writer: SealedWriter) -> Result<Seale
         writer.slices.write_ready(store, &writer.names, Some(&mut args))?;
         next.extend(readable(i, to));
     }
-    give_sides(store, &mut SideFiles(&mut writer.sides, &writer.names))?;
+    write_sides(store, &mut SideFiles(&mut writer.sides, &writer.names))?;
     writer.commit(store, Some(&mut args))
 }
 
-/// The files of tables whose rows come, with the names that they have.
+/// The files of the side tables, and the names that their rows refer to.
 struct SideFiles<'a>(&'a mut [TableFile], &'a Names);
 
 impl Sink for SideFiles<'_> {
     fn take<T: Source>(&mut self, rows: impl Iterator<Item = T>) -> Result<(), SealError> {
-        let is_its = |file: &&mut TableFile| file.table().name == T::Row::TABLE.name;
-        self.0.iter_mut().find(is_its).map_or(Ok(()), |file| file.append(rows, self.1))
+        let has_table = |file: &&mut TableFile| file.table().name == T::Row::TABLE.name;
+        self.0.iter_mut().find(has_table).map_or(Ok(()), |file| file.append(rows, self.1))
     }
 }
 
-/// Writes a table of one piece.
-fn whole(folder: &Path, table: Table, columns: Vec<ArrayRef>, sums: &mut Checksums) -> Result<(), SealError> {
+/// Writes a table in one piece.
+fn write_table(folder: &Path, table: Table, columns: Vec<ArrayRef>, sums: &mut Checksums) -> Result<(), SealError> {
     let mut file = TableFile::create(folder, table)?;
     file.write(columns)?;
     sums.add(&table.file_name(), file.finish()?);
     Ok(())
 }
 
-/// What the trace is, as keys and values.
+/// The rows of the table `meta`: keys and values.
 pub(super) fn meta(store: &Store, slices: u64) -> Vec<(String, String)> {
     let range = store.range();
     let mut hosts: Vec<&str> = store.processes().iter().map(|p| p.host.as_str()).collect();

@@ -1,7 +1,7 @@
-//! Sealing what was gathered into a trace folder: the traces of other hosts, which become part of the one sealed trace.
+//! Seals the traces of other hosts that were gathered into a trace folder; they become part of the one sealed trace.
 //!
-//! The sealed form says which folders it holds what they have of (`sources.txt`, a name in each line): where a kill leaves some of them
-//! next to it nothing comes twice.
+//! The sealed folder lists the gathered folders that it includes in `sources.txt`. If the process is killed before all
+//! of them are removed, the others are not read twice.
 
 use crate::seal::{kill_point, sources_of, sync_folder};
 use std::fs::{self, File};
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use trace_model::clocks;
 use trace_model::layout::{GATHERED_FILE, SOURCE_FILE};
 
-/// The right to seal what was gathered, where anything was.
+/// Locks a gathered folder for sealing; `None` if it is not a gathered one.
 ///
 /// # Errors
-/// [`io::ErrorKind::WouldBlock`] where somebody gathers.
+/// [`io::ErrorKind::WouldBlock`] if another process gathers into it.
 pub(super) fn claim(trace_dir: &Path) -> io::Result<Option<File>> {
     let file = match File::open(trace_dir.join(GATHERED_FILE)) {
         Ok(file) => file,
@@ -24,20 +24,20 @@ pub(super) fn claim(trace_dir: &Path) -> io::Result<Option<File>> {
     Ok(Some(file))
 }
 
-/// The names of gathered folders, and of those that the sealed form has already.
+/// The names of the gathered folders `sources`, and of those that are sealed already.
 pub(super) fn names(trace_dir: &Path, sources: &[PathBuf]) -> Vec<String> {
     let name = |path: &PathBuf| Some(path.file_name()?.to_str()?.to_owned());
     let mut names = sources_of(trace_dir);
     names.extend(sources.iter().filter_map(name));
-    // Those that are gone need no mention.
+    // Folders that were removed need not be listed.
     names.retain(|name| trace_dir.join(name).is_dir());
     names
 }
 
-/// Removes what was gathered, once the sealed form has it. Gives the bytes.
+/// Removes the gathered folders once they are sealed. Returns the bytes removed.
 pub(super) fn remove(trace_dir: &Path) -> io::Result<u64> {
     let mut removed = 0;
-    // First: from now on the sealed form is all there is.
+    // First, so that from now on only the sealed folder is read.
     fs::remove_file(trace_dir.join(GATHERED_FILE))?;
     for entry in fs::read_dir(trace_dir)? {
         let path = entry?.path();

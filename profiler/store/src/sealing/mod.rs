@@ -1,7 +1,7 @@
-//! Seals the trace that a collector left in a folder, and removes what it was made from.
+//! Seals the trace that a collector left in a folder, and removes the collected files.
 //!
-//! At every moment the folder is a readable trace. The sealed form says how far each ring is in it, so that chunk files
-//! that a kill left next to it bring nothing twice; who seals again only clears them away.
+//! At every moment the folder is a readable trace. The sealed folder has the position of each ring, so that chunk files
+//! that remain because the process was killed are not read twice; sealing again only removes them.
 
 mod gathered;
 
@@ -15,25 +15,26 @@ use std::path::{Path, PathBuf};
 use trace_model::WarningKind;
 use trace_model::layout::{SEALED_FOLDER, find_sealed, is_chunk_file, is_meta_file, is_ring_file};
 
-/// What sealing did.
+/// The result of sealing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SealReport {
-    /// What was written; nothing where all was sealed before.
+    /// The sealed folder that was written; `None` if everything was sealed before.
     pub sealed: Option<Sealed>,
     /// Bytes of collected files that were removed.
     pub removed_bytes: u64,
-    /// Why collected files stay next to the sealed form.
+    /// Why the collected files were not removed.
     pub kept: Option<String>,
 }
 
-/// Seals the trace in a folder, those that were gathered into it as well. Nobody may record into it or collect from it meanwhile.
+/// Seals the trace in a folder, with those that were gathered into it. No process may record or collect into it
+/// meanwhile.
 ///
-/// Memory is bounded as with [`SealedWriter`]. Where the trace has damage the collected files stay: somebody may get more
-/// out of them than this program does.
+/// Memory is bounded as with [`SealedWriter`]. The collected files of a damaged trace are not removed, since another
+/// program may be able to read more of them.
 ///
 /// # Errors
-/// That somebody records or collects, that files cannot be read or written, or that what was written does not read back.
-/// The trace is as readable as before.
+/// Fails if a process records or collects, if files cannot be read or written, or if the written files do not read back
+/// correctly. The trace is as readable as before then.
 pub fn seal(trace_dir: &Path) -> Result<SealReport, SealError> {
     let mut reader = TraceReader::open_ended(trace_dir)?;
     let busy = |why: String| SealError::Busy(trace_dir.to_owned(), why);
@@ -41,24 +42,24 @@ pub fn seal(trace_dir: &Path) -> Result<SealReport, SealError> {
         ClaimError::Taken { pid } => busy(format!("process {pid} collects")),
         ClaimError::Control(e) => busy(e.to_string()),
     })?;
-    if let Some(pid) = reader.lives() {
+    if let Some(pid) = reader.live_process() {
         return Err(busy(format!("process {pid} lives")));
     }
     let gathering = gathered::claim(trace_dir).map_err(|e| match e.kind() {
         io::ErrorKind::WouldBlock => busy("traces of other hosts are gathered into it".to_owned()),
         _ => SealError::Io(trace_dir.to_owned(), e),
     })?;
-    let before = if find_sealed(trace_dir).is_some() { Some(reader.positions()) } else { None };
+    let sealed_positions = if find_sealed(trace_dir).is_some() { Some(reader.positions()) } else { None };
     let folder = trace_dir.join(SEALED_FOLDER);
     let io_failed = |e| SealError::Io(trace_dir.to_owned(), e);
-    let (sealed, kept) = match before {
+    let (sealed, kept) = match sealed_positions {
         None => stream(&mut reader, &folder).map(|(sealed, kept)| (Some(sealed), kept))?,
-        Some(before) => {
+        Some(sealed_positions) => {
             let mut store = Store::with_options(StoreOptions::UNBOUNDED);
             reader.read_all(&mut store).map_err(io_failed)?;
             let kept = problem(&reader, &store)?;
             let rings = reader.positions();
-            if rings == before && reader.sources().is_empty() {
+            if rings == sealed_positions && reader.sources().is_empty() {
                 (None, kept)
             } else {
                 let mut writer = SealedWriter::create(&folder)?;
@@ -99,19 +100,20 @@ fn stream(reader: &mut TraceReader, folder: &Path) -> Result<(Sealed, Option<Str
     Ok((writer.finish()?, kept))
 }
 
-/// Why the collected files have to stay; an error where they could not be read, or are still written.
+/// Why the collected files cannot be removed: they have damage. Fails if they could not be read, or are still written.
 fn problem(reader: &TraceReader, store: &Store) -> Result<Option<String>, SealError> {
-    if let Some(pid) = reader.writes() {
+    if let Some(pid) = reader.writing_process() {
         return Err(SealError::Busy(reader.dir().to_owned(), format!("process {pid} writes")));
     }
-    let of_kind = |kinds: &[WarningKind]| store.warnings().iter().find(|w| kinds.contains(&w.kind));
-    if let Some(warning) = of_kind(&[WarningKind::Io]) {
+    let find = |kinds: &[WarningKind]| store.warnings().iter().find(|w| kinds.contains(&w.kind));
+    if let Some(warning) = find(&[WarningKind::Io]) {
         return Err(SealError::Io(PathBuf::from(&warning.source), io::Error::other(warning.text.clone())));
     }
-    Ok(of_kind(&[WarningKind::Damage, WarningKind::UnknownName]).map(|warning| warning.text.clone()))
+    Ok(find(&[WarningKind::Damage, WarningKind::UnknownName]).map(|warning| warning.text.clone()))
 }
 
-/// Removes chunks, then rings, then names: what is left at any moment is understood. Gives the bytes.
+/// Removes chunks, then rings, then meta files, so that the remaining files are readable at every moment. Returns the
+/// bytes.
 fn remove_collected(trace_dir: &Path) -> io::Result<u64> {
     let mut removed = 0;
     for is_of_kind in [is_chunk_file as fn(&str) -> bool, is_ring_file, is_meta_file] {

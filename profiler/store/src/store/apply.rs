@@ -1,5 +1,6 @@
-//! How a batch becomes rows of the store.
+//! Applies a batch: its names and events become rows of the store.
 
+use super::track::Track;
 use super::transfers::Stamp;
 use super::{Store, Update};
 use trace_model::{
@@ -7,10 +8,10 @@ use trace_model::{
     OpenSlice, Process, SiteInfo, Step, TrackEvents, TrackId, TrackKey, TrackKind, Warning, WarningKind,
 };
 
-use super::track::Track;
-
-/// Times beyond this (73 years) are damage; clamped, so that no sum of durations overflows.
+/// Times beyond this (73 years) are damage; they are clamped, so that no sum of durations overflows.
 const MAX_TIME: i64 = 1 << 61;
+/// Bytes in use are recorded in units of so many bytes, plus 1; 0 stands for none.
+const IN_USE_UNIT: f64 = 64.0;
 
 impl Store {
     pub(super) fn apply_update(&mut self, update: Update) -> bool {
@@ -19,7 +20,7 @@ impl Store {
         if let Some(store) = replacement {
             self.replace_by(*store);
         }
-        changed |= self.note_damage();
+        changed |= self.report_damage();
         for name in batch.names {
             self.register(name);
         }
@@ -37,9 +38,9 @@ impl Store {
         let mut tracks: Vec<(TrackKey, TrackEvents)> = batch.tracks.into_iter().collect();
         tracks.sort_unstable_by_key(|(key, _)| *key);
         for (key, events) in tracks {
-            changed |= self.take_track(key, events, first_args);
+            changed |= self.apply_track(key, events, first_args);
         }
-        self.place_late_steps(batch.more);
+        self.merge_late_steps(batch.more);
         for warning in batch.warnings {
             changed |= self.warnings.set(warning);
         }
@@ -117,26 +118,26 @@ impl Store {
         row
     }
 
-    fn take_track(&mut self, key: TrackKey, from: TrackEvents, first_args: u32) -> bool {
+    fn apply_track(&mut self, key: TrackKey, input: TrackEvents, first_args: u32) -> bool {
         let row = self.track_row(key);
-        let mut changed = !from.events.is_empty();
-        for event in &from.events {
+        let mut changed = !input.events.is_empty();
+        for event in &input.events {
             let args = if event.args == NO_ARGS { NO_ARGS } else { first_args.saturating_add(event.args) };
-            self.take_event(row, key.pid, &Event { args, ..*event });
+            self.apply_event(row, key.pid, &Event { args, ..*event });
         }
-        if let Some(open) = from.open {
-            let of_store = |o: OpenSlice| OpenSlice {
+        if let Some(open) = input.open {
+            let with_rows = |o: OpenSlice| OpenSlice {
                 start: self.time(o.start),
                 site: self.site_row(key.pid, o.site),
                 node: self.node_row(key.pid, o.node),
                 ..o
             };
-            let open: Vec<OpenSlice> = open.into_iter().map(of_store).collect();
+            let open: Vec<OpenSlice> = open.into_iter().map(with_rows).collect();
             let track = &mut self.tracks[row as usize];
             changed |= track.open != open;
             track.open = open;
         }
-        if let Some(dropped) = from.dropped
+        if let Some(dropped) = input.dropped
             && dropped > self.tracks[row as usize].dropped
         {
             self.tracks[row as usize].dropped = dropped;
@@ -153,19 +154,22 @@ impl Store {
         format!("{} ({})", track.name, track.key.pid)
     }
 
+    /// A time as ns from the origin.
     fn time(&self, mono_ns: i64) -> i64 {
         mono_ns.saturating_sub(self.origin_ns()).clamp(-MAX_TIME, MAX_TIME)
     }
 
+    /// The row of a site by the process's id; one with a made-up name if the process has not registered it.
     fn site_row(&mut self, pid: u32, id: u32) -> u32 {
         if let Some(row) = self.sites.find(pid, id) {
             return row;
         }
         let name = format!("site {id} of process {pid} (its name is missing)");
-        self.missing(pid, "call site");
+        self.report_missing(pid, "call site");
         self.sites.register(pid, id, format!("?{pid}\0{id}"), || SiteInfo::new("", &name))
     }
 
+    /// As [`Store::site_row`], of a node.
     fn node_row(&mut self, pid: u32, id: u32) -> u32 {
         if id == NO_NODE {
             return NO_NODE;
@@ -174,7 +178,7 @@ impl Store {
             return row;
         }
         let name = format!("node {id} of process {pid} (its name is missing)");
-        self.missing(pid, "node");
+        self.report_missing(pid, "node");
         self.nodes.register(pid, id, format!("?{pid}\0{id}"), || NodeInfo {
             name,
             op: String::new(),
@@ -182,14 +186,14 @@ impl Store {
         })
     }
 
-    fn missing(&mut self, pid: u32, what: &str) {
-        let source = format!("process {pid}, {what}s");
+    fn report_missing(&mut self, pid: u32, kind: &str) {
+        let source = format!("process {pid}, {kind}s");
         let count = self.warnings.count(WarningKind::UnknownName, &source) + 1;
-        let text = format!("process {pid}: the names of {count} {what}s are missing");
+        let text = format!("process {pid}: the names of {count} {kind}s are missing");
         self.warnings.set(Warning { kind: WarningKind::UnknownName, source, count, text });
     }
 
-    fn take_event(&mut self, track: u32, pid: u32, event: &Event) {
+    fn apply_event(&mut self, track: u32, pid: u32, event: &Event) {
         let (start, end) = (self.time(event.start), self.time(event.end.max(event.start)));
         let range = self.range.get_or_insert(start..end);
         range.start = range.start.min(start);
@@ -197,11 +201,11 @@ impl Store {
         let site = self.site_row(pid, event.site);
         let keep = self.options.events_per_kind;
         if self.sites.rows()[site as usize].category.is_transfer() {
-            self.take_transfer(track, pid, site, event, start);
+            self.apply_transfer(track, pid, site, event, start);
         }
         let n_evicted = match event.kind {
             EventKind::Slice => {
-                self.take_slice(track, pid, &Event { site, start, end, ..*event });
+                self.apply_slice(track, pid, &Event { site, start, end, ..*event });
                 0
             }
             EventKind::Instant => {
@@ -212,14 +216,14 @@ impl Store {
             }
             EventKind::Counter => {
                 let process = self.tracks[track as usize].process;
-                let is_threads = self.sites.rows()[site as usize].category == Category::ThreadCounter;
-                let key = CounterKey { process, site, track: is_threads.then_some(TrackId(track)) };
+                let is_of_thread = self.sites.rows()[site as usize].category == Category::ThreadCounter;
+                let key = CounterKey { process, site, track: is_of_thread.then_some(TrackId(track)) };
                 self.counters.push(key, start, f64::from_bits(event.arg), keep)
             }
             EventKind::FlowOut | EventKind::FlowIn => {
                 let end = FlowEnd { track: TrackId(track), time: start };
-                let across = self.sites.rows()[site as usize].category.joins_processes();
-                let scope = if across { u32::MAX } else { self.tracks[track as usize].process };
+                let joins_processes = self.sites.rows()[site as usize].category.joins_processes();
+                let scope = if joins_processes { u32::MAX } else { self.tracks[track as usize].process };
                 let key = (scope, site, event.correlation);
                 self.flows.push(key, end, event.kind == EventKind::FlowOut, keep)
             }
@@ -228,7 +232,7 @@ impl Store {
                 let bytes = if event.kind == EventKind::Alloc { bytes } else { -bytes };
                 let node = self.node_row(pid, event.node);
                 let key = CounterKey { process: self.tracks[track as usize].process, site, track: None };
-                let in_use = event.correlation.checked_sub(1).map(|n| f64::from(n) * 64.0);
+                let in_use = event.correlation.checked_sub(1).map(|n| f64::from(n) * IN_USE_UNIT);
                 let old_points = in_use.map_or(0, |in_use| self.counters.push(key, start, in_use, keep));
                 self.memory.push_back(MemoryEvent { time: start, track: TrackId(track), site, node, bytes });
                 let old = if self.memory.len() > keep { self.memory.pop_front() } else { None };
@@ -238,7 +242,7 @@ impl Store {
         self.count_evicted("counters, flows and memory events", n_evicted);
     }
 
-    fn take_transfer(&mut self, track: u32, pid: u32, site: u32, event: &Event, time: i64) {
+    fn apply_transfer(&mut self, track: u32, pid: u32, site: u32, event: &Event, time: i64) {
         let node = self.node_row(pid, event.node);
         let is_remote = self.sites.rows()[site as usize].category.joins_processes();
         let stamp = Stamp {
@@ -255,7 +259,7 @@ impl Store {
         self.count_evicted("transfers", n_evicted);
     }
 
-    /// The track of a process's waits that hold no thread: no ring has its number.
+    /// The row of the track with a process's waits that block no thread. No ring has its number, `u32::MAX`.
     fn parked_row(&mut self, pid: u32) -> u32 {
         let row = self.track_row(TrackKey { pid, ring: u32::MAX });
         let track = &mut self.tracks[row as usize];
@@ -265,8 +269,8 @@ impl Store {
         row
     }
 
-    /// The slice's times and site are the store's already.
-    fn take_slice(&mut self, track: u32, pid: u32, event: &Event) {
+    /// Adds a slice whose times and site were converted to the store's.
+    fn apply_slice(&mut self, track: u32, pid: u32, event: &Event) {
         let mut slice = Event { node: self.node_row(pid, event.node), ..*event };
         let category = self.sites.rows()[slice.site as usize].category;
         if category == Category::Op {
@@ -294,17 +298,18 @@ impl Store {
         }
     }
 
-    /// Puts steps that came out of order at their places; while more is to come only when they are many, so that each is moved few times.
-    fn place_late_steps(&mut self, more: bool) {
+    /// Merges steps that arrived out of order into the others. While more batches follow this is done only once they
+    /// are a quarter of the others, so that each step is moved a few times only.
+    fn merge_late_steps(&mut self, more: bool) {
         if self.late_steps.is_empty() || (more && self.late_steps.len() < self.steps.len() / 4) {
             return;
         }
         let mut late = std::mem::take(&mut self.late_steps);
         late.sort_by_key(|step| step.start);
-        let at = self.steps.partition_point(|step| step.start <= late[0].start);
-        let mut later = self.steps.split_off(at).into_iter().peekable();
+        let first = self.steps.partition_point(|step| step.start <= late[0].start);
+        let mut later = self.steps.split_off(first).into_iter().peekable();
         for step in late {
-            while let Some(earlier) = later.next_if(|before| before.start <= step.start) {
+            while let Some(earlier) = later.next_if(|next| next.start <= step.start) {
                 self.steps.push(earlier);
             }
             self.steps.push(step);
@@ -312,23 +317,25 @@ impl Store {
         self.steps.extend(later);
     }
 
-    /// Reports what was found damaged since the last time.
-    fn note_damage(&mut self) -> bool {
+    /// Sets the warning about damage that the pager has found. Returns whether it changed.
+    fn report_damage(&mut self) -> bool {
         let damage = self.pager.as_ref().and_then(|pager| pager.damage());
         damage.is_some_and(|damage| self.warnings.set(damage))
     }
 
-    /// Evicts the oldest counters' points, flows, transfers and memory events of a trace that came as a whole.
+    /// Evicts the oldest counter points, flows, transfers and memory events over the budget, after the contents were
+    /// replaced.
     pub(super) fn keep_side_budget(&mut self) {
         let keep = self.options.events_per_kind;
-        let over = self.memory.len().saturating_sub(keep);
-        self.memory.drain(..over);
-        let n = over as u64 + self.counters.keep_last(keep) + self.flows.keep_last(keep);
+        let n_over = self.memory.len().saturating_sub(keep);
+        self.memory.drain(..n_over);
+        let n = n_over as u64 + self.counters.keep_last(keep) + self.flows.keep_last(keep);
         let n = n + self.transfers.drain(keep).len() as u64;
         self.count_evicted("counters, flows, transfers and memory events", n);
     }
 
-    /// Evicts the oldest of what is over the budget, and says so.
+    /// Evicts the oldest slices and instants of a track, and steps, that are over the budget, and sets the warnings
+    /// about it.
     pub(super) fn keep_budget(&mut self, track: u32) {
         let options = self.options;
         let title = self.track_title(track);
@@ -346,19 +353,19 @@ impl Store {
         }
     }
 
-    fn count_evicted(&mut self, what: &str, count: u64) {
+    fn count_evicted(&mut self, source: &str, count: u64) {
         if count == 0 {
             return;
         }
         self.evicted += count;
-        let count = self.warnings.count(WarningKind::Evicted, what) + count;
+        let count = self.warnings.count(WarningKind::Evicted, source) + count;
         let text =
-            format!("{what}: the oldest {count} are no longer shown, to bound memory (they are in the trace files)");
-        self.warnings.set(Warning { kind: WarningKind::Evicted, source: what.to_owned(), count, text });
+            format!("{source}: the oldest {count} are no longer shown, to bound memory (they are in the trace files)");
+        self.warnings.set(Warning { kind: WarningKind::Evicted, source: source.to_owned(), count, text });
     }
 }
 
-/// Halves the vector when it is over twice `keep`; so that the cost per element stays constant.
+/// Evicts all but the last `keep` rows once there are twice as many, so that the cost per row is constant.
 fn evict_oldest<T>(rows: &mut Vec<T>, keep: usize) -> u64 {
     if rows.len() / 2 < keep.max(1) {
         return 0;

@@ -1,4 +1,4 @@
-//! What a sealed trace brings, made into a store; and what a store gives to one while it is written.
+//! Makes a store from the contents of a sealed or remote trace, and drains a store whose rows are being sealed.
 
 use super::lane::Lane;
 use super::side::{Counters, Flows, Warnings};
@@ -14,7 +14,7 @@ use trace_model::{
     SiteInfo, SliceRef, Stack, Step, TrackId, Transfer, Warning,
 };
 
-/// The contents of a store.
+/// The rows from which a store is made.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     pub(crate) origin: i64,
@@ -31,7 +31,7 @@ pub(crate) struct Contents {
     pub(crate) frames: Vec<Frame>,
     pub(crate) stacks: Vec<Stack>,
     pub(crate) warnings: Vec<Warning>,
-    /// Of instants.
+    /// The arguments of instants.
     pub(crate) args: Args,
     pub(crate) pager: Option<Arc<dyn Pages>>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct PlacedInstant {
     pub(crate) args: Option<Box<str>>,
 }
 
-/// Rows that a store gave away.
+/// Rows other than slices that were drained from a store.
 #[derive(Debug, Default)]
 pub(crate) struct SideRows {
     pub(crate) instants: Vec<PlacedInstant>,
@@ -55,8 +55,8 @@ pub(crate) struct SideRows {
 }
 
 impl Contents {
-    /// Gives a track a lane whose slices are not in memory. A track that is unknown, and a lane beyond the last one that there may be,
-    /// is left out.
+    /// Sets a lane of a track, whose slices are not in memory. Does nothing for an unknown track, and for a lane from
+    /// [`MAX_LANES`] on.
     pub(crate) fn set_lane(&mut self, track: u32, lane: u32, slices: impl FnOnce() -> Box<dyn ColdLane>) {
         let Some(lanes) = self.tracks.get_mut(track as usize).map(|track| &mut track.lanes) else { return };
         if lane as usize >= MAX_LANES {
@@ -70,7 +70,7 @@ impl Contents {
 }
 
 impl Store {
-    /// A store that keeps everything, with these contents.
+    /// A store with these contents and without a budget.
     pub(crate) fn of_contents(mut contents: Contents) -> Store {
         let mut args = Args::of_pager(contents.pager.clone());
         let first_args = args.append(&contents.args);
@@ -115,7 +115,7 @@ impl Store {
         self
     }
 
-    /// Takes over the contents of another store, in the budget of this one.
+    /// Replaces the contents by those of another store, within the budget of this one.
     pub(super) fn replace_by(&mut self, other: Store) {
         let (options, version, generation) = (self.options, self.version, self.generation + 1);
         *self = Store { options, version, generation, ..other };
@@ -123,8 +123,8 @@ impl Store {
         (0..self.tracks.len() as u32).for_each(|track| self.keep_budget(track));
     }
 
-    /// Gives away all slices in memory, with the texts of their arguments, lane by lane. After [`Store::drain_side`],
-    /// since no arguments are left then.
+    /// Passes all slices in memory to `take`, lane by lane, with the texts of their arguments, and removes them.
+    /// Removes all arguments, so [`Store::drain_side`] has to be called before.
     pub(crate) fn drain_slices(&mut self, mut take: impl FnMut(SliceRef, Option<&str>)) {
         let args = std::mem::take(&mut self.args);
         for lane in self.tracks.iter_mut().flat_map(|track| &mut track.lanes) {
@@ -132,7 +132,8 @@ impl Store {
         }
     }
 
-    /// Gives away what is not a slice; of flows and transfers the last `pending` stay, whose rest may come.
+    /// Removes and returns the rows other than slices. The last `pending` flows and transfers stay, since their other
+    /// end may still arrive.
     pub(crate) fn drain_side(&mut self, pending: usize) -> SideRows {
         let mut rows = SideRows::default();
         for track in &mut self.tracks {

@@ -1,11 +1,11 @@
 //! A lane: slices of one track that do not overlap, in columns.
 //!
-//! Slices are stored in segments of [`SEGMENT`] slices, each with its own columns and its own level-of-detail
-//! pyramid. So an append never moves what is there, and the oldest can be evicted a segment at a time.
-//! Those of a sealed or remote trace are [*cold*](ColdLane): they come when somebody asks. A lane is its cold slices, then its
+//! Slices are stored in segments of [`SEGMENT`] slices, each with its own columns and its own level-of-detail pyramid.
+//! So an append never moves existing slices, and the oldest can be evicted a segment at a time. The slices of a sealed
+//! or remote trace are [*cold*](ColdLane): they are loaded on demand. A lane has first its cold slices, then its
 //! resident ones.
 //!
-//! Invariants, on which the level of detail and the analyses build:
+//! Invariants, on which the level of detail and the analyses rely:
 //! * `start[i] <= end[i] <= start[i + 1]`: in order, never overlapping;
 //! * all resident segments but the last are full;
 //! * an *index* counts from the oldest retained slice and moves when slices are evicted; an *ordinal* counts
@@ -18,15 +18,15 @@ use trace_model::layout::{BLOCK, SEGMENT};
 use trace_model::lod::{Merge, Span, merged, pixel_ns, walk};
 use trace_model::{ColdLane, Event, SiteInfo, SliceColumns, SliceCursor, SliceDetails, SliceHeader, SliceId, SliceRef};
 
-/// Slices that are read at a time, at most.
-const READ: u32 = 256;
+/// Cold slices that an iterator reads at a time, at most.
+const MAX_READ: u32 = 256;
 
 /// Slices that do not overlap, in order of time.
 #[derive(Debug, Default)]
 pub struct Lane {
     track: u32,
     lane: u32,
-    /// The first slices, where they are not in memory.
+    /// The cold slices.
     cold: Option<Box<dyn ColdLane>>,
     segments: VecDeque<Segment>,
     /// Ordinal of the slice at index 0.
@@ -34,7 +34,7 @@ pub struct Lane {
     /// Longest slice ever appended, ns.
     longest: i64,
     /// End of the last slice ever appended.
-    until: Option<i64>,
+    last_end: Option<i64>,
 }
 
 impl Lane {
@@ -44,8 +44,8 @@ impl Lane {
 
     /// A lane of a sealed or remote trace.
     pub(crate) fn of_cold(track: u32, lane: u32, cold: Box<dyn ColdLane>) -> Lane {
-        let (longest, until, evicted) = (cold.longest_ns(), Some(cold.range().end), cold.evicted());
-        Lane { track, lane, longest, until, evicted, cold: Some(cold), ..Lane::default() }
+        let (longest, last_end, evicted) = (cold.longest_ns(), Some(cold.range().end), cold.evicted());
+        Lane { track, lane, longest, last_end, evicted, cold: Some(cold), ..Lane::default() }
     }
 
     /// Number of retained slices.
@@ -58,7 +58,7 @@ impl Lane {
         self.cold.as_ref().map_or(0, |cold| cold.n_slices())
     }
 
-    /// The slices that are not in memory.
+    /// The cold slices.
     pub(super) fn cold(&self) -> Option<&dyn ColdLane> {
         self.cold.as_deref()
     }
@@ -67,19 +67,19 @@ impl Lane {
         self.cold.as_ref().map(|cold| cold.cursor())
     }
 
-    /// Whether it has no slice.
+    /// Whether the lane has no slices.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of slices that were evicted to stay in the memory budget.
+    /// Number of slices that were evicted to stay within the budget.
     #[must_use]
     pub fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// The longest slice that the lane ever had, ns; of a remote trace no slice is longer.
+    /// Duration of the longest slice that the lane ever had, ns; an upper bound for a remote lane.
     #[must_use]
     pub fn longest_ns(&self) -> i64 {
         self.longest
@@ -94,8 +94,8 @@ impl Lane {
         Some(cold.as_ref().map(|c| c.start).or(first)?..last.or(cold.map(|c| c.end))?)
     }
 
-    /// The slice at `index`; `None` past the end. One that is on disk is read with its neighbours (about 10 ms), unless
-    /// it was lately; `None` too where it is damaged there.
+    /// The slice at `index`; `None` past the end. A slice on disk is read with its row group (about 10 ms), unless that
+    /// is cached; `None` if it is damaged, or in another process and not fetched yet.
     #[must_use]
     pub fn slice(&self, index: u32) -> Option<SliceRef> {
         let slice = match index.checked_sub(self.n_cold() as u32) {
@@ -105,7 +105,7 @@ impl Lane {
         Some(self.slice_ref(index, slice))
     }
 
-    /// As [`Lane::slice`], but `None` for one that is not in memory.
+    /// As [`Lane::slice`], but `None` for a slice that is not in memory.
     #[must_use]
     pub fn slice_now(&self, index: u32) -> Option<SliceRef> {
         match &self.cold {
@@ -121,7 +121,7 @@ impl Lane {
         SliceRef { id, event: Event { depth: self.lane as u8, ..slice } }
     }
 
-    /// The present index of a slice; `None` when it was evicted or is of another lane.
+    /// The index of a slice; `None` if it was evicted or is in another lane.
     #[must_use]
     pub fn index_of(&self, id: SliceId) -> Option<u32> {
         if (id.track, id.lane) != (self.track, self.lane) {
@@ -150,23 +150,23 @@ impl Lane {
         first..last.max(first)
     }
 
-    /// As [`Lane::touching`], of the resident slices, counted from the first of these.
+    /// As [`Lane::touching`] for the resident slices; indices count from the first resident one.
     fn resident_touching(&self, view: &Range<i64>) -> Range<u32> {
         let first = self.partition(|slices, i| slices.end[i] <= view.start && slices.start[i] < view.start);
         let last = self.partition(|slices, i| slices.start[i] < view.end);
         first..last.max(first)
     }
 
-    /// Index among the resident slices of the first for which `before` does not hold; it must hold for a prefix.
-    fn partition(&self, before: impl Fn(&SliceColumns, usize) -> bool) -> u32 {
-        let segment_idx = self.segments.partition_point(|s| s.len() > 0 && before(&s.slices, s.len() - 1));
+    /// Index among the resident slices of the first for which `is_before` is false; it must hold for a prefix.
+    fn partition(&self, is_before: impl Fn(&SliceColumns, usize) -> bool) -> u32 {
+        let segment_idx = self.segments.partition_point(|s| s.len() > 0 && is_before(&s.slices, s.len() - 1));
         let Some(segment) = self.segments.get(segment_idx) else {
             return (self.len() - self.n_cold()) as u32;
         };
         let (mut lo, mut hi) = (0, segment.len());
         while lo < hi {
             let mid = (lo + hi) / 2;
-            if before(&segment.slices, mid) {
+            if is_before(&segment.slices, mid) {
                 lo = mid + 1;
             } else {
                 hi = mid;
@@ -175,10 +175,10 @@ impl Lane {
         (segment_idx * SEGMENT + lo) as u32
     }
 
-    /// The slices that touch the half-open `view`, in order. Slices on disk are read a row group at a time and forgotten
-    /// again; who goes through several lanes of a long range does so in the parts that
-    /// [`Store::parts`](super::Store::parts) gives, so that each row group is read once. Slices of a remote trace that are not here are
-    /// left out, and requested: ask [`Store::residency`](super::Store::residency) first.
+    /// The slices that touch the half-open `view`, in order. Slices on disk are read a row group at a time, and evicted
+    /// from memory again; a caller that iterates over several lanes of a long range splits it with
+    /// [`Store::parts`](super::Store::parts), so that each row group is read once. Missing slices of a remote trace are
+    /// left out and requested: check [`Store::residency`](super::Store::residency) first.
     pub fn slices(&self, view: &Range<i64>) -> impl Iterator<Item = SliceRef> + '_ {
         let mut cursor = self.cursor();
         let touching = self.touching_with(view, cursor.as_deref_mut());
@@ -190,7 +190,7 @@ impl Lane {
         self.slices_of(indices, self.cursor())
     }
 
-    /// The slices with these indices; those that cannot be had are left out. Cold ones are read several at a time.
+    /// The slices with these indices; damaged and missing ones are left out. Cold slices are read several at a time.
     fn slices_of<'a>(
         &'a self,
         mut indices: Range<u32>,
@@ -198,7 +198,7 @@ impl Lane {
     ) -> impl Iterator<Item = SliceRef> + use<'a> {
         let n_cold = self.n_cold() as u32;
         let mut read = VecDeque::new();
-        // Grows: who asks for one slice needs no more.
+        // Grows with every read: a caller that takes one slice only should not read more.
         let mut next_read = 1;
         std::iter::from_fn(move || {
             loop {
@@ -217,7 +217,7 @@ impl Lane {
                     continue;
                 }
                 indices.start = index.saturating_add(next_read).min(n_cold).min(indices.end);
-                next_read = (next_read * 4).min(READ);
+                next_read = (next_read * 4).min(MAX_READ);
                 if let Some(cursor) = &mut cursor {
                     cursor.slices(index..indices.start, &mut read);
                 }
@@ -247,15 +247,16 @@ impl Lane {
         });
     }
 
-    /// Appends the slices that begin in a range of time, as spans of at most `pixel` ns. Returns the index of the first of them, and the
-    /// slice before it where that reaches into the range. Waits for the disk; a remote lane has none.
+    /// Appends the slices that begin in a range of time, as spans of at most `pixel` ns. Returns the index of the
+    /// first, and the slice before it if it reaches into the range. Waits for the disk; appends nothing for a remote
+    /// lane.
     pub(crate) fn begun_in(&self, range: &Range<i64>, pixel: i64, out: &mut Vec<Span>) -> (u32, Option<SliceRef>) {
         if self.cold.as_ref().is_some_and(|cold| cold.is_remote()) {
             return (0, None);
         }
         let touching = self.touching(range);
-        let before = self.slices_at(touching.clone()).take_while(|slice| slice.start < range.start).last();
-        let first = before.and_then(|slice| self.index_of(slice.id)).map_or(touching.start, |index| index + 1);
+        let previous = self.slices_at(touching.clone()).take_while(|slice| slice.start < range.start).last();
+        let first = previous.and_then(|slice| self.index_of(slice.id)).map_or(touching.start, |index| index + 1);
         merged(pixel, out, |merge| {
             let n_cold = self.n_cold() as u32;
             if let Some(cold) = &self.cold {
@@ -263,10 +264,10 @@ impl Lane {
             }
             self.walk_resident(first.max(n_cold) - n_cold..touching.end.max(n_cold) - n_cold, merge);
         });
-        (first, before)
+        (first, previous)
     }
 
-    /// Feeds resident slices, counted from the first of these, to `merge`.
+    /// Feeds resident slices to `merge`; indices count from the first resident one.
     fn walk_resident(&self, indices: Range<u32>, merge: &mut Merge<'_>) {
         let n_cold = self.n_cold();
         for part in segment_parts(indices.start as usize..indices.end as usize) {
@@ -276,7 +277,7 @@ impl Lane {
         }
     }
 
-    /// Starts of the first slice that is kept of each block of [`BLOCK`] ordinals, from a block on.
+    /// Start of the first retained slice of each block of [`BLOCK`] ordinals, from block `from` on.
     pub(crate) fn block_starts(&self, from: u64) -> impl Iterator<Item = i64> + '_ {
         let end = self.evicted + self.len() as u64;
         let firsts = (from..end.div_ceil(BLOCK)).map(|block| (block * BLOCK).max(self.evicted) - self.evicted);
@@ -290,16 +291,16 @@ impl Lane {
         }
     }
 
-    /// End of the last slice; where the next one may start.
+    /// End of the last slice: the earliest time at which the next one may start.
     pub(super) fn free_from(&self) -> i64 {
-        self.until.unwrap_or(i64::MIN)
+        self.last_end.unwrap_or(i64::MIN)
     }
 
     /// Appends a slice that starts at or after [`Lane::free_from`]; returns its identity.
     pub(crate) fn push(&mut self, slice: &Event, sites: &[SiteInfo]) -> SliceId {
         debug_assert!(slice.start >= self.free_from() && slice.end >= slice.start);
         if self.segments.back().is_none_or(|s| s.len() == SEGMENT) {
-            // A lane that filled a segment will fill the next: no growing by doubling there.
+            // A lane that filled a segment is likely to fill the next, which is allocated in full at once.
             let capacity = if self.segments.is_empty() { 0 } else { SEGMENT };
             if self.segments.is_empty() {
                 self.segments.reserve_exact(1);
@@ -308,32 +309,32 @@ impl Lane {
         }
         let ordinal = self.evicted + self.len() as u64;
         self.longest = self.longest.max(slice.dur());
-        self.until = Some(slice.end);
+        self.last_end = Some(slice.end);
         if let Some(segment) = self.segments.back_mut() {
             segment.push(SliceHeader::of(slice, sites), SliceDetails::of(slice));
         }
         SliceId { track: self.track, lane: self.lane, ordinal }
     }
 
-    /// Evicts what is on disk, then whole segments, while at least `keep` slices stay in memory; returns how many
-    /// slices went.
+    /// Evicts the cold slices, then full segments, while at least `keep` slices stay in memory. Returns the number of
+    /// evicted slices.
     pub(crate) fn keep_last(&mut self, keep: usize) -> u64 {
-        let before = self.evicted;
+        let evicted_before = self.evicted;
         while self.segments.len() > 1 && self.len() - self.n_cold() - SEGMENT >= keep {
             self.evicted += self.cold.take().map_or(0, |cold| cold.n_slices() as u64);
             self.segments.pop_front();
             self.evicted += SEGMENT as u64;
         }
-        self.evicted - before
+        self.evicted - evicted_before
     }
 
-    /// Evicts all resident slices, each to `take`.
+    /// Passes all resident slices to `take`, and evicts them.
     pub(crate) fn drain(&mut self, mut take: impl FnMut(SliceRef)) {
         let n_cold = self.n_cold() as u32;
         let n = self.len() as u32 - n_cold;
         (0..n).filter_map(|i| Some(self.slice_ref(n_cold + i, self.resident(i as usize)?))).for_each(&mut take);
         self.evicted += u64::from(n);
-        // More will come: the room stays.
+        // One segment keeps its capacity for the slices that follow.
         self.segments.truncate(1);
         self.segments.iter_mut().for_each(Segment::clear);
     }
@@ -347,7 +348,7 @@ impl Lane {
     }
 }
 
-/// The parts of a range of indices that lie in one segment each.
+/// Splits a range of indices at the boundaries of segments.
 pub(crate) fn segment_parts(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let mut from = range.start;
     std::iter::from_fn(move || {

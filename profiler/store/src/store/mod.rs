@@ -1,11 +1,11 @@
 //! The store: everything that a trace reported, in columns, with names, steps, counters, flows and warnings.
 //!
 //! * Times are `i64` ns from the origin ([`Store::origin_ns`]), intervals half-open.
-//! * A finished trace is [sealed](crate::seal): its slices stay on disk, and come when somebody looks at them.
-//! * The only way in is [`Store::apply`] with a [`Batch`]; the only other mutation is evicting old slices to
-//!   stay in the budget of [`StoreOptions`]. Views share it as `Arc<RwLock<Store>>`: the loader fills batches
-//!   without the lock and applies each under it (about 3 ms for the 65,536 records of a full batch).
-//! * No slice is dropped: one that overlaps its lane takes the next; what is evicted is counted and reported.
+//! * A finished trace is [sealed](crate::seal): its slices stay on disk, and are loaded on demand.
+//! * Rows are added by [`Store::apply`] with a [`Batch`] only, which also evicts old slices to stay within the budget
+//!   of [`StoreOptions`]. Views share the store as `Arc<RwLock<Store>>`: the loader fills batches without the lock and
+//!   applies each under it (about 3 ms for the 65,536 records of a full batch).
+//! * No slice is dropped: a slice that overlaps its lane goes to the next one. Evicted slices are counted and reported.
 
 mod apply;
 mod contents;
@@ -37,25 +37,26 @@ use trace_model::{
 };
 use transfers::Transfers;
 
-/// How much to keep.
+/// The budget of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// Slices that each lane keeps at least; older ones are evicted a [`SEGMENT`](trace_model::layout::SEGMENT) at a time.
+    /// Slices that each lane retains at least; older ones are evicted a [`SEGMENT`](trace_model::layout::SEGMENT) at a
+    /// time.
     pub slices_per_lane: usize,
-    /// Instants per track, points per counter, flows and memory events that are kept.
+    /// Instants per track, points per counter, flows, transfers and memory events that are retained.
     pub events_per_kind: usize,
-    /// Steps that are kept.
+    /// Steps that are retained.
     pub steps: usize,
 }
 
 impl StoreOptions {
-    /// Keeps everything: for a finished trace.
+    /// No limits: for a finished trace.
     pub const UNBOUNDED: StoreOptions =
         StoreOptions { slices_per_lane: usize::MAX, events_per_kind: usize::MAX, steps: usize::MAX };
 }
 
 impl Default for StoreOptions {
-    /// For a window on a run that goes on: the last 4 million slices of each lane (160 MB where a lane gets there).
+    /// The budget for a live trace: the last 4 million slices of each lane, 160 MB for a lane that has as many.
     fn default() -> Self {
         StoreOptions { slices_per_lane: 4 << 20, events_per_kind: 1 << 20, steps: 1 << 20 }
     }
@@ -67,16 +68,16 @@ const MAX_REMOTE_SLICES: u64 = 2 << 20;
 /// Residency of slices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Residency {
-    /// All are in memory, or on this machine's disk.
+    /// All slices are in memory, or on this machine's disk.
     #[default]
     Resident,
-    /// They are in another process, and requested.
+    /// Some slices are in another process, and requested.
     Loading,
-    /// They are in another process, and too many to be fetched.
+    /// The slices are in another process, and too many to be fetched.
     TooLarge,
 }
 
-/// What the store holds.
+/// Counts and sizes of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
     /// Slices retained.
@@ -87,26 +88,26 @@ pub struct StoreStats {
     pub dropped: u64,
     /// Slices and events evicted to stay in the budget.
     pub evicted: u64,
-    /// Slices that overlapped their lane and took another.
+    /// Slices that overlapped their lane and were put on another.
     pub overlapped: u64,
     /// Bytes of memory of the columns with their pyramids.
     pub memory_bytes: u64,
-    /// Of these, the pyramids.
+    /// Bytes of memory of the pyramids alone.
     pub lod_bytes: u64,
     /// Bytes read from disk.
     pub disk_bytes: u64,
 }
 
-/// What a source has read for a store: new contents, where it is a sealed or remote trace, and a batch that applies to them.
+/// Changes to a store that a source has read: new contents (of a sealed or remote trace), and a batch to apply to them.
 #[derive(Debug, Default)]
 pub struct Update {
-    /// Takes the place of everything that the store has, before the batch applies.
+    /// Replaces all contents of the store, before the batch is applied.
     pub(crate) replacement: Option<Box<Store>>,
     pub(crate) batch: Batch,
 }
 
 impl Update {
-    /// Whether the source had more than fits into one update: ask again at once.
+    /// Whether the source has more than fits into one update, so that it should be read again at once.
     #[must_use]
     pub fn more(&self) -> bool {
         self.batch.more()
@@ -135,7 +136,7 @@ pub struct Store {
     tracks: Vec<Track>,
     track_of: FxHashMap<TrackKey, u32>,
     steps: Vec<Step>,
-    /// Steps that began before the last of [`Store::steps`], until they are put at their places.
+    /// Steps that began before the last of [`Store::steps`], until they are merged into them.
     late_steps: Vec<Step>,
     counters: Counters,
     flows: Flows,
@@ -157,40 +158,40 @@ impl Store {
         Store::default()
     }
 
-    /// An empty store that keeps as much as `options` say.
+    /// An empty store with a budget.
     #[must_use]
     pub fn with_options(options: StoreOptions) -> Store {
         Store { options, ..Store::default() }
     }
 
-    /// Applies a batch, or an update. True if anything that a view shows has changed.
+    /// Applies a batch or an update. Returns whether anything that a view shows has changed.
     pub fn apply(&mut self, update: impl Into<Update>) -> bool {
         let changed = self.apply_update(update.into());
         self.version += u64::from(changed);
         changed
     }
 
-    /// Grows with every change: what a view computed for one version holds while it stays.
+    /// A number that grows with every change: what a view computed is valid as long as it stays the same.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version + self.pager.as_ref().map_or(0, |pager| pager.version())
     }
 
-    /// How often all contents were replaced: rows and identities are those of one generation.
+    /// How often all contents were replaced: rows and identities are valid within one generation.
     #[must_use]
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Of a sealed or remote trace: what brings its slices. Who shows the store lets a thread call
-    /// [`Pages::load_requested`] without the store's lock.
+    /// The loader of slices of a sealed or remote trace. A window lets a thread call [`Pages::load_requested`], without
+    /// the store's lock.
     #[must_use]
     pub fn pager(&self) -> Option<&Arc<dyn Pages>> {
         self.pager.as_ref()
     }
 
-    /// Parts of a range of time, in order, of which each is small enough that its slices stay in memory while it is
-    /// looked at: who needs all lanes of a long range goes through it part by part. One part where nothing is on disk.
+    /// Splits a range of time into parts whose slices fit into memory, in order. A caller that needs all lanes of a
+    /// long range takes them part by part. There is one part if no slices are on disk.
     #[must_use]
     pub fn parts(&self, range: Range<i64>) -> Vec<Range<i64>> {
         let mut cuts = self.pager.as_ref().map_or_else(Vec::new, |pager| pager.part_starts());
@@ -201,8 +202,8 @@ impl Store {
         cuts.windows(2).map(|cut| cut[0]..cut[1]).collect()
     }
 
-    /// Residency of the slices that touch a range, for who needs all of them. Those of a remote trace that are not here are requested,
-    /// unless they are too many.
+    /// Residency of the slices that touch a range, for a caller that needs them all. Missing slices of a remote trace
+    /// are requested, unless they are too many.
     #[must_use]
     pub fn residency(&self, range: &Range<i64>) -> Residency {
         let lanes = || self.tracks.iter().flat_map(|track| &track.lanes).filter_map(Lane::cold);
@@ -210,19 +211,19 @@ impl Store {
         if n * BLOCK > MAX_REMOTE_SLICES {
             return Residency::TooLarge;
         }
-        // Each is asked, so that all that are missing are requested.
+        // `has_block` requests a missing block, so it is called for every block.
         let missing =
             lanes().flat_map(|lane| lane.remote_blocks(range).filter(|block| !lane.has_block(*block))).count();
         if missing == 0 { Residency::Resident } else { Residency::Loading }
     }
 
-    /// Zero of all times, ns of CLOCK_MONOTONIC_RAW on the trace's host. 0 until the first event.
+    /// The origin of all times, ns of CLOCK_MONOTONIC_RAW on the trace's host. 0 until the first event.
     #[must_use]
     pub fn origin_ns(&self) -> i64 {
         self.origin.unwrap_or(0)
     }
 
-    /// From the first start to the last end of anything; `0..0` without events.
+    /// From the first start to the last end of all events; `0..0` without events.
     #[must_use]
     pub fn range(&self) -> Range<i64> {
         self.range.clone().unwrap_or(0..0)
@@ -234,13 +235,13 @@ impl Store {
         self.live
     }
 
-    /// All tracks; the row is the [`TrackId`]. Rows stay.
+    /// All tracks; a row is a [`TrackId`], and does not change.
     #[must_use]
     pub fn tracks(&self) -> &[Track] {
         &self.tracks
     }
 
-    /// One track.
+    /// The track with an id.
     #[must_use]
     pub fn track(&self, id: TrackId) -> Option<&Track> {
         self.tracks.get(id.0 as usize)
@@ -252,13 +253,13 @@ impl Store {
         &self.processes
     }
 
-    /// Steps by start.
+    /// Steps, ordered by start.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// The step with this id that covers `time`, or with this id at all where none covers it.
+    /// The step with this id that covers `time`; if none does, the last step with this id.
     #[must_use]
     pub fn step(&self, step_id: u32, time: i64) -> Option<&Step> {
         let mut found = None;
@@ -289,7 +290,7 @@ impl Store {
         self.counters.rows()
     }
 
-    /// What a counter is called: of a thread's with the thread.
+    /// The title of a counter: its name, and the thread for a counter of one thread.
     #[must_use]
     pub fn counter_title(&self, counter: &Counter) -> String {
         let name = self.sites().get(counter.site as usize).map_or("?", |site| &site.name);
@@ -299,25 +300,25 @@ impl Store {
         }
     }
 
-    /// Arrows, in the order in which their first end came.
+    /// Flows, in the order in which their first ends were read.
     pub fn flows(&self) -> impl DoubleEndedIterator<Item = &Flow> + '_ {
         self.flows.rows().iter()
     }
 
-    /// Values that went from device to device, in the order in which their first stamps came. The arrow of each is among
-    /// the [`Store::flows`] too.
+    /// Values sent from device to device, in the order in which their first stamps were read. Each is one of
+    /// [`Store::flows`] too.
     #[must_use]
     pub fn transfers(&self) -> &VecDeque<Transfer> {
         self.transfers.rows()
     }
 
-    /// Memory taken and freed, in the order read.
+    /// Bytes allocated and freed, in the order in which the events were read.
     #[must_use]
     pub fn memory(&self) -> &VecDeque<MemoryEvent> {
         &self.memory
     }
 
-    /// The arguments of slices: JSON objects' texts, by [`Event::args`](trace_model::Event::args).
+    /// The arguments of slices and instants: texts of JSON objects, by [`Event::args`](trace_model::Event::args).
     #[must_use]
     pub fn args(&self) -> &Args {
         &self.args
@@ -329,33 +330,33 @@ impl Store {
         self.stacks.stacks()
     }
 
-    /// Places in code; [`Stack::frame`] is a row.
+    /// Frames of call stacks; [`Stack::frame`] is a row.
     #[must_use]
     pub fn frames(&self) -> &[Frame] {
         self.stacks.frames()
     }
 
-    /// What the user has to know, first reported first.
+    /// Problems of which the user has to know, in the order of their first report.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         self.warnings.rows()
     }
 
-    /// The slice with this identity; `None` when it was evicted.
+    /// The slice with this identity; `None` if it was evicted.
     #[must_use]
     pub fn slice(&self, id: SliceId) -> Option<SliceRef> {
         let lane = self.tracks.get(id.track as usize)?.lanes.get(id.lane as usize)?;
         lane.slice(lane.index_of(id)?)
     }
 
-    /// What a slice's numbers mean.
+    /// The category of a slice, which says what its numbers mean.
     #[must_use]
     pub fn category(&self, slice: &SliceRef) -> Category {
         self.sites().get(slice.site as usize).map_or(Category::Other, |s| s.category)
     }
 
-    /// The state of a thread that a slice of category [`Category::OffCpu`] or [`Category::Running`] stands for; `None` for all others, and where
-    /// the trace does not say.
+    /// The thread state that a slice of category [`Category::OffCpu`] or [`Category::Running`] stands for; `None` for
+    /// other slices, and for an unknown state.
     #[must_use]
     pub fn thread_state(&self, slice: &SliceRef) -> Option<ThreadState> {
         let site = self.sites().get(slice.site as usize)?;
@@ -372,7 +373,7 @@ impl Store {
         self.nodes().get(slice.node as usize)
     }
 
-    /// What to write on a slice: the node's full name, else the site's name.
+    /// The name of a slice: the node's full name, else the site's name.
     #[must_use]
     pub fn slice_name(&self, slice: &SliceRef) -> &str {
         match self.node_of(slice) {
@@ -381,7 +382,7 @@ impl Store {
         }
     }
 
-    /// The id of the step in which a slice ran, as far as its category says one.
+    /// The id of the step in which a slice ran; `None` for a category whose numbers have no step.
     #[must_use]
     pub fn step_id_of(&self, slice: &SliceRef) -> Option<u32> {
         match self.category(slice) {

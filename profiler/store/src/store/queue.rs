@@ -1,14 +1,15 @@
-//! Rows in the order in which they came, of which the parts that come later are found by a key, and the oldest are evicted.
+//! A queue of rows that are completed later: a row is found by its key, and the oldest rows are evicted.
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::hash::Hash;
 
+/// Rows in the order in which they were pushed.
 #[derive(Debug)]
 pub(super) struct KeyedQueue<K, V> {
     rows: VecDeque<V>,
     evicted: u64,
-    /// How many rows there were before the latest one of a key.
+    /// Of the latest row with a key, its number since the first row ever.
     by_key: FxHashMap<K, u64>,
 }
 
@@ -19,7 +20,7 @@ impl<K, V> Default for KeyedQueue<K, V> {
 }
 
 impl<K: Hash + Eq, V> KeyedQueue<K, V> {
-    /// Rows, each with its key if more may come for it.
+    /// A queue with these rows; `key` is `None` for a row that is complete.
     pub(super) fn of_rows(rows: Vec<V>, key: impl Fn(&V) -> Option<K>) -> KeyedQueue<K, V> {
         let by_key = rows.iter().zip(0..).filter_map(|(row, n)| Some((key(row)?, n))).collect();
         KeyedQueue { rows: rows.into(), evicted: 0, by_key }
@@ -38,8 +39,8 @@ impl<K: Hash + Eq, V> KeyedQueue<K, V> {
         self.rows.get_mut(usize::try_from(row).ok()?)
     }
 
-    /// Nothing more comes for a key.
-    pub(super) fn forget(&mut self, key: &K) {
+    /// Removes the key of a row that is complete.
+    pub(super) fn remove_key(&mut self, key: &K) {
         self.by_key.remove(key);
     }
 
@@ -48,14 +49,14 @@ impl<K: Hash + Eq, V> KeyedQueue<K, V> {
         self.rows.push_back(row);
     }
 
-    /// Takes the oldest row out, whose key this is.
+    /// Removes and returns the oldest row; `key` computes a row's key.
     pub(super) fn pop(&mut self, key: impl Fn(&V) -> K) -> Option<V> {
-        let old = self.rows.pop_front()?;
-        let key = key(&old);
+        let oldest = self.rows.pop_front()?;
+        let key = key(&oldest);
         if self.by_key.get(&key) == Some(&self.evicted) {
             self.by_key.remove(&key);
         }
         self.evicted += 1;
-        Some(old)
+        Some(oldest)
     }
 }

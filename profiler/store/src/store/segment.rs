@@ -4,7 +4,7 @@ use std::ops::Range;
 use trace_model::lod::{Columns, LEAF, Node, Pyramid, Slices};
 use trace_model::{SliceColumns, SliceDetails, SliceHeader};
 
-/// Up to [`SEGMENT`](trace_model::layout::SEGMENT) slices.
+/// Consecutive slices of a lane, at most [`SEGMENT`](trace_model::layout::SEGMENT).
 #[derive(Debug, Default)]
 pub(super) struct Segment {
     pub(super) slices: SliceColumns,
@@ -30,7 +30,7 @@ impl Segment {
         }
     }
 
-    /// Forgets its slices, but not the room.
+    /// Removes all slices, but keeps the capacity.
     pub(super) fn clear(&mut self) {
         self.slices.clear();
         self.pyramid = Pyramid::default();

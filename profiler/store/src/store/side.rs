@@ -1,11 +1,11 @@
-//! What a trace has besides slices: steps, counters, flows, memory, warnings.
+//! Counters, flows and warnings of a store.
 
 use super::queue::KeyedQueue;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use trace_model::{Counter, CounterKey, Flow, FlowEnd, Point, Warning, WarningKind};
 
-/// Counters found by what they count.
+/// Counters, found by their keys.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     rows: Vec<Counter>,
@@ -13,25 +13,25 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Gives away all points.
+    /// Removes and returns all points.
     pub(crate) fn drain(&mut self) -> Vec<Point> {
         let mut points = Vec::new();
         for counter in &mut self.rows {
             let key = counter.key();
-            let of_counter = counter.time.drain(..).zip(counter.value.drain(..));
-            points.extend(of_counter.map(|(time, value)| Point { key, time, value }));
+            let drained = counter.time.drain(..).zip(counter.value.drain(..));
+            points.extend(drained.map(|(time, value)| Point { key, time, value }));
         }
         points
     }
 
-    /// Evicts the oldest points over `keep` of each counter; returns how many.
+    /// Evicts the oldest points of each counter over `keep`; returns their number.
     pub(crate) fn keep_last(&mut self, keep: usize) -> u64 {
         let mut n = 0;
         for counter in &mut self.rows {
-            let over = counter.time.len().saturating_sub(keep);
-            counter.time.drain(..over);
-            counter.value.drain(..over);
-            n += over as u64;
+            let n_over = counter.time.len().saturating_sub(keep);
+            counter.time.drain(..n_over);
+            counter.value.drain(..n_over);
+            n += n_over as u64;
         }
         n
     }
@@ -44,8 +44,8 @@ impl Counters {
         self.rows.iter().map(|c| c.time.capacity() * 8 + c.value.capacity() * 8).sum()
     }
 
-    /// Adds a point at its place in time (threads that share a counter arrive a little out of order).
-    /// Returns how many old points were evicted to keep at most `keep`.
+    /// Inserts a point by its time: points of threads that share a counter arrive slightly out of order. Returns the
+    /// number of points that were evicted to retain at most `keep`.
     pub(crate) fn push(&mut self, key: CounterKey, time: i64, value: f64, keep: usize) -> u64 {
         let rows = &mut self.rows;
         let row = *self.by_key.entry(key).or_insert_with(|| {
@@ -54,12 +54,12 @@ impl Counters {
             rows.len() as u32 - 1
         });
         let counter = &mut self.rows[row as usize];
-        let at = match counter.time.back() {
+        let position = match counter.time.back() {
             Some(last) if *last > time => counter.time.partition_point(|t| *t <= time),
             _ => counter.time.len(),
         };
-        counter.time.insert(at, time);
-        counter.value.insert(at, value);
+        counter.time.insert(position, time);
+        counter.value.insert(position, value);
         if counter.time.len() <= keep {
             return 0;
         }
@@ -72,7 +72,7 @@ impl Counters {
 /// (scope, site, correlation), as in [`Flow`].
 pub(crate) type FlowKey = (u32, u32, u32);
 
-/// Flows, paired by their key and never by order.
+/// Flows. Their ends are paired by key, never by order.
 #[derive(Debug, Default)]
 pub(crate) struct Flows(KeyedQueue<FlowKey, Flow>);
 
@@ -97,7 +97,7 @@ impl Flows {
         self.0.bytes()
     }
 
-    /// Gives away the oldest as long as they are complete, or more than `pending`.
+    /// Removes and returns the oldest flows, as long as they are complete or more than `pending` are left.
     pub(crate) fn drain(&mut self, pending: usize) -> Vec<Flow> {
         let mut rows = Vec::new();
         while self.rows().front().is_some_and(|flow| self.rows().len() > pending || is_complete(flow)) {
@@ -106,18 +106,18 @@ impl Flows {
         rows
     }
 
-    /// Evicts the oldest over `keep`; returns how many.
+    /// Evicts the oldest flows over `keep`; returns their number.
     pub(crate) fn keep_last(&mut self, keep: usize) -> u64 {
-        let over = self.rows().len().saturating_sub(keep);
-        (0..over).filter_map(|_| self.0.pop(flow_key)).count() as u64
+        let n_over = self.rows().len().saturating_sub(keep);
+        (0..n_over).filter_map(|_| self.0.pop(flow_key)).count() as u64
     }
 
-    /// Adds an end. Returns how many old flows were evicted to keep at most `keep`.
+    /// Adds an end. Returns the number of flows that were evicted to retain at most `keep`.
     pub(crate) fn push(&mut self, key: FlowKey, end: FlowEnd, is_tail: bool, keep: usize) -> u64 {
-        let waiting = self.0.get_mut(&key).map(|flow| if is_tail { &mut flow.from } else { &mut flow.to });
-        if let Some(missing) = waiting.filter(|end| end.is_none()) {
+        let same_end = self.0.get_mut(&key).map(|flow| if is_tail { &mut flow.from } else { &mut flow.to });
+        if let Some(missing) = same_end.filter(|end| end.is_none()) {
             *missing = Some(end);
-            self.0.forget(&key);
+            self.0.remove_key(&key);
             return 0;
         }
         let (from, to) = if is_tail { (Some(end), None) } else { (None, Some(end)) };
@@ -127,7 +127,7 @@ impl Flows {
     }
 }
 
-/// Warnings, one line per kind and source.
+/// Warnings, one for each kind and source.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings {
     rows: Vec<Warning>,
@@ -144,12 +144,12 @@ impl Warnings {
         &self.rows
     }
 
-    /// What the line of this kind and source counts so far.
+    /// The count of the warning with this kind and source; 0 if there is none.
     pub(crate) fn count(&self, kind: WarningKind, source: &str) -> u64 {
         self.by_source.get(&(kind, source.to_owned())).map_or(0, |row| self.rows[*row].count)
     }
 
-    /// Sets the line of this kind and source. True if it changed.
+    /// Sets the warning with this kind and source. Returns whether it changed.
     pub(crate) fn set(&mut self, warning: Warning) -> bool {
         let rows = &mut self.rows;
         let row = *self.by_source.entry((warning.kind, warning.source.clone())).or_insert_with(|| {

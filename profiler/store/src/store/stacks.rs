@@ -1,19 +1,20 @@
-//! Call stacks of samples: each once, as its caller's stack and one more frame.
+//! Call stacks of samples. A stack is its caller's stack and one more frame, and is stored once.
 
 use rustc_hash::FxHashMap;
 use trace_model::{Frame, Function, NO_STACK, Stack};
 
-/// Rows for what producers number themselves.
+/// Frames and stacks, and the rows of the ids that producers give them.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
     frames: Vec<Frame>,
     stacks: Vec<Stack>,
+    /// Rows by (pid, the producer's id).
     frame_of: FxHashMap<(u32, u32), u32>,
     stack_of: FxHashMap<(u32, u32), u32>,
 }
 
 impl Stacks {
-    /// Those of a sealed trace, which no producer numbers any more.
+    /// The frames and stacks of a sealed trace, without producers' ids.
     pub(crate) fn of_rows(frames: Vec<Frame>, stacks: Vec<Stack>) -> Stacks {
         Stacks { frames, stacks, ..Stacks::default() }
     }
@@ -38,7 +39,8 @@ impl Stacks {
         }
     }
 
-    /// A stack whose caller or frame is missing (damage) ends there.
+    /// Adds a stack. Because of damage the frame may be missing: the stack is left out then; or the caller: the stack
+    /// ends.
     pub(crate) fn add_stack(&mut self, pid: u32, id: u32, parent: u32, frame: u32) {
         let Some(frame) = self.frame_of.get(&(pid, frame)).copied() else { return };
         let parent = self.row(pid, parent);
@@ -47,6 +49,7 @@ impl Stacks {
         self.stack_of.insert((pid, id), row);
     }
 
+    /// The row of a producer's stack; [`NO_STACK`] if it is unknown.
     pub(crate) fn row(&self, pid: u32, id: u32) -> u32 {
         self.stack_of.get(&(pid, id)).copied().unwrap_or(NO_STACK)
     }

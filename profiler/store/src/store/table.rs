@@ -1,14 +1,14 @@
-//! Rows of named things, each once, found by the ids that each process gives them.
+//! Tables of sites and nodes: equal ones have one row, which is found by the id that each process gives it.
 
 use rustc_hash::FxHashMap;
 use trace_model::{NodeInfo, SiteInfo};
 
-/// Rows of named things, found by what they are.
+/// Rows that are found by key, or by a process's id.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     rows: Vec<T>,
     by_key: FxHashMap<String, u32>,
-    /// (pid, the process's own id) -> row; dense, because processes number from 0.
+    /// By pid, the row of each id of the process; dense, since processes number from 0.
     by_local: FxHashMap<u32, Vec<u32>>,
 }
 
@@ -18,19 +18,20 @@ impl<T> Default for Table<T> {
     }
 }
 
-/// Key of sites.
+/// Key of a site.
 pub(super) fn site_key(site: &SiteInfo) -> String {
     format!("{}\0{}", site.category_name, site.name)
 }
 
-/// Key of nodes.
+/// Key of a node.
 pub(super) fn node_key(node: &NodeInfo) -> String {
     format!("{}\0{}\0{}", node.name, node.op, node.device)
 }
 
+/// The row of an id that is not registered.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Processes number from 0 without gaps; an id this far beyond the last one is damage and must not make the map huge.
+/// Ids of a process have no gaps; an id this far beyond the largest is damage, and must not make the map huge.
 const MAX_JUMP: usize = 1 << 16;
 
 impl<T> Table<T> {
@@ -44,7 +45,7 @@ impl<T> Table<T> {
         &self.rows
     }
 
-    /// Registers `id` of process `pid` as the row with this key, which `make` makes where it is new.
+    /// Registers `id` of process `pid` for the row with this key; `make` makes the row if it is new.
     pub(crate) fn register(&mut self, pid: u32, id: u32, key: String, make: impl FnOnce() -> T) -> u32 {
         let row = match self.by_key.get(&key) {
             Some(row) => *row,
@@ -66,7 +67,7 @@ impl<T> Table<T> {
         row
     }
 
-    /// The row of `id` of process `pid`, where it is registered.
+    /// The row of `id` of process `pid`; `None` if it is not registered.
     pub(crate) fn find(&self, pid: u32, id: u32) -> Option<u32> {
         let row = *self.by_local.get(&pid)?.get(id as usize)?;
         (row != UNKNOWN).then_some(row)

@@ -1,38 +1,38 @@
-//! A track: a thread's (later a stream's, a CPU's) slices in lanes, and what else it reported.
+//! A track: the slices of a thread, stream, CPU or device in lanes, and its instants.
 
 use super::lane::Lane;
 use trace_model::{Event, InstantEvent, MAX_LANES, OpenSlice, SiteInfo, SliceId, TrackId, TrackKey, TrackKind};
 
-/// A row of the timeline with its lanes.
+/// A track of the timeline with its lanes.
 #[derive(Debug, Default)]
 pub struct Track {
     /// Row of [`Store::tracks`](super::Store::tracks).
     pub id: TrackId,
-    /// Whose events.
+    /// Process and ring that report the track's events.
     pub key: TrackKey,
     /// Row of [`Store::processes`](super::Store::processes).
     pub process: u32,
-    /// The thread's name.
+    /// Name of the thread, stream or CPU.
     pub name: String,
     /// The kernel's thread id, 0 where unknown.
     pub tid: u32,
-    /// What it stands for.
+    /// Kind of the track.
     pub kind: TrackKind,
-    /// The device whose track it is, empty where it is none's.
+    /// Device of the track, empty if it has none.
     pub device: String,
-    /// The stream's number on the device.
+    /// Number of the stream on the device.
     pub stream: Option<u64>,
-    /// Among the tracks of its process the smaller comes first.
+    /// Position among the tracks of the process, ascending.
     pub order: i32,
-    /// Lanes, outermost nesting first. May hold empty ones.
+    /// Lanes, the outermost nesting first. Some may be empty.
     pub lanes: Vec<Lane>,
-    /// What is running now.
+    /// Slices that have begun and not ended.
     pub open: Vec<OpenSlice>,
     /// Instants, in the order emitted.
     pub instants: Vec<InstantEvent>,
-    /// Events that its producer could not store.
+    /// Events that the producer could not store.
     pub dropped: u64,
-    /// Slices that overlapped their lane and took another one.
+    /// Slices that overlapped their lane and were put on another.
     pub overlapped: u64,
     /// Slices that were clipped because all lanes were taken.
     pub clipped: u64,
@@ -49,14 +49,14 @@ impl Track {
         self.lanes.iter().map(Lane::len).sum()
     }
 
-    /// Puts a slice into the lane of its depth, or the next one in which it overlaps nothing; never drops it.
+    /// Appends a slice to the lane of its depth, or to the next lane in which it overlaps no slice; never drops it.
     pub(crate) fn push(&mut self, mut slice: Event, sites: &[SiteInfo]) -> SliceId {
         let depth = usize::from(slice.depth);
         let mut lane = depth;
         while self.lanes.get(lane).is_some_and(|l| l.free_from() > slice.start) {
             lane += 1;
         }
-        // What runs on no thread overlaps as it likes.
+        // Slices of asynchronous tracks are expected to overlap.
         if lane != depth && self.kind != TrackKind::Async {
             self.overlapped += 1;
         }

@@ -4,7 +4,7 @@ use super::queue::KeyedQueue;
 use std::collections::VecDeque;
 use trace_model::{EventKind, NO_NODE, TrackId, Transfer};
 
-/// One stamp, as it is emitted.
+/// A stamp of a transfer, as it was emitted.
 pub(crate) struct Stamp<'a> {
     pub scope: u32,
     pub track: TrackId,
@@ -16,11 +16,11 @@ pub(crate) struct Stamp<'a> {
     pub time: i64,
 }
 
-/// Transfers, in the order in which their first stamps came.
+/// Transfers, in the order in which their first stamps were read.
 #[derive(Debug, Default)]
 pub(crate) struct Transfers(KeyedQueue<Key, Transfer>);
 
-/// Scope, number and step. Numbers of several processes may be the same, but hardly in one step.
+/// (scope, number, step). Several processes may use the same number, but hardly in the same step.
 type Key = (u32, u32, u32);
 
 impl Transfers {
@@ -36,13 +36,13 @@ impl Transfers {
         self.0.bytes()
     }
 
-    /// Adds a stamp; gives how many old transfers were evicted to keep at most `keep`.
+    /// Adds a stamp. Returns the number of transfers that were evicted to retain at most `keep`.
     pub(crate) fn push(&mut self, stamp: &Stamp<'_>, keep: usize) -> u64 {
         let mut transfer = unstamped(stamp);
         if self.0.get_mut(&key(&transfer)).is_some_and(|known| add_stamp(known, stamp)) {
             return 0;
         }
-        // A number comes again after four billion transfers.
+        // A new transfer; its number may have been used before, since it wraps around after four billion.
         if !add_stamp(&mut transfer, stamp) {
             return 0;
         }
@@ -50,14 +50,14 @@ impl Transfers {
         self.drain(keep).len() as u64
     }
 
-    /// Takes out all but the last `keep`.
+    /// Removes and returns all but the last `keep` transfers.
     pub(crate) fn drain(&mut self, keep: usize) -> Vec<Transfer> {
-        let over = self.rows().len().saturating_sub(keep);
-        (0..over).filter_map(|_| self.0.pop(key)).collect()
+        let n_over = self.rows().len().saturating_sub(keep);
+        (0..n_over).filter_map(|_| self.0.pop(key)).collect()
     }
 }
 
-/// A transfer without stamps, of the same value as `stamp`.
+/// The transfer that `stamp` belongs to, without stamps.
 fn unstamped(stamp: &Stamp<'_>) -> Transfer {
     Transfer {
         scope: stamp.scope,
@@ -74,7 +74,7 @@ fn key(transfer: &Transfer) -> Key {
     (transfer.scope, transfer.number, transfer.step_id)
 }
 
-/// Takes a stamp; false where it has that one, or it is none of a transfer's.
+/// Sets a stamp of a transfer. Returns false if that stamp is set already, or if `stamp` is not one of a transfer.
 fn add_stamp(transfer: &mut Transfer, stamp: &Stamp<'_>) -> bool {
     let (slot, node) = match (stamp.name, stamp.kind) {
         ("enqueue", _) => (&mut transfer.enqueued, &mut transfer.sender),

@@ -1,11 +1,12 @@
-//! The formats of arrows' fields, which the crate that writes profiles has no names for.
+//! Sets the field formats `flow-id` and `terminating-flow-id`, which `fxprof_processed_profile` lacks, in a written
+//! profile.
 //!
-//! The values are texts like those of any other field; only the schema's word for their format is another one. A field's key is
-//! in quotes, which a text in JSON has no way to contain bare: so it stands in the schema alone, at the profile's begin.
+//! The values are texts like those of any other field; only the format in the schema has to be replaced. The pattern
+//! has bare quotes, which JSON escapes in texts, so it matches in the schema only, at the begin of the profile.
 
 use std::io::{self, Write};
 
-/// What the schema says, and what it has to say.
+/// Fields in the schema as the crate writes them, and their replacements.
 const FORMATS: [(&str, &str); 2] = [
     (
         r#"{"key":"leaves","label":"Arrow","format":"unique-string""#,
@@ -16,13 +17,13 @@ const FORMATS: [(&str, &str); 2] = [
         r#"{"key":"arrives","label":"Arrow","format":"terminating-flow-id""#,
     ),
 ];
-/// The schema lies before this many bytes, if the profile has arrows.
-const HEAD: usize = 1 << 20;
+/// The schema is within this many first bytes.
+const HEAD_BYTES: usize = 1 << 20;
 
-/// Passes a profile on, with the formats of arrows' fields in its schema.
+/// Passes a profile on to `out`, with the formats of flows in its schema.
 pub(super) struct WithFlows<'a> {
     out: &'a mut dyn Write,
-    /// The begin, until it is complete.
+    /// The first bytes, until the schema is in them.
     head: Option<Vec<u8>>,
 }
 
@@ -31,7 +32,7 @@ impl<'a> WithFlows<'a> {
         WithFlows { out, head: Some(Vec::new()) }
     }
 
-    /// Writes what is left.
+    /// Writes the first bytes of a profile that is shorter than [`HEAD_BYTES`].
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.write_head()
     }
@@ -51,14 +52,14 @@ impl Write for WithFlows<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(head) = &mut self.head else { return self.out.write(bytes) };
         head.extend_from_slice(bytes);
-        if head.len() >= HEAD {
+        if head.len() >= HEAD_BYTES {
             self.write_head()?;
         }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // The head has to be whole first.
+        // The first bytes are retained until the schema is complete.
         if self.head.is_some() { Ok(()) } else { self.out.flush() }
     }
 }

@@ -1,14 +1,14 @@
-//! The kinds of markers that a profile of ours has, with the fields of each.
+//! The kinds of markers that exported profiles have, with the fields of each.
 
 use fxprof_processed_profile::{
     CategoryHandle, Marker, MarkerFieldFlags, MarkerFieldFormat, MarkerLocations, MarkerTypeHandle, Profile,
     RuntimeSchemaMarkerField, RuntimeSchemaMarkerSchema, StringHandle,
 };
 
-/// A kind of marker: the name of its type, the label in the table, and keys and labels of its fields, which are texts.
+/// A kind of marker: the name of its type, its label in the marker table, and key and label of each field, a text.
 pub(super) struct Kind(&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
-/// Something that ran or happened: a slice, a step, an instant.
+/// A slice, a step or an instant.
 pub(super) const SLICE: Kind = Kind("slice", "{marker.data.args}", &[("args", "Arguments")]);
 /// A log message, of the type that the profiler shows among its logs; its name is the module.
 pub(super) const LOG: Kind =
@@ -17,7 +17,7 @@ pub(super) const LOG: Kind =
 pub(super) const LEAVES: Kind = Kind("arrow leaves", "{marker.data.leaves}", &[("leaves", "Arrow")]);
 /// Where an arrow ends.
 pub(super) const ARRIVES: Kind = Kind("arrow arrives", "{marker.data.arrives}", &[("arrives", "Arrow")]);
-/// A part of a gap, with its cause; a field called `cause` would be a call stack.
+/// A stall with its cause. The field is called `why`, since the profiler takes one called `cause` for a call stack.
 pub(super) const STALL: Kind = Kind("stall", "{marker.data.text}", &[("why", "Cause"), ("text", "What held it up")]);
 
 impl Kind {

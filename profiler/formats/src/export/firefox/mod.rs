@@ -1,8 +1,8 @@
-//! The Firefox profiler's format (profiler.firefox.com): threads with markers, call stacks of samples, counters.
+//! Writes the Firefox profiler's format (profiler.firefox.com): threads with markers, call stacks of samples, counters.
 //!
-//! Every track is a thread. Slices and instants are markers with their arguments, so that overlapping ones are all there; log messages are
-//! markers of the profiler's own type for them, the ends of arrows markers with the arrow's id, stalls markers with their causes; samples
-//! are samples. Not kept: which lane a slice had. The whole profile is in memory while it is written.
+//! Every track is a thread. Slices and instants are markers with their arguments, which may overlap; log messages are
+//! markers of the type `Log`, the ends of flows markers with the flow's id, stalls markers with their causes; samples
+//! are samples. The format has no lanes of slices. The entire profile is in memory while it is written.
 
 mod flows;
 mod markers;
@@ -64,14 +64,15 @@ struct Writer<'a> {
     store: &'a Store,
     profile: Profile,
     processes: Vec<ProcessHandle>,
-    /// By track.
+    /// The thread of each track; `None` if its process is unknown.
     threads: Vec<Option<ThreadHandle>>,
     categories: FxHashMap<&'a str, CategoryHandle>,
-    /// By the name of the type.
+    /// Registered types of markers, by name.
     kinds: FxHashMap<&'static str, MarkerTypeHandle>,
 }
 
 impl<'a> Writer<'a> {
+    /// A time as nanoseconds from the begin of the trace.
     fn time(&self, time: i64) -> Timestamp {
         let since = i128::from(time) - i128::from(self.store.range().start);
         Timestamp::from_nanos_since_reference(u64::try_from(since).unwrap_or(0))
@@ -108,7 +109,7 @@ impl<'a> Writer<'a> {
             return self.threads.push(None);
         };
         let begin = Timestamp::from_nanos_since_reference(0);
-        // A main thread would lose its name.
+        // The profiler ignores the name of a process's main thread, so none is one.
         let thread = self.profile.add_thread(process, tid, begin, false);
         self.threads.push(Some(thread));
         self.profile.set_thread_name(thread, &track.name);
@@ -130,7 +131,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A log message is an instant whose arguments have one.
+    /// Adds a marker for an instant; one whose arguments have a `message` is a log message.
     fn instant(&mut self, thread: ThreadHandle, instant: &InstantEvent) {
         let (store, timing) = (self.store, MarkerTiming::Instant(self.time(instant.time)));
         let (name, category) = site_names(store, instant.site);
@@ -146,7 +147,7 @@ impl<'a> Writer<'a> {
         self.threads.get(track.0 as usize).copied().flatten()
     }
 
-    /// Both ends of each arrow: the profiler joins markers that have one id.
+    /// Adds a marker at both ends of each flow: the profiler connects markers with the same id.
     fn flows(&mut self) {
         let store = self.store;
         for (id, flow) in (1u64..).zip(store.flows()) {
@@ -171,7 +172,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Adds an instant that is a sample; false where it is none.
+    /// Adds a sample for an instant; returns false if the instant is not a sample.
     fn sample(&mut self, thread: ThreadHandle, instant: &InstantEvent) -> bool {
         let store = self.store;
         let Some(site) = store.sites().get(instant.site as usize) else { return false };
@@ -194,20 +195,21 @@ impl<'a> Writer<'a> {
         true
     }
 
-    /// The format has differences.
+    /// Adds counters; the format has the differences between values.
     fn counters(&mut self) {
         for counter in self.store.counters() {
             let Some(process) = self.processes.get(counter.process as usize).copied() else { continue };
             let (title, category) = counter_names(self.store, counter);
             let handle = self.profile.add_counter(process, &title, category, &title);
-            let mut before = 0.0;
+            let mut previous = 0.0;
             for (time, value) in counter.time.iter().zip(&counter.value).filter(|(_, value)| value.is_finite()) {
-                self.profile.add_counter_sample(handle, self.time(*time), value - before, 1);
-                before = *value;
+                self.profile.add_counter_sample(handle, self.time(*time), value - previous, 1);
+                previous = *value;
             }
         }
     }
 
+    /// Adds a counter of allocated bytes for each device of a process.
     fn memory(&mut self) {
         let mut counters = FxHashMap::default();
         for event in self.store.memory() {
@@ -222,7 +224,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The stack in a sample's arguments (those of `perf script` have it, innermost first), outermost first.
+/// The call stack in a sample's arguments, outermost first; `perf script` imports have one there, innermost first.
 fn stack_of_args(store: &Store, instant: &InstantEvent) -> Vec<String> {
     let args: Option<Value> = instant_args(store, instant).and_then(|args| serde_json::from_str(&args).ok());
     let stack = args.as_ref().and_then(|args| args["stack"].as_array());

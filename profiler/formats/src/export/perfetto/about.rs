@@ -1,13 +1,13 @@
-//! What Perfetto's descriptors have no field for: in their description, as `stepscope` and a JSON object.
+//! Properties for which Perfetto's descriptors have no field: `stepscope` and a JSON object in their description.
 
 use serde::{Deserialize, Serialize};
 use trace_model::TrackKind;
 use trace_store::Track;
 
-/// What a description of ours begins with.
-const OURS: &str = "stepscope ";
+/// The begin of a description that this program wrote.
+const PREFIX: &str = "stepscope ";
 
-/// Of a track, a counter or a process.
+/// Properties of a track, a counter or a process.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub(crate) struct About {
@@ -17,16 +17,16 @@ pub(crate) struct About {
     pub(crate) device: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stream: Option<u64>,
-    /// The kernel's thread id, where the descriptor's is not its own.
+    /// The kernel's thread id; that of the descriptor may be made up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tid: Option<u32>,
-    /// It holds what overlaps in its parent.
+    /// Whether the track has the slices that overlap others of its parent track.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) overlaps: bool,
-    /// Of a counter.
+    /// Category of a counter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) category: Option<String>,
-    /// Of a process.
+    /// Host of a process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<String>,
 }
@@ -55,15 +55,15 @@ impl About {
     }
 
     pub(super) fn text(&self) -> String {
-        format!("{OURS}{}", serde_json::json!(self))
+        format!("{PREFIX}{}", serde_json::json!(self))
     }
 
-    /// From a description, if it is ours.
+    /// Parses a description; `None` if another program wrote it.
     pub(crate) fn parse(description: &str) -> Option<About> {
-        serde_json::from_str(description.strip_prefix(OURS)?).ok()
+        serde_json::from_str(description.strip_prefix(PREFIX)?).ok()
     }
 
-    /// What the track stands for.
+    /// Kind of the track.
     pub(crate) fn kind(&self) -> Option<TrackKind> {
         TrackKind::from_name(&self.kind)
     }

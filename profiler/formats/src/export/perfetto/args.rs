@@ -1,10 +1,10 @@
-//! A JSON object as debug annotations.
+//! Converts a JSON object to debug annotations.
 
 use super::intern::Interned;
 use formats::perfetto::DebugAnnotation;
 use serde_json::Value;
 
-/// Of an object one per entry.
+/// A debug annotation for each entry of an object.
 pub(super) fn annotations(object: &Value, interned: &mut Interned) -> Vec<DebugAnnotation> {
     let entries = object.as_object().into_iter().flatten();
     entries
@@ -31,7 +31,7 @@ fn annotation(value: &Value, interned: &mut Interned) -> DebugAnnotation {
         Value::Array(values) if !values.is_empty() => {
             DebugAnnotation { array_values: values.iter().map(|v| annotation(v, interned)).collect(), ..none() }
         }
-        // Nothing else is empty.
+        // Debug annotations have no null, and none that is an empty object or array.
         Value::Null | Value::Object(_) | Value::Array(_) => {
             DebugAnnotation { legacy_json_value: Some(value.to_string()), ..none() }
         }

@@ -1,25 +1,26 @@
-//! Which slice each end of an arrow belongs to.
+//! Finds the slice that each end of a flow belongs to.
 
 use rustc_hash::FxHashMap;
 use trace_model::{FlowEnd, SliceId, SliceRef, TrackId};
 use trace_store::{Store, Track};
 
-/// An end of an arrow.
+/// An end of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrow {
     pub(super) id: u64,
+    /// Whether the flow begins here.
     pub(super) leaves: bool,
     /// Row of the sites.
     pub(super) site: u32,
 }
 
-/// Ends by what they belong to.
+/// Ends of flows by the slice whose begin or end event has them.
 #[derive(Default)]
 pub(super) struct Arrows {
     begins: FxHashMap<SliceId, Vec<Arrow>>,
     ends: FxHashMap<SliceId, Vec<Arrow>>,
-    /// Those at which nothing runs, with their time.
-    lonely: FxHashMap<TrackId, Vec<(i64, Arrow)>>,
+    /// Ends at a time at which no slice runs, with that time.
+    without_slice: FxHashMap<TrackId, Vec<(i64, Arrow)>>,
 }
 
 impl Arrows {
@@ -28,14 +29,14 @@ impl Arrows {
         for (id, flow) in (1..).zip(store.flows()) {
             for (end, leaves) in [(flow.from, true), (flow.to, false)] {
                 if let Some(FlowEnd { track, time }) = end
-                    && let Some(on) = store.track(track)
+                    && let Some(track) = store.track(track)
                 {
-                    arrows.add(on, time, Arrow { id, leaves, site: flow.site });
+                    arrows.add(track, time, Arrow { id, leaves, site: flow.site });
                 }
             }
         }
-        for lonely in arrows.lonely.values_mut() {
-            lonely.sort_by_key(|(time, _)| *time);
+        for ends in arrows.without_slice.values_mut() {
+            ends.sort_by_key(|(time, _)| *time);
         }
         arrows
     }
@@ -46,7 +47,7 @@ impl Arrows {
         } else if let Some(slice) = ending(track, time) {
             self.ends.entry(slice.id).or_default().push(arrow);
         } else {
-            self.lonely.entry(track.id).or_default().push((time, arrow));
+            self.without_slice.entry(track.id).or_default().push((time, arrow));
         }
     }
 
@@ -58,12 +59,12 @@ impl Arrows {
         self.ends.get(&slice).map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn lonely(&self, track: TrackId) -> &[(i64, Arrow)] {
-        self.lonely.get(&track).map_or(&[], Vec::as_slice)
+    pub(super) fn without_slice(&self, track: TrackId) -> &[(i64, Arrow)] {
+        self.without_slice.get(&track).map_or(&[], Vec::as_slice)
     }
 }
 
-/// The slice that began last of those that run at a time; one without length runs at its time.
+/// The slice that began last of those that run at a time; a slice without duration runs at its start.
 fn innermost(track: &Track, time: i64) -> Option<SliceRef> {
     let now = time..time.saturating_add(1);
     let running = track.lanes.iter().flat_map(|lane| lane.slices(&now).collect::<Vec<_>>());

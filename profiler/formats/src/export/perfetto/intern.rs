@@ -1,4 +1,4 @@
-//! Names that are written once, and then reported by number.
+//! Interned names: written once, and referred to by number from then on.
 
 use formats::perfetto::{InternedData, InternedName};
 use rustc_hash::FxHashMap;
@@ -13,12 +13,12 @@ pub(super) struct Interned {
 }
 
 impl Interned {
-    /// Whether this is the first packet.
+    /// Returns whether this is the first call, that is the first packet.
     pub(super) fn begin(&mut self) -> bool {
         !std::mem::replace(&mut self.has_begun, true)
     }
 
-    /// What has to stand in the next packet.
+    /// The names that the next packet has to define.
     pub(super) fn take_new(&mut self) -> Option<InternedData> {
         let new = &self.new;
         let lists = [&new.event_names, &new.event_categories, &new.debug_annotation_names];
@@ -26,25 +26,26 @@ impl Interned {
     }
 
     pub(super) fn name(&mut self, name: &str) -> u64 {
-        number(&mut self.names, name, &mut self.new.event_names)
+        intern(&mut self.names, name, &mut self.new.event_names)
     }
 
     pub(super) fn category(&mut self, name: &str) -> u64 {
-        number(&mut self.categories, name, &mut self.new.event_categories)
+        intern(&mut self.categories, name, &mut self.new.event_categories)
     }
 
     pub(super) fn annotation(&mut self, name: &str) -> u64 {
-        number(&mut self.annotations, name, &mut self.new.debug_annotation_names)
+        intern(&mut self.annotations, name, &mut self.new.debug_annotation_names)
     }
 }
 
-fn number(known: &mut FxHashMap<Box<str>, u64>, name: &str, new: &mut Vec<InternedName>) -> u64 {
-    if let Some(iid) = known.get(name) {
+/// The number of a name; a name without one gets the next, and is added to `new`.
+fn intern(numbers: &mut FxHashMap<Box<str>, u64>, name: &str, new: &mut Vec<InternedName>) -> u64 {
+    if let Some(iid) = numbers.get(name) {
         return *iid;
     }
-    // 0 means none.
-    let iid = known.len() as u64 + 1;
-    known.insert(name.into(), iid);
+    // 0 means that there is no name.
+    let iid = numbers.len() as u64 + 1;
+    numbers.insert(name.into(), iid);
     new.push(InternedName { iid: Some(iid), name: Some(name.to_owned()) });
     iid
 }

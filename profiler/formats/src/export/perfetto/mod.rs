@@ -1,13 +1,14 @@
-//! Perfetto's protobuf traces, as its user interface opens them.
+//! Writes Perfetto's protobuf traces, as its user interface opens them.
 //!
-//! * Threads and processes are what they are; all else (streams, CPUs, waits) is a track of its process. What Perfetto has
-//!   no field for stands in a track's description ([`about`]), from which our importer takes it back.
-//! * A Perfetto track holds slices that nest. What overlaps goes to child tracks of the same name ([`nest`]): nothing is
-//!   dropped, and the user interface shows them as one.
-//! * Arrows connect slices: an end goes to the innermost slice that runs at its time ([`arrows`]). Where none does, it is an
-//!   instant.
-//! * Names are interned ([`intern`]), all packets are one sequence, in order of time.
-//! * Not kept: numbers of slices that mean nothing to Perfetto are arguments; warnings.
+//! * Threads and processes are Perfetto's threads and processes; other tracks (streams, CPUs, waits) are tracks of
+//!   their process. Properties without a field in Perfetto are in the track's description ([`about`]), which our
+//!   importer reads.
+//! * The slices of a Perfetto track nest. Slices that overlap go to child tracks of the same name ([`nest`]): nothing
+//!   is dropped, and the user interface shows the tracks as one.
+//! * Flows connect slices: an end goes to the innermost slice that runs at its time ([`arrows`]). If none does, an
+//!   instant is written for it.
+//! * Names are interned ([`intern`]); all packets are one sequence, in order of time.
+//! * Numbers of slices become arguments. Warnings are not written.
 
 mod about;
 mod args;
@@ -31,22 +32,25 @@ use std::io::{self, Write};
 use trace_model::{InstantEvent, OpenSlice, SliceRef};
 use trace_store::{Store, Track};
 
-/// The writer of all packets.
+/// `trusted_packet_sequence_id` of all packets.
 const SEQUENCE: u32 = 1;
-/// `sequence_flags`: names are known from here on, and are needed.
-const CLEARED: u32 = 1;
-const NEEDED: u32 = 2;
-/// `TrackEvent.type`.
+/// `SEQ_INCREMENTAL_STATE_CLEARED` of `sequence_flags`: interned names are defined from this packet on.
+const STATE_CLEARED: u32 = 1;
+/// `SEQ_NEEDS_INCREMENTAL_STATE` of `sequence_flags`: the packet uses interned names.
+const NEEDS_STATE: u32 = 2;
+/// `TYPE_SLICE_BEGIN` and the other values of `TrackEvent.type`.
 const BEGIN: u32 = 1;
 const END: u32 = 2;
 const INSTANT: u32 = 3;
 const COUNTER: u32 = 4;
-/// `child_ordering`: as the children's ranks say.
+/// `EXPLICIT` of `child_ordering`: by the children's `sibling_order_rank`.
 const EXPLICIT: u32 = 3;
-/// Process ids that no Linux gives.
-const FREE_PID: i32 = 1 << 22;
+/// Linux's `PID_MAX_LIMIT`: process ids above it are free for processes whose id another one has.
+const MAX_PID: i32 = 1 << 22;
 /// Events between two reports of progress.
-const REPORT: u64 = 1 << 14;
+const REPORT_EVERY: u64 = 1 << 14;
+/// Field number of `Trace.packet`.
+const PACKET_FIELD: u32 = 1;
 
 pub(super) fn write(store: &Store, out: &mut dyn Write, progress: &mut dyn FnMut(f64)) -> io::Result<()> {
     let first = i128::from(store.origin_ns()) + i128::from(store.range().start);
@@ -55,7 +59,7 @@ pub(super) fn write(store: &Store, out: &mut dyn Write, progress: &mut dyn FnMut
         out,
         packet: Vec::new(),
         interned: Interned::default(),
-        // Times in Perfetto begin at 0.
+        // Perfetto has no negative times.
         shift: i128::from(store.origin_ns()) - first.min(0),
         next_uuid: 1,
         processes: Vec::new(),
@@ -74,16 +78,17 @@ struct Writer<'a> {
     out: &'a mut dyn Write,
     packet: Vec<u8>,
     interned: Interned,
+    /// Added to a time for the timestamp, ns.
     shift: i128,
     next_uuid: u64,
-    /// Of each process its track, and its id.
+    /// Of each process the uuid of its track, and the id that is written.
     processes: Vec<u64>,
     pids: Vec<i32>,
-    /// Of each track those that hold its slices, the first its own.
+    /// Of each track the uuids of the tracks for its sets of nested slices.
     tracks: Vec<Vec<u64>>,
 }
 
-/// What an event says, before its names are numbers.
+/// Name, category and arguments of an event, before they are interned.
 struct EventText<'a> {
     name: &'a str,
     category: &'a str,
@@ -94,9 +99,9 @@ impl Writer<'_> {
     fn packet(&mut self, mut packet: TracePacket) -> io::Result<()> {
         packet.trusted_packet_sequence_id = Some(SEQUENCE);
         packet.interned_data = self.interned.take_new();
-        packet.sequence_flags = Some(if self.interned.begin() { CLEARED | NEEDED } else { NEEDED });
+        packet.sequence_flags = Some(if self.interned.begin() { STATE_CLEARED | NEEDS_STATE } else { NEEDS_STATE });
         self.packet.clear();
-        prost::encoding::message::encode(1, &packet, &mut self.packet);
+        prost::encoding::message::encode(PACKET_FIELD, &packet, &mut self.packet);
         self.out.write_all(&self.packet)
     }
 
@@ -113,10 +118,10 @@ impl Writer<'_> {
     }
 
     fn describe_processes(&mut self) -> io::Result<()> {
-        let (mut taken, mut free) = (HashSet::new(), FREE_PID);
+        let (mut taken, mut free) = (HashSet::new(), MAX_PID);
         for process in self.store.processes() {
-            let own = i32::try_from(process.pid).ok().filter(|pid| taken.insert(*pid));
-            let pid = own.unwrap_or_else(|| {
+            let recorded = i32::try_from(process.pid).ok().filter(|pid| taken.insert(*pid));
+            let pid = recorded.unwrap_or_else(|| {
                 free += 1;
                 free
             });
@@ -156,8 +161,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The track of the `n`-th set of nested slices of a track.
-    fn place(&mut self, track: &Track, n: usize) -> io::Result<u64> {
+    /// The uuid of the track for the `n`-th set of nested slices of a track.
+    fn track_of_set(&mut self, track: &Track, n: usize) -> io::Result<u64> {
         let row = track.id.0 as usize;
         while self.tracks[row].len() <= n {
             let uuid = self.describe(TrackDescriptor {
@@ -171,7 +176,7 @@ impl Writer<'_> {
         Ok(self.tracks[row][n])
     }
 
-    /// All tracks' events, in order of time.
+    /// Writes the events of all tracks, in order of time.
     fn events(&mut self, progress: &mut dyn FnMut(f64)) -> io::Result<()> {
         let arrows = Arrows::of(self.store);
         let mut streams: Vec<Nested<'_>> = self.store.tracks().iter().map(|t| Nested::of(t, &arrows)).collect();
@@ -181,7 +186,7 @@ impl Writer<'_> {
         let length = (range.end.saturating_sub(range.start)).max(1) as f64;
         for n in 0u64.. {
             let Some(Reverse(((time, _), row))) = heads.pop() else { break };
-            if n.is_multiple_of(REPORT) {
+            if n.is_multiple_of(REPORT_EVERY) {
                 progress(time.saturating_sub(range.start) as f64 / length);
             }
             let track = &self.store.tracks()[row];
@@ -195,36 +200,36 @@ impl Writer<'_> {
     }
 
     fn event(&mut self, track: &Track, next: &Next, arrows: &Arrows) -> io::Result<()> {
-        let n = next.place();
-        let uuid = self.place(track, n)?;
+        let uuid = self.track_of_set(track, next.set())?;
         let (time, mut event) = match next {
             Next::Begin(slice, _) => (slice.start, self.begin(slice, arrows.at_begin(slice.id))),
-            Next::End { time, slice, .. } => (*time, ends(arrows.at_end(*slice))),
+            Next::End { time, slice, .. } => (*time, end_event(arrows.at_end(*slice))),
             Next::Instant(instant) => (instant.time, self.instant(instant)),
             Next::Open(open, _) => (open.start, self.open(open)),
             Next::Arrow(time, arrow) => {
                 let (name, category) = site_names(self.store, arrow.site);
-                let event = self.said(INSTANT, EventText { name, category, args: None });
+                let event = self.named_event(INSTANT, EventText { name, category, args: None });
                 (*time, with_arrows(event, &[*arrow]))
             }
         };
         event.track_uuid = Some(uuid);
-        self.timed(time, event)
+        self.write_event(time, event)
     }
 
-    fn timed(&mut self, time: i64, event: TrackEvent) -> io::Result<()> {
-        // Not negative: the shift begins no later than the first time.
+    /// Writes an event at a time.
+    fn write_event(&mut self, time: i64, event: TrackEvent) -> io::Result<()> {
+        // Not negative: the shift moves the first time to 0 or later.
         let timestamp = u64::try_from(self.shift + i128::from(time)).unwrap_or(0);
         self.packet(TracePacket { timestamp: Some(timestamp), track_event: Some(event), ..TracePacket::default() })
     }
 
-    fn said(&mut self, kind: u32, said: EventText<'_>) -> TrackEvent {
-        let args: Value = said.args.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    fn named_event(&mut self, kind: u32, text: EventText<'_>) -> TrackEvent {
+        let args: Value = text.args.and_then(|args| serde_json::from_str(&args).ok()).unwrap_or_default();
         let annotations = args::annotations(&args, &mut self.interned);
-        let category = (!said.category.is_empty()).then(|| self.interned.category(said.category));
+        let category = (!text.category.is_empty()).then(|| self.interned.category(text.category));
         TrackEvent {
             r#type: Some(kind),
-            name_iid: Some(self.interned.name(said.name)),
+            name_iid: Some(self.interned.name(text.name)),
             category_iids: category.into_iter().collect(),
             debug_annotations: annotations,
             ..TrackEvent::default()
@@ -235,19 +240,19 @@ impl Writer<'_> {
         let store = self.store;
         let (_, category) = site_names(store, slice.site);
         let args = slice_args(store, slice);
-        let event = self.said(BEGIN, EventText { name: store.slice_name(slice), category, args });
+        let event = self.named_event(BEGIN, EventText { name: store.slice_name(slice), category, args });
         with_arrows(event, arrows)
     }
 
     fn instant(&mut self, instant: &InstantEvent) -> TrackEvent {
         let store = self.store;
         let (name, category) = site_names(store, instant.site);
-        self.said(INSTANT, EventText { name, category, args: instant_args(store, instant) })
+        self.named_event(INSTANT, EventText { name, category, args: instant_args(store, instant) })
     }
 
     fn open(&mut self, open: &OpenSlice) -> TrackEvent {
         let (name, category) = open_names(self.store, open);
-        self.said(BEGIN, EventText { name, category, args: None })
+        self.named_event(BEGIN, EventText { name, category, args: None })
     }
 
     fn counters(&mut self) -> io::Result<()> {
@@ -267,7 +272,7 @@ impl Writer<'_> {
                     double_counter_value: Some(*value),
                     ..TrackEvent::default()
                 };
-                self.timed(*time, event)?;
+                self.write_event(*time, event)?;
             }
         }
         Ok(())
@@ -275,20 +280,21 @@ impl Writer<'_> {
 
     fn memory(&mut self) -> io::Result<()> {
         for event in self.store.memory() {
-            let Some(uuid) = self.tracks.get(event.track.0 as usize).map(|places| places[0]) else { continue };
+            let Some(uuid) = self.tracks.get(event.track.0 as usize).map(|sets| sets[0]) else { continue };
             let args = Some(memory_args(self.store, event));
-            let said = self.said(INSTANT, EventText { name: "[memory]", category: "alloc", args });
-            self.timed(event.time, TrackEvent { track_uuid: Some(uuid), ..said })?;
+            let instant = self.named_event(INSTANT, EventText { name: "[memory]", category: "alloc", args });
+            self.write_event(event.time, TrackEvent { track_uuid: Some(uuid), ..instant })?;
         }
         Ok(())
     }
 }
 
-fn ends(arrows: &[Arrow]) -> TrackEvent {
+/// The end of a slice, with the flows that belong to it.
+fn end_event(arrows: &[Arrow]) -> TrackEvent {
     with_arrows(TrackEvent { r#type: Some(END), ..TrackEvent::default() }, arrows)
 }
 
-/// An arrow that leaves has its id among the flows, one that arrives ends there.
+/// Adds flows to an event: a flow that begins here to `flow_ids`, one that ends here to `terminating_flow_ids`.
 fn with_arrows(mut event: TrackEvent, arrows: &[Arrow]) -> TrackEvent {
     for arrow in arrows {
         let ids = if arrow.leaves { &mut event.flow_ids } else { &mut event.terminating_flow_ids };

@@ -1,4 +1,5 @@
-//! A track's slices as begins and ends, in order of time; those that overlap in sets in which all nest.
+//! Splits a track's slices into begins and ends in order of time; slices that overlap go to different sets, each of
+//! which nests.
 
 use super::arrows::{Arrow, Arrows};
 use crate::export::rows::slices;
@@ -6,9 +7,9 @@ use std::iter::Peekable;
 use trace_model::{InstantEvent, OpenSlice, SliceId, SliceRef};
 use trace_store::Track;
 
-/// What comes next on a track.
+/// An event of a track. The numbers are those of the sets.
 pub(super) enum Next {
-    /// A slice begins, in the set.
+    /// A slice begins.
     Begin(SliceRef, usize),
     End {
         time: i64,
@@ -16,15 +17,15 @@ pub(super) enum Next {
         set: usize,
     },
     Instant(InstantEvent),
-    /// A slice begins that has not ended, in the set.
+    /// A slice begins that has not ended.
     Open(OpenSlice, usize),
-    /// An arrow's end at which nothing runs.
+    /// An end of a flow at a time at which no slice runs.
     Arrow(i64, Arrow),
 }
 
 impl Next {
-    /// The set in which it is.
-    pub(super) fn place(&self) -> usize {
+    /// The set of the event's slice; the first one without a slice.
+    pub(super) fn set(&self) -> usize {
         match self {
             Next::Begin(_, set) | Next::End { set, .. } | Next::Open(_, set) => *set,
             Next::Instant(_) | Next::Arrow(..) => 0,
@@ -34,17 +35,18 @@ impl Next {
 
 type Points = std::vec::IntoIter<(i64, Point)>;
 
-/// What has no length, or no end.
+/// An event at one time, or a slice without an end.
 enum Point {
     Instant(InstantEvent),
     Open(OpenSlice),
     Arrow(Arrow),
 }
 
+/// The events of a track, in order of time.
 pub(super) struct Nested<'a> {
     slices: Peekable<Box<dyn Iterator<Item = SliceRef> + 'a>>,
     points: Peekable<Points>,
-    /// Of each set what is open, the innermost last. Where a slice is that has not ended nothing ends any more.
+    /// Of each set the open slices, end and id, the innermost last; a slice that has not ended has no id.
     sets: Vec<Vec<(i64, Option<SliceId>)>>,
     arrows: &'a Arrows,
 }
@@ -54,14 +56,14 @@ impl<'a> Nested<'a> {
         let mut points: Vec<(i64, Point)> = Vec::new();
         points.extend(track.instants.iter().map(|i| (i.time, Point::Instant(*i))));
         points.extend(track.open.iter().map(|o| (o.start, Point::Open(*o))));
-        points.extend(arrows.lonely(track.id).iter().map(|(time, arrow)| (*time, Point::Arrow(*arrow))));
+        points.extend(arrows.without_slice(track.id).iter().map(|(time, arrow)| (*time, Point::Arrow(*arrow))));
         points.sort_by_key(|(time, _)| *time);
         let slices: Box<dyn Iterator<Item = SliceRef>> = Box::new(slices(track));
         Nested { slices: slices.peekable(), points: points.into_iter().peekable(), sets: Vec::new(), arrows }
     }
 
-    /// When the next thing happens, and whether an arrow arrives there: those come after what happens elsewhere at the
-    /// same time.
+    /// Time of the next event, and whether a flow ends there. At one time, events at which flows end come last, after
+    /// the events of other tracks at which they begin.
     pub(super) fn next_key(&mut self) -> Option<(i64, bool)> {
         let end = self.first_end().map(|(time, _)| (time, false));
         let arrows = self.arrows;
@@ -71,13 +73,13 @@ impl<'a> Nested<'a> {
         [end, begin, point].into_iter().flatten().min_by_key(|(time, _)| *time)
     }
 
-    /// The set of which something ends first.
+    /// The set in which a slice ends first, and that time.
     fn first_end(&self) -> Option<(i64, usize)> {
         let ends = self.sets.iter().map(|open| open.last().filter(|(_, slice)| slice.is_some()));
         ends.enumerate().filter_map(|(set, end)| Some((end?.0, set))).min()
     }
 
-    /// What is next: ends before begins, so that what follows upon a slice is not within it.
+    /// The next event. At one time ends come before begins, so that a slice that follows another is not nested in it.
     pub(super) fn next(&mut self) -> Option<Next> {
         let begin = self.slices.peek().map(|s| s.start);
         let point = self.points.peek().map(|(time, _)| *time);
@@ -106,7 +108,7 @@ impl<'a> Nested<'a> {
         })
     }
 
-    /// The first set in which a slice that begins now and ends then nests.
+    /// The first set in which a slice that begins now and ends at `end` nests.
     fn set_for(&mut self, end: i64) -> usize {
         let fits = |open: &Vec<(i64, Option<SliceId>)>| open.last().is_none_or(|(outer, _)| end <= *outer);
         let set = self.sets.iter().position(fits).unwrap_or(self.sets.len());

@@ -1,8 +1,9 @@
-//! Clocks by messages: one from the first clock to the second says that the second's time was at least so much when it came, one back that
-//! it was at most so much when it left.
+//! Aligns clocks by messages: a message from the first clock to the second bounds the second's difference from one
+//! side, a message back from the other side.
 //!
-//! Nothing is assumed of how long messages take: the difference is the middle of what both ways leave, and the bound is half of that.
-//! Files that exchange no messages with the first are aligned with those that do, the surest first; bounds add up on the way.
+//! Nothing is assumed of delays: the difference is the middle of the possible range, and the bound is half of the
+//! range. Files that exchange no messages with the first are aligned with files that do, in order of their bounds,
+//! which add up.
 
 use super::shift::{ClockShifts, Fit, Shift};
 use crate::import::messages::Message;
@@ -13,7 +14,7 @@ use trace_model::clocks::{Fact, Side};
 /// Messages of two files, by sender and receiver.
 type Messages = BTreeMap<(usize, usize), Vec<Message>>;
 
-/// What the messages of two files say of the second one's clock.
+/// The difference of the second file's clock that follows from the messages of two files.
 #[derive(Clone, Copy)]
 enum Relation {
     /// The shift and its bound.
@@ -24,7 +25,7 @@ enum Relation {
     Contradictory,
 }
 
-/// Lays files with others by the messages between them, and warns of those for which that cannot be.
+/// Aligns files with others by the messages between them, and warns about files for which that is not possible.
 pub(super) fn by_messages(stages: &[Stage], messages: &[Message], has_wall: &[bool], placed: &mut ClockShifts) {
     let mut by_pair = Messages::new();
     for message in messages {
@@ -32,7 +33,7 @@ pub(super) fn by_messages(stages: &[Stage], messages: &[Message], has_wall: &[bo
     }
     let n =
         |a: usize, b: usize| [(a, b), (b, a)].iter().filter_map(|pair| by_pair.get(pair)).map(Vec::len).sum::<usize>();
-    // By file: the least bound that a file that is placed gives, and which file.
+    // Of each file the smallest bound that an aligned file gives, and that file.
     let mut best: BTreeMap<usize, (i64, usize, Option<Shift>)> = BTreeMap::new();
     let mut failed: BTreeMap<usize, (usize, Relation)> = BTreeMap::new();
     let mut newly: Vec<usize> = (0..stages.len()).filter(|idx| placed.bounds[*idx].is_some()).collect();
@@ -93,16 +94,20 @@ fn neighbours(by_pair: &Messages, of: usize) -> impl Iterator<Item = usize> + '_
 
 fn early(messages: &[Message], shifts: &[Shift], of: usize) -> usize {
     let its = messages.iter().filter(|m| m.from == of || m.to == of);
-    its.filter(|m| shifts[m.to].apply(m.came) < shifts[m.from].apply(m.sent)).count()
+    its.filter(|m| shifts[m.to].apply(m.received) < shifts[m.from].apply(m.sent)).count()
 }
 
-/// What is known of `other` relative to `via`, whose shift is known.
+/// The shift of `other` relative to `via`, whose shift is known.
 fn relation(by_pair: &Messages, (via, shift): (usize, Shift), other: usize, presumed: Option<Shift>) -> Relation {
     let of = |pair| by_pair.get(&pair).map_or(&[][..], Vec::as_slice);
-    let least: Vec<Fact> =
-        of((via, other)).iter().map(|m| Fact { at: m.came, limit: shift.apply(m.sent), side: Side::Least }).collect();
-    let most: Vec<Fact> =
-        of((other, via)).iter().map(|m| Fact { at: m.sent, limit: shift.apply(m.came), side: Side::Most }).collect();
+    let least: Vec<Fact> = of((via, other))
+        .iter()
+        .map(|m| Fact { at: m.received, limit: shift.apply(m.sent), side: Side::Least })
+        .collect();
+    let most: Vec<Fact> = of((other, via))
+        .iter()
+        .map(|m| Fact { at: m.sent, limit: shift.apply(m.received), side: Side::Most })
+        .collect();
     let Some(fit) = Fit::of(&least, &most) else { return Relation::OneWay };
     if !fit.is_constant() {
         let drifting = |(line, bound)| Relation::Known(Shift::Drifting(line, 0), bound);
@@ -110,7 +115,7 @@ fn relation(by_pair: &Messages, (via, shift): (usize, Shift), other: usize, pres
     }
     let middle = i64::midpoint(fit.low, fit.high);
     match presumed {
-        // The times of day may be better than that already.
+        // The times of day may be more precise than the messages.
         Some(Shift::Constant(at)) if (fit.low..=fit.high).contains(&at) && fit.bound(middle) >= 1_000_000 => {
             Relation::AsPresumed(fit.bound(at))
         }

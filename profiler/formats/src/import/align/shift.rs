@@ -1,15 +1,15 @@
-//! By what the times of files are shifted, and the warnings about it.
+//! Shifts of the times of files, and the warnings about them.
 
 use crate::import::stage::Stage;
 use trace_model::clocks::{Fact, Line};
 use trace_model::{Warning, WarningKind};
 
-/// What to add to a file's times.
+/// The shift of a file's times, ns to add.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::import) enum Shift {
-    /// The same to all.
+    /// The same for all times.
     Constant(i64),
-    /// As the two clocks part, and the same to all.
+    /// A line, since one clock is faster, and a constant in addition.
     Drifting(Line, i64),
 }
 
@@ -22,9 +22,9 @@ impl Shift {
     }
 }
 
-/// What facts say of the difference of two clocks.
+/// The possible differences of two clocks, given facts.
 pub(super) struct Fit {
-    /// Within what a constant difference lies; the first is the larger where there can be none.
+    /// Bounds of a constant difference; the first is the larger one if none is possible.
     pub(super) low: i64,
     pub(super) high: i64,
     /// Where the clocks may drift, as far as the facts do not contradict that too.
@@ -34,7 +34,7 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// `None` where one side has no facts.
+    /// The fit to these facts; `None` if one side has none.
     pub(super) fn of(least: &[Fact], most: &[Fact]) -> Option<Fit> {
         let difference = |fact: &Fact| fact.limit.saturating_sub(fact.at);
         let (low, high) = (least.iter().map(difference).max()?, most.iter().map(difference).min()?);
@@ -44,12 +44,12 @@ impl Fit {
         Some(Fit { low, high, line, times })
     }
 
-    /// Whether one difference can be at all times.
+    /// Whether a constant difference is possible.
     pub(super) fn is_constant(&self) -> bool {
         self.low <= self.high
     }
 
-    /// How wrong a constant difference may be.
+    /// The error bound of a constant difference.
     pub(super) fn bound(&self, difference: i64) -> i64 {
         // Less than the line's would only be true of clocks that run alike.
         let of_line = self.line.and_then(|line| self.times.map(|time| line.error(difference, time)).into_iter().max());
@@ -65,7 +65,7 @@ impl Fit {
     }
 }
 
-/// By what the files' times are shifted, and for those that are aligned with the first one how wrong that may be.
+/// The shifts of all files, and the error bounds of those that are aligned with the first one.
 pub(super) struct ClockShifts {
     pub(super) shifts: Vec<Shift>,
     pub(super) bounds: Vec<Option<i64>>,

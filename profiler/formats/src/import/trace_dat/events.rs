@@ -145,7 +145,7 @@ impl Events {
                 sched.take(time, cpu, SchedKind::Waking { by: current, thread: number(thread), cpu: target });
             }
             EventFormat::Mark(text) => {
-                let text = String::from_utf8_lossy(text.rest(event)).into_owned();
+                let text = String::from_utf8_lossy(text.text_to_end(event)).into_owned();
                 atrace::take(text.trim_end(), tid, time, sched, stage);
             }
             means => {
@@ -190,9 +190,9 @@ impl Events {
 /// An event's own fields as a JSON object.
 fn fields(kind: &KindOf, event: &[u8], cpu: u32) -> String {
     let mut args = Map::new();
-    for (name, field) in kind.format.own_fields() {
+    for (name, field) in kind.format.specific_fields() {
         let value = if field.is_number() {
-            Value::from(field.number(event))
+            field.signed_number(event).map_or_else(|| field.number(event).into(), Value::from)
         } else {
             String::from_utf8_lossy(field.text(event)).into_owned().into()
         };

@@ -1,7 +1,8 @@
-//! A store as the files that a collector leaves: names and clock of each process, and chunks.
+//! Writes a store as the files that a collector leaves: meta files with names and clock of each process, and chunk
+//! files.
 //!
-//! What is sealed is sent so to a collector on another machine, which knows growing folders only. Ticks are nanoseconds of the trace's own
-//! clock. Nothing is lost but the slices that had not ended, of which these files have no word.
+//! A sealed trace is sent in this form to a collector on another machine, which accepts growing folders only. Ticks are
+//! nanoseconds of the trace's clock. Only the slices that had not ended are lost: these files cannot express them.
 
 use crate::store::{Store, Track};
 use events::clock::Source;
@@ -16,10 +17,10 @@ use std::path::{Path, PathBuf};
 use trace_model::chunks::{ChunkHeader, FLAG_LAST};
 use trace_model::{Category, Counter, NO_ARGS, NO_NODE, NO_STACK, SliceRef, TrackId, TrackKind, WarningKind, chunks};
 
-/// Records of a ring that are written at a time.
+/// Records of a ring that make a chunk.
 const BLOCK: usize = 1 << 12;
-/// The number of tracks that the store makes of what rings report waits.
-const OF_STORE: u32 = u32::MAX;
+/// The ring number of the tracks that the store makes itself, of the waits that rings report.
+const STORE_RING: u32 = u32::MAX;
 
 /// Writes a store into an empty folder.
 ///
@@ -27,7 +28,7 @@ const OF_STORE: u32 = u32::MAX;
 /// That the folder cannot be written.
 pub fn unseal(store: &Store, dir: &Path) -> io::Result<()> {
     let mut writer = Writer::create(store, dir)?;
-    let (of_store, of_rings): (Vec<&Track>, _) = store.tracks().iter().partition(|t| t.key.ring == OF_STORE);
+    let (of_store, of_rings): (Vec<&Track>, _) = store.tracks().iter().partition(|t| t.key.ring == STORE_RING);
     for track in of_rings.into_iter().chain(of_store) {
         writer.announce(track);
     }
@@ -42,13 +43,13 @@ pub fn unseal(store: &Store, dir: &Path) -> io::Result<()> {
     writer.finish()
 }
 
-/// The entries of one process that writes, and what it has named.
+/// A process that has tracks: its entries, and which names they have.
 struct Process {
-    /// Of its meta file; written at the end, since a later process of the same id has its entries behind.
+    /// Entries of its meta file. Written at the end, since processes with the same id share a file, one after another.
     entries: Vec<Entry>,
-    /// What the files call it: the system's id.
+    /// The system's id, which the files have.
     pid: u32,
-    /// Distinguishes processes of one id.
+    /// Distinguishes processes with the same id.
     made: u64,
     sites: FxHashSet<u32>,
     nodes: FxHashSet<u32>,
@@ -61,7 +62,8 @@ struct Ring {
     ring: u32,
     next: u64,
     dropped: u64,
-    waiting: Vec<Record>,
+    /// Records that are not written yet.
+    pending: Vec<Record>,
 }
 
 struct Writer<'a> {
@@ -69,7 +71,7 @@ struct Writer<'a> {
     dir: PathBuf,
     processes: BTreeMap<u32, Process>,
     rings: Vec<Ring>,
-    /// By track: row of the rings.
+    /// Row in `rings` of each track.
     ring_of: FxHashMap<TrackId, usize>,
     out: BufWriter<File>,
 }
@@ -81,9 +83,9 @@ impl<'a> Writer<'a> {
         let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
         let mut named: FxHashSet<u32> = FxHashSet::default();
         for (life, (number, track)) in (0i64..).zip(&numbers) {
-            // Its own row: the one with its number, or, of a later process with another's id, that of its tracks.
-            let is_own = |row: &usize| store.processes()[*row].pid == *number;
-            let row = (0..store.processes().len()).find(is_own).unwrap_or(track.process as usize);
+            // The row with this number; a later process that reused an id has another number, so the row of its tracks.
+            let has_number = |row: &usize| store.processes()[*row].pid == *number;
+            let row = (0..store.processes().len()).find(has_number).unwrap_or(track.process as usize);
             let known = store.processes().get(row);
             let pid = known.map_or(*number, |p| p.pid);
             named.insert(row as u32);
@@ -91,8 +93,12 @@ impl<'a> Writer<'a> {
             let born = life.unsigned_abs() + 1;
             let (clock, args) = (Source::MonotonicRaw, Vec::new());
             let mut entries = vec![Entry::Process { pid, start_ns: 0, clock, host, exe, args, born }];
-            for at in [origin + life, origin.saturating_add(store.range().end).max(origin + life) + 1] {
-                entries.push(Entry::Anchor(Anchor { ticks: at.max(0).unsigned_abs(), mono_ns: at.max(0), real_ns: 0 }));
+            for time in [origin + life, origin.saturating_add(store.range().end).max(origin + life) + 1] {
+                entries.push(Entry::Anchor(Anchor {
+                    ticks: time.max(0).unsigned_abs(),
+                    mono_ns: time.max(0),
+                    real_ns: 0,
+                }));
             }
             let made = (origin + life).max(0).unsigned_abs();
             let (sites, nodes) = Default::default();
@@ -103,12 +109,12 @@ impl<'a> Writer<'a> {
         out.write_all(&chunks::file_header(first, origin))?;
         let mut writer =
             Writer { store, dir: dir.to_owned(), processes, rings: Vec::new(), ring_of: FxHashMap::default(), out };
-        writer.others(&named);
+        writer.report_others(&named);
         Ok(writer)
     }
 
-    /// Names the processes that wrote nothing themselves, and says the trace's warnings.
-    fn others(&mut self, named: &FxHashSet<u32>) {
+    /// Adds to the first process the names of the processes without tracks, and the trace's warnings.
+    fn report_others(&mut self, named: &FxHashSet<u32>) {
         let Some(reporter) = self.processes.values_mut().next() else { return };
         for (_, process) in (0u32..).zip(self.store.processes()).filter(|(row, _)| !named.contains(row)) {
             reporter.entries.push(Entry::Other { pid: process.pid, name: process.name.clone() });
@@ -124,17 +130,18 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Adds a ring for a track, and the entry that describes it.
     fn announce(&mut self, track: &Track) {
-        if track.key.ring == OF_STORE {
-            // The store puts what it says on a track of its own again, whichever ring it comes from.
-            let other = self.rings.iter().position(|ring| ring.process == track.key.pid);
-            self.ring_of.extend(other.map(|other| (track.id, other)));
+        if track.key.ring == STORE_RING {
+            // The store makes this track again from records of any ring of the process.
+            let any_ring = self.rings.iter().position(|ring| ring.process == track.key.pid);
+            self.ring_of.extend(any_ring.map(|ring| (track.id, ring)));
             return;
         }
         let ring = track.key.ring;
         self.ring_of.insert(track.id, self.rings.len());
         let (process, dropped) = (track.key.pid, track.dropped);
-        self.rings.push(Ring { process, ring, next: 0, dropped, waiting: Vec::new() });
+        self.rings.push(Ring { process, ring, next: 0, dropped, pending: Vec::new() });
         let Some(process) = self.processes.get_mut(&track.key.pid) else { return };
         let (order, name) = (track.order, track.name.clone());
         let owner = self.store.processes().get(track.process as usize).map_or(process.pid, |p| p.pid);
@@ -183,16 +190,17 @@ impl<'a> Writer<'a> {
         self.store.origin_ns().saturating_add(time).max(0).unsigned_abs()
     }
 
-    /// Adds an event of a track.
+    /// Appends the records of an event, after those of its text, to the ring of a track.
     fn push(&mut self, track: TrackId, text: &str, event: &[Record]) -> io::Result<()> {
         let Some(ring) = self.ring_of.get(&track).copied() else { return Ok(()) };
-        let waiting = &mut self.rings[ring].waiting;
+        let pending = &mut self.rings[ring].pending;
         let text = &text.as_bytes()[..text.floor_char_boundary(MAX_TEXT)];
-        waiting.extend(text.chunks(TEXT_BYTES).map(Record::of_text));
-        waiting.extend_from_slice(event);
-        if waiting.len() >= BLOCK { self.flush(ring, 0) } else { Ok(()) }
+        pending.extend(text.chunks(TEXT_BYTES).map(Record::of_text));
+        pending.extend_from_slice(event);
+        if pending.len() >= BLOCK { self.flush(ring, 0) } else { Ok(()) }
     }
 
+    /// Writes the pending records of a ring as a chunk.
     fn flush(&mut self, ring: usize, flags: u32) -> io::Result<()> {
         let ring = &mut self.rings[ring];
         let Some(process) = self.processes.get(&ring.process) else { return Ok(()) };
@@ -206,15 +214,16 @@ impl<'a> Writer<'a> {
             flags,
             ..ChunkHeader::default()
         };
-        let mut batch = Vec::with_capacity(ring.waiting.len() + 2);
+        let mut batch = Vec::with_capacity(ring.pending.len() + 2);
         let at = chunks::begin_chunk(&mut batch);
-        batch.append(&mut ring.waiting);
+        batch.append(&mut ring.pending);
         ring.next += (batch.len() - at) as u64;
         chunks::end_chunk(header, at, &mut batch);
         self.out.write_all(bytemuck::cast_slice(&batch))
     }
 
-    /// The slices of a track that begin in a part of the trace, in their order; of the first part all.
+    /// Writes the slices of a track that begin in a part of the trace, in order; those before the first part are in
+    /// that.
     fn slices(&mut self, track: &Track, part: &std::ops::Range<i64>, is_first: bool) -> io::Result<()> {
         let all = track.lanes.iter().flat_map(|lane| lane.slices(part));
         let mut slices: Vec<SliceRef> = all.filter(|s| is_first || s.start >= part.start).collect();
@@ -245,15 +254,16 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn point(&mut self, track: TrackId, kind: Kind, site: u32, at: i64, rest: Record) -> Record {
+    /// A record without a duration; `rest` has its other fields.
+    fn point(&mut self, track: TrackId, kind: Kind, site: u32, time: i64, rest: Record) -> Record {
         let site = self.site(track, site);
-        Record { begin: self.ticks(at), dur: 0, site: site_word(kind, 0, site), ..rest }
+        Record { begin: self.ticks(time), dur: 0, site: site_word(kind, 0, site), ..rest }
     }
 
-    /// What is not a slice.
+    /// Writes everything that is not a slice.
     fn sides(&mut self) -> io::Result<()> {
         let store = self.store;
-        // The stamps of transfers are written from these: they have the nodes.
+        // Instants and flows of transfers are written by `transfers`, which knows their nodes.
         let is_transfer = |site: u32| store.sites().get(site as usize).is_some_and(|s| s.category.is_transfer());
         let none = Record { node: NO_NODE, ..Record::default() };
         for track in store.tracks() {
@@ -297,7 +307,7 @@ impl<'a> Writer<'a> {
         self.push(track, &text, &[record])
     }
 
-    /// All stacks with their frames, once for each process that has samples.
+    /// Adds all call stacks with their frames to the track's process, once.
     fn stacks(&mut self, track: TrackId) {
         let store = self.store;
         let Some(process) = self.process(track).filter(|p| !p.has_stacks) else { return };
@@ -313,7 +323,7 @@ impl<'a> Writer<'a> {
         process.entries.extend(stacks.map(|(id, s)| Entry::Stack { id, parent: s.parent, frame: s.frame }));
     }
 
-    /// A counter is its process's: it travels with one of that's tracks.
+    /// Writes the values of a counter. A counter of a process goes to the ring of any of its tracks.
     fn counter(&mut self, counter: &Counter) -> io::Result<()> {
         let of_process = || self.store.tracks().iter().find(|t| t.process == counter.process).map(|t| t.id);
         let Some(track) = counter.track.or_else(of_process) else { return Ok(()) };
@@ -368,11 +378,11 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The text of a log message, of which the store has made arguments; other arguments as they are.
+/// The message if the arguments have only that: the store makes such arguments of a log message. Else the arguments.
 fn message(args: &str) -> String {
     let object: Option<serde_json::Map<String, serde_json::Value>> = serde_json::from_str(args).ok();
-    let only = object.as_ref().filter(|object| object.len() == 1).and_then(|object| object.get("message")?.as_str());
-    only.unwrap_or(args).to_owned()
+    let message = object.as_ref().filter(|object| object.len() == 1).and_then(|object| object.get("message")?.as_str());
+    message.unwrap_or(args).to_owned()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! A lane whose slices are on disk: the pyramid is mapped, the columns come by row group.
+//! A lane whose slices are on disk: its pyramid is mapped, its columns are loaded by row group.
 
-use super::group::Group;
+use super::paged_group::PagedGroup;
 use super::pager::Pager;
 use super::sidecar::{LaneEntry, Piece, SegmentEntry};
 use crate::store::segment_parts;
@@ -14,7 +14,7 @@ use trace_model::{ColdLane, Event, SliceCursor, SliceHeader};
 const BLOCK_LEVEL: usize = 4;
 const _: () = assert!((LEAF << (2 * BLOCK_LEVEL)) as u64 == BLOCK);
 
-/// A lane by its row in the sidecar.
+/// A lane of a sealed trace, by its entry in the sidecar.
 #[derive(Clone, Debug)]
 pub(super) struct PagedLane {
     pager: Arc<Pager>,
@@ -60,7 +60,7 @@ impl ColdLane for PagedLane {
         Box::new(self.cursor_with(Missing::Ignore))
     }
 
-    /// What is missing is requested if all that the view shows fits into memory.
+    /// Requests missing row groups if all row groups of the view fit into memory together.
     fn walk(&self, view: &Range<i64>, merge: &mut Merge<'_>) {
         let missing = if self.pager.has_room_for(view) { Missing::Request } else { Missing::Ignore };
         let mut cursor = self.cursor_with(missing);
@@ -77,40 +77,44 @@ impl ColdLane for PagedLane {
     }
 }
 
-/// What a cursor does about a row group that is on disk.
+/// What a cursor does when it needs a row group that is not in memory.
 #[derive(Clone, Copy, Debug)]
 enum Missing {
+    /// Read it, and wait.
     Read,
+    /// Request it, and go on without its slices.
     Request,
+    /// Go on without its slices.
     Ignore,
 }
 
-/// A cursor over a paged lane; it holds on to the row group that was used last.
+/// A cursor over a paged lane, with the row group that it used last.
 struct PagedCursor<'a> {
     lane: &'a PagedLane,
     segments: &'a [SegmentEntry],
     pieces: &'a [Piece],
-    /// All slices, of a sparse lane.
+    /// All slices of a sparse lane; `None` for another lane.
     headers: Option<&'a [SliceHeader]>,
     missing: Missing,
     current: Option<CurrentGroup>,
 }
 
-/// The ordinals that a row group has of the lane, and the group where it is in memory.
+/// The ordinals of the lane's slices in a row group, the row of the first, and the group if it is in memory.
 struct CurrentGroup {
     ordinals: Range<u64>,
     offset: u32,
-    group: Option<Arc<Group>>,
+    group: Option<Arc<PagedGroup>>,
 }
 
 impl CurrentGroup {
-    fn place(&self, ordinal: u64) -> usize {
+    /// The row of a slice in the group.
+    fn row(&self, ordinal: u64) -> usize {
         (ordinal - self.ordinals.start) as usize + self.offset as usize
     }
 }
 
 impl<'a> PagedCursor<'a> {
-    /// The row group with a slice of the lane.
+    /// The row group that has the slice with this ordinal.
     #[inline]
     fn group_with(&mut self, ordinal: u64) -> Option<&CurrentGroup> {
         if self.current.as_ref().is_none_or(|current| !current.ordinals.contains(&ordinal)) {
@@ -123,8 +127,8 @@ impl<'a> PagedCursor<'a> {
         let n = self.lane.entry.n;
         let i = self.pieces.partition_point(|piece| piece.first <= ordinal).checked_sub(1)?;
         let piece = self.pieces[i];
-        let until = self.pieces.get(i + 1).map_or(n, |next| next.first);
-        let ordinals = piece.first..until;
+        let end = self.pieces.get(i + 1).map_or(n, |next| next.first);
+        let ordinals = piece.first..end;
         if !ordinals.contains(&ordinal) {
             return None;
         }
@@ -137,17 +141,17 @@ impl<'a> PagedCursor<'a> {
         Some(CurrentGroup { ordinals, offset: piece.offset, group })
     }
 
-    /// Slices that are in memory side by side.
+    /// The columns of these slices, if one row group in memory has them all.
     fn columns(&mut self, ordinals: &Range<u64>) -> Option<Columns<'_>> {
         if self.headers.is_some() {
             return None;
         }
         let current = self.group_with(ordinals.start).filter(|current| ordinals.end <= current.ordinals.end)?;
         let group = current.group.as_ref()?;
-        group.slices.columns(current.place(ordinals.start)..current.place(ordinals.end))
+        group.slices.columns(current.row(ordinals.start)..current.row(ordinals.end))
     }
 
-    /// Start of the slice at `index`; from the pyramid where it is the first of a node with as many slices as a block has.
+    /// Start of the slice at `index`. At a multiple of [`BLOCK`] a node of the pyramid begins, so no slice is read.
     fn start_of(&mut self, index: usize) -> Option<i64> {
         if self.headers.is_none() && (index as u64).is_multiple_of(BLOCK) {
             let segment = self.segments.get(index / SEGMENT)?;
@@ -163,23 +167,23 @@ impl<'a> PagedCursor<'a> {
             Some(headers) => headers.get(ordinal as usize).copied(),
             None => {
                 let current = self.group_with(ordinal)?;
-                current.group.as_ref()?.slices.header(current.place(ordinal))
+                current.group.as_ref()?.slices.header(current.row(ordinal))
             }
         }
     }
 
-    /// The first slice for which `before` does not hold: it must hold for a prefix, for all that end before `time`, and
-    /// for none that starts at it or later. Where the slices that decide are on disk only: the end of a leaf, so that
-    /// all that are asked for are inside.
-    fn first(&mut self, time: i64, rounds_up: bool, before: impl Fn(&SliceHeader) -> bool) -> u32 {
+    /// The first slice for which `is_before` is false. `is_before` must hold for a prefix of the lane: for all slices
+    /// that end before `time`, for none that starts at `time` or later. Where a slice that decides is not in memory,
+    /// the result is rounded up or down to a leaf's boundary, so that a range between two results lacks no slice.
+    fn first(&mut self, time: i64, rounds_up: bool, is_before: impl Fn(&SliceHeader) -> bool) -> u32 {
         let n = self.lane.entry.n;
         if let Some(headers) = self.headers {
-            return headers.partition_point(before) as u32;
+            return headers.partition_point(is_before) as u32;
         }
         let (from, to) = (self.leaf_by_end(time).min(n), self.leaf_by_start(time).min(n));
         for ordinal in from..to {
             match self.header(ordinal) {
-                Some(slice) if before(&slice) => {}
+                Some(slice) if is_before(&slice) => {}
                 Some(_) => return ordinal as u32,
                 None => return if rounds_up { to } else { ordinal / LEAF as u64 * LEAF as u64 } as u32,
             }
@@ -203,6 +207,7 @@ impl<'a> PagedCursor<'a> {
         (idx * SEGMENT + leaves.partition_point(|leaf| leaf.start < time) * LEAF) as u64
     }
 
+    /// Slices in a segment.
     fn n_in(&self, segment: usize) -> usize {
         (self.lane.entry.n as usize - segment * SEGMENT).min(SEGMENT)
     }
@@ -227,7 +232,7 @@ impl SliceCursor for PagedCursor<'_> {
     #[inline]
     fn slice(&mut self, index: u64) -> Option<Event> {
         let current = self.group_with(index)?;
-        current.group.as_ref()?.slices.slice(current.place(index))
+        current.group.as_ref()?.slices.slice(current.row(index))
     }
 
     fn first_touching(&mut self, time: i64) -> u32 {

@@ -1,4 +1,4 @@
-//! The tables other than `slices`, as columns: from the rows of a store.
+//! Makes the columns of the tables other than `slices` from the rows of a store.
 
 use super::SealError;
 use super::names::Names;
@@ -11,13 +11,13 @@ use crate::store::{PlacedInstant, SideRows, Store, Track};
 use arrow_array::ArrayRef;
 use trace_model::{Counter, Flow, InstantEvent, MemoryEvent, Point, RingPosition, Transfer};
 
-/// Of what a row of a table is made.
+/// What a row of a side table is made from.
 pub(super) trait Source: Sized {
     type Row<'a>: StoredRow<'a> + From<&'a Self>
     where
         Self: 'a;
 
-    /// The columns of rows.
+    /// The table's columns, with these rows.
     fn columns(rows: &[Self], names: &Names) -> Vec<ArrayRef> {
         columns::<Self::Row<'_>, _>(rows, names)
     }
@@ -47,7 +47,7 @@ impl Source for RingPosition {
     type Row<'a> = RingRow;
 }
 
-/// The columns of rows.
+/// The columns of a table, with these rows.
 pub(super) fn columns<'a, R: StoredRow<'a> + From<T>, T>(
     rows: impl IntoIterator<Item = T>,
     names: &Names,
@@ -55,13 +55,13 @@ pub(super) fn columns<'a, R: StoredRow<'a> + From<T>, T>(
     R::arrays(&rows.into_iter().map(R::from).collect::<Vec<_>>(), names)
 }
 
-/// Takes the rows of tables.
+/// Takes the rows of side tables.
 pub(super) trait Sink {
     fn take<T: Source>(&mut self, rows: impl Iterator<Item = T>) -> Result<(), SealError>;
 }
 
-/// Gives all rows of the [side tables](super::schema::SIDES).
-pub(super) fn give_sides(store: &Store, out: &mut impl Sink) -> Result<(), SealError> {
+/// Passes to `out` a store's rows of the [side tables](super::schema::SIDES).
+pub(super) fn write_sides(store: &Store, out: &mut impl Sink) -> Result<(), SealError> {
     let placed = |track: &Track, event: &InstantEvent| {
         let args = store.args().get(event.args).map(Into::into);
         PlacedInstant { track: track.id, event: *event, args }
@@ -77,8 +77,8 @@ pub(super) fn give_sides(store: &Store, out: &mut impl Sink) -> Result<(), SealE
     out.take(store.transfers().iter().copied())
 }
 
-/// Gives rows that a store gave away.
-pub(super) fn give_rows(rows: SideRows, out: &mut impl Sink) -> Result<(), SealError> {
+/// Passes to `out` rows of the side tables that were drained from a store.
+pub(super) fn write_rows(rows: SideRows, out: &mut impl Sink) -> Result<(), SealError> {
     out.take(rows.instants.into_iter())?;
     out.take(rows.points.into_iter())?;
     out.take(rows.flows.into_iter())?;
@@ -86,9 +86,10 @@ pub(super) fn give_rows(rows: SideRows, out: &mut impl Sink) -> Result<(), SealE
     out.take(rows.transfers.into_iter())
 }
 
-/// A table that is written at the end, in one piece, and how its columns are made.
+/// A table that is written in one piece when the trace is complete, and the function that makes its columns.
 pub(super) type FinalTable = (Table, fn(&Store, &Names) -> Vec<ArrayRef>);
 
+/// The tables that are written when the trace is complete.
 pub(super) const FINAL: [FinalTable; 10] = [
     (TrackRow::TABLE, |store, names| {
         let process = |track: &Track| store.processes().get(track.process as usize);

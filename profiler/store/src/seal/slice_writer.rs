@@ -1,15 +1,15 @@
-//! Writes `slices.parquet` and the sidecar from slices that come roughly in order of time.
+//! Writes `slices.parquet` and the sidecar from slices that are pushed roughly in order of time.
 //!
-//! The order of the file is by start within each row group, and by start as far as 524,288 slices of waiting can make
-//! it so; a slice that comes later still (an outer one is known at its end) goes into the next row group. Each lane's
-//! slices stay in their order, whatever the others do, since they come in it.
+//! Each row group is ordered by start. Across row groups the order is by start as far as a window of 524,288 slices can
+//! sort them: a slice that is pushed later still (an outer slice is known at its end) goes into the next row group. The
+//! slices of one lane are pushed in order of their starts, and keep that order in the file.
 
 use super::SealError;
 use super::checksums;
-use super::group_file::GroupFile;
 use super::names::Names;
 use super::pyramids::Pyramids;
 use super::row_group::RowGroup;
+use super::row_group_writer::RowGroupWriter;
 use super::sidecar::SIDECAR;
 use super::table::GROUP_ROWS;
 use crate::store::Store;
@@ -21,16 +21,17 @@ use std::sync::Arc;
 use trace_model::radix::Keyed;
 use trace_model::{ArgsReader, Event, NO_ARGS, SliceHeader, SliceRef, radix};
 
-/// Row groups' worth of slices that wait for their place, at most, and that still wait after others were written.
-const WINDOW: usize = 4;
-const KEPT: usize = 2;
+/// Row groups that the window holds before slices are written.
+const WINDOW_GROUPS: usize = 4;
+/// Row groups that the window holds after slices were written, at least.
+const RETAINED_GROUPS: usize = 2;
 
 /// How the files are laid out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// Slices of a row group.
     pub(super) group_rows: usize,
-    /// Slices of sparse lanes that the sidecar has at least.
+    /// Headers that the sidecar may always have.
     pub(super) min_headers: usize,
 }
 
@@ -40,10 +41,11 @@ impl Default for Layout {
     }
 }
 
-/// Slices that wait for their places, and the texts of their arguments: rows of these texts, or of the store that is written.
+/// Slices that are not written yet. Their `args` are rows of the texts in the window, or of the store that is written.
 #[derive(Default)]
 struct Window {
     slices: Vec<SliceRef>,
+    /// The texts one after another, and the end of each.
     text: String,
     ends: Vec<usize>,
 }
@@ -61,7 +63,7 @@ impl Window {
 
     fn args(&self, row: u32) -> Option<&str> {
         let end = *self.ends.get(row as usize)?;
-        let start = row.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
+        let start = row.checked_sub(1).map_or(0, |previous| self.ends[previous as usize]);
         self.text.get(start..end)
     }
 
@@ -72,37 +74,38 @@ impl Window {
     }
 }
 
-/// The texts of a store that is written as a whole; a stream's are in the window.
+/// The reader of a store's arguments; `None` if slices are streamed, whose arguments are in the window.
 pub(super) type MaybeReader<'r, 'a> = Option<&'r mut ArgsReader<'a>>;
 
-/// What the two files became.
+/// What was written to the two files.
 pub(super) struct Written {
     pub(super) slices: Vec<checksums::FilePart>,
     pub(super) sidecar_bytes: u64,
-    /// Of each row group a checksum over its rows, to compare with what is read back.
+    /// A checksum over the rows of each row group, to compare with what is read back.
     pub(super) checksums: Vec<u32>,
     pub(super) rows: u64,
 }
 
-pub(super) struct SliceFile {
-    file: GroupFile,
+pub(super) struct SliceWriter {
+    file: RowGroupWriter,
     pyramids: Pyramids<BufWriter<File>>,
     window: Window,
-    /// The window by start, and room.
+    /// Rows of the window, ordered by start.
     order: Vec<Keyed>,
+    /// Reused buffers.
     spare: (Vec<Keyed>, Window),
     checksums: Vec<u32>,
     rows: u64,
     group_rows: usize,
 }
 
-impl SliceFile {
-    pub(super) fn create(folder: &Path, layout: Layout) -> Result<SliceFile, SealError> {
+impl SliceWriter {
+    pub(super) fn create(folder: &Path, layout: Layout) -> Result<SliceWriter, SealError> {
         let path = folder.join(SIDECAR);
         let sidecar = File::create_new(&path).map_err(|e| SealError::Io(path.clone(), e))?;
         let sidecar = BufWriter::with_capacity(1 << 17, sidecar);
-        Ok(SliceFile {
-            file: GroupFile::create(folder)?,
+        Ok(SliceWriter {
+            file: RowGroupWriter::create(folder)?,
             pyramids: Pyramids::new(sidecar, layout.min_headers).map_err(|e| SealError::Io(path, e))?,
             window: Window::default(),
             order: Vec::new(),
@@ -113,22 +116,23 @@ impl SliceFile {
         })
     }
 
-    /// How many slices may come out of order until [`SliceFile::write_ready`] without changing the order of the file.
+    /// How many slices can be pushed out of order between two calls of [`SliceWriter::write_ready`] and still be
+    /// sorted.
     pub(super) fn slack(&self) -> usize {
-        (WINDOW - KEPT) * self.group_rows / 2
+        (WINDOW_GROUPS - RETAINED_GROUPS) * self.group_rows / 2
     }
 
-    /// The next slice of a lane, with the text of its arguments.
+    /// Appends a slice to its lane, with the text of its arguments.
     pub(super) fn push(&mut self, slice: SliceRef, args: Option<&str>) {
         self.window.push(slice, args);
     }
 
-    /// The next slice of a lane of a store, whose arguments are read when it is written.
+    /// Appends a slice of a store to its lane; its arguments are read when it is written.
     pub(super) fn push_of_store(&mut self, slice: SliceRef) {
         self.window.slices.push(slice);
     }
 
-    /// Writes what need not wait any more; `args` has the texts of a store's slices.
+    /// Writes the earliest row groups if the window is full. `args` has the texts of a store's slices.
     pub(super) fn write_ready(
         &mut self,
         store: &Store,
@@ -136,13 +140,13 @@ impl SliceFile {
         args: MaybeReader<'_, '_>,
     ) -> Result<(), SealError> {
         let n = self.window.slices.len();
-        if n < WINDOW * self.group_rows {
+        if n < WINDOW_GROUPS * self.group_rows {
             return Ok(());
         }
-        self.write_first((n / self.group_rows - KEPT) * self.group_rows, store, names, args)
+        self.write_first((n / self.group_rows - RETAINED_GROUPS) * self.group_rows, store, names, args)
     }
 
-    /// Writes the first `n` slices of the window, by start, as row groups; the others stay, in that order.
+    /// Writes the `n` slices of the window that start first, as row groups; the others remain, ordered by start.
     fn write_first(
         &mut self,
         n: usize,
@@ -157,16 +161,16 @@ impl SliceFile {
         for group in order[..n].chunks(self.group_rows) {
             self.write_group(group, store, names, args.as_deref_mut())?;
         }
-        let mut rest = std::mem::take(&mut self.spare.1);
+        let mut retained = std::mem::take(&mut self.spare.1);
         for (_, row) in &order[n..] {
             let slice = self.window.slices[*row as usize];
             match args {
-                Some(_) => rest.slices.push(slice),
-                None => rest.push(slice, self.window.args(slice.args)),
+                Some(_) => retained.slices.push(slice),
+                None => retained.push(slice, self.window.args(slice.args)),
             }
         }
         self.window.clear();
-        self.spare.1 = std::mem::replace(&mut self.window, rest);
+        self.spare.1 = std::mem::replace(&mut self.window, retained);
         self.order = order;
         Ok(())
     }
@@ -200,7 +204,7 @@ impl SliceFile {
         Ok(())
     }
 
-    /// Writes the rest and waits until both files are on disk.
+    /// Writes the slices of the window, and waits until both files are on disk.
     pub(super) fn finish(
         mut self,
         store: &Store,

@@ -1,4 +1,4 @@
-//! The tables other than `slices`, as rows of a store: from columns.
+//! Reads the tables other than `slices`: a store's rows from columns.
 
 use super::columns::TableError;
 use super::schema::{
@@ -99,7 +99,7 @@ pub(super) fn points(batch: &RecordBatch, out: &mut Vec<Point>) -> Result {
     Ok(())
 }
 
-/// Rows of arguments: texts that repeat (the stack of a sample) are stored once.
+/// Rows of arguments by text: texts that repeat (the stack of a sample) are stored once.
 #[derive(Default)]
 pub(super) struct ArgsRows {
     rows: FxHashMap<Box<str>, u32>,
@@ -116,14 +116,14 @@ impl ArgsRows {
     }
 }
 
-/// Instants go to their tracks.
-pub(super) fn instants(batch: &RecordBatch, contents: &mut Contents, known: &mut ArgsRows) -> Result {
+/// Adds instants to their tracks.
+pub(super) fn instants(batch: &RecordBatch, contents: &mut Contents, args_rows: &mut ArgsRows) -> Result {
     let n_sites = contents.sites.len();
     for row in InstantRow::read(batch)? {
-        let to = contents.tracks.get_mut(row.track_id as usize).filter(|_| (row.site_id as usize) < n_sites);
-        let to = to.ok_or(TableError::Rows("a track or site is unknown"))?;
-        let args = row.args.map_or(NO_ARGS, |text| known.row(text, &mut contents.args));
-        to.instants.push(InstantEvent { time: row.ts_ns, site: row.site_id, arg: row.arg, args });
+        let track = contents.tracks.get_mut(row.track_id as usize).filter(|_| (row.site_id as usize) < n_sites);
+        let track = track.ok_or(TableError::Rows("a track or site is unknown"))?;
+        let args = row.args.map_or(NO_ARGS, |text| args_rows.row(text, &mut contents.args));
+        track.instants.push(InstantEvent { time: row.ts_ns, site: row.site_id, arg: row.arg, args });
     }
     Ok(())
 }
@@ -131,9 +131,9 @@ pub(super) fn instants(batch: &RecordBatch, contents: &mut Contents, known: &mut
 pub(super) fn open_slices(batch: &RecordBatch, contents: &mut Contents) -> Result {
     let n_sites = contents.sites.len();
     for row in OpenRow::read(batch)? {
-        let to = contents.tracks.get_mut(row.track_id as usize).filter(|_| (row.site_id as usize) < n_sites);
-        let to = to.ok_or(TableError::Rows("a track or site is unknown"))?;
-        to.open.push(OpenSlice { start: row.ts_ns, site: row.site_id, node: row.node_id.0, depth: row.depth as u8 });
+        let track = contents.tracks.get_mut(row.track_id as usize).filter(|_| (row.site_id as usize) < n_sites);
+        let track = track.ok_or(TableError::Rows("a track or site is unknown"))?;
+        track.open.push(OpenSlice { start: row.ts_ns, site: row.site_id, node: row.node_id.0, depth: row.depth as u8 });
     }
     Ok(())
 }
@@ -152,12 +152,12 @@ pub(super) fn functions(batch: &RecordBatch, frames: &mut [Frame]) -> Result {
     Ok(())
 }
 
-/// A stack's caller comes before it, so that no walk to the outermost goes round.
+/// Reads call stacks. A stack's caller must have a lower row, so that a walk to the outermost frame ends.
 pub(super) fn stacks(batch: &RecordBatch, n_frames: usize, out: &mut Vec<Stack>) -> Result {
     for row in StackRow::read(batch)? {
         let stack = Stack { parent: row.parent_id.0, frame: row.frame_id };
-        let is_sound = stack.parent == NO_STACK || (stack.parent as usize) < out.len();
-        if !is_sound || stack.frame as usize >= n_frames {
+        let has_caller = stack.parent == NO_STACK || (stack.parent as usize) < out.len();
+        if !has_caller || stack.frame as usize >= n_frames {
             return Err(TableError::Rows("a caller or frame is unknown"));
         }
         out.push(stack);

@@ -1,4 +1,4 @@
-//! A row group in memory: its slices lane by lane.
+//! A row group of a sealed trace as the pager has it in memory: its slices lane by lane.
 
 use super::columns::{TableError, text};
 use super::row_group::RowGroup;
@@ -6,18 +6,24 @@ use super::sidecar::Sidecar;
 use arrow_array::{Array, ArrayRef};
 use trace_model::{NO_ARGS, SliceColumns, SliceDetails};
 
-/// Slices are ordered by lane (the sidecar's), then by start.
+/// The slices of a row group, ordered by the row of their lane in the sidecar, then by start.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct PagedGroup {
     pub(super) slices: SliceColumns,
-    /// Row in the file of each slice with arguments, and the column.
+    /// The row in the group of each slice with arguments, and the column `args`.
     args: Option<(Vec<u32>, ArrayRef)>,
+    /// Number of the first arguments in the group, counted through the trace.
     first_args: u32,
 }
 
-impl Group {
-    /// Orders by lane; refuses what the sidecar does not expect.
-    pub(super) fn of(rows: RowGroup, sidecar: &Sidecar, lanes: &LaneRows, group: u32) -> Result<Group, TableError> {
+impl PagedGroup {
+    /// Orders rows by lane. Fails if the lanes' slices are not those that the sidecar was made from.
+    pub(super) fn of(
+        rows: RowGroup,
+        sidecar: &Sidecar,
+        lanes: &LaneRows,
+        group: u32,
+    ) -> Result<PagedGroup, TableError> {
         let wrong = TableError::Rows("they are not those that the sidecar was made from");
         let n = rows.slices.len();
         let mut counts = vec![0u32; sidecar.lanes().len()];
@@ -39,21 +45,21 @@ impl Group {
         let mut slices = SliceColumns::zeroed(n);
         let mut next_args = first_args;
         for (i, lane_row) in lane_rows.iter().enumerate() {
-            let at = &mut counts[*lane_row as usize];
+            let next_row = &mut counts[*lane_row as usize];
             let has_args = rows.has_args(i);
             let args = if has_args { next_args } else { NO_ARGS };
             next_args = next_args.saturating_add(u32::from(has_args));
             if let Some(header) = rows.slices.header(i) {
-                slices.set(*at as usize, header, SliceDetails { args, ..rows.slices.details[i] });
+                slices.set(*next_row as usize, header, SliceDetails { args, ..rows.slices.details[i] });
             }
-            *at += 1;
+            *next_row += 1;
         }
         let with_args =
             |args: ArrayRef| ((0..args.len() as u32).filter(|i| args.is_valid(*i as usize)).collect(), args);
-        Ok(Group { slices, args: rows.args.map(with_args), first_args })
+        Ok(PagedGroup { slices, args: rows.args.map(with_args), first_args })
     }
 
-    /// The arguments with a number.
+    /// The arguments with a number; `None` if another row group has them.
     pub(super) fn args(&self, number: u32) -> Option<&str> {
         let (rows, column) = self.args.as_ref()?;
         text(column, *rows.get(number.checked_sub(self.first_args)? as usize)? as usize)
@@ -68,10 +74,11 @@ impl Group {
 /// Row in the sidecar of each (track, lane).
 pub(super) type LaneRows = rustc_hash::FxHashMap<(u32, u32), u32>;
 
+/// Whether the sidecar says that a row group has `n` slices of a lane, from row `offset` on.
 fn is_expected(sidecar: &Sidecar, lane: usize, group: u32, offset: u32, n: u32) -> bool {
     let Some(entry) = sidecar.lanes().get(lane) else { return false };
     let pieces = sidecar.pieces(entry);
     let Ok(i) = pieces.binary_search_by_key(&group, |piece| piece.group) else { return false };
-    let until = pieces.get(i + 1).map_or(entry.n, |next| next.first);
-    pieces[i].offset == offset && until.checked_sub(pieces[i].first) == Some(u64::from(n))
+    let end = pieces.get(i + 1).map_or(entry.n, |next| next.first);
+    pieces[i].offset == offset && end.checked_sub(pieces[i].first) == Some(u64::from(n))
 }

@@ -1,10 +1,10 @@
-//! One Parquet file while it is written.
+//! Writes the Parquet file of one table.
 
 use super::SealError;
 use super::checksums::{ChecksummedFile, FilePart};
 use super::names::Names;
 use super::table::Table;
-use super::tables::Source;
+use super::table_columns::Source;
 use arrow_array::{ArrayRef, RecordBatch};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, ArrowWriterOptions};
@@ -12,8 +12,8 @@ use parquet::file::writer::SerializedFileWriter;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-/// Rows that are made into columns at a time.
-const ROWS: usize = 1 << 16;
+/// Rows that are converted to columns at a time.
+const CHUNK_ROWS: usize = 1 << 16;
 
 pub(super) struct TableFile {
     table: Table,
@@ -21,7 +21,7 @@ pub(super) struct TableFile {
     writer: ArrowWriter<ChecksummedFile>,
 }
 
-/// What puts row groups into a file, and what makes writers of their columns.
+/// The writer of a file's row groups, and the factory of writers for their columns.
 pub(super) type Writers = (SerializedFileWriter<ChecksummedFile>, ArrowRowGroupWriterFactory);
 
 impl TableFile {
@@ -29,7 +29,7 @@ impl TableFile {
         let path = folder.join(table.file_name());
         let file = OpenOptions::new().write(true).create_new(true).open(&path);
         let file = ChecksummedFile::new(file.map_err(|e| SealError::Io(path.clone(), e))?);
-        // Without it other programs see strings as what they are.
+        // With Arrow's metadata other programs would see strings as dictionaries.
         let options = ArrowWriterOptions::new().with_properties(table.properties()?).with_skip_arrow_metadata(true);
         let writer = ArrowWriter::try_new_with_options(file, table.schema(), options)?;
         Ok(TableFile { table, path, writer })
@@ -39,27 +39,27 @@ impl TableFile {
         self.table
     }
 
-    /// Appends rows, some at a time.
+    /// Appends rows, [`CHUNK_ROWS`] at a time.
     pub(super) fn append<T: Source>(
         &mut self,
         mut rows: impl Iterator<Item = T>,
         names: &Names,
     ) -> Result<(), SealError> {
         loop {
-            let some: Vec<T> = rows.by_ref().take(ROWS).collect();
-            if some.is_empty() {
+            let chunk: Vec<T> = rows.by_ref().take(CHUNK_ROWS).collect();
+            if chunk.is_empty() {
                 return Ok(());
             }
-            self.write(T::columns(&some, names))?;
+            self.write(T::columns(&chunk, names))?;
         }
     }
 
-    /// Appends rows, given as columns in the table's order.
+    /// Appends rows from columns in the table's order.
     pub(super) fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), SealError> {
         Ok(self.writer.write(&RecordBatch::try_new(self.table.schema(), columns)?)?)
     }
 
-    /// The parts to write row groups column by column.
+    /// The path, and the writers with which row groups are written column by column.
     pub(super) fn into_parts(self) -> Result<(PathBuf, Writers), SealError> {
         Ok((self.path, self.writer.into_serialized_writer()?))
     }
