@@ -6,7 +6,7 @@
 //! | `HOST.trace.json` | `HOST.xplane.pb` | XLA's profilers (JAX, TensorFlow) write it from the planes, at most a million events |
 //! | `perfetto_trace.json` | a `.xplane.pb` or `.trace.json` | JAX's `create_perfetto_trace` writes it from `HOST.trace.json` |
 //!
-//! Source of the last two: `jax/_src/profiler.py` and XLA's `tsl/profiler/rpc/client/save_profile.cc`.
+//! The sources for the last two: `jax/_src/profiler.py` and XLA's `tsl/profiler/rpc/client/save_profile.cc`.
 
 use std::path::{Path, PathBuf};
 use trace_model::{Warning, WarningKind};

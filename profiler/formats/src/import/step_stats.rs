@@ -1,4 +1,5 @@
-//! TensorFlow's StepStats: alone, in RunMetadata, or in event files' `tagged_run_metadata` (each tag is a step).
+//! Reads TensorFlow's StepStats: alone, in RunMetadata, or in the `tagged_run_metadata` of event files, where a tag is
+//! a step.
 
 use super::input::{Input, MAX_EVENT, Window};
 use super::problems::Problem;
@@ -11,11 +12,11 @@ use prost::Message as _;
 use std::io;
 use trace_model::{Event, NO_NODE, TrackKind};
 
-/// `Event.tagged_run_metadata`.
+/// Field number of `Event.tagged_run_metadata`.
 const TAGGED_RUN_METADATA: u32 = 8;
-/// `TaggedRunMetadata.run_metadata`.
+/// Field number of `TaggedRunMetadata.run_metadata`.
 const RUN_METADATA: u32 = 2;
-/// `Event.step`.
+/// Field number of `Event.step`.
 const STEP: u32 = 2;
 
 pub(super) struct StepStats {
@@ -61,7 +62,7 @@ fn event_file(bytes: &[u8], stage: &mut Stage) {
     }
 }
 
-/// The steps that an event reports.
+/// Stages the steps in an event of an event file.
 fn of_event(event: &[u8], stage: &mut Stage) {
     let mut step = 0;
     for field in Fields::new(event).map_while(Result::ok) {
@@ -79,7 +80,7 @@ fn of_event(event: &[u8], stage: &mut Stage) {
     }
 }
 
-/// RunMetadata or StepStats.
+/// Stages a RunMetadata or StepStats message.
 pub(super) fn message(bytes: &[u8], step: Option<u32>, stage: &mut Stage) {
     let is_named = |stats: &Message| stats.dev_stats.iter().any(|d| d.device.starts_with('/'));
     let in_metadata = RunMetadata::decode(bytes).ok().and_then(|m| m.step_stats).filter(is_named);
@@ -94,7 +95,7 @@ pub(super) fn message(bytes: &[u8], step: Option<u32>, stage: &mut Stage) {
     }
 }
 
-/// A slice around all of a step.
+/// Stages a slice from the begin to the end of a step.
 fn mark_step(stats: &Message, step: u32, stage: &mut Stage) {
     let spans = stats.dev_stats.iter().flat_map(|d| &d.node_stats).filter_map(span);
     let Some((start, end)) = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else { return };
@@ -154,7 +155,7 @@ fn short(device: &str) -> &str {
     device.rsplit('/').next().unwrap_or(device)
 }
 
-/// In nanoseconds where those are given, else in microseconds.
+/// A time from the field in nanoseconds if it is set, else from the one in microseconds.
 fn span(node: &NodeExecStats) -> Option<(i64, i64)> {
     let (start, length) = if node.all_start_nanos != 0 {
         (node.all_start_nanos, node.all_end_rel_nanos)

@@ -1,7 +1,7 @@
-//! XPlane protobuf, of XLA's profilers (TensorFlow, JAX).
+//! Reads XPlane protobuf files of XLA's profilers (TensorFlow, JAX).
 //!
-//! A file is a machine: one process. Planes of devices become their streams, lines of the host its threads. Times are
-//! picoseconds; they are summed before they are rounded to nanoseconds.
+//! A file is one machine, and becomes one process. Lines of a device's plane become streams, lines of the host threads.
+//! Times are picoseconds; they are added before they are rounded to nanoseconds.
 
 use super::flows::{FlowKey, FlowPart};
 use super::ids::{ProcessIdx, TrackIdx};
@@ -17,7 +17,7 @@ use std::io;
 use trace_analysis::roofline::is_peak;
 use trace_model::TrackKind;
 
-/// The longest text of an op's description that is kept with each of its executions.
+/// The longest text of an op's description, bytes, that is added to the arguments of its executions.
 const MAX_TEXT: usize = 256;
 
 pub(super) struct XPlane {
@@ -44,7 +44,7 @@ impl Reader for XPlane {
         };
         if end > MAX_EVENT.saturating_mul(8) || !self.window.fill(end)? {
             stage.problems.at(Problem::Truncated, self.window.offset());
-            // What is whole in a plane that the file ends in counts.
+            // The file ends in this plane: its complete lines are imported.
             if field == 1 {
                 take(&intact(self.window.bytes().get(begin..).unwrap_or_default()), self.n_planes, stage);
             }
@@ -72,14 +72,14 @@ impl Reader for XPlane {
     }
 }
 
-/// Field, begin and end of a message in a message; `None` for anything else.
+/// Field number, begin and end of a message in a message; `None` for another field.
 fn length_delimited(bytes: &[u8]) -> Option<(u64, usize, usize)> {
     let (key, n_key) = varint(bytes).filter(|(key, _)| key & 7 == 2)?;
     let (length, n) = varint(&bytes[n_key..])?;
     Some((key >> 3, n_key + n, usize::try_from(length).ok()?.checked_add(n_key + n)?))
 }
 
-/// The whole lines and descriptions of a damaged plane.
+/// The complete lines and descriptions of a damaged plane.
 fn intact(bytes: &[u8]) -> Plane {
     let mut plane = Plane::default();
     for field in Fields::new(bytes) {
@@ -95,7 +95,7 @@ fn intact(bytes: &[u8]) -> Plane {
     plane
 }
 
-/// Whose plane it is.
+/// The owner of a plane.
 enum Owner {
     Host,
     /// `GPU:0`, `TPU:1`.
@@ -124,7 +124,7 @@ fn take(plane: &Plane, number: i64, stage: &mut Stage) {
     }
 }
 
-/// What the device reaches at most, as counters that never change.
+/// Stages the peak rates of a device as counters that do not change.
 fn limits(plane: &Plane, device: &str, process: ProcessIdx, stage: &mut Stage) {
     let Some(time) = plane.lines.iter().filter(|line| !line.events.is_empty()).map(|line| line.timestamp_ns).min()
     else {
@@ -148,7 +148,7 @@ fn track(plane: &Plane, line: &XLine, number: i64, owner: &Owner, process: Proce
     let name = if line.display_name.is_empty() { &line.name } else { &line.display_name };
     match owner {
         Owner::Host => {
-            // Threads of several planes of the host stay apart.
+            // Threads with the same id in several planes of the host are different.
             let of = if plane.name.ends_with("CPU") { TrackOf::Thread(id) } else { TrackOf::Stream(number, id) };
             let track = stage.track(process, of);
             let t = &mut stage.tracks[track as usize];
@@ -170,7 +170,7 @@ fn track(plane: &Plane, line: &XLine, number: i64, owner: &Owner, process: Proce
 fn one(plane: &Plane, line: &XLine, event: &XEvent, owner: &Owner, track: TrackIdx, stage: &mut Stage) {
     let metadata = plane.event_metadata.get(&event.metadata_id);
     let Some(x_event::Data::OffsetPs(offset)) = event.data.or(Some(x_event::Data::OffsetPs(0))) else {
-        // An aggregate of many executions has no time.
+        // An event that aggregates many executions has no time.
         return stage.problems.count(Problem::UnknownEvent);
     };
     let begin = i128::from(line.timestamp_ns) * 1_000 + i128::from(offset);
@@ -210,7 +210,7 @@ fn one(plane: &Plane, line: &XLine, event: &XEvent, owner: &Owner, track: TrackI
     }
 }
 
-/// Our category of an event by the line that it is on.
+/// Our category of an event, by its line.
 fn category<'a>(line: &'a XLine, name: &str, owner: &Owner, stats: &Stats<'_>) -> &'a str {
     const COLLECTIVES: [&str; 6] =
         ["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-", "ncclDevKernel"];
@@ -232,7 +232,7 @@ fn category<'a>(line: &'a XLine, name: &str, owner: &Owner, stats: &Stats<'_>) -
     }
 }
 
-/// An event's statistics and those of its description.
+/// The statistics of an event and of its description.
 struct Stats<'a> {
     plane: &'a Plane,
     of_event: &'a [XStat],

@@ -5,7 +5,7 @@ use super::json::{Member, Quotes, Stop, member};
 /// A part of the bytes; empty where the event has no such field.
 pub(super) type Part = (usize, usize);
 
-/// The fields that mean something. Values are as they are written, strings with their quotes.
+/// The fields that are imported. Values are as written, strings with their quotes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fields {
     pub(super) phase: u8,
@@ -29,7 +29,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Reads the members of an object from behind its opening bracket; gives also the index behind the closing one.
+    /// Reads the members of an object, from after its opening bracket on; also returns the index after the closing one.
     pub(super) fn read(bytes: &[u8], mut i: usize, quotes: Quotes) -> Result<(Fields, usize), Stop> {
         let mut fields = Fields::default();
         loop {

@@ -1,14 +1,14 @@
-//! JSON as it is found in traces: the extent of values, without building them.
+//! Scans JSON as it occurs in traces: finds the extent of values without parsing them.
 //!
-//! Reads what is not quite JSON too: control characters and quotes inside strings that nobody escaped, trailing commas. A
-//! quote ends a string where a comma, a colon or a closing bracket follows.
+//! Accepts some invalid JSON: control characters and quotes in strings that are not escaped, and trailing commas. A
+//! quote ends a string if a comma, a colon or a closing bracket follows.
 
-/// Why a value has no extent.
+/// Why the extent of a value cannot be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// The bytes end within it.
     More,
-    /// It is no JSON from this byte on.
+    /// The bytes are not JSON from this index on.
     Bad(usize),
 }
 
@@ -23,7 +23,7 @@ pub(super) fn skip_space(b: &[u8], mut i: usize) -> usize {
     i
 }
 
-/// `i` is behind the opening quote; gives the index of the closing one.
+/// The index of a string's closing quote; `i` is the index after its opening quote.
 pub(super) fn string(b: &[u8], mut i: usize) -> Result<usize, Stop> {
     loop {
         let n = memchr::memchr2(b'"', b'\\', b.get(i..).ok_or(Stop::More)?).ok_or(Stop::More)?;
@@ -39,7 +39,7 @@ pub(super) fn string(b: &[u8], mut i: usize) -> Result<usize, Stop> {
     }
 }
 
-/// `i` is the first byte of a value; gives the index behind it.
+/// The index after a value; `i` is the index of its first byte.
 pub(super) fn value(b: &[u8], i: usize) -> Result<usize, Stop> {
     match b.get(i) {
         None => Err(Stop::More),
@@ -54,7 +54,7 @@ pub(super) fn value(b: &[u8], i: usize) -> Result<usize, Stop> {
     }
 }
 
-/// `i` is an opening bracket; gives the index behind its closing one.
+/// The index after a closing bracket; `i` is the index of its opening bracket.
 fn nested(b: &[u8], mut i: usize) -> Result<usize, Stop> {
     // Of the innermost 128 brackets, whether each is a square one: a wrong one ends the damage early.
     let (mut depth, mut square) = (0_usize, 0_u128);
@@ -82,7 +82,7 @@ fn nested(b: &[u8], mut i: usize) -> Result<usize, Stop> {
     }
 }
 
-/// Where a walk over an object's members is.
+/// The next member of an object, or its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Member {
     /// A key (without quotes) and its value (with them), as ranges.
@@ -132,7 +132,7 @@ fn doubtful_string(b: &[u8], mut i: usize) -> Result<usize, Stop> {
     }
 }
 
-/// `i` is behind the opening bracket or behind a member; gives the next one.
+/// The next member of an object; `i` is the index after its opening bracket or after a member.
 pub(super) fn member(b: &[u8], i: usize, quotes: Quotes) -> Result<Member, Stop> {
     let mut i = skip_space(b, i);
     while b.get(i) == Some(&b',') {
@@ -159,7 +159,7 @@ pub(super) fn member(b: &[u8], i: usize, quotes: Quotes) -> Result<Member, Stop>
     Ok(Member::Is { key, value: (begin, end), next: end })
 }
 
-/// The members of a whole object's text; ends where it is no object any more.
+/// The members in the text of an object, up to the first byte that is invalid.
 pub(super) fn members(object: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut at = if object.first() == Some(&b'{') { Some(1) } else { None };
     std::iter::from_fn(move || match member(object, at?, Quotes::Usual) {
@@ -174,7 +174,7 @@ pub(super) fn members(object: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// The elements of a whole array's text.
+/// The elements in the text of an array.
 pub(super) fn elements(array: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut at = if array.first() == Some(&b'[') { 1 } else { array.len() };
     std::iter::from_fn(move || {
@@ -196,7 +196,7 @@ pub(super) fn text(value: &[u8]) -> String {
     unescape(content)
 }
 
-/// Undoes a string's escapes; what is no escape stays as it is.
+/// Decodes the escapes in a string; invalid escapes remain.
 pub(super) fn unescape(content: &[u8]) -> String {
     if !content.contains(&b'\\') {
         return String::from_utf8_lossy(content).into_owned();

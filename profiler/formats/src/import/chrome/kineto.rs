@@ -1,9 +1,9 @@
-//! What PyTorch's profiler (Kineto) means by its categories, in our words.
+//! Maps the categories of PyTorch's profiler (Kineto) to ours.
 
 use super::json::{elements, members, text};
 use trace_model::Category;
 
-/// Our category for a category and name of Kineto; the given one where it is not Kineto's.
+/// Our category for a category and name of Kineto; another category is returned unchanged.
 pub(in crate::import) fn category<'a>(category: &'a str, name: &str) -> &'a str {
     match category {
         "cpu_op" => "op",
@@ -24,7 +24,7 @@ fn is_collective(name: &str) -> bool {
     ["nccl", "ncclDevKernel", "ncclKernel", "rccl"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Calls that return when the device is done.
+/// Calls that wait for the device.
 fn waits(name: &str) -> bool {
     name.contains("Synchronize") || name.contains("StreamWaitEvent") || name.contains("EventQuery")
 }
@@ -34,18 +34,19 @@ pub(in crate::import) fn step_number(name: &str) -> Option<u32> {
     name.strip_prefix("ProfilerStep#")?.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether arrows of a category have numbers that are a process's own: a call and its work, an op and its gradient.
+/// Whether flows of a category have numbers that are unique in a process only: a call and its work, an op and its
+/// gradient.
 pub(super) fn is_of_process(category: &[u8]) -> bool {
     matches!(category, b"ac2g" | b"async_cpu_to_gpu" | b"async_gpu" | b"fwdbwd" | b"forward_backward")
 }
 
-/// Whether slices of a category have numbers among their arguments that we want.
+/// Whether slices of a category have numbers among their arguments that are imported.
 pub(super) fn has_numbers(category: Category) -> bool {
     use Category as C;
     matches!(category, C::Launch | C::Kernel | C::Copy | C::Collective | C::Sync | C::Step | C::Running | C::OffCpu)
 }
 
-/// Whether slices of a category are a device's.
+/// Whether slices of a category are work of a device.
 pub(super) fn is_of_device(category: Category) -> bool {
     matches!(category, Category::Kernel | Category::Copy | Category::Collective)
 }
@@ -57,7 +58,7 @@ pub(super) struct KinetoArgs {
     pub(super) device: Option<i64>,
     pub(super) stream: Option<i64>,
     pub(super) bytes: Option<u64>,
-    /// Of a step as we write it ourselves: its id, and its number on the summaries' axis.
+    /// Id of a step and its step on the axis of summaries, as our exporter writes them.
     pub(super) step: (Option<u32>, Option<u64>),
     /// Of what ran on a CPU, or why not.
     pub(super) thread: Option<u32>,
@@ -87,7 +88,7 @@ pub(super) fn memory(args: &[u8]) -> Option<(i64, String)> {
     let (mut bytes, mut kind, mut device) = (None, None, -1);
     for (key, value) in members(args) {
         match key {
-            // As we write it ourselves.
+            // The keys that our exporter writes.
             b"device" => return Some((bytes?, text(value))),
             b"Bytes" => bytes = integer(value),
             b"Device Type" => kind = integer(value),
@@ -128,7 +129,7 @@ pub(super) fn devices(properties: &[u8]) -> Vec<(i64, String)> {
     elements(properties).filter_map(device).collect()
 }
 
-/// A whole number, in quotes or not, decimal or `0x`.
+/// An integer, with or without quotes, decimal or `0x`.
 pub(super) fn integer(value: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(value).ok()?.trim_matches('"');
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {

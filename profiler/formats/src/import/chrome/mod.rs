@@ -1,8 +1,8 @@
-//! Chrome's trace event format, as PyTorch's Kineto, viztracer, Chrome and many others write it.
+//! Reads Chrome's trace event format, as PyTorch's Kineto, viztracer, Chrome and many others write it.
 //!
-//! An object with an array `traceEvents`, or the bare array; several of them behind each other too. A scanner finds
-//! the extent of each event's fields in the file's bytes and makes of them what is staged; no value is built that nobody
-//! asked for. Where the bytes are no event, reading goes on at the next thing that begins like one.
+//! A file is an object with an array `traceEvents`, or the array alone, or several of them one after another. A scanner
+//! finds the extent of each event's fields in the bytes of the file, and only the values that are needed are parsed.
+//! After damage, reading continues at the next bytes that begin like an event.
 
 mod devices;
 mod event;
@@ -22,19 +22,19 @@ use json::{Member, Quotes, Stop, member, skip_space, string, value};
 use phases::Phases;
 use std::io;
 
-/// Bytes that one call reads, about.
+/// Bytes that one call reads, approximately.
 const PART: u64 = 8 << 20;
 
-/// Where in the file's structure the window is.
+/// The position of the window in the structure of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nesting {
     /// Before an object or array.
     Outside,
     /// In the outer object, before a key or its end.
     Object,
-    /// In an array of events; whether an object is around it.
+    /// In an array of events, and whether that is in an object.
     Events { in_object: bool },
-    /// All is read.
+    /// At the end.
     End,
 }
 
@@ -49,7 +49,7 @@ impl Chrome {
         Chrome { window: Window::new(input), at: Nesting::Outside, phases: Phases::new(input) }
     }
 
-    /// Takes what comes next. `Err(More)` where it is not all there.
+    /// Parses the next part. `Err(More)` if the window does not have all its bytes.
     fn next(&mut self, stage: &mut Stage) -> Result<usize, Stop> {
         match self.at {
             Nesting::Outside => self.outside(),
@@ -67,7 +67,7 @@ impl Chrome {
         self.at = match bytes.get(i) {
             Some(b'{') => Nesting::Object,
             Some(b'[') => Nesting::Events { in_object: false },
-            // The object's array ended too early, and here are the rest of its events.
+            // The array ended too early: the remaining events follow.
             Some(b',') => Nesting::Events { in_object: false },
             Some(_) => return Err(Stop::Bad(i)),
             None => return Err(Stop::More),
@@ -81,7 +81,7 @@ impl Chrome {
         while bytes.get(i) == Some(&b',') {
             i = skip_space(bytes, i + 1);
         }
-        // The events are not taken in one piece.
+        // The array of events is parsed event by event.
         if bytes.get(i) == Some(&b'"') {
             let end = string(bytes, i + 1)?;
             if matches!(&bytes[i + 1..end], b"traceEvents") {
@@ -122,17 +122,17 @@ impl Chrome {
                 self.at = if in_object { Nesting::Object } else { Nesting::Outside };
                 Ok(i + 1)
             }
-            // `null` and the like between events.
+            // A value that is not an object, such as `null`, between events.
             Some(c) if c.is_ascii_alphanumeric() || *c == b'"' => value(bytes, i),
             Some(_) => Err(Stop::Bad(i)),
         }
     }
 
-    /// Takes the event that begins at `i`; gives the index behind it.
+    /// Parses the event that begins at `i`; returns the index after it.
     fn fields(&mut self, i: usize, stage: &mut Stage) -> Result<usize, Stop> {
         let bytes = self.window.bytes();
         let (fields, end) = match Fields::read(bytes, i + 1, Quotes::Usual) {
-            // Perhaps only for quotes that nobody escaped.
+            // Perhaps only quotes are not escaped.
             Err(Stop::Bad(at)) => Fields::read(bytes, i + 1, Quotes::Doubtful).map_err(|_| Stop::Bad(at))?,
             read => read?,
         };
@@ -140,7 +140,7 @@ impl Chrome {
         Ok(end)
     }
 
-    /// Behind damage: moves to the next thing that begins like an event, or like the end of the events.
+    /// Skips damage, up to the next bytes that begin like an event, or like the end of the array.
     fn skip_damage(&mut self, stage: &mut Stage) -> io::Result<()> {
         let is_between = |c: &u8| *c == b',' || c.is_ascii_whitespace();
         let begin = self.window.bytes().iter().take_while(|c| is_between(c)).count();
@@ -148,7 +148,7 @@ impl Chrome {
         if self.at == Nesting::Object || self.at == Nesting::Outside {
             self.at = Nesting::Events { in_object: false };
         }
-        // Not the same one again.
+        // Begins after the bytes that were tried before.
         let mut from = begin + 1;
         loop {
             let bytes = self.window.bytes();
@@ -165,7 +165,7 @@ impl Chrome {
                 }
                 from = brace + 1;
             }
-            // The last bytes may be the begin of what is looked for.
+            // The last bytes may be the begin of a match.
             let keep = 256.min(bytes.len());
             let consumed = bytes.len() - keep;
             self.window.consume(consumed);
@@ -189,14 +189,14 @@ impl Reader for Chrome {
                 Err(Stop::More) if self.window.more()? => {}
                 Err(Stop::More) => {
                     let rest = &self.window.bytes()[skip_space(self.window.bytes(), 0)..];
-                    // A bare array need not be closed; an object that is not was cut, like an event that is not.
+                    // An array alone need not be closed. An object or an event that is not closed was truncated.
                     let is_cut = match self.at {
                         Nesting::Events { in_object } => {
                             in_object || rest.iter().any(|c| *c != b',' && !c.is_ascii_whitespace())
                         }
                         _ => !rest.is_empty() || self.at == Nesting::Object,
                     };
-                    if rest.len() > 1 && self.swallowed(stage)? {
+                    if rest.len() > 1 && self.skip_unclosed(stage)? {
                         continue;
                     }
                     if is_cut {
@@ -219,8 +219,9 @@ impl Reader for Chrome {
 }
 
 impl Chrome {
-    /// Whether the event that has no end has others behind it: a bracket or quote in it is missing. Then moves there.
-    fn swallowed(&mut self, stage: &mut Stage) -> io::Result<bool> {
+    /// If other events follow an event without an end, a bracket or quote is missing in it: moves to the next event,
+    /// and returns true.
+    fn skip_unclosed(&mut self, stage: &mut Stage) -> io::Result<bool> {
         let bytes = self.window.bytes();
         let starts = memchr::memmem::find_iter(bytes, b"\"ph\"").take(2).count();
         if starts < 2 {

@@ -1,4 +1,4 @@
-//! What each kind of event (`ph`) puts into the stage.
+//! Stages events by their phase (`ph`).
 
 use super::event::{Fields, Part};
 use super::json::{members, text};
@@ -17,10 +17,10 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use trace_model::{Category, Event, EventKind, NO_ARGS, TrackKind};
 
-/// What is kept from event to event.
+/// State that is needed from event to event.
 pub(super) struct Phases {
     file: Arc<File>,
-    /// Tracks by what stands in the file for process and thread.
+    /// Tracks by the texts of process and thread in the file.
     tracks: FxHashMap<(i64, i64), TrackIdx>,
     /// Devices' names by number.
     devices: Vec<(i64, String)>,
@@ -30,7 +30,7 @@ pub(super) struct Phases {
     stacks: Vec<(u32, String)>,
 }
 
-/// One event's bytes, and where in the file they begin.
+/// The bytes of one event, and their offset in the file.
 struct Bytes<'a> {
     bytes: &'a [u8],
     offset: u64,
@@ -41,7 +41,7 @@ impl<'a> Bytes<'a> {
         &self.bytes[part.0..part.1]
     }
 
-    /// A string's content, or a number's text.
+    /// The content of a string, or the text of a number.
     fn content(&self, part: Part) -> &'a [u8] {
         let value = self.get(part);
         value.strip_prefix(b"\"").map_or(value, |v| v.strip_suffix(b"\"").unwrap_or(v))
@@ -59,7 +59,7 @@ impl Phases {
         }
     }
 
-    /// Takes a member of the outer object.
+    /// Handles a member of the outer object.
     pub(super) fn outer(&mut self, key: &[u8], value: &[u8], stage: &mut Stage) {
         match key {
             b"baseTimeNanoseconds" => stage.wall_offset = kineto::integer(value),
@@ -77,7 +77,7 @@ impl Phases {
         }
     }
 
-    /// Takes an event.
+    /// Stages an event.
     pub(super) fn take(&mut self, bytes: &[u8], offset: u64, fields: &Fields, stage: &mut Stage) {
         let b = Bytes { bytes, offset };
         if fields.phase == b'M' {
@@ -125,7 +125,7 @@ impl Phases {
                 let key = flow_key(&b, fields, fields.id, stage);
                 stage.flows.point(key, part, track, time.ns(), site);
             }
-            // Contexts mark which process's events follow; they have nothing to show.
+            // Context events say which process the following events belong to; there is nothing to show.
             b'(' | b')' => {}
             _ => stage.problems.at(Problem::UnknownEvent, b.offset),
         }
@@ -155,7 +155,7 @@ impl Phases {
             return self.args_with_stack(b, fields, stage);
         }
         let (begin, end) = fields.args;
-        // `{}` says nothing.
+        // An empty object has no arguments.
         if end - begin <= 2 {
             return NO_ARGS;
         }
@@ -194,7 +194,7 @@ impl Phases {
         self.binding(b, f, time.ns(), track, site, stage);
     }
 
-    /// What the arguments report a slice whose category has numbers.
+    /// Sets the numbers of a slice from its arguments, if its category has numbers.
     fn numbers(&mut self, b: &Bytes<'_>, f: &Fields, track: TrackIdx, slice: &mut Event, stage: &mut Stage) {
         let means = stage.sites.means(slice.site);
         let numbers = if kineto::has_numbers(means) { KinetoArgs::of(b.get(f.args)) } else { KinetoArgs::default() };
@@ -212,12 +212,12 @@ impl Phases {
             }
         }
         if kineto::is_of_device(means) {
-            self.is_stream(b, f, track, numbers, stage);
+            self.make_stream(b, f, track, numbers, stage);
         }
     }
 
-    /// A thread that has a device's work is no thread.
-    fn is_stream(&mut self, b: &Bytes<'_>, f: &Fields, track: TrackIdx, numbers: KinetoArgs, stage: &mut Stage) {
+    /// Makes the track of a thread that has work of a device a stream.
+    fn make_stream(&mut self, b: &Bytes<'_>, f: &Fields, track: TrackIdx, numbers: KinetoArgs, stage: &mut Stage) {
         let t = &mut stage.tracks[track as usize];
         if t.kind == TrackKind::Stream {
             return;
@@ -243,7 +243,7 @@ impl Phases {
         stage.instant(track, time, site, args);
     }
 
-    /// Slices may be an arrow's ends themselves.
+    /// Stages the ends of flows that are fields of a slice.
     fn binding(&mut self, b: &Bytes<'_>, f: &Fields, time: i64, track: TrackIdx, site: SiteIdx, stage: &mut Stage) {
         if f.bind_id == (0, 0) {
             return;
@@ -258,7 +258,7 @@ impl Phases {
         stage.flows.point(key, part, track, time, site);
     }
 
-    /// Each member of the arguments is a counter; one of several is named by both.
+    /// Stages counters: each member of the arguments is one. If there are several, the event's name is part of theirs.
     fn counter(&mut self, b: &Bytes<'_>, f: &Fields, time: i64, stage: &mut Stage) {
         let pid = identity(b.content(f.pid), stage);
         let process = stage.process(pid);
@@ -316,7 +316,7 @@ impl Phases {
                 let track = self.track(b, f, stage);
                 stage.tracks[track as usize].order = arg(b"sort_index").map_or(0, order);
             }
-            // As we write it ourselves.
+            // The metadata event that our exporter writes.
             _ => {
                 let track = self.track(b, f, stage);
                 let track = &mut stage.tracks[track as usize];
@@ -328,7 +328,7 @@ impl Phases {
         }
     }
 
-    /// What needs all events: stacks, steps of ops, processes of devices.
+    /// Completes what needs all events: stacks, steps of ops, processes of devices.
     pub(super) fn finish(&mut self, stage: &mut Stage) {
         for (row, frame) in std::mem::take(&mut self.stacks) {
             let stack = self.stack(&frame);
@@ -354,7 +354,7 @@ impl Phases {
     }
 }
 
-/// Adds a member to an object's text.
+/// Adds a member to the text of an object.
 fn with_member(object: &str, key: &str, value: &str) -> String {
     let inner = object.trim().strip_prefix('{').and_then(|o| o.strip_suffix('}')).unwrap_or("").trim();
     let comma = if inner.is_empty() { "" } else { "," };
@@ -366,7 +366,7 @@ fn json_string(text: &str) -> String {
 }
 
 fn no_time(why: NoTime, stage: &mut Stage, b: &Bytes<'_>, fields: &Fields) {
-    // Objects that are no events at all say nothing about time.
+    // An object that is not an event is not counted as one without a time.
     let problem = match why {
         _ if fields.phase == 0 => Problem::UnknownEvent,
         NoTime::Unreadable => Problem::NoTime,
@@ -375,7 +375,7 @@ fn no_time(why: NoTime, stage: &mut Stage, b: &Bytes<'_>, fields: &Fields) {
     stage.problems.at(problem, b.offset);
 }
 
-/// A process's or thread's id; text gets a number of its own.
+/// The id of a process or thread; a text gets a number of its own.
 fn identity(content: &[u8], stage: &mut Stage) -> i64 {
     let mut n = 0_i64;
     for c in content {
@@ -395,7 +395,7 @@ fn text_identity(content: &[u8], stage: &mut Stage) -> i64 {
     }
 }
 
-/// Category and name as the file has them, in our words where they are Kineto's.
+/// Category and name of an event; categories of Kineto are mapped to ours.
 fn site(b: &Bytes<'_>, fields: &Fields, stage: &mut Stage) -> SiteIdx {
     let (category, name) = (b.content(fields.category), b.content(fields.name));
     stage.sites.of_raw(category, name, || {
@@ -404,7 +404,7 @@ fn site(b: &Bytes<'_>, fields: &Fields, stage: &mut Stage) -> SiteIdx {
     })
 }
 
-/// A number for an id: its value where it is one, else a hash of its text.
+/// The number of an id: its value if it is a number, else a hash of its text.
 fn id_number(content: &[u8]) -> u64 {
     match kineto::integer(content) {
         Some(n) => n as u64,

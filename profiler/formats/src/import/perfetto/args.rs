@@ -1,11 +1,11 @@
-//! Debug annotations as a JSON object's text.
+//! Converts debug annotations to the text of a JSON object.
 
 use super::sequence::Sequence;
 use formats::perfetto::DebugAnnotation;
 use formats::perfetto::debug_annotation::NestedValue;
 use serde_json::{Map, Value};
 
-/// Annotations in annotations, and no deeper.
+/// Depth of annotations in annotations, at most.
 const MAX_DEPTH: usize = 64;
 
 /// The object; `None` without annotations.
@@ -22,7 +22,7 @@ fn object(annotations: &[DebugAnnotation], sequence: &Sequence, depth: usize) ->
         let interned = annotation.name_iid.map(|iid| sequence.annotations.get(iid).unwrap_or("?"));
         let name = annotation.name.as_deref().or(interned).unwrap_or("");
         let value = value(annotation, sequence, depth);
-        // Several of one name are a list.
+        // Several annotations with the same name become a list.
         match map.get_mut(name) {
             None => {
                 map.insert(name.to_owned(), value);

@@ -1,4 +1,4 @@
-//! Clocks: readings at the same moment bring any to the trace's.
+//! Converts times of any clock to the trace's clock, by snapshots that read several clocks at once.
 
 use formats::perfetto::ClockSnapshot;
 use rustc_hash::FxHashMap;
@@ -6,11 +6,11 @@ use rustc_hash::FxHashMap;
 /// Built-in clocks.
 const REALTIME: u32 = 1;
 const BOOTTIME: u32 = 6;
-/// Clocks from here on to 127 are a sequence's own.
+/// Clocks from this number to 127 belong to one sequence.
 const FIRST_OF_SEQUENCE: u32 = 64;
 const LAST_OF_SEQUENCE: u32 = 127;
 
-/// A clock, with the sequence whose own it is.
+/// A clock, with the sequence that it belongs to.
 type ClockId = (u32, u32);
 
 /// One clock's readings.
@@ -19,7 +19,7 @@ struct Readings {
     /// Its time, the trace's time; both in nanoseconds.
     at: Vec<(i64, i64)>,
     unit_ns: u64,
-    /// Packets have what was added since the one before; this is where that has come.
+    /// The last time, if packets have the difference to the previous one.
     incremental: Option<i64>,
 }
 
@@ -63,7 +63,7 @@ impl Clocks {
         }
     }
 
-    /// A packet's time on the trace's clock. Where no snapshot came, built-in clocks are taken as the trace's.
+    /// Converts a packet's time to the trace's clock. Without a snapshot, built-in clocks are taken for the trace's.
     pub(super) fn convert_packet(&mut self, sequence: u32, clock: u32, time: u64) -> Option<i64> {
         let id = id(sequence, clock);
         let Some(readings) = self.readings.get_mut(&id) else {
@@ -82,7 +82,7 @@ impl Clocks {
         self.convert(id, time)
     }
 
-    /// Without its state: for the kernel's events.
+    /// Converts a time of a built-in clock to the trace's clock, for the kernel's events.
     pub(super) fn builtin_to_trace(&self, clock: u32, time: u64) -> Option<i64> {
         let time = i64::try_from(time).ok()?;
         self.convert((0, clock), time).or(if self.primary.is_none_or(|p| p == clock) { Some(time) } else { None })
@@ -95,7 +95,7 @@ impl Clocks {
         trace.checked_add(time.checked_sub(*own)?)
     }
 
-    /// What to add to get nanoseconds since 1970.
+    /// What to add to the trace's times to get ns since 1970.
     pub(super) fn wall_offset(&self) -> Option<i64> {
         self.wall_offset
     }

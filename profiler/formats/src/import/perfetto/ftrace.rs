@@ -1,4 +1,4 @@
-//! Bundles of the kernel's events of one CPU.
+//! Stages bundles of the kernel's events, each of one CPU.
 
 use super::clocks::Clocks;
 use super::sequence::DEFAULT_CLOCK;

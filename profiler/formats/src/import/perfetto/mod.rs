@@ -1,9 +1,9 @@
-//! Perfetto's protobuf traces.
+//! Reads Perfetto's protobuf traces.
 //!
-//! A trace is a sequence of packets from many writers ("sequences"). Each sequence has a state of its own (interned names,
-//! defaults, clocks), which is void after a loss until the writer starts it anew. [`sequence`] holds that state,
-//! [`clocks`] brings times to one clock, [`tracks`] finds the track of an event, [`events`] and [`ftrace`] stage what
-//! happened, [`args`] writes debug annotations as JSON.
+//! A trace is a sequence of packets from many writers ("sequences"). Each sequence has a state of its own (interned
+//! names, defaults, clocks), which is invalid after a loss until the writer resets it. [`sequence`] has that state,
+//! [`clocks`] converts times to one clock, [`tracks`] finds the track of an event, [`events`] and [`ftrace`] stage
+//! events, [`args`] converts debug annotations to JSON.
 
 mod args;
 mod clocks;
@@ -25,9 +25,9 @@ use sequence::Sequence;
 use std::io::{self, Read};
 use tracks::Tracks;
 
-/// Bytes that one call reads, about.
+/// Bytes that one call reads, approximately.
 const PART: u64 = 4 << 20;
-/// Packets packed within packets, and no deeper.
+/// Depth of packets in compressed packets, at most.
 const MAX_UNPACKED: u64 = 256 << 20;
 
 pub(super) struct Perfetto {
@@ -78,7 +78,7 @@ impl Perfetto {
             match next_packet(rest) {
                 Next::Packet { begin, end } => {
                     let packet = &rest[begin..end];
-                    // Packets in packets in packets are nobody's.
+                    // No writer nests packets deeper.
                     match TracePacket::decode(packet) {
                         Ok(p) if p.compressed_packets.is_some() || p.zstd_compressed_packets.is_some() => {
                             stage.problems.at(Problem::Damaged, self.window.offset());
@@ -153,7 +153,7 @@ impl Perfetto {
     }
 }
 
-/// What the service says it lost.
+/// Counts the chunks and packets that the tracing service has lost.
 fn losses(stats: &TraceStats, stage: &mut Stage) {
     // The counts are totals so far; a loss is reported by each later packet too.
     let lost = |b: &formats::perfetto::trace_stats::BufferStats| {
@@ -163,15 +163,15 @@ fn losses(stats: &TraceStats, stage: &mut Stage) {
     stage.problems.at_least(Problem::LostByRecorder, total);
 }
 
-/// What comes next in a sequence of packets.
+/// The next field in a sequence of packets.
 enum Next {
     /// A packet's bytes.
     Packet { begin: usize, end: usize },
-    /// Another field, so long.
+    /// Another field, with its length.
     Other(usize),
-    /// So many bytes are needed to decide.
+    /// The number of bytes that are needed to decide.
     More(usize),
-    /// No field.
+    /// Bytes that are not a field.
     Bad,
 }
 
@@ -242,18 +242,18 @@ impl Reader for Perfetto {
     }
 }
 
-/// Whether these last bytes are a part of a packet.
+/// Whether the last bytes of the file are a truncated packet.
 fn next_is_cut(bytes: &[u8]) -> bool {
     !matches!(next_packet(bytes), Next::Packet { .. })
 }
 
 impl Perfetto {
-    /// Moves to the next bytes that are a packet; false at the file's end.
+    /// Skips to the next bytes that are a packet; returns false at the end of the file.
     fn skip_damage(&mut self, stage: &mut Stage) -> io::Result<bool> {
         stage.problems.at(Problem::Damaged, self.window.offset());
         loop {
             self.window.consume(1);
-            // Packets are short: one that claims more than there is in the window is no sign of an end of the damage.
+            // Packets are short: one that is longer than the window is taken for damage too.
             self.window.fill(1 << 16)?;
             let bytes = self.window.bytes();
             let Some(n) = memchr::memchr(0x0a, bytes) else {

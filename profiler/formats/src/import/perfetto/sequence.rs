@@ -1,4 +1,4 @@
-//! The state of one writer: names by number, defaults, and whether any of it holds.
+//! The state of one writer: names by number, defaults, and whether they are valid.
 
 use formats::perfetto::{InternedData, TracePacket, TracePacketDefaults, TrackEvent, TrackEventDefaults};
 use rustc_hash::FxHashMap;
@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 /// Bits of `sequence_flags`.
 const CLEARED: u32 = 1;
 const NEEDED: u32 = 2;
-/// The clock of packets that name none: BOOTTIME.
+/// The clock of packets without one: BOOTTIME.
 pub(super) const DEFAULT_CLOCK: u32 = 6;
 
 /// Texts by their number.
@@ -27,13 +27,13 @@ pub(super) struct Sequence {
     pub(super) annotations: Interned,
     pub(super) texts: Interned,
     defaults: TracePacketDefaults,
-    /// Values of counters that say differences only.
+    /// Current values of counters whose packets have differences.
     pub(super) counted: FxHashMap<u64, i64>,
     legacy_us: i64,
 }
 
 impl Sequence {
-    /// Takes a packet's state; false where the packet needs a state that was lost.
+    /// Applies the state in a packet; returns false if the packet needs a state that was lost.
     pub(super) fn begin(&mut self, packet: &TracePacket, lost: bool) -> bool {
         let flags = packet.sequence_flags.unwrap_or(0);
         if lost {

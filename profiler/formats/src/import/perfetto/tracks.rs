@@ -1,4 +1,4 @@
-//! The tree of track descriptors, and where in the stage each track is.
+//! The tree of track descriptors, and the stage's track of each.
 
 use crate::export::About;
 use crate::import::ids::{ProcessIdx, TrackIdx};
@@ -17,7 +17,7 @@ const MAX_DEPTH: usize = 64;
 pub(super) struct Tracks {
     described: FxHashMap<u64, TrackDescriptor>,
     found: FxHashMap<u64, TrackIdx>,
-    /// Threads to processes, as descriptors say.
+    /// The process of each thread, from descriptors.
     pub(super) process_of: FxHashMap<i64, i64>,
 }
 
@@ -78,7 +78,8 @@ impl Tracks {
         track
     }
 
-    /// What overlaps in a track that we wrote: joins it in the end. The track comes first, so that it gives the name.
+    /// Merges a child track that our exporter wrote for overlapping slices into its parent, which is first and gives
+    /// the name.
     fn overlapping(&mut self, uuid: u64, stage: &mut Stage) -> TrackIdx {
         let parent = self
             .described

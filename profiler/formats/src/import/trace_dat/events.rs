@@ -1,4 +1,4 @@
-//! Events of the pages, on tracks.
+//! Stages the events of the kernel's trace pages.
 
 use super::file::{Contents, Pages};
 use crate::import::atrace;
@@ -12,13 +12,13 @@ use trace_model::scheduling::format::{Field, Format};
 use trace_model::scheduling::page::{Layout, Page};
 use trace_model::scheduling::{Comm, SchedKind};
 
-/// What is done with a kind of event.
+/// How a kind of event is staged, with the fields that are needed.
 enum EventFormat {
     /// `prev_comm`, `prev_pid`, `prev_state`, `next_comm`, `next_pid`.
     Switch([Field; 5]),
     /// `pid`, `target_cpu`.
     Waking(Field, Option<Field>),
-    /// Its text.
+    /// The text of a mark.
     Mark(Field),
     /// `pid`, `comm`, `clone_flags`.
     NewTask([Field; 3]),
@@ -26,7 +26,7 @@ enum EventFormat {
     Rename([Field; 2]),
     /// `pid`.
     Exit([Field; 1]),
-    /// `dev`, `sector`, and where a request begins, `bytes`, `rwbs`.
+    /// `dev`, `sector`, and if a request begins `bytes` and `rwbs`.
     Disk([Field; 2], Option<[Field; 2]>),
     Other,
 }
@@ -45,7 +45,7 @@ pub(super) struct Events {
     sched: Sched,
     tsc: Option<(u32, u32, u64)>,
     offset: i64,
-    /// Times count something of an unknown rate.
+    /// Whether times count ticks of an unknown rate.
     is_counter: bool,
 }
 
@@ -75,7 +75,7 @@ fn means(name: &str, format: &Format) -> EventFormat {
 }
 
 impl Events {
-    /// `None` where the pages' description is missing.
+    /// A reader of events; `None` if `header_page` is missing.
     pub(super) fn new(contents: &Contents) -> Option<Events> {
         let layout = Layout::parse(&contents.header_page)?;
         let mut kinds = FxHashMap::default();
@@ -108,7 +108,7 @@ impl Events {
         i64::try_from(ns).ok()?.checked_add(self.offset)
     }
 
-    /// Takes all pages of a part of a CPU's.
+    /// Stages the events of some pages of a CPU.
     pub(super) fn pages(&mut self, bytes: &[u8], pages: &Pages, stage: &mut Stage) {
         for page in bytes.chunks(pages.page_size) {
             let Some(page) = Page::new(page, self.layout) else {
@@ -137,7 +137,7 @@ impl Events {
         match &kind.means {
             EventFormat::Switch([prev_name, prev, state, next_name, next]) => {
                 let left = ThreadState::from_prev_state(state.number(event));
-                // What follows is the line of the thread that leaves: it has its track by now.
+                // The code below would name the track of the previous thread, which exists already.
                 return sched.switch(time, cpu, Some(side(prev_name, prev)), left, side(next_name, next));
             }
             EventFormat::Waking(thread, target) => {
@@ -187,7 +187,7 @@ impl Events {
     }
 }
 
-/// An event's own fields as a JSON object.
+/// The fields of an event, without the common ones, as a JSON object.
 fn fields(kind: &KindOf, event: &[u8], cpu: u32) -> String {
     let mut args = Map::new();
     for (name, field) in kind.format.specific_fields() {

@@ -1,29 +1,30 @@
-//! The file's parts.
+//! The header of a `trace.dat` file, and the locations of its pages.
 //!
 //! ```text
 //! byte 0              3         10      12      13      14
 //!      | 17 08 44 hex | tracing | "6\0" | endian| long  | page size u32 | ...
 //! ```
 //!
-//! Version 6 goes on with one part after the other, up to a table of where each CPU's pages are. Version 7 has the names of its
-//! compression (`name\0 version\0`) and the place (u64) of a section of options there; options say where the other sections
-//! are. A section: id u16, flags u16 (1: compressed), a text's place u32, size u64, then its bytes.
+//! In version 6 one part follows another, up to a table with the offset of each CPU's pages. Version 7 continues with
+//! the name of the compression (`name\0 version\0`) and the offset (u64) of a section of options, which have the
+//! offsets of the other sections. A section is: id u16, flags u16 (1: compressed), offset of a text u32, size u64, then
+//! its bytes.
 
 use crate::import::problems::{Problem, Problems};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
-/// Bytes of pages that one step reads.
+/// Bytes of pages that are read at a time.
 const STEP: u64 = 1 << 20;
-/// A compressed part may expand so much, and a bit more.
+/// A compressed part expands at most by this factor, plus a constant.
 const MAX_RATIO: u64 = 1_000;
 const SLACK: u64 = 1 << 20;
-/// Options sections, and instances with CPUs, at most: a file may point in circles.
+/// Sections of options, and instances with CPUs, at most: a damaged file may point in circles.
 const MAX_SECTIONS: usize = 1_000;
 const MAX_CPUS: u64 = 65_536;
 
-/// How parts are compressed.
+/// The compression of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compression {
     None,
@@ -31,20 +32,20 @@ enum Compression {
     Zstd,
 }
 
-/// What the file says of its recording.
+/// The header of the file.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
-    /// Texts of `header_page` and of the events' `format` files.
+    /// Texts of `header_page` and of the `format` files of events.
     pub(super) header_page: String,
     pub(super) formats: Vec<String>,
     /// `PID NAME` lines.
     pub(super) command_lines: String,
     pub(super) pages: Vec<Pages>,
-    /// Times are ticks: multiplier, shift and offset.
+    /// Multiplier, shift and offset that convert ticks to ns, if times are ticks.
     pub(super) tsc: Option<(u32, u32, u64)>,
     /// Added to all times, ns.
     pub(super) offset: i64,
-    /// Named as `trace_clock` does.
+    /// The clock, by its name in `trace_clock`.
     pub(super) clock: String,
 }
 
@@ -55,11 +56,11 @@ pub(super) struct Pages {
     pub(super) page_size: usize,
     at: u64,
     end: u64,
-    /// Chunks that follow, where they are compressed.
+    /// Remaining chunks, if the pages are compressed.
     chunks: Option<(Compression, Option<u32>)>,
 }
 
-/// Reads numbers and texts on and on.
+/// Reads numbers and texts one after another.
 struct Cursor<'a> {
     from: Source<'a>,
     length: u64,
@@ -76,7 +77,7 @@ fn short() -> io::Error {
 }
 
 impl<'a> Cursor<'a> {
-    /// Of a file of this length, from this place on.
+    /// A cursor in a file of this length, from this offset on.
     fn of_file(file: &'a File, length: u64, at: u64) -> Cursor<'a> {
         Cursor { from: Source::File(file), length, at }
     }
@@ -128,7 +129,7 @@ impl<'a> Cursor<'a> {
         Err(io::ErrorKind::InvalidData.into())
     }
 
-    /// As long as a number before it says.
+    /// Bytes whose length is a number before them.
     fn long_text(&mut self) -> io::Result<String> {
         let length = self.u64()?;
         self.text(length)
@@ -136,10 +137,10 @@ impl<'a> Cursor<'a> {
 }
 
 impl Contents {
-    /// Reads the file; a cut or damaged one gives what can be found.
+    /// Reads the header; of a truncated or damaged file as much as possible.
     ///
     /// # Errors
-    /// That the file cannot be read, or is of a kind that is not read at all.
+    /// Fails if the file cannot be read, or is of an unsupported kind.
     pub(super) fn read(file: &File, length: u64, problems: &mut Problems) -> io::Result<Contents> {
         let mut contents = Contents::default();
         let mut cursor = Cursor::of_file(file, length, 10);
@@ -166,7 +167,7 @@ impl Contents {
         self.header_info(cursor)?;
         self.ftrace_formats(cursor)?;
         self.event_formats(cursor)?;
-        // Symbols, and texts of the kernel's own prints.
+        // Skips the kernel's symbols and the formats of `trace_printk`.
         for _ in 0..2 {
             let skipped = cursor.u32()?;
             cursor.at = cursor.at.checked_add(skipped.into()).ok_or_else(short)?;
@@ -183,7 +184,7 @@ impl Contents {
                 }
                 let size = cursor.u32()?;
                 let mut option = Cursor::of_bytes(cursor.bytes(size.into())?);
-                // An instance: its table is elsewhere.
+                // An instance, whose table is elsewhere.
                 if id == 3 {
                     tables.push(option.u64()?);
                 } else {
@@ -204,7 +205,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Version 6: where each CPU's pages are.
+    /// Version 6: the locations of each CPU's pages.
     fn table(&mut self, cursor: &mut Cursor<'_>, n_cpus: u64, page_size: u32) -> io::Result<()> {
         for cpu in 0..n_cpus.min(MAX_CPUS) {
             let (at, size) = (cursor.u64()?, cursor.u64()?);
@@ -214,7 +215,7 @@ impl Contents {
     }
 
     fn cpu(&mut self, cpu: u32, at: u64, size: u64, page_size: u32, compression: Option<Compression>) {
-        // Between the smallest page and 64 of the largest.
+        // From the smallest page of any architecture to 64 of the largest.
         let page_size = if (4096..=1 << 22).contains(&page_size) { page_size as usize } else { 4096 };
         if size > 0 {
             let chunks = compression.map(|compression| (compression, None));
@@ -241,7 +242,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Options and the sections that they point to; gives the place of the next ones.
+    /// Reads options and the sections that they point to; returns the offset of the next options.
     fn options(
         &mut self,
         options: &mut Cursor<'_>,
@@ -274,7 +275,7 @@ impl Contents {
         }
     }
 
-    /// Version 7: an instance's pages.
+    /// Version 7: the locations of an instance's pages.
     fn buffer(&mut self, option: &mut Cursor<'_>, sections: Sections<'_>) -> io::Result<()> {
         let at = option.u64()?;
         let (_name, clock) = (option.string()?, option.string()?);
@@ -292,11 +293,11 @@ impl Contents {
         Ok(())
     }
 
-    /// Options that both versions have.
+    /// Reads an option that both versions have.
     fn option(&mut self, id: u16, option: &mut Cursor<'_>) -> io::Result<()> {
         match id {
             4 if self.clock.is_empty() => {
-                // `[local] global counter`: the one in brackets.
+                // The clock in brackets, as in `[local] global counter`.
                 let text = option.string()?;
                 let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
                 self.clock = chosen.map_or(text.as_str(), |(name, _)| name).to_owned();
@@ -311,7 +312,7 @@ impl Contents {
     fn header_info(&mut self, cursor: &mut Cursor<'_>) -> io::Result<()> {
         let (_page, text) = (cursor.string()?, cursor.long_text()?);
         self.header_page = text;
-        // What an event's first word holds has been the same since Linux 2.6.30.
+        // The layout of an event's first word has been the same since Linux 2.6.30.
         let (_event, _text) = (cursor.string()?, cursor.long_text()?);
         Ok(())
     }
@@ -343,7 +344,7 @@ struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    /// The bytes of the section at this place.
+    /// The bytes of the section at an offset.
     fn at(self, at: u64) -> io::Result<Cursor<'a>> {
         let mut cursor = Cursor::of_file(self.file, self.length, at);
         let (_id, flags, _text, size) = (cursor.u16()?, cursor.u16()?, cursor.u32()?, cursor.u64()?);
@@ -357,7 +358,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Unpacks to so many bytes, or to fewer where it is cut.
+/// Unpacks to `unpacked` bytes, or fewer if the input is truncated.
 fn expand(packed: &[u8], unpacked: u32, compression: Compression) -> io::Result<Vec<u8>> {
     let limit = u64::from(unpacked).min((packed.len() as u64).saturating_mul(MAX_RATIO).saturating_add(SLACK));
     let mut out = Vec::new();
@@ -370,12 +371,12 @@ fn expand(packed: &[u8], unpacked: u32, compression: Compression) -> io::Result<
 }
 
 impl Pages {
-    /// Where the next byte is.
+    /// Offset of the next byte.
     pub(super) fn position(&self) -> u64 {
         self.at
     }
 
-    /// Some whole pages; `None` when there are no more.
+    /// The next complete pages; `None` if there are no more.
     pub(super) fn next(&mut self, file: &File, length: u64, problems: &mut Problems) -> io::Result<Option<Vec<u8>>> {
         if self.end > length {
             problems.at(Problem::Truncated, length);
@@ -391,7 +392,7 @@ impl Pages {
             self.at = cursor.at;
             return Ok(Some(bytes));
         };
-        // Their number says where they end: the size that is reported leaves out the number itself (trace-cmd 3.1.6).
+        // The number of chunks says where they end, since the size in the file excludes that number (trace-cmd 3.1.6).
         let mut cursor = Cursor::of_file(file, length, self.at);
         let chunk = Self::chunk(&mut cursor, *compression, left);
         self.at = cursor.at;
@@ -403,14 +404,14 @@ impl Pages {
                 Ok(None)
             }
             Err(_) => {
-                // The next chunk is where this one ends.
+                // The next chunk follows this one.
                 problems.at(Problem::BadCompression, self.at);
                 Ok(Some(Vec::new()))
             }
         }
     }
 
-    /// The next chunk, or the number of them first.
+    /// Reads the next chunk; before the first one the number of chunks.
     fn chunk(cursor: &mut Cursor<'_>, compression: Compression, left: &mut Option<u32>) -> io::Result<Option<Vec<u8>>> {
         let n = match *left {
             Some(n) => n,

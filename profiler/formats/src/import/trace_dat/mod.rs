@@ -1,10 +1,11 @@
-//! `trace.dat`, what `trace-cmd` records, in versions 6 and 7: the kernel's trace pages with the descriptions of their events.
+//! Reads `trace.dat` files of `trace-cmd`, versions 6 and 7: the kernel's trace pages with the formats of their events.
 //!
-//! Switches and wake-ups become [`super::sched`]'s slices, marks of programs slices, everything else instants with their fields,
-//! as in an import of the text that `trace-cmd report` prints. Written after `trace-cmd.dat.v6(5)` and `trace-cmd.dat.v7(5)`.
+//! Switches and wake-ups become [`super::sched`]'s slices, marks of programs slices, everything else instants with
+//! their fields, as in an import of the text that `trace-cmd report` prints. Written after `trace-cmd.dat.v6(5)` and
+//! `trace-cmd.dat.v7(5)`.
 //!
-//! Not read: files of big-endian machines (an error), recordings of latency tracers (text in the file), and the corrections of a
-//! guest's clock; a trace of a guest keeps its own times.
+//! Not read: files of big-endian machines (an error), recordings of latency tracers (text in the file), and the
+//! corrections of a guest's clock; a trace of a guest keeps its own times.
 
 mod events;
 mod file;
@@ -23,9 +24,9 @@ use std::sync::Arc;
 pub(super) struct TraceDat {
     file: Arc<File>,
     length: u64,
-    /// Once the file's parts are known.
+    /// The reader of events, once the file's header is read.
     events: Option<Events>,
-    /// The CPUs' pages that are still to be read.
+    /// The pages of CPUs that are still to be read.
     pages: VecDeque<Pages>,
     is_begun: bool,
     position: u64,
@@ -46,7 +47,7 @@ impl Reader for TraceDat {
             self.events = Events::new(&contents);
             self.pages = contents.pages.into();
             if self.events.is_none() {
-                // Without the pages' description nothing can be read.
+                // Without `header_page` no page can be decoded.
                 stage.problems.at(Problem::Damaged, 0);
             }
         }
