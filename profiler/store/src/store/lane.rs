@@ -193,35 +193,40 @@ impl Lane {
     /// The slices with these indices; damaged and missing ones are left out. Cold slices are read several at a time.
     fn slices_of<'a>(
         &'a self,
-        mut indices: Range<u32>,
+        indices: Range<u32>,
         mut cursor: Option<Box<dyn SliceCursor + 'a>>,
     ) -> impl Iterator<Item = SliceRef> + use<'a> {
         let n_cold = self.n_cold() as u32;
+        let resident = indices.start.max(n_cold) - n_cold..indices.end.max(n_cold) - n_cold;
+        let mut unread = indices.start..indices.end.min(n_cold);
         let mut read = VecDeque::new();
         // Grows with every read: a caller that takes one slice only should not read more.
         let mut next_read = 1;
-        std::iter::from_fn(move || {
+        let cold = std::iter::from_fn(move || {
             loop {
                 if let Some((index, slice)) = read.pop_front() {
                     return Some(self.slice_ref(index, slice));
                 }
-                let index = indices.start;
-                if indices.is_empty() {
+                if unread.is_empty() {
                     return None;
                 }
-                if let Some(i) = index.checked_sub(n_cold) {
-                    indices.start += 1;
-                    if let Some(slice) = self.resident(i as usize) {
-                        return Some(self.slice_ref(index, slice));
-                    }
-                    continue;
-                }
-                indices.start = index.saturating_add(next_read).min(n_cold).min(indices.end);
+                let from = unread.start;
+                unread.start = from.saturating_add(next_read).min(unread.end);
                 next_read = (next_read * 4).min(MAX_READ);
                 if let Some(cursor) = &mut cursor {
-                    cursor.slices(index..indices.start, &mut read);
+                    cursor.slices(from..unread.start, &mut read);
                 }
             }
+        });
+        cold.chain(self.resident_slices(resident))
+    }
+
+    /// The resident slices with these indices, which count from the first resident one.
+    fn resident_slices(&self, indices: Range<u32>) -> impl Iterator<Item = SliceRef> + '_ {
+        let n_cold = self.n_cold();
+        segment_parts(indices.start as usize..indices.end as usize).flat_map(move |part| {
+            let segment = self.segments.get(part.start / SEGMENT);
+            part.filter_map(move |i| Some(self.slice_ref((n_cold + i) as u32, segment?.slices.slice(i % SEGMENT)?)))
         })
     }
 
