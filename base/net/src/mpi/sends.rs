@@ -94,7 +94,7 @@ impl Sends {
                     self.changed.wait(&mut state);
                     busy_since = threads::now();
                 }
-                let done: Vec<Sending> = state.under_way.extract_if(.., |sending| sending.is_over()).collect();
+                let done: Vec<Sending> = state.under_way.extract_if(.., Sending::is_over).collect();
                 (done, state.is_over)
             };
             if is_over {
