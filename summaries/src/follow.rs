@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 
 use crate::{
     damage::{DamageKind, DamageLog},
+    media::GZIP_MAGIC,
     run::{FileState, FileStatus},
     stage::{RunStage, Segment},
 };
@@ -27,9 +28,6 @@ const ACTIVE_NS: i64 = 10_000_000_000;
 const FIRST_BLOCK: usize = 256 << 10;
 /// The bytes that one thread decodes at a time.
 const BLOCK: usize = 1 << 20;
-
-/// The first bytes of a gzipped file.
-pub(crate) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// A file that is followed.
 #[derive(Debug)]

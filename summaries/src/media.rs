@@ -18,9 +18,11 @@ use prost::Message;
 
 use crate::{
     event::{EventKind, EventView, values},
-    follow::GZIP_MAGIC,
     sample::{Sample, decode},
 };
+
+/// The first bytes of a gzipped file.
+pub(crate) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// The position of a value in the event files.
 #[derive(Debug, Clone)]

@@ -120,7 +120,7 @@ pub struct Column {
 }
 
 /// Numbers up to which a column can also be filtered value by value.
-pub const FEW: usize = 8;
+const FEW: usize = 8;
 
 /// All sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
