@@ -364,20 +364,37 @@ fn the_device_of_a_call_is_a_default_for_its_body() {
     assert!(!sent.iter().any(|send| send.contains("call/c")), "{sent:?}");
 }
 
+/// TensorFlow looks at the loops of what a step needs, and at no others: a gradient that it built wrongly may stand in a graph.
 #[test]
-fn inputs_from_different_loops_are_an_error_of_the_steps_that_run_the_node() {
-    let enter = node("enter", "Enter", &["x"], &(t() + r#"attr { key: "frame_name" value { s: "loop" } }"#));
-    let nodes = [
-        enter,
-        node("outside", "Const", &[], &float(1.0)),
-        node("mixed", "AddV2", &["enter", "outside"], &t()),
-        node("after", "Neg", &["mixed"], &t()),
-        node("y", "Neg", &["x"], &t()),
+fn a_node_that_fits_into_no_loop_is_an_error_of_the_steps_that_run_it() {
+    let frame = |name: &str| t() + &format!(r#"attr {{ key: "frame_name" value {{ s: "{name}" }} }}"#);
+    let truth = r#"attr { key: "dtype" value { type: DT_BOOL } } attr { key: "value" value { tensor {
+        dtype: DT_BOOL tensor_shape {} bool_val: true } } }"#;
+    let twice = t() + r#"attr { key: "N" value { i: 2 } }"#;
+    let broken: [(&str, &str, &[&str], String, &str); 6] = [
+        ("mixed", "AddV2", &["enter", "outside"], t(), "inputs from different frames"),
+        ("mixed", "Switch", &["enter", "true"], t(), "inputs from different frames"),
+        ("lost", "Exit", &["outside"], t(), "it is outside of any loop"),
+        ("lost", "NextIteration", &["outside"], t(), "it is outside of any loop"),
+        ("mixed", "Enter", &["enter"], frame("loop"), "frame loop is entered from"),
+        ("head", "Merge", &["enter", "next"], twice, "it closes a loop that is not its own"),
     ];
-    assert_eq!(y(&nodes, &[], 2.0), -2.0);
-    let graph = Graph::new();
-    graph.import(&definition(&nodes, &[]), "").unwrap();
-    let session = Session::new(&graph, SessionOptions::default()).unwrap();
-    let error = session.run(&[("x", Tensor::scalar(2.0f32))], &["after"], &[]).unwrap_err().to_string();
-    assert!(error.contains("node mixed") && error.contains("inputs from different frames"), "{error}");
+    for (name, op, inputs, attrs, why) in broken {
+        let nodes = [
+            node("outside", "Const", &[], &float(1.0)),
+            node("true", "Const", &[], truth),
+            node("enter", "Enter", &["x"], &frame("loop")),
+            node("other", "Enter", &["x"], &frame("other")),
+            node(name, op, inputs, &attrs),
+            node("next", "NextIteration", &["other"], &t()),
+            node("after", "Neg", &[name], &t()),
+            node("y", "Neg", &["x"], &t()),
+        ];
+        assert_eq!(y(&nodes, &[], 2.0), -2.0, "{op}");
+        let graph = Graph::new();
+        graph.import(&definition(&nodes, &[]), "").unwrap();
+        let session = Session::new(&graph, SessionOptions::default()).unwrap();
+        let error = session.run(&[("x", Tensor::scalar(2.0f32))], &["after"], &[]).unwrap_err().to_string();
+        assert!(error.contains(&format!("node {name}")) && error.contains(why), "{op}: {error}");
+    }
 }

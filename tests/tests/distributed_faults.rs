@@ -85,8 +85,9 @@ impl Fixture {
 
     /// That no launcher left anything where sockets are.
     fn assert_clean(&self) {
-        let left = || std::fs::read_dir(self.path("tmp")).expect("our folder").flatten().count();
-        until("nothing is left in the folder of temporary files", || left() == 0);
+        let files = std::fs::read_dir(self.path("tmp")).expect("our folder").flatten();
+        let left: Vec<PathBuf> = files.map(|file| file.path()).collect();
+        assert!(left.is_empty(), "left in the folder of temporary files: {left:?}");
     }
 }
 

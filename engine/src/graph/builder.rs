@@ -93,7 +93,7 @@ impl<'g> NodeBuilder<'g> {
         self
     }
 
-    /// Makes inputs from different loops an error of the step that runs the node.
+    /// Makes a node that does not fit into the graph's loops an error of the step that runs the node.
     pub(super) fn defer_frame_errors(mut self) -> Self {
         self.defers_frame_errors = true;
         self

@@ -4,7 +4,7 @@
 //! `Switch` on the `LoopCond` decides. A branch is what lies between a `Switch` (on another predicate) and a `Merge`.
 //! Contexts nest. Every node is given one when it comes into the graph, from the contexts of its inputs, so that
 //! imported graphs and built ones are alike. What does not fit (inputs from different frames, a loop's op outside
-//! of a loop) is refused there.
+//! of a loop) is refused there, except in an import: a graph may hold nodes that no step needs.
 //!
 //! ```text
 //!            +---------------------------- frame -----------------------------+
@@ -75,33 +75,30 @@ impl Nodes {
         }
     }
 
-    /// Gives a node, which is about to be added, its context. With `defers_frame_errors`, inputs from different loops are noted
-    /// in [`Nodes::misplaced`] instead of refused.
-    pub(super) fn place(&mut self, node: &Node, defers_frame_errors: bool) -> Result<(), GraphError> {
-        let is_flow = node.op.kind.is_control_flow();
-        let at = match self.contexts.len() == 1 && !is_flow {
-            true => ContextId::ROOT,
-            false => match self.find_context(node) {
-                Err(error) if defers_frame_errors && !is_flow => {
-                    self.contexts.misplaced.insert(node.id, error);
-                    ContextId::ROOT
-                }
-                found => found?,
-            },
+    /// Gives a node, which is about to be added, its context. With `defers_errors`, why it does not fit is noted in
+    /// [`Nodes::misplaced`] instead of refused.
+    pub(super) fn place(&mut self, node: &Node, defers_errors: bool) -> Result<(), GraphError> {
+        let at = match self.contexts.len() == 1 && !node.op.kind.is_control_flow() {
+            true => Ok(ContextId::ROOT),
+            false => self.find_context(node).and_then(|at| self.note(node, at).map(|()| at)),
         };
-        let fail = |source: ControlFlowError| GraphError::ControlFlow {
-            node: node.name.to_string(),
-            op: node.op.name,
-            source: source.into(),
+        let at = match at {
+            Err(error) if defers_errors => {
+                self.misplace(node.id, error);
+                ContextId::ROOT
+            }
+            found => found?,
         };
-        if is_flow {
-            self.note(node, at).map_err(fail)?;
-        }
         self.contexts.of_node.push(at);
         Ok(())
     }
 
-    /// Why a node can never run: its inputs are in different loops.
+    /// Notes why a node can never run; the first reason stays.
+    pub(super) fn misplace(&mut self, id: NodeId, error: GraphError) {
+        self.contexts.misplaced.entry(id).or_insert(error);
+    }
+
+    /// Why a node can never run: it does not fit into the graph's loops.
     pub(crate) fn misplaced(&self, id: NodeId) -> Option<&GraphError> {
         self.contexts.misplaced.get(&id)
     }
@@ -142,13 +139,18 @@ impl Nodes {
     }
 
     /// Notes what a control-flow op says about contexts. `at` is where it runs.
-    fn note(&mut self, node: &Node, at: ContextId) -> Result<(), ControlFlowError> {
+    fn note(&mut self, node: &Node, at: ContextId) -> Result<(), GraphError> {
+        let fail = |source: ControlFlowError| GraphError::ControlFlow {
+            node: node.name.to_string(),
+            op: node.op.name,
+            source: source.into(),
+        };
         let frame = self.contexts.frame_of(at);
         let is_root = frame == ContextId::ROOT;
         match node.op.kind {
-            OpKind::Enter => self.note_enter(node, at)?,
+            OpKind::Enter => self.note_enter(node, at).map_err(fail)?,
             OpKind::Exit | OpKind::NextIteration | OpKind::LoopCond if is_root => {
-                return Err(ControlFlowError::OutsideOfLoop);
+                return Err(fail(ControlFlowError::OutsideOfLoop));
             }
             OpKind::LoopCond => {
                 if let Some(of) = self.contexts.while_mut(frame) {

@@ -83,14 +83,17 @@ impl Heads {
                 }
                 let next = Output { node: next.id, port: input.port.unwrap_or(0) };
                 let closed = staged.nodes_mut().close_loop(head, i, next);
-                if let Err(GraphError::ControlFlow { source, .. }) = &closed
-                    && matches!(**source, ControlFlowError::ShapeVaries { .. })
-                {
-                    let (before, after) = (staged.nodes().shape_of(head.into()), staged.nodes().shape_of(next));
-                    self.shapes.insert(name.clone(), common_of(&before, &after));
-                    again = true;
-                } else {
-                    closed.map_err(ImportError::from)?;
+                match closed {
+                    Err(GraphError::ControlFlow { source, .. })
+                        if matches!(*source, ControlFlowError::ShapeVaries { .. }) =>
+                    {
+                        let (before, after) = (staged.nodes().shape_of(head.into()), staged.nodes().shape_of(next));
+                        self.shapes.insert(name.clone(), common_of(&before, &after));
+                        again = true;
+                    }
+                    // As inputs from different frames: an error of the step that runs the loop.
+                    Err(error @ GraphError::ControlFlow { .. }) => staged.nodes_mut().misplace(head, error),
+                    closed => closed.map_err(ImportError::from)?,
                 }
             }
         }

@@ -1,11 +1,11 @@
 //! A temporary folder that is removed with its process, also after the process was killed.
 
 use std::fs::{self, DirBuilder, File};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Attempts to create a folder before another process sweeps it.
+/// Attempts to create a folder that another process sweeps, or to remove one into which another process writes.
 const ATTEMPTS: usize = 10;
 
 /// A folder that only this user can read, among the temporary files. It is removed when this is dropped; the folder of
@@ -13,12 +13,12 @@ const ATTEMPTS: usize = 10;
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
-    /// The lock by which other processes see that the folder is in use.
+    /// The folder itself, locked: by this other processes see that it is in use, whatever else of it is removed.
     _lock: File,
 }
 
 impl Scratch {
-    /// Creates a folder with a unique name that begins with `prefix`. It holds a file `lock`, and nothing else.
+    /// Creates an empty folder with a unique name that begins with `prefix`.
     ///
     /// # Errors
     /// No folder can be created among the temporary files.
@@ -44,10 +44,12 @@ impl Scratch {
     fn create(path: &Path) -> io::Result<Option<Scratch>> {
         // Other users cannot reach the folder's files.
         DirBuilder::new().mode(0o700).create(path)?;
-        let file = path.join("lock");
-        let lock = File::create(&file)?;
+        let lock = match File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
         lock.lock()?;
-        Ok(file.exists().then(|| Scratch { path: path.to_owned(), _lock: lock }))
+        Ok(path.exists().then(|| Scratch { path: path.to_owned(), _lock: lock }))
     }
 
     /// The folder's path.
@@ -59,8 +61,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A folder that cannot be removed stays until the next sweep.
-        let _ = fs::remove_dir_all(&self.path);
+        remove(&self.path);
     }
 }
 
@@ -69,11 +70,21 @@ impl Drop for Scratch {
 fn sweep(all: &Path, prefix: &str) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
         let has_prefix = entry.file_name().to_string_lossy().starts_with(prefix);
-        let lock = has_prefix.then(|| File::open(entry.path().join("lock")).ok()).flatten();
+        let lock = has_prefix.then(|| File::open(entry.path()).ok()).flatten();
         // The lock is held until the folder is removed, so that a process that has just created it notices.
         if lock.as_ref().is_some_and(|lock| lock.try_lock().is_ok()) {
-            // Another process may have removed it already.
-            let _ = fs::remove_dir_all(entry.path());
+            remove(&entry.path());
+        }
+    }
+}
+
+/// Removes a folder. What cannot be removed stays until the next sweep.
+fn remove(folder: &Path) {
+    for _ in 0..ATTEMPTS {
+        match fs::remove_dir_all(folder) {
+            // A process that is about to end wrote into it meanwhile.
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {}
+            _ => return,
         }
     }
 }
@@ -86,21 +97,19 @@ mod tests {
     fn folders_of_processes_that_are_gone_are_swept() {
         let all = tempfile::tempdir().unwrap();
         let at = |name: &str| all.path().join(name);
-        for name in ["one-gone", "one-alive", "one-other", "two-gone"] {
+        for name in ["one-gone", "one-alive", "two-gone"] {
             fs::create_dir(at(name)).unwrap();
         }
+        // What a process leaves that was killed while it removed the folder.
         fs::create_dir(at("one-gone").join("files")).unwrap();
-        for name in ["one-gone", "two-gone"] {
-            File::create(at(name).join("lock")).unwrap();
-        }
-        let alive = File::create(at("one-alive").join("lock")).unwrap();
+        let alive = File::open(at("one-alive")).unwrap();
         alive.lock().unwrap();
         let scratch = Scratch::create_in(all.path(), "one-").unwrap();
         assert!(!at("one-gone").exists() && at("one-alive").exists(), "only what nobody holds goes");
-        assert!(at("one-other").exists(), "what has no lock is another's, or only begins to be one");
         assert!(at("two-gone").exists(), "of another kind");
         let other = Scratch::create_in(all.path(), "one-").unwrap();
-        assert!(scratch.path().join("lock").exists() && other.path() != scratch.path());
+        assert!(scratch.path().exists() && other.path() != scratch.path());
+        assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0);
         let path = scratch.path().to_owned();
         drop(scratch);
         assert!(!path.exists() && other.path().exists());
