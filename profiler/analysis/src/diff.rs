@@ -135,13 +135,13 @@ impl Observed {
         let mut sites: FxHashMap<u32, Vec<f64>> = FxHashMap::default();
         let mut nodes: FxHashMap<u32, Vec<f64>> = FxHashMap::default();
         for track in store.tracks() {
-            for (slice, self_ns) in self_times(track, &store.range()) {
-                let Some(step) = step_of(slice.start).filter(|_| activities.of(&slice).is_work()) else { continue };
+            self_times(track, &store.range(), |slice, self_ns| {
+                let Some(step) = step_of(slice.start).filter(|_| activities.of(slice).is_work()) else { return };
                 sites.entry(slice.site).or_insert_with(|| vec![0.0; n])[step] += self_ns as f64;
-                if store.node_of(&slice).is_some() {
+                if store.node_of(slice).is_some() {
                     nodes.entry(slice.node).or_insert_with(|| vec![0.0; n])[step] += self_ns as f64;
                 }
-            }
+            });
         }
         let add = |rows: &mut ValuesByName, name: String, values: &[f64]| {
             let row = rows.entry(name).or_insert_with(|| vec![0.0; n]);

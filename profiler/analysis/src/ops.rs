@@ -66,11 +66,11 @@ pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> (Co
     let mut groups: FxHashMap<(u32, u32), (Group, i64)> = FxHashMap::default();
     let mut all_ns = 0;
     for track in store.tracks() {
-        for (slice, self_ns) in self_times(track, &range) {
-            if !activities.of(&slice).is_work() {
-                continue;
+        self_times(track, &range, |slice, self_ns| {
+            if !activities.of(slice).is_work() {
+                return;
             }
-            let device = device_of(store, &slice);
+            let device = device_of(store, slice);
             let device = *devices.entry(device).or_insert_with(|| {
                 names.push(device);
                 names.len() as u32 - 1
@@ -80,7 +80,7 @@ pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> (Co
             group.add(Some(slice.dur()), inside, self_ns);
             *critical += on_path.get(&slice.id).copied().unwrap_or(0);
             all_ns += self_ns;
-        }
+        });
     }
     let (counted, mut counts) = counters::by_key(store, &range, |slice| (slice.site, device_of(store, slice)));
     let mut rows: Vec<OpRow> = groups
@@ -113,14 +113,14 @@ pub fn scope_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> 
     // Summed by node first, so that each name is split once.
     let mut nodes: FxHashMap<u32, (u64, i64, i64)> = FxHashMap::default();
     for track in store.tracks() {
-        for (slice, self_ns) in self_times(track, &range) {
-            if store.node_of(&slice).is_some() && activities.of(&slice).is_work() {
+        self_times(track, &range, |slice, self_ns| {
+            if store.node_of(slice).is_some() && activities.of(slice).is_work() {
                 let (count, node_self_ns, critical) = nodes.entry(slice.node).or_default();
                 *count += 1;
                 *node_self_ns += self_ns;
                 *critical += on_path.get(&slice.id).copied().unwrap_or(0);
             }
-        }
+        });
     }
     let mut scopes: FxHashMap<&str, ScopeRow> = FxHashMap::default();
     for (node, (count, self_ns, critical_ns)) in nodes {

@@ -10,9 +10,12 @@
 use crate::activity::{Activities, Activity};
 use crate::intervals::union_ns;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 use trace_model::{Category, NO_NODE, SliceRef, TrackId};
-use trace_store::{Store, Track};
+use trace_store::{Lane, Store, Track};
 
 /// The figures of a group of slices.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -166,7 +169,7 @@ fn scheduled(store: &Store, track: &Track, range: &Range<i64>) -> Option<(i64, i
         if store.category(&slice) != Category::OffCpu {
             return None;
         }
-        off += slice.end.min(range.end) - slice.start.max(range.start);
+        off += inside_ns(&slice, &range);
     }
     (off > 0).then_some(((range.end - range.start - off).max(0), off))
 }
@@ -229,51 +232,73 @@ fn groups(
     let mut all_ns = 0;
     // Times of adjacent parts add up; a slice is counted in the first part that it touches.
     for part in store.parts(range.clone()) {
-        let slices = store.tracks().iter().flat_map(|track| self_times(track, &part));
-        for (slice, self_ns) in slices {
-            let Some((key, is_counted)) = group_of(&slice) else { continue };
-            let group = groups.entry(key).or_default();
-            all_ns += self_ns;
-            let inside = slice.end.min(part.end) - slice.start.max(part.start);
-            let is_first = slice.start >= part.start || part.start == range.start;
-            let dur = (is_counted && is_first).then_some(slice.dur());
-            group.add(dur, if is_counted { inside } else { 0 }, self_ns);
+        for track in store.tracks() {
+            self_times(track, &part, |slice, self_ns| {
+                let Some((key, is_counted)) = group_of(slice) else { return };
+                let group = groups.entry(key).or_default();
+                all_ns += self_ns;
+                let is_first = slice.start >= part.start || part.start == range.start;
+                let dur = (is_counted && is_first).then_some(slice.dur());
+                group.add(dur, if is_counted { inside_ns(slice, &part) } else { 0 }, self_ns);
+            });
         }
     }
     let mut rows: Vec<(u32, Figures)> = groups.into_iter().map(|(k, g)| (k, g.figures(all_ns))).collect();
-    rows.sort_by_key(|(key, f)| (std::cmp::Reverse(f.total_ns), *key));
+    rows.sort_by_key(|(key, f)| (Reverse(f.total_ns), *key));
     rows
 }
 
-/// The slices of a track that touch the range, each with its self time inside the range.
+/// The part of a slice inside a range that it touches, ns.
+fn inside_ns(slice: &SliceRef, range: &Range<i64>) -> i64 {
+    slice.end.min(range.end) - slice.start.max(range.start)
+}
+
+/// Passes the slices of a track that touch the range to `take`, each with its self time inside the range, and an inner
+/// slice before the one around it.
 ///
 /// A slice is nested directly in the shortest one of the same track that contains it; slices that overlap without
 /// containment do not take from each other.
-#[must_use]
-pub fn self_times(track: &Track, range: &Range<i64>) -> Vec<(SliceRef, i64)> {
-    let mut all: Vec<(SliceRef, i64)> = Vec::new();
-    for lane in &track.lanes {
-        all.extend(lane.slices(range).map(|s| (s, s.end.min(range.end) - s.start.max(range.start))));
+pub fn self_times(track: &Track, range: &Range<i64>, mut take: impl FnMut(&SliceRef, i64)) {
+    let lanes: Vec<&Lane> = track.lanes.iter().filter(|lane| !lane.is_empty()).collect();
+    if let [lane] = lanes[..] {
+        return lane.visit(range, |slice| take(slice, inside_ns(slice, range)));
     }
-    if track.lanes.iter().filter(|l| !l.is_empty()).count() < 2 {
-        return all;
-    }
-    // Outer before inner: by start, the longer first, the outer lane first.
-    all.sort_by_key(|(s, _)| (s.start, std::cmp::Reverse(s.end), s.id.lane));
-    // The stack of slices that may contain later ones. A slice that ends before a later one ends is popped: all that it
-    // contains begins before, so that ends fall from bottom to top and each slice is popped once.
-    let mut enclosing: Vec<usize> = Vec::new();
-    for i in 0..all.len() {
-        let (slice, inside) = all[i];
-        while enclosing.last().is_some_and(|outer| all[*outer].0.end <= slice.start || all[*outer].0.end < slice.end) {
-            enclosing.pop();
+    // The stack of slices that may contain later ones, with what no slice has taken of them. A slice that ends before a
+    // later one ends is popped: all that it contains begins before, so that ends fall from bottom to top and each slice
+    // is popped once.
+    let mut enclosing: Vec<(SliceRef, i64)> = Vec::new();
+    for slice in outer_before_inner(lanes.iter().map(|lane| lane.slices(range)).collect()) {
+        while let Some((outer, self_ns)) =
+            enclosing.pop_if(|(outer, _)| outer.end <= slice.start || outer.end < slice.end)
+        {
+            take(&outer, self_ns);
         }
-        if let Some(outer) = enclosing.last() {
-            all[*outer].1 -= inside;
+        let inside = inside_ns(&slice, range);
+        if let Some((_, self_ns)) = enclosing.last_mut() {
+            *self_ns -= inside;
         }
-        enclosing.push(i);
+        enclosing.push((slice, inside));
     }
-    all
+    enclosing.into_iter().rev().for_each(|(slice, self_ns)| take(&slice, self_ns));
+}
+
+/// The slices of all lanes by start, of several the longer first, of equal ones that of the outer lane.
+fn outer_before_inner(mut lanes: Vec<impl Iterator<Item = SliceRef>>) -> impl Iterator<Item = SliceRef> {
+    // For each lane that goes on, its next slice's key; of the slices only the keys are moved.
+    let key = |slice: &SliceRef, lane: usize| Reverse((slice.start, Reverse(slice.end), lane));
+    let mut next: Vec<Option<SliceRef>> = lanes.iter_mut().map(Iterator::next).collect();
+    let first = next.iter().enumerate().filter_map(|(lane, slice)| Some(key(slice.as_ref()?, lane)));
+    let mut keys: BinaryHeap<_> = first.collect();
+    std::iter::from_fn(move || {
+        let mut least = keys.peek_mut()?;
+        let Reverse((.., lane)) = *least;
+        let slice = std::mem::replace(&mut next[lane], lanes[lane].next());
+        match &next[lane] {
+            Some(following) => *least = key(following, lane),
+            None => drop(PeekMut::pop(least)),
+        }
+        slice
+    })
 }
 
 #[cfg(test)]
@@ -289,7 +314,9 @@ mod tests {
             let lines = spans.iter().map(|(start, length)| format!("w0 A {start}..{}", start + length));
             let store = testkit::store(&lines.collect::<Vec<_>>().join("\n"));
             let track = store.tracks().iter().find(|t| t.n_slices() > 0).unwrap();
-            let found = self_times(track, &(i64::MIN..i64::MAX));
+            let mut found = Vec::new();
+            self_times(track, &(i64::MIN..i64::MAX), |slice, self_ns| found.push((*slice, self_ns)));
+            found.sort_by_key(|(slice, _)| (slice.start, Reverse(slice.end), slice.id.lane));
             for (at, (outer, self_ns)) in found.iter().enumerate() {
                 let contains = |o: &SliceRef, i: &SliceRef| o.start <= i.start && i.end <= o.end && o.end > i.start;
                 let direct = found[at + 1..].iter().enumerate().filter(|(n, (inner, _))| {

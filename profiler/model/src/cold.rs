@@ -1,8 +1,8 @@
 //! Lanes whose slices are not in memory: on disk, or in another process.
 
+use crate::columns::SliceColumns;
 use crate::event::Event;
 use crate::lod::Merge;
-use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -57,12 +57,14 @@ pub trait ColdLane: Debug + Send + Sync {
 
 /// A cursor over the slices of a [`ColdLane`], which keeps the last block in memory.
 pub trait SliceCursor {
-    /// The slice at `index`; `None` past the end, and if it is damaged or missing now.
-    fn slice(&mut self, index: u64) -> Option<Event>;
+    /// The columns that the slice at `index` is in, its row there, and the end of the rows of the lane's slices after
+    /// it; `None` past the end, and if the slice is damaged or missing now.
+    fn rows(&mut self, index: u64) -> Option<(&SliceColumns, Range<usize>)>;
 
-    /// Appends the slices of a range with their indices; leaves out those that are damaged or missing now.
-    fn slices(&mut self, indices: Range<u32>, out: &mut VecDeque<(u32, Event)>) {
-        out.extend(indices.filter_map(|index| Some((index, self.slice(u64::from(index))?))));
+    /// The slice at `index`; `None` as for [`rows`](SliceCursor::rows).
+    fn slice(&mut self, index: u64) -> Option<Event> {
+        let (columns, rows) = self.rows(index)?;
+        columns.slice(rows.start)
     }
 
     /// The first slice that ends after `time`, or starts at `time`. If slices that decide this are missing: an earlier

@@ -15,11 +15,13 @@ const MARK: u32 = 1 << 31;
 
 impl Site {
     /// A site with a row, of which the lower 31 bits count: no table is longer.
+    #[inline]
     pub fn new(row: u32, waits: bool) -> Site {
         Site(row & !MARK | if waits { MARK } else { 0 })
     }
 
     /// The site of a row of a table; a row that the table lacks works.
+    #[inline]
     pub fn of(sites: &[SiteInfo], row: u32) -> Site {
         Site::new(row, sites.get(row as usize).is_some_and(SiteInfo::waits))
     }
@@ -43,11 +45,13 @@ impl Site {
     }
 
     /// A number that is small if the row is: 2 * row, plus 1 if the slices wait.
+    #[inline]
     pub fn to_code(self) -> u32 {
         self.0.rotate_left(1)
     }
 
     /// The inverse of [`Site::to_code`].
+    #[inline]
     pub fn of_code(code: u32) -> Site {
         Site(code.rotate_right(1))
     }

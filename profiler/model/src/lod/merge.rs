@@ -1,6 +1,6 @@
 //! A level-of-detail query: joins nodes and slices of a lane while they fit into a pixel.
 
-use super::node::{LEAF, LEVELS, Node, rank};
+use super::node::{LEAF, LEVELS, Node, Nodes, rank};
 use super::span::Span;
 use crate::columns::Columns;
 use crate::slice::SliceHeader;
@@ -18,8 +18,8 @@ const fn width(level: usize) -> usize {
 pub trait Slices {
     /// Number of slices.
     fn n_slices(&self) -> usize;
-    /// A node of a level; the last may cover fewer slices than the others.
-    fn node(&self, level: usize, i: usize) -> Option<Node>;
+    /// The nodes of a level; the last may cover fewer slices than the others.
+    fn nodes(&self, level: usize) -> Nodes<'_>;
     /// Passes the slices of a range to `see`. Returns false, and passes none, if they are not in memory as columns.
     fn side_by_side(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool;
     /// Passes the slices of a range within a leaf to `see`. Returns false, and passes none, if they are not in memory.
@@ -36,15 +36,17 @@ pub fn walk(segment: &mut impl Slices, base: u32, range: Range<usize>, merge: &m
     while i < range.end {
         let step = width(level);
         let to = (i + step).min(len);
-        let node = if i.is_multiple_of(step) && to <= range.end { segment.node(level, i / step) } else { None };
-        if let Some(node) = &node
-            && node.end - node.start <= merge.pixel
+        // Most nodes that are tried are too wide, so only their width is read.
+        let is_whole = i.is_multiple_of(step) && to <= range.end;
+        let node_ns = if is_whole { segment.nodes(level).width_ns(i / step) } else { None };
+        if node_ns.is_some_and(|ns| ns <= merge.pixel)
+            && let Some(node) = segment.nodes(level).get(i / step)
         {
-            merge.push(base, i, to - i, node);
+            merge.push(base, i, to - i, &node);
             i = to;
-        } else if let Some(node) = node.filter(|_| (1..=RUN_LEVEL).contains(&level))
+        } else if let Some(node_ns) = node_ns.filter(|_| (1..=RUN_LEVEL).contains(&level))
             // The node's leaves are on average wider than a pixel, so checking them one by one would gain little.
-            && (node.end - node.start) / (step / LEAF) as i64 > merge.pixel
+            && node_ns / (step / LEAF) as i64 > merge.pixel
             && segment.side_by_side(i..to, |slices| merge.slices(base + i as u32, &slices))
         {
             i = to;
@@ -54,7 +56,7 @@ pub fn walk(segment: &mut impl Slices, base: u32, range: Range<usize>, merge: &m
         } else {
             let to = (i / LEAF * LEAF + LEAF).min(range.end);
             let is_in_memory = segment.leaf(i..to, |slices| merge.slices(base + i as u32, &slices));
-            if !is_in_memory && let Some(leaf) = segment.node(0, i / LEAF) {
+            if !is_in_memory && let Some(leaf) = segment.nodes(0).get(i / LEAF) {
                 let first = i / LEAF * LEAF;
                 merge.push(base, first, (first + LEAF).min(len) - first, &leaf);
             }
@@ -92,6 +94,7 @@ pub struct Merge<'a> {
 
 impl Merge<'_> {
     /// Width of a pixel, ns.
+    #[inline]
     pub fn pixel(&self) -> i64 {
         self.pixel
     }

@@ -43,17 +43,20 @@ pub struct Node {
 
 impl Node {
     /// The node with the slices of a span; `first` is the index from which `top` counts.
+    #[inline]
     pub fn of_span(span: &Span, first: u32) -> Node {
         let Span { start, end, busy_ns: busy, wait_ns: wait, top_ns: longest, site, waits, node, .. } = *span;
         Node { start, end, busy, wait, longest, top: span.top - first, site: Site::new(site, waits), node, zero: 0 }
     }
 
     /// An upper bound of the slices' durations, ns.
+    #[inline]
     pub fn longest(&self) -> i64 {
         self.longest.max(self.wait)
     }
 
     /// Adds the slices of the next node.
+    #[inline]
     pub(super) fn join(&mut self, next: &Node) {
         self.end = next.end;
         self.busy += next.busy;
@@ -125,7 +128,17 @@ impl Nodes<'_> {
         }
     }
 
+    /// From a node's start to its end, ns.
+    #[inline]
+    pub fn width_ns(&self, i: usize) -> Option<i64> {
+        match self {
+            Nodes::Wide(nodes) => nodes.get(i).map(|node| node.end - node.start),
+            Nodes::Narrow(nodes, _) => nodes.get(i).map(|node| i64::from(node.end) - i64::from(node.start)),
+        }
+    }
+
     /// Index of the first node for which `is_before` is false; it must hold for a prefix.
+    #[inline]
     pub fn partition_point(&self, is_before: impl Fn(&Node) -> bool) -> usize {
         match self {
             Nodes::Wide(nodes) => nodes.partition_point(is_before),

@@ -37,6 +37,7 @@ impl Pyramid {
     }
 
     /// The nodes of a level, the lowest first.
+    #[inline]
     pub fn level(&self, level: usize) -> &[Node] {
         &self.levels[level]
     }
@@ -85,6 +86,7 @@ impl Leaf {
     }
 
     /// Appends a slice to a leaf that is not full. Returns whether it is full now.
+    #[inline]
     pub fn push(&mut self, slice: SliceHeader) -> bool {
         let (i, SliceHeader { start, end, site, node }) = (self.n, slice);
         (self.start[i], self.end[i], self.site[i], self.node[i]) = (start, end, site, node);
@@ -101,6 +103,7 @@ impl Leaf {
     }
 
     /// The slices as columns.
+    #[inline]
     pub fn columns(&self) -> Columns<'_> {
         let n = self.n;
         Columns { start: &self.start[..n], end: &self.end[..n], site: &self.site[..n], node: &self.node[..n] }

@@ -31,6 +31,7 @@ pub struct Span {
 
 impl Span {
     /// The span of one slice.
+    #[inline]
     pub fn of(slice: SliceHeader, index: u32) -> Span {
         let SliceHeader { start, end, site, node } = slice;
         let (top_ns, waits) = (end - start, site.waits());

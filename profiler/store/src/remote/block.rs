@@ -4,7 +4,7 @@ use super::key::{Names, is_time};
 use super::message;
 use crate::store::{Lane, Store};
 use std::ops::Range;
-use trace_model::{Event, NO_ARGS, Site, SliceColumns, SliceDetails, SliceHeader};
+use trace_model::{NO_ARGS, Site, SliceColumns, SliceDetails, SliceHeader};
 
 /// Slices of a lane, with the texts of their arguments.
 #[derive(Debug)]
@@ -20,8 +20,10 @@ pub(super) struct Block {
 }
 
 impl Block {
-    pub(super) fn slice(&self, ordinal: u64) -> Option<Event> {
-        self.slices.slice(usize::try_from(ordinal.checked_sub(self.first)?).ok()?)
+    /// The columns of the slices, and their rows from that of a slice on.
+    pub(super) fn rows(&self, ordinal: u64) -> Option<(&SliceColumns, Range<usize>)> {
+        let row = usize::try_from(ordinal.checked_sub(self.first)?).ok()?;
+        (row < self.slices.len()).then(|| (&self.slices, row..self.slices.len()))
     }
 
     pub(super) fn args(&self, number: u32) -> Option<&str> {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use trace_model::layout::BLOCK;
 use trace_model::lod::{Merge, Node};
-use trace_model::{ColdLane, Event, SliceCursor};
+use trace_model::{ColdLane, Event, SliceColumns, SliceCursor};
 
 /// A remote lane: its ordinals and times, without its slices.
 #[derive(Clone, Debug)]
@@ -129,13 +129,13 @@ struct RemoteCursor<'a> {
 
 impl SliceCursor for RemoteCursor<'_> {
     #[inline]
-    fn slice(&mut self, index: u64) -> Option<Event> {
+    fn rows(&mut self, index: u64) -> Option<(&SliceColumns, Range<usize>)> {
         let ordinal = self.lane.ordinals.start.checked_add(index).filter(|o| *o < self.lane.ordinals.end)?;
         let block = ordinal / BLOCK;
         if self.current.as_ref().is_none_or(|(current, _)| *current != block) {
             self.current = Some((block, self.lane.block(block, self.missing)));
         }
-        self.current.as_ref()?.1.as_ref()?.slice(ordinal)
+        self.current.as_ref()?.1.as_ref()?.rows(ordinal)
     }
 
     /// If the block that decides is missing: its first slice.

@@ -7,8 +7,8 @@ use crate::store::segment_parts;
 use std::ops::Range;
 use std::sync::Arc;
 use trace_model::layout::{BLOCK, SEGMENT};
-use trace_model::lod::{Columns, LEAF, LEVELS, Leaf, Merge, Node, Nodes, Slices, walk};
-use trace_model::{ColdLane, Event, SliceCursor, SliceHeader};
+use trace_model::lod::{Columns, LEAF, LEVELS, Leaf, Merge, Nodes, Slices, walk};
+use trace_model::{ColdLane, SliceColumns, SliceCursor, SliceHeader};
 
 /// The level whose nodes have as many slices as a block of rows.
 const BLOCK_LEVEL: usize = 4;
@@ -230,9 +230,10 @@ impl<'a> PagedCursor<'a> {
 
 impl SliceCursor for PagedCursor<'_> {
     #[inline]
-    fn slice(&mut self, index: u64) -> Option<Event> {
+    fn rows(&mut self, index: u64) -> Option<(&SliceColumns, Range<usize>)> {
         let current = self.group_with(index)?;
-        current.group.as_ref()?.slices.slice(current.row(index))
+        let slices = &current.group.as_ref()?.slices;
+        Some((slices, current.row(index)..current.row(current.ordinals.end)))
     }
 
     fn first_touching(&mut self, time: i64) -> u32 {
@@ -258,8 +259,8 @@ impl Slices for PagedSegment<'_, '_> {
     }
 
     #[inline]
-    fn node(&self, level: usize, i: usize) -> Option<Node> {
-        self.levels[level].get(i)
+    fn nodes(&self, level: usize) -> Nodes<'_> {
+        self.levels[level]
     }
 
     fn side_by_side(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {

@@ -11,15 +11,13 @@
 //! * an *index* counts from the oldest retained slice and moves when slices are evicted; an *ordinal* counts
 //!   from the first slice ever and is stable ([`SliceId`]).
 
+use super::lane_slices::LaneSlices;
 use super::segment::Segment;
 use std::collections::VecDeque;
 use std::ops::Range;
 use trace_model::layout::{BLOCK, SEGMENT};
 use trace_model::lod::{Merge, Span, merged, pixel_ns, walk};
 use trace_model::{ColdLane, Event, SiteInfo, SliceColumns, SliceCursor, SliceDetails, SliceHeader, SliceId, SliceRef};
-
-/// Cold slices that an iterator reads at a time, at most.
-const MAX_READ: u32 = 256;
 
 /// Slices that do not overlap, in order of time.
 #[derive(Debug, Default)]
@@ -54,7 +52,7 @@ impl Lane {
         self.n_cold() + self.segments.back().map_or(0, |last| (self.segments.len() - 1) * SEGMENT + last.len())
     }
 
-    fn n_cold(&self) -> usize {
+    pub(super) fn n_cold(&self) -> usize {
         self.cold.as_ref().map_or(0, |cold| cold.n_slices())
     }
 
@@ -116,7 +114,8 @@ impl Lane {
         }
     }
 
-    fn slice_ref(&self, index: u32, slice: Event) -> SliceRef {
+    #[inline]
+    pub(super) fn slice_ref(&self, index: u32, slice: Event) -> SliceRef {
         let id = SliceId { track: self.track, lane: self.lane, ordinal: self.evicted + u64::from(index) };
         SliceRef { id, event: Event { depth: self.lane as u8, ..slice } }
     }
@@ -182,56 +181,56 @@ impl Lane {
     pub fn slices(&self, view: &Range<i64>) -> impl Iterator<Item = SliceRef> + '_ {
         let mut cursor = self.cursor();
         let touching = self.touching_with(view, cursor.as_deref_mut());
-        self.slices_of(touching, cursor)
+        LaneSlices::new(self, touching, cursor)
+    }
+
+    /// Passes the slices that touch the half-open `view` to `take`: as [`Lane::slices`], but in half the time, as none
+    /// is copied.
+    pub fn visit(&self, view: &Range<i64>, mut take: impl FnMut(&SliceRef)) {
+        let mut cursor = self.cursor();
+        let (cold, resident) = self.split(self.touching_with(view, cursor.as_deref_mut()));
+        let mut visit = |columns: &SliceColumns, rows: Range<usize>, index: usize| {
+            for (slice, index) in rows.filter_map(|row| columns.slice(row)).zip(index as u32..) {
+                take(&self.slice_ref(index, slice));
+            }
+        };
+        let mut index = cold.start as usize;
+        while let Some(cursor) = cursor.as_mut().filter(|_| index < cold.end as usize) {
+            let Some((columns, rows)) = cursor.rows(index as u64) else {
+                index += 1;
+                continue;
+            };
+            let n = rows.len().min(cold.end as usize - index);
+            visit(columns, rows.start..rows.start + n, index);
+            index += n.max(1);
+        }
+        for part in segment_parts(resident) {
+            if let Some(columns) = self.columns_at(part.start) {
+                let first = part.start % SEGMENT;
+                visit(columns, first..first + part.len(), self.n_cold() + part.start);
+            }
+        }
+    }
+
+    /// The cold ones of these indices, and those of resident slices, counted from the first resident one.
+    pub(super) fn split(&self, indices: Range<u32>) -> (Range<u32>, Range<usize>) {
+        let n_cold = self.n_cold() as u32;
+        let resident = |index: u32| index.saturating_sub(n_cold) as usize;
+        (indices.start.min(n_cold)..indices.end.min(n_cold), resident(indices.start)..resident(indices.end))
     }
 
     /// The slices with these indices.
     pub(crate) fn slices_at(&self, indices: Range<u32>) -> impl Iterator<Item = SliceRef> + '_ {
-        self.slices_of(indices, self.cursor())
+        LaneSlices::new(self, indices, self.cursor())
     }
 
-    /// The slices with these indices; damaged and missing ones are left out. Cold slices are read several at a time.
-    fn slices_of<'a>(
-        &'a self,
-        indices: Range<u32>,
-        mut cursor: Option<Box<dyn SliceCursor + 'a>>,
-    ) -> impl Iterator<Item = SliceRef> + use<'a> {
-        let n_cold = self.n_cold() as u32;
-        let resident = indices.start.max(n_cold) - n_cold..indices.end.max(n_cold) - n_cold;
-        let mut unread = indices.start..indices.end.min(n_cold);
-        let mut read = VecDeque::new();
-        // Grows with every read: a caller that takes one slice only should not read more.
-        let mut next_read = 1;
-        let cold = std::iter::from_fn(move || {
-            loop {
-                if let Some((index, slice)) = read.pop_front() {
-                    return Some(self.slice_ref(index, slice));
-                }
-                if unread.is_empty() {
-                    return None;
-                }
-                let from = unread.start;
-                unread.start = from.saturating_add(next_read).min(unread.end);
-                next_read = (next_read * 4).min(MAX_READ);
-                if let Some(cursor) = &mut cursor {
-                    cursor.slices(from..unread.start, &mut read);
-                }
-            }
-        });
-        cold.chain(self.resident_slices(resident))
-    }
-
-    /// The resident slices with these indices, which count from the first resident one.
-    fn resident_slices(&self, indices: Range<u32>) -> impl Iterator<Item = SliceRef> + '_ {
-        let n_cold = self.n_cold();
-        segment_parts(indices.start as usize..indices.end as usize).flat_map(move |part| {
-            let segment = self.segments.get(part.start / SEGMENT);
-            part.filter_map(move |i| Some(self.slice_ref((n_cold + i) as u32, segment?.slices.slice(i % SEGMENT)?)))
-        })
+    /// The columns of the resident slice `i`, which counts from the first resident one.
+    pub(super) fn columns_at(&self, i: usize) -> Option<&SliceColumns> {
+        self.segments.get(i / SEGMENT).map(|segment| &segment.slices)
     }
 
     fn resident(&self, i: usize) -> Option<Event> {
-        self.segments.get(i / SEGMENT)?.slices.slice(i % SEGMENT)
+        self.columns_at(i)?.slice(i % SEGMENT)
     }
 
     /// The last slice that starts before `time`.

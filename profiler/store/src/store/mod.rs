@@ -10,6 +10,7 @@
 mod apply;
 mod contents;
 mod lane;
+mod lane_slices;
 mod queue;
 mod segment;
 mod side;

@@ -1,7 +1,7 @@
 //! A segment: neighbouring slices of a lane in columns, with their pyramid.
 
 use std::ops::Range;
-use trace_model::lod::{Columns, LEAF, Node, Pyramid, Slices};
+use trace_model::lod::{Columns, LEAF, Nodes, Pyramid, Slices};
 use trace_model::{SliceColumns, SliceDetails, SliceHeader};
 
 /// Consecutive slices of a lane, at most [`SEGMENT`](trace_model::layout::SEGMENT).
@@ -43,8 +43,8 @@ impl Slices for &Segment {
     }
 
     #[inline]
-    fn node(&self, level: usize, i: usize) -> Option<Node> {
-        self.pyramid.level(level).get(i).copied()
+    fn nodes(&self, level: usize) -> Nodes<'_> {
+        Nodes::Wide(self.pyramid.level(level))
     }
 
     fn leaf(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {
