@@ -14,7 +14,7 @@ pub(super) struct Block {
     /// The ordinal up to which the block has all slices of the lane that can be read.
     end: u64,
     slices: SliceColumns,
-    /// The arguments of slices; that of [`Event::args`] `first_args` is the first.
+    /// The arguments of slices; that of number `first_args` is the first.
     args: Vec<Box<str>>,
     first_args: u32,
 }
