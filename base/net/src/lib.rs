@@ -32,7 +32,7 @@ mod transport;
 use std::time::Duration;
 
 pub use address::{Address, AddressError};
-pub use authority::{Authority, Issued, certify};
+pub use authority::{Authority, IssuedCertificate, certify};
 pub use channel::{Channel, Connection, Handler};
 pub use frame::{Body, Frame};
 pub use hello::{Identity, Peer};

@@ -100,7 +100,7 @@ impl fmt::Display for Table {
 }
 
 /// Cuts a text to at most `max_width` columns of a terminal; a text that is cut ends with an ellipsis.
-pub fn cut(text: &str, max_width: usize) -> String {
+pub fn truncated(text: &str, max_width: usize) -> String {
     if text.width() <= max_width {
         return text.to_owned();
     }
@@ -148,8 +148,8 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_to_a_width() {
-        assert_eq!((cut("abcdef", 4), cut("abcd", 4)), ("abc…".to_owned(), "abcd".to_owned()));
-        assert_eq!(cut("日本語", 4), "日…", "half a character does not fit");
-        assert_eq!(cut("日本", 4), "日本");
+        assert_eq!((truncated("abcdef", 4), truncated("abcd", 4)), ("abc…".to_owned(), "abcd".to_owned()));
+        assert_eq!(truncated("日本語", 4), "日…", "half a character does not fit");
+        assert_eq!(truncated("日本", 4), "日本");
     }
 }

@@ -66,7 +66,7 @@ pub struct JoinHandle(Kind);
 #[derive(Debug)]
 enum Kind {
     System(std::thread::JoinHandle<()>),
-    Simulated(simulation::Ended),
+    Simulated(simulation::ThreadEnd),
 }
 
 /// Starts a thread. In a simulation it belongs to the process of its caller.

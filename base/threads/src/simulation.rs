@@ -144,7 +144,7 @@ impl Seat {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn spawn(&self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<Ended> {
+    pub fn spawn(&self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<ThreadEnd> {
         self.simulation().spawn(self.process, name, body)
     }
 
@@ -168,18 +168,18 @@ impl Seat {
 }
 
 /// A thread of a simulation, whose end can be waited for.
-pub struct Ended {
+pub struct ThreadEnd {
     world: Arc<World>,
     thread: usize,
 }
 
-impl std::fmt::Debug for Ended {
+impl std::fmt::Debug for ThreadEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Ended").field(&self.thread).finish()
     }
 }
 
-impl Ended {
+impl ThreadEnd {
     /// Waits for the thread's end. Returns `false` where the thread panicked, or the caller's own process was killed.
     pub fn wait(self) -> bool {
         let Some(seat) = seat() else { return false };
@@ -242,7 +242,12 @@ impl Simulation {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn spawn(&self, process: Process, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<Ended> {
+    pub fn spawn(
+        &self,
+        process: Process,
+        name: &str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<ThreadEnd> {
         let thread = self.0.state.lock().add_thread(process.0, name);
         let seat = Seat { world: Arc::clone(&self.0), thread, process };
         let started = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK).spawn(move || seat.run(body));
@@ -250,7 +255,7 @@ impl Simulation {
             self.0.state.lock().remove_thread(thread);
             return Err(error);
         }
-        Ok(Ended { world: Arc::clone(&self.0), thread })
+        Ok(ThreadEnd { world: Arc::clone(&self.0), thread })
     }
 
     /// Ends a process: its threads unwind from where they are. Returns when all have.

@@ -85,14 +85,14 @@ fn run_command(args: &args::Record, folder: &Path, watch: Option<&Watch>) -> Res
     if let Some(library) = cuda::library().filter(|_| !args.no_cuda) {
         cuda::inject(&mut command, &library);
     }
-    let forwarding = signals::Forwarding::begin().context("taking over signals")?;
+    let forwarding = signals::ForwardGuard::begin().context("taking over signals")?;
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
             return Err(Failure::wrong_use(format_args!("cannot run {}: {error}", Path::new(program).display())));
         }
     };
-    forwarding.to(child.id());
+    forwarding.forward_to(child.id());
     if let Some(watch) = watch {
         watch.command(child.id());
     }

@@ -60,6 +60,6 @@ pub use report::Report;
 pub use result::{TestResult, TrainingResult};
 pub use run_folder::{RunFolder, is_over, refuse_if_used};
 pub use task::{Model, TaskSpec};
-pub use tracing::Tracing;
+pub use tracing::TraceRecorder;
 pub use trainer::Trainer;
 pub use worker::{TaskAddress, WorkerTask, WorkerTaskOptions};

@@ -10,12 +10,12 @@ use crate::gatherer::Gatherer;
 use crate::options::{TraceTarget, TrainOptions};
 use crate::run_folder::RunFolder;
 use crate::sending;
-use crate::tracing::{self, Tracing};
+use crate::tracing::{self, TraceRecorder};
 
 /// A run's folder, and the recording and collecting of its trace.
 pub(crate) struct Run {
     folder: RunFolder,
-    tracing: Option<Tracing>,
+    tracing: Option<TraceRecorder>,
     gatherer: Option<Gatherer>,
     ns_per_slice: Option<f64>,
     /// The folder into which this process was being recorded before the run began.
@@ -51,7 +51,7 @@ impl Run {
         };
         let folder = RunFolder::create(name, options.logdir.as_deref(), trace, continues)?;
         let ns_per_slice = folder.trace().and_then(|_| tracing::ns_per_slice());
-        let mut tracing = folder.trace().map(Tracing::start).transpose()?;
+        let mut tracing = folder.trace().map(TraceRecorder::start).transpose()?;
         if let Some(tracing) = tracing.as_mut().filter(|_| devices::has_gpu(&options.devices)) {
             tracing.record_cuda();
         }

@@ -9,7 +9,7 @@ use trace_record::{Collector, CollectorOptions, CollectorReport};
 use crate::sending;
 
 /// The recording of this process and the thread that drains it.
-pub struct Tracing {
+pub struct TraceRecorder {
     recording: events::Session,
     collector: Collector,
     /// Records CUDA's work, where there is a GPU.
@@ -18,16 +18,16 @@ pub struct Tracing {
     folder: PathBuf,
 }
 
-impl Tracing {
+impl TraceRecorder {
     /// Records this process into `folder`, and sends the trace to the collector that `STEPSCOPE_COLLECTOR` names.
     ///
     /// # Errors
     /// When the folder cannot be written, or the process is recorded already.
-    pub fn start(folder: &Path) -> anyhow::Result<Tracing> {
+    pub fn start(folder: &Path) -> anyhow::Result<TraceRecorder> {
         let recording = events::start(folder, events::Options::default()).context("starting the trace")?;
         let collector = Collector::start(folder, CollectorOptions::default()).context("collecting the trace")?;
         let sender = sending::start(folder, sending::collector(None).as_deref()).context("sending the trace")?;
-        Ok(Tracing { recording, collector, cuda: None, sender, folder: folder.to_path_buf() })
+        Ok(TraceRecorder { recording, collector, cuda: None, sender, folder: folder.to_path_buf() })
     }
 
     /// Records CUDA's work in this process too. Where CUPTI is missing, the trace says why.

@@ -8,9 +8,9 @@ use crate::record::Text;
 use std::ffi::{CStr, c_char, c_void};
 
 /// The function by which CUPTI requests a buffer.
-pub type Requested = extern "C" fn(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize);
+pub type RequestBuffer = extern "C" fn(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize);
 /// The function by which CUPTI returns a buffer.
-pub type Completed = extern "C" fn(context: *mut c_void, stream: u32, buffer: *mut u8, size: usize, valid: usize);
+pub type CompleteBuffer = extern "C" fn(context: *mut c_void, stream: u32, buffer: *mut u8, size: usize, valid: usize);
 /// The function by which CUPTI reads the time, in ticks.
 pub type Clock = extern "C" fn() -> u64;
 
@@ -29,7 +29,7 @@ pub trait Library: Send + Sync {
     /// `cuptiGetVersion`.
     fn version(&self) -> Result<u32, Failed>;
     /// Registers the two functions for buffers.
-    fn register(&self, requested: Requested, completed: Completed) -> Result<(), Failed>;
+    fn register(&self, requested: RequestBuffer, completed: CompleteBuffer) -> Result<(), Failed>;
     /// Makes CUPTI take all times from this clock.
     fn use_clock(&self, clock: Clock) -> Result<(), Failed>;
     /// Makes CUPTI report threads by the system's ids.
@@ -130,8 +130,8 @@ impl Library for Loaded {
         call!(self, "cuptiGetVersion", (*mut u32), (&raw mut version)).map(|()| version)
     }
 
-    fn register(&self, requested: Requested, completed: Completed) -> Result<(), Failed> {
-        call!(self, "cuptiActivityRegisterCallbacks", (Requested, Completed), (requested, completed))
+    fn register(&self, requested: RequestBuffer, completed: CompleteBuffer) -> Result<(), Failed> {
+        call!(self, "cuptiActivityRegisterCallbacks", (RequestBuffer, CompleteBuffer), (requested, completed))
     }
 
     fn use_clock(&self, clock: Clock) -> Result<(), Failed> {

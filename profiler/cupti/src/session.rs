@@ -237,7 +237,7 @@ impl Reader {
         let mut any = false;
         while let Some(full) = pool().take_full() {
             any = true;
-            let begins = self.begins(full.bytes());
+            let begins = self.record_starts(full.bytes());
             let (records, unread) = records(full.bytes(), &begins);
             self.translator.translate(&records, &unread, &*self.library);
             self.dropped += self.library.dropped(full.context, full.stream);
@@ -248,7 +248,7 @@ impl Reader {
     }
 
     /// The offsets of a buffer's records, as the library finds them; counts those whose length is not the version's.
-    fn begins(&mut self, bytes: &[u8]) -> Vec<usize> {
+    fn record_starts(&mut self, bytes: &[u8]) -> Vec<usize> {
         let mut begins = Vec::new();
         while let Some(at) = self.library.next(bytes, begins.last().copied()) {
             begins.push(at);

@@ -7,7 +7,7 @@ mod common;
 
 use common::{Texts, call, event, marker, memcpy, wait};
 use cupti::layout::{Kind, Layout};
-use cupti::library::{Clock, Completed, Failed, Requested};
+use cupti::library::{Clock, CompleteBuffer, Failed, RequestBuffer};
 use cupti::record::Text;
 use cupti::{Library, Recorder, Report, Unavailable};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[derive(Default)]
 struct State {
-    callbacks: Option<(Requested, Completed)>,
+    callbacks: Option<(RequestBuffer, CompleteBuffer)>,
     clock: Option<Clock>,
     on: Vec<Kind>,
     /// Fails like a library without a driver.
@@ -85,7 +85,7 @@ impl Library for Fake {
         Ok(self.version)
     }
 
-    fn register(&self, requested: Requested, completed: Completed) -> Result<(), Failed> {
+    fn register(&self, requested: RequestBuffer, completed: CompleteBuffer) -> Result<(), Failed> {
         lock(&self.state).callbacks = Some((requested, completed));
         Ok(())
     }

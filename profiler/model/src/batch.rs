@@ -203,7 +203,7 @@ impl Batch {
 
     /// Whether the source has more than fits into one batch, so that it should be read again at once.
     #[must_use]
-    pub fn more(&self) -> bool {
+    pub fn has_more(&self) -> bool {
         self.more
     }
 }

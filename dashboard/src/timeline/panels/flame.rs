@@ -51,7 +51,7 @@ pub fn flame_ui(ui: &mut Ui, what: &str, boxes: &[FlameBox], weight: impl Fn(u64
         ui.label(format!("{} ({})", weight(hovered.total), format::percent(hovered.width)));
         ui.colored_label(palette(ui).text_weak, format!("{} in itself", weight(hovered.own)));
         if hovered.count > 0 {
-            ui.colored_label(palette(ui).text_weak, format::counted(hovered.count, "slice"));
+            ui.colored_label(palette(ui).text_weak, format::count_of(hovered.count, "slice"));
         }
     });
 }

@@ -170,7 +170,7 @@ impl Import {
     pub fn read_all(&mut self, store: &mut Store) -> Result<(), ImportError> {
         loop {
             let batch = self.poll_staged()?;
-            let more = batch.more();
+            let more = batch.has_more();
             store.apply(batch);
             if !more {
                 return Ok(());

@@ -89,7 +89,7 @@ impl Sched {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|(time, ..)| *time);
         self.learn_processes(&events);
-        let mut out = Staged { stage, process_of: std::mem::take(&mut self.process_of), cpus: None };
+        let mut out = StageOutput { stage, process_of: std::mem::take(&mut self.process_of), cpus: None };
         for tid in out.stage.unsettled() {
             let process = out.process_row(out.process_of.get(&tid).copied());
             out.stage.settle(tid, process);
@@ -140,14 +140,14 @@ fn ns(ticks: u64) -> i64 {
 }
 
 /// A stage as the output of [`Scheduling`].
-struct Staged<'a> {
+struct StageOutput<'a> {
     stage: &'a mut Stage,
     process_of: FxHashMap<i64, i64>,
     /// The process of CPUs and disks.
     cpus: Option<ProcessIdx>,
 }
 
-impl Staged<'_> {
+impl StageOutput<'_> {
     fn process_row(&mut self, pid: Option<i64>) -> ProcessIdx {
         let Some(pid) = pid else {
             let process = self.named_process("threads of no known process", "threads");
@@ -174,7 +174,7 @@ impl Staged<'_> {
     }
 }
 
-impl Output for Staged<'_> {
+impl Output for StageOutput<'_> {
     type Track = TrackIdx;
     type Site = SiteIdx;
 

@@ -72,7 +72,7 @@ pub struct HostClock {
 impl HostClock {
     /// The collector's clock, whose difference is exactly 0.
     #[must_use]
-    pub fn own() -> HostClock {
+    pub fn of_this_host() -> HostClock {
         HostClock { is_own: true, ..HostClock::default() }
     }
 
@@ -202,7 +202,7 @@ pub struct Line {
 
 impl Line {
     /// The line in the middle of the bounds at the time `at`; `None` if the facts contradict each other.
-    pub fn through(at: i64, least: &[Fact], most: &[Fact]) -> Option<Line> {
+    pub fn feasible(at: i64, least: &[Fact], most: &[Fact]) -> Option<Line> {
         bounds_at(at, least, most).map(|bounds| Line { at, bounds })
     }
 

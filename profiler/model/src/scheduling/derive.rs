@@ -167,7 +167,7 @@ impl<O: Output> Scheduling<O> {
     /// Processes the next event, in order of time.
     pub fn take(&mut self, event: &SchedEvent, out: &mut O) {
         let (time, cpu) = (event.time, event.cpu);
-        if let Some((thread, name)) = event.kind.by() {
+        if let Some((thread, name)) = event.kind.waker() {
             self.recover_switch(cpu, thread, name, out);
         }
         match event.kind {

@@ -71,7 +71,7 @@ pub enum SchedKind {
 
 impl SchedKind {
     /// The thread on whose CPU the event occurred, with its name if that is reported; `None` if the event does not say.
-    pub fn by(&self) -> Option<(u32, Option<Comm>)> {
+    pub fn waker(&self) -> Option<(u32, Option<Comm>)> {
         match *self {
             SchedKind::Switch { prev, prev_name, .. } => Some((prev, Some(prev_name))),
             SchedKind::Waking { by, .. } => Some((by, None)),

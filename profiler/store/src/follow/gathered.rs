@@ -210,13 +210,13 @@ impl Gathered {
     fn add(&mut self, path: PathBuf, clock: String, reader: FolderReader, numbers: BTreeMap<u32, u32>) {
         let machine = self.machines.entry(clock.clone()).or_default();
         if clock == self.own_clock {
-            machine.clock = HostClock::own();
+            machine.clock = HostClock::of_this_host();
         }
         self.sources.insert(path, Source { reader, clock, numbers, live: true, disk_bytes: 0, reported: None });
     }
 
     /// The reader of the trace that this machine records into the folder itself.
-    pub(crate) fn own(&self) -> Option<&FolderReader> {
+    pub(crate) fn own_folder(&self) -> Option<&FolderReader> {
         self.sources.get(&self.dir).map(|source| &source.reader)
     }
 

@@ -174,7 +174,7 @@ fn format_of(meta: &[RecordBatch]) -> Option<String> {
 fn check_file(sums: &Checksums, folder: &Path, name: &str) -> Result<(), super::checksums::PartError> {
     let file = File::open(folder.join(name))?;
     sums.check_len(&file, name)?;
-    let parts = sums.parts(name).unwrap_or_default();
+    let parts = sums.file_parts(name).unwrap_or_default();
     let skipped = if file.metadata()?.len() > MAX_CHECKED_BYTES { parts.len().saturating_sub(1) } else { 0 };
     parts[skipped..].iter().try_for_each(|part| read_part(&file, *part).map(|_| ()))
 }

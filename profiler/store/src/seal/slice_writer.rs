@@ -78,7 +78,7 @@ impl Window {
 pub(super) type MaybeReader<'r, 'a> = Option<&'r mut ArgsReader<'a>>;
 
 /// What was written to the two files.
-pub(super) struct Written {
+pub(super) struct WrittenFiles {
     pub(super) slices: Vec<checksums::FilePart>,
     pub(super) sidecar_bytes: u64,
     /// A checksum over the rows of each row group, to compare with what is read back.
@@ -210,7 +210,7 @@ impl SliceWriter {
         store: &Store,
         names: &Names,
         args: MaybeReader<'_, '_>,
-    ) -> Result<Written, SealError> {
+    ) -> Result<WrittenFiles, SealError> {
         self.write_first(self.window.slices.len(), store, names, args)?;
         let slices = self.file.finish()?;
         let (len, crc) = slices.last().map_or((0, 0), |footer| (footer.from + footer.len, footer.crc));
@@ -219,6 +219,6 @@ impl SliceWriter {
         let sidecar = sidecar.into_inner().map_err(|e| failed(e.into_error()))?;
         sidecar.sync_all().map_err(failed)?;
         let sidecar_bytes = sidecar.metadata().map_err(failed)?.len();
-        Ok(Written { slices, sidecar_bytes, checksums: self.checksums, rows: self.rows })
+        Ok(WrittenFiles { slices, sidecar_bytes, checksums: self.checksums, rows: self.rows })
     }
 }

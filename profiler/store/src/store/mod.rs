@@ -110,8 +110,8 @@ pub struct Update {
 impl Update {
     /// Whether the source has more than fits into one update, so that it should be read again at once.
     #[must_use]
-    pub fn more(&self) -> bool {
-        self.batch.more()
+    pub fn has_more(&self) -> bool {
+        self.batch.has_more()
     }
 }
 

@@ -39,7 +39,7 @@ pub fn unseal(store: &Store, dir: &Path) -> io::Result<()> {
             writer.slices(track, &part, part.start == range.start)?;
         }
     }
-    writer.sides()?;
+    writer.side_tables()?;
     writer.finish()
 }
 
@@ -261,7 +261,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes everything that is not a slice.
-    fn sides(&mut self) -> io::Result<()> {
+    fn side_tables(&mut self) -> io::Result<()> {
         let store = self.store;
         // Instants and flows of transfers are written by `transfers`, which knows their nodes.
         let is_transfer = |site: u32| store.sites().get(site as usize).is_some_and(|s| s.category.is_transfer());
