@@ -151,7 +151,7 @@ impl MeshCard {
         let rect = ui.max_rect();
         let response = ui.interact(rect, ui.scope_id().with("mesh"), Sense::click_and_drag());
         widgets::describe(&response, || {
-            let vertices = format::counted_as(self.model.vertices.len() as u64, "vertex", "vertices");
+            let vertices = format::count_of_irregular(self.model.vertices.len() as u64, "vertex", "vertices");
             let faces = format::count_of(self.model.faces.len() as u64, "face");
             let colors = format::count_of(self.model.colors.len() as u64, "colour");
             let note = self.model.note.as_ref().map_or_else(String::new, |note| format!(", {note}"));
@@ -180,7 +180,7 @@ impl MeshCard {
 
 /// Draws faces from the farthest to the nearest, lit from the eye; without faces, the vertices as dots.
 fn draw(model: &Model, orbit: &Orbit, rect: Rect, p: &Palette) -> Mesh {
-    let placed: Vec<_> = model.vertices.iter().map(|v| orbit.place(rect, *v, false)).collect();
+    let placed: Vec<_> = model.vertices.iter().map(|v| orbit.project(rect, *v, false)).collect();
     let color = |i: usize| model.colors.get(i).map_or(p.series(0), |[r, g, b]| ui::theme::rgb(*r, *g, *b));
     let mut mesh = Mesh::default();
     if model.faces.is_empty() {

@@ -41,7 +41,7 @@ fn group_of(store: &Store, activities: &Activities<'_>, segment: &Segment) -> Se
             if is_call { SegmentGroup::LongCall } else { SegmentGroup::LateWork }
         }
         PathKind::Stall(Cause::ScheduledOut) => {
-            if slice.is_some_and(|slice| activities.of(&slice) == Activity::Asleep) {
+            if slice.is_some_and(|slice| activities.get(&slice) == Activity::Asleep) {
                 SegmentGroup::Asleep
             } else {
                 SegmentGroup::Usual

@@ -73,9 +73,9 @@ impl<'d, 'a> Blame<'d, 'a> {
     fn push_part(&mut self, current: &Current<'_>, part: &WalkPart) {
         let range = part.start..part.end;
         match part.kind {
-            PartKind::Runs(at, via) => {
-                let culprit = self.deps.lines.slice(at).id;
-                self.push(current, range, self.run_cause(current.gap.line, at, via), Some(culprit));
+            PartKind::Runs(piece_id, via) => {
+                let culprit = self.deps.lines.slice(piece_id).id;
+                self.push(current, range, self.run_cause(current.gap.line, piece_id, via), Some(culprit));
             }
             PartKind::Idle(Cause::Unexplained, _) => self.push(current, range, Cause::Unexplained, None),
             PartKind::Begin => {
@@ -100,10 +100,10 @@ impl<'d, 'a> Blame<'d, 'a> {
     }
 
     /// The cause of a wait of the line `waiting` while a piece ran.
-    fn run_cause(&self, waiting: u32, at: PieceId, via: Edge) -> Cause {
-        let (waiter, runner) = (self.line(waiting), self.line(at.line));
+    fn run_cause(&self, waiting: u32, piece_id: PieceId, via: Edge) -> Cause {
+        let (waiter, runner) = (self.line(waiting), self.line(piece_id.line));
         let is_peer = waiter.process != runner.process;
-        match self.deps.lines.piece(at).activity {
+        match self.deps.lines.piece(piece_id).activity {
             Activity::Collective if !is_peer => Cause::Network,
             _ if is_peer => Cause::PeerLate,
             Activity::Copy => Cause::Dma,
@@ -175,12 +175,12 @@ impl<'d, 'a> Blame<'d, 'a> {
             let work = work.or_insert_with(|| WindowWork::new(deps, process, &window.range));
             candidates.extend(work.longest_from(range.start));
         }
-        let covers = |at: &PieceId| {
-            let piece = deps.lines.piece(*at);
+        let covers = |piece_id: &PieceId| {
+            let piece = deps.lines.piece(*piece_id);
             if piece.activity.is_work() { piece.end.min(range.end) - piece.start.max(range.start) } else { 0 }
         };
-        let best = candidates.into_iter().filter(|at| at.line != current.gap.line && covers(at) > 0);
-        best.max_by_key(|at| (covers(at), std::cmp::Reverse(at.line))).map(|at| deps.lines.slice(at).id)
+        let best = candidates.into_iter().filter(|piece_id| piece_id.line != current.gap.line && covers(piece_id) > 0);
+        best.max_by_key(|piece_id| (covers(piece_id), std::cmp::Reverse(piece_id.line))).map(|piece_id| deps.lines.slice(piece_id).id)
     }
 
     /// Adds a stall for each collective of a line, from its begin until its last peer joined.
@@ -189,11 +189,11 @@ impl<'d, 'a> Blame<'d, 'a> {
             if p.activity != Activity::Collective || p.start >= range.end || p.end <= range.start {
                 continue;
             }
-            let at = PieceId { line, piece: piece as u32 };
-            let Some(last) = self.deps.exchanges.last_peer(at) else { continue };
+            let piece_id = PieceId { line, piece: piece as u32 };
+            let Some(last) = self.deps.exchanges.last_peer(piece_id) else { continue };
             let last_start = self.deps.lines.piece(last).start.min(p.end);
             if last_start > p.start {
-                let gap = Gap { line, range: p.start..last_start, next: Some(at), window: None };
+                let gap = Gap { line, range: p.start..last_start, next: Some(piece_id), window: None };
                 let current = Current { gap: &gap, step_id: None, active: None };
                 let culprit = Some(self.deps.lines.slice(last).id);
                 self.push(&current, gap.range.clone(), Cause::PeerLate, culprit);
@@ -214,7 +214,7 @@ impl<'d, 'a> Blame<'d, 'a> {
             end: range.end,
             cause,
             culprit,
-            blocked: current.gap.next.map(|at| self.deps.lines.slice(at).id),
+            blocked: current.gap.next.map(|piece_id| self.deps.lines.slice(piece_id).id),
         });
     }
 }
@@ -239,11 +239,11 @@ impl WindowWork {
             starts.extend(work.map(|(i, p)| (p.start, PieceId { line: index as u32, piece: (first + i) as u32 })));
         }
         starts.sort_by_key(|(start, _)| *start);
-        let length = |at: &PieceId| deps.lines.piece(*at).end - deps.lines.piece(*at).start;
+        let length = |piece_id: &PieceId| deps.lines.piece(*piece_id).end - deps.lines.piece(*piece_id).start;
         let mut longest: Vec<PieceId> = Vec::with_capacity(starts.len());
-        for (_, at) in starts.iter().rev() {
-            let before = longest.last().copied().unwrap_or(*at);
-            longest.push(if length(at) >= length(&before) { *at } else { before });
+        for (_, piece_id) in starts.iter().rev() {
+            let before = longest.last().copied().unwrap_or(*piece_id);
+            longest.push(if length(piece_id) >= length(&before) { *piece_id } else { before });
         }
         longest.reverse();
         WindowWork { starts, longest }

@@ -173,6 +173,6 @@ pub(super) fn step_of<'a>(deps: &Deps<'a>, window: &Window, gap: &Gap) -> Option
     let begun = window.steps.partition_point(|row| step(row).start < gap.range.end);
     let last = window.steps[..begun].iter().rev().take(MAX_CONCURRENT).map(step);
     let mut touching = last.filter(|s| s.end > gap.range.start);
-    let next = gap.next.and_then(|at| deps.store.step_id_of(deps.lines.slice(at)));
+    let next = gap.next.and_then(|piece_id| deps.store.step_id_of(deps.lines.slice(piece_id)));
     touching.clone().find(|s| Some(s.id) == next).or_else(|| touching.next())
 }
