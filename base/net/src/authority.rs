@@ -1,4 +1,4 @@
-//! Certificates for a job without certificates of its own: a certificate authority, and one certificate for each host.
+//! Certificates for a job that has none: creates a certificate authority, and one certificate for each host.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

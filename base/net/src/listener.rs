@@ -39,9 +39,9 @@ struct Shared {
 }
 
 impl Listener {
-    /// Listens at `address`. After a handshake `on_connection` is called with the connection, in a thread of its own, where
-    /// the call may last. A socket file of a process that ended is replaced. With `security` TCP connections
-    /// are encrypted, and refused without a certificate of the job's authority.
+    /// Listens at `address`. After a handshake `on_connection` is called with the connection, in a thread of its own,
+    /// where the call may last. A socket file of a process that ended is replaced. With `security` TCP connections are
+    /// encrypted, and refused without a certificate of the job's authority.
     ///
     /// # Errors
     /// The address is in use, or not of this host.

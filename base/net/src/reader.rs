@@ -294,7 +294,8 @@ mod tests {
     proptest! {
         #[test]
         fn frames_come_as_they_went(
-            frames in proptest::collection::vec((0u8..FIRST_CONTROL_KIND, proptest::collection::vec(any::<u8>(), 0..900),
+            frames in proptest::collection::vec((0u8..FIRST_CONTROL_KIND,
+                proptest::collection::vec(any::<u8>(), 0..900),
                 proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..3000), 0..4)), 0..6),
             seed in 1usize..1000,
         ) {
@@ -303,7 +304,7 @@ mod tests {
             for (i, (kind, head, body)) in frames.iter().enumerate() {
                 let mut incoming = reader.next().unwrap();
                 prop_assert_eq!((incoming.kind, incoming.head()), (*kind, &head[..]));
-                // Bodies that nobody takes are skipped.
+                // Bodies that are not read are skipped.
                 if i % 2 == 0 {
                     prop_assert_eq!(incoming.body_to_vec().unwrap(), body.concat());
                 }

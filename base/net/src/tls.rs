@@ -39,7 +39,7 @@ pub enum SecurityError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the file.
         reason: String,
     },
     /// Certificate, key and authority do not match, or are not valid.
@@ -91,7 +91,7 @@ impl Security {
             .with_client_cert_verifier(verifier)
             .with_single_cert(chain.clone(), key.clone_key())
             .map_err(|e| config_error(&e))?;
-        // Connections last for the job, so nobody resumes a session with a ticket.
+        // Connections last for the job, so no client resumes a session with a ticket.
         server.send_tls13_tickets = 0;
         let client = ClientConfig::builder_with_provider(provider);
         let client = client.with_protocol_versions(&versions).map_err(|e| config_error(&e))?;

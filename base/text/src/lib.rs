@@ -12,7 +12,7 @@ mod durations;
 mod table;
 
 pub use bytes::bytes;
-pub use counts::{count, count_of, counted_as, signed_count};
+pub use counts::{count, count_of, count_of_irregular, signed_count};
 pub use durations::{duration, exact_ns};
 pub use table::{Align, Columns, Table, truncated};
 

@@ -7,9 +7,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// The side on which the cells of a column align.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Texts.
+    /// The left side, for texts.
     Left,
-    /// Numbers.
+    /// The right side, for numbers.
     Right,
 }
 
@@ -63,12 +63,12 @@ pub struct Table {
 impl Table {
     /// A table with these titles.
     pub fn new(titles: impl IntoIterator<Item = impl AsRef<str>>) -> Table {
-        let column = |(i, title): (usize, _)| {
+        let parse_title = |(i, title): (usize, _)| {
             let title: &str = AsRef::as_ref(&title);
             let align = if i == 0 || title.starts_with('<') { Align::Left } else { Align::Right };
             (align, title.trim_start_matches('<').to_owned())
         };
-        let (aligns, titles): (Vec<Align>, Vec<String>) = titles.into_iter().enumerate().map(column).unzip();
+        let (aligns, titles): (Vec<Align>, Vec<String>) = titles.into_iter().enumerate().map(parse_title).unzip();
         let mut columns = Columns::new(aligns);
         columns.measure(&titles);
         Table { columns, titles, rows: Vec::new() }

@@ -102,7 +102,7 @@ fn samples() -> Check {
 
 /// The counters of threads that the system offers.
 fn counters() -> Check {
-    let (state, seen, remedy) = match trace_record::count::available(CounterSet::usual()) {
+    let (state, seen, remedy) = match trace_record::count::available(CounterSet::default_counters()) {
         Ok((counted, missing)) => {
             let remedies: Vec<String> = missing.iter().map(|(names, how)| format!("{names}: {how}")).collect();
             let state = if missing.is_empty() { State::Ok } else { State::Limited };
@@ -165,7 +165,7 @@ fn gpu_library(name: &'static str, used_for: &'static str, package: &str) -> Che
 }
 
 fn cupti() -> Check {
-    let seen = cupti::Loaded::find().map_err(cupti::Unavailable::NoLibrary);
+    let seen = cupti::CuptiLibrary::find().map_err(cupti::Unavailable::NoLibrary);
     let version = seen.and_then(|library| cupti::probe(&library));
     let found = version.map(|version| format!("version {version} answers"));
     let found = found.map_err(|why| ("not usable".to_owned(), why.to_string()));

@@ -33,7 +33,7 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
     switches(args, &folder)?;
     let options = watch_options(args);
     let watch =
-        options.watches().then(|| Watch::prepare(&folder, options)).transpose().context("watching the command")?;
+        options.is_any_set().then(|| Watch::prepare(&folder, options)).transpose().context("watching the command")?;
     let collector = Collector::start_with(&folder, CollectorOptions::default(), watch.as_ref().map(Watch::tracks))
         .context("collecting the trace")?;
     let sender = sending::start(&folder, sending::collector(args.collector.as_deref()).as_deref())?;
@@ -67,7 +67,10 @@ fn switches(args: &args::Record, folder: &Path) -> anyhow::Result<()> {
         control.record_steps(n);
     }
     if let Some(seconds) = args.flight {
-        control.keep_flight(u64::from(seconds) * 1_000_000_000, args.slow_step.unwrap_or(0).saturating_mul(1_000_000));
+        control.enable_flight_recorder(
+            u64::from(seconds) * 1_000_000_000,
+            args.slow_step.unwrap_or(0).saturating_mul(1_000_000),
+        );
         signals::dump_on_signal(control);
     }
     Ok(())
@@ -94,7 +97,7 @@ fn run_command(args: &args::Record, folder: &Path, watch: Option<&Watch>) -> Res
     };
     forwarding.forward_to(child.id());
     if let Some(watch) = watch {
-        watch.command(child.id());
+        watch.set_command(child.id());
     }
     Ok(child.wait().context("waiting for the command")?)
 }

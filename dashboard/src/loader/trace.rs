@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 use trace_formats::import;
-use trace_model::Pages;
+use trace_model::PageLoader;
 use trace_store::{Store, StoreOptions, TraceReader};
 
 /// Follows `path` until the window closes. Batches are staged without the store's lock and applied in about a
@@ -25,7 +25,7 @@ pub(super) fn follow(shared: &Shared, source: SourceId, path: &Path) {
     let store = Arc::new(RwLock::new(Store::new()));
     shared.slots.add_trace(source, store.clone());
     let mut is_read = false;
-    let mut pager: Option<Arc<dyn Pages>> = None;
+    let mut pager: Option<Arc<dyn PageLoader>> = None;
     loop {
         // Pages of a sealed trace that the last picture requested come first.
         if pager.as_ref().is_some_and(|pager| pager.load_requested()) {

@@ -398,7 +398,7 @@ fn lines<'a>(
 /// The band between the tags below and above a line, at the steps that all three have.
 fn margin(line: &Line<'_>, data: &Data, axis: XAxis) -> Option<(Band, usize)> {
     let [lower, upper] = line.member.band.as_ref()?;
-    let by_step = |tag: &str| Some(align::by_step(line.member.series::<ScalarSeries>(data, tag)?));
+    let by_step = |tag: &str| Some(align::values_by_step(line.member.series::<ScalarSeries>(data, tag)?));
     let (lower, upper) = (by_step(lower)?, by_step(upper)?);
     let series = line.points.series();
     let place = |i: usize| {

@@ -4,7 +4,7 @@ use crate::address::Choice;
 use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, cell::Cell};
 
-pub use text::{bytes, count, count_of, counted_as, exact_ns, signed_count as step};
+pub use text::{bytes, count, count_of, count_of_irregular, exact_ns, signed_count as step};
 
 /// The unit of durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

@@ -38,7 +38,7 @@ impl Run {
     /// `TrainError::Use` when the folder is in use, `TrainError::Work` for everything else.
     pub fn begin(name: &str, options: &TrainOptions, continues: bool, cluster: Option<&Path>) -> Result<Run> {
         // A process that is already being recorded records into that folder, not into the run's.
-        let recorder = events::recording_into();
+        let recorder = events::current_trace_dir();
         let trace = match (&recorder, &options.trace) {
             (Some(_), TraceTarget::RunFolder | TraceTarget::Off) => &TraceTarget::Off,
             (Some(other), TraceTarget::Folder(_)) => {

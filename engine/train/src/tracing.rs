@@ -32,8 +32,8 @@ impl TraceRecorder {
 
     /// Records CUDA's work in this process too. Where CUPTI is missing, the trace says why.
     pub fn record_cuda(&mut self) {
-        self.cuda = cupti::Recorder::start_here().ok();
-        if let (Some(_), Ok(library)) = (&self.cuda, cupti::Loaded::find()) {
+        self.cuda = cupti::Recorder::find_and_start().ok();
+        if let (Some(_), Ok(library)) = (&self.cuda, cupti::CuptiLibrary::find()) {
             // A listener of an earlier trace of this process stays: it uses the same library.
             cuda::attribution::listen(Box::new(Correlation(library)));
         }
@@ -57,7 +57,7 @@ impl TraceRecorder {
 }
 
 /// Reports to CUPTI which node of the graph launches work on a device.
-struct Correlation(cupti::Loaded);
+struct Correlation(cupti::CuptiLibrary);
 
 impl cuda::attribution::Listener for Correlation {
     fn begins(&self, node: u32) {

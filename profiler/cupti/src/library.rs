@@ -1,6 +1,7 @@
 //! The functions of CUPTI that are used.
 //!
-//! [`Library`] is their interface, which tests implement themselves; [`Loaded`] is NVIDIA's library, found at run time.
+//! [`Library`] is the interface, which tests implement with a fake; [`CuptiLibrary`] is NVIDIA's library, found at run
+//! time.
 //! Functions are looked up one by one: where a version lacks one, the error names it.
 
 use crate::layout::Kind;
@@ -14,61 +15,62 @@ pub type CompleteBuffer = extern "C" fn(context: *mut c_void, stream: u32, buffe
 /// The function by which CUPTI reads the time, in ticks.
 pub type Clock = extern "C" fn() -> u64;
 
-/// The failure of one of the library's functions.
+/// The error of one of the library's functions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{function}: {text}")]
-pub struct Failed {
+pub struct CuptiError {
     /// The function's name.
     pub function: &'static str,
-    /// The reason: the library's own words, or that it has no such function.
+    /// The library's description of the error, or that it has no such function.
     pub text: String,
 }
 
-/// The functions of CUPTI that a session calls. They fail with what the library reports.
+/// The functions of CUPTI that a session calls. Their errors are those that the library reports.
 pub trait Library: Send + Sync {
-    /// `cuptiGetVersion`.
-    fn version(&self) -> Result<u32, Failed>;
-    /// Registers the two functions for buffers.
-    fn register(&self, requested: RequestBuffer, completed: CompleteBuffer) -> Result<(), Failed>;
+    /// Returns the version as `cuptiGetVersion` reports it.
+    fn version(&self) -> Result<u32, CuptiError>;
+    /// Registers the functions by which CUPTI requests and returns buffers.
+    fn register(&self, requested: RequestBuffer, completed: CompleteBuffer) -> Result<(), CuptiError>;
     /// Makes CUPTI take all times from this clock.
-    fn use_clock(&self, clock: Clock) -> Result<(), Failed>;
+    fn use_clock(&self, clock: Clock) -> Result<(), CuptiError>;
     /// Makes CUPTI report threads by the system's ids.
-    fn use_system_thread_ids(&self) -> Result<(), Failed>;
+    fn use_system_thread_ids(&self) -> Result<(), CuptiError>;
     /// Switches the recording of a kind on or off.
-    fn switch(&self, kind: Kind, on: bool) -> Result<(), Failed>;
+    fn switch(&self, kind: Kind, on: bool) -> Result<(), CuptiError>;
     /// Makes CUPTI return the buffers whose records are all complete; every buffer if `is_forced`.
-    fn flush(&self, is_forced: bool) -> Result<(), Failed>;
+    fn flush(&self, is_forced: bool) -> Result<(), CuptiError>;
     /// The offset of the record after `record` in a buffer (the first for `None`); `None` at the end.
     fn next(&self, buffer: &[u8], record: Option<usize>) -> Option<usize>;
-    /// The number of records dropped since the last call.
+    /// The number of records of a context and stream that CUPTI dropped since the last call.
     fn dropped(&self, context: usize, stream: u32) -> u64;
-    /// The name of a call of the runtime or the driver.
+    /// The name of a function of the runtime or the driver by its callback id.
     fn call_name(&self, is_runtime: bool, id: u32) -> Option<String>;
     /// The text at an address that a record holds.
     fn text(&self, text: Text) -> Option<String>;
     /// Attributes this thread's calls to `id`, until [`Library::pop`].
-    fn push(&self, id: u64) -> Result<(), Failed>;
+    fn push(&self, id: u64) -> Result<(), CuptiError>;
     /// Ends the last [`Library::push`] of this thread.
-    fn pop(&self) -> Result<(), Failed>;
+    fn pop(&self) -> Result<(), CuptiError>;
 }
 
-/// NVIDIA's library.
-pub struct Loaded {
+/// NVIDIA's library, loaded into this process.
+pub struct CuptiLibrary {
     library: &'static libloading::Library,
 }
 
+/// `CUPTI_SUCCESS`.
 const OK: u32 = 0;
 /// `CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0`, the kind of our correlation ids.
-pub(crate) const OWN_EXTERNAL: u32 = 3;
+pub(crate) const CUSTOM_CORRELATION: u32 = 3;
 
-impl Loaded {
+impl CuptiLibrary {
     /// Finds the library.
     ///
     /// # Errors
     /// No library is found.
-    pub fn find() -> Result<Loaded, Failed> {
-        let missing = || Failed { function: "dlopen", text: "no libcupti is found".to_owned() };
-        Ok(Loaded { library: crate::find::library().ok_or_else(missing)? })
+    pub fn find() -> Result<CuptiLibrary, CuptiError> {
+        let missing = || CuptiError { function: "dlopen", text: "no libcupti is found".to_owned() };
+        Ok(CuptiLibrary { library: crate::find::library().ok_or_else(missing)? })
     }
 
     /// Attaches CUPTI to NVTX's calls; returns CUPTI's result for NVTX: 1 where it records them.
@@ -78,7 +80,7 @@ impl Loaded {
     ///
     /// # Safety
     /// `get_export_table` is the function that NVTX passes to an injected library.
-    pub unsafe fn attach_nvtx(&self, get_export_table: *const c_void) -> Result<i32, Failed> {
+    pub unsafe fn attach_nvtx(&self, get_export_table: *const c_void) -> Result<i32, CuptiError> {
         // SAFETY: int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t), as NVTX calls it.
         let attach =
             unsafe { self.function::<unsafe extern "C" fn(*const c_void) -> i32>("InitializeInjectionNvtx2") }?;
@@ -86,17 +88,19 @@ impl Loaded {
         Ok(unsafe { attach(get_export_table) })
     }
 
-    /// A function by its name.
+    /// Looks a function up by its name.
     ///
     /// # Safety
     /// `F` is the function's type.
-    unsafe fn function<F: Copy>(&self, name: &'static str) -> Result<F, Failed> {
+    unsafe fn function<F: Copy>(&self, name: &'static str) -> Result<F, CuptiError> {
         // SAFETY: as the caller promises.
         let found = unsafe { self.library.get::<F>(name.as_bytes()) };
-        found.map(|f| *f).map_err(|_| Failed { function: name, text: "this version has no such function".to_owned() })
+        found
+            .map(|f| *f)
+            .map_err(|_| CuptiError { function: name, text: "this version has no such function".to_owned() })
     }
 
-    fn check(&self, function: &'static str, result: u32) -> Result<(), Failed> {
+    fn check(&self, function: &'static str, result: u32) -> Result<(), CuptiError> {
         if result == OK {
             return Ok(());
         }
@@ -107,12 +111,12 @@ impl Loaded {
         // SAFETY: `text` is valid for a pointer; the function writes one to a static string, or nothing.
         let is_found = describe.is_ok_and(|f| unsafe { f(result, &raw mut text) } == OK) && !text.is_null();
         // SAFETY: a static string of the library.
-        let words = is_found.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
-        Err(Failed { function, text: words.unwrap_or_else(|| format!("error {result}")) })
+        let description = is_found.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
+        Err(CuptiError { function, text: description.unwrap_or_else(|| format!("error {result}")) })
     }
 }
 
-/// Calls a function of the library that gives a result code.
+/// Calls a function of the library that returns a result code.
 macro_rules! call {
     ($self:ident, $name:literal, ($($type:ty),*), ($($arg:expr),*)) => {{
         // SAFETY: the types are those of NVIDIA's header (enums are 32 bits there), and the arguments live as long as
@@ -124,26 +128,26 @@ macro_rules! call {
     }};
 }
 
-impl Library for Loaded {
-    fn version(&self) -> Result<u32, Failed> {
+impl Library for CuptiLibrary {
+    fn version(&self) -> Result<u32, CuptiError> {
         let mut version = 0u32;
         call!(self, "cuptiGetVersion", (*mut u32), (&raw mut version)).map(|()| version)
     }
 
-    fn register(&self, requested: RequestBuffer, completed: CompleteBuffer) -> Result<(), Failed> {
+    fn register(&self, requested: RequestBuffer, completed: CompleteBuffer) -> Result<(), CuptiError> {
         call!(self, "cuptiActivityRegisterCallbacks", (RequestBuffer, CompleteBuffer), (requested, completed))
     }
 
-    fn use_clock(&self, clock: Clock) -> Result<(), Failed> {
+    fn use_clock(&self, clock: Clock) -> Result<(), CuptiError> {
         call!(self, "cuptiActivityRegisterTimestampCallback", (Clock), (clock))
     }
 
-    fn use_system_thread_ids(&self) -> Result<(), Failed> {
+    fn use_system_thread_ids(&self) -> Result<(), CuptiError> {
         // CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM.
         call!(self, "cuptiSetThreadIdType", (u32), (1))
     }
 
-    fn switch(&self, kind: Kind, on: bool) -> Result<(), Failed> {
+    fn switch(&self, kind: Kind, on: bool) -> Result<(), CuptiError> {
         if on {
             call!(self, "cuptiActivityEnable", (u32), (kind as u32))
         } else {
@@ -151,14 +155,14 @@ impl Library for Loaded {
         }
     }
 
-    fn flush(&self, is_forced: bool) -> Result<(), Failed> {
+    fn flush(&self, is_forced: bool) -> Result<(), CuptiError> {
         // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED is 1.
         call!(self, "cuptiActivityFlushAll", (u32), (u32::from(is_forced)))
     }
 
     fn next(&self, buffer: &[u8], record: Option<usize>) -> Option<usize> {
         let begin = buffer.as_ptr();
-        let mut at: *const u8 = match record {
+        let mut next_record: *const u8 = match record {
             Some(offset) => buffer.get(offset..).map(<[u8]>::as_ptr)?,
             None => std::ptr::null(),
         };
@@ -167,22 +171,22 @@ impl Library for Loaded {
         // which came from CUPTI, and moves the pointer to a record in it.
         let result = unsafe {
             let f = self.function::<unsafe extern "C" fn(*const u8, usize, *mut *const u8) -> u32>(name).ok()?;
-            f(begin, buffer.len(), &raw mut at)
+            f(begin, buffer.len(), &raw mut next_record)
         };
-        let offset = (at as usize).checked_sub(begin as usize)?;
+        let offset = (next_record as usize).checked_sub(begin as usize)?;
         (result == OK && offset < buffer.len() && record.is_none_or(|before| before < offset)).then_some(offset)
     }
 
     fn dropped(&self, context: usize, stream: u32) -> u64 {
         let mut n = 0usize;
         let context = context as *mut c_void;
-        let asked = call!(
+        let result = call!(
             self,
             "cuptiActivityGetNumDroppedRecords",
             (*mut c_void, u32, *mut usize),
             (context, stream, &raw mut n)
         );
-        asked.map_or(0, |()| n as u64)
+        result.map_or(0, |()| n as u64)
     }
 
     fn call_name(&self, is_runtime: bool, id: u32) -> Option<String> {
@@ -200,12 +204,12 @@ impl Library for Loaded {
         Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     }
 
-    fn push(&self, id: u64) -> Result<(), Failed> {
-        call!(self, "cuptiActivityPushExternalCorrelationId", (u32, u64), (OWN_EXTERNAL, id))
+    fn push(&self, id: u64) -> Result<(), CuptiError> {
+        call!(self, "cuptiActivityPushExternalCorrelationId", (u32, u64), (CUSTOM_CORRELATION, id))
     }
 
-    fn pop(&self) -> Result<(), Failed> {
+    fn pop(&self) -> Result<(), CuptiError> {
         let mut last = 0u64;
-        call!(self, "cuptiActivityPopExternalCorrelationId", (u32, *mut u64), (OWN_EXTERNAL, &raw mut last))
+        call!(self, "cuptiActivityPopExternalCorrelationId", (u32, *mut u64), (CUSTOM_CORRELATION, &raw mut last))
     }
 }

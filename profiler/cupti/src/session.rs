@@ -3,7 +3,7 @@
 
 use crate::buffer::records;
 use crate::layout::{Kind, Layout, NEWEST, OLDEST};
-use crate::library::{Failed, Library, Loaded};
+use crate::library::{CuptiError, CuptiLibrary, Library};
 use crate::pool::{BUFFER_BYTES, N_BUFFERS, Pool};
 use crate::translate::{Report, Translator};
 use events::meta::NoteKind;
@@ -14,10 +14,10 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The pause between two passes over full buffers.
+/// The pause between two passes over the full buffers.
 const INTERVAL: Duration = Duration::from_millis(20);
-/// Passes between two flushes of complete buffers (240 ms): the time that a program loses that ends without its exit
-/// handlers, and the delay of kernels in a live window.
+/// Passes between two flushes of complete buffers (240 ms). A program that ends without its exit handlers loses records
+/// of this time, and kernels appear in a live window after this delay.
 const FLUSH_EVERY: u32 = 12;
 /// The name of this source in traces and `doctor`.
 const SOURCE: &str = "CUDA (CUPTI)";
@@ -29,25 +29,25 @@ pub enum Unavailable {
     #[error(
         "{0}; install the CUDA toolkit's CUPTI (pip: nvidia-cuda-cupti-cu12), and have its folder in LD_LIBRARY_PATH"
     )]
-    NoLibrary(Failed),
+    NoLibrary(CuptiError),
     /// The library is too old to take our clock.
     #[error("CUPTI's version {0} is older than CUDA 11.7's ({OLDEST}): install a newer CUDA toolkit")]
     TooOld(u32),
-    /// The library returns an error.
+    /// A function of the library returned an error.
     #[error(
         "{0}; CUPTI needs NVIDIA's driver and, for counters, the right to profile (NVreg_RestrictProfilingToAdminUsers=0); \
          another profiler in the same process excludes it"
     )]
-    Refused(Failed),
+    Refused(CuptiError),
     /// This process records CUDA already.
     #[error("this process records CUDA already")]
-    Twice,
-    /// The system gives no thread.
+    AlreadyRecording,
+    /// The thread that reads the buffers cannot be started.
     #[error("no thread for it can be started: {0}")]
     NoThread(String),
 }
 
-/// The library's version, if it can be used for recording.
+/// Returns the library's version if it is recent enough for recording.
 ///
 /// # Errors
 /// The library returns an error, or is too old.
@@ -56,9 +56,9 @@ pub fn probe(library: &dyn Library) -> Result<u32, Unavailable> {
     if version < OLDEST { Err(Unavailable::TooOld(version)) } else { Ok(version) }
 }
 
-/// The buffers live as long as the process, since CUPTI may hold one for any time.
+/// The buffers, which live as long as the process, since CUPTI may retain one for any time.
 static POOL: OnceLock<Pool> = OnceLock::new();
-/// Whether a recorder runs: one at a time.
+/// Whether a recorder runs; there is one at a time.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
 fn pool() -> &'static Pool {
@@ -67,7 +67,7 @@ fn pool() -> &'static Pool {
 
 extern "C" fn lend_buffer(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize) {
     let lent = pool().lend();
-    // SAFETY: CUPTI gives pointers to three places of its own.
+    // SAFETY: CUPTI passes pointers to three variables of its own.
     unsafe {
         *buffer = lent.map_or(std::ptr::null_mut(), std::ptr::NonNull::as_ptr);
         *size = if lent.is_some() { BUFFER_BYTES } else { 0 };
@@ -86,13 +86,13 @@ extern "C" fn clock() -> u64 {
     events::now()
 }
 
-/// A running recording of CUDA. Dropping it stops the recording.
+/// A running recording of this process's CUDA activity; stops when it is dropped.
 #[must_use = "recording stops when it is dropped"]
 pub struct Recorder {
     library: Arc<dyn Library>,
-    stopping: Arc<AtomicBool>,
+    is_stopping: Arc<AtomicBool>,
     reader: Option<JoinHandle<Report>>,
-    on: Vec<Kind>,
+    enabled_kinds: Vec<Kind>,
     is_ended: bool,
 }
 
@@ -103,24 +103,24 @@ impl Recorder {
     /// # Errors
     /// No kind can be recorded; the trace reports it too.
     pub fn start(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
-        Recorder::begin(library).inspect_err(note_unavailable)
+        Recorder::start_without_note(library).inspect_err(note_unavailable)
     }
 
     /// Finds NVIDIA's library and starts recording, as [`Recorder::start`] does.
     ///
     /// # Errors
     /// Those of [`Recorder::start`]; no library is found.
-    pub fn start_here() -> Result<Recorder, Unavailable> {
-        let library = Loaded::find().map_err(Unavailable::NoLibrary).inspect_err(note_unavailable)?;
+    pub fn find_and_start() -> Result<Recorder, Unavailable> {
+        let library = CuptiLibrary::find().map_err(Unavailable::NoLibrary).inspect_err(note_unavailable)?;
         Recorder::start(Arc::new(library))
     }
 
-    fn begin(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
+    fn start_without_note(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
         if RUNNING.swap(true, Ordering::AcqRel) {
-            return Err(Unavailable::Twice);
+            return Err(Unavailable::AlreadyRecording);
         }
         let mut recorder =
-            Recorder { library, stopping: Arc::default(), reader: None, on: Vec::new(), is_ended: false };
+            Recorder { library, is_stopping: Arc::default(), reader: None, enabled_kinds: Vec::new(), is_ended: false };
         // From here on a failure drops the recorder, which switches off the kinds that are on.
         let version = probe(&*recorder.library)?;
         let library = &recorder.library;
@@ -131,15 +131,15 @@ impl Recorder {
             let text = format!("threads are identified by CUDA's own ids: {why}");
             note(NoteKind::Unavailable, 1, "CUDA thread ids", &text);
         }
-        let (mut on, mut refused) = (Vec::new(), Vec::new());
+        let (mut enabled, mut refused) = (Vec::new(), Vec::new());
         for kind in Kind::ALL {
             match library.switch(kind, true) {
-                Ok(()) => on.push(kind),
+                Ok(()) => enabled.push(kind),
                 Err(why) => refused.push((kind, why)),
             }
         }
-        recorder.on = on;
-        if let (Some((_, why)), true) = (refused.first(), recorder.on.is_empty()) {
+        recorder.enabled_kinds = enabled;
+        if let (Some((_, why)), true) = (refused.first(), recorder.enabled_kinds.is_empty()) {
             return Err(Unavailable::Refused(why.clone()));
         }
         for (kind, why) in refused {
@@ -155,8 +155,8 @@ impl Recorder {
             library: Arc::clone(&self.library),
             layout: Layout::of(version),
             translator: Translator::new(),
-            wrong_lengths: 0,
-            dropped: 0,
+            n_wrong_lengths: 0,
+            n_dropped: 0,
         };
         if reader.layout.is_none() {
             let text = format!(
@@ -164,14 +164,14 @@ impl Recorder {
             );
             note(NoteKind::Unavailable, 1, "CUDA record versions", &text);
         }
-        let stopping = Arc::clone(&self.stopping);
+        let is_stopping = Arc::clone(&self.is_stopping);
         let thread = std::thread::Builder::new().name("cuda-records".to_owned()).spawn(move || {
-            for look in (1..=FLUSH_EVERY).cycle() {
-                if stopping.load(Ordering::Acquire) {
+            for pass in (1..=FLUSH_EVERY).cycle() {
+                if is_stopping.load(Ordering::Acquire) {
                     break;
                 }
                 reader.read_full_buffers();
-                if look == FLUSH_EVERY {
+                if pass == FLUSH_EVERY {
                     // An error is reported when the last flush fails too.
                     let _ = reader.library.flush(false);
                 }
@@ -183,14 +183,14 @@ impl Recorder {
         Ok(())
     }
 
-    /// Stops after everything that was recorded until now is written.
+    /// Stops recording after writing everything that was recorded so far.
     #[must_use]
     pub fn stop(mut self) -> Report {
-        self.end()
+        self.stop_once()
     }
 
-    fn end(&mut self) -> Report {
-        for kind in std::mem::take(&mut self.on) {
+    fn stop_once(&mut self) -> Report {
+        for kind in std::mem::take(&mut self.enabled_kinds) {
             // A kind that cannot be switched off records into a pool that nobody reads.
             let _ = self.library.switch(kind, false);
         }
@@ -199,7 +199,7 @@ impl Recorder {
             note(NoteKind::Lost, 1, SOURCE, &format!("the last records of CUDA are missing: {why}"));
         }
         self.is_ended = true;
-        self.stopping.store(true, Ordering::Release);
+        self.is_stopping.store(true, Ordering::Release);
         let report = self.reader.take().map(|thread| {
             thread.thread().unpark();
             // A panic there has been reported by its hook.
@@ -213,7 +213,7 @@ impl Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         if !self.is_ended {
-            self.end();
+            self.stop_once();
         }
     }
 }
@@ -222,64 +222,64 @@ fn note_unavailable(why: &Unavailable) {
     note(NoteKind::Unavailable, 1, SOURCE, &format!("{SOURCE}: not recorded on this machine; {why}"));
 }
 
-/// The thread's state: turns full buffers into tracks.
+/// The state of the reading thread, which turns full buffers into tracks.
 struct Reader {
     library: Arc<dyn Library>,
     layout: Option<Layout>,
     translator: Translator,
-    /// Records whose length is not the version's.
-    wrong_lengths: u64,
-    dropped: u64,
+    /// The number of records whose length differs from that of the library's version.
+    n_wrong_lengths: u64,
+    n_dropped: u64,
 }
 
 impl Reader {
     fn read_full_buffers(&mut self) {
-        let mut any = false;
+        let mut has_read_any = false;
         while let Some(full) = pool().take_full() {
-            any = true;
-            let begins = self.record_starts(full.bytes());
-            let (records, unread) = records(full.bytes(), &begins);
+            has_read_any = true;
+            let offsets = self.record_starts(full.bytes());
+            let (records, unread) = records(full.bytes(), &offsets);
             self.translator.translate(&records, &unread, &*self.library);
-            self.dropped += self.library.dropped(full.context, full.stream);
+            self.n_dropped += self.library.dropped(full.context, full.stream);
         }
-        if any {
+        if has_read_any {
             self.report_losses();
         }
     }
 
-    /// The offsets of a buffer's records, as the library finds them; counts those whose length is not the version's.
+    /// Asks the library for the offsets of a buffer's records; counts records whose length is not the version's.
     fn record_starts(&mut self, bytes: &[u8]) -> Vec<usize> {
-        let mut begins = Vec::new();
-        while let Some(at) = self.library.next(bytes, begins.last().copied()) {
-            begins.push(at);
+        let mut offsets = Vec::new();
+        while let Some(offset) = self.library.next(bytes, offsets.last().copied()) {
+            offsets.push(offset);
         }
         if let Some(layout) = self.layout {
-            for pair in begins.windows(2) {
+            for pair in offsets.windows(2) {
                 let kind = bytes.get(pair[0]..).and_then(|b| b.first_chunk()).map(|kind| u32::from_le_bytes(*kind));
                 let expected = kind.and_then(Kind::from_bits).map(|kind| layout.length(kind));
-                self.wrong_lengths += u64::from(expected.is_some_and(|length| length != pair[1] - pair[0]));
+                self.n_wrong_lengths += u64::from(expected.is_some_and(|length| length != pair[1] - pair[0]));
             }
         }
-        begins
+        offsets
     }
 
-    /// Writes the counts of lost and wrong records so far to the trace.
+    /// Writes the counts of lost and invalid records so far to the trace.
     fn report_losses(&self) {
         let report = self.translator.report();
         let (refused, foreign) = pool().error_counts();
-        let (dropped, wrong_lengths, no_time, no_track) =
-            (self.dropped, self.wrong_lengths, report.without_time, report.no_track);
-        let (unread, kinds) = (report.unread.total(), report.unread.unknown.keys().map(u32::to_string));
+        let (dropped, n_wrong_lengths, no_time, no_track) =
+            (self.n_dropped, self.n_wrong_lengths, report.without_time, report.no_track);
+        let (unread, kinds) = (report.unread.total(), report.unread.n_by_unknown_kind.keys().map(u32::to_string));
         let kinds = kinds.collect::<Vec<_>>().join(", ");
-        let of = if kinds.is_empty() { String::new() } else { format!(" (kinds {kinds})") };
+        let kinds_suffix = if kinds.is_empty() { String::new() } else { format!(" (kinds {kinds})") };
         for (n, source, text) in [
             (dropped, "CUDA records", format!("CUPTI dropped {dropped} records: {refused} times no buffer was free")),
             (foreign, "CUDA buffers", format!("{foreign} buffers came back that had not been lent")),
-            (unread, "CUDA unread", format!("{unread} records of CUPTI could not be read{of}")),
+            (unread, "CUDA unread", format!("{unread} records of CUPTI could not be read{kinds_suffix}")),
             (
-                wrong_lengths,
+                n_wrong_lengths,
                 "CUDA lengths",
-                format!("{wrong_lengths} records of CUPTI have another length than its version says"),
+                format!("{n_wrong_lengths} records of CUPTI have another length than its version says"),
             ),
             (no_time, "CUDA times", format!("{no_time} records of CUPTI have no time and are left out")),
             (no_track, "CUDA tracks", format!("{no_track} CUDA events found no track")),
@@ -288,11 +288,12 @@ impl Reader {
                 note(NoteKind::Lost, n, source, &text);
             }
         }
-        let (early, by) = report.early;
-        if early > 0 {
-            let text =
-                format!("{early} pieces of CUDA work begin before their call, by up to {by} ns: so wrong are times");
-            note(NoteKind::Clock, early, "CUDA clock", &text);
+        let (n_early, max_early_ns) = (report.n_early, report.max_early_ns);
+        if n_early > 0 {
+            let text = format!(
+                "{n_early} pieces of CUDA work begin before their call, by up to {max_early_ns} ns: so wrong are times"
+            );
+            note(NoteKind::Clock, n_early, "CUDA clock", &text);
         }
     }
 
@@ -306,6 +307,6 @@ impl Reader {
                 note(NoteKind::Lost, n, &format!("CUDA {what}"), &format!("{n} pieces of {what}"));
             }
         }
-        Report { dropped: self.dropped, ..report }
+        Report { dropped: self.n_dropped, ..report }
     }
 }

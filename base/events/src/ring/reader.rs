@@ -151,7 +151,7 @@ impl RingReader {
         &self.info
     }
 
-    /// The file's path (its former one, once retired).
+    /// The file's path; once the ring is retired, the path of the removed file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -220,9 +220,10 @@ impl RingReader {
         if first < head {
             self.copy(first, head, &mut records);
         }
-        let whole = protocol::first_intact(&self.header().producer.head, capacity, BURST).clamp(first, head.max(first));
-        records.drain(..(whole - first) as usize);
-        Snapshot { first: whole, overwritten: whole.saturating_sub(before), records }
+        let first_intact =
+            protocol::first_intact(&self.header().producer.head, capacity, BURST).clamp(first, head.max(first));
+        records.drain(..(first_intact - first) as usize);
+        Snapshot { first: first_intact, overwritten: first_intact.saturating_sub(before), records }
     }
 
     /// Copies the records between two positions, at most `capacity` of them.

@@ -131,7 +131,7 @@ impl RemoteMemory {
     }
 }
 
-/// Copies `ranges` of a process's memory, in their order, to `body` and then `canary`, which together have their length.
+/// Copies `ranges` of a process's memory, in order, to `body` and then `canary`, which together have their length.
 /// Returns whether every byte was copied.
 #[cfg(target_os = "linux")]
 fn copy(process: libc::pid_t, ranges: &[MemoryRange], body: &mut [u8], canary: &mut [u8; CANARY_BYTES]) -> bool {

@@ -118,8 +118,8 @@ impl MpiBody {
         }
     }
 
-    /// Cancels the requests that are not over and waits for them. Where one does not end within the silence limit, aborts
-    /// the world: MPI may still write to the memory of a message that was received in part.
+    /// Cancels the requests that are not over and waits for them. Where one does not end within the silence limit,
+    /// aborts the world: MPI may still write to the memory of a message that was received in part.
     fn cancel_all(&self, requests: &mut Vec<Request>) {
         requests.iter_mut().for_each(Request::cancel);
         let begin = threads::now();

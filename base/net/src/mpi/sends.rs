@@ -71,8 +71,8 @@ impl Sends {
         let mut send = BodySend { requests, tag, _body: Vec::new(), bytes, peer_bytes };
         let mut result = Ok(tag);
         for message in body.iter().flat_map(|piece| (**piece).as_ref().chunks(MAX_MESSAGE)) {
-            // SAFETY: the body stays in `send` until all its requests are over, or for ever; moving the boxes moves
-            // no bytes.
+            // SAFETY: the body stays in `send` until all its requests are over, or for ever; moving the boxes moves no
+            // bytes.
             match unsafe { communicator.send(message, to as i32, tag as i32) } {
                 Ok(request) => send.requests.push(request),
                 Err(error) => {

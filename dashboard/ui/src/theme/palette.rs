@@ -122,7 +122,7 @@ impl Palette {
     }
 
     /// The opacity of a bar in whose pixels hardly any slice ran; the opacity grows to 1 with the share of time.
-    pub fn least_density(&self) -> f32 {
+    pub fn min_opacity(&self) -> f32 {
         if self.dark { 0.3 } else { 0.8 }
     }
 }

@@ -2,21 +2,22 @@
 
 use crate::record::{Object, StreamLocation};
 use events::Track;
-use events::track::Shows;
+use events::track::TrackSubject;
 use rustc_hash::FxHashMap;
 
 /// The order of the first stream's track: streams come after threads.
 const FIRST_STREAM: i32 = 1 << 24;
-/// Tracks, at most: each has a ring of its own.
+/// Tracks of one process, at most, since each takes the memory of a ring.
 const MAX_TRACKS: usize = 512;
 
+/// The content of a track.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum TrackKey {
     Stream(StreamLocation),
-    /// A device's waits that belong to no stream.
+    /// The waits on a device that belong to no stream.
     Waits(u32),
     Calls(u32),
-    /// The NVTX ranges of a thread; `None`: those of the process.
+    /// The NVTX ranges of a thread, or of the process (`None`).
     Ranges(Option<u32>),
     Overhead,
 }
@@ -27,10 +28,10 @@ pub(super) struct Tracks {
     open: FxHashMap<TrackKey, Track>,
     devices: FxHashMap<u32, String>,
     names: FxHashMap<Object, String>,
-    /// The context in which a stream of this device and number was seen first: streams of other contexts name theirs.
+    /// The first context by device and stream number; the names of streams in further contexts include the context.
     first_context: FxHashMap<(u32, u32), u32>,
-    /// Events for which no track could be opened.
-    pub(super) refused: u64,
+    /// The number of events for which no track could be opened.
+    pub(super) n_refused: u64,
 }
 
 impl Tracks {
@@ -47,17 +48,17 @@ impl Tracks {
         self.open.clear();
     }
 
-    /// Writes to a track, which is opened where necessary; counts the event where it cannot be opened.
-    pub(super) fn write(&mut self, of: TrackKey, write: impl FnOnce(&mut Track)) {
-        if !self.open.contains_key(&of)
+    /// Writes to the track of `key` and opens it if necessary; counts the event where the track cannot be opened.
+    pub(super) fn write(&mut self, key: TrackKey, write: impl FnOnce(&mut Track)) {
+        if !self.open.contains_key(&key)
             && self.open.len() < MAX_TRACKS
-            && let Some(track) = self.make(of)
+            && let Some(track) = self.open_track(key)
         {
-            self.open.insert(of, track);
+            self.open.insert(key, track);
         }
-        match self.open.get_mut(&of) {
+        match self.open.get_mut(&key) {
             Some(track) => write(track),
-            None => self.refused += 1,
+            None => self.n_refused += 1,
         }
     }
 
@@ -68,39 +69,40 @@ impl Tracks {
         }
     }
 
-    fn make(&mut self, of: TrackKey) -> Option<Track> {
-        match of {
+    fn open_track(&mut self, key: TrackKey) -> Option<Track> {
+        match key {
             TrackKey::Stream(location) => {
                 let device = self.device(location.device);
                 let number = i32::try_from(location.stream).unwrap_or(i32::MAX).min(FIRST_STREAM);
-                let first = *self.first_context.entry((location.device, location.stream)).or_insert(location.context);
+                let first_context_id =
+                    *self.first_context.entry((location.device, location.stream)).or_insert(location.context);
                 let mut name = match self.names.get(&Object::Device(location)) {
                     Some(name) => format!("{device} {name} (stream {})", location.stream),
                     None => format!("{device} stream {}", location.stream),
                 };
-                if first != location.context {
+                if first_context_id != location.context {
                     name = format!("{name}, context {}", location.context);
                 }
-                let shows = Shows::Stream { device: &device, stream: Some(u64::from(location.stream)) };
-                Track::open(shows, &name, FIRST_STREAM + number)
+                let subject = TrackSubject::Stream { device: &device, stream: Some(u64::from(location.stream)) };
+                Track::open(subject, &name, FIRST_STREAM + number)
             }
             TrackKey::Waits(device) => {
                 let device = self.device(device);
-                let shows = Shows::Stream { device: &device, stream: None };
-                Track::open(shows, &format!("{device} waits"), FIRST_STREAM - 1)
+                let subject = TrackSubject::Stream { device: &device, stream: None };
+                Track::open(subject, &format!("{device} waits"), FIRST_STREAM - 1)
             }
             TrackKey::Calls(tid) => {
-                Track::open(Shows::Thread { tid }, &format!("CUDA calls of {}", self.thread(tid)), 1)
+                Track::open(TrackSubject::Thread { tid }, &format!("CUDA calls of {}", self.thread(tid)), 1)
             }
             TrackKey::Ranges(Some(tid)) => {
-                Track::open(Shows::Thread { tid }, &format!("NVTX of {}", self.thread(tid)), 1)
+                Track::open(TrackSubject::Thread { tid }, &format!("NVTX of {}", self.thread(tid)), 1)
             }
-            TrackKey::Ranges(None) => Track::open(Shows::Operations, "NVTX ranges", 2),
-            TrackKey::Overhead => Track::open(Shows::Operations, "CUDA profiling overhead", 3),
+            TrackKey::Ranges(None) => Track::open(TrackSubject::Operations, "NVTX ranges", 2),
+            TrackKey::Overhead => Track::open(TrackSubject::Operations, "CUDA profiling overhead", 3),
         }
     }
 
-    /// The name of a thread: that of NVTX, else the system's.
+    /// Returns the thread's NVTX name, else the system's.
     fn thread(&self, tid: u32) -> String {
         let named =
             self.names.iter().find(|(object, _)| matches!(object, Object::Thread { thread, .. } if *thread == tid));

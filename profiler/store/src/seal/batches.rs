@@ -123,7 +123,7 @@ fn slices(store: &Store, names: &Names, take: Take<'_>) -> Result<(), SealError>
     let columns = |rows: &[SliceRef]| {
         let mut group = RowGroup::with_capacity(rows.len());
         let args = rows.iter().map(|slice| {
-            group.push(slice, SliceHeader::of(slice, store.sites()));
+            group.push(slice, SliceHeader::from_event(slice, store.sites()));
             store.args().get(slice.args)
         });
         let args: StringArray = args.collect();

@@ -235,10 +235,10 @@ impl SealedTrace {
                 if let Some(sidecar) = sidecar {
                     add_lanes(&mut parts, Pager::new(file, names, Arc::new(sidecar)));
                 }
-                Store::of_contents(parts)
+                Store::from_contents(parts)
             }
             Some(file) => super::foreign::store(folder, file, &mut problems),
-            None => Store::of_contents(parts),
+            None => Store::from_contents(parts),
         };
         Ok(SealedTrace { store: store.with_warnings(warnings(folder, problems)), rings })
     }

@@ -195,7 +195,7 @@ impl<'a> Writer<'a> {
         let Some(ring) = self.ring_of.get(&track).copied() else { return Ok(()) };
         let pending = &mut self.rings[ring].pending;
         let text = &text.as_bytes()[..text.floor_char_boundary(MAX_TEXT)];
-        pending.extend(text.chunks(TEXT_BYTES).map(Record::of_text));
+        pending.extend(text.chunks(TEXT_BYTES).map(Record::from_text));
         pending.extend_from_slice(event);
         if pending.len() >= BLOCK { self.flush(ring, 0) } else { Ok(()) }
     }
