@@ -18,12 +18,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         .open_files(files)?
         .file_descriptor_set();
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    fs::write(out.join("descriptors.bin"), prost_build_encode(&compiled))?;
+    fs::write(out.join("descriptors.bin"), encode_descriptors(&compiled))?;
     // Ordered maps: the same graph gives the same bytes.
     prost_build::Config::new().btree_map(["."]).compile_fds(compiled)?;
     Ok(())
 }
 
-fn prost_build_encode(set: &impl prost::Message) -> Vec<u8> {
+fn encode_descriptors(set: &impl prost::Message) -> Vec<u8> {
     set.encode_to_vec()
 }

@@ -12,9 +12,9 @@ use crate::args;
 use crate::out;
 use crate::outcome::{Failure, Outcome};
 use crate::trace_file;
-use text::{Table, cut};
+use text::{Table, truncated};
 
-use figures::{clocks, parts, path_kinds, path_ns, track_name};
+use figures::{clocks, named_parts, path_kinds, path_ns, track_name};
 
 /// The most rows of each printed table.
 const TOP: usize = 10;
@@ -99,7 +99,7 @@ fn print(store: &Store, analysis: &Analysis) {
 fn print_times(analysis: &Analysis) {
     let total = analysis.breakdown.total_ns();
     let mut table = Table::new(["time", "total", "share"]);
-    for (name, ns) in parts(&analysis.breakdown).into_iter().filter(|(_, ns)| *ns > 0) {
+    for (name, ns) in named_parts(&analysis.breakdown).into_iter().filter(|(_, ns)| *ns > 0) {
         table.row([name.replace('_', " "), text::duration(ns), percent(ns, total)]);
     }
     out::table(&table);
@@ -117,14 +117,14 @@ fn print_ops(analysis: &Analysis) {
     for op in analysis.ops.iter().take(TOP) {
         let f = op.figures;
         let times = [f.total_ns, f.self_ns, f.mean_ns as i64, f.p50_ns, f.p99_ns].map(text::duration);
-        let cells = [cut(&op.name, 48), cut(&op.device, 24), text::count(f.count)].into_iter().chain(times);
+        let cells = [truncated(&op.name, 48), truncated(&op.device, 24), text::count(f.count)].into_iter().chain(times);
         table.row(cells.chain([format!("{:.1} %", op.critical_share * 100.0)]));
     }
     out::table(&table);
     let mut table = Table::new(["scopes", "count", "self", "critical path"]);
     for scope in analysis.scopes.iter().take(TOP) {
         let times = [scope.self_ns, scope.critical_ns].map(text::duration);
-        table.row([cut(&scope.scope, 48), text::count(scope.count)].into_iter().chain(times));
+        table.row([truncated(&scope.scope, 48), text::count(scope.count)].into_iter().chain(times));
     }
     out::table(&table);
 }
@@ -151,7 +151,7 @@ fn print_threads(store: &Store, analysis: &Analysis) {
     let mut table = Table::new(titles);
     for t in analysis.threads.iter().take(TOP) {
         let times = [t.running_ns, t.ready_ns, t.sleeping_ns, t.uninterruptible_ns, t.other_ns].map(text::duration);
-        let name = cut(track_name(store, t.track.0).trim_end_matches(", scheduling"), 48);
+        let name = truncated(track_name(store, t.track.0).trim_end_matches(", scheduling"), 48);
         let waker = t.woken_by.map_or_else(String::new, |(by, _)| waker(store, by));
         table.row([name].into_iter().chain(times).chain([waker]));
     }
@@ -166,14 +166,14 @@ fn waker(store: &Store, thread: u32) -> String {
         return "a timer or a device".to_owned();
     }
     let track = store.tracks().iter().find(|t| t.tid == thread);
-    track.map_or_else(|| format!("thread {thread}"), |t| cut(t.name.trim_end_matches(", scheduling"), 32))
+    track.map_or_else(|| format!("thread {thread}"), |t| truncated(t.name.trim_end_matches(", scheduling"), 32))
 }
 
 /// Prints the clock offsets of a trace of several hosts.
 fn print_clocks(store: &Store) {
     let mut table = Table::new(["clocks", "offset", "drift", "no time is off by more than"]);
     for (process, clock) in clocks(store) {
-        let name = cut(&format!("{} on {}", process.title(), process.host), 48);
+        let name = truncated(&format!("{} on {}", process.title(), process.host), 48);
         let drift = format!("{:+.3} ppm", clock.drift_ppb / 1e3);
         let bound = text::duration(clock.bound_ns.min(i64::MAX as u64).cast_signed());
         table.row([name, text::duration(clock.offset_ns), drift, bound]);
@@ -187,7 +187,7 @@ fn print_rest(store: &Store, analysis: &Analysis) {
     let mut table = Table::new(["tracks", "busy", "waiting", "utilisation"]);
     for used in analysis.track_use.iter().filter(|used| used.busy_ns + used.wait_ns > 0) {
         let times = [used.busy_ns, used.wait_ns].map(text::duration);
-        let name = cut(track_name(store, used.track.0), 48);
+        let name = truncated(track_name(store, used.track.0), 48);
         table.row([name].into_iter().chain(times).chain([format!("{:.1} %", used.utilisation * 100.0)]));
     }
     out::table(&table);

@@ -24,7 +24,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 pub fn run(args: &args::Collect, verbosity: Verbosity) -> Outcome {
     let folder = folder(args)?;
     let options = ServerOptions { sync: !args.no_sync, ..ServerOptions::default() };
-    let stopped = signals::stops()?;
+    let stopped = signals::stop_signals()?;
     let server = Server::start(&folder, args.listen, &options).map_err(|error| match error {
         ServeError::Threads(_) | ServeError::Folder(..) => Failure::Work(error.into()),
         _ => Failure::wrong_use(error),
@@ -43,7 +43,7 @@ pub fn run(args: &args::Collect, verbosity: Verbosity) -> Outcome {
     while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
         let now = server.progress();
         if verbosity > Verbosity::Quiet && (now.folders, now.open) != (reported.folders, reported.open) {
-            let (folders, open) = (text::counted(now.folders, "trace folder"), text::count(now.open));
+            let (folders, open) = (text::count_of(now.folders, "trace folder"), text::count(now.open));
             note!("stepscope: {folders}, {open} being sent, {}", text::bytes(now.bytes));
         }
         reported = now;
@@ -84,7 +84,7 @@ fn print_result(report: &ServerReport, as_json: bool, verbosity: Verbosity) {
         });
         out::object(1, report);
     } else if verbosity > Verbosity::Quiet {
-        let (folders, bytes) = (text::counted(report.folders, "trace folder"), text::bytes(report.bytes));
+        let (folders, bytes) = (text::count_of(report.folders, "trace folder"), text::bytes(report.bytes));
         note!("stepscope: gathered {bytes} of {folders}");
     }
 }

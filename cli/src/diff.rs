@@ -8,7 +8,7 @@ use crate::args;
 use crate::out;
 use crate::outcome::Outcome;
 use crate::trace_file;
-use text::{Table, cut};
+use text::{Table, truncated};
 
 /// The most rows of each printed table.
 const TOP: usize = 15;
@@ -66,7 +66,7 @@ fn print(found: &Diff) {
             let interval = change.interval_ns.map(|(low, high)| format!("{} to {}", time(low), time(high)));
             let certain = if change.is_certain() { "certain" } else { "" };
             table.row([
-                cut(&change.name, 48),
+                truncated(&change.name, 48),
                 time(change.a_ns),
                 time(change.b_ns),
                 signed(change),

@@ -51,7 +51,7 @@ pub fn refuse_other_files(path: &Path) -> Result<(), Failure> {
 
 /// Reports damage on stderr.
 pub fn report_damage(runs: &Runs, source: &Source) {
-    let warn = |message: String| note!("warning: {}", source.named(message));
+    let warn = |message: String| note!("warning: {}", source.with_url(message));
     for problem in &runs.problems {
         warn(format!("{}: {}", problem.path.display(), problem.message));
     }

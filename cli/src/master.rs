@@ -27,7 +27,7 @@ pub fn run(args: &args::Master, verbosity: Verbosity) -> Outcome {
     let n_tasks = cluster.tasks.len();
     let security = cluster.security(cluster.master.as_ref()).map_err(Failure::wrong_use)?;
     let options = MasterOptions { security, ..MasterOptions::default() };
-    let stopped = signals::stops()?;
+    let stopped = signals::stop_signals()?;
     let server = Server::start(Master::new(cluster, options), &address).map_err(|error| match error {
         ServeError::Listen(..) => Failure::Work(error.into()),
         _ => Failure::wrong_use(error),

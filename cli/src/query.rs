@@ -108,7 +108,7 @@ fn rows(database: &Database, sql: &str, format: Format, args: &Query, verbosity:
         }
     };
     if verbosity > Verbosity::Quiet && (out::is_terminal() || args.out.is_some()) {
-        note!("{}", text::counted(n_rows, "row"));
+        note!("{}", text::count_of(n_rows, "row"));
     }
     Ok(())
 }
@@ -116,7 +116,7 @@ fn rows(database: &Database, sql: &str, format: Format, args: &Query, verbosity:
 /// Tables with their columns.
 fn list(database: &Database, as_json: bool) -> Outcome {
     if !as_json {
-        out::line(format!("{}; a type with ? may be null", text::counted(database.traces().len() as u64, "trace")));
+        out::line(format!("{}; a type with ? may be null", text::count_of(database.traces().len() as u64, "trace")));
     }
     for table in database.tables() {
         if as_json {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use dashboard::{RemoteSource, RemoteSources};
-use gather::{Connection, Copied, CopyError, LogdirCopy, ViewError};
+use gather::{Connection, CopyError, CopyResult, LogdirCopy, ViewError};
 use parking_lot::Mutex;
 
 use crate::outcome::Failure;
@@ -155,7 +155,7 @@ struct Announcer {
 
 impl Announcer {
     /// Announces the new sources of a fetch; an error when the window is gone.
-    fn announce(&mut self, copied: &Copied) -> Result<(), mpsc::SendError<(String, RemoteSource)>> {
+    fn announce(&mut self, copied: &CopyResult) -> Result<(), mpsc::SendError<(String, RemoteSource)>> {
         if copied.n_files > 0 && self.announced.insert(format!("logdir of {}", self.url)) {
             self.sender.send((self.url.clone(), RemoteSource::Logdir(self.folder.clone())))?;
         }
@@ -178,8 +178,8 @@ fn message(failure: Failure) -> String {
     }
 }
 
-fn print_cost(name: &str, copied: &Copied) {
-    note!("{name}: {} of {}", text::bytes(copied.n_bytes), text::counted(copied.n_files as u64, "file"));
+fn print_cost(name: &str, copied: &CopyResult) {
+    note!("{name}: {} of {}", text::bytes(copied.n_bytes), text::count_of(copied.n_files as u64, "file"));
 }
 
 /// Updates a copy and announces new sources, until the window closes.

@@ -12,7 +12,7 @@ use crate::args;
 use crate::graph::{self, DeviceChoice, Runnable};
 use crate::out;
 use crate::outcome::{Failure, Outcome};
-use train::{Tracing, devices};
+use train::{TraceRecorder, devices};
 
 /// Runs the graph and prints each fetch's name, type and shape.
 pub fn run(args: &args::Run) -> Outcome {
@@ -48,11 +48,11 @@ pub fn run(args: &args::Run) -> Outcome {
     Ok(())
 }
 
-fn start_trace(folder: &Path) -> Result<Tracing, Failure> {
+fn start_trace(folder: &Path) -> Result<TraceRecorder, Failure> {
     if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(graph::fault(folder, "the folder is not empty; give a new one, or remove it first"));
     }
-    Ok(Tracing::start(folder)?)
+    Ok(TraceRecorder::start(folder)?)
 }
 
 /// Runs the steps; returns the fetches of the last one.

@@ -32,7 +32,7 @@ fn print_json(runs: &Runs, source: &Source, out: &mut impl Write) -> io::Result<
 }
 
 fn run_json(run: &Run, source: &Source) -> Value {
-    let named = |path: &Path| source.named(path.display().to_string());
+    let named = |path: &Path| source.with_url(path.display().to_string());
     let files = run.files.iter().map(|file| {
         let state = match &file.state {
             FileState::Followed => "read",

@@ -16,7 +16,7 @@ pub fn run(args: &args::Serve, verbosity: Verbosity) -> Outcome {
     if args.stdio {
         return gather::serve_stdio(&args.path).map_err(failure);
     }
-    let stopped = signals::stops()?;
+    let stopped = signals::stop_signals()?;
     let host = Host::start(&args.path, args.listen).map_err(failure)?;
     let address = host.address();
     if args.json {

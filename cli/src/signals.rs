@@ -31,7 +31,7 @@ pub fn on_stop(mut stop: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// The system refuses the handler.
-pub fn stops() -> anyhow::Result<Receiver<()>> {
+pub fn stop_signals() -> anyhow::Result<Receiver<()>> {
     let (sender, stops) = mpsc::channel();
     // Fails where the receiver has been dropped.
     on_stop(move || _ = sender.send(()))?;

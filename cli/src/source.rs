@@ -11,7 +11,7 @@ pub struct Source {
     bucket: Option<summaries::Remote>,
     /// The copy of a bucket, removed when this is dropped.
     #[cfg(feature = "buckets")]
-    _followed: Option<remote::Followed>,
+    _followed: Option<remote::FollowedBucket>,
 }
 
 /// Whether a path is the URL of a bucket.
@@ -74,7 +74,7 @@ impl Source {
     }
 
     /// Replaces the copy's folder in a message by the URL.
-    pub fn named(&self, message: String) -> String {
+    pub fn with_url(&self, message: String) -> String {
         #[cfg(feature = "buckets")]
         if let Some(bucket) = &self.bucket {
             return message.replace(&bucket.folder().display().to_string(), bucket.url());
@@ -95,7 +95,7 @@ fn no_buckets(path: &Path) -> Failure {
 mod remote {
     use std::path::{Path, PathBuf};
 
-    use summaries::{Fetched, Remote, RemoteError};
+    use summaries::{FetchResult, Remote, RemoteError};
 
     use crate::outcome::Failure;
 
@@ -104,7 +104,7 @@ mod remote {
     }
 
     /// Fetches new data, and reports objects that cannot be read.
-    pub fn fetch(bucket: &mut Remote) -> Result<Fetched, Failure> {
+    pub fn fetch(bucket: &mut Remote) -> Result<FetchResult, Failure> {
         let fetched = bucket.fetch().map_err(work)?;
         fetched.failed.iter().for_each(|error| note!("warning: {error}"));
         Ok(fetched)
@@ -126,11 +126,11 @@ mod remote {
     }
 
     /// The copy of a bucket that a thread updates; removed when this is dropped.
-    pub struct Followed {
+    pub struct FollowedBucket {
         pub folder: PathBuf,
     }
 
-    impl Drop for Followed {
+    impl Drop for FollowedBucket {
         fn drop(&mut self) {
             // The thread may wait for the store; it ends with the program.
             let _ = std::fs::remove_dir_all(self.folder.parent().unwrap_or(&self.folder));
@@ -138,7 +138,7 @@ mod remote {
     }
 
     /// Copies a bucket and its new data until the program ends.
-    pub fn follow(mut bucket: Remote) -> Result<Followed, Failure> {
+    pub fn follow(mut bucket: Remote) -> Result<FollowedBucket, Failure> {
         let n_files = bucket.find().map_err(work)?;
         if n_files == 0 {
             let url = bucket.url();
@@ -160,6 +160,6 @@ mod remote {
                 std::thread::sleep(bucket.pause());
             }
         });
-        Ok(Followed { folder })
+        Ok(FollowedBucket { folder })
     }
 }

@@ -9,17 +9,17 @@ use query::{Database, Options};
 /// The engine of `stepscope query`: DataFusion.
 pub struct DataFusion;
 
-struct Opened(Database);
+struct OpenDatabase(Database);
 
 impl Engine for DataFusion {
     fn open(&self, path: &Path) -> Result<Box<dyn Tables>, String> {
         let root = path.to_str().ok_or_else(|| format!("{}: its name is no UTF-8", path.display()))?;
         let database = Database::open(root, Options::default()).map_err(|error| error.to_string())?;
-        Ok(Box::new(Opened(database)))
+        Ok(Box::new(OpenDatabase(database)))
     }
 }
 
-impl Tables for Opened {
+impl Tables for OpenDatabase {
     fn list(&self) -> Vec<Table> {
         let table = |info: &query::schema::TableInfo| Table {
             name: info.name.to_owned(),

@@ -48,7 +48,7 @@ fn import(paths: &[PathBuf], store: &mut Store) -> Result<(), Failure> {
     let mut import = import::open(paths).map_err(failed)?;
     loop {
         let batch = import.poll_staged().map_err(failed)?;
-        let more = batch.more();
+        let more = batch.has_more();
         store.apply(batch);
         let progress = import.progress();
         progress::share(progress.bytes as f64 / progress.of.max(1) as f64);

@@ -95,7 +95,7 @@ fn check(panel: &'static str, names: &Names, params: &Params) -> Result<(), Addr
             let list = names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
             return Err(AddressError::Name { panel, name: name.to_owned(), list });
         };
-        if !accepts.takes(value) {
+        if !accepts.accepts(value) {
             let (name, value) = (name.to_owned(), value.to_owned());
             return Err(AddressError::Value { panel, name, value, list: accepts.text() });
         }

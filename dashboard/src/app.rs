@@ -15,8 +15,8 @@ use crate::{
     ops::OpsView,
     scalars::ScalarsView,
     shell::{
-        self, Choice, CommandPalette, FocusRing, Memory, Navigation, OpenDialog, Panels, ProblemsWindow, RunFactsCache,
-        Saving, SourceAction, StartAction, Tabs, TopBar,
+        self, Choice, CommandPalette, FocusRing, Memory, Navigation, OpenDialog, Panels, PendingSaves, ProblemsWindow,
+        RunFactsCache, SourceAction, StartAction, Tabs, TopBar,
     },
     sql::{SqlView, engine::Engine},
     timeline::TimelineView,
@@ -132,7 +132,7 @@ pub struct App {
     own_theme: Option<Theme>,
     open: OpenDialog,
     palette: CommandPalette,
-    saving: Saving,
+    saving: PendingSaves,
     focus_ring: FocusRing,
     problems: ProblemsWindow,
     shows_settings: bool,
@@ -203,7 +203,7 @@ impl App {
             own_theme: options.theme,
             open: OpenDialog::default(),
             palette: CommandPalette::default(),
-            saving: Saving::default(),
+            saving: PendingSaves::default(),
             focus_ring: FocusRing::default(),
             problems: ProblemsWindow::default(),
             shows_settings: false,
@@ -412,20 +412,20 @@ impl App {
                 }
             }
             Choice::Node(name) => {
-                self.selection.node.put(Some(name));
+                self.selection.node.select(Some(name));
                 let has_graph = !data.graphs.is_empty();
                 self.tabs.activate(if has_graph { crate::ViewKind::Graph } else { crate::ViewKind::Timeline });
             }
             Choice::Op(name) => {
-                self.selection.op.put(Some(name));
+                self.selection.op.select(Some(name));
                 self.tabs.activate(crate::ViewKind::Timeline);
             }
             Choice::Tag(tag, kind) => {
-                self.selection.tag.put(Some(tag));
+                self.selection.tag.select(Some(tag));
                 self.tabs.activate(kind);
             }
             Choice::Track(trace_idx, track) => {
-                self.selection.track.put(Some((trace_idx, track)));
+                self.selection.track.select(Some((trace_idx, track)));
                 self.tabs.activate(crate::ViewKind::Timeline);
             }
         }

@@ -1,7 +1,7 @@
 //! The tags of all visible runs, grouped and filtered: the cards of a page of charts. No egui here.
 
 pub(crate) use crate::panels::has_own_panel;
-use crate::{Data, Selection, data::RunRef, recorded::Recorded, runs::RunList, selection::is_at_or_below};
+use crate::{Data, Selection, data::RunRef, recorded::SummaryTargets, runs::RunList, selection::is_at_or_below};
 use std::{collections::BTreeMap, sync::Arc};
 use summaries::{HistogramSeries, MediaSeries, Run, ScalarSeries, Series};
 use ui::{filter::Filter, natural::Natural};
@@ -150,7 +150,7 @@ pub struct Catalogue {
     pub pins: Vec<Arc<str>>,
     /// Incremented with every change of the groups.
     pub revision: u64,
-    recorded: Recorded,
+    recorded: SummaryTargets,
     stamp: Option<Stamp>,
     /// The number of tags of this kind in all runs, filtered or not.
     pub n_tags: usize,

@@ -4,7 +4,7 @@
 pub use crate::notes::{Note, Notes, Pins};
 
 use crate::{
-    lenient::{each, each_value, or_default},
+    lenient::{each_value, or_default, valid_elements},
     shell::Layout,
 };
 use serde::{Deserialize, Deserializer, Serialize};
@@ -74,7 +74,7 @@ pub struct Config {
     #[serde(flatten)]
     pub settings: Settings,
     /// Recent paths, the newest first.
-    #[serde(deserialize_with = "each")]
+    #[serde(deserialize_with = "valid_elements")]
     pub recent: Vec<Recent>,
     /// Arrangement of the panels by the kind of data: `trace`, `logdir`, `graph`, `run`.
     #[serde(deserialize_with = "each_value")]

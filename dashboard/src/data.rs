@@ -177,7 +177,7 @@ impl TraceData {
     /// The number of slices, as text.
     pub fn n_slices(&self) -> String {
         let n = self.store.tracks().iter().map(|t| t.n_slices() as u64).sum();
-        ui::format::counted(n, "slice")
+        ui::format::count_of(n, "slice")
     }
 }
 

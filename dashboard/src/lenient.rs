@@ -10,7 +10,7 @@ pub fn or_default<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(from
 }
 
 /// The valid elements of a list.
-pub fn each<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Vec<T>, D::Error> {
+pub fn valid_elements<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Vec<T>, D::Error> {
     let all: Vec<Value> = or_default(from)?;
     Ok(all.into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect())
 }

@@ -1,6 +1,6 @@
 //! What users write down: bookmarks on traces and pinned tags of logdirs.
 
-use crate::lenient::{each, or_default};
+use crate::lenient::{or_default, valid_elements};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::path::{Path, PathBuf};
 
@@ -26,14 +26,14 @@ pub type Pins = ByPath<String>;
 /// Values by the path of a trace or logdir.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent, bound(deserialize = "T: DeserializeOwned"))]
-pub struct ByPath<T>(#[serde(deserialize_with = "each")] Vec<AtPath<T>>);
+pub struct ByPath<T>(#[serde(deserialize_with = "valid_elements")] Vec<AtPath<T>>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(bound(deserialize = "T: DeserializeOwned"))]
 struct AtPath<T> {
     #[serde(alias = "trace", alias = "logdir")]
     path: PathBuf,
-    #[serde(alias = "notes", alias = "tags", deserialize_with = "each")]
+    #[serde(alias = "notes", alias = "tags", deserialize_with = "valid_elements")]
     values: Vec<T>,
 }
 

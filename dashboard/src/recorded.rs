@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 /// The nodes that summary ops record, of all open graphs.
 #[derive(Clone, Debug, Default)]
-pub struct Recorded {
+pub struct SummaryTargets {
     graphs: Vec<Arc<GraphDef>>,
     by_summary: FxHashMap<Arc<str>, Arc<str>>,
 }
 
-impl Recorded {
+impl SummaryTargets {
     /// Updates the nodes; returns whether they changed.
     pub fn update(&mut self, data: &Data) -> bool {
         let is_same = self.graphs.len() == data.graphs.len()
@@ -69,7 +69,7 @@ mod tests {
             node("s/all", "MergeSummary", &["s/w"]),
         ];
         let data = Data::default().with_graph("g", GraphDef { node: nodes, ..GraphDef::default() });
-        let mut recorded = Recorded::default();
+        let mut recorded = SummaryTargets::default();
         assert!(recorded.update(&data));
         assert!(!recorded.update(&data), "nothing changed");
         assert_eq!(recorded.of("s/w").map(|s| &**s), Some("layer1/w"));

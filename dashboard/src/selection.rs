@@ -31,7 +31,7 @@ impl<T: PartialEq> Pick<T> {
     }
 
     /// The view that made the latest change; `None` before the first change and for changes by the window.
-    pub fn by(&self) -> Option<ViewKind> {
+    pub fn changed_by(&self) -> Option<ViewKind> {
         self.by
     }
 
@@ -46,7 +46,7 @@ impl<T: PartialEq> Pick<T> {
     }
 
     /// Selects `value` (or nothing) on behalf of the window, so that every view learns of it.
-    pub fn put(&mut self, value: Option<T>) {
+    pub fn select(&mut self, value: Option<T>) {
         self.change(None, value);
     }
 
@@ -133,14 +133,14 @@ impl Selection {
 
     /// Clears all picks for every view.
     pub fn clear(&mut self) {
-        self.node.put(None);
-        self.op.put(None);
-        self.slice.put(None);
-        self.track.put(None);
-        self.time.put(None);
-        self.run.put(None);
-        self.tag.put(None);
-        self.step.put(None);
+        self.node.select(None);
+        self.op.select(None);
+        self.slice.select(None);
+        self.track.select(None);
+        self.time.select(None);
+        self.run.select(None);
+        self.tag.select(None);
+        self.step.select(None);
     }
 }
 

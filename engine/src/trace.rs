@@ -57,7 +57,7 @@ impl StepTrace {
     /// Begins the step `step_id`, labelled so. `summary_step` is its step on the summaries' axis.
     pub fn begin(step_id: u64, label: &str, summary_step: i64) -> StepTrace {
         // Before `is_on`: recording may go on with this step.
-        let mark = events::step_begins();
+        let mark = events::begin_step();
         let begin = events::clock::now();
         let slice = events::is_on().then(|| events::open(begin, site("step", label), NodeId::NONE));
         StepTrace { slice, begin, step: (step_id as u32).max(1), summary_step, mark }
@@ -75,7 +75,7 @@ impl StepTrace {
             CURRENT.set(NodeId::NONE);
             events::emit_close(slice, end, self.step, self.summary_step as u64);
         }
-        events::step_ends(self.mark);
+        events::end_step(self.mark);
     }
 }
 
@@ -189,7 +189,7 @@ impl TransferTrace {
     pub fn sent(&self, transfer: u32, step: u32, bytes: usize) {
         if self.is_on() {
             let arg = transfer_arg(step, bytes);
-            let point = |kind, at, site| events::emit_point(kind, at, site, self.node, transfer, arg);
+            let point = |kind, at, site| events::emit_event_at(kind, at, site, self.node, transfer, arg);
             point(Kind::Instant, ready_at(), stamp!(self.is_remote, "enqueue"));
             point(Kind::Instant, self.begin, stamp!(self.is_remote, "send"));
             point(Kind::FlowOut, events::clock::now(), stamp!(self.is_remote, "edge"));
@@ -229,7 +229,7 @@ impl Arrival {
     }
 
     fn point(self, kind: Kind, at: u64, site: SiteId) {
-        events::emit_point(kind, at, site, self.node, self.transfer, self.arg);
+        events::emit_event_at(kind, at, site, self.node, self.transfer, self.arg);
     }
 }
 

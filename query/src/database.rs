@@ -256,7 +256,7 @@ async fn collect(mut rows: SendableRecordBatchStream, max_rows: usize) -> Result
 
 /// All tables, each with the source of its rows.
 fn tables() -> Result<Vec<(TableInfo, Rows)>, ArrowError> {
-    let stored = schema::stored().into_iter().map(|info| (info, Rows::Stored));
+    let stored = schema::stored_tables().into_iter().map(|info| (info, Rows::Stored));
     let derived = derived::tables()?.into_iter().map(|table| (table.info.clone(), Rows::Derived(table)));
     let logdir_tables = logdir::tables().into_iter().map(|table| (table.info.clone(), Rows::Logdir(table)));
     Ok(stored.chain(derived).chain(logdir_tables).collect())

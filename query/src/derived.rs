@@ -14,17 +14,17 @@ use trace_model::SliceId;
 use trace_store::Store;
 
 /// A table, and the function that makes its rows of a store, without the column of the trace.
-pub(crate) struct Derived {
+pub(crate) struct DerivedTable {
     pub(crate) info: TableInfo,
     pub(crate) rows: fn(&Store) -> Result<RecordBatch, ArrowError>,
 }
 
 /// The derived tables.
-pub(crate) fn tables() -> Result<[Derived; 3], ArrowError> {
+pub(crate) fn tables() -> Result<[DerivedTable; 3], ArrowError> {
     // The schema of a table is that of its rows for an empty trace.
     let none = Store::new();
     let of = |name, about, rows: fn(&Store) -> Result<RecordBatch, ArrowError>| {
-        Ok::<_, ArrowError>(Derived {
+        Ok::<_, ArrowError>(DerivedTable {
             info: TableInfo { name, about, schema: with_trace(rows(&none)?.schema().fields()) },
             rows,
         })

@@ -71,7 +71,7 @@ pub(crate) fn cells(batch: &RecordBatch) -> Result<Vec<Vec<String>>, QueryError>
 
 /// Writes batches of one schema.
 pub(crate) enum Writer<'a> {
-    Table(Aligned<'a>),
+    Table(AlignedColumns<'a>),
     Csv(Box<csv::Writer<&'a mut (dyn Write + Send)>>),
     Json(datafusion::arrow::json::Writer<&'a mut (dyn Write + Send), LineDelimited>),
     Parquet(Box<ArrowWriter<&'a mut (dyn Write + Send)>>),
@@ -80,7 +80,7 @@ pub(crate) enum Writer<'a> {
 impl<'a> Writer<'a> {
     pub(crate) fn new(format: Format, schema: SchemaRef, out: &'a mut (dyn Write + Send)) -> Result<Self, QueryError> {
         Ok(match format {
-            Format::Table => Writer::Table(Aligned::new(&schema, out)),
+            Format::Table => Writer::Table(AlignedColumns::new(&schema, out)),
             Format::Csv => {
                 let mut writer = csv::WriterBuilder::new().with_header(true).build(out);
                 // An empty batch writes the header, which a result without rows has, too.
@@ -175,7 +175,7 @@ impl Encoder for Float<'_> {
 }
 
 /// Aligned columns.
-pub(crate) struct Aligned<'a> {
+pub(crate) struct AlignedColumns<'a> {
     out: &'a mut (dyn Write + Send),
     titles: Vec<String>,
     columns: Columns,
@@ -183,12 +183,12 @@ pub(crate) struct Aligned<'a> {
     waiting: Option<Vec<Vec<String>>>,
 }
 
-impl<'a> Aligned<'a> {
+impl<'a> AlignedColumns<'a> {
     fn new(schema: &Schema, out: &'a mut (dyn Write + Send)) -> Self {
         let fields = || schema.fields().iter().map(AsRef::as_ref);
         let align = |field: &Field| if field.data_type().is_numeric() { Align::Right } else { Align::Left };
         let titles: Vec<String> = fields().map(|field: &Field| cell_text(field.name())).collect();
-        Aligned { out, columns: Columns::new(fields().map(align)), titles, waiting: Some(Vec::new()) }
+        AlignedColumns { out, columns: Columns::new(fields().map(align)), titles, waiting: Some(Vec::new()) }
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<(), QueryError> {

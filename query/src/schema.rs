@@ -30,7 +30,7 @@ impl TableInfo {
 }
 
 /// The tables that a sealed trace stores, in the order of listings.
-pub(crate) fn stored() -> Vec<TableInfo> {
+pub(crate) fn stored_tables() -> Vec<TableInfo> {
     let table = |table: &trace_store::seal::Table| TableInfo {
         name: table.name,
         about: table.about,

@@ -1,6 +1,6 @@
 //! A table as a DataFusion table provider: it scans the files of sealed traces, and streams the rows of all others.
 
-use crate::derived::Derived;
+use crate::derived::DerivedTable;
 use crate::logdir::{self, RunRows};
 use crate::schema::{TRACE, TableInfo};
 use crate::source::{Parquet, Source, Sources};
@@ -45,7 +45,7 @@ pub(crate) enum Rows {
     /// The Parquet files of the traces.
     Stored,
     /// An analysis of a trace.
-    Derived(Derived),
+    Derived(DerivedTable),
     /// The content of the logdir.
     Logdir(RunRows),
 }

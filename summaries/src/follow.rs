@@ -34,7 +34,7 @@ const BLOCK: usize = 1 << 20;
 pub(crate) struct FileFollower {
     path: Arc<Path>,
     stream: RecordStream,
-    packed: Packed,
+    packed: Compression,
     state: FileState,
     log: DamageLog,
     last_growth_ns: i64,
@@ -44,7 +44,7 @@ pub(crate) struct FileFollower {
 
 /// Whether a file is gzipped. Such a file is read once, from its beginning to its end.
 #[derive(Debug)]
-enum Packed {
+enum Compression {
     Unknown,
     No,
     Reading(Box<MultiGzDecoder<BufReader<File>>>),
@@ -69,7 +69,7 @@ impl FileFollower {
             log: DamageLog::new(path.clone()),
             path,
             stream: RecordStream::default(),
-            packed: Packed::Unknown,
+            packed: Compression::Unknown,
             state: FileState::Followed,
             last_growth_ns: now_ns,
             identity: None,
@@ -125,9 +125,9 @@ impl FileFollower {
     /// Reads about `allowance` new bytes; returns whether there is more to read.
     fn read(&mut self, allowance: u64, stage: &mut RunStage) -> io::Result<bool> {
         match &mut self.packed {
-            Packed::Done => return Ok(false),
-            Packed::Reading(_) => return self.read_packed(allowance, stage),
-            Packed::Unknown | Packed::No => {}
+            Compression::Done => return Ok(false),
+            Compression::Reading(_) => return self.read_packed(allowance, stage),
+            Compression::Unknown | Compression::No => {}
         }
         let metadata = fs::metadata(&self.path)?;
         let (size, identity) = (metadata.len(), identity(&metadata));
@@ -138,7 +138,7 @@ impl FileFollower {
             return Ok(false);
         }
         let mut file = File::open(&self.path)?;
-        if matches!(self.packed, Packed::Unknown) && self.detect_packed(&mut file)? {
+        if matches!(self.packed, Compression::Unknown) && self.detect_packed(&mut file)? {
             return self.read_packed(allowance, stage);
         }
         let begin = self.stream.read_offset();
@@ -159,18 +159,20 @@ impl FileFollower {
         }
         let is_packed = magic == GZIP_MAGIC;
         self.packed = if is_packed {
-            Packed::Reading(Box::new(MultiGzDecoder::new(BufReader::new(file.try_clone()?))))
+            Compression::Reading(Box::new(MultiGzDecoder::new(BufReader::new(file.try_clone()?))))
         } else {
-            Packed::No
+            Compression::No
         };
         Ok(is_packed)
     }
 
     fn read_packed(&mut self, allowance: u64, stage: &mut RunStage) -> io::Result<bool> {
-        let Packed::Reading(mut decoder) = std::mem::replace(&mut self.packed, Packed::Done) else { return Ok(false) };
+        let Compression::Reading(mut decoder) = std::mem::replace(&mut self.packed, Compression::Done) else {
+            return Ok(false);
+        };
         let has_more = self.drain(&mut decoder, u64::MAX, allowance, stage)?;
         if has_more {
-            self.packed = Packed::Reading(decoder);
+            self.packed = Compression::Reading(decoder);
         }
         Ok(has_more)
     }
@@ -257,7 +259,7 @@ impl FileFollower {
         self.identity = Some(identity);
         self.log.add(DamageKind::Rewritten, 0..self.stream.read_offset());
         self.stream = RecordStream::default();
-        self.packed = Packed::Unknown;
+        self.packed = Compression::Unknown;
     }
 }
 

@@ -71,7 +71,7 @@ pub use logdir::{Changes, Logdir, LogdirError};
 pub use media::{MediaError, MediaRow, MediaSeries, RecordPosition};
 pub use pyramid::Extent;
 #[cfg(feature = "buckets")]
-pub use remote::{Fetched, Remote, RemoteCost, RemoteError, open_bucket};
+pub use remote::{FetchResult, Remote, RemoteCost, RemoteError, open_bucket};
 pub use run::{FileState, FileStatus, GraphBlob, Problem, Run, Runs, TaggedRecord};
 pub use sample::{EncodedAudio, EncodedImage, MeshPart, NumberTensor, PrCurve, Sample, TextTensor};
 pub use series::{Point, ScalarSeries, Series};

@@ -84,7 +84,7 @@ pub struct RemoteCost {
 
 /// The result of a fetch.
 #[derive(Debug, Default)]
-pub struct Fetched {
+pub struct FetchResult {
     /// The number of event files.
     pub n_files: usize,
     /// The number of new bytes.
@@ -103,7 +103,7 @@ pub struct Remote {
     /// The folder of the copy, deleted when this is dropped.
     _copy: tempfile::TempDir,
     folder: PathBuf,
-    known: BTreeMap<Key, Copied>,
+    known: BTreeMap<Key, CopiedObject>,
     cost: RemoteCost,
     listing_ns: i64,
     /// Whether the store can send ranges of objects; simple web servers send whole files only.
@@ -112,13 +112,13 @@ pub struct Remote {
 
 /// The copy of an object.
 #[derive(Debug)]
-struct Copied {
+struct CopiedObject {
     file: PathBuf,
     n_bytes: u64,
     e_tag: Option<String>,
 }
 
-impl Copied {
+impl CopiedObject {
     /// Whether the object is another one than the copied one, not just longer. Stores without tags are judged by the
     /// size alone.
     fn is_other(&self, object: &ObjectMeta) -> bool {
@@ -205,9 +205,9 @@ impl Remote {
     /// # Errors
     /// When the bucket cannot be listed, or the copy not be written. An object that cannot be read is reported in the
     /// result.
-    pub fn fetch(&mut self) -> Result<Fetched, RemoteError> {
+    pub fn fetch(&mut self) -> Result<FetchResult, RemoteError> {
         let objects = self.list()?;
-        let mut fetched = Fetched { n_files: objects.len(), ..Fetched::default() };
+        let mut fetched = FetchResult { n_files: objects.len(), ..FetchResult::default() };
         let before = self.cost.n_bytes;
         let mut requests: Vec<RangeRequest> = objects.iter().flat_map(|object| self.new_ranges(object)).collect();
         while !requests.is_empty() {
@@ -279,7 +279,7 @@ impl Remote {
         // Renaming gives the file another identity, by which the logdir reads it from its beginning.
         made.and_then(|_| fs::rename(&fresh, &file))
             .map_err(|source| RemoteError::Copy { url: self.url.clone(), source })?;
-        self.known.insert(object.location.clone(), Copied { file, n_bytes: 0, e_tag: object.e_tag.clone() });
+        self.known.insert(object.location.clone(), CopiedObject { file, n_bytes: 0, e_tag: object.e_tag.clone() });
         Ok(())
     }
 

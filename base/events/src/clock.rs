@@ -91,7 +91,7 @@ fn is_counter_invariant() -> bool {
     false
 }
 
-fn read(clock: libc::clockid_t) -> i64 {
+fn read_clock(clock: libc::clockid_t) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec that the call fills.
     let status = unsafe { libc::clock_gettime(clock, &raw mut time) };
@@ -102,13 +102,13 @@ fn read(clock: libc::clockid_t) -> i64 {
 /// `CLOCK_MONOTONIC_RAW` in nanoseconds: intervals and rates outside the hot path.
 #[must_use]
 pub fn mono_now() -> i64 {
-    read(libc::CLOCK_MONOTONIC_RAW)
+    read_clock(libc::CLOCK_MONOTONIC_RAW)
 }
 
 /// The wall clock in Unix nanoseconds.
 #[must_use]
 pub fn wall_now_ns() -> i64 {
-    read(libc::CLOCK_REALTIME)
+    read_clock(libc::CLOCK_REALTIME)
 }
 
 /// The wall clock in Unix seconds, as event files store it (`wall_time`).
@@ -117,16 +117,16 @@ pub fn wall_now() -> f64 {
     wall_now_ns() as f64 / 1e9
 }
 
-/// CPU time that all threads of this process have used, nanoseconds: what a benchmark compares.
+/// CPU time that all threads of this process have used, nanoseconds; benchmarks compare it.
 #[must_use]
 pub fn cpu_now() -> i64 {
-    read(libc::CLOCK_PROCESS_CPUTIME_ID)
+    read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// CPU time that this thread has used, nanoseconds.
 #[must_use]
 pub fn thread_cpu_now() -> i64 {
-    read(libc::CLOCK_THREAD_CPUTIME_ID)
+    read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// One instant as read from three clocks.
@@ -164,11 +164,11 @@ pub fn anchor() -> Anchor {
 /// reading errors of 50 ns do not matter.
 const RATE_BASE: usize = 32;
 
-/// Converts ticks to monotonic nanoseconds: piecewise linear through the anchors, in exact integer arithmetic.
+/// Converts ticks to monotonic nanoseconds, piecewise linear through the anchors, in exact integer arithmetic.
 ///
-/// Before the first and after the last anchor the mean rate of the nearest anchors is extrapolated.
-/// Never decreasing: `a <= b` gives `ns(a) <= ns(b)`. Results saturate at the ends of `i64`.
-/// Without an anchor a tick is a nanosecond from zero, with one anchor it is a nanosecond around the anchor.
+/// Before the first and after the last anchor the mean rate of the nearest anchors is extrapolated. The conversion
+/// never decreases: `a <= b` gives `ns(a) <= ns(b)`. Results saturate at the ends of `i64`. Without an anchor a tick is
+/// a nanosecond from zero, with one anchor it is a nanosecond around the anchor.
 #[derive(Clone, Debug, Default)]
 pub struct TicksToNs {
     anchors: Vec<Anchor>,
@@ -181,11 +181,11 @@ impl TicksToNs {
     pub fn from_anchors(anchors: &[Anchor]) -> Self {
         let mut sorted = anchors.to_vec();
         sorted.sort_by_key(|a| a.ticks);
-        let mut line = Self::default();
+        let mut conversion = Self::default();
         for anchor in sorted {
-            line.push(anchor);
+            conversion.push(anchor);
         }
-        line
+        conversion
     }
 
     /// Adds an anchor and returns true if it is later than all others on both clocks; otherwise leaves it out.
@@ -265,12 +265,12 @@ mod tests {
 
     #[test]
     fn interpolates_between_and_beyond() {
-        let line = TicksToNs::from_anchors(&[at(3_000, 1_000), at(0, 0), at(6_000, 3_000)]);
-        let got: Vec<i64> = [0, 1_500, 3_000, 4_500, 6_000, 12_000].map(|t| line.ns(t)).to_vec();
+        let conversion = TicksToNs::from_anchors(&[at(3_000, 1_000), at(0, 0), at(6_000, 3_000)]);
+        let got: Vec<i64> = [0, 1_500, 3_000, 4_500, 6_000, 12_000].map(|t| conversion.ns(t)).to_vec();
         // The last is beyond: the mean rate of all anchors, one half, from the last one.
         assert_eq!(got, [0, 500, 1_000, 2_000, 3_000, 6_000]);
-        assert_eq!(line.real_ns(1_500), Some(2_500));
-        assert_eq!(line.duration_ns(3_000, 1_500), 1_000);
+        assert_eq!(conversion.real_ns(1_500), Some(2_500));
+        assert_eq!(conversion.duration_ns(3_000, 1_500), 1_000);
     }
 
     #[test]
@@ -287,11 +287,11 @@ mod tests {
         let (a, first) = (anchor(), mono_now());
         while mono_now() - first < 2_000_000 {}
         let b = anchor();
-        let line = TicksToNs::from_anchors(&[a, b]);
+        let conversion = TicksToNs::from_anchors(&[a, b]);
         // Several tries: another process may run between the two readings. It catches a wrong unit or a wrong clock.
         let differs = || {
             let (t, ns) = (now(), mono_now());
-            (line.ns(t) - ns).abs()
+            (conversion.ns(t) - ns).abs()
         };
         assert!((0..9).any(|_| differs() < 50_000_000), "{}", differs());
     }
@@ -302,14 +302,15 @@ mod tests {
                            mut ticks in prop::collection::vec(any::<u64>(), 2..40)) {
             anchors.dedup();
             let anchors: Vec<Anchor> = anchors.into_iter().map(|(t, m)| Anchor { ticks: t, mono_ns: m, real_ns: 0 }).collect();
-            let line = TicksToNs::from_anchors(&anchors);
-            ticks.extend(line.anchors().iter().flat_map(|a| [a.ticks.saturating_sub(1), a.ticks, a.ticks.saturating_add(1)]));
+            let conversion = TicksToNs::from_anchors(&anchors);
+            let around = |a: &Anchor| [a.ticks.saturating_sub(1), a.ticks, a.ticks.saturating_add(1)];
+            ticks.extend(conversion.anchors().iter().flat_map(around));
             ticks.sort_unstable();
             for pair in ticks.windows(2) {
-                prop_assert!(line.ns(pair[0]) <= line.ns(pair[1]));
+                prop_assert!(conversion.ns(pair[0]) <= conversion.ns(pair[1]));
             }
-            for a in line.anchors() {
-                prop_assert_eq!(line.ns(a.ticks), a.mono_ns);
+            for a in conversion.anchors() {
+                prop_assert_eq!(conversion.ns(a.ticks), a.mono_ns);
             }
         }
     }

@@ -33,7 +33,7 @@ pub const FILE_NAME: &str = "control";
 pub const ENV: &str = "STEPSCOPE_TRACE";
 /// The prefix, before the process id, of the name of a file in the folder of `STEPSCOPE_TRACE`. The file holds the path
 /// of the folder into which that process records instead, because it calls [`crate::start`].
-pub const ELSEWHERE: &str = "elsewhere-";
+pub const ELSEWHERE_PREFIX: &str = "elsewhere-";
 /// The environment variable with the address of the collector that gathers the traces of several processes and hosts.
 pub const COLLECTOR_ENV: &str = "STEPSCOPE_COLLECTOR";
 
@@ -75,9 +75,9 @@ pub enum ControlError {
     /// The file is not a control page of this version.
     #[error("{FILE_NAME} is not a control page of this version ({len} bytes, magic {magic:#018x})")]
     Foreign {
-        /// The file's length.
+        /// The file's length, bytes.
         len: u64,
-        /// Its first eight bytes.
+        /// The file's first eight bytes.
         magic: u64,
     },
 }
@@ -89,11 +89,11 @@ pub struct Control {
 }
 
 impl Control {
-    /// Opens the folder's page, or creates it with the switch set to `on`. Several processes may do so at once.
+    /// Opens the folder's page, or creates it with the switch set to `is_on`. Several processes may do so at once.
     ///
     /// # Errors
     /// The folder is not writable or full, or `control` is some other file.
-    pub fn open_or_create(trace_dir: &Path, on: bool) -> Result<Self, ControlError> {
+    pub fn open_or_create(trace_dir: &Path, is_on: bool) -> Result<Self, ControlError> {
         let path = trace_dir.join(FILE_NAME);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         if file.metadata()?.len() == 0 {
@@ -102,7 +102,7 @@ impl Control {
         let control = Self::map(file)?;
         let page = control.page();
         if page.magic.compare_exchange(0, FILLING, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            page.switch.store(u32::from(on), Ordering::Relaxed);
+            page.switch.store(u32::from(is_on), Ordering::Relaxed);
             page.magic.store(MAGIC, Ordering::Release);
         }
         control.check()?;
@@ -148,8 +148,8 @@ impl Control {
     }
 
     /// Switches recording in every process of the folder, within about 10 ms.
-    pub fn switch(&self, on: bool) {
-        self.page().switch.store(u32::from(on), Ordering::Relaxed);
+    pub fn switch(&self, is_on: bool) {
+        self.page().switch.store(u32::from(is_on), Ordering::Relaxed);
     }
 
     /// Records the next `n` steps that begin, in all processes of the folder together, and nothing else from now on.
@@ -160,11 +160,11 @@ impl Control {
 
     /// The number of steps still to be recorded; 0 when recording does not go by steps.
     #[must_use]
-    pub fn steps_wanted(&self) -> u32 {
+    pub fn n_steps_left(&self) -> u32 {
         self.page().steps.load(Ordering::Acquire)
     }
 
-    /// Counts a recorded step. Returns whether it was the last of those requested, after which recording is off.
+    /// Counts a recorded step. Returns whether the step was the last one requested, after which recording is off.
     pub(crate) fn count_step(&self) -> bool {
         let decrement = |n: u32| n.checked_sub(1);
         let was_last = self.page().steps.fetch_update(Ordering::AcqRel, Ordering::Acquire, decrement) == Ok(1);
@@ -175,11 +175,11 @@ impl Control {
     }
 
     /// Makes all rings that are created from now on flight recorders, which retain their newest records. A dump writes
-    /// the last `keep_ns` of them (0: all) to the trace. A step that takes longer than `slow_step_ns` (0: none)
+    /// the last `retention_ns` of them (0: all) to the trace. A step that takes longer than `slow_step_ns` (0: none)
     /// requests a dump.
-    pub fn keep_flight(&self, keep_ns: u64, slow_step_ns: u64) {
+    pub fn enable_flight_recorder(&self, retention_ns: u64, slow_step_ns: u64) {
         let page = self.page();
-        page.keep_ns.store(keep_ns, Ordering::Relaxed);
+        page.keep_ns.store(retention_ns, Ordering::Relaxed);
         page.slow_step_ns.store(slow_step_ns, Ordering::Relaxed);
         page.flight.store(1, Ordering::Release);
     }
@@ -190,9 +190,9 @@ impl Control {
         self.page().flight.load(Ordering::Acquire) != 0
     }
 
-    /// How much of the past a dump writes, ns; 0 all.
+    /// How much of the past a dump writes, ns; 0: everything.
     #[must_use]
-    pub fn keep_ns(&self) -> u64 {
+    pub fn retention_ns(&self) -> u64 {
         self.page().keep_ns.load(Ordering::Relaxed)
     }
 
@@ -226,16 +226,16 @@ impl Control {
 
     /// The losses that no ring counts.
     #[must_use]
-    pub fn lost(&self) -> Lost {
+    pub fn lost(&self) -> Losses {
         let page = self.page();
-        Lost {
+        Losses {
             events: page.lost_events.load(Ordering::Relaxed),
             threads: page.lost_threads.load(Ordering::Relaxed),
             meta: page.lost_meta.load(Ordering::Relaxed),
         }
     }
 
-    pub(crate) fn add_lost(&self, lost: Lost) {
+    pub(crate) fn add_lost(&self, lost: Losses) {
         self.page().lost_events.fetch_add(lost.events, Ordering::Relaxed);
         self.page().lost_threads.fetch_add(lost.threads, Ordering::Relaxed);
         self.page().lost_meta.fetch_add(lost.meta, Ordering::Relaxed);
@@ -247,15 +247,15 @@ impl Control {
 pub struct CollectorState {
     /// The collector's process id; zero before the first collector.
     pub pid: u32,
-    /// The time of its last heartbeat, `CLOCK_MONOTONIC_RAW` nanoseconds.
+    /// The time of the collector's last heartbeat, `CLOCK_MONOTONIC_RAW` nanoseconds.
     pub heartbeat_ns: i64,
-    /// Whether it drained everything and ended.
+    /// Whether the collector drained everything and ended.
     pub finished: bool,
 }
 
 /// Events and names that reached no file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lost {
+pub struct Losses {
     /// Events of threads that could get no ring (too many threads, disk full, folder gone).
     pub events: u64,
     /// The number of those threads.
@@ -264,7 +264,7 @@ pub struct Lost {
     pub meta: u64,
 }
 
-/// The exclusive right to drain a folder's rings. It ends when dropped, or with the process, however that ends.
+/// The exclusive right to drain a folder's rings, until this value is dropped or the process ends in any way.
 pub struct Collector {
     control: Control,
 }
@@ -275,7 +275,7 @@ pub enum ClaimError {
     /// Another collector has the right.
     #[error("another collector drains this folder (process {pid})")]
     Taken {
-        /// That collector's process id.
+        /// The other collector's process id.
         pid: u32,
     },
     /// There is no usable control page.
@@ -305,7 +305,7 @@ impl Collector {
         Ok(collector)
     }
 
-    /// The page.
+    /// The folder's control page.
     #[must_use]
     pub fn control(&self) -> &Control {
         &self.control
@@ -317,7 +317,7 @@ impl Collector {
     }
 
     /// Stores the total losses of producers on another machine, which cannot write this page themselves.
-    pub fn tell_lost(&self, lost: Lost) {
+    pub fn report_losses(&self, lost: Losses) {
         let page = self.control.page();
         page.lost_events.fetch_max(lost.events, Ordering::Relaxed);
         page.lost_threads.fetch_max(lost.threads, Ordering::Relaxed);
@@ -325,7 +325,7 @@ impl Collector {
     }
 
     /// Marks the dump with this number, and all before it, as done.
-    pub fn dump_done(&self, number: u32) {
+    pub fn mark_dump_done(&self, number: u32) {
         self.control.page().dumps_done.store(number, Ordering::Release);
     }
 

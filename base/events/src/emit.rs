@@ -8,7 +8,7 @@
 //! around it. Other processes see up to 64 open slices of a thread while they run.
 
 use crate::clock;
-use crate::local::{ENDED, Local, OFF, STATE, Slice, count_lost, local, with_session};
+use crate::local::{ENDED, Local, OFF, STATE, SliceFields, count_lost, local, with_session};
 use crate::names::{NodeId, SiteId};
 use crate::record::{Kind, Record, site_word};
 use crate::rings::with_thread_ring;
@@ -26,16 +26,16 @@ pub(crate) fn with_local<R>(f: impl FnOnce(&Local, u32) -> R) -> Option<R> {
     }
     // SAFETY: `Local` has no destructor, so it lives as long as the thread, and the reference does not leave this call.
     let local = unsafe { &*local() };
-    if local.generation.get() != state && !begin(local, state) {
+    if local.generation.get() != state && !attach_ring(local, state) {
         return None;
     }
     Some(f(local, state))
 }
 
-/// Gives the thread a ring before its first event in a session. Returns false where it can have none.
+/// Gives the thread a ring before its first event in a session. Returns false where the thread can have none.
 #[cold]
 #[inline(never)]
-fn begin(local: &Local, state: u32) -> bool {
+fn attach_ring(local: &Local, state: u32) -> bool {
     if local.generation.get() == ENDED {
         count_lost();
         return false;
@@ -55,7 +55,7 @@ pub fn is_on() -> bool {
 #[inline]
 pub fn emit_slice(begin: u64, end: u64, site: SiteId, node: NodeId, correlation: u32, arg: u64) {
     with_local(|local, _| {
-        local.push_slice(local.depth.get(), end, Slice { begin, site, node, correlation, arg });
+        local.push_slice(local.depth.get(), end, SliceFields { begin, site, node, correlation, arg });
     });
 }
 
@@ -66,7 +66,7 @@ pub fn emit_slice(begin: u64, end: u64, site: SiteId, node: NodeId, correlation:
 /// depths.
 #[must_use = "the slice ends when the guard is dropped"]
 pub struct SliceGuard {
-    slice: Slice,
+    slice: SliceFields,
     /// The session's number; `OFF` when recording was off at the begin, and then nothing is emitted.
     generation: u32,
     depth: u32,
@@ -76,7 +76,12 @@ pub struct SliceGuard {
 impl SliceGuard {
     #[inline]
     fn new(generation: u32, depth: u32, begin: u64, site: SiteId, node: NodeId) -> Self {
-        Self { slice: Slice { begin, site, node, correlation: 0, arg: 0 }, generation, depth, not_send: PhantomData }
+        Self {
+            slice: SliceFields { begin, site, node, correlation: 0, arg: 0 },
+            generation,
+            depth,
+            not_send: PhantomData,
+        }
     }
 
     #[inline]
@@ -115,6 +120,7 @@ impl Drop for SliceGuard {
     }
 }
 
+/// Not inlined, so that the caller's code stays small.
 #[inline(never)]
 fn end_now(guard: &SliceGuard) {
     guard.end(clock::now());
@@ -123,12 +129,12 @@ fn end_now(guard: &SliceGuard) {
 /// Begins a slice now; the slice ends when the guard is dropped.
 #[inline]
 pub fn slice(site: SiteId) -> SliceGuard {
-    slice_of(site, NodeId::NONE)
+    slice_for_node(site, NodeId::NONE)
 }
 
 /// As [`fn@slice`], for a graph node.
 #[inline]
-pub fn slice_of(site: SiteId, node: NodeId) -> SliceGuard {
+pub fn slice_for_node(site: SiteId, node: NodeId) -> SliceGuard {
     if is_on() { open(clock::now(), site, node) } else { SliceGuard::inactive() }
 }
 
@@ -156,7 +162,15 @@ pub fn emit_close(mut guard: SliceGuard, end: u64, correlation: u32, arg: u64) {
 
 /// The record of an event without duration, at the thread's current depth.
 #[inline]
-fn record(local: &Local, kind: Kind, time: u64, site: SiteId, node: NodeId, correlation: u32, arg: u64) -> Record {
+fn point_record(
+    local: &Local,
+    kind: Kind,
+    time: u64,
+    site: SiteId,
+    node: NodeId,
+    correlation: u32,
+    arg: u64,
+) -> Record {
     let site = site_word(kind, local.depth.get(), site);
     Record { begin: time, dur: 0, site, node: node.get(), correlation, arg }
 }
@@ -164,13 +178,13 @@ fn record(local: &Local, kind: Kind, time: u64, site: SiteId, node: NodeId, corr
 /// Emits an event without duration (an instant, a counter's value, an end of a flow, an allocation), now.
 #[inline]
 fn emit_now(kind: Kind, site: SiteId, node: NodeId, correlation: u32, arg: u64) {
-    with_local(|local, _| local.push(record(local, kind, clock::now(), site, node, correlation, arg).words()));
+    with_local(|local, _| local.push(point_record(local, kind, clock::now(), site, node, correlation, arg).words()));
 }
 
 /// Emits an event without duration that happened at time `at`, with every field of a record.
 #[inline]
-pub fn emit_point(kind: Kind, at: u64, site: SiteId, node: NodeId, correlation: u32, arg: u64) {
-    with_local(|local, _| local.push(record(local, kind, at, site, node, correlation, arg).words()));
+pub fn emit_event_at(kind: Kind, at: u64, site: SiteId, node: NodeId, correlation: u32, arg: u64) {
+    with_local(|local, _| local.push(point_record(local, kind, at, site, node, correlation, arg).words()));
 }
 
 /// Emits an instant, now; the category of the site says what `arg` means.
@@ -179,7 +193,7 @@ pub fn instant(site: SiteId, arg: u64) {
     emit_now(Kind::Instant, site, NodeId::NONE, 0, arg);
 }
 
-/// Emits an instant with a text, such as a log message. A text is cut to 1,024 bytes.
+/// Emits an instant with a text, such as a log message. The text is cut to 1,024 bytes.
 pub fn log(site: SiteId, text: &str) {
     log_value(site, 0, text);
 }
@@ -187,7 +201,7 @@ pub fn log(site: SiteId, text: &str) {
 /// As [`log`], with a value; the category of the site says what `arg` means.
 pub fn log_value(site: SiteId, arg: u64, text: &str) {
     with_local(|local, _| {
-        let event = record(local, Kind::Instant, clock::now(), site, NodeId::NONE, 0, arg);
+        let event = point_record(local, Kind::Instant, clock::now(), site, NodeId::NONE, 0, arg);
         local.push_with_text(text, &[event]);
     });
 }
@@ -200,7 +214,7 @@ pub fn counter(site: SiteId, value: f64) {
 
 /// As [`counter`], for a value that a graph node changed.
 #[inline]
-pub fn counter_at(site: SiteId, node: NodeId, value: f64) {
+pub fn counter_for_node(site: SiteId, node: NodeId, value: f64) {
     emit_now(Kind::Counter, site, node, 0, value.to_bits());
 }
 
@@ -220,7 +234,7 @@ pub fn flow_in(site: SiteId, correlation: u32) {
 /// must differ only from those of flows that are under way at the same time, so the numbers wrap around. Each process
 /// starts from a random number, because a trace joins the flows of several processes by their correlation.
 #[must_use]
-pub fn arrow_number() -> u32 {
+pub fn next_flow_id() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     static FIRST: OnceLock<u32> = OnceLock::new();
     let first = FIRST.get_or_init(|| RandomState::new().hash_one(std::process::id()) as u32);

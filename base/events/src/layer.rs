@@ -1,4 +1,4 @@
-//! A `tracing_subscriber` layer: any program's spans become slices and its events instants, in the same rings.
+//! A `tracing_subscriber` layer: a program's spans become slices and its events become instants, in the same rings.
 //!
 //! Each entry into a span becomes a slice on the thread that enters it, with the span's target as category and the
 //! span's name. An event becomes an instant with its message and fields as text. A span's fields are not recorded.
@@ -28,7 +28,7 @@ use tracing_subscriber::registry::LookupSpan;
 /// The number of spans that a thread may be in at once; further ones are counted as lost.
 const MAX_ENTERED: usize = 128;
 
-/// A layer for a `tracing_subscriber` registry. It records while the process does ([`crate::start`]).
+/// A layer for a `tracing_subscriber` registry, which records while the process records ([`crate::start`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EventsLayer(());
 
@@ -44,7 +44,7 @@ impl EventsLayer {
 struct SiteCache([Cell<(usize, SiteId)>; 256]);
 
 impl SiteCache {
-    /// The id of a call site; takes no lock where the id is cached.
+    /// Returns the id of a call site; takes no lock where the id is cached.
     #[inline]
     fn site(&self, metadata: &'static Metadata<'static>) -> SiteId {
         let key = std::ptr::from_ref(metadata).addr();
@@ -83,7 +83,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventsLayer {
         let _ = ENTERED.try_with(|entered| {
             let mut entered = entered.borrow_mut();
             if entered.len() < MAX_ENTERED {
-                entered.push((id.into_u64(), emit::slice_of(site, NodeId::NONE)));
+                entered.push((id.into_u64(), emit::slice_for_node(site, NodeId::NONE)));
             } else {
                 count_lost();
             }

@@ -43,11 +43,13 @@ pub mod track;
 
 pub use clock::{Anchor, TicksToNs, now};
 pub use emit::{
-    SliceGuard, alloc, arrow_number, counter, counter_at, emit_close, emit_point, emit_slice, flow_in, flow_out, free,
-    instant, is_on, log, log_value, open, slice, slice_of,
+    SliceGuard, alloc, counter, counter_for_node, emit_close, emit_event_at, emit_slice, flow_in, flow_out, free,
+    instant, is_on, log, log_value, next_flow_id, open, slice, slice_for_node,
 };
 pub use names::{NodeId, SiteId, node, site};
 pub use record::{Event, Kind, Record};
 pub use rings::Options;
-pub use session::{Session, StartError, StepMark, dump, recording_into, start, start_from_env, step_begins, step_ends};
+pub use session::{
+    Session, StartError, StepMark, begin_step, current_trace_dir, dump, end_step, start, start_from_env,
+};
 pub use track::Track;

@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// [`STATE`] while nothing is recorded.
 pub(crate) const OFF: u32 = 0;
-/// The generation of a thread that is ending, which gets no other ring.
+/// The generation of a thread that is ending and gets no other ring.
 pub(crate) const ENDED: u32 = u32::MAX;
 
 /// The switch: [`OFF`], or the number of the session that records. One load answers both whether to emit and whether
 /// the thread's ring belongs to this session.
 pub(crate) static STATE: AtomicU32 = AtomicU32::new(OFF);
 /// Events of threads without a ring, not yet added to the control page.
-pub(crate) static LOST: AtomicU64 = AtomicU64::new(0);
+pub(crate) static N_LOST_EVENTS: AtomicU64 = AtomicU64::new(0);
 
 /// A thread's ring as the hot path uses it. It has no destructor, so that access takes one instruction and is possible
 /// until the thread's very end; [`crate::rings`] keeps the mapping alive.
@@ -130,7 +130,7 @@ impl Local {
     }
 
     #[inline]
-    pub(crate) fn push_slice(&self, depth: u32, end: u64, slice: Slice) {
+    pub(crate) fn push_slice(&self, depth: u32, end: u64, slice: SliceFields) {
         let ticks = end.saturating_sub(slice.begin);
         if ticks < u64::from(u32::MAX) {
             self.push(slice.record(Kind::Slice, depth, ticks as u32, slice.arg).words());
@@ -140,7 +140,7 @@ impl Local {
     }
 
     /// Emits a slice with the text of its arguments.
-    pub(crate) fn push_slice_with_text(&self, text: &str, depth: u32, end: u64, slice: Slice) {
+    pub(crate) fn push_slice_with_text(&self, text: &str, depth: u32, end: u64, slice: SliceFields) {
         let ticks = end.saturating_sub(slice.begin);
         match u32::try_from(ticks).ok().filter(|dur| *dur != u32::MAX) {
             Some(dur) => self.push_with_text(text, &[slice.record(Kind::Slice, depth, dur, slice.arg)]),
@@ -154,7 +154,7 @@ impl Local {
     /// Emits a slice whose duration does not fit into one record: two records, published together.
     #[cold]
     #[inline(never)]
-    fn push_long(&self, depth: u32, ticks: u64, slice: Slice) {
+    fn push_long(&self, depth: u32, ticks: u64, slice: SliceFields) {
         if !self.refill(2) {
             return;
         }
@@ -183,7 +183,7 @@ impl Local {
             return;
         }
         let (head, mask) = (self.head.get(), self.capacity.get() - 1);
-        let records = parts.map(Record::of_text).chain(event.iter().copied());
+        let records = parts.map(Record::from_text).chain(event.iter().copied());
         protocol::before_overwriting();
         for (at, record) in (head..).zip(records) {
             // SAFETY: there is a ring (it had room), and the mask keeps the index below its capacity.
@@ -221,7 +221,7 @@ impl Local {
         }
     }
 
-    /// Makes the thread write to `ring` (or, with `None`, count its events as lost) for session `generation`.
+    /// Makes the thread write to `ring` in session `generation`; with `None` the thread's events count as lost.
     pub(crate) fn attach(&self, generation: u32, ring: Option<&RingFile>) {
         self.depth.set(0);
         self.head.set(0);
@@ -238,7 +238,7 @@ impl Local {
 
 /// A slice's record without its duration.
 #[derive(Clone, Copy)]
-pub(crate) struct Slice {
+pub(crate) struct SliceFields {
     pub(crate) begin: u64,
     pub(crate) site: SiteId,
     pub(crate) node: NodeId,
@@ -246,7 +246,7 @@ pub(crate) struct Slice {
     pub(crate) arg: u64,
 }
 
-impl Slice {
+impl SliceFields {
     #[inline]
     fn record(&self, kind: Kind, depth: u32, dur: u32, arg: u64) -> Record {
         let Self { begin, site, node, correlation, .. } = *self;
@@ -276,5 +276,5 @@ pub(crate) fn with_session<R>(generation: u32, f: impl FnOnce(&Local) -> R) -> O
 
 /// Counts an event that reaches no ring.
 pub(crate) fn count_lost() {
-    LOST.fetch_add(1, Ordering::Relaxed);
+    N_LOST_EVENTS.fetch_add(1, Ordering::Relaxed);
 }

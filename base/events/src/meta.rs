@@ -53,17 +53,17 @@ const MAX_ARGS: usize = 12;
 pub enum Entry {
     /// The process; begins a session.
     Process {
-        /// Its id.
+        /// The process's id.
         pid: u32,
         /// When the session began, Unix nanoseconds.
         start_ns: i64,
-        /// The meaning of its ticks.
+        /// The meaning of the process's ticks.
         clock: Source,
-        /// Its machine's name.
+        /// The machine's name.
         host: String,
-        /// The path of its program.
+        /// The program's path.
         exe: String,
-        /// Its command line's arguments, the first few.
+        /// The first arguments of the command line, at most 12.
         args: Vec<String>,
         /// The process's start time in the kernel's clock ticks, by which two processes with one id differ. 0: unknown.
         born: u64,
@@ -74,7 +74,7 @@ pub enum Entry {
         ring: u32,
         /// The operating system's thread id.
         tid: u32,
-        /// Its name; empty when it has none.
+        /// The thread's name; empty where it has none.
         name: String,
     },
     /// The meaning of a site id.
@@ -92,9 +92,9 @@ pub enum Entry {
         id: u32,
         /// The node's full name in its graph.
         name: String,
-        /// Its op.
+        /// The op's name.
         op: String,
-        /// The device it runs on.
+        /// The device that the node runs on.
         device: String,
     },
     /// One instant on the three clocks.
@@ -103,7 +103,7 @@ pub enum Entry {
     Track {
         /// The number in the chunks' headers.
         ring: u32,
-        /// Its meaning.
+        /// The track's kind.
         kind: TrackKind,
         /// The process that the track belongs to.
         process: u32,
@@ -111,14 +111,14 @@ pub enum Entry {
         tid: u32,
         /// Among the tracks of its process the smaller comes first.
         order: i32,
-        /// Its name.
+        /// The track's name.
         name: String,
     },
     /// A process that is recorded from outside.
     Other {
-        /// Its id.
+        /// The process's id.
         pid: u32,
-        /// Its command.
+        /// The process's command.
         name: String,
     },
     /// A place in code.
@@ -167,13 +167,13 @@ pub enum Entry {
     },
     /// A message for the user.
     Note {
-        /// Its subject.
+        /// The message's subject.
         kind: NoteKind,
         /// The total count.
         count: u64,
-        /// Its source; a later note of the same kind and source replaces it.
+        /// The message's source; a later note of the same kind and source replaces it.
         source: String,
-        /// The sentence.
+        /// The message.
         text: String,
     },
 }
@@ -306,7 +306,7 @@ fn checksum(len: [u8; 4], tag: [u8; 4], payload: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(crc32c::crc32c(&len), &tag), payload)
 }
 
-/// Reads a payload from its front; `None` where it is too short or not UTF-8.
+/// Reads a payload from the front; `None` where the payload is too short or not UTF-8.
 struct Payload<'a>(&'a [u8]);
 
 impl<'a> Payload<'a> {
@@ -339,66 +339,75 @@ enum Decoded {
 }
 
 fn decode(tag: u32, payload: &[u8]) -> Decoded {
-    let mut p = Payload(payload);
+    let mut payload = Payload(payload);
     let entry = match tag {
-        1..=5 => decode_own(tag, &mut p),
-        6..=12 => decode_outside(tag, &mut p),
+        1..=5 => decode_self_entry(tag, &mut payload),
+        6..=12 => decode_recorder_entry(tag, &mut payload),
         _ => return Decoded::UnknownTag,
     };
     entry.map_or(Decoded::Malformed, Decoded::Entry)
 }
 
 /// Decodes an entry that a process writes about itself.
-fn decode_own(tag: u32, p: &mut Payload<'_>) -> Option<Entry> {
+fn decode_self_entry(tag: u32, payload: &mut Payload<'_>) -> Option<Entry> {
     Some(match tag {
-        1 => return decode_process(p),
-        2 => Entry::Thread { ring: p.u32()?, tid: p.u32()?, name: p.string()? },
-        3 => Entry::Site { id: p.u32()?, category: p.string()?, name: p.string()? },
-        4 => Entry::Node { id: p.u32()?, name: p.string()?, op: p.string()?, device: p.string()? },
-        _ => Entry::Anchor(Anchor { ticks: p.i64()?.cast_unsigned(), mono_ns: p.i64()?, real_ns: p.i64()? }),
+        1 => return decode_process(payload),
+        2 => Entry::Thread { ring: payload.u32()?, tid: payload.u32()?, name: payload.string()? },
+        3 => Entry::Site { id: payload.u32()?, category: payload.string()?, name: payload.string()? },
+        4 => Entry::Node {
+            id: payload.u32()?,
+            name: payload.string()?,
+            op: payload.string()?,
+            device: payload.string()?,
+        },
+        _ => Entry::Anchor(Anchor {
+            ticks: payload.i64()?.cast_unsigned(),
+            mono_ns: payload.i64()?,
+            real_ns: payload.i64()?,
+        }),
     })
 }
 
 /// Decodes an entry that a recorder writes about other processes and devices.
-fn decode_outside(tag: u32, p: &mut Payload<'_>) -> Option<Entry> {
+fn decode_recorder_entry(tag: u32, payload: &mut Payload<'_>) -> Option<Entry> {
     Some(match tag {
         6 => Entry::Track {
-            ring: p.u32()?,
-            kind: TrackKind::from_bits(p.u32()?)?,
-            process: p.u32()?,
-            tid: p.u32()?,
-            order: p.u32()?.cast_signed(),
-            name: p.string()?,
+            ring: payload.u32()?,
+            kind: TrackKind::from_bits(payload.u32()?)?,
+            process: payload.u32()?,
+            tid: payload.u32()?,
+            order: payload.u32()?.cast_signed(),
+            name: payload.string()?,
         },
-        7 => Entry::Other { pid: p.u32()?, name: p.string()? },
-        8 => Entry::Frame { id: p.u32()?, address: p.i64()?.cast_unsigned(), module: p.string()? },
-        9 => Entry::Stack { id: p.u32()?, parent: p.u32()?, frame: p.u32()? },
+        7 => Entry::Other { pid: payload.u32()?, name: payload.string()? },
+        8 => Entry::Frame { id: payload.u32()?, address: payload.i64()?.cast_unsigned(), module: payload.string()? },
+        9 => Entry::Stack { id: payload.u32()?, parent: payload.u32()?, frame: payload.u32()? },
         10 => {
-            let (frame, inlined, line) = (p.u32()?, p.u32()?, p.u32()?);
-            Entry::Symbol { frame, inlined, line, name: p.string()?, file: p.string()? }
+            let (frame, inlined, line) = (payload.u32()?, payload.u32()?, payload.u32()?);
+            Entry::Symbol { frame, inlined, line, name: payload.string()?, file: payload.string()? }
         }
         12 => Entry::Stream {
-            ring: p.u32()?,
-            stream: p.i64()?.cast_unsigned(),
-            order: p.u32()?.cast_signed(),
-            device: p.string()?,
-            name: p.string()?,
+            ring: payload.u32()?,
+            stream: payload.i64()?.cast_unsigned(),
+            order: payload.u32()?.cast_signed(),
+            device: payload.string()?,
+            name: payload.string()?,
         },
         _ => {
-            let (kind, count) = (NoteKind::from_bits(p.u32()?)?, p.i64()?.cast_unsigned());
-            Entry::Note { kind, count, source: p.string()?, text: p.string()? }
+            let (kind, count) = (NoteKind::from_bits(payload.u32()?)?, payload.i64()?.cast_unsigned());
+            Entry::Note { kind, count, source: payload.string()?, text: payload.string()? }
         }
     })
 }
 
-fn decode_process(p: &mut Payload<'_>) -> Option<Entry> {
-    let (pid, start_ns) = (p.u32()?, p.i64()?);
-    let clock = if p.u32()? == 0 { Source::Counter } else { Source::MonotonicRaw };
-    let (host, exe) = (p.string()?, p.string()?);
+fn decode_process(payload: &mut Payload<'_>) -> Option<Entry> {
+    let (pid, start_ns) = (payload.u32()?, payload.i64()?);
+    let clock = if payload.u32()? == 0 { Source::Counter } else { Source::MonotonicRaw };
+    let (host, exe) = (payload.string()?, payload.string()?);
     // The count is not trusted: the loop ends where the payload does.
-    let args = (0..p.u32()?).map_while(|_| p.string()).collect();
+    let args = (0..payload.u32()?).map_while(|_| payload.string()).collect();
     // Older traces end before this field.
-    let born = p.i64().unwrap_or(0).cast_unsigned();
+    let born = payload.i64().unwrap_or(0).cast_unsigned();
     Some(Entry::Process { pid, start_ns, clock, host, exe, args, born })
 }
 
@@ -416,7 +425,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens the meta file of process `pid`, or makes it.
+    /// Opens or creates the meta file of process `pid`.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -459,27 +468,27 @@ impl Writer {
 /// Reads the entries of a meta file that may still grow.
 ///
 /// Damaged bytes up to the next valid frame are skipped, and each such gap is counted once. An incomplete frame at the
-/// end waits for its rest. Memory: two chunks of 64 KiB, whatever the file holds.
+/// end waits for its remaining bytes. Memory: two chunks of 64 KiB, independent of the file's size.
 pub struct MetaReader {
     file: File,
     pending: Vec<u8>,
-    in_gap: bool,
-    damaged: u64,
+    is_in_gap: bool,
+    n_damaged: u64,
     skipped_bytes: u64,
-    unknown: u64,
+    n_unknown: u64,
 }
 
 impl MetaReader {
-    /// Opens a meta file; it may still be empty.
+    /// Opens a meta file, which may still be empty.
     ///
     /// # Errors
     /// The file cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        Ok(Self { file, pending: Vec::new(), in_gap: false, damaged: 0, skipped_bytes: 0, unknown: 0 })
+        Ok(Self { file, pending: Vec::new(), is_in_gap: false, n_damaged: 0, skipped_bytes: 0, n_unknown: 0 })
     }
 
-    /// Appends the entries that were completed since the last call to `out`; returns their number.
+    /// Appends the entries that were completed since the last call to `out`. Returns their number.
     ///
     /// # Errors
     /// Reading failed; entries before the failure are in `out`, and the call may be repeated.
@@ -496,8 +505,8 @@ impl MetaReader {
 
     /// The number of gaps of damaged bytes, and of valid frames whose payload is malformed.
     #[must_use]
-    pub fn damaged(&self) -> u64 {
-        self.damaged
+    pub fn n_damaged(&self) -> u64 {
+        self.n_damaged
     }
 
     /// The number of bytes that were skipped in gaps.
@@ -508,8 +517,8 @@ impl MetaReader {
 
     /// The number of entries whose tag this version does not know.
     #[must_use]
-    pub fn unknown(&self) -> u64 {
-        self.unknown
+    pub fn n_unknown(&self) -> u64 {
+        self.n_unknown
     }
 
     /// The number of bytes of an incomplete frame at the end. Where it stays above zero, the writer was killed while
@@ -520,56 +529,56 @@ impl MetaReader {
     }
 
     fn parse(&mut self, out: &mut Vec<Entry>) {
-        let mut at = 0;
-        while let Some(step) = self.frame(&self.pending[at..]) {
+        let mut pos = 0;
+        while let Some(step) = self.frame(&self.pending[pos..]) {
             match step {
-                Step::Frame(len, decoded) => {
-                    self.in_gap = false;
-                    at += len;
+                ParseStep::Frame(len, decoded) => {
+                    self.is_in_gap = false;
+                    pos += len;
                     match decoded {
                         Decoded::Entry(entry) => out.push(entry),
-                        Decoded::UnknownTag => self.unknown += 1,
-                        Decoded::Malformed => self.damaged += 1,
+                        Decoded::UnknownTag => self.n_unknown += 1,
+                        Decoded::Malformed => self.n_damaged += 1,
                     }
                 }
-                Step::Skip(len) => {
-                    self.damaged += u64::from(!self.in_gap);
-                    self.in_gap = true;
+                ParseStep::Skip(len) => {
+                    self.n_damaged += u64::from(!self.is_in_gap);
+                    self.is_in_gap = true;
                     self.skipped_bytes += len as u64;
-                    at += len;
+                    pos += len;
                 }
             }
         }
-        self.pending.drain(..at);
+        self.pending.drain(..pos);
     }
 
     /// Decodes the frame at the front of `bytes`, or skips to the next possible one. `None` where more bytes are
     /// needed.
-    fn frame(&self, bytes: &[u8]) -> Option<Step> {
+    fn frame(&self, bytes: &[u8]) -> Option<ParseStep> {
         if bytes.is_empty() {
             return None;
         }
-        let sync = bytes.len().min(SYNC.len());
-        if bytes[..sync] != SYNC[..sync] {
+        let sync_len = bytes.len().min(SYNC.len());
+        if bytes[..sync_len] != SYNC[..sync_len] {
             let next = bytes[1..].iter().position(|&b| b == SYNC[0]);
-            return Some(Step::Skip(next.map_or(bytes.len(), |n| n + 1)));
+            return Some(ParseStep::Skip(next.map_or(bytes.len(), |n| n + 1)));
         }
         let mut header = Payload(bytes.get(4..HEADER)?);
         let (len, crc, tag) = (header.u32()?, header.u32()?, header.u32()?);
         if len as usize > MAX_PAYLOAD {
-            return Some(Step::Skip(1));
+            return Some(ParseStep::Skip(1));
         }
         let payload = bytes.get(HEADER..HEADER + len as usize)?;
         if crc != checksum(len.to_le_bytes(), tag.to_le_bytes(), payload) {
-            return Some(Step::Skip(1));
+            return Some(ParseStep::Skip(1));
         }
-        Some(Step::Frame(HEADER + len as usize, decode(tag, payload)))
+        Some(ParseStep::Frame(HEADER + len as usize, decode(tag, payload)))
     }
 }
 
-enum Step {
-    /// A frame of so many bytes.
+enum ParseStep {
+    /// A frame, with its length in bytes.
     Frame(usize, Decoded),
-    /// So many bytes are no frame.
+    /// The number of bytes that belong to no frame.
     Skip(usize),
 }

@@ -112,8 +112,8 @@ fn with_names<R>(f: impl FnOnce(&mut Names) -> R) -> R {
 pub fn site(category: &str, name: &str) -> SiteId {
     with_names(|names| match names.sites.intern((category.to_owned(), name.to_owned()), MAX_SITES) {
         None => SiteId::OTHER,
-        Some((id, new)) => {
-            if let Some(meta) = names.meta.as_mut().filter(|_| new) {
+        Some((id, is_new)) => {
+            if let Some(meta) = names.meta.as_mut().filter(|_| is_new) {
                 meta.append(&Entry::Site { id, category: category.to_owned(), name: name.to_owned() });
             }
             SiteId(id)
@@ -128,8 +128,8 @@ pub fn node(name: &str, op: &str, device: &str) -> NodeId {
     let item = (name.to_owned(), op.to_owned(), device.to_owned());
     with_names(|names| match names.nodes.intern(item, MAX_NODES) {
         None => NodeId::NONE,
-        Some((id, new)) => {
-            if let Some(meta) = names.meta.as_mut().filter(|_| new) {
+        Some((id, is_new)) => {
+            if let Some(meta) = names.meta.as_mut().filter(|_| is_new) {
                 let entry = Entry::Node { id, name: name.to_owned(), op: op.to_owned(), device: device.to_owned() };
                 meta.append(&entry);
             }

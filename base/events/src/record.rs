@@ -16,8 +16,8 @@
 //! `depth` is the number of slices that were open around the event on its thread; 15 means 15 or more.
 //!
 //! A slice of `u32::MAX` ticks or more (1.4 s at 3 GHz) takes two records, published together: a [`Kind::LongSlice`]
-//! record whose `arg` is the duration, then the slice itself with `dur = u32::MAX` and its own `arg`. Either one alone
-//! (after damage) still says when the slice began. [`Decoder`] joins them.
+//! record whose `arg` is the duration, then the slice itself with `dur = u32::MAX` and its own `arg`. Either record
+//! alone (after damage) still says when the slice began. [`Decoder`] joins them.
 //!
 //! An event may have a text: [`Kind::Text`] records directly before it, published with it. In these the site id is the
 //! number of bytes of UTF-8, at most 28, which fill the other fields in the order begin, dur, node, correlation, arg.
@@ -113,7 +113,7 @@ impl Record {
         Kind::from_bits(self.site >> 28)
     }
 
-    /// How many slices were open around it, at most [`MAX_DEPTH`].
+    /// The number of slices that were open around the event, at most [`MAX_DEPTH`].
     #[must_use]
     pub fn depth(&self) -> u32 {
         self.site >> 24 & 0xf
@@ -131,10 +131,10 @@ impl Record {
         NodeId::new(self.node)
     }
 
-    /// A record that holds this part of a text, at most [`TEXT_BYTES`]; those of all parts come directly before the
-    /// event, and together have at most [`MAX_TEXT`] bytes.
+    /// A record that holds `part` of a text, at most [`TEXT_BYTES`]. The records of all parts come directly before the
+    /// event; the text has at most [`MAX_TEXT`] bytes.
     #[must_use]
-    pub fn of_text(part: &[u8]) -> Self {
+    pub fn from_text(part: &[u8]) -> Self {
         let mut bytes = [0; TEXT_BYTES];
         let len = part.len().min(TEXT_BYTES);
         bytes[..len].copy_from_slice(&part[..len]);
@@ -161,7 +161,7 @@ impl Record {
         (bytes, (self.site_id().get() as usize).min(TEXT_BYTES))
     }
 
-    /// The record as four words. Made by shifts: a cast would store the fields and load wider words, which stalls the
+    /// The record as four words. Shifts make them: a cast would store the fields and load wider words, which stalls the
     /// store buffer's forwarding.
     #[inline]
     pub(crate) fn words(self) -> [u64; 4] {
@@ -180,7 +180,7 @@ impl Record {
 pub struct Event {
     /// The kind; never [`Kind::LongSlice`] or [`Kind::Text`].
     pub kind: Kind,
-    /// How many slices were open around it, at most [`MAX_DEPTH`].
+    /// The number of slices that were open around the event, at most [`MAX_DEPTH`].
     pub depth: u32,
     /// The call site.
     pub site: SiteId,
@@ -200,7 +200,7 @@ pub struct Event {
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     /// The preceding record, if it is a [`Kind::LongSlice`].
-    long: Option<Record>,
+    long_slice: Option<Record>,
     /// The parts of the next event's text.
     next_text: Vec<u8>,
     /// The last event's text.
@@ -210,9 +210,9 @@ pub struct Decoder {
 
 impl Decoder {
     /// Decodes the next record. Returns the event that the record completes; `None` for the first half of a long slice
-    /// and for kinds of later versions (counted in [`unknown`](Self::unknown)).
+    /// and for kinds of later versions (counted in [`n_unknown`](Self::n_unknown)).
     pub fn push(&mut self, record: Record) -> Option<Event> {
-        let long = self.long.take();
+        let long = self.long_slice.take();
         let Some(kind) = record.kind() else {
             // A text before it was this event's, not the next one's.
             self.next_text.clear();
@@ -220,7 +220,7 @@ impl Decoder {
             return None;
         };
         if kind == Kind::LongSlice {
-            self.long = Some(record);
+            self.long_slice = Some(record);
             return None;
         }
         if kind == Kind::Text {
@@ -253,7 +253,7 @@ impl Decoder {
 
     /// The number of records with a kind that this version does not know.
     #[must_use]
-    pub fn unknown(&self) -> u64 {
+    pub fn n_unknown(&self) -> u64 {
         self.n_unknown
     }
 }
@@ -292,16 +292,16 @@ mod tests {
         decoder.push(long);
         assert_eq!(decoder.push(Record { begin: 51, ..rest }).unwrap().dur, u64::from(u32::MAX));
         assert_eq!(decoder.push(Record { site: 9 << 28, ..rest }), None);
-        assert_eq!(decoder.unknown(), 1);
+        assert_eq!(decoder.n_unknown(), 1);
     }
 
     #[test]
     fn the_text_of_an_unknown_event_goes_with_it() {
         let mut decoder = Decoder::default();
-        decoder.push(Record::of_text(b"of a later version"));
+        decoder.push(Record::from_text(b"of a later version"));
         decoder.push(Record { site: 9 << 28, ..Record::default() });
         decoder.push(Record { site: site_word(Kind::Instant, 0, SiteId::OTHER), ..Record::default() });
-        assert_eq!((decoder.text().as_ref(), decoder.unknown()), ("", 1));
+        assert_eq!((decoder.text().as_ref(), decoder.n_unknown()), ("", 1));
     }
 
     proptest! {
@@ -309,7 +309,7 @@ mod tests {
         fn texts_round_trip(text in "\\PC{0,200}") {
             let mut decoder = Decoder::default();
             for part in text.as_bytes().chunks(TEXT_BYTES) {
-                prop_assert_eq!(decoder.push(Record::of_text(part)), None);
+                prop_assert_eq!(decoder.push(Record::from_text(part)), None);
             }
             let event = Record { begin: 5, site: site_word(Kind::Instant, 0, SiteId::OTHER), ..Record::default() };
             prop_assert_eq!(decoder.push(event).map(|e| e.begin), Some(5));

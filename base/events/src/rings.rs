@@ -1,7 +1,7 @@
-//! The state of a process's recording session, and the rings of its threads.
+//! The state of a process's recording session, and the rings of the process's threads.
 
-use crate::control::{Control, Lost};
-use crate::local::{LOST, OFF, STATE, detach};
+use crate::control::{Control, Losses};
+use crate::local::{N_LOST_EVENTS, OFF, STATE, detach};
 use crate::meta::Entry;
 use crate::names;
 use crate::record::Record;
@@ -40,10 +40,10 @@ pub(crate) struct SessionState {
     pub(crate) rings: Mutex<Rings>,
     /// Threads that got no ring, not yet added to the control page.
     pub(crate) lost_threads: AtomicU64,
-    /// Set to end the keeper thread.
-    pub(crate) stopping: AtomicBool,
+    /// Whether the keeper thread should end.
+    pub(crate) is_stopping: AtomicBool,
     /// Serialises [`SessionState::follow_switch`].
-    pub(crate) following: Mutex<()>,
+    pub(crate) switch_lock: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -81,7 +81,7 @@ impl Drop for ThreadRing {
 /// created. Returns false, without calling `attach`, when that session is over or the thread is ending.
 pub(crate) fn with_thread_ring(generation: u32, attach: impl FnOnce(Option<&RingFile>)) -> bool {
     let Some(session) = current().filter(|session| session.generation == generation) else { return false };
-    let attached = THREAD_RING.try_with(|thread_ring| {
+    let result = THREAD_RING.try_with(|thread_ring| {
         detach(false);
         let ring = session.create_thread_ring();
         if let Some(old) = std::mem::replace(&mut thread_ring.borrow_mut().0, ring.clone()) {
@@ -92,10 +92,10 @@ pub(crate) fn with_thread_ring(generation: u32, attach: impl FnOnce(Option<&Ring
         }
         attach(ring.as_deref());
     });
-    if attached.is_err() {
+    if result.is_err() {
         detach(true);
     }
-    attached.is_ok()
+    result.is_ok()
 }
 
 /// The default capacity, in records, of a ring that is created next to `n_rings` existing ones.
@@ -185,19 +185,20 @@ impl SessionState {
         Some((number, ring))
     }
 
-    /// Adds the losses since the last call to the control page: events, threads, and `meta` failed writes to the meta
+    /// Adds the losses since the last call to the control page: events, threads, and `n_meta` failed writes to the meta
     /// file.
-    pub(crate) fn report_lost(&self, meta: u64) {
-        let (events, threads) = (LOST.swap(0, Ordering::Relaxed), self.lost_threads.swap(0, Ordering::Relaxed));
-        if events + threads + meta > 0 {
-            self.control.add_lost(Lost { events, threads, meta });
+    pub(crate) fn report_lost(&self, n_meta: u64) {
+        let (events, threads) =
+            (N_LOST_EVENTS.swap(0, Ordering::Relaxed), self.lost_threads.swap(0, Ordering::Relaxed));
+        if events + threads + n_meta > 0 {
+            self.control.add_lost(Losses { events, threads, meta: n_meta });
         }
     }
 
     /// Sets [`STATE`] as the control page's switch says.
     pub(crate) fn follow_switch(&self) {
         // The page is read under the lock: otherwise a thread that read it earlier could overwrite a newer state.
-        let _guard = lock(&self.following);
+        let _guard = lock(&self.switch_lock);
         STATE.store(if self.control.is_on() { self.generation } else { OFF }, Ordering::Relaxed);
     }
 }

@@ -5,7 +5,7 @@
 //! beginning.
 
 use crate::clock;
-use crate::control::{Control, ControlError, ELSEWHERE, ENV};
+use crate::control::{Control, ControlError, ELSEWHERE_PREFIX, ENV};
 use crate::local::{OFF, STATE};
 use crate::meta::{self, Entry};
 use crate::names;
@@ -42,11 +42,11 @@ static NEXT_GENERATION: AtomicU32 = AtomicU32::new(OFF + 1);
 
 impl SessionState {
     /// The keeper thread's loop.
-    fn keep(&self) {
+    fn run_keeper(&self) {
         // Anchors after 10 and 110 ms, then each second: the first slices, too, need two near anchors for their times.
         let begin = clock::mono_now();
         let mut next_anchor = begin + 10_000_000;
-        while !self.stopping.load(Ordering::Acquire) {
+        while !self.is_stopping.load(Ordering::Acquire) {
             self.follow_switch();
             self.report_lost(0);
             lock(&self.rings).alive.retain(|ring| !ring.is_retired());
@@ -95,7 +95,7 @@ impl Drop for Session {
             std::mem::forget(self.keeper.take());
             return;
         }
-        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.is_stopping.store(true, Ordering::Release);
         if let Some(keeper) = self.keeper.take() {
             keeper.thread().unpark();
             // A panic of the keeper was already printed.
@@ -113,9 +113,9 @@ impl Drop for Session {
 
 /// Starts recording this process into a trace folder, which is made if it is missing.
 ///
-/// Records at once, unless the folder's control page exists and is switched off. The folder is the program's choice:
-/// under `stepscope record` use [`start_from_env`], which records into the folder of that; the recorder says where else
-/// a program records.
+/// Records at once, unless the folder's control page exists and is switched off. The program chooses the folder; under
+/// `stepscope record`, [`start_from_env`] records into the recorder's folder. Where a program records into another
+/// folder, the recorder reports that folder.
 ///
 /// # Errors
 /// The process records already, or the folder cannot be written.
@@ -124,16 +124,15 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
     if let Some(other) = &*current {
         return Err(StartError::AlreadyRecording(other.trace_dir.clone()));
     }
-    let here = |e| StartError::Folder(trace_dir.to_owned(), e);
-    std::fs::create_dir_all(trace_dir).map_err(here)?;
+    let folder_error = |e| StartError::Folder(trace_dir.to_owned(), e);
+    std::fs::create_dir_all(trace_dir).map_err(folder_error)?;
     // Absolute: the program may change its working directory.
-    let trace_dir = std::path::absolute(trace_dir).map_err(here)?;
+    let trace_dir = std::path::absolute(trace_dir).map_err(folder_error)?;
     let control = Control::open_or_create(&trace_dir, true).map_err(|e| StartError::Control(trace_dir.clone(), e))?;
     let pid = std::process::id();
     let mut meta =
         meta::Writer::create(&trace_dir, pid).map_err(|e| StartError::Meta(meta::path(&trace_dir, pid), e))?;
-    let first = clock::anchor();
-    meta.append_all([process_entry(pid), Entry::Anchor(first)].into_iter());
+    meta.append_all([process_entry(pid), Entry::Anchor(clock::anchor())].into_iter());
     let shared = Arc::new(SessionState {
         trace_dir,
         options,
@@ -141,8 +140,8 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
         control,
         rings: Mutex::default(),
         lost_threads: AtomicU64::new(0),
-        stopping: AtomicBool::new(false),
-        following: Mutex::default(),
+        is_stopping: AtomicBool::new(false),
+        switch_lock: Mutex::default(),
     });
     switch_off_in_forked_children();
     if shared.control.is_flight() {
@@ -150,7 +149,7 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
     }
     let keeper = std::thread::Builder::new().name("events-keeper".to_owned()).spawn({
         let shared = Arc::clone(&shared);
-        move || shared.keep()
+        move || shared.run_keeper()
     });
     let keeper = keeper.map_err(StartError::Keeper)?;
     names::write_to(meta);
@@ -162,13 +161,13 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
     Ok(Session { shared, keeper: Some(keeper) })
 }
 
-/// Where the program records into a folder of its own under `stepscope record`, writes the path of that folder into the
-/// recorder's folder, so that the recorder can report it. An error of this write does not concern the program.
+/// Where the program runs under `stepscope record` but records into a folder that it chose, writes the path of that
+/// folder into the recorder's folder, so that the recorder can report it. Errors of this write are ignored.
 fn record_elsewhere(trace_dir: &Path) {
     let recorder_dir =
         std::env::var_os(ENV).filter(|dir| !dir.is_empty()).and_then(|dir| std::path::absolute(dir).ok());
     if let Some(recorder_dir) = recorder_dir.filter(|dir| dir != trace_dir && dir.is_dir()) {
-        let name = format!("{ELSEWHERE}{}", std::process::id());
+        let name = format!("{ELSEWHERE_PREFIX}{}", std::process::id());
         let _ = std::fs::write(recorder_dir.join(name), trace_dir.as_os_str().as_encoded_bytes());
     }
 }
@@ -221,9 +220,9 @@ fn switch_off_in_forked_children() {
     });
 }
 
-/// A step that has begun, to be passed to [`step_ends`].
+/// A step that has begun, to be passed to [`end_step`].
 #[derive(Clone, Copy, Debug, Default)]
-#[must_use = "the step ends with step_ends"]
+#[must_use = "the step ends with end_step"]
 pub struct StepMark {
     /// Whether the step is one of "the next N steps".
     is_counted: bool,
@@ -233,15 +232,15 @@ pub struct StepMark {
 
 /// The trace folder that this process records into, if it records.
 #[must_use]
-pub fn recording_into() -> Option<PathBuf> {
+pub fn current_trace_dir() -> Option<PathBuf> {
     current().map(|shared| shared.trace_dir.clone())
 }
 
-/// Begins a step; to be called before [`is_on`](crate::is_on) is read for it. Switches recording on if "the next N
-/// steps" are to be recorded.
-pub fn step_begins() -> StepMark {
+/// Begins a step; to be called before [`is_on`](crate::is_on) is read for the step. Switches recording on if "the next
+/// N steps" are to be recorded.
+pub fn begin_step() -> StepMark {
     let Some(shared) = current() else { return StepMark::default() };
-    let is_counted = shared.control.steps_wanted() > 0;
+    let is_counted = shared.control.n_steps_left() > 0;
     if is_counted && !shared.control.is_on() {
         shared.control.switch(true);
         shared.follow_switch();
@@ -252,7 +251,7 @@ pub fn step_begins() -> StepMark {
 
 /// Ends a step; to be called after its slice was emitted. Switches recording off after the last of "the next N steps",
 /// and requests a dump if the step was slow.
-pub fn step_ends(mark: StepMark) {
+pub fn end_step(mark: StepMark) {
     if !mark.is_counted && mark.begin_ns == 0 {
         return;
     }
@@ -319,10 +318,10 @@ fn panic_message(info: &std::panic::PanicHookInfo<'_>) -> String {
     info.location().map_or_else(|| text.to_owned(), |at| format!("{text}, at {at}"))
 }
 
-static FROM_ENV: Mutex<Option<Session>> = Mutex::new(None);
+static ENV_SESSION: Mutex<Option<Session>> = Mutex::new(None);
 
 /// Starts recording into the folder that the environment variable `STEPSCOPE_TRACE` names, until the process exits.
-/// Returns whether it names one.
+/// Returns whether the variable is set.
 ///
 /// # Errors
 /// As [`start`]; a program usually prints the error and continues.
@@ -331,10 +330,10 @@ pub fn start_from_env() -> Result<bool, StartError> {
         return Ok(false);
     };
     let session = start(Path::new(&trace_dir), Options::default())?;
-    *lock(&FROM_ENV) = Some(session);
+    *lock(&ENV_SESSION) = Some(session);
     extern "C" fn at_exit() {
         if !FORKED.load(Ordering::Relaxed) {
-            drop(lock(&FROM_ENV).take());
+            drop(lock(&ENV_SESSION).take());
         }
     }
     // SAFETY: the handler is a plain function; other threads may still emit while it runs, into mappings that stay.

@@ -1,9 +1,9 @@
 //! Tracks that are not fed by a thread's own ring: the work of a device, or of a thread as another library timed it.
 //!
-//! A track has a ring of its own in the process, so it is as bounded, counted and safe against a `kill -9` as a
-//! thread's. Its holder writes it, with given times, which may lie in the past.
+//! A track has a separate ring in the process, so its events are as bounded, counted and safe against a `kill -9` as
+//! those of a thread. The track's holder writes events with given times, which may lie in the past.
 
-use crate::local::{Local, Slice};
+use crate::local::{Local, SliceFields};
 use crate::meta::{Entry, NoteKind, TrackKind};
 use crate::names::{self, NodeId, SiteId};
 use crate::record::{Kind, Record, site_word};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// The subject of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shows<'a> {
+pub enum TrackSubject<'a> {
     /// The work of a thread of this process, reported by another thread.
     Thread {
         /// The system's id of the thread.
@@ -32,7 +32,7 @@ pub enum Shows<'a> {
 
 /// A slice for [`Track::slice`].
 #[derive(Clone, Copy, Debug)]
-pub struct Span<'a> {
+pub struct TrackSlice<'a> {
     /// The number of the track's slices around this one.
     pub depth: u32,
     /// The begin, ticks of [`crate::clock`].
@@ -54,7 +54,7 @@ pub struct Span<'a> {
 /// A track of the running session, written by its holder.
 pub struct Track {
     local: Local,
-    /// Keeps what `local` points to.
+    /// Keeps the memory mapped to which `local` points.
     _ring: Arc<RingFile>,
     generation: u32,
 }
@@ -67,14 +67,14 @@ impl Track {
     /// Adds a track to the running session; the process's tracks are sorted by `order`. `None` where no session runs,
     /// or the session has as many rings as it may have (counted as a lost thread).
     #[must_use]
-    pub fn open(shows: Shows<'_>, name: &str, order: i32) -> Option<Track> {
-        let tid = if let Shows::Thread { tid } = shows { tid } else { 0 };
+    pub fn open(subject: TrackSubject<'_>, name: &str, order: i32) -> Option<Track> {
+        let tid = if let TrackSubject::Thread { tid } = subject { tid } else { 0 };
         let name = name.to_owned();
         let track_entry = |kind, ring, name| Entry::Track { ring, kind, process: std::process::id(), tid, order, name };
-        let (generation, ring) = rings::track_ring(&name.clone(), tid, |ring| match shows {
-            Shows::Thread { .. } => track_entry(TrackKind::Thread, ring, name),
-            Shows::Operations => track_entry(TrackKind::Async, ring, name),
-            Shows::Stream { device, stream } => {
+        let (generation, ring) = rings::track_ring(&name.clone(), tid, |ring| match subject {
+            TrackSubject::Thread { .. } => track_entry(TrackKind::Thread, ring, name),
+            TrackSubject::Operations => track_entry(TrackKind::Async, ring, name),
+            TrackSubject::Stream { device, stream } => {
                 Entry::Stream { ring, stream: stream.unwrap_or(u64::MAX), order, device: device.to_owned(), name }
             }
         })?;
@@ -90,13 +90,13 @@ impl Track {
     }
 
     /// Writes a slice. A full ring drops it and counts it.
-    pub fn slice(&mut self, span: Span<'_>) {
-        let Span { depth, begin, end, site, node, correlation, arg, args } = span;
-        let slice = Slice { begin, site, node, correlation, arg };
+    pub fn slice(&mut self, slice: TrackSlice<'_>) {
+        let TrackSlice { depth, begin, end, site, node, correlation, arg, args } = slice;
+        let fields = SliceFields { begin, site, node, correlation, arg };
         if args.is_empty() {
-            self.local.push_slice(depth, end, slice);
+            self.local.push_slice(depth, end, fields);
         } else {
-            self.local.push_slice_with_text(args, depth, end, slice);
+            self.local.push_slice_with_text(args, depth, end, fields);
         }
     }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 fn the_newest_stay() {
     let _one = one_at_a_time();
     let dir = tempfile::tempdir().unwrap();
-    Control::open_or_create(dir.path(), true).unwrap().keep_flight(0, 0);
+    Control::open_or_create(dir.path(), true).unwrap().enable_flight_recorder(0, 0);
     let _session = start(dir.path(), 1024);
     (0..5000).for_each(numbered::emit);
     let path = the_ring(dir.path());
@@ -39,7 +39,7 @@ fn the_newest_stay() {
 fn a_look_never_shows_a_torn_record() {
     let _one = one_at_a_time();
     let dir = tempfile::tempdir().unwrap();
-    Control::open_or_create(dir.path(), true).unwrap().keep_flight(0, 0);
+    Control::open_or_create(dir.path(), true).unwrap().enable_flight_recorder(0, 0);
     let _session = start(dir.path(), 256);
     static ENOUGH: AtomicBool = AtomicBool::new(false);
     // So many at least, and until the reader has seen some, whoever gets the processor first. (The upper bound takes minutes.)
@@ -72,9 +72,9 @@ fn the_next_steps_are_recorded_and_no_more() {
     let dir = tempfile::tempdir().unwrap();
     let session = start(dir.path(), 1024);
     let step = |n: u64| {
-        let mark = events::step_begins();
+        let mark = events::begin_step();
         events::instant(events::site!("test", "step"), n);
-        events::step_ends(mark);
+        events::end_step(mark);
     };
     let control = Control::open(dir.path()).unwrap();
     step(0);
@@ -84,7 +84,7 @@ fn the_next_steps_are_recorded_and_no_more() {
         std::thread::yield_now();
     }
     (1..10).for_each(step);
-    assert!(!events::is_on() && control.steps_wanted() == 0);
+    assert!(!events::is_on() && control.n_steps_left() == 0);
     session.switch(true);
     step(10);
     let mut records = Vec::new();
@@ -98,14 +98,14 @@ fn a_slow_step_asks_for_a_dump() {
     let dir = tempfile::tempdir().unwrap();
     let control = Control::open_or_create(dir.path(), true).unwrap();
     // An hour, so that this one is quick even where it loses the processor.
-    control.keep_flight(0, 3_600_000_000_000);
+    control.enable_flight_recorder(0, 3_600_000_000_000);
     let _session = start(dir.path(), 1024);
-    events::step_ends(events::step_begins());
+    events::end_step(events::begin_step());
     assert_eq!(control.dumps(), (0, 0));
-    control.keep_flight(0, 20_000_000);
-    let mark = events::step_begins();
+    control.enable_flight_recorder(0, 20_000_000);
+    let mark = events::begin_step();
     std::thread::sleep(std::time::Duration::from_millis(25));
-    events::step_ends(mark);
+    events::end_step(mark);
     assert_eq!(control.dumps(), (1, 0));
     assert!(events::dump());
     let hook = std::panic::catch_unwind(|| panic!("on purpose"));

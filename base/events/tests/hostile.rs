@@ -174,7 +174,7 @@ fn meta_files() {
     let dir = tempfile::tempdir().unwrap();
     let (_, meta) = sample(dir.path());
     let (whole, reader) = read_meta(&meta, &[]);
-    assert_eq!((reader.damaged(), reader.unfinished_bytes(), reader.unknown()), (0, 0, 0));
+    assert_eq!((reader.n_damaged(), reader.unfinished_bytes(), reader.n_unknown()), (0, 0, 0));
     assert!(whole.len() > 24, "{whole:?}");
     proptest!(ProptestConfig::with_cases(3000), |(damages in prop::collection::vec(damage(), 1..4))| {
         let mut bytes = meta.clone();
@@ -184,13 +184,13 @@ fn meta_files() {
             prop_assert!(whole.contains(entry), "made up: {entry:?}");
         }
         // What is missing shows, except when the file ends between two frames: nobody can know of those.
-        let is_reported = reader.damaged() > 0 || reader.unfinished_bytes() > 0 || bytes.len() < meta.len();
+        let is_reported = reader.n_damaged() > 0 || reader.unfinished_bytes() > 0 || bytes.len() < meta.len();
         prop_assert!(entries.len() >= whole.len() || is_reported);
     });
     proptest!(|(pieces in prop::collection::vec(0..300usize, 0..20))| {
         let (entries, reader) = read_meta(&meta, &pieces);
         prop_assert_eq!(&entries, &whole);
-        prop_assert_eq!(reader.damaged(), 0);
+        prop_assert_eq!(reader.n_damaged(), 0);
     });
 }
 
@@ -203,7 +203,7 @@ fn one_damaged_frame_costs_one_entry() {
     let in_the_middle = meta.windows(10).position(|w| w == b"hostile/10").unwrap();
     meta[in_the_middle] ^= 1;
     let (entries, reader) = read_meta(&meta, &[]);
-    assert_eq!((entries.len(), reader.damaged()), (whole.len() - 1, 1));
+    assert_eq!((entries.len(), reader.n_damaged()), (whole.len() - 1, 1));
     assert!(reader.skipped_bytes() > 30 && reader.skipped_bytes() < 100);
 }
 

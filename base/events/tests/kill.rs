@@ -128,7 +128,7 @@ fn check_meta(trace: &Path, pid: u32) {
     let mut meta = MetaReader::open(&events::meta::path(trace, pid)).unwrap();
     let mut entries = Vec::new();
     meta.poll(&mut entries).unwrap();
-    assert_eq!(meta.damaged(), 0);
+    assert_eq!(meta.n_damaged(), 0);
     assert!(matches!(entries[0], Entry::Process { pid: p, .. } if p == pid));
     assert!(entries.iter().any(|e| matches!(e, Entry::Site { name, .. } if name == "numbered")));
     assert!(entries.iter().any(|e| matches!(e, Entry::Thread { ring: 0, name, .. } if name == "child")));

@@ -82,7 +82,7 @@ fn every_kind_arrives_as_it_was_emitted() {
     events::emit_slice(10, 5, site, node, 3, 4); // ends before it begins: no duration
     let outer = events::open(20, site, node);
     events::instant(site, 5);
-    events::counter_at(site, node, 0.5);
+    events::counter_for_node(site, node, 0.5);
     events::flow_out(site, 6);
     events::flow_in(site, 6);
     events::alloc(site, node, 7, 128);

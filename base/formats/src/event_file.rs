@@ -18,12 +18,13 @@ static N_FILES: AtomicU32 = AtomicU32::new(0);
 pub struct EventFile {
     path: PathBuf,
     file: File,
-    end: u64,
+    /// The length of the complete records, bytes.
+    len: u64,
 }
 
-/// The first event of a file. `wall` is the wall time, in Unix seconds.
-pub fn version(wall: f64) -> Event {
-    Event { wall_time: wall, step: 0, what: Some(What::FileVersion(FILE_VERSION.into())), source_metadata: None }
+/// The first event of a file. `wall_time` is in Unix seconds.
+pub fn version(wall_time: f64) -> Event {
+    Event { wall_time, step: 0, what: Some(What::FileVersion(FILE_VERSION.into())), source_metadata: None }
 }
 
 impl EventFile {
@@ -36,14 +37,14 @@ impl EventFile {
         fs::create_dir_all(folder).map_err(|error| (folder.to_owned(), error))?;
         let path = folder.join(format!("{}{suffix}", file_name(seconds)));
         match File::create_new(&path) {
-            Ok(file) => Ok(EventFile::of(path, file)),
+            Ok(file) => Ok(EventFile::from_file(path, file)),
             Err(error) => Err((path, error)),
         }
     }
 
-    /// Takes an empty file that is open for writing.
-    pub fn of(path: PathBuf, file: File) -> EventFile {
-        EventFile { path, file, end: 0 }
+    /// An event file from an empty file that is open for writing.
+    pub fn from_file(path: PathBuf, file: File) -> EventFile {
+        EventFile { path, file, len: 0 }
     }
 
     /// The file's path.
@@ -59,11 +60,11 @@ impl EventFile {
     pub fn write(&mut self, records: &[u8]) -> io::Result<()> {
         let result = self.file.write_all(records);
         match result {
-            Ok(()) => self.end += records.len() as u64,
-            // Where these fail as well, readers skip the torn record and find the next good one.
+            Ok(()) => self.len += records.len() as u64,
+            // Where these calls fail as well, readers skip the torn record and find the next good one.
             Err(_) => {
-                let _ = self.file.set_len(self.end);
-                let _ = self.file.seek(SeekFrom::Start(self.end));
+                let _ = self.file.set_len(self.len);
+                let _ = self.file.seek(SeekFrom::Start(self.len));
             }
         }
         result
@@ -76,7 +77,7 @@ fn file_name(seconds: u64) -> String {
     format!("events.out.tfevents.{seconds:010}.{}.{}.{n}", host_name(), std::process::id())
 }
 
-/// The host's name without characters that do not belong into a file name.
+/// The host's name without characters that are unusual in file names.
 fn host_name() -> String {
     let name =
         fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_default();

@@ -134,7 +134,7 @@ pub fn decode(bytes: &[u8]) -> Result<GraphDef, GraphFileError> {
         match GraphDef::decode(bytes) {
             // A text that begins with a line feed.
             Err(_) if looks_like_text(bytes) => from_text(bytes)?,
-            plain => from_message(bytes, plain)?,
+            graph_def => from_message(bytes, graph_def)?,
         }
     };
     let n_functions = graph.library.as_ref().map_or(0, |library| library.function.len());
@@ -144,32 +144,32 @@ pub fn decode(bytes: &[u8]) -> Result<GraphDef, GraphFileError> {
     Ok(graph)
 }
 
-/// Whether a graph has a node with an op, or a function. A message of another type that decodes as a GraphDef has
-/// neither.
+/// Whether a graph has a node with an op, or a function. A message of another type that happens to decode as a GraphDef
+/// has neither.
 fn has_graph(graph: &GraphDef) -> bool {
     graph.node.iter().any(|n| !n.op.is_empty()) || graph.library.as_ref().is_some_and(|l| !l.function.is_empty())
 }
 
-/// Returns the graph of a message: a GraphDef, which was decoded as `plain`, or a SavedModel, meta graph or ONNX model
-/// that holds one. Protobuf has no magic number, and bytes of one message type may also decode as another type: the
+/// Returns the graph of a message: a GraphDef, decoded as `graph_def`, or a SavedModel, meta graph or ONNX model that
+/// holds a graph. Protobuf has no magic number, and bytes of one message type may also decode as another type: the
 /// first type that yields a graph counts.
-fn from_message(bytes: &[u8], plain: Result<GraphDef, prost::DecodeError>) -> Result<GraphDef, GraphFileError> {
-    if let Ok(graph) = &plain
+fn from_message(bytes: &[u8], graph_def: Result<GraphDef, prost::DecodeError>) -> Result<GraphDef, GraphFileError> {
+    if let Ok(graph) = &graph_def
         && has_graph(graph)
     {
-        return Ok(plain?);
+        return Ok(graph_def?);
     }
     let saved = || SavedModel::decode(bytes).ok()?.meta_graphs.into_iter().find_map(|meta| meta.graph_def);
     let meta = || MetaGraphDef::decode(bytes).ok()?.graph_def;
     let onnx = || crate::onnx::ModelProto::decode(bytes).ok()?.graph.map(|graph| onnx_graph::to_graph_def(&graph));
     match saved().filter(has_graph).or_else(|| meta().filter(has_graph)).or_else(|| onnx().filter(has_graph)) {
         Some(graph) => Ok(graph),
-        None => Ok(plain?),
+        None => Ok(graph_def?),
     }
 }
 
-/// Whether the first bytes have no control characters other than white space. A binary message has some, in its tags
-/// and lengths; only one that begins with [`NODE_TAG`] may have none there.
+/// Whether the first bytes have no control characters other than white space. The tags and lengths of a binary message
+/// are such characters; only a message that begins with [`NODE_TAG`] may have none in its first bytes.
 pub(crate) fn looks_like_text(bytes: &[u8]) -> bool {
     bytes.iter().take(1024).all(|b| *b >= 0x20 || b.is_ascii_whitespace())
 }
@@ -228,7 +228,7 @@ pub(crate) fn check_depth(text: &str) -> Result<(), TextError> {
     Ok(())
 }
 
-/// Advances `bytes` behind the end of a quoted string, or of its line.
+/// Advances `bytes` past the end of a quoted string, or of the line.
 fn skip_string(bytes: &mut std::str::Bytes<'_>, quote: u8) {
     while let Some(b) = bytes.next() {
         match b {

@@ -1,4 +1,4 @@
-//! TensorFlow's histogram buckets: what `HistogramSummary` counts into, and what TensorBoard expects.
+//! TensorFlow's histogram buckets, into which `HistogramSummary` counts and which TensorBoard expects.
 //!
 //! The limits are `-DBL_MAX, …, -1.1e-12, -1e-12, 0, 1e-12, 1.1e-12, …, DBL_MAX`, each magnitude 1.1 times the one
 //! before, below 1e20 (tensorflow/core/lib/histogram/histogram.cc). Bucket `i` counts values in `[limit[i-1],
@@ -10,7 +10,7 @@ use crate::proto::HistogramProto;
 
 /// Positive limits, ascending, the last one `f64::MAX`; the negative ones are their mirror image.
 static MAGNITUDES: LazyLock<Vec<f64>> = LazyLock::new(|| {
-    // By repeated multiplication, as TensorFlow does: powers would differ in the last bits.
+    // Repeated multiplication, as in TensorFlow: powers would differ in the last bits.
     let mut limits: Vec<f64> =
         std::iter::successors(Some(1e-12), |v| Some(v * 1.1)).take_while(|v| *v < 1e20).collect();
     limits.push(f64::MAX);
@@ -40,14 +40,15 @@ fn sort_key(value: f64) -> u64 {
     bits ^ ((bits as i64 >> 63) as u64 | 1 << 63)
 }
 
-/// The low bits of a key, which do not choose the cell: the sign, exponent and top five bits of the mantissa do.
+/// The number of low bits of a key that do not choose the cell: the sign, the exponent and the top five bits of the
+/// mantissa do.
 const CELL_SHIFT: u32 = 47;
 
 /// An index from values to buckets. A cell of keys spans less than a factor of 1.04, so it holds at most one limit, and
 /// a value's bucket is found by one comparison, without a branch.
 struct BucketIndex {
-    /// The limits' keys. For the limit 0 it is the key of -0.0, which belongs into the same bucket as 0.0. The last key
-    /// is above all others, so that no value is beyond it.
+    /// The limits' keys. The key of the limit 0 is that of -0.0, which belongs to the same bucket as 0.0. The last key
+    /// is above all others, so that every value has a bucket.
     limits: Vec<u64>,
     /// For each cell, the number of limits below its lower end.
     cells: Vec<u16>,
@@ -125,8 +126,8 @@ impl HistogramBuilder {
         self.n_nonfinite
     }
 
-    /// The histogram as TensorFlow writes it: a run of empty buckets becomes one, whose limit is that of the run's
-    /// last.
+    /// The histogram in TensorFlow's form: a run of empty buckets becomes one bucket, with the limit of the run's last
+    /// bucket.
     pub fn to_proto(&self) -> HistogramProto {
         let mut proto = HistogramProto {
             min: self.min,

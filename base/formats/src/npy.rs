@@ -233,7 +233,7 @@ struct Header {
 }
 
 impl Header {
-    /// Parses the dictionary, whatever the order of its keys.
+    /// Parses the dictionary, with its keys in any order.
     fn parse(text: &str) -> Result<Header, NpyError> {
         let value = |key: &str| {
             let key_idx = text.find(&format!("'{key}'")).or_else(|| text.find(&format!("\"{key}\"")));

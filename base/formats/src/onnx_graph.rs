@@ -1,4 +1,4 @@
-//! Conversion of ONNX models to GraphDefs, so that the same tools show both. Ops keep ONNX's names.
+//! Converts ONNX models to GraphDefs, so that the same tools show both. Ops retain ONNX's names.
 //!
 //! A consumer's input names the producer of the value, `node:port`. Initializers become `Const` nodes with their type
 //! and shape but without their values, the model's inputs `Placeholder`s. A subgraph (a branch of `If`, the body of
@@ -24,7 +24,7 @@ pub(crate) fn to_graph_def(graph: &GraphProto) -> GraphDef {
     GraphDef { node: writer.nodes, ..GraphDef::default() }
 }
 
-/// The values that a graph's nodes may use: its own, and those of the graphs around it.
+/// The values that a graph's nodes may use: those of the graph, and those of the enclosing graphs.
 struct Values<'a, 'o> {
     /// The input string that refers to a value, by the value's name.
     inputs: HashMap<&'a str, String>,
@@ -112,8 +112,8 @@ fn node_name(node: &NodeProto) -> &str {
 
 /// The types of a graph's values, by the value's name.
 fn value_types(graph: &GraphProto) -> HashMap<&str, &TypeProto> {
-    let all = graph.input.iter().chain(&graph.value_info).chain(&graph.output);
-    all.filter_map(|value| Some((value.name.as_str(), value.r#type.as_ref()?))).collect()
+    let values = graph.input.iter().chain(&graph.value_info).chain(&graph.output);
+    values.filter_map(|value| Some((value.name.as_str(), value.r#type.as_ref()?))).collect()
 }
 
 /// The attrs `dtype`, of the first output, and `_output_shapes`, where the types are known.
@@ -149,7 +149,7 @@ fn shapes_attr(shape: Vec<TensorShapeProto>) -> AttrValue {
     AttrValue { value: Some(attr_value::Value::List(list)) }
 }
 
-/// An element type, given as ONNX's number of it, as an attr with TensorFlow's dtype.
+/// An attr with TensorFlow's dtype for an element type of ONNX, given by number.
 fn type_attr(onnx_type: i32) -> AttrValue {
     use DataType as T;
     // By the numbers of ONNX's TensorProto.DataType.

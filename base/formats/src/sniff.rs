@@ -16,17 +16,17 @@ use crate::{
     tfrecord::{RecordScanner, Scan, begins_with_record},
 };
 
-/// Bytes of a file that are examined.
+/// The number of bytes of a file that are examined.
 const PREFIX: usize = 64 << 10;
 /// Folder entries that are examined below a logdir: enough to reach the first event file of any real logdir.
 const MAX_ENTRIES: usize = 100_000;
 /// The deepest level of a logdir that is examined: symbolic links may make the logdir endless.
 const MAX_DEPTH: usize = 32;
 
-/// The content of a path.
+/// The kind of content at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// TFRecords of `Event`; also an empty file that is named as one.
+    /// TFRecords of `Event`; also an empty file with an event file's name.
     EventFile,
     /// A binary GraphDef, SavedModel (or its folder), meta graph or ONNX model, perhaps gzipped, or a gzipped event
     /// file (which is read for its graph).
@@ -93,8 +93,8 @@ fn sniff_folder(path: &Path) -> io::Result<FileKind> {
     if path.join(graph_file::SAVED_MODEL).is_file() {
         return Ok(FileKind::GraphDef);
     }
-    let mut n_left = MAX_ENTRIES;
-    let has_events = has_event_file(path, MAX_DEPTH, &mut n_left);
+    let mut n_entries_left = MAX_ENTRIES;
+    let has_events = has_event_file(path, MAX_DEPTH, &mut n_entries_left);
     Ok(if has_events { FileKind::Logdir } else { FileKind::Unknown(Foreign::NothingInFolder) })
 }
 
@@ -117,16 +117,16 @@ pub fn is_trace_folder(path: &Path) -> bool {
 
 /// Whether a file below `path` has an event file's name. TensorBoard also decides by the name, and opening each of
 /// thousands of files would be slow.
-fn has_event_file(path: &Path, depth: usize, n_left: &mut usize) -> bool {
+fn has_event_file(path: &Path, depth: usize, n_entries_left: &mut usize) -> bool {
     let Ok(entries) = fs::read_dir(path) else {
         return false;
     };
     let mut folders = Vec::new();
     for entry in entries.flatten() {
-        if *n_left == 0 {
+        if *n_entries_left == 0 {
             return false;
         }
-        *n_left -= 1;
+        *n_entries_left -= 1;
         let is_folder = entry.path().is_dir();
         if is_folder {
             folders.push(entry.path());
@@ -134,7 +134,7 @@ fn has_event_file(path: &Path, depth: usize, n_left: &mut usize) -> bool {
             return true;
         }
     }
-    depth > 0 && folders.iter().any(|folder| has_event_file(folder, depth - 1, n_left))
+    depth > 0 && folders.iter().any(|folder| has_event_file(folder, depth - 1, n_entries_left))
 }
 
 /// Whether a file has an event file's name. TensorBoard's rule: `tfevents` is anywhere in the name.

@@ -111,8 +111,8 @@ pub struct RecordScanner {
 #[derive(Debug, Clone)]
 struct Search {
     kind: DamageKind,
-    /// Every position before this one, relative to the scanner's offset, has been tried.
-    tried: usize,
+    /// The position to try next, relative to the scanner's offset.
+    next: usize,
     /// Positions where a length CRC holds but the record was not complete, with the record's length.
     candidates: Vec<(usize, u64)>,
 }
@@ -128,8 +128,8 @@ impl RecordScanner {
         self.offset
     }
 
-    /// The next finding in `input`, which begins at [`offset`](Self::offset) and holds all that exists from there on.
-    /// A record's data is given as its range in `input`.
+    /// The next finding in `input`, which begins at [`offset`](Self::offset) and holds all existing bytes from there
+    /// on. A record's data is given as its range in `input`.
     pub fn scan(&mut self, input: &[u8]) -> Scan<Range<usize>> {
         if self.search.is_none() {
             match header(input) {
@@ -147,7 +147,7 @@ impl RecordScanner {
     }
 
     fn begin_search(&mut self, kind: DamageKind, candidates: Vec<(usize, u64)>) {
-        self.search = Some(Search { kind, tried: 1, candidates });
+        self.search = Some(Search { kind, next: 1, candidates });
     }
 
     fn resume_search(&mut self, input: &[u8]) -> Scan<Range<usize>> {
@@ -155,15 +155,15 @@ impl RecordScanner {
             return Scan::More;
         };
         let kind = search.kind;
-        let damaged = match search.find(input) {
+        let n_damaged = match search.find(input) {
             Some((0, length)) => return self.record(0, length, input),
             Some((at, _)) => at,
             // No record can begin in the bytes that were tried.
-            None if search.candidates.is_empty() && search.tried >= SEARCH_STRIDE => search.tried,
+            None if search.candidates.is_empty() && search.next >= SEARCH_STRIDE => search.next,
             None => return Scan::More,
         };
-        let damage = Damage { kind, bytes: self.offset..self.offset + damaged as u64 };
-        self.advance(damaged as u64);
+        let damage = Damage { kind, bytes: self.offset..self.offset + n_damaged as u64 };
+        self.advance(n_damaged as u64);
         Scan::Damage(damage)
     }
 
@@ -193,16 +193,16 @@ impl Search {
         if let Some(found) = self.candidates.iter().find(|(at, length)| fits(*at, *length, input)) {
             return Some(*found);
         }
-        while let Some(Some(header)) = input.get(self.tried..).map(header) {
+        while let Some(Some(header)) = input.get(self.next..).map(header) {
             if let Header::Length(length) = header {
-                if fits(self.tried, length, input) {
-                    return Some((self.tried, length));
+                if fits(self.next, length, input) {
+                    return Some((self.next, length));
                 }
                 if self.candidates.len() < MAX_CANDIDATES {
-                    self.candidates.push((self.tried, length));
+                    self.candidates.push((self.next, length));
                 }
             }
-            self.tried += 1;
+            self.next += 1;
         }
         None
     }
@@ -218,9 +218,9 @@ enum Header {
 fn header(input: &[u8]) -> Option<Header> {
     let (length, rest) = input.split_first_chunk::<8>()?;
     let crc = rest.first_chunk::<4>()?;
-    let holds = masked_crc(length) == u32::from_le_bytes(*crc);
+    let is_intact = masked_crc(length) == u32::from_le_bytes(*crc);
     let length = u64::from_le_bytes(*length);
-    Some(if holds && length <= MAX_RECORD { Header::Length(length) } else { Header::Bad })
+    Some(if is_intact && length <= MAX_RECORD { Header::Length(length) } else { Header::Bad })
 }
 
 /// Whether a record of `length` at `at` lies entirely in the input.
@@ -258,10 +258,10 @@ impl Block {
         let (mut offset, mut rest) = (self.offset, &self.bytes[self.range.clone()]);
         std::iter::from_fn(move || {
             let length = u64::from_le_bytes(*rest.first_chunk()?);
-            let (frame, behind) = rest.split_at((length + FRAME) as usize);
+            let (frame, remaining) = rest.split_at((length + FRAME) as usize);
             let (data, crc) = frame[HEADER..].split_at(length as usize);
             let bytes = offset..offset + frame.len() as u64;
-            (offset, rest) = (bytes.end, behind);
+            (offset, rest) = (bytes.end, remaining);
             Some(if read_u32(crc) == masked_crc(data) {
                 Scan::Record(Record { offset: bytes.start, data })
             } else {
@@ -273,7 +273,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        buffers::give_back(std::mem::take(&mut self.bytes));
+        buffers::recycle(std::mem::take(&mut self.bytes));
     }
 }
 
@@ -306,7 +306,7 @@ impl RecordStream {
         self.scanner.offset()
     }
 
-    /// The number of bytes at the end that belong to no complete record: one that is being written, or a torn tail.
+    /// The number of bytes at the end that belong to no complete record: an unfinished record, or a torn tail.
     pub fn n_waiting(&self) -> u64 {
         (self.buf.len() - self.start) as u64
     }
@@ -322,12 +322,12 @@ impl RecordStream {
     /// # Errors
     /// Errors of `source`; no byte is lost, and the call may be repeated.
     pub fn next(&mut self, source: &mut impl Read) -> io::Result<Scan<&[u8]>> {
-        let found = loop {
+        let finding = loop {
             let before = self.scanner.offset();
-            let found = self.scanner.scan(&self.buf[self.start..]);
+            let scanned = self.scanner.scan(&self.buf[self.start..]);
             let base = self.start;
             self.start += (self.scanner.offset() - before) as usize;
-            match found {
+            match scanned {
                 Scan::More if self.fill(source)? == 0 => break Scan::More,
                 Scan::More => {}
                 Scan::Damage(damage) => break Scan::Damage(damage),
@@ -336,8 +336,8 @@ impl RecordStream {
                 }
             }
         };
-        self.is_exhausted = found == Scan::More;
-        Ok(match found {
+        self.is_exhausted = finding == Scan::More;
+        Ok(match finding {
             Scan::Record(Record { offset, data }) => Scan::Record(Record { offset, data: &self.buf[data] }),
             Scan::Damage(damage) => Scan::Damage(damage),
             Scan::More => Scan::More,
@@ -370,7 +370,7 @@ impl RecordStream {
             n += (length + FRAME) as usize;
         }
         if n == 0 {
-            // An incomplete record may wait for long: it uses no more memory than it needs.
+            // An incomplete record may wait for long, so it gets no more memory than it needs.
             self.buf.shrink_to_fit();
             return Ok(None);
         }

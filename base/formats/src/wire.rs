@@ -1,7 +1,7 @@
 //! Protobuf's wire format, field by field, without building messages.
 //!
-//! For readers that need a few fields of millions of messages. Strings are returned as bytes: a reader may keep or
-//! repair a tag that is not UTF-8, for which a generated message would reject the entire record.
+//! This module is for readers that need a few fields of millions of messages. Strings are returned as bytes: a reader
+//! may accept or repair a tag that is not UTF-8, for which a generated message would reject the entire record.
 
 /// A field's value by its wire type. Groups, which proto3 does not have, are malformed here.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,7 +33,7 @@ impl<'a> Fields<'a> {
         Self { rest: message }
     }
 
-    /// The bytes behind the last field that was returned.
+    /// The bytes after the last field that was returned.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

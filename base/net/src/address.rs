@@ -1,4 +1,4 @@
-//! Where a process listens: `host:port`, or `unix:/path` on the same host.
+//! Addresses at which processes listen: `host:port`, or `unix:/path` on the same host.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};

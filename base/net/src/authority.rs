@@ -1,4 +1,4 @@
-//! Certificates for a job without certificates of its own: a certificate authority, and one certificate for each host.
+//! Certificates for a job that has none: creates a certificate authority, and one certificate for each host.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ pub struct Authority {
 }
 
 /// A certificate with its key, as PEM.
-pub struct Issued {
+pub struct IssuedCertificate {
     /// The certificate, which the other end of a connection receives.
     pub certificate: String,
     /// The private key, which stays on its host.
@@ -32,12 +32,12 @@ impl Authority {
     /// # Errors
     /// The system has no random numbers.
     pub fn new(job: &str) -> Result<Authority, SecurityError> {
-        let key = KeyPair::generate().map_err(|e| unfit(&e))?;
+        let key = KeyPair::generate().map_err(|e| certificate_error(&e))?;
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, format!("stepscope job {job}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let certificate = params.self_signed(&key).map_err(|e| unfit(&e))?;
+        let certificate = params.self_signed(&key).map_err(|e| certificate_error(&e))?;
         Ok(Authority { certificate, issuer: Issuer::new(params, key) })
     }
 
@@ -51,32 +51,32 @@ impl Authority {
     ///
     /// # Errors
     /// A name is not a valid host name.
-    pub fn issue(&self, hosts: &[String]) -> Result<Issued, SecurityError> {
-        let params = CertificateParams::new(hosts.to_vec()).map_err(|e| unfit(&e))?;
+    pub fn issue(&self, hosts: &[String]) -> Result<IssuedCertificate, SecurityError> {
+        let params = CertificateParams::new(hosts.to_vec()).map_err(|e| certificate_error(&e))?;
         self.sign(params)
     }
 
-    fn sign(&self, mut params: CertificateParams) -> Result<Issued, SecurityError> {
-        let key = KeyPair::generate().map_err(|e| unfit(&e))?;
+    fn sign(&self, mut params: CertificateParams) -> Result<IssuedCertificate, SecurityError> {
+        let key = KeyPair::generate().map_err(|e| certificate_error(&e))?;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        let certificate = params.signed_by(&key, &self.issuer).map_err(|e| unfit(&e))?;
-        Ok(Issued { certificate: certificate.pem(), key: key.serialize_pem() })
+        let certificate = params.signed_by(&key, &self.issuer).map_err(|e| certificate_error(&e))?;
+        Ok(IssuedCertificate { certificate: certificate.pem(), key: key.serialize_pem() })
     }
 
     /// As [`issue`](Self::issue), but the certificate has expired: for tests that it is refused.
     ///
     /// # Errors
     /// As [`issue`](Self::issue).
-    pub fn issue_expired(&self, hosts: &[String]) -> Result<Issued, SecurityError> {
-        let mut params = CertificateParams::new(hosts.to_vec()).map_err(|e| unfit(&e))?;
+    pub fn issue_expired(&self, hosts: &[String]) -> Result<IssuedCertificate, SecurityError> {
+        let mut params = CertificateParams::new(hosts.to_vec()).map_err(|e| certificate_error(&e))?;
         params.not_before = rcgen::date_time_ymd(2020, 1, 1);
         params.not_after = rcgen::date_time_ymd(2021, 1, 1);
         self.sign(params)
     }
 }
 
-fn unfit(error: &rcgen::Error) -> SecurityError {
+fn certificate_error(error: &rcgen::Error) -> SecurityError {
     SecurityError::Unfit(error.to_string())
 }
 
@@ -94,19 +94,19 @@ pub fn certify(folder: &Path, job: &str, hosts: &[String]) -> Result<Vec<PathBuf
         names.extend(
             ["localhost", "127.0.0.1", "::1"].iter().filter(|name| *name != host).map(|name| (*name).to_owned()),
         );
-        let Issued { certificate, key } = authority.issue(&names)?;
+        let IssuedCertificate { certificate, key } = authority.issue(&names)?;
         let name = host.replace([':', '/'], "_");
         files.push((folder.join(format!("{name}.pem")), certificate, 0o644));
         files.push((folder.join(format!("{name}.key")), key, 0o600));
     }
-    let failed =
+    let file_error =
         |path: &Path, error: io::Error| SecurityError::File { path: path.to_owned(), reason: error.to_string() };
-    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    fs::create_dir_all(folder).map_err(|error| file_error(folder, error))?;
     if let Some((path, ..)) = files.iter().find(|(path, ..)| path.exists()) {
-        return Err(failed(path, io::ErrorKind::AlreadyExists.into()));
+        return Err(file_error(path, io::ErrorKind::AlreadyExists.into()));
     }
     for (path, text, mode) in &files {
-        write_new(path, text, *mode).map_err(|error| failed(path, error))?;
+        write_new(path, text, *mode).map_err(|error| file_error(path, error))?;
     }
     Ok(files.into_iter().map(|(path, ..)| path).collect())
 }

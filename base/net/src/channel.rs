@@ -1,4 +1,4 @@
-//! Connections: one thread receives frames and passes them to a handler, another sends what the outbox holds.
+//! Connections: one thread receives frames and passes them to a handler, another sends the outbox's frames.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the process that listens at `to`, whose name has to be `expected_name` (empty: any). With `security`
-    /// a TCP connection is encrypted, and the answering process has to show a certificate for the address's host.
+    /// Connects to the process that listens at `to`; the process's name has to be `expected_name` (empty: any). With
+    /// `security` a TCP connection is encrypted, and the process has to show a certificate for the address's host.
     ///
     /// # Errors
     /// No process listens there, it has another name or job, or it refuses this one.
@@ -51,7 +51,7 @@ impl Connection {
         Ok(Connection { stream, peer, limits: *limits })
     }
 
-    /// Who is at the other end.
+    /// The process at the other end.
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
@@ -73,7 +73,7 @@ impl Connection {
         let (send_outbox, receive_outbox) = (outbox.clone(), outbox.clone());
         threads::spawn("net-send", move || send_outbox.run())?;
         let receiver = threads::spawn("net-take", move || {
-            receive(Reader::answering(stream, limits, receive_outbox.clone()), handler, &receive_outbox);
+            receive(Reader::with_transports(stream, limits, receive_outbox.clone()), handler, &receive_outbox);
         });
         if let Err(error) = receiver {
             outbox.close(NetError::Closed);
@@ -85,26 +85,26 @@ impl Connection {
 
 /// Handles the frames that a connection receives, in the connection's receiving thread.
 pub trait Handler: Send + 'static {
-    /// Handles a received frame. The part of its body that is not read here is skipped.
+    /// Handles a received frame. The part of the frame's body that is not read here is skipped.
     ///
     /// # Errors
     /// The frame violates the handler's protocol; the connection is closed.
     fn frame(&mut self, frame: Incoming<'_>) -> Result<(), NetError>;
 
-    /// Called once, as the last call, when the connection has ended.
-    fn ended(&mut self, why: NetError);
+    /// Called once, after all other calls, when the connection has ended for `reason`.
+    fn on_end(&mut self, reason: NetError);
 }
 
 fn receive(mut reader: Reader, mut handler: impl Handler, outbox: &Outbox) {
-    let why = loop {
+    let reason = loop {
         if let Err(error) = reader.next().and_then(|frame| handler.frame(frame)) {
             break error;
         }
     };
     // If this end closed the connection or failed to send, its reason comes before the receiving thread's error.
-    let why = outbox.ended().unwrap_or(why);
-    outbox.close(why.clone());
-    handler.ended(why);
+    let reason = outbox.end_reason().unwrap_or(reason);
+    outbox.close(reason.clone());
+    handler.on_end(reason);
 }
 
 /// A running connection. It closes when its last clone is dropped.
@@ -124,7 +124,7 @@ impl Drop for ClosingGuard {
 }
 
 impl Channel {
-    /// Who is at the other end.
+    /// The process at the other end.
     pub fn peer(&self) -> &Peer {
         &self.peer
     }

@@ -31,7 +31,7 @@ pub(crate) const MEMORY_RELEASE: u8 = 252;
 /// The kind of the frame that names the sender's MPI world.
 pub(crate) const MPI_OFFER: u8 = 251;
 /// The first of the kinds that belong to the connection's own protocol.
-pub const FIRST_OWN_KIND: u8 = MPI_OFFER;
+pub const FIRST_CONTROL_KIND: u8 = MPI_OFFER;
 /// The flag of a frame whose body lies in the sender's memory.
 pub(crate) const IN_MEMORY: u8 = 1;
 /// The flag of a frame whose body is sent by MPI.
@@ -42,7 +42,7 @@ pub type Body = Box<dyn AsRef<[u8]> + Send>;
 
 /// A frame to be sent.
 pub struct Frame {
-    /// The kind of the message; below [`FIRST_OWN_KIND`].
+    /// The kind of the message; below [`FIRST_CONTROL_KIND`].
     pub kind: u8,
     /// The message.
     pub head: Vec<u8>,
@@ -61,7 +61,7 @@ impl Frame {
         self.body.iter().map(|piece| (**piece).as_ref().len() as u64).sum()
     }
 
-    /// The frame's length with its prefix, bytes.
+    /// The frame's length including the prefix, bytes.
     pub fn len(&self) -> u64 {
         PREFIX as u64 + self.head.len() as u64 + self.body_len()
     }
@@ -77,7 +77,7 @@ impl Frame {
     }
 }
 
-/// A frame as it is written: with its body, or with a list of the body's pieces in its place.
+/// A frame to be written: with its body, or with a list of the body's pieces in place of the body.
 pub(crate) struct Outgoing {
     frame: Frame,
     flags: u8,
@@ -110,8 +110,8 @@ impl Outgoing {
         prefix
     }
 
-    /// Writes the frame uncopied, with as few system calls as possible. `timeout` is the writer's, for the error
-    /// message.
+    /// Writes the frame without copying it, with as few system calls as possible. `timeout` is the writer's, for the
+    /// error message.
     pub fn write(&self, to: &mut impl Write, timeout: Duration) -> Result<(), NetError> {
         let prefix = self.prefix();
         let Frame { head, body, .. } = &self.frame;

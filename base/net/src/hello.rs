@@ -31,14 +31,14 @@ const MAX_TEXT: usize = 255;
 /// Reads that one message may take. Each read may last [`Limits::hello`], so this bounds the time of a slow sender.
 const MAX_READS: usize = 8;
 
-/// Who a process is.
+/// A process's identity in its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The job's id: only processes of one job talk to each other. At most 255 bytes.
     pub job_id: String,
     /// The process's name in the job: `/job:worker/task:1`, `master`. At most 255 bytes.
     pub name: String,
-    /// A number that differs after each start of the process.
+    /// A number that each start of the process chooses anew.
     pub incarnation: u64,
 }
 

@@ -32,7 +32,7 @@ mod transport;
 use std::time::Duration;
 
 pub use address::{Address, AddressError};
-pub use authority::{Authority, Issued, certify};
+pub use authority::{Authority, IssuedCertificate, certify};
 pub use channel::{Channel, Connection, Handler};
 pub use frame::{Body, Frame};
 pub use hello::{Identity, Peer};
@@ -103,11 +103,11 @@ pub enum NetError {
     /// A message, a body or a queue is over its limit.
     #[error("{what} of {bytes} bytes is over the limit of {limit}")]
     TooLarge {
-        /// What is too large.
+        /// The kind of data that is too large.
         what: &'static str,
-        /// Its size.
+        /// The size of the data.
         bytes: u64,
-        /// The limit.
+        /// The limit, in the same unit.
         limit: u64,
     },
     /// A call of MPI failed.

@@ -19,7 +19,7 @@ enum Socket {
     Tcp(TcpListener),
     #[cfg(unix)]
     Unix(UnixListener),
-    Simulated(simulated::Listening),
+    Simulated(simulated::Listener),
 }
 
 /// Listens at an address until it is dropped.
@@ -32,16 +32,16 @@ pub struct Listener {
 
 struct Shared {
     /// Set when the listener is dropped.
-    is_over: AtomicBool,
+    is_closed: AtomicBool,
     /// Connections in their handshake.
     n_opening: AtomicUsize,
     n_refused: AtomicUsize,
 }
 
 impl Listener {
-    /// Listens at `address`. After a connection's handshake `on_connection` is called with it, in a thread of its own,
-    /// where it may go on working. A socket file of a process that ended is replaced. With `security` TCP connections
-    /// are encrypted, and refused without a certificate of the job's authority.
+    /// Listens at `address`. After a handshake `on_connection` is called with the connection, in a thread of its own,
+    /// where the call may last. A socket file of a process that ended is replaced. With `security` TCP connections are
+    /// encrypted, and refused without a certificate of the job's authority.
     ///
     /// # Errors
     /// The address is in use, or not of this host.
@@ -53,15 +53,18 @@ impl Listener {
         on_connection: impl Fn(Connection) + Send + Sync + 'static,
     ) -> Result<Listener, NetError> {
         let (socket, address) = listen(address, security.is_some())?;
-        let shared =
-            Arc::new(Shared { is_over: false.into(), n_opening: AtomicUsize::new(0), n_refused: AtomicUsize::new(0) });
+        let shared = Arc::new(Shared {
+            is_closed: false.into(),
+            n_opening: AtomicUsize::new(0),
+            n_refused: AtomicUsize::new(0),
+        });
         let (on_connection, listener_shared) = (Arc::new(on_connection), Arc::clone(&shared));
         let accept_thread = threads::spawn("net-listen", move || {
             while let Some(stream) = accept(&socket, &shared) {
                 let (identity, security) = (identity.clone(), security.clone());
                 let (on_connection, shared) = (Arc::clone(&on_connection), Arc::clone(&shared));
                 if shared.n_opening.fetch_add(1, Ordering::AcqRel) >= limits.openings {
-                    shared.refuse();
+                    shared.count_refusal();
                     continue;
                 }
                 let thread_shared = Arc::clone(&shared);
@@ -72,18 +75,18 @@ impl Listener {
                             thread_shared.n_opening.fetch_sub(1, Ordering::AcqRel);
                             on_connection(connection);
                         }
-                        Err(_) => thread_shared.refuse(),
+                        Err(_) => thread_shared.count_refusal(),
                     }
                 });
                 if spawned.is_err() {
-                    shared.refuse();
+                    shared.count_refusal();
                 }
             }
         })?;
         Ok(Listener { address, shared: listener_shared, accept_thread: Some(accept_thread) })
     }
 
-    /// The address at which it listens, with the port that the system chose.
+    /// The address of the listener, with the port that the system chose.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -95,7 +98,8 @@ impl Listener {
 }
 
 impl Shared {
-    fn refuse(&self) {
+    /// Counts a handshake as ended without a connection.
+    fn count_refusal(&self) {
         self.n_opening.fetch_sub(1, Ordering::AcqRel);
         self.n_refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -103,10 +107,10 @@ impl Shared {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.shared.is_over.store(true, Ordering::Release);
+        self.shared.is_closed.store(true, Ordering::Release);
         // Wakes the accepting thread. Once that has ended, the address is free for other processes.
-        let is_awake = wake(&self.address);
-        if let Some(accept_thread) = self.accept_thread.take().filter(|_| is_awake) {
+        let was_woken = wake(&self.address);
+        if let Some(accept_thread) = self.accept_thread.take().filter(|_| was_woken) {
             let _ = accept_thread.join();
         }
         if let Address::Unix(path) = &self.address {
@@ -118,7 +122,7 @@ impl Drop for Listener {
 /// Connects to a listener and disconnects, so that its `accept` returns. Returns whether a process listened.
 fn wake(address: &Address) -> bool {
     match address {
-        Address::Tcp { .. } if simulated::here().is_none() => {
+        Address::Tcp { .. } if simulated::current_seat().is_none() => {
             address.resolve(true).unwrap_or_default().into_iter().any(|mut addr| {
                 // A listener at the unspecified address accepts at the loopback address, too.
                 if addr.ip().is_unspecified() {
@@ -132,7 +136,7 @@ fn wake(address: &Address) -> bool {
 }
 
 fn listen(address: &Address, is_encrypted: bool) -> Result<(Socket, Address), NetError> {
-    if let Some((seat, network)) = simulated::here() {
+    if let Some((seat, network)) = simulated::current_seat() {
         return Ok((Socket::Simulated(network.listen(&seat, address)?), address.clone()));
     }
     match address {
@@ -147,7 +151,7 @@ fn listen(address: &Address, is_encrypted: bool) -> Result<(Socket, Address), Ne
             if Stream::connect(address, None, PROBE_TIMEOUT).is_ok() {
                 return Err(std::io::Error::from(std::io::ErrorKind::AddrInUse).into());
             }
-            // Nobody accepts at it: the socket file was left by a process that ended.
+            // No process accepts there: the socket file was left by a process that ended.
             use std::os::unix::fs::FileTypeExt;
             if std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket()) {
                 std::fs::remove_file(path)?;
@@ -168,7 +172,7 @@ fn accept(socket: &Socket, shared: &Shared) -> Option<Stream> {
             Socket::Unix(socket) => socket.accept().map(|(stream, _)| stream.into()),
             Socket::Simulated(socket) => socket.accept().map(Stream::from),
         };
-        if shared.is_over.load(Ordering::Acquire) {
+        if shared.is_closed.load(Ordering::Acquire) {
             return None;
         }
         match stream {

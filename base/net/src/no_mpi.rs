@@ -2,7 +2,7 @@
 
 use crate::frame::{Body, Frame};
 use crate::outbox::Outbox;
-use crate::transport::{Source, Transport};
+use crate::transport::{BodySource, Transport};
 use crate::{Limits, NetError};
 
 /// The frame that names this process's world: none.
@@ -14,7 +14,7 @@ pub fn offer() -> Option<Frame> {
 pub enum Peer {}
 
 impl Peer {
-    pub fn of(_: &[u8]) -> Option<Peer> {
+    pub fn from_offer(_: &[u8]) -> Option<Peer> {
         None
     }
 
@@ -34,15 +34,15 @@ impl Transport for Peer {
 }
 
 /// A body that is received by MPI; no value exists.
-pub enum Messages {}
+pub enum MpiBody {}
 
-impl Messages {
-    pub fn parse(_: &[u8], _: &Outbox) -> Option<(Messages, u64)> {
+impl MpiBody {
+    pub fn parse(_: &[u8], _: &Outbox) -> Option<(MpiBody, u64)> {
         None
     }
 }
 
-impl Source for Messages {
+impl BodySource for MpiBody {
     fn read(&mut self, _: &mut [u8]) -> Result<(), NetError> {
         match *self {}
     }

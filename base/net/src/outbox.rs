@@ -17,7 +17,7 @@ use crate::transport::{Transport, is_sent_outside};
 use crate::{Limits, NetError};
 
 /// Frames up to this size, in bytes, may be sent in the caller's thread.
-const MAX_DIRECT: u64 = 64 << 10;
+const MAX_DIRECT_BYTES: u64 = 64 << 10;
 
 /// Sends frames; clones send over the same connection.
 #[derive(Clone)]
@@ -41,7 +41,7 @@ struct Queue {
     frames: VecDeque<Outgoing>,
     bytes: u64,
     /// Why the connection ended.
-    ended: Option<NetError>,
+    end_reason: Option<NetError>,
 }
 
 impl Outbox {
@@ -93,7 +93,7 @@ impl Outbox {
 
     /// The transport of large bodies outside the connection, if there is one. Within a host, memory comes before MPI.
     fn transport(&self) -> Option<&dyn Transport> {
-        match self.0.lender.is_read() {
+        match self.0.lender.is_readable() {
             true => Some(&self.0.lender),
             false => self.0.mpi.get().map(|peer| peer as &dyn Transport),
         }
@@ -103,7 +103,7 @@ impl Outbox {
     fn prepare(&self, frame: Frame) -> Result<Outgoing, NetError> {
         frame.check(&self.0.limits)?;
         let Some(transport) = self.transport().filter(|_| is_sent_outside(&frame)) else { return Ok(frame.into()) };
-        self.check_ended()?;
+        self.check_open()?;
         let bytes = frame.body_len();
         let Frame { kind, head, body } = frame;
         let list = transport.send(body, bytes, &self.0.limits)?;
@@ -117,11 +117,11 @@ impl Outbox {
     /// The connection ended; the frame or the queue is over a limit.
     pub fn send(&self, frame: Frame) -> Result<(), NetError> {
         let frame = self.prepare(frame)?;
-        if frame.len() > MAX_DIRECT || !self.0.queue.lock().frames.is_empty() {
-            return self.queue(frame);
+        if frame.len() > MAX_DIRECT_BYTES || !self.0.queue.lock().frames.is_empty() {
+            return self.enqueue(frame);
         }
-        let Some(mut writer) = self.0.writer.try_lock() else { return self.queue(frame) };
-        self.check_ended()?;
+        let Some(mut writer) = self.0.writer.try_lock() else { return self.enqueue(frame) };
+        self.check_open()?;
         let written = frame.write(&mut *writer, self.0.limits.silence);
         drop(writer);
         written.inspect_err(|error| self.close(error.clone()))
@@ -132,13 +132,13 @@ impl Outbox {
     /// # Errors
     /// As [`Outbox::send`].
     pub fn post(&self, frame: Frame) -> Result<(), NetError> {
-        self.queue(self.prepare(frame)?)
+        self.enqueue(self.prepare(frame)?)
     }
 
-    fn queue(&self, frame: Outgoing) -> Result<(), NetError> {
+    fn enqueue(&self, frame: Outgoing) -> Result<(), NetError> {
         let len = frame.len();
         let mut queue = self.0.queue.lock();
-        if let Some(error) = &queue.ended {
+        if let Some(error) = &queue.end_reason {
             return Err(error.clone());
         }
         let bytes = queue.bytes.saturating_add(len);
@@ -152,10 +152,10 @@ impl Outbox {
     }
 
     /// Closes the connection at once and drops the frames that wait. The reason of the first call is stored.
-    pub fn close(&self, why: NetError) {
+    pub fn close(&self, reason: NetError) {
         let dropped = {
             let mut queue = self.0.queue.lock();
-            queue.ended.get_or_insert(why);
+            queue.end_reason.get_or_insert(reason);
             queue.bytes = 0;
             std::mem::take(&mut queue.frames)
         };
@@ -166,12 +166,12 @@ impl Outbox {
     }
 
     /// Why the connection ended; `None` while it is open.
-    pub fn ended(&self) -> Option<NetError> {
-        self.0.queue.lock().ended.clone()
+    pub fn end_reason(&self) -> Option<NetError> {
+        self.0.queue.lock().end_reason.clone()
     }
 
-    fn check_ended(&self) -> Result<(), NetError> {
-        self.ended().map_or(Ok(()), Err)
+    fn check_open(&self) -> Result<(), NetError> {
+        self.end_reason().map_or(Ok(()), Err)
     }
 
     /// Sends queued frames, and heartbeats in pauses, until the connection ends.
@@ -179,10 +179,10 @@ impl Outbox {
         loop {
             let next = {
                 let mut queue = self.0.queue.lock();
-                if queue.frames.is_empty() && queue.ended.is_none() {
+                if queue.frames.is_empty() && queue.end_reason.is_none() {
                     self.0.changed.wait_for(&mut queue, self.0.limits.heartbeat);
                 }
-                if queue.ended.is_some() {
+                if queue.end_reason.is_some() {
                     return;
                 }
                 queue.frames.pop_front()

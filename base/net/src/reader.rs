@@ -4,14 +4,14 @@ use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use crate::frame::{
-    BY_MPI, FIRST_OWN_KIND, Frame, HEARTBEAT, IN_MEMORY, MEMORY_OFFER, MEMORY_READS, MPI_OFFER, PREFIX, check,
+    BY_MPI, FIRST_CONTROL_KIND, Frame, HEARTBEAT, IN_MEMORY, MEMORY_OFFER, MEMORY_READS, MPI_OFFER, PREFIX, check,
     check_retry,
 };
-use crate::memory::{Borrowed, RemoteMemory};
+use crate::memory::{BorrowedBody, RemoteMemory};
 use crate::mpi;
 use crate::outbox::Outbox;
 use crate::stream::Stream;
-use crate::transport::{MAX_LIST, Source};
+use crate::transport::{BodySource, MAX_LIST};
 use crate::{Limits, NetError};
 
 /// Reads frames from a connection.
@@ -21,8 +21,8 @@ pub(crate) struct Reader<R = Stream> {
     head: Vec<u8>,
     /// Bytes of the current frame's body that are not read yet.
     body_left: u64,
-    /// The transport that delivers the current body, if that does not come over the connection.
-    source: Option<Box<dyn Source>>,
+    /// The transport that delivers the current body; `None` for a body that comes over the connection.
+    source: Option<Box<dyn BodySource>>,
     /// `None` where the connection takes no bodies by other transports.
     transports: Option<Transports>,
 }
@@ -45,11 +45,11 @@ impl Transports {
                     self.outbox.post(Frame::message(MEMORY_READS, Vec::new()))?;
                 }
             }
-            MEMORY_READS => self.outbox.lender().set_read(),
-            MPI_OFFER => mpi::Peer::of(head).into_iter().for_each(|peer| self.outbox.set_mpi(peer)),
-            // The only other kind of the connection's own: MEMORY_RELEASE.
+            MEMORY_READS => self.outbox.lender().set_readable(),
+            MPI_OFFER => mpi::Peer::from_offer(head).into_iter().for_each(|peer| self.outbox.set_mpi(peer)),
+            // The only other kind of the connection's own protocol: MEMORY_RELEASE.
             _ => {
-                let ticket = head.try_into().map_err(|_| no_frame())?;
+                let ticket = head.try_into().map_err(|_| malformed_frame())?;
                 self.outbox.lender().release(u64::from_le_bytes(ticket));
             }
         }
@@ -57,12 +57,12 @@ impl Transports {
     }
 
     /// Opens the body that `list` describes; returns it with its length in bytes.
-    fn open_source(&self, flags: u8, list: &[u8]) -> Option<(Box<dyn Source>, u64)> {
+    fn open_source(&self, flags: u8, list: &[u8]) -> Option<(Box<dyn BodySource>, u64)> {
         if flags == IN_MEMORY {
-            let (borrowed, bytes) = Borrowed::parse(list, self.memory.as_ref()?, &self.outbox)?;
+            let (borrowed, bytes) = BorrowedBody::parse(list, self.memory.as_ref()?, &self.outbox)?;
             return Some((Box::new(borrowed), bytes));
         }
-        let (messages, bytes) = mpi::Messages::parse(list, &self.outbox)?;
+        let (messages, bytes) = mpi::MpiBody::parse(list, &self.outbox)?;
         Some((Box::new(messages), bytes))
     }
 }
@@ -81,7 +81,7 @@ const FIRST_HEAD_BYTES: usize = 64 << 10;
 /// Bytes that are allocated for a body before its first byte was received.
 const FIRST_BODY_BYTES: u64 = 1 << 20;
 /// The longest head of the connection's own frames.
-const MAX_OWN_HEAD: u32 = 32;
+const MAX_CONTROL_HEAD: u32 = 32;
 
 impl<R: Read> Reader<R> {
     pub fn new(from: R, limits: Limits) -> Reader<R> {
@@ -90,7 +90,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// A reader that also takes bodies from the other end's memory and by MPI, and answers offers over `outbox`.
-    pub fn answering(from: R, limits: Limits, outbox: Outbox) -> Reader<R> {
+    pub fn with_transports(from: R, limits: Limits, outbox: Outbox) -> Reader<R> {
         Reader { transports: Some(Transports { outbox, memory: None }), ..Reader::new(from, limits) }
     }
 
@@ -101,9 +101,9 @@ impl<R: Read> Reader<R> {
             let mut prefix = [0; PREFIX];
             self.fill(&mut prefix)?;
             let Prefix { head_len, body_len, kind, flags } = parse(&prefix)?;
-            let is_own = kind >= FIRST_OWN_KIND;
-            if flags > BY_MPI || (is_own && (head_len > MAX_OWN_HEAD || body_len > 0)) {
-                return Err(no_frame());
+            let is_control = kind >= FIRST_CONTROL_KIND;
+            if flags > BY_MPI || (is_control && (head_len > MAX_CONTROL_HEAD || body_len > 0)) {
+                return Err(malformed_frame());
             }
             check(u64::from(head_len), body_len, &self.limits)?;
             self.read_head(head_len as usize)?;
@@ -113,8 +113,8 @@ impl<R: Read> Reader<R> {
             }
             match (kind, &mut self.transports) {
                 (HEARTBEAT, _) => {}
-                (_, Some(transports)) if is_own => transports.handle(kind, &self.head)?,
-                _ if is_own => return Err(no_frame()),
+                (_, Some(transports)) if is_control => transports.handle(kind, &self.head)?,
+                _ if is_control => return Err(malformed_frame()),
                 _ => break kind,
             }
         };
@@ -123,17 +123,17 @@ impl<R: Read> Reader<R> {
 
     /// Reads the list that stands in the body's place, and opens the body that it describes.
     fn read_list(&mut self, flags: u8) -> Result<(), NetError> {
-        let bad = || {
+        let malformed_list = || {
             NetError::Protocol("a body outside the connection, which nobody asked for or whose list is damaged".into())
         };
         if self.body_left > MAX_LIST {
-            return Err(bad());
+            return Err(malformed_list());
         }
         let mut list = vec![0; self.body_left as usize];
         self.fill(&mut list)?;
         self.body_left = 0;
-        let (source, bytes) =
-            self.transports.as_ref().and_then(|transports| transports.open_source(flags, &list)).ok_or_else(bad)?;
+        let opened = self.transports.as_ref().and_then(|transports| transports.open_source(flags, &list));
+        let (source, bytes) = opened.ok_or_else(malformed_list)?;
         self.source = Some(source);
         check(0, bytes, &self.limits)?;
         self.body_left = bytes;
@@ -207,14 +207,14 @@ struct Prefix {
 }
 
 fn parse(prefix: &[u8; PREFIX]) -> Result<Prefix, NetError> {
-    let (head_len, rest) = prefix.split_first_chunk().ok_or_else(no_frame)?;
-    let (body_len, &[kind, flags, 0, 0]) = rest.split_first_chunk().ok_or_else(no_frame)? else {
-        return Err(no_frame());
+    let (head_len, rest) = prefix.split_first_chunk().ok_or_else(malformed_frame)?;
+    let (body_len, &[kind, flags, 0, 0]) = rest.split_first_chunk().ok_or_else(malformed_frame)? else {
+        return Err(malformed_frame());
     };
     Ok(Prefix { head_len: u32::from_le_bytes(*head_len), body_len: u64::from_le_bytes(*body_len), kind, flags })
 }
 
-fn no_frame() -> NetError {
+fn malformed_frame() -> NetError {
     NetError::Protocol("what came is no frame".into())
 }
 
@@ -294,7 +294,8 @@ mod tests {
     proptest! {
         #[test]
         fn frames_come_as_they_went(
-            frames in proptest::collection::vec((0u8..FIRST_OWN_KIND, proptest::collection::vec(any::<u8>(), 0..900),
+            frames in proptest::collection::vec((0u8..FIRST_CONTROL_KIND,
+                proptest::collection::vec(any::<u8>(), 0..900),
                 proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..3000), 0..4)), 0..6),
             seed in 1usize..1000,
         ) {
@@ -303,7 +304,7 @@ mod tests {
             for (i, (kind, head, body)) in frames.iter().enumerate() {
                 let mut incoming = reader.next().unwrap();
                 prop_assert_eq!((incoming.kind, incoming.head()), (*kind, &head[..]));
-                // Bodies that nobody takes are skipped.
+                // Bodies that are not read are skipped.
                 if i % 2 == 0 {
                     prop_assert_eq!(incoming.body_to_vec().unwrap(), body.concat());
                 }

@@ -60,8 +60,8 @@ struct Flow {
     arrived: VecDeque<u8>,
     /// Pieces that a cut delays.
     delayed: VecDeque<Piece>,
-    /// Whether a timer will send the delayed pieces again.
-    is_sent_again: bool,
+    /// Whether a timer is set that sends the delayed pieces again.
+    is_retransmit_scheduled: bool,
     /// The number of bytes that were sent and not read.
     n_bytes: usize,
     /// The arrival time of the last piece, nanoseconds.
@@ -97,8 +97,8 @@ impl std::fmt::Debug for Socket {
     }
 }
 
-/// The network of the calling thread's simulation; `None` outside of one.
-pub(crate) fn here() -> Option<(Seat, Arc<Network>)> {
+/// The calling thread's seat and the network of its simulation; `None` outside of simulations.
+pub(crate) fn current_seat() -> Option<(Seat, Arc<Network>)> {
     let seat = simulation::seat()?;
     let network = Network::of(&seat.simulation());
     Some((seat, network))
@@ -112,7 +112,7 @@ impl Network {
     }
 
     /// Cuts the direction `from` one host `to` another, or ends the cut.
-    pub fn cut(&self, from: &str, to: &str, is_cut: bool) {
+    pub fn set_cut(&self, from: &str, to: &str, is_cut: bool) {
         let link = (from.into(), to.into());
         let mut state = self.0.lock();
         if is_cut {
@@ -132,7 +132,7 @@ impl Network {
         for connection in self.connections() {
             let names = [&*connection.ends[0].1, &*connection.ends[1].1];
             if names == [a, b] || names == [b, a] {
-                (0..2).for_each(|side| connection.arrive(self, side, Piece::Reset));
+                (0..2).for_each(|side| connection.receive(self, side, Piece::Reset));
             }
         }
     }
@@ -195,31 +195,31 @@ impl Network {
         }
     }
 
-    /// Connects to a process that listens at `to`, within at most `within`.
+    /// Connects to a process that listens at `to`, within `timeout`.
     pub(crate) fn connect(
         self: &Arc<Network>,
         seat: &Seat,
         to: &Address,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<Socket, NetError> {
         let simulation = seat.simulation();
         let host = simulation.name(seat.process());
         let timed_out = || Err(io::Error::from(io::ErrorKind::TimedOut).into());
         let Some(port) = self.0.lock().ports.get(&to.to_string()).cloned() else {
-            seat.sleep(self.delay(&simulation).min(within));
+            seat.sleep(self.delay(&simulation).min(timeout));
             return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into());
         };
         let round_trip = self.delay(&simulation) + self.delay(&simulation);
-        seat.sleep(round_trip.min(within));
-        if round_trip > within {
+        seat.sleep(round_trip.min(timeout));
+        if round_trip > timeout {
             return timed_out();
         }
         if self.is_cut(&host, &port.host) || self.is_cut(&port.host, &host) {
-            seat.sleep(within - round_trip);
+            seat.sleep(timeout - round_trip);
             return timed_out();
         }
         // The listener may have ended meanwhile.
-        if !self.0.lock().ports.get(&to.to_string()).is_some_and(|now| Arc::ptr_eq(now, &port)) {
+        if !self.0.lock().ports.get(&to.to_string()).is_some_and(|current| Arc::ptr_eq(current, &port)) {
             return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into());
         }
         let ends = [(seat.process(), host), (port.process, Arc::clone(&port.host))];
@@ -229,7 +229,7 @@ impl Network {
         });
         {
             let mut state = self.0.lock();
-            state.connections.retain(|known| known.strong_count() > 0);
+            state.connections.retain(|connection| connection.strong_count() > 0);
             state.connections.push(Arc::downgrade(&connection));
             state.n_opened += 1;
         }
@@ -239,28 +239,28 @@ impl Network {
     }
 
     /// Listens at an address.
-    pub(crate) fn listen(&self, seat: &Seat, at: &Address) -> Result<Listening, NetError> {
+    pub(crate) fn listen(&self, seat: &Seat, at: &Address) -> Result<Listener, NetError> {
         let host = seat.simulation().name(seat.process());
         let port = Arc::new(Port { process: seat.process(), host, waiting: Mutex::default() });
         match self.0.lock().ports.entry(at.to_string()) {
             std::collections::btree_map::Entry::Occupied(_) => Err(io::Error::from(io::ErrorKind::AddrInUse).into()),
             std::collections::btree_map::Entry::Vacant(free) => {
                 free.insert(Arc::clone(&port));
-                Ok(Listening { port, at: at.to_string() })
+                Ok(Listener { port, address: at.to_string() })
             }
         }
     }
 }
 
 /// A listening socket.
-pub(crate) struct Listening {
+pub(crate) struct Listener {
     port: Arc<Port>,
-    at: String,
+    address: String,
 }
 
-impl Listening {
+impl Listener {
     pub fn accept(&self) -> io::Result<Socket> {
-        let Some((seat, _)) = here() else { return Err(io::ErrorKind::NotConnected.into()) };
+        let Some((seat, _)) = current_seat() else { return Err(io::ErrorKind::NotConnected.into()) };
         loop {
             if let Some(socket) = self.port.waiting.lock().pop_front() {
                 return Ok(socket);
@@ -273,12 +273,12 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for Listener {
     fn drop(&mut self) {
-        if let Some((_, network)) = here() {
+        if let Some((_, network)) = current_seat() {
             let mut state = network.0.lock();
-            if state.ports.get(&self.at).is_some_and(|port| Arc::ptr_eq(port, &self.port)) {
-                state.ports.remove(&self.at);
+            if state.ports.get(&self.address).is_some_and(|port| Arc::ptr_eq(port, &self.port)) {
+                state.ports.remove(&self.address);
             }
         }
         let waiting = std::mem::take(&mut *self.port.waiting.lock());
@@ -302,8 +302,8 @@ impl Connection {
         simulation.after(after, move || connection.deliver(&owned_simulation, to, Some(piece)));
     }
 
-    /// Delivers a piece, or without one the delayed pieces. Where the direction is cut, they are delayed and sent again
-    /// later.
+    /// Delivers a piece, or the delayed pieces where `piece` is `None`. In a direction that is cut, pieces are delayed
+    /// and sent again later.
     fn deliver(self: &Arc<Connection>, simulation: &Simulation, to: usize, piece: Option<Piece>) {
         let network = Network::of(simulation);
         let is_cut = network.is_cut(&self.ends[1 - to].1, &self.ends[to].1);
@@ -311,12 +311,12 @@ impl Connection {
         {
             let flow = &mut self.flows.lock()[to];
             if piece.is_none() {
-                flow.is_sent_again = false;
+                flow.is_retransmit_scheduled = false;
             }
             flow.delayed.extend(piece);
-            if is_cut || flow.is_sent_again {
-                if !flow.is_sent_again {
-                    flow.is_sent_again = true;
+            if is_cut || flow.is_retransmit_scheduled {
+                if !flow.is_retransmit_scheduled {
+                    flow.is_retransmit_scheduled = true;
                     let (connection, owned_simulation) = (Arc::clone(self), simulation.clone());
                     simulation.after(RETRANSMIT_PERIOD, move || connection.deliver(&owned_simulation, to, None));
                 }
@@ -324,10 +324,11 @@ impl Connection {
             }
             std::mem::swap(&mut pieces, &mut flow.delayed);
         }
-        pieces.into_iter().for_each(|piece| self.arrive(&network, to, piece));
+        pieces.into_iter().for_each(|piece| self.receive(&network, to, piece));
     }
 
-    fn arrive(self: &Arc<Connection>, network: &Network, to: usize, piece: Piece) {
+    /// Handles a piece that arrived at the end `to`.
+    fn receive(self: &Arc<Connection>, network: &Network, to: usize, piece: Piece) {
         if self.is_silent.load(Ordering::Relaxed) {
             return;
         }
@@ -358,8 +359,8 @@ impl Connection {
         self.wake();
     }
 
-    /// Closes an end; the other end receives `how`.
-    fn close(self: &Arc<Connection>, simulation: &Simulation, side: usize, how: Piece) {
+    /// Closes an end; the other end receives `last_piece`.
+    fn close(self: &Arc<Connection>, simulation: &Simulation, side: usize, last_piece: Piece) {
         {
             let flow = &mut self.flows.lock()[side];
             if std::mem::replace(&mut flow.is_closed, true) {
@@ -367,7 +368,7 @@ impl Connection {
             }
             flow.arrived.clear();
         }
-        self.send(simulation, &Network::of(simulation), 1 - side, how);
+        self.send(simulation, &Network::of(simulation), 1 - side, last_piece);
         self.wake();
     }
 
@@ -379,7 +380,7 @@ impl Connection {
 
 impl End {
     /// Why neither reads nor writes are possible: this end is closed, or the other end reset the connection.
-    fn ended(&self, flow: &Flow) -> Option<io::ErrorKind> {
+    fn error_kind(&self, flow: &Flow) -> Option<io::ErrorKind> {
         match flow.end {
             _ if flow.is_closed => Some(io::ErrorKind::BrokenPipe),
             Some(Err(())) => Some(io::ErrorKind::ConnectionReset),
@@ -387,11 +388,11 @@ impl End {
         }
     }
 
-    fn wait(&self, seat: &Seat, begin: i64, at_most: Option<Duration>) -> io::Result<()> {
+    fn wait(&self, seat: &Seat, begin: i64, timeout: Option<Duration>) -> io::Result<()> {
         if seat.is_dead() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        let left = at_most.map(|at_most| at_most.saturating_sub(threads::since(begin)));
+        let left = timeout.map(|timeout| timeout.saturating_sub(threads::since(begin)));
         if left.is_some_and(|left| left.is_zero()) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -402,7 +403,7 @@ impl End {
 
 impl Drop for End {
     fn drop(&mut self) {
-        if let Some((seat, _)) = here() {
+        if let Some((seat, _)) = current_seat() {
             self.connection.close(&seat.simulation(), self.side, Piece::Close);
         }
     }
@@ -410,40 +411,41 @@ impl Drop for End {
 
 impl Socket {
     // The functions below have the signatures of the system's sockets.
-    pub(crate) fn set_read_timeout(&self, at_most: Option<Duration>) -> io::Result<()> {
-        self.0.timeouts.lock()[0] = at_most;
+    pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.0.timeouts.lock()[0] = timeout;
         Ok(())
     }
 
-    pub(crate) fn set_write_timeout(&self, at_most: Option<Duration>) -> io::Result<()> {
-        self.0.timeouts.lock()[1] = at_most;
+    pub(crate) fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.0.timeouts.lock()[1] = timeout;
         Ok(())
     }
 
     pub(crate) fn shutdown(&self, _both: Shutdown) -> io::Result<()> {
-        if let Some((seat, _)) = here() {
+        if let Some((seat, _)) = current_seat() {
             self.0.connection.close(&seat.simulation(), self.0.side, Piece::Close);
         }
         Ok(())
     }
 
     pub(crate) fn read(&self, to: &mut [u8]) -> io::Result<usize> {
-        let Some((seat, _)) = here() else { return Err(io::ErrorKind::NotConnected.into()) };
+        let Some((seat, _)) = current_seat() else { return Err(io::ErrorKind::NotConnected.into()) };
         let (begin, simulation) = (threads::now(), seat.simulation());
         loop {
             {
                 let mut flows = self.0.connection.flows.lock();
                 let flow = &mut flows[self.0.side];
-                match self.0.ended(flow) {
+                match self.0.error_kind(flow) {
                     // As with the system's sockets, an end that closed the connection itself reads its end.
                     Some(io::ErrorKind::BrokenPipe) => return Ok(0),
                     Some(kind) => return Err(kind.into()),
                     None => {}
                 }
                 if !flow.arrived.is_empty() {
-                    let all = to.len().min(flow.arrived.len());
-                    let n = if simulation.random(8) == 0 { 1 + simulation.random(all as u64) as usize } else { all };
-                    let n = n.min(all);
+                    let n_available = to.len().min(flow.arrived.len());
+                    let is_short = simulation.random(8) == 0;
+                    let n = if is_short { 1 + simulation.random(n_available as u64) as usize } else { n_available };
+                    let n = n.min(n_available);
                     to.iter_mut().zip(flow.arrived.drain(..n)).for_each(|(to, byte)| *to = byte);
                     flow.n_bytes -= n;
                     drop(flows);
@@ -454,15 +456,15 @@ impl Socket {
                     return Ok(0);
                 }
             }
-            let timeouts = self.0.timeouts.lock()[0];
-            self.0.wait(&seat, begin, timeouts)?;
+            let timeout = self.0.timeouts.lock()[0];
+            self.0.wait(&seat, begin, timeout)?;
         }
     }
 
     pub(crate) fn write(&self, from: &[io::IoSlice<'_>]) -> io::Result<usize> {
-        let Some((seat, network)) = here() else { return Err(io::ErrorKind::NotConnected.into()) };
+        let Some((seat, network)) = current_seat() else { return Err(io::ErrorKind::NotConnected.into()) };
         let (begin, simulation) = (threads::now(), seat.simulation());
-        let all: usize = from.iter().map(|piece| piece.len()).sum();
+        let len: usize = from.iter().map(|piece| piece.len()).sum();
         if seat.is_dead() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -470,21 +472,21 @@ impl Socket {
         loop {
             let room = {
                 let mut flows = self.0.connection.flows.lock();
-                if let Some(kind) = self.0.ended(&flows[self.0.side]) {
+                if let Some(kind) = self.0.error_kind(&flows[self.0.side]) {
                     return Err(kind.into());
                 }
                 let flow = &mut flows[1 - self.0.side];
-                let room = CAPACITY.saturating_sub(flow.n_bytes).min(all);
+                let room = CAPACITY.saturating_sub(flow.n_bytes).min(len);
                 flow.n_bytes += room;
                 room
             };
-            if room > 0 || all == 0 {
+            if room > 0 || len == 0 {
                 let bytes = from.iter().flat_map(|piece| piece.iter().copied()).take(room).collect();
                 self.0.connection.send(&simulation, &network, 1 - self.0.side, Piece::Bytes(bytes));
                 return Ok(room);
             }
-            let timeouts = self.0.timeouts.lock()[1];
-            self.0.wait(&seat, begin, timeouts)?;
+            let timeout = self.0.timeouts.lock()[1];
+            self.0.wait(&seat, begin, timeout)?;
         }
     }
 }

@@ -43,34 +43,34 @@ impl From<UnixStream> for Stream {
 }
 
 /// Evaluates an expression with the socket of any kind of stream.
-macro_rules! either {
-    ($self:expr, $s:ident => $do:expr) => {
+macro_rules! with_socket {
+    ($self:expr, $s:ident => $call:expr) => {
         match &$self.0 {
-            Kind::Tcp($s) => $do,
+            Kind::Tcp($s) => $call,
             Kind::Tls(tls) => {
                 let $s = tls.raw();
-                $do
+                $call
             }
             #[cfg(unix)]
-            Kind::Unix($s) => $do,
-            Kind::Simulated($s) => $do,
+            Kind::Unix($s) => $call,
+            Kind::Simulated($s) => $call,
         }
     };
 }
 
 impl Stream {
-    /// Connects to `to`; each step (connecting, each read and write of the handshake) takes at most `within`.
-    pub(crate) fn connect(to: &Address, security: Option<&Security>, within: Duration) -> Result<Stream, NetError> {
-        if let Some((seat, network)) = simulated::here() {
-            return Ok(network.connect(&seat, to, within)?.into());
+    /// Connects to `to`; each step (connecting, each read and write of the handshake) takes at most `timeout`.
+    pub(crate) fn connect(to: &Address, security: Option<&Security>, timeout: Duration) -> Result<Stream, NetError> {
+        if let Some((seat, network)) = simulated::current_seat() {
+            return Ok(network.connect(&seat, to, timeout)?.into());
         }
         match to {
             Address::Tcp { .. } => {
-                let raw = connect_any(to, security.is_some(), within)?;
+                let raw = connect_any(to, security.is_some(), timeout)?;
                 raw.set_nodelay(true)?;
                 let Some(security) = security else { return Ok(raw.into()) };
                 let stream = Stream::from(raw);
-                stream.set_timeouts(within, within)?;
+                stream.set_timeouts(timeout, timeout)?;
                 let Kind::Tcp(raw) = stream.0 else { return Ok(stream) };
                 Ok(Stream(Kind::Tls(security.connect(raw, to)?)))
             }
@@ -81,10 +81,10 @@ impl Stream {
         }
     }
 
-    /// Prepares an accepted connection; each step of a TLS handshake takes at most `within`. Unix sockets are not
+    /// Prepares an accepted connection; each step of a TLS handshake takes at most `timeout`. Unix sockets are not
     /// encrypted.
-    pub(crate) fn into_accepted(self, security: Option<&Security>, within: Duration) -> Result<Stream, NetError> {
-        self.set_timeouts(within, within)?;
+    pub(crate) fn into_accepted(self, security: Option<&Security>, timeout: Duration) -> Result<Stream, NetError> {
+        self.set_timeouts(timeout, timeout)?;
         match (self.0, security) {
             (Kind::Tcp(raw), security) => {
                 raw.set_nodelay(true)?;
@@ -108,8 +108,8 @@ impl Stream {
     }
 
     pub(crate) fn set_timeouts(&self, read: Duration, write: Duration) -> Result<(), NetError> {
-        either!(self, s => s.set_read_timeout(Some(read)))?;
-        either!(self, s => s.set_write_timeout(Some(write)))?;
+        with_socket!(self, s => s.set_read_timeout(Some(read)))?;
+        with_socket!(self, s => s.set_write_timeout(Some(write)))?;
         Ok(())
     }
 
@@ -126,15 +126,15 @@ impl Stream {
     /// Ends both directions; blocked reads and writes return.
     pub(crate) fn shutdown(&self) {
         // Fails only where the connection is closed already.
-        let _ = either!(self, s => s.shutdown(Shutdown::Both));
+        let _ = with_socket!(self, s => s.shutdown(Shutdown::Both));
     }
 }
 
 /// Connects to the first of a host's IP addresses that accepts.
-fn connect_any(to: &Address, is_encrypted: bool, within: Duration) -> Result<TcpStream, NetError> {
+fn connect_any(to: &Address, is_encrypted: bool, timeout: Duration) -> Result<TcpStream, NetError> {
     let mut last_error = None;
     for addr in to.resolve(is_encrypted)? {
-        match TcpStream::connect_timeout(&addr, within) {
+        match TcpStream::connect_timeout(&addr, timeout) {
             Ok(stream) => return Ok(stream),
             Err(error) => last_error = Some(error),
         }

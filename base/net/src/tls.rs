@@ -18,7 +18,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, Server
 
 use crate::{Address, NetError};
 
-/// Bytes that are encrypted, or read from the socket, at a time.
+/// The most bytes that are encrypted, or read from the socket, at once.
 const CHUNK: usize = 64 << 10;
 /// Rounds of reading and writing that a handshake may take. Each may last [`Limits::hello`](crate::Limits::hello), so
 /// this bounds the time of a slow sender.
@@ -39,7 +39,7 @@ pub enum SecurityError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the file.
         reason: String,
     },
     /// Certificate, key and authority do not match, or are not valid.
@@ -61,13 +61,13 @@ impl Security {
     /// # Errors
     /// A file cannot be read or is not such a file, or the key does not match the certificate.
     pub fn from_files(authority: &Path, certificate: &Path, key: &Path) -> Result<Security, SecurityError> {
-        let failed = |path: &Path, reason: String| SecurityError::File { path: path.to_owned(), reason };
-        let read = |path: &Path| std::fs::read(path).map_err(|error| failed(path, error.to_string()));
+        let file_error = |path: &Path, reason: String| SecurityError::File { path: path.to_owned(), reason };
+        let read = |path: &Path| std::fs::read(path).map_err(|error| file_error(path, error.to_string()));
         let (roots, chain, private) = (read(authority)?, read(certificate)?, read(key)?);
-        let authorities = certificates(&roots).map_err(|reason| failed(authority, reason))?;
-        let chain = certificates(&chain).map_err(|reason| failed(certificate, reason))?;
+        let authorities = certificates(&roots).map_err(|reason| file_error(authority, reason))?;
+        let chain = certificates(&chain).map_err(|reason| file_error(certificate, reason))?;
         let private = PrivateKeyDer::from_pem_slice(&private)
-            .map_err(|error| failed(key, format!("it has no private key ({error})")))?;
+            .map_err(|error| file_error(key, format!("it has no private key ({error})")))?;
         Security::new(authorities, chain, private)
     }
 
@@ -76,26 +76,27 @@ impl Security {
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
     ) -> Result<Security, SecurityError> {
-        let unfit = |error: &dyn fmt::Display| SecurityError::Unfit(error.to_string());
+        let config_error = |error: &dyn fmt::Display| SecurityError::Unfit(error.to_string());
         let mut roots = RootCertStore::empty();
         for authority in authorities {
-            roots.add(authority).map_err(|e| unfit(&e))?;
+            roots.add(authority).map_err(|e| config_error(&e))?;
         }
         let (roots, provider) = (Arc::new(roots), Arc::new(rustls::crypto::ring::default_provider()));
         let versions = [&rustls::version::TLS13];
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider));
-        let verifier = verifier.build().map_err(|e| unfit(&e))?;
+        let verifier = verifier.build().map_err(|e| config_error(&e))?;
         let server = ServerConfig::builder_with_provider(Arc::clone(&provider));
-        let server = server.with_protocol_versions(&versions).map_err(|e| unfit(&e))?;
+        let server = server.with_protocol_versions(&versions).map_err(|e| config_error(&e))?;
         let mut server = server
             .with_client_cert_verifier(verifier)
             .with_single_cert(chain.clone(), key.clone_key())
-            .map_err(|e| unfit(&e))?;
-        // Connections last for the job, so nobody resumes a session with a ticket.
+            .map_err(|e| config_error(&e))?;
+        // Connections last for the job, so no client resumes a session with a ticket.
         server.send_tls13_tickets = 0;
         let client = ClientConfig::builder_with_provider(provider);
-        let client = client.with_protocol_versions(&versions).map_err(|e| unfit(&e))?;
-        let client = client.with_root_certificates(roots).with_client_auth_cert(chain, key).map_err(|e| unfit(&e))?;
+        let client = client.with_protocol_versions(&versions).map_err(|e| config_error(&e))?;
+        let client = client.with_root_certificates(roots);
+        let client = client.with_client_auth_cert(chain, key).map_err(|e| config_error(&e))?;
         Ok(Security { server: Arc::new(server), client: Arc::new(client) })
     }
 
@@ -105,13 +106,13 @@ impl Security {
             return Err(NetError::Protocol("no TLS over a file's socket".into()));
         };
         let name = ServerName::try_from(host.clone()).map_err(|error| NetError::Protocol(error.to_string()))?;
-        let session = ClientConnection::new(Arc::clone(&self.client), name).map_err(|e| refused(&e))?;
+        let session = ClientConnection::new(Arc::clone(&self.client), name).map_err(|e| tls_error(&e))?;
         TlsStream::new(raw, session.into())
     }
 
     /// The listening end's handshake.
     pub(crate) fn accept(&self, raw: TcpStream) -> Result<TlsStream, NetError> {
-        let session = ServerConnection::new(Arc::clone(&self.server)).map_err(|e| refused(&e))?;
+        let session = ServerConnection::new(Arc::clone(&self.server)).map_err(|e| tls_error(&e))?;
         TlsStream::new(raw, session.into())
     }
 }
@@ -123,7 +124,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     if certificates.is_empty() { Err("it has no certificate".to_owned()) } else { Ok(certificates) }
 }
 
-fn refused(error: &rustls::Error) -> NetError {
+fn tls_error(error: &rustls::Error) -> NetError {
     NetError::Refused(format!("TLS: {error}"))
 }
 
@@ -145,7 +146,7 @@ struct Shared {
 struct ReceiveBuffer {
     bytes: Vec<u8>,
     /// Bytes that are in the session already.
-    n_taken: usize,
+    n_consumed: usize,
 }
 
 impl fmt::Debug for TlsStream {
@@ -172,7 +173,7 @@ impl TlsStream {
                 if let Err(error) = session.process_new_packets() {
                     // Sends the alert with the reason.
                     let _ = session.write_tls(&mut &raw);
-                    return Err(refused(&error));
+                    return Err(tls_error(&error));
                 }
             }
         }
@@ -198,7 +199,7 @@ impl TlsStream {
             }
             received.bytes.resize(CHUNK, 0);
             let n = (&self.0.raw).read(&mut received.bytes);
-            received.n_taken = 0;
+            received.n_consumed = 0;
             received.bytes.truncate(n.as_ref().copied().unwrap_or(0));
             if n? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -215,13 +216,13 @@ impl TlsStream {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
-            let mut left = received.bytes.get(received.n_taken..).unwrap_or_default();
+            let mut left = received.bytes.get(received.n_consumed..).unwrap_or_default();
             if left.is_empty() {
                 return Ok(None);
             }
             let n_before = left.len();
             session.read_tls(&mut left)?;
-            received.n_taken += n_before - left.len();
+            received.n_consumed += n_before - left.len();
             session.process_new_packets().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         }
     }

@@ -13,7 +13,7 @@ const MAX_PIECES: usize = 4096;
 /// The longest list, in bytes: one u64 for the body, two for each piece.
 pub const MAX_LIST: u64 = 8 + 16 * MAX_PIECES as u64;
 
-/// Whether a frame's body should go outside the connection: it is large and has not too many pieces.
+/// Whether a frame's body should go outside the connection: a large body with at most [`MAX_PIECES`] pieces.
 pub fn is_sent_outside(frame: &Frame) -> bool {
     frame.body.len() <= MAX_PIECES && frame.body_len() >= MIN_BYTES
 }
@@ -23,7 +23,8 @@ pub trait Transport: Send + Sync {
     /// The flag of frames whose bodies go by this transport.
     fn flag(&self) -> u8;
 
-    /// Takes a body of `bytes`, keeps it until it is sent, and returns the list for the other end. Never waits.
+    /// Sends a body of `bytes`, which the transport owns until it is sent. Returns the list for the other end. Never
+    /// waits.
     ///
     /// # Errors
     /// More than [`Limits::outbox`] bytes would be under way.
@@ -31,7 +32,7 @@ pub trait Transport: Send + Sync {
 }
 
 /// A body that is received outside the connection.
-pub trait Source: Send {
+pub trait BodySource: Send {
     /// Fills `to` with the body's next bytes; the caller checked that at least as many are left.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ pub use schemes::{OKABE_ITO, Scheme, TENSORBOARD, TOL};
 /// The colours of one theme, each as `0xRRGGBB` or as a `C`.
 #[derive(Debug)]
 pub struct Colors<C = u32> {
-    /// Whether light text stands on a dark background.
+    /// Whether the theme has light text on a dark background.
     pub dark: bool,
     /// Background of charts, the graph and the timeline.
     pub canvas: C,

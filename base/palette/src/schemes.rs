@@ -18,7 +18,7 @@ impl Scheme {
         Self { series, fills, marks: fills }
     }
 
-    /// Converts the colours.
+    /// Converts each colour.
     pub fn map<C>(&self, convert: impl Fn(u32) -> C + Copy) -> Scheme<C> {
         Scheme { series: self.series.map(convert), fills: self.fills.map(convert), marks: self.marks.map(convert) }
     }

@@ -20,13 +20,13 @@ pub fn signed_count(n: i64) -> String {
 }
 
 /// A count with its noun: `1 run`, `2 runs`.
-pub fn counted(n: u64, noun: &str) -> String {
+pub fn count_of(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
 /// A count with a noun whose plural is irregular: `1 process`, `2 processes`.
-pub fn counted_as(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(n), if n == 1 { one } else { many })
+pub fn count_of_irregular(n: u64, singular: &str, plural: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { singular } else { plural })
 }
 
 #[cfg(test)]
@@ -37,7 +37,7 @@ mod tests {
     fn counts_are_grouped() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(signed_count(-1_234), "-1,234");
-        assert_eq!([0, 1, 1_000].map(|n| counted(n, "row")), ["0 rows", "1 row", "1,000 rows"]);
-        assert_eq!([1, 2].map(|n| counted_as(n, "process", "processes")), ["1 process", "2 processes"]);
+        assert_eq!([0, 1, 1_000].map(|n| count_of(n, "row")), ["0 rows", "1 row", "1,000 rows"]);
+        assert_eq!([1, 2].map(|n| count_of_irregular(n, "process", "processes")), ["1 process", "2 processes"]);
     }
 }

@@ -12,9 +12,9 @@ mod durations;
 mod table;
 
 pub use bytes::bytes;
-pub use counts::{count, counted, counted_as, signed_count};
+pub use counts::{count, count_of, count_of_irregular, signed_count};
 pub use durations::{duration, exact_ns};
-pub use table::{Align, Columns, Table, cut};
+pub use table::{Align, Columns, Table, truncated};
 
 /// A ratio with four decimals.
 pub fn ratio(value: f64) -> String {

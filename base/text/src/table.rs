@@ -7,9 +7,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// The side on which the cells of a column align.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Texts.
+    /// The left side, for texts.
     Left,
-    /// Numbers.
+    /// The right side, for numbers.
     Right,
 }
 
@@ -63,12 +63,12 @@ pub struct Table {
 impl Table {
     /// A table with these titles.
     pub fn new(titles: impl IntoIterator<Item = impl AsRef<str>>) -> Table {
-        let column = |(i, title): (usize, _)| {
+        let parse_title = |(i, title): (usize, _)| {
             let title: &str = AsRef::as_ref(&title);
             let align = if i == 0 || title.starts_with('<') { Align::Left } else { Align::Right };
             (align, title.trim_start_matches('<').to_owned())
         };
-        let (aligns, titles): (Vec<Align>, Vec<String>) = titles.into_iter().enumerate().map(column).unzip();
+        let (aligns, titles): (Vec<Align>, Vec<String>) = titles.into_iter().enumerate().map(parse_title).unzip();
         let mut columns = Columns::new(aligns);
         columns.measure(&titles);
         Table { columns, titles, rows: Vec::new() }
@@ -100,7 +100,7 @@ impl fmt::Display for Table {
 }
 
 /// Cuts a text to at most `max_width` columns of a terminal; a text that is cut ends with an ellipsis.
-pub fn cut(text: &str, max_width: usize) -> String {
+pub fn truncated(text: &str, max_width: usize) -> String {
     if text.width() <= max_width {
         return text.to_owned();
     }
@@ -148,8 +148,8 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_to_a_width() {
-        assert_eq!((cut("abcdef", 4), cut("abcd", 4)), ("abc…".to_owned(), "abcd".to_owned()));
-        assert_eq!(cut("日本語", 4), "日…", "half a character does not fit");
-        assert_eq!(cut("日本", 4), "日本");
+        assert_eq!((truncated("abcdef", 4), truncated("abcd", 4)), ("abc…".to_owned(), "abcd".to_owned()));
+        assert_eq!(truncated("日本語", 4), "日…", "half a character does not fit");
+        assert_eq!(truncated("日本", 4), "日本");
     }
 }

@@ -39,7 +39,7 @@ pub fn sleep(time: Duration) {
     }
 }
 
-/// Lets other threads run first.
+/// Lets other threads run first, if any are ready.
 pub fn yield_now() {
     match simulation::seat() {
         Some(seat) => seat.may_switch(),
@@ -61,12 +61,12 @@ pub fn unique() -> u64 {
 
 /// A started thread, whose end can be waited for.
 #[derive(Debug)]
-pub struct JoinHandle(Kind);
+pub struct JoinHandle(HandleKind);
 
 #[derive(Debug)]
-enum Kind {
+enum HandleKind {
     System(std::thread::JoinHandle<()>),
-    Simulated(simulation::Ended),
+    Simulated(simulation::ThreadEnd),
 }
 
 /// Starts a thread. In a simulation it belongs to the process of its caller.
@@ -76,19 +76,19 @@ enum Kind {
 pub fn spawn(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle> {
     let name = name.into();
     if let Some(seat) = simulation::seat() {
-        return Ok(JoinHandle(Kind::Simulated(seat.spawn(&name, body)?)));
+        return Ok(JoinHandle(HandleKind::Simulated(seat.spawn(&name, body)?)));
     }
     let thread = std::thread::Builder::new().name(name).spawn(body)?;
-    Ok(JoinHandle(Kind::System(thread)))
+    Ok(JoinHandle(HandleKind::System(thread)))
 }
 
 impl JoinHandle {
-    /// Waits for the thread's end; `false` where it panicked.
+    /// Waits for the thread's end. Returns `false` where the thread panicked.
     #[must_use = "a thread that panicked did not do its work"]
     pub fn join(self) -> bool {
         match self.0 {
-            Kind::System(thread) => thread.join().is_ok(),
-            Kind::Simulated(ended) => ended.wait(),
+            HandleKind::System(thread) => thread.join().is_ok(),
+            HandleKind::Simulated(thread) => thread.join(),
         }
     }
 }

@@ -21,10 +21,10 @@ use std::time::Duration;
 pub use world::Key;
 use world::{Timer, World};
 
-/// Whether this program ever ran a simulation: if not, [`seat`] costs one load.
+/// Whether this program ever ran a simulation; while false, [`seat`] costs one load.
 static IS_USED: AtomicBool = AtomicBool::new(false);
 
-/// [`Seat::may_switch`] passes the turn on once in so many calls, on average.
+/// On average, one in this number of calls of [`Seat::may_switch`] passes the turn on.
 const SWITCH_ONE_IN: u64 = 4;
 
 thread_local! {
@@ -83,10 +83,10 @@ impl Seat {
         self.world.state.lock().now
     }
 
-    /// Passes the turn on until `key` is woken, for at most `at_most`. Returns whether it was woken. A thread of a
+    /// Passes the turn on until `key` is woken, for at most `timeout`. Returns whether `key` was woken. A thread of a
     /// killed process unwinds from here. A thread that unwinds already does not wait, but lets others run first, among
     /// them those of its process, which unwind, too.
-    pub fn wait_on(&self, key: Key, at_most: Option<Duration>) -> bool {
+    pub fn wait_on(&self, key: Key, timeout: Option<Duration>) -> bool {
         if std::thread::panicking() {
             // Not for the driver, process 0: its panic is a failed test's and ends the simulation.
             if self.process.0 != 0 {
@@ -98,7 +98,7 @@ impl Seat {
         }
         self.check_alive();
         let mut state = self.world.state.lock();
-        state.wait(self.thread, key, at_most);
+        state.wait(self.thread, key, timeout);
         self.world.switch(state, self.thread);
         self.check_alive();
         !self.world.state.lock().has_timed_out(self.thread)
@@ -144,7 +144,7 @@ impl Seat {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn spawn(&self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<Ended> {
+    pub fn spawn(&self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<ThreadEnd> {
         self.simulation().spawn(self.process, name, body)
     }
 
@@ -168,24 +168,24 @@ impl Seat {
 }
 
 /// A thread of a simulation, whose end can be waited for.
-pub struct Ended {
+pub struct ThreadEnd {
     world: Arc<World>,
     thread: usize,
 }
 
-impl std::fmt::Debug for Ended {
+impl std::fmt::Debug for ThreadEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Ended").field(&self.thread).finish()
+        f.debug_tuple("ThreadHandle").field(&self.thread).finish()
     }
 }
 
-impl Ended {
+impl ThreadEnd {
     /// Waits for the thread's end. Returns `false` where the thread panicked, or the caller's own process was killed.
-    pub fn wait(self) -> bool {
+    pub fn join(self) -> bool {
         let Some(seat) = seat() else { return false };
         loop {
-            if let Some(is_well) = self.world.state.lock().ended(self.thread) {
-                return is_well;
+            if let Some(has_succeeded) = self.world.state.lock().outcome(self.thread) {
+                return has_succeeded;
             }
             if std::thread::panicking() {
                 return false;
@@ -200,16 +200,16 @@ impl Ended {
 pub struct Simulation(Arc<World>);
 
 impl Simulation {
-    /// Runs a simulation with `drive` as its driver, in this thread. Kills the processes that still run at its end.
+    /// Runs a simulation that `driver` drives, in this thread. Kills the processes that still run at its end.
     ///
     /// # Panics
     /// A thread of the simulation panicked, or all threads wait and no timer is set.
-    pub fn run<R>(seed: u64, drive: impl FnOnce(&Simulation) -> R) -> R {
+    pub fn run<R>(seed: u64, driver: impl FnOnce(&Simulation) -> R) -> R {
         IS_USED.store(true, Ordering::Relaxed);
         let simulation = Simulation(Arc::new(World::new(seed)));
-        let driver = Seat { world: Arc::clone(&simulation.0), thread: 0, process: Process(0) };
-        SEAT.set(Some(driver));
-        /// Clears the seat, also where `drive` panics.
+        let seat = Seat { world: Arc::clone(&simulation.0), thread: 0, process: Process(0) };
+        SEAT.set(Some(seat));
+        /// Clears the seat, also where `driver` panics.
         struct SeatGuard;
         impl Drop for SeatGuard {
             fn drop(&mut self) {
@@ -217,9 +217,9 @@ impl Simulation {
             }
         }
         let _guard = SeatGuard;
-        let result = drive(&simulation);
-        let n = simulation.0.state.lock().n_processes();
-        (1..n).for_each(|process| simulation.kill(Process(process)));
+        let result = driver(&simulation);
+        let n_processes = simulation.0.state.lock().n_processes();
+        (1..n_processes).for_each(|process| simulation.kill(Process(process)));
         simulation.0.extensions.lock().clear();
         let panics = simulation.0.state.lock().take_panics();
         assert!(panics.is_empty(), "threads panicked: {}", panics.join("; "));
@@ -242,18 +242,24 @@ impl Simulation {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn spawn(&self, process: Process, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<Ended> {
+    pub fn spawn(
+        &self,
+        process: Process,
+        name: &str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<ThreadEnd> {
         let thread = self.0.state.lock().add_thread(process.0, name);
         let seat = Seat { world: Arc::clone(&self.0), thread, process };
-        let started = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK).spawn(move || seat.run(body));
+        let started =
+            std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES).spawn(move || seat.run(body));
         if let Err(error) = started {
             self.0.state.lock().remove_thread(thread);
             return Err(error);
         }
-        Ok(Ended { world: Arc::clone(&self.0), thread })
+        Ok(ThreadEnd { world: Arc::clone(&self.0), thread })
     }
 
-    /// Ends a process: its threads unwind from where they are. Returns when all have.
+    /// Ends a process: its threads unwind from where they are. Returns when all of them have ended.
     pub fn kill(&self, process: Process) {
         self.0.state.lock().kill(process.0);
         while self.0.state.lock().n_threads(process.0) > 0 {
@@ -273,7 +279,7 @@ impl Simulation {
         self.0.state.lock().turn_ns = time.as_nanos() as u64;
     }
 
-    /// A number below `n`.
+    /// A random number below `n`; the seed decides it.
     #[must_use]
     pub fn random(&self, n: u64) -> u64 {
         self.0.state.lock().random(n)
@@ -296,8 +302,8 @@ impl Simulation {
     }
 
     /// Adds a number to the trace's hash.
-    pub fn note(&self, what: u64) {
-        self.0.state.lock().note(what);
+    pub fn note(&self, number: u64) {
+        self.0.state.lock().note(number);
     }
 
     /// A hash of all turns so far, with their order and times.
@@ -326,7 +332,7 @@ impl Simulation {
 }
 
 /// The stack size of a simulated thread, bytes: there may be thousands of threads.
-const STACK: usize = 1 << 20;
+const STACK_BYTES: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -402,7 +408,7 @@ mod tests {
                 let (lock, changed) = (parking_lot::Mutex::new(()), Condvar::new());
                 changed.wait(&mut lock.lock());
             };
-            simulation.spawn(simulation.process("a"), "waits", never).unwrap().wait();
+            simulation.spawn(simulation.process("a"), "waits", never).unwrap().join();
         });
     }
 
@@ -410,7 +416,7 @@ mod tests {
     #[should_panic(expected = "threads panicked: one fell")]
     fn a_thread_that_panics_is_told() {
         Simulation::run(1, |simulation| {
-            assert!(!simulation.spawn(simulation.process("a"), "falls", || panic!("one fell")).unwrap().wait());
+            assert!(!simulation.spawn(simulation.process("a"), "falls", || panic!("one fell")).unwrap().join());
         });
     }
 }

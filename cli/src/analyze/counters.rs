@@ -5,7 +5,7 @@ use trace_analysis::counters::CounterTotals;
 use trace_analysis::ops::OpRow;
 use trace_analysis::report::Analysis;
 
-use text::{Table, cut};
+use text::{Table, truncated};
 
 /// The most rows of the printed table.
 const TOP: usize = 10;
@@ -52,7 +52,7 @@ pub fn table(analysis: &Analysis) -> Option<Table> {
     let mut ops: Vec<&OpRow> = analysis.ops.iter().filter(|op| op.counts.iter().any(|n| *n > 0)).collect();
     ops.sort_by(|a, b| b.counts.cmp(&a.counts));
     for op in ops.into_iter().take(TOP) {
-        row(cut(&op.name, 48), cut(&op.device, 24), &op.counts);
+        row(truncated(&op.name, 48), truncated(&op.device, 24), &op.counts);
     }
     row("outside ops".to_owned(), String::new(), &counted.outside);
     row("all".to_owned(), String::new(), &counted.total);

@@ -36,7 +36,7 @@ fn kind_name(kind: PathKind) -> String {
 }
 
 /// The parts of a breakdown by name.
-pub fn parts(times: &Breakdown) -> [(&'static str, i64); 8] {
+pub fn named_parts(times: &Breakdown) -> [(&'static str, i64); 8] {
     [
         ("compute", times.compute_ns),
         ("communication_exposed", times.communication_exposed_ns),

@@ -9,7 +9,7 @@ use trace_analysis::stragglers::LateArrival;
 use trace_model::{Process, SliceId};
 use trace_store::{Store, Track};
 
-use super::figures::{SCHEMA_VERSION, clocks, merged, parts, path_kinds, path_ns, track_name};
+use super::figures::{SCHEMA_VERSION, clocks, merged, named_parts, path_kinds, path_ns, track_name};
 use super::{counters, roofline};
 
 /// The most stalls that are listed, the longest ones; the sums include all.
@@ -97,7 +97,7 @@ fn stall(store: &Store, stall: &Stall) -> Value {
 fn breakdown(times: &Breakdown) -> Value {
     let mut object = Map::new();
     object.insert("total_ns".to_owned(), times.total_ns().into());
-    object.extend(parts(times).map(|(name, ns)| (format!("{name}_ns"), ns.into())));
+    object.extend(named_parts(times).map(|(name, ns)| (format!("{name}_ns"), ns.into())));
     Value::Object(object)
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use trace_analysis::roofline::{Bound, Roof, Roofline, Work};
 
 use super::figures::merged;
-use text::{Table, cut};
+use text::{Table, truncated};
 
 /// The most rows of each device's printed table.
 const TOP: usize = 10;
@@ -54,7 +54,7 @@ pub fn table(line: &Roofline, title: &str) -> Table {
             line.roof.share(work).map_or_else(String::new, |share| format!("{:.1} %", share * 100.0)),
         ]);
     };
-    line.rows.iter().take(TOP).for_each(|r| row(cut(&r.name, 48), &r.work));
+    line.rows.iter().take(TOP).for_each(|r| row(truncated(&r.name, 48), &r.work));
     row("all".to_owned(), &line.total);
     table
 }

@@ -165,7 +165,7 @@ fn gpu_library(name: &'static str, used_for: &'static str, package: &str) -> Che
 }
 
 fn cupti() -> Check {
-    let seen = cupti::Loaded::find().map_err(cupti::Unavailable::NoLibrary);
+    let seen = cupti::CuptiLibrary::find().map_err(cupti::Unavailable::NoLibrary);
     let version = seen.and_then(|library| cupti::probe(&library));
     let found = version.map(|version| format!("version {version} answers"));
     let found = found.map_err(|why| ("not usable".to_owned(), why.to_string()));

@@ -14,7 +14,7 @@ use crate::logdir;
 use crate::outcome::{Failure, Outcome};
 
 use super::files::write_file;
-use super::rows::Chosen;
+use super::rows::SelectedTags;
 
 /// Rows per batch of the Parquet writer.
 const BATCH: usize = 1 << 16;
@@ -25,14 +25,14 @@ pub fn run(args: &Export) -> Outcome {
         return Err(Failure::wrong_use("rows are exported of one logdir at a time"));
     };
     let Some(out) = &args.out else { return Err(Failure::wrong_use("Parquet needs a file: -o FILE")) };
-    let chosen = Chosen::of(args)?;
+    let chosen = SelectedTags::of(args)?;
     let complete = logdir::read(path)?;
     let runs = complete.logdir.runs();
     let written = write_file(out, |out| write_parquet(&chosen, &runs, out).map_err(io::Error::other));
     Ok(written.with_context(|| format!("writing {}", out.display()))?)
 }
 
-fn write_parquet(chosen: &Chosen, runs: &Runs, out: &mut (dyn Write + Send)) -> Result<(), ParquetError> {
+fn write_parquet(chosen: &SelectedTags, runs: &Runs, out: &mut (dyn Write + Send)) -> Result<(), ParquetError> {
     let empty = ScalarSeries::default();
     let mut writer = ArrowWriter::try_new(out, batch("", "", &empty, 0..0)?.schema(), None)?;
     for (run, tag, scalars) in chosen.series(runs) {

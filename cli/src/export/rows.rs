@@ -20,8 +20,8 @@ use crate::{out, progress, signals};
 
 use super::files::{has_scalars, write_file};
 
-pub use scalars::Chosen;
 use scalars::Scalars;
+pub use scalars::SelectedTags;
 use slices::Slices;
 use source::RowSource;
 
@@ -115,7 +115,7 @@ fn field(cell: &Value) -> String {
 
 /// Writes rows as they come, until their writer has ended, or a signal asks for the end.
 fn follow(source: &mut dyn RowSource, args: &Export, format: RowFormat) -> Outcome {
-    let stopped = signals::stops()?;
+    let stopped = signals::stop_signals()?;
     let _quiet = progress::HiddenGuard::begin();
     match &args.out {
         None => {

@@ -98,7 +98,7 @@ fn watch(pid: u32, args: &args::Record, verbosity: Verbosity) -> Outcome {
     }
     let folder = trace_folder(args.out.as_deref())?;
     let options = watch_options(args);
-    let stopped = signals::stops()?;
+    let stopped = signals::stop_signals()?;
     let watch = Watch::attach(&folder, options, pid).context("watching the process")?;
     let collector = Collector::start_with(&folder, CollectorOptions::default(), Some(watch.tracks()))
         .context("collecting the trace")?;
@@ -148,7 +148,7 @@ fn send(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
             Err(error) => return Err(Failure::Work(error.into())),
         }
     }
-    sent(sending::end(sender, folder), folder, address, verbosity)
+    report_sending(sending::end(sender, folder), folder, address, verbosity)
 }
 
 /// Sends a sealed trace as the files that it was sealed from, which are temporarily written next to it.
@@ -157,10 +157,10 @@ fn send_sealed(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
     let made = gather::Unsealed::create(folder, &store).map_err(Failure::from)?;
     let sender = sending::start(made.dir(), Some(address))?;
     trace_file::warn(folder, &store);
-    sent(sending::end(sender, folder), folder, address, verbosity)
+    report_sending(sending::end(sender, folder), folder, address, verbosity)
 }
 
-fn sent(problem: Option<String>, folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
+fn report_sending(problem: Option<String>, folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
     if let Some(why) = problem {
         return Err(Failure::Work(anyhow::anyhow!("{why}")));
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use events::control::ELSEWHERE;
+use events::control::ELSEWHERE_PREFIX;
 
 /// Hints about a trace folder before it is sealed: programs that record into other folders, and a trace without events
 /// of programs. The latter is left out where scheduling, samples or counters are recorded (`watches`).
@@ -35,7 +35,7 @@ fn elsewhere(folder: &Path) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.strip_prefix(ELSEWHERE)) else { continue };
+        let Some(pid) = name.to_str().and_then(|name| name.strip_prefix(ELSEWHERE_PREFIX)) else { continue };
         if let Ok(other) = fs::read(entry.path()) {
             found.push((pid.to_owned(), PathBuf::from(OsStr::from_bytes(&other))));
             // A note that cannot be removed is only reported again.

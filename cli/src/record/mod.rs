@@ -67,7 +67,10 @@ fn switches(args: &args::Record, folder: &Path) -> anyhow::Result<()> {
         control.record_steps(n);
     }
     if let Some(seconds) = args.flight {
-        control.keep_flight(u64::from(seconds) * 1_000_000_000, args.slow_step.unwrap_or(0).saturating_mul(1_000_000));
+        control.enable_flight_recorder(
+            u64::from(seconds) * 1_000_000_000,
+            args.slow_step.unwrap_or(0).saturating_mul(1_000_000),
+        );
         signals::dump_on_signal(control);
     }
     Ok(())
@@ -85,14 +88,14 @@ fn run_command(args: &args::Record, folder: &Path, watch: Option<&Watch>) -> Res
     if let Some(library) = cuda::library().filter(|_| !args.no_cuda) {
         cuda::inject(&mut command, &library);
     }
-    let forwarding = signals::Forwarding::begin().context("taking over signals")?;
+    let forwarding = signals::ForwardGuard::begin().context("taking over signals")?;
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
             return Err(Failure::wrong_use(format_args!("cannot run {}: {error}", Path::new(program).display())));
         }
     };
-    forwarding.to(child.id());
+    forwarding.forward_to(child.id());
     if let Some(watch) = watch {
         watch.command(child.id());
     }

@@ -26,7 +26,7 @@ pub fn dump_on_signal(control: Control) {
 }
 
 /// A guard that forwards signals while it exists.
-pub struct Forwarding(());
+pub struct ForwardGuard(());
 
 extern "C" fn forward(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     if signal == libc::SIGUSR2
@@ -59,12 +59,12 @@ fn pass_on() {
     }
 }
 
-impl Forwarding {
+impl ForwardGuard {
     /// Installs the handlers. Signals that arrive before the command runs are stored for it.
     ///
     /// # Errors
     /// The system refuses a handler.
-    pub fn begin() -> io::Result<Forwarding> {
+    pub fn begin() -> io::Result<ForwardGuard> {
         for signal in FORWARDED {
             // SAFETY: zeros are a valid sigaction; the handler only uses atomics and calls kill.
             let status = unsafe {
@@ -83,17 +83,17 @@ impl Forwarding {
                 return Err(io::Error::last_os_error());
             }
         }
-        Ok(Forwarding(()))
+        Ok(ForwardGuard(()))
     }
 
     /// Sets the command's process id, and forwards the stored signals.
-    pub fn to(&self, pid: u32) {
+    pub fn forward_to(&self, pid: u32) {
         COMMAND.store(pid.cast_signed(), Ordering::SeqCst);
         pass_on();
     }
 }
 
-impl Drop for Forwarding {
+impl Drop for ForwardGuard {
     fn drop(&mut self) {
         COMMAND.store(0, Ordering::SeqCst);
     }

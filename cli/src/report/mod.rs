@@ -104,7 +104,7 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
     )];
     let bar = |(name, ns)| Bar { name, value: ms(ns), words: text::duration(ns) };
     let bars = |rows: Vec<(String, i64)>| Shape::Bars(rows.into_iter().take(TOP).map(bar).collect());
-    let parts = figures::parts(&analysis.breakdown).map(|(name, ns)| (name.replace('_', " "), ns));
+    let parts = figures::named_parts(&analysis.breakdown).map(|(name, ns)| (name.replace('_', " "), ns));
     let mut figures = vec![
         figure("breakdown", "Where the time went", bars(parts.into_iter().filter(|(_, ns)| *ns > 0).collect())),
         figure("critical-path", "The critical path", bars(figures::path_kinds(&analysis.paths))),

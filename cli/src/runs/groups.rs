@@ -42,7 +42,7 @@ pub fn print(groups: &[Group], is_json: bool, to: &mut impl Write) -> io::Result
     let width = groups.iter().flat_map(|group| group.last_values.keys()).map(|tag| tag.chars().count()).max();
     let width = width.unwrap_or(0).min(60);
     for group in groups {
-        writeln!(to, "{}: {}", group.name, text::counted(group.runs.len() as u64, "run"))?;
+        writeln!(to, "{}: {}", group.name, text::count_of(group.runs.len() as u64, "run"))?;
         for (tag, span) in &group.last_values {
             let [mean, min, max] = [span.mean(), span.min, span.max].map(short);
             writeln!(to, "  {tag:width$}  mean {mean:<12} from {min:<12} to {max:<12} of {}", span.n_finite)?;

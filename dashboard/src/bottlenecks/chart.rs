@@ -70,7 +70,7 @@ pub(super) fn summary(steps: &[StepBar]) -> String {
     let Some((mean, median)) = step_times(steps) else { return "Step times: no steps".to_owned() };
     let parts: Vec<String> =
         shares(steps).filter(|(_, share)| *share > 0.0).map(|(part, share)| text(part, share)).collect();
-    let n = format::counted(steps.len() as u64, "step");
+    let n = format::count_of(steps.len() as u64, "step");
     let (mean, median) = (format::duration_ns(mean), format::duration_ns(median));
     format!("Step times: {n}, mean {mean}, median {median}: {}", parts.join(", "))
 }

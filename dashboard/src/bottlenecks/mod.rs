@@ -24,7 +24,7 @@ use egui::{Frame, Margin, RichText, ScrollArea, Ui};
 use model::Report;
 use parts::Target;
 use std::sync::Arc;
-use ui::address::{Addressed, Names, Params};
+use ui::address::{AddressState, Names, Params};
 use ui::{
     address_fields,
     command::Entry,
@@ -87,7 +87,7 @@ impl View for BottlenecksView {
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
         // A range that was selected here is evidence of the report and does not narrow the analysis.
-        let selected = selection.time.get().filter(|_| selection.time.by() != Some(ME)).cloned();
+        let selected = selection.time.get().filter(|_| selection.time.changed_by() != Some(ME)).cloned();
         if let Some(range) = &selected {
             self.analysis.trace_idx = range.trace_idx;
         }

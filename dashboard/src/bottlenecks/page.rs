@@ -119,7 +119,7 @@ fn steps_ui(ui: &mut Ui, report: &Report, target: &mut Option<Target>) {
         return;
     }
     if let Some((mean, median)) = model::step_times(&report.steps) {
-        let n = format::counted(report.steps.len() as u64, "step");
+        let n = format::count_of(report.steps.len() as u64, "step");
         let of = if report.n_steps > report.steps.len() {
             format!(" (the last of {})", format::count(report.n_steps as u64))
         } else {

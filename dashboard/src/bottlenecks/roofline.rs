@@ -70,7 +70,7 @@ impl Scale {
     }
 
     /// A point as shares of the chart's width and height, from the left and from below.
-    fn parts(&self, (x, y): (f64, f64)) -> (f64, f64) {
+    fn shares(&self, (x, y): (f64, f64)) -> (f64, f64) {
         let part =
             |value: f64, [low, high]: [i32; 2]| (value.log10() - f64::from(low)) / f64::from((high - low).max(1));
         (part(x, self.x), part(y, self.y))
@@ -91,7 +91,7 @@ fn plot_ui(ui: &mut Ui, line: &Roofline, scale: &Scale, target: &mut Option<Targ
     inner.min.y += metrics::AXIS_LABEL_H / 2.0;
     inner.max.y -= 2.0 * metrics::AXIS_LABEL_H;
     let at = |point: (f64, f64)| {
-        let (x, y) = scale.parts(point);
+        let (x, y) = scale.shares(point);
         pos2(inner.left() + x as f32 * inner.width(), inner.bottom() - y as f32 * inner.height())
     };
     let p = palette(ui);
@@ -107,14 +107,14 @@ fn plot_ui(ui: &mut Ui, line: &Roofline, scale: &Scale, target: &mut Option<Targ
     }
     ui.painter().add(mesh);
     widgets::describe(&response, || {
-        let n = format::counted(points.len() as u64, "op");
+        let n = format::count_of(points.len() as u64, "op");
         format!("Roofline: {n}, operations a second by operations per byte")
     });
-    *target = picked(ui, &response, &points, &line.roof).or(target.take());
+    *target = show_hovered(ui, &response, &points, &line.roof).or(target.take());
 }
 
 /// Shows a tooltip for the op under the pointer; returns the evidence where the op was clicked.
-fn picked(ui: &Ui, response: &Response, points: &[(&RooflineRow, Pos2)], roof: &Roof) -> Option<Target> {
+fn show_hovered(ui: &Ui, response: &Response, points: &[(&RooflineRow, Pos2)], roof: &Roof) -> Option<Target> {
     let at = response.hover_pos()?;
     let (row, pos) = points.iter().min_by(|a, b| a.1.distance(at).total_cmp(&b.1.distance(at)))?;
     if pos.distance(at) > metrics::PICK_SLACK {
@@ -123,7 +123,7 @@ fn picked(ui: &Ui, response: &Response, points: &[(&RooflineRow, Pos2)], roof: &
     ui.painter().circle_stroke(*pos, 2.0 * metrics::DOT, Stroke::new(metrics::LINE, palette(ui).highlight));
     response.show_tooltip_ui(|ui| {
         ui.strong(row.name.chars().take(80).collect::<String>());
-        ui.label(format!("{} in {}", format::counted(row.count, "execution"), format::duration_ns(row.work.ns)));
+        ui.label(format!("{} in {}", format::count_of(row.count, "execution"), format::duration_ns(row.work.ns)));
         ui.label(figures(&row.work, roof).join(", "));
     });
     response.clicked().then(|| Target::Op(row.name.as_str().into()))
@@ -220,7 +220,7 @@ mod tests {
         // 500 GFLOP/s at 5 operations per byte; one without memory traffic has no place.
         let scale = Scale::of(&line(&[(500.0, 100.0, 1), (7.0, 0.0, 1)], roof)).unwrap();
         assert_eq!(scale, Scale { x: [0, 3], y: [11, 15] });
-        let (x, y) = scale.parts((10.0, 1e13));
+        let (x, y) = scale.shares((10.0, 1e13));
         assert!((x - 1.0 / 3.0).abs() < 1e-9 && (y - 0.5).abs() < 1e-9, "{x} {y}");
         assert_eq!(Scale::of(&line(&[(7.0, 0.0, 1)], roof)), None);
         let alone = Scale::of(&line(&[(1000.0, 1.0, 1)], Roof::default())).unwrap();

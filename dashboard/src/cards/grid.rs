@@ -102,10 +102,10 @@ impl CardGrid {
 /// The number of a group's tags, and of its cards where a tag has several.
 fn n_shown(group: &Group) -> String {
     let tags: FxHashSet<&str> = group.rows.iter().map(|row| &*row.tag).collect();
-    let n_tags = format::counted(tags.len() as u64, "tag");
+    let n_tags = format::count_of(tags.len() as u64, "tag");
     match group.rows.len() {
         n if n == tags.len() => n_tags,
-        n => format!("{n_tags}, {}", format::counted(n as u64, "card")),
+        n => format!("{n_tags}, {}", format::count_of(n as u64, "card")),
     }
 }
 

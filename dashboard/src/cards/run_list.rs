@@ -18,7 +18,7 @@ pub fn run_list(ui: &mut Ui, runs: &mut RunList, picked: Option<&Arc<str>>) {
     ui.horizontal(|ui| {
         let n_listed = runs.entries().iter().filter(|e| runs.filter.matches(&e.label)).count();
         let n_on = runs.entries().iter().filter(|e| runs.shown_color(&e.label).is_some()).count();
-        ui.weak(format!("{n_on} of {} shown", format::counted(n_listed as u64, "run")));
+        ui.weak(format!("{n_on} of {} shown", format::count_of(n_listed as u64, "run")));
         let all_on = n_on == n_listed;
         if n_listed > 1 && ui.small_button(if all_on { "None" } else { "All" }).clicked() {
             runs.set_all(!all_on);

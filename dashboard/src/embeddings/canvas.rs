@@ -28,7 +28,7 @@ impl EmbeddingsView {
         self.load_sprites(ui);
         widgets::describe(&response, || {
             let n_vectors = self.places.len();
-            let n = format::counted(n_vectors as u64, "vector");
+            let n = format::count_of(n_vectors as u64, "vector");
             let picked =
                 self.choices.picked.map_or_else(String::new, |i| format!(", picked {}", self.label(embedding, i)));
             let of_sheet =

@@ -14,7 +14,7 @@ use crate::{Data, Selection, View, ViewKind, command::Entry};
 use egui::Ui;
 use model::{Choices, MethodName};
 use ui::{
-    address::{Addressed, Choice, Names, Params},
+    address::{AddressState, Choice, Names, Params},
     chart::orbit,
     export,
     theme::metrics,

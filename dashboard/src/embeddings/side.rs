@@ -22,8 +22,8 @@ impl EmbeddingsView {
         scroll_area(ui, [true, true], height).auto_shrink(false).show(ui, |ui| {
             self.choice_ui(ui);
             let Some(embedding) = embedding else { return };
-            let n = format::counted(embedding.vectors.len() as u64, "vector");
-            ui.weak(format!("{n} of {}", format::counted(embedding.vectors.n_dims() as u64, "number")));
+            let n = format::count_of(embedding.vectors.len() as u64, "vector");
+            ui.weak(format!("{n} of {}", format::count_of(embedding.vectors.n_dims() as u64, "number")));
             for note in &embedding.notes {
                 ui.colored_label(palette(ui).warning, note);
             }
@@ -151,7 +151,7 @@ impl EmbeddingsView {
         if self.choices.search.text().is_empty() {
             return;
         }
-        let n = format::counted(self.matches.len() as u64, "vector");
+        let n = format::count_of(self.matches.len() as u64, "vector");
         ui.weak(if self.matches.len() > MAX_LISTED { format!("{n}, the first {MAX_LISTED}:") } else { n });
         let matches: Vec<usize> = self.matches.iter().copied().take(MAX_LISTED).collect();
         if let Some(i) = self.list_ui(ui, embedding, matches.into_iter().map(|i| (i, String::new()))) {

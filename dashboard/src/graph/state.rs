@@ -163,7 +163,7 @@ impl GraphView {
             if let Some(old) = old.find(item) {
                 shift = [top(new)[0] - top(old)[0], top(new)[1] - top(old)[1]];
             }
-            self.camera.put(view, top(new), at);
+            self.camera.move_point_to(view, top(new), at);
             self.flight = None;
             if new.open {
                 self.fly_to_show(view, new.rect, now);
@@ -322,7 +322,7 @@ impl GraphView {
         match self.path_from.take() {
             None => self.path_from = Some(item),
             Some(from) => {
-                self.traced = analysis::between(model, from, item);
+                self.traced = analysis::nodes_between(model, from, item);
                 self.notice = self.traced.is_none().then_some("No path between these two");
             }
         }

@@ -160,7 +160,7 @@ fn a_trace_has_the_devices_that_the_graph_does_not_name() {
     settle(&mut harness);
     for (node, device) in [("layer1/MatMul", "cpu:0 (from the trace)"), ("other", "not assigned"), ("layer1", "cpu:0")]
     {
-        harness.state_mut().selection.node.put(Some(node.into()));
+        harness.state_mut().selection.node.select(Some(node.into()));
         wait_for(&mut harness, device);
     }
     harness.key_press(Key::Slash);

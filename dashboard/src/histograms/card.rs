@@ -199,7 +199,7 @@ fn hover(ui: &Ui, response: &Response, places: &RidgeLayout, ridges: &Ridges, se
 
 /// `w1: 60 histograms, last at step 1,200, from -0.31 to 0.29`, for assistive technology.
 fn summary(row: &TagRow, series: &HistogramSeries, newest: Option<[f64; 2]>) -> String {
-    let n = format::counted(series.len() as u64, "histogram");
+    let n = format::count_of(series.len() as u64, "histogram");
     match (newest, series.step.last()) {
         (Some([min, max]), Some(step)) => format!(
             "{}: {n}, last at step {}, from {} to {}",

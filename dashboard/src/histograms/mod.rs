@@ -19,7 +19,7 @@ use egui::Ui;
 use model::{bands, bins};
 use settings::Settings;
 use summaries::HistogramSeries;
-use ui::address::{Addressed, Names, Params};
+use ui::address::{AddressState, Names, Params};
 use ui::command::Entry;
 
 const ENTRIES: &[Entry] = &[Entry::gesture("Click a histogram", "Pick its step in every panel")];

@@ -7,7 +7,7 @@ use ui::{
     address_fields,
     filter::Filter,
     theme::metrics,
-    widgets::{choice_buttons, filter_box, together},
+    widgets::{choice_buttons, filter_box, group},
 };
 
 /// The arrangement of a series' histograms.
@@ -45,8 +45,8 @@ impl Settings {
     pub fn ui(&mut self, ui: &mut Ui) {
         ui.horizontal_wrapped(|ui| {
             filter_box(ui, &mut self.filter, "Filter tags (regex)", metrics::FILTER_W);
-            together(ui, "mode", |ui| choice_buttons(ui, "Mode", &mut self.mode));
-            together(ui, "x axis", |ui| self.axis = axis_buttons(ui, Some(self.axis)).unwrap_or(self.axis));
+            group(ui, "mode", |ui| choice_buttons(ui, "Mode", &mut self.mode));
+            group(ui, "x axis", |ui| self.axis = axis_buttons(ui, Some(self.axis)).unwrap_or(self.axis));
         });
     }
 }

@@ -27,7 +27,7 @@ use ui::{
     command::Entry,
     format,
     theme::{metrics, palette},
-    widgets::{choice_buttons, empty_state, named, side_panel, together, toolbar},
+    widgets::{choice_buttons, empty_state, group, named, side_panel, toolbar},
 };
 
 /// Least time between two updates of growing runs' metrics, seconds.
@@ -146,20 +146,20 @@ impl HParamsView {
 
     fn toolbar_ui(&mut self, ui: &mut Ui, selection: &mut Selection) {
         ui.horizontal_wrapped(|ui| {
-            together(ui, "mode", |ui| choice_buttons(ui, "Show", &mut self.state.choices.mode));
-            together(ui, "metrics", |ui| {
+            group(ui, "mode", |ui| choice_buttons(ui, "Show", &mut self.state.choices.mode));
+            group(ui, "metrics", |ui| {
                 ui.weak("metrics");
                 choice_buttons(ui, "Metrics", &mut self.state.choices.statistic);
             });
-            together(ui, "columns", |ui| {
+            group(ui, "columns", |ui| {
                 column_combo(ui, "colour", "run", &self.state.table, &mut self.state.choices.color);
                 if self.state.choices.mode == Mode::Scatter {
                     column_combo(ui, "x", "choose", &self.state.table, &mut self.state.choices.x);
                     column_combo(ui, "y", "choose", &self.state.table, &mut self.state.choices.y);
                 }
             });
-            let n_all = format::counted(self.state.table.sessions.len() as u64, "session");
-            together(ui, "sessions", |ui| ui.weak(format!("{} of {n_all}", self.state.shown.rows.len())));
+            let n_all = format::count_of(self.state.table.sessions.len() as u64, "session");
+            group(ui, "sessions", |ui| ui.weak(format!("{} of {n_all}", self.state.shown.rows.len())));
             let hint = "Every panel shows the runs of these sessions alone";
             if ui.button("Show only these runs").on_hover_text(hint).clicked() {
                 let labels: Vec<&Arc<str>> =

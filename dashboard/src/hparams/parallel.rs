@@ -42,7 +42,7 @@ impl AxesLayout {
     }
 
     /// The points of a session's line, interrupted where the session has no value.
-    fn parts(&self, session: &Session) -> Vec<Vec<Pos2>> {
+    fn line_parts(&self, session: &Session) -> Vec<Vec<Pos2>> {
         let mut parts = vec![Vec::new()];
         for (axis, x) in &self.axes {
             match (session.cells.get(&axis.key).and_then(|cell| axis.place(cell)), parts.last_mut()) {
@@ -55,7 +55,7 @@ impl AxesLayout {
 
     /// The vertical distance of a session's line from a point.
     fn distance(&self, session: &Session, at: Pos2) -> f32 {
-        let parts = self.parts(session);
+        let parts = self.line_parts(session);
         let between = parts.iter().flat_map(|part| part.windows(2));
         let crossing = between.filter(|pair| (pair[0].x..=pair[1].x).contains(&at.x)).map(|pair| {
             let share = (at.x - pair[0].x) / (pair[1].x - pair[0].x).max(1.0);
@@ -82,7 +82,7 @@ impl State {
         let places = AxesLayout { inner, axes: axes.collect() };
         let response = ui.allocate_rect(outer, Sense::click());
         widgets::describe(&response, || {
-            let n = ui::format::counted(self.shown.rows.len() as u64, "session");
+            let n = ui::format::count_of(self.shown.rows.len() as u64, "session");
             format!("Parallel coordinates: {n} on {} axes", places.axes.len())
         });
         self.paint_lines(ui, cache, outer, &places);
@@ -90,7 +90,7 @@ impl State {
         let picked = self.shown.rows.iter().find(|i| selection.run.get() == Some(&self.table.sessions[**i].label));
         for i in [picked.copied(), pointed].into_iter().flatten() {
             let color = if Some(i) == pointed { palette(ui).highlight } else { self.color(ui, i) };
-            for part in places.parts(&self.table.sessions[i]).into_iter().filter(|part| part.len() > 1) {
+            for part in places.line_parts(&self.table.sessions[i]).into_iter().filter(|part| part.len() > 1) {
                 ui.painter().add(Shape::line(part, Stroke::new(metrics::LINE_STRONG, color)));
             }
         }
@@ -126,7 +126,7 @@ impl State {
             let shapes: Vec<ClippedShape> = behind
                 .chain(front)
                 .flat_map(|(i, color, width)| {
-                    let parts = places.parts(&self.table.sessions[i]).into_iter().filter(|part| part.len() > 1);
+                    let parts = places.line_parts(&self.table.sessions[i]).into_iter().filter(|part| part.len() > 1);
                     parts.map(move |part| Shape::line(part, Stroke::new(width, color)))
                 })
                 .map(|shape| ClippedShape {

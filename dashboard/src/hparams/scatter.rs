@@ -52,7 +52,7 @@ impl State {
         let keys: Vec<Key> = self.columns().map(|column| column.key.clone()).collect();
         let axes: Vec<Axis> = keys.iter().take(MAX_MATRIX).filter_map(|key| self.axis(key)).collect();
         if keys.len() > MAX_MATRIX {
-            let n = format::counted(keys.len() as u64, "column");
+            let n = format::count_of(keys.len() as u64, "column");
             ui.weak(format!("The first {MAX_MATRIX} of {n}; hide some at the left to see others."));
         }
         let mut outer = ui.available_rect_before_wrap().shrink(metrics::PAD);
@@ -96,7 +96,7 @@ impl State {
         }
         painter.add(mesh);
         widgets::describe(response, || {
-            let n = format::counted(points.len() as u64, "session");
+            let n = format::count_of(points.len() as u64, "session");
             format!("{} against {}: {n}", plot.y.key.title(), plot.x.key.title())
         });
         let is_picked = |i: usize| selection.run.get() == Some(&self.table.sessions[i].label);

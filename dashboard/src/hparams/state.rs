@@ -9,7 +9,7 @@ use egui::Ui;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use ui::address::Params;
-use ui::{address::Choice, theme::palette, widgets::Sorting};
+use ui::{address::Choice, theme::palette, widgets::SortOrder};
 
 /// A picture of the sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) struct Choices {
     /// Columns that the user hid.
     pub(super) hidden: BTreeSet<Key>,
     pub(super) filters: Filters,
-    pub(super) sorting: Option<Sorting<Key>>,
+    pub(super) sorting: Option<SortOrder<Key>>,
     pub(super) scale: BTreeMap<Key, AxisScale>,
     pub(super) color: Option<Key>,
     pub(super) x: Option<Key>,
@@ -134,7 +134,7 @@ impl State {
             ..Choices::default()
         };
         let descending = params.get("descending") == Some("1");
-        now.sorting = key("sort").map(|column| Sorting { column, descending });
+        now.sorting = key("sort").map(|column| SortOrder { column, descending });
         let scale = |text: &str| {
             let (name, key) = text.split_once(':')?;
             Some((key_of(key)?, AxisScale::by_id(name)?))

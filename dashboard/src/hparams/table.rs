@@ -9,7 +9,7 @@ use egui::{Frame, Margin, Sense, Ui};
 use std::{borrow::Cow, sync::Arc};
 use ui::{
     theme::metrics,
-    widgets::{self, DataTable, Sorting, named, names_column, swatch, text_cell, text_elided_at, word_column},
+    widgets::{self, DataTable, SortOrder, named, names_column, swatch, text_cell, text_elided_at, word_column},
 };
 
 #[derive(Clone, Copy)]
@@ -110,7 +110,7 @@ impl State {
     fn sort_by(&mut self, key: Key) {
         match &mut self.choices.sorting {
             Some(sorting) => sorting.click(key, false),
-            none => *none = Some(Sorting { column: key, descending: false }),
+            none => *none = Some(SortOrder { column: key, descending: false }),
         }
     }
 }

@@ -12,7 +12,7 @@ const GRAPHS: [&str; 3] = [".pb", ".pbtxt", ".onnx"];
 /// Whether a path is a folder without runs whose files open together.
 pub fn opens_whole(path: &Path) -> bool {
     matches!(sniff(path), Ok(FileKind::Unknown(Foreign::NothingInFolder)))
-        && (named(path, &GRAPHS).any(|file| is_graph(&file)) || has_trace(path))
+        && (files_named(path, &GRAPHS).any(|file| is_graph(&file)) || has_trace(path))
 }
 
 fn has_trace(path: &Path) -> bool {
@@ -21,12 +21,12 @@ fn has_trace(path: &Path) -> bool {
 
 /// Graph files that lie in a folder itself, by name.
 pub(super) fn graphs(folder: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = named(folder, &GRAPHS).filter(|file| is_graph(file)).collect();
+    let mut files: Vec<PathBuf> = files_named(folder, &GRAPHS).filter(|file| is_graph(file)).collect();
     files.sort_by(|a, b| natural::order(&a.to_string_lossy(), &b.to_string_lossy()));
     files
 }
 
-fn named(folder: &Path, ends: &'static [&'static str]) -> impl Iterator<Item = PathBuf> {
+fn files_named(folder: &Path, ends: &'static [&'static str]) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().take(MAX_ENTRIES).flatten();
     entries.map(|entry| entry.path()).filter(|path| {
         let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();

@@ -143,17 +143,17 @@ impl Slots {
 
     pub(super) fn add_logdir(&self, source: SourceId, runs: Shared<summaries::Runs>) {
         let slot = LogdirSlot { source, runs, labels: Arc::from([]) };
-        put(&mut self.0.lock().logdirs, slot, |old, new| old.source.row == new.source.row);
+        insert_or_replace(&mut self.0.lock().logdirs, slot, |old, new| old.source.row == new.source.row);
     }
 
     pub(super) fn add_trace(&self, source: SourceId, store: Shared<trace_store::Store>) {
         let slot = TraceSlot { source, store };
-        put(&mut self.0.lock().traces, slot, |old, new| old.source.row == new.source.row);
+        insert_or_replace(&mut self.0.lock().traces, slot, |old, new| old.source.row == new.source.row);
     }
 
     /// Adds a graph or replaces the one of the same path and name.
     pub(super) fn put_graph(&self, graph: GraphData) {
-        put(&mut self.0.lock().graphs, graph, |old, new| old.path == new.path && old.name == new.name);
+        insert_or_replace(&mut self.0.lock().graphs, graph, |old, new| old.path == new.path && old.name == new.name);
     }
 
     /// Takes read guards on all values.
@@ -191,7 +191,7 @@ impl Slots {
 }
 
 /// Adds an element or replaces the same one, which keeps its index.
-fn put<T>(all: &mut Vec<T>, new: T, is_same: impl Fn(&T, &T) -> bool) {
+fn insert_or_replace<T>(all: &mut Vec<T>, new: T, is_same: impl Fn(&T, &T) -> bool) {
     match all.iter_mut().find(|old| is_same(old, &new)) {
         Some(old) => *old = new,
         None => all.push(new),

@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 use trace_formats::import;
-use trace_model::Pages;
+use trace_model::PageLoader;
 use trace_store::{Store, StoreOptions, TraceReader};
 
 /// Follows `path` until the window closes. Batches are staged without the store's lock and applied in about a
@@ -25,7 +25,7 @@ pub(super) fn follow(shared: &Shared, source: SourceId, path: &Path) {
     let store = Arc::new(RwLock::new(Store::new()));
     shared.slots.add_trace(source, store.clone());
     let mut is_read = false;
-    let mut pager: Option<Arc<dyn Pages>> = None;
+    let mut pager: Option<Arc<dyn PageLoader>> = None;
     loop {
         // Pages of a sealed trace that the last picture requested come first.
         if pager.as_ref().is_some_and(|pager| pager.load_requested()) {
@@ -35,7 +35,7 @@ pub(super) fn follow(shared: &Shared, source: SourceId, path: &Path) {
             Ok(batch) => batch,
             Err(error) => return shared.slots.fail(source, &format!("cannot be read any more: {error}")),
         };
-        let has_more = batch.more();
+        let has_more = batch.has_more();
         is_read |= !has_more;
         let mut is_changed = store.write().apply(batch);
         is_changed |= shared.set_state(source, &store.read(), is_read);
@@ -73,7 +73,7 @@ pub(super) fn read(shared: &Shared, source: SourceId, mut import: import::Import
             Ok(batch) => batch,
             Err(error) => return shared.slots.fail(source, &error.to_string()),
         };
-        has_more = batch.more();
+        has_more = batch.has_more();
         let mut is_changed = store.write().apply(batch);
         let progress = import.progress();
         is_changed |= shared.slots.set_progress(source, progress.bytes as f32 / progress.of.max(1) as f32);

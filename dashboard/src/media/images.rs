@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ui::{
     format,
     theme::{self, metrics, palette},
-    widgets::{self, named, together},
+    widgets::{self, group, named},
 };
 
 /// Brightness and contrast that can be chosen, percent.
@@ -33,7 +33,7 @@ impl Tone {
     /// Shows the sliders and the button that resets them.
     pub fn ui(&mut self, ui: &mut Ui) {
         for (name, value) in [("Brightness", &mut self.brightness), ("Contrast", &mut self.contrast)] {
-            together(ui, name, |ui| {
+            group(ui, name, |ui| {
                 ui.weak(name.to_lowercase());
                 let response = ui.add(Slider::new(value, PERCENT).suffix(" %"));
                 named(&response, Role::Slider, name);

@@ -151,9 +151,9 @@ impl MeshCard {
         let rect = ui.max_rect();
         let response = ui.interact(rect, ui.scope_id().with("mesh"), Sense::click_and_drag());
         widgets::describe(&response, || {
-            let vertices = format::counted_as(self.model.vertices.len() as u64, "vertex", "vertices");
-            let faces = format::counted(self.model.faces.len() as u64, "face");
-            let colors = format::counted(self.model.colors.len() as u64, "colour");
+            let vertices = format::count_of_irregular(self.model.vertices.len() as u64, "vertex", "vertices");
+            let faces = format::count_of(self.model.faces.len() as u64, "face");
+            let colors = format::count_of(self.model.colors.len() as u64, "colour");
             let note = self.model.note.as_ref().map_or_else(String::new, |note| format!(", {note}"));
             format!("Mesh {name}: {vertices}, {faces}, {colors}{note}")
         });

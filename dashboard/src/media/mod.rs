@@ -30,14 +30,14 @@ use model::{
     steps, wav,
 };
 use summaries::MediaSeries;
-use ui::address::{Addressed, Names, Params};
+use ui::address::{AddressState, Names, Params};
 use ui::{
     address_fields,
     chart::orbit,
     command::Entry,
     filter::Filter,
     theme::metrics,
-    widgets::{filter_box, together},
+    widgets::{filter_box, group},
 };
 
 const ENTRIES: &[Entry] = &[
@@ -81,7 +81,7 @@ impl Settings {
         ui.horizontal_wrapped(|ui| {
             filter_box(ui, &mut self.filter, "Filter tags (regex)", metrics::FILTER_W);
             let hint = "One slider moves all; a step picked in Scalars or Histograms is shown here";
-            together(ui, "steps", |ui| ui.checkbox(&mut self.is_linked, "Link steps").on_hover_text(hint));
+            group(ui, "steps", |ui| ui.checkbox(&mut self.is_linked, "Link steps").on_hover_text(hint));
             if has_images {
                 self.tone.ui(ui);
             }

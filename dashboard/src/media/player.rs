@@ -27,12 +27,12 @@ pub fn find() -> Option<(PathBuf, &'static [&'static str])> {
 }
 
 /// A sound that is being played. Dropping it stops the sound.
-pub struct Playing {
+pub struct Playback {
     child: Child,
     file: PathBuf,
 }
 
-impl Playing {
+impl Playback {
     /// Plays the contents of a WAV file.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Playing {
     }
 }
 
-impl Drop for Playing {
+impl Drop for Playback {
     fn drop(&mut self) {
         // Errors do not matter: the program may have ended already, and the file may be gone.
         let _ = self.child.kill();
@@ -106,8 +106,8 @@ mod tests {
     /// `cat` plays to nowhere; `sleep` does not understand the file.
     #[test]
     fn a_program_plays_the_file_and_the_file_goes() {
-        let start = |name: &str| Playing::start((Path::new(name), &[]), b"RIFF").unwrap();
-        let wait = |mut playing: Playing| loop {
+        let start = |name: &str| Playback::start((Path::new(name), &[]), b"RIFF").unwrap();
+        let wait = |mut playing: Playback| loop {
             if let Some(outcome) = playing.outcome() {
                 return (outcome, playing.file.clone());
             }
@@ -116,6 +116,6 @@ mod tests {
         let (is_played, file) = wait(start("cat"));
         assert!(is_played && !file.exists());
         assert!(!wait(start("sleep")).0);
-        assert!(Playing::start((Path::new("/no/such/player"), &[]), b"").is_err());
+        assert!(Playback::start((Path::new("/no/such/player"), &[]), b"").is_err());
     }
 }

@@ -36,7 +36,7 @@ pub fn ui(ui: &mut Ui, tag: &str, values: &[RunValue<'_>]) {
         .collect();
     widgets::describe(&response, || {
         let areas = curves.iter().map(|(v, c)| format!(", {} area {}", v.member.label, format::value(area(c))));
-        let n_runs = format::counted(curves.len() as u64, "run");
+        let n_runs = format::count_of(curves.len() as u64, "run");
         format!("Precision over recall of {tag}: {n_runs}{}", areas.collect::<String>())
     });
     let painter = ui.painter_at(frame.inner.expand(metrics::DOT));

@@ -2,7 +2,7 @@
 
 use super::{
     decode::{MediaValue, Sound},
-    player::{self, Playing},
+    player::{self, Playback},
     wav::Wav,
 };
 use egui::{Mesh, Rect, Response, ScrollArea, Sense, Stroke, Ui, pos2, vec2};
@@ -22,7 +22,7 @@ pub struct SoundCard {
     of: Option<Arc<MediaValue>>,
     /// The position in each sound, seconds.
     at: Vec<f64>,
-    playing: Option<(usize, Playing, f64)>,
+    playing: Option<(usize, Playback, f64)>,
     trouble: Option<String>,
     color_idx: usize,
 }
@@ -115,7 +115,7 @@ impl SoundCard {
             if let Ok(wav) = &sound.wav {
                 let at = format::duration_ns((self.at[i].min(wav.seconds()) * 1e9) as i64);
                 let all = format::duration_ns((wav.seconds() * 1e9) as i64);
-                let channels = format::counted(u64::from(wav.n_channels), "channel");
+                let channels = format::count_of(u64::from(wav.n_channels), "channel");
                 ui.weak(format!("{at} of {all} · {} Hz · {channels}", format::count(u64::from(wav.sample_rate))));
             }
             if !sound.label.is_empty() {
@@ -125,7 +125,7 @@ impl SoundCard {
     }
 
     fn play(&mut self, ui: &Ui, i: usize, (program, arguments): &(PathBuf, &[&str]), wav: &[u8]) {
-        match Playing::start((program, arguments), wav) {
+        match Playback::start((program, arguments), wav) {
             Ok(playing) => self.playing = Some((i, playing, ui.input(|input| input.time))),
             Err(error) => self.trouble = Some(format!("{} does not start: {error}.", program.display())),
         }

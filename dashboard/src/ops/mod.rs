@@ -20,14 +20,14 @@ use egui::{Frame, Margin, TextEdit, Ui};
 use model::{Column, Grouping};
 use range_analysis::RangeAnalysis;
 use std::{ops::Range, sync::Arc};
-use ui::address::{Addressed, Names, Params};
+use ui::address::{AddressState, Names, Params};
 use ui::{
     address::Choice as _,
     address_fields,
     command::Entry,
     format,
     theme::metrics,
-    widgets::{Edge, Extent, Sorting, at_the_end, empty_state, side, toolbar},
+    widgets::{Edge, Extent, SortOrder, at_the_end, empty_state, side, toolbar},
 };
 
 /// Least time between two computations for a growing trace, seconds.
@@ -54,11 +54,11 @@ address_fields!(Settings { "per" = grouping: Grouping, "filter" = filter: String
 /// The panel's state.
 pub struct OpsView {
     settings: Settings,
-    order: Sorting<Column>,
+    order: SortOrder<Column>,
     /// Whether the figures cover the entire trace although a range is selected.
     ignore_range: bool,
     analysis: RangeAnalysis<Findings>,
-    arranged: Arranged,
+    arranged: RowOrder,
 }
 
 impl Default for OpsView {
@@ -68,15 +68,15 @@ impl Default for OpsView {
             order: model::USUAL,
             ignore_range: false,
             analysis: RangeAnalysis::default(),
-            arranged: Arranged::default(),
+            arranged: RowOrder::default(),
         }
     }
 }
 
 /// The order of rows, cached while nothing that it depends on changes.
 #[derive(Default)]
-struct Arranged {
-    of: Option<(usize, Grouping, Sorting<Column>, String)>,
+struct RowOrder {
+    of: Option<(usize, Grouping, SortOrder<Column>, String)>,
     rows: Vec<usize>,
 }
 
@@ -161,11 +161,11 @@ impl OpsView {
         let rows = if self.settings.grouping == Grouping::Op { &findings.ops } else { &findings.nodes };
         let key = (Arc::as_ptr(findings) as usize, self.settings.grouping, self.order, self.settings.filter.clone());
         if self.arranged.of.as_ref() != Some(&key) {
-            self.arranged = Arranged { rows: model::arranged(rows, &self.settings.filter, self.order), of: Some(key) };
+            self.arranged = RowOrder { rows: model::arranged(rows, &self.settings.filter, self.order), of: Some(key) };
         }
         let shown = &self.arranged.rows;
         if shown.is_empty() {
-            ui.label(format!("No matches among {}", format::counted(rows.len() as u64, "row")));
+            ui.label(format!("No matches among {}", format::count_of(rows.len() as u64, "row")));
             return;
         }
         let order = self.order;

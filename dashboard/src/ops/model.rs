@@ -6,7 +6,7 @@ use ui::{
     address::Choice,
     format::{count, duration_ns, percent},
     natural,
-    widgets::{self, Sorting},
+    widgets::{self, SortOrder},
 };
 
 /// The subject of a row.
@@ -168,11 +168,11 @@ impl widgets::Column<Row> for Heading {
 }
 
 /// The default order of rows.
-pub const USUAL: Sorting<Column> = Sorting { column: Column::SelfTime, descending: true };
+pub const USUAL: SortOrder<Column> = SortOrder { column: Column::SelfTime, descending: true };
 
 /// Indices of the rows whose name, op or category contains `filter` (in any case), in order. Equal rows are ordered by
 /// name.
-pub fn arranged(rows: &[Row], filter: &str, order: Sorting<Column>) -> Vec<usize> {
+pub fn arranged(rows: &[Row], filter: &str, order: SortOrder<Column>) -> Vec<usize> {
     let filter = filter.trim().to_lowercase();
     let fits = |row: &Row| [&row.name, &row.op, &row.category].iter().any(|text| text.to_lowercase().contains(&filter));
     let mut out: Vec<usize> = (0..rows.len()).filter(|i| filter.is_empty() || fits(&rows[*i])).collect();
@@ -216,12 +216,12 @@ mod tests {
         }
     }
 
-    fn check(grouping: Grouping, filter: &str, order: Sorting<Column>) -> Vec<String> {
+    fn check(grouping: Grouping, filter: &str, order: SortOrder<Column>) -> Vec<String> {
         let rows = rows(grouping);
         arranged(&rows, filter, order).into_iter().map(|i| rows[i].name.clone()).collect()
     }
 
-    fn clicked(mut order: Sorting<Column>, column: Column) -> Sorting<Column> {
+    fn clicked(mut order: SortOrder<Column>, column: Column) -> SortOrder<Column> {
         order.click(column, !column.is_text());
         order
     }
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(check(Grouping::Node, "", shortest), ["layer1/Add", "layer2/MatMul", "layer1/MatMul"]);
         let rows = rows(Grouping::Node);
         for column in Column::of(Grouping::Node) {
-            let up = Sorting { column: *column, descending: false };
+            let up = SortOrder { column: *column, descending: false };
             let sorted = arranged(&rows, "", up);
             assert!(sorted.windows(2).all(|w| compare(&rows[w[0]], &rows[w[1]], *column) != Ordering::Greater));
         }

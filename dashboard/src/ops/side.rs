@@ -61,7 +61,7 @@ fn stalls_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings, 
         for total in &found.by_cause {
             ui.label(total.cause.to_string());
             ui.label(format::duration_ns(total.total_ns));
-            ui.label(format::counted(total.count, "stall"));
+            ui.label(format::count_of(total.count, "stall"));
             ui.end_row();
         }
     });

@@ -7,7 +7,7 @@ use egui_extras::Column as Width;
 use ui::{
     format,
     theme::{metrics, palette},
-    widgets::{DataTable, Sorting, TableClicks, names_column, text_cell, word_column},
+    widgets::{DataTable, SortOrder, TableClicks, names_column, text_cell, word_column},
 };
 
 /// Least width of the column of shares with its bar.
@@ -19,7 +19,7 @@ pub fn table_ui(
     rows: &[Row],
     shown: &[usize],
     grouping: Grouping,
-    order: Sorting<Column>,
+    order: SortOrder<Column>,
     selection: &Selection,
 ) -> TableClicks<Heading> {
     let columns: Vec<Heading> = Column::of(grouping).iter().map(|column| Heading(*column, grouping)).collect();

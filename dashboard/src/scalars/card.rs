@@ -272,10 +272,10 @@ impl Card {
         let window = XWindow { lo, hi, n_columns: size[0] as u32 };
         let wants_shapes = ui::export::wants_shapes(ui.ctx());
         self.picture.receive(ui);
-        let wants_new = self.picture.wants(&key);
+        let wants_new = self.picture.needs_drawing(&key);
         let curves = &self.curves;
         let styled = |(line, weight): &(&Line<'_>, Weight)| {
-            let lines = curves.get(&line.member.label)?.cut(line.points, settings, window);
+            let lines = curves.get(&line.member.label)?.lines_in_window(line.points, settings, window);
             Some(paint::styled(lines, settings, p, p.series(line.member.color_idx), *weight))
         };
         if wants_shapes {
@@ -390,7 +390,7 @@ fn lines<'a>(
                 (pairing.points(), pairing.generation())
             }
         };
-        Some(Line { member, points: points.on(x_scale), generation })
+        Some(Line { member, points: points.with_x_scale(x_scale), generation })
     };
     row.members.iter().filter_map(line).filter(|line| !line.points.is_empty()).collect()
 }
@@ -436,15 +436,15 @@ fn last_values(ui: &mut Ui, lines: &[Line<'_>], selection: &Selection) {
 fn summary(row: &TagRow, lines: &[Line<'_>], view: &CardView<'_>, bands: &[(Band, usize)]) -> String {
     let n_points: usize = lines.iter().map(|line| line.points.len()).sum();
     let against = view.x_tag.map_or_else(String::new, |tag| format!(" against {tag}"));
-    let n_runs = format::counted(lines.len() as u64, "run");
-    let mut text = format!("{}{against}: {n_runs}, {}", row.tag, format::counted(n_points as u64, "point"));
+    let n_runs = format::count_of(lines.len() as u64, "run");
+    let mut text = format!("{}{against}: {n_runs}, {}", row.tag, format::count_of(n_points as u64, "point"));
     let longest = lines.iter().max_by_key(|line| line.points.len());
     if let Some(last) = longest.and_then(|l| l.points.series().last()) {
         text += &format!(", last {} at step {}", format::value(last.value), format::step(last.step));
     }
     for (band, _) in bands {
         let last = band.places.last().map_or(f64::NAN, |(_, values)| values[1]);
-        let n_runs = format::counted(band.n_runs as u64, "run");
+        let n_runs = format::count_of(band.n_runs as u64, "run");
         text += &format!("; group {}: {n_runs}, mean at the end {}", band.name, format::value(last));
     }
     text

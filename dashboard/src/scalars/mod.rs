@@ -30,7 +30,7 @@ use range_table::RangeTable;
 use settings::Settings;
 use std::{collections::BTreeSet, sync::Arc};
 use summaries::ScalarSeries;
-use ui::address::{Addressed, Names, Params};
+use ui::address::{AddressState, Names, Params};
 use ui::{background::Refresher, command::Entry, natural::Natural, theme};
 
 const ENTRIES: &[Entry] = &[

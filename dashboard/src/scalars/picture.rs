@@ -125,7 +125,7 @@ impl std::fmt::Debug for Picture {
 impl Picture {
     /// Whether the picture has another key than `key` and nothing is being drawn. A drawing under way is never
     /// abandoned, so that a card whose runs grow all the time shows something.
-    pub fn wants(&self, key: &Key) -> bool {
+    pub fn needs_drawing(&self, key: &Key) -> bool {
         self.pending.is_none() && self.shown_key.as_ref() != Some(key)
     }
 

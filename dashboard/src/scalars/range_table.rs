@@ -6,7 +6,7 @@ use egui::Ui;
 use ui::{
     format,
     theme::{metrics, palette},
-    widgets::{DataTable, Edge, Extent, Sorting, side, swatch, text_cell},
+    widgets::{DataTable, Edge, Extent, SortOrder, side, swatch, text_cell},
 };
 
 /// Least time between two updates of a growing logdir's figures, seconds.
@@ -18,7 +18,7 @@ pub struct RangeTable {
     rows: Vec<Row>,
     of: Option<(Steps, u64, u64)>,
     at: f64,
-    sorting: Sorting<Column>,
+    sorting: SortOrder<Column>,
 }
 
 impl RangeTable {
@@ -28,7 +28,7 @@ impl RangeTable {
         side(ui, Edge::Bottom, "range table", Extent::Share(metrics::DETAILS_SHARE), |ui| {
             ui.horizontal_wrapped(|ui| {
                 let [lo, hi] = steps.map(format::step);
-                let n = format::counted(self.rows.len() as u64, "row");
+                let n = format::count_of(self.rows.len() as u64, "row");
                 ui.label(format!("Steps {lo} to {hi}: {n}"));
                 if ui.button("Copy as CSV").clicked() {
                     ui.ctx().copy_text(range::csv(&self.rows, steps));

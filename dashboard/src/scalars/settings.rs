@@ -8,13 +8,13 @@ use super::{
 use crate::cards::{XAxis, axis_buttons};
 use egui::{ComboBox, DragValue, Role, Slider, Ui};
 use std::sync::Arc;
-use ui::address::{Addressed as _, Params};
+use ui::address::{AddressState as _, Params};
 use ui::{
     address_fields,
     chart::Scale,
     filter::Filter,
     theme::metrics,
-    widgets::{choice_list, filter_box, named, together},
+    widgets::{choice_list, filter_box, group, named},
 };
 
 #[derive(Debug, Default)]
@@ -83,14 +83,14 @@ impl Settings {
     pub fn ui(&mut self, ui: &mut Ui, tags: &[Arc<str>], steps: impl Fn() -> Steps, has_layouts: bool) {
         ui.horizontal_wrapped(|ui| {
             filter_box(ui, &mut self.filter, "Filter tags (regex)", metrics::FILTER_W);
-            together(ui, "smoothing", |ui| {
+            group(ui, "smoothing", |ui| {
                 let label = ui.label("Smoothing");
                 let slider = Slider::new(&mut self.curve.smoothing, 0.0..=0.99).step_by(0.01).fixed_decimals(2);
                 ui.add(slider).labelled_by(label.id);
             });
             let axes = |of: &Self| (of.curve.axis, of.curve.x_scale(), of.x_tag.clone());
             let before = axes(self);
-            together(ui, "x axis", |ui| {
+            group(ui, "x axis", |ui| {
                 if let Some(axis) = axis_buttons(ui, self.x_tag.is_none().then_some(self.curve.axis)) {
                     self.curve.axis = axis;
                     self.set_x_tag(None);
@@ -102,18 +102,18 @@ impl Settings {
                 // The linked range belongs to the previous axis.
                 self.linked_x = None;
             }
-            together(ui, "order", |ui| {
+            group(ui, "order", |ui| {
                 choice_list(ui, "Order of runs next to the pointer", &mut self.order)
                     .on_hover_text("The order of the runs next to the pointer")
             });
-            together(ui, "group", |ui| {
+            group(ui, "group", |ui| {
                 filter_box(ui, &mut self.group, "Group runs by (regex)", metrics::FILTER_W).on_hover_text(
                     "Runs whose names have the same match, or the same first group ( ), become one band with their mean",
                 )
             });
-            together(ui, "range", |ui| self.range_ui(ui, steps));
+            group(ui, "range", |ui| self.range_ui(ui, steps));
             if has_layouts {
-                together(ui, "layout", |ui| {
+                group(ui, "layout", |ui| {
                     ui.checkbox(&mut self.by_layout, "Custom layout")
                         .on_hover_text("The charts that the runs lay out (custom scalars), not one for each tag")
                 });
@@ -123,7 +123,7 @@ impl Settings {
 
     /// The switches.
     fn marks_ui(&mut self, ui: &mut Ui) {
-        together(ui, "switches", |ui| {
+        group(ui, "switches", |ui| {
             ui.checkbox(&mut self.curve.log_x, "Log x")
                 .on_hover_text("Steps and times from 0 down have no place on it");
             let mut is_log = self.curve.scale == Scale::Log10;

@@ -16,7 +16,7 @@ mod top_bar;
 
 pub use contents::{first_panel, has_something, has_something_now, kind_of, shows_anything};
 pub use dialogs::{
-    Choice, CommandPalette, OpenDialog, Panels, ProblemsWindow, SaveDialog, Saving, SourceAction, drop_target,
+    Choice, CommandPalette, OpenDialog, Panels, PendingSaves, ProblemsWindow, SaveDialog, SourceAction, drop_target,
     settings_ui, shortcuts_ui,
 };
 pub use focus::FocusRing;

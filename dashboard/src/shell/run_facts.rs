@@ -90,7 +90,7 @@ impl RunFacts {
     /// Names and values that are shown next to the label and the status.
     pub fn figures(&self) -> Vec<(&str, String)> {
         if let Some(n) = self.n_runs {
-            return vec![("", format::counted(n as u64, "run"))];
+            return vec![("", format::count_of(n as u64, "run"))];
         }
         let rate = self.steps_per_second.filter(|_| self.status == Status::Live);
         let step = ("step", format::step(self.step));

@@ -55,7 +55,7 @@ impl TopBar<'_> {
     fn loading(&self, ui: &mut Ui) {
         let loading = || self.data.sources.iter().filter(|s| s.status == Status::Loading);
         let shares: Vec<f32> = loading().filter_map(|s| s.progress).collect();
-        let text = format!("Loading {}", format::counted(loading().count() as u64, "path"));
+        let text = format!("Loading {}", format::count_of(loading().count() as u64, "path"));
         if shares.is_empty() {
             ui.weak(text);
         } else {
@@ -131,7 +131,7 @@ fn warnings_badge(ui: &mut Ui, n: u64) -> Response {
     let galley = ui.painter().layout_no_wrap(format::count(n), font, p.warning);
     let size = vec2(metrics::ROW_H + galley.size().x + metrics::PAD, metrics::ROW_H);
     let (rect, response) = ui.allocate_exact_size(size, Sense::click());
-    named(&response, Role::Button, &format::counted(n, "warning"));
+    named(&response, Role::Button, &format::count_of(n, "warning"));
     if response.hovered() || response.has_focus() {
         ui.painter().rect_filled(rect, f32::from(metrics::RADIUS), p.hovered);
     }
@@ -139,5 +139,5 @@ fn warnings_badge(ui: &mut Ui, n: u64) -> Response {
     paint_icon(ui.painter(), Icon::Warning, icon.shrink(metrics::ICON_INSET), p.warning);
     let at = egui::pos2(icon.right(), rect.center().y - galley.size().y / 2.0);
     ui.painter().galley(at, galley, p.warning);
-    response.on_hover_text(format!("{}: click for details", format::counted(n, "warning")))
+    response.on_hover_text(format!("{}: click for details", format::count_of(n, "warning")))
 }

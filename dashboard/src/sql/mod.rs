@@ -20,13 +20,13 @@ use egui::{Frame, Key, KeyboardShortcut, Margin, Modifiers, Panel, RichText, Tex
 use engine::Engine;
 use model::Outcome;
 use std::{path::Path, sync::Arc};
-use ui::address::{Addressed, Names, Params};
+use ui::address::{AddressState, Names, Params};
 use ui::{
     address_fields,
     command::Entry,
     format,
     theme::{metrics, palette},
-    widgets::{self, Edge, Extent, Sorting, busy, empty_state, named, scroll_area, side, toolbar},
+    widgets::{self, Edge, Extent, SortOrder, busy, empty_state, named, scroll_area, side, toolbar},
 };
 use worker::{Query, Worker};
 
@@ -65,9 +65,9 @@ pub struct SqlView {
     history: Vec<String>,
     /// The path whose tables were requested.
     listed: Option<Arc<Path>>,
-    sorting: Option<Sorting<usize>>,
+    sorting: Option<SortOrder<usize>>,
     /// The order of rows, with the outcome and sorting it was computed for.
-    order: (usize, Option<Sorting<usize>>, Vec<usize>),
+    order: (usize, Option<SortOrder<usize>>, Vec<usize>),
     is_run_wanted: bool,
 }
 
@@ -248,7 +248,7 @@ impl SqlView {
                 "Ctrl+Enter runs the query above; the tables are listed at the side.",
             );
         }
-        let n = format::counted(answer.rows.len() as u64, "row");
+        let n = format::count_of(answer.rows.len() as u64, "row");
         let more = if answer.has_more { "the first " } else { "" };
         ui.label(RichText::new(format!("{more}{n} in {}", format::duration_ns(outcome.took_ns))).color(p.text_weak));
         let key = Arc::as_ptr(outcome) as usize;
@@ -264,7 +264,7 @@ impl SqlView {
             let begins_descending = answer.are_numbers[column];
             match &mut self.sorting {
                 Some(sorting) => sorting.click(column, begins_descending),
-                None => self.sorting = Some(Sorting { column, descending: begins_descending }),
+                None => self.sorting = Some(SortOrder { column, descending: begins_descending }),
             }
         }
         if let Some(row) = clicks.picked {
@@ -282,14 +282,14 @@ fn query(subject: &SourceInfo, sql: String) -> Query {
 fn pick(outcome: &Outcome, row: usize, is_shown: bool, data: &Data, selection: &mut Selection) {
     let Ok(answer) = &outcome.answer else { return };
     let me = ViewKind::Sql;
-    if let Some(op) = model::named(answer, row, "name") {
+    if let Some(op) = model::value_of(answer, row, "name") {
         selection.op.set(me, Some(op.into()));
     }
-    if let Some(node) = model::named(answer, row, "node") {
+    if let Some(node) = model::value_of(answer, row, "node") {
         selection.node.set(me, Some(node.into()));
     }
     // Where a path has several traces, the row's column `trace` names the one.
-    let label = model::named(answer, row, "trace");
+    let label = model::value_of(answer, row, "trace");
     let fits = |trace: &crate::data::TraceData| {
         let is_named = label.is_none_or(|label| trace.path.ends_with(label));
         trace.path == outcome.path || trace.path.starts_with(&outcome.path) && is_named

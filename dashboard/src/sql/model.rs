@@ -73,7 +73,7 @@ pub fn time_of(answer: &RowSet, row: usize) -> Option<Range<i64>> {
 }
 
 /// The value of a row's column `what`, such as `name` or `node`.
-pub fn named<'a>(answer: &'a RowSet, row: usize, what: &str) -> Option<&'a str> {
+pub fn value_of<'a>(answer: &'a RowSet, row: usize, what: &str) -> Option<&'a str> {
     let column = answer.columns.iter().position(|column| column == what)?;
     answer.rows.get(row)?.get(column).map(String::as_str).filter(|name| !name.is_empty())
 }
@@ -110,7 +110,7 @@ mod tests {
             answer(&["ts_ns", "dur_ns", "name"], &[true, true, false], &[&["5", "20", "MatMul"], &["7", "", ""]]);
         assert_eq!((time_of(&slices, 0), time_of(&slices, 1), time_of(&slices, 2)), (Some(5..25), Some(7..8), None));
         assert_eq!(
-            (named(&slices, 0, "name"), named(&slices, 1, "name"), named(&slices, 0, "node")),
+            (value_of(&slices, 0, "name"), value_of(&slices, 1, "name"), value_of(&slices, 0, "node")),
             (Some("MatMul"), None, None)
         );
     }

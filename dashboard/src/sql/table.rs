@@ -5,7 +5,7 @@ use egui::Ui;
 use std::borrow::Cow;
 use ui::{
     theme::metrics,
-    widgets::{Column, DataTable, Sorting, TableClicks, text_cell, word_column},
+    widgets::{Column, DataTable, SortOrder, TableClicks, text_cell, word_column},
 };
 
 /// Rows that determine the initial width of a column.
@@ -44,7 +44,7 @@ pub fn table_ui<'a>(
     ui: &mut Ui,
     answer: &'a RowSet,
     order: &[usize],
-    sorting: Option<Sorting<usize>>,
+    sorting: Option<SortOrder<usize>>,
 ) -> TableClicks<AnswerColumn<'a>> {
     let columns = columns(answer);
     // The user's widths are stored under the columns' names.

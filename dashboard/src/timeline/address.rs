@@ -11,7 +11,7 @@ use crate::Data;
 use std::ops::Range;
 use trace_model::SliceId;
 use trace_store::Store;
-use ui::address::{Accepts, Addressed as _, Choice as _, Names, Params, Value as _};
+use ui::address::{Accepts, AddressState as _, Choice as _, Names, Params, Value as _};
 
 /// Writes a timeline's state as parameters.
 pub(super) fn set_state(out: &mut Params, state: &State) {

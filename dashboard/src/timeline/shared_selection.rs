@@ -98,7 +98,7 @@ pub(super) fn pass_on(
     selection.slice.set(ME, id.map(|id| SlicePick { trace_idx, id }));
     let Some(slice) = id.and_then(|id| store.slice(id)) else { return };
     // While another panel's node stands out, selecting one of its slices must not replace it.
-    let others_stand_out = selection.node.get().is_some() && (selection.node.by() != Some(ME) || *stands_out);
+    let others_stand_out = selection.node.get().is_some() && (selection.node.changed_by() != Some(ME) || *stands_out);
     if !others_stand_out && let Some(node) = store.node_of(&slice) {
         selection.node.set(ME, Some(node.name.as_str().into()));
     }
@@ -111,7 +111,7 @@ pub(super) fn pass_on(
 
 /// Passes the selected range on, unless it is another panel's already.
 pub(super) fn pass_on_range(trace_idx: usize, state: &State, selection: &mut Selection) {
-    let is_own = selection.time.by().is_none_or(|by| by == ME);
+    let is_own = selection.time.changed_by().is_none_or(|by| by == ME);
     let is_same = selection.time.get().map(|r| &r.ns) == state.range.as_ref();
     if !is_same && (is_own || state.range.is_some()) {
         selection.time.set(ME, state.range.clone().map(|ns| TimeRange { trace_idx, ns }));

@@ -2,7 +2,7 @@
 
 use super::{
     command::{ColorBy, Command, LaneId, RangeTab},
-    layout::{Eased, Viewport},
+    layout::{EasedViewport, Viewport},
     model::{Folding, find, flows, rows::rows},
 };
 use std::ops::Range;
@@ -18,7 +18,7 @@ const LAG_MAX_NS: i64 = 800_000_000;
 /// The timeline's state for one trace.
 #[derive(Debug, Default)]
 pub struct State {
-    pub eased: Eased,
+    pub eased: EasedViewport,
     /// Whether the view follows the end of a live trace.
     pub follow: bool,
     /// Recent delay with which slices arrived, ns. The followed view ends this much before now, so that it shows
@@ -56,7 +56,7 @@ impl State {
         if follow && view.ns() > FOLLOW_NS {
             view = Viewport { start: trace.end - FOLLOW_NS, end: trace.end }.ending_at(store.range().end);
         }
-        Self { eased: Eased::at(view), follow, ..Self::default() }
+        Self { eased: EasedViewport::resting(view), follow, ..Self::default() }
     }
 
     /// Carries out a command. `trace`: the bounds of the view; `now`: time on the frame's clock, seconds.

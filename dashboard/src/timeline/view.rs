@@ -256,7 +256,7 @@ impl TimelineView {
 
     /// The query for the slices that stand out: the search text, and the node or op that another panel selected.
     pub(super) fn query(&self, selection: &Selection) -> Query {
-        let is_muted = selection.node.by() == Some(ViewKind::Timeline) && !self.own_node_stands_out;
+        let is_muted = selection.node.changed_by() == Some(ViewKind::Timeline) && !self.own_node_stands_out;
         Query {
             node: selection.node.get().filter(|_| !is_muted).cloned(),
             op: selection.op.get().cloned(),
@@ -316,7 +316,7 @@ impl TimelineView {
     }
 
     fn follow_selected_trace(&mut self, selection: &Selection) {
-        let by_slice = selection.slice.get().filter(|_| selection.slice.by() != Some(ViewKind::Timeline));
+        let by_slice = selection.slice.get().filter(|_| selection.slice.changed_by() != Some(ViewKind::Timeline));
         if let Some(pick) = by_slice.filter(|_| self.revisions.is_new(selection)) {
             self.set_trace(pick.trace_idx);
         }

@@ -89,7 +89,7 @@ pub type Names = Vec<(&'static str, Accepts)>;
 
 impl Accepts {
     /// Whether a value is accepted.
-    pub fn takes(&self, value: &str) -> bool {
+    pub fn accepts(&self, value: &str) -> bool {
         let is_number = |text: &str| text.parse::<f64>().is_ok();
         match self {
             Self::Text => true,
@@ -141,7 +141,7 @@ pub trait Choice: Copy + PartialEq + 'static {
 }
 
 /// A state that addresses can contain, as far as it differs from the default.
-pub trait Addressed {
+pub trait AddressState {
     /// The parameters that an address may have.
     fn accepts() -> Names;
     /// The parameters that differ from the default.
@@ -165,7 +165,7 @@ pub trait Value: Sized {
 #[macro_export]
 macro_rules! address_fields {
     ($State:ty { $($name:literal = $($field:ident).+ : $Type:ty),+ $(,)? }) => {
-        impl $crate::address::Addressed for $State {
+        impl $crate::address::AddressState for $State {
             fn accepts() -> $crate::address::Names {
                 vec![$(($name, <$Type as $crate::address::Value>::accepts())),+]
             }

@@ -4,7 +4,7 @@ use crate::address::Choice;
 use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, cell::Cell};
 
-pub use text::{bytes, count, counted, counted_as, exact_ns, signed_count as step};
+pub use text::{bytes, count, count_of, count_of_irregular, exact_ns, signed_count as step};
 
 /// The unit of durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -100,7 +100,7 @@ pub fn figure(x: f64) -> String {
 }
 
 /// A number that somebody chose, without trailing zeros: `0.0001`, `0.9`, `1e-7`, `12,345`.
-pub fn chosen(x: f64) -> String {
+pub fn parameter(x: f64) -> String {
     let rounded: f64 = format!("{x:.5e}").parse().unwrap_or(x);
     match rounded.abs() {
         0.0 => "0".to_owned(),
@@ -158,8 +158,8 @@ mod tests {
     fn figures_keep_their_width_and_chosen_numbers_are_short() {
         assert_eq!([0.9844, 1.0, -1.0, 0.0, 5000.0].map(figure), ["0.9844", "1.000", "-1.000", "0.000", "5,000"]);
         let cases = [1e-4, 0.9, 1e-7, 0.1 + 0.2, 12_345.5, 5000.0, -64.0, 0.0, 3e8];
-        assert_eq!(cases.map(chosen), ["0.0001", "0.9", "1e-7", "0.3", "12,345.5", "5,000", "-64", "0", "3e8"]);
-        assert_eq!(chosen(f64::NAN), "NaN");
+        assert_eq!(cases.map(parameter), ["0.0001", "0.9", "1e-7", "0.3", "12,345.5", "5,000", "-64", "0", "3e8"]);
+        assert_eq!(parameter(f64::NAN), "NaN");
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl<T: AsRef<str> + Eq> PartialOrd for Natural<T> {
 /// Compares two names. Only identical names are equal: names that differ in case or leading zeros only are compared by
 /// their letters.
 pub fn order(a: &str, b: &str) -> Ordering {
-    parts(a).cmp(parts(b)).then_with(|| a.cmp(b))
+    name_parts(a).cmp(name_parts(b)).then_with(|| a.cmp(b))
 }
 
 /// A part of a name for comparison.
@@ -35,7 +35,7 @@ enum Part<'a> {
     Letter(char),
 }
 
-fn parts(name: &str) -> impl Iterator<Item = Part<'_>> {
+fn name_parts(name: &str) -> impl Iterator<Item = Part<'_>> {
     let mut rest = name;
     let mut lower: Option<std::char::ToLowercase> = None;
     std::iter::from_fn(move || {

@@ -350,7 +350,7 @@ fn measure_steps(report: &mut Report, device: &Arc<Device>, gpu: &Gpu) {
 }
 
 /// Tells CUPTI which node of the graph it is that gives work to the device.
-struct Correlation(cupti::Loaded);
+struct Correlation(cupti::CuptiLibrary);
 
 impl cuda::attribution::Listener for Correlation {
     fn begins(&self, node: u32) {
@@ -370,8 +370,8 @@ fn trace(report: &mut Report, device: &Arc<Device>, folder: &Path) {
         learning.step_ms(5)?;
         let without = learning.step_ms(20)?;
         let session = events::start(folder, events::Options::default()).map_err(|e| e.to_string())?;
-        let recorder = cupti::Recorder::start_here();
-        if let Ok(library) = cupti::Loaded::find() {
+        let recorder = cupti::Recorder::find_and_start();
+        if let Ok(library) = cupti::CuptiLibrary::find() {
             cuda::attribution::listen(Box::new(Correlation(library)));
         }
         let with = learning.step_ms(20);

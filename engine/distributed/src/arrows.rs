@@ -26,7 +26,7 @@ pub fn leaves(way: Way) -> u32 {
     if !events::is_on() {
         return 0;
     }
-    let number = events::arrow_number();
+    let number = events::next_flow_id();
     events::flow_out(way.site(), number);
     number
 }
@@ -48,6 +48,6 @@ impl Arrival {
 
     /// Its arrow ends on this thread, which waited for it.
     pub fn emit(self) {
-        events::emit_point(Kind::FlowIn, self.at, self.way.site(), NodeId::NONE, self.number, 0);
+        events::emit_event_at(Kind::FlowIn, self.at, self.way.site(), NodeId::NONE, self.number, 0);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use net::mpi::{Leaving, World};
+use net::mpi::{LeaveRequest, World};
 use net::{Address, NetError, Security};
 
 use crate::cluster::{Certificates, Cluster, ClusterError, TaskName};
@@ -100,7 +100,7 @@ impl Member {
     ///
     /// # Errors
     /// MPI's.
-    pub fn leave(&self) -> Result<Leaving, ClusterError> {
+    pub fn leave(&self) -> Result<LeaveRequest, ClusterError> {
         self.world.leave().map_err(problem)
     }
 

@@ -74,7 +74,7 @@ impl Handler for Taking {
         }
     }
 
-    fn ended(&mut self, _: NetError) {
+    fn on_end(&mut self, _: NetError) {
         // It may be closed already.
         let _ = self.0.shutdown(Shutdown::Both);
     }

@@ -164,7 +164,7 @@ impl Handler for Quiet {
         Ok(())
     }
 
-    fn ended(&mut self, _: NetError) {}
+    fn on_end(&mut self, _: NetError) {}
 }
 
 /// What a task of the job sends that is no sense, or that it may not send, costs it its connection and nobody else anything.

@@ -240,7 +240,7 @@ mod tests {
         if !full.exists() {
             return;
         }
-        let file = EventFile::of(full.into(), File::options().write(true).open(full).unwrap());
+        let file = EventFile::from_file(full.into(), File::options().write(true).open(full).unwrap());
         let first_error = None;
         let (max_queue, flush_after_ns, last_flush_ns) = (0, i64::MAX, 0);
         let (waiting, n_waiting, n_lost) = (Vec::new(), 0, 0);

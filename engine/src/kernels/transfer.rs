@@ -86,7 +86,7 @@ impl Kernel for Send {
             Some(value) if self.is_lossy && value.dtype() == DType::F32 => Some(shorten(ctx, &value)?),
             other => other,
         };
-        let transfer = if trace.is_on() { events::arrow_number() } else { 0 };
+        let transfer = if trace.is_on() { events::next_flow_id() } else { 0 };
         trace.sent(transfer, ctx.traced_step, value.as_ref().map_or(0, Tensor::n_bytes));
         let key = Key { edge: Arc::clone(&self.edge), frame: ctx.frame };
         Ok(ctx.rendezvous.send(key, Message { value, transfer, is_there: false })?)

@@ -120,7 +120,7 @@ impl Shared {
     fn watch_control(&self, control: &Control) {
         let mut was_on = control.is_on();
         while !self.is_ending() {
-            let (is_on, steps) = (control.is_on(), control.steps_wanted());
+            let (is_on, steps) = (control.is_on(), control.n_steps_left());
             let command = match steps {
                 0 => (is_on != was_on).then_some(RecordCommand::Switch { on: is_on }),
                 n => {

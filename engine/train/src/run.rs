@@ -10,12 +10,12 @@ use crate::gatherer::Gatherer;
 use crate::options::{TraceTarget, TrainOptions};
 use crate::run_folder::RunFolder;
 use crate::sending;
-use crate::tracing::{self, Tracing};
+use crate::tracing::{self, TraceRecorder};
 
 /// A run's folder, and the recording and collecting of its trace.
 pub(crate) struct Run {
     folder: RunFolder,
-    tracing: Option<Tracing>,
+    tracing: Option<TraceRecorder>,
     gatherer: Option<Gatherer>,
     ns_per_slice: Option<f64>,
     /// The folder into which this process was being recorded before the run began.
@@ -38,7 +38,7 @@ impl Run {
     /// `TrainError::Use` when the folder is in use, `TrainError::Work` for everything else.
     pub fn begin(name: &str, options: &TrainOptions, continues: bool, cluster: Option<&Path>) -> Result<Run> {
         // A process that is already being recorded records into that folder, not into the run's.
-        let recorder = events::recording_into();
+        let recorder = events::current_trace_dir();
         let trace = match (&recorder, &options.trace) {
             (Some(_), TraceTarget::RunFolder | TraceTarget::Off) => &TraceTarget::Off,
             (Some(other), TraceTarget::Folder(_)) => {
@@ -51,7 +51,7 @@ impl Run {
         };
         let folder = RunFolder::create(name, options.logdir.as_deref(), trace, continues)?;
         let ns_per_slice = folder.trace().and_then(|_| tracing::ns_per_slice());
-        let mut tracing = folder.trace().map(Tracing::start).transpose()?;
+        let mut tracing = folder.trace().map(TraceRecorder::start).transpose()?;
         if let Some(tracing) = tracing.as_mut().filter(|_| devices::has_gpu(&options.devices)) {
             tracing.record_cuda();
         }

@@ -9,7 +9,7 @@ use trace_record::{Collector, CollectorOptions, CollectorReport};
 use crate::sending;
 
 /// The recording of this process and the thread that drains it.
-pub struct Tracing {
+pub struct TraceRecorder {
     recording: events::Session,
     collector: Collector,
     /// Records CUDA's work, where there is a GPU.
@@ -18,22 +18,22 @@ pub struct Tracing {
     folder: PathBuf,
 }
 
-impl Tracing {
+impl TraceRecorder {
     /// Records this process into `folder`, and sends the trace to the collector that `STEPSCOPE_COLLECTOR` names.
     ///
     /// # Errors
     /// When the folder cannot be written, or the process is recorded already.
-    pub fn start(folder: &Path) -> anyhow::Result<Tracing> {
+    pub fn start(folder: &Path) -> anyhow::Result<TraceRecorder> {
         let recording = events::start(folder, events::Options::default()).context("starting the trace")?;
         let collector = Collector::start(folder, CollectorOptions::default()).context("collecting the trace")?;
         let sender = sending::start(folder, sending::collector(None).as_deref()).context("sending the trace")?;
-        Ok(Tracing { recording, collector, cuda: None, sender, folder: folder.to_path_buf() })
+        Ok(TraceRecorder { recording, collector, cuda: None, sender, folder: folder.to_path_buf() })
     }
 
     /// Records CUDA's work in this process too. Where CUPTI is missing, the trace says why.
     pub fn record_cuda(&mut self) {
-        self.cuda = cupti::Recorder::start_here().ok();
-        if let (Some(_), Ok(library)) = (&self.cuda, cupti::Loaded::find()) {
+        self.cuda = cupti::Recorder::find_and_start().ok();
+        if let (Some(_), Ok(library)) = (&self.cuda, cupti::CuptiLibrary::find()) {
             // A listener of an earlier trace of this process stays: it uses the same library.
             cuda::attribution::listen(Box::new(Correlation(library)));
         }
@@ -57,7 +57,7 @@ impl Tracing {
 }
 
 /// Reports to CUPTI which node of the graph launches work on a device.
-struct Correlation(cupti::Loaded);
+struct Correlation(cupti::CuptiLibrary);
 
 impl cuda::attribution::Listener for Correlation {
     fn begins(&self, node: u32) {

@@ -108,7 +108,7 @@ pub(crate) fn step_path(deps: &Deps<'_>, step: &Step) -> CriticalPath {
         range.end = range.end.max(launched_until(deps, &range, &process_lines));
     }
     let worked = process.and_then(|process| deps.steps.row(deps.store, process, step.id, step.start));
-    let worked = worked.and_then(|row| deps.steps.last(row)).filter(|(end, _)| *end > range.start);
+    let worked = worked.and_then(|row| deps.steps.last_act(row)).filter(|(end, _)| *end > range.start);
     let mut path = match worked {
         // The step's own last act: other steps may run at the same time and end later.
         Some((end, last)) => walk_back(deps, range, end, last, Cause::StepEnd),

@@ -57,9 +57,9 @@ pub struct Diff {
 /// Compares two traces.
 #[must_use]
 pub fn diff(a: &Store, b: &Store) -> Diff {
-    let (a, b) = (Observed::new(a), Observed::new(b));
+    let (a, b) = (StepTimes::new(a), StepTimes::new(b));
     let step = change("step".to_owned(), &a.durations, &b.durations);
-    let all = |pick: fn(&Observed) -> &ValuesByName| {
+    let all = |pick: fn(&StepTimes) -> &ValuesByName| {
         let (a_rows, b_rows) = (pick(&a), pick(&b));
         let mut names: Vec<&String> = a_rows.keys().chain(b_rows.keys().filter(|n| !a_rows.contains_key(*n))).collect();
         names.sort();
@@ -89,7 +89,7 @@ pub fn diff(a: &Store, b: &Store) -> Diff {
 type ValuesByName = FxHashMap<String, Vec<f64>>;
 
 /// The times of a trace, step by step.
-struct Observed {
+struct StepTimes {
     n_steps: usize,
     durations: Vec<f64>,
     ops: ValuesByName,
@@ -97,8 +97,8 @@ struct Observed {
     stalls: ValuesByName,
 }
 
-impl Observed {
-    fn new(store: &Store) -> Observed {
+impl StepTimes {
+    fn new(store: &Store) -> StepTimes {
         let range = store.range();
         let starts: Vec<i64> = store.steps().iter().map(|s| s.start).collect();
         let n = starts.len().max(1);
@@ -112,7 +112,7 @@ impl Observed {
             [] => vec![(range.end - range.start) as f64],
             steps => steps.iter().map(|s| (s.end - s.start) as f64).collect(),
         };
-        let mut found = Observed {
+        let mut found = StepTimes {
             n_steps: starts.len(),
             durations,
             ops: ValuesByName::default(),

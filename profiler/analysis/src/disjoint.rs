@@ -20,7 +20,7 @@ pub(super) fn disjoint(mut paths: Vec<CriticalPath>, range: &Range<i64>) -> Vec<
     for path in &paths {
         let (start, end) = (path.range.start.max(range.start), path.range.end.min(range.end));
         let free = taken.free(&(start..end));
-        parts.extend(free.iter().map(|part| cut(path, part)));
+        parts.extend(free.iter().map(|part| clip(path, part)));
         free.into_iter().for_each(|part| taken.take(part));
     }
     parts.sort_by_key(|path| path.range.start);
@@ -31,7 +31,7 @@ fn was_ahead(path: &CriticalPath) -> bool {
     path.segments.iter().any(|segment| segment.kind == PathKind::Stall(Cause::QueueFull))
 }
 
-fn cut(path: &CriticalPath, part: &Range<i64>) -> CriticalPath {
+fn clip(path: &CriticalPath, part: &Range<i64>) -> CriticalPath {
     let first = path.segments.partition_point(|segment| segment.end <= part.start);
     let inside = path.segments[first..].iter().take_while(|segment| segment.start < part.end);
     let mut segments: Vec<_> = inside.cloned().collect();
@@ -97,7 +97,7 @@ mod tests {
         CriticalPath { step_id: Some(step), segments: segments.collect(), range }
     }
 
-    fn parts(paths: Vec<CriticalPath>, range: Range<i64>) -> Vec<(u32, Range<i64>)> {
+    fn split_paths(paths: Vec<CriticalPath>, range: Range<i64>) -> Vec<(u32, Range<i64>)> {
         disjoint(paths, &range).into_iter().map(|path| (path.step_id.unwrap(), path.range)).collect()
     }
 
@@ -105,17 +105,17 @@ mod tests {
     fn each_moment_is_the_steps_that_ended_last() {
         let kernel = |step, range| path(step, range, PathKind::Kernel);
         let steps = || vec![kernel(1, 0..14), kernel(2, 10..24), kernel(3, 20..30)];
-        assert_eq!(parts(steps(), 0..30), [(1, 0..10), (2, 10..20), (3, 20..30)]);
-        assert_eq!(parts(steps(), 5..22), [(1, 5..10), (2, 10..20), (3, 20..22)]);
+        assert_eq!(split_paths(steps(), 0..30), [(1, 0..10), (2, 10..20), (3, 20..30)]);
+        assert_eq!(split_paths(steps(), 5..22), [(1, 5..10), (2, 10..20), (3, 20..22)]);
         let inner = vec![kernel(1, 0..100), kernel(2, 40..120), kernel(3, 10..20)];
-        assert_eq!(parts(inner, 0..200), [(1, 0..40), (2, 40..120)]);
+        assert_eq!(split_paths(inner, 0..200), [(1, 0..40), (2, 40..120)]);
     }
 
     #[test]
     fn a_step_that_waited_for_room_has_what_is_left() {
         let waited = path(9, 0..100, PathKind::Stall(Cause::QueueFull));
         let steps = vec![waited, path(1, 10..30, PathKind::Op), path(2, 30..90, PathKind::Op)];
-        assert_eq!(parts(steps, 0..100), [(9, 0..10), (1, 10..30), (2, 30..90), (9, 90..100)]);
+        assert_eq!(split_paths(steps, 0..100), [(9, 0..10), (1, 10..30), (2, 30..90), (9, 90..100)]);
     }
 
     proptest! {

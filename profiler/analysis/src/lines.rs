@@ -53,11 +53,11 @@ impl Line {
     }
 
     /// Index of the last piece that starts before `time`.
-    pub(crate) fn before(&self, time: i64) -> Option<u32> {
+    pub(crate) fn row_before(&self, time: i64) -> Option<u32> {
         (self.pieces.partition_point(|p| p.start < time) as u32).checked_sub(1)
     }
 
-    /// As [`Line::before`], with a search that begins at `piece`: fast where the result is a few pieces away.
+    /// As [`Line::row_before`], with a search that begins at `piece`: fast where the result is a few pieces away.
     pub(crate) fn before_near(&self, piece: u32, time: i64) -> Option<u32> {
         (partition_point_near(&self.pieces, piece as usize, |p| p.start < time) as u32).checked_sub(1)
     }
@@ -360,7 +360,7 @@ mod tests {
         let line = Line { track: TrackId(0), process: 0, kind: LineKind::Worker, slices: Vec::new(), pieces };
         for time in -1..45 {
             for from in 0..=line.pieces.len() as u32 {
-                assert_eq!(line.before_near(from, time), line.before(time), "{time} from {from}");
+                assert_eq!(line.before_near(from, time), line.row_before(time), "{time} from {from}");
             }
         }
     }

@@ -82,7 +82,7 @@ impl StepIndex {
     }
 
     /// The end of a step's last act, and the act.
-    pub(crate) fn last(&self, row: u32) -> Option<(i64, LastAct)> {
+    pub(crate) fn last_act(&self, row: u32) -> Option<(i64, LastAct)> {
         *self.last.get(row as usize)?
     }
 

@@ -189,7 +189,7 @@ impl<'d, 'a> Walk<'d, 'a> {
 
     /// Continues at the piece that ran on a line just before `time`.
     fn find_running(&self, line: u32, time: i64, via: Edge) -> Option<Next<'d>> {
-        let piece = self.deps.lines.line(line).before(time)?;
+        let piece = self.deps.lines.line(line).row_before(time)?;
         Some(Next::Run(PieceId { line, piece }, time, via))
     }
 
@@ -432,7 +432,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         let deps = self.deps;
         let step = deps.steps.ended_by(deps.store, line, time);
         let arrow = deps.arrived_on(line, time);
-        let piece = deps.lines.line(line).before(time).map(|piece| PieceId { line, piece });
+        let piece = deps.lines.line(line).row_before(time).map(|piece| PieceId { line, piece });
         let ended = |at: &PieceId| self.piece(*at).end.min(time);
         let work = piece.filter(|at| self.piece(*at).activity.is_work() && arrow.is_none_or(|a| a.to < ended(at)));
         if let Some(arrow) = arrow.filter(|a| step.is_none_or(|(_, step)| step.end <= a.to) && work.is_none()) {
@@ -440,7 +440,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         }
         if let Some((row, step)) = step.filter(|(_, step)| work.as_ref().is_none_or(|at| ended(at) <= step.end)) {
             self.push_part(step.end, PartKind::Idle(Cause::HostLate, None), line, blocked);
-            let Some((end, last)) = deps.steps.last(row) else { return Next::Unknown };
+            let Some((end, last)) = deps.steps.last_act(row) else { return Next::Unknown };
             self.push_part(end, PartKind::Idle(Cause::StepEnd, None), line, blocked);
             return match last {
                 LastAct::Piece(at) => Next::Run(at, end, Edge::Order),

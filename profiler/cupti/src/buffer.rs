@@ -5,40 +5,40 @@ use std::collections::BTreeMap;
 
 /// Counts of the records of a buffer that could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unread {
+pub struct UnreadCounts {
     /// Records of unknown kinds, by kind.
-    pub unknown: BTreeMap<u32, u64>,
+    pub n_by_unknown_kind: BTreeMap<u32, u64>,
     /// Records that are shorter than their fields.
-    pub cut: u64,
+    pub n_truncated: u64,
 }
 
-impl Unread {
+impl UnreadCounts {
     /// The number of all such records.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.unknown.values().sum::<u64>() + self.cut
+        self.n_by_unknown_kind.values().sum::<u64>() + self.n_truncated
     }
 
-    pub(crate) fn add(&mut self, other: &Unread) {
-        for (kind, n) in &other.unknown {
-            *self.unknown.entry(*kind).or_default() += n;
+    pub(crate) fn add(&mut self, other: &UnreadCounts) {
+        for (kind, n) in &other.n_by_unknown_kind {
+            *self.n_by_unknown_kind.entry(*kind).or_default() += n;
         }
-        self.cut += other.cut;
+        self.n_truncated += other.n_truncated;
     }
 }
 
 /// The records of a buffer that begin at these offsets, and the counts of those that cannot be read. Any bytes and
 /// offsets are valid input.
 #[must_use]
-pub fn records(buffer: &[u8], begins: &[usize]) -> (Vec<Record>, Unread) {
-    let (mut found, mut unread) = (Vec::new(), Unread::default());
-    let ends = begins.iter().skip(1).copied().chain([buffer.len()]);
-    for (begin, end) in begins.iter().zip(ends) {
+pub fn records(buffer: &[u8], offsets: &[usize]) -> (Vec<Record>, UnreadCounts) {
+    let (mut decoded, mut unread) = (Vec::new(), UnreadCounts::default());
+    let ends = offsets.iter().skip(1).copied().chain([buffer.len()]);
+    for (begin, end) in offsets.iter().zip(ends) {
         match record(buffer.get(*begin..end).unwrap_or_default()) {
-            Ok(Record::Other(kind)) => *unread.unknown.entry(kind).or_default() += 1,
-            Ok(record) => found.push(record),
-            Err(_) => unread.cut += 1,
+            Ok(Record::Other(kind)) => *unread.n_by_unknown_kind.entry(kind).or_default() += 1,
+            Ok(record) => decoded.push(record),
+            Err(_) => unread.n_truncated += 1,
         }
     }
-    (found, unread)
+    (decoded, unread)
 }

@@ -10,29 +10,31 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// File names of the library in toolkits and wheels, the newest first.
-const NAMES: [&str; 5] = ["libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so"];
+const FILE_NAMES: [&str; 5] =
+    ["libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so"];
 
 /// The library. Once found it stays loaded, since CUPTI keeps pointers into it.
 pub(crate) fn library() -> Option<&'static Library> {
-    static FOUND: OnceLock<Library> = OnceLock::new();
-    if let Some(found) = FOUND.get() {
+    static LIBRARY: OnceLock<Library> = OnceLock::new();
+    if let Some(found) = LIBRARY.get() {
         return Some(found);
     }
     // A failure is not cached: the program may load a library later.
     let opened = open()?;
-    Some(FOUND.get_or_init(|| opened))
+    Some(LIBRARY.get_or_init(|| opened))
 }
 
 fn open() -> Option<Library> {
     let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
-    let in_folders = folders().into_iter().flat_map(|folder| NAMES.map(|name| folder.join(name)));
-    let mut candidates = loaded(&maps).chain(in_folders.filter(|path| path.is_file())).chain(NAMES.map(PathBuf::from));
+    let in_folders = folders().into_iter().flat_map(|folder| FILE_NAMES.map(|name| folder.join(name)));
+    let mut candidates =
+        mapped_libraries(&maps).chain(in_folders.filter(|path| path.is_file())).chain(FILE_NAMES.map(PathBuf::from));
     // SAFETY: loading runs the library's initialisers, which NVIDIA means to be run in any process.
     candidates.find_map(|candidate| unsafe { Library::new(candidate) }.ok())
 }
 
 /// The CUPTI libraries among the files in `/proc/PID/maps`.
-fn loaded(maps: &[u8]) -> impl Iterator<Item = PathBuf> {
+fn mapped_libraries(maps: &[u8]) -> impl Iterator<Item = PathBuf> {
     let paths = maps.split(|byte| *byte == b'\n').filter_map(|line| {
         let path = line.get(line.iter().position(|byte| *byte == b'/')?..)?;
         Some(PathBuf::from(OsString::from_vec(path.to_vec())))
@@ -52,8 +54,9 @@ fn folders() -> Vec<PathBuf> {
     let listed = std::env::var_os("STEPSCOPE_CUDA_LIBRARIES").unwrap_or_default();
     let toolkits = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     let toolkits = toolkits.chain([PathBuf::from("/usr/local/cuda")]);
-    let of_toolkits = toolkits.flat_map(|toolkit| ["extras/CUPTI/lib64", "lib64"].map(|folder| toolkit.join(folder)));
-    std::env::split_paths(&listed).filter(|folder| !folder.as_os_str().is_empty()).chain(of_toolkits).collect()
+    let toolkit_folders =
+        toolkits.flat_map(|toolkit| ["extras/CUPTI/lib64", "lib64"].map(|folder| toolkit.join(folder)));
+    std::env::split_paths(&listed).filter(|folder| !folder.as_os_str().is_empty()).chain(toolkit_folders).collect()
 }
 
 #[cfg(test)]
@@ -68,7 +71,7 @@ mod tests {
             7f06-7f07 r-xp 00000000 fe:00 15   /opt/x/libcuptiutil.so\n\
             7f08-7f09 rw-p 00000000 00:00 0    [heap]\n\
             7f0a";
-        let found: Vec<PathBuf> = loaded(maps).collect();
+        let found: Vec<PathBuf> = mapped_libraries(maps).collect();
         let want = ["/opt/my env/nvidia/cuda_cupti/lib/libcupti.so.12", "/opt/torch/lib/libcupti-36f2cba2.so.12"];
         assert_eq!(found, want.map(PathBuf::from));
     }

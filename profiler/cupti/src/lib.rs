@@ -23,6 +23,6 @@ mod session;
 mod translate;
 mod words;
 
-pub use library::{Library, Loaded};
+pub use library::{CuptiLibrary, Library};
 pub use session::{Recorder, Unavailable, probe};
 pub use translate::Report;

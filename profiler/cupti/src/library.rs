@@ -1,6 +1,6 @@
 //! The functions of CUPTI that are used.
 //!
-//! [`Library`] is their interface, which tests implement themselves; [`Loaded`] is NVIDIA's library, found at run time.
+//! [`Library`] is their interface, which tests implement themselves; [`CuptiLibrary`] is NVIDIA's library, found at run time.
 //! Functions are looked up one by one: where a version lacks one, the error names it.
 
 use crate::layout::Kind;
@@ -8,16 +8,16 @@ use crate::record::Text;
 use std::ffi::{CStr, c_char, c_void};
 
 /// The function by which CUPTI requests a buffer.
-pub type Requested = extern "C" fn(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize);
+pub type RequestBuffer = extern "C" fn(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize);
 /// The function by which CUPTI returns a buffer.
-pub type Completed = extern "C" fn(context: *mut c_void, stream: u32, buffer: *mut u8, size: usize, valid: usize);
+pub type CompleteBuffer = extern "C" fn(context: *mut c_void, stream: u32, buffer: *mut u8, size: usize, valid: usize);
 /// The function by which CUPTI reads the time, in ticks.
 pub type Clock = extern "C" fn() -> u64;
 
 /// The failure of one of the library's functions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{function}: {text}")]
-pub struct Failed {
+pub struct CuptiError {
     /// The function's name.
     pub function: &'static str,
     /// The reason: the library's own words, or that it has no such function.
@@ -27,17 +27,17 @@ pub struct Failed {
 /// The functions of CUPTI that a session calls. They fail with what the library reports.
 pub trait Library: Send + Sync {
     /// `cuptiGetVersion`.
-    fn version(&self) -> Result<u32, Failed>;
+    fn version(&self) -> Result<u32, CuptiError>;
     /// Registers the two functions for buffers.
-    fn register(&self, requested: Requested, completed: Completed) -> Result<(), Failed>;
+    fn register(&self, requested: RequestBuffer, completed: CompleteBuffer) -> Result<(), CuptiError>;
     /// Makes CUPTI take all times from this clock.
-    fn use_clock(&self, clock: Clock) -> Result<(), Failed>;
+    fn use_clock(&self, clock: Clock) -> Result<(), CuptiError>;
     /// Makes CUPTI report threads by the system's ids.
-    fn use_system_thread_ids(&self) -> Result<(), Failed>;
+    fn use_system_thread_ids(&self) -> Result<(), CuptiError>;
     /// Switches the recording of a kind on or off.
-    fn switch(&self, kind: Kind, on: bool) -> Result<(), Failed>;
+    fn switch(&self, kind: Kind, on: bool) -> Result<(), CuptiError>;
     /// Makes CUPTI return the buffers whose records are all complete; every buffer if `is_forced`.
-    fn flush(&self, is_forced: bool) -> Result<(), Failed>;
+    fn flush(&self, is_forced: bool) -> Result<(), CuptiError>;
     /// The offset of the record after `record` in a buffer (the first for `None`); `None` at the end.
     fn next(&self, buffer: &[u8], record: Option<usize>) -> Option<usize>;
     /// The number of records dropped since the last call.
@@ -47,28 +47,28 @@ pub trait Library: Send + Sync {
     /// The text at an address that a record holds.
     fn text(&self, text: Text) -> Option<String>;
     /// Attributes this thread's calls to `id`, until [`Library::pop`].
-    fn push(&self, id: u64) -> Result<(), Failed>;
+    fn push(&self, id: u64) -> Result<(), CuptiError>;
     /// Ends the last [`Library::push`] of this thread.
-    fn pop(&self) -> Result<(), Failed>;
+    fn pop(&self) -> Result<(), CuptiError>;
 }
 
 /// NVIDIA's library.
-pub struct Loaded {
+pub struct CuptiLibrary {
     library: &'static libloading::Library,
 }
 
 const OK: u32 = 0;
 /// `CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0`, the kind of our correlation ids.
-pub(crate) const OWN_EXTERNAL: u32 = 3;
+pub(crate) const CUSTOM_CORRELATION: u32 = 3;
 
-impl Loaded {
+impl CuptiLibrary {
     /// Finds the library.
     ///
     /// # Errors
     /// No library is found.
-    pub fn find() -> Result<Loaded, Failed> {
-        let missing = || Failed { function: "dlopen", text: "no libcupti is found".to_owned() };
-        Ok(Loaded { library: crate::find::library().ok_or_else(missing)? })
+    pub fn find() -> Result<CuptiLibrary, CuptiError> {
+        let missing = || CuptiError { function: "dlopen", text: "no libcupti is found".to_owned() };
+        Ok(CuptiLibrary { library: crate::find::library().ok_or_else(missing)? })
     }
 
     /// Attaches CUPTI to NVTX's calls; returns CUPTI's result for NVTX: 1 where it records them.
@@ -78,7 +78,7 @@ impl Loaded {
     ///
     /// # Safety
     /// `get_export_table` is the function that NVTX passes to an injected library.
-    pub unsafe fn attach_nvtx(&self, get_export_table: *const c_void) -> Result<i32, Failed> {
+    pub unsafe fn attach_nvtx(&self, get_export_table: *const c_void) -> Result<i32, CuptiError> {
         // SAFETY: int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t), as NVTX calls it.
         let attach =
             unsafe { self.function::<unsafe extern "C" fn(*const c_void) -> i32>("InitializeInjectionNvtx2") }?;
@@ -90,13 +90,15 @@ impl Loaded {
     ///
     /// # Safety
     /// `F` is the function's type.
-    unsafe fn function<F: Copy>(&self, name: &'static str) -> Result<F, Failed> {
+    unsafe fn function<F: Copy>(&self, name: &'static str) -> Result<F, CuptiError> {
         // SAFETY: as the caller promises.
         let found = unsafe { self.library.get::<F>(name.as_bytes()) };
-        found.map(|f| *f).map_err(|_| Failed { function: name, text: "this version has no such function".to_owned() })
+        found
+            .map(|f| *f)
+            .map_err(|_| CuptiError { function: name, text: "this version has no such function".to_owned() })
     }
 
-    fn check(&self, function: &'static str, result: u32) -> Result<(), Failed> {
+    fn check(&self, function: &'static str, result: u32) -> Result<(), CuptiError> {
         if result == OK {
             return Ok(());
         }
@@ -107,8 +109,8 @@ impl Loaded {
         // SAFETY: `text` is valid for a pointer; the function writes one to a static string, or nothing.
         let is_found = describe.is_ok_and(|f| unsafe { f(result, &raw mut text) } == OK) && !text.is_null();
         // SAFETY: a static string of the library.
-        let words = is_found.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
-        Err(Failed { function, text: words.unwrap_or_else(|| format!("error {result}")) })
+        let description = is_found.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
+        Err(CuptiError { function, text: description.unwrap_or_else(|| format!("error {result}")) })
     }
 }
 
@@ -124,26 +126,26 @@ macro_rules! call {
     }};
 }
 
-impl Library for Loaded {
-    fn version(&self) -> Result<u32, Failed> {
+impl Library for CuptiLibrary {
+    fn version(&self) -> Result<u32, CuptiError> {
         let mut version = 0u32;
         call!(self, "cuptiGetVersion", (*mut u32), (&raw mut version)).map(|()| version)
     }
 
-    fn register(&self, requested: Requested, completed: Completed) -> Result<(), Failed> {
-        call!(self, "cuptiActivityRegisterCallbacks", (Requested, Completed), (requested, completed))
+    fn register(&self, requested: RequestBuffer, completed: CompleteBuffer) -> Result<(), CuptiError> {
+        call!(self, "cuptiActivityRegisterCallbacks", (RequestBuffer, CompleteBuffer), (requested, completed))
     }
 
-    fn use_clock(&self, clock: Clock) -> Result<(), Failed> {
+    fn use_clock(&self, clock: Clock) -> Result<(), CuptiError> {
         call!(self, "cuptiActivityRegisterTimestampCallback", (Clock), (clock))
     }
 
-    fn use_system_thread_ids(&self) -> Result<(), Failed> {
+    fn use_system_thread_ids(&self) -> Result<(), CuptiError> {
         // CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM.
         call!(self, "cuptiSetThreadIdType", (u32), (1))
     }
 
-    fn switch(&self, kind: Kind, on: bool) -> Result<(), Failed> {
+    fn switch(&self, kind: Kind, on: bool) -> Result<(), CuptiError> {
         if on {
             call!(self, "cuptiActivityEnable", (u32), (kind as u32))
         } else {
@@ -151,7 +153,7 @@ impl Library for Loaded {
         }
     }
 
-    fn flush(&self, is_forced: bool) -> Result<(), Failed> {
+    fn flush(&self, is_forced: bool) -> Result<(), CuptiError> {
         // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED is 1.
         call!(self, "cuptiActivityFlushAll", (u32), (u32::from(is_forced)))
     }
@@ -200,12 +202,12 @@ impl Library for Loaded {
         Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     }
 
-    fn push(&self, id: u64) -> Result<(), Failed> {
-        call!(self, "cuptiActivityPushExternalCorrelationId", (u32, u64), (OWN_EXTERNAL, id))
+    fn push(&self, id: u64) -> Result<(), CuptiError> {
+        call!(self, "cuptiActivityPushExternalCorrelationId", (u32, u64), (CUSTOM_CORRELATION, id))
     }
 
-    fn pop(&self) -> Result<(), Failed> {
+    fn pop(&self) -> Result<(), CuptiError> {
         let mut last = 0u64;
-        call!(self, "cuptiActivityPopExternalCorrelationId", (u32, *mut u64), (OWN_EXTERNAL, &raw mut last))
+        call!(self, "cuptiActivityPopExternalCorrelationId", (u32, *mut u64), (CUSTOM_CORRELATION, &raw mut last))
     }
 }

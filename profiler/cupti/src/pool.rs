@@ -38,9 +38,9 @@ unsafe impl Sync for Slot {}
 pub(crate) struct Pool {
     slots: Vec<Slot>,
     /// Times that no buffer was free.
-    refused: AtomicU64,
+    n_refused: AtomicU64,
     /// Returned buffers that had not been lent.
-    foreign: AtomicU64,
+    n_foreign: AtomicU64,
 }
 
 /// A buffer with records, free again when this is dropped.
@@ -61,23 +61,23 @@ impl Pool {
             let (state, valid) = (AtomicU8::new(FREE), AtomicUsize::new(0));
             Some(Slot { memory, state, valid, context: AtomicUsize::new(0), stream: AtomicU64::new(0) })
         });
-        Pool { slots: slots.collect(), refused: AtomicU64::new(0), foreign: AtomicU64::new(0) }
+        Pool { slots: slots.collect(), n_refused: AtomicU64::new(0), n_foreign: AtomicU64::new(0) }
     }
 
     /// Lends CUPTI a free buffer until [`Pool::give_back`].
     pub(crate) fn lend(&self) -> Option<NonNull<u8>> {
         let slot = self.slots.iter().find(|slot| slot.exchange(FREE, LENT));
         if slot.is_none() {
-            self.refused.fetch_add(1, Ordering::Relaxed);
+            self.n_refused.fetch_add(1, Ordering::Relaxed);
         }
         slot.map(|slot| slot.memory)
     }
 
     /// Takes a buffer back from CUPTI; its first `valid` bytes are records.
     pub(crate) fn give_back(&self, buffer: *const u8, valid: usize, context: usize, stream: u32) {
-        let ours = self.slots.iter().find(|slot| std::ptr::eq(slot.memory.as_ptr(), buffer));
-        let Some(slot) = ours.filter(|slot| slot.state.load(Ordering::Relaxed) == LENT) else {
-            self.foreign.fetch_add(1, Ordering::Relaxed);
+        let slot_of_buffer = self.slots.iter().find(|slot| std::ptr::eq(slot.memory.as_ptr(), buffer));
+        let Some(slot) = slot_of_buffer.filter(|slot| slot.state.load(Ordering::Relaxed) == LENT) else {
+            self.n_foreign.fetch_add(1, Ordering::Relaxed);
             return;
         };
         slot.valid.store(valid.min(BUFFER_BYTES), Ordering::Relaxed);
@@ -95,7 +95,7 @@ impl Pool {
 
     /// The number of requests for which no buffer was free, and of returned buffers that had not been lent.
     pub(crate) fn error_counts(&self) -> (u64, u64) {
-        (self.refused.load(Ordering::Relaxed), self.foreign.load(Ordering::Relaxed))
+        (self.n_refused.load(Ordering::Relaxed), self.n_foreign.load(Ordering::Relaxed))
     }
 }
 

@@ -5,20 +5,20 @@ use std::collections::VecDeque;
 use std::hash::Hash;
 
 /// A map of at most `CAPACITY` entries that evicts its oldest ones.
-pub(crate) struct Recent<K, V, const CAPACITY: usize> {
+pub(crate) struct RecentMap<K, V, const CAPACITY: usize> {
     by_key: FxHashMap<K, V>,
     order: VecDeque<K>,
     /// Entries that were evicted.
-    pub(crate) evicted: u64,
+    pub(crate) n_evicted: u64,
 }
 
-impl<K, V, const CAPACITY: usize> Default for Recent<K, V, CAPACITY> {
+impl<K, V, const CAPACITY: usize> Default for RecentMap<K, V, CAPACITY> {
     fn default() -> Self {
-        Recent { by_key: FxHashMap::default(), order: VecDeque::new(), evicted: 0 }
+        RecentMap { by_key: FxHashMap::default(), order: VecDeque::new(), n_evicted: 0 }
     }
 }
 
-impl<K: Hash + Eq + Copy, V, const CAPACITY: usize> Recent<K, V, CAPACITY> {
+impl<K: Hash + Eq + Copy, V, const CAPACITY: usize> RecentMap<K, V, CAPACITY> {
     pub(crate) fn get(&self, key: K) -> Option<&V> {
         self.by_key.get(&key)
     }
@@ -33,7 +33,7 @@ impl<K: Hash + Eq + Copy, V, const CAPACITY: usize> Recent<K, V, CAPACITY> {
             // Keys of taken entries stay in `order` until they are the oldest, and count as entries until then.
             while self.order.len() >= CAPACITY {
                 let oldest = self.order.pop_front();
-                self.evicted += u64::from(oldest.is_some_and(|key| self.by_key.remove(&key).is_some()));
+                self.n_evicted += u64::from(oldest.is_some_and(|key| self.by_key.remove(&key).is_some()));
             }
             self.order.push_back(key);
         }
@@ -59,14 +59,14 @@ mod tests {
 
     #[test]
     fn the_oldest_makes_room_and_is_counted() {
-        let mut recent = Recent::<_, _, 2>::default();
+        let mut recent = RecentMap::<_, _, 2>::default();
         recent.set(1, 'a');
         recent.set(2, 'b');
         recent.set(1, 'c');
         recent.set(3, 'd');
-        assert_eq!((recent.get(1), recent.get(2), recent.evicted), (None, Some(&'b'), 1));
+        assert_eq!((recent.get(1), recent.get(2), recent.n_evicted), (None, Some(&'b'), 1));
         assert_eq!(recent.take(2), Some('b'));
         recent.set(4, 'e');
-        assert_eq!((recent.get(3), recent.get(4), recent.evicted), (Some(&'d'), Some(&'e'), 1));
+        assert_eq!((recent.get(3), recent.get(4), recent.n_evicted), (Some(&'d'), Some(&'e'), 1));
     }
 }

@@ -107,7 +107,7 @@ pub enum Record {
         result: u32,
     },
     Synchronization {
-        what: u32,
+        sync_type: u32,
         span: Span,
         correlation: u32,
         context: u32,
@@ -123,7 +123,7 @@ pub enum Record {
         sync_id: Option<u64>,
     },
     Overhead {
-        what: u32,
+        overhead_kind: u32,
         span: Span,
         object: Object,
         correlation: u32,
@@ -186,11 +186,11 @@ pub enum Object {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Payload {
     /// A floating-point number.
-    Real(f64),
+    Double(f64),
     /// An unsigned integer.
-    Natural(u64),
+    Unsigned(u64),
     /// A signed integer.
-    Integer(i64),
+    Signed(i64),
     /// No number, or one of another type.
     #[default]
     None,
@@ -200,7 +200,7 @@ impl Eq for Payload {}
 
 /// The error of a record that ends before its fields do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Short {
+pub struct TruncatedRecord {
     /// The number of the record's kind; 0 where even that is missing.
     pub kind: u32,
 }
@@ -218,21 +218,21 @@ struct Fields<'a> {
 
 impl Fields<'_> {
     /// The field at an offset, as wide as its type.
-    fn get<T: AnyBitPattern>(&self, at: usize) -> Result<T, Short> {
+    fn get<T: AnyBitPattern>(&self, at: usize) -> Result<T, TruncatedRecord> {
         let bytes = self.bytes.get(at..at + size_of::<T>());
-        bytes.map(bytemuck::pod_read_unaligned).ok_or(Short { kind: self.kind })
+        bytes.map(bytemuck::pod_read_unaligned).ok_or(TruncatedRecord { kind: self.kind })
     }
 
     /// Begin and end, which lie next to each other in every record.
-    fn span(&self, at: usize) -> Result<Span, Short> {
+    fn span(&self, at: usize) -> Result<Span, TruncatedRecord> {
         Ok(Span { start: self.get(at)?, end: self.get(at + 8)? })
     }
 
-    fn stream_location(&self, device: usize, context: usize, stream: usize) -> Result<StreamLocation, Short> {
+    fn stream_location(&self, device: usize, context: usize, stream: usize) -> Result<StreamLocation, TruncatedRecord> {
         Ok(StreamLocation { device: self.get(device)?, context: self.get(context)?, stream: self.get(stream)? })
     }
 
-    fn object(&self, at: usize) -> Result<Object, Short> {
+    fn object(&self, at: usize) -> Result<Object, TruncatedRecord> {
         // CUpti_ActivityObjectKind.
         const PROCESS: u32 = 1;
         const THREAD: u32 = 2;
@@ -256,7 +256,7 @@ impl Fields<'_> {
 ///
 /// # Errors
 /// The record is shorter than its fields.
-pub fn record(bytes: &[u8]) -> Result<Record, Short> {
+pub fn record(bytes: &[u8]) -> Result<Record, TruncatedRecord> {
     let kind = Fields { bytes, kind: 0 }.get::<u32>(0)?;
     let f = Fields { bytes, kind };
     let Some(known) = Kind::from_bits(kind) else { return Ok(Record::Other(kind)) };
@@ -279,7 +279,7 @@ pub fn record(bytes: &[u8]) -> Result<Record, Short> {
     }
 }
 
-fn read_kernel(f: &Fields<'_>) -> Result<Kernel, Short> {
+fn read_kernel(f: &Fields<'_>) -> Result<Kernel, TruncatedRecord> {
     Ok(Kernel {
         span: f.span(16)?,
         location: f.stream_location(40, 44, 48)?,
@@ -298,7 +298,7 @@ fn read_kernel(f: &Fields<'_>) -> Result<Kernel, Short> {
     })
 }
 
-fn read_memory(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
+fn read_memory(f: &Fields<'_>, kind: Kind) -> Result<Record, TruncatedRecord> {
     let is_peer = kind == Kind::MemcpyPeer;
     let work = if kind == Kind::Memset {
         MemoryWork::Set { value: f.get(4)?, memory: f.get(50)? }
@@ -321,7 +321,7 @@ fn read_memory(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     })
 }
 
-fn read_metadata(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
+fn read_metadata(f: &Fields<'_>, kind: Kind) -> Result<Record, TruncatedRecord> {
     Ok(match kind {
         Kind::Marker => Record::Marker {
             flags: f.get(4)?,
@@ -335,9 +335,9 @@ fn read_metadata(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
             flags: f.get(4)?,
             id: f.get(8)?,
             payload: match (f.get::<u32>(12)?, f.get::<u64>(16)?) {
-                (VALUE_DOUBLE, bits) => Payload::Real(f64::from_bits(bits)),
-                (VALUE_UINT64, n) => Payload::Natural(n),
-                (VALUE_INT64, n) => Payload::Integer(n.cast_signed()),
+                (VALUE_DOUBLE, bits) => Payload::Double(f64::from_bits(bits)),
+                (VALUE_UINT64, n) => Payload::Unsigned(n),
+                (VALUE_INT64, n) => Payload::Signed(n.cast_signed()),
                 _ => Payload::None,
             },
             color: f.get(24)?,
@@ -349,10 +349,10 @@ fn read_metadata(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
     })
 }
 
-fn read_activity(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
+fn read_activity(f: &Fields<'_>, kind: Kind) -> Result<Record, TruncatedRecord> {
     Ok(match kind {
         Kind::Overhead => Record::Overhead {
-            what: f.get(4)?,
+            overhead_kind: f.get(4)?,
             span: f.span(24)?,
             object: f.object(8)?,
             // From CUDA 12.3 on.
@@ -367,7 +367,7 @@ fn read_activity(f: &Fields<'_>, kind: Kind) -> Result<Record, Short> {
             sync_id: f.get(48).ok().filter(|id: &u64| *id != 0),
         },
         Kind::Synchronization => Record::Synchronization {
-            what: f.get(4)?,
+            sync_type: f.get(4)?,
             span: f.span(8)?,
             correlation: f.get(24)?,
             context: f.get(28)?,

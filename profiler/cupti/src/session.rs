@@ -3,7 +3,7 @@
 
 use crate::buffer::records;
 use crate::layout::{Kind, Layout, NEWEST, OLDEST};
-use crate::library::{Failed, Library, Loaded};
+use crate::library::{CuptiError, CuptiLibrary, Library};
 use crate::pool::{BUFFER_BYTES, N_BUFFERS, Pool};
 use crate::translate::{Report, Translator};
 use events::meta::NoteKind;
@@ -29,7 +29,7 @@ pub enum Unavailable {
     #[error(
         "{0}; install the CUDA toolkit's CUPTI (pip: nvidia-cuda-cupti-cu12), and have its folder in LD_LIBRARY_PATH"
     )]
-    NoLibrary(Failed),
+    NoLibrary(CuptiError),
     /// The library is too old to take our clock.
     #[error("CUPTI's version {0} is older than CUDA 11.7's ({OLDEST}): install a newer CUDA toolkit")]
     TooOld(u32),
@@ -38,7 +38,7 @@ pub enum Unavailable {
         "{0}; CUPTI needs NVIDIA's driver and, for counters, the right to profile (NVreg_RestrictProfilingToAdminUsers=0); \
          another profiler in the same process excludes it"
     )]
-    Refused(Failed),
+    Refused(CuptiError),
     /// This process records CUDA already.
     #[error("this process records CUDA already")]
     Twice,
@@ -92,7 +92,7 @@ pub struct Recorder {
     library: Arc<dyn Library>,
     stopping: Arc<AtomicBool>,
     reader: Option<JoinHandle<Report>>,
-    on: Vec<Kind>,
+    enabled_kinds: Vec<Kind>,
     is_ended: bool,
 }
 
@@ -110,8 +110,8 @@ impl Recorder {
     ///
     /// # Errors
     /// Those of [`Recorder::start`]; no library is found.
-    pub fn start_here() -> Result<Recorder, Unavailable> {
-        let library = Loaded::find().map_err(Unavailable::NoLibrary).inspect_err(note_unavailable)?;
+    pub fn find_and_start() -> Result<Recorder, Unavailable> {
+        let library = CuptiLibrary::find().map_err(Unavailable::NoLibrary).inspect_err(note_unavailable)?;
         Recorder::start(Arc::new(library))
     }
 
@@ -120,7 +120,7 @@ impl Recorder {
             return Err(Unavailable::Twice);
         }
         let mut recorder =
-            Recorder { library, stopping: Arc::default(), reader: None, on: Vec::new(), is_ended: false };
+            Recorder { library, stopping: Arc::default(), reader: None, enabled_kinds: Vec::new(), is_ended: false };
         // From here on a failure drops the recorder, which switches off the kinds that are on.
         let version = probe(&*recorder.library)?;
         let library = &recorder.library;
@@ -131,15 +131,15 @@ impl Recorder {
             let text = format!("threads are identified by CUDA's own ids: {why}");
             note(NoteKind::Unavailable, 1, "CUDA thread ids", &text);
         }
-        let (mut on, mut refused) = (Vec::new(), Vec::new());
+        let (mut enabled, mut refused) = (Vec::new(), Vec::new());
         for kind in Kind::ALL {
             match library.switch(kind, true) {
-                Ok(()) => on.push(kind),
+                Ok(()) => enabled.push(kind),
                 Err(why) => refused.push((kind, why)),
             }
         }
-        recorder.on = on;
-        if let (Some((_, why)), true) = (refused.first(), recorder.on.is_empty()) {
+        recorder.enabled_kinds = enabled;
+        if let (Some((_, why)), true) = (refused.first(), recorder.enabled_kinds.is_empty()) {
             return Err(Unavailable::Refused(why.clone()));
         }
         for (kind, why) in refused {
@@ -155,7 +155,7 @@ impl Recorder {
             library: Arc::clone(&self.library),
             layout: Layout::of(version),
             translator: Translator::new(),
-            wrong_lengths: 0,
+            n_wrong_lengths: 0,
             dropped: 0,
         };
         if reader.layout.is_none() {
@@ -166,12 +166,12 @@ impl Recorder {
         }
         let stopping = Arc::clone(&self.stopping);
         let thread = std::thread::Builder::new().name("cuda-records".to_owned()).spawn(move || {
-            for look in (1..=FLUSH_EVERY).cycle() {
+            for pass in (1..=FLUSH_EVERY).cycle() {
                 if stopping.load(Ordering::Acquire) {
                     break;
                 }
                 reader.read_full_buffers();
-                if look == FLUSH_EVERY {
+                if pass == FLUSH_EVERY {
                     // An error is reported when the last flush fails too.
                     let _ = reader.library.flush(false);
                 }
@@ -190,7 +190,7 @@ impl Recorder {
     }
 
     fn end(&mut self) -> Report {
-        for kind in std::mem::take(&mut self.on) {
+        for kind in std::mem::take(&mut self.enabled_kinds) {
             // A kind that cannot be switched off records into a pool that nobody reads.
             let _ = self.library.switch(kind, false);
         }
@@ -228,58 +228,58 @@ struct Reader {
     layout: Option<Layout>,
     translator: Translator,
     /// Records whose length is not the version's.
-    wrong_lengths: u64,
+    n_wrong_lengths: u64,
     dropped: u64,
 }
 
 impl Reader {
     fn read_full_buffers(&mut self) {
-        let mut any = false;
+        let mut has_read_any = false;
         while let Some(full) = pool().take_full() {
-            any = true;
-            let begins = self.begins(full.bytes());
-            let (records, unread) = records(full.bytes(), &begins);
+            has_read_any = true;
+            let offsets = self.record_starts(full.bytes());
+            let (records, unread) = records(full.bytes(), &offsets);
             self.translator.translate(&records, &unread, &*self.library);
             self.dropped += self.library.dropped(full.context, full.stream);
         }
-        if any {
+        if has_read_any {
             self.report_losses();
         }
     }
 
     /// The offsets of a buffer's records, as the library finds them; counts those whose length is not the version's.
-    fn begins(&mut self, bytes: &[u8]) -> Vec<usize> {
-        let mut begins = Vec::new();
-        while let Some(at) = self.library.next(bytes, begins.last().copied()) {
-            begins.push(at);
+    fn record_starts(&mut self, bytes: &[u8]) -> Vec<usize> {
+        let mut offsets = Vec::new();
+        while let Some(offset) = self.library.next(bytes, offsets.last().copied()) {
+            offsets.push(offset);
         }
         if let Some(layout) = self.layout {
-            for pair in begins.windows(2) {
+            for pair in offsets.windows(2) {
                 let kind = bytes.get(pair[0]..).and_then(|b| b.first_chunk()).map(|kind| u32::from_le_bytes(*kind));
                 let expected = kind.and_then(Kind::from_bits).map(|kind| layout.length(kind));
-                self.wrong_lengths += u64::from(expected.is_some_and(|length| length != pair[1] - pair[0]));
+                self.n_wrong_lengths += u64::from(expected.is_some_and(|length| length != pair[1] - pair[0]));
             }
         }
-        begins
+        offsets
     }
 
     /// Writes the counts of lost and wrong records so far to the trace.
     fn report_losses(&self) {
         let report = self.translator.report();
         let (refused, foreign) = pool().error_counts();
-        let (dropped, wrong_lengths, no_time, no_track) =
-            (self.dropped, self.wrong_lengths, report.without_time, report.no_track);
-        let (unread, kinds) = (report.unread.total(), report.unread.unknown.keys().map(u32::to_string));
+        let (dropped, n_wrong_lengths, no_time, no_track) =
+            (self.dropped, self.n_wrong_lengths, report.without_time, report.no_track);
+        let (unread, kinds) = (report.unread.total(), report.unread.n_by_unknown_kind.keys().map(u32::to_string));
         let kinds = kinds.collect::<Vec<_>>().join(", ");
-        let of = if kinds.is_empty() { String::new() } else { format!(" (kinds {kinds})") };
+        let kinds_suffix = if kinds.is_empty() { String::new() } else { format!(" (kinds {kinds})") };
         for (n, source, text) in [
             (dropped, "CUDA records", format!("CUPTI dropped {dropped} records: {refused} times no buffer was free")),
             (foreign, "CUDA buffers", format!("{foreign} buffers came back that had not been lent")),
-            (unread, "CUDA unread", format!("{unread} records of CUPTI could not be read{of}")),
+            (unread, "CUDA unread", format!("{unread} records of CUPTI could not be read{kinds_suffix}")),
             (
-                wrong_lengths,
+                n_wrong_lengths,
                 "CUDA lengths",
-                format!("{wrong_lengths} records of CUPTI have another length than its version says"),
+                format!("{n_wrong_lengths} records of CUPTI have another length than its version says"),
             ),
             (no_time, "CUDA times", format!("{no_time} records of CUPTI have no time and are left out")),
             (no_track, "CUDA tracks", format!("{no_track} CUDA events found no track")),
@@ -288,11 +288,12 @@ impl Reader {
                 note(NoteKind::Lost, n, source, &text);
             }
         }
-        let (early, by) = report.early;
-        if early > 0 {
-            let text =
-                format!("{early} pieces of CUDA work begin before their call, by up to {by} ns: so wrong are times");
-            note(NoteKind::Clock, early, "CUDA clock", &text);
+        let (n_early, max_early_ns) = report.early;
+        if n_early > 0 {
+            let text = format!(
+                "{n_early} pieces of CUDA work begin before their call, by up to {max_early_ns} ns: so wrong are times"
+            );
+            note(NoteKind::Clock, n_early, "CUDA clock", &text);
         }
     }
 

@@ -44,13 +44,13 @@ pub(crate) fn overhead(number: u32) -> &'static str {
 }
 
 pub(crate) fn kernel_category(name: &str) -> &'static str {
-    let waits_for_others = ["nccl", "rccl"].iter().any(|prefix| name.starts_with(prefix));
-    if waits_for_others { "collective" } else { "kernel" }
+    let is_collective = ["nccl", "rccl"].iter().any(|prefix| name.starts_with(prefix));
+    if is_collective { "collective" } else { "kernel" }
 }
 
 pub(crate) fn call_category(name: &str) -> &'static str {
-    let waits = ["Synchronize", "StreamWaitEvent", "EventQuery"].iter().any(|part| name.contains(part));
-    if waits { "sync" } else { "launch" }
+    let is_wait = ["Synchronize", "StreamWaitEvent", "EventQuery"].iter().any(|part| name.contains(part));
+    if is_wait { "sync" } else { "launch" }
 }
 
 /// A call's name without the version of its interface (`cudaLaunchKernel_v7000`).

@@ -142,7 +142,7 @@ fn waits_events_and_graphs_of_every_version_are_read() {
         cudaEventId: 3u32,
     });
     let wait_of = |sync_id| {
-        Ok(Record::Synchronization { what: 2, span, correlation: 42, context: 1, stream: 7, event: 3, sync_id })
+        Ok(Record::Synchronization { sync_type: 2, span, correlation: 42, context: 1, stream: 7, event: 3, sync_id })
     };
     assert_eq!(record(&old), wait_of(None));
     assert_eq!(record(&wait(2, 5, 9, 42, 7, 3, 77)), wait_of(Some(77)));
@@ -179,7 +179,7 @@ fn waits_events_and_graphs_of_every_version_are_read() {
     }) {
         bytes[object..object + 8].copy_from_slice(&[4, 0, 0, 0, 8, 0, 0, 0]);
         let object = Object::Thread { process: 4, thread: 8 };
-        assert_eq!(record(&bytes), Ok(Record::Overhead { what: 65536, span, object, correlation: 0 }));
+        assert_eq!(record(&bytes), Ok(Record::Overhead { overhead_kind: 65536, span, object, correlation: 0 }));
     }
 }
 
@@ -188,7 +188,7 @@ fn names_and_markers_of_every_version_are_read() {
     for bytes in records_of!([CUpti_ActivityMarkerData, CUpti_ActivityMarkerData2] {
         kind: 13u32, flags: 2u32, id: 9u32, payloadKind: 4u32, payload: -5i64, color: 0xff_10_20_30u32, category: 3u32,
     }) {
-        let payload = Payload::Integer(-5);
+        let payload = Payload::Signed(-5);
         let want = Record::MarkerData { flags: 2, id: 9, payload, color: 0xff_10_20_30, category: 3 };
         assert_eq!(record(&bytes), Ok(want));
     }
@@ -238,13 +238,13 @@ fn a_buffer_is_cut_into_its_records() {
 
     // Cut in the last's fields: that one is counted.
     let (found, unread) = records(&buffer[..buffer.len() - 17], &begins);
-    assert_eq!((found.len(), unread.cut), (3, 1));
+    assert_eq!((found.len(), unread.n_truncated), (3, 1));
 
     // A kind that is not read is counted, and what follows is read.
     let mut odd = buffer.clone();
     odd[40..44].copy_from_slice(&77u32.to_le_bytes());
     let (found, unread) = records(&odd, &begins);
-    assert_eq!((found.len(), unread.unknown[&77], unread.total()), (3, 1, 1));
+    assert_eq!((found.len(), unread.n_by_unknown_kind[&77], unread.total()), (3, 1, 1));
 }
 
 mod hostile {

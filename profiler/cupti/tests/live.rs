@@ -7,7 +7,7 @@ mod common;
 
 use common::{Texts, call, event, marker, memcpy, wait};
 use cupti::layout::{Kind, Layout};
-use cupti::library::{Clock, Completed, Failed, Requested};
+use cupti::library::{Clock, CompleteBuffer, CuptiError, RequestBuffer};
 use cupti::record::Text;
 use cupti::{Library, Recorder, Report, Unavailable};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[derive(Default)]
 struct State {
-    callbacks: Option<(Requested, Completed)>,
+    callbacks: Option<(RequestBuffer, CompleteBuffer)>,
     clock: Option<Clock>,
     on: Vec<Kind>,
     /// Fails like a library without a driver.
@@ -52,9 +52,9 @@ impl Fake {
         Arc::new(Fake { version, layout: Layout::of(version).unwrap(), state: Mutex::default() })
     }
 
-    fn result(&self, function: &'static str) -> Result<(), Failed> {
+    fn result(&self, function: &'static str) -> Result<(), CuptiError> {
         let refuses = lock(&self.state).refuses;
-        if refuses { Err(Failed { function, text: "CUPTI_ERROR_NOT_INITIALIZED".to_owned() }) } else { Ok(()) }
+        if refuses { Err(CuptiError { function, text: "CUPTI_ERROR_NOT_INITIALIZED".to_owned() }) } else { Ok(()) }
     }
 
     /// Fills a buffer; false where it gets none, as a full library drops what it has.
@@ -81,26 +81,26 @@ impl Fake {
 }
 
 impl Library for Fake {
-    fn version(&self) -> Result<u32, Failed> {
+    fn version(&self) -> Result<u32, CuptiError> {
         Ok(self.version)
     }
 
-    fn register(&self, requested: Requested, completed: Completed) -> Result<(), Failed> {
+    fn register(&self, requested: RequestBuffer, completed: CompleteBuffer) -> Result<(), CuptiError> {
         lock(&self.state).callbacks = Some((requested, completed));
         Ok(())
     }
 
-    fn use_clock(&self, clock: Clock) -> Result<(), Failed> {
+    fn use_clock(&self, clock: Clock) -> Result<(), CuptiError> {
         assert!(lock(&self.state).on.is_empty(), "the clock comes before the first record");
         lock(&self.state).clock = Some(clock);
         self.result("cuptiActivityRegisterTimestampCallback")
     }
 
-    fn use_system_thread_ids(&self) -> Result<(), Failed> {
+    fn use_system_thread_ids(&self) -> Result<(), CuptiError> {
         Ok(())
     }
 
-    fn switch(&self, kind: Kind, on: bool) -> Result<(), Failed> {
+    fn switch(&self, kind: Kind, on: bool) -> Result<(), CuptiError> {
         lock(&self.state).on.retain(|k| *k != kind);
         if on {
             lock(&self.state).on.push(kind);
@@ -108,7 +108,7 @@ impl Library for Fake {
         Ok(())
     }
 
-    fn flush(&self, is_forced: bool) -> Result<(), Failed> {
+    fn flush(&self, is_forced: bool) -> Result<(), CuptiError> {
         if !is_forced {
             // What is lent is not complete.
             return Ok(());
@@ -143,13 +143,13 @@ impl Library for Fake {
         (address != 0).then(|| unsafe { CStr::from_ptr(address as *const c_char) }.to_string_lossy().into_owned())
     }
 
-    fn push(&self, id: u64) -> Result<(), Failed> {
+    fn push(&self, id: u64) -> Result<(), CuptiError> {
         lock(&self.state).pushed.push(id);
         Ok(())
     }
 
-    fn pop(&self) -> Result<(), Failed> {
-        lock(&self.state).pushed.pop().map(|_| ()).ok_or(Failed { function: "pop", text: String::new() })
+    fn pop(&self) -> Result<(), CuptiError> {
+        lock(&self.state).pushed.pop().map(|_| ()).ok_or(CuptiError { function: "pop", text: String::new() })
     }
 }
 
@@ -275,7 +275,7 @@ fn the_analysis_finds_what_was_planted_as_in_an_imported_trace() {
         assert!(fake.deliver(early, true) && fake.deliver(late, false));
         fake.flush(true).unwrap();
     });
-    assert_eq!((report.works, report.calls, report.arrows, report.waits), (5, 8, 5, 2));
+    assert_eq!((report.works, report.calls, report.flows, report.waits), (5, 8, 5, 2));
     assert_eq!((report.without_call, report.unread.total(), report.no_track), (0, 0, 0));
 
     let file = tempfile::NamedTempFile::with_suffix(".json").unwrap();
@@ -421,7 +421,7 @@ fn what_is_lost_or_odd_is_reported_in_the_trace() {
         while fake.deliver(std::slice::from_ref(&one), false) {}
         fake.flush(true).unwrap();
     });
-    assert_eq!((report.unread.unknown[&77], report.without_time, report.early.0), (1, 1, 1));
+    assert_eq!((report.unread.n_by_unknown_kind[&77], report.without_time, report.early.0), (1, 1, 1));
     assert_eq!(report.dropped, 1);
     assert!((report.early.1 - 10_000).abs() < 500, "{}", report.early.1);
     let warnings_of = |kind, source: &str| {

@@ -63,14 +63,14 @@ pub enum LocateError {
     #[error("{0}: {1}")]
     None(PathBuf, String),
     /// There are several traces.
-    #[error("{} holds several traces: name one of them{}", .0.display(), listed(.1))]
+    #[error("{} holds several traces: name one of them{}", .0.display(), list_text(.1))]
     Several(PathBuf, Vec<PathBuf>),
 }
 
 /// Paths that an error lists, at most.
 const MAX_LISTED: usize = 20;
 
-fn listed(paths: &[PathBuf]) -> String {
+fn list_text(paths: &[PathBuf]) -> String {
     let mut lines: String = paths.iter().take(MAX_LISTED).map(|path| format!("\n  {}", path.display())).collect();
     if let Some(more @ 1..) = paths.len().checked_sub(MAX_LISTED) {
         lines.push_str(&format!("\n  and {more} more"));
@@ -85,13 +85,13 @@ fn listed(paths: &[PathBuf]) -> String {
 pub fn trace_at(path: &Path) -> Result<TraceLocation, LocateError> {
     let mut lookup = traces_below(path).map_err(|error| LocateError::Io(path.to_owned(), error))?;
     match lookup.traces.len() {
-        0 => Err(LocateError::None(path.to_owned(), none(path))),
+        0 => Err(LocateError::None(path.to_owned(), no_trace(path))),
         1 => Ok(lookup.traces.remove(0)),
         _ => Err(LocateError::Several(path.to_owned(), lookup.traces.into_iter().map(|trace| trace.path).collect())),
     }
 }
 
-fn none(path: &Path) -> String {
+fn no_trace(path: &Path) -> String {
     match sniff(path) {
         _ if path.is_dir() => "no trace in this folder or below".to_owned(),
         Ok(FileKind::Unknown(what)) => what.to_string(),
@@ -170,7 +170,7 @@ mod tests {
         dir
     }
 
-    fn below(dir: &Path) -> Vec<String> {
+    fn texts_below(dir: &Path) -> Vec<String> {
         let path = |trace: &TraceLocation| {
             let path = trace.path.strip_prefix(dir).unwrap().display().to_string();
             if trace.is_own() { format!("{path} (own)") } else { format!("{path} ({} files)", trace.files.len()) }
@@ -193,7 +193,7 @@ mod tests {
         #[cfg(unix)]
         std::os::unix::fs::symlink(dir.path().join("ranks"), dir.path().join("again")).unwrap();
         let all = ["keras/train/plugins/profile/1 (1 files)", "ranks (2 files)", "run/trace (own)"];
-        assert_eq!(below(dir.path()), all);
+        assert_eq!(texts_below(dir.path()), all);
         let lookup = traces_below(dir.path()).unwrap();
         assert!(!lookup.is_cut && lookup.unreadable.is_empty());
     }
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(error.lines().count(), 3, "{error}");
         assert!(error.contains("several traces") && error.contains("/a\n"), "{error}");
         let many: Vec<PathBuf> = (0..25).map(|i| PathBuf::from(format!("t{i}"))).collect();
-        assert!(listed(&many).ends_with("t19\n  and 5 more"));
+        assert!(list_text(&many).ends_with("t19\n  and 5 more"));
         let empty = tempfile::tempdir().unwrap();
         assert!(matches!(trace_at(empty.path()), Err(LocateError::None(..))));
     }

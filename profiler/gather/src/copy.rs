@@ -22,7 +22,7 @@ pub struct LogdirCopy {
 
 /// The result of one [`LogdirCopy::fetch`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopyResult {
     /// Files in the listing.
     pub n_files: usize,
     /// Bytes that were copied.
@@ -76,9 +76,9 @@ impl LogdirCopy {
     ///
     /// # Errors
     /// The other side does not answer, or the copy cannot be written.
-    pub fn fetch(&mut self) -> Result<Copied, CopyError> {
+    pub fn fetch(&mut self) -> Result<CopyResult, CopyError> {
         let listing = self.connection.list()?;
-        let mut copied = Copied {
+        let mut copied = CopyResult {
             n_files: listing.files.len(),
             n_bytes: 0,
             traces: listing.traces.into_iter().map(|trace| trace.path).collect(),

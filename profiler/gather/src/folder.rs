@@ -121,7 +121,7 @@ impl Source {
                 Source::Foreign(import) => import.poll_staged().ok().map(|batch| live_until_read(batch).into()),
             };
             let Some(update) = update else { return };
-            let more = update.more();
+            let more = update.has_more();
             store.write().apply(update);
             match &self {
                 Source::Foreign(_) if !more => return,
@@ -134,7 +134,7 @@ impl Source {
 
 /// A file that is being read is shown like a trace that grows.
 fn live_until_read(mut batch: Batch) -> Batch {
-    batch.live = Some(batch.more());
+    batch.live = Some(batch.has_more());
     batch
 }
 

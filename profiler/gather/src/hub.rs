@@ -83,7 +83,7 @@ impl Hub {
             Err(TryLockError::WouldBlock) => return Err(ServeError::InUse(dir.to_owned())),
             Err(TryLockError::Error(e)) => return Err(failed(e)),
         }
-        let clock = Clock::here();
+        let clock = Clock::of_this_host();
         match read_json::<GatheredInfo>(&path) {
             // After a restart the machine has another clock: new times could not be compared with those in the folder.
             Ok(before) if before.clock != clock.id => return Err(ServeError::OtherClock(dir.to_owned())),

@@ -79,7 +79,7 @@ pub struct Clock {
 impl Clock {
     /// The clock of this process and its trace, `CLOCK_MONOTONIC_RAW`.
     #[must_use]
-    pub fn here() -> Clock {
+    pub fn of_this_host() -> Clock {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         // A container may have a time namespace with an offset of its own.
         let namespace = std::fs::read_link("/proc/self/ns/time").unwrap_or_default();

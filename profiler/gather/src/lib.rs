@@ -42,7 +42,7 @@ pub mod wire {
 }
 
 pub use connection::{Connection, ViewError};
-pub use copy::{Copied, CopyError, LogdirCopy};
+pub use copy::{CopyError, CopyResult, LogdirCopy};
 pub use error::{SendError, ServeError};
 pub use hub::ServerReport;
 pub use identity::Clock;

@@ -8,7 +8,7 @@
 use crate::identity::to_hex;
 use crate::tail::{is_trace_file, tail_crc};
 use crate::wire::{FileLength, Hello, Piece, State, up};
-use events::control::{Collector, Lost};
+use events::control::{Collector, Losses};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -138,7 +138,7 @@ impl Mirror {
     fn write_state(&self, state: &State) {
         if let Some(claim) = &self.claim {
             let (events, threads, meta) = (state.lost_events, state.lost_threads, state.lost_meta);
-            claim.tell_lost(Lost { events, threads, meta });
+            claim.report_losses(Losses { events, threads, meta });
         }
     }
 

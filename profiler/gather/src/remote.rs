@@ -53,7 +53,7 @@ pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
         }
         // A failed read is tried again with the next poll.
         let update = reader.as_mut().and_then(|reader| reader.poll_staged().ok());
-        let more = update.as_ref().is_some_and(Update::more);
+        let more = update.as_ref().is_some_and(Update::has_more);
         if let Some(update) = update {
             store.write().apply(update);
         }

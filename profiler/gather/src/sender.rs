@@ -45,7 +45,11 @@ pub struct SenderOptions {
 
 impl Default for SenderOptions {
     fn default() -> Self {
-        SenderOptions { interval: Duration::from_millis(20), clock: Clock::here(), host: events::session::host_name() }
+        SenderOptions {
+            interval: Duration::from_millis(20),
+            clock: Clock::of_this_host(),
+            host: events::session::host_name(),
+        }
     }
 }
 

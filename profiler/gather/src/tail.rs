@@ -146,7 +146,7 @@ impl GrowingFile {
         let mut data = read_up_to(&self.file, self.at, length)?;
         let reaches_end = self.at + data.len() as u64 >= self.limit;
         if self.is_chunks && !(to_the_end && reaches_end) {
-            data.truncate(chunks::settled(&data, self.at == 0));
+            data.truncate(chunks::n_final_bytes(&data, self.at == 0));
         }
         self.at += data.len() as u64;
         let seam_begin = data.len().saturating_sub(SEAM);

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cupti::{Loaded, Recorder};
+use cupti::{CuptiLibrary, Recorder};
 use events::control;
 
 /// The id of the process in which [`begin`] ran; 0 before. A forked child inherits its parent's.
@@ -45,7 +45,7 @@ pub extern "C" fn InitializeInjection() -> c_int {
 pub unsafe extern "C" fn InitializeInjectionNvtx2(get_export_table: *const c_void) -> c_int {
     let attached = catch_unwind(|| {
         begin();
-        let library = if is_running() { Loaded::find().ok()? } else { return None };
+        let library = if is_running() { CuptiLibrary::find().ok()? } else { return None };
         // SAFETY: as the caller promises.
         unsafe { library.attach_nvtx(get_export_table) }.ok()
     });
@@ -85,7 +85,7 @@ fn begin() {
         return eprintln!("stepscope: process {process} is not recorded: {error}");
     }
     // Where CUPTI is missing or returns an error, the trace says why.
-    let Ok(recorder) = Recorder::start_here() else { return };
+    let Ok(recorder) = Recorder::find_and_start() else { return };
     drop(blocked);
     if let Ok(mut running) = RUNNING.lock() {
         *running = Some((process, recorder));

@@ -95,7 +95,7 @@ fn a_program_without_cupti_runs_and_its_trace_says_once_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let Some(output) = run(folder.path(), "return", false) else { return };
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-    if cupti::Loaded::find().is_err() {
+    if cupti::CuptiLibrary::find().is_err() {
         assert_eq!(String::from_utf8_lossy(&output.stdout), "1 1 0\n");
         let (store, _) = slices(folder.path());
         let warning: Vec<_> = store.warnings().iter().filter(|warning| warning.source == "CUDA (CUPTI)").collect();

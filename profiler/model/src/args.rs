@@ -1,9 +1,9 @@
 //! Arguments of slices and instants: JSON texts, decoded on demand.
 //!
-//! A text is either in memory or in the file that it was imported from. Of the latter only the location is stored:
-//! twelve bytes per row instead of some hundred. The arguments of a sealed trace stay in its files.
+//! A text is either in memory or in the file from which it was imported. For a text in a file only its location is
+//! stored: twelve bytes per row instead of about a hundred. The arguments of a sealed trace stay in the trace's files.
 
-use crate::pages::Pages;
+use crate::pages::PageLoader;
 use std::borrow::Cow;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 /// The row that stands for no arguments.
 pub const NO_ARGS: u32 = u32::MAX;
 
-/// Lower bits of a location that are an offset. The bits above are 0 for the text in memory, else 1 + the file's index.
+/// Lower bits of a location that are an offset. The upper bits are 0 for a text in memory, else 1 + the file's index.
 const OFFSET_BITS: u32 = 56;
 const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
-/// Files that the upper bits of a location can distinguish.
+/// The number of files that the upper bits of a location can distinguish.
 const MAX_FILES: usize = 255;
 
-/// In a store of a sealed trace, the first row that is not one of the sealed trace's arguments.
+/// The first row in a store of a sealed trace that does not belong to the sealed trace's arguments.
 const FIRST_RESIDENT: u32 = 1 << 31;
 
 /// Texts by row.
@@ -29,17 +29,17 @@ pub struct Args {
     /// File and offset of each text.
     locations: Vec<u64>,
     lengths: Vec<u32>,
-    pager: Option<Arc<dyn Pages>>,
+    pager: Option<Arc<dyn PageLoader>>,
 }
 
 impl Args {
     /// The arguments of a sealed or remote trace, to which others can be appended.
-    pub fn of_pager(pager: Option<Arc<dyn Pages>>) -> Args {
+    pub fn with_pager(pager: Option<Arc<dyn PageLoader>>) -> Args {
         Args { pager, ..Args::default() }
     }
 
-    /// Row of the first text that is not one of the pager's.
-    fn first(&self) -> u32 {
+    /// Row of the first text that this value stores itself, after those of the pager.
+    fn first_resident_row(&self) -> u32 {
         if self.pager.is_some() { FIRST_RESIDENT } else { 0 }
     }
 
@@ -53,7 +53,7 @@ impl Args {
         row
     }
 
-    /// Appends a text of `length` bytes that is at `offset` of a file, which must not change any more.
+    /// Appends a text of `length` bytes at `offset` of a file, which must not change any more.
     pub fn push_at(&mut self, file: &Arc<File>, offset: u64, length: usize) -> u32 {
         match self.file_bits(file) {
             Some(bits) if offset >> OFFSET_BITS == 0 => self.push_location(bits | offset, length),
@@ -65,7 +65,7 @@ impl Args {
     /// more.
     #[must_use]
     pub fn get(&self, row: u32) -> Option<Cow<'_, str>> {
-        let Some(row) = row.checked_sub(self.first()) else {
+        let Some(row) = row.checked_sub(self.first_resident_row()) else {
             return self.pager.as_ref()?.args(row).map(Cow::Owned);
         };
         let (location, length) = (*self.locations.get(row as usize)?, self.lengths[row as usize] as usize);
@@ -76,21 +76,21 @@ impl Args {
         }
     }
 
-    /// A reader for many texts in a row.
+    /// A reader for many texts in succession.
     pub fn reader(&self) -> ArgsReader<'_> {
-        ArgsReader { args: self, blocks: vec![Block::default(); BLOCKS], text: String::new() }
+        ArgsReader { args: self, blocks: vec![Block::default(); MAX_BLOCKS], text: String::new() }
     }
 
-    /// Location and length of a text that is not one of the pager's.
+    /// Location and length of a text; `None` for a text of the pager.
     fn location(&self, row: u32) -> Option<(u64, usize)> {
-        let row = row.checked_sub(self.first())? as usize;
+        let row = row.checked_sub(self.first_resident_row())? as usize;
         Some((*self.locations.get(row)?, self.lengths[row] as usize))
     }
 
-    /// Reads the block that begins at a location; it is shorter at the file's end.
-    fn block(&self, location: u64) -> Option<Vec<u8>> {
+    /// Reads the block that begins at a location; the block at the file's end is shorter.
+    fn read_block(&self, location: u64) -> Option<Vec<u8>> {
         let file = self.files.get((location >> OFFSET_BITS) as usize - 1)?;
-        let (mut bytes, mut n) = (vec![0; BLOCK as usize], 0);
+        let (mut bytes, mut n) = (vec![0; BLOCK_BYTES as usize], 0);
         while let read @ 1.. = file.read_at(&mut bytes[n..], (location & OFFSET_MASK) + n as u64).ok()? {
             n += read;
         }
@@ -98,16 +98,16 @@ impl Args {
         Some(bytes)
     }
 
-    /// Appends all texts of `other`. Returns the new row of its first.
+    /// Appends all texts of `other`. Returns the new row of the first one.
     pub fn append(&mut self, other: &Args) -> u32 {
         let first = self.locations.len();
         for row in 0..other.locations.len() as u32 {
             self.push_row(other, row);
         }
-        u32::try_from(first).ok().and_then(|first| first.checked_add(self.first())).unwrap_or(NO_ARGS)
+        u32::try_from(first).ok().and_then(|first| first.checked_add(self.first_resident_row())).unwrap_or(NO_ARGS)
     }
 
-    /// Appends one text of `other`. Returns its new row.
+    /// Appends one text of `other`. Returns the text's new row.
     pub fn push_row(&mut self, other: &Args, row: u32) -> u32 {
         let Some(&location) = other.locations.get(row as usize) else { return NO_ARGS };
         let offset = location & OFFSET_MASK;
@@ -132,7 +132,7 @@ impl Args {
         }
     }
 
-    /// Bytes of memory.
+    /// Memory in use, bytes.
     pub fn bytes(&self) -> usize {
         self.text.capacity() + self.locations.capacity() * 8 + self.lengths.capacity() * 4
     }
@@ -151,8 +151,8 @@ impl Args {
     /// The upper bits of locations in a file; `None` if there are too many files.
     fn file_bits(&mut self, file: &Arc<File>) -> Option<u64> {
         // Backwards: the last file is nearly always the one that is being read.
-        let known = self.files.iter().rposition(|f| Arc::ptr_eq(f, file));
-        let idx = match known {
+        let existing = self.files.iter().rposition(|f| Arc::ptr_eq(f, file));
+        let idx = match existing {
             Some(idx) => idx,
             None if self.files.len() < MAX_FILES => {
                 self.files.push(file.clone());
@@ -174,9 +174,9 @@ struct Block {
 }
 
 /// Bytes of a block.
-const BLOCK: u64 = 1 << 16;
+const BLOCK_BYTES: u64 = 1 << 16;
 /// Blocks that an [`ArgsReader`] caches.
-const BLOCKS: usize = 64;
+const MAX_BLOCKS: usize = 64;
 
 /// Reads many texts. A block of a file from which a second text is needed is read entirely and cached.
 pub struct ArgsReader<'a> {
@@ -190,18 +190,18 @@ impl ArgsReader<'_> {
     pub fn get(&mut self, row: u32) -> Option<&str> {
         if let Some((location, length)) = self.args.location(row)
             && location >> OFFSET_BITS != 0
-            && location % BLOCK + length as u64 <= BLOCK
+            && location % BLOCK_BYTES + length as u64 <= BLOCK_BYTES
         {
-            let block = &mut self.blocks[(location / BLOCK) as usize % BLOCKS];
-            let begin = location - location % BLOCK;
+            let block = &mut self.blocks[(location / BLOCK_BYTES) as usize % MAX_BLOCKS];
+            let begin = location - location % BLOCK_BYTES;
             if block.location != Some(begin) {
                 block.bytes.clear();
                 block.location = Some(begin);
             } else {
                 if block.bytes.is_empty() {
-                    block.bytes = self.args.block(begin)?;
+                    block.bytes = self.args.read_block(begin)?;
                 }
-                let from = (location % BLOCK) as usize;
+                let from = (location % BLOCK_BYTES) as usize;
                 let bytes = block.bytes.get(from..from + length)?;
                 return match std::str::from_utf8(bytes) {
                     Ok(text) => Some(text),

@@ -1,8 +1,8 @@
 //! A batch: names, events and warnings that a source has read, for the store to apply.
 //!
-//! A batch is filled without a lock, since reading, checking and converting take long; `Store::apply`, which needs the
-//! lock, is quick. Ids in a batch are those of the producer, unique in a process; the store maps them to rows of its
-//! tables, so a source need not know the store.
+//! A batch is filled without a lock, because reading, checking and converting take long; `Store::apply`, which needs
+//! the lock, is quick. Ids in a batch are those of the producer, unique in a process; the store maps them to rows of
+//! its tables, so a source need not know the store.
 
 use crate::args::Args;
 use crate::event::Event;
@@ -17,13 +17,13 @@ use rustc_hash::FxHashMap;
 pub enum Name {
     /// The process itself.
     Process {
-        /// Its id.
+        /// The process's id.
         pid: u32,
-        /// Its host's name.
+        /// The host's name.
         host: String,
-        /// Its command.
+        /// The process's command.
         name: String,
-        /// Nanoseconds per tick of its clock, to convert the queue waits of op slices.
+        /// Nanoseconds per tick of the process's clock, to convert the queue waits of op slices.
         ns_per_tick: f64,
     },
     /// A thread that emits to a ring.
@@ -35,25 +35,24 @@ pub enum Name {
         /// The kernel's thread id.
         tid: u32,
     },
-    /// A track that is more than a thread, or none: a CPU, a device's stream, a network link.
+    /// A track of a CPU, a device's stream or a network link, or of a thread with further properties.
     Track {
         /// Process and a number that no ring of the process has.
         key: TrackKey,
         /// Kind of the track.
         kind: TrackKind,
-        /// Its name.
+        /// The track's name.
         name: String,
-        /// The kernel's thread id, 0 if it is not a thread.
+        /// The kernel's thread id, 0 if the track is not a thread.
         tid: u32,
-        /// The device (`/device:gpu:0`, `GPU 0`), empty if it has none.
+        /// The device (`/device:gpu:0`, `GPU 0`), empty if the track has none.
         device: String,
         /// The stream's number on the device.
         stream: Option<u64>,
         /// Position among the tracks of the process, ascending.
         order: i32,
     },
-    /// The system's id of a process that has another number in the batches, since it reused the id of an earlier
-    /// process.
+    /// The system's id of a process that has another number in the batches, because an earlier process had the same id.
     Pid {
         /// The number in the batches.
         process: u32,
@@ -62,14 +61,14 @@ pub enum Name {
     },
     /// A process that is recorded from outside. The process's own [`Name::Process`] takes precedence.
     Other {
-        /// Its id.
+        /// The process's id.
         pid: u32,
-        /// Its host's name.
+        /// The host's name.
         host: String,
-        /// Its command.
+        /// The process's command.
         name: String,
     },
-    /// The process that owns a track, if it is not the one that reports it.
+    /// The process that owns a track, if another process reports the track.
     Owner {
         /// The track.
         key: TrackKey,
@@ -94,7 +93,7 @@ pub enum Name {
         /// The address in the module.
         address: u64,
     },
-    /// The function of a frame; of those inlined into each other the outer one first.
+    /// A function of a frame; of functions that are inlined into each other, the outer one comes first.
     Function {
         /// The process that reports it.
         pid: u32,
@@ -122,7 +121,7 @@ pub enum Name {
         id: u32,
         /// Category: `op`, `step`, `wait`, ... or a `tracing` target.
         category: String,
-        /// Name.
+        /// Name of the slices and counters.
         name: String,
     },
     /// A graph node.
@@ -135,7 +134,7 @@ pub enum Name {
         name: String,
         /// Op type.
         op: String,
-        /// Device it was placed on.
+        /// Device on which the node was placed.
         device: String,
     },
 }
@@ -145,7 +144,7 @@ pub enum Name {
 pub struct TrackEvents {
     /// Events in the order in which they were emitted.
     pub events: Vec<Event>,
-    /// The total of events that the producer could not store, if known.
+    /// The total number of events that the producer could not store, if known.
     pub dropped: Option<u64>,
     /// The slices that are open now, if known, with times and ids as those of events.
     pub open: Option<Vec<OpenSlice>>,
@@ -160,8 +159,8 @@ pub struct Batch {
     pub args: Args,
     /// Events by track.
     pub tracks: FxHashMap<TrackKey, TrackEvents>,
-    /// Problems of which the user has to know. Counts are totals; a warning replaces an earlier one with the same kind
-    /// and source.
+    /// Problems that the user has to know about. Counts are totals; a warning replaces an earlier one with the same
+    /// kind and source.
     pub warnings: Vec<Warning>,
     /// The proposed origin, ns of CLOCK_MONOTONIC_RAW.
     pub origin: Option<i64>,
@@ -203,7 +202,7 @@ impl Batch {
 
     /// Whether the source has more than fits into one batch, so that it should be read again at once.
     #[must_use]
-    pub fn more(&self) -> bool {
+    pub fn has_more(&self) -> bool {
         self.more
     }
 }

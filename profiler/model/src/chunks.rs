@@ -20,10 +20,10 @@
 //!                                                              64    count x 32 bytes: the records
 //! ```
 //!
-//! Checksums are CRC-32C. The header has its own, so that the number of lost records is known exactly if only a payload
-//! is damaged; otherwise it follows from the sequence numbers. The chunks of a batch are written in one `write`, and
-//! records are removed from the ring only after that: the records of a chunk that a crash cut short are still in the
-//! ring.
+//! Checksums are CRC-32C. The header has a separate one, so that the number of lost records is known exactly if only a
+//! payload is damaged; if a header is damaged, the number follows from the sequence numbers. The chunks of a batch are
+//! written in one `write`, and records are removed from the ring only after that: the records of a chunk that a crash
+//! cut short are still in the ring.
 
 use events::Record;
 
@@ -45,7 +45,7 @@ pub const FLAG_LAST: u32 = 1;
 /// The collector stopped here because the trace reached its size limit.
 pub const FLAG_LIMIT: u32 = 2;
 
-/// The chunk is from a flight recorder's ring: records that are missing before it were overwritten.
+/// The chunk is from a flight recorder's ring: the records that are missing before the chunk were overwritten.
 pub const FLAG_FLIGHT: u32 = 4;
 
 /// The header of a chunk.
@@ -91,13 +91,13 @@ pub fn begin_chunk(batch: &mut Vec<Record>) -> usize {
     batch.len()
 }
 
-/// Writes the header of the chunk whose records begin at `at`. Its count is their number, not `header.count`.
+/// Writes the header of the chunk whose records begin at `at`. Writes the number of these records, not `header.count`.
 pub fn end_chunk(header: ChunkHeader, at: usize, batch: &mut [Record]) {
-    end_summed_chunk(header, crc32c::crc32c(bytemuck::cast_slice(&batch[at..])), at, batch);
+    end_chunk_with_crc(header, crc32c::crc32c(bytemuck::cast_slice(&batch[at..])), at, batch);
 }
 
-/// As [`end_chunk`], with the checksum of the records.
-pub fn end_summed_chunk(header: ChunkHeader, crc: u32, at: usize, batch: &mut [Record]) {
+/// As [`end_chunk`], with the known checksum of the records.
+pub fn end_chunk_with_crc(header: ChunkHeader, crc: u32, at: usize, batch: &mut [Record]) {
     let (before, records) = batch.split_at_mut(at);
     debug_assert!(records.len() <= MAX_RECORDS);
     let h: &mut [u8] = bytemuck::cast_slice_mut(&mut before[at - HEADER_RECORDS..]);
@@ -124,8 +124,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// The header at the begin of `bytes` and the checksum of its payload; `None` if the header is damaged or none. `bytes`
-/// has to have at least the length of a header.
+/// Parses the header at the beginning of `bytes`; returns it with the payload's checksum. `None` if there is no valid
+/// header. `bytes` must have at least the length of a header.
 fn parse_header(bytes: &[u8]) -> Option<(ChunkHeader, u32)> {
     if bytes[..4] != SYNC || crc32c::crc32c(&bytes[8..CHUNK_HEADER]) != u32_at(bytes, 4) {
         return None;
@@ -143,37 +143,37 @@ fn parse_header(bytes: &[u8]) -> Option<(ChunkHeader, u32)> {
     (header.count as usize <= MAX_RECORDS).then_some((header, u32_at(bytes, 8)))
 }
 
-/// How many bytes at the begin of `bytes` are final, however the file grows: complete chunks, and damage. `bytes`
-/// begins at a chunk, or with the file's header if `at_begin`.
+/// Counts the bytes at the beginning of `bytes` that are final, however the file grows: complete chunks, and damage.
+/// `bytes` begins at a chunk, or with the file's header if `at_begin`.
 #[must_use]
-pub fn settled(bytes: &[u8], at_begin: bool) -> usize {
-    let mut at = if at_begin { FILE_HEADER } else { 0 };
-    if bytes.len() < at {
+pub fn n_final_bytes(bytes: &[u8], at_begin: bool) -> usize {
+    let mut n_final = if at_begin { FILE_HEADER } else { 0 };
+    if bytes.len() < n_final {
         return 0;
     }
-    while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= CHUNK_HEADER) {
+    while let Some(rest) = bytes.get(n_final..).filter(|rest| rest.len() >= CHUNK_HEADER) {
         let len = match parse_header(rest) {
             Some((header, _)) => CHUNK_HEADER + header.count as usize * size_of::<Record>(),
             None => {
-                let last = rest.len() - CHUNK_HEADER;
-                let next = (1..=last).find(|n| rest[*n] == SYNC[0] && parse_header(&rest[*n..]).is_some());
-                next.unwrap_or_else(|| rest.len().saturating_sub(MAX_CHUNK))
+                let last_offset = rest.len() - CHUNK_HEADER;
+                let is_header = |offset: &usize| rest[*offset] == SYNC[0] && parse_header(&rest[*offset..]).is_some();
+                (1..=last_offset).find(is_header).unwrap_or_else(|| rest.len().saturating_sub(MAX_CHUNK))
             }
         };
         if len == 0 || rest.len() < len {
             break;
         }
-        at += len;
+        n_final += len;
     }
-    at
+    n_final
 }
 
 /// The next chunk that a [`Scanner`] found.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Scanned {
+pub enum ScannedChunk {
     /// A valid chunk; its records were appended to the caller's vector.
     Chunk(ChunkHeader),
-    /// A chunk whose records are damaged, and were left out.
+    /// A chunk whose records are damaged and were left out.
     BadPayload(ChunkHeader),
 }
 
@@ -188,44 +188,45 @@ pub struct Damage {
     pub first_at: u64,
 }
 
-/// Parses a chunk file while it grows. Its bytes are fed in order, in pieces of any size.
+/// Parses a chunk file while it grows. The file's bytes are fed in order, in pieces of any size.
 ///
-/// Damage is skipped up to the next valid chunk. An unfinished chunk at the end waits for its remaining bytes. Memory:
-/// bytes that were fed and not parsed, at most [`MAX_CHUNK`] more than one piece.
+/// Damage is skipped up to the next valid chunk. An unfinished chunk at the end waits for its remaining bytes. The
+/// memory is bounded by [`MAX_CHUNK`] plus one piece.
 #[derive(Debug, Default)]
 pub struct Scanner {
     bytes: Vec<u8>,
-    /// How many of `bytes` are parsed.
-    at: usize,
+    /// The number of `bytes` that are parsed.
+    n_parsed: usize,
     /// Offset in the file of `bytes[0]`.
     offset: u64,
     has_header: bool,
-    in_gap: bool,
+    /// Whether the bytes before the position were skipped as damage.
+    is_in_gap: bool,
     damage: Damage,
 }
 
 impl Scanner {
     /// Appends the next bytes of the file.
     pub fn feed(&mut self, bytes: &[u8]) {
-        self.bytes.drain(..self.at);
-        self.offset += self.at as u64;
-        self.at = 0;
+        self.bytes.drain(..self.n_parsed);
+        self.offset += self.n_parsed as u64;
+        self.n_parsed = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
     /// The next chunk; `None` if more bytes are needed. Appends the records of a valid chunk to `records`.
-    pub fn next(&mut self, records: &mut Vec<Record>) -> Option<Scanned> {
+    pub fn next(&mut self, records: &mut Vec<Record>) -> Option<ScannedChunk> {
         if !self.has_header {
-            self.file_header()?;
+            self.check_file_header()?;
         }
         loop {
-            let rest = &self.bytes[self.at..];
-            let sync = rest.len().min(SYNC.len());
-            if rest[..sync] == SYNC[..sync] {
+            let rest = &self.bytes[self.n_parsed..];
+            let sync_len = rest.len().min(SYNC.len());
+            if rest[..sync_len] == SYNC[..sync_len] {
                 let header = rest.get(..CHUNK_HEADER)?;
                 if let Some((header, crc)) = parse_header(header) {
                     let payload = rest.get(CHUNK_HEADER..CHUNK_HEADER + header.count as usize * size_of::<Record>())?;
-                    return Some(self.take(header, crc, payload.len(), records));
+                    return Some(self.take_chunk(header, crc, payload.len(), records));
                 }
             }
             let next = rest.get(1..)?.iter().position(|b| *b == SYNC[0]).map_or(rest.len(), |n| n + 1);
@@ -233,43 +234,44 @@ impl Scanner {
         }
     }
 
-    fn take(&mut self, header: ChunkHeader, crc: u32, len: usize, records: &mut Vec<Record>) -> Scanned {
-        let from = self.at + CHUNK_HEADER;
+    /// Consumes the chunk with this header and payload checksum, and appends its records if the payload is valid.
+    fn take_chunk(&mut self, header: ChunkHeader, crc: u32, len: usize, records: &mut Vec<Record>) -> ScannedChunk {
+        let from = self.n_parsed + CHUNK_HEADER;
         let payload = &self.bytes[from..from + len];
         let is_valid = crc32c::crc32c(payload) == crc;
         if is_valid {
             records.extend(payload.chunks_exact(size_of::<Record>()).map(bytemuck::pod_read_unaligned::<Record>));
-            self.in_gap = false;
-            self.at = from + len;
-            return Scanned::Chunk(header);
+            self.is_in_gap = false;
+            self.n_parsed = from + len;
+            return ScannedChunk::Chunk(header);
         }
-        self.in_gap = false;
+        self.is_in_gap = false;
         // The header is valid, so the next chunk begins after a payload of this length.
         self.skip(CHUNK_HEADER + len);
-        self.in_gap = false;
-        Scanned::BadPayload(header)
+        self.is_in_gap = false;
+        ScannedChunk::BadPayload(header)
     }
 
-    /// Checks the file header; a damaged one is skipped like other damage.
-    fn file_header(&mut self) -> Option<()> {
-        let header = self.bytes.get(self.at..self.at + FILE_HEADER)?;
+    /// Checks the file header; a damaged header is skipped like other damage. `None` if more bytes are needed.
+    fn check_file_header(&mut self) -> Option<()> {
+        let header = self.bytes.get(self.n_parsed..self.n_parsed + FILE_HEADER)?;
         self.has_header = true;
         if header[..8] == FILE_MAGIC && crc32c::crc32c(&header[..24]) == u32_at(header, 24) {
-            self.at += FILE_HEADER;
+            self.n_parsed += FILE_HEADER;
         }
         Some(())
     }
 
     fn skip(&mut self, n: usize) {
-        if !self.in_gap {
-            self.in_gap = true;
+        if !self.is_in_gap {
+            self.is_in_gap = true;
             if self.damage.places == 0 {
-                self.damage.first_at = self.offset + self.at as u64;
+                self.damage.first_at = self.offset + self.n_parsed as u64;
             }
             self.damage.places += 1;
         }
         self.damage.bytes += n as u64;
-        self.at += n;
+        self.n_parsed += n;
     }
 
     /// Damage so far.
@@ -280,8 +282,8 @@ impl Scanner {
 
     /// Bytes of an unfinished chunk at the end.
     #[must_use]
-    pub fn unfinished(&self) -> usize {
-        self.bytes.len() - self.at
+    pub fn n_unfinished_bytes(&self) -> usize {
+        self.bytes.len() - self.n_parsed
     }
 }
 
@@ -319,7 +321,7 @@ mod tests {
     }
 
     /// Everything that the scanner gives for these bytes, fed in pieces of `piece` bytes.
-    fn scan(bytes: &[u8], piece: usize) -> (Vec<(Scanned, Vec<Record>)>, Scanner) {
+    fn scan(bytes: &[u8], piece: usize) -> (Vec<(ScannedChunk, Vec<Record>)>, Scanner) {
         let mut scanner = Scanner::default();
         let mut found = Vec::new();
         for part in bytes.chunks(piece.max(1)) {
@@ -349,10 +351,10 @@ mod tests {
         fn round_trip_in_any_pieces(sizes in prop::collection::vec(0usize..40, 0..8), piece in 1usize..300) {
             let (bytes, chunks) = file(&sizes);
             let (found, scanner) = scan(&bytes, piece);
-            let want: Vec<_> = chunks.into_iter().map(|(h, r)| (Scanned::Chunk(h), r)).collect();
+            let want: Vec<_> = chunks.into_iter().map(|(h, r)| (ScannedChunk::Chunk(h), r)).collect();
             prop_assert_eq!(found, want);
             prop_assert_eq!(scanner.damage(), Damage::default());
-            prop_assert_eq!(scanner.unfinished(), 0);
+            prop_assert_eq!(scanner.n_unfinished_bytes(), 0);
         }
 
         #[test]
@@ -376,8 +378,8 @@ mod tests {
             for (f, records) in found {
                 match f {
                     // A chunk that checks is one of those that were written, whole.
-                    Scanned::Chunk(h) => prop_assert!(chunks.iter().any(|(want, r)| *want == h && *r == records)),
-                    Scanned::BadPayload(_) => prop_assert!(records.is_empty()),
+                    ScannedChunk::Chunk(h) => prop_assert!(chunks.iter().any(|(want, r)| *want == h && *r == records)),
+                    ScannedChunk::BadPayload(_) => prop_assert!(records.is_empty()),
                 }
             }
         }
@@ -390,7 +392,7 @@ mod tests {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             let (found, scanner) = scan(&bytes, usize::MAX);
-            let sound = found.iter().filter(|(f, _)| matches!(f, Scanned::Chunk(_))).count();
+            let sound = found.iter().filter(|(f, _)| matches!(f, ScannedChunk::Chunk(_))).count();
             assert_eq!((sound, scanner.damage().places), (2, 1), "bit {bit}");
         }
     }

@@ -31,16 +31,16 @@ pub trait ColdLane: Debug + Send + Sync {
     /// Feeds the slices that touch a view to `merge`, without waiting, and requests missing ones.
     fn walk(&self, view: &Range<i64>, merge: &mut Merge<'_>);
 
-    /// Feeds the slices with these indices to `merge`, and waits for the disk; feeds none if they are in another
+    /// Feeds the slices with these indices to `merge`, and waits for the disk; feeds none if the slices are in another
     /// process.
-    fn walk_waiting(&self, indices: Range<u32>, merge: &mut Merge<'_>);
+    fn walk_blocking(&self, indices: Range<u32>, merge: &mut Merge<'_>);
 
-    /// Whether the slices are in another process; no method waits for that.
+    /// Whether the slices are in another process; no method waits for such slices.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// Start of the slice at `index`. Does not read from disk if it is the first of a block of
+    /// Start of the slice at `index`. Does not read from disk if the slice is the first of a block of
     /// [`BLOCK`](crate::layout::BLOCK) slices.
     fn start_of(&self, index: usize) -> Option<i64>;
 
@@ -49,7 +49,7 @@ pub trait ColdLane: Debug + Send + Sync {
         0..0
     }
 
-    /// Whether a block is completely in memory; requests it if not.
+    /// Whether a block is completely in memory; requests a missing one.
     fn has_block(&self, _block: u64) -> bool {
         true
     }
@@ -57,8 +57,8 @@ pub trait ColdLane: Debug + Send + Sync {
 
 /// A cursor over the slices of a [`ColdLane`], which keeps the last block in memory.
 pub trait SliceCursor {
-    /// The columns that the slice at `index` is in, its row there, and the end of the rows of the lane's slices after
-    /// it; `None` past the end, and if the slice is damaged or missing now.
+    /// The columns that hold the slice at `index`, with the range of rows from this slice to the last of the lane's
+    /// slices there; `None` past the end, and if the slice is damaged or missing now.
     fn rows(&mut self, index: u64) -> Option<(&SliceColumns, Range<usize>)>;
 
     /// The slice at `index`; `None` as for [`rows`](SliceCursor::rows).
@@ -67,10 +67,10 @@ pub trait SliceCursor {
         columns.slice(rows.start)
     }
 
-    /// The first slice that ends after `time`, or starts at `time`. If slices that decide this are missing: an earlier
-    /// one.
+    /// Index of the first slice that ends after `time`, or starts at `time`. If slices that decide this are missing, an
+    /// earlier index.
     fn first_touching(&mut self, time: i64) -> u32;
 
-    /// The first slice that starts at or after `time`. If slices that decide this are missing: a later one.
+    /// Index of the first slice that starts at or after `time`. If slices that decide this are missing, a later index.
     fn first_from(&mut self, time: i64) -> u32;
 }

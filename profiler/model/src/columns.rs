@@ -22,15 +22,15 @@ impl SliceDetails {
     /// The details of a slice.
     #[inline]
     #[must_use]
-    pub fn of(slice: &Event) -> SliceDetails {
+    pub fn from_event(slice: &Event) -> SliceDetails {
         SliceDetails { arg: slice.arg, correlation: slice.correlation, args: slice.args }
     }
 }
 
-/// Slices as a structure of arrays of the same length: of most slices a query reads start and end only.
+/// Slices as a structure of arrays of the same length, because for most slices a query reads only start and end.
 #[derive(Clone, Debug, Default)]
 pub struct SliceColumns {
-    /// Begins, ns from the origin.
+    /// Starts, ns from the origin.
     pub start: Vec<i64>,
     /// Ends (not included).
     pub end: Vec<i64>,
@@ -45,7 +45,7 @@ pub struct SliceColumns {
 /// The columns that drawing needs, of consecutive slices.
 #[derive(Clone, Copy)]
 pub struct Columns<'a> {
-    /// Begins.
+    /// Starts.
     pub start: &'a [i64],
     /// Ends.
     pub end: &'a [i64],
@@ -112,7 +112,7 @@ impl SliceColumns {
         (self.start[i], self.end[i], self.site[i], self.node[i], self.details[i]) = (start, end, site, node, details);
     }
 
-    /// Removes all slices, but keeps the capacity.
+    /// Removes all slices and retains the capacity.
     pub fn clear(&mut self) {
         self.start.clear();
         self.end.clear();
@@ -158,7 +158,7 @@ impl SliceColumns {
         parts.fold(0, crc32c::crc32c_append)
     }
 
-    /// Bytes of memory.
+    /// Memory in use, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         (self.start.capacity() + self.end.capacity()) * size_of::<i64>()

@@ -14,9 +14,9 @@ pub enum EventKind {
     Instant,
     /// A value from `start` on; `arg` has the bits of an `f64`.
     Counter,
-    /// A flow begins here; `correlation` pairs it with its other end.
+    /// A flow begins; `correlation` pairs this event with the flow's other end.
     FlowOut,
-    /// A flow ends here.
+    /// A flow ends.
     FlowIn,
     /// `arg` bytes were allocated.
     Alloc,
@@ -24,11 +24,11 @@ pub enum EventKind {
     Free,
 }
 
-/// One event. On its way to a store its times are nanoseconds of CLOCK_MONOTONIC_RAW and its names the process's own
-/// ids; in a store times count from the trace's origin and names are rows of the store's tables.
+/// One event. In a batch, times are nanoseconds of CLOCK_MONOTONIC_RAW and names are ids of the process; in a store,
+/// times count from the trace's origin and names are rows of the store's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Kind.
+    /// The kind, which gives the other fields their meaning.
     pub kind: EventKind,
     /// Nesting depth at which the producer emitted it; the lane that is tried first.
     pub depth: u8,
@@ -40,9 +40,9 @@ pub struct Event {
     pub site: u32,
     /// Graph node or [`NO_NODE`].
     pub node: u32,
-    /// Meaning by category (docs/formats/trace-format.md); for `op`: the node whose end made it ready, or [`NO_NODE`].
+    /// Meaning by category (docs/formats/trace-format.md); for `op`: the node whose end readied the op, or [`NO_NODE`].
     pub correlation: u32,
-    /// Meaning by category; for `op`: step id << 32 | queue wait, in ns once it is in a store.
+    /// Meaning by category; for `op`: step id << 32 | queue wait, which is in ns in a store and in ticks in a batch.
     pub arg: u64,
     /// The number that [`Batch::args`](crate::Batch::args) returned for the arguments, or [`NO_ARGS`]; in a store a row
     /// of `Store::args`.

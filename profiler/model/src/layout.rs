@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Slices of a segment, the unit of eviction in a lane; each has a pyramid of its own.
+/// Slices of a segment, the unit of eviction in a lane; each segment has a pyramid.
 pub const SEGMENT: usize = 1 << 14;
-/// Slices of a block, the unit in which a remote trace sends slices: those of a node of the pyramids' fifth level.
+/// Slices of a block, the unit in which a remote trace sends slices: as many as a node of a pyramid's fifth level
+/// covers.
 pub const BLOCK: u64 = 1 << 12;
 
 /// The sealed part of a trace folder.
@@ -15,7 +16,7 @@ pub const SEALED_FOLDER: &str = "sealed";
 const SLICES_FILE: &str = "slices.parquet";
 /// The file by which a gathered folder is recognised.
 pub const GATHERED_FILE: &str = "gathered.json";
-/// The file in a gathered trace folder that says where the folder is from.
+/// The file in a gathered trace folder that names the folder's source.
 pub const SOURCE_FILE: &str = "source.json";
 
 /// Why a folder cannot be read as a trace.
@@ -44,7 +45,7 @@ pub struct GatheredInfo {
 pub struct SourceInfo {
     /// The host's name.
     pub host: String,
-    /// Id of its clock: machine, boot, time namespace.
+    /// Id of the host's clock: machine, boot, time namespace.
     pub clock: String,
     /// Id of the trace folder.
     pub folder: String,

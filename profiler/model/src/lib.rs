@@ -1,4 +1,4 @@
-//! The data model of traces, which recording, storing, converting and analysing share. It has no traces itself.
+//! The data model of traces, which recording, storing, converting and analysing share. This crate stores no traces.
 //!
 //! 1. `event`, `slice`, `columns`, `track`, `rows`, `names`, `site`, `stack`, `thread_state`, `warning`: the rows of a
 //!    trace.
@@ -35,8 +35,8 @@ pub use batch::{Batch, Name, TrackEvents};
 pub use cold::{ColdLane, SliceCursor};
 pub use columns::{SliceColumns, SliceDetails};
 pub use event::{Event, EventKind, NO_NODE};
-pub use names::{Category, ClockOffset, FIRST_OWN_PID, NodeInfo, Process, SiteInfo, has_word};
-pub use pages::{PagerStats, Pages};
+pub use names::{Category, ClockOffset, FIRST_SYNTHETIC_PID, NodeInfo, Process, SiteInfo, has_word};
+pub use pages::{PageLoader, PagerStats};
 pub use rows::{Counter, CounterKey, Flow, FlowEnd, MemoryEvent, Point, RingPosition, Step, Transfer};
 pub use site::Site;
 pub use slice::{SliceHeader, SliceId, SliceRef};

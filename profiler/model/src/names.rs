@@ -20,8 +20,8 @@ pub enum Category {
     Step,
     /// `wait`: a worker with nothing to do.
     Wait,
-    /// `parked`: an op that waits without blocking a thread, for a row of a queue, room in it, or a value; `arg` says
-    /// which.
+    /// `parked`: an op that waits, without blocking a thread, for a row of a queue, for room in a queue or for a value;
+    /// `arg` says which.
     Parked,
     /// `alloc`: memory of a device.
     Alloc,
@@ -29,9 +29,9 @@ pub enum Category {
     Transfer,
     /// `launch`: a host's call that enqueues work for a device; `correlation` is that of the work.
     Launch,
-    /// `kernel`: a device's computation; `correlation` is its launch's.
+    /// `kernel`: a device's computation; `correlation` is that of the launch.
     Kernel,
-    /// `copy`: memory copied or set by a device, `arg` bytes; `correlation` is its launch's.
+    /// `copy`: memory copied or set by a device, `arg` bytes; `correlation` is that of the launch.
     Copy,
     /// `collective`: a computation that waits for the same of other devices (all-reduce and the like).
     Collective,
@@ -39,25 +39,25 @@ pub enum Category {
     Sync,
     /// `input`: the work of a data loader, which makes the step's input.
     Input,
-    /// `running`: on a CPU's track, the thread that ran; `correlation` is its kernel's id.
+    /// `running`: on a CPU's track, the thread that ran; `correlation` is the kernel's id of the thread.
     Running,
-    /// `off cpu`: a thread that did not run; the site's name says why, `correlation` is the waker's thread id.
+    /// `off cpu`: a thread that did not run; the site's name is the reason, `correlation` is the waker's thread id.
     #[serde(rename = "off cpu")]
     OffCpu,
     /// `sample`: a running thread's call stack was taken; `arg` is its row of `Store::stacks`.
     Sample,
-    /// `thread counter`: a counter of the thread on whose track it is, not of the process.
+    /// `thread counter`: a counter of one thread, on that thread's track.
     #[serde(rename = "thread counter")]
     ThreadCounter,
     /// `python`: a function of an interpreter.
     Python,
-    /// `remote transfer`: a stamp of a value that is sent between processes; its number is joined in the entire trace.
+    /// `remote transfer`: a stamp of a value that is sent between processes, joined by its number across processes.
     #[serde(rename = "remote transfer")]
     RemoteTransfer,
     /// `edge`: flows whose `correlation` is unique in the entire trace, not only in a process.
     Edge,
-    /// `numerics`: an instant that has the name of a node, whose results are from now on finite, or not: bits of `arg`
-    /// are 1 for NaN, 2 for infinity, 4 for minus infinity.
+    /// `numerics`: an instant from which on the results of the node that it names have the bits of `arg`: 1 NaN, 2
+    /// infinity, 4 minus infinity, 0 only finite values.
     Numerics,
     /// Anything else: spans and events of `tracing`, imports.
     #[serde(other)]
@@ -65,7 +65,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// Whether the category is one of stamps of transfers.
+    /// Whether events of the category are stamps of transfers.
     #[must_use]
     pub fn is_transfer(self) -> bool {
         matches!(self, Category::Transfer | Category::RemoteTransfer)
@@ -118,7 +118,7 @@ impl SiteInfo {
     }
 }
 
-/// Whether a name contains one of these words, which are in lower case; the name's case is ignored.
+/// Whether a name, in any case, contains one of these lower-case words.
 pub fn has_word(name: &str, words: &[&str]) -> bool {
     let name = name.to_ascii_lowercase();
     words.iter().any(|word| name.contains(word))
@@ -131,14 +131,14 @@ pub struct NodeInfo {
     pub name: String,
     /// Op type.
     pub op: String,
-    /// Device it was placed on.
+    /// Device on which the node was placed.
     pub device: String,
 }
 
 /// A process that wrote into the trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Process {
-    /// The process id; from [`FIRST_OWN_PID`] on this program made it up.
+    /// The process id; from [`FIRST_SYNTHETIC_PID`] on, an importer chose it.
     pub pid: u32,
     /// The host.
     pub host: String,
@@ -146,24 +146,24 @@ pub struct Process {
     pub name: String,
     /// How times were converted to the collector's clock, in a trace of several hosts.
     pub clock: Option<ClockOffset>,
-    /// Nanoseconds per tick of its clock.
+    /// Nanoseconds per tick of the process's clock.
     pub ns_per_tick: f64,
     /// Whether the process records itself, rather than being recorded from outside.
     pub is_recorder: bool,
 }
 
-/// Processes of imported files whose id is taken, or is no number, are numbered from here.
-pub const FIRST_OWN_PID: u32 = 1 << 31;
+/// The first id for processes of imported files whose own id is in use or is not a number.
+pub const FIRST_SYNTHETIC_PID: u32 = 1 << 31;
 
 impl Process {
     /// The rank in a job, which importers of several files add to the host: `rank 3`, or `node7, rank 3`.
     #[must_use]
     pub fn rank(&self) -> Option<u32> {
-        let (before, rank) = self.host.rsplit_once("rank ")?;
-        rank.parse().ok().filter(|_| before.is_empty() || before.ends_with(", "))
+        let (prefix, rank) = self.host.rsplit_once("rank ")?;
+        rank.parse().ok().filter(|_| prefix.is_empty() || prefix.ends_with(", "))
     }
 
-    /// Name and id; only the name if this program made up the id.
+    /// Name and id; only the name if an importer chose the id.
     #[must_use]
     pub fn title(&self) -> String {
         self.titled(&self.name)
@@ -173,7 +173,7 @@ impl Process {
     #[must_use]
     pub fn titled(&self, name: &str) -> String {
         match self.pid {
-            FIRST_OWN_PID.. => name.to_owned(),
+            FIRST_SYNTHETIC_PID.. => name.to_owned(),
             pid => format!("{name} ({pid})"),
         }
     }
@@ -182,7 +182,7 @@ impl Process {
 /// How a host's times were converted to the collector's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClockOffset {
-    /// Added to the host's latest times, ns; it changes with the drift.
+    /// The offset, ns, that is added to the host's latest times; it changes with the drift.
     pub offset_ns: i64,
     /// How much faster the host's clock runs than the collector's, parts per billion.
     pub drift_ppb: f64,

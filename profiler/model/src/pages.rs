@@ -3,35 +3,35 @@
 use crate::warning::Warning;
 use std::fmt::Debug;
 
-/// Memory and loads of a [`Pages`].
+/// Memory and loads of a [`PageLoader`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PagerStats {
     /// Bytes of slices in memory.
     pub bytes: usize,
-    /// The limit of bytes; the page that was loaded last stays, whatever its size.
+    /// The limit of bytes; the page that was loaded last stays even if it is larger.
     pub budget: usize,
-    /// How often pages were loaded so far.
+    /// The number of loads so far.
     pub loads: u64,
 }
 
 /// Loads slices of a store's cold lanes, from the files of a sealed trace or from another process.
 ///
-/// Drawing never waits for it: missing pages are requested, and loaded by [`Pages::load_requested`].
-pub trait Pages: Debug + Send + Sync {
+/// Drawing never waits for pages: missing pages are requested, and loaded by [`PageLoader::load_requested`].
+pub trait PageLoader: Debug + Send + Sync {
     /// Sets the limit of bytes of slices in memory.
     fn set_budget(&self, budget: usize);
     /// Memory and loads.
     fn stats(&self) -> PagerStats;
-    /// A number that grows when [`Pages::load_requested`] has loaded pages.
+    /// A number that grows when [`PageLoader::load_requested`] has loaded pages.
     fn version(&self) -> u64;
     /// Loads some of the requested pages. Returns whether a picture would show more now. Waits, so a thread calls it
     /// without the store's lock.
     fn load_requested(&self) -> bool;
     /// Whether pages are requested.
     fn has_requests(&self) -> bool;
-    /// The arguments with a number; `None` if they are unknown or missing now.
+    /// The arguments with this number; `None` if they are unknown or missing now.
     fn args(&self, number: u32) -> Option<String>;
-    /// Bytes of memory.
+    /// Memory in use, bytes.
     fn memory_bytes(&self) -> usize;
     /// Starts of the parts of the trace whose pages fit into memory together, ns.
     fn part_starts(&self) -> Vec<i64>;

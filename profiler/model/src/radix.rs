@@ -1,8 +1,8 @@
 //! A stable radix sort by number, from the lowest digit. The passes depend on the range of keys, not on their number:
 //! three or four for the times of a window of slices.
 
-/// A key, and the row that it belongs to.
-pub type Keyed = (u64, u32);
+/// A key and the index of its row.
+pub type KeyedRow = (u64, u32);
 
 /// Bits of a digit: its counts fit into the first-level cache.
 const DIGIT_BITS: u32 = 11;
@@ -16,7 +16,7 @@ pub fn key(number: i64) -> u64 {
 }
 
 /// Sorts by key; rows with equal keys keep their order. `spare` is a reused buffer.
-pub fn sort(rows: &mut Vec<Keyed>, spare: &mut Vec<Keyed>) {
+pub fn sort(rows: &mut Vec<KeyedRow>, spare: &mut Vec<KeyedRow>) {
     if rows.is_sorted_by_key(|(key, _)| *key) {
         return;
     }
@@ -53,7 +53,7 @@ mod tests {
         fn as_the_standard_sort(
             keys in prop_oneof![prop::collection::vec(any::<i64>(), 0..3_000), prop::collection::vec(-90_000i64..9, 0..9_000)]
         ) {
-            let mut rows: Vec<Keyed> = keys.iter().map(|k| key(*k)).zip(0..).collect();
+            let mut rows: Vec<KeyedRow> = keys.iter().map(|k| key(*k)).zip(0..).collect();
             let mut expected: Vec<(i64, u32)> = keys.into_iter().zip(0..).collect();
             expected.sort();
             sort(&mut rows, &mut Vec::new());

@@ -28,11 +28,11 @@ pub struct Counter {
     pub process: u32,
     /// Row of the sites: category and name.
     pub site: u32,
-    /// Of a counter of one thread: a track of that thread.
+    /// A track of the thread, for a counter of one thread.
     pub track: Option<TrackId>,
-    /// When, ns from the origin, in order.
+    /// Times of the values, ns from the origin, in order.
     pub time: VecDeque<i64>,
-    /// The value from then on.
+    /// The value from each time on.
     pub value: VecDeque<f64>,
 }
 
@@ -43,7 +43,7 @@ pub struct CounterKey {
     pub process: u32,
     /// Row of the sites.
     pub site: u32,
-    /// Of a counter of one thread: a track of that thread.
+    /// A track of the thread, for a counter of one thread.
     pub track: Option<TrackId>,
 }
 
@@ -59,7 +59,7 @@ impl Counter {
 pub struct FlowEnd {
     /// Track of the end.
     pub track: TrackId,
-    /// When, ns from the origin.
+    /// Time, ns from the origin.
     pub time: i64,
 }
 
@@ -72,16 +72,16 @@ pub struct Flow {
     pub site: u32,
     /// The number that pairs the two ends.
     pub correlation: u32,
-    /// Tail.
+    /// Where the arrow begins.
     pub from: Option<FlowEnd>,
-    /// Head.
+    /// Where the arrow ends.
     pub to: Option<FlowEnd>,
 }
 
 /// Memory of a device that was allocated or freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryEvent {
-    /// When, ns from the origin.
+    /// Time, ns from the origin.
     pub time: i64,
     /// Track of the allocating thread.
     pub track: TrackId,
@@ -105,7 +105,7 @@ pub struct Transfer {
     pub step_id: u32,
     /// Bytes sent; `u32::MAX` for as many or more.
     pub bytes: u32,
-    /// Row of the nodes: the `_Send`; `u32::MAX` if it was not reported.
+    /// Row of the nodes: the `_Send`; `u32::MAX` if no `_Send` was reported.
     pub sender: u32,
     /// Row of the nodes: the `_Recv`.
     pub receiver: u32,
@@ -113,15 +113,15 @@ pub struct Transfer {
     pub from: Option<TrackId>,
     /// Track on which the consumers were unblocked.
     pub to: Option<TrackId>,
-    /// The value was ready to be sent.
+    /// When the value was ready to be sent.
     pub enqueued: Option<i64>,
-    /// The send began.
+    /// When the send began.
     pub sent: Option<i64>,
-    /// The value left.
+    /// When the value left.
     pub left: Option<i64>,
-    /// The value arrived at the receiver.
+    /// When the value arrived at the receiver.
     pub arrived: Option<i64>,
-    /// The receiver's consumers were unblocked.
+    /// When the receiver's consumers were unblocked.
     pub unblocked: Option<i64>,
 }
 
@@ -130,13 +130,13 @@ pub struct Transfer {
 pub struct Point {
     /// The counter.
     pub key: CounterKey,
-    /// When, ns from the origin.
+    /// Time, ns from the origin.
     pub time: i64,
     /// The value from then on.
     pub value: f64,
 }
 
-/// Up to which record a ring of a trace folder is in a sealed trace.
+/// The position in a ring of a trace folder up to which its records are in a sealed trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingPosition {
     /// The process.

@@ -1,41 +1,41 @@
-//! A slice's site in a column: the row of `Store::sites`, with a mark if the slice waits.
+//! A slice's site in a column: the row of `Store::sites`, with a bit that says whether the slice waits.
 //!
-//! The level of detail needs to know of every slice whether it works or waits; the mark saves a look-up in a table.
+//! The level of detail needs this bit of every slice; storing it with the row saves a look-up in a table.
 
 use crate::names::SiteInfo;
 use bytemuck::{Pod, Zeroable};
 
-/// A site: the highest bit is the mark, the others are the row.
+/// A site: the highest bit is set if the slices wait, the other bits are the row.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Site(u32);
 
 /// Set if the slices wait.
-const MARK: u32 = 1 << 31;
+const WAITS_BIT: u32 = 1 << 31;
 
 impl Site {
-    /// A site with a row, of which the lower 31 bits count: no table is longer.
+    /// A site with a row, whose lower 31 bits are used: no table is longer.
     #[inline]
     pub fn new(row: u32, waits: bool) -> Site {
-        Site(row & !MARK | if waits { MARK } else { 0 })
+        Site(row & !WAITS_BIT | if waits { WAITS_BIT } else { 0 })
     }
 
-    /// The site of a row of a table; a row that the table lacks works.
+    /// The site of a row of `sites`; a site that the table lacks counts as working.
     #[inline]
-    pub fn of(sites: &[SiteInfo], row: u32) -> Site {
+    pub fn lookup(sites: &[SiteInfo], row: u32) -> Site {
         Site::new(row, sites.get(row as usize).is_some_and(SiteInfo::waits))
     }
 
     /// The row.
     #[inline]
     pub fn row(self) -> u32 {
-        self.0 & !MARK
+        self.0 & !WAITS_BIT
     }
 
-    /// Whether its slices wait.
+    /// Whether the site's slices wait.
     #[inline]
     pub fn waits(self) -> bool {
-        self.0 & MARK != 0
+        self.0 & WAITS_BIT != 0
     }
 
     /// All bits set if the slices wait, else 0: for branchless code.
@@ -44,7 +44,7 @@ impl Site {
         i64::from(self.0.cast_signed() >> 31)
     }
 
-    /// A number that is small if the row is: 2 * row, plus 1 if the slices wait.
+    /// A number that is small for small rows: 2 * row, plus 1 if the slices wait.
     #[inline]
     pub fn to_code(self) -> u32 {
         self.0.rotate_left(1)
@@ -52,7 +52,7 @@ impl Site {
 
     /// The inverse of [`Site::to_code`].
     #[inline]
-    pub fn of_code(code: u32) -> Site {
+    pub fn from_code(code: u32) -> Site {
         Site(code.rotate_right(1))
     }
 }

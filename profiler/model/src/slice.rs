@@ -13,7 +13,7 @@ pub struct SliceId {
     pub track: u32,
     /// Index of `Track::lanes`.
     pub lane: u32,
-    /// Number of slices that the lane had before.
+    /// Number of slices that the lane had before this one, evicted ones included.
     pub ordinal: u64,
 }
 
@@ -39,7 +39,7 @@ impl Deref for SliceRef {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct SliceHeader {
-    /// Begin, ns from the origin.
+    /// Start, ns from the origin.
     pub start: i64,
     /// End (not included).
     pub end: i64,
@@ -53,7 +53,7 @@ impl SliceHeader {
     /// The header of a slice in a store with these sites.
     #[inline]
     #[must_use]
-    pub fn of(slice: &Event, sites: &[SiteInfo]) -> SliceHeader {
-        SliceHeader { start: slice.start, end: slice.end, site: Site::of(sites, slice.site), node: slice.node }
+    pub fn from_event(slice: &Event, sites: &[SiteInfo]) -> SliceHeader {
+        SliceHeader { start: slice.start, end: slice.end, site: Site::lookup(sites, slice.site), node: slice.node }
     }
 }

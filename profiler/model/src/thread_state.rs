@@ -1,6 +1,6 @@
 //! The states of a thread, as an operating system's scheduler distinguishes them.
 
-/// The state of a thread: that it runs, or why not.
+/// The state of a thread: running, or the reason why it does not run.
 ///
 /// A slice of category `off cpu` has the [code](ThreadState::code) of its state as `arg`. Traces of older versions have
 /// 0 there; then the name of the slice says the state.
@@ -14,13 +14,13 @@ pub enum ThreadState {
     Runnable = 2,
     /// The thread lost or yielded its CPU, and could have continued.
     Preempted = 3,
-    /// The thread waits for a lock, a timer or a pipe; a signal can interrupt that.
+    /// The thread waits for a lock, a timer or a pipe; a signal can interrupt the wait.
     Sleeping = 4,
-    /// The thread waits, mostly for a disk; no signal can interrupt that.
+    /// The thread waits, mostly for a disk; no signal can interrupt the wait.
     Uninterruptible = 5,
     /// A signal or a debugger stopped the thread.
     Stopped = 6,
-    /// The thread waits, the trace does not say for what; also parked and idle threads of the kernel.
+    /// The thread waits for something that the trace does not name; also parked and idle threads of the kernel.
     Waiting = 7,
     /// The thread ended.
     Dead = 8,
@@ -53,7 +53,7 @@ impl ThreadState {
     pub fn from_name(name: &str) -> Option<ThreadState> {
         // The name in traces that older versions imported.
         let name = if name == "waking" { "runnable" } else { name };
-        Self::NAMES.iter().find(|(_, known)| *known == name).map(|(state, _)| *state)
+        Self::NAMES.iter().find(|(_, state_name)| *state_name == name).map(|(state, _)| *state)
     }
 
     /// Number of the state in traces, never 0.

@@ -13,8 +13,8 @@ pub struct TrackKey {
     pub ring: u32,
 }
 
-/// Lanes of a track, at most, so that a hostile trace cannot make lanes without end. A slice that finds none free is
-/// clipped to fit the last one. An import splits a track that needs more lanes into several tracks.
+/// The most lanes of a track, so that a hostile trace cannot create lanes without limit. A slice that finds no free
+/// lane is clipped to fit the last one. An import splits a track that needs more lanes into several tracks.
 pub const MAX_LANES: usize = 256;
 
 /// The kind of thing that a track stands for.
@@ -60,14 +60,14 @@ impl TrackKind {
         Self::NAMES.iter().find(|(_, n)| *n == name).map(|(kind, _)| *kind)
     }
 
-    /// Whether the track is one of a thread.
+    /// Whether the track is that of a thread.
     #[must_use]
     pub fn is_thread(self) -> bool {
         matches!(self, TrackKind::Thread | TrackKind::Worker)
     }
 }
 
-/// A slice that has begun and not ended. In a batch its ids are those of the process, as in an [`Event`](crate::Event).
+/// A slice that has begun and not ended. In a batch the ids are those of the process, as in an [`Event`](crate::Event).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenSlice {
     /// Begin, ns from the origin.
@@ -76,14 +76,14 @@ pub struct OpenSlice {
     pub site: u32,
     /// Row of the nodes, or `u32::MAX`.
     pub node: u32,
-    /// Nesting depth: the lane to draw it in.
+    /// Nesting depth: the lane in which the slice is drawn.
     pub depth: u8,
 }
 
 /// An event without duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstantEvent {
-    /// When, ns from the origin.
+    /// Time, ns from the origin.
     pub time: i64,
     /// Row of the sites.
     pub site: u32,

@@ -1,6 +1,6 @@
-//! Warnings: problems of a trace of which the user has to know.
+//! Warnings: problems of a trace that the user has to know about.
 
-/// What a warning is about.
+/// The kind of problem that a warning reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WarningKind {
@@ -14,7 +14,7 @@ pub enum WarningKind {
     Io,
     /// The trace reached its size limit.
     SizeLimit,
-    /// A time could not be placed.
+    /// Times could not be placed exactly on the trace's clock.
     Clock,
     /// Events refer to names that the trace does not have.
     UnknownName,
@@ -61,7 +61,7 @@ impl WarningKind {
     }
 }
 
-/// A problem of which the user has to know, and how often it occurred.
+/// A problem that the user has to know about, and how often it occurred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// Kind of the problem.

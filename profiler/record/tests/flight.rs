@@ -35,7 +35,7 @@ fn a_dump_writes_the_newest_events_and_recording_goes_on() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();
     let control = Control::open_or_create(dir.path(), true).unwrap();
-    control.keep_flight(60_000_000_000, 0);
+    control.enable_flight_recorder(60_000_000_000, 0);
     let session = events::start(dir.path(), Options { ring_records: 1024, ..Options::default() }).unwrap();
     let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
     let site = events::site("test", "flight");
@@ -63,7 +63,7 @@ fn a_dump_writes_the_newest_events_and_recording_goes_on() {
 fn what_is_older_than_asked_for_is_left_out() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();
-    Control::open_or_create(dir.path(), true).unwrap().keep_flight(3_000_000_000, 0);
+    Control::open_or_create(dir.path(), true).unwrap().enable_flight_recorder(3_000_000_000, 0);
     let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
     let session = events::start(dir.path(), Options { ring_records: 1024, ..Options::default() }).unwrap();
     let site = events::site("test", "age");
@@ -160,7 +160,7 @@ fn the_program_that_panics() {
 fn a_panic_in_a_thread_dumps_the_last_moments_and_its_message() {
     let dir = tempfile::tempdir().unwrap();
     let control = Control::open_or_create(dir.path(), true).unwrap();
-    control.keep_flight(KEPT_NS as u64, 0);
+    control.enable_flight_recorder(KEPT_NS as u64, 0);
     let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
     let mut program = again("the_program_that_panics");
     let mut program = program.env(PANICS, dir.path()).stderr(Stdio::null()).spawn().unwrap();

@@ -110,7 +110,7 @@ fn a_full_disk_is_counted_and_reported() {
     let file = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let queue = Arc::new(Queue::new(WriterOptions::default()));
     let of_thread = queue.clone();
-    let thread = std::thread::spawn(move || of_thread.write_to(EventFile::of("/dev/full".into(), file)));
+    let thread = std::thread::spawn(move || of_thread.write_to(EventFile::from_file("/dev/full".into(), file)));
     let writer = SummaryWriter { path: "/dev/full".into(), queue, thread: Some(thread) };
     writer.add_scalar("x", 1.0, 1);
     writer.add_scalar("x", 1.0, 2);

@@ -45,7 +45,7 @@ pub(crate) fn map_present(file: &File) -> io::Result<MmapRaw> {
     }
     // Before Linux 5.14: touch each page.
     for page in (0..map.len()).step_by(4096) {
-        // SAFETY: inside the mapping; the file is new and nobody else knows it, and it is full of zeros.
+        // SAFETY: the byte is inside the mapping; the file is new, known to no other process, and full of zeros.
         let byte = unsafe { &*map.as_ptr().add(page).cast::<std::sync::atomic::AtomicU8>() };
         byte.store(0, std::sync::atomic::Ordering::Relaxed);
     }

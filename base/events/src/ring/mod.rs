@@ -25,16 +25,15 @@
 //! **Protocol.** The producer stores a record with plain stores and publishes it with a release store of `head`; the
 //! consumer reads `head` (acquire), copies the records and frees their slots with a release store of `tail`. A full
 //! ring drops the new record and counts it. Neither ever waits for the other, and because the file is a shared mapping
-//! a published record is in the page cache, whatever happens to the process (not to the machine). A flight recorder's
-//! ring (`overwrites`) has no consumer: the producer overwrites the oldest records, and a snapshot contains only the
-//! records that the producer cannot have reached meanwhile. [`protocol`] has this part of the code, which
-//! `tests/ring_model.rs` checks with a model checker.
-//! The producer never trusts `tail`, and the consumer nothing in the file: a garbage `tail` looks like a full ring, a
-//! garbage `head` is damage, and neither can lead outside the mapping.
+//! a published record is in the page cache and outlives the process (not the machine). A flight recorder's ring
+//! (`overwrites`) has no consumer: the producer overwrites the oldest records, and a snapshot contains only the records
+//! that the producer cannot have reached meanwhile. [`protocol`] has this part of the code, which `tests/ring_model.rs`
+//! checks with a model checker. The producer never trusts `tail`, and the consumer nothing in the file: a garbage
+//! `tail` looks like a full ring, a garbage `head` is damage, and neither can lead outside the mapping.
 //!
 //! Disk space is reserved when the file is created ([`file::reserve`]), so a full disk refuses the ring instead of
-//! killing the program with SIGBUS later. Whoever truncates a ring under a running program does kill it: nothing here
-//! does.
+//! killing the program with SIGBUS later. Truncating a ring under a running program would kill it; no code here does
+//! so.
 
 pub(crate) mod file;
 pub(crate) mod protocol;
@@ -43,7 +42,7 @@ mod sync;
 mod writer;
 
 pub(crate) use protocol::Slot;
-pub use reader::{Drained, OpenSlice, Peek, RingError, RingInfo, RingReader, Snapshot, peek};
+pub use reader::{DrainCounts, OpenSlice, Peek, RingError, RingInfo, RingReader, Snapshot, peek};
 pub(crate) use writer::RingFile;
 
 use std::path::{Path, PathBuf};
@@ -75,7 +74,7 @@ pub(crate) struct Header {
     pub(crate) open: [OpenEntry; OPEN_DEPTHS],
 }
 
-/// Written by the producer only. On cache lines of its own, two of them: the prefetcher fetches lines in pairs.
+/// The fields that only the producer writes, on two separate cache lines: the prefetcher fetches lines in pairs.
 #[repr(C, align(128))]
 pub(crate) struct ProducerLine {
     pub(crate) head: AtomicU64,
@@ -86,10 +85,10 @@ pub(crate) struct ProducerLine {
 
 /// The most records that a producer writes before it publishes them: a text's, and two for its long slice.
 pub(crate) const BURST: u64 = crate::record::MAX_TEXT.div_ceil(crate::record::TEXT_BYTES) as u64 + 2;
-/// The smallest flight recorder.
+/// The smallest capacity of a flight recorder's ring, records.
 pub(crate) const MIN_FLIGHT_RECORDS: u32 = 4 * BURST.next_power_of_two() as u32;
 
-/// Written by the consumer only.
+/// The fields that only the consumer writes.
 #[repr(C, align(128))]
 pub(crate) struct ConsumerLine {
     pub(crate) tail: AtomicU64,
@@ -114,8 +113,7 @@ const _: () = assert!(
 );
 
 impl OpenEntry {
-    /// Shows a slice as running, under a number that no other slice of the thread has. Only the producer writes
-    /// entries.
+    /// Shows a slice as running, under a number that no other slice of the thread has. Only the producer calls this.
     #[inline]
     pub(crate) fn open(&self, number: u64, begin: u64, site: u32, node: u32) {
         self.number.store(0, Ordering::Relaxed);

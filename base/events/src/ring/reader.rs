@@ -59,7 +59,7 @@ pub struct OpenSlice {
 
 /// The result of one [`RingReader::drain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Drained {
+pub struct DrainCounts {
     /// The number of records that were appended.
     pub records: usize,
     /// Whether head and tail contradicted each other; the content of the ring is discarded.
@@ -151,14 +151,14 @@ impl RingReader {
         &self.info
     }
 
-    /// The file's path (its former one, once retired).
+    /// The file's path; once the ring is retired, the path of the removed file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Appends every published record to `out`, at most a ring's capacity, and frees the records' slots.
-    pub fn drain(&mut self, out: &mut Vec<Record>) -> Drained {
+    pub fn drain(&mut self, out: &mut Vec<Record>) -> DrainCounts {
         let (drained, head) = self.copy_part(0, usize::MAX, out);
         // Where another process damaged the positions, the ring starts again from the producer's head.
         self.tail = head;
@@ -168,25 +168,25 @@ impl RingReader {
 
     /// As [`drain`](Self::drain), but consumes no record: [`consume_to`](Self::consume_to) does so once they are
     /// stored.
-    pub fn peek(&self, out: &mut Vec<Record>) -> Drained {
+    pub fn peek(&self, out: &mut Vec<Record>) -> DrainCounts {
         self.copy_part(0, usize::MAX, out).0
     }
 
     /// As [`peek`](Self::peek), but skips the oldest `skip` records and appends at most `max`.
-    pub fn peek_part(&self, skip: u64, max: usize, out: &mut Vec<Record>) -> Drained {
+    pub fn peek_part(&self, skip: u64, max: usize, out: &mut Vec<Record>) -> DrainCounts {
         self.copy_part(skip, max, out).0
     }
 
     /// Copies at most `max` published records after the oldest `skip`; also returns the producer's position.
-    fn copy_part(&self, skip: u64, max: usize, out: &mut Vec<Record>) -> (Drained, u64) {
+    fn copy_part(&self, skip: u64, max: usize, out: &mut Vec<Record>) -> (DrainCounts, u64) {
         let head = protocol::published(&self.header().producer.head);
         let Some(n) = n_filled(head, self.tail, self.info.capacity) else {
-            return (Drained { records: 0, damaged: true }, head);
+            return (DrainCounts { records: 0, damaged: true }, head);
         };
         let n = n.saturating_sub(skip).min(max as u64);
         let from = self.tail + skip;
         self.copy(from, from + n, out);
-        (Drained { records: n as usize, damaged: false }, head)
+        (DrainCounts { records: n as usize, damaged: false }, head)
     }
 
     /// Frees the slots of the records before number `end`, which a [`peek`](Self::peek) or a
@@ -220,9 +220,10 @@ impl RingReader {
         if first < head {
             self.copy(first, head, &mut records);
         }
-        let whole = protocol::first_intact(&self.header().producer.head, capacity, BURST).clamp(first, head.max(first));
-        records.drain(..(whole - first) as usize);
-        Snapshot { first: whole, overwritten: whole.saturating_sub(before), records }
+        let first_intact =
+            protocol::first_intact(&self.header().producer.head, capacity, BURST).clamp(first, head.max(first));
+        records.drain(..(first_intact - first) as usize);
+        Snapshot { first: first_intact, overwritten: first_intact.saturating_sub(before), records }
     }
 
     /// Copies the records between two positions, at most `capacity` of them.

@@ -23,9 +23,9 @@ pub enum TraceFormat {
     TraceDat,
 }
 
-/// Lines of a text that are examined.
+/// The number of lines of a text that are examined.
 const MAX_LINES: usize = 200;
-/// Fields of a protobuf file's first message that are examined.
+/// The number of fields of a protobuf file's first message that are examined.
 const MAX_FIELDS: usize = 16;
 
 /// Recognises the format of a trace by its beginning; `None` where the bytes begin no trace that can be imported.

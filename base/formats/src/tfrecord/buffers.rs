@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// The most buffers in the pool: more than all CPUs decode at a time.
 const MAX_POOLED: usize = 32;
-/// The capacities of pooled buffers, bytes. Larger ones, of large records, are freed at once to bound memory; smaller
-/// ones are cheap to allocate.
+/// The capacities of pooled buffers, bytes. Larger buffers, of large records, are freed at once to bound memory;
+/// smaller ones are cheap to allocate.
 const SIZES: std::ops::RangeInclusive<usize> = 128 << 10..=2 << 20;
 
 static POOL: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
@@ -18,7 +18,7 @@ pub fn take(capacity: usize) -> Vec<u8> {
 }
 
 /// Returns a buffer to the pool, or frees it.
-pub fn give_back(mut buffer: Vec<u8>) {
+pub fn recycle(mut buffer: Vec<u8>) {
     if !SIZES.contains(&buffer.capacity()) {
         return;
     }

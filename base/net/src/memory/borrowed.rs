@@ -7,24 +7,24 @@ use crate::NetError;
 use crate::frame::{Frame, MEMORY_RELEASE};
 use crate::memory::CANARY_BYTES;
 use crate::outbox::Outbox;
-use crate::transport::Source;
+use crate::transport::BodySource;
 
 /// A body that lies in the sender's memory.
-pub struct Borrowed {
+pub struct BorrowedBody {
     pieces: Pieces,
     memory: Arc<RemoteMemory>,
     outbox: Outbox,
 }
 
-impl Borrowed {
+impl BorrowedBody {
     /// Parses a list of pieces; returns the body with its length in bytes. `None` where `list` is malformed.
-    pub fn parse(list: &[u8], memory: &Arc<RemoteMemory>, outbox: &Outbox) -> Option<(Borrowed, u64)> {
+    pub fn parse(list: &[u8], memory: &Arc<RemoteMemory>, outbox: &Outbox) -> Option<(BorrowedBody, u64)> {
         let (pieces, bytes) = Pieces::parse(list)?;
-        Some((Borrowed { pieces, memory: Arc::clone(memory), outbox: outbox.clone() }, bytes))
+        Some((BorrowedBody { pieces, memory: Arc::clone(memory), outbox: outbox.clone() }, bytes))
     }
 }
 
-impl Source for Borrowed {
+impl BodySource for BorrowedBody {
     fn read(&mut self, to: &mut [u8]) -> Result<(), NetError> {
         self.memory.read(&mut self.pieces, to)
     }
@@ -37,7 +37,7 @@ impl Source for Borrowed {
 }
 
 /// A range of another process's memory.
-struct Span {
+struct MemoryRange {
     address: u64,
     bytes: u64,
 }
@@ -46,7 +46,7 @@ struct Span {
 #[derive(Default)]
 pub(super) struct Pieces {
     ticket: u64,
-    spans: VecDeque<Span>,
+    ranges: VecDeque<MemoryRange>,
 }
 
 impl Pieces {
@@ -55,28 +55,28 @@ impl Pieces {
         let (ticket, rest) = list.split_first_chunk::<8>()?;
         let (words, []) = rest.as_chunks::<8>() else { return None };
         let (pairs, []) = words.as_chunks::<2>() else { return None };
-        let span = |[address, bytes]: &[[u8; 8]; 2]| Span {
+        let range = |[address, bytes]: &[[u8; 8]; 2]| MemoryRange {
             address: u64::from_le_bytes(*address),
             bytes: u64::from_le_bytes(*bytes),
         };
-        let spans: VecDeque<Span> = pairs.iter().map(span).collect();
-        let bytes = spans.iter().try_fold(0u64, |sum, span| sum.checked_add(span.bytes))?;
-        Some((Pieces { ticket: u64::from_le_bytes(*ticket), spans }, bytes))
+        let ranges: VecDeque<MemoryRange> = pairs.iter().map(range).collect();
+        let bytes = ranges.iter().try_fold(0u64, |sum, range| sum.checked_add(range.bytes))?;
+        Some((Pieces { ticket: u64::from_le_bytes(*ticket), ranges }, bytes))
     }
 
-    /// Removes the next `bytes` and returns where they lie; fewer where that takes more than `max_spans` spans.
-    fn take(&mut self, mut bytes: u64, max_spans: usize) -> Vec<Span> {
-        let mut spans = Vec::new();
-        while bytes > 0 && spans.len() < max_spans {
-            let Some(front) = self.spans.front_mut() else { break };
+    /// Removes the next `bytes` and returns their ranges; fewer bytes where these have more than `max_ranges` ranges.
+    fn take_front(&mut self, mut bytes: u64, max_ranges: usize) -> Vec<MemoryRange> {
+        let mut ranges = Vec::new();
+        while bytes > 0 && ranges.len() < max_ranges {
+            let Some(front) = self.ranges.front_mut() else { break };
             let n = bytes.min(front.bytes);
-            spans.push(Span { address: front.address, bytes: n });
+            ranges.push(MemoryRange { address: front.address, bytes: n });
             (front.address, front.bytes, bytes) = (front.address.saturating_add(n), front.bytes - n, bytes - n);
             if front.bytes == 0 {
-                self.spans.pop_front();
+                self.ranges.pop_front();
             }
         }
-        spans
+        ranges
     }
 }
 
@@ -87,8 +87,8 @@ pub struct RemoteMemory {
     canary: [u8; CANARY_BYTES],
 }
 
-/// Spans that one system call reads, at most: with the canary's they stay below Linux's limit of 1,024.
-const MAX_SPANS_PER_CALL: usize = 256;
+/// Ranges that one system call reads, at most: with the canary's they stay below Linux's limit of 1,024.
+const MAX_RANGES_PER_CALL: usize = 256;
 /// Bytes that one system call reads, at most: the kernel reads no more than 2 GiB at once.
 const MAX_BYTES_PER_CALL: usize = 256 << 20;
 
@@ -112,15 +112,15 @@ impl RemoteMemory {
     pub(super) fn read(&self, pieces: &mut Pieces, to: &mut [u8]) -> Result<(), NetError> {
         let mut filled = 0;
         loop {
-            let mut spans = pieces.take((to.len() - filled).min(MAX_BYTES_PER_CALL) as u64, MAX_SPANS_PER_CALL);
-            let n = spans.iter().map(|span| span.bytes as usize).sum::<usize>();
+            let mut ranges = pieces.take_front((to.len() - filled).min(MAX_BYTES_PER_CALL) as u64, MAX_RANGES_PER_CALL);
+            let n = ranges.iter().map(|range| range.bytes as usize).sum::<usize>();
             if n == 0 && filled < to.len() {
                 return Err(NetError::Protocol("a body's pieces are shorter than it".into()));
             }
             // The canary comes last: unchanged, it proves that the pieces were still lent when they were copied.
-            spans.push(Span { address: self.canary_address, bytes: CANARY_BYTES as u64 });
+            ranges.push(MemoryRange { address: self.canary_address, bytes: CANARY_BYTES as u64 });
             let mut canary = [0; CANARY_BYTES];
-            if !copy(self.process, &spans, &mut to[filled..filled + n], &mut canary) || canary != self.canary {
+            if !copy(self.process, &ranges, &mut to[filled..filled + n], &mut canary) || canary != self.canary {
                 return Err(NetError::Closed);
             }
             filled += n;
@@ -131,13 +131,15 @@ impl RemoteMemory {
     }
 }
 
-/// Copies `spans` of a process's memory, in their order, to `body` and then `canary`, which together have their length.
+/// Copies `ranges` of a process's memory, in order, to `body` and then `canary`, which together have their length.
 /// Returns whether every byte was copied.
 #[cfg(target_os = "linux")]
-fn copy(process: libc::pid_t, spans: &[Span], body: &mut [u8], canary: &mut [u8; CANARY_BYTES]) -> bool {
-    let remote_iovec =
-        |span: &Span| libc::iovec { iov_base: span.address as *mut libc::c_void, iov_len: span.bytes as usize };
-    let remote: Vec<libc::iovec> = spans.iter().map(remote_iovec).collect();
+fn copy(process: libc::pid_t, ranges: &[MemoryRange], body: &mut [u8], canary: &mut [u8; CANARY_BYTES]) -> bool {
+    let remote_iovec = |range: &MemoryRange| libc::iovec {
+        iov_base: range.address as *mut libc::c_void,
+        iov_len: range.bytes as usize,
+    };
+    let remote: Vec<libc::iovec> = ranges.iter().map(remote_iovec).collect();
     let local_iovec = |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let local = [local_iovec(body), local_iovec(canary)];
     let (n_local, n_remote) = (local.len() as libc::c_ulong, remote.len() as libc::c_ulong);
@@ -147,6 +149,6 @@ fn copy(process: libc::pid_t, spans: &[Span], body: &mut [u8], canary: &mut [u8;
 }
 
 #[cfg(not(target_os = "linux"))]
-fn copy(_: libc::pid_t, _: &[Span], _: &mut [u8], _: &mut [u8; CANARY_BYTES]) -> bool {
+fn copy(_: libc::pid_t, _: &[MemoryRange], _: &mut [u8], _: &mut [u8; CANARY_BYTES]) -> bool {
     false
 }

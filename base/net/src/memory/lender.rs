@@ -13,15 +13,15 @@ use crate::{Limits, NetError};
 /// Lends bodies in this process's memory to the receiver of one connection.
 pub struct Lender {
     canary: Canary,
-    lent: Mutex<Lent>,
+    lent: Mutex<LentBodies>,
     /// Whether the receiver reported that it can read this process's memory.
-    is_read: AtomicBool,
+    is_readable: AtomicBool,
 }
 
 impl Lender {
     /// A lender whose memory the receiver does not read yet.
     pub fn new() -> Lender {
-        Lender { canary: Canary::new(), lent: Mutex::default(), is_read: false.into() }
+        Lender { canary: Canary::new(), lent: Mutex::default(), is_readable: false.into() }
     }
 
     /// The frame that offers this process's memory to the receiver.
@@ -30,13 +30,13 @@ impl Lender {
     }
 
     /// Records that the receiver could read the canary, so that bodies are lent from now on.
-    pub fn set_read(&self) {
-        self.is_read.store(true, Ordering::Release);
+    pub fn set_readable(&self) {
+        self.is_readable.store(true, Ordering::Release);
     }
 
     /// Whether the receiver can read this process's memory.
-    pub fn is_read(&self) -> bool {
-        self.is_read.load(Ordering::Acquire)
+    pub fn is_readable(&self) -> bool {
+        self.is_readable.load(Ordering::Acquire)
     }
 
     /// Drops the body with this ticket, which the receiver needs no longer.
@@ -50,7 +50,7 @@ impl Lender {
         self.lent.lock().next_ticket
     }
 
-    /// Takes all bodies back. The canary changes first: a receiver that still reads sees that the bytes are not valid.
+    /// Drops all bodies. The canary changes first: a receiver that still reads sees that the bytes are not valid.
     pub fn close(&self) {
         self.canary.clear();
         let lent = self.lent.lock().take_all();
@@ -96,7 +96,7 @@ impl Canary {
 
 /// The bodies that are lent and not released.
 #[derive(Default)]
-pub(super) struct Lent {
+pub(super) struct LentBodies {
     pub(super) next_ticket: u64,
     /// In the order of their tickets.
     bodies: VecDeque<LentBody>,
@@ -110,7 +110,7 @@ struct LentBody {
     bytes: u64,
 }
 
-impl Lent {
+impl LentBodies {
     /// Lends a body of `bytes`; returns the list of its pieces, which is sent in its place.
     ///
     /// # Errors

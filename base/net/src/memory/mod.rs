@@ -19,7 +19,7 @@
 mod borrowed;
 pub mod lender;
 
-pub use borrowed::{Borrowed, RemoteMemory};
+pub use borrowed::{BorrowedBody, RemoteMemory};
 
 /// Bytes of the canary by which a receiver recognises the sender's memory.
 const CANARY_BYTES: usize = 16;
@@ -27,7 +27,7 @@ const CANARY_BYTES: usize = 16;
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::borrowed::{Pieces, RemoteMemory};
-    use super::lender::{Canary, Lent};
+    use super::lender::{Canary, LentBodies};
     use crate::frame::Body;
     use crate::{Limits, NetError};
     use proptest::prelude::*;
@@ -42,7 +42,7 @@ mod tests {
             pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..50), 0..600),
             parts in proptest::collection::vec(0usize..700, 0..20),
         ) {
-            let (all, canary, mut lent) = (pieces.concat(), Canary::new(), Lent::default());
+            let (all, canary, mut lent) = (pieces.concat(), Canary::new(), LentBodies::default());
             let list = lent.lend(body(&pieces), all.len() as u64, &Limits::default()).unwrap();
             let (mut places, bytes) = Pieces::parse(&list).unwrap();
             prop_assert_eq!(bytes, all.len() as u64);
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn what_was_lent_is_not_taken_once_the_window_is_closed() {
-        let (canary, mut lent) = (Canary::new(), Lent::default());
+        let (canary, mut lent) = (Canary::new(), LentBodies::default());
         let memory = RemoteMemory::from_offer(&canary.offer()).unwrap();
         let read = |list: &[u8]| memory.read(&mut Pieces::parse(list).unwrap().0, &mut [0; 3]);
         let list = lent.lend(body(&[vec![1, 2, 3]]), 3, &Limits::default()).unwrap();
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn no_more_is_lent_than_may_wait() {
         let limits = Limits { outbox: 100, ..Limits::default() };
-        let mut lent = Lent::default();
+        let mut lent = LentBodies::default();
         assert!(lent.lend(body(&[vec![0; 60]]), 60, &limits).is_ok());
         assert!(matches!(lent.lend(body(&[vec![0; 60]]), 60, &limits), Err(NetError::TooLarge { .. })));
         drop(lent.release(0));

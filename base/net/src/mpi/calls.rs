@@ -7,7 +7,7 @@ use crate::NetError;
 
 /// The longest message, bytes. A message counts as lost after [`Limits::silence`](crate::Limits), so it has to be
 /// short.
-pub const MESSAGE: usize = 4 << 20;
+pub const MAX_MESSAGE: usize = 4 << 20;
 
 /// A group of processes that send to each other.
 #[derive(Clone, Copy)]

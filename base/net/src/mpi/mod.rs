@@ -24,7 +24,7 @@ mod send;
 mod sends;
 mod world;
 
-pub use receive::Messages;
+pub use receive::MpiBody;
 pub use send::Peer;
 pub(crate) use world::offer;
-pub use world::{Leaving, World};
+pub use world::{LeaveRequest, World};

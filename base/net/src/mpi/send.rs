@@ -3,26 +3,31 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::world::{Here, here};
+use super::world::{Membership, membership};
 use crate::frame::{BY_MPI, Body};
 use crate::transport::{Transport, check_under_way};
 use crate::{Limits, NetError};
 
 /// Another process of the world.
 pub struct Peer {
-    here: Arc<Here>,
+    membership: Arc<Membership>,
     rank: u32,
-    /// Bytes that are being sent.
+    /// Bytes under way to this process.
     under_way: Arc<AtomicU64>,
     n_sent: AtomicU64,
 }
 
 impl Peer {
     /// Parses an offer. `None` where it is malformed, or of another world than this process's.
-    pub(crate) fn of(offer: &[u8]) -> Option<Peer> {
-        let here = here()?;
-        let rank = u32::from_le_bytes(offer.strip_prefix(&here.id)?.try_into().ok()?);
-        (rank < here.size).then(|| Peer { here, rank, under_way: Arc::default(), n_sent: AtomicU64::new(0) })
+    pub(crate) fn from_offer(offer: &[u8]) -> Option<Peer> {
+        let membership = membership()?;
+        let rank = u32::from_le_bytes(offer.strip_prefix(&membership.id)?.try_into().ok()?);
+        (rank < membership.size).then(|| Peer {
+            membership,
+            rank,
+            under_way: Arc::default(),
+            n_sent: AtomicU64::new(0),
+        })
     }
 
     /// The number of bodies that were sent.
@@ -39,9 +44,9 @@ impl Transport for Peer {
     fn send(&self, body: Vec<Body>, bytes: u64, limits: &Limits) -> Result<Vec<u8>, NetError> {
         check_under_way(self.under_way.load(Ordering::Relaxed).saturating_add(bytes), limits)?;
         let lens: Vec<u64> = body.iter().map(|piece| (**piece).as_ref().len() as u64).collect();
-        let tag = self.here.sends.begin(self.here.all, self.rank, body, bytes, &self.under_way)?;
+        let tag = self.membership.sends.begin(self.membership.communicator, self.rank, body, bytes, &self.under_way)?;
         self.n_sent.fetch_add(1, Ordering::Relaxed);
-        let mut list = self.here.rank.to_le_bytes().to_vec();
+        let mut list = self.membership.rank.to_le_bytes().to_vec();
         list.extend(tag.to_le_bytes());
         lens.iter().for_each(|len| list.extend(len.to_le_bytes()));
         Ok(list)

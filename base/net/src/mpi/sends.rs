@@ -8,15 +8,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use threads::Condvar;
 
-use super::calls::{Communicator, MESSAGE, Request};
+use super::calls::{Communicator, MAX_MESSAGE, Request};
 use crate::NetError;
 use crate::frame::Body;
 
 /// The number of tags that every MPI supports.
 const N_TAGS: u32 = 32_767;
-/// While messages are under way, MPI is polled without pause; after `BUSY` without progress, once in each `PAUSE`.
-const BUSY: Duration = Duration::from_millis(5);
-const PAUSE: Duration = Duration::from_micros(100);
+/// While messages are under way, MPI is polled without pause; after `SPIN_TIME` without progress, once in each
+/// `POLL_PERIOD`.
+const SPIN_TIME: Duration = Duration::from_millis(5);
+const POLL_PERIOD: Duration = Duration::from_micros(100);
 
 /// The bodies that this process sends.
 #[derive(Default)]
@@ -27,113 +28,116 @@ pub struct Sends {
 
 #[derive(Default)]
 struct State {
-    under_way: Vec<Sending>,
+    under_way: Vec<BodySend>,
     next_tag: u32,
-    is_over: bool,
+    is_closed: bool,
 }
 
 /// A body whose messages are under way.
-struct Sending {
+struct BodySend {
     requests: Vec<Request>,
     tag: u32,
     /// The messages' memory.
     _body: Vec<Body>,
     bytes: u64,
-    of_peer: Arc<AtomicU64>,
+    /// The bytes under way to the receiver, this body's among them.
+    peer_bytes: Arc<AtomicU64>,
 }
 
-impl Drop for Sending {
+impl Drop for BodySend {
     fn drop(&mut self) {
-        self.of_peer.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.peer_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
 impl Sends {
-    /// Begins to send a body; returns the tag of its messages.
+    /// Begins to send a body of `bytes`, which are added to `peer_bytes` until they are sent. Returns the tag of the
+    /// body's messages.
     pub fn begin(
         &self,
-        all: Communicator,
+        communicator: Communicator,
         to: u32,
         body: Vec<Body>,
         bytes: u64,
-        of_peer: &Arc<AtomicU64>,
+        peer_bytes: &Arc<AtomicU64>,
     ) -> Result<u32, NetError> {
         let mut state = self.state.lock();
-        if state.is_over {
+        if state.is_closed {
             return Err(NetError::Closed);
         }
-        let tag = state.free_tag()?;
-        of_peer.fetch_add(bytes, Ordering::Relaxed);
-        let mut sending = Sending { requests: Vec::new(), tag, _body: Vec::new(), bytes, of_peer: Arc::clone(of_peer) };
-        let mut begun = Ok(tag);
-        for message in body.iter().flat_map(|piece| (**piece).as_ref().chunks(MESSAGE)) {
-            // SAFETY: the body stays in `sending` until all its requests are over, or for ever; moving the boxes moves
-            // no bytes.
-            match unsafe { all.send(message, to as i32, tag as i32) } {
-                Ok(request) => sending.requests.push(request),
+        let tag = state.allocate_tag()?;
+        peer_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let (requests, peer_bytes) = (Vec::new(), Arc::clone(peer_bytes));
+        let mut send = BodySend { requests, tag, _body: Vec::new(), bytes, peer_bytes };
+        let mut result = Ok(tag);
+        for message in body.iter().flat_map(|piece| (**piece).as_ref().chunks(MAX_MESSAGE)) {
+            // SAFETY: the body stays in `send` until all its requests are over, or for ever; moving the boxes moves no
+            // bytes.
+            match unsafe { communicator.send(message, to as i32, tag as i32) } {
+                Ok(request) => send.requests.push(request),
                 Err(error) => {
-                    begun = Err(error);
+                    result = Err(error);
                     break;
                 }
             }
         }
-        sending._body = body;
-        state.under_way.push(sending);
+        send._body = body;
+        state.under_way.push(send);
         drop(state);
         self.changed.notify_one();
-        begun
+        result
     }
 
-    /// Calls MPI while anything is under way, until [`Sends::end`].
+    /// Calls MPI while any body is under way, until [`Sends::end`].
     pub fn run(&self) {
-        let mut busy_since = threads::now();
+        let mut last_progress = threads::now();
         loop {
-            let (done, is_over) = {
+            let (done, is_closed) = {
                 let mut state = self.state.lock();
-                if state.under_way.is_empty() && !state.is_over {
+                if state.under_way.is_empty() && !state.is_closed {
                     self.changed.wait(&mut state);
-                    busy_since = threads::now();
+                    last_progress = threads::now();
                 }
-                let done: Vec<Sending> = state.under_way.extract_if(.., Sending::is_over).collect();
-                (done, state.is_over)
+                let done: Vec<BodySend> = state.under_way.extract_if(.., BodySend::is_over).collect();
+                (done, state.is_closed)
             };
-            if is_over {
+            if is_closed {
                 return;
             }
-            match done.is_empty() && threads::since(busy_since) > BUSY {
-                true => threads::sleep(PAUSE),
+            match done.is_empty() && threads::since(last_progress) > SPIN_TIME {
+                true => threads::sleep(POLL_PERIOD),
                 false => threads::yield_now(),
             }
             if !done.is_empty() {
-                busy_since = threads::now();
+                last_progress = threads::now();
             }
         }
     }
 
-    /// Refuses further bodies and waits for those under way, for at most `within`. Returns whether all were sent.
-    pub fn end(&self, within: Duration) -> bool {
+    /// Refuses further bodies and waits for those under way, for at most `timeout`. Returns whether all were sent.
+    pub fn end(&self, timeout: Duration) -> bool {
         let begin = threads::now();
         loop {
             {
                 let mut state = self.state.lock();
-                state.is_over = true;
-                state.under_way.retain_mut(|sending| !sending.is_over());
-                if state.under_way.is_empty() || threads::since(begin) > within {
+                state.is_closed = true;
+                state.under_way.retain_mut(|send| !send.is_over());
+                if state.under_way.is_empty() || threads::since(begin) > timeout {
                     self.changed.notify_all();
                     return state.under_way.is_empty();
                 }
             }
-            threads::sleep(PAUSE);
+            threads::sleep(POLL_PERIOD);
         }
     }
 }
 
 impl State {
     /// Allocates a tag that no body under way has. A body that is never received keeps its tag.
-    fn free_tag(&mut self) -> Result<u32, NetError> {
+    fn allocate_tag(&mut self) -> Result<u32, NetError> {
         for _ in 0..N_TAGS {
             self.next_tag = (self.next_tag + 1) % N_TAGS;
-            if self.under_way.iter().all(|sending| sending.tag != self.next_tag) {
+            if self.under_way.iter().all(|send| send.tag != self.next_tag) {
                 return Ok(self.next_tag);
             }
         }
@@ -141,7 +145,7 @@ impl State {
     }
 }
 
-impl Sending {
+impl BodySend {
     /// Whether all messages were sent. A request that MPI cannot test counts as under way: MPI may still read its
     /// memory.
     fn is_over(&mut self) -> bool {

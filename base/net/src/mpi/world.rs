@@ -15,71 +15,73 @@ use crate::NetError;
 use crate::frame::{Frame, MPI_OFFER};
 
 /// Bytes of a text that [`World::all_gather`] exchanges, with its length.
-const SLOT: usize = 512;
+const TEXT_SLOT_BYTES: usize = 512;
 /// The longest wait for messages that are under way when the world ends.
-const TO_END: Duration = Duration::from_secs(2);
-/// The period in which the end of the world's users is polled.
-const PERIOD: Duration = Duration::from_millis(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+/// The period in which the number of the world's users is polled.
+const POLL_PERIOD: Duration = Duration::from_millis(1);
 
-/// This process's place in the world, while it is in one.
-static HERE: Mutex<Option<Arc<Here>>> = Mutex::new(None);
+/// This process's membership, while it is in a world.
+static MEMBERSHIP: Mutex<Option<Arc<Membership>>> = Mutex::new(None);
 
-/// The part of the world that connections' threads share.
-pub struct Here {
+/// This process's part in the world, which the connections' threads share.
+pub struct Membership {
     /// A number that differs between worlds.
     pub id: [u8; 16],
     /// This process's number in the world.
     pub rank: u32,
     /// The number of processes.
     pub size: u32,
-    pub all: Communicator,
+    /// Reaches all processes of the world.
+    pub communicator: Communicator,
     pub sends: Sends,
-    n_using: AtomicUsize,
+    /// The number of [`UseGuard`]s.
+    n_users: AtomicUsize,
     is_over: AtomicBool,
 }
 
-/// This process's place in the world, if there is one.
-pub fn here() -> Option<Arc<Here>> {
-    HERE.lock().clone()
+/// This process's membership, if it is in a world.
+pub fn membership() -> Option<Arc<Membership>> {
+    MEMBERSHIP.lock().clone()
 }
 
 /// The frame that names this process's world, if it is in one.
 pub fn offer() -> Option<Frame> {
-    let here = here()?;
-    let mut head = here.id.to_vec();
-    head.extend(here.rank.to_le_bytes());
+    let membership = membership()?;
+    let mut head = membership.id.to_vec();
+    head.extend(membership.rank.to_le_bytes());
     Some(Frame::message(MPI_OFFER, head))
 }
 
 /// Keeps the world alive until it is dropped.
-pub struct Using<'a>(&'a Here);
+pub struct UseGuard<'a>(&'a Membership);
 
-impl Using<'_> {
+impl UseGuard<'_> {
     /// Keeps the world alive.
     ///
     /// # Errors
     /// The world has ended.
-    pub fn of(here: &Here) -> Result<Using<'_>, NetError> {
-        here.n_using.fetch_add(1, Ordering::SeqCst);
-        let using = Using(here);
-        if here.is_over.load(Ordering::SeqCst) { Err(NetError::Closed) } else { Ok(using) }
+    pub fn acquire(membership: &Membership) -> Result<UseGuard<'_>, NetError> {
+        membership.n_users.fetch_add(1, Ordering::SeqCst);
+        let guard = UseGuard(membership);
+        if membership.is_over.load(Ordering::SeqCst) { Err(NetError::Closed) } else { Ok(guard) }
     }
 }
 
-impl Drop for Using<'_> {
+impl Drop for UseGuard<'_> {
     fn drop(&mut self) {
-        self.0.n_using.fetch_sub(1, Ordering::SeqCst);
+        self.0.n_users.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// The processes that one launcher of MPI started. While it is there, connections between them carry large bodies by
-/// MPI. To be dropped when all connections are closed and all processes have left ([`World::leave`]): dropping it
+/// The processes that one launcher of MPI started. While this value exists, connections between them carry large bodies
+/// by MPI. To be dropped when all connections are closed and all processes have left ([`World::leave`]): dropping it
 /// before that ends all of them, since MPI can do nothing for those that wait for this one.
 pub struct World {
-    here: Arc<Here>,
+    membership: Arc<Membership>,
     /// Whether all processes have left.
     has_left: Arc<AtomicBool>,
-    calling: Option<threads::JoinHandle>,
+    progress_thread: Option<threads::JoinHandle>,
     /// Ends MPI when it is dropped.
     universe: Universe,
 }
@@ -100,34 +102,34 @@ impl World {
         let random = |salt: u8| RandomState::new().hash_one(salt).to_le_bytes();
         let mut id = [random(0), random(1)].concat();
         world.process_at_rank(0).broadcast_into(&mut id[..]);
-        let here = Arc::new(Here {
+        let membership = Arc::new(Membership {
             id: id.try_into().map_err(|_| NetError::Closed)?,
             rank: world.rank().unsigned_abs(),
             size: world.size().unsigned_abs(),
-            all: Communicator::of_world()?,
+            communicator: Communicator::of_world()?,
             sends: Sends::default(),
-            n_using: AtomicUsize::new(0),
+            n_users: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
         });
-        let calling = Arc::clone(&here);
-        let calling = Some(threads::spawn("net-mpi", move || calling.sends.run())?);
-        *HERE.lock() = Some(Arc::clone(&here));
-        Ok(World { here, has_left: Arc::default(), calling, universe })
+        let shared = Arc::clone(&membership);
+        let progress_thread = Some(threads::spawn("net-mpi", move || shared.sends.run())?);
+        *MEMBERSHIP.lock() = Some(Arc::clone(&membership));
+        Ok(World { membership, has_left: Arc::default(), progress_thread, universe })
     }
 
     /// This process's number in the world.
     pub fn rank(&self) -> u32 {
-        self.here.rank
+        self.membership.rank
     }
 
     /// The number of processes.
     pub fn size(&self) -> u32 {
-        self.here.size
+        self.membership.size
     }
 
     /// 16 bytes that no other world has.
     pub fn id(&self) -> [u8; 16] {
-        self.here.id
+        self.membership.id
     }
 
     /// Whether all processes share one host's memory. A collective call: every process makes it.
@@ -147,46 +149,46 @@ impl World {
     ///
     /// # Errors
     /// This process's text has more than 510 bytes; another one's is not UTF-8.
-    pub fn all_gather(&self, own: &str) -> Result<Vec<String>, NetError> {
-        let room = SLOT - 2;
-        let len = own.len().min(room);
+    pub fn all_gather(&self, message: &str) -> Result<Vec<String>, NetError> {
+        let max_len = TEXT_SLOT_BYTES - 2;
+        let len = message.len().min(max_len);
         let mut slot = (len as u16).to_le_bytes().to_vec();
-        slot.extend(&own.as_bytes()[..len]);
-        slot.resize(SLOT, 0);
-        let mut slots = vec![0u8; SLOT * self.size() as usize];
+        slot.extend(&message.as_bytes()[..len]);
+        slot.resize(TEXT_SLOT_BYTES, 0);
+        let mut slots = vec![0u8; TEXT_SLOT_BYTES * self.size() as usize];
         // Called even where the text is too long: the other processes wait for this one.
         self.universe.world().all_gather_into(&slot[..], &mut slots[..]);
-        if own.len() > room {
+        if message.len() > max_len {
             return Err(NetError::TooLarge {
                 what: "what is sent to all",
-                bytes: own.len() as u64,
-                limit: room as u64,
+                bytes: message.len() as u64,
+                limit: max_len as u64,
             });
         }
-        let text = |slot: &[u8]| {
+        let parse_text = |slot: &[u8]| {
             let len = usize::from(u16::from_le_bytes([slot[0], slot[1]]));
             let text = slot[2..].get(..len).map(<[u8]>::to_vec).and_then(|text| String::from_utf8(text).ok());
             text.ok_or_else(|| NetError::Protocol("what another process sent is no text".into()))
         };
-        slots.chunks(SLOT).map(text).collect()
+        slots.chunks(TEXT_SLOT_BYTES).map(parse_text).collect()
     }
 
     /// Begins to wait until all processes have called this. Each calls it once.
     ///
     /// # Errors
     /// An error of MPI.
-    pub fn leave(&self) -> Result<Leaving, NetError> {
-        Ok(Leaving { request: self.here.all.barrier()?, has_left: Arc::clone(&self.has_left) })
+    pub fn leave(&self) -> Result<LeaveRequest, NetError> {
+        Ok(LeaveRequest { request: self.membership.communicator.barrier()?, has_left: Arc::clone(&self.has_left) })
     }
 }
 
 /// A wait for all processes of the world.
-pub struct Leaving {
+pub struct LeaveRequest {
     request: Request,
     has_left: Arc<AtomicBool>,
 }
 
-impl Leaving {
+impl LeaveRequest {
     /// Whether all processes have left.
     ///
     /// # Errors
@@ -200,19 +202,19 @@ impl Leaving {
 
 impl Drop for World {
     fn drop(&mut self) {
-        HERE.lock().take();
-        self.here.is_over.store(true, Ordering::SeqCst);
-        let is_sent = self.here.sends.end(TO_END);
-        while self.here.n_using.load(Ordering::SeqCst) > 0 {
+        MEMBERSHIP.lock().take();
+        self.membership.is_over.store(true, Ordering::SeqCst);
+        let are_all_sent = self.membership.sends.end(DRAIN_TIMEOUT);
+        while self.membership.n_users.load(Ordering::SeqCst) > 0 {
             // Each user ends with its connection, or aborts the world.
-            threads::sleep(PERIOD);
+            threads::sleep(POLL_PERIOD);
         }
-        if let Some(calling) = self.calling.take() {
-            let _ = calling.join();
+        if let Some(progress_thread) = self.progress_thread.take() {
+            let _ = progress_thread.join();
         }
         // Messages that are still under way read from this process's memory, which ends with it.
-        if !is_sent || !self.has_left.load(Ordering::SeqCst) {
-            self.here.all.abort();
+        if !are_all_sent || !self.has_left.load(Ordering::SeqCst) {
+            self.membership.communicator.abort();
         }
     }
 }

@@ -132,7 +132,7 @@ fn what_was_lent_is_dropped_when_the_connection_ends() {
             let _ = self.0.recv();
             Ok(())
         }
-        fn ended(&mut self, _: NetError) {}
+        fn on_end(&mut self, _: NetError) {}
     }
     let (_wake, waits) = channel();
     let waits = std::sync::Mutex::new(Some(waits));

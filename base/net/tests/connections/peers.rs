@@ -26,7 +26,7 @@ impl Handler for Echo {
         self.0.post(Frame { kind, head, body: vec![body] })
     }
 
-    fn ended(&mut self, _: NetError) {}
+    fn on_end(&mut self, _: NetError) {}
 }
 
 /// A frame, with its kind, head and body, or the end of the connection.
@@ -41,7 +41,7 @@ impl Handler for Forward {
         Ok(())
     }
 
-    fn ended(&mut self, why: NetError) {
+    fn on_end(&mut self, why: NetError) {
         let _ = self.0.send(Err(why));
     }
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use net::{Address, Authority, Connection, Issued, Limits, NetError, Security, certify};
+use net::{Address, Authority, Connection, IssuedCertificate, Limits, NetError, Security, certify};
 
 use crate::peers::{Client, echo, identity, stranger};
 
@@ -18,7 +18,7 @@ fn hosts() -> Vec<String> {
 }
 
 /// What a process reads that has these files.
-fn security(authority: &str, own: &Issued) -> Security {
+fn security(authority: &str, own: &IssuedCertificate) -> Security {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = dir.path().join(name);

@@ -42,12 +42,15 @@ pub(super) enum Timer {
 type TimerKey = (i64, u64);
 
 pub(super) struct State {
+    /// Simulated time, nanoseconds.
     pub now: i64,
+    /// A hash of all turns so far.
     pub trace: u64,
     pub n_turns: u64,
     /// The shortest time of a turn, nanoseconds; the longest is twice that.
     pub turn_ns: u64,
-    random: u64,
+    /// The state of the generator of random numbers.
+    random_state: u64,
     /// The number that [`crate::unique`] returns, if it was set.
     pub constant: Option<u64>,
     threads: Vec<Thread>,
@@ -66,17 +69,18 @@ struct Thread {
     name: String,
     process: usize,
     turn: Arc<Turn>,
-    /// The subject of the wait, and the timer that ends it.
-    waits: Option<(Key, Option<TimerKey>)>,
+    /// The subject of the thread's wait, and the timer that ends the wait.
+    wait: Option<(Key, Option<TimerKey>)>,
     /// Whether the last wait ended by its timer.
     has_timed_out: bool,
     /// Once the thread has ended: whether it did so without a panic.
-    ended: Option<bool>,
+    outcome: Option<bool>,
 }
 
 struct Process {
     name: Arc<str>,
     is_dead: bool,
+    /// Simulated time, nanoseconds.
     paused_until: i64,
     n_threads: usize,
 }
@@ -84,8 +88,9 @@ struct Process {
 /// Blocks a thread of the system until it has the turn.
 #[derive(Default)]
 struct Turn {
-    has: Mutex<bool>,
-    given: Condvar,
+    /// Whether the thread has the turn.
+    has_turn: Mutex<bool>,
+    passed: Condvar,
 }
 
 impl World {
@@ -95,7 +100,7 @@ impl World {
             trace: seed,
             n_turns: 0,
             turn_ns: 1000,
-            random: seed,
+            random_state: seed,
             constant: None,
             threads: Vec::new(),
             processes: Vec::new(),
@@ -123,22 +128,22 @@ impl World {
     /// Runs the timers that are due and passes the turn to the next thread.
     fn pass_turn<'a>(&'a self, mut state: MutexGuard<'a, State>) {
         loop {
-            match state.due() {
+            match state.take_due_timer() {
                 Some(Timer::Timeout(thread)) => state.time_out(thread),
                 Some(Timer::Call(call)) => {
                     drop(state);
                     call();
                     state = self.state.lock();
                 }
-                None => match state.next() {
+                None => match state.pick_next() {
                     Some(next) => {
                         let turn = Arc::clone(&state.threads[next].turn);
                         drop(state);
-                        *turn.has.lock() = true;
-                        turn.given.notify_one();
+                        *turn.has_turn.lock() = true;
+                        turn.passed.notify_one();
                         return;
                     }
-                    None => state.let_time_pass(),
+                    None => state.advance_clock(),
                 },
             }
         }
@@ -146,15 +151,15 @@ impl World {
 
     pub fn await_turn(&self, thread: usize) {
         let turn = Arc::clone(&self.state.lock().threads[thread].turn);
-        let mut has = turn.has.lock();
-        turn.given.wait_while(&mut has, |has| !*has);
-        *has = false;
+        let mut has_turn = turn.has_turn.lock();
+        turn.passed.wait_while(&mut has_turn, |has_turn| !*has_turn);
+        *has_turn = false;
     }
 
     /// Ends a thread, with the message of its panic if it panicked.
     pub fn end(&self, thread: usize, panic: Option<String>) {
         let mut state = self.state.lock();
-        state.threads[thread].ended = Some(panic.is_none());
+        state.threads[thread].outcome = Some(panic.is_none());
         state.panics.extend(panic);
         state.remove_thread(thread);
         self.pass_turn(state);
@@ -164,8 +169,8 @@ impl World {
 impl State {
     pub fn random(&mut self, n: u64) -> u64 {
         // splitmix64
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
+        self.random_state = self.random_state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random_state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (z ^ (z >> 31)) % n.max(1)
@@ -201,7 +206,7 @@ impl State {
         let number = self.threads.len();
         let turn = Arc::default();
         let name = name.to_owned();
-        self.threads.push(Thread { name, process, turn, waits: None, has_timed_out: false, ended: None });
+        self.threads.push(Thread { name, process, turn, wait: None, has_timed_out: false, outcome: None });
         self.processes[process].n_threads += 1;
         self.ready.push(number);
         number
@@ -209,15 +214,16 @@ impl State {
 
     pub fn remove_thread(&mut self, thread: usize) {
         let process = self.threads[thread].process;
-        self.ready.retain(|ready| *ready != thread);
-        self.threads[thread].ended.get_or_insert(false);
+        self.ready.retain(|ready_thread| *ready_thread != thread);
+        self.threads[thread].outcome.get_or_insert(false);
         self.processes[process].n_threads -= 1;
         self.wake(Key::Thread(thread));
         self.wake(Key::Process(process));
     }
 
-    pub fn ended(&self, thread: usize) -> Option<bool> {
-        self.threads[thread].ended
+    /// Whether a thread ended without a panic; `None` while it runs.
+    pub fn outcome(&self, thread: usize) -> Option<bool> {
+        self.threads[thread].outcome
     }
 
     pub fn has_timed_out(&self, thread: usize) -> bool {
@@ -228,25 +234,25 @@ impl State {
         std::mem::take(&mut self.panics)
     }
 
-    pub fn add_timer(&mut self, after: Duration, timer: Timer) -> TimerKey {
-        let after = i64::try_from(after.as_nanos()).unwrap_or(i64::MAX);
-        let at = (self.now.saturating_add(after), self.next_timer);
+    pub fn add_timer(&mut self, delay: Duration, timer: Timer) -> TimerKey {
+        let delay_ns = i64::try_from(delay.as_nanos()).unwrap_or(i64::MAX);
+        let key = (self.now.saturating_add(delay_ns), self.next_timer);
         self.next_timer += 1;
-        self.timers.insert(at, timer);
-        at
+        self.timers.insert(key, timer);
+        key
     }
 
-    /// Makes a thread wait on `key`, for at most `at_most`.
-    pub fn wait(&mut self, thread: usize, key: Key, at_most: Option<Duration>) {
-        let timer = at_most.map(|at_most| self.add_timer(at_most, Timer::Timeout(thread)));
-        self.threads[thread].waits = Some((key, timer));
+    /// Makes a thread wait on `key`, for at most `timeout`.
+    pub fn wait(&mut self, thread: usize, key: Key, timeout: Option<Duration>) {
+        let timer = timeout.map(|timeout| self.add_timer(timeout, Timer::Timeout(thread)));
+        self.threads[thread].wait = Some((key, timer));
         self.threads[thread].has_timed_out = false;
         self.waiting.entry(key).or_default().push(thread);
     }
 
     pub fn wake(&mut self, key: Key) {
         for thread in self.waiting.remove(&key).unwrap_or_default() {
-            if let Some((_, Some(timer))) = self.threads[thread].waits.take() {
+            if let Some((_, Some(timer))) = self.threads[thread].wait.take() {
                 self.timers.remove(&timer);
             }
             self.ready.push(thread);
@@ -263,12 +269,12 @@ impl State {
     }
 
     fn stop_waiting(&mut self, thread: usize) {
-        let Some((key, timer)) = self.threads[thread].waits.take() else { return };
+        let Some((key, timer)) = self.threads[thread].wait.take() else { return };
         if let Some(timer) = timer {
             self.timers.remove(&timer);
         }
         if let Some(waiting) = self.waiting.get_mut(&key) {
-            waiting.retain(|waits| *waits != thread);
+            waiting.retain(|waiting_thread| *waiting_thread != thread);
             if waiting.is_empty() {
                 self.waiting.remove(&key);
             }
@@ -287,30 +293,30 @@ impl State {
     }
 
     pub fn pause(&mut self, process: usize, time: Duration) {
-        let time = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
-        self.processes[process].paused_until = self.now.saturating_add(time);
+        let time_ns = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        self.processes[process].paused_until = self.now.saturating_add(time_ns);
     }
 
-    /// Removes the first timer, if it is due.
-    fn due(&mut self) -> Option<Timer> {
+    /// Removes and returns the first timer, if it is due.
+    fn take_due_timer(&mut self) -> Option<Timer> {
         let first = self.timers.first_entry()?;
         (first.key().0 <= self.now).then(|| first.remove())
     }
 
-    /// Picks the thread that has the next turn; `None` where no thread can run now.
-    fn next(&mut self) -> Option<usize> {
+    /// Picks the thread that gets the next turn; `None` where no thread can run now.
+    fn pick_next(&mut self) -> Option<usize> {
         let can_run = |thread: &usize| self.processes[self.threads[*thread].process].paused_until <= self.now;
         let n = self.ready.iter().filter(|thread| can_run(thread)).count();
         if n == 0 {
             return None;
         }
-        let picked = {
+        let ready_idx = {
             // `random` borrows the entire state, so `can_run` cannot live across the call.
             let nth = self.random(n as u64) as usize;
             let can_run = |thread: &usize| self.processes[self.threads[*thread].process].paused_until <= self.now;
-            (0..self.ready.len()).filter(|at| can_run(&self.ready[*at])).nth(nth)?
+            (0..self.ready.len()).filter(|idx| can_run(&self.ready[*idx])).nth(nth)?
         };
-        let thread = self.ready.swap_remove(picked);
+        let thread = self.ready.swap_remove(ready_idx);
         self.now += (self.turn_ns + self.random(self.turn_ns)) as i64;
         self.n_turns += 1;
         self.note(thread as u64 ^ (self.now as u64).rotate_left(20));
@@ -319,9 +325,9 @@ impl State {
 
     /// Advances the clock to the next timer or the end of a pause. Where there is neither, wakes the driver, which
     /// panics.
-    fn let_time_pass(&mut self) {
-        let resumed = self.ready.iter().map(|thread| self.processes[self.threads[*thread].process].paused_until);
-        let next = self.timers.first_key_value().map(|((at, _), _)| *at).into_iter().chain(resumed).min();
+    fn advance_clock(&mut self) {
+        let pause_ends = self.ready.iter().map(|thread| self.processes[self.threads[*thread].process].paused_until);
+        let next = self.timers.first_key_value().map(|((at, _), _)| *at).into_iter().chain(pause_ends).min();
         match next {
             Some(at) => self.now = self.now.max(at),
             None => {
@@ -337,7 +343,7 @@ impl State {
             0 => thread.name.clone(),
             process => format!("{} in {}", thread.name, self.processes[process].name),
         };
-        let waits = self.threads.iter().filter(|thread| thread.ended.is_none()).map(describe);
-        self.is_stuck.then(|| waits.collect::<Vec<_>>().join(", "))
+        let names = self.threads.iter().filter(|thread| thread.outcome.is_none()).map(describe);
+        self.is_stuck.then(|| names.collect::<Vec<_>>().join(", "))
     }
 }

@@ -20,25 +20,25 @@ pub struct Scalars {
     logdir: Logdir,
     source: Source,
     is_followed: bool,
-    chosen: Chosen,
+    chosen: SelectedTags,
     /// The number of points that were written, by run and tag.
     given: HashMap<(String, String), usize>,
 }
 
 /// The choice of series.
-pub struct Chosen {
+pub struct SelectedTags {
     run: Option<Regex>,
     tag: Option<Regex>,
 }
 
-impl Chosen {
+impl SelectedTags {
     /// The choice of the options.
     ///
     /// # Errors
     /// `Failure::Use` when a pattern is no regular expression.
-    pub fn of(args: &Export) -> Result<Chosen, Failure> {
+    pub fn of(args: &Export) -> Result<SelectedTags, Failure> {
         let (run, tag) = (args.run.as_deref(), args.tag.as_deref());
-        Ok(Chosen { run: logdir::pattern("--run", run)?, tag: logdir::pattern("--tag", tag)? })
+        Ok(SelectedTags { run: logdir::pattern("--run", run)?, tag: logdir::pattern("--tag", tag)? })
     }
 
     /// Run, tag and points of each chosen series.
@@ -59,7 +59,7 @@ impl Scalars {
     /// # Errors
     /// `Failure::Use` when a pattern is no regular expression, or there is no logdir.
     pub fn open(path: &Path, args: &Export) -> Result<Scalars, Failure> {
-        let chosen = Chosen::of(args)?;
+        let chosen = SelectedTags::of(args)?;
         if !args.follow {
             let logdir::CompleteLogdir { logdir, source } = logdir::read(path)?;
             return Ok(Scalars { logdir, source, is_followed: false, chosen, given: HashMap::new() });

@@ -71,7 +71,7 @@ impl RowSource for Slices {
         let fault =
             |error| Failure::Work(anyhow::Error::new(error).context(format!("reading {}", self.path.display())));
         let batch = reader.poll_staged().map_err(fault)?;
-        let has_more = batch.more();
+        let has_more = batch.has_more();
         self.store.apply(batch);
         self.is_begun |= !has_more;
         Ok(has_more)

@@ -96,7 +96,8 @@ impl GraphDiff {
     /// Differences of a node that both graphs have, as (property, here, there).
     pub fn differences(&self, model: &Model, item: ItemId) -> Vec<(String, String, String)> {
         let here = model.node_def(item);
-        let Some((here, there)) = here.and_then(|here| Some((here, named(&self.of.other.0, model.name(item))?))) else {
+        let Some((here, there)) = here.and_then(|here| Some((here, find_node(&self.of.other.0, model.name(item))?)))
+        else {
             return Vec::new();
         };
         let cut = |text: String| text.chars().take(VALUE_MAX).collect::<String>();
@@ -144,7 +145,7 @@ fn nodes(def: &GraphDef) -> impl Iterator<Item = (Cow<'_, str>, &NodeDef)> {
     def.node.iter().map(|node| (Cow::from(node.name.as_str()), node)).chain(bodies)
 }
 
-fn named<'a>(def: &'a GraphDef, name: &str) -> Option<&'a NodeDef> {
+fn find_node<'a>(def: &'a GraphDef, name: &str) -> Option<&'a NodeDef> {
     nodes(def).find(|(full, _)| full == name).map(|(_, node)| node)
 }
 

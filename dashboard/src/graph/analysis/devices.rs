@@ -55,10 +55,10 @@ impl Devices {
             let above = &mut counts[model.parent(item).idx()];
             item_counts.iter().for_each(|(row, n)| *above.entry(*row).or_default() += n);
             if !model.is_op(item) {
-                devices.counts.insert(item, sorted(item_counts));
+                devices.counts.insert(item, most_frequent_first(item_counts));
             }
         }
-        devices.counts.insert(ItemId::ROOT, sorted(std::mem::take(&mut counts[0])));
+        devices.counts.insert(ItemId::ROOT, most_frequent_first(std::mem::take(&mut counts[0])));
         devices
     }
 
@@ -74,7 +74,7 @@ impl Devices {
     }
 
     /// The devices of a scope's nodes with how many are on each, most frequent first.
-    pub fn counts<'a>(&'a self, model: &'a Model, scope: ItemId) -> Vec<(&'a str, u32)> {
+    pub fn nodes_by_device<'a>(&'a self, model: &'a Model, scope: ItemId) -> Vec<(&'a str, u32)> {
         match self.counts.get(&scope) {
             Some(counts) => counts.iter().map(|(row, n)| (&*self.names[*row as usize], *n)).collect(),
             None => model.device_counts(scope).collect(),
@@ -82,7 +82,7 @@ impl Devices {
     }
 }
 
-fn sorted(counts: FxHashMap<u32, u32>) -> Vec<(u32, u32)> {
+fn most_frequent_first(counts: FxHashMap<u32, u32>) -> Vec<(u32, u32)> {
     let mut counts: Vec<(u32, u32)> = counts.into_iter().collect();
     counts.sort_unstable_by_key(|(row, n)| (std::cmp::Reverse(*n), *row));
     counts
@@ -117,7 +117,8 @@ mod tests {
                 let item = model.find(name).unwrap();
                 (devices.device(&model, item).to_owned(), devices.is_traced(&model, item))
             };
-            let counts = |name: &str| format!("{:?}", devices.counts(&model, model.find(name).unwrap_or(ItemId::ROOT)));
+            let counts =
+                |name: &str| format!("{:?}", devices.nodes_by_device(&model, model.find(name).unwrap_or(ItemId::ROOT)));
             (["a/x", "a/z", "b"].map(of), counts("a"), counts("-"))
         };
         let own = |device: &str, is_traced| (device.to_owned(), is_traced);

@@ -3,7 +3,7 @@
 use crate::{
     Data,
     graph::model::{ItemId, Model},
-    recorded::Recorded,
+    recorded::SummaryTargets,
 };
 use std::{ops::Range, sync::Arc};
 use summaries::Series;
@@ -73,9 +73,9 @@ impl Health {
             Self { nan: 1.., .. } if is_op => "NaN".to_owned(),
             Self { inf: 1.., .. } if is_op => "infinite".to_owned(),
             _ if is_op => "finite".to_owned(),
-            Self { known, nan: 0, inf: 0 } => format!("{} finite", format::counted(known.into(), "node")),
+            Self { known, nan: 0, inf: 0 } => format!("{} finite", format::count_of(known.into(), "node")),
             Self { known, nan, inf } => {
-                format!("{nan} with NaN and {inf} infinite of {}", format::counted(known.into(), "node"))
+                format!("{nan} with NaN and {inf} infinite of {}", format::count_of(known.into(), "node"))
             }
         })
     }
@@ -85,7 +85,7 @@ impl Health {
 pub(super) type SummaryKinds = Vec<(Arc<str>, ValueKinds)>;
 
 /// The value kinds of the nodes that the scalars of all runs record. (Histograms hold finite values only.)
-pub(super) fn of_summaries(recorded: &mut Recorded, data: &Data) -> SummaryKinds {
+pub(super) fn of_summaries(recorded: &mut SummaryTargets, data: &Data) -> SummaryKinds {
     recorded.update(data);
     let of = |series: &Series| {
         let Series::Scalar(scalars) = series else { return None };
@@ -152,7 +152,7 @@ impl ObservedKinds {
     }
 
     /// The node that was the first to have a NaN or an infinity.
-    pub fn first(&self) -> Option<ItemId> {
+    pub fn first_bad_node(&self) -> Option<ItemId> {
         self.first.map(|(_, item)| item)
     }
 }
@@ -190,7 +190,7 @@ mod tests {
             observed.add(&model, &store, &range);
             let names = ["a/x", "a/y", "b", "c"].map(|name| observed.of(model.find(name).unwrap()).text(true));
             let names = names.map(|text| text.unwrap_or_else(|| "?".to_owned()));
-            (names.join(" "), observed.first().map(|item| model.name(item).to_owned()))
+            (names.join(" "), observed.first_bad_node().map(|item| model.name(item).to_owned()))
         };
         assert_eq!(of(0..100), ("infinite NaN finite ?".to_owned(), Some("a/x".to_owned())));
         assert_eq!(of(0..5), ("finite finite finite ?".to_owned(), None));
@@ -214,7 +214,7 @@ mod tests {
         }
         let runs = Runs { by_name: [("a".to_owned(), run)].into_iter().collect(), ..Runs::default() };
         let data = Data::default().with_graph("g", (*def).clone()).with_runs("logs", runs);
-        let recorded = of_summaries(&mut Recorded::default(), &data);
+        let recorded = of_summaries(&mut SummaryTargets::default(), &data);
         let model = Model::build(def);
         let observed = ObservedKinds::new(&model, &recorded);
         assert_eq!(observed.of(model.find("loss").unwrap()), Health { known: 1, nan: 1, inf: 0 });

@@ -18,6 +18,6 @@ pub(super) use changes::{Changes, Counts, GraphDiff};
 pub(super) use health::Health;
 pub(super) use input::Input;
 pub(super) use over_steps::{OverSteps, StepCost, summary as step_summary};
-pub(super) use paths::{between, downstream, upstream};
+pub(super) use paths::{downstream, nodes_between, upstream};
 pub(super) use summaries::{Summaries, Tag};
 pub(super) use times::{MAX_STEPS, Metric, NodeTime, Times};

@@ -121,7 +121,7 @@ pub(crate) fn summary(steps: &[StepCost]) -> String {
     let reduced = |f: fn(i64, i64) -> i64| steps.iter().map(|s| s.total_ns).reduce(f).unwrap_or(0);
     let mean = steps.iter().map(|s| s.total_ns).sum::<i64>() / steps.len().max(1) as i64;
     let [min, mean, max] = [reduced(i64::min), mean, reduced(i64::max)].map(format::duration_ns);
-    format!("Over {}: {mean} on average, from {min} to {max}", format::counted(steps.len() as u64, "step"))
+    format!("Over {}: {mean} on average, from {min} to {max}", format::count_of(steps.len() as u64, "step"))
 }
 
 #[cfg(test)]

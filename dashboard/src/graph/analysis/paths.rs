@@ -14,7 +14,7 @@ pub(crate) fn downstream(model: &Model, item: ItemId) -> FxHashSet<ItemId> {
 }
 
 /// The nodes on any path between two items in either direction, both included; `None` where there is no path.
-pub(crate) fn between(model: &Model, one: ItemId, other: ItemId) -> Option<FxHashSet<ItemId>> {
+pub(crate) fn nodes_between(model: &Model, one: ItemId, other: ItemId) -> Option<FxHashSet<ItemId>> {
     let is_in =
         |item: ItemId, found: &FxHashSet<ItemId>| (item.0..model.end(item).0).any(|i| found.contains(&ItemId(i)));
     for (from, to) in [(one, other), (other, one)] {
@@ -82,10 +82,10 @@ mod tests {
             names.sort_unstable();
             names
         };
-        let path = sorted(between(&model, item("x"), item("y")).unwrap());
+        let path = sorted(nodes_between(&model, item("x"), item("y")).unwrap());
         assert_eq!(path, ["s", "s/a", "s/b", "x", "y"]);
-        assert_eq!(sorted(between(&model, item("y"), item("x")).unwrap()), path);
-        assert_eq!(between(&model, item("side"), item("y")), None);
+        assert_eq!(sorted(nodes_between(&model, item("y"), item("x")).unwrap()), path);
+        assert_eq!(nodes_between(&model, item("side"), item("y")), None);
         assert_eq!(sorted(downstream(&model, item("z"))), ["s", "s/b", "y", "z"]);
     }
 }

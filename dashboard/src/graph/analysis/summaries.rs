@@ -3,7 +3,7 @@
 use crate::{
     Data, ViewKind,
     graph::model::{ItemId, Kind, Model},
-    recorded::Recorded,
+    recorded::SummaryTargets,
 };
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -17,7 +17,7 @@ pub(crate) struct Tag {
 /// The tags of one item, cached while nothing that they depend on changes.
 #[derive(Default)]
 pub(crate) struct Summaries {
-    recorded: Recorded,
+    recorded: SummaryTargets,
     stamp: Option<(Option<ItemId>, usize)>,
     tags: Vec<Tag>,
 }

@@ -10,7 +10,7 @@ use crate::{
     Data,
     data::{Shared, Status},
     graph::model::{ItemId, Model},
-    recorded::Recorded,
+    recorded::SummaryTargets,
 };
 use std::{ops::Range, sync::Arc};
 use trace_analysis::critical::{PathKind, critical_path};
@@ -85,7 +85,7 @@ pub(crate) type Metric = fn(&NodeTime) -> i64;
 pub(crate) struct Times {
     sums: Option<Arc<Sums>>,
     refresher: Refresher<TimesQuestion, Request, Sums>,
-    recorded: Recorded,
+    recorded: SummaryTargets,
     generation: u64,
 }
 
@@ -148,7 +148,7 @@ impl Times {
     /// The devices of a scope's nodes with how many are on each, most frequent first.
     pub fn device_counts<'a>(&'a self, model: &'a Model, scope: ItemId) -> Vec<(&'a str, u32)> {
         let own = || model.device_counts(scope).collect();
-        self.sums.as_ref().map_or_else(own, |sums| sums.devices.counts(model, scope))
+        self.sums.as_ref().map_or_else(own, |sums| sums.devices.nodes_by_device(model, scope))
     }
 
     /// The figures of an item; zero where no trace knows it.
@@ -210,7 +210,7 @@ fn sum(Request { model, stores, recorded }: Request) -> Sums {
     }
     model.add_to_scopes(&mut times, NodeTime::add);
     let devices = Devices::new(&model, &traced);
-    Sums { model, times, first_non_finite: observed.first(), devices }
+    Sums { model, times, first_non_finite: observed.first_bad_node(), devices }
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ fn move_camera(graph: &mut GraphView, ui: &Ui, canvas: &Response, model: &Model,
     }
     if let Some(flight) = &graph.flight {
         graph.fitted = false;
-        let (camera, arrived) = flight.at(now);
+        let (camera, arrived) = flight.camera_at(now);
         graph.camera = camera;
         if arrived { graph.flight = None } else { ui.ctx().request_repaint() }
     }
@@ -260,7 +260,7 @@ fn spoken(model: &Model, b: &PicBox) -> String {
         Kind::Function => "function",
         _ => "scope",
     };
-    let nodes = format::counted(u64::from(model.n_nodes(b.item)), "node");
+    let nodes = format::count_of(u64::from(model.n_nodes(b.item)), "node");
     let control = model.control(b.item).map_or_else(String::new, |control| format!(", {}", control.name()));
     format!("{what} {name}{control}, {nodes}, {}", if b.open { "expanded" } else { "collapsed" })
 }
@@ -278,7 +278,7 @@ fn tooltip(response: &Response, scene: &Scene<'_>, b: &PicBox) {
             ui.label(format!("{}{shape}", model.op(b.item)));
         } else {
             let ops: Vec<String> = model.op_counts(b.item).take(5).map(|(op, n)| format!("{n} {op}")).collect();
-            ui.label(format!("{}: {} …", format::counted(u64::from(model.n_nodes(b.item)), "node"), ops.join(", ")));
+            ui.label(format!("{}: {} …", format::count_of(u64::from(model.n_nodes(b.item)), "node"), ops.join(", ")));
         }
         let device = scene.colors.times.device(model, b.item);
         if !device.is_empty() {

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::graph::model::{
     ItemId, Kind, MetaEdge, Model,
-    side_area::{CONTROL_MAX, sides},
+    side_area::{CONTROL_MAX, are_in_side_area},
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -89,7 +89,7 @@ impl Draft {
             shown.truncate(CHILDREN_MAX);
             shown.sort_unstable();
         }
-        let sides = sides(model, scope, &shown);
+        let sides = are_in_side_area(model, scope, &shown);
         let child = |(&item, side): (&ItemId, bool)| {
             let inner = inner.get(&item).cloned();
             let size = inner.as_ref().map_or_else(|| box_size(model, item), |layout| layout.size);
@@ -173,7 +173,7 @@ impl Draft {
     }
 
     /// Connected parts of the core, the one with the ports first, in the order of their first children.
-    pub fn parts(&mut self) -> Vec<Part> {
+    pub fn connected_parts(&mut self) -> Vec<Part> {
         let n = self.children.len();
         let mut sets = Sets::new(n + 1);
         for &(src, dst, _) in &self.core {

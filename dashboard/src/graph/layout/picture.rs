@@ -97,7 +97,7 @@ impl Picture {
 
     pub(super) fn flatten(model: &Model, root: Arc<ScopeLayout>) -> Self {
         let (size, side_x, n_more) = (root.size, root.side_x, root.n_more);
-        let scopes = placed(root);
+        let scopes = open_scopes(root);
         let (edges, boxes) = rayon::join(|| edges(&scopes), || boxes(&scopes));
         debug_assert!(boxes.iter().all(|b| model.role(b.item) == crate::graph::model::Role::Shown));
         let place = boxes.iter().map(|b| b.item).zip(0..).collect();
@@ -106,7 +106,7 @@ impl Picture {
 }
 
 /// The open scopes, outer before inner.
-fn placed(root: Arc<ScopeLayout>) -> Vec<PlacedScope> {
+fn open_scopes(root: Arc<ScopeLayout>) -> Vec<PlacedScope> {
     let mut scopes = Vec::new();
     let mut stack = vec![PlacedScope { layout: root, corner: [0.0; 2], depth: 0 }];
     while let Some(scope) = stack.pop() {

@@ -23,7 +23,7 @@ pub(super) fn lay_out(
     cancel: &AtomicBool,
 ) -> Result<ScopeLayout, Cancelled> {
     let mut draft = Draft::new(open);
-    let parts = draft.parts();
+    let parts = draft.connected_parts();
     let blocks = parts.iter().map(|part| draft.draw(part, drawings, cancel)).collect::<Result<Vec<_>, _>>()?;
     Ok(draft.assemble(open.scope, &parts, &blocks))
 }
@@ -119,7 +119,7 @@ impl Draft {
         layout.edges.reserve_exact(blocks.iter().map(|block| block.edges.len()).sum());
         for ((part, block), corner) in parts.iter().zip(blocks).zip(corners) {
             let at = [m::SCOPE_PAD + corner[0], top + spread + corner[1]];
-            self.put(&mut layout, part, block, at);
+            self.add_part(&mut layout, part, block, at);
         }
         for ((&idx, corner), size) in side.iter().zip(side_corners).zip(&side_sizes) {
             let x = side_x.unwrap_or(0.0) + m::SIDE_GAP + corner[0] + size[0] / 2.0;
@@ -130,7 +130,7 @@ impl Draft {
     }
 
     /// Adds a part's boxes and edges with its corner at `corner_at`; its ports go to the scope's borders.
-    fn put(&mut self, layout: &mut ScopeLayout, part: &Part, block: &Block, corner_at: [f32; 2]) {
+    fn add_part(&mut self, layout: &mut ScopeLayout, part: &Part, block: &Block, corner_at: [f32; 2]) {
         let shift = |point: [f32; 2]| {
             let [x, y] = block.flip(point);
             [x + corner_at[0], y + corner_at[1]]

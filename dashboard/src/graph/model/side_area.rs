@@ -20,7 +20,7 @@ struct Degree {
 
 /// Whether each of `scope`'s `children` is drawn in its side area: a great many edges leave it, or it is a `NoOp`, or
 /// it only records summaries.
-pub(crate) fn sides(model: &Model, scope: ItemId, children: &[ItemId]) -> Vec<bool> {
+pub(crate) fn are_in_side_area(model: &Model, scope: ItemId, children: &[ItemId]) -> Vec<bool> {
     let index: FxHashMap<ItemId, usize> = children.iter().enumerate().map(|(idx, &c)| (c, idx)).collect();
     let mut degrees = vec![Degree::default(); children.len()];
     for edge in model.metaedges(scope) {

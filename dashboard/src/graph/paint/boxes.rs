@@ -52,12 +52,12 @@ pub(super) fn open_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: R
     side_area(painter, scene, Some(b.item), rect, b.side_x);
     let Some(font) = scene.font(m::LABEL) else { return };
     button(painter, scene, b, rect);
-    let nodes = ui::format::counted(u64::from(scene.model.n_nodes(b.item)), "node");
+    let nodes = ui::format::count_of(u64::from(scene.model.n_nodes(b.item)), "node");
     let what = control.map_or_else(String::new, |control| format!("  ·  {}", control.name()));
     let text = format!("{}{what}  ·  {nodes}", scene.model.label(b.item));
     let left = title.left() + (m::BUTTON + 12.0) * scene.camera.zoom;
     text_in(painter, &text, font, p.text, Rect::from_min_max(pos2(left, title.top()), title.max), Align2::LEFT_CENTER);
-    more(painter, scene, rect, b.n_more);
+    paint_n_more(painter, scene, rect, b.n_more);
 }
 
 /// Marks a loop or a conditional: a dashed frame within its border.
@@ -86,7 +86,7 @@ pub(super) fn side_area(painter: &Painter, scene: &Scene<'_>, scope: Option<Item
 }
 
 /// "and N more" at the bottom of a scope.
-fn more(painter: &Painter, scene: &Scene<'_>, rect: Rect, n_more: u32) {
+fn paint_n_more(painter: &Painter, scene: &Scene<'_>, rect: Rect, n_more: u32) {
     if n_more > 0
         && let Some(font) = scene.font(m::LABEL)
     {

@@ -41,11 +41,11 @@ impl Camera {
     pub fn zoom_at(&mut self, view: Rect, at: Pos2, factor: f32) {
         let before = self.to_picture(view, at);
         self.zoom = (self.zoom * factor).clamp(*ZOOM.start(), *ZOOM.end());
-        self.put(view, before, at);
+        self.move_point_to(view, before, at);
     }
 
     /// Moves so that `point` of the picture is at `at`.
-    pub fn put(&mut self, view: Rect, [x, y]: [f32; 2], at: Pos2) {
+    pub fn move_point_to(&mut self, view: Rect, [x, y]: [f32; 2], at: Pos2) {
         self.center = vec2(x, y) - (at - view.center()) / self.zoom;
     }
 
@@ -88,7 +88,7 @@ impl Camera {
     }
 
     /// The part of the picture in view.
-    pub fn seen(self, view: Rect) -> [f32; 4] {
+    pub fn visible_part(self, view: Rect) -> [f32; 4] {
         let (a, b) = (self.to_picture(view, view.min), self.to_picture(view, view.max));
         [a[0], a[1], b[0], b[1]]
     }

@@ -118,7 +118,7 @@ pub(crate) fn dot(model: &Model, picture: &Picture) -> String {
         } else {
             let what = match model.is_op(b.item) {
                 true => model.op(b.item).to_owned(),
-                false => ui::format::counted(u64::from(model.n_nodes(b.item)), "node"),
+                false => ui::format::count_of(u64::from(model.n_nodes(b.item)), "node"),
             };
             let _ = writeln!(out, "{indent}n{} [label={label}, tooltip={}];", b.item.0, quote(&what));
         }

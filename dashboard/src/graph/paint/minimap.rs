@@ -16,7 +16,7 @@ const BOXES_MAX: usize = 4_000;
 /// Paints the minimap over the lower right corner. Returns where the user wants the camera's centre.
 pub(crate) fn minimap_ui(ui: &mut Ui, scene: &Scene<'_>) -> Option<egui::Vec2> {
     let [w, h] = scene.picture.size;
-    let seen = scene.camera.seen(scene.view);
+    let seen = scene.camera.visible_part(scene.view);
     let all_in_view = seen[0] <= 0.0 && seen[1] <= 0.0 && seen[2] >= w && seen[3] >= h;
     if all_in_view || w < 1.0 || h < 1.0 || scene.view.width() < 2.5 * m::MINIMAP_W {
         return None;

@@ -60,7 +60,7 @@ pub(crate) struct Flight {
 
 impl Flight {
     /// The camera at `now`, and whether the flight has ended.
-    pub fn at(&self, now: f64) -> (Camera, bool) {
+    pub fn camera_at(&self, now: f64) -> (Camera, bool) {
         let t = ease(self.start, now);
         (self.from.lerp(self.to, t), t >= 1.0)
     }

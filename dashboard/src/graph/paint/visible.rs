@@ -15,7 +15,7 @@ const SMALL: f32 = 5.0;
 
 /// Paints everything in view; returns the boxes in view with their rects on the screen.
 pub(crate) fn paint(painter: &Painter, scene: &Scene<'_>) -> Vec<(usize, Rect)> {
-    let seen = scene.camera.seen(scene.view);
+    let seen = scene.camera.visible_part(scene.view);
     let mut visible: Vec<(usize, Rect)> = Vec::new();
     for (idx, b) in scene.picture.boxes.iter().enumerate() {
         let rect = (scene.rect_of)(b);

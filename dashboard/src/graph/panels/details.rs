@@ -124,7 +124,7 @@ fn changed(ui: &mut Ui, model: &Model, diff: &GraphDiff, item: ItemId) {
         }
         return;
     }
-    let nodes = |n: usize| format::counted(n as u64, "node");
+    let nodes = |n: usize| format::count_of(n as u64, "node");
     ui.label(format!("{} only in this graph, {} differ", nodes(only_here as usize), nodes(differ as usize)));
     let missing = diff.missing(model.name(item));
     if !missing.is_empty() {

@@ -68,7 +68,7 @@ impl Search {
         if let Some(error) = self.query.error() {
             ui.colored_label(palette(ui).warning, format!("taken literally: {error}"));
         } else if !self.typed.is_empty() {
-            ui.label(RichText::new(format::counted(self.hits.len() as u64, "hit")).color(palette(ui).text_weak));
+            ui.label(RichText::new(format::count_of(self.hits.len() as u64, "hit")).color(palette(ui).text_weak));
         }
         if enter && !self.hits.is_empty() {
             let hit = self.hits[self.at % self.hits.len()];
@@ -114,7 +114,7 @@ impl Search {
                     }
                     let what = match model.is_op(hit) {
                         true => model.op(hit).to_owned(),
-                        false => format::counted(u64::from(model.n_nodes(hit)), "node"),
+                        false => format::count_of(u64::from(model.n_nodes(hit)), "node"),
                     };
                     ui.label(RichText::new(what).color(weak).small());
                 });

@@ -68,13 +68,13 @@ impl GraphView {
             }
         });
         let weak = palette(ui).text_weak;
-        let nodes = format::counted(u64::from(model.n_nodes(ItemId::ROOT)), "node");
-        let edges = format::counted(model.n_edges() as u64, "edge");
+        let nodes = format::count_of(u64::from(model.n_nodes(ItemId::ROOT)), "node");
+        let edges = format::count_of(model.n_edges() as u64, "edge");
         ui.label(RichText::new(format!("{nodes}, {edges}")).color(weak));
         if !model.warnings().is_empty() {
             let list: Vec<String> = model.warnings().iter().map(|w| format!("{} × {}", w.count, w.text)).collect();
             let n: u64 = model.warnings().iter().map(|w| w.count).sum();
-            ui.colored_label(palette(ui).warning, format::counted(n, "warning")).on_hover_text(list.join("\n"));
+            ui.colored_label(palette(ui).warning, format::count_of(n, "warning")).on_hover_text(list.join("\n"));
         }
         if self.is_busy() {
             busy(ui);

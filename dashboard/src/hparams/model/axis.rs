@@ -92,9 +92,9 @@ impl Axis {
             }
             (Kind::Ranks(numbers), Cell::Number(x)) if x.is_finite() => {
                 let below = numbers.partition_point(|y| y < x);
-                Some(even(below, numbers.len()))
+                Some(evenly_spaced(below, numbers.len()))
             }
-            (Kind::Values(values), cell) => Some(even(values.iter().position(|v| v == cell)?, values.len())),
+            (Kind::Values(values), cell) => Some(evenly_spaced(values.iter().position(|v| v == cell)?, values.len())),
             _ => None,
         }
     }
@@ -103,7 +103,7 @@ impl Axis {
     pub fn ticks(&self, n: usize) -> Vec<(f64, String)> {
         match &self.kind {
             Kind::Numbers(_, few) if !few.is_empty() => {
-                let mark = |x: &f64| Some((self.place(&Cell::Number(*x))?, format::chosen(*x)));
+                let mark = |x: &f64| Some((self.place(&Cell::Number(*x))?, format::parameter(*x)));
                 few.iter().filter_map(mark).collect()
             }
             Kind::Numbers([lo, hi], _) => {
@@ -114,11 +114,11 @@ impl Axis {
                 };
                 marks.into_iter().map(|tick| ((tick.at - lo) / (hi - lo), tick.label)).collect()
             }
-            Kind::Ranks(numbers) => {
-                thinned(numbers.len(), n).map(|i| (even(i, numbers.len()), format::value(numbers[i]))).collect()
-            }
+            Kind::Ranks(numbers) => thinned(numbers.len(), n)
+                .map(|i| (evenly_spaced(i, numbers.len()), format::value(numbers[i])))
+                .collect(),
             Kind::Values(values) => {
-                thinned(values.len(), n).map(|i| (even(i, values.len()), values[i].text())).collect()
+                thinned(values.len(), n).map(|i| (evenly_spaced(i, values.len()), values[i].text())).collect()
             }
         }
     }
@@ -159,7 +159,7 @@ fn unevenness(sorted: &[f64], measure: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// The position of the `i`-th of `n` evenly spaced values; a single value is in the middle.
-fn even(i: usize, n: usize) -> f64 {
+fn evenly_spaced(i: usize, n: usize) -> f64 {
     if n > 1 { i as f64 / (n - 1) as f64 } else { 0.5 }
 }
 

@@ -76,7 +76,7 @@ impl Cell {
     /// The value as shown.
     pub fn text(&self) -> String {
         match self {
-            Self::Number(x) => format::chosen(*x),
+            Self::Number(x) => format::parameter(*x),
             Self::Text(text) => text.to_string(),
         }
     }

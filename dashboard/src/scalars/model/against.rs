@@ -4,7 +4,7 @@
 //! weight, and noise that both have in common stays on one line.
 
 use super::{
-    points::{OwnX, Points, Smoothed},
+    points::{OwnX, Points, SmoothedPoints},
     smooth::Smoother,
 };
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ impl Against {
             pairs.sort_by(|a, b| smooth_x.get(a.1).total_cmp(&smooth_x.get(b.1)));
             let values = pairs.iter().map(|(row, _)| smooth.get(*row)).collect();
             let x = pairs.iter().map(|(_, row)| smooth_x.get(*row)).collect();
-            OwnX { x, smoothed: Some(Smoothed { values, raw_x, raw }) }
+            OwnX { x, smoothed: Some(SmoothedPoints { values, raw_x, raw }) }
         } else {
             OwnX { x: raw_x, smoothed: None }
         };
@@ -121,7 +121,7 @@ mod tests {
             let (points, mut curve) = (against.points(), Curve::default());
             curve.update(points, against.generation(), settings);
             let [lo, hi] = curve.x_extent(points);
-            let (raw, smooth) = curve.cut(points, settings, XWindow { lo, hi, n_columns: 1000 });
+            let (raw, smooth) = curve.lines_in_window(points, settings, XWindow { lo, hi, n_columns: 1000 });
             let all = |lines: &ui::chart::Polylines| lines.lines().flatten().copied().collect::<Vec<[f64; 2]>>();
             (all(&raw), all(&smooth), (lo, hi))
         };

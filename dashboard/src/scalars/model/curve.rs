@@ -111,7 +111,12 @@ impl Curve {
     }
 
     /// The raw and the smoothed line in a window, in plot space; the smoothed one is empty without smoothing.
-    pub fn cut(&self, points: Points<'_>, settings: CurveSettings, window: XWindow) -> (Polylines, Polylines) {
+    pub fn lines_in_window(
+        &self,
+        points: Points<'_>,
+        settings: CurveSettings,
+        window: XWindow,
+    ) -> (Polylines, Polylines) {
         let (mut raw, mut smooth) = (Polylines::default(), Polylines::default());
         let place = |y: f64| if y.is_finite() { settings.scale.forward(y) } else { y };
         let add = |to: &mut Polylines, range: Range<usize>, x: &dyn Fn(usize) -> f64, values: &Numbers| {
@@ -220,13 +225,13 @@ mod tests {
     fn a_logarithmic_x_leaves_out_what_has_no_place() {
         let series = testing::series(&[(-1, 5.0), (0, 6.0), (10, 7.0), (1000, 8.0)]);
         let settings = CurveSettings { log_x: true, ..plain() };
-        let points = Points::of(&series).on(settings.x_scale());
+        let points = Points::of(&series).with_x_scale(settings.x_scale());
         let mut curve = Curve::default();
         assert_eq!(curve.n_stale(points, 0, settings), 4);
         curve.update(points, 0, settings);
         assert_eq!((curve.n_stale(points, 0, settings), curve.n_stale(points, 0, plain())), (0, 4));
         assert_eq!(curve.x_extent(points), [1.0, 3.0]);
-        let (raw, _) = curve.cut(points, settings, XWindow { lo: 0.0, hi: 4.0, n_columns: 10 });
+        let (raw, _) = curve.lines_in_window(points, settings, XWindow { lo: 0.0, hi: 4.0, n_columns: 10 });
         assert_eq!(raw.lines().flatten().copied().collect::<Vec<_>>(), [[1.0, 7.0], [3.0, 8.0]]);
         assert_eq!(CurveSettings { axis: XAxis::Wall, ..settings }.x_scale(), Scale::Linear);
     }
@@ -240,9 +245,9 @@ mod tests {
         let mut curve = Curve::default();
         let settings = CurveSettings { smoothing: 0.6, ..plain() };
         curve.update(points, 0, settings);
-        let (raw, smooth) = curve.cut(points, settings, window);
+        let (raw, smooth) = curve.lines_in_window(points, settings, window);
         assert_eq!((raw.n_points(), smooth.n_points()), (3, 3));
-        let (raw, smooth) = curve.cut(points, plain(), window);
+        let (raw, smooth) = curve.lines_in_window(points, plain(), window);
         assert_eq!((raw.n_points(), smooth.n_points()), (3, 0));
     }
 }

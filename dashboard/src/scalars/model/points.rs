@@ -13,12 +13,12 @@ pub struct OwnX {
     /// The x of each point, smoothed where the values are.
     pub x: Vec<f64>,
     /// The smoothed values and the raw points; `None` without smoothing.
-    pub smoothed: Option<Smoothed>,
+    pub smoothed: Option<SmoothedPoints>,
 }
 
 /// Points that were smoothed over their steps, before they were put in the order of another tag's values.
 #[derive(Clone, Debug, Default)]
-pub struct Smoothed {
+pub struct SmoothedPoints {
     pub values: Numbers,
     /// The x of the raw points, ascending,
     pub raw_x: Vec<f64>,
@@ -50,7 +50,7 @@ impl<'a> Points<'a> {
 
     /// The points on an x axis of this scale.
     #[must_use]
-    pub fn on(self, x_scale: Scale) -> Self {
+    pub fn with_x_scale(self, x_scale: Scale) -> Self {
         Self { x_scale, ..self }
     }
 
@@ -60,7 +60,7 @@ impl<'a> Points<'a> {
     }
 
     /// The values that were smoothed before another tag's values became x; `None` for others.
-    pub fn smoothed(&self) -> Option<&'a Smoothed> {
+    pub fn smoothed(&self) -> Option<&'a SmoothedPoints> {
         self.own?.smoothed.as_ref()
     }
 

@@ -14,7 +14,7 @@ pub(super) mod sources;
 pub use open::OpenDialog;
 pub use palette::{Choice, CommandPalette, Panels};
 pub use save::SaveDialog;
-pub use saving::Saving;
+pub use saving::PendingSaves;
 pub use settings::settings_ui;
 pub use shortcuts::shortcuts_ui;
 pub use sources::{ProblemsWindow, SourceAction, drop_target, n_problems};

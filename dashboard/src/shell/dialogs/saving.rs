@@ -28,7 +28,7 @@ struct Picture {
 
 /// Pending screenshots and exports.
 #[derive(Default)]
-pub struct Saving {
+pub struct PendingSaves {
     dialog: SaveDialog,
     picture: Option<Picture>,
     /// Name, rect and frame of a requested export of shapes, taken at the end of a later frame.
@@ -37,7 +37,7 @@ pub struct Saving {
     pub notice: Option<String>,
 }
 
-impl Saving {
+impl PendingSaves {
     /// Shows a message for a moment.
     pub fn notify(&mut self, ctx: &egui::Context, text: &str) {
         self.dialog.notify(ctx, text);

@@ -158,7 +158,7 @@ pub fn drop_target(ctx: &Context) -> Vec<std::path::PathBuf> {
         let painter = ctx.layer_painter(LayerId::new(Order::Foreground, Id::unique("drop")));
         let rect = ctx.content_rect();
         painter.rect_filled(rect, 0.0, p.selected);
-        let text = format!("Drop to open {}", format::counted(n_hovering as u64, "path"));
+        let text = format!("Drop to open {}", format::count_of(n_hovering as u64, "path"));
         painter.text(
             rect.center(),
             Align2::CENTER_CENTER,

@@ -1,6 +1,6 @@
 //! The arrangement of the panels: stored in a file, and applied to the tree of tiles.
 
-use crate::{ViewKind, lenient::each};
+use crate::{ViewKind, lenient::valid_elements};
 use egui_tiles::{Container, Linear, LinearDir, Tile, TileId, Tiles, Tree};
 use serde::{Deserialize, Serialize};
 
@@ -16,25 +16,25 @@ pub enum Layout {
         #[serde(default)]
         front: usize,
         /// From left to right.
-        #[serde(rename = "tabs", deserialize_with = "each")]
+        #[serde(rename = "tabs", deserialize_with = "valid_elements")]
         parts: Vec<Layout>,
     },
     /// Next to each other.
     Row {
         /// Widths, relative.
-        #[serde(default, deserialize_with = "each")]
+        #[serde(default, deserialize_with = "valid_elements")]
         shares: Vec<f32>,
         /// From left to right.
-        #[serde(rename = "row", deserialize_with = "each")]
+        #[serde(rename = "row", deserialize_with = "valid_elements")]
         parts: Vec<Layout>,
     },
     /// One above the other.
     Column {
         /// Heights, relative.
-        #[serde(default, deserialize_with = "each")]
+        #[serde(default, deserialize_with = "valid_elements")]
         shares: Vec<f32>,
         /// From top to bottom.
-        #[serde(rename = "column", deserialize_with = "each")]
+        #[serde(rename = "column", deserialize_with = "valid_elements")]
         parts: Vec<Layout>,
     },
 }

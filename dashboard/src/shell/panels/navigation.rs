@@ -32,7 +32,7 @@ impl Navigation {
             return false;
         }
         let Some(address) = self.wanted.take() else { return false };
-        self.go(&address, tabs, selection);
+        self.go_to(&address, tabs, selection);
         true
     }
 
@@ -54,12 +54,12 @@ impl Navigation {
     pub fn step(&mut self, back: bool, tabs: &mut Tabs, selection: &mut Selection) -> bool {
         let address = if back { self.history.undo() } else { self.history.redo() };
         if let Some(address) = &address {
-            self.go(address, tabs, selection);
+            self.go_to(address, tabs, selection);
         }
         address.is_some()
     }
 
-    fn go(&mut self, address: &Address, tabs: &mut Tabs, selection: &mut Selection) {
+    fn go_to(&mut self, address: &Address, tabs: &mut Tabs, selection: &mut Selection) {
         self.settling = SETTLE_FRAMES;
         // From the last to the first: the first one ends up in front.
         for (kind, params) in address.panels.iter().rev() {
@@ -69,8 +69,8 @@ impl Navigation {
             }
         }
         let shared = &address.shared;
-        selection.node.put(shared.get("node").map(Into::into));
-        selection.op.put(shared.get("op").map(Into::into));
+        selection.node.select(shared.get("node").map(Into::into));
+        selection.op.select(shared.get("op").map(Into::into));
         selection.runs.filter.set(shared.get("runs").unwrap_or_default());
     }
 }

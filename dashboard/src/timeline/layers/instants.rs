@@ -57,7 +57,7 @@ impl Layer for Instants {
     }
 
     fn hit<'a>(&self, ctx: &'a FrameContext<'_>, at: Pos2) -> Option<Tooltip<'a>> {
-        let instant = under(ctx, at)?;
+        let instant = instant_at(ctx, at)?;
         let site = ctx.store().sites().get(instant.site as usize);
         Some(Box::new(move |ui| {
             ui.label(site.map_or("?", |s| &s.name));
@@ -69,7 +69,7 @@ impl Layer for Instants {
 }
 
 /// The instant whose mark is at a point.
-fn under<'a>(ctx: &FrameContext<'a>, at: Pos2) -> Option<&'a InstantEvent> {
+fn instant_at<'a>(ctx: &FrameContext<'a>, at: Pos2) -> Option<&'a InstantEvent> {
     let Hit::Lane { track, .. } = ctx.row_at(at)? else { return None };
     let (store, scale) = (ctx.store(), &ctx.frame.scale);
     let rect = ctx.rect(track.0, 0, &ctx.frame.view.range())?;

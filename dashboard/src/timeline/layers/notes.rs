@@ -17,7 +17,7 @@ impl Layer for Notes {
             let text = note.text.chars().take(MAX_SHOWN).collect();
             let x = ctx.frame.scale.x_from_time(note.time) + metrics::FLAG + 2.0 * metrics::GAP;
             let at = pos2(x, ctx.areas.ruler.top() + 1.0);
-            tags.put(painter, text, &[(at, Align2::LEFT_TOP)], ctx.palette);
+            tags.place(painter, text, &[(at, Align2::LEFT_TOP)], ctx.palette);
         }
     }
 

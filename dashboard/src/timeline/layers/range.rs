@@ -12,7 +12,7 @@ impl Layer for SelectedRange {
         // Over the middle of the visible part of the range.
         let ruler = ctx.areas.ruler;
         let at = pos2((x0.max(ruler.left()) + x1.min(ruler.right())) / 2.0, ruler.top() + 1.0);
-        tags.put(painter, format::duration_ns(range.end - range.start), &[(at, Align2::CENTER_TOP)], ctx.palette);
+        tags.place(painter, format::duration_ns(range.end - range.start), &[(at, Align2::CENTER_TOP)], ctx.palette);
     }
 
     fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {

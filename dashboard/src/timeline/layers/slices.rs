@@ -83,7 +83,7 @@ fn merged_at(ctx: &FrameContext<'_>, track: TrackId, lane: u32, time: i64) -> Op
 
 /// The tooltip of several merged slices.
 fn merged_ui(ui: &mut Ui, ctx: &FrameContext<'_>, span: &Span, top: &SliceRef) {
-    ui.label(format::counted(u64::from(span.count), "slice"));
+    ui.label(format::count_of(u64::from(span.count), "slice"));
     let length = span.end - span.start;
     let share = |ns: i64| format::percent(ns as f64 / length.max(1) as f64);
     let (busy, waiting) = (share(span.busy_ns), share(span.wait_ns));

@@ -8,7 +8,7 @@ use egui::Rect;
 
 type Area = fn(&Areas) -> Rect;
 
-fn over(area: Area, layer: impl Layer + 'static) -> ClippedLayer {
+fn clipped(area: Area, layer: impl Layer + 'static) -> ClippedLayer {
     ClippedLayer { layer: Box::new(layer), area }
 }
 
@@ -17,22 +17,22 @@ fn over(area: Area, layer: impl Layer + 'static) -> ClippedLayer {
 pub fn all() -> Vec<ClippedLayer> {
     let (body, timed): (Area, Area) = (|areas| areas.body, Areas::timed);
     vec![
-        over(|areas| areas.minimap, minimap::Minimap::default()),
-        over(timed, ruler::Ruler),
-        over(timed, steps::Steps),
-        over(body, slices::SlicesLayer::default()),
-        over(body, counters::Counters),
-        over(body, open_slices::OpenSlices),
-        over(body, stalls::StallBands),
-        over(body, instants::Instants),
-        over(body, remark::Remark),
-        over(body, critical_path::CriticalPaths),
-        over(timed, range::SelectedRange),
-        over(body, stalls::StallBlame),
-        over(body, flows::Flows),
-        over(body, selection::SelectedSlice),
-        over(timed, notes::Notes),
-        over(timed, pointer::PointerTime),
-        over(timed, ruler::TagLabels),
+        clipped(|areas| areas.minimap, minimap::Minimap::default()),
+        clipped(timed, ruler::Ruler),
+        clipped(timed, steps::Steps),
+        clipped(body, slices::SlicesLayer::default()),
+        clipped(body, counters::Counters),
+        clipped(body, open_slices::OpenSlices),
+        clipped(body, stalls::StallBands),
+        clipped(body, instants::Instants),
+        clipped(body, remark::Remark),
+        clipped(body, critical_path::CriticalPaths),
+        clipped(timed, range::SelectedRange),
+        clipped(body, stalls::StallBlame),
+        clipped(body, flows::Flows),
+        clipped(body, selection::SelectedSlice),
+        clipped(timed, notes::Notes),
+        clipped(timed, pointer::PointerTime),
+        clipped(timed, ruler::TagLabels),
     ]
 }

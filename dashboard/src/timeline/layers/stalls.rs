@@ -51,7 +51,7 @@ impl Layer for StallBands {
     }
 
     fn hit<'a>(&self, ctx: &'a FrameContext<'_>, at: Pos2) -> Option<Tooltip<'a>> {
-        let (stall, p) = (under(ctx, at)?, ctx.palette);
+        let (stall, p) = (stall_at(ctx, at)?, ctx.palette);
         Some(Box::new(move |ui| {
             ui.set_max_width(ui.spacing().tooltip_width);
             let text = with_names(&stall.text(ctx.store()), metrics::TEXT, p.text_strong);
@@ -61,7 +61,7 @@ impl Layer for StallBands {
     }
 
     fn click(&self, ctx: &FrameContext<'_>, at: Pos2) -> Option<Command> {
-        let stall = under(ctx, at)?;
+        let stall = stall_at(ctx, at)?;
         let slice = ctx.slice_at(at, metrics::CLICK_SLACK);
         let is_idle = slice.is_none_or(|s| ctx.store().category(&s) == Category::Wait);
         is_idle.then(|| Command::SelectStall(Box::new(stall.clone())))
@@ -73,7 +73,7 @@ pub struct StallBlame;
 
 impl Layer for StallBlame {
     fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
-        let pointed = || ctx.pointer.and_then(|at| under(ctx, at));
+        let pointed = || ctx.pointer.and_then(|at| stall_at(ctx, at));
         let Some(stall) = ctx.state.stall.as_deref().or_else(pointed) else { return };
         let color = color(stall.cause, ctx.palette);
         let outline = |rect| painter.rect_stroke(rect, 1.0, Stroke::new(metrics::LINE, color), StrokeKind::Outside);
@@ -93,7 +93,7 @@ fn band(ctx: &FrameContext<'_>, stall: &Stall) -> Option<Rect> {
 }
 
 /// The stall whose band is at a point; of overlapping bands the shortest stall.
-fn under<'a>(ctx: &'a FrameContext<'_>, at: Pos2) -> Option<&'a Stall> {
+fn stall_at<'a>(ctx: &'a FrameContext<'_>, at: Pos2) -> Option<&'a Stall> {
     if !ctx.areas.body.contains(at) {
         return None;
     }

@@ -14,7 +14,7 @@ pub struct Tags {
 
 impl Tags {
     /// Adds a text at the first of `positions` that is free; drops the text where none is.
-    pub fn put(&mut self, painter: &Painter, text: String, positions: &[(Pos2, Align2)], p: &Palette) {
+    pub fn place(&mut self, painter: &Painter, text: String, positions: &[(Pos2, Align2)], p: &Palette) {
         let galley = painter.layout_no_wrap(text, label_font(), p.text_strong);
         let free = positions.iter().map(|position| background(&galley, *position)).find(|rect| !self.covers(*rect));
         self.all.extend(free.map(|rect| (rect, galley)));
@@ -76,8 +76,8 @@ mod tests {
             for x in (0..400).map(|x| 100.0 + x as f32) {
                 let mut tags = Tags::default();
                 let centre = [(pos2(300.0, 0.0), Align2::CENTER_TOP)];
-                tags.put(painter, "121.35 ms".into(), &centre, p);
-                tags.put(painter, "left out".into(), &centre, p);
+                tags.place(painter, "121.35 ms".into(), &centre, p);
+                tags.place(painter, "left out".into(), &centre, p);
                 assert_eq!(tags.all.len(), 1);
                 let sides = [(pos2(x + 4.0, 0.0), Align2::LEFT_TOP), (pos2(x - 4.0, 0.0), Align2::RIGHT_TOP)];
                 tags.put_somewhere(painter, "1.234 567 s".into(), &sides, p);

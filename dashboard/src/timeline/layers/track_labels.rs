@@ -25,7 +25,7 @@ pub fn track_labels_ui(ui: &mut Ui, ctx: &FrameContext<'_>) -> Vec<Command> {
         let rect = Rect::from_min_size(pos2(area.left(), top + position.top), vec2(area.width(), position.height));
         match row {
             Row::Process { process, title, n_tracks, folded } => {
-                let description = format!("{title}, {}", format::counted(*n_tracks as u64, "track"));
+                let description = format!("{title}, {}", format::count_of(*n_tracks as u64, "track"));
                 let response = heading(&mut clipped, rect, title, *folded, &description);
                 if response.clicked() {
                     out.push(Command::ToggleProcess(*process));
@@ -34,7 +34,7 @@ pub fn track_labels_ui(ui: &mut Ui, ctx: &FrameContext<'_>) -> Vec<Command> {
             Row::Pins => plain_heading(&clipped, rect, "Pinned"),
             Row::Host { host, n_processes, folded } => {
                 let description =
-                    format!("host {host}, {}", format::counted_as(*n_processes as u64, "process", "processes"));
+                    format!("host {host}, {}", format::count_of_irregular(*n_processes as u64, "process", "processes"));
                 if heading(&mut clipped, rect, host, *folded, &description).clicked() {
                     out.push(Command::ToggleHost(host.clone()));
                 }
@@ -167,7 +167,7 @@ fn track_name(
     response.on_hover_ui(|ui| {
         ui.weak("Click: fold; right-click: pin, move, height, hide");
         ui.label(if tid > 0 { format!("{} (thread {tid})", track.name) } else { track.name.clone() });
-        ui.label(format::counted(track.n_slices() as u64, "slice"));
+        ui.label(format::count_of(track.n_slices() as u64, "slice"));
         if let Some(u) = track_use {
             let (busy, wait) = (format::duration_ns(u.busy_ns), format::duration_ns(u.wait_ns));
             ui.label(format!("in view: {busy} in ops, {wait} waiting"));
@@ -175,11 +175,11 @@ fn track_name(
         if track.overlapped > 0 {
             ui.label(format!(
                 "{} overlap others and have a lane of their own",
-                format::counted(track.overlapped, "slice")
+                format::count_of(track.overlapped, "slice")
             ));
         }
         if track.dropped > 0 {
-            ui.label(format!("{} not recorded: its buffer was full", format::counted(track.dropped, "event")));
+            ui.label(format!("{} not recorded: its buffer was full", format::count_of(track.dropped, "event")));
         }
     })
 }

@@ -18,5 +18,5 @@ pub use self::{
     cpu_runs::CpuRuns,
     frame::{Frame, Sizes},
     rows::{Hit, LaneBand, RowLayout, RowPosition},
-    viewport::{Eased, Scale, Viewport},
+    viewport::{EasedViewport, Scale, Viewport},
 };

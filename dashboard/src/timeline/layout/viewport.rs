@@ -184,14 +184,14 @@ impl Scale {
 /// A view that moves to its target smoothly. Input during the move applies to the target, so that it never waits for
 /// the move to end.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Eased {
+pub struct EasedViewport {
     from: Viewport,
     target: Viewport,
     since: f64,
 }
 
-impl Eased {
-    pub fn at(view: Viewport) -> Self {
+impl EasedViewport {
+    pub fn resting(view: Viewport) -> Self {
         Self { from: view, target: view, since: f64::NEG_INFINITY }
     }
 
@@ -226,7 +226,7 @@ impl Eased {
 
     /// Shows `target` at once, as drags, scrolling and following do.
     pub fn jump(&mut self, target: Viewport) {
-        *self = Self::at(target);
+        *self = Self::resting(target);
     }
 }
 
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn easing_begins_and_ends_exactly() {
         let (a, b) = (Viewport { start: 0, end: 1000 }, Viewport { start: 400, end: 500 });
-        let mut eased = Eased::at(a);
+        let mut eased = EasedViewport::resting(a);
         eased.glide(b, 10.0);
         assert_eq!(eased.view(10.0), a);
         assert_eq!(eased.view(10.0 + EASE_S), b);

@@ -37,7 +37,7 @@ fn fact(name: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Fact {
     Fact { name: name.into(), value: value.into(), link: None }
 }
 
-fn linked(name: &'static str, value: String, link: Link) -> Fact {
+fn fact_with_link(name: &'static str, value: String, link: Link) -> Fact {
     Fact { name: name.into(), value, link: Some(link) }
 }
 
@@ -61,7 +61,7 @@ pub fn facts(store: &Store, slice: &SliceRef, arrows: &[Arrow]) -> Vec<Fact> {
     let site = store.sites().get(slice.site as usize);
     let mut out = Vec::new();
     if let Some(node) = store.node_of(slice) {
-        out.push(linked("Node", node.name.clone(), Link::Node(node.name.as_str().into())));
+        out.push(fact_with_link("Node", node.name.clone(), Link::Node(node.name.as_str().into())));
     }
     if let Some(site) = site {
         out.push(fact(what_it_is(category), &site.name));
@@ -150,15 +150,15 @@ fn arrow_fact(store: &Store, arrow: &Arrow) -> Fact {
 fn arguments(store: &Store, slice: &SliceRef) -> Vec<Fact> {
     let Some(text) = store.args().get(slice.args).filter(|t| !t.is_empty()) else { return Vec::new() };
     let Ok(serde_json::Value::Object(all)) = serde_json::from_str(&text) else {
-        return vec![fact("Arguments", cut(&text))];
+        return vec![fact("Arguments", shorten(&text))];
     };
     let more = all.len().saturating_sub(MAX_ARGS);
     let mut out: Vec<Fact> = all
         .into_iter()
         .take(MAX_ARGS)
         .map(|(name, value)| match value {
-            serde_json::Value::String(text) => fact(name, cut(&text)),
-            other => fact(name, cut(&other.to_string())),
+            serde_json::Value::String(text) => fact(name, shorten(&text)),
+            other => fact(name, shorten(&other.to_string())),
         })
         .collect();
     if more > 0 {
@@ -167,7 +167,7 @@ fn arguments(store: &Store, slice: &SliceRef) -> Vec<Fact> {
     out
 }
 
-fn cut(text: &str) -> String {
+fn shorten(text: &str) -> String {
     format::shortened(text, MAX_ARG_LEN).into_owned()
 }
 
@@ -179,7 +179,7 @@ fn predecessor(store: &Store, slice: &SliceRef) -> Fact {
         Some(before) => {
             let gap = slice.start - before.end;
             let value = format!("{}, {} before", store.slice_name(&before), format::duration_ns(gap));
-            linked(MADE_READY, value, Link::Slice(before))
+            fact_with_link(MADE_READY, value, Link::Slice(before))
         }
         None => {
             let name = store.nodes().get(slice.correlation as usize).map_or("?", |n| &n.name);
@@ -193,7 +193,7 @@ fn step_fact(store: &Store, slice: &SliceRef, id: u32) -> Fact {
         Some(step) => {
             let label = store.sites().get(step.site as usize).map_or("step", |s| &s.name);
             let value = format!("{} (execution {id})", format::step_name(label, step.summary_step));
-            linked("Step", value, Link::Step(step.start..step.end))
+            fact_with_link("Step", value, Link::Step(step.start..step.end))
         }
         None => fact("Step", format!("execution {id}")),
     }

@@ -108,7 +108,7 @@ impl Tree {
 /// Boxes next to each other, the heaviest first.
 fn boxes(nodes: Vec<Node>) -> Vec<FlameBox> {
     let weights: Vec<_> = nodes.iter().map(|n| (n.parent, n.depth, n.total)).collect();
-    let starts = starts(&weights);
+    let starts = left_edges(&weights);
     let all: u64 = nodes.iter().filter(|n| n.parent == ROOT).map(|n| n.total).sum();
     let share = |weight: u64| weight as f64 / all.max(1) as f64;
     let out = nodes.into_iter().zip(starts).map(|(n, start)| FlameBox {
@@ -133,7 +133,7 @@ pub fn of_samples(store: &Store, range: &Range<i64>) -> Vec<FlameBox> {
 }
 
 /// The left edge of each node, given its parent, depth and weight; siblings from the heaviest to the lightest.
-fn starts(nodes: &[(u32, usize, u64)]) -> Vec<u64> {
+fn left_edges(nodes: &[(u32, usize, u64)]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|i| (nodes[*i].1, nodes[*i].0, std::cmp::Reverse(nodes[*i].2), *i));
     let mut starts = vec![0; nodes.len()];
@@ -177,6 +177,6 @@ mod tests {
     #[test]
     fn siblings_are_adjacent() {
         let nodes = [(ROOT, 0, 10), (ROOT, 0, 30), (1, 1, 5), (1, 1, 20), (3, 2, 20)];
-        assert_eq!(starts(&nodes), [30, 0, 20, 0, 0]);
+        assert_eq!(left_edges(&nodes), [30, 0, 20, 0, 0]);
     }
 }

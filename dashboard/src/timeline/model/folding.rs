@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use trace_model::TrackId;
 use trace_store::Store;
 use ui::{
-    address::{Addressed, Params},
+    address::{AddressState, Params},
     address_fields,
     filter::Filter,
 };

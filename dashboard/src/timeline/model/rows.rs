@@ -219,14 +219,14 @@ fn short_command(command: &str) -> &str {
 
 /// The timeline in one sentence, for assistive technology and tests.
 pub fn summary(store: &Store, rows: &Rows, view: &str, n_paths: usize) -> String {
-    use format::counted;
+    use format::count_of;
     let shown = rows.list.iter().filter(|r| matches!(r, Row::Track { .. })).count() as u64;
     let slices: usize = store.tracks().iter().map(Track::n_slices).sum();
     let paths = match n_paths {
         0 => String::new(),
-        n => format!(", {} marked", counted(n as u64, "critical path")),
+        n => format!(", {} marked", count_of(n as u64, "critical path")),
     };
-    format!("Timeline: {}, {}, view {view}{paths}", counted(shown, "track"), counted(slices as u64, "slice"))
+    format!("Timeline: {}, {}, view {view}{paths}", count_of(shown, "track"), count_of(slices as u64, "slice"))
 }
 
 #[cfg(test)]

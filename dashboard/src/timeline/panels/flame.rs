@@ -17,7 +17,7 @@ pub fn flame_ui(ui: &mut Ui, what: &str, boxes: &[FlameBox], weight: impl Fn(u64
     describe(&response, || {
         let top = boxes.iter().filter(|b| b.depth == 0).max_by_key(|b| b.total);
         let top = top.map_or_else(String::new, |b| format!(", most in {}: {}", b.name, weight(b.total)));
-        format!("Flame graph of {what}: {}{top}", format::counted_as(boxes.len() as u64, "box", "boxes"))
+        format!("Flame graph of {what}: {}{top}", format::count_of_irregular(boxes.len() as u64, "box", "boxes"))
     });
     let rect_of = |b: &FlameBox| {
         let x = |share: f64| rect.left() + (share * f64::from(rect.width())) as f32;
@@ -51,7 +51,7 @@ pub fn flame_ui(ui: &mut Ui, what: &str, boxes: &[FlameBox], weight: impl Fn(u64
         ui.label(format!("{} ({})", weight(hovered.total), format::percent(hovered.width)));
         ui.colored_label(palette(ui).text_weak, format!("{} in itself", weight(hovered.own)));
         if hovered.count > 0 {
-            ui.colored_label(palette(ui).text_weak, format::counted(hovered.count, "slice"));
+            ui.colored_label(palette(ui).text_weak, format::count_of(hovered.count, "slice"));
         }
     });
 }

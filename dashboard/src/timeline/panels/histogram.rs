@@ -18,7 +18,7 @@ pub fn histogram_ui(ui: &mut Ui, histogram: &DurationHistogram) {
     let max_count = histogram.bars.iter().max().copied().unwrap_or(0).max(1);
     let (short, long) = (format::duration_ns(histogram.min_ns), format::duration_ns(histogram.max_ns));
     describe(&response, || {
-        let n = format::counted(histogram.count, "slice");
+        let n = format::count_of(histogram.count, "slice");
         format!("Durations of {}: {n} from {short} to {long}", histogram.name)
     });
     let painter = ui.painter_at(rect);
@@ -43,7 +43,7 @@ pub fn histogram_ui(ui: &mut Ui, histogram: &DurationHistogram) {
     if let Some(pos) = response.hover_pos().filter(|pos| inner.contains(*pos)) {
         let i = first + (((pos.x - inner.left()) / width) as usize).min(last - first);
         let (from, to) = (format::duration_ns(1_i64 << i), format::duration_ns(1_i64 << (i + 1).min(62)));
-        let n = format::counted(u64::from(histogram.bars[i]), "slice");
+        let n = format::count_of(u64::from(histogram.bars[i]), "slice");
         response.on_hover_text_at_pointer(format!("{from} to {to}: {n}"));
     }
 }

@@ -50,8 +50,8 @@ pub fn range_ui(
     }
     let ops = facts.ops.iter().filter(|o| o.category == "op");
     let (n_ops, total) = ops.fold((0, 0), |(n, ns), o| (n + o.figures.count, ns + o.figures.total_ns));
-    let slices = format::counted(facts.n_slices, "slice");
-    ui.label(format!("{slices}, {} taking {}", format::counted(n_ops, "op"), format::duration_ns(total)));
+    let slices = format::count_of(facts.n_slices, "slice");
+    ui.label(format!("{slices}, {} taking {}", format::count_of(n_ops, "op"), format::duration_ns(total)));
     ui.horizontal_wrapped(|ui| {
         for tab in RangeTab::all() {
             if ui.selectable_label(state.range_tab == tab, tab.title()).clicked() {
@@ -80,7 +80,7 @@ pub fn range_ui(
                 );
             }
             RangeTab::Samples => {
-                flame_ui(ui, "samples", &facts.samples, |n| format::counted(n, "sample"));
+                flame_ui(ui, "samples", &facts.samples, |n| format::count_of(n, "sample"));
             }
         }
     });

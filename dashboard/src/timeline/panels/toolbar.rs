@@ -15,7 +15,7 @@ use ui::{
     address::Choice as _,
     format,
     theme::palette,
-    widgets::{at_the_end, focus_all, together},
+    widgets::{at_the_end, focus_all, group},
 };
 
 pub struct SearchState<'a> {
@@ -50,10 +50,10 @@ pub struct ToolbarContext<'a> {
 pub fn toolbar_ui(ui: &mut Ui, cx: &ToolbarContext<'_>, mut search: SearchState<'_>) -> ToolbarResponse {
     let mut result = ToolbarResponse::default();
     let out = &mut result.commands;
-    together(ui, "view", |ui| view_ui(ui, cx, out));
-    together(ui, "marks", |ui| marks_ui(ui, cx, out));
-    together(ui, "filter", |ui| filter_ui(ui, cx.state, out));
-    together(ui, "search", |ui| search_ui(ui, &mut search, &mut result));
+    group(ui, "view", |ui| view_ui(ui, cx, out));
+    group(ui, "marks", |ui| marks_ui(ui, cx, out));
+    group(ui, "filter", |ui| filter_ui(ui, cx.state, out));
+    group(ui, "search", |ui| search_ui(ui, &mut search, &mut result));
     state_ui(ui, cx, search.picked, &mut result.commands);
     let view = cx.state.eased.view(cx.now);
     at_the_end(ui, &format!("{} ({})", ticks::range_text(&view.range()), format::duration_ns(view.ns())));
@@ -121,10 +121,10 @@ fn state_ui(ui: &mut Ui, cx: &ToolbarContext<'_>, picked: Option<&str>, out: &mu
     }
     let rows = cx.rows;
     if rows.n_filtered > 0 {
-        ui.colored_label(p.text_weak, format!("{} filtered out", format::counted(rows.n_filtered as u64, "track")));
+        ui.colored_label(p.text_weak, format!("{} filtered out", format::count_of(rows.n_filtered as u64, "track")));
     }
     if !rows.hidden.is_empty() {
-        let text = format!("{} hidden: show", format::counted(rows.hidden.len() as u64, "track"));
+        let text = format!("{} hidden: show", format::count_of(rows.hidden.len() as u64, "track"));
         if ui.button(text).clicked() {
             out.push(Command::ShowHidden);
         }

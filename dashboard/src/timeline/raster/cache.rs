@@ -197,7 +197,7 @@ impl RasterCache {
     }
 
     fn clear(&mut self, nth: usize, columns: &Range<i64>) {
-        for part in parts(columns, self.room) {
+        for part in ring_parts(columns, self.room) {
             for row in [2 * nth, 2 * nth + 1] {
                 self.pixels[row * self.room..][part.clone()].fill(Color32::TRANSPARENT);
             }
@@ -232,7 +232,7 @@ impl RasterCache {
         }
         match self.texture.as_mut().filter(|texture| texture.size() == [room, n_rows]) {
             Some(texture) => {
-                for part in parts(columns, room) {
+                for part in ring_parts(columns, room) {
                     let rows = self.pixels.chunks_exact(room).flat_map(|row| &row[part.clone()]).copied();
                     let image = ColorImage::new([part.len(), n_rows], rows.collect());
                     texture.set_partial([part.start, 0], image, TextureOptions::NEAREST);
@@ -272,7 +272,7 @@ impl RasterCache {
         for (nth, cached) in self.lanes.iter().enumerate() {
             let lane = on_screen(positions[cached.row].lane(cached.row_lane));
             let mut from = self.view.start;
-            for part in parts(&self.view, self.room) {
+            for part in ring_parts(&self.view, self.room) {
                 let to = from + part.len() as i64;
                 let (x0, x1) = (x(from), x(to));
                 for (row, rect) in (2 * nth..).zip([full_rect(lane, x0, x1), middle_rect(lane, x0, x1)]) {
@@ -314,7 +314,7 @@ fn slot(column: i64, room: usize) -> usize {
 }
 
 /// The places of columns in a ring: one range, or two around its end.
-fn parts(columns: &Range<i64>, room: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+fn ring_parts(columns: &Range<i64>, room: usize) -> impl Iterator<Item = Range<usize>> + use<> {
     let n = (columns.end - columns.start).max(0) as usize;
     let start = if n == 0 { 0 } else { slot(columns.start, room) };
     let first = n.min(room - start);

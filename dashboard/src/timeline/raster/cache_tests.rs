@@ -45,7 +45,7 @@ impl Fixture {
 
 #[test]
 fn a_ring_holds_columns_in_one_piece_or_two() {
-    let parts_of = |columns| parts(&columns, 10).map(|part| (part.start, part.end)).collect::<Vec<_>>();
+    let parts_of = |columns| ring_parts(&columns, 10).map(|part| (part.start, part.end)).collect::<Vec<_>>();
     assert_eq!(parts_of(3..7), [(3, 7)]);
     assert_eq!(parts_of(8..12), [(8, 10), (0, 2)]);
     assert_eq!(parts_of(-2..8), [(8, 10), (0, 8)]);

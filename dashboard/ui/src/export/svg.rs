@@ -61,17 +61,22 @@ impl Writer {
             Shape::Vec(all) => all.iter().for_each(|s| self.shape(s)),
             Shape::Rect(rect) => self.rect(rect),
             Shape::Circle(c) => {
-                let (Pos2 { x, y }, r, paint) = (self.to_document(c.center), c.radius, painted(c.fill, c.stroke));
+                let (Pos2 { x, y }, r, paint) =
+                    (self.to_document(c.center), c.radius, fill_and_stroke(c.fill, c.stroke));
                 let _ = writeln!(self.body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r:.1}\" {paint}/>");
             }
             Shape::Ellipse(e) => {
                 let (Pos2 { x, y }, Vec2 { x: rx, y: ry }) = (self.to_document(e.center), e.radius);
-                let (at, paint) = (format!("cx=\"{x:.1}\" cy=\"{y:.1}\""), painted(e.fill, e.stroke));
+                let (at, paint) = (format!("cx=\"{x:.1}\" cy=\"{y:.1}\""), fill_and_stroke(e.fill, e.stroke));
                 let _ = writeln!(self.body, "<ellipse {at} rx=\"{rx:.1}\" ry=\"{ry:.1}\" {paint}/>");
             }
             Shape::LineSegment { points, stroke } => {
                 let path = self.points(points);
-                let _ = writeln!(self.body, "<polyline points=\"{path}\" {}/>", painted(Color32::TRANSPARENT, *stroke));
+                let _ = writeln!(
+                    self.body,
+                    "<polyline points=\"{path}\" {}/>",
+                    fill_and_stroke(Color32::TRANSPARENT, *stroke)
+                );
             }
             Shape::Path(path) => self.path(path),
             Shape::Text(text) => self.text(text),
@@ -95,20 +100,21 @@ impl Writer {
 
     fn rect(&mut self, shape: &RectShape) {
         let (Pos2 { x, y }, Vec2 { x: w, y: h }) = (self.to_document(shape.rect.min), shape.rect.size());
-        let (radius, paint) = (shape.corner_radius.average(), painted(shape.fill, shape.stroke));
+        let (radius, paint) = (shape.corner_radius.average(), fill_and_stroke(shape.fill, shape.stroke));
         let at = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\"");
         let _ = writeln!(self.body, "<rect {at} rx=\"{radius:.1}\" {paint}/>");
     }
 
     fn path(&mut self, path: &PathShape) {
         let (points, name) = (self.points(&path.points), if path.closed { "polygon" } else { "polyline" });
-        let _ = writeln!(self.body, "<{name} points=\"{points}\" {}/>", painted(path.fill, solid(&path.stroke)));
+        let _ =
+            writeln!(self.body, "<{name} points=\"{points}\" {}/>", fill_and_stroke(path.fill, solid(&path.stroke)));
     }
 
     fn curve(&mut self, letter: char, points: &[Pos2], fill: Color32, stroke: &PathStroke) {
         let Some((first, rest)) = points.split_first() else { return };
         let (first, rest) = (self.points(&[*first]), self.points(rest));
-        let _ = writeln!(self.body, "<path d=\"M{first} {letter}{rest}\" {}/>", painted(fill, solid(stroke)));
+        let _ = writeln!(self.body, "<path d=\"M{first} {letter}{rest}\" {}/>", fill_and_stroke(fill, solid(stroke)));
     }
 
     fn text(&mut self, text: &TextShape) {
@@ -176,7 +182,7 @@ fn solid(stroke: &PathStroke) -> Stroke {
     }
 }
 
-fn painted(fill: Color32, stroke: Stroke) -> String {
+fn fill_and_stroke(fill: Color32, stroke: Stroke) -> String {
     let mut out = paint("fill", fill);
     if stroke.width > 0.0 && stroke.color != Color32::TRANSPARENT {
         let _ = write!(out, " {} stroke-width=\"{:.1}\"", paint("stroke", stroke.color), stroke.width);

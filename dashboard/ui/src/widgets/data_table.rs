@@ -1,6 +1,6 @@
 //! A table of data: headings that sort, clickable rows, right-aligned figures. Only the rows on the screen are built.
 
-use super::{Sorting, aligned_cell, figure_column, sort_heading, wide_table, word_column};
+use super::{SortOrder, aligned_cell, figure_column, sort_heading, wide_table, word_column};
 use crate::{export, theme::metrics};
 use egui::{Align, AsIdSalt, IdSalt, Label, Layout, Sense, Ui};
 use egui_extras::{Column as Width, TableBuilder};
@@ -149,7 +149,7 @@ impl<'a, R, C: Column<R> + Clone> DataTable<'a, R, C> {
     }
 }
 
-impl<C: PartialEq> Sorting<C> {
+impl<C: PartialEq> SortOrder<C> {
     /// Whether the rows descend, if they are sorted by `column`.
     pub fn of(&self, column: &C) -> Option<bool> {
         (self.column == *column).then_some(self.descending)

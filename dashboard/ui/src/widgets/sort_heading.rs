@@ -6,14 +6,14 @@ use egui::{Align, Layout, Sense, Ui, vec2};
 
 /// The order of a table's rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sorting<C> {
+pub struct SortOrder<C> {
     /// The column.
     pub column: C,
     /// Whether the greatest value comes first.
     pub descending: bool,
 }
 
-impl<C: PartialEq> Sorting<C> {
+impl<C: PartialEq> SortOrder<C> {
     /// Handles a click on the heading of `column`: sorts by it, or reverses the order. `begins_descending`: the first
     /// order, as for figures.
     pub fn click(&mut self, column: C, begins_descending: bool) {

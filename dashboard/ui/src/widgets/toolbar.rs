@@ -58,7 +58,7 @@ pub fn toolbar<R>(ui: &mut Ui, contents: impl FnOnce(&mut Ui) -> R) -> R {
 
 /// Shows controls as a group in a row that wraps (`horizontal_wrapped`): on the next line if they do not fit into this
 /// one, and on several lines if they fit into none. A line separates the group from controls before it.
-pub fn together<R>(ui: &mut Ui, name: &'static str, contents: impl FnOnce(&mut Ui) -> R) -> R {
+pub fn group<R>(ui: &mut Ui, name: &'static str, contents: impl FnOnce(&mut Ui) -> R) -> R {
     let id = ui.scope_id().with(("together", name));
     let known: Option<f32> = ui.data(|data| data.get_temp(id));
     let (whole, gap) = (ui.max_rect().width(), ui.spacing().item_spacing.x);

@@ -241,7 +241,7 @@ impl Handler for Answers {
         Ok(())
     }
 
-    fn ended(&mut self, why: NetError) {
+    fn on_end(&mut self, why: NetError) {
         let waiting = {
             let mut state = self.calls.state.lock();
             state.lost = Some(why.to_string());

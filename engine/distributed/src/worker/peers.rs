@@ -61,7 +61,7 @@ impl Peers {
             mut channels => Arc::clone(channels.entry(task.clone()).or_default()),
         };
         let mut slot = slot.lock();
-        if let Some(channel) = slot.as_ref().filter(|channel| channel.outbox().ended().is_none()) {
+        if let Some(channel) = slot.as_ref().filter(|channel| channel.outbox().end_reason().is_none()) {
             return Ok(channel.outbox().clone());
         }
         let security = self.security.as_ref();
@@ -104,7 +104,7 @@ impl Handler for Outgoing {
         Err(NetError::Protocol(format!("{} answered with kind {}", self.task.name, frame.kind)))
     }
 
-    fn ended(&mut self, why: NetError) {
+    fn on_end(&mut self, why: NetError) {
         (self.ended)(&self.task, &why);
     }
 }

@@ -68,7 +68,7 @@ impl Service {
                 let mut incoming = shared.incoming.lock();
                 incoming.insert(number, channel);
                 // It may have ended meanwhile.
-                incoming.retain(|_, channel| channel.outbox().ended().is_none());
+                incoming.retain(|_, channel| channel.outbox().end_reason().is_none());
             }
             // No threads: the other end sees the connection close.
             Err(why) => shared.masters.remove(peer.incarnation, &why.to_string()),
@@ -102,7 +102,7 @@ impl Handler for Service {
         }
     }
 
-    fn ended(&mut self, why: NetError) {
+    fn on_end(&mut self, why: NetError) {
         self.shared.incoming.lock().remove(&self.number);
         if self.is_master() {
             self.shared.masters.remove(self.peer.incarnation, &why.to_string());

@@ -62,11 +62,11 @@ impl Simulated<'_> {
             8 => {
                 let host = self.clients[client].0.clone();
                 let tasks: Vec<String> = self.tasks.iter().map(|task| task.host.clone()).collect();
-                tasks.iter().for_each(|task| self.network.cut(&host, task, true));
+                tasks.iter().for_each(|task| self.network.set_cut(&host, task, true));
                 threads::sleep(some(&simulation, 1000));
                 self.start_client();
                 threads::sleep(some(&simulation, 4000));
-                tasks.iter().for_each(|task| self.network.cut(&host, task, false));
+                tasks.iter().for_each(|task| self.network.set_cut(&host, task, false));
             }
             // Two at once.
             _ => {
@@ -89,9 +89,9 @@ impl Simulated<'_> {
                 let other =
                     if task > 0 && simulation.random(2) == 0 { host(task - 1) } else { self.clients[0].0.clone() };
                 let (a, b) = if simulation.random(2) == 0 { (host(task), other) } else { (other, host(task)) };
-                self.network.cut(&a, &b, true);
+                self.network.set_cut(&a, &b, true);
                 if both == 2 {
-                    self.network.cut(&b, &a, true);
+                    self.network.set_cut(&b, &a, true);
                 }
             }
         }
@@ -110,9 +110,9 @@ impl Simulated<'_> {
             tell(|| {
                 format!("{a} to {b}{}: {}", if both { " and back" } else { "" }, if is_cut { "cut" } else { "well" })
             });
-            self.network.cut(&a, &b, is_cut);
+            self.network.set_cut(&a, &b, is_cut);
             if both {
-                self.network.cut(&b, &a, is_cut);
+                self.network.set_cut(&b, &a, is_cut);
             }
             if is_cut {
                 threads::sleep(some(self.simulation, 6000));

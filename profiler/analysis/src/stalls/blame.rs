@@ -166,7 +166,7 @@ impl<'d, 'a> Blame<'d, 'a> {
         let workers =
             || deps.lines.lines.iter().enumerate().filter(|(_, l)| l.process == process && l.kind == LineKind::Worker);
         let covering =
-            workers().filter_map(|(line, l)| Some(PieceId { line: line as u32, piece: l.before(range.start)? }));
+            workers().filter_map(|(line, l)| Some(PieceId { line: line as u32, piece: l.row_before(range.start)? }));
         let mut candidates: Vec<PieceId> = covering.collect();
         if let (Some(row), Some(window)) =
             (current.gap.window, current.gap.window.and_then(|row| self.windows.window(process, row)))

@@ -57,7 +57,7 @@ impl Problem {
     }
 }
 
-const fn waits(what: &'static str, remedy: &'static str) -> Option<Advice> {
+const fn wait_advice(what: &'static str, remedy: &'static str) -> Option<Advice> {
     Some(Advice { problem: Problem::Waits(what), remedy })
 }
 
@@ -66,16 +66,16 @@ const fn sentence(what: &'static str, remedy: &'static str) -> Option<Advice> {
 }
 
 causes! {
-    InputLate, "dependency wait", "what the next work needed was being computed: an op, a kernel, a loader (`input`). Culprit: that", waits("for host code that left no slices", "Record the host's functions to see which.");
-    HostLate, "host-bound", "a device had nothing to do, since its host ran something else before the launch; or a worker, since its process' code between two steps ran", waits("for host code that left no slices", "Record the host's functions to see which.");
-    PeerLate, "straggler peer", "another process had not come that far. Culprit: what it did", waits("for another process", "See the stragglers.");
-    Network, "network", "a value was on its way between processes, or a collective ran with all its peers", waits("for values on their way between processes", "Fewer or smaller transfers, or sending earlier, helps.");
-    Dma, "DMA", "memory was copied, or a value went between devices of one process", waits("for values on their way between devices", "Keep what exchanges values on one device.");
-    Synchronisation, "synchronisation", "a host or stream waited for a kernel, or the wait was about to return", waits("for synchronisation calls to return", "Fewer synchronisations (`.item()`, blocking copies) help.");
+    InputLate, "dependency wait", "what the next work needed was being computed: an op, a kernel, a loader (`input`). Culprit: that", wait_advice("for host code that left no slices", "Record the host's functions to see which.");
+    HostLate, "host-bound", "a device had nothing to do, since its host ran something else before the launch; or a worker, since its process' code between two steps ran", wait_advice("for host code that left no slices", "Record the host's functions to see which.");
+    PeerLate, "straggler peer", "another process had not come that far. Culprit: what it did", wait_advice("for another process", "See the stragglers.");
+    Network, "network", "a value was on its way between processes, or a collective ran with all its peers", wait_advice("for values on their way between processes", "Fewer or smaller transfers, or sending earlier, helps.");
+    Dma, "DMA", "memory was copied, or a value went between devices of one process", wait_advice("for values on their way between devices", "Keep what exchanges values on one device.");
+    Synchronisation, "synchronisation", "a host or stream waited for a kernel, or the wait was about to return", wait_advice("for synchronisation calls to return", "Fewer synchronisations (`.item()`, blocking copies) help.");
     ScheduledOut, "scheduled out", "the operating system did not run the thread", sentence("The thread that everything waited for could run, and had no CPU", "Fewer threads than cores, or pinned ones, help.");
-    QueueEmpty, "queue empty", "an op waited for a row of a queue; the culprit is the wait, which names the queue", waits("for a queue that is not filled in time", "More threads that fill it, or a larger queue, helps.");
+    QueueEmpty, "queue empty", "an op waited for a row of a queue; the culprit is the wait, which names the queue", wait_advice("for a queue that is not filled in time", "More threads that fill it, or a larger queue, helps.");
     QueueFull, "queue full", "an op waited for room in a queue; the culprit is the wait. A step that waits for room is ahead of who takes from the queue: nobody waits for it", None;
-    OtherStep, "cross-step wait", "an op waited for a lock that another step holds, or for gradients that others bring", waits("for what other steps hold or bring: locks, gradients", "Shorter locked parts help; late gradients point to a slow peer.");
+    OtherStep, "cross-step wait", "an op waited for a lock that another step holds, or for gradients that others bring", wait_advice("for what other steps hold or bring: locks, gradients", "Shorter locked parts help; late gradients point to a slow peer.");
     Launch, "launch overhead", "from the launching call's begin to the work's; what a call that began before took longer than the work that the stream had; or up to 10 us between two pieces of queued work. Calls that give the device no work (`cudaEventRecord`, ...) are host code", sentence("Devices wait between the launch of work and its begin", "Fused kernels or captured graphs launch less.");
     Dispatch, "dispatch", "work was ready, and no worker took it: the executor, or an op before it in the queue (the culprit)", sentence("Ops were ready and not started, since all workers were busy or the executor was", "More workers, or fewer and larger ops, help.");
     Memory, "memory", "memory was allocated or freed (`cudaMalloc`, ...)", None;

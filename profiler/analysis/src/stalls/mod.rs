@@ -19,7 +19,7 @@ use rayon::prelude::*;
 pub use stall::Stall;
 use std::cmp::Reverse;
 use std::ops::Range;
-use trace_model::radix::{self, Keyed};
+use trace_model::radix::{self, KeyedRow};
 use trace_store::Store;
 
 /// All stalls of one cause.
@@ -60,7 +60,7 @@ pub(crate) fn stalls_of(deps: &Deps<'_>, range: Range<i64>) -> Vec<Stall> {
 /// Sorts by length, stably. A stall has a hundred bytes: only the lengths are sorted, and each stall is cloned once.
 fn longest_first(of_lines: &[Vec<Stall>]) -> Vec<Stall> {
     let stalls: Vec<&Stall> = of_lines.iter().flatten().collect();
-    let mut order: Vec<Keyed> = stalls.iter().map(|stall| radix::key(!stall.dur())).zip(0..).collect();
+    let mut order: Vec<KeyedRow> = stalls.iter().map(|stall| radix::key(!stall.dur())).zip(0..).collect();
     radix::sort(&mut order, &mut Vec::new());
     order.into_par_iter().map(|(_, i)| stalls[i as usize].clone()).collect()
 }

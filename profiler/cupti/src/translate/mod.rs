@@ -13,15 +13,15 @@ mod ranges;
 mod tracks;
 mod work;
 
-use crate::buffer::Unread;
-use crate::library::{Library, OWN_EXTERNAL};
-use crate::recent::Recent;
+use crate::buffer::UnreadCounts;
+use crate::library::{CUSTOM_CORRELATION, Library};
+use crate::recent::RecentMap;
 use crate::record::{Object, Record, Span, StreamLocation};
 use crate::words;
 use events::clock::{self, TicksToNs};
-use events::track::Span as TrackSpan;
+use events::track::TrackSlice;
 use events::{Kind, NodeId, SiteId};
-use open_ranges::{Data, Ranges};
+use open_ranges::{MarkerAttrs, NvtxRanges};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use tracks::{TrackKey, Tracks};
@@ -36,7 +36,7 @@ pub struct Report {
     /// Ranges and marks of NVTX.
     pub ranges: u64,
     /// Arrows from a call to its work.
-    pub arrows: u64,
+    pub flows: u64,
     /// Waits of streams and of the host.
     pub waits: u64,
     /// Work whose call is not in the trace.
@@ -49,7 +49,7 @@ pub struct Report {
     /// Ranges that began and did not end.
     pub unended: u64,
     /// Records that could not be read.
-    pub unread: Unread,
+    pub unread: UnreadCounts,
     /// Slices without a track (too many tracks, or recording has stopped).
     pub no_track: u64,
     /// Records that CUPTI dropped because no buffer was free.
@@ -59,13 +59,13 @@ pub struct Report {
 /// `CUPTI_ACTIVITY_FLAG_MARKER_COLOR_ARGB`: the marker has a colour.
 const COLOR_ARGB: u32 = 2;
 /// Calls, and works, whose other half has not come, at most.
-const WAITING: usize = 1 << 18;
+const MAX_PENDING: usize = 1 << 18;
 /// Events whose last recording is stored, at most.
-const EVENTS: usize = 1 << 16;
+const MAX_EVENTS: usize = 1 << 16;
 
 /// The recording of an event: the call's correlation and the stream.
 #[derive(Clone, Copy)]
-struct Recorded {
+struct EventRecording {
     correlation: u32,
     stream: u32,
 }
@@ -90,15 +90,15 @@ struct Launch {
 #[derive(Default)]
 pub(crate) struct Translator {
     tracks: Tracks,
-    ranges: Ranges,
+    ranges: NvtxRanges,
     clock: TicksToNs,
     sites: FxHashMap<(&'static str, String), SiteId>,
     contexts: FxHashMap<u32, u32>,
-    events: Recent<EventKey, Recorded, EVENTS>,
-    nodes: Recent<u32, NodeId, WAITING>,
-    launches: Recent<u32, Launch, WAITING>,
+    events: RecentMap<EventKey, EventRecording, MAX_EVENTS>,
+    nodes: RecentMap<u32, NodeId, MAX_PENDING>,
+    launches: RecentMap<u32, Launch, MAX_PENDING>,
     /// By correlation, the streams and begins of works whose call has not come yet.
-    unlaunched: Recent<u32, Vec<(StreamLocation, u64)>, WAITING>,
+    pending_work: RecentMap<u32, Vec<(StreamLocation, u64)>, MAX_PENDING>,
     report: Report,
 }
 
@@ -109,11 +109,15 @@ impl Translator {
     }
 
     pub(crate) fn report(&self) -> Report {
-        let gone = self.unlaunched.evicted + self.ranges.open.evicted;
-        Report { no_track: self.tracks.refused, without_call: self.report.without_call + gone, ..self.report.clone() }
+        let n_evicted_work = self.pending_work.n_evicted + self.ranges.open.n_evicted;
+        Report {
+            no_track: self.tracks.n_refused,
+            without_call: self.report.without_call + n_evicted_work,
+            ..self.report.clone()
+        }
     }
 
-    pub(crate) fn translate(&mut self, records: &[Record], unread: &Unread, library: &dyn Library) {
+    pub(crate) fn translate(&mut self, records: &[Record], unread: &UnreadCounts, library: &dyn Library) {
         self.report.unread.add(unread);
         self.clock.push(clock::anchor());
         for record in records {
@@ -128,8 +132,8 @@ impl Translator {
                     self.write_graph(*span, *location, *correlation, *graph);
                 }
                 Record::Synchronization { .. } => self.write_synchronization(record),
-                Record::Overhead { what, span, object, correlation } => {
-                    self.write_overhead(*what, *span, *object, *correlation);
+                Record::Overhead { overhead_kind, span, object, correlation } => {
+                    self.write_overhead(*overhead_kind, *span, *object, *correlation);
                 }
                 Record::Call { .. } => calls.push(record),
                 Record::Marker { .. } => self.write_marker(record, library),
@@ -141,7 +145,7 @@ impl Translator {
 
     /// Ends the translation: counts works whose call has not come, and closes ranges and tracks.
     pub(crate) fn finish(&mut self) {
-        self.report.without_call += self.unlaunched.drain().map(|(_, works)| works.len() as u64).sum::<u64>();
+        self.report.without_call += self.pending_work.drain().map(|(_, works)| works.len() as u64).sum::<u64>();
         self.close_ranges();
         self.tracks.close();
     }
@@ -159,19 +163,19 @@ impl Translator {
             | Record::Memory { location, .. }
             | Record::Graph { location, .. } => _ = self.contexts.insert(location.context, location.device),
             Record::Event { correlation, context, stream, event, sync_id } => {
-                let recorded = Recorded { correlation, stream };
-                self.events.set(EventKey::Handle(context, event), recorded);
+                let recording = EventRecording { correlation, stream };
+                self.events.set(EventKey::Handle(context, event), recording);
                 if let Some(id) = sync_id {
-                    self.events.set(EventKey::Sync(id), recorded);
+                    self.events.set(EventKey::Sync(id), recording);
                 }
             }
-            Record::External { kind: OWN_EXTERNAL, id, correlation } => {
+            Record::External { kind: CUSTOM_CORRELATION, id, correlation } => {
                 // The lower half: see [`crate::Library::push`].
                 self.nodes.set(correlation, NodeId::new(id as u32));
             }
             Record::MarkerData { flags, id, payload, color, category } => {
                 let color = (flags & COLOR_ARGB != 0).then_some(color);
-                self.ranges.data.set(id, Data { color, category, payload });
+                self.ranges.data.set(id, MarkerAttrs { color, category, payload });
             }
             Record::Name { object, name } => {
                 if let Some(name) = library.text(name) {
@@ -203,21 +207,21 @@ impl Translator {
 
     /// Writes calls to their threads' tracks, each at the depth of its nesting.
     fn write_calls(&mut self, mut calls: Vec<&Record>, library: &dyn Library) {
-        let key = |record: &Record| match record {
+        let sort_key = |record: &Record| match record {
             Record::Call { span, thread, .. } => (*thread, span.start, std::cmp::Reverse(span.end)),
             _ => (0, 0, std::cmp::Reverse(0)),
         };
-        calls.sort_by_key(|record| key(record));
-        let mut open: Vec<u64> = Vec::new();
-        let mut before = None;
+        calls.sort_by_key(|record| sort_key(record));
+        let mut open_ends: Vec<u64> = Vec::new();
+        let mut previous_thread = None;
         for record in calls {
             let Record::Call { is_runtime, span, id, thread, correlation, result, .. } = *record else { continue };
-            if before != Some(thread) {
-                (before, open) = (Some(thread), Vec::new());
+            if previous_thread != Some(thread) {
+                (previous_thread, open_ends) = (Some(thread), Vec::new());
             }
-            open.retain(|end| *end > span.start);
-            let depth = open.len() as u32;
-            open.push(span.end);
+            open_ends.retain(|end| *end > span.start);
+            let depth = open_ends.len() as u32;
+            open_ends.push(span.end);
             if !self.is_timed(span) {
                 continue;
             }
@@ -226,7 +230,7 @@ impl Translator {
             let name = words::strip_version(&name);
             let (site, node) = (self.site(words::call_category(name), name), self.node(correlation));
             let args = if result == 0 { String::new() } else { format!("{{\"return value\":{result}}}") };
-            let slice = TrackSpan { depth, node, ..slice(span, site, correlation, &args) };
+            let slice = TrackSlice { depth, node, ..slice(span, site, correlation, &args) };
             self.tracks.write(TrackKey::Calls(thread), |track| track.slice(slice));
             self.report.calls += 1;
             self.add_launch(correlation, Launch { thread, start: span.start });
@@ -237,8 +241,8 @@ impl Translator {
     fn add_launch(&mut self, correlation: u32, launch: Launch) {
         // A driver's call within a runtime's has the same correlation: the outer call comes first and stays.
         self.launches.entry(correlation, || launch);
-        for (location, start) in self.unlaunched.take(correlation).unwrap_or_default() {
-            self.write_arrow(correlation, launch, location, start);
+        for (location, start) in self.pending_work.take(correlation).unwrap_or_default() {
+            self.write_flow(correlation, launch, location, start);
         }
     }
 
@@ -249,28 +253,28 @@ impl Translator {
             return;
         }
         match self.launches.get(correlation).copied() {
-            Some(launch) => self.write_arrow(correlation, launch, location, start),
-            None => self.unlaunched.entry(correlation, Vec::new).push((location, start)),
+            Some(launch) => self.write_flow(correlation, launch, location, start),
+            None => self.pending_work.entry(correlation, Vec::new).push((location, start)),
         }
     }
 
-    fn write_arrow(&mut self, correlation: u32, launch: Launch, location: StreamLocation, start: u64) {
+    fn write_flow(&mut self, correlation: u32, launch: Launch, location: StreamLocation, start: u64) {
         let site = self.site("cuda", "launch");
         let at = |kind, at| move |track: &mut events::Track| track.point(kind, at, site, NodeId::NONE, correlation, "");
         self.tracks.write(TrackKey::Calls(launch.thread), at(Kind::FlowOut, launch.start));
         self.tracks.write(TrackKey::Stream(location), at(Kind::FlowIn, start));
-        self.report.arrows += 1;
+        self.report.flows += 1;
         if start < launch.start {
-            let by = self.clock.ns(launch.start).saturating_sub(self.clock.ns(start));
-            self.report.early = (self.report.early.0 + 1, self.report.early.1.max(by));
+            let early_ns = self.clock.ns(launch.start).saturating_sub(self.clock.ns(start));
+            self.report.early = (self.report.early.0 + 1, self.report.early.1.max(early_ns));
         }
     }
 
-    fn write_overhead(&mut self, what: u32, span: Span, object: Object, correlation: u32) {
+    fn write_overhead(&mut self, overhead_kind: u32, span: Span, object: Object, correlation: u32) {
         if !self.is_timed(span) {
             return;
         }
-        let site = self.site("overhead", words::overhead(what));
+        let site = self.site("overhead", words::overhead(overhead_kind));
         let args = match object {
             Object::Thread { thread, .. } => format!("{{\"thread\":{thread}}}"),
             _ => String::new(),
@@ -281,7 +285,7 @@ impl Translator {
 }
 
 /// A slice at depth 0 without a node.
-fn slice(span: Span, site: SiteId, correlation: u32, args: &str) -> TrackSpan<'_> {
+fn slice(span: Span, site: SiteId, correlation: u32, args: &str) -> TrackSlice<'_> {
     let (begin, end) = (span.start, span.end.max(span.start));
-    TrackSpan { depth: 0, begin, end, site, node: NodeId::NONE, correlation, arg: 0, args }
+    TrackSlice { depth: 0, begin, end, site, node: NodeId::NONE, correlation, arg: 0, args }
 }

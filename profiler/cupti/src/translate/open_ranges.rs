@@ -1,14 +1,14 @@
 //! The open ranges of NVTX.
 
-use crate::recent::Recent;
+use crate::recent::RecentMap;
 use crate::record::Payload;
 use rustc_hash::FxHashMap;
 
 /// Open ranges, at most; the oldest are evicted.
-const OPEN: usize = 1 << 16;
+const MAX_OPEN: usize = 1 << 16;
 
 #[derive(Clone, Copy, Default)]
-pub(super) struct Data {
+pub(super) struct MarkerAttrs {
     pub(super) color: Option<u32>,
     pub(super) category: u32,
     pub(super) payload: Payload,
@@ -25,8 +25,8 @@ pub(super) struct OpenRange {
 
 /// The open ranges by id, the colours, categories and payloads by id, and each thread's depth.
 #[derive(Default)]
-pub(super) struct Ranges {
-    pub(super) open: Recent<u32, OpenRange, OPEN>,
-    pub(super) data: Recent<u32, Data, OPEN>,
+pub(super) struct NvtxRanges {
+    pub(super) open: RecentMap<u32, OpenRange, MAX_OPEN>,
+    pub(super) data: RecentMap<u32, MarkerAttrs, MAX_OPEN>,
     pub(super) depth: FxHashMap<u32, u32>,
 }

@@ -3,13 +3,13 @@
 //! A range of a thread (push, pop) or of the process (start, end) is two markers with one id; a mark is one marker.
 //! Colour, category and payload come in a record of their own, before or after the marker, or not at all.
 
-use super::open_ranges::{Data, OpenRange};
+use super::open_ranges::{MarkerAttrs, OpenRange};
 use super::tracks::TrackKey;
 use super::{Translator, slice};
 use crate::library::Library;
 use crate::record::{Object, Payload, Record, Span};
 use crate::words;
-use events::track::Span as TrackSpan;
+use events::track::TrackSlice;
 use events::{Kind, NodeId, clock};
 use serde_json::{Map, Value};
 
@@ -48,7 +48,7 @@ impl Translator {
     }
 
     fn args(&mut self, id: u32, range: &OpenRange) -> String {
-        let Data { color, category, payload } = self.ranges.data.take(id).unwrap_or_default();
+        let MarkerAttrs { color, category, payload } = self.ranges.data.take(id).unwrap_or_default();
         let mut args = Map::new();
         if let Some(domain) = &range.domain {
             args.insert("domain".to_owned(), domain.as_str().into());
@@ -60,9 +60,9 @@ impl Translator {
             args.insert("colour".to_owned(), format!("#{:06x}", argb & 0xff_ffff).into());
         }
         let payload = match payload {
-            Payload::Real(x) => serde_json::Number::from_f64(x).map(Value::Number),
-            Payload::Natural(n) => (n != 0).then(|| n.into()),
-            Payload::Integer(n) => Some(n.into()),
+            Payload::Double(x) => serde_json::Number::from_f64(x).map(Value::Number),
+            Payload::Unsigned(n) => (n != 0).then(|| n.into()),
+            Payload::Signed(n) => Some(n.into()),
             Payload::None => None,
         };
         args.extend(payload.map(|value| ("payload".to_owned(), value)));
@@ -84,7 +84,7 @@ impl Translator {
         let args = self.args(id, range);
         let site = self.site(if step.is_some() { "step" } else { "nvtx" }, &range.name);
         let (span, number) = (Span { start: range.time, end }, step.unwrap_or(0));
-        let slice = TrackSpan { depth: range.depth, arg: number.into(), ..slice(span, site, number, &args) };
+        let slice = TrackSlice { depth: range.depth, arg: number.into(), ..slice(span, site, number, &args) };
         self.tracks.write(TrackKey::Ranges(range.thread), |track| track.slice(slice));
         self.report.ranges += 1;
     }

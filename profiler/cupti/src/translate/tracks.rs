@@ -2,7 +2,7 @@
 
 use crate::record::{Object, StreamLocation};
 use events::Track;
-use events::track::Shows;
+use events::track::TrackSubject;
 use rustc_hash::FxHashMap;
 
 /// The order of the first stream's track: streams come after threads.
@@ -30,7 +30,7 @@ pub(super) struct Tracks {
     /// The context in which a stream of this device and number was seen first: streams of other contexts name theirs.
     first_context: FxHashMap<(u32, u32), u32>,
     /// Events for which no track could be opened.
-    pub(super) refused: u64,
+    pub(super) n_refused: u64,
 }
 
 impl Tracks {
@@ -48,16 +48,16 @@ impl Tracks {
     }
 
     /// Writes to a track, which is opened where necessary; counts the event where it cannot be opened.
-    pub(super) fn write(&mut self, of: TrackKey, write: impl FnOnce(&mut Track)) {
-        if !self.open.contains_key(&of)
+    pub(super) fn write(&mut self, key: TrackKey, write: impl FnOnce(&mut Track)) {
+        if !self.open.contains_key(&key)
             && self.open.len() < MAX_TRACKS
-            && let Some(track) = self.make(of)
+            && let Some(track) = self.open_track(key)
         {
-            self.open.insert(of, track);
+            self.open.insert(key, track);
         }
-        match self.open.get_mut(&of) {
+        match self.open.get_mut(&key) {
             Some(track) => write(track),
-            None => self.refused += 1,
+            None => self.n_refused += 1,
         }
     }
 
@@ -68,35 +68,36 @@ impl Tracks {
         }
     }
 
-    fn make(&mut self, of: TrackKey) -> Option<Track> {
-        match of {
+    fn open_track(&mut self, key: TrackKey) -> Option<Track> {
+        match key {
             TrackKey::Stream(location) => {
                 let device = self.device(location.device);
                 let number = i32::try_from(location.stream).unwrap_or(i32::MAX).min(FIRST_STREAM);
-                let first = *self.first_context.entry((location.device, location.stream)).or_insert(location.context);
+                let first_context_id =
+                    *self.first_context.entry((location.device, location.stream)).or_insert(location.context);
                 let mut name = match self.names.get(&Object::Device(location)) {
                     Some(name) => format!("{device} {name} (stream {})", location.stream),
                     None => format!("{device} stream {}", location.stream),
                 };
-                if first != location.context {
+                if first_context_id != location.context {
                     name = format!("{name}, context {}", location.context);
                 }
-                let shows = Shows::Stream { device: &device, stream: Some(u64::from(location.stream)) };
-                Track::open(shows, &name, FIRST_STREAM + number)
+                let subject = TrackSubject::Stream { device: &device, stream: Some(u64::from(location.stream)) };
+                Track::open(subject, &name, FIRST_STREAM + number)
             }
             TrackKey::Waits(device) => {
                 let device = self.device(device);
-                let shows = Shows::Stream { device: &device, stream: None };
-                Track::open(shows, &format!("{device} waits"), FIRST_STREAM - 1)
+                let subject = TrackSubject::Stream { device: &device, stream: None };
+                Track::open(subject, &format!("{device} waits"), FIRST_STREAM - 1)
             }
             TrackKey::Calls(tid) => {
-                Track::open(Shows::Thread { tid }, &format!("CUDA calls of {}", self.thread(tid)), 1)
+                Track::open(TrackSubject::Thread { tid }, &format!("CUDA calls of {}", self.thread(tid)), 1)
             }
             TrackKey::Ranges(Some(tid)) => {
-                Track::open(Shows::Thread { tid }, &format!("NVTX of {}", self.thread(tid)), 1)
+                Track::open(TrackSubject::Thread { tid }, &format!("NVTX of {}", self.thread(tid)), 1)
             }
-            TrackKey::Ranges(None) => Track::open(Shows::Operations, "NVTX ranges", 2),
-            TrackKey::Overhead => Track::open(Shows::Operations, "CUDA profiling overhead", 3),
+            TrackKey::Ranges(None) => Track::open(TrackSubject::Operations, "NVTX ranges", 2),
+            TrackKey::Overhead => Track::open(TrackSubject::Operations, "CUDA profiling overhead", 3),
         }
     }
 

@@ -5,7 +5,7 @@ use super::{EventKey, Translator, slice};
 use crate::library::Library;
 use crate::record::{Kernel, MemoryWork, Record, Span, StreamLocation};
 use crate::words;
-use events::track::Span as TrackSpan;
+use events::track::TrackSlice;
 use serde_json::{Map, Value, json};
 
 /// Numbers of `CUpti_ActivitySynchronizationType`.
@@ -94,7 +94,7 @@ impl Translator {
         args: &Value,
     ) {
         let (site, node, args) = (self.site(category, name), self.node(correlation), args.to_string());
-        let slice = TrackSpan { node, arg: bytes, ..slice(span, site, correlation, &args) };
+        let slice = TrackSlice { node, arg: bytes, ..slice(span, site, correlation, &args) };
         self.tracks.write(TrackKey::Stream(location), |track| track.slice(slice));
         self.add_work(correlation, location, span.start);
     }
@@ -102,10 +102,10 @@ impl Translator {
     /// Writes a wait with the work that it waited for. The arguments are named as PyTorch's profiler names them: the
     /// analysis reads both.
     pub(super) fn write_synchronization(&mut self, record: &Record) {
-        let Record::Synchronization { what, span, correlation, context, stream, event, sync_id } = *record else {
+        let Record::Synchronization { sync_type, span, correlation, context, stream, event, sync_id } = *record else {
             return;
         };
-        let Some(kind) = words::synchronization(what) else { return };
+        let Some(kind) = words::synchronization(sync_type) else { return };
         if !self.is_timed(span) {
             return;
         }
@@ -119,10 +119,10 @@ impl Translator {
         // An event's handle is used again for later recordings; the synchronisation id, where the version has one,
         // names one recording.
         let keys = [sync_id.map(EventKey::Sync), Some(EventKey::Handle(context, event))];
-        let recorded = keys.into_iter().flatten().find_map(|key| self.events.get(key).copied());
-        if let Some(recorded) = recorded.filter(|_| matches!(what, EVENT_SYNCHRONIZE | STREAM_WAIT_EVENT)) {
-            args.insert("wait_on_stream".to_owned(), recorded.stream.into());
-            args.insert("wait_on_cuda_event_record_corr_id".to_owned(), recorded.correlation.into());
+        let recording = keys.into_iter().flatten().find_map(|key| self.events.get(key).copied());
+        if let Some(recording) = recording.filter(|_| matches!(sync_type, EVENT_SYNCHRONIZE | STREAM_WAIT_EVENT)) {
+            args.insert("wait_on_stream".to_owned(), recording.stream.into());
+            args.insert("wait_on_cuda_event_record_corr_id".to_owned(), recording.correlation.into());
         }
         let args = Value::Object(args).to_string();
         let site = self.site("sync", kind);
@@ -130,7 +130,7 @@ impl Translator {
         let device = self.contexts.get(&context).copied().unwrap_or(0);
         // Only a stream's own wait lies on the stream, which runs nothing meanwhile.
         let stream =
-            stream.filter(|_| what == STREAM_WAIT_EVENT).map(|stream| StreamLocation { device, context, stream });
+            stream.filter(|_| sync_type == STREAM_WAIT_EVENT).map(|stream| StreamLocation { device, context, stream });
         let track = stream.map_or(TrackKey::Waits(device), TrackKey::Stream);
         self.tracks.write(track, |track| track.slice(slice));
         self.report.waits += 1;

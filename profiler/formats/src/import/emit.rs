@@ -5,7 +5,7 @@ use super::ids::{ProcessIdx, SiteIdx};
 use super::lanes::arrange;
 use super::stage::{Stage, Track};
 use rustc_hash::{FxHashMap, FxHashSet};
-use trace_model::{Batch, Category, Event, EventKind, FIRST_OWN_PID, NO_ARGS, NO_NODE, Name, TrackKey};
+use trace_model::{Batch, Category, Event, EventKind, FIRST_SYNTHETIC_PID, NO_ARGS, NO_NODE, Name, TrackKey};
 
 /// Events of a batch, at most.
 const BATCH_EVENTS: usize = 1 << 16;
@@ -26,7 +26,7 @@ impl Pids {
             return pid;
         }
         loop {
-            let pid = FIRST_OWN_PID.wrapping_add(self.n_made_up);
+            let pid = FIRST_SYNTHETIC_PID.wrapping_add(self.n_made_up);
             self.n_made_up += 1;
             if self.used.insert(pid) {
                 return pid;

@@ -58,16 +58,16 @@ fn unpack(mut from: impl Read, limit: u64, problems: &mut Problems) -> io::Resul
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
-                problems.at(Problem::Truncated, length);
+                problems.count_at(Problem::Truncated, length);
                 break;
             }
             Err(_) => {
-                problems.at(Problem::BadCompression, length);
+                problems.count_at(Problem::BadCompression, length);
                 break;
             }
         }
         if length > limit {
-            problems.at(Problem::Bomb, length);
+            problems.count_at(Problem::Bomb, length);
             break;
         }
     }

@@ -185,7 +185,7 @@ impl Reader for Ftrace {
             }
             let is_comment = text.trim().is_empty() || text.starts_with('#') || text.starts_with("cpus=");
             if !is_comment && !Self::line(&text, &mut self.is_counter, &mut self.sched, stage) {
-                stage.problems.at(Problem::Damaged, offset);
+                stage.problems.count_at(Problem::Damaged, offset);
             }
         }
         Ok(true)
@@ -316,7 +316,7 @@ impl Reader for PerfScript {
             if text.trim().is_empty() {
                 self.end(stage);
             } else if !text.starts_with('#') && !self.line(&text, stage) {
-                stage.problems.at(Problem::Damaged, offset);
+                stage.problems.count_at(Problem::Damaged, offset);
             }
         }
         Ok(true)

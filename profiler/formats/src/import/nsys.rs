@@ -110,7 +110,7 @@ impl Nsys {
         self.is_opened = true;
         match Database::open(&self.file) {
             Ok(database) => self.database = Some(database),
-            Err(_) => return stage.problems.at(Problem::Damaged, 0),
+            Err(_) => return stage.problems.count_at(Problem::Damaged, 0),
         }
         let Some(database) = &mut self.database else { return };
         // The time of day at time 0.

@@ -74,7 +74,7 @@ impl Problems {
         self.add(problem, 1, None);
     }
 
-    pub(crate) fn at(&mut self, problem: Problem, offset: u64) {
+    pub(crate) fn count_at(&mut self, problem: Problem, offset: u64) {
         self.add(problem, 1, Some(offset));
     }
 

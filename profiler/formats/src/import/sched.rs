@@ -81,7 +81,7 @@ impl Sched {
     /// Adds the creation of a thread, with the flags of the call that created it.
     pub(super) fn born(&mut self, time: i64, cpu: u32, parent: u32, thread: SwitchThread, clone_flags: u64) {
         let (in_process, name) = (clone_flags & CLONE_THREAD != 0, thread.name);
-        self.take(time, cpu, SchedKind::Born { parent, thread: thread.tid, in_process, name });
+        self.take(time, cpu, SchedKind::Fork { parent, thread: thread.tid, in_process, name });
     }
 
     /// Derives the slices, and adds them to the stage's tracks.
@@ -89,7 +89,7 @@ impl Sched {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|(time, ..)| *time);
         self.learn_processes(&events);
-        let mut out = Staged { stage, process_of: std::mem::take(&mut self.process_of), cpus: None };
+        let mut out = StageOutput { stage, process_of: std::mem::take(&mut self.process_of), cpus: None };
         for tid in out.stage.unsettled() {
             let process = out.process_row(out.process_of.get(&tid).copied());
             out.stage.settle(tid, process);
@@ -97,7 +97,7 @@ impl Sched {
         let mut machine = Scheduling::default();
         let last = events.last().map_or(0, |(time, ..)| *time);
         for (time, cpu, event) in events {
-            let here = machine.on_cpu(cpu).unwrap_or_default();
+            let here = machine.running_thread(cpu).unwrap_or_default();
             let what = match event {
                 FileEvent::Complete(kind) => kind,
                 FileEvent::SwitchTo { left, next } => {
@@ -105,18 +105,18 @@ impl Sched {
                 }
                 FileEvent::Waking { thread, target } => SchedKind::Waking { by: here.0, thread, cpu: target },
             };
-            machine.take(&SchedEvent { time: ticks(time), cpu, kind: what }, &mut out);
+            machine.handle_event(&SchedEvent { time: ticks(time), cpu, kind: what }, &mut out);
         }
         machine.finish(ticks(last), &mut out);
-        out.stage.problems.add(Problem::MissingSwitch, machine.seen.untold, None);
-        out.stage.problems.add(Problem::TooManyThreads, machine.seen.untracked, None);
+        out.stage.problems.add(Problem::MissingSwitch, machine.counts.unreported, None);
+        out.stage.problems.add(Problem::TooManyThreads, machine.counts.untracked, None);
     }
 
     /// Sets the processes of new threads from the events that created them, unless the file says them otherwise. Events
     /// are in order of time, so the parent's process is known.
     fn learn_processes(&mut self, events: &[(i64, u32, FileEvent)]) {
         for (.., event) in events {
-            if let FileEvent::Complete(SchedKind::Born { parent, thread, in_process, .. }) = event {
+            if let FileEvent::Complete(SchedKind::Fork { parent, thread, in_process, .. }) = event {
                 let own = if *in_process {
                     self.process_of.get(&i64::from(*parent)).copied()
                 } else {
@@ -140,14 +140,14 @@ fn ns(ticks: u64) -> i64 {
 }
 
 /// A stage as the output of [`Scheduling`].
-struct Staged<'a> {
+struct StageOutput<'a> {
     stage: &'a mut Stage,
     process_of: FxHashMap<i64, i64>,
     /// The process of CPUs and disks.
     cpus: Option<ProcessIdx>,
 }
 
-impl Staged<'_> {
+impl StageOutput<'_> {
     fn process_row(&mut self, pid: Option<i64>) -> ProcessIdx {
         let Some(pid) = pid else {
             let process = self.named_process("threads of no known process", "threads");
@@ -174,7 +174,7 @@ impl Staged<'_> {
     }
 }
 
-impl Output for Staged<'_> {
+impl Output for StageOutput<'_> {
     type Track = TrackIdx;
     type Site = SiteIdx;
 

@@ -206,19 +206,19 @@ impl Stage {
 
     /// Adds the value of a process's counter.
     pub(super) fn counter(&mut self, process: ProcessIdx, time: i64, site: SiteIdx, value: f64) {
-        self.seen(time);
+        self.note_time(time);
         self.counters.push((process, Event { arg: value.to_bits(), ..site.at(EventKind::Counter, time) }));
     }
 
     /// Adds a begin or an end of an asynchronous slice.
     pub(super) fn async_mark(&mut self, key: AsyncKey, time: i64, is_end: bool, site: SiteIdx, args: u32) {
-        self.seen(time);
+        self.note_time(time);
         self.async_slices.mark(key, Mark { time, is_end, site, args });
     }
 
     /// Adds an instant of an asynchronous slice.
     pub(super) fn async_instant(&mut self, key: AsyncKey, time: i64, site: SiteIdx, args: u32) {
-        self.seen(time);
+        self.note_time(time);
         self.async_slices.point(key, Event { args, ..site.at(EventKind::Instant, time) });
     }
 
@@ -239,7 +239,7 @@ impl Stage {
     }
 
     /// Extends the range of times.
-    fn seen(&mut self, time: i64) {
+    fn note_time(&mut self, time: i64) {
         self.last = self.last.max(time);
     }
 

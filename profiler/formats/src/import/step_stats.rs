@@ -39,7 +39,7 @@ impl Reader for StepStats {
             message(bytes, None, stage);
         }
         if !self.window.is_last() {
-            stage.problems.at(Problem::Truncated, MAX_EVENT as u64);
+            stage.problems.count_at(Problem::Truncated, MAX_EVENT as u64);
         }
         self.window.consume(usize::MAX);
         Ok(false)
@@ -56,7 +56,7 @@ fn event_file(bytes: &[u8], stage: &mut Stage) {
         let at = scanner.offset();
         match scanner.scan(&bytes[(at as usize).min(bytes.len())..]) {
             Scan::Record(record) => of_event(&bytes[at as usize..][record.data], stage),
-            Scan::Damage(_) => stage.problems.at(Problem::Damaged, at),
+            Scan::Damage(_) => stage.problems.count_at(Problem::Damaged, at),
             Scan::More => return,
         }
     }
@@ -85,7 +85,7 @@ pub(super) fn message(bytes: &[u8], step: Option<u32>, stage: &mut Stage) {
     let is_named = |stats: &Message| stats.dev_stats.iter().any(|d| d.device.starts_with('/'));
     let in_metadata = RunMetadata::decode(bytes).ok().and_then(|m| m.step_stats).filter(is_named);
     let Some(stats) = in_metadata.or_else(|| Message::decode(bytes).ok().filter(is_named)) else {
-        return stage.problems.at(Problem::Damaged, 0);
+        return stage.problems.count_at(Problem::Damaged, 0);
     };
     for device in &stats.dev_stats {
         take(device, step.unwrap_or(0), stage);

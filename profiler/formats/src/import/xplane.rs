@@ -39,11 +39,11 @@ impl Reader for XPlane {
             return Ok(false);
         }
         let Some((field, begin, end)) = length_delimited(self.window.bytes()) else {
-            stage.problems.at(Problem::Damaged, self.window.offset());
+            stage.problems.count_at(Problem::Damaged, self.window.offset());
             return Ok(false);
         };
         if end > MAX_EVENT.saturating_mul(8) || !self.window.fill(end)? {
-            stage.problems.at(Problem::Truncated, self.window.offset());
+            stage.problems.count_at(Problem::Truncated, self.window.offset());
             // The file ends in this plane: its complete lines are imported.
             if field == 1 {
                 take(&intact(self.window.bytes().get(begin..).unwrap_or_default()), self.n_planes, stage);
@@ -55,7 +55,7 @@ impl Reader for XPlane {
             1 => match Plane::decode(bytes) {
                 Ok(plane) => take(&plane, self.n_planes, stage),
                 Err(_) => {
-                    stage.problems.at(Problem::Damaged, self.window.offset());
+                    stage.problems.count_at(Problem::Damaged, self.window.offset());
                     take(&intact(bytes), self.n_planes, stage);
                 }
             },
@@ -116,7 +116,7 @@ fn take(plane: &Plane, number: i64, stage: &mut Stage) {
         }
         let track = track(plane, line, number, &owner, process, stage);
         for event in &line.events {
-            one(plane, line, event, &owner, track, stage);
+            add_event(plane, line, event, &owner, track, stage);
         }
     }
     if let Owner::Device(device) = &owner {
@@ -131,7 +131,7 @@ fn limits(plane: &Plane, device: &str, process: ProcessIdx, stage: &mut Stage) {
         return;
     };
     let stats = Stats { plane, of_event: &plane.stats, metadata: None };
-    for (name, stat) in stats.all().filter(|(name, _)| is_peak(name)) {
+    for (name, stat) in stats.stats().filter(|(name, _)| is_peak(name)) {
         let value = match stat.value {
             Some(x_stat::Value::DoubleValue(n)) => n,
             Some(x_stat::Value::Uint64Value(n)) => n as f64,
@@ -167,7 +167,7 @@ fn track(plane: &Plane, line: &XLine, number: i64, owner: &Owner, process: Proce
     }
 }
 
-fn one(plane: &Plane, line: &XLine, event: &XEvent, owner: &Owner, track: TrackIdx, stage: &mut Stage) {
+fn add_event(plane: &Plane, line: &XLine, event: &XEvent, owner: &Owner, track: TrackIdx, stage: &mut Stage) {
     let metadata = plane.event_metadata.get(&event.metadata_id);
     let Some(x_event::Data::OffsetPs(offset)) = event.data.or(Some(x_event::Data::OffsetPs(0))) else {
         // An event that aggregates many executions has no time.
@@ -227,7 +227,7 @@ fn category<'a>(line: &'a XLine, name: &str, owner: &Owner, stats: &Stats<'_>) -
         (Owner::Device(_), other) => other,
         (Owner::Host, _) if stats.number("step_num").is_some() => "step",
         (Owner::Host, _) if stats.number("correlation_id").is_some() => "launch",
-        (Owner::Host, _) if stats.has("tf_op") => "op",
+        (Owner::Host, _) if stats.has_stat("tf_op") => "op",
         (Owner::Host, _) => "host",
     }
 }
@@ -240,18 +240,18 @@ struct Stats<'a> {
 }
 
 impl Stats<'_> {
-    fn all(&self) -> impl Iterator<Item = (&str, &XStat)> {
+    fn stats(&self) -> impl Iterator<Item = (&str, &XStat)> {
         let of_kind = self.metadata.map_or(&[][..], |m| &m.stats);
         let name = |stat: &XStat| self.plane.stat_metadata.get(&stat.metadata_id).map_or("?", |m| m.name.as_str());
         self.of_event.iter().chain(of_kind).map(move |stat| (name(stat), stat))
     }
 
-    fn has(&self, name: &str) -> bool {
-        self.all().any(|(n, _)| n == name)
+    fn has_stat(&self, name: &str) -> bool {
+        self.stats().any(|(n, _)| n == name)
     }
 
     fn number(&self, name: &str) -> Option<u64> {
-        match &self.all().find(|(n, _)| *n == name)?.1.value {
+        match &self.stats().find(|(n, _)| *n == name)?.1.value {
             Some(x_stat::Value::Uint64Value(n)) => Some(*n),
             Some(x_stat::Value::Int64Value(n)) => Some(*n as u64),
             _ => None,
@@ -260,7 +260,7 @@ impl Stats<'_> {
 
     fn json(&self) -> Option<String> {
         let mut map = Map::new();
-        for (name, stat) in self.all() {
+        for (name, stat) in self.stats() {
             if let Some(value) = self.value(stat) {
                 map.entry(name).or_insert(value);
             }

@@ -19,7 +19,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Whether time did not go backwards on either side; another exchange is useless.
+    /// Whether time did not go backwards on either side; an exchange where it did proves nothing.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.asked <= self.answered && self.received <= self.sent
@@ -55,7 +55,7 @@ pub struct Fact {
     pub side: Side,
 }
 
-/// How far a clock may deviate from a line in a time, ns: the integral of the largest change of rate.
+/// How far a clock may deviate from a straight line within `ns`, in ns: the integral of the largest change of rate.
 pub(super) fn wander(ns: f64) -> f64 {
     0.5 * MAX_WANDER * 1e-9 * ns * ns
 }

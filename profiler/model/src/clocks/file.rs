@@ -1,4 +1,4 @@
-//! The file `clock-ID.bin` of a gathered folder: facts about one machine's clock, appended as they become known.
+//! The file `clock-ID.bin` of a gathered folder: facts about one machine's clock, in the order of their discovery.
 //!
 //! Frames of 40 bytes, little-endian:
 //!
@@ -19,16 +19,16 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Length of a frame, bytes.
-const FRAME: usize = 40;
-/// Bytes that are read at a time.
-const PIECE: usize = FRAME * 1024;
+const FRAME_BYTES: usize = 40;
+/// The number of bytes that one read takes.
+const READ_BYTES: usize = FRAME_BYTES * 1024;
 
 /// A growing file of facts.
 #[derive(Debug)]
 pub struct ClockFile {
     file: File,
     pending: Vec<u8>,
-    damaged: u64,
+    n_damaged: u64,
 }
 
 /// The file of the clock `id` in a gathered folder.
@@ -45,19 +45,19 @@ pub fn is_clock_file(path: &Path) -> bool {
 
 /// An exchange as a frame.
 #[must_use]
-pub fn exchange_frame(exchange: &Exchange) -> [u8; FRAME] {
+pub fn exchange_frame(exchange: &Exchange) -> [u8; FRAME_BYTES] {
     frame(*b"STPX", [exchange.asked, exchange.received, exchange.sent, exchange.answered])
 }
 
 /// A fact as a frame.
 #[must_use]
-pub fn fact_frame(fact: &Fact) -> [u8; FRAME] {
+pub fn fact_frame(fact: &Fact) -> [u8; FRAME_BYTES] {
     let tag = if fact.side == Side::Most { *b"STPM" } else { *b"STPL" };
     frame(tag, [fact.at, fact.limit, 0, 0])
 }
 
-fn frame(tag: [u8; 4], values: [i64; 4]) -> [u8; FRAME] {
-    let mut bytes = [0; FRAME];
+fn frame(tag: [u8; 4], values: [i64; 4]) -> [u8; FRAME_BYTES] {
+    let mut bytes = [0; FRAME_BYTES];
     bytes[..4].copy_from_slice(&tag);
     for (slot, value) in bytes[8..].chunks_exact_mut(8).zip(values) {
         slot.copy_from_slice(&value.to_le_bytes());
@@ -68,14 +68,14 @@ fn frame(tag: [u8; 4], values: [i64; 4]) -> [u8; FRAME] {
 }
 
 fn checksum(frame: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&frame[..4]), &frame[8..FRAME])
+    crc32c::crc32c_append(crc32c::crc32c(&frame[..4]), &frame[8..FRAME_BYTES])
 }
 
-/// The facts of a frame; `None` if it is damaged, empty if it has a useless exchange.
-fn facts(frame: &[u8]) -> Option<Vec<Fact>> {
-    let word = |at: usize| frame[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
+/// The facts of a frame; `None` for a damaged frame, empty for an exchange that proves nothing.
+fn parse_facts(frame: &[u8]) -> Option<Vec<Fact>> {
+    let stored_crc = frame[4..8].try_into().map_or(0, u32::from_le_bytes);
     let value = |n: usize| frame[8 + 8 * n..16 + 8 * n].try_into().map_or(0, i64::from_le_bytes);
-    if word(4) != checksum(frame) {
+    if stored_crc != checksum(frame) {
         return None;
     }
     let fact = |side| vec![Fact { at: value(0), limit: value(1), side }];
@@ -96,11 +96,11 @@ fn facts(frame: &[u8]) -> Option<Vec<Fact>> {
 /// Fails if the file cannot be opened.
 pub fn append_to(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-    // A frame that was cut short when a process was killed is filled up, so that later ones are at multiples of its
-    // length.
-    let torn = file.metadata()?.len() % FRAME as u64;
+    // A frame that was cut short when a process was killed is filled up, so that later frames begin at multiples of the
+    // frame's length.
+    let torn = file.metadata()?.len() % FRAME_BYTES as u64;
     if torn > 0 {
-        file.write_all(&vec![0; FRAME - torn as usize])?;
+        file.write_all(&vec![0; FRAME_BYTES - torn as usize])?;
     }
     Ok(file)
 }
@@ -111,34 +111,34 @@ impl ClockFile {
     /// # Errors
     /// Fails if the file cannot be opened.
     pub fn open(path: &Path) -> io::Result<ClockFile> {
-        Ok(ClockFile { file: File::open(path)?, pending: Vec::new(), damaged: 0 })
+        Ok(ClockFile { file: File::open(path)?, pending: Vec::new(), n_damaged: 0 })
     }
 
-    /// The facts that were added since the last call.
+    /// Reads the facts that were appended since the last call.
     ///
     /// # Errors
     /// Fails if reading does; the next call tries again.
     pub fn poll(&mut self) -> io::Result<Vec<Fact>> {
-        let mut found = Vec::new();
+        let mut new_facts = Vec::new();
         loop {
-            let read = (&self.file).take(PIECE as u64).read_to_end(&mut self.pending)?;
-            let len = self.pending.len() / FRAME * FRAME;
-            for frame in self.pending[..len].chunks_exact(FRAME) {
-                match facts(frame) {
-                    Some(facts) => found.extend(facts),
-                    None => self.damaged += 1,
+            let read = (&self.file).take(READ_BYTES as u64).read_to_end(&mut self.pending)?;
+            let len = self.pending.len() / FRAME_BYTES * FRAME_BYTES;
+            for frame in self.pending[..len].chunks_exact(FRAME_BYTES) {
+                match parse_facts(frame) {
+                    Some(facts) => new_facts.extend(facts),
+                    None => self.n_damaged += 1,
                 }
             }
             self.pending.drain(..len);
             if read == 0 {
-                return Ok(found);
+                return Ok(new_facts);
             }
         }
     }
 
     /// Number of damaged frames.
     #[must_use]
-    pub fn damaged(&self) -> u64 {
-        self.damaged
+    pub fn n_damaged(&self) -> u64 {
+        self.n_damaged
     }
 }

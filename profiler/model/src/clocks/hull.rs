@@ -3,7 +3,7 @@
 
 use super::fact::{Fact, MAX_DRIFT, Side, wander};
 
-/// Bounds at one time of a clock's difference to the collector's (ns to add), and of the change of that (ns per ns).
+/// Bounds at one time of a clock's difference to the collector's (ns to add), and of the difference's rate (ns per ns).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bounds {
     pub(super) least: f64,
@@ -22,9 +22,9 @@ impl Bounds {
     }
 
     /// The smallest and largest difference `away` ns later, or earlier if negative.
-    pub(super) fn reaching(&self, away: f64) -> (f64, f64) {
-        let (one, other) = (self.slowest * away, self.fastest * away);
-        (self.least + one.min(other) - wander(away), self.most + one.max(other) + wander(away))
+    pub(super) fn at_distance(&self, away: f64) -> (f64, f64) {
+        let (slow, fast) = (self.slowest * away, self.fastest * away);
+        (self.least + slow.min(fast) - wander(away), self.most + slow.max(fast) + wander(away))
     }
 }
 
@@ -36,6 +36,7 @@ pub(super) fn bounds_at(at: i64, least: &[Fact], most: &[Fact]) -> Option<Bounds
     let nearest = least.iter().min_by_key(|f| f.at.abs_diff(at))?;
     // Relative to `base` the numbers are small enough for an exact f64.
     let base = nearest.limit.checked_sub(nearest.at)?;
+    // The line `difference + rate * away = limit` that bounds the half-plane of a fact.
     let half_plane = |fact: &Fact| {
         let away = fact.at.saturating_sub(at) as f64;
         let limit = i128::from(fact.limit) - i128::from(fact.at) - i128::from(base);
@@ -67,20 +68,20 @@ pub(super) fn bounds_at(at: i64, least: &[Fact], most: &[Fact]) -> Option<Bounds
     Some(Bounds { least: base as f64 + low, most: base as f64 + high, slowest, fastest })
 }
 
-/// The part of a convex polygon in which the linear function `inside` is not negative.
-fn clip(corners: &[Corner], out: &mut Vec<Corner>, inside: impl Fn(Corner) -> f64) {
+/// Clips a convex polygon to the part in which the linear function `depth_at` is not negative.
+fn clip(corners: &[Corner], out: &mut Vec<Corner>, depth_at: impl Fn(Corner) -> f64) {
     out.clear();
     let Some(last) = corners.last() else { return };
-    let (mut from, mut depth) = (*last, inside(*last));
+    let (mut from, mut depth) = (*last, depth_at(*last));
     for &to in corners {
-        let next = inside(to);
-        if (depth >= 0.0) != (next >= 0.0) {
-            let part = depth / (depth - next);
+        let next_depth = depth_at(to);
+        if (depth >= 0.0) != (next_depth >= 0.0) {
+            let part = depth / (depth - next_depth);
             out.push((from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part));
         }
-        if next >= 0.0 {
+        if next_depth >= 0.0 {
             out.push(to);
         }
-        (from, depth) = (to, next);
+        (from, depth) = (to, next_depth);
     }
 }

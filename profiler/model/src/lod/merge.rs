@@ -6,7 +6,7 @@ use crate::columns::Columns;
 use crate::slice::SliceHeader;
 use std::ops::Range;
 
-/// The highest level at which a query reads all slices of a node that is too wide, without reading the nodes below.
+/// The highest level at which a query may read all slices of a too wide node without reading the nodes below.
 const RUN_LEVEL: usize = 2;
 
 /// Slices per node of `level`.
@@ -15,52 +15,53 @@ const fn width(level: usize) -> usize {
 }
 
 /// The nodes and slices of a segment, as a query reads them.
-pub trait Slices {
+pub trait SliceSource {
     /// Number of slices.
     fn n_slices(&self) -> usize;
     /// The nodes of a level; the last may cover fewer slices than the others.
     fn nodes(&self, level: usize) -> Nodes<'_>;
-    /// Passes the slices of a range to `see`. Returns false, and passes none, if they are not in memory as columns.
-    fn side_by_side(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool;
-    /// Passes the slices of a range within a leaf to `see`. Returns false, and passes none, if they are not in memory.
-    fn leaf(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool;
+    /// Passes the slices of a range to `visit`. Returns false, and passes none, if they are not in memory as columns.
+    fn visit_columns(&mut self, range: Range<usize>, visit: impl FnOnce(Columns<'_>)) -> bool;
+    /// Passes the slices of a range within a leaf to `visit`. Returns false, and passes none, if they are not in
+    /// memory.
+    fn visit_leaf(&mut self, range: Range<usize>, visit: impl FnOnce(Columns<'_>)) -> bool;
 }
 
 /// Feeds the slices `range` of a segment to `merge`, as the largest nodes that fit into a pixel. `base` is the index in
 /// the lane of the segment's first slice.
-pub fn walk(segment: &mut impl Slices, base: u32, range: Range<usize>, merge: &mut Merge<'_>) {
+pub fn walk(segment: &mut impl SliceSource, base: u32, range: Range<usize>, merge: &mut Merge<'_>) {
     let len = segment.n_slices();
     let mut i = range.start;
     // The level to try next: one higher where a node of that level begins, one lower if a node is too wide.
     let mut level = LEVELS - 1;
     while i < range.end {
         let step = width(level);
-        let to = (i + step).min(len);
-        // Most nodes that are tried are too wide, so only their width is read.
-        let is_whole = i.is_multiple_of(step) && to <= range.end;
-        let node_ns = if is_whole { segment.nodes(level).width_ns(i / step) } else { None };
+        let node_end = (i + step).min(len);
+        // Most of the tried nodes are too wide, so first only the width is read.
+        let is_complete = i.is_multiple_of(step) && node_end <= range.end;
+        let node_ns = if is_complete { segment.nodes(level).width_ns(i / step) } else { None };
         if node_ns.is_some_and(|ns| ns <= merge.pixel)
             && let Some(node) = segment.nodes(level).get(i / step)
         {
-            merge.push(base, i, to - i, &node);
-            i = to;
+            merge.push(base, i, node_end - i, &node);
+            i = node_end;
         } else if let Some(node_ns) = node_ns.filter(|_| (1..=RUN_LEVEL).contains(&level))
             // The node's leaves are on average wider than a pixel, so checking them one by one would gain little.
             && node_ns / (step / LEAF) as i64 > merge.pixel
-            && segment.side_by_side(i..to, |slices| merge.slices(base + i as u32, &slices))
+            && segment.visit_columns(i..node_end, |slices| merge.push_slices(base + i as u32, &slices))
         {
-            i = to;
+            i = node_end;
         } else if level > 0 {
             level -= 1;
             continue;
         } else {
-            let to = (i / LEAF * LEAF + LEAF).min(range.end);
-            let is_in_memory = segment.leaf(i..to, |slices| merge.slices(base + i as u32, &slices));
+            let leaf_end = (i / LEAF * LEAF + LEAF).min(range.end);
+            let is_in_memory = segment.visit_leaf(i..leaf_end, |slices| merge.push_slices(base + i as u32, &slices));
             if !is_in_memory && let Some(leaf) = segment.nodes(0).get(i / LEAF) {
                 let first = i / LEAF * LEAF;
                 merge.push(base, first, (first + LEAF).min(len) - first, &leaf);
             }
-            i = to;
+            i = leaf_end;
         }
         while level + 1 < LEVELS && i.is_multiple_of(width(level + 1)) {
             level += 1;
@@ -76,8 +77,8 @@ pub fn pixel_ns(view: &Range<i64>, px: usize) -> i64 {
     (view_ns / px + i64::from(view_ns % px != 0)).max(1)
 }
 
-/// Appends to `out` the spans, with pixels of `pixel` ns, of the nodes and slices that `walk` feeds.
-pub fn merged(pixel: i64, out: &mut Vec<Span>, walk: impl FnOnce(&mut Merge<'_>)) {
+/// Appends to `out` the spans, for pixels of `pixel` ns, of the nodes and slices that `walk` feeds to its argument.
+pub fn collect_spans(pixel: i64, out: &mut Vec<Span>, walk: impl FnOnce(&mut Merge<'_>)) {
     let mut merge = Merge { pixel: pixel.max(1), pending: None, rank: 0, out };
     walk(&mut merge);
     merge.flush();
@@ -87,7 +88,7 @@ pub fn merged(pixel: i64, out: &mut Vec<Span>, walk: impl FnOnce(&mut Merge<'_>)
 pub struct Merge<'a> {
     pixel: i64,
     pending: Option<Span>,
-    /// Rank of the pending span's top.
+    /// Rank of `top` of the pending span.
     rank: i64,
     out: &'a mut Vec<Span>,
 }
@@ -133,16 +134,16 @@ impl Merge<'_> {
         });
     }
 
-    /// Appends slices; the first has the index `index` in the lane.
+    /// Appends slices; the first has the index `first_idx` in the lane.
     #[inline]
-    fn slices(&mut self, index: u32, slices: &Columns<'_>) {
+    fn push_slices(&mut self, first_idx: u32, slices: &Columns<'_>) {
         let Columns { start, end, site, node } = *slices;
         let n = start.len().min(end.len()).min(site.len()).min(node.len());
         let (start, end, site, node) = (&start[..n], &end[..n], &site[..n], &node[..n]);
         let mut i = 0;
         while i < n {
             if let Some(pending) = &mut self.pending {
-                let (first, limit) = (i, pending.start.saturating_add(self.pixel));
+                let (begin, limit) = (i, pending.start.saturating_add(self.pixel));
                 let (mut total, mut wait, mut highest, mut top) = (0, 0, self.rank, n);
                 while i < n && end[i] <= limit {
                     let dur = end[i] - start[i];
@@ -155,14 +156,14 @@ impl Merge<'_> {
                     top = std::hint::select_unpredictable(is_higher, i, top);
                     i += 1;
                 }
-                if i > first {
+                if i > begin {
                     pending.end = end[i - 1];
-                    pending.count += (i - first) as u32;
+                    pending.count += (i - begin) as u32;
                     pending.busy_ns += total - wait;
                     pending.wait_ns += wait;
                 }
                 if top < n {
-                    (pending.top, pending.site, pending.node) = (index + top as u32, site[top].row(), node[top]);
+                    (pending.top, pending.site, pending.node) = (first_idx + top as u32, site[top].row(), node[top]);
                     self.rank = highest;
                 }
                 if i == n {
@@ -172,7 +173,7 @@ impl Merge<'_> {
             self.flush();
             let slice = SliceHeader { start: start[i], end: end[i], site: site[i], node: node[i] };
             self.rank = rank(slice.end - slice.start, slice.site);
-            self.pending = Some(Span::of(slice, index + i as u32));
+            self.pending = Some(Span::from_slice(slice, first_idx + i as u32));
             i += 1;
         }
     }

@@ -7,7 +7,7 @@
 //!   the `count`s add up to the number of slices, `busy_ns` to the total duration of those that work, and `wait_ns` to
 //!   that of those that wait ([`SiteInfo::waits`](crate::names::SiteInfo::waits)). Durations are not clipped to the
 //!   view.
-//! * A slice longer than `p` is a span of its own (`count == 1`).
+//! * A slice longer than `p` is a separate span (`count == 1`).
 //! * A span of several slices reaches from the first one's start to the last one's end, which is at most `p`.
 //! * Spans are in order of time and do not overlap. There are at most `2 * px + 2`.
 //! * `top` is the longest slice of the span that works, or if none works the longest; on a tie the first. `site`,
@@ -18,7 +18,7 @@
 //! same. A node of the lowest level covers 16 slices, one of a higher level four nodes of the level below. A node has
 //! 56 bytes, 4.7 bytes per slice (mostly 28 and 2.4 in a sealed trace). A query goes through the view from left to
 //! right, and takes the largest complete node that begins at the current slice and fits into a pixel; it descends only
-//! if a node is wider than a pixel. That visits a few nodes per pixel, whatever the number of slices.
+//! if a node is wider than a pixel. So a query visits a few nodes per pixel, for any number of slices.
 //!
 //! A query never waits for the disk. If slices are on disk only (`seal`), it takes complete nodes of the lowest level:
 //! such a span may be wider than a pixel, and at the edges of the view it includes slices that do not touch the view.
@@ -31,7 +31,7 @@ mod pyramid;
 mod span;
 
 pub use crate::columns::Columns;
-pub use merge::{Merge, Slices, merged, pixel_ns, walk};
-pub use node::{LEAF, LEVELS, Narrow, Node, Nodes};
+pub use merge::{Merge, SliceSource, collect_spans, pixel_ns, walk};
+pub use node::{LEAF, LEVELS, NarrowNode, Node, Nodes};
 pub use pyramid::{Leaf, Pyramid, level_lens};
 pub use span::Span;

@@ -13,7 +13,8 @@ pub(super) const FAN: usize = 4;
 pub const LEVELS: usize = 6;
 const _: () = assert!(LEAF * FAN.pow(LEVELS as u32 - 1) == SEGMENT);
 
-/// The slice with the highest rank is `top`: the longest, but any that works is above all that wait.
+/// The rank of a slice. `top` is the slice with the highest rank: the longest, where each that works ranks above all
+/// that wait.
 #[inline]
 pub(super) fn rank(dur: i64, site: Site) -> i64 {
     dur | (site.mask() & i64::MIN)
@@ -25,7 +26,7 @@ pub(super) fn rank(dur: i64, site: Site) -> i64 {
 pub struct Node {
     /// Start of the first slice.
     pub start: i64,
-    /// End of the last one.
+    /// End of the last slice.
     pub end: i64,
     /// Total duration of the slices that work.
     pub(super) busy: i64,
@@ -44,7 +45,7 @@ pub struct Node {
 impl Node {
     /// The node with the slices of a span; `first` is the index from which `top` counts.
     #[inline]
-    pub fn of_span(span: &Span, first: u32) -> Node {
+    pub fn from_span(span: &Span, first: u32) -> Node {
         let Span { start, end, busy_ns: busy, wait_ns: wait, top_ns: longest, site, waits, node, .. } = *span;
         Node { start, end, busy, wait, longest, top: span.top - first, site: Site::new(site, waits), node, zero: 0 }
     }
@@ -67,11 +68,11 @@ impl Node {
     }
 }
 
-/// A node in its short form: times are 32 bits and count from the segment's start. A sealed trace uses it for segments
+/// The short form of a node: times are 32 bits and count from the segment's start. A sealed trace uses it for segments
 /// that are shorter than 2^32 ns and whose sites have small rows.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-pub struct Narrow {
+pub struct NarrowNode {
     start: u32,
     end: u32,
     busy: u32,
@@ -85,26 +86,26 @@ pub struct Narrow {
 /// Bits of a slice's index in its segment.
 const TOP_BITS: u32 = SEGMENT.trailing_zeros();
 
-impl Narrow {
+impl NarrowNode {
     /// The short form of a node in a segment that starts at `base`; `None` if a time or the site's row is too large.
-    pub fn of(node: &Node, base: i64) -> Option<Narrow> {
+    pub fn from_node(node: &Node, base: i64) -> Option<NarrowNode> {
         let time = |ns: i64| u32::try_from(ns).ok();
         let (start, end) = (time(node.start.checked_sub(base)?)?, time(node.end.checked_sub(base)?)?);
         let (busy, wait, longest) = (time(node.busy)?, time(node.wait)?, time(node.longest)?);
         let code = node.site.to_code();
         let fits = node.top >> TOP_BITS == 0 && code.leading_zeros() >= TOP_BITS;
         let top_and_site = fits.then_some(code << TOP_BITS | node.top)?;
-        Some(Narrow { start, end, busy, wait, longest, top_and_site, node: node.node })
+        Some(NarrowNode { start, end, busy, wait, longest, top_and_site, node: node.node })
     }
 
     /// The long form.
     #[inline]
     fn wide(&self, base: i64) -> Node {
-        let Narrow { start, end, busy, wait, longest, top_and_site, node } = *self;
+        let NarrowNode { start, end, busy, wait, longest, top_and_site, node } = *self;
         let [start, end, busy, wait, longest] = [start, end, busy, wait, longest].map(i64::from);
         // Wrapping: in a damaged file the base may be any number.
         let (start, end) = (base.wrapping_add(start), base.wrapping_add(end));
-        let (top, site) = (top_and_site % SEGMENT as u32, Site::of_code(top_and_site >> TOP_BITS));
+        let (top, site) = (top_and_site % SEGMENT as u32, Site::from_code(top_and_site >> TOP_BITS));
         Node { start, end, busy, wait, longest, top, site, node, zero: 0 }
     }
 }
@@ -115,7 +116,7 @@ pub enum Nodes<'a> {
     /// Nodes in the long form.
     Wide(&'a [Node]),
     /// Nodes in the short form, and the segment's start.
-    Narrow(&'a [Narrow], i64),
+    Narrow(&'a [NarrowNode], i64),
 }
 
 impl Nodes<'_> {
@@ -137,7 +138,7 @@ impl Nodes<'_> {
         }
     }
 
-    /// Index of the first node for which `is_before` is false; it must hold for a prefix.
+    /// Index of the first node for which `is_before` is false; `is_before` must be true for a prefix of the nodes.
     #[inline]
     pub fn partition_point(&self, is_before: impl Fn(&Node) -> bool) -> usize {
         match self {
@@ -158,12 +159,12 @@ mod tests {
             Node { start: 1_000, end: 5_000, busy: 30, wait: 3_000, longest: 2_900, top, site, node: 7, zero: 0 }
         };
         for good in [node(0, 0, false), node(SEGMENT as u32 - 1, (1 << 17) - 1, true)] {
-            assert_eq!(Narrow::of(&good, 900).unwrap().wide(900), good);
+            assert_eq!(NarrowNode::from_node(&good, 900).unwrap().wide(900), good);
         }
         let long = Node { wait: 1 << 32, ..node(0, 0, false) };
         for bad in [node(SEGMENT as u32, 0, false), node(0, 1 << 17, false), node(0, u32::MAX >> 1, true), long] {
-            assert_eq!(Narrow::of(&bad, 900), None);
+            assert_eq!(NarrowNode::from_node(&bad, 900), None);
         }
-        assert_eq!((size_of::<Node>(), size_of::<Narrow>()), (56, 28));
+        assert_eq!((size_of::<Node>(), size_of::<NarrowNode>()), (56, 28));
     }
 }

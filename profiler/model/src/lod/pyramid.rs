@@ -1,4 +1,4 @@
-//! The pyramid of a segment, as slices are appended.
+//! The pyramid of a segment, built while slices are appended.
 
 use super::node::{FAN, LEAF, LEVELS, Node, rank};
 use crate::columns::Columns;
@@ -22,16 +22,16 @@ impl Pyramid {
             if !below.len().is_multiple_of(FAN) {
                 break;
             }
-            let node = joined(&below[below.len() - FAN..]);
+            let node = join_nodes(&below[below.len() - FAN..]);
             self.levels[level].extend(node);
         }
     }
 
-    /// Appends the last node of each level, which covers the remaining nodes below: for a segment that is complete.
+    /// Completes a segment: appends the last node of each level, which covers the remaining nodes below.
     pub fn close(&mut self) {
         for level in 1..LEVELS {
             let rest = &self.levels[level - 1][self.levels[level].len() * FAN..];
-            let node = joined(rest);
+            let node = join_nodes(rest);
             self.levels[level].extend(node);
         }
     }
@@ -42,21 +42,21 @@ impl Pyramid {
         &self.levels[level]
     }
 
-    /// Bytes of memory.
+    /// Memory in use, bytes.
     pub fn bytes(&self) -> usize {
         self.levels.iter().map(|l| l.capacity() * size_of::<Node>()).sum()
     }
 }
 
-/// The node over several nodes; `None` for none.
-fn joined(nodes: &[Node]) -> Option<Node> {
+/// The node that covers several nodes; `None` for an empty slice.
+fn join_nodes(nodes: &[Node]) -> Option<Node> {
     let (first, rest) = nodes.split_first()?;
     let mut node = *first;
     rest.iter().for_each(|next| node.join(next));
     Some(node)
 }
 
-/// Nodes of each level of a closed segment of `n` slices.
+/// The number of nodes of each level of a closed segment of `n` slices.
 pub fn level_lens(n: usize) -> [usize; LEVELS] {
     let mut lens = [n.div_ceil(LEAF); LEVELS];
     for level in 1..LEVELS {
@@ -65,7 +65,7 @@ pub fn level_lens(n: usize) -> [usize; LEVELS] {
     lens
 }
 
-/// The slices of one leaf, for which no columns exist elsewhere.
+/// The columns of one leaf's slices, where the slices are stored in no other columns.
 #[derive(Clone, Debug, Default)]
 pub struct Leaf {
     start: [i64; LEAF],
@@ -77,7 +77,7 @@ pub struct Leaf {
 
 impl Leaf {
     /// A leaf of at most [`LEAF`] slices; `None` if one of them is `None`.
-    pub fn of(slices: impl Iterator<Item = Option<SliceHeader>>) -> Option<Leaf> {
+    pub fn from_slices(slices: impl Iterator<Item = Option<SliceHeader>>) -> Option<Leaf> {
         let mut leaf = Leaf::default();
         for slice in slices.take(LEAF) {
             leaf.push(slice?);

@@ -23,7 +23,7 @@ pub struct Span {
     pub top: u32,
     /// Row of the site of `top`.
     pub site: u32,
-    /// Whether `top` waits, and so all slices.
+    /// Whether `top`, and so every slice, waits.
     pub waits: bool,
     /// Row of the node of `top`, or `u32::MAX`.
     pub node: u32,
@@ -32,7 +32,7 @@ pub struct Span {
 impl Span {
     /// The span of one slice.
     #[inline]
-    pub fn of(slice: SliceHeader, index: u32) -> Span {
+    pub fn from_slice(slice: SliceHeader, index: u32) -> Span {
         let SliceHeader { start, end, site, node } = slice;
         let (top_ns, waits) = (end - start, site.waits());
         let (busy_ns, wait_ns) = if waits { (0, top_ns) } else { (top_ns, 0) };

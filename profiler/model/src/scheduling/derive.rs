@@ -1,15 +1,15 @@
 //! Derives slices from the kernel's scheduler events, with a state machine per thread and per CPU.
 //!
-//! Recordings and imports share it. They differ in the source of the events, in the threads that are followed, and in
-//! the destination of the slices, which an [`Output`] says.
+//! Recordings and imports share this code. They differ in the source of the events, in the threads that are followed,
+//! and in the destination of the slices, for which each implements [`Output`].
 
 use super::{Comm, SchedEvent, SchedKind};
 use crate::thread_state::ThreadState;
 use rustc_hash::FxHashMap;
 
-/// Threads that are followed, at most: Linux's `PID_MAX_LIMIT`. Those beyond have no track, and are counted.
+/// The most threads that are followed: Linux's `PID_MAX_LIMIT`. Further threads have no track, and are counted.
 const MAX_THREADS: usize = 1 << 22;
-/// Disk requests under way that are followed, at most.
+/// The most disk requests under way that are followed.
 const MAX_REQUESTS: usize = 1 << 14;
 
 /// The destination of slices, which knows the threads to follow. Times are the output's ticks.
@@ -19,7 +19,7 @@ pub trait Output {
     /// A handle of a call site.
     type Site: Copy;
 
-    /// The process of a thread that occurs for the first time, 0 if unknown; `None` for a thread that is not followed.
+    /// The process of a thread that occurs for the first time, 0 if unknown; `None` for a thread not to be followed.
     fn process_of(&self, thread: u32) -> Option<u32>;
 
     /// The track of a thread, which may be new.
@@ -53,7 +53,7 @@ pub trait Output {
 enum State {
     Unknown,
     Running,
-    /// Without a CPU. `taker` is the thread that got the CPU.
+    /// Without a CPU since `since`, in the state `left`. `taker` is the thread that got the CPU.
     Off {
         since: u64,
         left: ThreadState,
@@ -62,12 +62,14 @@ enum State {
     },
 }
 
+/// The wake-up of a thread, and the thread that caused it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct WakeUp {
-    at: u64,
-    by: u32,
+    time: u64,
+    waker: u32,
 }
 
+/// A followed thread.
 struct Thread<T> {
     process: u32,
     name: Comm,
@@ -77,16 +79,17 @@ struct Thread<T> {
 
 struct Cpu<T> {
     track: Option<T>,
-    /// The thread that runs, its name, and since when.
-    runs: Option<(u32, Comm, u64)>,
-    /// The thread that was woken for this CPU last, and when.
-    expects: Option<(u32, u64)>,
+    /// The running thread, its name, and the time since which it runs.
+    running: Option<(u32, Comm, u64)>,
+    /// The thread that was woken for this CPU last, and the time of the wake-up.
+    expected_wakeup: Option<(u32, u64)>,
 }
 
 /// A disk request under way.
 struct Request {
     begin: u64,
-    by: u32,
+    /// The thread that issued the request.
+    thread: u32,
     bytes: u32,
     is_write: bool,
 }
@@ -100,10 +103,10 @@ pub struct SchedCounts {
     pub wakeups: u64,
     /// Threads that are not followed, because there are too many.
     pub untracked: u64,
-    /// Switches that the kernel did not report: a thread did something on a CPU that was not switched to it. Some
-    /// kernels do not report that certain threads, such as the idle one, leave a CPU. A woken thread is taken to run
+    /// Switches that the kernel did not report: a thread acted on a CPU that, by the events, it did not have. Some
+    /// kernels do not report that certain threads, such as the idle one, leave a CPU. A woken thread is assumed to run
     /// from its wake-up on.
-    pub untold: u64,
+    pub unreported: u64,
 }
 
 /// The states of threads and CPUs, and the slices that follow from their events.
@@ -116,7 +119,7 @@ pub struct Scheduling<O: Output> {
     names: FxHashMap<Comm, O::Site>,
     states: [Option<O::Site>; ThreadState::N_CODES],
     /// Counts of the events so far.
-    pub seen: SchedCounts,
+    pub counts: SchedCounts,
 }
 
 impl<O: Output> Default for Scheduling<O> {
@@ -129,14 +132,14 @@ impl<O: Output> Default for Scheduling<O> {
             process_tracks: FxHashMap::default(),
             names: FxHashMap::default(),
             states: [None; ThreadState::N_CODES],
-            seen: SchedCounts::default(),
+            counts: SchedCounts::default(),
         }
     }
 }
 
 impl<O: Output> Scheduling<O> {
     /// Follows a thread from now on.
-    pub fn adopt(&mut self, thread: u32, process: u32, name: Comm) {
+    pub fn follow_thread(&mut self, thread: u32, process: u32, name: Comm) {
         self.insert(thread, Thread { process, name, track: None, state: State::Unknown });
     }
 
@@ -144,30 +147,31 @@ impl<O: Output> Scheduling<O> {
         if self.threads.len() < MAX_THREADS || self.threads.contains_key(&id) {
             self.threads.insert(id, thread);
         } else {
-            self.seen.untracked += 1;
+            self.counts.untracked += 1;
         }
     }
 
-    /// A followed thread; follows it if it is new and the output says so. Never 0, the idle thread of each CPU.
+    /// A followed thread; a new thread is followed if the output names its process. Never 0, the idle thread of each
+    /// CPU.
     fn followed(&mut self, id: u32, out: &O) -> Option<&mut Thread<O::Track>> {
         if id != 0
             && !self.threads.contains_key(&id)
             && let Some(process) = out.process_of(id)
         {
-            self.adopt(id, process, Comm::default());
+            self.follow_thread(id, process, Comm::default());
         }
         self.threads.get_mut(&id)
     }
 
     /// The thread that runs on a CPU with its name, if known.
-    pub fn on_cpu(&self, cpu: u32) -> Option<(u32, Comm)> {
-        self.cpus.get(&cpu)?.runs.map(|(id, name, _)| (id, name))
+    pub fn running_thread(&self, cpu: u32) -> Option<(u32, Comm)> {
+        self.cpus.get(&cpu)?.running.map(|(id, name, _)| (id, name))
     }
 
     /// Processes the next event, in order of time.
-    pub fn take(&mut self, event: &SchedEvent, out: &mut O) {
+    pub fn handle_event(&mut self, event: &SchedEvent, out: &mut O) {
         let (time, cpu) = (event.time, event.cpu);
-        if let Some((thread, name)) = event.kind.by() {
+        if let Some((thread, name)) = event.kind.waker() {
             self.recover_switch(cpu, thread, name, out);
         }
         match event.kind {
@@ -175,20 +179,20 @@ impl<O: Output> Scheduling<O> {
                 self.switch_cpu(cpu, time, (prev, prev_name), (next, next_name), out);
                 let is_off = self.switch_off(prev, time, left, next, out);
                 let is_on = self.switch_on(next, time, Some(next_name), out);
-                self.seen.switches += u64::from(is_off | is_on);
+                self.counts.switches += u64::from(is_off | is_on);
             }
             SchedKind::Off { thread, left } => {
                 let name = self.threads.get(&thread).map_or(Comm::default(), |t| t.name);
                 self.switch_cpu(cpu, time, (thread, name), (0, Comm::default()), out);
-                self.seen.switches += u64::from(self.switch_off(thread, time, left, 0, out));
+                self.counts.switches += u64::from(self.switch_off(thread, time, left, 0, out));
             }
             SchedKind::On { thread } => {
                 let name = self.threads.get(&thread).map_or(Comm::default(), |t| t.name);
                 self.switch_cpu(cpu, time, (0, Comm::default()), (thread, name), out);
-                self.seen.switches += u64::from(self.switch_on(thread, time, None, out));
+                self.counts.switches += u64::from(self.switch_on(thread, time, None, out));
             }
             SchedKind::Waking { by, thread, cpu } => self.wake(time, by, thread, cpu, out),
-            SchedKind::Born { parent, thread, in_process, name } => {
+            SchedKind::Fork { parent, thread, in_process, name } => {
                 self.fork(time, parent, (thread, name), in_process, out);
             }
             SchedKind::Exec { process, name } => {
@@ -205,8 +209,8 @@ impl<O: Output> Scheduling<O> {
                 }
             }
             SchedKind::Disk { device, sector, bytes, by, is_write, ends } => {
-                let request = Request { begin: time, by, bytes, is_write };
-                self.disk((device, sector), request, ends, out);
+                let request = Request { begin: time, thread: by, bytes, is_write };
+                self.track_request((device, sector), request, ends, out);
             }
             SchedKind::MajorFault { thread, address } => {
                 if let Some(track) = self.thread_track(thread, out) {
@@ -219,17 +223,17 @@ impl<O: Output> Scheduling<O> {
 
     fn wake(&mut self, time: u64, by: u32, id: u32, cpu: u32, out: &O) {
         if let Some(cpu) = self.cpus.get_mut(&cpu) {
-            cpu.expects = Some((id, time));
+            cpu.expected_wakeup = Some((id, time));
         }
         let Some(thread) = self.followed(id, out) else { return };
-        let woken = Some(WakeUp { at: time, by });
+        let woken = Some(WakeUp { time, waker: by });
         match &mut thread.state {
             State::Off { woken: wake_up @ None, .. } => *wake_up = woken,
-            // It slept, since an unknown time: only a sleeping thread is woken.
+            // The thread slept, since an unknown time: only a sleeping thread is woken.
             State::Unknown => thread.state = State::Off { since: time, left: ThreadState::Waiting, taker: 0, woken },
             _ => return,
         }
-        self.seen.wakeups += 1;
+        self.counts.wakeups += 1;
     }
 
     fn fork(&mut self, time: u64, parent: u32, (id, name): (u32, Comm), in_process: bool, out: &mut O) {
@@ -237,7 +241,7 @@ impl<O: Output> Scheduling<O> {
         let process = if in_process { parent_thread.process } else { id };
         let name = if name == Comm::default() { parent_thread.name } else { name };
         // A new thread is runnable, and waits for a CPU.
-        let woken = Some(WakeUp { at: time, by: parent });
+        let woken = Some(WakeUp { time, waker: parent });
         let state = State::Off { since: time, left: ThreadState::Waiting, taker: 0, woken };
         self.insert(id, Thread { process, name, track: None, state });
         if !in_process {
@@ -254,7 +258,7 @@ impl<O: Output> Scheduling<O> {
         }
     }
 
-    /// The track for the counters of a process: that of its first thread, even if that has ended.
+    /// The track for the counters of a process: the track of its first thread, even if that thread has ended.
     pub fn process_track(&mut self, process: u32, out: &mut O) -> Option<O::Track> {
         if let Some(track) = self.process_tracks.get(&process) {
             return Some(*track);
@@ -270,26 +274,26 @@ impl<O: Output> Scheduling<O> {
         Some(*thread.track.get_or_insert_with(|| out.thread(thread.process, id, thread.name)))
     }
 
-    /// A thread does something on a CPU. If no switch to it was reported, it is taken to have got the CPU when it was
-    /// woken.
+    /// Handles that a thread acts on a CPU. If no switch to the thread was reported, the thread is assumed to have got
+    /// the CPU when it was woken.
     fn recover_switch(&mut self, cpu: u32, id: u32, name: Option<Comm>, out: &mut O) {
-        let expected = self.cpus.get_mut(&cpu).filter(|cpu| cpu.runs.is_none()).and_then(|cpu| {
-            let (_, woken) = cpu.expects.filter(|(thread, _)| *thread == id)?;
-            cpu.runs = Some((id, name.unwrap_or_default(), woken));
+        let expected = self.cpus.get_mut(&cpu).filter(|cpu| cpu.running.is_none()).and_then(|cpu| {
+            let (_, woken) = cpu.expected_wakeup.filter(|(thread, _)| *thread == id)?;
+            cpu.running = Some((id, name.unwrap_or_default(), woken));
             Some(woken)
         });
         let Some(State::Off { woken, .. }) = self.threads.get(&id).map(|t| t.state) else { return };
-        self.seen.untold += 1;
-        self.seen.switches += 1;
+        self.counts.unreported += 1;
+        self.counts.switches += 1;
         // Without a wake-up the end of its wait is unknown, so there is no slice for the wait.
-        if let Some(woken) = woken.map(|w| w.at).or(expected) {
+        if let Some(woken) = woken.map(|w| w.time).or(expected) {
             self.switch_on(id, woken, name, out);
         } else if let Some(thread) = self.threads.get_mut(&id) {
             thread.state = State::Running;
         }
     }
 
-    /// A thread loses its CPU to `taker`. Returns whether the thread is followed.
+    /// Handles that a thread loses its CPU to `taker`. Returns whether the thread is followed.
     fn switch_off(&mut self, id: u32, time: u64, left: ThreadState, taker: u32, out: &O) -> bool {
         let Some(thread) = self.followed(id, out) else { return false };
         if left == ThreadState::Dead {
@@ -300,7 +304,7 @@ impl<O: Output> Scheduling<O> {
         true
     }
 
-    /// A thread gets a CPU. Returns whether the thread is followed.
+    /// Handles that a thread gets a CPU. Returns whether the thread is followed.
     fn switch_on(&mut self, id: u32, time: u64, name: Option<Comm>, out: &mut O) -> bool {
         let Some(thread) = self.followed(id, out) else { return false };
         let state = std::mem::replace(&mut thread.state, State::Running);
@@ -315,8 +319,8 @@ impl<O: Output> Scheduling<O> {
     fn end_off(&mut self, id: u32, state: State, end: u64, out: &mut O) {
         let State::Off { since, left, taker, woken } = state else { return };
         let Some(track) = self.thread_track(id, out) else { return };
-        let waited_until = woken.map_or(end, |w| w.at.clamp(since, end));
-        let by = if left == ThreadState::Preempted { taker } else { woken.map_or(0, |w| w.by) };
+        let waited_until = woken.map_or(end, |w| w.time.clamp(since, end));
+        let by = if left == ThreadState::Preempted { taker } else { woken.map_or(0, |w| w.waker) };
         for (state, from, to) in [(left, since, waited_until), (ThreadState::Runnable, waited_until, end)] {
             if from < to {
                 let site = &mut self.states[state.code() as usize];
@@ -327,34 +331,35 @@ impl<O: Output> Scheduling<O> {
     }
 
     fn switch_cpu(&mut self, number: u32, time: u64, prev: (u32, Comm), next: (u32, Comm), out: &mut O) {
-        let cpu = self.cpus.entry(number).or_insert(Cpu { track: None, runs: None, expects: None });
-        if let Some((id, name, since)) = cpu.runs.take().filter(|(id, ..)| *id == prev.0) {
+        let cpu = self.cpus.entry(number).or_insert(Cpu { track: None, running: None, expected_wakeup: None });
+        if let Some((id, name, since)) = cpu.running.take().filter(|(id, ..)| *id == prev.0) {
             let track = *cpu.track.get_or_insert_with(|| out.cpu(number));
             let name = if name == Comm::default() { prev.1 } else { name };
             let site = *self.names.entry(name).or_insert_with(|| out.site("running", &name.text()));
             let process = self.threads.get(&id).map_or(0, |t| t.process);
             out.slice(track, since, time, site, id, u64::from(process));
         }
-        cpu.runs = (next.0 != 0).then_some((next.0, next.1, time));
+        cpu.running = (next.0 != 0).then_some((next.0, next.1, time));
     }
 
-    fn disk(&mut self, key: (u32, u64), new: Request, ends: bool, out: &mut O) {
-        if !ends {
+    fn track_request(&mut self, key: (u32, u64), request: Request, is_end: bool, out: &mut O) {
+        if !is_end {
             if self.requests.len() < MAX_REQUESTS {
-                self.requests.insert(key, new);
+                self.requests.insert(key, request);
             }
             return;
         }
+        let end = request.begin;
         let Some(request) = self.requests.remove(&key) else { return };
         let track = *self.disks.entry(key.0).or_insert_with(|| out.disk(key.0));
         let site = out.site("disk", if request.is_write { "write" } else { "read" });
-        out.slice(track, request.begin, new.begin, site, request.by, u64::from(request.bytes));
+        out.slice(track, request.begin, end, site, request.thread, u64::from(request.bytes));
     }
 
     /// Ends every open slice.
     pub fn finish(&mut self, time: u64, out: &mut O) {
         let mut running: Vec<(u32, u32, Comm)> =
-            self.cpus.iter().filter_map(|(cpu, state)| state.runs.map(|(id, name, _)| (*cpu, id, name))).collect();
+            self.cpus.iter().filter_map(|(cpu, state)| state.running.map(|(id, name, _)| (*cpu, id, name))).collect();
         running.sort_unstable_by_key(|(cpu, ..)| *cpu);
         for (cpu, id, name) in running {
             self.switch_cpu(cpu, time, (id, name), (0, Comm::default()), out);

@@ -1,4 +1,4 @@
-//! The `format` files of tracefs, which say where the fields of an event are. They differ from kernel to kernel.
+//! The `format` files of tracefs, which describe where the fields of an event are. They differ from kernel to kernel.
 
 use rustc_hash::FxHashMap;
 
@@ -93,12 +93,13 @@ impl Field {
         self.is_signed.then(|| self.number(event).cast_signed() << unused_bits >> unused_bits)
     }
 
-    /// Whether the field is a number: it is as wide as one, and no `__data_loc`.
+    /// Whether the field is a number: a field as wide as a number that is not a `__data_loc`.
     pub fn is_number(&self) -> bool {
         !self.is_data_loc && matches!(self.size, 1 | 2 | 4 | 8)
     }
 
-    /// The text from the field's offset to the first zero, or the event's end: a last field such as `buf[]` has size 0.
+    /// The text from the field's offset to the first zero or the event's end, for a last field such as `buf[]`, whose
+    /// size is 0.
     pub fn text_to_end<'a>(&self, event: &'a [u8]) -> &'a [u8] {
         until_zero(event.get(self.offset..).unwrap_or_default())
     }

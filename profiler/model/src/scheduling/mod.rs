@@ -1,4 +1,4 @@
-//! Linux scheduling: which thread ran on each CPU, and for what a thread waited when it did not run.
+//! Linux scheduling: the threads that ran on each CPU, and the reasons why threads did not run.
 //!
 //! [`mod@format`] and [`page`] decode the kernel's trace ring, [`mod@derive`] derives slices from its events, for
 //! recordings and imports.
@@ -37,7 +37,7 @@ impl Comm {
 pub struct SchedEvent {
     /// Time, in the ticks of the output.
     pub time: u64,
-    /// The CPU on which it happened.
+    /// The CPU on which the event happened.
     pub cpu: u32,
     /// Kind, with the fields of the kernel's event.
     pub kind: SchedKind,
@@ -56,7 +56,7 @@ pub enum SchedKind {
     /// Thread `by` made another thread runnable, on CPU `cpu`.
     Waking { by: u32, thread: u32, cpu: u32 },
     /// A thread created another thread, in its process or as a new process.
-    Born { parent: u32, thread: u32, in_process: bool, name: Comm },
+    Fork { parent: u32, thread: u32, in_process: bool, name: Comm },
     /// A process runs another program from now on.
     Exec { process: u32, name: Comm },
     /// A thread was renamed.
@@ -71,11 +71,11 @@ pub enum SchedKind {
 
 impl SchedKind {
     /// The thread on whose CPU the event occurred, with its name if that is reported; `None` if the event does not say.
-    pub fn by(&self) -> Option<(u32, Option<Comm>)> {
+    pub fn waker(&self) -> Option<(u32, Option<Comm>)> {
         match *self {
             SchedKind::Switch { prev, prev_name, .. } => Some((prev, Some(prev_name))),
             SchedKind::Waking { by, .. } => Some((by, None)),
-            SchedKind::Born { parent, .. } => Some((parent, None)),
+            SchedKind::Fork { parent, .. } => Some((parent, None)),
             SchedKind::Exit { thread } => Some((thread, None)),
             _ => None,
         }

@@ -63,7 +63,7 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 impl<'a> Page<'a> {
-    /// A page from its bytes; `None` if they are not a page.
+    /// Parses a page; `None` if the bytes are not a page.
     pub fn new(page: &'a [u8], layout: Layout) -> Option<Page<'a>> {
         let time = long(page, 0)?;
         let commit = match layout.commit_size {
@@ -74,21 +74,21 @@ impl<'a> Page<'a> {
         let bytes = page.get(layout.data..layout.data.checked_add(len)?)?;
         let lost = match commit & (LOST | LOST_STORED) {
             0 => 0,
-            both if both == LOST | LOST_STORED => long(page, layout.data + len).unwrap_or(u64::MAX),
+            flags if flags == LOST | LOST_STORED => long(page, layout.data + len).unwrap_or(u64::MAX),
             _ => u64::MAX,
         };
         Some(Page { bytes, time, lost })
     }
 }
 
-/// The events: time and payload.
+/// Iterates over the events: time and payload.
 impl<'a> Iterator for Page<'a> {
     type Item = (u64, &'a [u8]);
 
     fn next(&mut self) -> Option<(u64, &'a [u8])> {
         loop {
-            let head = word(self.bytes, 0)?;
-            let (type_len, delta) = (head & 31, u64::from(head >> 5));
+            let first_word = word(self.bytes, 0)?;
+            let (type_len, delta) = (first_word & 31, u64::from(first_word >> 5));
             let (skip, payload) = match type_len {
                 0 => {
                     let len = word(self.bytes, 4)? as usize;

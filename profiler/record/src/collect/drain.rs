@@ -76,7 +76,7 @@ struct Source {
 }
 
 /// The part of a ring that is in the batch, to be consumed after the write.
-struct Drained {
+struct DrainedPart {
     key: (u32, u32),
     /// The sequence number after the last record of the part.
     end: u64,
@@ -99,7 +99,7 @@ pub(crate) struct Drain<S> {
     tracks: Option<Arc<Mutex<Tracks>>>,
     /// The chunks to write; a chunk's header takes the place of two records.
     batch: Vec<Record>,
-    drained: Vec<Drained>,
+    drained: Vec<DrainedPart>,
     /// Records of each of `tracks` in the batch.
     track_records: Vec<usize>,
     batch_slices: u64,
@@ -184,7 +184,7 @@ impl<S: Sink> Drain<S> {
             return ERROR_PAUSE;
         }
         if self.is_dumping {
-            self.claim.dump_done(asked);
+            self.claim.mark_dump_done(asked);
             self.is_dumping = false;
         }
         pause(self.options.interval, since, fullest)
@@ -300,9 +300,9 @@ impl<S: Sink> Drain<S> {
         let n = n as u64;
         let ends = last && n == left;
         let header = ChunkHeader { first, flags: if ends { FLAG_LAST } else { 0 }, ..header };
-        chunks::end_summed_chunk(header, crc, at, &mut self.batch);
+        chunks::end_chunk_with_crc(header, crc, at, &mut self.batch);
         self.batch_records += n;
-        self.drained.push(Drained { key, end: first + n, dropped: header.dropped, last: ends });
+        self.drained.push(DrainedPart { key, end: first + n, dropped: header.dropped, last: ends });
         Some(n)
     }
 
@@ -312,7 +312,7 @@ impl<S: Sink> Drain<S> {
         if !self.is_dumping && !last {
             return Some(0.0);
         }
-        let keep_ns = self.claim.control().keep_ns();
+        let keep_ns = self.claim.control().retention_ns();
         let reader = &self.rings.get(&key)?.reader;
         let snapshot = reader.snapshot();
         let (made, dropped) = (reader.info().made, reader.dropped());
@@ -331,7 +331,7 @@ impl<S: Sink> Drain<S> {
             chunks::end_chunk(header, at, &mut self.batch);
             self.batch_records += part.len() as u64;
             self.batch_slices += n_slices(part);
-            self.drained.push(Drained { key, end: first + part.len() as u64, dropped, last: ends });
+            self.drained.push(DrainedPart { key, end: first + part.len() as u64, dropped, last: ends });
             if self.batch.len() >= BATCH_RECORDS && !self.write() {
                 return None;
             }
@@ -382,7 +382,7 @@ impl<S: Sink> Drain<S> {
         (self.batch_records, self.batch_slices) = (0, 0);
     }
 
-    fn consume(&mut self, part: &Drained) {
+    fn consume(&mut self, part: &DrainedPart) {
         let Some(source) = self.rings.get_mut(&part.key) else { return };
         source.reader.consume_to(part.end);
         source.reported_drops = part.dropped;

@@ -8,7 +8,7 @@ use events::control::Control;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::time::Duration;
-use trace_model::chunks::{Scanned, Scanner, file_header};
+use trace_model::chunks::{ScannedChunk, Scanner, file_header};
 use trace_store::testkit::RECORDING;
 
 /// A file that fails at some writes.
@@ -66,7 +66,7 @@ fn args(file: &[u8]) -> Vec<u64> {
     scanner.feed(file);
     let (mut records, mut next) = (Vec::new(), 0);
     while let Some(found) = scanner.next(&mut records) {
-        let Scanned::Chunk(header) = found else { panic!("{found:?}") };
+        let ScannedChunk::Chunk(header) = found else { panic!("{found:?}") };
         assert_eq!(header.first, next, "no gap, none twice");
         next += u64::from(header.count);
     }
@@ -79,7 +79,7 @@ fn dump_of_a_new_ring(fails: &[u32], n_passes: u32) -> Vec<u64> {
     let _one = RECORDING.lock();
     let dir = tempfile::tempdir().unwrap();
     let control = Control::open_or_create(dir.path(), true).unwrap();
-    control.keep_flight(0, 0);
+    control.enable_flight_recorder(0, 0);
     let session = events::start(dir.path(), events::Options::default()).unwrap();
     let mut bytes = Vec::new();
     let mut drain = drain(dir.path(), &mut bytes, fails);

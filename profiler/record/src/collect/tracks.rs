@@ -24,7 +24,7 @@ pub struct TrackNo(u32);
 
 /// The records of a track that are not written yet.
 #[derive(Debug, Default)]
-struct Waiting {
+struct UnwrittenRecords {
     /// The sequence number of the first of `records`.
     first: u64,
     records: Vec<Record>,
@@ -37,7 +37,7 @@ pub struct Tracks {
     made: u64,
     meta: meta::Writer,
     sites: FxHashMap<(&'static str, String), SiteId>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<UnwrittenRecords>,
     /// The first and the last anchor of the clock, which give its rate.
     first_anchor: events::Anchor,
     last_anchor: events::Anchor,
@@ -80,7 +80,7 @@ impl Tracks {
     /// Adds a track.
     pub fn track(&mut self, kind: TrackKind, process: u32, tid: u32, order: i32, name: &str) -> TrackNo {
         let track = TrackNo(self.waiting.len() as u32);
-        self.waiting.push(Waiting::default());
+        self.waiting.push(UnwrittenRecords::default());
         self.rename(track, kind, process, tid, order, name);
         track
     }

@@ -105,13 +105,13 @@ impl Kind {
     }
 }
 
-/// A set of counters, in the order of [`CounterSet::known`].
+/// A set of counters, in the order of [`CounterSet::all_names`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterSet(u64);
 
 /// The error of a name that no counter has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no counter is called {0:?}; there are {names}; flops and flops-double are four of them each", names = CounterSet::known().collect::<Vec<_>>().join(", "))]
+#[error("no counter is called {0:?}; there are {names}; flops and flops-double are four of them each", names = CounterSet::all_names().collect::<Vec<_>>().join(", "))]
 pub struct UnknownCounter(pub String);
 
 impl CounterSet {
@@ -119,7 +119,7 @@ impl CounterSet {
     pub const NONE: CounterSet = CounterSet(0);
 
     /// The names of all counters.
-    pub fn known() -> impl Iterator<Item = &'static str> {
+    fn all_names() -> impl Iterator<Item = &'static str> {
         KNOWN.iter().map(|(name, ..)| *name)
     }
 
@@ -191,7 +191,7 @@ mod tests {
             let error = wrong.parse::<CounterSet>().unwrap_err().to_string();
             assert!(error.contains("cache-misses"), "{error}");
         }
-        let all: CounterSet = CounterSet::known().collect::<Vec<_>>().join(",").parse().unwrap();
+        let all: CounterSet = CounterSet::all_names().collect::<Vec<_>>().join(",").parse().unwrap();
         assert_eq!(all.kinds().count(), KNOWN.len());
     }
 }

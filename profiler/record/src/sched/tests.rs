@@ -24,15 +24,15 @@ fn trace(events: &[(u64, u32, SchedKind)]) -> (Store, i64, SchedCounts) {
     let tracks = Arc::new(Mutex::new(tracks));
     let collector = Collector::start_with(dir.path(), CollectorOptions::default(), Some(Arc::clone(&tracks))).unwrap();
     let mut scheduling = Scheduling::<Tracks>::default();
-    scheduling.adopt(7, 7, Comm::new(b"seven"));
+    scheduling.follow_thread(7, 7, Comm::new(b"seven"));
     for (time, cpu, what) in events {
-        scheduling.take(&SchedEvent { time: base + time * MS, cpu: *cpu, kind: *what }, &mut tracks.lock());
+        scheduling.handle_event(&SchedEvent { time: base + time * MS, cpu: *cpu, kind: *what }, &mut tracks.lock());
     }
     tracks.lock().write_anchor_if_due(true);
     assert_eq!(collector.stop().dropped, 0);
     let store = testkit::read(dir.path());
     let zero = base as i64 - store.origin_ns();
-    (store, zero, scheduling.seen)
+    (store, zero, scheduling.counts)
 }
 
 /// The slices that a list of events makes, in order.
@@ -78,7 +78,7 @@ fn a_sleep_ends_with_its_wake_up_and_the_wait_for_a_cpu_begins() {
         row(SEVEN, "sleeping", 10, 40, 9),
     ];
     assert_eq!(found, wanted);
-    assert_eq!((seen.wakeups, seen.untold), (1, 0));
+    assert_eq!((seen.wakeups, seen.unreported), (1, 0));
 }
 
 /// As a kernel says it that leaves out every switch of its idle thread.
@@ -100,14 +100,14 @@ fn where_the_idle_thread_is_silent_a_wake_up_stands_for_its_switch() {
         row(SEVEN, "sleeping", 10, 40, 9),
     ];
     assert_eq!(found, wanted);
-    assert_eq!(seen.untold, 2, "the last one has not even a wake-up: no slice");
+    assert_eq!(seen.unreported, 2, "the last one has not even a wake-up: no slice");
 }
 
 /// Whoever wakes another, starts one or ends has got a CPU, reported or not.
 #[test]
 fn what_a_thread_does_shows_that_it_runs() {
     let name = Comm::new(b"nine");
-    let born = SchedKind::Born { parent: 7, thread: 9, in_process: true, name };
+    let born = SchedKind::Fork { parent: 7, thread: 9, in_process: true, name };
     for act in [SchedKind::Exit { thread: 7 }, SchedKind::Waking { by: 7, thread: 8, cpu: 0 }, born] {
         let (found, seen) = slices(&[
             (0, 1, switch(8, ThreadState::Preempted, 7)),
@@ -119,7 +119,7 @@ fn what_a_thread_does_shows_that_it_runs() {
         let wanted =
             [row("CPU 1", "seven", 0, 10, 7), row("CPU 1", "seven", 40, 60, 7), row(SEVEN, "sleeping", 10, 40, 9)];
         assert_eq!(found, wanted, "{act:?}");
-        assert_eq!(seen.untold, 1);
+        assert_eq!(seen.unreported, 1);
     }
 }
 

@@ -295,7 +295,7 @@ impl Formats {
             EventKind::Waking => SchedKind::Waking { by: current, thread: id_of(0), cpu: id_of(1) },
             EventKind::NewTask => {
                 let in_process = number(2) & libc::CLONE_THREAD as u64 != 0;
-                SchedKind::Born { parent: current, thread: id_of(0), in_process, name: name_of(1) }
+                SchedKind::Fork { parent: current, thread: id_of(0), in_process, name: name_of(1) }
             }
             EventKind::Exec => SchedKind::Exec { process: id_of(0), name: proc::name(id_of(0)) },
             EventKind::Exit => SchedKind::Exit { thread: id_of(0) },

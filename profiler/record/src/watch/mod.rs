@@ -285,7 +285,7 @@ impl Watcher {
         }
         let symbols = self.samples.symbols();
         shared.tracks.lock().entries(symbols.into_iter());
-        let SchedCounts { switches, wakeups, untold, .. } = self.scheduling.seen;
+        let SchedCounts { switches, wakeups, unreported: untold, .. } = self.scheduling.counts;
         let (samples, readings) =
             (self.samples.n, self.counting.as_ref().map_or(0, |counting| counting.threads.readings));
         WatchReport { switches, wakeups, samples, readings, untold, ..self.report }
@@ -306,9 +306,9 @@ impl Watcher {
             return self.adopt(command, tracks);
         }
         let name = proc::name(command);
-        self.scheduling.adopt(command, command, name);
+        self.scheduling.follow_thread(command, command, name);
         let kind = SchedKind::Exec { process: command, name };
-        self.scheduling.take(&SchedEvent { time: 0, cpu: 0, kind }, tracks);
+        self.scheduling.handle_event(&SchedEvent { time: 0, cpu: 0, kind }, tracks);
     }
 
     /// Adds the threads and descendants of a running process, and the code that they have mapped.
@@ -316,9 +316,10 @@ impl Watcher {
         for process in proc::descendants(command) {
             let name = proc::name(process);
             for thread in proc::threads(process) {
-                self.scheduling.adopt(thread, process, proc::name(thread));
+                self.scheduling.follow_thread(thread, process, proc::name(thread));
             }
-            self.scheduling.take(&SchedEvent { time: 0, cpu: 0, kind: SchedKind::Exec { process, name } }, tracks);
+            self.scheduling
+                .handle_event(&SchedEvent { time: 0, cpu: 0, kind: SchedKind::Exec { process, name } }, tracks);
             for (address, len, offset, path) in proc::code(process) {
                 self.samples.maps.map(process, address, len, offset, &path);
             }
@@ -331,7 +332,7 @@ impl Watcher {
         let records = self.records(last);
         let mut tracks = shared.tracks.lock();
         for event in &events {
-            self.scheduling.take(event, &mut tracks);
+            self.scheduling.handle_event(event, &mut tracks);
         }
         drop(tracks);
         let counted = self.counting.as_mut().map(|counting| counting.poll(last, &mut shared.tracks.lock()));
@@ -380,7 +381,7 @@ impl Watcher {
             }
             Event::Fork { pid, tid, parent, parent_pid } => {
                 self.samples.maps.fork(parent_pid, pid);
-                SchedKind::Born { parent, thread: tid, in_process: pid == parent_pid, name: Comm::default() }
+                SchedKind::Fork { parent, thread: tid, in_process: pid == parent_pid, name: Comm::default() }
             }
             // The kernel reports no switch after a thread's exit.
             Event::Exit { tid } => SchedKind::Off { thread: tid, left: ThreadState::Dead },
@@ -396,7 +397,7 @@ impl Watcher {
         if self.instance.is_none() || matches!(kind, SchedKind::MajorFault { .. }) {
             let mut tracks = tracks.lock();
             let time = tracks.ticks_at(from.time.cast_signed());
-            self.scheduling.take(&SchedEvent { time, cpu: from.cpu, kind }, &mut tracks);
+            self.scheduling.handle_event(&SchedEvent { time, cpu: from.cpu, kind }, &mut tracks);
         }
     }
 
@@ -420,7 +421,8 @@ impl Watcher {
     fn note_lost(&mut self, tracks: &mut Tracks) {
         let lost = self.instance.as_ref().map_or(0, Instance::lost);
         let counted = self.counting.as_ref().map_or(0, Counting::lost);
-        let total = self.ring_poll.lost.max(lost) + self.scheduling.seen.untracked + self.samples.stacks.cut + counted;
+        let total =
+            self.ring_poll.lost.max(lost) + self.scheduling.counts.untracked + self.samples.stacks.cut + counted;
         if total > self.report.lost {
             self.report.lost = total;
             let text = format!("{total} events of the kernel were lost: its rings were full, or the tables were");
@@ -439,7 +441,7 @@ impl Watcher {
     }
 
     fn note_unreported(&mut self, tracks: &mut Tracks) {
-        let n = self.scheduling.seen.untold;
+        let n = self.scheduling.counts.unreported;
         if n > 0 {
             let why = format!(
                 "{n} times a thread ran that had got no CPU as far as was reported; after a wake-up it counts as running at once, and \

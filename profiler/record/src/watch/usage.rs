@@ -28,7 +28,7 @@ impl Usage {
             let before = self.before.entry(process).or_insert([u64::MAX; 6]);
             if is_new && process != command {
                 let name = name(process);
-                scheduling.adopt(process, process, name);
+                scheduling.follow_thread(process, process, name);
                 tracks.process(process, &name.text());
             }
             let values = usage(process);

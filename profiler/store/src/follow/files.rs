@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use trace_model::chunks;
-use trace_model::chunks::{ChunkHeader, Scanned, Scanner};
+use trace_model::chunks::{ChunkHeader, ScannedChunk, Scanner};
 
 /// Bytes that are read at a time.
 const READ_BYTES: u64 = 1 << 20;
@@ -78,8 +78,8 @@ impl ChunkFiles {
                     && let Some(found) = file.scanner.next(&mut records)
                 {
                     let (header, is_damaged) = match found {
-                        Scanned::Chunk(header) => (header, false),
-                        Scanned::BadPayload(header) => (header, true),
+                        ScannedChunk::Chunk(header) => (header, false),
+                        ScannedChunk::BadPayload(header) => (header, true),
                     };
                     n += records.len();
                     out.push(Staged { header, records: std::mem::take(&mut records), is_damaged });

@@ -282,7 +282,7 @@ impl FolderReader {
                 let text = format!("{name}: {bytes} damaged bytes skipped in {n} places, the first at byte {at}");
                 batch.warnings.push(Warning::new(WarningKind::Damage, name.clone(), n, text));
             }
-            let torn = file.scanner.unfinished() as u64;
+            let torn = file.scanner.n_unfinished_bytes() as u64;
             if torn > 0 && !collector_lives && self.at_end {
                 let text = format!("{name}: the last chunk was cut while it was written ({torn} bytes)");
                 batch.warnings.push(Warning::new(WarningKind::TornTail, name.clone(), 1, text));

@@ -47,7 +47,7 @@ struct Machine {
 impl Machine {
     /// Reads new facts about the clock, and extends the line.
     fn poll(&mut self, path: &Path, live: bool) -> io::Result<()> {
-        if self.clock.is_own() {
+        if self.clock.is_collector() {
             return Ok(());
         }
         if self.file.is_none() {
@@ -65,7 +65,7 @@ impl Machine {
 
     fn learn(&mut self, facts: Vec<Fact>) {
         if let Some(from) = facts.iter().map(|f| f.at).min() {
-            self.clock.learn(facts);
+            self.clock.add_facts(facts);
             self.clock.solve(from);
         }
     }
@@ -84,7 +84,7 @@ impl Machine {
         }
         let last_knot = self.last_knot.unwrap_or(first);
         let settled = if live { last.saturating_sub(KNOT_NS) } else { last };
-        points.extend(self.clock.middles().filter(|(at, _)| last_knot < *at && *at <= settled));
+        points.extend(self.clock.midpoints().filter(|(at, _)| last_knot < *at && *at <= settled));
         if !live && last_knot < last {
             let beyond = last.saturating_add(BEYOND_NS);
             points.push((beyond, self.middle(beyond)));
@@ -99,19 +99,19 @@ impl Machine {
     }
 
     fn is_known(&self) -> bool {
-        self.clock.is_own() || self.line.is_ready()
+        self.clock.is_collector() || self.line.is_ready()
     }
 
     fn map(&mut self, at: i64) -> i64 {
         let (low, high) = self.range.unwrap_or((at, at));
         self.range = Some((low.min(at), high.max(at)));
-        if self.clock.is_own() || !self.line.is_ready() { at } else { self.line.ns(at.max(0).unsigned_abs()) }
+        if self.clock.is_collector() || !self.line.is_ready() { at } else { self.line.ns(at.max(0).unsigned_abs()) }
     }
 
     /// The offset of the converted times, and the largest error in their range; `None` if nothing is known of the
     /// clock.
     fn offset(&self) -> Option<ClockOffset> {
-        if self.clock.is_own() {
+        if self.clock.is_collector() {
             return Some(ClockOffset::default());
         }
         let (from, to) = self.range?;
@@ -210,13 +210,13 @@ impl Gathered {
     fn add(&mut self, path: PathBuf, clock: String, reader: FolderReader, numbers: BTreeMap<u32, u32>) {
         let machine = self.machines.entry(clock.clone()).or_default();
         if clock == self.own_clock {
-            machine.clock = HostClock::own();
+            machine.clock = HostClock::of_this_host();
         }
         self.sources.insert(path, Source { reader, clock, numbers, live: true, disk_bytes: 0, reported: None });
     }
 
     /// The reader of the trace that this machine records into the folder itself.
-    pub(crate) fn own(&self) -> Option<&FolderReader> {
+    pub(crate) fn own_folder(&self) -> Option<&FolderReader> {
         self.sources.get(&self.dir).map(|source| &source.reader)
     }
 
@@ -392,9 +392,9 @@ impl Gathered {
         let (sent, received) = if end.is_tail { (end, other) } else { (other, end) };
         let clock = |end: &MessageEnd| self.machines.get(&end.clock).map(|m| &m.clock);
         let (Some(sender), Some(receiver)) = (clock(&sent), clock(&received)) else { return };
-        let (of_sender, of_receiver) = Fact::of_message((sender, sent.at), (receiver, received.at));
+        let (of_sender, of_receiver) = Fact::from_message((sender, sent.at), (receiver, received.at));
         for (end, fact) in [(sent, of_sender), (received, of_receiver)] {
-            let Some(machine) = self.machines.get_mut(&end.clock).filter(|m| !m.clock.is_own()) else { continue };
+            let Some(machine) = self.machines.get_mut(&end.clock).filter(|m| !m.clock.is_collector()) else { continue };
             if let Some(fact) = fact {
                 machine.learn(vec![fact]);
                 self.facts.push((end.clock, fact));
@@ -408,7 +408,7 @@ impl Gathered {
             batch.warnings.push(Warning::new(WarningKind::Io, path.display().to_string(), 1, text));
         }
         for (id, machine) in &self.machines {
-            let broken = machine.clock.broken();
+            let broken = machine.clock.n_contradictions();
             if broken > 0 {
                 let text = format!(
                     "clock {id}: it did not hold still in {broken} places (a suspended or moved machine?); its bound does not hold there"
@@ -419,7 +419,7 @@ impl Gathered {
                 let text = format!("clock {id}: nothing is known of it; its times are not those of the others");
                 batch.warnings.push(Warning::new(WarningKind::Clock, format!("clock {id}"), 1, text));
             }
-            let damaged = machine.file.as_ref().map_or(0, ClockFile::damaged);
+            let damaged = machine.file.as_ref().map_or(0, ClockFile::n_damaged);
             if damaged > 0 {
                 let text = format!("clock-{id}.bin: {damaged} frames do not check and were left out");
                 batch.warnings.push(Warning::new(WarningKind::Damage, format!("clock-{id}.bin"), damaged, text));

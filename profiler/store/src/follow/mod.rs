@@ -74,26 +74,26 @@ impl TraceReader {
     }
 
     /// The reader of the trace that this machine records into the folder.
-    fn own(&self) -> Option<&FolderReader> {
+    fn own_folder(&self) -> Option<&FolderReader> {
         match &self.source {
             Source::Folder(folder) => Some(folder),
-            Source::Gathered(gathered) => gathered.own(),
+            Source::Gathered(gathered) => gathered.own_folder(),
         }
     }
 
     /// Up to which record each ring was read.
     pub(crate) fn positions(&self) -> Vec<RingPosition> {
-        self.own().map_or_else(Vec::new, FolderReader::positions)
+        self.own_folder().map_or_else(Vec::new, FolderReader::positions)
     }
 
     /// The id of a process that may still write into the folder, as far as this machine knows.
     pub(crate) fn live_process(&self) -> Option<u32> {
-        self.own().and_then(FolderReader::live_process)
+        self.own_folder().and_then(FolderReader::live_process)
     }
 
     /// The id of a process that was still writing to a ring when the rings were last read.
     pub(crate) fn writing_process(&self) -> Option<u32> {
-        self.own().and_then(FolderReader::writing_process)
+        self.own_folder().and_then(FolderReader::writing_process)
     }
 
     /// Facts about clocks that messages between hosts of a gathered folder have proved since the last call, each with
@@ -126,7 +126,7 @@ impl TraceReader {
     pub fn read_all(&mut self, store: &mut Store) -> io::Result<()> {
         loop {
             let update = self.poll_staged()?;
-            let more = update.more();
+            let more = update.has_more();
             store.apply(update);
             if !more {
                 break;
@@ -139,7 +139,7 @@ impl TraceReader {
         Ok(())
     }
 
-    /// Reads new events, about 65,536, for [`Store::apply`]. To be called again at once while [`Update::more`].
+    /// Reads new events, about 65,536, for [`Store::apply`]. To be called again at once while [`Update::has_more`].
     ///
     /// # Errors
     /// As [`TraceReader::poll`].

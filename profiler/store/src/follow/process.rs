@@ -183,7 +183,7 @@ impl Processes {
     pub(crate) fn warnings(&self, collector_lives: bool, batch: &mut Batch) {
         for meta in self.metas.values() {
             let name = file_name(&meta.path);
-            let (places, bytes) = (meta.reader.damaged(), meta.reader.skipped_bytes());
+            let (places, bytes) = (meta.reader.n_damaged(), meta.reader.skipped_bytes());
             if places > 0 {
                 let text = format!(
                     "{name}: {bytes} damaged bytes skipped in {places} places; names or clock anchors may be missing"
@@ -195,7 +195,7 @@ impl Processes {
                 let text = format!("{name}: the last entry was cut while it was written ({torn} bytes)");
                 batch.warnings.push(Warning::new(WarningKind::TornTail, name.clone(), 1, text));
             }
-            let unknown = meta.reader.unknown();
+            let unknown = meta.reader.n_unknown();
             if unknown > 0 {
                 let text = format!("{name}: {unknown} entries of a later version were left out");
                 batch.warnings.push(Warning::new(WarningKind::UnknownName, name.clone(), unknown, text));

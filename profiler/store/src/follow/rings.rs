@@ -207,8 +207,8 @@ impl Rings {
                     format!("{source}: a flight recorder, which kept the newest; {n} older records were written over");
                 batch.warnings.push(Warning::new(WarningKind::Evicted, source, n, text));
             }
-            if ring.decoder.unknown() > 0 {
-                let (n, source) = (ring.decoder.unknown(), format!("ring {} of process {}", key.ring, key.pid));
+            if ring.decoder.n_unknown() > 0 {
+                let (n, source) = (ring.decoder.n_unknown(), format!("ring {} of process {}", key.ring, key.pid));
                 let text = format!("{source}: {n} records are of a later version and were left out");
                 batch.warnings.push(Warning::new(WarningKind::UnknownName, source, n, text));
             }

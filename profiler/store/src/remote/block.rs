@@ -101,7 +101,7 @@ pub(super) fn message(store: &Store, lane: &Lane, ordinals: &Range<u64>) -> mess
         }
         block.gap.push(slice.start - previous_end);
         block.length.push(slice.dur().unsigned_abs());
-        block.site.push(Site::of(store.sites(), slice.site).to_code());
+        block.site.push(Site::lookup(store.sites(), slice.site).to_code());
         block.node.push(slice.node.wrapping_add(1));
         block.correlation.push(slice.correlation);
         block.arg.push(slice.arg);

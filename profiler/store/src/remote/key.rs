@@ -59,7 +59,7 @@ const UNKNOWN: u32 = u32::MAX - 1;
 impl Names {
     /// A slice's site, from its code, and node; [`UNKNOWN`] for rows that the tables lack.
     pub(super) fn check(self, site: u32, node: u32) -> (Site, u32) {
-        let site = Site::of_code(site);
+        let site = Site::from_code(site);
         let site = if site.row() < self.sites { site } else { Site::new(UNKNOWN, site.waits()) };
         (site, if node < self.nodes || node == u32::MAX { node } else { UNKNOWN })
     }

@@ -54,7 +54,7 @@ impl ColdLane for RemoteLane {
         true
     }
 
-    fn walk_waiting(&self, _: Range<u32>, _: &mut Merge<'_>) {}
+    fn walk_blocking(&self, _: Range<u32>, _: &mut Merge<'_>) {}
 
     fn start_of(&self, _: usize) -> Option<i64> {
         None

@@ -12,9 +12,9 @@
 //!    of slices. If each span is one slice, no tile of a lower level is requested.
 //! 3. *Rows*: details and analyses need slices with all fields, which are fetched in blocks of 4,096.
 //!
-//! Only [`Viewer::poll`] and [`Pages::load_requested`](trace_model::Pages::load_requested), which a loader thread
-//! calls, wait for the network. A picture that lacks tiles shows those of a higher level, or a lane as one span, and
-//! requests the missing ones. An analysis asks [`Store::residency`](crate::store::Store::residency) first.
+//! Only [`Viewer::poll`] and [`PageLoader::load_requested`](trace_model::PageLoader::load_requested), which a loader
+//! thread calls, wait for the network. A picture that lacks tiles shows those of a higher level, or a lane as one span,
+//! and requests the missing ones. An analysis asks [`Store::residency`](crate::store::Store::residency) first.
 //!
 //! Requests and responses are bytes ([`message`]); a [`Transport`] carries them over gRPC, or through a program's
 //! standard input and output. Responses are not trusted: every number is checked before it is used.

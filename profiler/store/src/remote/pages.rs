@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use trace_model::{PagerStats, Pages, Warning, WarningKind};
+use trace_model::{PageLoader, PagerStats, Warning, WarningKind};
 
 /// Default budget of the cache, bytes.
 const BUDGET: usize = 256 << 20;
@@ -214,7 +214,7 @@ impl RemoteCache {
     }
 }
 
-impl Pages for RemotePages {
+impl PageLoader for RemotePages {
     fn set_budget(&self, budget: usize) {
         let mut cache = self.cache.lock();
         cache.tiles.set_budget(budget / 2);

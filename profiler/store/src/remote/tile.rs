@@ -76,7 +76,7 @@ impl Tile {
             if count == 0 {
                 return None;
             }
-            let mut span = Span { count, ..Span::of(SliceHeader { start, end, site, node }, 0) };
+            let mut span = Span { count, ..Span::from_slice(SliceHeader { start, end, site, node }, 0) };
             if count > 1 {
                 let ns = |list: &[u64]| i64::try_from(list[i_joined]).ok().filter(|ns| *ns <= length);
                 (span.busy_ns, span.wait_ns) = (ns(&tile.busy)?, ns(&tile.wait)?);
@@ -94,11 +94,11 @@ impl Tile {
                 }
             }
             if i == 0 && tile.before {
-                before = Some(Node::of_span(&span, 0));
+                before = Some(Node::from_span(&span, 0));
                 continue;
             }
             ordinal = ordinal.checked_add(u64::from(count)).filter(|ordinal| *ordinal <= end_ordinal)?;
-            spans.push((Node::of_span(&span, 0), count));
+            spans.push((Node::from_span(&span, 0), count));
         }
         Some(Tile { first: tile.first, before, spans, is_exact: n_joined == 0 })
     }
@@ -115,7 +115,7 @@ pub(super) fn message(store: &Store, lane: &Lane, range: &Range<i64>, pixel: i64
         before: before.is_some(),
         ..message::Tile::default()
     };
-    let before = before.map(|s| Span::of(SliceHeader::of(&s, store.sites()), first.wrapping_sub(1)));
+    let before = before.map(|s| Span::from_slice(SliceHeader::from_event(&s, store.sites()), first.wrapping_sub(1)));
     let mut previous_end = range.start;
     for span in before.iter().chain(&spans) {
         tile.gap.push(span.start.saturating_sub(previous_end));

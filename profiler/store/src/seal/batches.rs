@@ -123,7 +123,7 @@ fn slices(store: &Store, names: &Names, take: Take<'_>) -> Result<(), SealError>
     let columns = |rows: &[SliceRef]| {
         let mut group = RowGroup::with_capacity(rows.len());
         let args = rows.iter().map(|slice| {
-            group.push(slice, SliceHeader::of(slice, store.sites()));
+            group.push(slice, SliceHeader::from_event(slice, store.sites()));
             store.args().get(slice.args)
         });
         let args: StringArray = args.collect();
@@ -174,7 +174,7 @@ fn format_of(meta: &[RecordBatch]) -> Option<String> {
 fn check_file(sums: &Checksums, folder: &Path, name: &str) -> Result<(), super::checksums::PartError> {
     let file = File::open(folder.join(name))?;
     sums.check_len(&file, name)?;
-    let parts = sums.parts(name).unwrap_or_default();
+    let parts = sums.file_parts(name).unwrap_or_default();
     let skipped = if file.metadata()?.len() > MAX_CHECKED_BYTES { parts.len().saturating_sub(1) } else { 0 };
     parts[skipped..].iter().try_for_each(|part| read_part(&file, *part).map(|_| ()))
 }

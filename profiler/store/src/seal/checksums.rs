@@ -145,14 +145,14 @@ impl Checksums {
     }
 
     /// The parts of a file.
-    pub(super) fn parts(&self, name: &str) -> Option<&[FilePart]> {
+    pub(super) fn file_parts(&self, name: &str) -> Option<&[FilePart]> {
         Some(self.files.get(name)?)
     }
 
     /// Reads and checks a file that has one part.
     pub(super) fn read(&self, folder: &Path, name: &str) -> Result<Bytes, PartError> {
         let file = File::open(folder.join(name))?;
-        let [part] = self.parts(name).ok_or(PartError::NotListed)? else { return Err(PartError::NotListed) };
+        let [part] = self.file_parts(name).ok_or(PartError::NotListed)? else { return Err(PartError::NotListed) };
         self.check_len(&file, name)?;
         read_part(&file, *part)
     }
@@ -161,20 +161,20 @@ impl Checksums {
     /// file all bytes. The range ends at the expected length of the file. `None` if the list lacks the file.
     #[must_use]
     pub fn end_of(&self, file: &str) -> Option<Range<u64>> {
-        let part = self.parts(file)?.last()?;
+        let part = self.file_parts(file)?.last()?;
         Some(part.from..part.from.checked_add(part.len)?)
     }
 
     /// Whether `bytes` are those of the range [`end_of`](Self::end_of) a file, by length and checksum.
     #[must_use]
     pub fn is_end_of(&self, file: &str, bytes: &[u8]) -> bool {
-        let part = self.parts(file).and_then(|parts| parts.last());
+        let part = self.file_parts(file).and_then(|parts| parts.last());
         part.is_some_and(|part| part.len == bytes.len() as u64 && part.crc == crc32c::crc32c(bytes))
     }
 
     /// Checks that a file is as long as its parts together.
     pub(super) fn check_len(&self, file: &File, name: &str) -> Result<(), PartError> {
-        let last = self.parts(name).and_then(|parts| parts.last()).ok_or(PartError::NotListed)?;
+        let last = self.file_parts(name).and_then(|parts| parts.last()).ok_or(PartError::NotListed)?;
         let (actual, expected) = (file.metadata()?.len(), last.from + last.len);
         if actual == expected { Ok(()) } else { Err(PartError::Length { actual, expected }) }
     }

@@ -125,7 +125,7 @@ impl Ints {
 }
 
 /// Opens several columns with the same function.
-pub(super) fn each<'a, T, const N: usize>(
+pub(super) fn zip_rows<'a, T, const N: usize>(
     batch: &'a RecordBatch,
     names: [&'static str; N],
     open: fn(&'a RecordBatch, &'static str) -> Result<T, TableError>,

@@ -1,7 +1,7 @@
 //! Reads the slices of a folder that another program wrote, or of a sealed folder whose tables of names are damaged.
 //! They are read as events, so they may be in any order and overlap; all of them stay in memory.
 
-use super::columns::{self, Ints, TableError, Texts, each};
+use super::columns::{self, Ints, TableError, Texts, zip_rows};
 use super::pager::SlicesFile;
 use super::row_group::join_arg;
 use super::schema::TrackRow;
@@ -48,9 +48,9 @@ struct ForeignReader {
 impl ForeignReader {
     fn tracks(&mut self, batch: &RecordBatch) -> Result<(), TableError> {
         let id = Ints::of(batch, "track_id")?;
-        let [tid, order, stream] = each(batch, ["tid", "position", "stream"], Ints::or_null)?;
+        let [tid, order, stream] = zip_rows(batch, ["tid", "position", "stream"], Ints::or_null)?;
         let names = ["host", "process", "kind", "name", "thread", "device"];
-        let [host, process, kind, name, thread, device] = each(batch, names, Texts::or_null)?;
+        let [host, process, kind, name, thread, device] = zip_rows(batch, names, Texts::or_null)?;
         let mut names = Batch::new();
         for i in 0..batch.num_rows() {
             let n_processes = self.pids.len() as u32;
@@ -82,11 +82,11 @@ impl ForeignReader {
     }
 
     fn slice_rows(&mut self, batch: &RecordBatch) -> Result<(), TableError> {
-        let [start, dur, track] = each(batch, ["ts_ns", "dur_ns", "track_id"], Ints::of)?;
-        let [lane, step, correlation, arg] = each(batch, ["lane", "step", "correlation", "arg"], Ints::or_null)?;
+        let [start, dur, track] = zip_rows(batch, ["ts_ns", "dur_ns", "track_id"], Ints::of)?;
+        let [lane, step, correlation, arg] = zip_rows(batch, ["lane", "step", "correlation", "arg"], Ints::or_null)?;
         let name = Texts::of(batch, "name")?;
         let names = ["category", "op", "node", "device", "args"];
-        let [category, op, node, device, args] = each(batch, names, Texts::or_null)?;
+        let [category, op, node, device, args] = zip_rows(batch, names, Texts::or_null)?;
         let mut order: Vec<usize> = (0..batch.num_rows()).collect();
         order.sort_by_key(|i| start.at(*i));
         let mut out = Batch::new();

@@ -87,7 +87,7 @@ impl TableReader<'_> {
             let mut parts: Vec<FilePart> = Vec::new();
             if let Some(sums) = sums {
                 sums.check_len(&file, &name)?;
-                parts = sums.parts(&name).unwrap_or_default().to_vec();
+                parts = sums.file_parts(&name).unwrap_or_default().to_vec();
                 super::checksums::read_part(&file, *parts.last().ok_or(PartError::NotListed)?)?;
             }
             let metadata = columns::open(&file)?;

@@ -7,7 +7,7 @@ use crate::store::segment_parts;
 use std::ops::Range;
 use std::sync::Arc;
 use trace_model::layout::{BLOCK, SEGMENT};
-use trace_model::lod::{Columns, LEAF, LEVELS, Leaf, Merge, Nodes, Slices, walk};
+use trace_model::lod::{Columns, LEAF, LEVELS, Leaf, Merge, Nodes, SliceSource, walk};
 use trace_model::{ColdLane, SliceColumns, SliceCursor, SliceHeader};
 
 /// The level whose nodes have as many slices as a block of rows.
@@ -68,7 +68,7 @@ impl ColdLane for PagedLane {
         cursor.walk(first..last, merge);
     }
 
-    fn walk_waiting(&self, indices: Range<u32>, merge: &mut Merge<'_>) {
+    fn walk_blocking(&self, indices: Range<u32>, merge: &mut Merge<'_>) {
         self.cursor_with(Missing::Read).walk(indices, merge);
     }
 
@@ -253,7 +253,7 @@ struct PagedSegment<'s, 'a> {
     slices: &'s mut PagedCursor<'a>,
 }
 
-impl Slices for PagedSegment<'_, '_> {
+impl SliceSource for PagedSegment<'_, '_> {
     fn n_slices(&self) -> usize {
         self.n
     }
@@ -263,19 +263,19 @@ impl Slices for PagedSegment<'_, '_> {
         self.levels[level]
     }
 
-    fn side_by_side(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {
+    fn visit_columns(&mut self, range: Range<usize>, visit: impl FnOnce(Columns<'_>)) -> bool {
         let ordinals = self.first + range.start as u64..self.first + range.end as u64;
-        self.slices.columns(&ordinals).map(see).is_some()
+        self.slices.columns(&ordinals).map(visit).is_some()
     }
 
-    fn leaf(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {
+    fn visit_leaf(&mut self, range: Range<usize>, visit: impl FnOnce(Columns<'_>)) -> bool {
         let ordinals = self.first + range.start as u64..self.first + range.end as u64;
         if let Some(columns) = self.slices.columns(&ordinals) {
-            see(columns);
+            visit(columns);
             return true;
         }
-        let Some(leaf) = Leaf::of(ordinals.map(|ordinal| self.slices.header(ordinal))) else { return false };
-        see(leaf.columns());
+        let Some(leaf) = Leaf::from_slices(ordinals.map(|ordinal| self.slices.header(ordinal))) else { return false };
+        visit(leaf.columns());
         true
     }
 }

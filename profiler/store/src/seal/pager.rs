@@ -21,7 +21,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use trace_model::{PagerStats, Pages, SliceDetails, SliceHeader, Warning, WarningKind};
+use trace_model::{PageLoader, PagerStats, SliceDetails, SliceHeader, Warning, WarningKind};
 
 /// Default budget for row groups in memory, bytes: about six million slices.
 pub const BUDGET: usize = 256 << 20;
@@ -129,7 +129,7 @@ impl Pager {
     }
 }
 
-impl Pages for Pager {
+impl PageLoader for Pager {
     fn set_budget(&self, budget: usize) {
         self.cache.lock().set_budget(budget);
     }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use std::io::{self, Write};
 use trace_model::SliceHeader;
 use trace_model::layout::SEGMENT;
-use trace_model::lod::{LEVELS, Leaf, Narrow, Node, Pyramid};
+use trace_model::lod::{LEVELS, Leaf, NarrowNode, Node, Pyramid};
 
 /// A sidecar has the headers of one in so many slices, those of sparse lanes.
 const SLICES_PER_HEADER: usize = 16;
@@ -60,7 +60,7 @@ pub(super) struct Pyramids<W> {
 /// Appends nodes; narrow ones have their times from `start`, the segment's.
 fn append(nodes: &[Node], start: i64, is_narrow: bool, out: &mut Vec<u8>) {
     if is_narrow {
-        for narrow in nodes.iter().filter_map(|node| Narrow::of(node, start)) {
+        for narrow in nodes.iter().filter_map(|node| NarrowNode::from_node(node, start)) {
             out.extend_from_slice(bytemuck::bytes_of(&narrow));
         }
     } else {
@@ -171,8 +171,8 @@ impl<W: Write> Pyramids<W> {
         // The lowest and the highest level decide for all: slices of a lane do not overlap, so no node is longer than
         // the one above it, and the site of a node is a site of the lowest level.
         let ends = [0, LEVELS - 1].map(|level| pyramid.level(level));
-        let is_narrow = ends.into_iter().flatten().all(|node| Narrow::of(node, start).is_some());
-        let node_bytes = if is_narrow { size_of::<Narrow>() } else { size_of::<Node>() } as u32;
+        let is_narrow = ends.into_iter().flatten().all(|node| NarrowNode::from_node(node, start).is_some());
+        let node_bytes = if is_narrow { size_of::<NarrowNode>() } else { size_of::<Node>() } as u32;
         lane.segments.push(SegmentEntry { lower: self.offset, upper, start, end, node_bytes, zero: 0 });
         let mut bytes = std::mem::take(&mut lane.upper);
         (UPPER..LEVELS).for_each(|level| append(pyramid.level(level), start, is_narrow, &mut bytes));

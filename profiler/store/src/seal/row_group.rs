@@ -73,7 +73,7 @@ impl RowGroup {
     pub(super) fn push(&mut self, slice: &SliceRef, header: SliceHeader) {
         self.track.push(slice.id.track);
         self.lane.push(slice.id.lane);
-        self.slices.push(header, SliceDetails { args: NO_ARGS, ..SliceDetails::of(slice) });
+        self.slices.push(header, SliceDetails { args: NO_ARGS, ..SliceDetails::from_event(slice) });
     }
 
     /// Reads a row group from its columns.

@@ -251,7 +251,8 @@ mod tests {
         let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/trace-format.md"))
             .unwrap();
         for table in TABLES.iter().chain([&RingRow::TABLE]) {
-            let columns: Vec<String> = table.columns.iter().map(|c| format!("`{}` {}", c.name, c.about())).collect();
+            let columns: Vec<String> =
+                table.columns.iter().map(|c| format!("`{}` {}", c.name, c.description())).collect();
             let line = format!("| `{}` | {} | {} |", table.name, table.about, columns.join("; "));
             assert!(docs.contains(&line), "docs/formats/trace-format.md lacks\n{line}");
         }

@@ -47,7 +47,7 @@ use std::ops::Range;
 use std::path::Path;
 use trace_model::SliceHeader;
 use trace_model::layout::SEGMENT;
-use trace_model::lod::{LEVELS, Narrow, Node, Nodes, level_lens};
+use trace_model::lod::{LEVELS, NarrowNode, Node, Nodes, level_lens};
 
 /// File name of the sidecar.
 pub(super) const SIDECAR: &str = "lod.bin";
@@ -232,7 +232,7 @@ impl Sidecar {
             && self.all_segments().len() == self.n_segments
             && self.all_segments().iter().all(|s| {
                 let offsets = [s.lower, s.upper];
-                [size_of::<Node>(), size_of::<Narrow>()].contains(&(s.node_bytes as usize))
+                [size_of::<Node>(), size_of::<NarrowNode>()].contains(&(s.node_bytes as usize))
                     && offsets.iter().all(|offset| offset.is_multiple_of(8) && *offset <= self.directory as u64)
             })
             && self.all_pieces().iter().all(|p| (p.group as usize) < self.n_groups)

@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 use std::sync::Arc;
-use trace_model::radix::Keyed;
+use trace_model::radix::KeyedRow;
 use trace_model::{ArgsReader, Event, NO_ARGS, SliceHeader, SliceRef, radix};
 
 /// Row groups that the window holds before slices are written.
@@ -78,7 +78,7 @@ impl Window {
 pub(super) type MaybeReader<'r, 'a> = Option<&'r mut ArgsReader<'a>>;
 
 /// What was written to the two files.
-pub(super) struct Written {
+pub(super) struct WrittenFiles {
     pub(super) slices: Vec<checksums::FilePart>,
     pub(super) sidecar_bytes: u64,
     /// A checksum over the rows of each row group, to compare with what is read back.
@@ -91,9 +91,9 @@ pub(super) struct SliceWriter {
     pyramids: Pyramids<BufWriter<File>>,
     window: Window,
     /// Rows of the window, ordered by start.
-    order: Vec<Keyed>,
+    order: Vec<KeyedRow>,
     /// Reused buffers.
-    spare: (Vec<Keyed>, Window),
+    spare: (Vec<KeyedRow>, Window),
     checksums: Vec<u32>,
     rows: u64,
     group_rows: usize,
@@ -177,7 +177,7 @@ impl SliceWriter {
 
     fn write_group(
         &mut self,
-        rows: &[Keyed],
+        rows: &[KeyedRow],
         store: &Store,
         names: &Names,
         mut args: MaybeReader<'_, '_>,
@@ -190,7 +190,7 @@ impl SliceWriter {
                 Some(args) => args.get(slice.args),
                 None => self.window.args(slice.args),
             };
-            let header = SliceHeader::of(slice, store.sites());
+            let header = SliceHeader::from_event(slice, store.sites());
             let pushed = self.pyramids.push(slice.id.track, slice.id.lane, header, args.is_some());
             pushed.map_err(|e| SealError::Io(SIDECAR.into(), e))?;
             group.push(slice, header);
@@ -210,7 +210,7 @@ impl SliceWriter {
         store: &Store,
         names: &Names,
         args: MaybeReader<'_, '_>,
-    ) -> Result<Written, SealError> {
+    ) -> Result<WrittenFiles, SealError> {
         self.write_first(self.window.slices.len(), store, names, args)?;
         let slices = self.file.finish()?;
         let (len, crc) = slices.last().map_or((0, 0), |footer| (footer.from + footer.len, footer.crc));
@@ -219,6 +219,6 @@ impl SliceWriter {
         let sidecar = sidecar.into_inner().map_err(|e| failed(e.into_error()))?;
         sidecar.sync_all().map_err(failed)?;
         let sidecar_bytes = sidecar.metadata().map_err(failed)?.len();
-        Ok(Written { slices, sidecar_bytes, checksums: self.checksums, rows: self.rows })
+        Ok(WrittenFiles { slices, sidecar_bytes, checksums: self.checksums, rows: self.rows })
     }
 }

@@ -53,7 +53,7 @@ impl Column {
 
     /// Meaning of a value.
     #[must_use]
-    pub fn about(&self) -> &'static str {
+    pub fn description(&self) -> &'static str {
         self.about.split_once("; ").map_or(self.about, |(about, _)| about)
     }
 

@@ -3,11 +3,11 @@
 use super::SealError;
 use super::open::Opened;
 use super::row_group::RowGroup;
-use super::slice_writer::Written;
+use super::slice_writer::WrittenFiles;
 use std::path::Path;
 
 /// Reads every file of a folder, and compares each row group with the checksum of the slices it was written from.
-pub(super) fn verify(folder: &Path, written: &Written) -> Result<(), SealError> {
+pub(super) fn verify(folder: &Path, written: &WrittenFiles) -> Result<(), SealError> {
     let failed = |problem: String| SealError::Verify(folder.to_owned(), problem);
     let opened = Opened::read(folder).map_err(|e| failed(e.to_string()))?;
     if let Some(problem) = opened.problems.first() {

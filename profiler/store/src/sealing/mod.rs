@@ -87,7 +87,7 @@ fn stream(reader: &mut TraceReader, folder: &Path) -> Result<(Sealed, Option<Str
     kill_point("begun");
     loop {
         let update = reader.poll_staged().map_err(|e| SealError::Io(reader.dir().to_owned(), e))?;
-        let more = update.more();
+        let more = update.has_more();
         writer.apply(update)?;
         if !more {
             break;

@@ -10,7 +10,7 @@ use super::{Store, StoreOptions};
 use std::ops::Range;
 use std::sync::Arc;
 use trace_model::{
-    Args, ColdLane, Flow, Frame, InstantEvent, MAX_LANES, MemoryEvent, NO_ARGS, NodeInfo, Pages, Point, Process,
+    Args, ColdLane, Flow, Frame, InstantEvent, MAX_LANES, MemoryEvent, NO_ARGS, NodeInfo, PageLoader, Point, Process,
     SiteInfo, SliceRef, Stack, Step, TrackId, Transfer, Warning,
 };
 
@@ -33,7 +33,7 @@ pub(crate) struct Contents {
     pub(crate) warnings: Vec<Warning>,
     /// The arguments of instants.
     pub(crate) args: Args,
-    pub(crate) pager: Option<Arc<dyn Pages>>,
+    pub(crate) pager: Option<Arc<dyn PageLoader>>,
 }
 
 /// An instant with its track and the text of its arguments.
@@ -72,7 +72,7 @@ impl Contents {
 impl Store {
     /// A store with these contents and without a budget.
     pub(crate) fn of_contents(mut contents: Contents) -> Store {
-        let mut args = Args::of_pager(contents.pager.clone());
+        let mut args = Args::with_pager(contents.pager.clone());
         let first_args = args.append(&contents.args);
         for instant in contents.tracks.iter_mut().flat_map(|t| &mut t.instants).filter(|i| i.args != NO_ARGS) {
             instant.args = instant.args.saturating_add(first_args);

@@ -11,12 +11,12 @@
 //! * an *index* counts from the oldest retained slice and moves when slices are evicted; an *ordinal* counts
 //!   from the first slice ever and is stable ([`SliceId`]).
 
-use super::lane_slices::LaneSlices;
+use super::lane_slices::{Indices, LaneSlices, columns_at, slice_ref};
 use super::segment::Segment;
 use std::collections::VecDeque;
 use std::ops::Range;
 use trace_model::layout::{BLOCK, SEGMENT};
-use trace_model::lod::{Merge, Span, merged, pixel_ns, walk};
+use trace_model::lod::{Merge, Span, collect_spans, pixel_ns, walk};
 use trace_model::{ColdLane, Event, SiteInfo, SliceColumns, SliceCursor, SliceDetails, SliceHeader, SliceId, SliceRef};
 
 /// Slices that do not overlap, in order of time.
@@ -52,7 +52,7 @@ impl Lane {
         self.n_cold() + self.segments.back().map_or(0, |last| (self.segments.len() - 1) * SEGMENT + last.len())
     }
 
-    pub(super) fn n_cold(&self) -> usize {
+    fn n_cold(&self) -> usize {
         self.cold.as_ref().map_or(0, |cold| cold.n_slices())
     }
 
@@ -114,10 +114,13 @@ impl Lane {
         }
     }
 
-    #[inline]
-    pub(super) fn slice_ref(&self, index: u32, slice: Event) -> SliceRef {
-        let id = SliceId { track: self.track, lane: self.lane, ordinal: self.evicted + u64::from(index) };
-        SliceRef { id, event: Event { depth: self.lane as u8, ..slice } }
+    fn slice_ref(&self, index: u32, slice: Event) -> SliceRef {
+        slice_ref(self.first_id(), index, slice)
+    }
+
+    /// The identity of the slice at index 0.
+    fn first_id(&self) -> SliceId {
+        SliceId { track: self.track, lane: self.lane, ordinal: self.evicted }
     }
 
     /// The index of a slice; `None` if it was evicted or is in another lane.
@@ -181,17 +184,19 @@ impl Lane {
     pub fn slices(&self, view: &Range<i64>) -> impl Iterator<Item = SliceRef> + '_ {
         let mut cursor = self.cursor();
         let touching = self.touching_with(view, cursor.as_deref_mut());
-        LaneSlices::new(self, touching, cursor)
+        self.iter(touching, cursor)
     }
 
     /// Passes the slices that touch the half-open `view` to `take`: as [`Lane::slices`], but in half the time, as none
     /// is copied.
     pub fn visit(&self, view: &Range<i64>, mut take: impl FnMut(&SliceRef)) {
         let mut cursor = self.cursor();
-        let (cold, resident) = self.split(self.touching_with(view, cursor.as_deref_mut()));
+        let touching = self.touching_with(view, cursor.as_deref_mut());
+        let Indices { cold, resident } = Indices::new(touching, self.n_cold() as u32);
+        let first = self.first_id();
         let mut visit = |columns: &SliceColumns, rows: Range<usize>, index: usize| {
             for (slice, index) in rows.filter_map(|row| columns.slice(row)).zip(index as u32..) {
-                take(&self.slice_ref(index, slice));
+                take(&slice_ref(first, index, slice));
             }
         };
         let mut index = cold.start as usize;
@@ -205,32 +210,25 @@ impl Lane {
             index += n.max(1);
         }
         for part in segment_parts(resident) {
-            if let Some(columns) = self.columns_at(part.start) {
+            if let Some(columns) = columns_at(&self.segments, part.start) {
                 let first = part.start % SEGMENT;
                 visit(columns, first..first + part.len(), self.n_cold() + part.start);
             }
         }
     }
 
-    /// The cold ones of these indices, and those of resident slices, counted from the first resident one.
-    pub(super) fn split(&self, indices: Range<u32>) -> (Range<u32>, Range<usize>) {
-        let n_cold = self.n_cold() as u32;
-        let resident = |index: u32| index.saturating_sub(n_cold) as usize;
-        (indices.start.min(n_cold)..indices.end.min(n_cold), resident(indices.start)..resident(indices.end))
-    }
-
     /// The slices with these indices.
     pub(crate) fn slices_at(&self, indices: Range<u32>) -> impl Iterator<Item = SliceRef> + '_ {
-        LaneSlices::new(self, indices, self.cursor())
+        self.iter(indices, self.cursor())
     }
 
-    /// The columns of the resident slice `i`, which counts from the first resident one.
-    pub(super) fn columns_at(&self, i: usize) -> Option<&SliceColumns> {
-        self.segments.get(i / SEGMENT).map(|segment| &segment.slices)
+    fn iter<'a>(&'a self, indices: Range<u32>, cursor: Option<Box<dyn SliceCursor + 'a>>) -> LaneSlices<'a> {
+        let (first, n_cold) = (self.first_id(), self.n_cold());
+        LaneSlices { first, segments: &self.segments, n_cold, cursor, indices: Indices::new(indices, n_cold as u32) }
     }
 
     fn resident(&self, i: usize) -> Option<Event> {
-        self.columns_at(i)?.slice(i % SEGMENT)
+        columns_at(&self.segments, i)?.slice(i % SEGMENT)
     }
 
     /// The last slice that starts before `time`.
@@ -241,7 +239,7 @@ impl Lane {
 
     /// Appends the spans to draw for the half-open `view` on `px` pixels: see [`lod`](trace_model::lod).
     pub fn spans(&self, view: Range<i64>, px: usize, out: &mut Vec<Span>) {
-        merged(pixel_ns(&view, px), out, |merge| {
+        collect_spans(pixel_ns(&view, px), out, |merge| {
             if view.start < view.end {
                 if let Some(cold) = &self.cold {
                     cold.walk(&view, merge);
@@ -261,10 +259,10 @@ impl Lane {
         let touching = self.touching(range);
         let previous = self.slices_at(touching.clone()).take_while(|slice| slice.start < range.start).last();
         let first = previous.and_then(|slice| self.index_of(slice.id)).map_or(touching.start, |index| index + 1);
-        merged(pixel, out, |merge| {
+        collect_spans(pixel, out, |merge| {
             let n_cold = self.n_cold() as u32;
             if let Some(cold) = &self.cold {
-                cold.walk_waiting(first.min(n_cold)..touching.end.min(n_cold), merge);
+                cold.walk_blocking(first.min(n_cold)..touching.end.min(n_cold), merge);
             }
             self.walk_resident(first.max(n_cold) - n_cold..touching.end.max(n_cold) - n_cold, merge);
         });
@@ -315,7 +313,7 @@ impl Lane {
         self.longest = self.longest.max(slice.dur());
         self.last_end = Some(slice.end);
         if let Some(segment) = self.segments.back_mut() {
-            segment.push(SliceHeader::of(slice, sites), SliceDetails::of(slice));
+            segment.push(SliceHeader::from_event(slice, sites), SliceDetails::from_event(slice));
         }
         SliceId { track: self.track, lane: self.lane, ordinal }
     }

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use table::Table;
 use trace_model::layout::BLOCK;
 use trace_model::{
-    Args, Batch, Category, Counter, Flow, Frame, InstantEvent, MemoryEvent, NodeInfo, Pages, Process, SiteInfo,
+    Args, Batch, Category, Counter, Flow, Frame, InstantEvent, MemoryEvent, NodeInfo, PageLoader, Process, SiteInfo,
     SliceId, SliceRef, Stack, Step, ThreadState, TrackId, TrackKey, Transfer, Warning,
 };
 use transfers::Transfers;
@@ -110,8 +110,8 @@ pub struct Update {
 impl Update {
     /// Whether the source has more than fits into one update, so that it should be read again at once.
     #[must_use]
-    pub fn more(&self) -> bool {
-        self.batch.more()
+    pub fn has_more(&self) -> bool {
+        self.batch.has_more()
     }
 }
 
@@ -146,7 +146,7 @@ pub struct Store {
     args: Args,
     stacks: Stacks,
     warnings: Warnings,
-    pager: Option<Arc<dyn Pages>>,
+    pager: Option<Arc<dyn PageLoader>>,
     slices_total: u64,
     evicted: u64,
     disk_bytes: u64,
@@ -184,10 +184,10 @@ impl Store {
         self.generation
     }
 
-    /// The loader of slices of a sealed or remote trace. A window lets a thread call [`Pages::load_requested`], without
-    /// the store's lock.
+    /// The loader of slices of a sealed or remote trace. A window lets a thread call [`PageLoader::load_requested`],
+    /// without the store's lock.
     #[must_use]
-    pub fn pager(&self) -> Option<&Arc<dyn Pages>> {
+    pub fn pager(&self) -> Option<&Arc<dyn PageLoader>> {
         self.pager.as_ref()
     }
 

@@ -1,7 +1,7 @@
 //! A segment: neighbouring slices of a lane in columns, with their pyramid.
 
 use std::ops::Range;
-use trace_model::lod::{Columns, LEAF, Nodes, Pyramid, Slices};
+use trace_model::lod::{Columns, LEAF, Nodes, Pyramid, SliceSource};
 use trace_model::{SliceColumns, SliceDetails, SliceHeader};
 
 /// Consecutive slices of a lane, at most [`SEGMENT`](trace_model::layout::SEGMENT).
@@ -37,7 +37,7 @@ impl Segment {
     }
 }
 
-impl Slices for &Segment {
+impl SliceSource for &Segment {
     fn n_slices(&self) -> usize {
         self.len()
     }
@@ -47,11 +47,11 @@ impl Slices for &Segment {
         Nodes::Wide(self.pyramid.level(level))
     }
 
-    fn leaf(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {
-        self.side_by_side(range, see)
+    fn visit_leaf(&mut self, range: Range<usize>, visit: impl FnOnce(Columns<'_>)) -> bool {
+        self.visit_columns(range, visit)
     }
 
-    fn side_by_side(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {
-        self.slices.columns(range).map(see).is_some()
+    fn visit_columns(&mut self, range: Range<usize>, visit: impl FnOnce(Columns<'_>)) -> bool {
+        self.slices.columns(range).map(visit).is_some()
     }
 }

@@ -113,7 +113,7 @@ pub fn open(screen: &mut Screen<Graph>, scope: &str) -> Result<f64, BenchError> 
     let inside = graph.def.node.iter().find_map(|n| n.name.strip_prefix(scope));
     let inside = inside.ok_or_else(|| format!("no node is below {scope}"))?;
     let child = format!("{scope}{}", inside.split('/').next().unwrap_or_default());
-    screen.state.selection.node.put(Some(child.into()));
+    screen.state.selection.node.select(Some(child.into()));
     let begin = clock::mono_now();
     // The frame that asks for the picture.
     screen.frame(Vec::new());

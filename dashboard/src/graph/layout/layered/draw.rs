@@ -21,7 +21,7 @@ pub fn draw(vertices: &[Vertex], arcs: &[Arc], spacing: Spacing, cancel: &Atomic
 fn finish(
     vertices: &[Vertex],
     arcs: &[Arc],
-    ranked: &rank::Ranked,
+    ranked: &rank::Ranking,
     layers: &Layers,
     x: &[f32],
     spacing: Spacing,

@@ -13,7 +13,7 @@ const DUMMIES_MAX: usize = 60_000;
 /// Sweeps that shorten edges.
 const SHORTEN_SWEEPS: usize = 8;
 
-pub(super) struct Ranked {
+pub(super) struct Ranking {
     pub rank: Vec<u32>,
     pub reversed: Vec<bool>,
 }
@@ -29,12 +29,12 @@ struct Graph<'a> {
 
 impl Graph<'_> {
     /// The tail and the head of an arc.
-    fn ends(&self, arc: u32) -> (u32, u32) {
-        ends(&self.arcs[arc as usize], self.reversed[arc as usize])
+    fn endpoints(&self, arc: u32) -> (u32, u32) {
+        endpoints(&self.arcs[arc as usize], self.reversed[arc as usize])
     }
 }
 
-pub(super) fn rank(vertices: &[Vertex], arcs: &[Arc]) -> Ranked {
+pub(super) fn rank(vertices: &[Vertex], arcs: &[Arc]) -> Ranking {
     let n = vertices.len();
     let mut outs: Vec<Vec<u32>> = vec![Vec::new(); n];
     let mut ins: Vec<Vec<u32>> = vec![Vec::new(); n];
@@ -48,7 +48,7 @@ pub(super) fn rank(vertices: &[Vertex], arcs: &[Arc]) -> Ranked {
             list.clear();
         }
         for (idx, arc) in arcs.iter().enumerate().filter(|(_, arc)| arc.src != arc.dst) {
-            let (a, b) = ends(arc, reversed[idx]);
+            let (a, b) = endpoints(arc, reversed[idx]);
             outs[a as usize].push(idx as u32);
             ins[b as usize].push(idx as u32);
         }
@@ -58,10 +58,10 @@ pub(super) fn rank(vertices: &[Vertex], arcs: &[Arc]) -> Ranked {
     let mut rank = longest_paths(vertices, &graph, &order);
     shorten(vertices, &graph, &order, &mut rank);
     normalise(vertices, &mut rank);
-    Ranked { rank, reversed }
+    Ranking { rank, reversed }
 }
 
-fn ends(arc: &Arc, reversed: bool) -> (u32, u32) {
+fn endpoints(arc: &Arc, reversed: bool) -> (u32, u32) {
     if reversed { (arc.dst, arc.src) } else { (arc.src, arc.dst) }
 }
 
@@ -116,7 +116,7 @@ fn topological(graph: &Graph<'_>) -> Vec<u32> {
     while let Some(&v) = order.get(next) {
         next += 1;
         for &arc in &graph.outs[v as usize] {
-            let to = graph.ends(arc).1 as usize;
+            let to = graph.endpoints(arc).1 as usize;
             waiting[to] -= 1;
             if waiting[to] == 0 {
                 order.push(to as u32);
@@ -139,7 +139,7 @@ fn longest_paths(vertices: &[Vertex], graph: &Graph<'_>, order: &[u32]) -> Vec<u
     for &v in order {
         // Vertices fixed to the first rank have rank 0 to themselves.
         let least = u32::from(vertices[v as usize].end != End::First);
-        let above = graph.ins[v as usize].iter().map(|&arc| rank[graph.ends(arc).0 as usize] + 1);
+        let above = graph.ins[v as usize].iter().map(|&arc| rank[graph.endpoints(arc).0 as usize] + 1);
         rank[v as usize] = above.max().unwrap_or(0).max(least);
     }
     rank
@@ -155,8 +155,9 @@ fn shorten(vertices: &[Vertex], graph: &Graph<'_>, order: &[u32], rank: &mut [u3
             if vertices[v].end != End::Free {
                 continue;
             }
-            let lowest = graph.ins[v].iter().map(|&arc| rank[graph.ends(arc).0 as usize] + 1).max();
-            let highest = graph.outs[v].iter().map(|&arc| rank[graph.ends(arc).1 as usize].saturating_sub(1)).min();
+            let lowest = graph.ins[v].iter().map(|&arc| rank[graph.endpoints(arc).0 as usize] + 1).max();
+            let highest =
+                graph.outs[v].iter().map(|&arc| rank[graph.endpoints(arc).1 as usize].saturating_sub(1)).min();
             let (ins, outs) = (weigh(&graph.ins[v]), weigh(&graph.outs[v]));
             let to = match (lowest, highest) {
                 (_, Some(highest)) if outs > ins => highest,
@@ -194,7 +195,7 @@ fn normalise(vertices: &[Vertex], rank: &mut [u32]) {
 }
 
 /// Cuts edges into segments and puts members into ranks in the order of a walk from the first rank.
-pub(super) fn layers(vertices: &[Vertex], arcs: &[Arc], ranked: &Ranked) -> Layers {
+pub(super) fn layers(vertices: &[Vertex], arcs: &[Arc], ranked: &Ranking) -> Layers {
     let layers = Layers {
         width: vertices.iter().map(|v| v.w).collect(),
         n_real: vertices.len(),
@@ -228,7 +229,7 @@ struct Cutter {
 
 impl Cutter {
     fn cut(&mut self, arc: &Arc, idx: usize, reversed: bool) {
-        let (a, b) = ends(arc, reversed);
+        let (a, b) = endpoints(arc, reversed);
         let (a_dx, b_dx) = if reversed { (arc.dst_dx, arc.src_dx) } else { (arc.src_dx, arc.dst_dx) };
         let (from, to) = (self.layers.rank[a as usize], self.layers.rank[b as usize]);
         if from >= to {

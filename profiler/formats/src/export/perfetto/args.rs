@@ -1,11 +1,11 @@
 //! Converts a JSON object to debug annotations.
 
-use super::intern::Interned;
+use super::intern::InternTable;
 use formats::perfetto::DebugAnnotation;
 use serde_json::Value;
 
 /// A debug annotation for each entry of an object.
-pub(super) fn annotations(object: &Value, interned: &mut Interned) -> Vec<DebugAnnotation> {
+pub(super) fn annotations(object: &Value, interned: &mut InternTable) -> Vec<DebugAnnotation> {
     let entries = object.as_object().into_iter().flatten();
     entries
         .map(|(name, value)| {
@@ -15,7 +15,7 @@ pub(super) fn annotations(object: &Value, interned: &mut Interned) -> Vec<DebugA
         .collect()
 }
 
-fn annotation(value: &Value, interned: &mut Interned) -> DebugAnnotation {
+fn annotation(value: &Value, interned: &mut InternTable) -> DebugAnnotation {
     let none = DebugAnnotation::default;
     match value {
         Value::Bool(b) => DebugAnnotation { bool_value: Some(*b), ..none() },

@@ -4,7 +4,7 @@ use formats::perfetto::{InternedData, InternedName};
 use rustc_hash::FxHashMap;
 
 #[derive(Default)]
-pub(super) struct Interned {
+pub(super) struct InternTable {
     names: FxHashMap<Box<str>, u64>,
     categories: FxHashMap<Box<str>, u64>,
     annotations: FxHashMap<Box<str>, u64>,
@@ -12,7 +12,7 @@ pub(super) struct Interned {
     has_begun: bool,
 }
 
-impl Interned {
+impl InternTable {
     /// Returns whether this is the first call, that is the first packet.
     pub(super) fn begin(&mut self) -> bool {
         !std::mem::replace(&mut self.has_begun, true)

@@ -23,8 +23,8 @@ use arrows::{Arrow, Arrows};
 use formats::perfetto::{
     CounterDescriptor, ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent,
 };
-use intern::Interned;
-use nest::{Nested, Next};
+use intern::InternTable;
+use nest::{Next, TrackEvents};
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -58,7 +58,7 @@ pub(super) fn write(store: &Store, out: &mut dyn Write, progress: &mut dyn FnMut
         store,
         out,
         packet: Vec::new(),
-        interned: Interned::default(),
+        interned: InternTable::default(),
         // Perfetto has no negative times.
         shift: i128::from(store.origin_ns()) - first.min(0),
         next_uuid: 1,
@@ -77,7 +77,7 @@ struct Writer<'a> {
     store: &'a Store,
     out: &'a mut dyn Write,
     packet: Vec<u8>,
-    interned: Interned,
+    interned: InternTable,
     /// Added to a time for the timestamp, ns.
     shift: i128,
     next_uuid: u64,
@@ -179,7 +179,8 @@ impl Writer<'_> {
     /// Writes the events of all tracks, in order of time.
     fn events(&mut self, progress: &mut dyn FnMut(f64)) -> io::Result<()> {
         let arrows = Arrows::of(self.store);
-        let mut streams: Vec<Nested<'_>> = self.store.tracks().iter().map(|t| Nested::of(t, &arrows)).collect();
+        let mut streams: Vec<TrackEvents<'_>> =
+            self.store.tracks().iter().map(|t| TrackEvents::of(t, &arrows)).collect();
         let mut heads: BinaryHeap<_> =
             streams.iter_mut().enumerate().filter_map(|(i, s)| Some(Reverse((s.next_key()?, i)))).collect();
         let range = self.store.range();

@@ -43,7 +43,7 @@ enum Point {
 }
 
 /// The events of a track, in order of time.
-pub(super) struct Nested<'a> {
+pub(super) struct TrackEvents<'a> {
     slices: Peekable<Box<dyn Iterator<Item = SliceRef> + 'a>>,
     points: Peekable<Points>,
     /// Of each set the open slices, end and id, the innermost last; a slice that has not ended has no id.
@@ -51,15 +51,15 @@ pub(super) struct Nested<'a> {
     arrows: &'a Arrows,
 }
 
-impl<'a> Nested<'a> {
-    pub(super) fn of(track: &'a Track, arrows: &'a Arrows) -> Nested<'a> {
+impl<'a> TrackEvents<'a> {
+    pub(super) fn of(track: &'a Track, arrows: &'a Arrows) -> TrackEvents<'a> {
         let mut points: Vec<(i64, Point)> = Vec::new();
         points.extend(track.instants.iter().map(|i| (i.time, Point::Instant(*i))));
         points.extend(track.open.iter().map(|o| (o.start, Point::Open(*o))));
         points.extend(arrows.without_slice(track.id).iter().map(|(time, arrow)| (*time, Point::Arrow(*arrow))));
         points.sort_by_key(|(time, _)| *time);
         let slices: Box<dyn Iterator<Item = SliceRef>> = Box::new(slices(track));
-        Nested { slices: slices.peekable(), points: points.into_iter().peekable(), sets: Vec::new(), arrows }
+        TrackEvents { slices: slices.peekable(), points: points.into_iter().peekable(), sets: Vec::new(), arrows }
     }
 
     /// Time of the next event, and whether a flow ends there. At one time, events at which flows end come last, after

@@ -40,7 +40,7 @@ impl Fit {
         let (low, high) = (least.iter().map(difference).max()?, most.iter().map(difference).min()?);
         let times = || least.iter().chain(most).map(|fact| fact.at);
         let times = [times().min()?, times().max()?];
-        let line = Line::through(i64::midpoint(times[0], times[1]), least, most);
+        let line = Line::feasible(i64::midpoint(times[0], times[1]), least, most);
         Some(Fit { low, high, line, times })
     }
 

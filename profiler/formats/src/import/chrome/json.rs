@@ -44,7 +44,7 @@ pub(super) fn value(b: &[u8], i: usize) -> Result<usize, Stop> {
     match b.get(i) {
         None => Err(Stop::More),
         Some(b'"') => Ok(string(b, i + 1)? + 1),
-        Some(b'{' | b'[') => nested(b, i),
+        Some(b'{' | b'[') => skip_nested(b, i),
         Some(b',' | b':' | b'}' | b']') => Err(Stop::Bad(i)),
         Some(_) => {
             let ends = |c: &u8| matches!(c, b',' | b'}' | b']' | b'"' | b'{' | b'[') || c.is_ascii_whitespace();
@@ -55,7 +55,7 @@ pub(super) fn value(b: &[u8], i: usize) -> Result<usize, Stop> {
 }
 
 /// The index after a closing bracket; `i` is the index of its opening bracket.
-fn nested(b: &[u8], mut i: usize) -> Result<usize, Stop> {
+fn skip_nested(b: &[u8], mut i: usize) -> Result<usize, Stop> {
     // Of the innermost 128 brackets, whether each is a square one: a wrong one ends the damage early.
     let (mut depth, mut square) = (0_usize, 0_u128);
     loop {

@@ -10,7 +10,7 @@ pub(in crate::import) fn category<'a>(category: &'a str, name: &str) -> &'a str 
         "kernel" if is_collective(name) => "collective",
         "kernel" => "kernel",
         "gpu_memcpy" | "gpu_memset" | "Memcpy" | "Memset" => "copy",
-        "cuda_runtime" | "cuda_driver" | "hip_runtime" | "xpu_runtime" | "Runtime" if waits(name) => "sync",
+        "cuda_runtime" | "cuda_driver" | "hip_runtime" | "xpu_runtime" | "Runtime" if is_wait(name) => "sync",
         "cuda_runtime" | "cuda_driver" | "hip_runtime" | "xpu_runtime" | "Runtime" => "launch",
         "cuda_sync" => "sync",
         "python_function" => "python",
@@ -25,7 +25,7 @@ fn is_collective(name: &str) -> bool {
 }
 
 /// Calls that wait for the device.
-fn waits(name: &str) -> bool {
+fn is_wait(name: &str) -> bool {
     name.contains("Synchronize") || name.contains("StreamWaitEvent") || name.contains("EventQuery")
 }
 

@@ -144,7 +144,7 @@ impl Chrome {
     fn skip_damage(&mut self, stage: &mut Stage) -> io::Result<()> {
         let is_between = |c: &u8| *c == b',' || c.is_ascii_whitespace();
         let begin = self.window.bytes().iter().take_while(|c| is_between(c)).count();
-        stage.problems.at(Problem::Damaged, self.window.offset() + begin as u64);
+        stage.problems.count_at(Problem::Damaged, self.window.offset() + begin as u64);
         if self.at == Nesting::Object || self.at == Nesting::Outside {
             self.at = Nesting::Events { in_object: false };
         }
@@ -200,7 +200,7 @@ impl Reader for Chrome {
                         continue;
                     }
                     if is_cut {
-                        stage.problems.at(Problem::Truncated, self.window.offset());
+                        stage.problems.count_at(Problem::Truncated, self.window.offset());
                     }
                     self.at = Nesting::End;
                 }

@@ -127,7 +127,7 @@ impl Phases {
             }
             // Context events say which process the following events belong to; there is nothing to show.
             b'(' | b')' => {}
-            _ => stage.problems.at(Problem::UnknownEvent, b.offset),
+            _ => stage.problems.count_at(Problem::UnknownEvent, b.offset),
         }
     }
 
@@ -183,7 +183,7 @@ impl Phases {
             },
         };
         let end = if span.is_negative() {
-            stage.problems.at(Problem::NegativeDuration, b.offset);
+            stage.problems.count_at(Problem::NegativeDuration, b.offset);
             time.ns()
         } else {
             time.plus(span).ns()
@@ -273,7 +273,7 @@ impl Phases {
             })
             .collect();
         if series.is_empty() {
-            stage.problems.at(Problem::UnknownEvent, b.offset);
+            stage.problems.count_at(Problem::UnknownEvent, b.offset);
         }
         let category = if f.category == (0, 0) { "counter".to_owned() } else { text(b.get(f.category)) };
         let is_one = series.len() == 1;
@@ -372,7 +372,7 @@ fn no_time(why: NoTime, stage: &mut Stage, b: &Bytes<'_>, fields: &Fields) {
         NoTime::Unreadable => Problem::NoTime,
         NoTime::Absurd => Problem::AbsurdTime,
     };
-    stage.problems.at(problem, b.offset);
+    stage.problems.count_at(problem, b.offset);
 }
 
 /// The id of a process or thread; a text gets a number of its own.

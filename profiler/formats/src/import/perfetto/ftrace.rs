@@ -27,7 +27,7 @@ pub(super) fn take(bundle: &FtraceEventBundle, clocks: &Clocks, sched: &mut Sche
     };
     for event in &bundle.event {
         match event.timestamp.and_then(to_trace) {
-            Some(time) => one(event, cpu, time, sched, stage),
+            Some(time) => add_event(event, cpu, time, sched, stage),
             None => stage.problems.count(Problem::UnknownClock),
         }
     }
@@ -36,14 +36,14 @@ pub(super) fn take(bundle: &FtraceEventBundle, clocks: &Clocks, sched: &mut Sche
     }
 }
 
-fn one(event: &FtraceEvent, cpu: u32, time: i64, sched: &mut Sched, stage: &mut Stage) {
+fn add_event(event: &FtraceEvent, cpu: u32, time: i64, sched: &mut Sched, stage: &mut Stage) {
     let current = event.pid.unwrap_or(0);
     if let Some(s) = &event.sched_switch {
         let side = |pid: Option<i32>, name: &Option<String>| {
             SwitchThread::new(id(pid), name.as_deref().unwrap_or_default().as_bytes())
         };
         let (prev, next) = (side(s.prev_pid, &s.prev_comm), side(s.next_pid, &s.next_comm));
-        sched.switch(time, cpu, Some(prev), left(s.prev_state.unwrap_or(0)), next);
+        sched.switch(time, cpu, Some(prev), state_when_left(s.prev_state.unwrap_or(0)), next);
     }
     let wakings = [&event.sched_waking, &event.sched_wakeup, &event.sched_wakeup_new];
     if let Some(waking) = wakings.into_iter().flatten().next() {
@@ -79,7 +79,7 @@ fn id(pid: Option<i32>) -> u32 {
     pid.and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0)
 }
 
-fn left(state: i64) -> ThreadState {
+fn state_when_left(state: i64) -> ThreadState {
     ThreadState::from_prev_state(state.cast_unsigned())
 }
 
@@ -94,7 +94,13 @@ fn compact(c: &CompactSched, cpu: u32, to_trace: impl Fn(u64) -> Option<i64>, sc
         };
         let name = comm(c.switch_next_comm_index.get(i).copied().unwrap_or(u32::MAX));
         match to_trace(time) {
-            Some(at) => sched.switch(at, cpu, None, left(*state), SwitchThread::new(id(Some(*next)), name.as_bytes())),
+            Some(at) => sched.switch(
+                at,
+                cpu,
+                None,
+                state_when_left(*state),
+                SwitchThread::new(id(Some(*next)), name.as_bytes()),
+            ),
             None => stage.problems.count(Problem::UnknownClock),
         }
     }

@@ -51,15 +51,15 @@ impl Perfetto {
 
     fn packet(&mut self, bytes: &[u8], stage: &mut Stage) {
         let Ok(mut packet) = TracePacket::decode(bytes) else {
-            return stage.problems.at(Problem::Damaged, self.window.offset());
+            return stage.problems.count_at(Problem::Damaged, self.window.offset());
         };
         if let Some(packed) = packet.compressed_packets.take() {
-            return self.packed(flate2::read::ZlibDecoder::new(&*packed), stage);
+            return self.read_packets(flate2::read::ZlibDecoder::new(&*packed), stage);
         }
         if let Some(packed) = packet.zstd_compressed_packets.take() {
             return match zstd::Decoder::new(&*packed) {
-                Ok(decoder) => self.packed(decoder, stage),
-                Err(_) => stage.problems.at(Problem::BadCompression, self.window.offset()),
+                Ok(decoder) => self.read_packets(decoder, stage),
+                Err(_) => stage.problems.count_at(Problem::BadCompression, self.window.offset()),
             };
         }
         let id = packet.trusted_packet_sequence_id.unwrap_or(0);
@@ -68,10 +68,10 @@ impl Perfetto {
         self.sequences.insert(id, sequence);
     }
 
-    fn packed(&mut self, from: impl Read, stage: &mut Stage) {
+    fn read_packets(&mut self, from: impl Read, stage: &mut Stage) {
         let mut bytes = Vec::new();
         if from.take(MAX_UNPACKED).read_to_end(&mut bytes).is_err() {
-            stage.problems.at(Problem::BadCompression, self.window.offset());
+            stage.problems.count_at(Problem::BadCompression, self.window.offset());
         }
         let mut rest = &*bytes;
         while !rest.is_empty() {
@@ -81,14 +81,14 @@ impl Perfetto {
                     // No writer nests packets deeper.
                     match TracePacket::decode(packet) {
                         Ok(p) if p.compressed_packets.is_some() || p.zstd_compressed_packets.is_some() => {
-                            stage.problems.at(Problem::Damaged, self.window.offset());
+                            stage.problems.count_at(Problem::Damaged, self.window.offset());
                         }
                         _ => self.packet(packet, stage),
                     }
                     rest = &rest[end..];
                 }
-                Next::More(_) => return stage.problems.at(Problem::Truncated, self.window.offset()),
-                Next::Other(_) | Next::Bad => return stage.problems.at(Problem::Damaged, self.window.offset()),
+                Next::More(_) => return stage.problems.count_at(Problem::Truncated, self.window.offset()),
+                Next::Other(_) | Next::Bad => return stage.problems.count_at(Problem::Damaged, self.window.offset()),
             }
         }
     }
@@ -132,7 +132,7 @@ impl Perfetto {
             let time = sequence.time(packet, event);
             match time.and_then(|(clock, time)| self.clocks.convert_packet(id, clock, time)) {
                 Some(time) => events::take(event, time, sequence, &mut self.tracks, stage),
-                None => stage.problems.at(Problem::UnknownClock, self.window.offset()),
+                None => stage.problems.count_at(Problem::UnknownClock, self.window.offset()),
             }
         }
     }
@@ -215,7 +215,7 @@ impl Reader for Perfetto {
                 Next::More(n) | Next::Other(n) if n <= MAX_EVENT => {
                     if !self.window.fill(n)? {
                         if next_is_cut(self.window.bytes()) {
-                            stage.problems.at(Problem::Truncated, self.window.offset());
+                            stage.problems.count_at(Problem::Truncated, self.window.offset());
                         }
                         self.window.consume(usize::MAX);
                         return Ok(false);
@@ -250,7 +250,7 @@ fn next_is_cut(bytes: &[u8]) -> bool {
 impl Perfetto {
     /// Skips to the next bytes that are a packet; returns false at the end of the file.
     fn skip_damage(&mut self, stage: &mut Stage) -> io::Result<bool> {
-        stage.problems.at(Problem::Damaged, self.window.offset());
+        stage.problems.count_at(Problem::Damaged, self.window.offset());
         loop {
             self.window.consume(1);
             // Packets are short: one that is longer than the window is taken for damage too.

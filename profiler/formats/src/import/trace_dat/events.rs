@@ -112,7 +112,7 @@ impl Events {
     pub(super) fn pages(&mut self, bytes: &[u8], pages: &Pages, stage: &mut Stage) {
         for page in bytes.chunks(pages.page_size) {
             let Some(page) = Page::new(page, self.layout) else {
-                stage.problems.at(Problem::Damaged, pages.position());
+                stage.problems.count_at(Problem::Damaged, pages.position());
                 continue;
             };
             stage.problems.add(Problem::LostByRecorder, if page.lost == u64::MAX { 1 } else { page.lost }, None);

@@ -156,8 +156,10 @@ impl Contents {
             }
         });
         match read {
-            Err(e) if matches!(e.kind(), io::ErrorKind::UnexpectedEof) => problems.at(Problem::Truncated, cursor.at),
-            Err(e) if matches!(e.kind(), io::ErrorKind::InvalidData) => problems.at(Problem::Damaged, cursor.at),
+            Err(e) if matches!(e.kind(), io::ErrorKind::UnexpectedEof) => {
+                problems.count_at(Problem::Truncated, cursor.at);
+            }
+            Err(e) if matches!(e.kind(), io::ErrorKind::InvalidData) => problems.count_at(Problem::Damaged, cursor.at),
             other => other?,
         }
         Ok(contents)
@@ -270,7 +272,7 @@ impl Contents {
             };
             // One part less.
             if read.is_err() {
-                problems.at(Problem::Damaged, options.at);
+                problems.count_at(Problem::Damaged, options.at);
             }
         }
     }
@@ -379,7 +381,7 @@ impl Pages {
     /// The next complete pages; `None` if there are no more.
     pub(super) fn next(&mut self, file: &File, length: u64, problems: &mut Problems) -> io::Result<Option<Vec<u8>>> {
         if self.end > length {
-            problems.at(Problem::Truncated, length);
+            problems.count_at(Problem::Truncated, length);
             self.end = length;
         }
         let Some((compression, left)) = &mut self.chunks else {
@@ -399,13 +401,13 @@ impl Pages {
         match chunk {
             Ok(found) => Ok(found),
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
-                problems.at(Problem::Truncated, self.at);
+                problems.count_at(Problem::Truncated, self.at);
                 *left = Some(0);
                 Ok(None)
             }
             Err(_) => {
                 // The next chunk follows this one.
-                problems.at(Problem::BadCompression, self.at);
+                problems.count_at(Problem::BadCompression, self.at);
                 Ok(Some(Vec::new()))
             }
         }

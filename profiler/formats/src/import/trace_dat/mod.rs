@@ -48,7 +48,7 @@ impl Reader for TraceDat {
             self.pages = contents.pages.into();
             if self.events.is_none() {
                 // Without `header_page` no page can be decoded.
-                stage.problems.at(Problem::Damaged, 0);
+                stage.problems.count_at(Problem::Damaged, 0);
             }
         }
         let (Some(events), Some(cpu)) = (&mut self.events, self.pages.front_mut()) else { return Ok(false) };

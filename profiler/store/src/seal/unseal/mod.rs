@@ -39,7 +39,7 @@ pub fn unseal(store: &Store, dir: &Path) -> io::Result<()> {
             writer.slices(track, &part, part.start == range.start)?;
         }
     }
-    writer.sides()?;
+    writer.side_tables()?;
     writer.finish()
 }
 
@@ -195,7 +195,7 @@ impl<'a> Writer<'a> {
         let Some(ring) = self.ring_of.get(&track).copied() else { return Ok(()) };
         let pending = &mut self.rings[ring].pending;
         let text = &text.as_bytes()[..text.floor_char_boundary(MAX_TEXT)];
-        pending.extend(text.chunks(TEXT_BYTES).map(Record::of_text));
+        pending.extend(text.chunks(TEXT_BYTES).map(Record::from_text));
         pending.extend_from_slice(event);
         if pending.len() >= BLOCK { self.flush(ring, 0) } else { Ok(()) }
     }
@@ -261,7 +261,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes everything that is not a slice.
-    fn sides(&mut self) -> io::Result<()> {
+    fn side_tables(&mut self) -> io::Result<()> {
         let store = self.store;
         // Instants and flows of transfers are written by `transfers`, which knows their nodes.
         let is_transfer = |site: u32| store.sites().get(site as usize).is_some_and(|s| s.category.is_transfer());
