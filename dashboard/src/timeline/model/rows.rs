@@ -119,8 +119,8 @@ fn process_rows(store: &Store, folding: &Folding, process: u32, info: &trace_mod
     let matches = |t: &&Track| folding.filter.matches(&t.name);
     let is_filtered = !folding.filter.text().is_empty();
     out.hidden.extend(process_tracks().filter(is_hidden).map(|t| t.id));
-    out.n_filtered += process_tracks().filter(|t| !matches(t)).count();
     let is_elsewhere = |t: &&Track| is_hidden(t) || folding.pinned.contains(&t.id.0);
+    out.n_filtered += process_tracks().filter(|t| !is_elsewhere(t) && !matches(t)).count();
     let mut tracks: Vec<&Track> = process_tracks().filter(|t| !is_elsewhere(t) && matches(t)).collect();
     if is_filtered && tracks.is_empty() {
         return false;
