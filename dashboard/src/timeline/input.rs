@@ -124,14 +124,14 @@ pub fn command_by_id(id: &str) -> Option<Command> {
 /// Adds the commands of this frame's keys, wheel and pointer.
 pub fn add_commands(ui: &Ui, response: &Response, ctx: &FrameContext<'_>, drag: &mut Drag, out: &mut Vec<Command>) {
     let (pointer, scale) = (response.hover_pos(), &ctx.frame.scale);
-    let cursor = pointer.filter(|pos| ctx.areas.has_time(*pos)).map(|pos| scale.time_from_x(pos.x));
+    let cursor = pointer.filter(|at| ctx.areas.has_time(*at)).map(|at| scale.time_from_x(at.x));
     if cursor.is_some() && cursor != ctx.state.cursor {
         out.push(Command::Cursor(cursor));
     }
     // Keys act on the panel under the pointer.
     let is_elsewhere = ui.input(|i| i.pointer.hover_pos()).is_some_and(|pos| !ctx.content.panel.contains(pos));
-    if is_keyboard_free(ui) && !is_elsewhere {
-        add_key_commands(ui, pointer.map_or(0.5, |pos| share_of_width(pos, scale)), out);
+    if keys_are_free(ui) && !is_elsewhere {
+        add_key_commands(ui, pointer.map_or(0.5, |at| share_of_width(at, scale)), out);
     }
     if let Some(pointer) = pointer {
         add_wheel_commands(ui, pointer, ctx, out);

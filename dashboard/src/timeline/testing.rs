@@ -82,8 +82,9 @@ fn add_names(batch: &mut Batch) {
 }
 
 /// `steps` steps of 100 µs on a main thread and two workers. In each, `layer1/MatMul` (20 µs to 70 µs, with a shard
-/// inside from 30 µs to 40 µs) runs on worker 10. It makes `layer1/Add` ready, which runs from 72 µs to 80 µs on worker
-/// 2, idle before from 20 µs to 72 µs. `layer2/MatMul` follows from 82 µs to 95 µs on worker 2, with a shard inside.
+/// inside from 30 µs to 40 µs) runs on worker 10; `layer1/Add`, which that op makes ready, from 72 µs to 80 µs on worker 2,
+/// idle from 20 µs to 72 µs before; and `layer2/MatMul`, after the sum, from 82 µs to 95 µs on worker 2 with a shard in
+/// it.
 pub(crate) fn demo(steps: u32) -> Store {
     let mut batch = Batch::new();
     add_names(&mut batch);

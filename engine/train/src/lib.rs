@@ -4,7 +4,7 @@
 //! In reading order:
 //!
 //! 1. [`TaskSpec`], [`TrainOptions`], [`devices`]: the model, the options and the devices of a run.
-//! 2. [`RunFolder`], [`Tracing`], [`sending`], `run`: a run's folder and its trace.
+//! 2. [`RunFolder`], [`TraceRecorder`], [`sending`], `run`: a run's folder and its trace.
 //! 3. `backend`, `stall`, `named_graph`: where steps run, how they are watched, how their nodes are named.
 //! 4. `input`, `feeder`, `evaluator`, `checkpointer`, `worker_summaries`, `backups`: the parts of a training loop.
 //! 5. `training_loop`, [`Trainer`], [`TrainingResult`], [`FinishedRun`]: the loop, the run around it, and its results.

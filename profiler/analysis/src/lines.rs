@@ -59,8 +59,8 @@ impl Line {
         (self.pieces.partition_point(|p| p.start < time) as u32).checked_sub(1)
     }
 
-    /// As [`Line::row_before`], with a search that begins at `piece`, which is fast if the result is a few pieces away.
-    pub(crate) fn row_before_near(&self, piece: u32, time: i64) -> Option<u32> {
+    /// As [`Line::row_before`], with a search that begins at `piece`: fast where the result is a few pieces away.
+    pub(crate) fn before_near(&self, piece: u32, time: i64) -> Option<u32> {
         (partition_point_near(&self.pieces, piece as usize, |p| p.start < time) as u32).checked_sub(1)
     }
 

@@ -284,8 +284,9 @@ pub fn self_times(track: &Track, range: &Range<i64>, mut take: impl FnMut(&Slice
 /// Returns the slices of all lanes by start. Of slices with one start the longer is first, of equal slices that of the
 /// outer lane.
 fn outer_before_inner(mut lanes: Vec<impl Iterator<Item = SliceRef>>) -> impl Iterator<Item = SliceRef> {
-    // The heap has the key of the next slice of each lane that is not exhausted, so that only keys are moved.
-    let key = |slice: &SliceRef, lane: usize| Reverse((slice.start, Reverse(slice.end), lane));
+    // For each lane that goes on, its next slice's key; of the slices only the keys are moved.
+    // Slices without duration contain nothing: they come first, as in their lanes.
+    let key = |slice: &SliceRef, lane: usize| Reverse((slice.start, slice.dur() > 0, Reverse(slice.end), lane));
     let mut next: Vec<Option<SliceRef>> = lanes.iter_mut().map(Iterator::next).collect();
     let first_keys = next.iter().enumerate().filter_map(|(lane, slice)| Some(key(slice.as_ref()?, lane)));
     let mut keys: BinaryHeap<_> = first_keys.collect();
@@ -316,7 +317,7 @@ mod tests {
             let track = store.tracks().iter().find(|t| t.n_slices() > 0).unwrap();
             let mut found = Vec::new();
             self_times(track, &(i64::MIN..i64::MAX), |slice, self_ns| found.push((*slice, self_ns)));
-            found.sort_by_key(|(slice, _)| (slice.start, Reverse(slice.end), slice.id.lane));
+            found.sort_by_key(|(slice, _)| (slice.start, Reverse(slice.end), slice.id.lane, slice.id.ordinal));
             for (at, (outer, self_ns)) in found.iter().enumerate() {
                 let contains = |o: &SliceRef, i: &SliceRef| o.start <= i.start && i.end <= o.end && o.end > i.start;
                 let direct = found[at + 1..].iter().enumerate().filter(|(n, (inner, _))| {

@@ -54,7 +54,7 @@ impl Handler for Echo {
         self.0.post(Frame { kind: frame.kind, head: frame.head().to_vec(), body })
     }
 
-    fn ended(&mut self, _: NetError) {}
+    fn on_end(&mut self, _: NetError) {}
 }
 
 /// A world in which each process is connected to each other one.

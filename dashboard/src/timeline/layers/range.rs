@@ -4,6 +4,7 @@ use super::{FrameContext, Layer, Tags};
 use egui::{Align2, Painter, Rect, Stroke, pos2};
 use ui::{format, theme::metrics};
 
+/// The band of the selected range.
 pub struct SelectedRange;
 
 impl Layer for SelectedRange {

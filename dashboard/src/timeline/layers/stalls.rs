@@ -19,6 +19,7 @@ fn is_lost(cause: Cause) -> bool {
     !matches!(cause, Cause::NothingReady | Cause::StepBegin | Cause::StepEnd)
 }
 
+/// The colour of a stall with this cause.
 pub fn color(cause: Cause, p: &Palette) -> Color32 {
     if is_lost(cause) { p.error } else { mix(p.stripe, p.warning, 0.7) }
 }

@@ -8,6 +8,7 @@ use ui::{
     theme::{metrics, mix},
 };
 
+/// The strip of steps.
 pub struct Steps;
 
 impl Layer for Steps {

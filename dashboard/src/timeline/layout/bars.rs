@@ -33,6 +33,7 @@ pub struct Slices {
     pub lane: u32,
     /// Index of the top slice in the lane.
     pub top: u32,
+    /// The number of slices.
     pub count: u32,
     /// Share of the bar's width in which slices worked, or waited where none works; 0..=1.
     pub density: f32,
@@ -108,6 +109,7 @@ pub fn match_bars(
     }
 }
 
+/// Adds the bars of a lane's matches.
 fn lane_match_bars(lane: Option<&Lane>, slices: &[SliceRef], band: LaneBand, frame: &Frame, out: &mut Vec<Bar>) {
     let pixel_ns = frame.scale.ns_of_px(1.0 / frame.pixels_per_point);
     let mut i = slices.partition_point(|s| s.end <= frame.view.start);

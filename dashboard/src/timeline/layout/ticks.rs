@@ -6,6 +6,7 @@
 use super::viewport::{Scale, Viewport};
 use std::ops::Range;
 
+/// A tick of the ruler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
     /// ns from the trace's origin.

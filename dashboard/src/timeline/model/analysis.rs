@@ -34,6 +34,7 @@ pub struct Question {
     pub trace_idx: usize,
     pub version: u64,
     pub view: Range<i64>,
+    /// The selected range.
     pub range: Option<Range<i64>>,
     pub query: Query,
     /// Whether critical paths are requested.
@@ -65,6 +66,7 @@ impl Question {
     }
 }
 
+/// The stalls of a range.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stalls {
     /// The longest stalls, at most [`TOP_STALLS`], longest first.
@@ -75,6 +77,7 @@ pub struct Stalls {
     pub only_last_ns: Option<i64>,
 }
 
+/// The statistics of a range.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RangeFacts {
     pub range: Range<i64>,
@@ -90,6 +93,7 @@ pub struct RangeFacts {
     pub flame: Vec<FlameBox>,
     /// Whether the flame graph lacks slices because there were too many.
     pub flame_is_cut: bool,
+    /// The flame graph of the samples.
     pub samples: Vec<FlameBox>,
     pub stalls: Stalls,
 }
@@ -185,7 +189,7 @@ fn paths_of(store: &Store, range: &Range<i64>) -> Vec<CriticalPath> {
 
 /// Returns the last part of a range, short enough to be analysed at once: at most `max_steps` steps and [`MAX_SLICES`]
 /// slices, but at least one step.
-pub fn recent_part(store: &Store, range: &Range<i64>, max_steps: usize) -> Range<i64> {
+pub fn recent(store: &Store, range: &Range<i64>, max_steps: usize) -> Range<i64> {
     let touching = store.steps().iter().filter(|s| s.start < range.end && s.end > range.start);
     let starts: Vec<i64> = touching.map(|s| s.start).collect();
     last_part(&starts, range, max_steps, |part| find::count_in(store, part) <= MAX_SLICES)

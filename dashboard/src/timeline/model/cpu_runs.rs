@@ -14,7 +14,7 @@ const MAX_CPU_SLICES: usize = 100_000;
 pub fn is_scheduling(store: &Store, track: &Track) -> bool {
     let mut lanes = track.lanes.iter().filter(|lane| !lane.is_empty());
     let (Some(lane), None) = (lanes.next(), lanes.next()) else { return false };
-    let is_off = |i: u32| lane.slice_if_resident(i).is_some_and(|slice| store.category(&slice) == Category::OffCpu);
+    let is_off = |at: u32| lane.slice_if_resident(at).is_some_and(|slice| store.category(&slice) == Category::OffCpu);
     track.tid > 0 && track.kind != TrackKind::Cpu && is_off(0) && is_off(lane.len() as u32 - 1)
 }
 
@@ -59,6 +59,7 @@ pub fn shares(store: &Store, slice: &SliceRef) -> Option<Vec<(usize, i64)>> {
     (n_cpus > 0).then_some(shares)
 }
 
+/// The tracks of CPUs.
 pub fn cpu_tracks(store: &Store) -> impl Iterator<Item = &Track> {
     store.tracks().iter().filter(|track| track.kind == TrackKind::Cpu)
 }

@@ -33,6 +33,7 @@ const MAX_ARG_LEN: usize = 400;
 /// CPUs of a slice that are listed, at most.
 const MAX_CPUS: usize = 4;
 
+/// A fact without a link.
 fn fact(name: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Fact {
     Fact { name: name.into(), value: value.into(), link: None }
 }

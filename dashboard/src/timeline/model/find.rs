@@ -20,6 +20,7 @@ const MATCH_LIMIT: usize = 1 << 20;
 pub struct Query {
     /// A node, or a scope whose nodes match.
     pub node: Option<Arc<str>>,
+    /// An op type.
     pub op: Option<Arc<str>>,
     /// Part of a slice's name or op, lower case.
     pub text: String,
@@ -32,6 +33,7 @@ impl Query {
     }
 }
 
+/// The slices of one lane that match a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneMatches {
     pub track: u32,

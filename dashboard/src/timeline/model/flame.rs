@@ -11,6 +11,7 @@ pub const MAX_SLICES: usize = 2_000_000;
 /// Levels that are shown, at most.
 const MAX_DEPTH: usize = 64;
 
+/// A box of a flame graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlameBox {
     pub name: String,
@@ -129,7 +130,7 @@ fn boxes(nodes: Vec<Node>) -> Vec<FlameBox> {
 /// The flame graph of a range's samples by call stack.
 pub fn of_samples(store: &Store, range: &Range<i64>) -> Vec<FlameBox> {
     let to_node = |n: FlameNode| {
-        let (parent, nested) = (n.parent.map_or(ROOT, |p| p as u32), n.total - n.self_samples);
+        let (parent, nested) = (n.parent.map_or(ROOT, |p| p as u32), n.total - n.own);
         Node { name: n.name, parent, depth: n.depth, total: n.total, nested, count: 0 }
     };
     boxes(trace_analysis::flame(store, &[], range.clone()).into_iter().map(to_node).collect())

@@ -124,6 +124,7 @@ impl Folding {
         self.revision += 1;
     }
 
+    /// Hides a track.
     pub fn hide(&mut self, track: u32) {
         self.hidden.insert(track);
         self.revision += 1;

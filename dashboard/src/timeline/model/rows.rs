@@ -14,6 +14,7 @@ use ui::{
     natural::{self, Natural},
 };
 
+/// A row of the timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
     /// A heading over the pinned tracks.
@@ -28,6 +29,7 @@ pub enum Row {
         n_tracks: usize,
         folded: bool,
     },
+    /// A track with its visible lanes.
     Track {
         track: TrackId,
         /// The visible lanes, outermost first.
@@ -117,8 +119,8 @@ fn process_rows(store: &Store, folding: &Folding, process: u32, info: &trace_mod
     let matches = |t: &&Track| folding.filter.matches(&t.name);
     let is_filtered = !folding.filter.text().is_empty();
     out.hidden.extend(process_tracks().filter(is_hidden).map(|t| t.id));
-    out.n_filtered += process_tracks().filter(|t| !matches(t)).count();
     let is_elsewhere = |t: &&Track| is_hidden(t) || folding.pinned.contains(&t.id.0);
+    out.n_filtered += process_tracks().filter(|t| !is_elsewhere(t) && !matches(t)).count();
     let mut tracks: Vec<&Track> = process_tracks().filter(|t| !is_elsewhere(t) && matches(t)).collect();
     if is_filtered && tracks.is_empty() {
         return false;

@@ -5,6 +5,7 @@ use trace_model::Step;
 use trace_store::Store;
 use ui::format;
 
+/// One of two compared steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComparedStep {
     /// The step's name: `train 12`.

@@ -87,6 +87,7 @@ pub fn range_ui(
     out
 }
 
+/// Shows the ops and the longest stalls.
 fn ops_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>) {
     grid(ui, "range ops", &["Name", "Category", "Count", "Total", "Self", "Share"], |ui| {
         for op in facts.ops.iter().take(MAX_OPS) {
@@ -149,6 +150,7 @@ fn names_ui(ui: &mut Ui, facts: &RangeFacts, chosen: Option<&str>, out: &mut Vec
     }
 }
 
+/// Shows the utilisation of each track.
 fn tracks_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>) {
     grid(ui, "range tracks", &["Track", "Busy", "Waiting", "Utilisation"], |ui| {
         for track_use in &facts.tracks {

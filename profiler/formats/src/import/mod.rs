@@ -136,7 +136,7 @@ fn reader(format: TraceFormat, input: &Input) -> Box<dyn Reader> {
 }
 
 impl Import {
-    /// Reads the next batch, which may be empty. To be called again while [`Batch::more`].
+    /// Reads the next batch, which may be empty. To be called again while [`Batch::has_more`].
     ///
     /// # Errors
     /// Fails if a file cannot be read any more.

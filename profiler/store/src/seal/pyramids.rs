@@ -170,10 +170,10 @@ impl<W: Write> SidecarWriter<W> {
         lane.leaf.end(&mut pyramid);
         pyramid.close();
         let (start, end, upper) = (lane.segment_start, lane.entry.end, lane.upper.len() as u64);
-        // The lowest and the highest level decide for all levels: slices of a lane do not overlap, so no node is longer
-        // than its parent, and the site of a node is a site of the lowest level.
-        let outer_levels = [0, LEVELS - 1].map(|level| pyramid.level(level));
-        let is_narrow = outer_levels.into_iter().flatten().all(|node| NarrowNode::from_node(node, start).is_some());
+        // The lowest and the highest level decide for all: slices of a lane do not overlap, so no node is longer than
+        // the one above it, and the site of a node is a site of the lowest level.
+        let ends = [0, LEVELS - 1].map(|level| pyramid.level(level));
+        let is_narrow = ends.into_iter().flatten().all(|node| NarrowNode::from_node(node, start).is_some());
         let node_bytes = if is_narrow { size_of::<NarrowNode>() } else { size_of::<Node>() } as u32;
         lane.segments.push(SegmentEntry { lower: self.offset, upper, start, end, node_bytes, zero: 0 });
         let mut upper_bytes = std::mem::take(&mut lane.upper);

@@ -95,8 +95,7 @@ pub(super) struct SliceWriter {
     /// Rows of the window, ordered by start.
     order: Vec<KeyedRow>,
     /// Reused buffers.
-    spare_order: Vec<KeyedRow>,
-    spare_window: Window,
+    spare: (Vec<KeyedRow>, Window),
     checksums: Vec<u32>,
     rows: u64,
     group_rows: usize,
