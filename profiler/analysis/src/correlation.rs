@@ -107,8 +107,8 @@ impl Executions {
         bounds.map_or(&[], |(begin, end)| &self.rows[*begin as usize..*end as usize])
     }
 
-    /// The last execution of a node that ended by `time`. `cursor` is the number of executions that had ended by the time
-    /// of the previous query.
+    /// The last execution of a node that ended by `time`. `cursor` is the number of executions that had ended by the
+    /// time of the previous query.
     fn ended_near(&self, cursor: &mut usize, node: u32, time: i64) -> Option<PieceId> {
         let ops = self.rows_of(node);
         *cursor = partition_point_near(ops, *cursor, |(end, _)| *end <= time);
@@ -120,7 +120,8 @@ impl Executions {
         // Executions of one node rarely overlap: the result is the one that ends after `time`, or the last that ended.
         let ops = self.rows_of(node);
         let n_ended = ops.partition_point(|(end, _)| *end <= time);
-        let running = ops[n_ended..].iter().take(MAX_CONCURRENT).filter(|(_, piece_id)| lines.slice(*piece_id).start <= time);
+        let running =
+            ops[n_ended..].iter().take(MAX_CONCURRENT).filter(|(_, piece_id)| lines.slice(*piece_id).start <= time);
         let running = running.max_by_key(|(_, piece_id)| lines.slice(*piece_id).start);
         running.or_else(|| ops.get(n_ended.checked_sub(1)?)).map(|(_, piece_id)| *piece_id)
     }
@@ -157,7 +158,8 @@ impl PiecesByCorrelation {
         let first = self.rows.get(*cursor).filter(same)?;
         let Some(_) = self.rows.get(*cursor + 1).filter(same) else { return Some(first.1) };
         let rest = &self.rows[*cursor..];
-        let of_process = rest.partition_point(|(row, _)| *row <= row_key(correlation, process)).checked_sub(1).map(|i| rest[i]);
+        let of_process =
+            rest.partition_point(|(row, _)| *row <= row_key(correlation, process)).checked_sub(1).map(|i| rest[i]);
         let last = rest[rest.partition_point(|(row, _)| *row <= row_key(correlation, u32::MAX)) - 1];
         match of_process {
             Some((row, piece_id)) if row == row_key(correlation, process) => Some(piece_id),

@@ -162,8 +162,8 @@ fn path_from_last_work(deps: &Deps<'_>, range: Range<i64>, lines: &[u32], rest_c
     walk_back(deps, range, end, LastAct::Piece(piece_id), rest_cause)
 }
 
-/// Whether a line's last work can be the program's last. If only scheduling is recorded, this is the first thread's last
-/// work, since any helper thread may run on after it.
+/// Whether a line's last work can be the program's last. If only scheduling is recorded, this is the first thread's
+/// last work, since any helper thread may run on after it.
 fn can_end_program(deps: &Deps<'_>, line: u32) -> bool {
     let line = deps.lines.line(line);
     let pid = deps.store.processes().get(line.process as usize).map(|p| p.pid);
@@ -186,9 +186,11 @@ impl CriticalPath {
         let range = part.start..part.end;
         let track = |line: u32| deps.lines.lines.get(line as usize).map_or(TrackId(0), |l| l.track);
         let (kind, track, slice) = match part.kind {
-            PartKind::Runs(piece_id, _) => {
-                (path_kind(deps.lines.piece(piece_id).activity), track(piece_id.line), Some(deps.lines.slice(piece_id).id))
-            }
+            PartKind::Runs(piece_id, _) => (
+                path_kind(deps.lines.piece(piece_id).activity),
+                track(piece_id.line),
+                Some(deps.lines.slice(piece_id).id),
+            ),
             PartKind::Idle(cause, culprit) => (PathKind::Stall(cause), track(part.line), culprit),
             PartKind::Untraced => (PathKind::Stall(Cause::HostLate), track(part.line), None),
             PartKind::Begin => (PathKind::Stall(Cause::StepBegin), track(part.line), None),

@@ -14,12 +14,12 @@
 //! | waker -> thread that slept | `correlation` of `off cpu` slices |
 //! | peers of a collective | [`super::collectives`] |
 //!
-//! Building the index sorts the edges, and finds the slice that each slice names ([`super::correlation`]). Each query is
-//! then a look-up in a hash table or a binary search.
+//! Building the index sorts the edges, and finds the slice that each slice names ([`super::correlation`]). Each query
+//! is then a look-up in a hash table or a binary search.
 
 use super::activity::{Activities, Activity};
 use super::collectives::Exchanges;
-use super::correlation::{PiecesByCorrelation, Correlations, Executions};
+use super::correlation::{Correlations, Executions, PiecesByCorrelation};
 use super::lines::{LineKind, Lines, PieceId};
 use super::step_index::StepIndex;
 use super::sync_record::{SyncRecord, SyncTarget};
@@ -180,8 +180,8 @@ impl<'a> Deps<'a> {
         self.flows.sort_unstable_by_key(|a| (a.line, a.to, a.from));
     }
 
-    /// The piece that the slice of a piece names: the execution that made an op ready, the device work of a call, or the
-    /// call that launched device work.
+    /// The piece that the slice of a piece names: the execution that made an op ready, the device work of a call, or
+    /// the call that launched device work.
     pub(crate) fn correlated(&self, piece_id: PieceId) -> Option<PieceId> {
         self.correlations.find(&self.lines, piece_id)
     }
@@ -257,8 +257,8 @@ impl<'a> Deps<'a> {
         works.filter(|w| w.line != piece_id.line).max_by_key(|work| self.lines.piece(*work).end)
     }
 
-    /// The last work that was launched on a stream, or on any stream, before the call that recorded an event. `record` is
-    /// the correlation of this call.
+    /// The last work that was launched on a stream, or on any stream, before the call that recorded an event. `record`
+    /// is the correlation of this call.
     fn last_work_before_event(&self, process: u32, stream: Option<u64>, record: u32) -> Option<PieceId> {
         let call = self.lines.piece(self.launches.find(process, record)?).start;
         let works = self.device_lines(process, stream).filter_map(|line| {
@@ -295,7 +295,8 @@ impl<'a> Deps<'a> {
 
 /// Returns the executions by node, and calls and device work by correlation, each as the first piece of its slice.
 fn index_pieces(store: &Store, lines: &Lines) -> (Executions, PiecesByCorrelation, PiecesByCorrelation) {
-    let (mut ops, mut launches, mut works) = (Vec::new(), PiecesByCorrelation::default(), PiecesByCorrelation::default());
+    let (mut ops, mut launches, mut works) =
+        (Vec::new(), PiecesByCorrelation::default(), PiecesByCorrelation::default());
     for (line_idx, line) in (0..).zip(&lines.lines) {
         let mut last_slice = u32::MAX;
         for (piece, p) in (0..).zip(&line.pieces) {

@@ -189,8 +189,8 @@ fn welch_interval(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
     Some((change - half_width, change + half_width))
 }
 
-/// Returns the 97.5 % quantile of Student's t for these degrees of freedom: the usual table, interpolated linearly in the
-/// inverse of the degrees (to 0.003 from 3 degrees on).
+/// Returns the 97.5 % quantile of Student's t for these degrees of freedom: the usual table, interpolated linearly in
+/// the inverse of the degrees (to 0.003 from 3 degrees on).
 fn student_quantile(freedom: f64) -> f64 {
     const FREEDOM: [f64; 17] =
         [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0, f64::INFINITY];

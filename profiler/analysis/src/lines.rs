@@ -101,9 +101,9 @@ impl Lines {
         let inputs = LineInputs { shared, running, steps: steps_by_process(store, range) };
         let flattened = store.tracks().par_iter().map(|track| flatten_track(activities, track, range, &inputs));
         let (lines, syncs): (Vec<Line>, Vec<Vec<SliceRef>>) = flattened.unzip();
-        let enclosing = lines
-            .iter()
-            .flat_map(|line| line.pieces.iter().filter(|p| p.activity == Activity::Enclosing).map(|p| line.slice(p).id));
+        let enclosing = lines.iter().flat_map(|line| {
+            line.pieces.iter().filter(|p| p.activity == Activity::Enclosing).map(|p| line.slice(p).id)
+        });
         let enclosing = enclosing.collect();
         Lines { lines, syncs: syncs.concat(), enclosing }
     }
@@ -144,7 +144,8 @@ fn slices_by_thread(store: &Store, activities: &Activities<'_>, range: &Range<i6
     for track in threads().filter(|t| n_tracks[&(t.process, t.tid)] > 1) {
         let (line, slices) = threads_slices.entry((track.process, track.tid)).or_default();
         let n_before = slices.len();
-        slices.extend(track.lanes.iter().flat_map(|l| l.slices(range)).filter(|s| activities.get(s) != Activity::Frame));
+        slices
+            .extend(track.lanes.iter().flat_map(|l| l.slices(range)).filter(|s| activities.get(s) != Activity::Frame));
         if line.is_none() && slices[n_before..].iter().any(|s| activities.get(s).is_work()) {
             *line = Some(track.id.0);
         }
@@ -190,9 +191,9 @@ fn steps_by_process(store: &Store, range: &Range<i64>) -> StepsByProcess {
     steps
 }
 
-/// Whether each slice of a host's thread (sorted by start, outer before inner) encloses much other work, so that its self
-/// time does not say what ran. Such a slice has nested slices, and is a label or covers half of a step or of the thread's
-/// lifetime.
+/// Whether each slice of a host's thread (sorted by start, outer before inner) encloses much other work, so that its
+/// self time does not say what ran. Such a slice has nested slices, and is a label or covers half of a step or of the
+/// thread's lifetime.
 fn are_enclosing(activities: &Activities<'_>, slices: &[SliceRef], steps: &[Range<i64>]) -> Vec<bool> {
     let (begin, end) = (slices.first().map_or(0, |s| s.start), slices.iter().map(|s| s.end).max().unwrap_or(0));
     let is_half_of_step = |slice: &SliceRef| {
@@ -217,7 +218,7 @@ fn are_enclosing(activities: &Activities<'_>, slices: &[SliceRef], steps: &[Rang
 struct LineInputs {
     /// The slices of threads with several tracks.
     shared: SlicesByThread,
-    running: Running,
+    running: RunningByThread,
     steps: StepsByProcess,
 }
 
@@ -265,7 +266,8 @@ fn flatten_track(
     // Frames were left out above, so a frame here is a slice of a CPU's track, in which the thread ran.
     pieces.iter_mut().filter(|p| p.activity == Activity::Frame).for_each(|p| p.activity = Activity::Running);
     if kind == LineKind::Host && !pieces.is_empty() {
-        let is_enclosing = are_enclosing(activities, &slices, inputs.steps.get(&process).map_or(&[][..], Vec::as_slice));
+        let is_enclosing =
+            are_enclosing(activities, &slices, inputs.steps.get(&process).map_or(&[][..], Vec::as_slice));
         let pieces = pieces.iter_mut().filter(|p| p.activity == Activity::Host && is_enclosing[p.slice as usize]);
         pieces.for_each(|p| p.activity = Activity::Enclosing);
     }
@@ -291,8 +293,8 @@ struct OpenSlice {
     activity: Activity,
 }
 
-/// A sweep over slices by start, outer before inner. Where slices overlap without nesting, the time belongs to the slice
-/// that began last.
+/// A sweep over slices by start, outer before inner. Where slices overlap without nesting, the time belongs to the
+/// slice that began last.
 #[derive(Default)]
 struct Flattener {
     pieces: Vec<Piece>,

@@ -1,5 +1,5 @@
-//! Rooflines (Williams, Waterman, Patterson 2009): the floating-point operations per second that each op reached, and the
-//! maximum that its device can reach at the same number of operations per byte of memory traffic.
+//! Rooflines (Williams, Waterman, Patterson 2009): the floating-point operations per second that each op reached, and
+//! the maximum that its device can reach at the same number of operations per byte of memory traffic.
 //!
 //! The work of an op is reported by its slices' arguments `flops` and `bytes_accessed` (XLA's cost analysis, in XPlane
 //! traces), or by counters of its thread (`record --counters flops,cache-misses`). Nothing is estimated: an op without
@@ -31,8 +31,8 @@ const FLOPS_PER_COUNT: [(&str, f64); 8] = [
 /// Bytes that are loaded on a miss of the last-level cache.
 const CACHE_LINE_BYTES: f64 = 64.0;
 
-/// The limits in XPlane's device planes: name of the statistic, whether it limits operations (else bytes), and its unit,
-/// per second.
+/// The limits in XPlane's device planes: name of the statistic, whether it limits operations (else bytes), and its
+/// unit, per second.
 const PEAKS: [(&str, bool, f64); 3] = [
     ("peak_teraflops_per_second", true, 1e12),
     ("peak_hbm_bw_gigabytes_per_second", false, 1e9),

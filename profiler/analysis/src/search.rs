@@ -1,7 +1,7 @@
 //! A binary search that begins near its result.
 
-/// Returns `rows.partition_point(is_before)`, by an exponential search from index `from`, which is fast if the result is
-/// near.
+/// Returns `rows.partition_point(is_before)`, by an exponential search from index `from`, which is fast if the result
+/// is near.
 pub(super) fn partition_point_near<T>(rows: &[T], from: usize, is_before: impl Fn(&T) -> bool) -> usize {
     let mut step = 1;
     if rows.get(from).is_some_and(&is_before) {

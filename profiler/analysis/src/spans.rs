@@ -1,9 +1,9 @@
 //! The meaning of known producers' spans for the analyses, beyond their category: two tables of names.
 //!
-//! The name of a span says more than its category, since frameworks mark the making of a step's input, and profilers mark
-//! their work, with the same kind of span as any user's code.
+//! The name of a span says more than its category, since frameworks mark the making of a step's input, and profilers
+//! mark their work, with the same kind of span as any user's code.
 
-use NamePattern::{StartsWith, ContainsBoth, Contains, HloOp, Exact, InCategory};
+use NamePattern::{Contains, ContainsBoth, Exact, HloOp, InCategory, StartsWith};
 use trace_model::{Category, SiteInfo};
 
 /// The meaning of a span.

@@ -3,8 +3,8 @@
 //! For a half-open range, over the slices that touch it:
 //! * `total_ns` and `self_ns` are the parts inside the range, so that they add up over adjacent ranges;
 //! * `count`, `mean_ns`, `p50_ns`, `p99_ns`, `min_ns`, `max_ns` are of complete slices;
-//! * the self time of a slice is the time that no slice nested directly in it on the same track covers; the self time of
-//!   a node includes that of its shards, on all threads;
+//! * the self time of a slice is the time that no slice nested directly in it on the same track covers; the self time
+//!   of a node includes that of its shards, on all threads;
 //! * percentiles are exact, by nearest rank.
 
 use crate::activity::{Activities, Activity};
@@ -252,8 +252,8 @@ fn inside_ns(slice: &SliceRef, range: &Range<i64>) -> i64 {
     slice.end.min(range.end) - slice.start.max(range.start)
 }
 
-/// Passes the slices of a track that touch the range to `take`, each with its self time inside the range. An inner slice
-/// is passed before the slice that contains it.
+/// Passes the slices of a track that touch the range to `take`, each with its self time inside the range. An inner
+/// slice is passed before the slice that contains it.
 ///
 /// A slice is nested directly in the shortest slice of the same track that contains it. Slices that overlap without
 /// containment do not reduce each other's self time.

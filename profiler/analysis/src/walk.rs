@@ -1,11 +1,11 @@
 //! The backward walk: from a piece through its last-arriving predecessors, until a time is reached.
 //!
-//! At each piece the walk asks which of the piece's needs arrived last, continues at that need, and so on. The parts
-//! that the walk appends follow each other from the end to the beginning without holes. A gap's stalls and a step's
-//! critical path are both such walks.
+//! At each piece the walk finds the need of the piece that arrived last, continues there, and so on. The parts that the
+//! walk appends follow each other from the end to the start without holes. The stalls of a gap and the critical path of
+//! a step are both such walks.
 
 use super::activity::Activity;
-use super::deps::{AWAITS_QUEUE_ROOM, AWAITS_QUEUE_ROW, IncomingFlow, Deps};
+use super::deps::{AWAITS_QUEUE_ROOM, AWAITS_QUEUE_ROW, Deps, IncomingFlow};
 use super::lines::{LineKind, Piece, PieceId};
 use super::step_index::LastAct;
 use crate::stalls::cause::Cause;
@@ -15,8 +15,8 @@ use trace_model::{NO_NODE, SliceId, SliceRef, Transfer};
 /// The longest time that a device takes between two pieces of work that were both queued before: HTA measures 1 to 5
 /// µs.
 const QUEUED_GAP_NS: i64 = 10_000;
-/// Iterations without progress after which the walk stops: contradictory records may say that two ops made each other
-/// ready.
+/// Iterations without progress after which the walk stops, since contradictory records may say that two ops made each
+/// other ready.
 const MAX_STANDSTILL: u32 = 256;
 
 /// The kind of edge by which the walk reached a piece.
@@ -43,12 +43,13 @@ pub(crate) enum Edge {
 /// The kind of a part of the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartKind {
+    /// The piece ran, which the walk reached by the edge.
     Runs(PieceId, Edge),
-    /// Nothing that was waited for ran: the cause, and the slice that was waited for or the wait itself.
+    /// Nothing ran: the cause, and the slice that was waited for or the wait itself.
     Idle(Cause, Option<SliceId>),
     /// Host code that left no slice.
     Untraced,
-    /// The time before the step's first op, which needed nothing and was not ready yet.
+    /// The time before the first op of the step was ready, which needed no other op.
     Begin,
 }
 
@@ -61,6 +62,7 @@ pub(crate) fn parked_cause(wait: &SliceRef) -> Cause {
     }
 }
 
+/// A part of the walk: an interval with one explanation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WalkPart {
     pub start: i64,
@@ -72,26 +74,26 @@ pub(crate) struct WalkPart {
     pub blocked: PieceId,
 }
 
-/// What the walk explains next.
+/// The event that the walk explains next.
 #[derive(Clone, Copy)]
 enum Target<'a> {
-    /// Why this piece did not start earlier.
+    /// The start of a piece: why it was not earlier.
     Start(PieceId),
     /// This piece's work until a time.
     Run(PieceId, i64, Edge),
-    /// The way of a value, which unblocked its receiver at a time.
+    /// The transfer of a value, which unblocked its receiver at a time.
     Transfer(&'a Transfer, i64),
     /// An op's wait that held no thread, and the op.
     Parked(SliceRef, PieceId),
-    /// An op that needed nothing but its step, and the time at which it was ready.
+    /// An op that needed no other op, by the time at which it was ready.
     Root(i64),
-    /// The line that a message left, and when.
+    /// A message, by the line that it left and the time.
     Sent(u32, i64),
-    /// The trace does not say.
+    /// Nothing that the trace has.
     Unknown,
 }
 
-/// A need of a piece: when it arrived, by which edge, and where the walk continues.
+/// A need of a piece: time of arrival, edge, and target at which the walk continues.
 #[derive(Clone, Copy)]
 struct Link<'a> {
     arrival: i64,
@@ -101,7 +103,7 @@ struct Link<'a> {
 
 pub(crate) struct Walk<'d, 'a> {
     deps: &'d Deps<'a>,
-    /// The time from which on everything is explained.
+    /// The time from which on the range is explained.
     cursor: i64,
     /// The time back to which the walk explains.
     limit: i64,
@@ -134,7 +136,7 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 
     fn run(mut self, first: Target<'d>, piece_id: PieceId) -> i64 {
-        let (mut next, mut blocked, mut standstill) = (first, piece_id, 0);
+        let (mut next, mut blocked, mut n_standing) = (first, piece_id, 0);
         while self.cursor > self.limit && self.out.len() < self.max_parts {
             let before = self.cursor;
             next = match next {
@@ -165,15 +167,15 @@ impl<'d, 'a> Walk<'d, 'a> {
                     break;
                 }
             };
-            standstill = if self.cursor < before { 0 } else { standstill + 1 };
-            if standstill > MAX_STANDSTILL {
+            n_standing = if self.cursor < before { 0 } else { n_standing + 1 };
+            if n_standing > MAX_STANDSTILL {
                 next = Target::Unknown;
             }
         }
         self.cursor.max(self.limit)
     }
 
-    /// Appends a part from `from` to the cursor and moves the cursor there; nothing where the cursor is earlier
+    /// Appends a part from `from` to the cursor, and moves the cursor to `from`. Does nothing if the cursor is earlier
     /// already.
     fn push_part(&mut self, from: i64, kind: PartKind, line: u32, blocked: PieceId) {
         let from = from.max(self.limit);
@@ -202,23 +204,28 @@ impl<'d, 'a> Walk<'d, 'a> {
     /// The link to the end of a piece's slice.
     fn link_to_end(&self, piece_id: PieceId, via: Edge) -> Link<'d> {
         let end = self.deps.lines.slice(piece_id).end;
-        let last = self.deps.lines.line(piece_id.line).row_before_near(piece_id.piece, end).map_or(piece_id, |piece| PieceId { piece, ..piece_id });
-        // A slice of no length has no piece before its end.
+        let last = self
+            .deps
+            .lines
+            .line(piece_id.line)
+            .row_before_near(piece_id.piece, end)
+            .map_or(piece_id, |piece| PieceId { piece, ..piece_id });
+        // A slice without a duration has no piece before its end.
         let last = if self.piece(piece_id).start == end { piece_id } else { last };
         Link { arrival: end, via, next: Target::Run(last, end, via) }
     }
 
-    /// The need of a piece that arrived last: of its line, its slice, its thread's waits or an arrow.
+    /// The need of a piece that arrived last: of its line, its slice, its thread's waits or a flow.
     fn find_last_arrival(&self, piece_id: PieceId) -> Link<'d> {
         let line = self.deps.lines.line(piece_id.line);
         let start = self.piece(piece_id).start;
         let order = line.work_before(piece_id.piece);
-        let ordered = order.map(|piece| self.link_to_piece(PieceId { piece, ..piece_id }));
+        let order_link = order.map(|piece| self.link_to_piece(PieceId { piece, ..piece_id }));
         let is_fresh = start == self.deps.lines.slice(piece_id).start;
-        let needed = if is_fresh { self.find_last_need(piece_id) } else { None };
-        let waited = self.find_wait_end(piece_id, order);
-        let arrived = if needed.is_none() {
-            let after = ordered.map_or(i64::MIN, |o| o.arrival);
+        let need_link = if is_fresh { self.find_last_need(piece_id) } else { None };
+        let wait_link = self.find_wait_end(piece_id, order);
+        let flow_link = if need_link.is_none() {
+            let after = order_link.map_or(i64::MIN, |o| o.arrival);
             self.deps.last_begun_flow(piece_id.line, after, start).and_then(|flow| {
                 let next = self.find_running(flow.from_line, flow.from, Edge::Flow)?;
                 Some(Link { arrival: flow.from, via: Edge::Flow, next })
@@ -226,16 +233,19 @@ impl<'d, 'a> Walk<'d, 'a> {
         } else {
             None
         };
-        // Of links that arrive at the same time the later one in this array wins: it says more than the order of the
-        // line.
-        let last = [arrived, waited, needed].into_iter().fold(ordered.filter(|l| l.arrival <= start), |last, link| {
-            let is_later = |l: &Link<'_>| l.arrival <= start && last.is_none_or(|last| last.arrival <= l.arrival);
-            link.filter(is_later).or(last)
-        });
+        // Of links that arrive at the same time, the later one in this array wins, since it says more than the order of
+        // the line.
+        let last = [flow_link, wait_link, need_link].into_iter().fold(
+            order_link.filter(|l| l.arrival <= start),
+            |last, link| {
+                let is_later = |l: &Link<'_>| l.arrival <= start && last.is_none_or(|last| last.arrival <= l.arrival);
+                link.filter(is_later).or(last)
+            },
+        );
         last.unwrap_or(Link { arrival: start, via: Edge::Order, next: Target::Unknown })
     }
 
-    /// The last need of a piece's slice, whatever its line did.
+    /// The last need of a piece's slice, apart from the order of its line.
     fn find_last_need(&self, piece_id: PieceId) -> Option<Link<'d>> {
         let (piece, slice) = (self.piece(piece_id), self.deps.lines.slice(piece_id));
         match piece.activity {
@@ -261,7 +271,8 @@ impl<'d, 'a> Walk<'d, 'a> {
                 let launch = self.deps.correlated(piece_id);
                 let launched = launch.map(|l| self.piece(l).start.min(piece.start));
                 let by = launch.zip(launched);
-                let launch = by.map(|(launch, arrival)| Link { arrival, via: Edge::Launch, next: Target::Start(launch) });
+                let launch =
+                    by.map(|(launch, arrival)| Link { arrival, via: Edge::Launch, next: Target::Start(launch) });
                 let event = launched.and_then(|time| self.deps.awaited_by_stream(piece_id, time));
                 let event = event.map(|work| self.link_to_end(work, Edge::Sync)).filter(|l| l.arrival <= piece.start);
                 launch.into_iter().chain(event).max_by_key(|l| l.arrival)
@@ -302,9 +313,9 @@ impl<'d, 'a> Walk<'d, 'a> {
     fn explain_delay(&mut self, piece_id: PieceId, end_piece: u32, link: &Link<'d>) {
         let deps = self.deps;
         let line = deps.lines.line(piece_id.line);
-        let is_known = !matches!(link.next, Target::Unknown);
+        let has_target = !matches!(link.next, Target::Unknown);
         let (from, to) = (link.arrival, self.cursor);
-        if !is_known || from >= to {
+        if !has_target || from >= to {
             return;
         }
         let is_remote = matches!(link.next, Target::Run(by, ..) if deps.lines.line(by.line).process != line.process);
@@ -336,7 +347,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         self.push_part(from, idle, piece_id.line, piece_id);
     }
 
-    /// The slice to blame for the delay after a link; `None` where the line's own order is the link.
+    /// The slice to blame for the delay after a link; `None` if the link is the order of the line.
     fn find_culprit(&self, link: &Link<'d>) -> Option<SliceId> {
         let piece = match link.next {
             Target::Start(launch) if link.via == Edge::Launch => Some(launch),
@@ -362,7 +373,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         if piece.activity.is_wait() {
             return self.explain_wait(piece_id, until);
         }
-        // An arrow may begin after the piece's end, where no slice was recorded.
+        // A flow may begin after the piece's end, where no slice was recorded.
         self.push_part(piece.end.min(until), PartKind::Untraced, piece_id.line, *blocked);
         if let Some(link) = self.find_wait_inside(piece_id, until) {
             self.push_part(link.arrival, PartKind::Runs(piece_id, via), piece_id.line, *blocked);
@@ -385,7 +396,8 @@ impl<'d, 'a> Walk<'d, 'a> {
             }
             Activity::Launch => {
                 // Copies may block; a kernel that ends before its launch returns does not.
-                let work = self.deps.correlated(piece_id).filter(|work| self.piece(*work).activity == Activity::Copy)?;
+                let work =
+                    self.deps.correlated(piece_id).filter(|work| self.piece(*work).activity == Activity::Copy)?;
                 let link = self.link_to_end(work, Edge::Sync);
                 inside(link.arrival).then_some(link)
             }
@@ -398,24 +410,23 @@ impl<'d, 'a> Walk<'d, 'a> {
     fn explain_wait(&mut self, piece_id: PieceId, until: i64) -> Target<'d> {
         let after = PieceId { piece: piece_id.piece + 1, ..piece_id };
         let line = self.deps.lines.line(piece_id.line);
-        // The wait and the piece after it on the line waited for the same: the search is that of the piece after it.
+        // The wait and the next piece on the line have the same need, so the need of the next piece is searched.
         let order = line.work_before(piece_id.piece);
-        let ordered = order.map(|piece| self.link_to_piece(PieceId { piece, ..piece_id }));
-        let waited = self.find_wait_end(after, order).filter(|l| l.arrival <= until);
+        let order_link = order.map(|piece| self.link_to_piece(PieceId { piece, ..piece_id }));
+        let wait_link = self.find_wait_end(after, order).filter(|l| l.arrival <= until);
         let unknown = Link { arrival: until, via: Edge::Order, next: Target::Unknown };
-        let link = waited.or(ordered).unwrap_or(unknown);
+        let link = wait_link.or(order_link).unwrap_or(unknown);
         self.explain_delay(piece_id, after.piece, &link);
         link.next
     }
 
-    /// Explains the begin of the step of `root`, an op that needed nothing, and what came before it: a message of
+    /// Explains the start of the step of `root`, an op that needed no other op, and its predecessor: a message of
     /// another process, or the previous step of the same thread.
     fn explain_step_begin(&mut self, root: PieceId) -> Target<'d> {
         let deps = self.deps;
         let (process, slice) = (deps.lines.line(root.line).process, deps.lines.slice(root));
         let id = deps.store.step_id_of(slice);
-        // The step at the op's start, not at the time at which the op was ready, which may be before the step's own
-        // stamp.
+        // The step is searched at the op's start, since the op may be ready before the step's own stamp.
         let row = id.and_then(|id| deps.steps.row(deps.store, process, id, slice.start));
         let step = row.and_then(|row| deps.store.steps().get(row as usize));
         let Some(step) = step.filter(|step| step.start > self.limit && step.start <= slice.start) else {
@@ -434,11 +445,14 @@ impl<'d, 'a> Walk<'d, 'a> {
         let flow = deps.last_arrived_flow(line, time);
         let piece = deps.lines.line(line).row_before(time).map(|piece| PieceId { line, piece });
         let ended = |piece_id: &PieceId| self.piece(*piece_id).end.min(time);
-        let work = piece.filter(|piece_id| self.piece(*piece_id).activity.is_work() && flow.is_none_or(|a| a.to < ended(piece_id)));
+        let work = piece
+            .filter(|piece_id| self.piece(*piece_id).activity.is_work() && flow.is_none_or(|a| a.to < ended(piece_id)));
         if let Some(flow) = flow.filter(|a| step.is_none_or(|(_, step)| step.end <= a.to) && work.is_none()) {
             return self.follow_message(flow, blocked);
         }
-        if let Some((row, step)) = step.filter(|(_, step)| work.as_ref().is_none_or(|piece_id| ended(piece_id) <= step.end)) {
+        if let Some((row, step)) =
+            step.filter(|(_, step)| work.as_ref().is_none_or(|piece_id| ended(piece_id) <= step.end))
+        {
             self.push_part(step.end, PartKind::Idle(Cause::HostLate, None), line, blocked);
             let Some((end, last)) = deps.steps.last_act(row) else { return Target::Unknown };
             self.push_part(end, PartKind::Idle(Cause::StepEnd, None), line, blocked);
@@ -462,21 +476,21 @@ impl<'d, 'a> Walk<'d, 'a> {
         self.deps.started_by(transfer.sender, transfer.sent.or(transfer.left)?)
     }
 
-    /// Explains a value back to its `_Send`, or to the time at which it was enqueued or left where no `_Send` is
-    /// recorded.
+    /// Explains a value back to its `_Send`, or, if no `_Send` is recorded, to the time at which it was enqueued or
+    /// left.
     fn follow_transfer(&mut self, transfer: &'d Transfer, unblocked: i64, blocked: PieceId) -> Target<'d> {
         let deps = self.deps;
         let line_of = |track: Option<trace_model::TrackId>| track.map_or(blocked.line, |t| t.0);
         let process_of = |line: u32| deps.lines.lines.get(line as usize).map(|l| l.process);
         let (from, to) = (line_of(transfer.from), line_of(transfer.to));
-        let on_way = if process_of(from) == process_of(to) { Cause::Dma } else { Cause::Network };
+        let transit_cause = if process_of(from) == process_of(to) { Cause::Dma } else { Cause::Network };
         let arrived = transfer.arrived.unwrap_or(unblocked);
         let left = transfer.sent.or(transfer.left);
         let send = self.find_send(transfer);
         let sender = send.map(|piece_id| deps.lines.slice(piece_id).id);
         self.push_part(arrived, PartKind::Idle(Cause::Dispatch, sender), to, blocked);
         let Some(left) = left else { return Target::Unknown };
-        self.push_part(left, PartKind::Idle(on_way, sender), from, blocked);
+        self.push_part(left, PartKind::Idle(transit_cause, sender), from, blocked);
         match (send, transfer.enqueued) {
             (Some(send), _) => Target::Start(send),
             (None, Some(enqueued)) => {
@@ -488,8 +502,8 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 }
 
-/// The cause of a piece's start `late_ns` after its last need arrived, where no wait of its thread explains it; `None`:
-/// host code that left no slice.
+/// The cause of a piece's start `late_ns` after its last need arrived, if no wait of its thread explains the delay;
+/// `None` for host code that left no slice.
 fn delay_cause(kind: LineKind, via: Edge, late_ns: i64) -> Option<Cause> {
     match (kind, via) {
         (_, Edge::Launch) => Some(Cause::Launch),

@@ -436,7 +436,7 @@ impl GatheredReader {
                 let text = format!("clock {id}: nothing is known of it; its times are not those of the others");
                 batch.warnings.push(Warning::new(WarningKind::Clock, format!("clock {id}"), 1, text));
             }
-            let n_damaged = machine.file.as_ref().map_or(0, ClockFile::damaged);
+            let n_damaged = machine.file.as_ref().map_or(0, ClockFile::n_damaged);
             if n_damaged > 0 {
                 let text = format!("clock-{id}.bin: {n_damaged} frames do not check and were left out");
                 batch.warnings.push(Warning::new(WarningKind::Damage, format!("clock-{id}.bin"), n_damaged, text));

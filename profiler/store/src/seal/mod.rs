@@ -52,7 +52,7 @@ mod verify;
 mod writer;
 
 pub(crate) use batches::side_files;
-pub use batches::{BatchVisitor, batches, check, tables, complete_folder};
+pub use batches::{BatchVisitor, batches, check, complete_folder, tables};
 pub use checksums::Checksums;
 pub use error::SealError;
 pub use open::is_sealed;

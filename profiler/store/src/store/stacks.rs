@@ -39,8 +39,8 @@ impl Stacks {
         }
     }
 
-    /// Adds a stack. In a damaged trace, a stack whose frame is missing is left out, and a stack whose caller is missing
-    /// ends with its own frame.
+    /// Adds a stack. In a damaged trace, a stack whose frame is missing is left out, and a stack whose caller is
+    /// missing ends with its own frame.
     pub(crate) fn add_stack(&mut self, pid: u32, id: u32, parent: u32, frame: u32) {
         let Some(frame) = self.frame_rows.get(&(pid, frame)).copied() else { return };
         let parent = self.row(pid, parent);

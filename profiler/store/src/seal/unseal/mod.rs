@@ -229,8 +229,8 @@ impl<'a> Writer<'a> {
         self.out.write_all(bytemuck::cast_slice(&batch))
     }
 
-    /// Writes the slices of a track that begin in a part of the trace, in order. The first part includes the slices that
-    /// begin before it.
+    /// Writes the slices of a track that begin in a part of the trace, in order. The first part includes the slices
+    /// that begin before it.
     fn write_slices(&mut self, track: &Track, part: &std::ops::Range<i64>, is_first: bool) -> io::Result<()> {
         let touching = track.lanes.iter().flat_map(|lane| lane.slices(part));
         let mut slices: Vec<SliceRef> = touching.filter(|s| is_first || s.start >= part.start).collect();
