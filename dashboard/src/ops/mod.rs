@@ -27,7 +27,7 @@ use ui::{
     command::Entry,
     format,
     theme::metrics,
-    widgets::{Edge, Extent, SortOrder, empty_state, side, toolbar, trailing_text},
+    widgets::{Edge, Extent, SortOrder, at_the_end, empty_state, side, toolbar},
 };
 
 /// Least time between two computations for a growing trace, seconds.
@@ -152,7 +152,7 @@ impl OpsView {
             }
             if let Some(f) = findings {
                 let length = format::duration_ns(f.range.end - f.range.start);
-                trailing_text(ui, &format!("{} ({length})", ticks::range_text(&f.range)));
+                at_the_end(ui, &format!("{} ({length})", ticks::range_text(&f.range)));
             }
         });
     }

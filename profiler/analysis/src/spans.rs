@@ -1,9 +1,9 @@
 //! The meaning of known producers' spans for the analyses, beyond their category: two tables of names.
 //!
-//! The name of a span says more than its category, since frameworks mark the making of a step's input, and profilers
-//! mark their work, with the same kind of span as any user's code.
+//! A name says more than its category here, since frameworks mark the making of a step's input, and their profilers
+//! their own work, with the same kind of span as any user's code.
 
-use NamePattern::{Contains, ContainsBoth, Exact, HloOp, InCategory, StartsWith};
+use NamePattern::{Begins, Both, Has, Hlo, Name, OfCategory};
 use trace_model::{Category, SiteInfo};
 
 /// The meaning of a span.
@@ -19,29 +19,29 @@ pub(super) enum Meaning {
 #[derive(Clone, Copy, Debug)]
 enum NamePattern {
     /// The complete name.
-    Exact(&'static str),
-    StartsWith(&'static str),
-    Contains(&'static str),
+    Name(&'static str),
+    Begins(&'static str),
+    Has(&'static str),
     /// A name that contains both parts, in this order.
-    ContainsBoth(&'static str, &'static str),
+    Both(&'static str, &'static str),
     /// The op of an HLO instruction: `infeed`, `infeed.3`.
-    HloOp(&'static str),
+    Hlo(&'static str),
     /// The category, whatever the name.
-    InCategory(&'static str),
+    OfCategory(&'static str),
 }
 
 impl NamePattern {
     fn matches(self, category: &str, name: &str) -> bool {
         match self {
-            Exact(pattern) => name == pattern,
-            StartsWith(prefix) => name.starts_with(prefix),
-            Contains(part) => name.contains(part),
-            ContainsBoth(a, b) => name.find(a).is_some_and(|at| name[at + a.len()..].contains(b)),
-            HloOp(op) => {
+            Name(pattern) => name == pattern,
+            Begins(prefix) => name.starts_with(prefix),
+            Has(part) => name.contains(part),
+            Both(a, b) => name.find(a).is_some_and(|at| name[at + a.len()..].contains(b)),
+            Hlo(op) => {
                 let rest = name.trim_start_matches('%').strip_prefix(op);
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || rest.starts_with(' '))
             }
-            InCategory(pattern) => category == pattern,
+            OfCategory(pattern) => category == pattern,
         }
     }
 }
@@ -50,61 +50,61 @@ impl NamePattern {
 const INPUT: &[NamePattern] = &[
     // PyTorch: _profile_name in torch/utils/data/dataloader.py, workers or none;
     // torch/utils/data/datapipes/_hook_iterator.py
-    StartsWith("enumerate(DataLoader)"),
-    StartsWith("enumerate(DataPipe)"),
+    Begins("enumerate(DataLoader)"),
+    Begins("enumerate(DataPipe)"),
     // PyTorch with_stack: FILE(LINE): FUNCTION; fetch, collate, pin_memory, worker
-    ContainsBoth("torch/utils/data/", "__next__"),
-    ContainsBoth("torch/utils/data/_utils/", ": "),
+    Both("torch/utils/data/", "__next__"),
+    Both("torch/utils/data/_utils/", ": "),
     // torchdata: StatefulDataLoader and nodes
-    ContainsBoth("torchdata/", "__next__"),
+    Both("torchdata/", "__next__"),
     // NVIDIA DALI's iterators
-    ContainsBoth("nvidia/dali/plugin/", "__next__"),
+    Both("nvidia/dali/plugin/", "__next__"),
     // JAX's Python tracer: $FILE:LINE FUNCTION (grain and others)
-    ContainsBoth("data_loader.py", "__next__"),
-    ContainsBoth("dataloader.py", "__next__"),
+    Both("data_loader.py", "__next__"),
+    Both("dataloader.py", "__next__"),
     // Lightning: [_TrainingEpochLoop].train_dataloader_next, [_EvaluationLoop].val_next, [Strategy]NAME.batch_to_device
     // (the input's copy to the device)
-    Contains("dataloader_next"),
-    Contains(".val_next"),
-    Contains(".batch_to_device"),
+    Has("dataloader_next"),
+    Has(".val_next"),
+    Has(".batch_to_device"),
     // torchrec: train_pipeline; the first is the input's copy to the device
-    StartsWith("## copy_batch_to_gpu"),
-    StartsWith("## wait_for_batch"),
-    StartsWith("## next_batch"),
-    StartsWith("## load_batch"),
+    Begins("## copy_batch_to_gpu"),
+    Begins("## wait_for_batch"),
+    Begins("## next_batch"),
+    Begins("## load_batch"),
     // tf.data: IteratorGetNext[Sync|AsOptional][Op::DoCompute], one iterator for several devices, and the TraceMe of
     // each dataset (Iterator::Prefetch::Map)
-    StartsWith("IteratorGetNext"),
-    StartsWith("MultiDeviceIteratorGetNext"),
-    StartsWith("Iterator::"),
+    Begins("IteratorGetNext"),
+    Begins("MultiDeviceIteratorGetNext"),
+    Begins("Iterator::"),
     // TensorFlow on TPUs: InfeedEnqueue[Tuple]; XProf's HostInfeedEnqueue
-    StartsWith("InfeedEnqueue"),
+    Begins("InfeedEnqueue"),
     // PjRt and StreamExecutor
-    StartsWith("TransferToInfeed"),
+    Begins("TransferToInfeed"),
     // XLA: the device waits for the host's next batch; XProf's kHloInfeed
-    HloOp("infeed"),
+    Hlo("infeed"),
 ];
 
 /// Spans in which the profiler works, with the producer and the source file that writes them.
 const PROFILER: &[NamePattern] = &[
     // JAX: jax/_src/profiler.py in the Python tracer
-    ContainsBoth("profiler.py:", " start_trace"),
-    ContainsBoth("profiler.py:", " stop_trace"),
+    Both("profiler.py:", " start_trace"),
+    Both("profiler.py:", " stop_trace"),
     // TensorFlow: start and stop in profiler_v2.py
-    ContainsBoth("profiler_v2.py:", " st"),
+    Both("profiler_v2.py:", " st"),
     // XLA: tsl/profiler/lib/profiler_session.cc
-    StartsWith("ProfilerSession::"),
-    // PyTorch: the cost of record_function itself
-    StartsWith("profiler::_record_function"),
+    Begins("ProfilerSession::"),
+    // PyTorch: what record_function itself costs
+    Begins("profiler::_record_function"),
     // PyTorch with_stack: step, start_trace, stop_trace
-    ContainsBoth("torch/profiler/profiler.py(", ": "),
+    Both("torch/profiler/profiler.py(", ": "),
     // Kineto: buffers that CUPTI flushes and asks for; kernels that CUPTI replayed to count, each with an equal share
     // of the time, whatever it took
-    InCategory("overhead"),
-    InCategory("cuda_profiler_range"),
+    OfCategory("overhead"),
+    OfCategory("cuda_profiler_range"),
     // CUDA
-    Exact("cudaProfilerStart"),
-    Exact("cudaProfilerStop"),
+    Name("cudaProfilerStart"),
+    Name("cudaProfilerStop"),
 ];
 
 /// The meaning of a site's spans; `None` where no pattern matches.
@@ -117,7 +117,7 @@ pub(super) fn meaning(site: &SiteInfo) -> Option<Meaning> {
     if is_in(INPUT) { Some(Meaning::Input) } else { is_in(PROFILER).then_some(Meaning::Profiler) }
 }
 
-/// Whether a span is the user's label of a part of the program, not a function, so that nested spans say what ran.
+/// Whether a span is the user's label of a part of the program, not a function: the spans nested in it say what ran.
 pub(super) fn is_label(site: &SiteInfo) -> bool {
     matches!(site.category_name.as_str(), "user_annotation" | "nvtx" | "NVTX" | "cpu_instant_event")
 }

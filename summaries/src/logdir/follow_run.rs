@@ -28,22 +28,21 @@ impl Changes {
     }
 }
 
-/// The state of a poll, which determines the files that are due.
-pub(super) struct PollTurn<'a> {
+/// The files that are due in a poll.
+pub(super) struct Turn<'a> {
     pub now_ns: i64,
     pub n_polls: usize,
-    /// The number of polls in which every idle file is read once.
+    /// The number of polls in which every idle file is looked at once.
     pub n_turns: usize,
     /// Files that the system reported.
-    pub changed_files: &'a FxHashSet<PathBuf>,
+    pub touched: &'a FxHashSet<PathBuf>,
 }
 
-/// A run that is followed.
 #[derive(Debug)]
 pub(super) struct RunFollower {
     pub name: String,
     folder: PathBuf,
-    /// The event files in name order.
+    /// In name order.
     pub files: Vec<FileFollower>,
     stage: RunStage,
     is_changed: bool,
@@ -64,8 +63,8 @@ impl RunFollower {
     }
 
     /// Whether any file of the run is due.
-    pub fn is_due(&self, turn: &PollTurn<'_>, run_idx: usize) -> bool {
-        self.files.iter().enumerate().any(|(i, file)| turn.includes(file, run_idx + i))
+    pub fn is_due(&self, turn: &Turn<'_>, run_idx: usize) -> bool {
+        self.files.iter().enumerate().any(|(i, file)| turn.has(file, run_idx + i))
     }
 
     /// Whether a commit would change anything.
@@ -74,16 +73,16 @@ impl RunFollower {
     }
 
     /// Reads up to `allowance` bytes of the files that are due; returns the number of bytes, and whether there is more.
-    pub fn read_new(&mut self, turn: &PollTurn<'_>, run_idx: usize, allowance: u64) -> (u64, bool) {
+    pub fn look(&mut self, turn: &Turn<'_>, run_idx: usize, allowance: u64) -> (u64, bool) {
         let mut n_bytes = 0;
         for (i, file) in self.files.iter_mut().enumerate() {
-            if !turn.includes(file, run_idx + i) {
+            if !turn.has(file, run_idx + i) {
                 continue;
             }
-            let report = file.read_new(allowance - n_bytes, turn.now_ns, &mut self.stage);
-            self.is_changed |= report.is_changed;
-            n_bytes += report.n_bytes;
-            if report.has_more || n_bytes >= allowance {
+            let look = file.look(allowance - n_bytes, turn.now_ns, &mut self.stage);
+            self.is_changed |= look.is_changed;
+            n_bytes += look.n_bytes;
+            if look.has_more || n_bytes >= allowance {
                 return (n_bytes, true);
             }
         }
@@ -106,10 +105,10 @@ impl RunFollower {
     }
 }
 
-impl PollTurn<'_> {
-    fn includes(&self, file: &FileFollower, number: usize) -> bool {
+impl Turn<'_> {
+    fn has(&self, file: &FileFollower, number: usize) -> bool {
         file.is_active(self.now_ns)
             || (self.n_polls + number).is_multiple_of(self.n_turns)
-            || self.changed_files.contains(&**file.path())
+            || self.touched.contains(&**file.path())
     }
 }

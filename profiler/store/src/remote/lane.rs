@@ -3,14 +3,14 @@
 use super::block::Block;
 use super::key::{LaneKey, MAX_LEVEL};
 use super::message::{BlockId, TileId};
-use super::pages::{OnMissing, RemotePages};
+use super::pages::{Missing, RemotePages};
 use std::ops::Range;
 use std::sync::Arc;
 use trace_model::layout::BLOCK;
 use trace_model::lod::{Merge, Node};
 use trace_model::{ColdLane, Event, SliceColumns, SliceCursor};
 
-/// The ordinals and times of a remote lane, without its slices.
+/// A remote lane: its ordinals and times, without its slices.
 #[derive(Clone, Debug)]
 pub(crate) struct RemoteLane {
     pub(super) pages: Arc<RemotePages>,
@@ -18,7 +18,7 @@ pub(crate) struct RemoteLane {
     /// Ordinals of the lane's slices.
     pub(super) ordinals: Range<u64>,
     /// All slices as one span.
-    pub(super) overview: Node,
+    pub(super) all: Node,
     /// Number of the block of the first fence.
     pub(super) first_block: u64,
     /// Start of the first slice of each block.
@@ -35,19 +35,19 @@ impl ColdLane for RemoteLane {
     }
 
     fn longest_ns(&self) -> i64 {
-        self.overview.longest()
+        self.all.longest()
     }
 
     fn range(&self) -> Range<i64> {
-        self.overview.start..self.overview.end
+        self.all.start..self.all.end
     }
 
     fn cursor(&self) -> Box<dyn SliceCursor + '_> {
-        Box::new(RemoteCursor { lane: self, on_missing: OnMissing::Request, current: None })
+        Box::new(RemoteCursor { lane: self, missing: Missing::Request, current: None })
     }
 
     fn cursor_in_memory(&self) -> Box<dyn SliceCursor + '_> {
-        Box::new(RemoteCursor { lane: self, on_missing: OnMissing::Ignore, current: None })
+        Box::new(RemoteCursor { lane: self, missing: Missing::Ignore, current: None })
     }
 
     fn is_remote(&self) -> bool {
@@ -60,38 +60,38 @@ impl ColdLane for RemoteLane {
         None
     }
 
-    /// Feeds to `merge` the tiles of the highest level whose pixels are not larger than the view's. If tiles of this
-    /// level are missing, requests them, and feeds the tiles of the lowest higher level that is complete.
+    /// Feeds to `merge` the tiles of the level whose pixels are just not larger than the view's. If some are missing
+    /// they are requested, and the tiles of the lowest higher level that is complete take their place.
     fn walk(&self, view: &Range<i64>, merge: &mut Merge<'_>) {
-        let visible = self.overview.start.max(view.start)..self.overview.end.saturating_add(1).min(view.end);
+        let visible = self.all.start.max(view.start)..self.all.end.saturating_add(1).min(view.end);
         if visible.start >= visible.end {
             return;
         }
         let view_level = merge.pixel().ilog2().min(MAX_LEVEL);
-        let mut is_drawn = false;
+        let mut walked = false;
         self.pages.with_tiles(|tiles| {
             for level in view_level..=MAX_LEVEL {
-                let keys = || TileId::touching(self.key, level, &visible);
-                let Some(level_tiles) = tiles.get_all(keys()) else { continue };
-                for (i, tile) in level_tiles.iter().enumerate() {
+                let keys = || TileId::of_view(self.key, level, &visible);
+                let Some(found) = tiles.all_of(keys()) else { continue };
+                for (i, tile) in found.iter().enumerate() {
                     tile.walk(self.ordinals.start, view, i == 0, merge);
                 }
-                is_drawn = true;
-                let is_best = level == view_level || level_tiles.iter().all(|tile| tile.is_exact);
-                if is_best && tiles.is_fresh(keys()) {
+                walked = true;
+                let is_best = level == view_level || found.iter().all(|tile| tile.is_exact);
+                if is_best && tiles.are_fresh(keys()) {
                     return;
                 }
                 break;
             }
-            tiles.request(TileId::touching(self.key, view_level, &visible));
+            tiles.request(TileId::of_view(self.key, view_level, &visible));
         });
-        if !is_drawn {
-            merge.push(0, 0, self.n_slices(), &self.overview);
+        if !walked {
+            merge.push(0, 0, self.n_slices(), &self.all);
         }
     }
 
     fn remote_blocks(&self, view: &Range<i64>) -> Range<u64> {
-        if view.start >= view.end || self.overview.start >= view.end || self.overview.end < view.start {
+        if view.start >= view.end || self.all.start >= view.end || self.all.end < view.start {
             return 0..0;
         }
         let from = self.fences.partition_point(|fence| *fence < view.start).saturating_sub(1) as u64;
@@ -100,7 +100,7 @@ impl ColdLane for RemoteLane {
     }
 
     fn has_block(&self, number: u64) -> bool {
-        self.block(number, OnMissing::Request).is_some_and(|block| block.end() >= self.ordinals_of(number).end)
+        self.block(number, Missing::Request).is_some_and(|block| block.end() >= self.ordinals_of(number).end)
     }
 }
 
@@ -109,22 +109,21 @@ impl RemoteLane {
         BlockId { track: self.key.0, lane: self.key.1, block }
     }
 
-    fn block(&self, number: u64, on_missing: OnMissing) -> Option<Arc<Block>> {
-        self.pages.block(self.block_id(number), self.ordinals_of(number).end, on_missing)
+    fn block(&self, number: u64, missing: Missing) -> Option<Arc<Block>> {
+        self.pages.block(self.block_id(number), self.ordinals_of(number).end, missing)
     }
 
     /// The ordinals of the lane's slices in a block.
     pub(super) fn ordinals_of(&self, block: u64) -> Range<u64> {
-        let of_block = self.block_id(block).ordinals();
-        of_block.start.max(self.ordinals.start)..of_block.end.min(self.ordinals.end)
+        let block = self.block_id(block).ordinals();
+        block.start.max(self.ordinals.start)..block.end.min(self.ordinals.end)
     }
 }
 
-/// A cursor over a remote lane, which never waits: slices of missing blocks are `None`.
+/// A cursor over a remote lane, with the block that it used last. It never waits: slices of missing blocks are `None`.
 struct RemoteCursor<'a> {
     lane: &'a RemoteLane,
-    on_missing: OnMissing,
-    /// Number and contents of the block that was used last.
+    missing: Missing,
     current: Option<(u64, Option<Arc<Block>>)>,
 }
 
@@ -134,37 +133,36 @@ impl SliceCursor for RemoteCursor<'_> {
         let ordinal = self.lane.ordinals.start.checked_add(index).filter(|o| *o < self.lane.ordinals.end)?;
         let block = ordinal / BLOCK;
         if self.current.as_ref().is_none_or(|(current, _)| *current != block) {
-            self.current = Some((block, self.lane.block(block, self.on_missing)));
+            self.current = Some((block, self.lane.block(block, self.missing)));
         }
         self.current.as_ref()?.1.as_ref()?.rows(ordinal)
     }
 
-    /// Returns the start of the block that would decide if that block is missing.
+    /// If the block that decides is missing: its first slice.
     fn first_touching(&mut self, time: i64) -> u32 {
-        self.partition_point(time, false, |slice| slice.end <= time && slice.start < time)
+        self.first(time, false, |slice| slice.end <= time && slice.start < time)
     }
 
-    /// Returns the end of the block that would decide if that block is missing.
+    /// If the block that decides is missing: its end.
     fn first_from(&mut self, time: i64) -> u32 {
-        self.partition_point(time, true, |slice| slice.start < time)
+        self.first(time, true, |slice| slice.start < time)
     }
 }
 
 impl RemoteCursor<'_> {
-    /// Returns the index of the first slice for which `is_before` is false. `is_before` must hold for a prefix of the
-    /// lane. `time` selects the block; if it is missing, returns its end if `rounds_up`, else its start.
-    fn partition_point(&mut self, time: i64, rounds_up: bool, is_before: impl Fn(&Event) -> bool) -> u32 {
+    /// The first slice for which `is_before` is false; it must hold for a prefix of the lane.
+    fn first(&mut self, time: i64, rounds_up: bool, is_before: impl Fn(&Event) -> bool) -> u32 {
         let index = |ordinal: u64| (ordinal - self.lane.ordinals.start) as u32;
         let Some(fence) = self.lane.fences.partition_point(|fence| *fence < time).checked_sub(1) else { return 0 };
         let ordinals = self.lane.ordinals_of(self.lane.first_block + fence as u64);
         let (mut from, mut to) = (index(ordinals.start), index(ordinals.end.max(ordinals.start)));
-        let if_missing = if rounds_up { to } else { from };
+        let rounded = if rounds_up { to } else { from };
         while from < to {
             let middle = from + (to - from) / 2;
             match self.slice(u64::from(middle)) {
                 Some(slice) if is_before(&slice) => from = middle + 1,
                 Some(_) => to = middle,
-                None => return if_missing,
+                None => return rounded,
             }
         }
         from

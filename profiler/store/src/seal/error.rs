@@ -1,4 +1,4 @@
-//! The error of sealing.
+//! Why a trace was not sealed.
 
 use std::io;
 use std::path::PathBuf;

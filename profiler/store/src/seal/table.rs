@@ -1,5 +1,4 @@
-//! Declares the tables of a sealed trace. Schema, encoding, writer, reader, SQL listing and documentation of a table
-//! follow from its declaration.
+//! Declares a table of a sealed trace once: its schema, encoding, writer, reader, SQL listing and documentation follow.
 
 use super::columns::{Floats, Ints, TableError, Texts};
 use super::names::{Names, text_column};
@@ -12,7 +11,7 @@ use parquet::schema::types::ColumnPath;
 use std::sync::Arc;
 use trace_model::TrackId;
 
-/// Number of rows of a row group of `slices.parquet`.
+/// Rows of a row group of `slices.parquet`.
 pub(super) const GROUP_ROWS: usize = 1 << 17;
 
 /// Type of a column's values.
@@ -28,9 +27,9 @@ pub enum Kind {
     U64,
     /// A floating-point number of 64 bits.
     F64,
-    /// Text that repeats, and therefore has a dictionary.
+    /// Text that repeats: it has a dictionary.
     Text,
-    /// Text that hardly repeats, and therefore has no dictionary.
+    /// Text that hardly repeats: it has no dictionary.
     LongText,
 }
 
@@ -86,7 +85,7 @@ impl Column {
 /// A table and its columns.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Name, which with `.parquet` is also the name of the file.
+    /// Name; that of the file is the same with `.parquet`.
     pub name: &'static str,
     /// Meaning of a row.
     pub about: &'static str,
@@ -108,7 +107,7 @@ impl Table {
         Arc::new(Schema::new(self.columns.iter().map(Column::field).collect::<Vec<_>>()))
     }
 
-    /// The encoding of the columns: differences for numbers that grow, a dictionary for repeating values, zstd for all.
+    /// How Parquet encodes the columns: numbers that grow as differences, repeating values by dictionary, zstd for all.
     pub(super) fn properties(&self) -> ParquetResult<WriterProperties> {
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
@@ -138,7 +137,7 @@ impl Table {
 pub(super) trait StoredRow<'a>: Sized {
     const TABLE: Table;
 
-    /// Returns the columns of these rows.
+    /// The columns of rows.
     fn arrays(rows: &[Self], names: &Names) -> Vec<ArrayRef>;
 
     /// Reads the rows of a batch.
@@ -156,12 +155,12 @@ pub(super) trait Cell<'a>: Copy {
     fn read(reader: &Self::Reader, row: usize) -> Self;
 }
 
-/// A row of another table; `u32::MAX` for none, which is null in the file.
+/// A row of another table; `u32::MAX`, which is null in the file, for none.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Id(pub(super) u32);
 
-/// Implements [`Cell`] for types, each with its kind, whether values may be null, the expression that makes an array,
-/// the reader, the function that opens a reader, and the expression that reads a row.
+/// Implements [`Cell`]: type, kind, whether it is nullable, array from values, reader, how that is opened, how a row is
+/// read.
 macro_rules! cells {
     ($($type:ty: $kind:ident, $is_nullable:literal, |$values:ident| $array:expr, $reader:ty, $open:expr, |$column:ident, $row:ident| $value:expr;)*) => {$(
         impl<'a> Cell<'a> for $type {
@@ -186,21 +185,21 @@ macro_rules! cells {
 }
 
 cells! {
-    u32: U32, false, |v| Arc::new(UInt32Array::from_iter_values(v)), Ints, Ints::open, |ints, row| ints.id(row);
-    u64: U64, false, |v| Arc::new(UInt64Array::from_iter_values(v)), Ints, Ints::open, |ints, row| ints.value(row).cast_unsigned();
-    i32: I32, false, |v| Arc::new(Int32Array::from_iter_values(v)), Ints, Ints::open, |ints, row| ints.value(row) as i32;
-    i64: I64, false, |v| Arc::new(Int64Array::from_iter_values(v)), Ints, Ints::open, |ints, row| ints.value(row);
-    f64: F64, false, |v| Arc::new(Float64Array::from_iter_values(v)), Floats<'a>, Floats::open, |floats, row| floats.get(row).unwrap_or(0.0);
-    Option<u64>: U64, true, |v| Arc::new(UInt64Array::from_iter(v)), Ints, Ints::open_or_null, |ints, row| ints.get(row).map(i64::cast_unsigned);
-    Option<i64>: I64, true, |v| Arc::new(Int64Array::from_iter(v)), Ints, Ints::open_or_null, |ints, row| ints.get(row);
-    Option<f64>: F64, true, |v| Arc::new(Float64Array::from_iter(v)), Option<Floats<'a>>, Floats::open_or_null, |floats, row| floats.as_ref()?.get(row);
-    Id: U32, true, |v| Arc::new(UInt32Array::from_iter(v.map(Id::get))), Ints, Ints::open_or_null, |ints, row| Id(ints.id(row));
-    &'a str: Text, false, |v| text_column(v.map(Some)), Texts<'a>, Texts::open, |texts, row| texts.value(row);
-    Option<&'a str>: Text, true, |v| text_column(v), Texts<'a>, Texts::open_or_null, |texts, row| texts.get(row);
+    u32: U32, false, |v| Arc::new(UInt32Array::from_iter_values(v)), Ints, Ints::of, |ints, row| ints.id(row);
+    u64: U64, false, |v| Arc::new(UInt64Array::from_iter_values(v)), Ints, Ints::of, |ints, row| ints.at(row).cast_unsigned();
+    i32: I32, false, |v| Arc::new(Int32Array::from_iter_values(v)), Ints, Ints::of, |ints, row| ints.at(row) as i32;
+    i64: I64, false, |v| Arc::new(Int64Array::from_iter_values(v)), Ints, Ints::of, |ints, row| ints.at(row);
+    f64: F64, false, |v| Arc::new(Float64Array::from_iter_values(v)), Floats<'a>, Floats::of, |floats, row| floats.get(row).unwrap_or(0.0);
+    Option<u64>: U64, true, |v| Arc::new(UInt64Array::from_iter(v)), Ints, Ints::or_null, |ints, row| ints.get(row).map(i64::cast_unsigned);
+    Option<i64>: I64, true, |v| Arc::new(Int64Array::from_iter(v)), Ints, Ints::or_null, |ints, row| ints.get(row);
+    Option<f64>: F64, true, |v| Arc::new(Float64Array::from_iter(v)), Option<Floats<'a>>, Floats::or_null, |floats, row| floats.as_ref()?.get(row);
+    Id: U32, true, |v| Arc::new(UInt32Array::from_iter(v.map(Id::get))), Ints, Ints::or_null, |ints, row| Id(ints.id(row));
+    &'a str: Text, false, |v| text_column(v.map(Some)), Texts<'a>, Texts::of, |texts, row| texts.at(row);
+    Option<&'a str>: Text, true, |v| text_column(v), Texts<'a>, Texts::or_null, |texts, row| texts.get(row);
 }
 
 impl Id {
-    /// The row, if there is one.
+    /// The row; `None` for none.
     pub(super) fn get(self) -> Option<u32> {
         (self.0 != u32::MAX).then_some(self.0)
     }
@@ -212,7 +211,7 @@ impl From<Option<TrackId>> for Id {
     }
 }
 
-/// Defines cells with names for other programs. This program reads the row of the site or node instead of the name.
+/// Cells with names for other programs. This program reads the row of the site or node instead of the name.
 macro_rules! name_cells {
     ($($(#[$about:meta])* $type:ident, $is_nullable:literal, $names:ident;)*) => {$(
         $(#[$about])*
@@ -248,8 +247,8 @@ name_cells! {
     NodeName, true, node_names;
 }
 
-/// Declares a table by the type of its rows: the value that a row is made from, the table's name, the meaning of a row,
-/// the first version that has the table; and for each column type, value, meaning, and after a semicolon the unit.
+/// Declares a table by the type of its rows: what a row is made from, the table's name, the meaning of a row, the first
+/// version that has the table; and of each column type, value, meaning, and after a semicolon the unit.
 macro_rules! table {
     ($row:ident $(<$life:lifetime>)?, $from:ty as $source:pat, $name:literal, $about:literal, since $since:literal, {
         $($field:ident: $type:ty = $value:expr, $meaning:literal;)*
