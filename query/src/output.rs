@@ -18,9 +18,9 @@ use std::sync::Arc;
 use text::{Align, Columns};
 
 /// The most characters of a cell of a table; longer texts end with an ellipsis.
-const MAX_CELL_CHARS: usize = 60;
+const MAX_CELL: usize = 60;
 /// The number of rows that determine the widths of a table's columns; wider cells in later rows shift their line.
-const N_MEASURED_ROWS: usize = 1000;
+const N_MEASURED: usize = 1000;
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct QueryResult {
 
 impl QueryResult {
     /// A result with the columns of a schema and no rows.
-    pub(crate) fn with_schema(schema: &Schema) -> QueryResult {
+    pub(crate) fn of(schema: &Schema) -> QueryResult {
         let fields = schema.fields();
         QueryResult {
             columns: fields.iter().map(|field| field.name().clone()).collect(),
@@ -64,9 +64,9 @@ impl QueryResult {
 pub(crate) fn cells(batch: &RecordBatch) -> Result<Vec<Vec<String>>, QueryError> {
     let options = FormatOptions::default();
     let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
-    let columns = columns.collect::<Result<Vec<_>, _>>().map_err(from_arrow_error)?;
+    let columns = columns.collect::<Result<Vec<_>, _>>().map_err(of_arrow)?;
     let row = |row| columns.iter().map(|column| column.value(row).try_to_string()).collect::<Result<_, _>>();
-    (0..batch.num_rows()).map(row).collect::<Result<_, _>>().map_err(from_arrow_error)
+    (0..batch.num_rows()).map(row).collect::<Result<_, _>>().map_err(of_arrow)
 }
 
 /// Writes batches of one schema.
@@ -84,24 +84,24 @@ impl<'a> Writer<'a> {
             Format::Csv => {
                 let mut writer = csv::WriterBuilder::new().with_header(true).build(out);
                 // An empty batch writes the header, which a result without rows has, too.
-                writer.write(&RecordBatch::new_empty(schema)).map_err(from_arrow_error)?;
+                writer.write(&RecordBatch::new_empty(schema)).map_err(of_arrow)?;
                 Writer::Csv(Box::new(writer))
             }
             Format::Json => {
                 let builder =
-                    WriterBuilder::new().with_explicit_nulls(true).with_encoder_factory(Arc::new(FloatEncoderFactory));
+                    WriterBuilder::new().with_explicit_nulls(true).with_encoder_factory(Arc::new(FloatEncoders));
                 Writer::Json(builder.build(out))
             }
-            Format::Parquet => Writer::Parquet(Box::new(parquet_writer(&schema, out).map_err(from_parquet_error)?)),
+            Format::Parquet => Writer::Parquet(Box::new(parquet_writer(&schema, out).map_err(of_parquet)?)),
         })
     }
 
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), QueryError> {
         match self {
             Writer::Table(writer) => writer.write(batch),
-            Writer::Csv(writer) => writer.write(batch).map_err(from_arrow_error),
-            Writer::Json(writer) => writer.write(batch).map_err(from_arrow_error),
-            Writer::Parquet(writer) => writer.write(batch).map_err(from_parquet_error),
+            Writer::Csv(writer) => writer.write(batch).map_err(of_arrow),
+            Writer::Json(writer) => writer.write(batch).map_err(of_arrow),
+            Writer::Parquet(writer) => writer.write(batch).map_err(of_parquet),
         }
     }
 
@@ -109,8 +109,8 @@ impl<'a> Writer<'a> {
         match self {
             Writer::Table(mut writer) => Ok(writer.flush()?),
             Writer::Csv(writer) => Ok(writer.into_inner().flush()?),
-            Writer::Json(mut writer) => writer.finish().map_err(from_arrow_error),
-            Writer::Parquet(writer) => writer.close().map(|_| ()).map_err(from_parquet_error),
+            Writer::Json(mut writer) => writer.finish().map_err(of_arrow),
+            Writer::Parquet(writer) => writer.close().map(|_| ()).map_err(of_parquet),
         }
     }
 }
@@ -121,15 +121,16 @@ fn parquet_writer<'a>(
 ) -> Result<ArrowWriter<&'a mut (dyn Write + Send)>, ParquetError> {
     let zstd = Compression::ZSTD(ZstdLevel::try_new(1)?);
     let properties = WriterProperties::builder().set_compression(zstd).set_created_by("stepscope".to_owned()).build();
-    // Arrow's schema is left out: it forbids two columns of one name, and string views are strings to other readers.
+    // Without Arrow's schema, which allows no two columns of one name and would name string views, strings to other
+    // readers.
     let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
     ArrowWriter::try_new_with_options(out, Arc::clone(schema), options)
 }
 
-fn from_arrow_error(error: ArrowError) -> QueryError {
+fn of_arrow(error: ArrowError) -> QueryError {
     match error {
         ArrowError::IoError(_, error) => QueryError::Output(error),
-        // The CSV writer reports the kind of an I/O error only in the text.
+        // The CSV writer passes the kind of an I/O error on only in its text.
         ArrowError::CsvError(text) if text.contains("Broken pipe") => {
             QueryError::Output(io::Error::new(io::ErrorKind::BrokenPipe, text))
         }
@@ -137,7 +138,7 @@ fn from_arrow_error(error: ArrowError) -> QueryError {
     }
 }
 
-fn from_parquet_error(error: ParquetError) -> QueryError {
+fn of_parquet(error: ParquetError) -> QueryError {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(error) => QueryError::Output(*error),
@@ -149,11 +150,11 @@ fn from_parquet_error(error: ParquetError) -> QueryError {
 
 /// Writes floats in JSON: NaN and infinities, which JSON does not have, as strings.
 #[derive(Debug)]
-struct FloatEncoderFactory;
+struct FloatEncoders;
 
-struct FloatEncoder<'a>(&'a [f64]);
+struct Float<'a>(&'a [f64]);
 
-impl EncoderFactory for FloatEncoderFactory {
+impl EncoderFactory for FloatEncoders {
     fn make_default_encoder<'a>(
         &self,
         _: &'a FieldRef,
@@ -161,11 +162,11 @@ impl EncoderFactory for FloatEncoderFactory {
         _: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
         let floats = array.as_primitive_opt::<Float64Type>();
-        Ok(floats.map(|floats| NullableEncoder::new(Box::new(FloatEncoder(floats.values())), floats.nulls().cloned())))
+        Ok(floats.map(|floats| NullableEncoder::new(Box::new(Float(floats.values())), floats.nulls().cloned())))
     }
 }
 
-impl Encoder for FloatEncoder<'_> {
+impl Encoder for Float<'_> {
     fn encode(&mut self, idx: usize, out: &mut Vec<u8>) {
         let value = self.0[idx];
         let text = if value.is_finite() { format!("{value:?}") } else { format!("\"{value}\"") };
@@ -173,13 +174,13 @@ impl Encoder for FloatEncoder<'_> {
     }
 }
 
-/// Writes a table with aligned columns.
+/// Aligned columns.
 pub(crate) struct AlignedColumns<'a> {
     out: &'a mut (dyn Write + Send),
     titles: Vec<String>,
     columns: Columns,
     /// The rows that determine the widths; `None` once the widths are known.
-    buffered_rows: Option<Vec<Vec<String>>>,
+    waiting: Option<Vec<Vec<String>>>,
 }
 
 impl<'a> AlignedColumns<'a> {
@@ -187,18 +188,18 @@ impl<'a> AlignedColumns<'a> {
         let fields = || schema.fields().iter().map(AsRef::as_ref);
         let align = |field: &Field| if field.data_type().is_numeric() { Align::Right } else { Align::Left };
         let titles: Vec<String> = fields().map(|field: &Field| cell_text(field.name())).collect();
-        AlignedColumns { out, columns: Columns::new(fields().map(align)), titles, buffered_rows: Some(Vec::new()) }
+        AlignedColumns { out, columns: Columns::new(fields().map(align)), titles, waiting: Some(Vec::new()) }
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<(), QueryError> {
         for cells in cells(batch)? {
             let cells: Vec<String> = cells.iter().map(|text| cell_text(text)).collect();
-            match &mut self.buffered_rows {
-                None => self.write_line(&cells)?,
-                Some(buffered_rows) => {
-                    buffered_rows.push(cells);
-                    if buffered_rows.len() == N_MEASURED_ROWS {
-                        self.write_buffered()?;
+            match &mut self.waiting {
+                None => self.line(&cells)?,
+                Some(waiting) => {
+                    waiting.push(cells);
+                    if waiting.len() == N_MEASURED {
+                        self.begin()?;
                     }
                 }
             }
@@ -207,28 +208,28 @@ impl<'a> AlignedColumns<'a> {
     }
 
     /// Determines the widths, and writes the titles and the rows so far.
-    fn write_buffered(&mut self) -> io::Result<()> {
-        let Some(rows) = self.buffered_rows.take() else { return Ok(()) };
+    fn begin(&mut self) -> io::Result<()> {
+        let Some(rows) = self.waiting.take() else { return Ok(()) };
         let titles = std::mem::take(&mut self.titles);
         std::iter::once(&titles).chain(&rows).for_each(|cells| self.columns.measure(cells));
-        std::iter::once(&titles).chain(&rows).try_for_each(|cells| self.write_line(cells))
+        std::iter::once(&titles).chain(&rows).try_for_each(|cells| self.line(cells))
     }
 
-    fn write_line(&mut self, cells: &[String]) -> io::Result<()> {
+    fn line(&mut self, cells: &[String]) -> io::Result<()> {
         writeln!(self.out, "{}", self.columns.line(cells))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.write_buffered()?;
+        self.begin()?;
         self.out.flush()
     }
 }
 
-/// A cell's text on one line, with control characters escaped, and cut at [`MAX_CELL_CHARS`].
+/// A cell's text on one line, with control characters escaped, and cut at [`MAX_CELL`].
 fn cell_text(text: &str) -> String {
     let mut out = String::new();
-    for (i, c) in text.chars().enumerate() {
-        if i == MAX_CELL_CHARS {
+    for (n, c) in text.chars().enumerate() {
+        if n == MAX_CELL {
             out.pop();
             out.push('…');
             break;
@@ -243,7 +244,7 @@ mod tests {
     use super::*;
     use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, StringViewArray};
 
-    fn write_to_string(format: Format, batch: &RecordBatch) -> String {
+    fn written(format: Format, batch: &RecordBatch) -> String {
         let mut out = Vec::new();
         let mut writer = Writer::new(format, batch.schema(), &mut out).unwrap();
         writer.write(batch).unwrap();
@@ -268,12 +269,12 @@ mod tests {
             "\\u{1b}[2Jü            -inf\n",
         ]
         .join("\n");
-        assert_eq!(write_to_string(Format::Table, &batch), table);
+        assert_eq!(written(Format::Table, &batch), table);
         assert_eq!(
-            write_to_string(Format::Csv, &batch),
+            written(Format::Csv, &batch),
             "name,count,value\n\"a,\"\"b\"\"\",7,0.1\n,-123456,NaN\n\u{1b}[2Jü,,-inf\n"
         );
-        let json = write_to_string(Format::Json, &batch);
+        let json = written(Format::Json, &batch);
         assert_eq!(json.lines().next(), Some(r#"{"name":"a,\"b\"","count":7,"value":0.1}"#));
         assert_eq!(json.lines().nth(1), Some(r#"{"name":null,"count":-123456,"value":"NaN"}"#));
     }
@@ -281,15 +282,15 @@ mod tests {
     #[test]
     fn no_rows_have_titles_too() {
         let empty = RecordBatch::new_empty(batch().schema());
-        assert_eq!(write_to_string(Format::Table, &empty), "name  count  value\n");
-        assert_eq!(write_to_string(Format::Csv, &empty), "name,count,value\n");
-        assert_eq!(write_to_string(Format::Json, &empty), "");
+        assert_eq!(written(Format::Table, &empty), "name  count  value\n");
+        assert_eq!(written(Format::Csv, &empty), "name,count,value\n");
+        assert_eq!(written(Format::Json, &empty), "");
     }
 
     #[test]
     fn long_cells_are_cut() {
-        assert_eq!(cell_text(&"é".repeat(MAX_CELL_CHARS)).chars().count(), MAX_CELL_CHARS);
-        let cut = cell_text(&"é".repeat(MAX_CELL_CHARS + 1));
-        assert!(cut.chars().count() == MAX_CELL_CHARS && cut.ends_with('…'));
+        assert_eq!(cell_text(&"é".repeat(MAX_CELL)).chars().count(), MAX_CELL);
+        let cut = cell_text(&"é".repeat(MAX_CELL + 1));
+        assert!(cut.chars().count() == MAX_CELL && cut.ends_with('…'));
     }
 }

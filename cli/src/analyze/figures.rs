@@ -35,7 +35,7 @@ fn kind_name(kind: PathKind) -> String {
     }
 }
 
-/// The names and durations (ns) of the parts of a breakdown.
+/// The parts of a breakdown by name.
 pub fn named_parts(times: &Breakdown) -> [(&'static str, i64); 8] {
     [
         ("compute", times.compute_ns),
@@ -49,10 +49,10 @@ pub fn named_parts(times: &Breakdown) -> [(&'static str, i64); 8] {
     ]
 }
 
-/// Adds the fields of a JSON object to another one.
-pub fn merged(mut object: Value, extra: Value) -> Value {
-    if let (Some(object), Value::Object(extra)) = (object.as_object_mut(), extra) {
-        object.extend(extra);
+/// Merges two JSON objects.
+pub fn merged(mut object: Value, with: Value) -> Value {
+    if let (Some(object), Value::Object(with)) = (object.as_object_mut(), with) {
+        object.extend(with);
     }
     object
 }

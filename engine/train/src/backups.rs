@@ -1,20 +1,20 @@
 //! Synchronous training with backup workers: each tower has a thread that computes gradients, and the training step
-//! takes the gradients that come first.
+//! takes those that come first.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
 use engine::session::CancelToken;
 
-/// Announces each training step to the towers, which compute gradients only for the step under way.
+/// The training step that is under way: towers compute gradients only for that step.
 #[derive(Default)]
-pub(crate) struct StepSignal {
+pub(crate) struct Pace {
     state: Mutex<State>,
     changed: Condvar,
     /// Cancels the training step, which waits for gradients, when a tower has failed.
-    step_cancel: CancelToken,
+    step: CancelToken,
     /// Cancels the towers' steps when training is over.
-    tower_cancel: CancelToken,
+    towers: CancelToken,
 }
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ struct State {
     error: Option<anyhow::Error>,
 }
 
-impl StepSignal {
+impl Pace {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -34,24 +34,23 @@ impl StepSignal {
     pub fn begin(&self, step: u64) -> &CancelToken {
         self.state().step = step;
         self.changed.notify_all();
-        &self.step_cancel
+        &self.step
     }
 
     /// Waits for a training step after `last`; `None` when training is over.
-    fn wait_after(&self, last: u64) -> Option<u64> {
+    fn next(&self, last: u64) -> Option<u64> {
         let waiting = |state: &mut State| !state.is_over && state.step <= last;
         let state = self.changed.wait_while(self.state(), waiting).unwrap_or_else(PoisonError::into_inner);
         (!state.is_over).then_some(state.step)
     }
 
-    /// Records that a tower failed, and cancels the training step. A failure after the end is ignored: it is the
-    /// cancellation.
+    /// Records that a tower failed, and cancels the training step. After the end a failure is the cancellation.
     fn fail(&self, error: anyhow::Error) {
         let mut state = self.state();
         if !state.is_over {
             state.error.get_or_insert(error);
             drop(state);
-            self.step_cancel.cancel();
+            self.step.cancel();
         }
     }
 
@@ -62,7 +61,7 @@ impl StepSignal {
         let error = state.error.take();
         drop(state);
         self.changed.notify_all();
-        self.tower_cancel.cancel();
+        self.towers.cancel();
         error
     }
 }
@@ -72,15 +71,15 @@ impl StepSignal {
 pub(crate) fn train_with_towers<T>(
     n_towers: usize,
     push: impl Fn(usize, u64, &CancelToken) -> anyhow::Result<()> + Sync,
-    train: impl FnOnce(&StepSignal) -> anyhow::Result<T>,
+    train: impl FnOnce(&Pace) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let signal = StepSignal::default();
+    let pace = Pace::default();
     let run_tower = |tower: usize| {
         let mut last = 0;
-        while let Some(step) = signal.wait_after(last) {
+        while let Some(step) = pace.next(last) {
             last = step;
-            if let Err(error) = push(tower, step, &signal.tower_cancel) {
-                return signal.fail(error.context(format!("the gradients of step {step}")));
+            if let Err(error) = push(tower, step, &pace.towers) {
+                return pace.fail(error.context(format!("the gradients of step {step}")));
             }
         }
     };
@@ -92,9 +91,9 @@ pub(crate) fn train_with_towers<T>(
             let spawned = thread.spawn_scoped(scope, move || run_tower(tower));
             started = started.and(spawned.map(drop).context("starting a tower's thread"));
         }
-        let trained = started.and_then(|()| train(&signal));
-        // A tower's error comes first: it is the reason why the training step was cancelled.
-        signal.end().map_or(trained, Err)
+        let trained = started.and_then(|()| train(&pace));
+        // A tower's error first: the training step was only cancelled because of it.
+        pace.end().map_or(trained, Err)
     })
 }
 
@@ -106,25 +105,25 @@ mod tests {
 
     #[test]
     fn every_tower_pushes_for_the_step_under_way() {
-        let (sender, pushes) = mpsc::channel();
-        let push = |tower: usize, step: u64, _: &CancelToken| Ok(sender.send((tower, step))?);
-        let pushed = train_with_towers(2, push, |signal| {
-            let mut pushed = BTreeSet::new();
+        let (pushed, pushes) = mpsc::channel();
+        let push = |tower: usize, step: u64, _: &CancelToken| Ok(pushed.send((tower, step))?);
+        let seen = train_with_towers(2, push, |pace| {
+            let mut seen = BTreeSet::new();
             for step in 1..=3 {
-                signal.begin(step);
-                pushed.extend([pushes.recv()?, pushes.recv()?]);
+                pace.begin(step);
+                seen.extend([pushes.recv()?, pushes.recv()?]);
             }
-            Ok(pushed)
+            Ok(seen)
         });
         let expected: BTreeSet<_> = (1..=3).flat_map(|step| [(0, step), (1, step)]).collect();
-        assert_eq!(pushed.unwrap(), expected);
+        assert_eq!(seen.unwrap(), expected);
     }
 
     #[test]
     fn a_towers_failure_cancels_the_step_and_is_the_reason() {
         let push = |_: usize, _: u64, _: &CancelToken| Err(anyhow::anyhow!("no memory"));
-        let trained: anyhow::Result<()> = train_with_towers(1, push, |signal| {
-            let cancel = signal.begin(5);
+        let trained: anyhow::Result<()> = train_with_towers(1, push, |pace| {
+            let cancel = pace.begin(5);
             while !cancel.is_cancelled() {
                 std::thread::yield_now();
             }
@@ -135,17 +134,17 @@ mod tests {
 
     #[test]
     fn the_end_of_training_cancels_towers() {
-        let (sender, begins) = mpsc::channel();
+        let (began, begun) = mpsc::channel();
         let push = |_: usize, _: u64, cancel: &CancelToken| {
-            sender.send(())?;
+            began.send(())?;
             while !cancel.is_cancelled() {
                 std::thread::yield_now();
             }
             anyhow::bail!("cancelled")
         };
-        let trained = train_with_towers(1, push, |signal| {
-            signal.begin(1);
-            begins.recv()?;
+        let trained = train_with_towers(1, push, |pace| {
+            pace.begin(1);
+            begun.recv()?;
             Ok(7)
         });
         assert_eq!(trained.unwrap(), 7, "a tower that ends late is no failure");

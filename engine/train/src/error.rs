@@ -6,10 +6,10 @@ use std::fmt::Display;
 #[derive(Debug)]
 pub enum TrainError {
     /// Wrong use or bad input, which the user can correct.
-    Usage(anyhow::Error),
+    Use(anyhow::Error),
     /// The work failed.
     Work(anyhow::Error),
-    /// The training client ended with this exit code, and has reported the reason.
+    /// The training client ended with this exit code and has reported why itself.
     Client(u8),
 }
 
@@ -19,7 +19,7 @@ pub type Result<T> = std::result::Result<T, TrainError>;
 impl TrainError {
     /// Wrong use or bad input, in one line.
     pub fn wrong_use(message: impl Display) -> TrainError {
-        TrainError::Usage(anyhow::anyhow!("{message}"))
+        TrainError::Use(anyhow::anyhow!("{message}"))
     }
 }
 

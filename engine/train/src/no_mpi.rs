@@ -12,28 +12,28 @@ pub fn is_requested(cluster: &Path) -> bool {
     cluster.as_os_str() == "mpi"
 }
 
-fn no_mpi_error() -> TrainError {
+fn missing() -> TrainError {
     TrainError::wrong_use(
         "this program was built without MPI: cargo build --release --features mpi (needs mpicc and libclang)",
     )
 }
 
-/// Fails, because this program was built without MPI.
+/// The function of a program with MPI; here an error.
 ///
 /// # Errors
 /// Always.
-pub fn run_in_cluster<E: From<TrainError>>(
+pub fn in_cluster<E: From<TrainError>>(
     _: impl FnOnce(&Path) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    Err(no_mpi_error().into())
+    Err(missing().into())
 }
 
-/// A worker's membership in an MPI job, of which a program without MPI has no values.
+/// A worker's membership in an MPI job, which does not exist here.
 pub(crate) enum Membership {}
 
 impl Membership {
     pub fn join() -> Result<Membership> {
-        Err(no_mpi_error())
+        Err(missing())
     }
 
     pub fn task(&self) -> Result<(String, TaskName, Address, Option<Security>)> {
@@ -44,7 +44,7 @@ impl Membership {
         match *self {}
     }
 
-    pub fn on_client_end(&self, _: impl Fn() + Send + 'static) -> anyhow::Result<()> {
+    pub fn at_end(&self, _: impl Fn() + Send + 'static) -> anyhow::Result<()> {
         match *self {}
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::ClusterError;
 use crate::job::{Job, Scheduler};
-use crate::ship::{PlanConverter, rows_in_plan};
+use crate::ship::{Shipping, rows_in_plan};
 use async_trait::async_trait;
 use ballista_core::extension::SessionConfigExt;
 use ballista_core::optimizer::with_ballista_optimizer_rules;
@@ -29,17 +29,16 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Ballista {
     scheduler: Scheduler,
     scratch: Option<PathBuf>,
-    current: Mutex<CurrentQuery>,
+    running: Mutex<Running>,
 }
 
 /// The state of the current or last query.
 #[derive(Default)]
-struct CurrentQuery {
-    /// The task that submits the plan. A query that is cancelled while its plan is sent has a job too, which this task
-    /// returns.
+struct Running {
+    /// The submission, in a task of its own: a query that is cancelled while its plan is sent has a job, too.
     job: Option<JoinHandle<Option<Job>>>,
     /// The folder of the query's files, deleted when this is dropped.
-    folder: Option<tempfile::TempDir>,
+    written: Option<tempfile::TempDir>,
 }
 
 impl Ballista {
@@ -56,15 +55,15 @@ impl Ballista {
             Err(error) => Err(ClusterError::Scratch { path, reason: error.to_string() }),
         });
         Ok(Ballista {
-            scheduler: Scheduler::new(parse_address(address)?),
+            scheduler: Scheduler::new(parse(address)?),
             scratch: scratch.transpose()?,
-            current: Mutex::default(),
+            running: Mutex::default(),
         })
     }
 }
 
 /// The HTTP address of a scheduler.
-fn parse_address(address: &str) -> Result<Url, ClusterError> {
+fn parse(address: &str) -> Result<Url, ClusterError> {
     let refused = |reason: &str| ClusterError::Address { address: address.to_owned(), reason: reason.to_owned() };
     let (scheme, rest) = address.split_once("://").unwrap_or(("df", address));
     match scheme {
@@ -95,13 +94,13 @@ impl query::Cluster for Ballista {
 
     async fn run(&self, plan: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let client = self.scheduler.connect().await?;
-        let mut converter = PlanConverter::new(Arc::clone(&context), self.scratch.clone());
-        let plan = converter.convert(plan).await?;
-        self.current.lock().folder = converter.folder;
+        let mut shipping = Shipping::new(Arc::clone(&context), self.scratch.clone());
+        let plan = shipping.plan(plan).await?;
+        self.running.lock().written = shipping.written;
         let schema = plan.schema();
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let scheduler = self.scheduler.clone();
-        self.current.lock().job = Some(tokio::spawn(async move {
+        self.running.lock().job = Some(tokio::spawn(async move {
             let job = scheduler.submit(client, &plan, &context).await;
             let submitted = job.as_ref().ok().cloned();
             // Sending fails where the query was cancelled; `release` then ends the job.
@@ -109,9 +108,9 @@ impl query::Cluster for Ballista {
             submitted
         }));
         let job = receiver.await.map_err(|e| DataFusionError::External(Box::new(e)))??;
-        let batches = self.scheduler.result(job).await?;
+        let parts = self.scheduler.result(job).await?;
         let target = Arc::clone(&schema);
-        let rows = batches.and_then(move |batch| {
+        let rows = parts.and_then(move |batch| {
             let target = Arc::clone(&target);
             async move { rows_in_plan(&batch, target) }
         });
@@ -119,17 +118,17 @@ impl query::Cluster for Ballista {
     }
 
     async fn release(&self) {
-        let CurrentQuery { job, folder } = std::mem::take(&mut *self.current.lock());
+        let Running { job, written } = std::mem::take(&mut *self.running.lock());
         if let Some(job) = job {
             let end = async {
                 if let Ok(Some(job)) = job.await {
                     job.end().await;
                 }
             };
-            // A timeout means that the scheduler is gone, and the job with it.
+            // Where the scheduler is gone there is no job to end.
             let _ = tokio::time::timeout(END_TIMEOUT, end).await;
         }
-        drop(folder);
+        drop(written);
     }
 }
 
@@ -155,12 +154,12 @@ mod tests {
             ("df://[::1]:7", "http://[::1]:7/"),
         ];
         for (address, url) in good {
-            assert_eq!(parse_address(address).unwrap().as_str(), url, "{address}");
+            assert_eq!(parse(address).unwrap().as_str(), url, "{address}");
         }
         for bad in
             ["", "https://host", "s3://host", "df://", "host:port", "df://host/path", "df://me@host", "host:99999"]
         {
-            assert!(matches!(parse_address(bad), Err(ClusterError::Address { .. })), "{bad}");
+            assert!(matches!(parse(bad), Err(ClusterError::Address { .. })), "{bad}");
         }
     }
 }
