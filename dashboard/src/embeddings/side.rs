@@ -16,7 +16,6 @@ use ui::{
 const MAX_LISTED: usize = 200;
 
 impl EmbeddingsView {
-    /// Shows the controls.
     pub(super) fn side_ui(&mut self, ui: &mut Ui, embedding: Option<&Embedding>) {
         ui.add_space(metrics::PAD);
         let height = ui.available_height();
@@ -58,10 +57,10 @@ impl EmbeddingsView {
                 named(&response, Role::RadioButton, &format!("Dimensions: {n_dims}"));
             }
         });
-        let number = |ui: &mut Ui, name: &str, value: &mut usize, min: usize, max: usize| {
+        let number = |ui: &mut Ui, name: &str, value: &mut usize, least: usize, most: usize| {
             ui.horizontal(|ui| {
                 ui.weak(name);
-                let response = ui.add(DragValue::new(value).range(min..=max));
+                let response = ui.add(DragValue::new(value).range(least..=most));
                 named(&response, Role::SpinButton, name);
             });
         };
@@ -92,7 +91,7 @@ impl EmbeddingsView {
         }
     }
 
-    /// Shows the choice of images in place of dots, or the reason why there are none.
+    /// Images in place of dots, or the reason why there are none.
     fn sprites_ui(&mut self, ui: &mut Ui) {
         let loaded = self.read.as_ref().and_then(|read| read.1.as_ref().ok());
         match loaded.and_then(|loaded| loaded.sheet.as_ref()) {
@@ -212,7 +211,7 @@ fn section(ui: &mut Ui, text: &str) {
     heading(ui, text);
 }
 
-/// Shows the filters of the vectors at the ends of the axes.
+/// The vectors at the ends of the axes.
 fn ends_ui(ui: &mut Ui, choices: &mut Choices) {
     let names = ["left", "right", "below", "above"];
     egui::Grid::new("ends").num_columns(2).show(ui, |ui| {

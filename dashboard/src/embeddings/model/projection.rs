@@ -1,4 +1,4 @@
-//! The thread that lays out an embedding.
+//! The thread that lays an embedding out. A new request stops the one in progress.
 
 use parking_lot::Mutex;
 use std::{sync::Arc, thread::JoinHandle};
@@ -19,7 +19,7 @@ pub enum Method {
     Tsne(TsneOptions),
     Umap(UmapOptions),
     /// Along two directions, each from a group of vectors to another.
-    Axes([[Vec<usize>; 2]; 2]),
+    Along([[Vec<usize>; 2]; 2]),
 }
 
 /// A layout, finished or not.
@@ -35,7 +35,7 @@ pub struct Layout {
     pub revision: u64,
 }
 
-/// A thread that computes a layout. The computation stops when the worker is dropped.
+/// A computation; dropping it stops it.
 pub struct Worker {
     progress: Arc<Progress>,
     layout: Arc<Mutex<Layout>>,
@@ -43,14 +43,14 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread, which calls `wake` after each change. If the system cannot start it, the layout stays empty.
+    /// Starts; `wake` is called after each change. Where the system has no thread left, there are none.
     pub fn start(embedding: Arc<Embedding>, method: Method, wake: impl Fn() + Send + 'static) -> Self {
         let progress = Arc::new(Progress::default());
         let layout: Arc<Mutex<Layout>> = Arc::default();
-        let (thread_progress, thread_layout) = (Arc::clone(&progress), Arc::clone(&layout));
+        let (theirs, out) = (Arc::clone(&progress), Arc::clone(&layout));
         let work = move || {
-            let publish = |places: &[Position], is_done: bool, explained: Vec<f64>| {
-                let mut layout = thread_layout.lock();
+            let put = |places: &[Position], is_done: bool, explained: Vec<f64>| {
+                let mut layout = out.lock();
                 layout.places = Arc::new(places.to_vec());
                 layout.is_done = is_done;
                 layout.explained = explained;
@@ -58,36 +58,32 @@ impl Worker {
                 drop(layout);
                 wake();
             };
-            let publish_interim = |places: &[Position]| publish(places, false, Vec::new());
+            let show = |places: &[Position]| put(places, false, Vec::new());
             let result = match method {
-                Method::Pca { n_dims } => pca(&embedding.vectors, n_dims, &thread_progress).map(|components| {
+                Method::Pca { n_dims } => pca(&embedding.vectors, n_dims, &theirs).map(|components| {
                     let k = components.n_components;
                     let place = |i: usize| {
-                        let coordinate = |d: usize| if d < k { components.coordinates[i * k + d] } else { 0.0 };
-                        [coordinate(0), coordinate(1), coordinate(2)]
+                        let along = |d: usize| if d < k { components.coordinates[i * k + d] } else { 0.0 };
+                        [along(0), along(1), along(2)]
                     };
                     ((0..embedding.vectors.len()).map(place).collect(), components.explained.clone())
                 }),
-                Method::Tsne(options) => {
-                    tsne(&embedding.vectors, options, &thread_progress, publish_interim).map(|p| (p, Vec::new()))
-                }
-                Method::Umap(options) => {
-                    umap(&embedding.vectors, options, &thread_progress, publish_interim).map(|p| (p, Vec::new()))
-                }
-                Method::Axes(axes) => {
+                Method::Tsne(options) => tsne(&embedding.vectors, options, &theirs, show).map(|p| (p, Vec::new())),
+                Method::Umap(options) => umap(&embedding.vectors, options, &theirs, show).map(|p| (p, Vec::new())),
+                Method::Along(axes) => {
                     let groups = axes.each_ref().map(|axis| axis.each_ref().map(Vec::as_slice));
                     Some((along(&embedding.vectors, groups), Vec::new()))
                 }
             };
             if let Some((places, explained)) = result {
-                publish(&places, true, explained);
+                put(&places, true, explained);
             }
         };
         let thread = std::thread::Builder::new().name("embedding".into()).spawn(work).ok();
         Self { progress, layout, thread }
     }
 
-    /// Stops the computation; the current layout stays.
+    /// Stops it; the current layout stays.
     pub fn stop(&self) {
         self.progress.cancel();
     }
@@ -109,7 +105,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // The thread ends soon by itself; waiting for it would hold up a frame.
+        // The thread sees it soon and ends by itself: no frame waits for it.
         self.progress.cancel();
     }
 }

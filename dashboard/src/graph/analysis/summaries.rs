@@ -18,13 +18,12 @@ pub(crate) struct Tag {
 #[derive(Default)]
 pub(crate) struct Summaries {
     recorded: SummaryTargets,
-    /// The item and the number of series for which the tags were found.
     stamp: Option<(Option<ItemId>, usize)>,
     tags: Vec<Tag>,
 }
 
 impl Summaries {
-    /// Updates the tags of `item`.
+    /// Brings the tags of `item` up to date.
     pub fn update(&mut self, model: &Model, item: Option<ItemId>, data: &Data) {
         let n_series = data.runs().map(|run| run.run.series.len()).sum();
         let has_new_graph = self.recorded.update(data);

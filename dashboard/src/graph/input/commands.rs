@@ -42,10 +42,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::gesture("Esc", "Deselect"),
 ];
 
-/// Runs a command.
 pub(crate) fn run(view: &mut GraphView, model: &Arc<Model>, id: &str) {
     match id {
-        "fit" => view.needs_fit = true,
+        "fit" => view.fit = true,
         "search" => view.search.focus(),
         "open level" => view.open_level(model),
         "close" => view.close(model),
@@ -67,10 +66,9 @@ pub(crate) fn run(view: &mut GraphView, model: &Arc<Model>, id: &str) {
     }
 }
 
-/// Reveals the first node with a NaN or an infinity, if requested, once the data is complete. Without one, the legend
-/// shows that.
+/// Shows the first node with a NaN or an infinity once it is known, if requested. The legend says if there is none.
 pub(crate) fn seek_first_non_finite(view: &mut GraphView, model: &Arc<Model>, data: &Data) {
-    if !view.seeks_first_non_finite || !view.times.is_complete(data) {
+    if !view.seeks_first_non_finite || !view.times.is_known(data) {
         return;
     }
     view.seeks_first_non_finite = false;
@@ -79,7 +77,7 @@ pub(crate) fn seek_first_non_finite(view: &mut GraphView, model: &Arc<Model>, da
     }
 }
 
-/// Returns the panel's part of an address: the graph, its colours, and the graph to compare with. The window adds the
+/// The panel's part of an address: the graph, its colours, and the graph it is compared with. The window adds the
 /// selected node.
 pub(crate) fn address(view: &GraphView, data: &Data) -> Params {
     let mut out = Params::default();

@@ -6,19 +6,18 @@ pub struct InputRef<'a> {
     pub node: &'a str,
     /// Output of the producer (in functions: within the named output argument).
     pub port: u32,
-    /// Whether the input is a control input.
-    pub is_control: bool,
+    pub control: bool,
 }
 
-/// Parses an input string and never fails: a part after `:` that is no number is the name of a function's output
-/// argument, and the port is then 0 unless a number follows.
+/// Reads an input string. Anything reads as something: a part after `:` that is no number belongs to a function's
+/// output argument, or is taken as port 0.
 pub fn parse_input(input: &str) -> InputRef<'_> {
     if let Some(node) = input.strip_prefix('^') {
-        return InputRef { node, port: 0, is_control: true };
+        return InputRef { node, port: 0, control: true };
     }
-    let Some((node, rest)) = input.split_once(':') else { return InputRef { node: input, port: 0, is_control: false } };
+    let Some((node, rest)) = input.split_once(':') else { return InputRef { node: input, port: 0, control: false } };
     let number = rest.rsplit(':').next().unwrap_or(rest);
-    InputRef { node, port: number.parse().unwrap_or(0), is_control: false }
+    InputRef { node, port: number.parse().unwrap_or(0), control: false }
 }
 
 #[cfg(test)]
@@ -27,8 +26,8 @@ mod tests {
 
     #[test]
     fn every_form_is_read() {
-        let check = |input, node, port, is_control| {
-            assert_eq!(parse_input(input), InputRef { node, port, is_control }, "{input}");
+        let check = |input, node, port, control| {
+            assert_eq!(parse_input(input), InputRef { node, port, control }, "{input}");
         };
         check("a/b", "a/b", 0, false);
         check("a/b:3", "a/b", 3, false);

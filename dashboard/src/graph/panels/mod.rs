@@ -1,4 +1,4 @@
-//! The widgets around the picture: `toolbar` above it with `search`, `details` of the selection with `step_chart` to
+//! What stands around the picture: `toolbar` above it with `search`, `details` of the selection with `step_chart` to
 //! its right.
 
 pub(super) mod details;
