@@ -29,7 +29,7 @@ use ui::{
     format,
     pace::Pace,
     theme::{self, SystemFonts, metrics},
-    widgets::{keys_are_free, note_typing, put_side_sizes, side_sizes},
+    widgets::{is_keyboard_free, note_typing, set_side_sizes, side_sizes},
 };
 
 /// The graphics interface that draws the window.
@@ -212,7 +212,7 @@ impl App {
         };
         app.selection.notes = app.memory.config.notes.clone();
         app.selection.pins = app.memory.config.pins.clone();
-        put_side_sizes(ctx, app.memory.config.sides.clone());
+        set_side_sizes(ctx, app.memory.config.sides.clone());
         app.put_in_force(ctx);
         options.paths.into_iter().for_each(|path| app.open_path(path));
         app
@@ -481,7 +481,7 @@ impl App {
         if let Some(command) = command::pressed(ui.ctx()) {
             self.run(ui.ctx(), data, command);
         }
-        if !keys_are_free(ui) {
+        if !is_keyboard_free(ui) {
             return;
         }
         if let Some(kind) = shell::panel_key(ui) {
@@ -497,7 +497,7 @@ impl App {
 impl eframe::App for App {
     fn ui(&mut self, ui: &mut egui::Ui, frame: &mut eframe::Frame) {
         if let Some(seconds) = frame.info().cpu_usage {
-            self.pace.frame_took(seconds);
+            self.pace.record_frame(seconds);
         }
         Self::ui(self, ui);
     }

@@ -165,7 +165,7 @@ impl Trace {
             Ok(sums) => sums,
             Err(problem) => return Ok(Some(problem.clone())),
         };
-        let Some(end) = sums.end_of(name) else {
+        let Some(end) = sums.footer_of(name) else {
             return Ok(Some(format!("{name}: the list of checksums lacks it")));
         };
         if end.end != object.size {
@@ -175,7 +175,7 @@ impl Trace {
             return Ok(None);
         }
         let bytes = self.store.get_range(&object.location, end).await?;
-        Ok((!sums.is_end_of(name, &bytes)).then(|| format!("{name}: its checksum is wrong")))
+        Ok((!sums.is_footer_of(name, &bytes)).then(|| format!("{name}: its checksum is wrong")))
     }
 
     /// The list of checksums, or the problem with it.

@@ -113,7 +113,7 @@ impl Sources {
 
     /// The location of the trace in a folder: its Parquet files if they are undamaged, else the folder.
     fn locate(&self, path: PathBuf) -> Location {
-        let Some(folder) = trace_store::seal::whole_folder(&path) else { return Location::Folder(path) };
+        let Some(folder) = trace_store::seal::complete_folder(&path) else { return Location::Folder(path) };
         match trace_store::seal::check(&folder) {
             Ok(()) => Location::Sealed(folder),
             Err(problem) => {

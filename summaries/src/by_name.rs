@@ -8,38 +8,38 @@ use rustc_hash::FxBuildHasher;
 /// A map that iterates in the order of names and looks names up by hash: a page of charts looks up thousands in each
 /// frame.
 ///
-/// [`IndexMap`] has the reading methods. Inserting takes constant time after the last name, else it moves the names
-/// behind.
+/// Reading methods come from [`IndexMap`]. Inserting after the last name takes constant time; inserting before others
+/// moves them.
 #[derive(Debug, Clone)]
-pub struct ByName<V>(IndexMap<String, V, FxBuildHasher>);
+pub struct NameMap<V>(IndexMap<String, V, FxBuildHasher>);
 
-impl<V> ByName<V> {
+impl<V> NameMap<V> {
     /// Sets the value of `name`; returns its previous value.
     pub fn insert(&mut self, name: String, value: V) -> Option<V> {
         self.0.insert_sorted(name, value).1
     }
 
-    /// The value of `name`, to be changed.
+    /// Returns the value of `name`, to be changed.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut V> {
         self.0.get_mut(name)
     }
 }
 
-impl<V: Default> ByName<V> {
-    /// The value of `name`, to be changed; inserts the default where there is none.
+impl<V: Default> NameMap<V> {
+    /// Returns the value of `name`, to be changed; inserts the default where there is none.
     pub fn get_or_default(&mut self, name: &str) -> &mut V {
         let idx = self.0.get_index_of(name).unwrap_or_else(|| self.0.insert_sorted(name.to_owned(), V::default()).0);
         &mut self.0[idx]
     }
 }
 
-impl<V> Default for ByName<V> {
+impl<V> Default for NameMap<V> {
     fn default() -> Self {
         Self(IndexMap::default())
     }
 }
 
-impl<V> Deref for ByName<V> {
+impl<V> Deref for NameMap<V> {
     type Target = IndexMap<String, V, FxBuildHasher>;
 
     fn deref(&self) -> &Self::Target {
@@ -47,7 +47,7 @@ impl<V> Deref for ByName<V> {
     }
 }
 
-impl<V> FromIterator<(String, V)> for ByName<V> {
+impl<V> FromIterator<(String, V)> for NameMap<V> {
     fn from_iter<T: IntoIterator<Item = (String, V)>>(values: T) -> Self {
         let mut map: IndexMap<String, V, FxBuildHasher> = values.into_iter().collect();
         map.sort_unstable_keys();
@@ -55,7 +55,7 @@ impl<V> FromIterator<(String, V)> for ByName<V> {
     }
 }
 
-impl<'a, V> IntoIterator for &'a ByName<V> {
+impl<'a, V> IntoIterator for &'a NameMap<V> {
     type Item = (&'a String, &'a V);
     type IntoIter = map::Iter<'a, String, V>;
 
@@ -74,12 +74,12 @@ mod tests {
         let names = ["b", "a/1", "", "c", "a", "b", "é", "a/1"];
         let values = || names.iter().zip(0..).map(|(name, n)| ((*name).to_owned(), n));
         let expected: BTreeMap<String, i32> = values().collect();
-        let mut one_by_one = ByName::default();
+        let mut one_by_one = NameMap::default();
         let mut known = BTreeMap::new();
         for (name, n) in values() {
             assert_eq!(one_by_one.insert(name.clone(), n), known.insert(name, n));
         }
-        let at_once: ByName<i32> = values().collect();
+        let at_once: NameMap<i32> = values().collect();
         for map in [&one_by_one, &at_once] {
             assert!(map.iter().eq(&expected));
             assert!(expected.iter().all(|(name, n)| map.get(name.as_str()) == Some(n)));

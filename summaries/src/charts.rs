@@ -24,7 +24,7 @@ mod theme;
 use plotters::prelude::*;
 
 use crate::histogram::Histogram;
-use paint::{Area, Drawn, Paint};
+use paint::{Area, DrawResult, Paint};
 
 pub use bars::Bar;
 pub use curves::Curve;
@@ -85,32 +85,32 @@ pub struct ChartError(String);
 const SUPERSAMPLING: u32 = 2;
 
 impl Chart {
-    /// The chart as SVG.
+    /// Draws the chart as SVG.
     ///
     /// # Errors
-    /// When it cannot be drawn.
+    /// When the chart cannot be drawn.
     pub fn svg(&self, style: Style) -> Result<String, ChartError> {
         let mut svg = String::new();
         let area = SVGBackend::with_string(&mut svg, self.size(style)).into_drawing_area();
-        let drawn = self.draw(&area, &Paint::of(style.theme, None));
+        let drawn = self.draw(&area, &Paint::new(style.theme, None));
         drop(area);
         drawn.map_err(|e| ChartError(e.to_string()))?;
         Ok(svg)
     }
 
-    /// The chart as a PNG file of 8-bit RGB.
+    /// Draws the chart as a PNG file of 8-bit RGB.
     ///
     /// # Errors
-    /// When it cannot be drawn.
+    /// When the chart cannot be drawn.
     pub fn png(&self, style: Style) -> Result<Vec<u8>, ChartError> {
         let (width, height) = self.size(style);
-        let fine = (width * SUPERSAMPLING, height * SUPERSAMPLING);
-        let mut pixels = vec![0; fine.0 as usize * fine.1 as usize * 3];
-        let area = BitMapBackend::with_buffer(&mut pixels, fine).into_drawing_area();
-        let drawn = self.draw(&area, &Paint::of(style.theme, Some(SUPERSAMPLING)));
+        let fine_size = (width * SUPERSAMPLING, height * SUPERSAMPLING);
+        let mut pixels = vec![0; fine_size.0 as usize * fine_size.1 as usize * 3];
+        let area = BitMapBackend::with_buffer(&mut pixels, fine_size).into_drawing_area();
+        let drawn = self.draw(&area, &Paint::new(style.theme, Some(SUPERSAMPLING)));
         drop(area);
         drawn.map_err(|e| ChartError(e.to_string()))?;
-        encoded(&smaller(&pixels, width as usize), width, height).map_err(|e| ChartError(e.to_string()))
+        encode_png(&downsample(&pixels, width as usize), width, height).map_err(|e| ChartError(e.to_string()))
     }
 
     fn size(&self, style: Style) -> (u32, u32) {
@@ -118,8 +118,8 @@ impl Chart {
         (style.width.clamp(64, 8192), height.clamp(64, 8192))
     }
 
-    fn draw<DB: DrawingBackend>(&self, area: &Area<DB>, paint: &Paint) -> Drawn<(), DB> {
-        paint::use_font();
+    fn draw<DB: DrawingBackend>(&self, area: &Area<DB>, paint: &Paint) -> DrawResult<(), DB> {
+        paint::register_chart_font();
         area.fill(&paint.background)?;
         match &self.shape {
             Shape::Curves { x, y, curves } => curves::draw(area, paint, &self.title, (x, y), curves)?,
@@ -131,19 +131,20 @@ impl Chart {
     }
 }
 
-/// The mean of each square of [`SUPERSAMPLING`] pixels.
-fn smaller(pixels: &[u8], width: usize) -> Vec<u8> {
-    let n = SUPERSAMPLING as usize;
-    let row_len = width * n * 3;
+/// Scales an image down to the mean of each square of [`SUPERSAMPLING`] pixels.
+fn downsample(pixels: &[u8], width: usize) -> Vec<u8> {
+    let n_side = SUPERSAMPLING as usize;
+    let row_len = width * n_side * 3;
     let mean = |rows: &[u8], x: usize, channel: usize| {
-        let square = (0..n * n).map(|i| u32::from(rows[i / n * row_len + (x * n + i % n) * 3 + channel]));
+        let square = (0..n_side * n_side)
+            .map(|i| u32::from(rows[i / n_side * row_len + (x * n_side + i % n_side) * 3 + channel]));
         (square.sum::<u32>() / (SUPERSAMPLING * SUPERSAMPLING)) as u8
     };
     let row = |rows| (0..width * 3).map(move |i| mean(rows, i / 3, i % 3));
-    pixels.chunks_exact(row_len * n).flat_map(row).collect()
+    pixels.chunks_exact(row_len * n_side).flat_map(row).collect()
 }
 
-fn encoded(rgb: &[u8], width: u32, height: u32) -> Result<Vec<u8>, png::EncodingError> {
+fn encode_png(rgb: &[u8], width: u32, height: u32) -> Result<Vec<u8>, png::EncodingError> {
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, width, height);
     encoder.set_color(png::ColorType::Rgb);

@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::pyramid::{Extent, Pyramid};
 
 /// The rows of a chunk.
-const CHUNK: usize = 4096;
+const CHUNK_ROWS: usize = 4096;
 
 /// A column of steps.
 #[derive(Debug, Clone, Default)]
@@ -48,11 +48,11 @@ impl Steps {
 
     pub fn get(&self, row: usize) -> i64 {
         assert!(row < self.len, "row {row} of {}", self.len);
-        self.chunks[row / CHUNK].get(row % CHUNK)
+        self.chunks[row / CHUNK_ROWS].get(row % CHUNK_ROWS)
     }
 
     pub fn push(&mut self, step: i64) {
-        let i = self.len % CHUNK;
+        let i = self.len % CHUNK_ROWS;
         if i == 0 {
             self.chunks.push(StepChunk::Even { first: step, stride: 0 });
         } else if let Some(chunk) = self.chunks.last_mut() {
@@ -81,15 +81,15 @@ pub(crate) struct Floats {
 
 impl Floats {
     pub fn get(&self, row: usize) -> f64 {
-        self.chunks[row / CHUNK][row % CHUNK]
+        self.chunks[row / CHUNK_ROWS][row % CHUNK_ROWS]
     }
 
     pub fn extend(&mut self, mut values: impl ExactSizeIterator<Item = f64>) {
         while values.len() > 0 {
-            if self.len.is_multiple_of(CHUNK) {
+            if self.len.is_multiple_of(CHUNK_ROWS) {
                 self.chunks.push(Vec::new());
             }
-            let n = values.len().min(CHUNK - self.len % CHUNK);
+            let n = values.len().min(CHUNK_ROWS - self.len % CHUNK_ROWS);
             if let Some(chunk) = self.chunks.last_mut() {
                 chunk.extend(values.by_ref().take(n));
             }
@@ -126,7 +126,7 @@ impl Numbers {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the column has no rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -136,9 +136,9 @@ impl Numbers {
     /// # Panics
     /// When there is no such row.
     pub fn get(&self, row: usize) -> f64 {
-        match &self.chunks[row / CHUNK] {
-            NumberChunk::Single(values) => f64::from(values[row % CHUNK]),
-            NumberChunk::Double(values) => values[row % CHUNK],
+        match &self.chunks[row / CHUNK_ROWS] {
+            NumberChunk::Single(values) => f64::from(values[row % CHUNK_ROWS]),
+            NumberChunk::Double(values) => values[row % CHUNK_ROWS],
         }
     }
 
@@ -147,7 +147,7 @@ impl Numbers {
         self.len.checked_sub(1).map(|row| self.get(row))
     }
 
-    /// All numbers.
+    /// Iterates over all numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
         (0..self.len).map(|row| self.get(row))
     }
@@ -163,7 +163,7 @@ impl Numbers {
 
     /// Adds a number, exactly as it is.
     pub fn push(&mut self, value: f64) {
-        if self.len.is_multiple_of(CHUNK) {
+        if self.len.is_multiple_of(CHUNK_ROWS) {
             self.chunks.push(NumberChunk::Single(Vec::new()));
         }
         let single = value as f32;
@@ -186,10 +186,10 @@ impl Numbers {
     /// Adds numbers, chunk by chunk, which is faster than [`push`](Self::push).
     pub(crate) fn append(&mut self, mut values: impl ExactSizeIterator<Item = f64> + Clone) {
         while values.len() > 0 {
-            let part = values.clone().take(CHUNK - self.len % CHUNK);
+            let part = values.clone().take(CHUNK_ROWS - self.len % CHUNK_ROWS);
             let n = part.len();
             let are_single = part.clone().all(|value| f64::from(value as f32).to_bits() == value.to_bits());
-            let is_new_chunk = self.len.is_multiple_of(CHUNK);
+            let is_new_chunk = self.len.is_multiple_of(CHUNK_ROWS);
             if is_new_chunk && are_single {
                 self.chunks.push(NumberChunk::Single(Vec::new()));
             }
@@ -222,7 +222,7 @@ impl FromIterator<f64> for Numbers {
     }
 }
 
-/// Ranges of rows between restarts.
+/// Returns the ranges of rows between restarts.
 pub(crate) fn pieces(restarts: &[usize], len: usize) -> impl Iterator<Item = Range<usize>> + '_ {
     let starts = std::iter::once(0).chain(restarts.iter().copied());
     let ends = restarts.iter().copied().chain(std::iter::once(len));
@@ -238,10 +238,10 @@ mod tests {
     #[test]
     fn even_steps_cost_nothing() {
         let mut steps = Steps::default();
-        (0..3 * CHUNK as i64).for_each(|i| steps.push(i * 10));
+        (0..3 * CHUNK_ROWS as i64).for_each(|i| steps.push(i * 10));
         assert!(steps.chunks.iter().all(|chunk| matches!(chunk, StepChunk::Even { .. })));
         steps.push(7);
-        assert_eq!([steps.get(CHUNK + 1), steps.get(3 * CHUNK)], [(CHUNK as i64 + 1) * 10, 7]);
+        assert_eq!([steps.get(CHUNK_ROWS + 1), steps.get(3 * CHUNK_ROWS)], [(CHUNK_ROWS as i64 + 1) * 10, 7]);
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
             values in prop::collection::vec(prop_oneof![any::<f64>(), any::<f32>().prop_map(f64::from)], 0..60),
         ) {
             // Around the border between two chunks.
-            let pad = CHUNK - 30;
+            let pad = CHUNK_ROWS - 30;
             let mut column = Steps::default();
             (0..pad).for_each(|_| column.push(5));
             steps.iter().for_each(|step| column.push(*step));

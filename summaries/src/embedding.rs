@@ -25,12 +25,12 @@ pub struct Embedding {
     pub notes: Vec<String>,
 }
 
-/// One file with a small image for each vector, row by row.
+/// One image file with a small image for each vector, row by row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sprites {
-    /// The file as it is: PNG or JPEG.
+    /// The encoded file, PNG or JPEG.
     pub file: Vec<u8>,
-    /// Width and height of an image, pixels.
+    /// Width and height of each small image, pixels.
     pub size: [u32; 2],
 }
 
@@ -51,7 +51,7 @@ pub enum EmbeddingError {
         /// The tensor's name.
         tensor: String,
     },
-    /// The vectors' file makes no sense.
+    /// The file of the vectors cannot be parsed.
     #[error("{}: {reason}", path.display())]
     Vectors {
         /// The file.
@@ -136,10 +136,10 @@ fn from_bytes(bytes: &[u8], n_dims: usize) -> Result<Vectors, String> {
 fn from_text(bytes: &[u8]) -> Result<Vectors, String> {
     let text = std::str::from_utf8(bytes).map_err(|e| format!("no text: byte {}", e.valid_up_to()))?;
     let (mut n_dims, mut values) = (0, Vec::new());
-    for (nth, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+    for (line_idx, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let before = values.len();
         for word in line.split_ascii_whitespace() {
-            let number: f32 = word.parse().map_err(|_| format!("line {}: {word:?} is no number", nth + 1))?;
+            let number: f32 = word.parse().map_err(|_| format!("line {}: {word:?} is no number", line_idx + 1))?;
             values.push(number);
         }
         let n = values.len() - before;
@@ -147,7 +147,7 @@ fn from_text(bytes: &[u8]) -> Result<Vectors, String> {
             n_dims = n;
         }
         if n != n_dims {
-            return Err(format!("line {} has {n} numbers, the first one has {n_dims}", nth + 1));
+            return Err(format!("line {} has {n} numbers, the first one has {n_dims}", line_idx + 1));
         }
     }
     if values.is_empty() {

@@ -9,7 +9,7 @@ use formats::wire::{Fields, Malformed, Value};
 pub(crate) struct EventView<'a> {
     pub wall: f64,
     pub step: i64,
-    pub what: EventKind<'a>,
+    pub kind: EventKind<'a>,
 }
 
 /// An event's payload, serialised.
@@ -27,15 +27,15 @@ pub(crate) enum EventKind<'a> {
 impl<'a> EventView<'a> {
     /// The fields of `tensorflow.Event`, whatever their order.
     pub fn parse(record: &'a [u8]) -> Result<Self, Malformed> {
-        let mut event = Self { wall: 0.0, step: 0, what: EventKind::Other };
+        let mut event = Self { wall: 0.0, step: 0, kind: EventKind::Other };
         for field in Fields::new(record) {
             match field? {
                 (1, Value::Fixed64(bits)) => event.wall = f64::from_bits(bits),
                 (2, Value::Varint(step)) => event.step = step as i64,
-                (4, Value::Bytes(bytes)) => event.what = EventKind::Graph(bytes),
-                (5, Value::Bytes(bytes)) => event.what = EventKind::Summary(bytes),
-                (8, Value::Bytes(bytes)) => event.what = EventKind::RunMetadata(bytes),
-                (9, Value::Bytes(bytes)) => event.what = EventKind::MetaGraph(bytes),
+                (4, Value::Bytes(bytes)) => event.kind = EventKind::Graph(bytes),
+                (5, Value::Bytes(bytes)) => event.kind = EventKind::Summary(bytes),
+                (8, Value::Bytes(bytes)) => event.kind = EventKind::RunMetadata(bytes),
+                (9, Value::Bytes(bytes)) => event.kind = EventKind::MetaGraph(bytes),
                 _ => {}
             }
         }

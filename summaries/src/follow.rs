@@ -34,11 +34,11 @@ const BLOCK: usize = 1 << 20;
 pub(crate) struct FileFollower {
     path: Arc<Path>,
     stream: RecordStream,
-    packed: Compression,
+    compression: Compression,
     state: FileState,
     log: DamageLog,
     last_growth_ns: i64,
-    /// Distinguishes the file from another file of the same name.
+    /// The identity that distinguishes the file from another file of the same name.
     identity: Option<u64>,
 }
 
@@ -56,9 +56,9 @@ enum Compression {
 pub(crate) struct ReadReport {
     /// Bytes that were decoded or skipped.
     pub n_bytes: u64,
-    /// The file has more than the allowance.
+    /// Whether the file has more than the allowance.
     pub has_more: bool,
-    /// The file's state, size or damage has changed.
+    /// Whether the file's state, size or damage has changed.
     pub is_changed: bool,
 }
 
@@ -69,7 +69,7 @@ impl FileFollower {
             log: DamageLog::new(path.clone()),
             path,
             stream: RecordStream::default(),
-            packed: Compression::Unknown,
+            compression: Compression::Unknown,
             state: FileState::Followed,
             last_growth_ns: now_ns,
             identity: None,
@@ -100,10 +100,10 @@ impl FileFollower {
     }
 
     /// Reads about `allowance` new bytes into `stage`.
-    pub fn look(&mut self, allowance: u64, now_ns: i64, stage: &mut RunStage) -> ReadReport {
+    pub fn read_new(&mut self, allowance: u64, now_ns: i64, stage: &mut RunStage) -> ReadReport {
         let before = (self.stream.read_offset(), self.log.count());
         let state = self.state.clone();
-        let begin = self.stream.offset();
+        let offset_before = self.stream.offset();
         let result = self.read(allowance, stage);
         let has_more = *result.as_ref().unwrap_or(&false);
         self.state = match result {
@@ -116,7 +116,7 @@ impl FileFollower {
             self.last_growth_ns = now_ns;
         }
         ReadReport {
-            n_bytes: self.stream.offset().saturating_sub(begin),
+            n_bytes: self.stream.offset().saturating_sub(offset_before),
             has_more,
             is_changed: before != after || state != self.state,
         }
@@ -124,22 +124,22 @@ impl FileFollower {
 
     /// Reads about `allowance` new bytes; returns whether there is more to read.
     fn read(&mut self, allowance: u64, stage: &mut RunStage) -> io::Result<bool> {
-        match &mut self.packed {
+        match &mut self.compression {
             Compression::Done => return Ok(false),
-            Compression::Reading(_) => return self.read_packed(allowance, stage),
+            Compression::Reading(_) => return self.read_gzip(allowance, stage),
             Compression::Unknown | Compression::No => {}
         }
         let metadata = fs::metadata(&self.path)?;
         let (size, identity) = (metadata.len(), identity(&metadata));
         if size < self.stream.read_offset() || identity != *self.identity.get_or_insert(identity) {
-            self.begin_again(identity);
+            self.restart(identity);
         }
         if size == self.stream.read_offset() && self.stream.is_idle() {
             return Ok(false);
         }
         let mut file = File::open(&self.path)?;
-        if matches!(self.packed, Compression::Unknown) && self.detect_packed(&mut file)? {
-            return self.read_packed(allowance, stage);
+        if matches!(self.compression, Compression::Unknown) && self.detect_gzip(&mut file)? {
+            return self.read_gzip(allowance, stage);
         }
         let begin = self.stream.read_offset();
         if begin > 0 {
@@ -150,29 +150,29 @@ impl FileFollower {
     }
 
     /// Detects gzip by the first two bytes, once the file has two; returns whether the file is gzipped.
-    fn detect_packed(&mut self, file: &mut File) -> io::Result<bool> {
+    fn detect_gzip(&mut self, file: &mut File) -> io::Result<bool> {
         let mut magic = [0; 2];
         let found = file.read_exact(&mut magic);
         file.seek(SeekFrom::Start(0))?;
         if let Err(e) = found {
             return if e.kind() == io::ErrorKind::UnexpectedEof { Ok(false) } else { Err(e) };
         }
-        let is_packed = magic == GZIP_MAGIC;
-        self.packed = if is_packed {
+        let is_gzipped = magic == GZIP_MAGIC;
+        self.compression = if is_gzipped {
             Compression::Reading(Box::new(MultiGzDecoder::new(BufReader::new(file.try_clone()?))))
         } else {
             Compression::No
         };
-        Ok(is_packed)
+        Ok(is_gzipped)
     }
 
-    fn read_packed(&mut self, allowance: u64, stage: &mut RunStage) -> io::Result<bool> {
-        let Compression::Reading(mut decoder) = std::mem::replace(&mut self.packed, Compression::Done) else {
+    fn read_gzip(&mut self, allowance: u64, stage: &mut RunStage) -> io::Result<bool> {
+        let Compression::Reading(mut decoder) = std::mem::replace(&mut self.compression, Compression::Done) else {
             return Ok(false);
         };
         let has_more = self.drain(&mut decoder, u64::MAX, allowance, stage)?;
         if has_more {
-            self.packed = Compression::Reading(decoder);
+            self.compression = Compression::Reading(decoder);
         }
         Ok(has_more)
     }
@@ -197,7 +197,7 @@ impl FileFollower {
             }
             let mut segment = Segment::new(self.path.clone());
             match self.stream.next(source)? {
-                Scan::Record(record) => segment.take(&record, stage.known()),
+                Scan::Record(record) => segment.decode_record(&record, stage.known()),
                 Scan::Damage(damage) => self.log.add(damage.kind.into(), damage.bytes),
                 Scan::More => return Ok(false),
             }
@@ -218,12 +218,12 @@ impl FileFollower {
         // No block reaches over the size that the file had.
         let block_size = |block: usize, stream: &RecordStream| (size - stream.offset()).min(block as u64) as usize;
         let Some(first) = self.stream.next_block(source, block_size(FIRST_BLOCK, &self.stream))? else { return Ok(()) };
-        let segment = Segment::of_block(self.path.clone(), first, stage.known());
+        let segment = Segment::from_block(self.path.clone(), first, stage.known());
         stage.absorb(segment, |kind, bytes| self.log.add(kind, bytes));
         let (known, stream, path) = (stage.known(), &mut self.stream, &self.path);
         let (segments, n_waiting) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
         let decode = |i: usize, block| {
-            let segment = Segment::of_block(path.clone(), block, known);
+            let segment = Segment::from_block(path.clone(), block, known);
             segments.lock().push((i, segment));
         };
         let (decode, n_waiting) = (&decode, &n_waiting);
@@ -255,11 +255,11 @@ impl FileFollower {
     }
 
     /// Starts at the beginning of a file that became shorter or was replaced.
-    fn begin_again(&mut self, identity: u64) {
+    fn restart(&mut self, identity: u64) {
         self.identity = Some(identity);
         self.log.add(DamageKind::Rewritten, 0..self.stream.read_offset());
         self.stream = RecordStream::default();
-        self.packed = Compression::Unknown;
+        self.compression = Compression::Unknown;
     }
 }
 

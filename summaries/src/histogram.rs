@@ -61,7 +61,7 @@ impl Histogram {
         (self.num, self.sum, self.sum_squares) = (num, sum, sum_squares);
     }
 
-    /// All its numbers bit for bit, so that NaN equals itself.
+    /// The bits of all numbers, so that NaN equals itself.
     #[cfg(test)]
     pub(crate) fn bits(&self) -> Vec<u64> {
         let Histogram { min, max, num, sum, sum_squares, buckets } = self;
@@ -77,7 +77,7 @@ impl Histogram {
         (self.sum, self.sum_squares) = (f64::NAN, f64::NAN);
     }
 
-    /// Smallest value, largest value, and number of values.
+    /// The smallest value, the largest value, and the number of values.
     pub(crate) fn totals(&self) -> [f64; 3] {
         [self.min, self.max, self.num]
     }
@@ -92,8 +92,8 @@ impl Histogram {
         Self { min, max, num, sum: f64::NAN, sum_squares: f64::NAN, buckets }
     }
 
-    /// The value below which the share `q` (0 to 1) of the values lies, interpolated linearly within a bucket; NaN when
-    /// there is no value. A quantile between two full buckets is the beginning of the upper one. The order of
+    /// Returns the value below which the share `q` (0 to 1) of the values lies, interpolated linearly within a bucket;
+    /// NaN when there is no value. A quantile between two full buckets is the beginning of the upper one. The order of
     /// operations is TensorBoard's (tensorboard/plugins/distribution/compressor.py), so that both compute the same
     /// bits.
     pub fn quantile(&self, q: f64) -> f64 {

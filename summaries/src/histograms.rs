@@ -26,7 +26,7 @@ pub struct HistogramSeries {
 }
 
 impl HistogramSeries {
-    pub(crate) fn of_node(node_name: String) -> Self {
+    pub(crate) fn for_node(node_name: String) -> Self {
         Self { node_name, ..Self::default() }
     }
 
@@ -35,12 +35,12 @@ impl HistogramSeries {
         self.step.len()
     }
 
-    /// Whether there is none.
+    /// Whether the series has no histograms.
     pub fn is_empty(&self) -> bool {
         self.step.is_empty()
     }
 
-    /// The distribution at `row`: under a microsecond from memory, a read of the temporary file otherwise.
+    /// Reads the distribution at `row`, in under a microsecond from memory, else from the temporary file.
     ///
     /// # Errors
     /// When the temporary file cannot be read.
@@ -50,8 +50,8 @@ impl HistogramSeries {
     pub fn histogram(&self, row: usize) -> io::Result<Histogram> {
         let end = self.ends[row];
         let begin = row.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let found = self.bytes.read(begin, (end - begin) as usize, unpack)?;
-        found.ok_or_else(|| io::ErrorKind::InvalidData.into())
+        let histogram = self.bytes.read(begin, (end - begin) as usize, unpack)?;
+        histogram.ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// The number of bytes in the temporary file.
@@ -85,7 +85,7 @@ pub(crate) struct PackedRows {
     rows: Vec<(i64, f64, usize)>,
     bytes: Vec<u8>,
     /// The histogram that is being packed; its memory is reused.
-    last: Histogram,
+    scratch: Histogram,
     packer: Packer,
 }
 
@@ -100,8 +100,8 @@ impl PackedRows {
         wall: f64,
         fill: impl FnOnce(&mut Histogram) -> Result<(), E>,
     ) -> Result<(), E> {
-        fill(&mut self.last)?;
-        self.packer.pack(&self.last, &mut self.bytes);
+        fill(&mut self.scratch)?;
+        self.packer.pack(&self.scratch, &mut self.bytes);
         self.rows.push((step, wall, self.bytes.len()));
         Ok(())
     }

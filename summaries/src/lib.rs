@@ -60,7 +60,7 @@ mod walk;
 mod watch;
 mod writer;
 
-pub use by_name::ByName;
+pub use by_name::NameMap;
 pub use column::Numbers;
 pub use damage::{Damage, DamageKind};
 pub use embedding::{Embedding, EmbeddingError, Sprites};

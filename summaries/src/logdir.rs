@@ -28,7 +28,7 @@ use crate::{
     watch::{Watch, WatchTarget},
 };
 pub use follow_run::Changes;
-use follow_run::{RunFollower, Turn};
+use follow_run::{PollTurn, RunFollower};
 
 /// The most bytes that a poll reads per processor: its points are committed while they are in the processor's caches,
 /// and a window waits for milliseconds.
@@ -41,10 +41,10 @@ const TURN_BYTES: u64 = 1 << 20;
 const WALK_PAUSE: i64 = 20;
 /// The same multiple where the system reports new files, and a walk only finds files that it missed.
 const WATCHED_WALK_PAUSE: i64 = 200;
-/// How long every poll looks into a new folder.
-const FRESH_NS: i64 = 100_000_000;
-/// The most idle files that a poll looks at; more files take turns.
-const IDLE_LOOKS: usize = 256;
+/// The time for which every poll looks into a new folder.
+const FRESH_FOLDER_NS: i64 = 100_000_000;
+/// The most idle files that a poll reads; more files take turns.
+const IDLE_FILES: usize = 256;
 
 /// Why a logdir cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +59,7 @@ pub enum LogdirError {
     },
 }
 
-/// Folders (and single event files) that are followed.
+/// The runs below some folders, or in single event files, that are followed.
 #[derive(Debug)]
 pub struct Logdir {
     roots: Vec<Root>,
@@ -76,10 +76,10 @@ pub struct Logdir {
     watch: Watch,
     /// The identities of the roots when watching began: a root that was deleted and created again must be watched
     /// again.
-    watched: Option<Vec<Option<Identity>>>,
-    /// New folders, and until when each poll looks into them: the system does not report files that are created before
-    /// it watches the folder.
-    fresh: Vec<(PathBuf, i64)>,
+    watched_identities: Option<Vec<Option<Identity>>>,
+    /// New folders, and the time until which each poll looks into them, ns: the system does not report files that were
+    /// created before it watched the folder.
+    fresh_folders: Vec<(PathBuf, i64)>,
 }
 
 #[derive(Debug)]
@@ -100,12 +100,12 @@ impl Root {
 }
 
 impl Logdir {
-    /// Follows what is below `paths`: folders, or single event files. Nothing is read before the first
+    /// Follows the event files below `paths`, which are folders or single event files. Reads nothing before the first
     /// [`poll`](Self::poll). With one path, runs are named by their folder below it, `.` for the path itself; with
     /// several, the path's last part comes first.
     ///
     /// # Errors
-    /// When a path is not there.
+    /// When a path does not exist or cannot be read.
     pub fn open(paths: &[PathBuf]) -> Result<Self, LogdirError> {
         for path in paths {
             std::fs::metadata(path).map_err(|source| LogdirError::Unreadable { path: path.clone(), source })?;
@@ -122,8 +122,8 @@ impl Logdir {
             cursor: 0,
             n_polls: 0,
             watch: Watch::default(),
-            watched: None,
-            fresh: Vec::new(),
+            watched_identities: None,
+            fresh_folders: Vec::new(),
         })
     }
 
@@ -153,18 +153,18 @@ impl Logdir {
     /// Reads new data, up to [`POLL_BYTES`] per processor, and commits them.
     pub fn poll(&mut self) -> Changes {
         let now_ns = clock::mono_now();
-        let touched = self.watch.take();
-        self.take_created(touched.created, now_ns);
-        if touched.is_lost {
+        let file_changes = self.watch.take();
+        self.add_created(file_changes.created, now_ns);
+        if file_changes.is_incomplete {
             self.next_walk_ns = self.next_walk_ns.min(self.last_walk.0 + self.last_walk.1 * WALK_PAUSE);
         }
         let problems_changed = now_ns >= self.next_walk_ns && self.walk(now_ns);
         let mut changes = Changes::default();
-        self.look_at_files(now_ns, &touched.files, &mut changes);
+        self.read_files(now_ns, &file_changes.files, &mut changes);
         self.commit(problems_changed, &mut changes);
         if !changes.has_more {
             spare::clear();
-            self.keep_watching();
+            self.watch_roots();
         }
         self.n_polls += 1;
         changes
@@ -176,15 +176,15 @@ impl Logdir {
     }
 
     /// Watches the roots, if notifications are requested and the roots are not watched yet.
-    fn keep_watching(&mut self) {
+    fn watch_roots(&mut self) {
         if !self.watch.is_requested() {
             return;
         }
         let places: Vec<WatchTarget> = self.roots.iter().map(Root::watch_target).collect();
         let identities = places.iter().map(|place| identity(&place.folder).ok()).collect();
-        if self.watched.as_ref() != Some(&identities) {
+        if self.watched_identities.as_ref() != Some(&identities) {
             self.watch.start(places);
-            self.watched = Some(identities);
+            self.watched_identities = Some(identities);
         }
     }
 
@@ -200,20 +200,20 @@ impl Logdir {
                 self.add(found, prefix.as_deref(), now_ns);
             }
         }
-        let took_ns = clock::mono_now() - now_ns;
-        self.last_walk = (now_ns, took_ns);
+        let duration_ns = clock::mono_now() - now_ns;
+        self.last_walk = (now_ns, duration_ns);
         let pause = if self.is_watching() { WATCHED_WALK_PAUSE } else { WALK_PAUSE };
-        self.next_walk_ns = now_ns + took_ns * pause;
+        self.next_walk_ns = now_ns + duration_ns * pause;
         let is_changed = problems != self.problems;
         self.problems = problems;
         is_changed
     }
 
     /// Adds the files and folders that the system reported as new, without a walk over all folders.
-    fn take_created(&mut self, created: FxHashSet<PathBuf>, now_ns: i64) {
-        self.fresh.retain(|(folder, until_ns)| now_ns < *until_ns && !created.contains(folder));
-        let again = self.fresh.clone();
-        for path in created.into_iter().chain(again.into_iter().map(|(folder, _)| folder)) {
+    fn add_created(&mut self, created: FxHashSet<PathBuf>, now_ns: i64) {
+        self.fresh_folders.retain(|(folder, until_ns)| now_ns < *until_ns && !created.contains(folder));
+        let still_fresh = self.fresh_folders.clone();
+        for path in created.into_iter().chain(still_fresh.into_iter().map(|(folder, _)| folder)) {
             let Some(root) = self.roots.iter().find(|root| path.starts_with(&root.path) && root.path != *path) else {
                 continue;
             };
@@ -229,8 +229,8 @@ impl Logdir {
             for found in found {
                 self.add(found, prefix.as_deref(), now_ns);
             }
-            if path.is_dir() && !self.fresh.iter().any(|(folder, _)| *folder == path) {
-                self.fresh.push((path, now_ns + FRESH_NS));
+            if path.is_dir() && !self.fresh_folders.iter().any(|(folder, _)| *folder == path) {
+                self.fresh_folders.push((path, now_ns + FRESH_FOLDER_NS));
             }
         }
     }
@@ -249,10 +249,10 @@ impl Logdir {
     }
 
     /// Gives each run its turns until the allowance is used up or nothing is new.
-    fn look_at_files(&mut self, now_ns: i64, touched: &FxHashSet<PathBuf>, changes: &mut Changes) {
+    fn read_files(&mut self, now_ns: i64, changed_files: &FxHashSet<PathBuf>, changes: &mut Changes) {
         let n_files: usize = self.runs.iter().map(|run| run.files.len()).sum();
-        let n_turns = n_files.div_ceil(IDLE_LOOKS).max(1);
-        let turn = Turn { now_ns, n_polls: self.n_polls, n_turns, touched };
+        let n_turns = n_files.div_ceil(IDLE_FILES).max(1);
+        let turn = PollTurn { now_ns, n_polls: self.n_polls, n_turns, changed_files };
         let cursor = self.cursor.min(self.runs.len());
         let (before, behind) = self.runs.split_at_mut(cursor);
         let in_turn = behind.iter_mut().zip(cursor..).chain(before.iter_mut().zip(0..));
@@ -262,9 +262,9 @@ impl Logdir {
         while !waiting.is_empty() && changes.n_bytes < poll_bytes {
             let left = poll_bytes - changes.n_bytes;
             let allowance = (left / waiting.len() as u64).max(TURN_BYTES);
-            let (n_bytes, still) = look_at_runs(waiting, left, allowance, &turn);
+            let (n_bytes, unfinished) = read_runs(waiting, left, allowance, &turn);
             changes.n_bytes += n_bytes;
-            waiting = still;
+            waiting = unfinished;
         }
         changes.has_more = !waiting.is_empty();
         self.cursor = waiting.first().map_or(0, |(_, idx)| *idx);
@@ -291,29 +291,29 @@ impl Logdir {
 
 /// Gives each run a turn, in parallel, until `left` bytes are read in all. Returns the number of bytes, and the runs
 /// that may have more, in the order of their next turns.
-fn look_at_runs<'a>(
+fn read_runs<'a>(
     runs: Vec<(&'a mut RunFollower, usize)>,
     left: u64,
     allowance: u64,
-    turn: &Turn<'_>,
+    turn: &PollTurn<'_>,
 ) -> (u64, Vec<(&'a mut RunFollower, usize)>) {
     let n_read = AtomicU64::new(0);
-    let look = |(place, (run, idx)): (usize, (&'a mut RunFollower, usize))| {
+    let read_run = |(place, (run, idx)): (usize, (&'a mut RunFollower, usize))| {
         if n_read.load(Ordering::Relaxed) >= left {
             return Some((false, place, run, idx));
         }
-        let (n_bytes, has_more) = run.look(turn, idx, allowance);
+        let (n_bytes, has_more) = run.read_new(turn, idx, allowance);
         n_read.fetch_add(n_bytes, Ordering::Relaxed);
         has_more.then_some((true, place, run, idx))
     };
-    let mut still: Vec<_> = match runs.len() {
+    let mut unfinished: Vec<_> = match runs.len() {
         // On this thread, which then takes part in decoding the run's blocks.
-        1 => runs.into_iter().enumerate().filter_map(look).collect(),
+        1 => runs.into_iter().enumerate().filter_map(read_run).collect(),
         // `par_bridge` hands the runs out in order, so that those whose turn is next come first.
-        _ => runs.into_iter().enumerate().par_bridge().filter_map(look).collect(),
+        _ => runs.into_iter().enumerate().par_bridge().filter_map(read_run).collect(),
     };
-    still.sort_unstable_by_key(|(had_turn, place, ..)| (*had_turn, *place));
-    (n_read.into_inner(), still.into_iter().map(|(_, _, run, idx)| (run, idx)).collect())
+    unfinished.sort_unstable_by_key(|(had_turn, place, ..)| (*had_turn, *place));
+    (n_read.into_inner(), unfinished.into_iter().map(|(_, _, run, idx)| (run, idx)).collect())
 }
 
 /// The most bytes that a poll reads.
@@ -321,7 +321,7 @@ fn poll_bytes() -> u64 {
     POLL_BYTES * rayon::current_num_threads().min(MAX_PROCESSORS) as u64
 }
 
-/// A root that is a file is a run by itself, named by the file.
+/// Returns the run of a root that is a file; the run has the file's name.
 fn single_file(root: &Root) -> RunFile {
     let path = &root.path;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
@@ -329,8 +329,8 @@ fn single_file(root: &Root) -> RunFile {
     RunFile { run, folder: path.parent().unwrap_or(path).to_owned(), file: path.clone() }
 }
 
-/// The prefix of a root's run names: none for the only root, its last part if no other root has the same, else its full
-/// path.
+/// Returns the prefix of a root's run names: none for the only root, the last part of its path if no other root has the
+/// same, else the full path.
 fn prefix_of(path: &Path, all: &[PathBuf]) -> Option<String> {
     let is_same = |other: &&PathBuf| other.file_name() == path.file_name();
     match (all.len(), path.file_name()) {

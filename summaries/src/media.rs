@@ -102,12 +102,12 @@ impl MediaSeries {
         self.rows.len()
     }
 
-    /// Whether there is none.
+    /// Whether the series has no values.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The values' steps, times and places.
+    /// The steps, times and positions of the values.
     pub fn rows(&self) -> &[MediaRow] {
         &self.rows
     }
@@ -143,7 +143,7 @@ impl RecordPosition {
         let record = self.record()?;
         let changed = || MediaError::Changed { path: self.file.clone(), offset: self.offset };
         let event = EventView::parse(&record).map_err(|_| changed())?;
-        let EventKind::Summary(summary) = event.what else { return Err(changed()) };
+        let EventKind::Summary(summary) = event.kind else { return Err(changed()) };
         let value = values(summary).nth(self.value_idx as usize).ok_or_else(changed)?.map_err(|_| changed())?;
         decode(kind, metadata, &value).map_err(|reason| MediaError::Undecodable { kind: kind.to_owned(), reason })
     }

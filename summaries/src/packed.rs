@@ -50,13 +50,13 @@ impl Packer {
         out.push(flags);
         // A record has at most 2 GiB, so its buckets can be counted in 32 bits.
         out.extend((buckets.len() as u32).to_le_bytes());
-        put(&self.edges, flags & SINGLE_EDGES != 0, out);
-        put(&self.counts, flags & SINGLE_COUNTS != 0, out);
+        write_floats(&self.edges, flags & SINGLE_EDGES != 0, out);
+        write_floats(&self.counts, flags & SINGLE_COUNTS != 0, out);
         if flags & TOTALS != 0 {
-            put(&histogram.totals(), false, out);
+            write_floats(&histogram.totals(), false, out);
         }
         if has_sums {
-            put(&[histogram.sum, histogram.sum_squares], false, out);
+            write_floats(&[histogram.sum, histogram.sum_squares], false, out);
         }
     }
 }
@@ -64,7 +64,7 @@ impl Packer {
 /// Unpacks the histogram at the beginning of `bytes`; `None` for bytes that [`Packer::pack`] did not write.
 pub(crate) fn unpack(bytes: &[u8]) -> Option<Histogram> {
     let (&flags, mut rest) = bytes.split_first()?;
-    let n = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?) as usize;
+    let n = u32::from_le_bytes(take_bytes(&mut rest, 4)?.try_into().ok()?) as usize;
     let is_joined = flags & JOINED != 0;
     let n_edges = if is_joined && n > 0 {
         n + 1
@@ -73,27 +73,27 @@ pub(crate) fn unpack(bytes: &[u8]) -> Option<Histogram> {
     } else {
         2 * n
     };
-    let edges = get(&mut rest, n_edges, flags & SINGLE_EDGES != 0)?;
-    let counts = get(&mut rest, n, flags & SINGLE_COUNTS != 0)?;
+    let edges = read_floats(&mut rest, n_edges, flags & SINGLE_EDGES != 0)?;
+    let counts = read_floats(&mut rest, n, flags & SINGLE_COUNTS != 0)?;
     let bucket = |(i, count): (usize, &f64)| {
         let left = if is_joined { i } else { 2 * i };
         Bucket { left: edges[left], right: edges[left + 1], count: *count }
     };
     let mut histogram = Histogram::from_buckets(counts.iter().enumerate().map(bucket).collect());
     if flags & TOTALS != 0
-        && let [min, max, num] = get(&mut rest, 3, false)?[..]
+        && let [min, max, num] = read_floats(&mut rest, 3, false)?[..]
     {
         (histogram.min, histogram.max, histogram.num) = (min, max, num);
     }
     if flags & SUMS != 0
-        && let [sum, sum_squares] = get(&mut rest, 2, false)?[..]
+        && let [sum, sum_squares] = read_floats(&mut rest, 2, false)?[..]
     {
         (histogram.sum, histogram.sum_squares) = (sum, sum_squares);
     }
     Some(histogram)
 }
 
-/// Whether a sum is the NaN of files that do not have it.
+/// Whether a sum is the NaN that stands for a missing sum.
 fn is_unknown(value: f64) -> bool {
     value.to_bits() == f64::NAN.to_bits()
 }
@@ -103,7 +103,7 @@ fn are_single(values: &[f64]) -> bool {
     values.iter().fold(0, |all, value| all | f64::from(*value as f32).to_bits() ^ value.to_bits()) == 0
 }
 
-fn put(values: &[f64], is_single: bool, out: &mut Vec<u8>) {
+fn write_floats(values: &[f64], is_single: bool, out: &mut Vec<u8>) {
     let begin = out.len();
     if is_single {
         out.resize(begin + 4 * values.len(), 0);
@@ -118,17 +118,17 @@ fn put(values: &[f64], is_single: bool, out: &mut Vec<u8>) {
     }
 }
 
-fn get(rest: &mut &[u8], n: usize, is_single: bool) -> Option<Vec<f64>> {
+fn read_floats(rest: &mut &[u8], n: usize, is_single: bool) -> Option<Vec<f64>> {
     if is_single {
-        let (values, _) = take(rest, n.checked_mul(4)?)?.as_chunks();
+        let (values, _) = take_bytes(rest, n.checked_mul(4)?)?.as_chunks();
         Some(values.iter().map(|bytes| f64::from(f32::from_le_bytes(*bytes))).collect())
     } else {
-        let (values, _) = take(rest, n.checked_mul(8)?)?.as_chunks();
+        let (values, _) = take_bytes(rest, n.checked_mul(8)?)?.as_chunks();
         Some(values.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect())
     }
 }
 
-fn take<'a>(rest: &mut &'a [u8], n: usize) -> Option<&'a [u8]> {
+fn take_bytes<'a>(rest: &mut &'a [u8], n: usize) -> Option<&'a [u8]> {
     let (bytes, behind) = rest.split_at_checked(n)?;
     *rest = behind;
     Some(bytes)

@@ -11,7 +11,7 @@ mod tsne;
 mod umap;
 mod vectors;
 
-pub use along::along;
+pub use along::project_on_axes;
 pub use neighbours::{Metric, Neighbours, nearest, nearest_of};
 pub use pca::{Pca, pca};
 pub use tsne::{TsneOptions, tsne};

@@ -1,7 +1,7 @@
 //! Logdirs in buckets: `s3://`, `gs://`, `az://`, `http(s)://`.
 //!
 //! A bucket is copied to a temporary folder that a [`Logdir`](crate::Logdir) follows. Verifying records needs every
-//! byte of an event file, so that copying reads nothing in addition. A [`fetch`](Remote::fetch) lists the objects (one
+//! byte of an event file anyway, so copying does not read more. A [`fetch`](Remote::fetch) lists the objects (one
 //! request for a thousand) and reads the range by which each has grown. A writer on an object store replaces the whole
 //! object when it flushes, mostly by a longer one with the same beginning: the last bytes of the copy are read again
 //! and compared, and an object that differs is copied anew.
@@ -28,24 +28,24 @@ use tokio::runtime::Runtime;
 use url::Url;
 
 /// The largest range of a request, bytes.
-const RANGE: u64 = 4 << 20;
+const MAX_RANGE: u64 = 4 << 20;
 /// The most requests at a time; their ranges are in memory.
 const N_PARALLEL: usize = 16;
-/// The bytes at the end of a copy that are read again, to check that the object has only grown.
+/// The bytes at the end of a copy that are read again, to check that the object has only been extended.
 const OVERLAP: u64 = 64;
-/// How long a failed request is retried.
-const RETRY: Duration = Duration::from_secs(20);
+/// The time for which a failed request is retried.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
 /// The most objects that one list request returns.
-const PAGE: u64 = 1000;
-/// The shortest and the longest pause between two listings; within these, [`PAUSE_FACTOR`] times the duration of the
-/// last one.
-const PAUSE: Range<Duration> = Duration::from_secs(2)..Duration::from_secs(60);
+const LIST_PAGE: u64 = 1000;
+/// The shortest and the longest pause between two listings; between these limits the pause is [`PAUSE_FACTOR`] times
+/// the duration of the last listing.
+const PAUSE_LIMITS: Range<Duration> = Duration::from_secs(2)..Duration::from_secs(60);
 const PAUSE_FACTOR: i64 = 20;
 
 /// Why a bucket cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// Not a bucket's URL, or one without the credentials that it needs.
+    /// The URL is not that of a bucket, or its credentials are missing.
     #[error("{url}: {reason}")]
     Url {
         /// The URL.
@@ -53,7 +53,7 @@ pub enum RemoteError {
         /// The fault and its remedy.
         reason: String,
     },
-    /// The store did not answer, or refused.
+    /// The store did not answer, or returned an error.
     #[error("{at}: {reason}")]
     Store {
         /// The URL of the bucket or object.
@@ -101,9 +101,9 @@ pub struct Remote {
     key: Key,
     runtime: Arc<Runtime>,
     /// The folder of the copy, deleted when this is dropped.
-    _copy: tempfile::TempDir,
+    _temp_dir: tempfile::TempDir,
     folder: PathBuf,
-    known: BTreeMap<Key, CopiedObject>,
+    copies: BTreeMap<Key, CopiedObject>,
     cost: RemoteCost,
     listing_ns: i64,
     /// Whether the store can send ranges of objects; simple web servers send whole files only.
@@ -119,9 +119,9 @@ struct CopiedObject {
 }
 
 impl CopiedObject {
-    /// Whether the object is another one than the copied one, not just longer. Stores without tags are judged by the
-    /// size alone.
-    fn is_other(&self, object: &ObjectMeta) -> bool {
+    /// Whether the object was replaced since it was copied, not just extended. In stores without tags only a smaller
+    /// size shows this.
+    fn is_replaced(&self, object: &ObjectMeta) -> bool {
         object.size < self.n_bytes || object.size == self.n_bytes && object.e_tag != self.e_tag
     }
 }
@@ -136,9 +136,10 @@ struct RangeRequest {
 
 /// The outcome of a requested range.
 enum CopyOutcome {
+    /// The range was appended to the copy.
     Appended,
-    /// The object has changed.
-    Other,
+    /// The object has changed, and must be copied again from its beginning.
+    Replaced,
 }
 
 impl Remote {
@@ -146,25 +147,25 @@ impl Remote {
     /// `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`, ...). Sends no request yet.
     ///
     /// # Errors
-    /// The URL is none of a bucket, or a variable is missing.
+    /// The URL is not that of a bucket, or a variable is missing.
     pub fn open(url: &str) -> Result<Self, RemoteError> {
         let (store, path) = open_bucket(url)?;
         let parsed = Url::parse(url).map_err(|e| RemoteError::Url { url: url.to_owned(), reason: e.to_string() })?;
-        let copied = |source| RemoteError::Copy { url: url.to_owned(), source };
-        let copy = tempfile::Builder::new().prefix("stepscope-").tempdir().map_err(copied)?;
+        let copy_error = |source| RemoteError::Copy { url: url.to_owned(), source };
+        let temp_dir = tempfile::Builder::new().prefix("stepscope-").tempdir().map_err(copy_error)?;
         // The window shows the folder's name.
         let name = path.filename().or(parsed.host_str()).unwrap_or("bucket").to_owned();
-        let folder = copy.path().join(name);
-        fs::create_dir(&folder).map_err(copied)?;
+        let folder = temp_dir.path().join(name);
+        fs::create_dir(&folder).map_err(copy_error)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         Ok(Self {
             url: url.trim_end_matches('/').to_owned(),
             store,
             key: path,
-            runtime: Arc::new(runtime.map_err(copied)?),
-            _copy: copy,
+            runtime: Arc::new(runtime.map_err(copy_error)?),
+            _temp_dir: temp_dir,
             folder,
-            known: BTreeMap::new(),
+            copies: BTreeMap::new(),
             cost: RemoteCost::default(),
             listing_ns: 0,
             has_ranges: true,
@@ -186,16 +187,17 @@ impl Remote {
         self.cost
     }
 
-    /// How long to wait before the next fetch, so that listing stays cheap.
+    /// The pause before the next fetch, so that listing stays cheap.
     pub fn pause(&self) -> Duration {
-        Duration::from_nanos((self.listing_ns * PAUSE_FACTOR).unsigned_abs()).clamp(PAUSE.start, PAUSE.end)
+        Duration::from_nanos((self.listing_ns * PAUSE_FACTOR).unsigned_abs())
+            .clamp(PAUSE_LIMITS.start, PAUSE_LIMITS.end)
     }
 
     /// Lists the event files and creates an empty copy of each new one, so that the logdir can be opened before
     /// everything is read. Returns the number of files.
     ///
     /// # Errors
-    /// When the bucket cannot be listed, or the copy not be written.
+    /// When the bucket cannot be listed, or the copy cannot be written.
     pub fn find(&mut self) -> Result<usize, RemoteError> {
         self.list().map(|objects| objects.len())
     }
@@ -203,23 +205,22 @@ impl Remote {
     /// Copies new event files and the new ends of others.
     ///
     /// # Errors
-    /// When the bucket cannot be listed, or the copy not be written. An object that cannot be read is reported in the
-    /// result.
+    /// When the bucket cannot be listed, or the copy cannot be written. The result reports objects that cannot be read.
     pub fn fetch(&mut self) -> Result<FetchResult, RemoteError> {
         let objects = self.list()?;
-        let mut fetched = FetchResult { n_files: objects.len(), ..FetchResult::default() };
-        let before = self.cost.n_bytes;
+        let mut result = FetchResult { n_files: objects.len(), ..FetchResult::default() };
+        let n_bytes_before = self.cost.n_bytes;
         let mut requests: Vec<RangeRequest> = objects.iter().flat_map(|object| self.new_ranges(object)).collect();
         while !requests.is_empty() {
-            let others = self.copy_all(requests, &mut fetched.failed)?;
+            let replaced = self.copy_all(requests, &mut result.failed)?;
             requests = Vec::new();
-            for object in others {
-                self.begin_anew(&object)?;
+            for object in replaced {
+                self.reset_copy(&object)?;
                 requests.extend(self.new_ranges(&object));
             }
         }
-        fetched.n_bytes = self.cost.n_bytes - before;
-        Ok(fetched)
+        result.n_bytes = self.cost.n_bytes - n_bytes_before;
+        Ok(result)
     }
 
     fn list(&mut self) -> Result<Vec<ObjectMeta>, RemoteError> {
@@ -231,7 +232,7 @@ impl Remote {
             let prefix = (!self.key.as_ref().is_empty()).then_some(&self.key);
             let all = self.runtime.block_on(self.store.list(prefix).try_collect::<Vec<_>>());
             let n = all.as_ref().map_or(0, |all: &Vec<_>| all.len() as u64);
-            self.cost.n_list_requests += n.div_ceil(PAGE).max(1);
+            self.cost.n_list_requests += n.div_ceil(LIST_PAGE).max(1);
             all.map(|mut all| {
                 all.retain(|object| object.location.filename().is_some_and(|name| is_event_file_name(Path::new(name))));
                 all
@@ -239,17 +240,17 @@ impl Remote {
         };
         self.listing_ns = clock::mono_now() - begin_ns;
         let objects =
-            objects.map_err(|e| RemoteError::Store { at: self.url.clone(), reason: self.listing_failed(&e) })?;
+            objects.map_err(|e| RemoteError::Store { at: self.url.clone(), reason: self.listing_error(&e) })?;
         self.drop_deleted(&objects);
         for object in &objects {
-            if self.known.get(&object.location).is_none_or(|copied| copied.is_other(object)) {
-                self.begin_anew(object)?;
+            if self.copies.get(&object.location).is_none_or(|copied| copied.is_replaced(object)) {
+                self.reset_copy(object)?;
             }
         }
         Ok(objects)
     }
 
-    fn listing_failed(&self, error: &object_store::Error) -> String {
+    fn listing_error(&self, error: &object_store::Error) -> String {
         let is_folder = !self.key.filename().is_some_and(|name| is_event_file_name(Path::new(name)));
         let hint = if is_folder && self.url.starts_with("http") {
             " (most web servers cannot list their files: name the event file, as in http://host/run/events.out.tfevents.1)"
@@ -261,7 +262,7 @@ impl Remote {
 
     fn drop_deleted(&mut self, objects: &[ObjectMeta]) {
         let listed: BTreeSet<&Key> = objects.iter().map(|object| &object.location).collect();
-        self.known.retain(|key, copied| {
+        self.copies.retain(|key, copied| {
             let is_listed = listed.contains(key);
             if !is_listed {
                 // The logdir then reports the file as deleted; where removing fails it is only shown longer.
@@ -272,19 +273,19 @@ impl Remote {
     }
 
     /// Replaces the copy of an object by an empty one.
-    fn begin_anew(&mut self, object: &ObjectMeta) -> Result<(), RemoteError> {
-        let file = self.place(&object.location);
-        let fresh = file.with_extension("fresh");
-        let made = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&fresh));
+    fn reset_copy(&mut self, object: &ObjectMeta) -> Result<(), RemoteError> {
+        let file = self.copy_path(&object.location);
+        let empty_file = file.with_extension("fresh");
+        let made = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&empty_file));
         // Renaming gives the file another identity, by which the logdir reads it from its beginning.
-        made.and_then(|_| fs::rename(&fresh, &file))
+        made.and_then(|_| fs::rename(&empty_file, &file))
             .map_err(|source| RemoteError::Copy { url: self.url.clone(), source })?;
-        self.known.insert(object.location.clone(), CopiedObject { file, n_bytes: 0, e_tag: object.e_tag.clone() });
+        self.copies.insert(object.location.clone(), CopiedObject { file, n_bytes: 0, e_tag: object.e_tag.clone() });
         Ok(())
     }
 
-    /// The path of an object's copy. Parts of a key are never `..`: object_store refuses such keys.
-    fn place(&self, key: &Key) -> PathBuf {
+    /// Returns the path of an object's copy. Parts of a key are never `..`, since object_store refuses such keys.
+    fn copy_path(&self, key: &Key) -> PathBuf {
         let below =
             key.prefix_match(&self.key).map(|parts| parts.map(|part| part.as_ref().to_owned()).collect::<PathBuf>());
         match below.filter(|path| !path.as_os_str().is_empty()) {
@@ -293,9 +294,9 @@ impl Remote {
         }
     }
 
-    /// The ranges by which an object grew.
+    /// Returns the ranges by which an object has grown.
     fn new_ranges(&self, object: &ObjectMeta) -> Vec<RangeRequest> {
-        let n_copied = self.known.get(&object.location).map_or(0, |copied| copied.n_bytes);
+        let n_copied = self.copies.get(&object.location).map_or(0, |copied| copied.n_bytes);
         if object.size <= n_copied {
             return Vec::new();
         }
@@ -303,13 +304,13 @@ impl Remote {
             return vec![RangeRequest { object: object.clone(), range: 0..object.size, n_overlap: n_copied }];
         }
         let n_overlap = n_copied.min(OVERLAP);
-        let begins = (n_copied - n_overlap..object.size).step_by(RANGE as usize);
+        let offsets = (n_copied - n_overlap..object.size).step_by(MAX_RANGE as usize);
         let range = |begin: u64| RangeRequest {
             object: object.clone(),
-            range: begin..(begin + RANGE).min(object.size),
+            range: begin..(begin + MAX_RANGE).min(object.size),
             n_overlap: n_copied.saturating_sub(begin),
         };
-        begins.map(range).collect()
+        offsets.map(range).collect()
     }
 
     /// Reads ranges, several at a time, and appends them to their copies; returns the objects that must be copied anew.
@@ -335,44 +336,44 @@ impl Remote {
                 (request, bytes)
             }
         };
-        let mut abandoned: BTreeSet<Key> = BTreeSet::new();
-        let mut others = Vec::new();
+        let mut skipped_keys: BTreeSet<Key> = BTreeSet::new();
+        let mut replaced = Vec::new();
         let runtime = self.runtime.clone();
         runtime.block_on(async {
             let mut answers = stream::iter(requests).map(get).buffered(N_PARALLEL);
             while let Some((request, bytes)) = answers.next().await {
                 self.cost.n_get_requests += 1;
                 let key = request.object.location.clone();
-                if abandoned.contains(&key) {
+                if skipped_keys.contains(&key) {
                     continue;
                 }
                 match bytes {
                     Ok(bytes) => match self.append(&request, &bytes)? {
                         CopyOutcome::Appended => {}
-                        CopyOutcome::Other => {
-                            abandoned.insert(key);
-                            others.push(request.object);
+                        CopyOutcome::Replaced => {
+                            skipped_keys.insert(key);
+                            replaced.push(request.object);
                         }
                     },
                     // The server ignores ranges: it sent the whole object, which was not read.
                     Err(object_store::Error::NotSupported { .. }) if has_ranges => {
                         self.has_ranges = false;
-                        abandoned.insert(key);
-                        others.push(request.object);
+                        skipped_keys.insert(key);
+                        replaced.push(request.object);
                     }
                     Err(error) => {
                         failed.push(RemoteError::Store { at: key.to_string(), reason: all_causes(&error) });
-                        abandoned.insert(key);
+                        skipped_keys.insert(key);
                     }
                 }
             }
-            Ok(others)
+            Ok(replaced)
         })
     }
 
     /// Appends a range to its copy, if the bytes that the copy already has are the same.
     fn append(&mut self, request: &RangeRequest, bytes: &[u8]) -> Result<CopyOutcome, RemoteError> {
-        let Some(copied) = self.known.get_mut(&request.object.location) else { return Ok(CopyOutcome::Other) };
+        let Some(copied) = self.copies.get_mut(&request.object.location) else { return Ok(CopyOutcome::Replaced) };
         self.cost.n_bytes += bytes.len() as u64;
         let n_overlap = request.n_overlap as usize;
         let appended = (|| {
@@ -381,7 +382,7 @@ impl Remote {
             file.seek(SeekFrom::Start(request.range.start))?;
             file.read_exact(&mut overlap)?;
             if bytes.get(..n_overlap) != Some(&overlap[..]) {
-                return Ok(CopyOutcome::Other);
+                return Ok(CopyOutcome::Replaced);
             }
             file.write_all(&bytes[n_overlap..])?;
             Ok(CopyOutcome::Appended)
@@ -392,10 +393,11 @@ impl Remote {
     }
 }
 
-/// The bucket of a URL, and the key or prefix in it; see [`Remote::open`] for the credentials. Sends no request yet.
+/// Returns the bucket of a URL, and the key or prefix in the bucket; see [`Remote::open`] for the credentials. Sends no
+/// request yet.
 ///
 /// # Errors
-/// The URL is none of a bucket, or a variable is missing.
+/// The URL is not that of a bucket, or a variable is missing.
 pub fn open_bucket(url: &str) -> Result<(Arc<dyn ObjectStore>, Key), RemoteError> {
     let refused = |reason: String| RemoteError::Url { url: url.to_owned(), reason };
     let parsed = Url::parse(url).map_err(|e| refused(e.to_string()))?;
@@ -442,15 +444,15 @@ const GCLOUD_FILE: &str = if cfg!(windows) {
     ".config/gcloud/application_default_credentials.json"
 };
 
-/// Refuses a store without credentials: it would request a machine's role over the network, and wait for an answer.
-fn check_credentials(of: &Credentials, has_file: bool) -> Result<(), String> {
-    let has_variable = of.variables.iter().any(|name| std::env::var_os(name).is_some());
-    if has_variable || has_file { Ok(()) } else { Err(of.missing.to_owned()) }
+/// Refuses a store without credentials, which would request a machine's role over the network and wait for an answer.
+fn check_credentials(credentials: &Credentials, has_file: bool) -> Result<(), String> {
+    let has_variable = credentials.variables.iter().any(|name| std::env::var_os(name).is_some());
+    if has_variable || has_file { Ok(()) } else { Err(credentials.missing.to_owned()) }
 }
 
-/// The store of a URL, with the settings of the environment.
+/// Creates the store of a URL, with the settings of the environment.
 fn store(url: &Url, scheme: &ObjectStoreScheme) -> Result<Arc<dyn ObjectStore>, String> {
-    let retry = RetryConfig { retry_timeout: RETRY, max_retries: 5, ..RetryConfig::default() };
+    let retry = RetryConfig { retry_timeout: RETRY_TIMEOUT, max_retries: 5, ..RetryConfig::default() };
     let text = |e: object_store::Error| all_causes(&e);
     Ok(match scheme {
         ObjectStoreScheme::AmazonS3 => {

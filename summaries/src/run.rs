@@ -13,7 +13,7 @@ use formats::{
 use prost::{DecodeError, Message};
 
 use crate::{
-    by_name::ByName,
+    by_name::NameMap,
     damage::Damage,
     media::{MediaError, RecordPosition},
     sample::Sample,
@@ -25,7 +25,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Runs {
     /// The runs; the name is the folder below the logdir, `.` for the logdir itself.
-    pub by_name: ByName<Run>,
+    pub by_name: NameMap<Run>,
     /// Folders and files that cannot be read.
     pub problems: Vec<Problem>,
     /// Grows with every commit: the version for caches over all runs.
@@ -49,7 +49,7 @@ pub struct Run {
     /// The folder.
     pub path: PathBuf,
     /// The series by tag.
-    pub series: ByName<Series>,
+    pub series: NameMap<Series>,
     /// The last graph in the event files, decoded on demand.
     pub graph: Option<Arc<GraphBlob>>,
     /// Profiles of single steps that TensorFlow 1 wrote, in the order of arrival.
@@ -65,8 +65,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Reads the hyperparameters of the run's session from its event files; empty where there are none, or they cannot
-    /// be read.
+    /// Reads the hyperparameters of the run's session from its event files; returns none where they are missing or
+    /// cannot be read.
     pub fn hparams(&self) -> BTreeMap<String, HParam> {
         let mut all = BTreeMap::new();
         for series in self.series.values() {
@@ -93,7 +93,8 @@ pub struct FileStatus {
     pub path: Arc<Path>,
     /// The number of bytes that were decoded, or skipped as damaged.
     pub n_read: u64,
-    /// The number of bytes at the end of the file that are no complete record: it is being written, or was cut off.
+    /// The number of bytes at the end of the file that are not a complete record, which is being written or was cut
+    /// off.
     pub n_waiting: u64,
     /// Whether the file can be followed.
     pub state: FileState,
@@ -151,12 +152,12 @@ pub struct GraphBlob {
 
 impl GraphBlob {
     /// A graph from an event's `graph_def`.
-    pub(crate) fn of_graph(bytes: Vec<u8>) -> Self {
+    pub(crate) fn from_graph(bytes: Vec<u8>) -> Self {
         Self { bytes, is_meta: false, decoded: OnceLock::new() }
     }
 
     /// A graph from an event's `meta_graph_def`.
-    pub(crate) fn of_meta_graph(bytes: Vec<u8>) -> Self {
+    pub(crate) fn from_meta_graph(bytes: Vec<u8>) -> Self {
         Self { bytes, is_meta: true, decoded: OnceLock::new() }
     }
 

@@ -98,13 +98,13 @@ pub struct PrCurve {
 impl PrCurve {
     /// Computes the curve from pairs of label and prediction (0 to 1), at `n_thresholds` thresholds, at least 2. As in
     /// TensorBoard, a prediction is positive at the thresholds up to it.
-    pub fn of(pairs: impl IntoIterator<Item = (bool, f32)>, n_thresholds: usize) -> Self {
+    pub fn from_predictions(pairs: impl IntoIterator<Item = (bool, f32)>, n_thresholds: usize) -> Self {
         let n = n_thresholds.max(2);
         let (mut positives, mut negatives) = (vec![0.0; n], vec![0.0; n]);
         for (label, prediction) in pairs {
-            let place = (prediction.clamp(0.0, 1.0) * (n - 1) as f32).floor() as usize;
+            let threshold_idx = (prediction.clamp(0.0, 1.0) * (n - 1) as f32).floor() as usize;
             let counts = if label { &mut positives } else { &mut negatives };
-            counts[place] += 1.0;
+            counts[threshold_idx] += 1.0;
         }
         let suffix_sums = |counts: Vec<f64>| {
             let mut sums = counts;
@@ -134,7 +134,7 @@ impl PrCurve {
 pub struct MeshPart {
     /// The name of the mesh.
     pub mesh: String,
-    /// The part that `values` are.
+    /// The kind of the part.
     pub content: ContentType,
     /// Shape `[batch, n, 3]`: coordinates, indices of vertices, or red, green and blue.
     pub values: NumberTensor,

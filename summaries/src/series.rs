@@ -10,8 +10,8 @@ use crate::{
     media::MediaSeries,
 };
 
-/// The points of a tag; the kind is that of its first value. The variants are boxed, because a map of few tags reserves
-/// room for many: unboxed, that would be most of the memory of thousands of small runs.
+/// The points of a tag, of the kind of its first value. The variants are boxed, because a map of few tags reserves room
+/// for many: unboxed series would take most of the memory of thousands of small runs.
 #[derive(Debug, Clone)]
 pub enum Series {
     /// Numbers.
@@ -23,7 +23,7 @@ pub enum Series {
 }
 
 impl Series {
-    /// The number of points. It grows with every change, so that it serves as the version for caches.
+    /// The number of points, which grows with every change and so serves as the version for caches.
     pub fn n_points(&self) -> usize {
         match self {
             Self::Scalar(s) => s.len(),
@@ -84,7 +84,7 @@ pub struct ScalarSeries {
 }
 
 impl ScalarSeries {
-    pub(crate) fn of_node(node_name: String) -> Self {
+    pub(crate) fn for_node(node_name: String) -> Self {
         Self { node_name, ..Self::default() }
     }
 
@@ -93,7 +93,7 @@ impl ScalarSeries {
         self.step.len()
     }
 
-    /// Whether there is none.
+    /// Whether the series has no points.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

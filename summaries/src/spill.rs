@@ -14,26 +14,26 @@ use std::{
 
 use parking_lot::Mutex;
 
-const VARIABLE: &str = "STEPSCOPE_HISTOGRAM_MIB";
+const BUDGET_VARIABLE: &str = "STEPSCOPE_HISTOGRAM_MIB";
 const DEFAULT_MIB: u64 = 256;
 /// The fewest bytes that a column moves to the file at a time.
 const MIN_SPILL: usize = 64 << 10;
 
-/// The bytes of all columns of the process that are in memory.
+/// The number of bytes of all columns of the process in memory.
 static N_RESIDENT: AtomicU64 = AtomicU64::new(0);
 /// The file of the columns beyond the budget, and its length.
 static FILE: Mutex<Option<(File, u64)>> = Mutex::new(None);
 
 fn budget() -> u64 {
     static BUDGET: OnceLock<u64> = OnceLock::new();
-    let mib = || env::var(VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(DEFAULT_MIB);
+    let mib = || env::var(BUDGET_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(DEFAULT_MIB);
     *BUDGET.get_or_init(|| mib().saturating_mul(1 << 20))
 }
 
-/// Bytes that only grow; older ones may be in the file.
+/// A growing column of bytes, whose older part may be in the file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SpillingBytes {
-    /// The ranges in the file: the begin of each in this column, and in the file.
+    /// The parts in the file: the begin of each in this column, and in the file.
     spilled: Vec<(u64, u64)>,
     n_spilled: u64,
     resident: MemoryBuffer,
@@ -59,8 +59,8 @@ impl SpillingBytes {
 
     fn spill(&mut self) {
         // Where the file cannot be written the bytes stay in memory, beyond the budget.
-        if let Ok(place) = write(&self.resident.0) {
-            self.spilled.push((self.n_spilled, place));
+        if let Ok(file_offset) = write(&self.resident.0) {
+            self.spilled.push((self.n_spilled, file_offset));
             self.n_spilled += self.resident.0.len() as u64;
             self.resident = MemoryBuffer::default();
         }
@@ -74,12 +74,12 @@ impl SpillingBytes {
         if let Some(begin) = begin.checked_sub(self.n_spilled) {
             return Ok(read(&self.resident.0[begin as usize..begin as usize + len]));
         }
-        let part = self.spilled.partition_point(|(first, _)| *first <= begin);
-        let (first, place) = self.spilled[part - 1];
+        let part_idx = self.spilled.partition_point(|(part_begin, _)| *part_begin <= begin);
+        let (part_begin, file_offset) = self.spilled[part_idx - 1];
         let mut bytes = vec![0; len];
         let mut file = FILE.lock();
         let (file, _) = file.as_mut().ok_or(io::ErrorKind::NotFound)?;
-        file.seek(SeekFrom::Start(place + begin - first))?;
+        file.seek(SeekFrom::Start(file_offset + begin - part_begin))?;
         file.read_exact(&mut bytes)?;
         Ok(read(&bytes))
     }
@@ -99,9 +99,9 @@ fn write(bytes: &[u8]) -> io::Result<u64> {
     let (file, end) = file.as_mut().ok_or(io::ErrorKind::NotFound)?;
     file.seek(SeekFrom::Start(*end))?;
     file.write_all(bytes)?;
-    let place = *end;
+    let file_offset = *end;
     *end += bytes.len() as u64;
-    Ok(place)
+    Ok(file_offset)
 }
 
 impl Clone for MemoryBuffer {

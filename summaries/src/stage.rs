@@ -1,4 +1,4 @@
-//! The data of a run that were read since its last commit. Staged without any lock, committed in one short step.
+//! The data of a run that were read since its last commit: staged without any lock, committed in one short step.
 //!
 //! A file's [`Block`]s are decoded in parallel into [`Segment`]s, each with tags of its own; [`RunStage::absorb`] takes
 //! them in the order of the file. The first value of a tag determines its kind. A segment that was decoded before that
@@ -51,7 +51,7 @@ pub(crate) struct Segment {
     file: Arc<Path>,
     by_tag: FxHashMap<Box<[u8]>, usize>,
     tags: Vec<SegmentTag>,
-    /// The tag of the last value.
+    /// The index of the last value's tag.
     last_idx: usize,
     damage: Vec<(DamageKind, Range<u64>)>,
     graph: Option<GraphBlob>,
@@ -63,8 +63,10 @@ pub(crate) struct Segment {
     block: Option<Block>,
 }
 
+/// The values of one tag in a segment.
 #[derive(Debug)]
 struct SegmentTag {
+    /// The tag's bytes in the file, which may be invalid UTF-8.
     raw: Box<[u8]>,
     name: Box<str>,
     /// `None`: a tensor without metadata, of a tag that is not known yet.
@@ -73,7 +75,7 @@ struct SegmentTag {
     metadata: Option<Arc<SummaryMetadata>>,
     rows: Rows,
     form: Option<Form>,
-    /// The tag that followed the last time: programs write their tags in the same order in every step.
+    /// The index of the tag that followed the last time: programs write their tags in the same order in every step.
     next_idx: usize,
 }
 
@@ -101,15 +103,15 @@ impl Segment {
     }
 
     /// Decodes a block with the kinds that are known so far.
-    pub fn of_block(file: Arc<Path>, block: Block, known: &TagKinds) -> Self {
+    pub fn from_block(file: Arc<Path>, block: Block, known: &TagKinds) -> Self {
         let mut segment = Self::new(file);
-        segment.take_block(&block, known);
-        let is_sure = segment.tags.iter().all(|tag| known.contains_key(&tag.name));
-        segment.block = (!is_sure).then_some(block);
+        segment.decode_block(&block, known);
+        let has_known_kinds = segment.tags.iter().all(|tag| known.contains_key(&tag.name));
+        segment.block = (!has_known_kinds).then_some(block);
         segment
     }
 
-    fn take_block(&mut self, block: &Block, known: &TagKinds) {
+    fn decode_block(&mut self, block: &Block, known: &TagKinds) {
         let n_bytes = block.bytes().end - block.bytes().start;
         for found in block.records() {
             match found {
@@ -119,7 +121,7 @@ impl Segment {
                         let n_records = n_bytes / (record.data.len() as u64 + RECORD_OVERHEAD);
                         self.n_expected = n_records as usize / known.len().max(MIN_TAGS);
                     }
-                    self.take(&record, known);
+                    self.decode_record(&record, known);
                 }
                 Scan::Damage(damage) => self.damage.push((damage.kind.into(), damage.bytes)),
                 Scan::More => break,
@@ -128,19 +130,19 @@ impl Segment {
     }
 
     /// Decodes the values of a record. Values that cannot be decoded are added to the damage.
-    pub fn take(&mut self, record: &Record<&[u8]>, known: &TagKinds) {
-        if self.take_known_form(record.data) {
+    pub fn decode_record(&mut self, record: &Record<&[u8]>, known: &TagKinds) {
+        if self.decode_by_form(record.data) {
             return;
         }
         let bytes = record.offset..record.offset + record.data.len() as u64 + RECORD_OVERHEAD;
         let Ok(event) = EventView::parse(record.data) else {
             return self.damage.push((DamageKind::Undecodable, bytes));
         };
-        match event.what {
+        match event.kind {
             EventKind::Summary(summary) => {
                 for (value_idx, value) in values(summary).enumerate() {
                     let result = match value {
-                        Ok(value) => self.take_value(&event, &value, (record.offset, value_idx as u32), known),
+                        Ok(value) => self.decode_value(&event, &value, (record.offset, value_idx as u32), known),
                         Err(_) => Err(DamageKind::Undecodable),
                     };
                     match result {
@@ -149,8 +151,8 @@ impl Segment {
                     }
                 }
             }
-            EventKind::Graph(graph) => self.take_graph(GraphBlob::of_graph(graph.to_vec())),
-            EventKind::MetaGraph(graph) => self.take_graph(GraphBlob::of_meta_graph(graph.to_vec())),
+            EventKind::Graph(graph) => self.add_graph(GraphBlob::from_graph(graph.to_vec())),
+            EventKind::MetaGraph(graph) => self.add_graph(GraphBlob::from_meta_graph(graph.to_vec())),
             EventKind::RunMetadata(tagged) => match TaggedRunMetadata::decode(tagged) {
                 Ok(tagged) => {
                     let place = RecordPosition { file: self.file.clone(), offset: record.offset, value_idx: 0 };
@@ -162,9 +164,9 @@ impl Segment {
         }
     }
 
-    /// Decodes a record that has the form of the last record of the expected tag; returns whether it has.
+    /// Decodes a record that has the form of the last record of the expected tag; returns false for other records.
     #[inline]
-    fn take_known_form(&mut self, record: &[u8]) -> bool {
+    fn decode_by_form(&mut self, record: &[u8]) -> bool {
         let idx = self.next_idx();
         let Some(tag) = self.tags.get_mut(idx) else { return false };
         let Some(point) = tag.form.as_ref().and_then(|form| form.point(record)) else { return false };
@@ -180,22 +182,22 @@ impl Segment {
     /// form.
     fn learn_form(&mut self, record: &[u8]) {
         if let Some(SegmentTag { rows: Rows::Scalar(_), form, .. }) = self.tags.get_mut(self.last_idx) {
-            *form = Form::of(record);
+            *form = Form::from_record(record);
         }
     }
 
-    /// The tag that is expected next.
+    /// The index of the tag that is expected next.
     fn next_idx(&self) -> usize {
         self.tags.get(self.last_idx).map_or(0, |last| last.next_idx)
     }
 
-    fn take_graph(&mut self, graph: GraphBlob) {
+    fn add_graph(&mut self, graph: GraphBlob) {
         if GraphBlob::replaces(self.graph.as_ref(), &graph) {
             self.graph = Some(graph);
         }
     }
 
-    fn take_value(
+    fn decode_value(
         &mut self,
         event: &EventView<'_>,
         value: &ValueView<'_>,
@@ -212,12 +214,12 @@ impl Segment {
             (Rows::Scalar(rows), Data::Simple(v)) => rows.push(Point { step, wall, value: f64::from(v) }),
             (Rows::Scalar(rows), Data::Tensor(bytes)) => rows.push(Point { step, wall, value: decode_scalar(bytes)? }),
             (Rows::Histogram(rows), Data::Histogram(bytes)) => {
-                rows.push(step, wall, |histogram| distribution::of_proto(bytes, histogram))?;
+                rows.push(step, wall, |histogram| distribution::decode_proto(bytes, histogram))?;
             }
             (Rows::Histogram(rows), Data::Tensor(bytes)) => {
-                rows.push(step, wall, |histogram| distribution::of_tensor(bytes, histogram))?;
+                rows.push(step, wall, |histogram| distribution::decode_tensor(bytes, histogram))?;
             }
-            (Rows::Media(rows), data) if can_have(tag.kind.as_ref(), data) => {
+            (Rows::Media(rows), data) if can_store(tag.kind.as_ref(), data) => {
                 rows.push(MediaRow {
                     step,
                     wall,
@@ -232,9 +234,9 @@ impl Segment {
 
     /// The index of the value's tag, which is added if it is new.
     fn tag(&mut self, value: &ValueView<'_>, known: &TagKinds) -> usize {
-        let guess = self.next_idx();
-        let idx = match self.tags.get(guess) {
-            Some(tag) if *tag.raw == *value.tag => guess,
+        let expected_idx = self.next_idx();
+        let idx = match self.tags.get(expected_idx) {
+            Some(tag) if *tag.raw == *value.tag => expected_idx,
             _ => match self.by_tag.get(value.tag) {
                 Some(&idx) => idx,
                 None => self.add_tag(value, known),
@@ -272,11 +274,11 @@ impl Segment {
     }
 
     /// Whether the kinds that the segment assumed for its tags agree with the known ones.
-    fn agrees(&self, known: &TagKinds) -> bool {
+    fn agrees_with(&self, known: &TagKinds) -> bool {
         self.tags.iter().all(|tag| match (&tag.kind, known.get(&tag.name)) {
             (None, _) => false,
             (Some(_), None) => true,
-            (Some(kind), Some(is)) => kind == is,
+            (Some(kind), Some(known_kind)) => kind == known_kind,
         })
     }
 }
@@ -299,7 +301,7 @@ fn kind_of(value: &ValueView<'_>) -> Option<Kind> {
 const PLAIN_TENSOR: &str = "tensor";
 
 /// Whether a tag of this kind may have a value of this form.
-fn can_have(kind: Option<&Kind>, data: Data<'_>) -> bool {
+fn can_store(kind: Option<&Kind>, data: Data<'_>) -> bool {
     match (kind, data) {
         (_, Data::Tensor(_) | Data::None) => true,
         (Some(Kind::Media(kind)), Data::Image(_)) => **kind == *"images",
@@ -321,10 +323,10 @@ impl RunStage {
         &self.known
     }
 
-    /// Takes the next segment of a file; its damage is passed to `damaged`.
-    pub fn absorb(&mut self, mut segment: Segment, mut damaged: impl FnMut(DamageKind, Range<u64>)) {
-        if !segment.agrees(&self.known) {
-            segment = self.decoded_again(segment);
+    /// Takes the next segment of a file; its damage is passed to `report_damage`.
+    pub fn absorb(&mut self, mut segment: Segment, mut report_damage: impl FnMut(DamageKind, Range<u64>)) {
+        if !segment.agrees_with(&self.known) {
+            segment = self.decode_again(segment);
         }
         for tag in &segment.tags {
             if let (None, Some(kind)) = (self.known.get(&tag.name), &tag.kind) {
@@ -332,7 +334,7 @@ impl RunStage {
             }
         }
         segment.block = None;
-        segment.damage.drain(..).for_each(|(kind, bytes)| damaged(kind, bytes));
+        segment.damage.drain(..).for_each(|(kind, bytes)| report_damage(kind, bytes));
         if segment.n_points > 0 || segment.graph.is_some() || !segment.run_metadata.is_empty() {
             self.segments.push(segment);
         }
@@ -340,18 +342,18 @@ impl RunStage {
 
     /// Decodes the segment again with the known kinds. A new tag whose first value is a tensor without metadata is a
     /// plain tensor.
-    fn decoded_again(&self, segment: Segment) -> Segment {
+    fn decode_again(&self, segment: Segment) -> Segment {
         let Some(block) = segment.block else { return segment };
         let mut known = self.known.clone();
         for tag in segment.tags {
             known.entry(tag.name).or_insert_with(|| tag.kind.unwrap_or(Kind::Media(PLAIN_TENSOR.into())));
         }
         let mut segment = Segment::new(segment.file);
-        segment.take_block(&block, &known);
+        segment.decode_block(&block, &known);
         segment
     }
 
-    /// Whether a commit would change anything.
+    /// Whether a commit would add data to the run.
     pub fn is_dirty(&self) -> bool {
         !self.segments.is_empty()
     }
@@ -390,8 +392,8 @@ impl SegmentTag {
         let media =
             |kind: &str, metadata| Series::Media(Box::new(MediaSeries::new(kind.into(), node_name.clone(), metadata)));
         match &self.kind {
-            Some(Kind::Scalar) => Series::Scalar(Box::new(ScalarSeries::of_node(node_name))),
-            Some(Kind::Histogram) => Series::Histogram(Box::new(HistogramSeries::of_node(node_name))),
+            Some(Kind::Scalar) => Series::Scalar(Box::new(ScalarSeries::for_node(node_name))),
+            Some(Kind::Histogram) => Series::Histogram(Box::new(HistogramSeries::for_node(node_name))),
             Some(Kind::Media(kind)) => media(kind, self.metadata.clone().unwrap_or_default()),
             None => media(PLAIN_TENSOR, Arc::default()),
         }

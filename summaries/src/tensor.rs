@@ -17,8 +17,8 @@ const DOUBLE: u64 = DataType::DtDouble as u64;
 /// 100.
 const MAX_FILLED: usize = 1 << 16;
 
-/// The elements of a numeric tensor as f64, row by row; `None` when it is not numeric, its parts do not fit together,
-/// or it claims far more elements than it holds.
+/// Decodes the elements of a numeric tensor as f64, row by row; `None` when the tensor is not numeric, its parts do not
+/// match, or it claims far more elements than it contains.
 pub(crate) fn numbers(tensor: &TensorProto) -> Option<Vec<f64>> {
     let n = n_elements(tensor)?;
     if !tensor.tensor_content.is_empty() {
@@ -40,8 +40,8 @@ pub(crate) fn shape(tensor: &TensorProto) -> Option<Vec<usize>> {
     dims.iter().map(|dim| usize::try_from(dim.size).ok()).collect()
 }
 
-/// The number of a serialised scalar tensor, as [`numbers`] decodes it, without building the message. `None` for rare
-/// forms, which `numbers` may still decode.
+/// Decodes the number of a serialised scalar tensor as [`numbers`] does, but without building the message. `None` for
+/// rare forms, which `numbers` may still decode.
 pub(crate) fn scalar(tensor: &[u8]) -> Option<f64> {
     let mut dtype = 0;
     let (mut content, mut single, mut double) = (None, None, None);
@@ -68,7 +68,7 @@ pub(crate) fn scalar(tensor: &[u8]) -> Option<f64> {
     }
 }
 
-/// The 4 or 8 bytes of [`scalar`]'s number in the tensor; `None` for the rarer forms.
+/// Finds the 4 or 8 bytes of [`scalar`]'s number in the tensor; `None` for rarer forms.
 pub(crate) fn scalar_bytes(tensor: &[u8]) -> Option<&[u8]> {
     scalar(tensor)?;
     let (mut content, mut typed) = (None, None);
@@ -106,7 +106,7 @@ pub(crate) fn content_of_rows(tensor: &[u8], n_columns: u64) -> Option<(DataType
     (n == n_columns && n_rows > 0 && n_bytes == content.len() as u64).then_some((dtype, content))
 }
 
-/// The sizes of a serialised shape's dimensions, if there are two of known size.
+/// Parses the sizes of a serialised shape's dimensions, if there are two of known size.
 fn two_dims(shape: &[u8]) -> Option<[u64; 2]> {
     let mut dims = Fields::new(shape);
     let mut next = || match dims.next()?.ok()? {
@@ -129,6 +129,7 @@ fn n_elements(tensor: &TensorProto) -> Option<usize> {
     dims.iter().try_fold(1_usize, |n, dim| n.checked_mul(usize::try_from(dim.size).ok()?))
 }
 
+/// Decodes the values in `tensor_content`.
 fn from_content(dtype: DataType, bytes: &[u8]) -> Option<Vec<f64>> {
     fn all<const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f64) -> Option<Vec<f64>> {
         let (chunks, rest) = bytes.as_chunks::<N>();
@@ -151,6 +152,7 @@ fn from_content(dtype: DataType, bytes: &[u8]) -> Option<Vec<f64>> {
     }
 }
 
+/// Decodes the values in the field of the tensor's type, such as `float_val`.
 fn typed_values(tensor: &TensorProto) -> Option<Vec<f64>> {
     let t = tensor;
     Some(match t.dtype() {
@@ -169,8 +171,8 @@ fn typed_values(tensor: &TensorProto) -> Option<Vec<f64>> {
     })
 }
 
-/// The 16-bit floats of `half_val`, each in the low bits of an `int32`; `None` for larger integers: torch's
-/// `add_tensor` writes the bits of 32-bit floats there, which TensorBoard does not read either.
+/// Decodes the 16-bit floats of `half_val`, each in the low bits of an `int32`; `None` for larger integers: torch's
+/// `add_tensor` writes the bits of 32-bit floats, which TensorBoard does not read either.
 fn halves(tensor: &TensorProto, value: impl Fn(u16) -> f64) -> Option<Vec<f64>> {
     tensor.half_val.iter().map(|bits| u16::try_from(*bits).ok().map(&value)).collect()
 }

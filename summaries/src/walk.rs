@@ -22,15 +22,16 @@ pub(crate) struct RunFile {
     pub file: PathBuf,
 }
 
-/// Finds the event files in and below `folder`, which is `root` or below it. Those of a folder are in name order, which
-/// is the order of their beginning, since names have the time. Symbolic links are followed, but not in circles. Adds
+/// Finds the event files in and below `folder`, which is `root` or below it. The files of a folder are in name order,
+/// which is the order of creation, since names contain the time. Follows symbolic links, but not in circles. Adds
 /// folders that cannot be read to `problems`.
 pub(crate) fn walk(root: &Path, folder: &Path, problems: &mut Vec<Problem>) -> Vec<RunFile> {
     let mut walk = Walk { root, problems, found: Vec::new(), ancestors: Vec::new() };
-    walk.folder(folder);
+    walk.search(folder);
     walk.found
 }
 
+/// A search for event files.
 struct Walk<'a> {
     root: &'a Path,
     problems: &'a mut Vec<Problem>,
@@ -40,13 +41,13 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn folder(&mut self, folder: &Path) {
-        if let Err(e) = self.try_folder(folder) {
+    fn search(&mut self, folder: &Path) {
+        if let Err(e) = self.try_search(folder) {
             self.problems.push(Problem { path: folder.to_owned(), message: e.to_string() });
         }
     }
 
-    fn try_folder(&mut self, folder: &Path) -> io::Result<()> {
+    fn try_search(&mut self, folder: &Path) -> io::Result<()> {
         let identity = identity(folder)?;
         if self.ancestors.len() >= MAX_DEPTH || self.ancestors.contains(&identity) {
             return Ok(());
@@ -71,7 +72,7 @@ impl Walk<'_> {
         self.found.extend(files.into_iter().map(|file| RunFile { run: run.clone(), folder: folder.to_owned(), file }));
         self.ancestors.push(identity);
         for folder in folders {
-            self.folder(&folder);
+            self.search(&folder);
         }
         self.ancestors.pop();
         Ok(())
@@ -99,7 +100,7 @@ pub(crate) fn identity(folder: &Path) -> io::Result<Identity> {
     fs::canonicalize(folder)
 }
 
-/// The folder's name below the root, with `/` on every system.
+/// Returns the folder's name below the root, with `/` on every system.
 pub(crate) fn run_name(root: &Path, folder: &Path) -> String {
     let below = folder.strip_prefix(root).unwrap_or(folder);
     let parts: Vec<_> = below.components().map(|part| part.as_os_str().to_string_lossy()).collect();

@@ -5,8 +5,8 @@
 //! limited (`fs.inotify.max_user_watches`). Polls therefore still look at every file in turn, and walk the folders now
 //! and then.
 //!
-//! A separate thread begins to watch, since that takes a while for thousands of folders; and only for logdirs that are
-//! followed.
+//! A separate thread sets the watches up, since this takes a while for thousands of folders, and only for logdirs that
+//! are followed.
 
 use std::{
     fmt, mem,
@@ -25,21 +25,21 @@ use notify::{
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
-/// The most paths that are collected between two polls; a walk finds further ones.
-const MAX_TOUCHED: usize = 1 << 16;
+/// The most changed paths that are collected between two polls; a walk finds further changes.
+const MAX_CHANGES: usize = 1 << 16;
 
 /// The changes since the last poll.
 #[derive(Debug, Default)]
-pub(crate) struct Touched {
+pub(crate) struct FileChanges {
     /// Files that were written to.
     pub files: FxHashSet<PathBuf>,
     /// Paths that were created or deleted.
     pub created: FxHashSet<PathBuf>,
-    /// Whether events were lost, or watching has just begun: time for a walk.
-    pub is_lost: bool,
+    /// Whether events were lost, or watching has just begun, so that only a walk finds all changes.
+    pub is_incomplete: bool,
 }
 
-/// A folder that is watched.
+/// A folder to watch.
 #[derive(Debug, Clone)]
 pub(crate) struct WatchTarget {
     pub folder: PathBuf,
@@ -51,13 +51,13 @@ pub(crate) struct WatchTarget {
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     shared: Arc<Shared>,
-    started: Arc<Started>,
+    state: Arc<WatchState>,
 }
 
-/// The watching that one thread began. Each thread has its own, so that a late one does not report for a watching that
-/// began after it.
+/// The state of one [`Watch::start`]. Each call has its own state, so that a late thread does not report for a later
+/// call.
 #[derive(Debug, Default)]
-struct Started {
+struct WatchState {
     /// Ends the watching when it is dropped; `None` before everything is watched.
     watcher: Mutex<Option<RecommendedWatcher>>,
     is_complete: AtomicBool,
@@ -65,11 +65,11 @@ struct Started {
 
 #[derive(Default)]
 struct Shared {
-    touched: Mutex<Touched>,
+    file_changes: Mutex<FileChanges>,
     wake: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
 }
 
-/// The state of one watcher.
+/// The receiver of one watcher's events.
 struct Listener {
     shared: Arc<Shared>,
     /// Pairs of absolute path, which events have, and relative path, for the roots that are relative.
@@ -88,38 +88,38 @@ impl Watch {
 
     /// Whether every folder is watched.
     pub fn is_complete(&self) -> bool {
-        self.started.is_complete.load(Ordering::Acquire)
+        self.state.is_complete.load(Ordering::Acquire)
     }
 
     /// Begins to watch these folders instead of the previous ones; returns at once. Where the system refuses, polls
     /// alone find changes.
     pub fn start(&mut self, places: Vec<WatchTarget>) {
-        self.started = Arc::default();
-        let (shared, started) = (self.shared.clone(), self.started.clone());
+        self.state = Arc::default();
+        let (shared, state) = (self.shared.clone(), self.state.clone());
         let watch = move || {
-            let forms = places.iter().map(|place| (absolute(&place.folder), place.folder.clone()));
-            let relative = forms.filter(|(absolute, given)| absolute != given).collect();
+            let path_pairs = places.iter().map(|place| (absolute(&place.folder), place.folder.clone()));
+            let relative = path_pairs.filter(|(absolute, given)| absolute != given).collect();
             let listener = Listener { shared: shared.clone(), relative };
-            let Ok(mut watcher) = notify::recommended_watcher(move |event| listener.take(event)) else { return };
+            let Ok(mut watcher) = notify::recommended_watcher(move |event| listener.handle(event)) else { return };
             let mut watches = |place: &WatchTarget| {
                 let mode = if place.is_recursive { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
                 watcher.watch(&absolute(&place.folder), mode).is_ok()
             };
             // `filter` and `count` watch every folder, even after one that the system refuses.
             let n_watched = places.iter().filter(|place| watches(place)).count();
-            *started.watcher.lock() = Some(watcher);
-            started.is_complete.store(n_watched == places.len(), Ordering::Release);
+            *state.watcher.lock() = Some(watcher);
+            state.is_complete.store(n_watched == places.len(), Ordering::Release);
             // Changes before a folder was watched were not reported: a walk finds them.
-            shared.touched.lock().is_lost = true;
+            shared.file_changes.lock().is_incomplete = true;
             shared.wake();
         };
         // Where no thread can be started, polls alone find changes.
         let _ = thread::Builder::new().name("watch logdir".to_owned()).spawn(watch);
     }
 
-    /// The changes since the last call.
-    pub fn take(&mut self) -> Touched {
-        mem::take(&mut *self.shared.touched.lock())
+    /// Takes the changes since the last call.
+    pub fn take(&mut self) -> FileChanges {
+        mem::take(&mut *self.shared.file_changes.lock())
     }
 }
 
@@ -132,40 +132,40 @@ impl Shared {
 }
 
 impl Listener {
-    fn take(&self, event: notify::Result<Event>) {
+    fn handle(&self, event: notify::Result<Event>) {
         let event = match event {
             Ok(event) if matches!(event.kind, EventKind::Access(kind) if !matches!(kind, AccessKind::Close(_))) => {
                 return;
             }
             event => event,
         };
-        let mut touched = self.shared.touched.lock();
+        let mut changes = self.shared.file_changes.lock();
         match event {
-            Ok(event) if !event.need_rescan() && touched.files.len() + touched.created.len() < MAX_TOUCHED => {
+            Ok(event) if !event.need_rescan() && changes.files.len() + changes.created.len() < MAX_CHANGES => {
                 let is_write = is_write(&event.kind);
                 for path in event.paths {
-                    let path = self.in_root_form(path);
+                    let path = self.to_root_form(path);
                     match is_write {
-                        true if formats::is_event_file_name(&path) => drop(touched.files.insert(path)),
+                        true if formats::is_event_file_name(&path) => drop(changes.files.insert(path)),
                         true => {}
-                        false => drop(touched.created.insert(path)),
+                        false => drop(changes.created.insert(path)),
                     }
                 }
             }
-            Ok(_) | Err(_) => touched.is_lost = true,
+            Ok(_) | Err(_) => changes.is_incomplete = true,
         }
-        drop(touched);
+        drop(changes);
         self.shared.wake();
     }
 
-    /// The path in the relative or absolute form of its root.
-    fn in_root_form(&self, path: PathBuf) -> PathBuf {
+    /// Converts an absolute path to the form of its root, which may be relative.
+    fn to_root_form(&self, path: PathBuf) -> PathBuf {
         let below = |(absolute, given): &(PathBuf, PathBuf)| Some(given.join(path.strip_prefix(absolute).ok()?));
         self.relative.iter().find_map(below).unwrap_or(path)
     }
 }
 
-/// The absolute path by which events name a folder; the empty path is the current folder.
+/// Returns the absolute path by which events name a folder; the empty path is the current folder.
 fn absolute(given: &Path) -> PathBuf {
     let path = if given.as_os_str().is_empty() { Path::new(".") } else { given };
     path::absolute(path).unwrap_or_else(|_| given.to_owned())
@@ -177,6 +177,6 @@ fn is_write(kind: &EventKind) -> bool {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("touched", &self.touched).finish_non_exhaustive()
+        f.debug_struct("Shared").field("file_changes", &self.file_changes).finish_non_exhaustive()
     }
 }

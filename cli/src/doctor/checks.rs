@@ -102,7 +102,7 @@ fn samples() -> Check {
 
 /// The counters of threads that the system offers.
 fn counters() -> Check {
-    let (state, seen, remedy) = match trace_record::count::available(CounterSet::usual()) {
+    let (state, seen, remedy) = match trace_record::count::available(CounterSet::default_counters()) {
         Ok((counted, missing)) => {
             let remedies: Vec<String> = missing.iter().map(|(names, how)| format!("{names}: {how}")).collect();
             let state = if missing.is_empty() { State::Ok } else { State::Limited };

@@ -29,7 +29,7 @@ const CHECK_PERIOD: Duration = Duration::from_millis(20);
 /// `Failure::Use` when no process records there or there is nothing to do, `Failure::Work` when a dump takes too long.
 pub fn run(target: &Path, args: &args::Record, verbosity: Verbosity) -> Outcome {
     let pid = target.to_str().and_then(|text| text.parse::<u32>().ok()).filter(|_| !target.is_dir());
-    let watches = watch_options(args).watches();
+    let watches = watch_options(args).is_any_set();
     let folder = match pid {
         Some(pid) if watches => return watch(pid, args, verbosity),
         Some(pid) => folder_of(pid)?,

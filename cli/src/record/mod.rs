@@ -33,7 +33,7 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
     switches(args, &folder)?;
     let options = watch_options(args);
     let watch =
-        options.watches().then(|| Watch::prepare(&folder, options)).transpose().context("watching the command")?;
+        options.is_any_set().then(|| Watch::prepare(&folder, options)).transpose().context("watching the command")?;
     let collector = Collector::start_with(&folder, CollectorOptions::default(), watch.as_ref().map(Watch::tracks))
         .context("collecting the trace")?;
     let sender = sending::start(&folder, sending::collector(args.collector.as_deref()).as_deref())?;
@@ -97,7 +97,7 @@ fn run_command(args: &args::Record, folder: &Path, watch: Option<&Watch>) -> Res
     };
     forwarding.forward_to(child.id());
     if let Some(watch) = watch {
-        watch.command(child.id());
+        watch.set_command(child.id());
     }
     Ok(child.wait().context("waiting for the command")?)
 }

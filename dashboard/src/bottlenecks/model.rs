@@ -2,7 +2,7 @@
 
 use crate::{
     ops::range_analysis::{RangeQuestion, Request},
-    timeline::analysis::recent,
+    timeline::analysis::recent_part,
 };
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -91,7 +91,7 @@ pub fn answer(request: Request) -> Report {
     let question = RangeQuestion { version: store.version(), ..request.question };
     let whole = question.range.clone().unwrap_or_else(|| store.range());
     let n_steps = touching(&store, &whole).count();
-    let mut range = if question.all_steps { whole.clone() } else { recent(&store, &whole, MAX_STEPS) };
+    let mut range = if question.all_steps { whole.clone() } else { recent_part(&store, &whole, MAX_STEPS) };
     let hand = store.residency(&range);
     if hand != Residency::Resident {
         range.end = range.start;

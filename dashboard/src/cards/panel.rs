@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::{marker::PhantomData, sync::Arc};
 use ui::{
     filter::Filter,
-    widgets::{CardFrame, CardHeader, empty_state, side_panel, toolbar},
+    widgets::{CardClicks, CardFrame, empty_state, side_panel, toolbar},
 };
 
 /// The properties by which pages of cards differ.
@@ -110,7 +110,7 @@ pub fn card_frame(
     (is_wide, pin): (bool, Option<bool>),
     selection: &mut Selection,
     values: impl FnOnce(&mut Ui, &Selection),
-) -> (CardHeader, Rect) {
+) -> (CardClicks, Rect) {
     let (target, is_selected) = (row.target(), row.is_selected(selection));
     let node = target.map(|node| &**node);
     let frame = CardFrame { name: &row.name, tag: &row.tag, node, is_selected, is_wide, pin };

@@ -46,7 +46,7 @@ impl EmbeddingsView {
         let key = (self.revision, self.orbit, corners, p.id(), self.choices.has_dots);
         if self.picture.key != Some(key) {
             let placed: Vec<(Pos2, f32)> =
-                self.places.iter().map(|place| self.orbit.place(rect, *place, is_flat)).collect();
+                self.places.iter().map(|place| self.orbit.project(rect, *place, is_flat)).collect();
             let (dots, images) = self.meshes(&placed, rect, p);
             self.picture = Picture { key: Some(key), dots: Arc::new(dots), images: Arc::new(images), placed };
         }

@@ -81,7 +81,7 @@ impl EmbeddingsView {
         }
         let chosen = listed.iter().find(|listed| Some(&listed.name) == self.choices.name.as_ref());
         let Some(chosen) = chosen.cloned() else { return };
-        if self.reader.asked().is_some_and(|asked| *asked != chosen) {
+        if self.reader.last_question().is_some_and(|asked| *asked != chosen) {
             self.choices.picked = None;
         }
         let read = self.reader.ask(ui.ctx(), ("embeddings", model::read), 0.0, chosen, |chosen, _| chosen);

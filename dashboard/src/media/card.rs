@@ -22,7 +22,7 @@ use summaries::MediaSeries;
 use ui::{
     format,
     theme::metrics,
-    widgets::{self, CardHeader},
+    widgets::{self, CardClicks},
 };
 
 /// The position of a card in its series, and the state of its contents.
@@ -59,7 +59,7 @@ impl Card {
         view: &mut CardView<'_>,
         selection: &mut Selection,
         is_wide: bool,
-    ) -> CardHeader {
+    ) -> CardClicks {
         let data = view.data;
         let series_of = |member: &Member| member.series::<MediaSeries>(data, &row.tag).filter(|s| !s.is_empty());
         let members: Vec<(&Member, &MediaSeries)> =

@@ -180,7 +180,7 @@ impl MeshCard {
 
 /// Draws faces from the farthest to the nearest, lit from the eye; without faces, the vertices as dots.
 fn draw(model: &Model, orbit: &Orbit, rect: Rect, p: &Palette) -> Mesh {
-    let placed: Vec<_> = model.vertices.iter().map(|v| orbit.place(rect, *v, false)).collect();
+    let placed: Vec<_> = model.vertices.iter().map(|v| orbit.project(rect, *v, false)).collect();
     let color = |i: usize| model.colors.get(i).map_or(p.series(0), |[r, g, b]| ui::theme::rgb(*r, *g, *b));
     let mut mesh = Mesh::default();
     if model.faces.is_empty() {

@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn the_end_without_predictions_is_left_out() {
         let pairs = [(true, 0.9), (true, 0.6), (false, 0.4), (false, 0.1)];
-        let curve = PrCurve::of(pairs, 11);
+        let curve = PrCurve::from_predictions(pairs, 11);
         assert_eq!(n_defined(&curve), 10, "nothing is predicted at 1.0");
         assert_eq!((threshold(&curve, 0), threshold(&curve, 5)), (0.0, 0.5));
         assert!((area(&curve) - 0.5).abs() < 0.51 && area(&curve) > 0.4, "{}", area(&curve));

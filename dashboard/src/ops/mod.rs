@@ -27,7 +27,7 @@ use ui::{
     command::Entry,
     format,
     theme::metrics,
-    widgets::{Edge, Extent, SortOrder, at_the_end, empty_state, side, toolbar},
+    widgets::{Edge, Extent, SortOrder, empty_state, side, toolbar, trailing_text},
 };
 
 /// Least time between two computations for a growing trace, seconds.
@@ -152,7 +152,7 @@ impl OpsView {
             }
             if let Some(f) = findings {
                 let length = format::duration_ns(f.range.end - f.range.start);
-                at_the_end(ui, &format!("{} ({length})", ticks::range_text(&f.range)));
+                trailing_text(ui, &format!("{} ({length})", ticks::range_text(&f.range)));
             }
         });
     }

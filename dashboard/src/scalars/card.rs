@@ -34,7 +34,7 @@ use ui::{
     format,
     natural::Natural,
     theme::{metrics, palette},
-    widgets::{self, CardHeader},
+    widgets::{self, CardClicks},
 };
 
 /// Least time between two updates of growing runs' bands, seconds.
@@ -93,7 +93,7 @@ impl Card {
         view: &mut CardView<'_>,
         selection: &mut Selection,
         state: (bool, Option<bool>),
-    ) -> CardHeader {
+    ) -> CardClicks {
         let settings = view.curve;
         let mut against = std::mem::take(&mut self.against);
         let lines = lines(&mut against, row, data, view, ui.input(|i| i.time));
@@ -101,7 +101,7 @@ impl Card {
             last_values(ui, &lines, selection);
         });
         self.forget_old_zoom(settings, view.x_tag);
-        if !self.make_ready(&lines, view, ui::export::wants_shapes(ui.ctx())) {
+        if !self.make_ready(&lines, view, ui::export::has_shapes_request(ui.ctx())) {
             // Until the new picture is ready the card shows the previous one.
             if let Some(bounds) = self.picture.bounds() {
                 let frame = Frame::new(outer, bounds, settings.scale).with_x_scale(settings.x_scale());
@@ -270,7 +270,7 @@ impl Card {
         let key = Key { settings, bounds: frame.bounds, size, palette: p.id(), lines: hasher.finish() };
         let [lo, hi] = frame.bounds.x;
         let window = XWindow { lo, hi, n_columns: size[0] as u32 };
-        let wants_shapes = ui::export::wants_shapes(ui.ctx());
+        let has_shapes_request = ui::export::has_shapes_request(ui.ctx());
         self.picture.receive(ui);
         let wants_new = self.picture.needs_drawing(&key);
         let curves = &self.curves;
@@ -278,7 +278,7 @@ impl Card {
             let lines = curves.get(&line.member.label)?.lines_in_window(line.points, settings, window);
             Some(paint::styled(lines, settings, p, p.series(line.member.color_idx), *weight))
         };
-        if wants_shapes {
+        if has_shapes_request {
             let painter = ui.painter_at(frame.inner);
             let all = ordered.iter().filter_map(styled).flatten();
             return all.for_each(|styled| paint::curve(&painter, frame, &styled));
@@ -398,7 +398,7 @@ fn lines<'a>(
 /// The band between the tags below and above a line, at the steps that all three have.
 fn margin(line: &Line<'_>, data: &Data, axis: XAxis) -> Option<(Band, usize)> {
     let [lower, upper] = line.member.band.as_ref()?;
-    let by_step = |tag: &str| Some(align::by_step(line.member.series::<ScalarSeries>(data, tag)?));
+    let by_step = |tag: &str| Some(align::values_by_step(line.member.series::<ScalarSeries>(data, tag)?));
     let (lower, upper) = (by_step(lower)?, by_step(upper)?);
     let series = line.points.series();
     let place = |i: usize| {

@@ -13,7 +13,7 @@ use trace_model::SliceId;
 use trace_store::Store;
 use ui::address::{Accepts, AddressState as _, Choice as _, Names, Params, Value as _};
 
-/// Writes a timeline's state as parameters.
+/// Writes a timeline's state into the parameters of an address.
 pub(super) fn set_state(out: &mut Params, state: &State) {
     if state.follow {
         out.set("follow", 1);
@@ -30,6 +30,7 @@ pub(super) fn set_state(out: &mut Params, state: &State) {
     out.set_some("log", state.log.then_some(1));
 }
 
+/// Writes a comparison into the parameters: the lower trace and the starts of the two steps.
 pub(super) fn set_comparison(out: &mut Params, compare: &Compare, data: &Data) {
     out.set_some("below", data.traces.get(compare.trace_idx).map(|t| &t.name));
     if let Some([above, below]) = &compare.steps {
@@ -38,8 +39,8 @@ pub(super) fn set_comparison(out: &mut Params, compare: &Compare, data: &Data) {
     }
 }
 
-/// Applies an address to the state; returns commands for what only commands can change.
-pub(super) fn arrive(params: &Params, state: &mut State, store: &Store, trace_range: &Range<i64>) -> Vec<Command> {
+/// Applies an address to the state; returns commands for the parts that only commands can change.
+pub(super) fn apply(params: &Params, state: &mut State, store: &Store, trace_range: &Range<i64>) -> Vec<Command> {
     state.folding.go_to(params);
     state.critical = params.get("critical").is_some();
     state.log = params.get("log").is_some();
@@ -57,17 +58,19 @@ pub(super) fn arrive(params: &Params, state: &mut State, store: &Store, trace_ra
     out
 }
 
+/// The comparison that an address asks for; `None` without one, or where the lower trace is not open or is empty.
 pub(super) fn comparison(params: &Params, data: &Data, above: &Store) -> Option<Compare> {
     let name = params.get("below")?;
     let idx = data.traces.iter().position(|t| *t.name == *name && !t.store.tracks().is_empty())?;
     let mut compare = Compare::with_trace(data, idx);
-    let start = |name: &str| params.get(name)?.parse().ok();
-    if let Some(starts) = start("step").zip(start("step-below")) {
+    let step_start = |name: &str| params.get(name)?.parse().ok();
+    if let Some(starts) = step_start("step").zip(step_start("step-below")) {
         compare.align(above, &data.traces[idx].store, starts.into());
     }
     Some(compare)
 }
 
+/// Parses `track.lane.ordinal`.
 fn slice_id(text: &str) -> Option<SliceId> {
     let mut parts = text.split('.');
     let id = SliceId {
@@ -78,9 +81,9 @@ fn slice_id(text: &str) -> Option<SliceId> {
     parts.next().is_none().then_some(id)
 }
 
-/// The parameters of addresses of this panel.
+/// The parameters of this panel's addresses.
 pub fn accepts() -> Names {
-    let own = [
+    let state_params = [
         ("trace", Accepts::Text),
         ("below", Accepts::Text),
         ("slice", Accepts::Text),
@@ -94,5 +97,5 @@ pub fn accepts() -> Names {
         ("log", Accepts::Flag),
         ("follow", Accepts::Flag),
     ];
-    own.into_iter().chain(Folding::accepts()).collect()
+    state_params.into_iter().chain(Folding::accepts()).collect()
 }

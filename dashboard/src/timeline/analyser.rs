@@ -13,7 +13,7 @@ use ui::background::Refresher;
 /// Least time between two analyses of a growing trace, seconds.
 const REFRESH_S: f64 = 0.25;
 
-/// Requests findings about a trace and keeps the latest.
+/// Requests findings about a trace and stores the latest.
 pub type Analyser = Refresher<Question, Request, Findings>;
 
 /// Requests new findings where they are due; returns the latest.
@@ -23,6 +23,6 @@ pub fn findings(
     store: &ReadGuard<Store>,
     question: Question,
 ) -> Option<Arc<Findings>> {
-    let request = |question, before| Request { question, store: store.shared(), before };
+    let request = |question, previous| Request { question, store: store.shared(), previous };
     analyser.ask(ctx, ("timeline analysis", answer), REFRESH_S, question, request)
 }

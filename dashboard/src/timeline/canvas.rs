@@ -47,22 +47,22 @@ impl Canvas {
         &self.layout.rows
     }
 
-    /// Shows the frame. `act` carries out `commands` and the input's commands before anything is painted.
+    /// Shows the frame. `apply` carries out `commands` and the input's commands before anything is painted.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
         content: &Content<'_>,
         state: &mut State,
         mut commands: Vec<Command>,
-        mut act: impl FnMut(&mut State, Command),
+        mut apply: impl FnMut(&mut State, Command),
     ) {
-        let (_, all) = ui.allocate_space(ui.available_size());
+        let (_, canvas_rect) = ui.allocate_space(ui.available_size());
         // A fixed id: an automatic one would change, and end a drag, when the panel below the canvas opens or closes.
-        let response = ui.interact(all, ui.scope_id().with("timeline canvas"), Sense::click_and_drag());
-        let areas = Areas::new(all);
+        let response = ui.interact(canvas_rect, ui.scope_id().with("timeline canvas"), Sense::click_and_drag());
+        let areas = Areas::new(canvas_rect);
         self.update_rows(ui, content, state);
         let ctx = FrameContext::new(ui, content, state, &self.layout, areas);
-        input::commands(ui, &response, &ctx, &mut self.drag, &mut commands);
+        input::add_commands(ui, &response, &ctx, &mut self.drag, &mut commands);
         if response.clicked()
             && let Some(pos) = response.interact_pointer_pos()
         {
@@ -72,11 +72,11 @@ impl Canvas {
         if response.double_clicked() {
             commands.push(Command::Fit);
         }
-        let has_acted = commands.iter().any(|c| !matches!(c, Command::Cursor(_)));
+        let is_changed = commands.iter().any(|c| !matches!(c, Command::Cursor(_)));
         for command in commands {
-            act(state, command);
+            apply(state, command);
         }
-        if has_acted {
+        if is_changed {
             self.update_rows(ui, content, state);
             ui.ctx().request_repaint();
         }
@@ -87,21 +87,21 @@ impl Canvas {
         describe(&response, || {
             summary(content.store, &self.layout.rows, &ticks::range_text(&ctx.frame.view.range()), n_paths)
         });
-        paint(ui, all, &mut self.layers, &mut ctx);
-        let folds = track_labels_ui(ui, &ctx);
+        paint(ui, canvas_rect, &mut self.layers, &mut ctx);
+        let label_commands = track_labels_ui(ui, &ctx);
         if self.drag == Drag::None {
-            hover(&response, &self.layers, &ctx);
+            show_tooltip(&response, &self.layers, &ctx);
         }
-        for command in folds {
-            act(state, command);
+        for command in label_commands {
+            apply(state, command);
             ui.ctx().request_repaint();
         }
     }
 
-    /// Middle of a lane relative to the top of all rows.
+    /// The y of a lane's middle, below the top of all rows.
     #[cfg(test)]
     pub(super) fn lane_middle(&self, track: u32, lane: u32) -> Option<f32> {
-        self.layout.lane(TrackId(track), lane).map(|band| band.top + band.height / 2.0)
+        self.layout.lane_band(TrackId(track), lane).map(|band| band.top + band.height / 2.0)
     }
 
     fn update_rows(&mut self, ui: &Ui, content: &Content<'_>, state: &State) {
@@ -117,7 +117,7 @@ impl Canvas {
     /// Scrolls to the lane that `state` asks for, and keeps the scroll offset within the rows.
     fn settle_scroll(&self, state: &mut State, height: f32) {
         if let Some(lane) = state.scroll_to.take()
-            && let Some(band) = self.layout.lane(TrackId(lane.track), lane.lane)
+            && let Some(band) = self.layout.lane_band(TrackId(lane.track), lane.lane)
             && (band.top < state.scroll || band.top + band.height > state.scroll + height)
         {
             state.scroll = band.top - height / 3.0;
@@ -127,33 +127,33 @@ impl Canvas {
     }
 }
 
-fn paint(ui: &Ui, all: Rect, layers: &mut [ClippedLayer], ctx: &mut FrameContext<'_>) {
-    let painter = ui.painter_at(all);
-    painter.rect_filled(all, 0.0, ctx.palette.canvas);
-    let timed = painter.with_clip_rect(ctx.areas.timed());
+fn paint(ui: &Ui, canvas_rect: Rect, layers: &mut [ClippedLayer], ctx: &mut FrameContext<'_>) {
+    let painter = ui.painter_at(canvas_rect);
+    painter.rect_filled(canvas_rect, 0.0, ctx.palette.canvas);
+    let timed_painter = painter.with_clip_rect(ctx.areas.timed());
     let mut tags = Tags::default();
     for ClippedLayer { layer, .. } in &*layers {
-        layer.tag(ctx, &timed, &mut tags);
+        layer.add_tags(ctx, &timed_painter, &mut tags);
     }
     ctx.tags = tags;
     for ClippedLayer { layer, area } in layers {
         layer.paint(ctx, &painter.with_clip_rect(area(&ctx.areas)));
     }
-    if ctx.scrolls() {
-        scroll_mark(&painter, ctx);
+    if ctx.is_scrollable() {
+        paint_scroll_bar(&painter, ctx);
     }
 }
 
 /// Shows the tooltip of the topmost layer that has one under the pointer.
-fn hover(response: &Response, layers: &[ClippedLayer], ctx: &FrameContext<'_>) {
+fn show_tooltip(response: &Response, layers: &[ClippedLayer], ctx: &FrameContext<'_>) {
     let Some(pos) = response.hover_pos() else { return };
-    if let Some(tooltip) = layers.iter().rev().find_map(|l| l.layer.hit(ctx, pos)) {
+    if let Some(tooltip) = layers.iter().rev().find_map(|l| l.layer.tooltip(ctx, pos)) {
         response.clone().on_hover_ui_at_pointer(tooltip);
     }
 }
 
-/// Draws a scroll bar, which does not react, at the right edge of the rows.
-fn scroll_mark(painter: &Painter, ctx: &FrameContext<'_>) {
+/// Paints a scroll bar, which takes no input, at the right edge of the rows.
+fn paint_scroll_bar(painter: &Painter, ctx: &FrameContext<'_>) {
     let body = ctx.areas.body;
     let share = body.height() / ctx.layout.height();
     let top = body.top() + ctx.state.scroll * share;

@@ -6,7 +6,7 @@ use trace_analysis::stalls::Stall;
 use trace_model::SliceId;
 use ui::address::Choice;
 
-/// The property of slices that colours show.
+/// The property of a slice that determines its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ColorBy {
     /// The op type or name: the same colour in every session.
@@ -43,12 +43,12 @@ impl Choice for ColorBy {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Multiplies the length of the view by `factor`; the time at `at` (0 left edge, 1 right edge) stays where it is.
+    /// Multiplies the length of the view by `factor`; the time at `anchor` stays where it is.
     Zoom {
         /// Below 1 zooms in.
         factor: f64,
-        /// The fixed time as a share of the width.
-        at: f64,
+        /// The fixed time as a share of the width: 0 is the left edge, 1 the right one.
+        anchor: f64,
     },
     /// Moves the view smoothly by a share of its width.
     Pan(f64),
@@ -163,8 +163,8 @@ pub struct LaneId {
 impl Command {
     /// Whether the command selects a slice or stall in one of two compared pictures.
     pub fn selects(&self) -> bool {
-        let picks = matches!(self, Self::Select(_) | Self::Reveal(_) | Self::SelectStall(_));
-        picks || (self.needs_selection() && *self != Self::Fit)
+        let is_selection = matches!(self, Self::Select(_) | Self::Reveal(_) | Self::SelectStall(_));
+        is_selection || (self.needs_selection() && *self != Self::Fit)
     }
 
     /// Whether the command starts from the selected slice.
@@ -177,7 +177,7 @@ impl Command {
         matches!(self, Self::ToggleCompare | Self::CompareStep { .. })
     }
 
-    /// Whether the command acts on both pictures of a comparison. The upper picture's state carries it out.
+    /// Whether the command acts on both pictures of a comparison; then it is applied to the upper picture's state.
     pub fn is_shared(&self) -> bool {
         matches!(
             self,

@@ -5,25 +5,25 @@ use std::fmt::Write as _;
 use trace_store::Store;
 use ui::export::csv_field;
 
-/// Slices that are written, at most; a longer table has a note in its last line.
+/// Rows of the table, at most; a table that is cut has a note in its last line.
 const MAX_ROWS: usize = 1_000_000;
 
-/// `track,lane,start_ns,dur_ns,name,category,node,step`, a line per slice, by track and time.
+/// Returns a table with one line per slice, by track and time; its first line names the columns.
 pub(super) fn csv(store: &Store, state: &State) -> String {
     let range = state.range.clone().unwrap_or_else(|| state.eased.target().range());
     let mut out = String::from("process,track,lane,start_ns,dur_ns,name,category,node,step\n");
-    let shown = store.tracks().iter().filter(|t| !state.folding.hidden.contains(&t.id.0));
-    let mut left = MAX_ROWS;
-    for track in shown {
+    let visible_tracks = store.tracks().iter().filter(|t| !state.folding.hidden.contains(&t.id.0));
+    let mut n_left = MAX_ROWS;
+    for track in visible_tracks {
         let process = store.processes().get(track.process as usize).map_or("", |p| &p.name);
         let (process, track_name) = (csv_field(process), csv_field(&track.name));
         for (lane_idx, lane) in track.lanes.iter().enumerate() {
             for slice in lane.slices(&range) {
-                if left == 0 {
+                if n_left == 0 {
                     let _ = writeln!(out, "# cut after {MAX_ROWS} slices: select a shorter range");
                     return out;
                 }
-                left -= 1;
+                n_left -= 1;
                 let site = store.sites().get(slice.site as usize);
                 let (name, category) = site.map_or(("", ""), |s| (&s.name, &s.category_name));
                 let node = store.node_of(&slice).map_or("", |n| &n.name);

@@ -1,4 +1,4 @@
-//! The window's selection: selections of other panels become commands, selections in the timeline are passed on.
+//! Turns selections of other panels into commands, and publishes the timeline's selection to the other panels.
 
 use super::{command::Command, model::find, state::State};
 use crate::{
@@ -9,13 +9,14 @@ use trace_model::Category;
 use trace_store::Store;
 
 const ME: ViewKind = ViewKind::Timeline;
-/// A slice that another panel selects is zoomed in to where it is shorter than the view's length divided by this.
-const MIN_PART: i64 = 50;
-/// Time on either side of such a slice, as a multiple of its length, and the least length that counts, ns.
+/// The view zooms in to a slice that another panel selects if the slice is shorter than the view divided by this.
+const ZOOM_RATIO: i64 = 50;
+/// Time on either side of such a slice, as a multiple of its length,
 const MARGIN: i64 = 8;
-const MIN_MARGIN_NS: i64 = 10;
+/// which counts as at least this long, ns.
+const MIN_LENGTH_NS: i64 = 10;
 
-/// The revisions of the selection that the panel has followed last.
+/// The revisions of the selection's items that the panel has seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SelectionRevisions {
     node: u64,
@@ -26,18 +27,18 @@ pub(super) struct SelectionRevisions {
 }
 
 impl SelectionRevisions {
-    /// Whether another panel has selected a slice since then.
-    pub(super) fn is_new(&self, selection: &Selection) -> bool {
+    /// Whether another panel has selected a slice since these revisions.
+    pub(super) fn has_new_slice(&self, selection: &Selection) -> bool {
         selection.slice.revision() > self.slice
     }
 
-    /// Whether another panel has selected a track since then.
-    pub(super) fn is_new_track(&self, selection: &Selection) -> bool {
+    /// Whether another panel has selected a track since these revisions.
+    pub(super) fn has_new_track(&self, selection: &Selection) -> bool {
         selection.track.revision() > self.track
     }
 
-    /// Commands for everything that other panels have selected since then.
-    pub(super) fn news(
+    /// Returns commands for everything that other panels have selected since these revisions, and updates them.
+    pub(super) fn new_commands(
         &mut self,
         trace_idx: usize,
         store: &Store,
@@ -48,10 +49,10 @@ impl SelectionRevisions {
         if let Some(pick) = selection.slice.news(ME, &mut self.slice).filter(|p| p.trace_idx == trace_idx) {
             out.push(Command::Reveal(pick.id));
             // A short slice would be invisible: the view zooms in to it and some time around it.
-            let slice = store.slice(pick.id).filter(|s| s.dur().saturating_mul(MIN_PART) < state.eased.target().ns());
-            let with_margin = slice.map(|s| (s.dur().max(MIN_MARGIN_NS).saturating_mul(MARGIN), s.start, s.end));
+            let slice = store.slice(pick.id).filter(|s| s.dur().saturating_mul(ZOOM_RATIO) < state.eased.target().ns());
+            let margin_and_ends = slice.map(|s| (s.dur().max(MIN_LENGTH_NS).saturating_mul(MARGIN), s.start, s.end));
             out.extend(
-                with_margin.map(|(m, start, end)| Command::Show(start.saturating_sub(m)..end.saturating_add(m))),
+                margin_and_ends.map(|(m, start, end)| Command::Show(start.saturating_sub(m)..end.saturating_add(m))),
             );
         }
         if let Some(node) = selection.node.news(ME, &mut self.node) {
@@ -73,20 +74,20 @@ impl SelectionRevisions {
     }
 }
 
-/// Passes a command's selection on to the other panels. `stands_out`: whether the selected node stands out in the
-/// timeline too.
-pub(super) fn pass_on(
+/// Publishes a command's selection to the other panels. `is_highlighted`: whether the selected node is highlighted in
+/// the timeline too.
+pub(super) fn publish(
     command: &Command,
     trace_idx: usize,
     store: &Store,
     selection: &mut Selection,
-    stands_out: &mut bool,
+    is_highlighted: &mut bool,
 ) {
     let id = match command {
         Command::Select(id) => *id,
         Command::Reveal(id) => Some(*id),
         Command::SelectNode(node) => {
-            *stands_out = node.is_some();
+            *is_highlighted = node.is_some();
             selection.node.set(ME, node.clone());
             if node.is_none() {
                 selection.op.set(ME, None);
@@ -97,9 +98,10 @@ pub(super) fn pass_on(
     };
     selection.slice.set(ME, id.map(|id| SlicePick { trace_idx, id }));
     let Some(slice) = id.and_then(|id| store.slice(id)) else { return };
-    // While another panel's node stands out, selecting one of its slices must not replace it.
-    let others_stand_out = selection.node.get().is_some() && (selection.node.changed_by() != Some(ME) || *stands_out);
-    if !others_stand_out && let Some(node) = store.node_of(&slice) {
+    // While another panel's node is highlighted, selecting one of its slices must not replace the node.
+    let is_others_node = selection.node.changed_by() != Some(ME) || *is_highlighted;
+    let is_other_highlighted = selection.node.get().is_some() && is_others_node;
+    if !is_other_highlighted && let Some(node) = store.node_of(&slice) {
         selection.node.set(ME, Some(node.name.as_str().into()));
     }
     if store.category(&slice) == Category::Step
@@ -109,8 +111,8 @@ pub(super) fn pass_on(
     }
 }
 
-/// Passes the selected range on, unless it is another panel's already.
-pub(super) fn pass_on_range(trace_idx: usize, state: &State, selection: &mut Selection) {
+/// Publishes the selected range, unless another panel has selected the same one.
+pub(super) fn publish_range(trace_idx: usize, state: &State, selection: &mut Selection) {
     let is_own = selection.time.changed_by().is_none_or(|by| by == ME);
     let is_same = selection.time.get().map(|r| &r.ns) == state.range.as_ref();
     if !is_same && (is_own || state.range.is_some()) {

@@ -12,8 +12,8 @@ use trace_store::Store;
 
 /// Initial length of the view of a live trace, ns.
 const FOLLOW_NS: i64 = 250_000_000;
-/// Greatest delay of a followed view behind now, ns. Slices that arrive later than that are drawn as open until then.
-const LAG_MAX_NS: i64 = 800_000_000;
+/// Greatest delay of a followed view behind now, ns. Slices that arrive later are drawn as open until they arrive.
+const MAX_LAG_NS: i64 = 800_000_000;
 
 /// The timeline's state for one trace.
 #[derive(Debug, Default)]
@@ -37,13 +37,15 @@ pub struct State {
     /// The tab of the selected range's details.
     pub range_tab: RangeTab,
     /// The name whose durations are shown.
-    pub durations_of: Option<String>,
+    pub durations_name: Option<String>,
+    /// Whether critical paths are shown.
     pub critical: bool,
+    /// Whether the log messages are listed.
     pub log: bool,
     /// The last time under the pointer.
     pub cursor: Option<i64>,
-    /// The time of the bookmark that is being edited.
-    pub editing: Option<i64>,
+    /// The time of the bookmark in the editor, ns.
+    pub edited_note: Option<i64>,
     /// The reason why the last command had no effect: "No further slice with this name".
     pub notice: Option<&'static str>,
 }
@@ -64,24 +66,24 @@ impl State {
         if !matches!(command, Command::Cursor(_)) {
             self.notice = None;
         }
-        let Some(command) = self.resolved(command, store) else { return };
+        let Some(command) = self.resolve(command, store) else { return };
         let target = self.eased.target();
         match command {
-            Command::Zoom { factor, at } => {
-                let at = if self.follow { 1.0 } else { at };
-                self.eased.glide(target.zoomed(factor, at, trace), now);
+            Command::Zoom { factor, anchor } => {
+                let anchor = if self.follow { 1.0 } else { anchor };
+                self.eased.glide(target.zoomed(factor, anchor, trace), now);
             }
-            Command::Pan(share) => self.go(target.panned(share, trace), now),
-            Command::Drag(ns) => self.jump(target.moved(ns, trace)),
+            Command::Pan(share) => self.glide_to(target.panned(share, trace), now),
+            Command::Drag(ns) => self.jump_to(target.moved(ns, trace)),
             Command::CentreOn(time) => {
                 let start = time.saturating_sub(target.ns() / 2);
-                self.jump(Viewport { start, end: start.saturating_add(target.ns()) }.clamped(trace));
+                self.jump_to(Viewport { start, end: start.saturating_add(target.ns()) }.clamped(trace));
             }
-            Command::View(view) => self.jump(view.clamped(trace)),
+            Command::View(view) => self.jump_to(view.clamped(trace)),
             Command::Scroll(points) => self.scroll += points,
-            Command::Fit => self.go(self.fit_target(store, trace), now),
-            Command::FitTrace => self.go(Viewport::of_trace(trace), now),
-            Command::Show(range) => self.go(Viewport::fitted(&range, trace), now),
+            Command::Fit => self.glide_to(self.fit_target(store, trace), now),
+            Command::FitTrace => self.glide_to(Viewport::of_trace(trace), now),
+            Command::Show(range) => self.glide_to(Viewport::fitted(&range, trace), now),
             Command::Select(id) => (self.selected, self.stall) = (id, None),
             Command::SelectStall(stall) => {
                 self.eased.glide(target.revealing(&(stall.start..stall.end), trace), now);
@@ -107,54 +109,54 @@ impl State {
             Command::ResizeTrack { track, taller } => self.folding.resize(track, taller),
             Command::FilterTracks(text) => self.folding.set_filter(&text),
             Command::RangeTab(tab) => self.range_tab = tab,
-            Command::ShowDurations(name) => self.durations_of = Some(name),
+            Command::ShowDurations(name) => self.durations_name = Some(name),
             Command::ToggleCritical => self.critical ^= true,
             Command::ToggleLog => self.log ^= true,
-            Command::EditNote(time) => self.editing = time,
+            Command::EditNote(time) => self.edited_note = time,
             // The window stores the bookmark; this state only opens the editor.
-            Command::AddNote(at) => self.editing = Some(self.note_time(store, at)),
+            Command::AddNote(at) => self.edited_note = Some(self.note_time(store, at)),
             Command::ShowHidden => self.folding.show_all(),
             // The panel and the window's selection handle these.
             Command::ToggleCompare | Command::CompareStep { .. } => {}
-            // `resolved` has replaced these.
+            // `resolve` has replaced these.
             Command::SameName { .. } | Command::AlongFlow { .. } => {}
             Command::FocusSearch | Command::SelectNode(_) => {}
             Command::Cursor(at) => self.cursor = at,
         }
     }
 
-    /// Replaces a command that walks from the selected slice by one for the slice it leads to; `None`, with a notice,
-    /// without such a slice.
-    pub fn resolved(&mut self, command: Command, store: &Store) -> Option<Command> {
-        let selected = self.slice(store);
-        let (next, none) = match command {
+    /// Replaces a command that starts from the selected slice by one that reveals the slice it leads to. Without such a
+    /// slice returns `None` and sets a notice.
+    pub fn resolve(&mut self, command: Command, store: &Store) -> Option<Command> {
+        let selected = self.selected_slice(store);
+        let (next, notice) = match command {
             Command::SameName { forward } => {
                 (selected.map(|s| find::same_name(store, &s, forward)), "No further slice with this name")
             }
             Command::AlongFlow { forward } => {
-                let none = if forward { "No arrow leaves this slice" } else { "No arrow comes to this slice" };
-                (selected.map(|s| flows::neighbour(store, &s, forward)), none)
+                let notice = if forward { "No arrow leaves this slice" } else { "No arrow comes to this slice" };
+                (selected.map(|s| flows::neighbour(store, &s, forward)), notice)
             }
             other => return Some(other),
         };
         let found = next.flatten().map(|next: SliceRef| Command::Reveal(next.id));
         if found.is_none() {
-            self.notice = Some(if selected.is_some() { none } else { "Select a slice first" });
+            self.notice = Some(if selected.is_some() { notice } else { "Select a slice first" });
         }
         found
     }
 
     /// The selected slice, if it is in the store.
-    pub fn slice(&self, store: &Store) -> Option<SliceRef> {
+    pub fn selected_slice(&self, store: &Store) -> Option<SliceRef> {
         store.slice(self.selected?)
     }
 
-    /// Moves the view to the end of a live trace. `newest`: the end of the last slice.
-    pub fn keep_up(&mut self, trace: &Range<i64>, newest: i64, now: f64) {
+    /// Moves a followed view to the end of the live trace. `last_end`: the end of the last slice, ns.
+    pub fn follow_end(&mut self, trace: &Range<i64>, last_end: i64, now: f64) {
         if !self.follow {
             return;
         }
-        let delay_ns = trace.end.saturating_sub(newest).clamp(0, LAG_MAX_NS);
+        let delay_ns = trace.end.saturating_sub(last_end).clamp(0, MAX_LAG_NS);
         // The lag grows at once but shrinks slowly, so that the view does not jump with every batch of slices.
         self.lag_ns = delay_ns.max(self.lag_ns - self.lag_ns / 64);
         let end = trace.end.saturating_sub(self.lag_ns).max(self.eased.target().end);
@@ -163,25 +165,25 @@ impl State {
         if self.eased.is_moving(now) { self.eased.glide(target, now) } else { self.eased.jump(target) }
     }
 
-    /// The time of a new bookmark.
-    fn note_time(&self, store: &Store, at: f64) -> i64 {
-        let selected = self.slice(store).map(|s| s.start).or_else(|| self.range.as_ref().map(|r| r.start));
+    /// The time of a new bookmark: the start of the selection, or else the time at a share of the view's width.
+    fn note_time(&self, store: &Store, share: f64) -> i64 {
+        let selected = self.selected_slice(store).map(|s| s.start).or_else(|| self.range.as_ref().map(|r| r.start));
         let view = self.eased.target();
-        selected.unwrap_or_else(|| view.start.saturating_add((view.ns() as f64 * at).round() as i64))
+        selected.unwrap_or_else(|| view.start.saturating_add((view.ns() as f64 * share).round() as i64))
     }
 
-    fn jump(&mut self, to: Viewport) {
+    fn jump_to(&mut self, target: Viewport) {
         self.follow = false;
-        self.eased.jump(to);
+        self.eased.jump(target);
     }
 
-    fn go(&mut self, target: Viewport, now: f64) {
+    fn glide_to(&mut self, target: Viewport, now: f64) {
         self.follow = false;
         self.eased.glide(target, now);
     }
 
     fn fit_target(&self, store: &Store, trace: &Range<i64>) -> Viewport {
-        let slice = self.slice(store).map(|s| s.start..s.end);
+        let slice = self.selected_slice(store).map(|s| s.start..s.end);
         let stall = || self.stall.as_ref().map(|s| s.start..s.end);
         let selected = slice.or_else(stall).or_else(|| self.range.clone());
         selected.map_or_else(|| Viewport::of_trace(trace), |range| Viewport::fitted(&range, trace))
@@ -197,7 +199,7 @@ impl State {
         self.folding.reveal(store, id.track);
         let target = self.eased.target().revealing(&(slice.start..slice.end), trace);
         if target != self.eased.target() {
-            self.go(target, now);
+            self.glide_to(target, now);
         }
     }
 
@@ -218,7 +220,7 @@ mod tests {
     use super::*;
     use crate::timeline::testing::demo;
 
-    /// Applies commands 1 s apart to a timeline of three steps; gives back the view's `start..end` in µs.
+    /// Applies commands 1 s apart to a timeline of three steps; returns the state and the view's `start..end` in µs.
     fn check(commands: &[Command]) -> (State, String) {
         let store = demo(3);
         let trace = store.range();
@@ -234,13 +236,13 @@ mod tests {
     #[test]
     fn the_keys_of_a_session() {
         assert_eq!(check(&[]).1, "4..303");
-        assert_eq!(check(&[Command::Zoom { factor: 0.5, at: 0.0 }]).1, "4..154");
-        assert_eq!(check(&[Command::Zoom { factor: 0.5, at: 1.0 }]).1, "154..303");
-        assert_eq!(check(&[Command::Zoom { factor: 0.5, at: 0.0 }, Command::Pan(0.5)]).1, "79..228");
-        assert_eq!(check(&[Command::Zoom { factor: 0.1, at: 0.5 }, Command::FitTrace]).1, "4..303");
+        assert_eq!(check(&[Command::Zoom { factor: 0.5, anchor: 0.0 }]).1, "4..154");
+        assert_eq!(check(&[Command::Zoom { factor: 0.5, anchor: 1.0 }]).1, "154..303");
+        assert_eq!(check(&[Command::Zoom { factor: 0.5, anchor: 0.0 }, Command::Pan(0.5)]).1, "79..228");
+        assert_eq!(check(&[Command::Zoom { factor: 0.1, anchor: 0.5 }, Command::FitTrace]).1, "4..303");
         assert_eq!(check(&[Command::Show(100_000..200_000)]).1, "90..210");
         assert_eq!(check(&[Command::SelectRange(Some(100_000..110_000)), Command::Fit]).1, "99..111");
-        assert_eq!(check(&[Command::Zoom { factor: 0.1, at: 0.5 }, Command::Drag(-1 << 40)]).1, "4..34");
+        assert_eq!(check(&[Command::Zoom { factor: 0.1, anchor: 0.5 }, Command::Drag(-1 << 40)]).1, "4..34");
     }
 
     #[test]
@@ -250,7 +252,7 @@ mod tests {
         let next = Command::SameName { forward: true };
         let zoom = Command::Show(70_000..82_000);
         let (state, view) = check(&[zoom, Command::Select(Some(add.id)), next.clone()]);
-        assert_eq!(state.slice(&store).unwrap().start, 172_000);
+        assert_eq!(state.selected_slice(&store).unwrap().start, 172_000);
         assert_eq!(view, "168..183", "centred on it at the same zoom");
         assert_eq!(state.scroll_to.map(|r| r.track), state.selected.map(|s| s.track));
         let (state, _) = check(&[Command::Select(Some(add.id)), next.clone(), next.clone(), next.clone()]);

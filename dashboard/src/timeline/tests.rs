@@ -332,7 +332,7 @@ fn compared_steps(harness: &Panel<TimelineView>) -> Vec<(String, i64)> {
 #[test]
 fn a_step_is_compared_with_another_one() {
     let mut harness = harness(demo(5));
-    harness.state_mut().view.queued = vec![super::command::Command::Show(100_000..200_000)];
+    harness.state_mut().view.next_commands = vec![super::command::Command::Show(100_000..200_000)];
     harness.run_steps(4);
     press(&mut harness, Key::V);
     harness.run_steps(3);
@@ -341,7 +341,7 @@ fn a_step_is_compared_with_another_one() {
     assert_ne!(before[0], before[1]);
     wait_for(&mut harness, "Steps, B against A: same duration");
     assert_eq!(views(&harness).len(), 2);
-    // The lower one moves with the upper one, later by as much as its step begins later.
+    // The lower view is the upper one, shifted by the distance of the two steps' starts.
     press(&mut harness, Key::W);
     press(&mut harness, Key::D);
     harness.run_steps(4);
@@ -409,7 +409,7 @@ fn narrow_slices_are_pixels_on_the_screen_and_rectangles_in_a_picture_of_vectors
     };
     let (pixels, rects) = (corners(&harness, true), corners(&harness, false));
     assert!((4..100).contains(&pixels), "a quad for each strip: {pixels} corners");
-    ui::export::want_shapes(&harness.ctx, true);
+    ui::export::request_shapes(&harness.ctx, true);
     harness.run_steps(1);
     assert_eq!(corners(&harness, true), 0);
     assert!(corners(&harness, false) > rects + 1_000, "{} corners after {rects}", corners(&harness, false));

@@ -1,4 +1,4 @@
-//! The panel as the window sees it: one trace, or two that are compared.
+//! The timeline as a panel of the window: one trace, or two that are compared.
 
 use super::{
     address,
@@ -46,16 +46,16 @@ pub struct TimelineView {
     focus_search: bool,
     /// A request for the next (true) or the previous match, until the matches are known.
     go_to_match: Option<bool>,
-    /// Whether a node that was selected in this panel is highlighted here too, as after a click on a link, or only
-    /// elsewhere.
-    own_node_stands_out: bool,
+    /// Whether a node that was selected in this panel is highlighted here too, as after a click on a link, or only in
+    /// other panels.
+    highlights_own_node: bool,
     analyser: Analyser,
     /// The lower canvas, during a comparison.
     pub(super) compare: Option<Compare>,
     bottom: BottomPanel,
     revisions: SelectionRevisions,
     /// Commands for the next frame.
-    pub(super) queued: Vec<Command>,
+    pub(super) next_commands: Vec<Command>,
     /// The address to go to in the next frame.
     destination: Option<Params>,
 }
@@ -68,8 +68,8 @@ impl View for TimelineView {
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
         self.follow_selected_trace(selection);
         if let Some(params) = &self.destination {
-            let named = params.get("trace").and_then(|name| data.traces.iter().position(|t| *t.name == *name));
-            if let Some(idx) = named {
+            let named_idx = params.get("trace").and_then(|name| data.traces.iter().position(|t| *t.name == *name));
+            if let Some(idx) = named_idx {
                 self.set_trace(idx);
             }
         }
@@ -98,7 +98,7 @@ impl View for TimelineView {
     }
 
     fn run(&mut self, id: &'static str) {
-        self.queued.extend(input::command_of(id));
+        self.next_commands.extend(input::command_by_id(id));
     }
 
     fn address(&self, data: &Data) -> Params {
@@ -131,12 +131,12 @@ impl TimelineView {
         let mut state = self.state.take().unwrap_or_else(|| State::new(store, &trace_range));
         // A finished trace has no end to follow; following it would request frames forever.
         state.follow &= store.is_live();
-        state.keep_up(&trace_range, store.range().end, now);
-        let mut commands = self.revisions.news(self.trace_idx, store, selection, &state);
-        commands.append(&mut self.queued);
+        state.follow_end(&trace_range, store.range().end, now);
+        let mut commands = self.revisions.new_commands(self.trace_idx, store, selection, &state);
+        commands.append(&mut self.next_commands);
         if let Some(params) = self.destination.take() {
             self.search = params.get("search").unwrap_or_default().to_owned();
-            commands.extend(address::arrive(&params, &mut state, store, &trace_range));
+            commands.extend(address::apply(&params, &mut state, store, &trace_range));
             self.compare = address::comparison(&params, data, store);
         }
         let findings = self.findings(ui, trace, &state, selection);
@@ -152,14 +152,14 @@ impl TimelineView {
         let has_trace = |c: &Compare| data.traces.get(c.trace_idx).is_some_and(|t| !t.store.tracks().is_empty());
         self.compare = self.compare.take().filter(has_trace);
         commands.extend(self.bottom.ui(ui, &cx, &state, self.compare.as_mut(), selection));
-        self.pictures(ui, &cx, panel, &mut state, commands, selection);
-        shared_selection::pass_on_range(self.trace_idx, &state, selection);
-        if let Some(time) = state.editing {
-            let mut all = selection.notes.of(&trace.path).to_vec();
-            if notes::editor_ui(ui.ctx(), &mut all, time) {
-                state.editing = None;
+        self.canvases_ui(ui, &cx, panel, &mut state, commands, selection);
+        shared_selection::publish_range(self.trace_idx, &state, selection);
+        if let Some(time) = state.edited_note {
+            let mut all_notes = selection.notes.of(&trace.path).to_vec();
+            if notes::editor_ui(ui.ctx(), &mut all_notes, time) {
+                state.edited_note = None;
             }
-            selection.notes.set(&trace.path, all);
+            selection.notes.set(&trace.path, all_notes);
         }
         if state.eased.is_moving(now) {
             ui.ctx().request_repaint();
@@ -172,7 +172,7 @@ impl TimelineView {
 
     /// Shows the canvas, and during a comparison a second one below. `panel`: the panel's rectangle, toolbar and
     /// details included.
-    fn pictures(
+    fn canvases_ui(
         &mut self,
         ui: &mut Ui,
         cx: &TraceContext<'_>,
@@ -181,7 +181,7 @@ impl TimelineView {
         commands: Vec<Command>,
         selection: &mut Selection,
     ) {
-        let dims = !self.query(selection).is_empty();
+        let dims_others = !self.query(selection).is_empty();
         let mut compare = self.compare.take();
         let details = self.bottom.details(self.trace_idx, state.selected);
         let content = Content {
@@ -189,52 +189,52 @@ impl TimelineView {
             store: cx.store,
             trace_range: cx.trace_range,
             findings: cx.findings.filter(|f| f.question.trace_idx == self.trace_idx),
-            dims,
-            panel: compare.as_ref().map_or(panel, |c| c.rest_of(panel)),
-            before: details.and_then(|d| predecessor_of(&d.facts)),
+            dims_others,
+            panel: compare.as_ref().map_or(panel, |c| c.rect_above(panel)),
+            predecessor: details.and_then(|d| predecessor_of(&d.facts)),
             arrows: details.map_or(&[], |d| &d.arrows),
             notes: selection.notes.of(&cx.trace.path).to_vec(),
         };
-        let reach = compare.as_ref().map_or_else(|| cx.trace_range.clone(), |c| c.reach(cx));
+        let view_bounds = compare.as_ref().map_or_else(|| cx.trace_range.clone(), |c| c.view_bounds(cx));
         let selected_below = compare.as_ref().is_some_and(Compare::has_selection);
-        let (mut selected, mut of_comparison, mut below) = (false, Vec::new(), Vec::new());
+        let (mut has_selected, mut comparison_commands, mut commands_below) = (false, Vec::new(), Vec::new());
         let draw = |ui: &mut Ui| {
             self.canvas.ui(ui, &content, state, commands, |state, command| {
-                // Commands that walk from slice to slice start at the selected slice, which may be in the lower canvas.
+                // Commands that start from the selected slice go to the canvas that has it, which may be the lower one.
                 if selected_below && command.needs_selection() {
-                    return below.push(command);
+                    return commands_below.push(command);
                 }
-                let Some(command) = state.resolved(command, cx.store) else { return };
-                let stands_out = &mut self.own_node_stands_out;
-                shared_selection::pass_on(&command, cx.trace_idx, cx.store, selection, stands_out);
+                let Some(command) = state.resolve(command, cx.store) else { return };
+                let is_highlighted = &mut self.highlights_own_node;
+                shared_selection::publish(&command, cx.trace_idx, cx.store, selection, is_highlighted);
                 self.focus_search |= command == Command::FocusSearch;
-                selected |= command.selects();
+                has_selected |= command.selects();
                 if command.changes_comparison() {
-                    of_comparison.push(command.clone());
+                    comparison_commands.push(command.clone());
                 }
-                state.apply(command, cx.store, &reach, cx.now);
+                state.apply(command, cx.store, &view_bounds, cx.now);
             });
         };
         match &mut compare {
             None => draw(ui),
             Some(compare) => {
                 side(ui, Edge::Top, "timeline above", Extent::Share(0.5), draw);
-                if selected {
+                if has_selected {
                     compare.deselect();
                 }
-                compare.queue(below);
+                compare.queue(commands_below);
                 let response = compare.ui(ui, cx, state, selection);
-                if response.selected {
+                if response.has_selected {
                     (state.selected, state.stall) = (None, None);
                 }
-                self.queued.extend(response.commands);
-                if !self.queued.is_empty() {
+                self.next_commands.extend(response.commands);
+                if !self.next_commands.is_empty() {
                     ui.ctx().request_repaint();
                 }
             }
         }
         self.compare = compare;
-        self.change_comparison(&of_comparison, cx, state);
+        self.change_comparison(&comparison_commands, cx, state);
     }
 
     /// Starts or ends a comparison, or compares with another step.
@@ -245,7 +245,7 @@ impl TimelineView {
                 (_, Some(_)) => self.compare = None,
                 (_, None) => match Compare::start(cx.data, cx.trace_idx, cx.store, state) {
                     Ok(compare) => {
-                        self.queued.extend(compare.steps.as_ref().map(|s| Command::Show(s[0].range.clone())));
+                        self.next_commands.extend(compare.steps.as_ref().map(|s| Command::Show(s[0].range.clone())));
                         self.compare = Some(compare);
                     }
                     Err(notice) => state.notice = Some(notice),
@@ -254,9 +254,9 @@ impl TimelineView {
         }
     }
 
-    /// The query for the slices that stand out: the search text, and the node or op that another panel selected.
+    /// The query for highlighted slices: the search text, and the node or op that another panel selected.
     pub(super) fn query(&self, selection: &Selection) -> Query {
-        let is_muted = selection.node.changed_by() == Some(ViewKind::Timeline) && !self.own_node_stands_out;
+        let is_muted = selection.node.changed_by() == Some(ViewKind::Timeline) && !self.highlights_own_node;
         Query {
             node: selection.node.get().filter(|_| !is_muted).cloned(),
             op: selection.op.get().cloned(),
@@ -292,9 +292,9 @@ impl TimelineView {
         let query = self.query(selection);
         let matches = cx.findings.filter(|f| f.question.query == query).map(|f| &*f.matches);
         let search = SearchState {
-            picked: query.node.as_deref().or(query.op.as_deref()),
+            highlight: query.node.as_deref().or(query.op.as_deref()),
             text: &mut self.search,
-            focus: std::mem::take(&mut self.focus_search),
+            takes_focus: std::mem::take(&mut self.focus_search),
             count: matches.map(|m| m.count),
         };
         let notes = cx.data.traces.get(self.trace_idx).map_or(&[][..], |t| selection.notes.of(&t.path));
@@ -306,7 +306,7 @@ impl TimelineView {
         if let Some(matches) = matches
             && let Some(forward) = self.go_to_match.take()
         {
-            let from = state.slice(cx.store).map_or_else(|| state.eased.target().start, |s| s.start);
+            let from = state.selected_slice(cx.store).map_or_else(|| state.eased.target().start, |s| s.start);
             // After the last match the search starts over.
             let first = if forward { i64::MIN } else { i64::MAX };
             let next = matches.neighbour(from, forward).or_else(|| matches.neighbour(first, forward));
@@ -315,12 +315,13 @@ impl TimelineView {
         response.commands
     }
 
+    /// Switches to the trace of the slice or track that another panel has selected.
     fn follow_selected_trace(&mut self, selection: &Selection) {
         let by_slice = selection.slice.get().filter(|_| selection.slice.changed_by() != Some(ViewKind::Timeline));
-        if let Some(pick) = by_slice.filter(|_| self.revisions.is_new(selection)) {
+        if let Some(pick) = by_slice.filter(|_| self.revisions.has_new_slice(selection)) {
             self.set_trace(pick.trace_idx);
         }
-        if let Some((trace_idx, _)) = selection.track.get().filter(|_| self.revisions.is_new_track(selection)) {
+        if let Some((trace_idx, _)) = selection.track.get().filter(|_| self.revisions.has_new_track(selection)) {
             self.set_trace(*trace_idx);
         }
     }
@@ -337,11 +338,11 @@ impl TimelineView {
     }
 }
 
-/// The log messages next to the picture.
+/// Shows the log messages to the right of the canvas; returns the commands of clicks.
 fn log_ui(ui: &mut Ui, store: &Store, findings: Option<&Findings>, cursor: Option<i64>) -> Vec<Command> {
     let lines = findings.and_then(|f| f.log.as_deref()).map(Vec::as_slice);
-    let usual = Extent::Points(1.5 * metrics::SIDE_W);
-    let commands = side(ui, Edge::Right, "timeline log", usual, |ui| log::panel_ui(ui, store, lines, cursor));
+    let default_width = Extent::Points(1.5 * metrics::SIDE_W);
+    let commands = side(ui, Edge::Right, "timeline log", default_width, |ui| log::panel_ui(ui, store, lines, cursor));
     commands.into_iter().collect()
 }
 

@@ -16,7 +16,7 @@ use std::{
 pub struct Params(Vec<(String, String)>);
 
 impl Params {
-    /// Adds a value.
+    /// Adds a value for a name.
     pub fn set(&mut self, name: &str, value: impl fmt::Display) {
         self.0.push((name.to_owned(), value.to_string()));
     }
@@ -28,19 +28,19 @@ impl Params {
         }
     }
 
-    /// Adds a range of times.
+    /// Adds a range of times, `START..END`.
     pub fn set_range(&mut self, name: &str, range: &Range<i64>) {
         self.set(name, format_args!("{}..{}", range.start, range.end));
     }
 
-    /// Every name with its value.
+    /// Each name with its value, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }
 
     /// The value of a name, as text.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
     }
 
     /// The parsed value of a name; `None` where it is missing or invalid.
@@ -48,7 +48,7 @@ impl Params {
         self.get(name)?.parse().ok()
     }
 
-    /// A range of times, `start < end`.
+    /// Parses a range of times; `None` where it is missing, invalid or not `start < end`.
     pub fn read_range(&self, name: &str) -> Option<Range<i64>> {
         let (start, end) = self.get(name)?.split_once("..")?;
         let range = start.parse().ok()?..end.parse().ok()?;
@@ -57,7 +57,7 @@ impl Params {
 
     /// Every value of a name, in order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| &**value)
     }
 }
 
@@ -140,7 +140,7 @@ pub trait Choice: Copy + PartialEq + 'static {
     }
 }
 
-/// A state that addresses can contain, as far as it differs from the default.
+/// A state whose differences from the default are written into addresses.
 pub trait AddressState {
     /// The parameters that an address may have.
     fn accepts() -> Names;
@@ -157,7 +157,7 @@ pub trait Value: Sized {
     /// The value as texts: several for a list.
     fn texts(&self) -> Vec<String>;
     /// Parses the texts; `None` where there are none or they are invalid.
-    fn of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self>;
+    fn from_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self>;
 }
 
 /// Declares the parameters of a state: `address_fields!(Settings { "filter" = filter: Filter, "log" = curve.log_y: bool
@@ -171,17 +171,17 @@ macro_rules! address_fields {
             }
 
             fn params(&self) -> $crate::address::Params {
-                let (usual, mut out) = (<$State>::default(), $crate::address::Params::default());
-                $(if self.$($field).+ != usual.$($field).+ {
+                let (default, mut out) = (<$State>::default(), $crate::address::Params::default());
+                $(if self.$($field).+ != default.$($field).+ {
                     $crate::address::Value::texts(&self.$($field).+).iter().for_each(|text| out.set($name, text));
                 })+
                 out
             }
 
             fn set_params(&mut self, params: &$crate::address::Params) {
-                let usual = <$State>::default();
+                let default = <$State>::default();
                 $(self.$($field).+ =
-                    <$Type as $crate::address::Value>::of_texts(params.all($name)).unwrap_or(usual.$($field).+);)+
+                    <$Type as $crate::address::Value>::from_texts(params.all($name)).unwrap_or(default.$($field).+);)+
             }
         }
     };
@@ -196,7 +196,7 @@ impl<T: Choice> Value for T {
         vec![self.id().to_owned()]
     }
 
-    fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+    fn from_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
         T::by_id(texts.next()?)
     }
 }
@@ -210,7 +210,7 @@ impl Value for bool {
         vec![u8::from(*self).to_string()]
     }
 
-    fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+    fn from_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
         texts.next().map(|text| text == "1")
     }
 }
@@ -224,7 +224,7 @@ impl Value for Vec<Arc<str>> {
         self.iter().map(ToString::to_string).collect()
     }
 
-    fn of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+    fn from_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self> {
         Some(texts.map(Into::into).collect())
     }
 }
@@ -241,7 +241,7 @@ macro_rules! values {
                 vec![self.to_string()]
             }
 
-            fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+            fn from_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
                 texts.next()?.parse().ok()
             }
         }
@@ -262,7 +262,7 @@ macro_rules! lists {
                 vec![self.iter().map(ToString::to_string).collect::<Vec<_>>().join(".")]
             }
 
-            fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+            fn from_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
                 Some(texts.next()?.split('.').filter_map(|number| number.parse().ok()).collect())
             }
         }
@@ -280,8 +280,8 @@ impl Value for BTreeMap<u32, u32> {
         self.iter().flat_map(|(key, value)| [*key, *value]).collect::<Vec<u32>>().texts()
     }
 
-    fn of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self> {
-        Some(Vec::<u32>::of_texts(texts)?.as_chunks::<2>().0.iter().map(|[key, value]| (*key, *value)).collect())
+    fn from_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        Some(Vec::<u32>::from_texts(texts)?.as_chunks::<2>().0.iter().map(|[key, value]| (*key, *value)).collect())
     }
 }
 
@@ -294,10 +294,10 @@ impl<const N: usize> Value for [String; N] {
         self.to_vec()
     }
 
-    fn of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self> {
-        let mut read = [const { String::new() }; N];
-        read.iter_mut().zip(texts).for_each(|(value, text)| text.clone_into(value));
-        Some(read)
+    fn from_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let mut out = [const { String::new() }; N];
+        out.iter_mut().zip(texts).for_each(|(value, text)| text.clone_into(value));
+        Some(out)
     }
 }
 
@@ -310,7 +310,7 @@ impl Value for Option<usize> {
         self.iter().map(ToString::to_string).collect()
     }
 
-    fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+    fn from_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
         Some(texts.next()?.parse().ok())
     }
 }
@@ -324,7 +324,7 @@ impl Value for Option<Arc<str>> {
         self.iter().map(ToString::to_string).collect()
     }
 
-    fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+    fn from_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
         texts.next().map(|text| Some(text.into()))
     }
 }
@@ -338,7 +338,7 @@ impl<T: FromStr + fmt::Display> Value for Option<[T; 2]> {
         self.iter().map(|[lo, hi]| format!("{lo}..{hi}")).collect()
     }
 
-    fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+    fn from_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
         let (lo, hi) = texts.next()?.split_once("..")?;
         Some(Some([lo.parse().ok()?, hi.parse().ok()?]))
     }

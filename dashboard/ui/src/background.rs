@@ -1,7 +1,7 @@
 //! Threads that compute what a frame requests, so that no frame waits.
 //!
 //! [`Background`] computes the newest request and drops older ones: a frame posts a request and goes on with the latest
-//! result, which itself says what it was computed for. [`Refresher`] asks a question again whenever it changes.
+//! result, which contains the request that it belongs to. [`Refresher`] asks a question again whenever it changes.
 //! [`Queue`] computes every request in order. The threads end when their owners are dropped.
 
 use egui::Context;
@@ -15,21 +15,23 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+/// The state shared by the owner and the thread.
 struct Slots<In, Out> {
     request: Option<In>,
     result: Option<Arc<Out>>,
-    working: bool,
-    ended: bool,
+    is_working: bool,
+    has_ended: bool,
     /// The duration of the last computation, ns.
     cost_ns: i64,
 }
 
-/// Pause before the next question to a growing source, as a multiple of the last computation's duration. So questions
-/// take at most a tenth of a core, however long the trace is.
+/// Pause before the next question about growing data, as a multiple of the last computation's duration: questions take
+/// at most a tenth of a core, however long the trace is.
 const PAUSE_PER_WORK: f64 = 9.0;
 /// Computations of at least this duration use much memory, ns.
 const LARGE_NS: i64 = 50_000_000;
 
+/// The slots with the condition variable that wakes the thread.
 struct Mailbox<In, Out> {
     slots: Mutex<Slots<In, Out>>,
     changed: Condvar,
@@ -63,8 +65,7 @@ impl Cancel {
     }
 }
 
-/// A thread that computes the newest request. A request replaces the one that waits, so that the queue has at most one
-/// request.
+/// A thread that computes the newest request. A new request replaces the waiting one.
 pub struct Background<In, Out> {
     mailbox: Arc<Mailbox<In, Out>>,
     thread: Option<JoinHandle<()>>,
@@ -87,23 +88,23 @@ impl<In: Send + 'static, Out: Send + Sync + 'static> Background<In, Out> {
         mut compute: impl FnMut(In, &Cancel) -> Out + Send + 'static,
         wake: impl Fn() + Send + 'static,
     ) -> Self {
-        let slots = Slots { request: None, result: None, working: false, ended: false, cost_ns: 0 };
+        let slots = Slots { request: None, result: None, is_working: false, has_ended: false, cost_ns: 0 };
         let mailbox =
             Arc::new(Mailbox { slots: Mutex::new(slots), changed: Condvar::new(), cancel: Cancel::default() });
         let shared = Arc::clone(&mailbox);
         let work = move || {
             while let Some(request) = shared.next() {
-                let begin = events::clock::mono_now();
+                let start = events::clock::mono_now();
                 let result = Arc::new(compute(request, &shared.cancel));
                 let mut slots = shared.slots.lock();
-                slots.cost_ns = events::clock::mono_now() - begin;
+                slots.cost_ns = events::clock::mono_now() - start;
                 slots.result = Some(result);
-                slots.working = false;
+                slots.is_working = false;
                 let is_large = slots.cost_ns > LARGE_NS;
                 drop(slots);
                 wake();
                 if is_large {
-                    free_unused();
+                    trim_heap();
                 }
             }
         };
@@ -111,7 +112,7 @@ impl<In: Send + 'static, Out: Send + Sync + 'static> Background<In, Out> {
         Self { mailbox, thread }
     }
 
-    /// Requests a computation, in place of the one that waits.
+    /// Requests a computation, in place of the waiting request.
     pub fn request(&self, request: In) {
         self.mailbox.slots.lock().request = Some(request);
         self.mailbox.changed.notify_one();
@@ -122,15 +123,15 @@ impl<In: Send + 'static, Out: Send + Sync + 'static> Background<In, Out> {
         self.mailbox.slots.lock().result.clone()
     }
 
-    /// Time between two requests about growing data, seconds: `least`, or longer where computations take long.
-    fn refresh_s(&self, least: f64) -> f64 {
-        least.max(self.mailbox.slots.lock().cost_ns as f64 * 1e-9 * (1.0 + PAUSE_PER_WORK))
+    /// Time between two requests about growing data, seconds: `min_s`, or longer where computations take long.
+    fn refresh_s(&self, min_s: f64) -> f64 {
+        min_s.max(self.mailbox.slots.lock().cost_ns as f64 * 1e-9 * (1.0 + PAUSE_PER_WORK))
     }
 
     /// Whether a request waits or is being computed.
     pub fn is_busy(&self) -> bool {
         let slots = self.mailbox.slots.lock();
-        slots.working || slots.request.is_some()
+        slots.is_working || slots.request.is_some()
     }
 }
 
@@ -143,7 +144,7 @@ impl<In, Out> Background<In, Out> {
 
 /// Returns the memory of a large computation to the system. The C library retains memory that threads free: 230 of 820
 /// MB for a trace of ten million slices.
-fn free_unused() {
+fn trim_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: `malloc_trim` takes no pointers and may be called by any thread at any time.
     unsafe {
@@ -152,14 +153,15 @@ fn free_unused() {
 }
 
 impl<In, Out> Mailbox<In, Out> {
+    /// Waits for the next request; `None` once the owner is dropped.
     fn next(&self) -> Option<In> {
         let mut slots = self.slots.lock();
         loop {
-            if slots.ended {
+            if slots.has_ended {
                 return None;
             }
             if let Some(request) = slots.request.take() {
-                slots.working = true;
+                slots.is_working = true;
                 self.cancel.flag.store(false, Ordering::Relaxed);
                 return Some(request);
             }
@@ -170,7 +172,7 @@ impl<In, Out> Mailbox<In, Out> {
 
 impl<In, Out> Drop for Background<In, Out> {
     fn drop(&mut self) {
-        self.mailbox.slots.lock().ended = true;
+        self.mailbox.slots.lock().has_ended = true;
         self.mailbox.changed.notify_one();
         // Dropping waits for the thread, whose computation may have minutes to go.
         self.cancel();
@@ -183,9 +185,9 @@ impl<In, Out> Drop for Background<In, Out> {
 
 /// A question for a [`Refresher`].
 pub trait Question: Clone + PartialEq {
-    /// The urgency of this question after the different question `asked`.
-    fn urgency(&self, asked: &Self) -> Urgency {
-        let _ = asked;
+    /// The urgency of this question after the different question `previous`.
+    fn urgency(&self, previous: &Self) -> Urgency {
+        let _ = previous;
         Urgency::AtOnce
     }
 }
@@ -207,23 +209,24 @@ pub enum Urgency {
 /// The latest answer to a question that may change in every frame.
 pub struct Refresher<Q, In, Out> {
     background: Option<Background<In, Out>>,
-    asked: Option<(Q, f64)>,
+    /// The last question and its time on the frame's clock, seconds.
+    last: Option<(Q, f64)>,
 }
 
 impl<Q, In, Out> Default for Refresher<Q, In, Out> {
     fn default() -> Self {
-        Self { background: None, asked: None }
+        Self { background: None, last: None }
     }
 }
 
 impl<Q: Question, In: Send + 'static, Out: Send + Sync + 'static> Refresher<Q, In, Out> {
-    /// Asks the question where that is due; returns the latest answer. `least_s`: the least time between two questions,
+    /// Asks the question where it is due; returns the latest answer. `min_s`: the least time between two questions,
     /// seconds. `request` makes a request from the question and the latest answer.
     pub fn ask(
         &mut self,
         ctx: &Context,
         (name, compute): (&str, fn(In) -> Out),
-        least_s: f64,
+        min_s: f64,
         question: Q,
         request: impl FnOnce(Q, Option<Arc<Out>>) -> In,
     ) -> Option<Arc<Out>> {
@@ -233,13 +236,13 @@ impl<Q: Question, In: Send + 'static, Out: Send + Sync + 'static> Refresher<Q, I
             Background::start(name, compute, move || ctx.request_repaint())
         });
         let result = background.result();
-        let wait_s = match &self.asked {
-            Some((asked, _)) if *asked == question => return result,
+        let wait_s = match &self.last {
+            Some((previous, _)) if *previous == question => return result,
             None => 0.0,
-            Some((asked, at)) => match question.urgency(asked) {
+            Some((previous, asked_at)) => match question.urgency(previous) {
                 Urgency::AtOnce => 0.0,
-                Urgency::Soon => at + least_s - now,
-                Urgency::WhenCheap => at + background.refresh_s(least_s) - now,
+                Urgency::Soon => asked_at + min_s - now,
+                Urgency::WhenCheap => asked_at + background.refresh_s(min_s) - now,
             },
         };
         if background.is_busy() {
@@ -248,19 +251,19 @@ impl<Q: Question, In: Send + 'static, Out: Send + Sync + 'static> Refresher<Q, I
             ctx.request_repaint_after_secs(wait_s as f32);
         } else {
             background.request(request(question.clone(), result.clone()));
-            self.asked = Some((question, now));
+            self.last = Some((question, now));
         }
         result
     }
 
-    /// The last question that was asked.
-    pub fn asked(&self) -> Option<&Q> {
-        self.asked.as_ref().map(|(question, _)| question)
+    /// The last question.
+    pub fn last_question(&self) -> Option<&Q> {
+        self.last.as_ref().map(|(question, _)| question)
     }
 
     /// Forgets the last question, so that the next one is asked at once.
     pub fn forget(&mut self) {
-        self.asked = None;
+        self.last = None;
     }
 
     /// The latest answer.

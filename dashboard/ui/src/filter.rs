@@ -3,10 +3,10 @@
 use crate::address::{Accepts, Value};
 use regex::{Regex, RegexBuilder};
 
-/// Memory of a compiled expression, at most.
+/// Memory of a compiled expression, bytes, at most.
 const MAX_REGEX_BYTES: usize = 1 << 20;
 
-/// A filter as typed. An invalid expression matches literally, and [`Filter::error`] says why it is invalid.
+/// A filter as typed by the user. An invalid expression matches literally; [`Filter::error`] says why it is invalid.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     text: String,
@@ -32,9 +32,9 @@ impl Filter {
             _ if text.is_empty() => (None, None),
             Ok(regex) => (Some(regex), None),
             Err(error) => {
-                let reason = error.to_string();
-                let last = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-                (None, Some(last))
+                let message = error.to_string();
+                let reason = message.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                (None, Some(reason))
             }
         };
     }
@@ -73,7 +73,7 @@ impl Value for Filter {
         vec![self.text.clone()]
     }
 
-    fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+    fn from_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
         let mut filter = Self::default();
         filter.set(texts.next()?);
         Some(filter)

@@ -70,15 +70,15 @@ pub fn duration_ns(ns: i64) -> String {
         TimeUnit::S => (1_000_000_000, 9),
     };
     let (abs, sign) = (ns.unsigned_abs(), if ns < 0 { "-" } else { "" });
-    let (whole, rest) = (count(abs / divisor), abs % divisor);
-    format!("{sign}{whole}.{rest:0decimals$} {}", TIME_UNIT.get().title())
+    let (whole, fraction) = (count(abs / divisor), abs % divisor);
+    format!("{sign}{whole}.{fraction:0decimals$} {}", TIME_UNIT.get().title())
 }
 
 /// The name of a step: `train 40`; the label alone where it ends with the number (`ProfilerStep#4`).
 pub fn step_name(label: &str, number: i64) -> String {
-    let last = number.to_string();
-    let ends = label.strip_suffix(&last).is_some_and(|rest| !rest.ends_with(|c: char| c.is_ascii_digit()));
-    if ends { label.to_owned() } else { format!("{label} {}", step(number)) }
+    let digits = number.to_string();
+    let has_number = label.strip_suffix(&digits).is_some_and(|rest| !rest.ends_with(|c: char| c.is_ascii_digit()));
+    if has_number { label.to_owned() } else { format!("{label} {}", step(number)) }
 }
 
 /// A summary's value with four significant digits: `0.0312`, `1.25e-7`, `12,345`, `NaN`.
@@ -99,7 +99,7 @@ pub fn figure(x: f64) -> String {
     if x.abs() < 1e3 && x.is_finite() && x.fract() == 0.0 { four_digits(x) } else { value(x) }
 }
 
-/// A number that somebody chose, without trailing zeros: `0.0001`, `0.9`, `1e-7`, `12,345`.
+/// A parameter that a person chose, without trailing zeros: `0.0001`, `0.9`, `1e-7`, `12,345`.
 pub fn parameter(x: f64) -> String {
     let rounded: f64 = format!("{x:.5e}").parse().unwrap_or(x);
     match rounded.abs() {

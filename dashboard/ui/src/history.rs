@@ -1,7 +1,7 @@
-//! Undo and redo of the window's state. A state counts once it has not changed for a moment, so that a drag or a zoom
-//! with the wheel is one step.
+//! Undo and redo of the window's state. A state becomes a step once it has settled, so that a drag or a zoom with the
+//! wheel is one step.
 
-/// Time for which a state must not change before it counts, seconds.
+/// Time without changes after which a state is settled, seconds.
 pub const SETTLED_S: f64 = 0.5;
 /// Steps that are stored, at most.
 const MAX_STEPS: usize = 200;
@@ -23,7 +23,7 @@ impl<T> Default for History<T> {
 }
 
 impl<T: PartialEq + Clone> History<T> {
-    /// Notes the state shown at `now`, seconds. Returns whether the state may still change, so that another call must
+    /// Records the state shown at `now`, seconds. Returns whether the state may still change, so that another call must
     /// follow.
     pub fn observe(&mut self, shown: T, now: f64) -> bool {
         if self.current.is_none() {
@@ -35,7 +35,7 @@ impl<T: PartialEq + Clone> History<T> {
             return false;
         }
         match &self.unsettled {
-            Some((known, since)) if *known == shown => {
+            Some((unsettled, since)) if *unsettled == shown => {
                 if now - since < SETTLED_S {
                     return true;
                 }
@@ -55,6 +55,7 @@ impl<T: PartialEq + Clone> History<T> {
         self.unsettled = None;
     }
 
+    /// Makes the state that may still change a step.
     fn settle(&mut self) {
         if let Some((shown, _)) = self.unsettled.take() {
             self.past.extend(self.current.replace(shown));
@@ -68,21 +69,21 @@ impl<T: PartialEq + Clone> History<T> {
     /// Goes one step back; returns the state to show.
     pub fn undo(&mut self) -> Option<T> {
         self.settle();
-        let before = self.past.pop()?;
-        self.future.extend(self.current.replace(before.clone()));
-        Some(before)
+        let previous = self.past.pop()?;
+        self.future.extend(self.current.replace(previous.clone()));
+        Some(previous)
     }
 
     /// Goes one step forward; returns the state to show.
     pub fn redo(&mut self) -> Option<T> {
         self.settle();
-        let after = self.future.pop()?;
-        self.past.extend(self.current.replace(after.clone()));
-        Some(after)
+        let next = self.future.pop()?;
+        self.past.extend(self.current.replace(next.clone()));
+        Some(next)
     }
 
     /// Whether undo and redo have a step.
-    pub fn can(&self) -> (bool, bool) {
+    pub fn has_undo_redo(&self) -> (bool, bool) {
         (!self.past.is_empty() || self.unsettled.is_some(), !self.future.is_empty() && self.unsettled.is_none())
     }
 }
@@ -97,17 +98,17 @@ mod tests {
         for (at, shown) in [(0.0, 0), (1.0, 1), (1.1, 2), (1.2, 3), (1.5, 3)] {
             history.observe(shown, at);
         }
-        assert_eq!(history.can(), (true, false));
+        assert_eq!(history.has_undo_redo(), (true, false));
         assert!(!history.observe(3, 1.8), "settled");
         history.observe(4, 2.0);
         assert_eq!(history.undo(), Some(3), "what moves settles at once");
         assert_eq!(history.undo(), Some(0));
-        assert_eq!((history.undo(), history.can()), (None, (false, true)));
+        assert_eq!((history.undo(), history.has_undo_redo()), (None, (false, true)));
         assert_eq!((history.redo(), history.redo(), history.redo()), (Some(3), Some(4), None));
         history.undo();
         history.observe(9, 5.0);
         history.observe(9, 6.0);
-        assert_eq!(history.can(), (true, false), "a new way forgets the old one");
+        assert_eq!(history.has_undo_redo(), (true, false), "a new way forgets the old one");
         assert_eq!(history.undo(), Some(3));
     }
 

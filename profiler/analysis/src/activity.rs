@@ -4,6 +4,7 @@ use super::spans::{self, Meaning};
 use trace_model::{Category, NO_NODE, SiteInfo, SliceRef, ThreadState, has_word};
 use trace_store::Store;
 
+/// What a thread or a device does in a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Activity {
     /// Runs a graph node's kernel.
@@ -28,9 +29,9 @@ pub(crate) enum Activity {
     Input,
     /// A host runs other code.
     Host,
-    /// A host runs code of which only a span around much else is recorded.
-    Around,
-    /// A thread of which only the scheduling is recorded has a CPU.
+    /// A host runs code of which only a slice that encloses much other work is recorded.
+    Enclosing,
+    /// A thread whose scheduling alone is recorded has a CPU.
     Running,
     /// The profiler's own work.
     Profiler,
@@ -62,7 +63,7 @@ impl Activity {
         matches!(self, Activity::Kernel | Activity::Copy | Activity::Collective)
     }
 
-    fn of(site: &SiteInfo) -> Activity {
+    fn from_site(site: &SiteInfo) -> Activity {
         match site.category {
             _ if spans::meaning(site) == Some(Meaning::Profiler) => Activity::Profiler,
             Category::Op => Activity::Op,
@@ -75,14 +76,14 @@ impl Activity {
             Category::Collective => Activity::Collective,
             Category::Launch if has_word(&site.name, &["malloc", "free", "memalloc", "memcreate"]) => Activity::Memory,
             Category::Launch if site.waits() => Activity::Sync,
-            Category::Launch if is_other_call(&site.name) => Activity::Call,
+            Category::Launch if is_call_without_work(&site.name) => Activity::Call,
             Category::Launch => Activity::Launch,
             Category::Alloc => Activity::Memory,
             Category::Input => Activity::Input,
             Category::Sync if !site.waits() => Activity::Call,
             Category::Sync => Activity::Sync,
             Category::Wait => Activity::Idle,
-            // `Activities::of` distinguishes it from `Runnable` by the slice's thread state.
+            // `Activities::get` distinguishes this from `Runnable` by the slice's thread state.
             Category::OffCpu => Activity::Asleep,
             // Kineto's span of the whole recording, on a track of its own.
             Category::Other if site.category_name == "Trace" => Activity::Frame,
@@ -93,8 +94,8 @@ impl Activity {
     }
 }
 
-/// Whether a call of CUDA or HIP gives the device no work.
-fn is_other_call(name: &str) -> bool {
+/// Whether a call of CUDA or HIP enqueues no work on the device.
+fn is_call_without_work(name: &str) -> bool {
     (["cuda", "cu", "hip"].iter().any(|prefix| name.starts_with(prefix)))
         && !has_word(name, &["launch", "memcpy", "memset", "memprefetch"])
 }
@@ -102,38 +103,39 @@ fn is_other_call(name: &str) -> bool {
 /// The activities of slices.
 pub(crate) struct Activities<'a> {
     store: &'a Store,
-    /// The activities by row of the sites.
-    sites: Vec<Site>,
+    /// By row of the sites.
+    sites: Vec<SiteActivity>,
 }
 
 #[derive(Clone, Copy)]
-struct Site {
+struct SiteActivity {
     activity: Activity,
     /// The activity of a slice without a graph node.
     without_node: Activity,
     is_label: bool,
 }
 
-impl Site {
-    fn new(site: &SiteInfo) -> Site {
-        let activity = Activity::of(site);
+impl SiteActivity {
+    fn new(site: &SiteInfo) -> SiteActivity {
+        let activity = Activity::from_site(site);
         let without_node = match activity {
             Activity::Op if spans::meaning(site) == Some(Meaning::Input) => Activity::Input,
             Activity::Op => Activity::HostOp,
             activity => activity,
         };
-        Site { activity, without_node, is_label: spans::is_label(site) }
+        SiteActivity { activity, without_node, is_label: spans::is_label(site) }
     }
 }
 
 impl<'a> Activities<'a> {
     pub(crate) fn new(store: &'a Store) -> Activities<'a> {
-        Activities { store, sites: store.sites().iter().map(Site::new).collect() }
+        Activities { store, sites: store.sites().iter().map(SiteActivity::new).collect() }
     }
 
-    pub(crate) fn of(&self, slice: &SliceRef) -> Activity {
+    /// Returns the activity of a slice.
+    pub(crate) fn get(&self, slice: &SliceRef) -> Activity {
         match self.sites.get(slice.site as usize) {
-            Some(Site { activity: Activity::Asleep, .. })
+            Some(SiteActivity { activity: Activity::Asleep, .. })
                 if self.store.thread_state(slice).is_some_and(ThreadState::is_ready) =>
             {
                 Activity::Runnable
@@ -156,8 +158,8 @@ mod tests {
 
     #[test]
     fn spans_around_a_recording_are_nobodys_work() {
-        let of = |category: &str, name: &str| Activity::of(&SiteInfo::new(category, name));
-        assert!(!of("Trace", "PyTorch Profiler (0)").is_work());
-        assert!(of("app", "load").is_work() && of("user_annotation", "## backward ##").is_work());
+        let activity = |category: &str, name: &str| Activity::from_site(&SiteInfo::new(category, name));
+        assert!(!activity("Trace", "PyTorch Profiler (0)").is_work());
+        assert!(activity("app", "load").is_work() && activity("user_annotation", "## backward ##").is_work());
     }
 }

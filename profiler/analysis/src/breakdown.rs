@@ -1,4 +1,4 @@
-//! The time of a step by activity: input, host, device compute, communication exposed and overlapped, copies, idle.
+//! The time of a step by activity: input, host, device compute, exposed and overlapped communication, copies, idle.
 //!
 //! Each moment belongs to the first of compute, communication, copy, input and host that runs in it; else it is idle.
 //! So the parts add up to the range. Communication and copies are *exposed* while no compute runs, else *overlapped*.
@@ -14,7 +14,7 @@ use trace_store::Store;
 /// The time of a range by activity. All times are ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
-    /// The range that is broken down.
+    /// The range to which the times add up.
     pub range: Range<i64>,
     /// A device computes: kernels, and ops of a graph.
     pub compute_ns: i64,
@@ -42,8 +42,7 @@ impl Breakdown {
     }
 }
 
-/// How a device spent the time from its first work to its last. Hosts do not count: while only they run, the device is
-/// idle.
+/// The times of a device from its first work to its last. While only hosts run, the device is idle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceBreakdown {
     /// Row of the processes.
@@ -52,7 +51,7 @@ pub struct DeviceBreakdown {
     pub device: String,
     /// The device's times.
     pub times: Breakdown,
-    /// Busy and idle ns of each of the device's streams, from its first work to its last.
+    /// Track, busy ns and idle ns of each stream of the device, from the stream's first work to its last.
     pub streams: Vec<(TrackId, i64, i64)>,
 }
 
@@ -63,13 +62,13 @@ const COPY: usize = 2;
 const INPUT: usize = 3;
 const HOST: usize = 4;
 
-fn class(activity: Activity) -> Option<usize> {
+fn class_of(activity: Activity) -> Option<usize> {
     Some(match activity {
         Activity::Op | Activity::Shard | Activity::Kernel => COMPUTE,
         Activity::Collective => COMMUNICATION,
         Activity::Copy => COPY,
         Activity::Input => INPUT,
-        Activity::HostOp | Activity::Host | Activity::Around | Activity::Running => HOST,
+        Activity::HostOp | Activity::Host | Activity::Enclosing | Activity::Running => HOST,
         Activity::Call | Activity::Launch | Activity::Memory | Activity::Profiler => HOST,
         Activity::Sync | Activity::Idle | Activity::Asleep | Activity::Runnable | Activity::Frame => return None,
     })
@@ -78,21 +77,21 @@ fn class(activity: Activity) -> Option<usize> {
 /// The breakdown of a range over all processes, or over one.
 #[must_use]
 pub fn breakdown(store: &Store, range: Range<i64>, process: Option<u32>) -> Breakdown {
-    break_down(&Deps::new(store, &range), range, process)
+    compute_breakdown(&Deps::new(store, &range), range, process)
 }
 
-pub(crate) fn break_down(deps: &Deps<'_>, range: Range<i64>, process: Option<u32>) -> Breakdown {
+pub(crate) fn compute_breakdown(deps: &Deps<'_>, range: Range<i64>, process: Option<u32>) -> Breakdown {
     let lines = deps.lines.lines.iter().enumerate().filter(|(_, l)| process.is_none_or(|p| l.process == p));
     let mut sweep = Sweep::new(range);
     for (line, _) in lines {
         sweep.add_line(deps, line, |_| true);
     }
-    let is_of = |track: Option<TrackId>, process: u32| {
+    let is_in_process = |track: Option<TrackId>, process: u32| {
         track.and_then(|track| deps.store.track(track)).is_some_and(|track| track.process == process)
     };
     for transfer in deps.store.transfers() {
         if let (Some(sent), Some(arrived)) = (transfer.sent.or(transfer.left), transfer.arrived)
-            && process.is_none_or(|p| is_of(transfer.from, p) || is_of(transfer.to, p))
+            && process.is_none_or(|p| is_in_process(transfer.from, p) || is_in_process(transfer.to, p))
         {
             sweep.add(COMMUNICATION, sent..arrived);
         }
@@ -100,7 +99,7 @@ pub(crate) fn break_down(deps: &Deps<'_>, range: Range<i64>, process: Option<u32
     sweep.breakdown()
 }
 
-/// The breakdown of each device that has streams, cut to the range: the index may hold slices outside it.
+/// Returns the breakdown of each device that has streams, cut to the range, since the index may have slices outside it.
 pub(crate) fn device_breakdowns(deps: &Deps<'_>, range: &Range<i64>) -> Vec<DeviceBreakdown> {
     let mut devices: Vec<(u32, &str, Vec<usize>)> = Vec::new();
     let mut rows: FxHashMap<(u32, &str), usize> = FxHashMap::default();
@@ -116,8 +115,8 @@ pub(crate) fn device_breakdowns(deps: &Deps<'_>, range: &Range<i64>) -> Vec<Devi
         devices[device].2.push(row);
     }
     let break_down_device = |(process, device, lines): (u32, &str, Vec<usize>)| {
-        let inside = |e: Range<i64>| e.start.max(range.start)..e.end.min(range.end);
-        let extent = |l: &usize| deps.lines.lines[*l].extent().map(inside).filter(|extent| !extent.is_empty());
+        let clip = |e: Range<i64>| e.start.max(range.start)..e.end.min(range.end);
+        let extent = |l: &usize| deps.lines.lines[*l].extent().map(clip).filter(|extent| !extent.is_empty());
         let extents = || lines.iter().filter_map(extent);
         let range = extents().map(|e| e.start).min()?..extents().map(|e| e.end).max()?;
         let mut sweep = Sweep::new(range);
@@ -135,10 +134,10 @@ pub(crate) fn device_breakdowns(deps: &Deps<'_>, range: &Range<i64>) -> Vec<Devi
     devices.into_iter().filter_map(break_down_device).collect()
 }
 
-/// The begins and ends of activities in a range.
+/// The starts and ends of activities in a range.
 struct Sweep {
     range: Range<i64>,
-    /// Time, class, +1 or -1.
+    /// (time, class, change of the number of activities: +1 or -1).
     edges: Vec<(i64, usize, i32)>,
 }
 
@@ -154,12 +153,12 @@ impl Sweep {
         }
     }
 
-    fn add_line(&mut self, deps: &Deps<'_>, line: usize, counts: impl Fn(Activity) -> bool) {
+    fn add_line(&mut self, deps: &Deps<'_>, line: usize, is_counted: impl Fn(Activity) -> bool) {
         let pieces = &deps.lines.lines[line].pieces;
         let first = pieces.partition_point(|p| p.end <= self.range.start);
         let end = self.range.end;
-        for piece in pieces[first..].iter().take_while(|p| p.start < end).filter(|p| counts(p.activity)) {
-            if let Some(class) = class(piece.activity) {
+        for piece in pieces[first..].iter().take_while(|p| p.start < end).filter(|p| is_counted(p.activity)) {
+            if let Some(class) = class_of(piece.activity) {
                 self.add(class, piece.start..piece.end);
             }
         }
@@ -168,22 +167,22 @@ impl Sweep {
     fn breakdown(mut self) -> Breakdown {
         self.edges.sort_unstable();
         let range = self.range;
-        let (mut open, mut until) = ([0i32; 5], range.start);
+        let (mut n_open, mut last_time) = ([0i32; 5], range.start);
         let mut times = Breakdown { range, ..Breakdown::default() };
         for (time, class, change) in self.edges {
-            times.add(&open, time - until);
-            until = time;
-            open[class] += change;
+            times.add(&n_open, time - last_time);
+            last_time = time;
+            n_open[class] += change;
         }
-        times.add(&open, times.range.end - until);
+        times.add(&n_open, times.range.end - last_time);
         times
     }
 }
 
 impl Breakdown {
-    /// Adds `ns` in which this many activities of each class ran.
-    fn add(&mut self, open: &[i32; 5], ns: i64) {
-        let [compute, communication, copy, input, host] = open.map(|n| n > 0);
+    /// Adds `ns` in which `n_open` activities of each class ran.
+    fn add(&mut self, n_open: &[i32; 5], ns: i64) {
+        let [compute, communication, copy, input, host] = n_open.map(|n| n > 0);
         if compute && communication {
             self.communication_overlapped_ns += ns;
         }

@@ -19,7 +19,7 @@ pub struct CounterTotals {
     pub names: Vec<String>,
     /// The total count of each counter.
     pub total: Vec<u64>,
-    /// The part of each counter that lies in no slice of work.
+    /// The part of each counter's total that lies in no slice of work.
     pub outside: Vec<u64>,
 }
 
@@ -30,58 +30,58 @@ impl CounterTotals {
         self.names.is_empty()
     }
 
-    /// The value of the counter with this name, of one row of values.
+    /// The value of the counter with this name in a row of values, such as [`CounterTotals::total`].
     #[must_use]
     pub fn value(&self, values: &[u64], name: &str) -> Option<u64> {
         values.get(self.names.iter().position(|n| n == name)?).copied()
     }
 
-    /// Instructions per cycle, of one row of values.
+    /// Instructions per cycle in a row of values.
     #[must_use]
     pub fn per_cycle(&self, values: &[u64]) -> Option<f64> {
         ratio(self.value(values, "instructions")?, self.value(values, "cycles")?)
     }
 
-    /// Cache misses per 1,000 instructions, of one row of values.
+    /// Cache misses per 1,000 instructions in a row of values.
     #[must_use]
     pub fn misses_per_1000(&self, values: &[u64]) -> Option<f64> {
-        ratio(self.value(values, "cache-misses")?, self.value(values, "instructions")?).map(|each| each * 1000.0)
+        ratio(self.value(values, "cache-misses")?, self.value(values, "instructions")?).map(|misses| misses * 1000.0)
     }
 }
 
-fn ratio(of: u64, to: u64) -> Option<f64> {
-    (to > 0).then(|| of as f64 / to as f64)
+fn ratio(count: u64, per: u64) -> Option<f64> {
+    (per > 0).then(|| count as f64 / per as f64)
 }
 
-/// A counter's interpolated value, queried at increasing times.
-struct Rise<'a> {
+/// Interpolates a counter at increasing times.
+struct CounterCursor<'a> {
     counter: &'a Counter,
-    /// The number of points at or before the last query's time.
-    passed: usize,
+    /// The number of points at or before the time of the last query.
+    n_passed: usize,
 }
 
-impl Rise<'_> {
+impl CounterCursor<'_> {
     /// The count up to a time.
     fn count_at(&mut self, time: i64) -> u64 {
         let Counter { time: times, value: values, .. } = self.counter;
-        while times.get(self.passed).is_some_and(|t| *t <= time) {
-            self.passed += 1;
+        while times.get(self.n_passed).is_some_and(|t| *t <= time) {
+            self.n_passed += 1;
         }
-        let whole = |at: usize| values.get(at).map_or(0, |v| v.max(0.0) as u64);
-        let Some(last) = self.passed.checked_sub(1) else { return whole(0) };
-        let (Some(from), Some(to)) = (times.get(last), times.get(self.passed)) else { return whole(last) };
-        let rise = u128::from(whole(self.passed).saturating_sub(whole(last)));
+        let value_at = |i: usize| values.get(i).map_or(0, |v| v.max(0.0) as u64);
+        let Some(last) = self.n_passed.checked_sub(1) else { return value_at(0) };
+        let (Some(from), Some(to)) = (times.get(last), times.get(self.n_passed)) else { return value_at(last) };
+        let rise = u128::from(value_at(self.n_passed).saturating_sub(value_at(last)));
         let (part, all) = (i128::from(time - from).unsigned_abs(), i128::from(to - from).unsigned_abs().max(1));
-        whole(last) + (rise * part / all) as u64
+        value_at(last) + (rise * part / all) as u64
     }
 }
 
 /// Counters by (process, thread), each with its row among the names.
-type ByThread<'a> = FxHashMap<(u32, u32), Vec<(usize, &'a Counter)>>;
+type CountersByThread<'a> = FxHashMap<(u32, u32), Vec<(usize, &'a Counter)>>;
 
 /// The counters of threads, and their names.
-fn counters(store: &Store) -> (Vec<String>, ByThread<'_>) {
-    let (mut names, mut threads): (Vec<String>, ByThread<'_>) = (Vec::new(), ByThread::default());
+fn thread_counters(store: &Store) -> (Vec<String>, CountersByThread<'_>) {
+    let (mut names, mut threads): (Vec<String>, CountersByThread<'_>) = (Vec::new(), CountersByThread::default());
     for counter in store.counters() {
         let Some(track) = counter.track.and_then(|id| store.track(id)) else { continue };
         let Some(site) = store.sites().get(counter.site as usize) else { continue };
@@ -95,49 +95,49 @@ fn counters(store: &Store) -> (Vec<String>, ByThread<'_>) {
 }
 
 /// The slices of all tracks of a thread by start, outer before inner, without those in which the thread did not run.
-fn slices(tracks: &[&Track], activities: &Activities<'_>, range: &Range<i64>) -> Vec<SliceRef> {
+fn running_slices(tracks: &[&Track], activities: &Activities<'_>, range: &Range<i64>) -> Vec<SliceRef> {
     let all = tracks.iter().flat_map(|t| &t.lanes).flat_map(|lane| lane.slices(range));
-    let ran = |s: &SliceRef| !matches!(activities.of(s), Activity::Asleep | Activity::Runnable);
-    let mut slices: Vec<SliceRef> = all.filter(ran).collect();
+    let has_run = |s: &SliceRef| !matches!(activities.get(s), Activity::Asleep | Activity::Runnable);
+    let mut slices: Vec<SliceRef> = all.filter(has_run).collect();
     slices.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end), s.id.lane));
     slices
 }
 
 /// The counters' totals of a range, and their values by a key of the slices, in the order of the names.
-pub(crate) fn by_key<K: Eq + Hash>(
+pub(crate) fn count_by_key<K: Eq + Hash>(
     store: &Store,
     range: &Range<i64>,
     key: impl Fn(&SliceRef) -> K,
 ) -> (CounterTotals, FxHashMap<K, Vec<u64>>) {
-    let (names, threads) = counters(store);
+    let (names, threads) = thread_counters(store);
     let (activities, n) = (Activities::new(store), names.len());
-    let mut counted = CounterTotals { total: vec![0; n], outside: vec![0; n], names };
+    let mut totals = CounterTotals { total: vec![0; n], outside: vec![0; n], names };
     let mut rows: FxHashMap<K, Vec<u64>> = FxHashMap::default();
     let mut tracks: FxHashMap<(u32, u32), Vec<&Track>> = FxHashMap::default();
     for track in store.tracks().iter().filter(|t| matches!(t.kind, TrackKind::Thread | TrackKind::Worker)) {
         tracks.entry((track.process, track.tid)).or_default().push(track);
     }
     for (thread, counters) in threads {
-        let slices = slices(tracks.get(&thread).map_or(&[], Vec::as_slice), &activities, range);
+        let slices = running_slices(tracks.get(&thread).map_or(&[], Vec::as_slice), &activities, range);
         let pieces = flatten(&activities, &slices);
         for (row, counter) in counters {
-            let mut rise = Rise { counter, passed: 0 };
-            let before = rise.count_at(range.start);
+            let mut cursor = CounterCursor { counter, n_passed: 0 };
+            let before = cursor.count_at(range.start);
             let mut inside = 0;
             for piece in pieces.iter().filter(|p| p.activity.is_work() && p.start < range.end && p.end > range.start) {
-                let from = rise.count_at(piece.start.max(range.start));
-                let part = rise.count_at(piece.end.min(range.end)).saturating_sub(from);
+                let from = cursor.count_at(piece.start.max(range.start));
+                let part = cursor.count_at(piece.end.min(range.end)).saturating_sub(from);
                 if part > 0 {
                     rows.entry(key(&slices[piece.slice as usize])).or_insert_with(|| vec![0; n])[row] += part;
                     inside += part;
                 }
             }
-            let total = rise.count_at(range.end).saturating_sub(before);
-            counted.total[row] += total;
-            counted.outside[row] += total.saturating_sub(inside);
+            let total = cursor.count_at(range.end).saturating_sub(before);
+            totals.total[row] += total;
+            totals.outside[row] += total.saturating_sub(inside);
         }
     }
-    (counted, rows)
+    (totals, rows)
 }
 
 #[cfg(test)]
@@ -205,7 +205,7 @@ mod tests {
             }
             let store = testkit::store(&text);
             let total = |range: Range<i64>| {
-                let (counted, rows) = by_key(&store, &range, |s| s.site);
+                let (counted, rows) = count_by_key(&store, &range, |s| s.site);
                 let inside: u64 = rows.values().map(|v| v[0]).sum();
                 let whole = counted.total.first().copied().unwrap_or(0);
                 assert_eq!(inside + counted.outside.first().copied().unwrap_or(0), whole);

@@ -1,4 +1,4 @@
-//! The critical path: the chain of last-arriving predecessors from the end of a step to its begin, across threads,
+//! The critical path: the chain of last-arriving predecessors from the end of a step to its start, across threads,
 //! streams and processes. Only the slices on this path delay the step's end.
 
 use super::activity::Activity;
@@ -31,7 +31,7 @@ pub enum PathKind {
     Host,
     /// Memory was allocated or freed.
     Memory,
-    /// A thread of which only its scheduling is known had a CPU.
+    /// A thread whose scheduling alone is recorded had a CPU.
     Running,
     /// The profiler that recorded the trace worked.
     Profiler,
@@ -42,15 +42,15 @@ pub enum PathKind {
 /// A part of the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Begin, ns from the origin.
+    /// Start, ns from the origin.
     pub start: i64,
-    /// End (not included), the next segment's begin.
+    /// End (not included): the start of the next segment.
     pub end: i64,
     /// The track that ran, or that should have run.
     pub track: TrackId,
     /// The kind of work, or the stall.
     pub kind: PathKind,
-    /// The slice that ran; of a stall, the culprit. `None` where only a span around much else is recorded.
+    /// The slice that ran, or the culprit of a stall. `None` if only a slice that encloses much other work is recorded.
     pub slice: Option<SliceId>,
 }
 
@@ -62,14 +62,14 @@ impl Segment {
     }
 }
 
-/// The critical path of a range. The segments follow each other from its begin to its end.
+/// The critical path of a range. The segments follow each other from the start of the range to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CriticalPath {
     /// The id of the step; `None` for the path of another range.
     pub step_id: Option<u32>,
     /// The range: a step's, extended to the end of the last device work that was launched in the step.
     pub range: Range<i64>,
-    /// In order of time.
+    /// The parts of the path, in order of time.
     pub segments: Vec<Segment>,
 }
 
@@ -88,7 +88,7 @@ pub fn critical_path_of_range(store: &Store, range: Range<i64>) -> CriticalPath 
 
 pub(crate) fn range_path(deps: &Deps<'_>, range: Range<i64>) -> CriticalPath {
     let all: Vec<u32> = (0..deps.lines.lines.len() as u32).collect();
-    let mut path = walk(deps, range, &all, Cause::Unexplained);
+    let mut path = path_from_last_work(deps, range, &all, Cause::Unexplained);
     if deps.store.steps().is_empty() {
         // Without steps the time before the first work and after the last is no part of a step.
         let step_causes = [PathKind::Stall(Cause::StepBegin), PathKind::Stall(Cause::StepEnd)];
@@ -105,25 +105,25 @@ pub(crate) fn step_path(deps: &Deps<'_>, step: &Step) -> CriticalPath {
         (0..lines.len() as u32).filter(|l| Some(lines[*l as usize].process) == process).collect();
     let mut range = step.start..step.end;
     if !process_lines.iter().any(|l| lines[*l as usize].kind == LineKind::Worker) {
-        range.end = range.end.max(launched_until(deps, &range, &process_lines));
+        range.end = range.end.max(launched_work_end(deps, &range, &process_lines));
     }
-    let worked = process.and_then(|process| deps.steps.row(deps.store, process, step.id, step.start));
-    let worked = worked.and_then(|row| deps.steps.last_act(row)).filter(|(end, _)| *end > range.start);
-    let mut path = match worked {
+    let last_act = process.and_then(|process| deps.steps.row(deps.store, process, step.id, step.start));
+    let last_act = last_act.and_then(|row| deps.steps.last_act(row)).filter(|(end, _)| *end > range.start);
+    let mut path = match last_act {
         // The step's own last act: other steps may run at the same time and end later.
         Some((end, last)) => walk_back(deps, range, end, last, Cause::StepEnd),
-        None => walk(deps, range, &process_lines, Cause::StepEnd),
+        None => path_from_last_work(deps, range, &process_lines, Cause::StepEnd),
     };
     path.step_id = Some(step.id);
     path
 }
 
-/// The path back from an act that ended at `end`. The rest of the range after it is a stall with the cause `after`.
-fn walk_back(deps: &Deps<'_>, range: Range<i64>, end: i64, last: LastAct, after: Cause) -> CriticalPath {
+/// The path back from an act that ended at `end`. The rest of the range after the act is a stall with `rest_cause`.
+fn walk_back(deps: &Deps<'_>, range: Range<i64>, end: i64, last: LastAct, rest_cause: Cause) -> CriticalPath {
     let end = end.min(range.end);
-    let (LastAct::Piece(at) | LastAct::Wait(_, at)) = last;
+    let (LastAct::Piece(piece_id) | LastAct::Wait(_, piece_id)) = last;
     let mut path = CriticalPath { step_id: None, range: range.clone(), segments: Vec::new() };
-    path.push(end..range.end, deps.lines.line(at.line).track, PathKind::Stall(after), None);
+    path.push(end..range.end, deps.lines.line(piece_id.line).track, PathKind::Stall(rest_cause), None);
     let mut parts = Vec::new();
     Walk::explain_last_act(deps, last, &(range.start..end), &mut parts);
     parts.iter().for_each(|part| path.push_part(deps, part));
@@ -132,38 +132,39 @@ fn walk_back(deps: &Deps<'_>, range: Range<i64>, end: i64, last: LastAct, after:
 }
 
 /// The end of the last device work that the lines' threads launched in a range, at least the range's end.
-fn launched_until(deps: &Deps<'_>, range: &Range<i64>, lines: &[u32]) -> i64 {
-    let mut until = range.end;
+fn launched_work_end(deps: &Deps<'_>, range: &Range<i64>, lines: &[u32]) -> i64 {
+    let mut end = range.end;
     for line_idx in lines {
         let line = deps.lines.line(*line_idx);
         let first = line.pieces.partition_point(|p| p.start < range.start);
         let within = line.pieces[first..].iter().take_while(|p| p.start < range.end).enumerate();
         for (piece, _) in within.filter(|(_, p)| p.activity == Activity::Launch) {
             let work = deps.correlated(PieceId { line: *line_idx, piece: (first + piece) as u32 });
-            until = work.map_or(until, |work| until.max(deps.lines.slice(work).end));
+            end = work.map_or(end, |work| end.max(deps.lines.slice(work).end));
         }
     }
-    until
+    end
 }
 
-fn walk(deps: &Deps<'_>, range: Range<i64>, lines: &[u32], after: Cause) -> CriticalPath {
+/// The path back from the last work on these lines. The rest of the range after the work is a stall with `rest_cause`.
+fn path_from_last_work(deps: &Deps<'_>, range: Range<i64>, lines: &[u32], rest_cause: Cause) -> CriticalPath {
     let last = lines.iter().filter_map(|line| last_work(deps, *line, &range));
-    let last = last.max_by_key(|(end, at)| {
-        let order = (*end, deps.lines.piece(*at).start, std::cmp::Reverse(at.line));
-        (ends_the_program(deps, at.line), order)
+    let last = last.max_by_key(|(end, piece_id)| {
+        let order = (*end, deps.lines.piece(*piece_id).start, std::cmp::Reverse(piece_id.line));
+        (can_end_program(deps, piece_id.line), order)
     });
-    let Some((end, at)) = last else {
-        let nowhere = lines.first().map_or(TrackId(0), |l| deps.lines.line(*l).track);
+    let Some((end, piece_id)) = last else {
+        let track = lines.first().map_or(TrackId(0), |l| deps.lines.line(*l).track);
         let mut path = CriticalPath { step_id: None, range: range.clone(), segments: Vec::new() };
-        path.push(range, nowhere, PathKind::Stall(Cause::Unexplained), None);
+        path.push(range, track, PathKind::Stall(Cause::Unexplained), None);
         return path;
     };
-    walk_back(deps, range, end, LastAct::Piece(at), after)
+    walk_back(deps, range, end, LastAct::Piece(piece_id), rest_cause)
 }
 
-/// Whether a line's last work can be the program's last: where only scheduling is recorded that is the first thread's,
-/// since any helper thread may run on after it.
-fn ends_the_program(deps: &Deps<'_>, line: u32) -> bool {
+/// Whether a line's last work can be the program's last. If only scheduling is recorded, this is the first thread's
+/// last work, since any helper thread may run on after it.
+fn can_end_program(deps: &Deps<'_>, line: u32) -> bool {
     let line = deps.lines.line(line);
     let pid = deps.store.processes().get(line.process as usize).map(|p| p.pid);
     !line.is_only_scheduled() || deps.store.track(line.track).map(|track| track.tid) == pid
@@ -185,9 +186,11 @@ impl CriticalPath {
         let range = part.start..part.end;
         let track = |line: u32| deps.lines.lines.get(line as usize).map_or(TrackId(0), |l| l.track);
         let (kind, track, slice) = match part.kind {
-            PartKind::Runs(at, _) => {
-                (kind(deps.lines.piece(at).activity), track(at.line), Some(deps.lines.slice(at).id))
-            }
+            PartKind::Runs(piece_id, _) => (
+                path_kind(deps.lines.piece(piece_id).activity),
+                track(piece_id.line),
+                Some(deps.lines.slice(piece_id).id),
+            ),
             PartKind::Idle(cause, culprit) => (PathKind::Stall(cause), track(part.line), culprit),
             PartKind::Untraced => (PathKind::Stall(Cause::HostLate), track(part.line), None),
             PartKind::Begin => (PathKind::Stall(Cause::StepBegin), track(part.line), None),
@@ -195,7 +198,7 @@ impl CriticalPath {
         self.push(range, track, kind, slice.and_then(|id| deps.lines.culprit(id)));
     }
 
-    /// Adds a segment that ends where the one before begins.
+    /// Adds a segment that ends where the last added segment starts.
     fn push(&mut self, range: Range<i64>, track: TrackId, kind: PathKind, slice: Option<SliceId>) {
         if range.is_empty() {
             return;
@@ -211,7 +214,7 @@ impl CriticalPath {
     }
 }
 
-fn kind(activity: Activity) -> PathKind {
+fn path_kind(activity: Activity) -> PathKind {
     match activity {
         Activity::Op | Activity::Shard => PathKind::Op,
         Activity::Kernel => PathKind::Kernel,
@@ -224,7 +227,7 @@ fn kind(activity: Activity) -> PathKind {
         Activity::Profiler => PathKind::Profiler,
         Activity::HostOp
         | Activity::Host
-        | Activity::Around
+        | Activity::Enclosing
         | Activity::Call
         | Activity::Sync
         | Activity::Idle

@@ -1,4 +1,4 @@
-//! The dependency index: what had to happen before what, as the trace recorded it.
+//! The dependency index: the order of events that dependencies require, as the trace recorded them.
 //!
 //! | edge | recorded as |
 //! |---|---|
@@ -14,12 +14,12 @@
 //! | waker -> thread that slept | `correlation` of `off cpu` slices |
 //! | peers of a collective | [`super::collectives`] |
 //!
-//! Building the index sorts, and finds what each slice names ([`super::correlation`]); each query is then a look-up in
-//! a hash table or a binary search.
+//! Building the index sorts the edges, and finds the slice that each slice names ([`super::correlation`]). Each query
+//! is then a look-up in a hash table or a binary search.
 
 use super::activity::{Activities, Activity};
 use super::collectives::Exchanges;
-use super::correlation::{Calls, Correlations, Executions};
+use super::correlation::{Correlations, Executions, PiecesByCorrelation};
 use super::lines::{LineKind, Lines, PieceId};
 use super::step_index::StepIndex;
 use super::sync_record::{SyncRecord, SyncTarget};
@@ -35,32 +35,35 @@ pub(crate) const AWAITS_QUEUE_ROW: u64 = 1;
 pub(crate) const AWAITS_QUEUE_ROOM: u64 = 2;
 
 /// (row of the process, correlation).
-type Key = (u32, u32);
+type ProcessCorrelation = (u32, u32);
 
-/// An arrow from one line to another.
-pub(crate) struct Arrow {
+/// A flow from one line to another.
+pub(crate) struct IncomingFlow {
     pub line: u32,
+    /// Time of arrival on `line`.
     pub to: i64,
     pub from_line: u32,
+    /// Time at which the flow left `from_line`.
     pub from: i64,
 }
 
+/// The dependency index of a range.
 pub(crate) struct Deps<'a> {
     pub store: &'a Store,
     pub lines: Lines,
     pub exchanges: Exchanges,
     ops: Executions,
-    launches: Calls,
+    launches: PiecesByCorrelation,
     correlations: Correlations,
     /// (node of the receiver, time at which its consumers were unblocked, row of the transfer), sorted.
     receivers: Vec<(u32, i64, u32)>,
-    arrows: Vec<Arrow>,
-    /// Waits that held no thread, sorted by node and end; without those for a value, which transfers explain.
+    flows: Vec<IncomingFlow>,
+    /// Waits that held no thread, sorted by node and end. Waits for a value are left out, since transfers explain them.
     parked: Vec<SliceRef>,
     /// The waits of `parked` by process, sorted by end.
     parked_in: FxHashMap<u32, Vec<SliceRef>>,
     /// Waits of the host, by process and correlation of the call.
-    host_waits: FxHashMap<Key, SyncRecord>,
+    host_waits: FxHashMap<ProcessCorrelation, SyncRecord>,
     /// Waits of streams, by process and waiting stream, sorted by time.
     stream_waits: FxHashMap<(u32, u64), Vec<SyncRecord>>,
     /// The line of each thread, by the kernel's thread id.
@@ -85,7 +88,7 @@ impl<'a> Deps<'a> {
             launches,
             correlations,
             receivers: Vec::new(),
-            arrows: Vec::new(),
+            flows: Vec::new(),
             parked: Vec::new(),
             parked_in: FxHashMap::default(),
             host_waits: FxHashMap::default(),
@@ -98,7 +101,7 @@ impl<'a> Deps<'a> {
         deps.index_lines();
         deps.index_syncs();
         deps.index_transfers(range);
-        deps.index_arrows(range);
+        deps.index_flows(range);
         deps.index_parked(range);
         deps.steps = StepIndex::new(store, &deps.lines, &deps.parked, &deps.ops);
         deps
@@ -139,7 +142,7 @@ impl<'a> Deps<'a> {
     }
 
     fn index_syncs(&mut self) {
-        for record in self.lines.syncs.iter().filter_map(|s| SyncRecord::of(self.store, s)) {
+        for record in self.lines.syncs.iter().filter_map(|s| SyncRecord::from_slice(self.store, s)) {
             match record.waiter {
                 Some(stream) => self.stream_waits.entry((record.process, stream)).or_default().push(record),
                 None => _ = self.host_waits.insert((record.process, record.correlation), record),
@@ -160,27 +163,27 @@ impl<'a> Deps<'a> {
         self.receivers.sort_unstable();
     }
 
-    fn index_arrows(&mut self, range: &Range<i64>) {
+    fn index_flows(&mut self, range: &Range<i64>) {
         for flow in self.store.flows() {
             let category = self.store.sites().get(flow.site as usize).map(|s| s.category);
             if let (Some(from), Some(to)) = (flow.from, flow.to)
                 && !category.is_some_and(Category::is_transfer)
                 && from.time <= to.time
-                // Within a line the order of its pieces says the same.
+                // Within a line the order of the pieces gives the same edge.
                 && from.track != to.track
                 && range.contains(&to.time)
             {
                 let (line, from_line) = (to.track.0, from.track.0);
-                self.arrows.push(Arrow { line, to: to.time, from_line, from: from.time });
+                self.flows.push(IncomingFlow { line, to: to.time, from_line, from: from.time });
             }
         }
-        self.arrows.sort_unstable_by_key(|a| (a.line, a.to, a.from));
+        self.flows.sort_unstable_by_key(|a| (a.line, a.to, a.from));
     }
 
-    /// The piece that the slice of a piece names: the execution that made an op ready, the device work of a call, the
-    /// call of device work.
-    pub(crate) fn correlated(&self, at: PieceId) -> Option<PieceId> {
-        self.correlations.find(&self.lines, at)
+    /// The piece that the slice of a piece names: the execution that made an op ready, the device work of a call, or
+    /// the call that launched device work.
+    pub(crate) fn correlated(&self, piece_id: PieceId) -> Option<PieceId> {
+        self.correlations.find(&self.lines, piece_id)
     }
 
     /// The last execution of a node that had started by `time`.
@@ -195,17 +198,17 @@ impl<'a> Deps<'a> {
         Some((unblocked, self.store.transfers().get(row as usize)?)).filter(|_| node == receiver)
     }
 
-    /// Of the arrows from other lines that began after `after` and arrived on a line by `by`, the one that began last.
-    pub(crate) fn arrow(&self, line: u32, after: i64, by: i64) -> Option<&Arrow> {
-        let end = self.arrows.partition_point(|a| (a.line, a.to) <= (line, by));
-        let arrived = self.arrows[..end].iter().rev().take_while(|a| a.line == line && a.to > after);
+    /// The flow that began last, of those from other lines that began after `after` and arrived on a line by `by`.
+    pub(crate) fn last_begun_flow(&self, line: u32, after: i64, by: i64) -> Option<&IncomingFlow> {
+        let end = self.flows.partition_point(|a| (a.line, a.to) <= (line, by));
+        let arrived = self.flows[..end].iter().rev().take_while(|a| a.line == line && a.to > after);
         arrived.filter(|a| a.from > after).max_by_key(|a| (a.from, a.to))
     }
 
-    /// The arrow from another line that arrived on a line last, by `time`.
-    pub(crate) fn arrived_on(&self, line: u32, time: i64) -> Option<&Arrow> {
-        let end = self.arrows.partition_point(|a| (a.line, a.to) <= (line, time));
-        self.arrows[..end].last().filter(|a| a.line == line)
+    /// The flow from another line that arrived on a line last, by `time`.
+    pub(crate) fn last_arrived_flow(&self, line: u32, time: i64) -> Option<&IncomingFlow> {
+        let end = self.flows.partition_point(|a| (a.line, a.to) <= (line, time));
+        self.flows[..end].last().filter(|a| a.line == line)
     }
 
     /// The line of the thread with this thread id of the kernel.
@@ -213,35 +216,35 @@ impl<'a> Deps<'a> {
         self.threads.get(&tid).copied()
     }
 
-    /// Of the device work that a host's call waited for, the piece that ended last.
-    pub(crate) fn awaited_by_host(&self, at: PieceId) -> Option<PieceId> {
-        let line = self.lines.line(at.line);
-        let (call, piece) = (self.lines.slice(at), self.lines.piece(at));
+    /// The piece that ended last, of the device work that a host's call waited for.
+    pub(crate) fn awaited_by_host(&self, piece_id: PieceId) -> Option<PieceId> {
+        let line = self.lines.line(piece_id.line);
+        let (call, piece) = (self.lines.slice(piece_id), self.lines.piece(piece_id));
         let record = self.host_waits.get(&(line.process, call.correlation));
         match record.map_or(SyncTarget::Device, |r| r.target) {
             SyncTarget::Event { stream, record: Some(record) } => {
                 self.last_work_before_event(line.process, stream, record)
             }
-            waited => {
-                let stream = match waited {
+            target => {
+                let stream = match target {
                     SyncTarget::Stream(stream) => Some(stream),
                     SyncTarget::Event { stream, .. } => stream,
                     SyncTarget::Device => None,
                 };
                 let ended = self.device_lines(line.process, stream).filter_map(|l| self.ended_on(l, piece.end));
-                ended.max_by_key(|at| self.lines.piece(*at).end)
+                ended.max_by_key(|piece_id| self.lines.piece(*piece_id).end)
             }
         }
         .filter(|work| self.lines.piece(*work).end <= piece.end)
     }
 
-    /// Of the other streams' work that a stream waited for between the launches of its previous piece and of `at`, the
-    /// piece that ended last.
-    pub(crate) fn awaited_by_stream(&self, at: PieceId, launched: i64) -> Option<PieceId> {
-        let line = self.lines.line(at.line);
+    /// The piece that ended last, of the other streams' work that a stream waited for between the launches of its
+    /// previous piece and of this piece.
+    pub(crate) fn awaited_by_stream(&self, piece_id: PieceId, launched: i64) -> Option<PieceId> {
+        let line = self.lines.line(piece_id.line);
         let stream = self.store.track(line.track)?.stream?;
         let waits = self.stream_waits.get(&(line.process, stream))?;
-        let before = at.piece.checked_sub(1).and_then(|piece| self.correlated(PieceId { piece, ..at }));
+        let before = piece_id.piece.checked_sub(1).and_then(|piece| self.correlated(PieceId { piece, ..piece_id }));
         let since = before.map_or(i64::MIN, |launch| self.lines.piece(launch).start);
         let after = waits.partition_point(|w| w.time <= launched);
         let waits = waits[..after].iter().rev().take_while(|w| w.time > since);
@@ -251,15 +254,15 @@ impl<'a> Deps<'a> {
             }
             _ => None,
         });
-        works.filter(|w| w.line != at.line).max_by_key(|work| self.lines.piece(*work).end)
+        works.filter(|w| w.line != piece_id.line).max_by_key(|work| self.lines.piece(*work).end)
     }
 
-    /// The last work that was launched on a stream, or on any, before the call that recorded an event (`record` is its
-    /// correlation).
+    /// The last work that was launched on a stream, or on any stream, before the call that recorded an event. `record`
+    /// is the correlation of this call.
     fn last_work_before_event(&self, process: u32, stream: Option<u64>, record: u32) -> Option<PieceId> {
         let call = self.lines.piece(self.launches.find(process, record)?).start;
         let works = self.device_lines(process, stream).filter_map(|line| {
-            // Work is launched in the order in which a stream runs it.
+            // A stream runs work in the order of the launches.
             let pieces = &self.lines.line(line).pieces;
             let launched_before = |piece: usize| {
                 let launch = self.correlated(PieceId { line, piece: piece as u32 });
@@ -272,7 +275,7 @@ impl<'a> Deps<'a> {
             }
             Some(PieceId { line, piece: low.checked_sub(1)? as u32 })
         });
-        works.max_by_key(|at| self.lines.piece(*at).end)
+        works.max_by_key(|piece_id| self.lines.piece(*piece_id).end)
     }
 
     fn device_lines(&self, process: u32, stream: Option<u64>) -> impl Iterator<Item = u32> + '_ {
@@ -290,24 +293,25 @@ impl<'a> Deps<'a> {
     }
 }
 
-/// The executions by node, and calls and device work by correlation, each at its slice's first piece.
-fn index_pieces(store: &Store, lines: &Lines) -> (Executions, Calls, Calls) {
-    let (mut ops, mut launches, mut works) = (Vec::new(), Calls::default(), Calls::default());
+/// Returns the executions by node, and calls and device work by correlation, each as the first piece of its slice.
+fn index_pieces(store: &Store, lines: &Lines) -> (Executions, PiecesByCorrelation, PiecesByCorrelation) {
+    let (mut ops, mut launches, mut works) =
+        (Vec::new(), PiecesByCorrelation::default(), PiecesByCorrelation::default());
     for (line_idx, line) in (0..).zip(&lines.lines) {
-        let mut before = u32::MAX;
+        let mut last_slice = u32::MAX;
         for (piece, p) in (0..).zip(&line.pieces) {
             let slice = line.slice(p);
-            if p.slice == before || p.start != slice.start {
+            if p.slice == last_slice || p.start != slice.start {
                 continue;
             }
-            before = p.slice;
-            let at = PieceId { line: line_idx, piece };
+            last_slice = p.slice;
+            let piece_id = PieceId { line: line_idx, piece };
             match p.activity {
-                Activity::Op => ops.push((slice.node, slice.end, at)),
+                Activity::Op => ops.push((slice.node, slice.end, piece_id)),
                 Activity::Launch | Activity::Memory | Activity::Call => {
-                    launches.add(line.process, slice.correlation, at);
+                    launches.add(line.process, slice.correlation, piece_id);
                 }
-                activity if activity.is_device() => works.add(line.process, slice.correlation, at),
+                activity if activity.is_device() => works.add(line.process, slice.correlation, piece_id),
                 _ => {}
             }
         }

@@ -1,7 +1,7 @@
 //! Changes between two traces: step time, ops, scopes and stalls, per step, with a confidence interval.
 //!
 //! Each step is one observation. A change is reported with Welch's 95 % interval for the difference of the means (the
-//! two traces may vary differently); it counts as certain where the interval does not hold zero. One comparison in
+//! two traces may vary differently). A change is certain if the interval does not include zero. One comparison in
 //! twenty of equal traces is certain by chance. With fewer than two steps in a trace there is no interval.
 
 use super::activity::Activities;
@@ -19,7 +19,7 @@ pub struct Change {
     pub a_ns: f64,
     /// Mean per step in the second trace, ns.
     pub b_ns: f64,
-    /// The 95 % interval of `b_ns - a_ns`; `None` with fewer than two steps in one of them.
+    /// The 95 % interval of `b_ns - a_ns`; `None` if a trace has fewer than two steps.
     pub interval_ns: Option<(f64, f64)>,
 }
 
@@ -30,7 +30,7 @@ impl Change {
         self.b_ns - self.a_ns
     }
 
-    /// Whether the interval excludes that nothing changed.
+    /// Whether the interval excludes zero.
     #[must_use]
     pub fn is_certain(&self) -> bool {
         self.interval_ns.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
@@ -44,7 +44,7 @@ pub struct Diff {
     pub a_steps: usize,
     /// Steps in the second trace.
     pub b_steps: usize,
-    /// The duration of steps; in a trace without steps that of the trace.
+    /// The duration of steps, or of a trace without steps.
     pub step: Change,
     /// Self time by op, kernel, copy or call.
     pub ops: Vec<Change>,
@@ -59,16 +59,16 @@ pub struct Diff {
 pub fn diff(a: &Store, b: &Store) -> Diff {
     let (a, b) = (StepTimes::new(a), StepTimes::new(b));
     let step = change("step".to_owned(), &a.durations, &b.durations);
-    let all = |pick: fn(&StepTimes) -> &ValuesByName| {
+    let changes_of = |pick: fn(&StepTimes) -> &ValuesByName| {
         let (a_rows, b_rows) = (pick(&a), pick(&b));
         let mut names: Vec<&String> = a_rows.keys().chain(b_rows.keys().filter(|n| !a_rows.contains_key(*n))).collect();
         names.sort();
-        let row =
+        let values =
             |rows: &ValuesByName, name: &String, n: usize| rows.get(name).cloned().unwrap_or_else(|| vec![0.0; n]);
         let mut changes: Vec<Change> = names
             .into_iter()
             .map(|name| {
-                let (a, b) = (row(a_rows, name, a.durations.len()), row(b_rows, name, b.durations.len()));
+                let (a, b) = (values(a_rows, name, a.durations.len()), values(b_rows, name, b.durations.len()));
                 change(name.clone(), &a, &b)
             })
             .collect();
@@ -79,9 +79,9 @@ pub fn diff(a: &Store, b: &Store) -> Diff {
         a_steps: a.n_steps,
         b_steps: b.n_steps,
         step,
-        ops: all(|o| &o.ops),
-        scopes: all(|o| &o.scopes),
-        stalls: all(|o| &o.stalls),
+        ops: changes_of(|o| &o.ops),
+        scopes: changes_of(|o| &o.scopes),
+        stalls: changes_of(|o| &o.stalls),
     }
 }
 
@@ -102,9 +102,8 @@ impl StepTimes {
         let range = store.range();
         let starts: Vec<i64> = store.steps().iter().map(|s| s.start).collect();
         let n = starts.len().max(1);
-        // A step's time lasts until the next step begins: devices run on after the step's end with work that it
-        // launched.
-        let step_of = |time: i64| match starts.len() {
+        // The time of a step lasts until the next step starts, since devices run work of the step after its end.
+        let step_at = |time: i64| match starts.len() {
             0 => Some(0),
             _ => starts.partition_point(|s| *s <= time).checked_sub(1),
         };
@@ -112,31 +111,31 @@ impl StepTimes {
             [] => vec![(range.end - range.start) as f64],
             steps => steps.iter().map(|s| (s.end - s.start) as f64).collect(),
         };
-        let mut found = StepTimes {
+        let mut times = StepTimes {
             n_steps: starts.len(),
             durations,
             ops: ValuesByName::default(),
             scopes: ValuesByName::default(),
             stalls: ValuesByName::default(),
         };
-        found.observe_slices(store, n, step_of);
+        times.observe_slices(store, n, step_at);
         for stall in stalls(store, range) {
-            if let Some(step) = step_of(stall.start) {
-                let row = found.stalls.entry(stall.cause.name().to_owned()).or_insert_with(|| vec![0.0; n]);
+            if let Some(step) = step_at(stall.start) {
+                let row = times.stalls.entry(stall.cause.name().to_owned()).or_insert_with(|| vec![0.0; n]);
                 row[step] += stall.dur() as f64;
             }
         }
-        found
+        times
     }
 
-    fn observe_slices(&mut self, store: &Store, n: usize, step_of: impl Fn(i64) -> Option<usize>) {
+    fn observe_slices(&mut self, store: &Store, n: usize, step_at: impl Fn(i64) -> Option<usize>) {
         let activities = Activities::new(store);
-        // Summed by row of the sites and of the nodes first, so that each name is looked up once.
+        // The times are summed by row of the sites and of the nodes first, so that each name is looked up once.
         let mut sites: FxHashMap<u32, Vec<f64>> = FxHashMap::default();
         let mut nodes: FxHashMap<u32, Vec<f64>> = FxHashMap::default();
         for track in store.tracks() {
             self_times(track, &store.range(), |slice, self_ns| {
-                let Some(step) = step_of(slice.start).filter(|_| activities.of(slice).is_work()) else { return };
+                let Some(step) = step_at(slice.start).filter(|_| activities.get(slice).is_work()) else { return };
                 sites.entry(slice.site).or_insert_with(|| vec![0.0; n])[step] += self_ns as f64;
                 if store.node_of(slice).is_some() {
                     nodes.entry(slice.node).or_insert_with(|| vec![0.0; n])[step] += self_ns as f64;
@@ -167,12 +166,12 @@ fn mean(values: &[f64]) -> f64 {
 
 fn change(name: String, a: &[f64], b: &[f64]) -> Change {
     let (a_ns, b_ns) = (mean(a), mean(b));
-    Change { name, a_ns, b_ns, interval_ns: welch(a, b) }
+    Change { name, a_ns, b_ns, interval_ns: welch_interval(a, b) }
 }
 
 /// The 95 % interval of the difference of two means whose variances may differ.
-fn welch(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
-    let error = |values: &[f64]| {
+fn welch_interval(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
+    let squared_error = |values: &[f64]| {
         let (n, mean) = (values.len() as f64, mean(values));
         let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
         (variance / n, n - 1.0)
@@ -180,16 +179,19 @@ fn welch(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
     if a.len() < 2 || b.len() < 2 {
         return None;
     }
-    let ((ea, da), (eb, db)) = (error(a), error(b));
-    let (change, sum) = (mean(b) - mean(a), ea + eb);
-    let freedom = if sum > 0.0 { sum * sum / (ea * ea / da + eb * eb / db) } else { f64::INFINITY };
-    let half = student(freedom) * sum.sqrt();
-    Some((change - half, change + half))
+    let ((a_error, a_freedom), (b_error, b_freedom)) = (squared_error(a), squared_error(b));
+    let (change, sum) = (mean(b) - mean(a), a_error + b_error);
+    let freedom = match a_error * a_error / a_freedom + b_error * b_error / b_freedom {
+        divisor if sum > 0.0 => sum * sum / divisor,
+        _ => f64::INFINITY,
+    };
+    let half_width = student_quantile(freedom) * sum.sqrt();
+    Some((change - half_width, change + half_width))
 }
 
-/// The value that Student's t with these degrees of freedom stays below with 97.5 %: the usual table, between its rows
-/// linear in their inverse (to 0.003 from 3 degrees on).
-fn student(freedom: f64) -> f64 {
+/// Returns the 97.5 % quantile of Student's t for these degrees of freedom: the usual table, interpolated linearly in
+/// the inverse of the degrees (to 0.003 from 3 degrees on).
+fn student_quantile(freedom: f64) -> f64 {
     const FREEDOM: [f64; 17] =
         [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0, f64::INFINITY];
     const QUANTILE: [f64; 17] = [
@@ -198,8 +200,8 @@ fn student(freedom: f64) -> f64 {
     ];
     let above = FREEDOM.iter().position(|row| *row >= freedom).unwrap_or(FREEDOM.len() - 1).max(1);
     let (low, high, at_low, at_high) = (FREEDOM[above - 1], FREEDOM[above], QUANTILE[above - 1], QUANTILE[above]);
-    let part = (1.0 / low - 1.0 / freedom.max(1.0)) / (1.0 / low - 1.0 / high);
-    at_low + (at_high - at_low) * part
+    let fraction = (1.0 / low - 1.0 / freedom.max(1.0)) / (1.0 / low - 1.0 / high);
+    at_low + (at_high - at_low) * fraction
 }
 
 #[cfg(test)]
@@ -211,7 +213,7 @@ mod tests {
         // From published tables.
         for (freedom, want) in [(1.0, 12.706), (11.0, 2.201), (17.0, 2.110), (25.0, 2.060), (40.0, 2.021), (1e9, 1.960)]
         {
-            assert!((student(freedom) - want).abs() < 0.003, "{freedom}: {}", student(freedom));
+            assert!((student_quantile(freedom) - want).abs() < 0.003, "{freedom}: {}", student_quantile(freedom));
         }
     }
 
@@ -220,9 +222,9 @@ mod tests {
         // scipy.stats.ttest_ind(b, a, equal_var=False).confidence_interval(): the values below.
         let a = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4];
         let b = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 30.5, 25.6];
-        let (low, high) = welch(&a, &b).unwrap();
+        let (low, high) = welch_interval(&a, &b).unwrap();
         assert!((low - WANT.0).abs() < 0.01 && (high - WANT.1).abs() < 0.01, "{low} {high}");
-        assert_eq!(welch(&a[..1], &b), None);
+        assert_eq!(welch_interval(&a[..1], &b), None);
     }
 
     const WANT: (f64, f64) = (0.8635, 4.9632);

@@ -1,9 +1,10 @@
-//! One critical path of a range from the paths of its steps. Steps may overlap: those of several processes run at the
-//! same time, a device still works for a step when the next has begun, and one step fills a queue while another trains.
+//! One critical path of a range from the paths of its steps. Steps may overlap: steps of several processes run at the
+//! same time, a device still works for a step when the next has started, and one step fills a queue while another
+//! trains.
 //!
-//! Each moment belongs to one step: of the steps that ran then, to the one that ended last, since the others did not
-//! delay the end. A step that waited for room in a queue was ahead of its consumer, and gets only the moments of no
-//! other step. So the parts add up to no more than the range, and shares of them are shares of the range.
+//! Each moment belongs to one step: the step that ended last of those that ran at the moment, since the others did not
+//! delay the end. A step that waited for room in a queue was ahead of its consumer, and gets only moments in which no
+//! other step ran. So the parts add up to at most the range, and their shares are shares of the range.
 
 use super::critical::{CriticalPath, PathKind};
 use crate::stalls::Cause;
@@ -14,20 +15,20 @@ use std::ops::Range;
 /// Cuts the paths of steps to the moments that belong to them, in order of time. A path that others interrupt becomes
 /// several paths.
 pub(super) fn disjoint(mut paths: Vec<CriticalPath>, range: &Range<i64>) -> Vec<CriticalPath> {
-    paths.sort_by_key(|path| (was_ahead(path), Reverse(path.range.end), path.range.start));
-    let mut taken = OccupiedTime::default();
+    paths.sort_by_key(|path| (has_waited_for_room(path), Reverse(path.range.end), path.range.start));
+    let mut occupied = OccupiedTime::default();
     let mut parts: Vec<CriticalPath> = Vec::with_capacity(paths.len());
     for path in &paths {
         let (start, end) = (path.range.start.max(range.start), path.range.end.min(range.end));
-        let free = taken.free(&(start..end));
+        let free = occupied.free(&(start..end));
         parts.extend(free.iter().map(|part| clip(path, part)));
-        free.into_iter().for_each(|part| taken.take(part));
+        free.into_iter().for_each(|part| occupied.occupy(part));
     }
     parts.sort_by_key(|path| path.range.start);
     parts
 }
 
-fn was_ahead(path: &CriticalPath) -> bool {
+fn has_waited_for_room(path: &CriticalPath) -> bool {
     path.segments.iter().any(|segment| segment.kind == PathKind::Stall(Cause::QueueFull))
 }
 
@@ -41,7 +42,7 @@ fn clip(path: &CriticalPath, part: &Range<i64>) -> CriticalPath {
     CriticalPath { step_id: path.step_id, range: part.clone(), segments }
 }
 
-/// The parts of time that belong to a step, end by begin, none adjacent to another.
+/// The parts of time that belong to a step: ends by starts. No part is adjacent to another.
 #[derive(Default)]
 struct OccupiedTime(BTreeMap<i64, i64>);
 
@@ -64,8 +65,8 @@ impl OccupiedTime {
         free
     }
 
-    /// Takes a free part, and joins it with adjacent parts, so that many adjacent steps are one entry.
-    fn take(&mut self, mut part: Range<i64>) {
+    /// Occupies a free part, and joins it with adjacent parts, so that many adjacent steps are one entry.
+    fn occupy(&mut self, mut part: Range<i64>) {
         if let Some((&start, &end)) = self.0.range(..part.start).next_back()
             && end == part.start
         {
@@ -126,8 +127,8 @@ mod tests {
             (from, length) in (0i64..60, 0i64..90),
         ) {
             let kind = |full: bool| PathKind::Stall(if full { Cause::QueueFull } else { Cause::Launch });
-            let of = |(i, (start, dur, full)): (usize, &(i64, i64, bool))| path(i as u32, *start..*start + *dur, kind(*full));
-            let paths: Vec<_> = ranges.iter().enumerate().map(of).collect();
+            let step_path = |(i, (start, dur, full)): (usize, &(i64, i64, bool))| path(i as u32, *start..*start + *dur, kind(*full));
+            let paths: Vec<_> = ranges.iter().enumerate().map(step_path).collect();
             let range = from..from + length;
             let covered = |time: &i64| paths.iter().any(|p| p.range.contains(time));
             let want = range.clone().filter(covered).count() as i64;

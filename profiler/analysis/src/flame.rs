@@ -1,4 +1,4 @@
-//! Flame graphs: samples added up by call stack.
+//! Flame graphs: numbers of samples by call stack.
 
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use trace_store::{Store, Track};
 /// A function in the context of its callers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlameNode {
-    /// Index of its caller's node, `None` for the outermost.
+    /// Index of the caller's node, `None` for an outermost function.
     pub parent: Option<usize>,
     /// The number of callers, direct and indirect.
     pub depth: usize,
@@ -17,11 +17,11 @@ pub struct FlameNode {
     /// Samples in the function and its callees.
     pub total: u64,
     /// Samples in the function itself.
-    pub own: u64,
+    pub self_samples: u64,
 }
 
-/// The samples of some tracks (all where none is given) in `range`, ns from the origin. A node comes after its
-/// caller's.
+/// The flame graph of the samples of some tracks (of all if `tracks` is empty) in `range`, ns from the origin. A node
+/// comes after its caller's node.
 #[must_use]
 pub fn flame(store: &Store, tracks: &[TrackId], range: Range<i64>) -> Vec<FlameNode> {
     let mut by_stack: FxHashMap<u32, u64> = FxHashMap::default();
@@ -37,7 +37,7 @@ pub fn flame(store: &Store, tracks: &[TrackId], range: Range<i64>) -> Vec<FlameN
     tree.nodes
 }
 
-/// The samples of a track in a range: the time and the row of the stack.
+/// Returns the samples of a track in a range: time and row of the stack.
 pub(crate) fn samples<'a>(
     store: &'a Store,
     track: &'a Track,
@@ -57,39 +57,39 @@ struct Tree {
 
 impl Tree {
     fn add(&mut self, store: &Store, stack: u32, n: u64) {
-        let mut at = None;
+        let mut parent = None;
         let mut names = stack_names(store, stack);
         if names.is_empty() {
             names.push("(no stack)".to_owned());
         }
         for name in names {
-            let depth = at.map_or(0, |parent: usize| self.nodes[parent].depth + 1);
+            let depth = parent.map_or(0, |parent: usize| self.nodes[parent].depth + 1);
             let nodes = &mut self.nodes;
-            let node = *self.by_name.entry((at, name)).or_insert_with_key(|(parent, name)| {
-                nodes.push(FlameNode { parent: *parent, depth, name: name.clone(), total: 0, own: 0 });
+            let node = *self.by_name.entry((parent, name)).or_insert_with_key(|(parent, name)| {
+                nodes.push(FlameNode { parent: *parent, depth, name: name.clone(), total: 0, self_samples: 0 });
                 nodes.len() - 1
             });
             self.nodes[node].total += n;
-            at = Some(node);
+            parent = Some(node);
         }
-        if let Some(leaf) = at {
-            self.nodes[leaf].own += n;
+        if let Some(leaf) = parent {
+            self.nodes[leaf].self_samples += n;
         }
     }
 }
 
-/// The functions of a stack, outermost first, the inlined ones too.
+/// Returns the functions of a stack, including inlined ones, outermost first.
 pub fn stack_names(store: &Store, stack: u32) -> Vec<String> {
     let mut names = Vec::new();
-    let mut at = stack;
-    // A stack's row is larger than its caller's: a damaged trace must not make an endless loop.
-    while let Some(row) = store.stacks().get(at as usize) {
+    let mut current = stack;
+    // The row of a stack is larger than the row of its caller. The check below ends the loop in a damaged trace.
+    while let Some(row) = store.stacks().get(current as usize) {
         match store.frames().get(row.frame as usize) {
             Some(frame) if frame.functions.is_empty() => names.push(frame.name()),
             Some(frame) => names.extend(frame.functions.iter().rev().map(|f| f.name.clone())),
             None => {}
         }
-        at = if row.parent < at { row.parent } else { NO_STACK };
+        current = if row.parent < current { row.parent } else { NO_STACK };
     }
     names.reverse();
     names

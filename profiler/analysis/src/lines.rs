@@ -11,7 +11,7 @@ use std::ops::Range;
 use trace_model::{Category, SliceId, SliceRef, TrackId, TrackKind};
 use trace_store::{Store, Track};
 
-/// A part of a slice that nothing nested in it covers.
+/// A part of a slice that no nested slice covers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub start: i64,
@@ -32,6 +32,7 @@ pub(crate) enum LineKind {
     Device,
 }
 
+/// The flattened slices of a thread, a stream or a copy engine.
 pub(crate) struct Line {
     pub track: TrackId,
     pub process: u32,
@@ -41,6 +42,7 @@ pub(crate) struct Line {
     pub pieces: Vec<Piece>,
 }
 
+/// A piece: index of the line, and index of the piece in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PieceId {
     pub line: u32,
@@ -72,7 +74,7 @@ impl Line {
         self.pieces.iter().find(|p| p.activity.is_work()).is_some_and(|p| p.activity == Activity::Running)
     }
 
-    /// From the begin of the first work to the end of the last; `None` without work.
+    /// The range from the start of the first work to the end of the last; `None` without work.
     pub(crate) fn extent(&self) -> Option<Range<i64>> {
         let mut work = self.pieces.iter().filter(|p| p.activity.is_work());
         let first = work.next()?;
@@ -85,9 +87,9 @@ pub(crate) struct Lines {
     /// In the order of the tracks; tracks of no thread and no device (CPUs, links, asynchronous operations) have empty
     /// lines.
     pub lines: Vec<Line>,
-    /// Slices of category `sync` on devices' tracks, which say what waited for what.
+    /// Slices of category `sync` on devices' tracks: the records of waits.
     pub syncs: Vec<SliceRef>,
-    /// Slices with a piece of activity [`Activity::Around`], which are never a culprit: they enclose too much to
+    /// Slices with a piece of activity [`Activity::Enclosing`], which are never culprits: they enclose too much to
     /// explain anything.
     enclosing: FxHashSet<SliceId>,
 }
@@ -99,14 +101,14 @@ impl Lines {
         let inputs = LineInputs { shared, running, steps: steps_by_process(store, range) };
         let flattened = store.tracks().par_iter().map(|track| flatten_track(activities, track, range, &inputs));
         let (lines, syncs): (Vec<Line>, Vec<Vec<SliceRef>>) = flattened.unzip();
-        let enclosing = lines
-            .iter()
-            .flat_map(|line| line.pieces.iter().filter(|p| p.activity == Activity::Around).map(|p| line.slice(p).id));
+        let enclosing = lines.iter().flat_map(|line| {
+            line.pieces.iter().filter(|p| p.activity == Activity::Enclosing).map(|p| line.slice(p).id)
+        });
         let enclosing = enclosing.collect();
         Lines { lines, syncs: syncs.concat(), enclosing }
     }
 
-    /// The slice as a culprit; `None` for a span around much else.
+    /// Returns the slice if it can be a culprit; `None` for a slice that encloses much other work.
     pub(crate) fn culprit(&self, slice: SliceId) -> Option<SliceId> {
         (!self.enclosing.contains(&slice)).then_some(slice)
     }
@@ -115,12 +117,12 @@ impl Lines {
         &self.lines[line as usize]
     }
 
-    pub(crate) fn piece(&self, at: PieceId) -> &Piece {
-        &self.lines[at.line as usize].pieces[at.piece as usize]
+    pub(crate) fn piece(&self, piece_id: PieceId) -> &Piece {
+        &self.lines[piece_id.line as usize].pieces[piece_id.piece as usize]
     }
 
-    pub(crate) fn slice(&self, at: PieceId) -> &SliceRef {
-        self.lines[at.line as usize].slice(self.piece(at))
+    pub(crate) fn slice(&self, piece_id: PieceId) -> &SliceRef {
+        self.lines[piece_id.line as usize].slice(self.piece(piece_id))
     }
 }
 
@@ -128,8 +130,8 @@ fn is_device(kind: TrackKind) -> bool {
     matches!(kind, TrackKind::Stream | TrackKind::Copy)
 }
 
-/// The slices of threads that have several tracks (their own, the scheduler's, that of a device library's calls), by
-/// process and thread id; with the track whose line they join: the first of the thread's tracks that has work.
+/// The slices of threads that have several tracks (of the program, the scheduler, a device library's calls), by process
+/// and thread id; with the track whose line they join: the first of the thread's tracks that has work.
 type SlicesByThread = FxHashMap<(u32, u32), (Option<u32>, Vec<SliceRef>)>;
 
 fn slices_by_thread(store: &Store, activities: &Activities<'_>, range: &Range<i64>) -> SlicesByThread {
@@ -138,23 +140,24 @@ fn slices_by_thread(store: &Store, activities: &Activities<'_>, range: &Range<i6
     for track in threads() {
         *n_tracks.entry((track.process, track.tid)).or_default() += 1;
     }
-    let mut found = SlicesByThread::default();
+    let mut threads_slices = SlicesByThread::default();
     for track in threads().filter(|t| n_tracks[&(t.process, t.tid)] > 1) {
-        let (line, slices) = found.entry((track.process, track.tid)).or_default();
-        let before = slices.len();
-        slices.extend(track.lanes.iter().flat_map(|l| l.slices(range)).filter(|s| activities.of(s) != Activity::Frame));
-        if line.is_none() && slices[before..].iter().any(|s| activities.of(s).is_work()) {
+        let (line, slices) = threads_slices.entry((track.process, track.tid)).or_default();
+        let n_before = slices.len();
+        slices
+            .extend(track.lanes.iter().flat_map(|l| l.slices(range)).filter(|s| activities.get(s) != Activity::Frame));
+        if line.is_none() && slices[n_before..].iter().any(|s| activities.get(s).is_work()) {
             *line = Some(track.id.0);
         }
     }
-    found
+    threads_slices
 }
 
 /// The slices of CPUs' tracks in which each thread ran, by process and thread id.
-type Running = FxHashMap<(u32, u32), Vec<SliceRef>>;
+type RunningByThread = FxHashMap<(u32, u32), Vec<SliceRef>>;
 
-fn running_by_thread(store: &Store, range: &Range<i64>) -> Running {
-    let mut found = Running::default();
+fn running_by_thread(store: &Store, range: &Range<i64>) -> RunningByThread {
+    let mut running = RunningByThread::default();
     let rows = || (0..).zip(store.processes());
     let processes: FxHashMap<(&str, u32), u32> = rows().map(|(row, p)| ((p.host.as_str(), p.pid), row)).collect();
     for track in store.tracks().iter().filter(|track| track.kind == TrackKind::Cpu) {
@@ -163,11 +166,11 @@ fn running_by_thread(store: &Store, range: &Range<i64>) -> Running {
         for slice in slices.filter(|slice| store.category(slice) == Category::Running) {
             let process = u32::try_from(slice.arg).ok().and_then(|pid| processes.get(&(host, pid)));
             if let Some(process) = process {
-                found.entry((*process, slice.correlation)).or_default().push(slice);
+                running.entry((*process, slice.correlation)).or_default().push(slice);
             }
         }
     }
-    found
+    running
 }
 
 fn is_thread(kind: TrackKind) -> bool {
@@ -175,10 +178,10 @@ fn is_thread(kind: TrackKind) -> bool {
 }
 
 /// The steps that touch a range, by process, sorted by start.
-type Steps = FxHashMap<u32, Vec<Range<i64>>>;
+type StepsByProcess = FxHashMap<u32, Vec<Range<i64>>>;
 
-fn steps_by_process(store: &Store, range: &Range<i64>) -> Steps {
-    let mut steps = Steps::default();
+fn steps_by_process(store: &Store, range: &Range<i64>) -> StepsByProcess {
+    let mut steps = StepsByProcess::default();
     for step in store.steps().iter().filter(|s| s.start < range.end && s.end > range.start) {
         if let Some(track) = store.tracks().get(step.slice.track as usize) {
             steps.entry(track.process).or_default().push(step.start..step.end);
@@ -188,35 +191,35 @@ fn steps_by_process(store: &Store, range: &Range<i64>) -> Steps {
     steps
 }
 
-/// Whether each slice of a host's thread (sorted by start, outer before inner) is a span around much else, whose self
-/// time says nothing of what ran: it has slices nested in it, and it is a label or covers half of a step or of the
-/// thread's life.
-fn are_around(activities: &Activities<'_>, slices: &[SliceRef], steps: &[Range<i64>]) -> Vec<bool> {
+/// Whether each slice of a host's thread (sorted by start, outer before inner) encloses much other work, so that its
+/// self time does not say what ran. Such a slice has nested slices, and is a label or covers half of a step or of the
+/// thread's lifetime.
+fn are_enclosing(activities: &Activities<'_>, slices: &[SliceRef], steps: &[Range<i64>]) -> Vec<bool> {
     let (begin, end) = (slices.first().map_or(0, |s| s.start), slices.iter().map(|s| s.end).max().unwrap_or(0));
     let is_half_of_step = |slice: &SliceRef| {
-        let begun = steps.partition_point(|step| step.start <= slice.start);
+        let n_begun = steps.partition_point(|step| step.start <= slice.start);
         let is_half = |step: &Range<i64>| {
             let inside = slice.end.min(step.end) - slice.start.max(step.start);
             step.start < step.end && 2 * inside >= step.end - step.start
         };
-        steps[begun.saturating_sub(1)..].iter().take(2).any(is_half)
+        steps[n_begun.saturating_sub(1)..].iter().take(2).any(is_half)
     };
-    let is_around = |(i, slice): (usize, &SliceRef)| {
-        let has_others = slices.get(i + 1).is_some_and(|next| next.start < slice.end && next.end <= slice.end);
+    let is_enclosing = |(i, slice): (usize, &SliceRef)| {
+        let has_nested = slices.get(i + 1).is_some_and(|next| next.start < slice.end && next.end <= slice.end);
         let is_half_of_thread = || 2 * slice.dur() >= end - begin;
-        activities.of(slice) == Activity::Host
-            && has_others
+        activities.get(slice) == Activity::Host
+            && has_nested
             && (activities.is_label(slice) || is_half_of_thread() || is_half_of_step(slice))
     };
-    slices.iter().enumerate().map(is_around).collect()
+    slices.iter().enumerate().map(is_enclosing).collect()
 }
 
 /// The inputs of a line in addition to its track.
 struct LineInputs {
     /// The slices of threads with several tracks.
     shared: SlicesByThread,
-    running: Running,
-    steps: Steps,
+    running: RunningByThread,
+    steps: StepsByProcess,
 }
 
 /// The line of a track, and the slices of a device's track that report waits.
@@ -230,15 +233,15 @@ fn flatten_track(
     let mut kind = if is_device(track.kind) { LineKind::Device } else { LineKind::Host };
     let (mut slices, mut syncs): (Vec<SliceRef>, Vec<SliceRef>) = (Vec::new(), Vec::new());
     // A thread with several tracks has one line.
-    let others = if is_thread(track.kind) { inputs.shared.get(&(process, track.tid)) } else { None };
-    let is_line = match others {
+    let shared = if is_thread(track.kind) { inputs.shared.get(&(process, track.tid)) } else { None };
+    let is_line = match shared {
         Some((line, _)) => line.is_none_or(|line| line == id.0),
         None => is_device(track.kind) || is_thread(track.kind),
     };
-    let elsewhere = others.iter().flat_map(|(_, slices)| slices).filter(|s| s.id.track != id.0).copied();
-    let own = track.lanes.iter().flat_map(|l| l.slices(range));
-    for slice in own.chain(elsewhere).filter(|_| is_line) {
-        match (activities.of(&slice), kind) {
+    let other_slices = shared.iter().flat_map(|(_, slices)| slices).filter(|s| s.id.track != id.0).copied();
+    let track_slices = track.lanes.iter().flat_map(|l| l.slices(range));
+    for slice in track_slices.chain(other_slices).filter(|_| is_line) {
+        match (activities.get(&slice), kind) {
             (Activity::Frame, _) => continue,
             (Activity::Sync, LineKind::Device) => syncs.push(slice),
             (activity, LineKind::Device) if !activity.is_device() && !is_device_op(activity) => continue,
@@ -250,22 +253,23 @@ fn flatten_track(
         }
     }
     if kind == LineKind::Worker {
-        // Host spans of a worker only enclose the ops that it runs.
-        slices.retain(|s| activities.of(s) != Activity::Host);
+        // Host slices of a worker only enclose the ops that the worker runs.
+        slices.retain(|s| activities.get(s) != Activity::Host);
     }
-    let mut has_work = slices.iter().any(|s| activities.of(s).is_work());
+    let mut has_work = slices.iter().any(|s| activities.get(s).is_work());
     if let Some(running) = inputs.running.get(&(process, track.tid)).filter(|_| !has_work && !slices.is_empty()) {
         slices.extend(running);
         has_work = true;
     }
     slices.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end), s.id.lane));
     let mut pieces = if has_work { flatten(activities, &slices) } else { Vec::new() };
-    // Frames were left out above, so that a frame here is a slice of a CPU's track: the thread ran.
+    // Frames were left out above, so a frame here is a slice of a CPU's track, in which the thread ran.
     pieces.iter_mut().filter(|p| p.activity == Activity::Frame).for_each(|p| p.activity = Activity::Running);
     if kind == LineKind::Host && !pieces.is_empty() {
-        let around = are_around(activities, &slices, inputs.steps.get(&process).map_or(&[][..], Vec::as_slice));
-        let pieces = pieces.iter_mut().filter(|p| p.activity == Activity::Host && around[p.slice as usize]);
-        pieces.for_each(|p| p.activity = Activity::Around);
+        let is_enclosing =
+            are_enclosing(activities, &slices, inputs.steps.get(&process).map_or(&[][..], Vec::as_slice));
+        let pieces = pieces.iter_mut().filter(|p| p.activity == Activity::Host && is_enclosing[p.slice as usize]);
+        pieces.for_each(|p| p.activity = Activity::Enclosing);
     }
     if kind == LineKind::Device {
         // An op on a device's track is the device's kernel.
@@ -289,40 +293,41 @@ struct OpenSlice {
     activity: Activity,
 }
 
-/// A sweep over slices by start, outer before inner. Where slices overlap without nesting, the time is that of the last
-/// to begin.
+/// A sweep over slices by start, outer before inner. Where slices overlap without nesting, the time belongs to the
+/// slice that began last.
 #[derive(Default)]
 struct Flattener {
     pieces: Vec<Piece>,
     open: Vec<OpenSlice>,
-    until: i64,
+    /// The position of the sweep.
+    position: i64,
 }
 
 impl Flattener {
-    /// Moves the sweep to `to`: until then the innermost open slice ran.
+    /// Moves the sweep to `to`. Up to `to` the innermost open slice ran.
     fn advance(&mut self, to: i64) {
         while let Some(top) = self.open.last() {
             let end = top.end.min(to);
-            if self.until < end {
+            if self.position < end {
                 let (slice, activity) = (top.slice, top.activity);
                 match self.pieces.last_mut() {
-                    Some(last) if last.end == self.until && last.slice == slice => last.end = end,
-                    _ => self.pieces.push(Piece { start: self.until, end, slice, activity }),
+                    Some(last) if last.end == self.position && last.slice == slice => last.end = end,
+                    _ => self.pieces.push(Piece { start: self.position, end, slice, activity }),
                 }
-                self.until = end;
+                self.position = end;
             }
             if top.end > to {
                 break;
             }
             self.open.pop();
         }
-        self.until = to;
+        self.position = to;
     }
 
     fn push(&mut self, index: u32, slice: &SliceRef, activity: Activity) {
         self.advance(slice.start);
         let mut next = OpenSlice { end: slice.end, slice: index, activity };
-        // Host code nested in the making of input is the making of input; likewise with the profiler's own work.
+        // Host code that is nested in the making of input counts as input, and likewise in the profiler's work.
         if let Some(outer) = self.open.last().filter(|o| matches!(o.activity, Activity::Input | Activity::Profiler))
             && matches!(activity, Activity::Host | Activity::HostOp)
         {
@@ -340,9 +345,9 @@ impl Flattener {
 /// Flattens slices that are sorted by start, outer before inner.
 pub(crate) fn flatten(activities: &Activities<'_>, slices: &[SliceRef]) -> Vec<Piece> {
     let pieces = Vec::with_capacity(slices.len());
-    let mut sweep = Flattener { pieces, open: Vec::new(), until: i64::MIN };
+    let mut sweep = Flattener { pieces, open: Vec::new(), position: i64::MIN };
     for (index, slice) in slices.iter().enumerate() {
-        sweep.push(index as u32, slice, activities.of(slice));
+        sweep.push(index as u32, slice, activities.get(slice));
     }
     sweep.advance(i64::MAX);
     sweep.pieces
@@ -360,7 +365,7 @@ mod tests {
         let line = Line { track: TrackId(0), process: 0, kind: LineKind::Worker, slices: Vec::new(), pieces };
         for time in -1..45 {
             for from in 0..=line.pieces.len() as u32 {
-                assert_eq!(line.before_near(from, time), line.row_before(time), "{time} from {from}");
+                assert_eq!(line.row_before_near(from, time), line.row_before(time), "{time} from {from}");
             }
         }
     }

@@ -44,7 +44,7 @@ pub struct ScopeRow {
     pub critical_ns: i64,
 }
 
-/// Time on critical paths by slice.
+/// Returns the time on critical paths by slice, ns.
 pub(crate) fn critical_ns(paths: &[CriticalPath]) -> FxHashMap<SliceId, i64> {
     let mut on_path: FxHashMap<SliceId, i64> = FxHashMap::default();
     for segment in paths.iter().flat_map(|p| &p.segments) {
@@ -67,7 +67,7 @@ pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> (Co
     let mut all_ns = 0;
     for track in store.tracks() {
         self_times(track, &range, |slice, self_ns| {
-            if !activities.of(slice).is_work() {
+            if !activities.get(slice).is_work() {
                 return;
             }
             let device = device_of(store, slice);
@@ -82,14 +82,14 @@ pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> (Co
             all_ns += self_ns;
         });
     }
-    let (counted, mut counts) = counters::by_key(store, &range, |slice| (slice.site, device_of(store, slice)));
+    let (totals, mut counts) = counters::count_by_key(store, &range, |slice| (slice.site, device_of(store, slice)));
     let mut rows: Vec<OpRow> = groups
         .into_iter()
         .filter_map(|((site_row, device), (group, critical_ns))| {
             let site = store.sites().get(site_row as usize)?;
             let figures = group.figures(all_ns);
             let device = names.get(device as usize).map_or("", |name| *name);
-            let counts = counts.remove(&(site_row, device)).unwrap_or_else(|| vec![0; counted.names.len()]);
+            let counts = counts.remove(&(site_row, device)).unwrap_or_else(|| vec![0; totals.names.len()]);
             let device = device.to_owned();
             let (name, category) = (site.name.clone(), site.category_name.clone());
             let critical_share = critical_ns as f64 / path_ns.max(1) as f64;
@@ -97,24 +97,24 @@ pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> (Co
         })
         .collect();
     rows.sort_by(|a, b| b.figures.self_ns.cmp(&a.figures.self_ns).then_with(|| a.name.cmp(&b.name)));
-    (counted, rows)
+    (totals, rows)
 }
 
-/// The node's device, or the track's; empty on a host.
+/// Returns the device of a slice's node, else of its track; empty on a host.
 pub(super) fn device_of<'a>(store: &'a Store, slice: &SliceRef) -> &'a str {
-    let of_track = || store.tracks().get(slice.id.track as usize).map_or("", |t| t.device.as_str());
-    store.node_of(slice).map_or_else(of_track, |n| n.device.as_str())
+    let track_device = || store.tracks().get(slice.id.track as usize).map_or("", |t| t.device.as_str());
+    store.node_of(slice).map_or_else(track_device, |n| n.device.as_str())
 }
 
-/// The table of name scopes of a range, the most self time first. A scope's row includes those of its inner scopes.
+/// The table of name scopes of a range, the most self time first. A scope's row includes its inner scopes.
 #[must_use]
 pub fn scope_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> Vec<ScopeRow> {
     let (activities, on_path) = (Activities::new(store), critical_ns(paths));
-    // Summed by node first, so that each name is split once.
+    // The times are summed by node first, so that each name is split once.
     let mut nodes: FxHashMap<u32, (u64, i64, i64)> = FxHashMap::default();
     for track in store.tracks() {
         self_times(track, &range, |slice, self_ns| {
-            if store.node_of(slice).is_some() && activities.of(slice).is_work() {
+            if store.node_of(slice).is_some() && activities.get(slice).is_work() {
                 let (count, node_self_ns, critical) = nodes.entry(slice.node).or_default();
                 *count += 1;
                 *node_self_ns += self_ns;

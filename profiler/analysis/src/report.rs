@@ -86,7 +86,7 @@ fn analyse_paths(deps: &Deps<'_>, range: Range<i64>, paths: Vec<CriticalPath>) -
     };
     Analysis {
         findings: findings(&facts),
-        breakdown: breakdown::break_down(deps, range.clone(), None),
+        breakdown: breakdown::compute_breakdown(deps, range.clone(), None),
         causes: by_cause(&stalls),
         scopes: ops::scope_table(store, range.clone(), &paths),
         memory: memory_timelines(store),

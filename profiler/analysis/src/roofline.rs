@@ -1,5 +1,5 @@
-//! Rooflines (Williams, Waterman, Patterson 2009): the floating-point operations a second that each op reached, and
-//! what its device could reach at most at as many operations per byte of memory traffic.
+//! Rooflines (Williams, Waterman, Patterson 2009): the floating-point operations per second that each op reached, and
+//! the maximum that its device can reach at the same number of operations per byte of memory traffic.
 //!
 //! The work of an op is reported by its slices' arguments `flops` and `bytes_accessed` (XLA's cost analysis, in XPlane
 //! traces), or by counters of its thread (`record --counters flops,cache-misses`). Nothing is estimated: an op without
@@ -17,7 +17,7 @@ use trace_store::{Store, Track};
 
 /// Floating-point operations per count of each counter (Intel's `FP_ARITH_INST_RETIRED`; a fused multiply-add counts
 /// twice).
-const FLOPS_OF: [(&str, f64); 8] = [
+const FLOPS_PER_COUNT: [(&str, f64); 8] = [
     ("fp_arith_inst_retired.scalar_single", 1.0),
     ("fp_arith_inst_retired.128b_packed_single", 4.0),
     ("fp_arith_inst_retired.256b_packed_single", 8.0),
@@ -28,11 +28,11 @@ const FLOPS_OF: [(&str, f64); 8] = [
     ("fp_arith_inst_retired.512b_packed_double", 8.0),
 ];
 
-/// Bytes that a miss of the last-level cache loads.
-const CACHE_LINE: f64 = 64.0;
+/// Bytes that are loaded on a miss of the last-level cache.
+const CACHE_LINE_BYTES: f64 = 64.0;
 
-/// The limits in XPlane's device planes: the statistic's name, whether it limits operations (else bytes), and its unit
-/// per second.
+/// The limits in XPlane's device planes: name of the statistic, whether it limits operations (else bytes), and its
+/// unit, per second.
 const PEAKS: [(&str, bool, f64); 3] = [
     ("peak_teraflops_per_second", true, 1e12),
     ("peak_hbm_bw_gigabytes_per_second", false, 1e9),
@@ -57,13 +57,13 @@ impl Work {
         self.ns += other.ns;
     }
 
-    /// Operations a second.
+    /// Operations per second.
     #[must_use]
     pub fn flops_per_s(&self) -> f64 {
         self.flops * 1e9 / self.ns.max(1) as f64
     }
 
-    /// Bytes a second.
+    /// Bytes per second.
     #[must_use]
     pub fn bytes_per_s(&self) -> f64 {
         self.bytes * 1e9 / self.ns.max(1) as f64
@@ -86,7 +86,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// `compute`, `memory`.
+    /// The name: `compute` or `memory`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -99,9 +99,9 @@ impl Bound {
 /// The limits of a device; `None` where the trace does not report them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Roof {
-    /// Operations a second.
+    /// Operations per second.
     pub flops_per_s: Option<f64>,
-    /// Bytes a second.
+    /// Bytes per second.
     pub bytes_per_s: Option<f64>,
 }
 
@@ -165,18 +165,18 @@ pub fn rooflines(store: &Store, range: &Range<i64>, counted: &CounterTotals, ops
         if let Some(work) = counted_work(counted, op) {
             let row =
                 RooflineRow { name: op.name.clone(), category: op.category.clone(), count: op.figures.count, work };
-            let line = of_device(&mut devices, &op.device);
-            line.total.add(work);
-            line.rows.push(row);
+            let roofline = roofline_of(&mut devices, &op.device);
+            roofline.total.add(work);
+            roofline.rows.push(row);
         }
     }
-    let mut lines: Vec<Roofline> = devices.into_values().collect();
-    for line in &mut lines {
-        line.rows.sort_by(|a, b| b.work.ns.cmp(&a.work.ns).then_with(|| a.name.cmp(&b.name)));
-        line.roof = roof_of(store, &line.device);
+    let mut rooflines: Vec<Roofline> = devices.into_values().collect();
+    for roofline in &mut rooflines {
+        roofline.rows.sort_by(|a, b| b.work.ns.cmp(&a.work.ns).then_with(|| a.name.cmp(&b.name)));
+        roofline.roof = roof_of(store, &roofline.device);
     }
-    lines.sort_by(|a, b| a.device.cmp(&b.device));
-    lines
+    rooflines.sort_by(|a, b| a.device.cmp(&b.device));
+    rooflines
 }
 
 fn of_device<'a>(devices: &'a mut FxHashMap<String, Roofline>, device: &str) -> &'a mut Roofline {
@@ -184,15 +184,15 @@ fn of_device<'a>(devices: &'a mut FxHashMap<String, Roofline>, device: &str) -> 
     devices.entry(device.to_owned()).or_insert_with(empty)
 }
 
-/// The work that an op's thread counted in its self time.
+/// Returns the work that the counters of an op's thread counted in the op's self time.
 fn counted_work(counted: &CounterTotals, op: &OpRow) -> Option<Work> {
-    let flops = FLOPS_OF.iter().filter_map(|(name, each)| Some(counted.value(&op.counts, name)? as f64 * each));
+    let flops = FLOPS_PER_COUNT.iter().filter_map(|(name, each)| Some(counted.value(&op.counts, name)? as f64 * each));
     let flops = flops.reduce(|a, b| a + b).filter(|flops| *flops > 0.0)?;
     let misses = counted.value(&op.counts, "cache-misses").unwrap_or(0);
-    Some(Work { flops, bytes: misses as f64 * CACHE_LINE, ns: op.figures.self_ns })
+    Some(Work { flops, bytes: misses as f64 * CACHE_LINE_BYTES, ns: op.figures.self_ns })
 }
 
-/// The arguments of slices that report their work.
+/// The arguments of a slice that reports its work.
 #[derive(Deserialize)]
 struct Cost {
     flops: Option<Value>,
@@ -200,7 +200,7 @@ struct Cost {
 }
 
 impl Cost {
-    fn of(text: &str) -> Option<Work> {
+    fn parse(text: &str) -> Option<Work> {
         if !text.contains("\"flops\"") && !text.contains("\"bytes_accessed\"") {
             return None;
         }
@@ -211,7 +211,7 @@ impl Cost {
     }
 }
 
-/// A number, or one written as a text.
+/// Returns a number that is written as such, or as a text.
 fn number(value: &Value) -> Option<f64> {
     let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
     (number.is_finite() && number >= 0.0).then_some(number)
@@ -220,22 +220,22 @@ fn number(value: &Value) -> Option<f64> {
 /// Adds the work that slices report.
 fn add_reported(store: &Store, range: &Range<i64>, devices: &mut FxHashMap<String, Roofline>) {
     let (activities, mut args) = (Activities::new(store), store.args().reader());
-    // By site, whether its first slice with arguments reported work: reading arguments may be slow, and most sites
+    // Whether the first slice with arguments of each site reported work: reading arguments may be slow, and most sites
     // report none.
-    let mut reports: FxHashMap<u32, bool> = FxHashMap::default();
+    let mut has_work_by_site: FxHashMap<u32, bool> = FxHashMap::default();
     let mut rows: FxHashMap<(u32, String), (u64, Work)> = FxHashMap::default();
     for track in store.tracks() {
         let mut outer_end = i64::MIN;
-        for (slice, mut work) in of_track(track, range, &mut args, &mut reports) {
+        for (slice, mut work) in slices_with_work(track, range, &mut args, &mut has_work_by_site) {
             let inside = slice.end.min(range.end) - slice.start.max(range.start);
             let part = inside as f64 / slice.dur().max(1) as f64;
-            if !activities.of(&slice).is_work() || inside <= 0 {
+            if !activities.get(&slice).is_work() || inside <= 0 {
                 continue;
             }
             (work.flops, work.bytes, work.ns) = (work.flops * part, work.bytes * part, inside);
             let device = device_of(store, &slice);
             if slice.end > outer_end {
-                of_device(devices, device).total.add(work);
+                roofline_of(devices, device).total.add(work);
                 outer_end = slice.end;
             }
             let (count, sum) = rows.entry((slice.site, device.to_owned())).or_default();
@@ -246,24 +246,24 @@ fn add_reported(store: &Store, range: &Range<i64>, devices: &mut FxHashMap<Strin
     for ((site, device), (count, work)) in rows {
         let Some(site) = store.sites().get(site as usize) else { continue };
         let row = RooflineRow { name: site.name.clone(), category: site.category_name.clone(), count, work };
-        of_device(devices, &device).rows.push(row);
+        roofline_of(devices, &device).rows.push(row);
     }
 }
 
 /// The slices of a track that report their work, the outer before the inner.
-fn of_track(
+fn slices_with_work(
     track: &Track,
     range: &Range<i64>,
     args: &mut ArgsReader<'_>,
-    reports: &mut FxHashMap<u32, bool>,
+    has_work_by_site: &mut FxHashMap<u32, bool>,
 ) -> Vec<(SliceRef, Work)> {
     let mut found = Vec::new();
     for slice in track.lanes.iter().flat_map(|lane| lane.slices(range)).filter(|s| s.args != trace_model::NO_ARGS) {
-        if reports.get(&slice.site) == Some(&false) {
+        if has_work_by_site.get(&slice.site) == Some(&false) {
             continue;
         }
-        let work = args.get(slice.args).and_then(Cost::of);
-        reports.entry(slice.site).or_insert(work.is_some());
+        let work = args.get(slice.args).and_then(Cost::parse);
+        has_work_by_site.entry(slice.site).or_insert(work.is_some());
         found.extend(work.map(|work| (slice, work)));
     }
     found.sort_by_key(|(s, _)| (s.start, std::cmp::Reverse(s.end), s.id.lane));

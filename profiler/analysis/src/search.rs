@@ -1,22 +1,22 @@
 //! A binary search that begins near its result.
 
-/// The result of `rows.partition_point(before)`: an exponential search from index `from`, fast where the result is
-/// near.
-pub(super) fn partition_point_near<T>(rows: &[T], from: usize, before: impl Fn(&T) -> bool) -> usize {
+/// Returns `rows.partition_point(is_before)`, by an exponential search from index `from`, which is fast if the result
+/// is near.
+pub(super) fn partition_point_near<T>(rows: &[T], from: usize, is_before: impl Fn(&T) -> bool) -> usize {
     let mut step = 1;
-    if rows.get(from).is_some_and(&before) {
-        while rows.get(from + step).is_some_and(&before) {
+    if rows.get(from).is_some_and(&is_before) {
+        while rows.get(from + step).is_some_and(&is_before) {
             step *= 2;
         }
         let (low, high) = (from + step / 2, (from + step).min(rows.len()));
-        return low + rows[low..high].partition_point(before);
+        return low + rows[low..high].partition_point(is_before);
     }
     let from = from.min(rows.len());
-    while step <= from && !before(&rows[from - step]) {
+    while step <= from && !is_before(&rows[from - step]) {
         step *= 2;
     }
     let (low, high) = (from.saturating_sub(step), from - step / 2);
-    low + rows[low..high].partition_point(before)
+    low + rows[low..high].partition_point(is_before)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The meaning of known producers' spans for the analyses, beyond their category: two tables of names.
 //!
-//! A name says more than its category here, since frameworks mark the making of a step's input, and their profilers
-//! their own work, with the same kind of span as any user's code.
+//! The name of a span says more than its category, since frameworks mark the making of a step's input, and profilers
+//! mark their work, with the same kind of span as any user's code.
 
-use NamePattern::{Begins, Both, Has, Hlo, Name, OfCategory};
+use NamePattern::{Contains, ContainsBoth, Exact, HloOp, InCategory, StartsWith};
 use trace_model::{Category, SiteInfo};
 
 /// The meaning of a span.
@@ -19,29 +19,29 @@ pub(super) enum Meaning {
 #[derive(Clone, Copy, Debug)]
 enum NamePattern {
     /// The complete name.
-    Name(&'static str),
-    Begins(&'static str),
-    Has(&'static str),
+    Exact(&'static str),
+    StartsWith(&'static str),
+    Contains(&'static str),
     /// A name that contains both parts, in this order.
-    Both(&'static str, &'static str),
+    ContainsBoth(&'static str, &'static str),
     /// The op of an HLO instruction: `infeed`, `infeed.3`.
-    Hlo(&'static str),
+    HloOp(&'static str),
     /// The category, whatever the name.
-    OfCategory(&'static str),
+    InCategory(&'static str),
 }
 
 impl NamePattern {
     fn matches(self, category: &str, name: &str) -> bool {
         match self {
-            Name(pattern) => name == pattern,
-            Begins(prefix) => name.starts_with(prefix),
-            Has(part) => name.contains(part),
-            Both(a, b) => name.find(a).is_some_and(|at| name[at + a.len()..].contains(b)),
-            Hlo(op) => {
+            Exact(pattern) => name == pattern,
+            StartsWith(prefix) => name.starts_with(prefix),
+            Contains(part) => name.contains(part),
+            ContainsBoth(a, b) => name.find(a).is_some_and(|at| name[at + a.len()..].contains(b)),
+            HloOp(op) => {
                 let rest = name.trim_start_matches('%').strip_prefix(op);
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || rest.starts_with(' '))
             }
-            OfCategory(pattern) => category == pattern,
+            InCategory(pattern) => category == pattern,
         }
     }
 }
@@ -50,61 +50,61 @@ impl NamePattern {
 const INPUT: &[NamePattern] = &[
     // PyTorch: _profile_name in torch/utils/data/dataloader.py, workers or none;
     // torch/utils/data/datapipes/_hook_iterator.py
-    Begins("enumerate(DataLoader)"),
-    Begins("enumerate(DataPipe)"),
+    StartsWith("enumerate(DataLoader)"),
+    StartsWith("enumerate(DataPipe)"),
     // PyTorch with_stack: FILE(LINE): FUNCTION; fetch, collate, pin_memory, worker
-    Both("torch/utils/data/", "__next__"),
-    Both("torch/utils/data/_utils/", ": "),
+    ContainsBoth("torch/utils/data/", "__next__"),
+    ContainsBoth("torch/utils/data/_utils/", ": "),
     // torchdata: StatefulDataLoader and nodes
-    Both("torchdata/", "__next__"),
+    ContainsBoth("torchdata/", "__next__"),
     // NVIDIA DALI's iterators
-    Both("nvidia/dali/plugin/", "__next__"),
+    ContainsBoth("nvidia/dali/plugin/", "__next__"),
     // JAX's Python tracer: $FILE:LINE FUNCTION (grain and others)
-    Both("data_loader.py", "__next__"),
-    Both("dataloader.py", "__next__"),
+    ContainsBoth("data_loader.py", "__next__"),
+    ContainsBoth("dataloader.py", "__next__"),
     // Lightning: [_TrainingEpochLoop].train_dataloader_next, [_EvaluationLoop].val_next, [Strategy]NAME.batch_to_device
     // (the input's copy to the device)
-    Has("dataloader_next"),
-    Has(".val_next"),
-    Has(".batch_to_device"),
+    Contains("dataloader_next"),
+    Contains(".val_next"),
+    Contains(".batch_to_device"),
     // torchrec: train_pipeline; the first is the input's copy to the device
-    Begins("## copy_batch_to_gpu"),
-    Begins("## wait_for_batch"),
-    Begins("## next_batch"),
-    Begins("## load_batch"),
+    StartsWith("## copy_batch_to_gpu"),
+    StartsWith("## wait_for_batch"),
+    StartsWith("## next_batch"),
+    StartsWith("## load_batch"),
     // tf.data: IteratorGetNext[Sync|AsOptional][Op::DoCompute], one iterator for several devices, and the TraceMe of
     // each dataset (Iterator::Prefetch::Map)
-    Begins("IteratorGetNext"),
-    Begins("MultiDeviceIteratorGetNext"),
-    Begins("Iterator::"),
+    StartsWith("IteratorGetNext"),
+    StartsWith("MultiDeviceIteratorGetNext"),
+    StartsWith("Iterator::"),
     // TensorFlow on TPUs: InfeedEnqueue[Tuple]; XProf's HostInfeedEnqueue
-    Begins("InfeedEnqueue"),
+    StartsWith("InfeedEnqueue"),
     // PjRt and StreamExecutor
-    Begins("TransferToInfeed"),
+    StartsWith("TransferToInfeed"),
     // XLA: the device waits for the host's next batch; XProf's kHloInfeed
-    Hlo("infeed"),
+    HloOp("infeed"),
 ];
 
 /// Spans in which the profiler works, with the producer and the source file that writes them.
 const PROFILER: &[NamePattern] = &[
     // JAX: jax/_src/profiler.py in the Python tracer
-    Both("profiler.py:", " start_trace"),
-    Both("profiler.py:", " stop_trace"),
+    ContainsBoth("profiler.py:", " start_trace"),
+    ContainsBoth("profiler.py:", " stop_trace"),
     // TensorFlow: start and stop in profiler_v2.py
-    Both("profiler_v2.py:", " st"),
+    ContainsBoth("profiler_v2.py:", " st"),
     // XLA: tsl/profiler/lib/profiler_session.cc
-    Begins("ProfilerSession::"),
-    // PyTorch: what record_function itself costs
-    Begins("profiler::_record_function"),
+    StartsWith("ProfilerSession::"),
+    // PyTorch: the cost of record_function itself
+    StartsWith("profiler::_record_function"),
     // PyTorch with_stack: step, start_trace, stop_trace
-    Both("torch/profiler/profiler.py(", ": "),
+    ContainsBoth("torch/profiler/profiler.py(", ": "),
     // Kineto: buffers that CUPTI flushes and asks for; kernels that CUPTI replayed to count, each with an equal share
     // of the time, whatever it took
-    OfCategory("overhead"),
-    OfCategory("cuda_profiler_range"),
+    InCategory("overhead"),
+    InCategory("cuda_profiler_range"),
     // CUDA
-    Name("cudaProfilerStart"),
-    Name("cudaProfilerStop"),
+    Exact("cudaProfilerStart"),
+    Exact("cudaProfilerStop"),
 ];
 
 /// The meaning of a site's spans; `None` where no pattern matches.
@@ -117,7 +117,7 @@ pub(super) fn meaning(site: &SiteInfo) -> Option<Meaning> {
     if is_in(INPUT) { Some(Meaning::Input) } else { is_in(PROFILER).then_some(Meaning::Profiler) }
 }
 
-/// Whether a span is the user's label of a part of the program, not a function: the spans nested in it say what ran.
+/// Whether a span is the user's label of a part of the program, not a function, so that nested spans say what ran.
 pub(super) fn is_label(site: &SiteInfo) -> bool {
     matches!(site.category_name.as_str(), "user_annotation" | "nvtx" | "NVTX" | "cpu_instant_event")
 }

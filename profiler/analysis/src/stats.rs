@@ -1,11 +1,11 @@
-//! Statistics over a range of time: per name of what works, per node, per track. Pure functions over the store.
+//! Statistics over a range of time: by name of the work, by node, by track. Pure functions over the store.
 //!
 //! For a half-open range, over the slices that touch it:
-//! * `total_ns` and `self_ns` are the parts inside the range, so that they add up over ranges that adjoin;
-//! * `count`, `mean_ns`, `p50_ns`, `p99_ns`, `min_ns`, `max_ns` are about whole slices;
-//! * self time is what no slice nested directly in it on the same track covers; a node's has its shards', on all
-//!   threads;
-//! * percentiles are by nearest rank, exact.
+//! * `total_ns` and `self_ns` are the parts inside the range, so that they add up over adjacent ranges;
+//! * `count`, `mean_ns`, `p50_ns`, `p99_ns`, `min_ns`, `max_ns` are of complete slices;
+//! * the self time of a slice is the time that no slice nested directly in it on the same track covers; the self time
+//!   of a node includes that of its shards, on all threads;
+//! * percentiles are exact, by nearest rank.
 
 use crate::activity::{Activities, Activity};
 use crate::intervals::union_ns;
@@ -68,7 +68,7 @@ pub struct NodeStat {
     pub figures: Figures,
 }
 
-/// How a track spent a range.
+/// The times of a track in a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrackUse {
     /// The track.
@@ -88,7 +88,7 @@ pub struct TrackUse {
 #[must_use]
 pub fn op_stats(store: &Store, range: Range<i64>) -> Vec<OpStat> {
     let activities = Activities::new(store);
-    let group_of = |slice: &SliceRef| match activities.of(slice) {
+    let group_of = |slice: &SliceRef| match activities.get(slice) {
         activity if activity.is_work() || activity == Activity::Sync => Some((slice.site, true)),
         _ => None,
     };
@@ -119,7 +119,7 @@ pub fn node_stats(store: &Store, range: Range<i64>) -> Vec<NodeStat> {
         .collect()
 }
 
-/// How each track with slices spent a range, in the store's order.
+/// The times of each track with slices in a range, in the store's order.
 #[must_use]
 pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
     let length = range.end.saturating_sub(range.start).max(1);
@@ -132,17 +132,17 @@ pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
     let has_work = store.sites().iter().any(|site| is_work(site.category) && site.category != Category::Running);
     let is_busy =
         |category: Category| is_work(category) || (!has_work && matches!(category, Category::Other | Category::Python));
-    let waits = |category: Category| matches!(category, Category::Wait | Category::Sync);
+    let is_wait = |category: Category| matches!(category, Category::Wait | Category::Sync);
     for part in store.parts(range) {
         for row in &mut rows {
             let Some(track) = store.track(row.track) else { continue };
-            if let Some((on, off)) = scheduled(store, track, &part) {
+            if let Some((on, off)) = cpu_times(store, track, &part) {
                 row.busy_ns += on;
                 row.wait_ns += off;
                 continue;
             }
-            row.busy_ns += covered(store, track, &part, is_busy);
-            row.wait_ns += covered(store, track, &part, waits);
+            row.busy_ns += covered_ns(store, track, &part, is_busy);
+            row.wait_ns += covered_ns(store, track, &part, is_wait);
         }
     }
     for row in &mut rows {
@@ -159,7 +159,7 @@ fn is_work(category: Category) -> bool {
 
 /// The time on and off the CPU from a thread's first wait for a CPU to its last; `None` for a track that has other
 /// slices.
-fn scheduled(store: &Store, track: &Track, range: &Range<i64>) -> Option<(i64, i64)> {
+fn cpu_times(store: &Store, track: &Track, range: &Range<i64>) -> Option<(i64, i64)> {
     let mut lanes = track.lanes.iter().filter(|lane| !lane.is_empty());
     let (lane, None) = (lanes.next()?, lanes.next()) else { return None };
     let recorded = lane.range()?;
@@ -175,7 +175,7 @@ fn scheduled(store: &Store, track: &Track, range: &Range<i64>) -> Option<(i64, i
 }
 
 /// The time in the range that slices of matching categories cover, ns.
-fn covered(store: &Store, track: &Track, range: &Range<i64>, is_counted_category: impl Fn(Category) -> bool) -> i64 {
+fn covered_ns(store: &Store, track: &Track, range: &Range<i64>, is_counted_category: impl Fn(Category) -> bool) -> i64 {
     let slices =
         track.lanes.iter().flat_map(|lane| lane.slices(range)).filter(|s| is_counted_category(store.category(s)));
     union_ns(slices.map(|s| (s.start.max(range.start), s.end.min(range.end))).collect())
@@ -190,15 +190,14 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Adds a slice: its duration, `None` where the slice was counted before; its time inside the range, and its self
-    /// time.
+    /// Adds a slice: its duration, or `None` if the slice was counted before; its time inside the range; its self time.
     pub(crate) fn add(&mut self, dur: Option<i64>, inside_ns: i64, self_ns: i64) {
         self.durs.extend(dur);
         self.total_ns += inside_ns;
         self.self_ns += self_ns;
     }
 
-    /// The figures. `all_ns`: the self time of all groups.
+    /// Returns the figures. `all_ns` is the self time of all groups.
     pub(crate) fn figures(mut self, all_ns: i64) -> Figures {
         let n = self.durs.len();
         let mut rank = |percent: usize| match n {
@@ -221,8 +220,8 @@ impl Group {
     }
 }
 
-/// The figures of groups of slices, the longest time first. `group_of` gives a slice's group and whether the slice
-/// counts in it; one that does not (the shard of an op) adds its self time only.
+/// The figures of groups of slices, the longest time first. `group_of` returns a slice's group and whether the slice
+/// counts in it. A slice that does not count (the shard of an op) adds its self time only.
 fn groups(
     store: &Store,
     range: &Range<i64>,
@@ -253,19 +252,19 @@ fn inside_ns(slice: &SliceRef, range: &Range<i64>) -> i64 {
     slice.end.min(range.end) - slice.start.max(range.start)
 }
 
-/// Passes the slices of a track that touch the range to `take`, each with its self time inside the range, and an inner
-/// slice before the one around it.
+/// Passes the slices of a track that touch the range to `take`, each with its self time inside the range. An inner
+/// slice is passed before the slice that contains it.
 ///
-/// A slice is nested directly in the shortest one of the same track that contains it; slices that overlap without
-/// containment do not take from each other.
+/// A slice is nested directly in the shortest slice of the same track that contains it. Slices that overlap without
+/// containment do not reduce each other's self time.
 pub fn self_times(track: &Track, range: &Range<i64>, mut take: impl FnMut(&SliceRef, i64)) {
     let lanes: Vec<&Lane> = track.lanes.iter().filter(|lane| !lane.is_empty()).collect();
     if let [lane] = lanes[..] {
         return lane.visit(range, |slice| take(slice, inside_ns(slice, range)));
     }
-    // The stack of slices that may contain later ones, with what no slice has taken of them. A slice that ends before a
-    // later one ends is popped: all that it contains begins before, so that ends fall from bottom to top and each slice
-    // is popped once.
+    // The stack of slices that may contain later slices, with their self times so far. A slice that ends before a later
+    // slice ends is popped, since all slices in it were seen. So ends fall from the bottom to the top of the stack, and
+    // each slice is popped once.
     let mut enclosing: Vec<(SliceRef, i64)> = Vec::new();
     for slice in outer_before_inner(lanes.iter().map(|lane| lane.slices(range)).collect()) {
         while let Some((outer, self_ns)) =
@@ -282,21 +281,22 @@ pub fn self_times(track: &Track, range: &Range<i64>, mut take: impl FnMut(&Slice
     enclosing.into_iter().rev().for_each(|(slice, self_ns)| take(&slice, self_ns));
 }
 
-/// The slices of all lanes by start, of several the longer first, of equal ones that of the outer lane.
+/// Returns the slices of all lanes by start. Of slices with one start the longer is first, of equal slices that of the
+/// outer lane.
 fn outer_before_inner(mut lanes: Vec<impl Iterator<Item = SliceRef>>) -> impl Iterator<Item = SliceRef> {
     // For each lane that goes on, its next slice's key; of the slices only the keys are moved.
     // Slices without duration contain nothing: they come first, as in their lanes.
     let key = |slice: &SliceRef, lane: usize| Reverse((slice.start, slice.dur() > 0, Reverse(slice.end), lane));
     let mut next: Vec<Option<SliceRef>> = lanes.iter_mut().map(Iterator::next).collect();
-    let first = next.iter().enumerate().filter_map(|(lane, slice)| Some(key(slice.as_ref()?, lane)));
-    let mut keys: BinaryHeap<_> = first.collect();
+    let first_keys = next.iter().enumerate().filter_map(|(lane, slice)| Some(key(slice.as_ref()?, lane)));
+    let mut keys: BinaryHeap<_> = first_keys.collect();
     std::iter::from_fn(move || {
-        let mut least = keys.peek_mut()?;
-        let Reverse((.., lane)) = *least;
+        let mut first_key = keys.peek_mut()?;
+        let Reverse((.., lane)) = *first_key;
         let slice = std::mem::replace(&mut next[lane], lanes[lane].next());
         match &next[lane] {
-            Some(following) => *least = key(following, lane),
-            None => drop(PeekMut::pop(least)),
+            Some(following) => *first_key = key(following, lane),
+            None => drop(PeekMut::pop(first_key)),
         }
         slice
     })

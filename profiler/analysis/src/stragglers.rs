@@ -1,4 +1,4 @@
-//! Stragglers: the processes that came last to collectives and steps, and how long the others waited.
+//! Stragglers: the processes that came last to collectives and steps, and the time that the other processes waited.
 
 use super::deps::Deps;
 use rustc_hash::FxHashMap;
@@ -13,22 +13,22 @@ pub struct LateArrival {
     pub slice: SliceId,
     /// The slice's process, a row of the processes.
     pub process: u32,
-    /// How much later than the first process it came, ns.
+    /// The delay after the first process, ns.
     pub late_ns: i64,
-    /// The sum of the others' waits, ns.
+    /// The sum of the other processes' waits, ns.
     pub waited_ns: i64,
 }
 
-/// A process, and how often it was last.
+/// A process that came last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Straggler {
     /// Row of the processes.
     pub process: u32,
-    /// Exchanges and steps to which it came last.
+    /// Number of exchanges and steps to which the process came last.
     pub times_last: u64,
-    /// The sum of its delays against the first process, ns.
+    /// The sum of its delays after the first process, ns.
     pub late_ns: i64,
-    /// The sum of the others' waits for it, ns.
+    /// The sum of the other processes' waits for it, ns.
     pub waited_ns: i64,
 }
 
@@ -39,7 +39,7 @@ pub struct Stragglers {
     pub collectives: Vec<LateArrival>,
     /// Steps of the same number that several processes ran, compared by their ends.
     pub steps: Vec<LateArrival>,
-    /// By process, the one that the others waited longest for first.
+    /// The totals by process, the process with the longest waits for it first.
     pub processes: Vec<Straggler>,
 }
 
@@ -47,16 +47,16 @@ pub struct Stragglers {
 pub(crate) fn find_stragglers(deps: &Deps<'_>, range: &Range<i64>) -> Stragglers {
     let lines = &deps.lines;
     let exchanges = deps.exchanges.rows.iter().map(|peers| {
-        let arrivals = peers.iter().map(|at| {
-            let line = lines.line(at.line);
-            (lines.piece(*at).start, line.process, lines.slice(*at).id)
+        let arrivals = peers.iter().map(|piece_id| {
+            let line = lines.line(piece_id.line);
+            (lines.piece(*piece_id).start, line.process, lines.slice(*piece_id).id)
         });
-        last_of(arrivals)
+        last_arrival(arrivals)
     });
-    let mut found = Stragglers { collectives: exchanges.flatten().collect(), ..Stragglers::default() };
-    found.steps = steps(deps.store, range);
+    let mut stragglers = Stragglers { collectives: exchanges.flatten().collect(), ..Stragglers::default() };
+    stragglers.steps = steps(deps.store, range);
     let mut processes: FxHashMap<u32, Straggler> = FxHashMap::default();
-    for late in found.collectives.iter().chain(&found.steps) {
+    for late in stragglers.collectives.iter().chain(&stragglers.steps) {
         let process = late.process;
         let empty = Straggler { process, times_last: 0, late_ns: 0, waited_ns: 0 };
         let row = processes.entry(process).or_insert(empty);
@@ -64,9 +64,9 @@ pub(crate) fn find_stragglers(deps: &Deps<'_>, range: &Range<i64>) -> Stragglers
         row.late_ns += late.late_ns;
         row.waited_ns += late.waited_ns;
     }
-    found.processes = processes.into_values().collect();
-    found.processes.sort_by_key(|p| (std::cmp::Reverse(p.waited_ns), p.process));
-    found
+    stragglers.processes = processes.into_values().collect();
+    stragglers.processes.sort_by_key(|p| (std::cmp::Reverse(p.waited_ns), p.process));
+    stragglers
 }
 
 /// Steps of the same number in several processes.
@@ -83,14 +83,14 @@ fn steps(store: &Store, range: &Range<i64>) -> Vec<LateArrival> {
             processes.sort_unstable();
             processes.windows(2).all(|pair| pair[0] != pair[1]) && processes.len() > 1
         })
-        .filter_map(|steps| last_of(steps.iter().map(|s| (s.end, process(s), s.slice))))
+        .filter_map(|steps| last_arrival(steps.iter().map(|s| (s.end, process(s), s.slice))))
         .collect();
     late.sort_by_key(|l| (std::cmp::Reverse(l.late_ns), l.slice));
     late
 }
 
 /// The last of the arrivals (time, process, slice).
-fn last_of(arrivals: impl Iterator<Item = (i64, u32, SliceId)> + Clone) -> Option<LateArrival> {
+fn last_arrival(arrivals: impl Iterator<Item = (i64, u32, SliceId)> + Clone) -> Option<LateArrival> {
     let (last, process, slice) = arrivals.clone().max_by_key(|(time, process, _)| (*time, *process))?;
     let first = arrivals.clone().map(|(time, ..)| time).min()?;
     let waited_ns = arrivals.map(|(time, ..)| last - time).sum();

@@ -1,11 +1,11 @@
-//! How threads spent their time, by the kernel's scheduler, in traces that recorded it (`stepscope record --sched`).
+//! The times of threads by state, in traces that recorded the kernel's scheduler (`stepscope record --sched`).
 
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_model::{Category, SliceRef, ThreadState, TrackId, TrackKind};
 use trace_store::Store;
 
-/// How a thread spent its time, ns.
+/// The times of a thread by state, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadTimes {
     /// The thread's track.
@@ -28,7 +28,7 @@ pub struct ThreadTimes {
 /// The times of all threads whose scheduling was recorded, those that ran longest first.
 #[must_use]
 pub fn thread_times(store: &Store, range: &Range<i64>) -> Vec<ThreadTimes> {
-    let mut threads: FxHashMap<(u32, u32), Thread> = FxHashMap::default();
+    let mut threads: FxHashMap<(u32, u32), ThreadSums> = FxHashMap::default();
     let pid = |process: u32| store.processes().get(process as usize).map_or(0, |p| p.pid);
     for part in store.parts(range.clone()) {
         for track in store.tracks() {
@@ -47,21 +47,22 @@ pub fn thread_times(store: &Store, range: &Range<i64>) -> Vec<ThreadTimes> {
             }
         }
     }
-    let mut all: Vec<ThreadTimes> = threads.into_values().filter_map(Thread::times).collect();
+    let mut all: Vec<ThreadTimes> = threads.into_values().filter_map(ThreadSums::times).collect();
     all.sort_by_key(|t| (std::cmp::Reverse(t.running_ns), t.track.0));
     all
 }
 
 #[derive(Default)]
-struct Thread {
+struct ThreadSums {
     /// `track` is 0 until the thread's first slice off the CPU.
     times: ThreadTimes,
     /// Whether a slice off the CPU was found.
     was_off_cpu: bool,
+    /// Time asleep by the thread that ended it.
     wakers: FxHashMap<u32, i64>,
 }
 
-impl Thread {
+impl ThreadSums {
     fn add_off_cpu(&mut self, store: &Store, slice: &SliceRef, ns: i64) {
         (self.times.track, self.was_off_cpu) = (TrackId(slice.id.track), true);
         let state = store.thread_state(slice);
@@ -77,7 +78,7 @@ impl Thread {
         }
     }
 
-    /// The thread's times; `None` for a thread that was only seen on a CPU, which belongs to another program.
+    /// Returns the thread's times; `None` for a thread without a slice off the CPU, which belongs to another program.
     fn times(self) -> Option<ThreadTimes> {
         let woken_by = self.wakers.into_iter().max_by_key(|(thread, ns)| (*ns, std::cmp::Reverse(*thread)));
         self.was_off_cpu.then_some(ThreadTimes { woken_by, ..self.times })

@@ -1,4 +1,4 @@
-//! Splits a buffer into its records.
+//! Decodes the records of an activity buffer.
 
 use crate::record::{Record, record};
 use std::collections::BTreeMap;
@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 /// Counts of the records of a buffer that could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnreadCounts {
-    /// Records of unknown kinds, by kind.
+    /// The number of records of each unknown kind.
     pub n_by_unknown_kind: BTreeMap<u32, u64>,
-    /// Records that are shorter than their fields.
+    /// The number of records that end before their fields do.
     pub n_truncated: u64,
 }
 
 impl UnreadCounts {
-    /// The number of all such records.
+    /// The number of all records that could not be read.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.n_by_unknown_kind.values().sum::<u64>() + self.n_truncated
@@ -27,7 +27,7 @@ impl UnreadCounts {
     }
 }
 
-/// The records of a buffer that begin at these offsets, and the counts of those that cannot be read. Any bytes and
+/// Decodes the records of a buffer that begin at these offsets, and counts those that cannot be read. Any bytes and
 /// offsets are valid input.
 #[must_use]
 pub fn records(buffer: &[u8], offsets: &[usize]) -> (Vec<Record>, UnreadCounts) {

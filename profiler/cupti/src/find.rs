@@ -1,6 +1,6 @@
 //! Finds the CUPTI library: the one that the process has loaded already, else a toolkit's, else the system's.
 //!
-//! Two CUPTI libraries in one process exclude each other, so that the program's own (PyTorch and JAX ship one) comes
+//! Only one CUPTI library can work in a process, so a library that the program ships (as PyTorch and JAX do) comes
 //! first.
 
 use libloading::Library;
@@ -13,11 +13,11 @@ use std::sync::OnceLock;
 const FILE_NAMES: [&str; 5] =
     ["libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so"];
 
-/// The library. Once found it stays loaded, since CUPTI keeps pointers into it.
+/// Returns the library. It stays loaded, since CUPTI keeps pointers into it.
 pub(crate) fn library() -> Option<&'static Library> {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
-    if let Some(found) = LIBRARY.get() {
-        return Some(found);
+    if let Some(library) = LIBRARY.get() {
+        return Some(library);
     }
     // A failure is not cached: the program may load a library later.
     let opened = open()?;
@@ -33,7 +33,7 @@ fn open() -> Option<Library> {
     candidates.find_map(|candidate| unsafe { Library::new(candidate) }.ok())
 }
 
-/// The CUPTI libraries among the files in `/proc/PID/maps`.
+/// Returns the CUPTI libraries among the mapped files in the text of `/proc/PID/maps`.
 fn mapped_libraries(maps: &[u8]) -> impl Iterator<Item = PathBuf> {
     let paths = maps.split(|byte| *byte == b'\n').filter_map(|line| {
         let path = line.get(line.iter().position(|byte| *byte == b'/')?..)?;
@@ -42,14 +42,14 @@ fn mapped_libraries(maps: &[u8]) -> impl Iterator<Item = PathBuf> {
     paths.filter(|path| is_cupti(path))
 }
 
-/// Whether a file is called as CUPTI's library is, `libcupti-HASH.so.12` of wheels included.
+/// Whether a file has the name of a CUPTI library, such as `libcupti.so.12` or `libcupti-HASH.so.12` in Python wheels.
 fn is_cupti(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let rest = name.strip_prefix("libcupti");
     rest.is_some_and(|rest| rest.starts_with(['.', '-']) && rest.contains(".so"))
 }
 
-/// The folders that are searched before the system's: those that environment variables name, and toolkits'.
+/// Returns the folders that are searched before the system's: those in environment variables, and those of toolkits.
 fn folders() -> Vec<PathBuf> {
     let listed = std::env::var_os("STEPSCOPE_CUDA_LIBRARIES").unwrap_or_default();
     let toolkits = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);

@@ -2,7 +2,7 @@
 //!
 //! A record begins with its kind and holds neither its length nor its version: the version of the library determines
 //! both. [`Layout`] has the lengths, from the headers of CUDA 11.7, 11.8, 12.0 to 12.6, 12.8, 12.9 and 13.0 to 13.5;
-//! the tests hold them against `cudarc`'s bindings.
+//! the tests compare them with `cudarc`'s bindings.
 
 /// The kinds that are read, with their numbers in `CUpti_ActivityKind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,26 +24,26 @@ pub enum Kind {
     ConcurrentKernel = 10,
     /// A name that the program gave to something.
     Name = 11,
-    /// A begin, an end or a mark of NVTX.
+    /// An NVTX mark, or the begin or end of an NVTX range.
     Marker = 12,
     /// Colour, category and payload of a marker.
     MarkerData = 13,
-    /// Time that driver or profiler took.
+    /// Time that the driver or the profiler took.
     Overhead = 17,
     /// A copy between two devices.
     MemcpyPeer = 22,
-    /// An event was recorded on a stream.
+    /// The recording of a CUDA event on a stream.
     CudaEvent = 36,
     /// A wait of the host or of a stream.
     Synchronization = 38,
-    /// Joins a call with the id that the program pushed for its thread ([`crate::Library::push`]).
+    /// The id that the program pushed for a call's thread ([`crate::Library::push`]).
     ExternalCorrelation = 39,
-    /// A graph ran.
+    /// An execution of a CUDA graph.
     GraphTrace = 51,
 }
 
 impl Kind {
-    /// Every kind that is read; kinds that others refer to come first.
+    /// All kinds that are read; kinds that others refer to come first.
     pub const ALL: [Kind; 16] = [
         Kind::Device,
         Kind::Context,
@@ -88,10 +88,10 @@ impl Layout {
         (OLDEST..=NEWEST).contains(&version).then_some(Layout { version, is_11_8: false })
     }
 
-    /// CUDA 11.8, whose library reports 18 as CUDA 12.0's does. All but its kernels are those of CUDA 11.7.
+    /// The layout of CUDA 11.8, which reports 18 as CUDA 12.0 does. It differs from CUDA 11.7 in kernel records only.
     pub const CUDA_11_8: Layout = Layout { version: OLDEST, is_11_8: true };
 
-    /// Bytes of a record of this kind.
+    /// The length of a record of this kind, bytes.
     #[must_use]
     pub fn length(&self, kind: Kind) -> usize {
         // (first version, length from that version on).

@@ -2,10 +2,9 @@
 //!
 //! [`Recorder::start`] switches CUPTI on in the process that runs CUDA, while an events session runs; the records
 //! become rings of that session ([`events::Track`]), so that collectors and viewers treat them as any other ring, and a
-//! `kill -9` loses no more of them. Without CUDA the trace gets a note that says why nothing is recorded, and what to
-//! do.
+//! `kill -9` loses no more of them. Without CUDA the trace gets a note with the reason and a remedy.
 //!
-//! Reading order: [`layout`] (kinds and lengths of records), [`record`] (bytes to meaning), [`buffer`] (a buffer of
+//! Reading order: [`layout`] (kinds and lengths of records), [`record`] (decodes a record), [`buffer`] (a buffer of
 //! records), `translate` (tracks), [`library`] (CUPTI's functions), `find` (its file), `pool` (buffers for it),
 //! `session`.
 //!

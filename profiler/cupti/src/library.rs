@@ -1,6 +1,7 @@
 //! The functions of CUPTI that are used.
 //!
-//! [`Library`] is their interface, which tests implement themselves; [`CuptiLibrary`] is NVIDIA's library, found at run time.
+//! [`Library`] is the interface, which tests implement with a fake; [`CuptiLibrary`] is NVIDIA's library, found at run
+//! time.
 //! Functions are looked up one by one: where a version lacks one, the error names it.
 
 use crate::layout::Kind;
@@ -14,21 +15,21 @@ pub type CompleteBuffer = extern "C" fn(context: *mut c_void, stream: u32, buffe
 /// The function by which CUPTI reads the time, in ticks.
 pub type Clock = extern "C" fn() -> u64;
 
-/// The failure of one of the library's functions.
+/// The error of one of the library's functions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{function}: {text}")]
 pub struct CuptiError {
     /// The function's name.
     pub function: &'static str,
-    /// The reason: the library's own words, or that it has no such function.
+    /// The library's description of the error, or that it has no such function.
     pub text: String,
 }
 
-/// The functions of CUPTI that a session calls. They fail with what the library reports.
+/// The functions of CUPTI that a session calls. Their errors are those that the library reports.
 pub trait Library: Send + Sync {
-    /// `cuptiGetVersion`.
+    /// Returns the version as `cuptiGetVersion` reports it.
     fn version(&self) -> Result<u32, CuptiError>;
-    /// Registers the two functions for buffers.
+    /// Registers the functions by which CUPTI requests and returns buffers.
     fn register(&self, requested: RequestBuffer, completed: CompleteBuffer) -> Result<(), CuptiError>;
     /// Makes CUPTI take all times from this clock.
     fn use_clock(&self, clock: Clock) -> Result<(), CuptiError>;
@@ -40,9 +41,9 @@ pub trait Library: Send + Sync {
     fn flush(&self, is_forced: bool) -> Result<(), CuptiError>;
     /// The offset of the record after `record` in a buffer (the first for `None`); `None` at the end.
     fn next(&self, buffer: &[u8], record: Option<usize>) -> Option<usize>;
-    /// The number of records dropped since the last call.
+    /// The number of records of a context and stream that CUPTI dropped since the last call.
     fn dropped(&self, context: usize, stream: u32) -> u64;
-    /// The name of a call of the runtime or the driver.
+    /// The name of a function of the runtime or the driver by its callback id.
     fn call_name(&self, is_runtime: bool, id: u32) -> Option<String>;
     /// The text at an address that a record holds.
     fn text(&self, text: Text) -> Option<String>;
@@ -52,11 +53,12 @@ pub trait Library: Send + Sync {
     fn pop(&self) -> Result<(), CuptiError>;
 }
 
-/// NVIDIA's library.
+/// NVIDIA's library, loaded into this process.
 pub struct CuptiLibrary {
     library: &'static libloading::Library,
 }
 
+/// `CUPTI_SUCCESS`.
 const OK: u32 = 0;
 /// `CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0`, the kind of our correlation ids.
 pub(crate) const CUSTOM_CORRELATION: u32 = 3;
@@ -86,7 +88,7 @@ impl CuptiLibrary {
         Ok(unsafe { attach(get_export_table) })
     }
 
-    /// A function by its name.
+    /// Looks a function up by its name.
     ///
     /// # Safety
     /// `F` is the function's type.
@@ -114,7 +116,7 @@ impl CuptiLibrary {
     }
 }
 
-/// Calls a function of the library that gives a result code.
+/// Calls a function of the library that returns a result code.
 macro_rules! call {
     ($self:ident, $name:literal, ($($type:ty),*), ($($arg:expr),*)) => {{
         // SAFETY: the types are those of NVIDIA's header (enums are 32 bits there), and the arguments live as long as
@@ -160,7 +162,7 @@ impl Library for CuptiLibrary {
 
     fn next(&self, buffer: &[u8], record: Option<usize>) -> Option<usize> {
         let begin = buffer.as_ptr();
-        let mut at: *const u8 = match record {
+        let mut next_record: *const u8 = match record {
             Some(offset) => buffer.get(offset..).map(<[u8]>::as_ptr)?,
             None => std::ptr::null(),
         };
@@ -169,22 +171,22 @@ impl Library for CuptiLibrary {
         // which came from CUPTI, and moves the pointer to a record in it.
         let result = unsafe {
             let f = self.function::<unsafe extern "C" fn(*const u8, usize, *mut *const u8) -> u32>(name).ok()?;
-            f(begin, buffer.len(), &raw mut at)
+            f(begin, buffer.len(), &raw mut next_record)
         };
-        let offset = (at as usize).checked_sub(begin as usize)?;
+        let offset = (next_record as usize).checked_sub(begin as usize)?;
         (result == OK && offset < buffer.len() && record.is_none_or(|before| before < offset)).then_some(offset)
     }
 
     fn dropped(&self, context: usize, stream: u32) -> u64 {
         let mut n = 0usize;
         let context = context as *mut c_void;
-        let asked = call!(
+        let result = call!(
             self,
             "cuptiActivityGetNumDroppedRecords",
             (*mut c_void, u32, *mut usize),
             (context, stream, &raw mut n)
         );
-        asked.map_or(0, |()| n as u64)
+        result.map_or(0, |()| n as u64)
     }
 
     fn call_name(&self, is_runtime: bool, id: u32) -> Option<String> {

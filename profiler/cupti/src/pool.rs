@@ -15,21 +15,23 @@ pub(crate) const N_BUFFERS: usize = 32;
 /// Alignment of a buffer: records need 8 bytes; a page keeps buffers off each other's pages.
 const ALIGN: usize = 4096;
 
+/// The states of a buffer: free, lent to CUPTI, full of records, being read.
 const FREE: u8 = 0;
 const LENT: u8 = 1;
 const FULL: u8 = 2;
 const READING: u8 = 3;
 
+/// A buffer and its state.
 struct Slot {
     memory: NonNull<u8>,
     state: AtomicU8,
     /// Bytes of records, while the slot is full.
-    valid: AtomicUsize,
+    n_valid_bytes: AtomicUsize,
     context: AtomicUsize,
     stream: AtomicU64,
 }
 
-// SAFETY: the memory is the slot's own; `state` says who may touch it, of which every change is one atomic exchange.
+// SAFETY: only the slot points to its memory; `state`, which changes by atomic exchange, says which thread may use it.
 unsafe impl Send for Slot {}
 // SAFETY: as above.
 unsafe impl Sync for Slot {}
@@ -37,19 +39,19 @@ unsafe impl Sync for Slot {}
 /// A fixed number of buffers for CUPTI to fill.
 pub(crate) struct Pool {
     slots: Vec<Slot>,
-    /// Times that no buffer was free.
+    /// The number of requests for which no buffer was free.
     n_refused: AtomicU64,
-    /// Returned buffers that had not been lent.
+    /// The number of returned buffers that had not been lent.
     n_foreign: AtomicU64,
 }
 
-/// A buffer with records, free again when this is dropped.
+/// A buffer with records, which returns to the pool when this is dropped.
 pub(crate) struct FullBuffer<'a> {
     slot: &'a Slot,
     /// The records' context, by which CUPTI counts dropped records.
     pub(crate) context: usize,
     pub(crate) stream: u32,
-    valid: usize,
+    n_valid_bytes: usize,
 }
 
 impl Pool {
@@ -58,13 +60,13 @@ impl Pool {
         let slots = (0..n).filter_map(|_| {
             // SAFETY: the layout has a size.
             let memory = NonNull::new(unsafe { alloc_zeroed(layout()) })?;
-            let (state, valid) = (AtomicU8::new(FREE), AtomicUsize::new(0));
-            Some(Slot { memory, state, valid, context: AtomicUsize::new(0), stream: AtomicU64::new(0) })
+            let (state, n_valid_bytes) = (AtomicU8::new(FREE), AtomicUsize::new(0));
+            Some(Slot { memory, state, n_valid_bytes, context: AtomicUsize::new(0), stream: AtomicU64::new(0) })
         });
         Pool { slots: slots.collect(), n_refused: AtomicU64::new(0), n_foreign: AtomicU64::new(0) }
     }
 
-    /// Lends CUPTI a free buffer until [`Pool::give_back`].
+    /// Lends CUPTI a free buffer until [`Pool::give_back`]; counts the request where none is free.
     pub(crate) fn lend(&self) -> Option<NonNull<u8>> {
         let slot = self.slots.iter().find(|slot| slot.exchange(FREE, LENT));
         if slot.is_none() {
@@ -73,24 +75,25 @@ impl Pool {
         slot.map(|slot| slot.memory)
     }
 
-    /// Takes a buffer back from CUPTI; its first `valid` bytes are records.
-    pub(crate) fn give_back(&self, buffer: *const u8, valid: usize, context: usize, stream: u32) {
+    /// Takes a buffer back from CUPTI; its first `n_valid_bytes` bytes are records.
+    pub(crate) fn give_back(&self, buffer: *const u8, n_valid_bytes: usize, context: usize, stream: u32) {
         let slot_of_buffer = self.slots.iter().find(|slot| std::ptr::eq(slot.memory.as_ptr(), buffer));
         let Some(slot) = slot_of_buffer.filter(|slot| slot.state.load(Ordering::Relaxed) == LENT) else {
             self.n_foreign.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        slot.valid.store(valid.min(BUFFER_BYTES), Ordering::Relaxed);
+        slot.n_valid_bytes.store(n_valid_bytes.min(BUFFER_BYTES), Ordering::Relaxed);
         slot.context.store(context, Ordering::Relaxed);
         slot.stream.store(stream.into(), Ordering::Relaxed);
         slot.exchange(LENT, FULL);
     }
 
-    /// The next buffer with records to read.
+    /// Takes a buffer with records to read.
     pub(crate) fn take_full(&self) -> Option<FullBuffer<'_>> {
         let slot = self.slots.iter().find(|slot| slot.exchange(FULL, READING))?;
-        let (valid, context) = (slot.valid.load(Ordering::Relaxed), slot.context.load(Ordering::Relaxed));
-        Some(FullBuffer { slot, context, stream: slot.stream.load(Ordering::Relaxed) as u32, valid })
+        let (n_valid_bytes, context) =
+            (slot.n_valid_bytes.load(Ordering::Relaxed), slot.context.load(Ordering::Relaxed));
+        Some(FullBuffer { slot, context, stream: slot.stream.load(Ordering::Relaxed) as u32, n_valid_bytes })
     }
 
     /// The number of requests for which no buffer was free, and of returned buffers that had not been lent.
@@ -108,9 +111,9 @@ impl Slot {
 
 impl FullBuffer<'_> {
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the memory is BUFFER_BYTES long, initialised, `valid` is not longer, and while the slot is READING
-        // nobody else touches it.
-        unsafe { std::slice::from_raw_parts(self.slot.memory.as_ptr(), self.valid) }
+        // SAFETY: the memory is BUFFER_BYTES long and initialised, `n_valid_bytes` is at most that, and while the slot
+        // is READING no other thread uses it.
+        unsafe { std::slice::from_raw_parts(self.slot.memory.as_ptr(), self.n_valid_bytes) }
     }
 }
 

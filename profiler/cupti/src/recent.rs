@@ -7,14 +7,14 @@ use std::hash::Hash;
 /// A map of at most `CAPACITY` entries that evicts its oldest ones.
 pub(crate) struct RecentMap<K, V, const CAPACITY: usize> {
     by_key: FxHashMap<K, V>,
-    order: VecDeque<K>,
-    /// Entries that were evicted.
+    insertion_order: VecDeque<K>,
+    /// The number of evicted entries.
     pub(crate) n_evicted: u64,
 }
 
 impl<K, V, const CAPACITY: usize> Default for RecentMap<K, V, CAPACITY> {
     fn default() -> Self {
-        RecentMap { by_key: FxHashMap::default(), order: VecDeque::new(), n_evicted: 0 }
+        RecentMap { by_key: FxHashMap::default(), insertion_order: VecDeque::new(), n_evicted: 0 }
     }
 }
 
@@ -27,15 +27,15 @@ impl<K: Hash + Eq + Copy, V, const CAPACITY: usize> RecentMap<K, V, CAPACITY> {
         self.by_key.remove(&key)
     }
 
-    /// The entry of a key; a new key evicts the oldest entry of a full map.
+    /// Returns the entry of a key, made by `make` if new; a new key evicts the oldest entry of a full map.
     pub(crate) fn entry(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         if !self.by_key.contains_key(&key) {
-            // Keys of taken entries stay in `order` until they are the oldest, and count as entries until then.
-            while self.order.len() >= CAPACITY {
-                let oldest = self.order.pop_front();
+            // Keys of removed entries stay in `insertion_order` until they are the oldest, and count until then.
+            while self.insertion_order.len() >= CAPACITY {
+                let oldest = self.insertion_order.pop_front();
                 self.n_evicted += u64::from(oldest.is_some_and(|key| self.by_key.remove(&key).is_some()));
             }
-            self.order.push_back(key);
+            self.insertion_order.push_back(key);
         }
         self.by_key.entry(key).or_insert_with(make)
     }
@@ -48,7 +48,7 @@ impl<K: Hash + Eq + Copy, V, const CAPACITY: usize> RecentMap<K, V, CAPACITY> {
     }
 
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (K, V)> + '_ {
-        self.order.clear();
+        self.insertion_order.clear();
         self.by_key.drain()
     }
 }

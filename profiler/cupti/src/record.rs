@@ -1,8 +1,8 @@
-//! Decodes CUPTI's records. Pure functions over bytes: a text is only an address here.
+//! Decodes CUPTI's records. Pure functions over bytes, which do not read the texts that records point to.
 //!
 //! Numbers in the functions that read records are offsets in bytes. NVIDIA adds fields at the end only: since CUDA 9 no
-//! field of the records that are read here has moved, so that one set of offsets serves all versions, and what a
-//! version lacks lies beyond its record's end. The tests hold them against `cudarc`'s bindings. All numbers are
+//! field of the records that are read here has moved, so that one set of offsets serves all versions, and a field that
+//! a version lacks lies beyond its record's end. The tests compare the offsets with `cudarc`'s bindings. Numbers are
 //! little-endian; records are aligned to 8 bytes.
 
 use crate::layout::Kind;
@@ -56,13 +56,13 @@ pub struct Kernel {
 /// A device's work on memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryWork {
-    /// `CUpti_ActivityMemcpyKind` and the two `CUpti_ActivityMemoryKind`s.
+    /// A memcpy.
     Copy {
-        /// The direction.
+        /// The direction, a `CUpti_ActivityMemcpyKind`.
         direction: u8,
-        /// Kind of memory.
+        /// The source's `CUpti_ActivityMemoryKind`.
         from: u8,
-        /// Kind of memory.
+        /// The destination's `CUpti_ActivityMemoryKind`.
         to: u8,
         /// The two devices of a copy between devices.
         peers: Option<(u32, u32)>,
@@ -73,12 +73,12 @@ pub enum MemoryWork {
     Set {
         /// The value of every byte or word.
         value: u32,
-        /// Kind of memory.
+        /// The destination's `CUpti_ActivityMemoryKind`.
         memory: u16,
     },
 }
 
-/// A record. Numbers are as CUPTI has them.
+/// A record. Enums and ids are CUPTI's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // CUPTI's own words
 pub enum Record {
@@ -201,7 +201,7 @@ impl Eq for Payload {}
 /// The error of a record that ends before its fields do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TruncatedRecord {
-    /// The number of the record's kind; 0 where even that is missing.
+    /// The number of the record's kind; 0 where even the kind is missing.
     pub kind: u32,
 }
 
@@ -217,13 +217,13 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// The field at an offset, as wide as its type.
+    /// Reads the field at an offset, as many bytes as `T` has.
     fn get<T: AnyBitPattern>(&self, at: usize) -> Result<T, TruncatedRecord> {
         let bytes = self.bytes.get(at..at + size_of::<T>());
         bytes.map(bytemuck::pod_read_unaligned).ok_or(TruncatedRecord { kind: self.kind })
     }
 
-    /// Begin and end, which lie next to each other in every record.
+    /// Reads begin and end, which are adjacent in every record.
     fn span(&self, at: usize) -> Result<Span, TruncatedRecord> {
         Ok(Span { start: self.get(at)?, end: self.get(at + 8)? })
     }
@@ -258,130 +258,130 @@ impl Fields<'_> {
 /// The record is shorter than its fields.
 pub fn record(bytes: &[u8]) -> Result<Record, TruncatedRecord> {
     let kind = Fields { bytes, kind: 0 }.get::<u32>(0)?;
-    let f = Fields { bytes, kind };
+    let fields = Fields { bytes, kind };
     let Some(known) = Kind::from_bits(kind) else { return Ok(Record::Other(kind)) };
     match known {
-        Kind::ConcurrentKernel => read_kernel(&f).map(Record::Kernel),
-        Kind::Memcpy | Kind::MemcpyPeer | Kind::Memset => read_memory(&f, known),
+        Kind::ConcurrentKernel => read_kernel(&fields).map(Record::Kernel),
+        Kind::Memcpy | Kind::MemcpyPeer | Kind::Memset => read_memory(&fields, known),
         Kind::Driver | Kind::Runtime => Ok(Record::Call {
             is_runtime: known == Kind::Runtime,
-            span: f.span(8)?,
-            id: f.get(4)?,
-            process: f.get(24)?,
-            thread: f.get(28)?,
-            correlation: f.get(32)?,
-            result: f.get(36)?,
+            span: fields.span(8)?,
+            id: fields.get(4)?,
+            process: fields.get(24)?,
+            thread: fields.get(28)?,
+            correlation: fields.get(32)?,
+            result: fields.get(36)?,
         }),
-        Kind::Marker | Kind::MarkerData | Kind::Name | Kind::Context | Kind::Device => read_metadata(&f, known),
+        Kind::Marker | Kind::MarkerData | Kind::Name | Kind::Context | Kind::Device => read_metadata(&fields, known),
         Kind::Overhead | Kind::CudaEvent | Kind::Synchronization | Kind::ExternalCorrelation | Kind::GraphTrace => {
-            read_activity(&f, known)
+            read_activity(&fields, known)
         }
     }
 }
 
-fn read_kernel(f: &Fields<'_>) -> Result<Kernel, TruncatedRecord> {
+fn read_kernel(fields: &Fields<'_>) -> Result<Kernel, TruncatedRecord> {
     Ok(Kernel {
-        span: f.span(16)?,
-        location: f.stream_location(40, 44, 48)?,
-        correlation: f.get(92)?,
-        name: Text(f.get(104)?),
-        grid: f.get(52)?,
-        block: f.get(64)?,
+        span: fields.span(16)?,
+        location: fields.stream_location(40, 44, 48)?,
+        correlation: fields.get(92)?,
+        name: Text(fields.get(104)?),
+        grid: fields.get(52)?,
+        block: fields.get(64)?,
         // From CUDA 11.8 on.
-        cluster: f.get(176).unwrap_or_default(),
-        registers_per_thread: f.get(6)?,
-        static_shared: f.get(76)?,
-        dynamic_shared: f.get(80)?,
-        local_per_thread: f.get(84)?,
-        graph: f.get(156)?,
-        graph_node: f.get(144)?,
+        cluster: fields.get(176).unwrap_or_default(),
+        registers_per_thread: fields.get(6)?,
+        static_shared: fields.get(76)?,
+        dynamic_shared: fields.get(80)?,
+        local_per_thread: fields.get(84)?,
+        graph: fields.get(156)?,
+        graph_node: fields.get(144)?,
     })
 }
 
-fn read_memory(f: &Fields<'_>, kind: Kind) -> Result<Record, TruncatedRecord> {
+fn read_memory(fields: &Fields<'_>, kind: Kind) -> Result<Record, TruncatedRecord> {
     let is_peer = kind == Kind::MemcpyPeer;
     let work = if kind == Kind::Memset {
-        MemoryWork::Set { value: f.get(4)?, memory: f.get(50)? }
+        MemoryWork::Set { value: fields.get(4)?, memory: fields.get(50)? }
     } else {
         MemoryWork::Copy {
-            direction: f.get(4)?,
-            from: f.get(5)?,
-            to: f.get(6)?,
-            peers: if is_peer { Some((f.get(44)?, f.get(52)?)) } else { None },
-            is_async: f.get::<u8>(7)? & 1 != 0,
+            direction: fields.get(4)?,
+            from: fields.get(5)?,
+            to: fields.get(6)?,
+            peers: if is_peer { Some((fields.get(44)?, fields.get(52)?)) } else { None },
+            is_async: fields.get::<u8>(7)? & 1 != 0,
         }
     };
     Ok(Record::Memory {
-        span: f.span(16)?,
-        location: f.stream_location(32, 36, 40)?,
-        correlation: f.get(if is_peer { 60 } else { 44 })?,
-        bytes: f.get(8)?,
-        graph: f.get(if is_peer { 80 } else { 72 })?,
+        span: fields.span(16)?,
+        location: fields.stream_location(32, 36, 40)?,
+        correlation: fields.get(if is_peer { 60 } else { 44 })?,
+        bytes: fields.get(8)?,
+        graph: fields.get(if is_peer { 80 } else { 72 })?,
         work,
     })
 }
 
-fn read_metadata(f: &Fields<'_>, kind: Kind) -> Result<Record, TruncatedRecord> {
+fn read_metadata(fields: &Fields<'_>, kind: Kind) -> Result<Record, TruncatedRecord> {
     Ok(match kind {
         Kind::Marker => Record::Marker {
-            flags: f.get(4)?,
-            time: f.get(8)?,
-            id: f.get(16)?,
-            object: f.object(20)?,
-            name: Text(f.get(40)?),
-            domain: Text(f.get(48)?),
+            flags: fields.get(4)?,
+            time: fields.get(8)?,
+            id: fields.get(16)?,
+            object: fields.object(20)?,
+            name: Text(fields.get(40)?),
+            domain: Text(fields.get(48)?),
         },
         Kind::MarkerData => Record::MarkerData {
-            flags: f.get(4)?,
-            id: f.get(8)?,
-            payload: match (f.get::<u32>(12)?, f.get::<u64>(16)?) {
+            flags: fields.get(4)?,
+            id: fields.get(8)?,
+            payload: match (fields.get::<u32>(12)?, fields.get::<u64>(16)?) {
                 (VALUE_DOUBLE, bits) => Payload::Double(f64::from_bits(bits)),
                 (VALUE_UINT64, n) => Payload::Unsigned(n),
                 (VALUE_INT64, n) => Payload::Signed(n.cast_signed()),
                 _ => Payload::None,
             },
-            color: f.get(24)?,
-            category: f.get(28)?,
+            color: fields.get(24)?,
+            category: fields.get(28)?,
         },
-        Kind::Name => Record::Name { object: f.object(4)?, name: Text(f.get(24)?) },
-        Kind::Context => Record::Context { context: f.get(4)?, device: f.get(8)? },
-        _ => Record::Device { device: f.get(112)?, name: Text(f.get(136)?) },
+        Kind::Name => Record::Name { object: fields.object(4)?, name: Text(fields.get(24)?) },
+        Kind::Context => Record::Context { context: fields.get(4)?, device: fields.get(8)? },
+        _ => Record::Device { device: fields.get(112)?, name: Text(fields.get(136)?) },
     })
 }
 
-fn read_activity(f: &Fields<'_>, kind: Kind) -> Result<Record, TruncatedRecord> {
+fn read_activity(fields: &Fields<'_>, kind: Kind) -> Result<Record, TruncatedRecord> {
     Ok(match kind {
         Kind::Overhead => Record::Overhead {
-            overhead_kind: f.get(4)?,
-            span: f.span(24)?,
-            object: f.object(8)?,
+            overhead_kind: fields.get(4)?,
+            span: fields.span(24)?,
+            object: fields.object(8)?,
             // From CUDA 12.3 on.
-            correlation: f.get(40).unwrap_or(0),
+            correlation: fields.get(40).unwrap_or(0),
         },
         Kind::CudaEvent => Record::Event {
-            correlation: f.get(4)?,
-            context: f.get(8)?,
-            stream: f.get(12)?,
-            event: f.get(16)?,
+            correlation: fields.get(4)?,
+            context: fields.get(8)?,
+            stream: fields.get(12)?,
+            event: fields.get(16)?,
             // From CUDA 12.8 on.
-            sync_id: f.get(48).ok().filter(|id: &u64| *id != 0),
+            sync_id: fields.get(48).ok().filter(|id: &u64| *id != 0),
         },
         Kind::Synchronization => Record::Synchronization {
-            sync_type: f.get(4)?,
-            span: f.span(8)?,
-            correlation: f.get(24)?,
-            context: f.get(28)?,
-            stream: f.get(32)?,
-            event: f.get(36)?,
+            sync_type: fields.get(4)?,
+            span: fields.span(8)?,
+            correlation: fields.get(24)?,
+            context: fields.get(28)?,
+            stream: fields.get(32)?,
+            event: fields.get(36)?,
             // CUPTI_SYNCHRONIZATION_INVALID_VALUE in 32 bits, or in 64.
-            sync_id: f.get(40).ok().filter(|id: &u64| ![0, u64::from(u32::MAX), u64::MAX].contains(id)),
+            sync_id: fields.get(40).ok().filter(|id: &u64| ![0, u64::from(u32::MAX), u64::MAX].contains(id)),
         },
         Kind::GraphTrace => Record::Graph {
-            span: f.span(8)?,
-            location: f.stream_location(24, 32, 36)?,
-            correlation: f.get(4)?,
-            graph: f.get(28)?,
+            span: fields.span(8)?,
+            location: fields.stream_location(24, 32, 36)?,
+            correlation: fields.get(4)?,
+            graph: fields.get(28)?,
         },
-        _ => Record::External { kind: f.get(4)?, id: f.get(8)?, correlation: f.get(16)? },
+        _ => Record::External { kind: fields.get(4)?, id: fields.get(8)?, correlation: fields.get(16)? },
     })
 }

@@ -14,10 +14,10 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The pause between two passes over full buffers.
+/// The pause between two passes over the full buffers.
 const INTERVAL: Duration = Duration::from_millis(20);
-/// Passes between two flushes of complete buffers (240 ms): the time that a program loses that ends without its exit
-/// handlers, and the delay of kernels in a live window.
+/// Passes between two flushes of complete buffers (240 ms). A program that ends without its exit handlers loses records
+/// of this time, and kernels appear in a live window after this delay.
 const FLUSH_EVERY: u32 = 12;
 /// The name of this source in traces and `doctor`.
 const SOURCE: &str = "CUDA (CUPTI)";
@@ -33,7 +33,7 @@ pub enum Unavailable {
     /// The library is too old to take our clock.
     #[error("CUPTI's version {0} is older than CUDA 11.7's ({OLDEST}): install a newer CUDA toolkit")]
     TooOld(u32),
-    /// The library returns an error.
+    /// A function of the library returned an error.
     #[error(
         "{0}; CUPTI needs NVIDIA's driver and, for counters, the right to profile (NVreg_RestrictProfilingToAdminUsers=0); \
          another profiler in the same process excludes it"
@@ -41,13 +41,13 @@ pub enum Unavailable {
     Refused(CuptiError),
     /// This process records CUDA already.
     #[error("this process records CUDA already")]
-    Twice,
-    /// The system gives no thread.
+    AlreadyRecording,
+    /// The thread that reads the buffers cannot be started.
     #[error("no thread for it can be started: {0}")]
     NoThread(String),
 }
 
-/// The library's version, if it can be used for recording.
+/// Returns the library's version if it is recent enough for recording.
 ///
 /// # Errors
 /// The library returns an error, or is too old.
@@ -56,9 +56,9 @@ pub fn probe(library: &dyn Library) -> Result<u32, Unavailable> {
     if version < OLDEST { Err(Unavailable::TooOld(version)) } else { Ok(version) }
 }
 
-/// The buffers live as long as the process, since CUPTI may hold one for any time.
+/// The buffers, which live as long as the process, since CUPTI may retain one for any time.
 static POOL: OnceLock<Pool> = OnceLock::new();
-/// Whether a recorder runs: one at a time.
+/// Whether a recorder runs; there is one at a time.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
 fn pool() -> &'static Pool {
@@ -67,7 +67,7 @@ fn pool() -> &'static Pool {
 
 extern "C" fn lend_buffer(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize) {
     let lent = pool().lend();
-    // SAFETY: CUPTI gives pointers to three places of its own.
+    // SAFETY: CUPTI passes pointers to three variables of its own.
     unsafe {
         *buffer = lent.map_or(std::ptr::null_mut(), std::ptr::NonNull::as_ptr);
         *size = if lent.is_some() { BUFFER_BYTES } else { 0 };
@@ -86,11 +86,11 @@ extern "C" fn clock() -> u64 {
     events::now()
 }
 
-/// A running recording of CUDA. Dropping it stops the recording.
+/// A running recording of this process's CUDA activity; stops when it is dropped.
 #[must_use = "recording stops when it is dropped"]
 pub struct Recorder {
     library: Arc<dyn Library>,
-    stopping: Arc<AtomicBool>,
+    is_stopping: Arc<AtomicBool>,
     reader: Option<JoinHandle<Report>>,
     enabled_kinds: Vec<Kind>,
     is_ended: bool,
@@ -103,7 +103,7 @@ impl Recorder {
     /// # Errors
     /// No kind can be recorded; the trace reports it too.
     pub fn start(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
-        Recorder::begin(library).inspect_err(note_unavailable)
+        Recorder::start_without_note(library).inspect_err(note_unavailable)
     }
 
     /// Finds NVIDIA's library and starts recording, as [`Recorder::start`] does.
@@ -115,12 +115,12 @@ impl Recorder {
         Recorder::start(Arc::new(library))
     }
 
-    fn begin(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
+    fn start_without_note(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
         if RUNNING.swap(true, Ordering::AcqRel) {
-            return Err(Unavailable::Twice);
+            return Err(Unavailable::AlreadyRecording);
         }
         let mut recorder =
-            Recorder { library, stopping: Arc::default(), reader: None, enabled_kinds: Vec::new(), is_ended: false };
+            Recorder { library, is_stopping: Arc::default(), reader: None, enabled_kinds: Vec::new(), is_ended: false };
         // From here on a failure drops the recorder, which switches off the kinds that are on.
         let version = probe(&*recorder.library)?;
         let library = &recorder.library;
@@ -156,7 +156,7 @@ impl Recorder {
             layout: Layout::of(version),
             translator: Translator::new(),
             n_wrong_lengths: 0,
-            dropped: 0,
+            n_dropped: 0,
         };
         if reader.layout.is_none() {
             let text = format!(
@@ -164,10 +164,10 @@ impl Recorder {
             );
             note(NoteKind::Unavailable, 1, "CUDA record versions", &text);
         }
-        let stopping = Arc::clone(&self.stopping);
+        let is_stopping = Arc::clone(&self.is_stopping);
         let thread = std::thread::Builder::new().name("cuda-records".to_owned()).spawn(move || {
             for pass in (1..=FLUSH_EVERY).cycle() {
-                if stopping.load(Ordering::Acquire) {
+                if is_stopping.load(Ordering::Acquire) {
                     break;
                 }
                 reader.read_full_buffers();
@@ -183,13 +183,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// Stops after everything that was recorded until now is written.
+    /// Stops recording after writing everything that was recorded so far.
     #[must_use]
     pub fn stop(mut self) -> Report {
-        self.end()
+        self.stop_once()
     }
 
-    fn end(&mut self) -> Report {
+    fn stop_once(&mut self) -> Report {
         for kind in std::mem::take(&mut self.enabled_kinds) {
             // A kind that cannot be switched off records into a pool that nobody reads.
             let _ = self.library.switch(kind, false);
@@ -199,7 +199,7 @@ impl Recorder {
             note(NoteKind::Lost, 1, SOURCE, &format!("the last records of CUDA are missing: {why}"));
         }
         self.is_ended = true;
-        self.stopping.store(true, Ordering::Release);
+        self.is_stopping.store(true, Ordering::Release);
         let report = self.reader.take().map(|thread| {
             thread.thread().unpark();
             // A panic there has been reported by its hook.
@@ -213,7 +213,7 @@ impl Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         if !self.is_ended {
-            self.end();
+            self.stop_once();
         }
     }
 }
@@ -222,14 +222,14 @@ fn note_unavailable(why: &Unavailable) {
     note(NoteKind::Unavailable, 1, SOURCE, &format!("{SOURCE}: not recorded on this machine; {why}"));
 }
 
-/// The thread's state: turns full buffers into tracks.
+/// The state of the reading thread, which turns full buffers into tracks.
 struct Reader {
     library: Arc<dyn Library>,
     layout: Option<Layout>,
     translator: Translator,
-    /// Records whose length is not the version's.
+    /// The number of records whose length differs from that of the library's version.
     n_wrong_lengths: u64,
-    dropped: u64,
+    n_dropped: u64,
 }
 
 impl Reader {
@@ -240,14 +240,14 @@ impl Reader {
             let offsets = self.record_starts(full.bytes());
             let (records, unread) = records(full.bytes(), &offsets);
             self.translator.translate(&records, &unread, &*self.library);
-            self.dropped += self.library.dropped(full.context, full.stream);
+            self.n_dropped += self.library.dropped(full.context, full.stream);
         }
         if has_read_any {
             self.report_losses();
         }
     }
 
-    /// The offsets of a buffer's records, as the library finds them; counts those whose length is not the version's.
+    /// Asks the library for the offsets of a buffer's records; counts records whose length is not the version's.
     fn record_starts(&mut self, bytes: &[u8]) -> Vec<usize> {
         let mut offsets = Vec::new();
         while let Some(offset) = self.library.next(bytes, offsets.last().copied()) {
@@ -263,12 +263,12 @@ impl Reader {
         offsets
     }
 
-    /// Writes the counts of lost and wrong records so far to the trace.
+    /// Writes the counts of lost and invalid records so far to the trace.
     fn report_losses(&self) {
         let report = self.translator.report();
         let (refused, foreign) = pool().error_counts();
         let (dropped, n_wrong_lengths, no_time, no_track) =
-            (self.dropped, self.n_wrong_lengths, report.without_time, report.no_track);
+            (self.n_dropped, self.n_wrong_lengths, report.without_time, report.no_track);
         let (unread, kinds) = (report.unread.total(), report.unread.n_by_unknown_kind.keys().map(u32::to_string));
         let kinds = kinds.collect::<Vec<_>>().join(", ");
         let kinds_suffix = if kinds.is_empty() { String::new() } else { format!(" (kinds {kinds})") };
@@ -288,7 +288,7 @@ impl Reader {
                 note(NoteKind::Lost, n, source, &text);
             }
         }
-        let (n_early, max_early_ns) = report.early;
+        let (n_early, max_early_ns) = (report.n_early, report.max_early_ns);
         if n_early > 0 {
             let text = format!(
                 "{n_early} pieces of CUDA work begin before their call, by up to {max_early_ns} ns: so wrong are times"
@@ -307,6 +307,6 @@ impl Reader {
                 note(NoteKind::Lost, n, &format!("CUDA {what}"), &format!("{n} pieces of {what}"));
             }
         }
-        Report { dropped: self.dropped, ..report }
+        Report { dropped: self.n_dropped, ..report }
     }
 }

@@ -9,7 +9,7 @@ const MEMORIES: &[&str] = &["Pageable", "Pinned", "Device", "Array", "Managed", 
 /// Waits by `CUpti_ActivitySynchronizationType`, from 1 on.
 const SYNCHRONIZATIONS: &[&str] = &["Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"];
 
-/// The name of an enum's value; values count from 1.
+/// Returns the name of an enum's value; values count from 1.
 fn enum_name(words: &[&'static str], number: u32) -> Option<&'static str> {
     words.get((number as usize).checked_sub(1)?).copied()
 }
@@ -22,12 +22,12 @@ pub(crate) fn memory(number: u16) -> &'static str {
     enum_name(MEMORIES, number.into()).unwrap_or("Unknown")
 }
 
-/// The name of a kind of wait; `None` for an unknown kind.
+/// Returns the name of a kind of wait; `None` for an unknown kind.
 pub(crate) fn synchronization(number: u32) -> Option<&'static str> {
     enum_name(SYNCHRONIZATIONS, number)
 }
 
-/// Overheads by `CUpti_ActivityOverheadKind`, whose upper half counts from 1 on.
+/// Overheads by the upper 16 bits of `CUpti_ActivityOverheadKind`, from 1 on.
 const OVERHEADS: &[&str] = &[
     "Buffer Flush",
     "Instrumentation",
@@ -53,7 +53,7 @@ pub(crate) fn call_category(name: &str) -> &'static str {
     if is_wait { "sync" } else { "launch" }
 }
 
-/// A call's name without the version of its interface (`cudaLaunchKernel_v7000`).
+/// Returns a call's name without its interface version (`cudaLaunchKernel_v7000`).
 pub(crate) fn strip_version(name: &str) -> &str {
     match name.rsplit_once("_v") {
         Some((name, version)) if !version.is_empty() && version.bytes().all(|c| c.is_ascii_digit()) => name,
@@ -67,7 +67,7 @@ pub(crate) fn demangle(name: &str) -> String {
     symbol.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())
 }
 
-/// The number in `ProfilerStep#12`.
+/// Returns the number in `ProfilerStep#12`, the name of a step in PyTorch's profiler.
 pub(crate) fn step_number(name: &str) -> Option<u32> {
     name.strip_prefix("ProfilerStep#")?.split_whitespace().next()?.parse().ok()
 }

@@ -421,9 +421,9 @@ fn what_is_lost_or_odd_is_reported_in_the_trace() {
         while fake.deliver(std::slice::from_ref(&one), false) {}
         fake.flush(true).unwrap();
     });
-    assert_eq!((report.unread.n_by_unknown_kind[&77], report.without_time, report.early.0), (1, 1, 1));
+    assert_eq!((report.unread.n_by_unknown_kind[&77], report.without_time, report.n_early), (1, 1, 1));
     assert_eq!(report.dropped, 1);
-    assert!((report.early.1 - 10_000).abs() < 500, "{}", report.early.1);
+    assert!((report.max_early_ns - 10_000).abs() < 500, "{}", report.max_early_ns);
     let warnings_of = |kind, source: &str| {
         let found = store.warnings().iter().find(|w| w.kind == kind && w.source == source);
         found.unwrap_or_else(|| panic!("{source}: {:?}", store.warnings())).count
@@ -455,7 +455,7 @@ fn where_it_cannot_be_recorded_the_trace_says_so() {
     lock(&fake.state).refuses = false;
     let library: Arc<dyn Library> = fake.clone();
     let first = Recorder::start(Arc::clone(&library)).unwrap();
-    assert_eq!(Recorder::start(library).err(), Some(Unavailable::Twice));
+    assert_eq!(Recorder::start(library).err(), Some(Unavailable::AlreadyRecording));
     assert!(!lock(&fake.state).on.is_empty());
     drop(first);
     assert!(lock(&fake.state).on.is_empty());

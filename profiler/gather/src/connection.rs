@@ -19,9 +19,9 @@ use trace_store::remote::{RemoteError, Transport};
 
 /// The longest answer that is accepted, bytes.
 const MAX_ANSWER: usize = 64 << 20;
-/// The longest time for an answer: the other side reads large traces first, and the user may have to type a password
-/// for ssh.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest time for an answer: the server reads large traces first, and the user may have to type a password for
+/// ssh.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Why there is no connection, or no answer.
 #[derive(Debug, thiserror::Error)]
@@ -29,19 +29,19 @@ pub enum ViewError {
     /// The address is invalid.
     #[error("{0} is no address (HOST:PORT)")]
     Address(String),
-    /// The other side did not answer, or answered with an error.
+    /// The server did not answer, or answered with an error.
     #[error("{0}: {1}")]
     Answer(String, String),
     /// The program at the other end has ended.
     #[error("{0}: {1} ended with exit code {2}")]
     Ended(String, String, i32),
-    /// The system gives no threads.
+    /// The threads of the connection cannot be started.
     #[error("cannot start a connection: {0}")]
     Thread(#[source] io::Error),
 }
 
-/// A connection to a collector, or to `stepscope serve`. It is made with the first request, and made again after it
-/// broke. Its functions block until the answer comes: call them on a loader's thread.
+/// A connection to a collector, or to `stepscope serve`. The first request opens it, and the next request after a
+/// failure opens it again. All functions block until the answer comes: call them on a loader's thread.
 pub struct Connection {
     runtime: Runtime,
     client: FarClient<Channel>,
@@ -50,31 +50,31 @@ pub struct Connection {
     program: Program,
 }
 
-/// The name and process of the program that was started last. It is killed when another replaces it or the connection
-/// is dropped.
+/// The name and process of the program that was started last. The process is killed when another replaces it or the
+/// connection is dropped.
 type Program = Arc<Mutex<Option<(String, Child)>>>;
 
 /// The longest wait for the exit code of a program whose pipe broke.
-const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Connection {
-    /// A connection to an address.
+    /// Returns a connection to an address.
     ///
     /// # Errors
     /// The address is invalid.
     pub fn to_address(address: &str) -> Result<Arc<Connection>, ViewError> {
         let endpoint = endpoint(address).ok_or_else(|| ViewError::Address(address.to_owned()))?;
         Connection::with_channel(address, Program::default(), |runtime| {
-            let _inside = runtime.enter();
+            let _guard = runtime.enter();
             with_timeouts(endpoint).tcp_nodelay(true).connect_lazy()
         })
     }
 
-    /// A connection through a program's standard input and output: `ssh host stepscope serve --stdio DIR`. The program
-    /// is started with the first request, and started again after it ended.
+    /// Returns a connection through a program's standard input and output: `ssh host stepscope serve --stdio DIR`. The
+    /// first request starts the program, and the next request after it ended starts it again.
     ///
     /// # Errors
-    /// The system gives no threads.
+    /// The threads of the connection cannot be started.
     pub fn to_program(location: &str, program: &[String]) -> Result<Arc<Connection>, ViewError> {
         let command: Arc<[String]> = program.into();
         let running = Program::default();
@@ -84,7 +84,7 @@ impl Connection {
             async move { start(&command, &started).map(TokioIo::new) }
         });
         Connection::with_channel(location, running, |runtime| {
-            let _inside = runtime.enter();
+            let _guard = runtime.enter();
             // A placeholder: the connector ignores the address.
             with_timeouts(Endpoint::from_static("http://stdio")).connect_with_connector_lazy(connector)
         })
@@ -103,40 +103,40 @@ impl Connection {
     fn wait<T>(&self, answer: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>) -> Result<T, ViewError> {
         let answer = self.runtime.block_on(answer).map(tonic::Response::into_inner);
         answer.map_err(|status| {
-            // Only errors of the connection have a source: an error that the other side answered has none.
+            // Only errors of the connection have a source; an error that the server answered has none.
             let is_broken = std::error::Error::source(&status).is_some();
             let ended = is_broken.then(|| self.exit_error()).flatten();
             ended.unwrap_or_else(|| ViewError::Answer(self.location.clone(), reason(&status)))
         })
     }
 
-    /// The error that the program has ended, which says more than its broken pipe; `None` where it runs on.
+    /// Returns the exit of the program, which says more than its broken pipe; `None` where the program runs on.
     fn exit_error(&self) -> Option<ViewError> {
         let mut program = self.program.lock();
         let (name, child) = program.as_mut()?;
-        let ending = self.runtime.block_on(async { tokio::time::timeout(EXIT_PATIENCE, child.wait()).await });
-        let code = ending.ok()?.ok()?.code()?;
+        let exit_status = self.runtime.block_on(async { tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await });
+        let code = exit_status.ok()?.ok()?.code()?;
         Some(ViewError::Ended(self.location.clone(), name.clone(), code))
     }
 
-    /// The traces and event files that the other side serves.
+    /// Lists the traces and event files that the server serves.
     ///
     /// # Errors
-    /// The other side does not answer.
+    /// The server does not answer.
     pub fn list(&self) -> Result<Listing, ViewError> {
         self.wait(self.client.clone().list(ListRequest { version: crate::VERSION }))
     }
 
-    /// Reads `length` bytes of a file, at most a mebibyte; fewer only at its end.
+    /// Reads `length` bytes of a file, at most a mebibyte; fewer only at the file's end.
     ///
     /// # Errors
-    /// There is no such file, or the other side does not answer.
+    /// There is no such file, or the server does not answer.
     pub fn read(&self, path: &str, offset: u64, length: u32) -> Result<Bytes, ViewError> {
         let request = ReadRequest { path: path.to_owned(), offset, length };
         Ok(self.wait(self.client.clone().read(request))?.data)
     }
 
-    /// The transport by which a viewer reads one of the traces.
+    /// Returns the transport by which a viewer reads one of the traces.
     #[must_use]
     pub fn trace(self: &Arc<Connection>, path: &str) -> Arc<dyn Transport> {
         Arc::new(RemoteTrace { connection: Arc::clone(self), path: path.to_owned() })
@@ -144,10 +144,10 @@ impl Connection {
 }
 
 fn with_timeouts(endpoint: Endpoint) -> Endpoint {
-    endpoint.connect_timeout(PATIENCE).timeout(PATIENCE).http2_adaptive_window(true)
+    endpoint.connect_timeout(REQUEST_TIMEOUT).timeout(REQUEST_TIMEOUT).http2_adaptive_window(true)
 }
 
-/// The innermost error of a failed request, else its message.
+/// Returns the innermost error of a failed request, else its message.
 fn reason(status: &tonic::Status) -> String {
     let mut source: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(status);
     let mut innermost = None;
@@ -158,7 +158,7 @@ fn reason(status: &tonic::Status) -> String {
     innermost.unwrap_or_else(|| status.message().to_owned())
 }
 
-/// Starts a program with its standard error inherited.
+/// Starts a program with pipes to its standard input and output; it inherits standard error.
 fn start(command: &[String], started: &Program) -> io::Result<Join<ChildStdout, ChildStdin>> {
     let (name, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = tokio::process::Command::new(name);

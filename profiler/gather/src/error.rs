@@ -16,7 +16,7 @@ pub enum SendError {
     /// The folder cannot be written.
     #[error("cannot send {0}: {1}")]
     Folder(PathBuf, #[source] io::Error),
-    /// The system gives no thread.
+    /// The sending thread cannot be started.
     #[error("cannot start the sending thread: {0}")]
     Thread(#[source] io::Error),
 }
@@ -24,22 +24,22 @@ pub enum SendError {
 /// Why a collector did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The folder holds something else.
+    /// The folder contains other files.
     #[error("{0} holds something else than a gathered trace: choose an empty or new folder")]
     NotEmpty(PathBuf),
-    /// Another collector writes there.
+    /// Another collector writes into the folder.
     #[error("another collector gathers into {0}")]
     InUse(PathBuf),
-    /// The folder's times are of a clock that has ended.
+    /// The folder's times are of this machine's clock before its last boot.
     #[error("{0} was gathered before this machine was started again, on another clock: choose a new folder")]
     OtherClock(PathBuf),
     /// The folder cannot be written.
     #[error("cannot gather into {0}: {1}")]
     Folder(PathBuf, #[source] io::Error),
-    /// The address cannot be listened at.
+    /// The server cannot listen at the address.
     #[error("cannot listen at {0}: {1}")]
     Listen(SocketAddr, #[source] io::Error),
-    /// The system gives no threads.
+    /// The collector's threads cannot be started.
     #[error("cannot start the collector's threads: {0}")]
     Threads(#[source] io::Error),
 }

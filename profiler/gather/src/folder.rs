@@ -1,6 +1,6 @@
 //! A path that is served to remote viewers: a trace, a run's folder, or a logdir of many.
 
-use crate::remote::{POLL, Served};
+use crate::remote::{POLL, TraceSource};
 use crate::tail::read_up_to;
 use crate::wire::{FilePlace, Listing, TracePlace};
 use formats::graph_file::SAVED_MODEL;
@@ -15,23 +15,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use trace_formats::{import, locate};
 use trace_model::Batch;
-use trace_store::{Store, StoreOptions, TraceReader, Update, remote as far};
+use trace_store::remote::Server as TraceServer;
+use trace_store::{Store, StoreOptions, TraceReader, Update};
 
-/// The depth to which a logdir is listed, and the number of entries that are listed, at most.
+/// The depth to which a logdir is listed, and the number of its entries that are listed, at most.
 const MAX_DEPTH: usize = 32;
 const MAX_ENTRIES: usize = 100_000;
 /// Traces that are followed at a time, at most.
 const MAX_TRACES: usize = 64;
 /// Files of a run in addition to its event files: the graph, the run's description, the configuration of embeddings.
-const RUN_FILES: [&str; 3] = ["graph.pb", "run.json", PROJECTOR];
-const PROJECTOR: &str = "projector_config.pbtxt";
+const RUN_FILES: [&str; 3] = ["graph.pb", "run.json", PROJECTOR_CONFIG];
+const PROJECTOR_CONFIG: &str = "projector_config.pbtxt";
 /// Files of embeddings: labels, vectors and pictures, next to their configuration.
-const EMBEDDINGS: [&str; 3] = ["tsv", "bytes", "png"];
+const EMBEDDING_EXTENSIONS: [&str; 3] = ["tsv", "bytes", "png"];
 
-/// A served path. Traces are opened when a viewer requests them, and followed until this is dropped.
+/// A served path. A trace is opened when a viewer requests it, and followed until this is dropped.
 pub(crate) struct Folder {
     root: PathBuf,
-    traces: Mutex<BTreeMap<String, Arc<far::Server>>>,
+    traces: Mutex<BTreeMap<String, Arc<TraceServer>>>,
     stopping: Arc<AtomicBool>,
 }
 
@@ -42,7 +43,7 @@ impl Drop for Folder {
 }
 
 impl Folder {
-    /// Serves what is at `path`.
+    /// Prepares to serve the trace, run or logdir at `path`.
     pub(crate) fn open(path: &Path) -> io::Result<Folder> {
         let has_traces = || locate::traces_below(path).is_ok_and(|lookup| !lookup.traces.is_empty());
         match sniff(path)? {
@@ -53,12 +54,12 @@ impl Folder {
         }
     }
 
-    /// The path of a name that a viewer sent, always below the root.
-    fn path_of(&self, name: &str) -> io::Result<PathBuf> {
+    /// Returns the path of a name that a viewer sent, always below the root.
+    fn local_path(&self, name: &str) -> io::Result<PathBuf> {
         if Path::new(name).components().any(|part| !matches!(part, Component::Normal(_))) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        // Where one file is served, the file's own name stands for it.
+        // Where the root is a file, its own name stands for it too.
         let is_root = name.is_empty() || (self.root.is_file() && self.root.file_name() == Some(name.as_ref()));
         let path = if is_root { self.root.clone() } else { self.root.join(name) };
         // A symbolic link may lead out of the root.
@@ -66,8 +67,9 @@ impl Folder {
         if path.starts_with(&self.root) { Ok(path) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
-    fn server(&self, trace: &str) -> io::Result<Arc<far::Server>> {
-        let path = self.path_of(trace)?;
+    /// Returns the server of a trace; opens the trace and starts following it with the first request.
+    fn server(&self, trace: &str) -> io::Result<Arc<TraceServer>> {
+        let path = self.local_path(trace)?;
         let mut traces = self.traces.lock();
         if let Some(server) = traces.get(trace) {
             return Ok(Arc::clone(server));
@@ -76,31 +78,32 @@ impl Folder {
             return Err(io::Error::other(format!("{MAX_TRACES} traces are open already")));
         }
         let store = Arc::new(RwLock::new(Store::with_options(StoreOptions::UNBOUNDED)));
-        let (theirs, stopping, root) = (Arc::clone(&store), Arc::clone(&self.stopping), self.root.clone());
-        let (opened, has_opened) = mpsc::channel();
+        let (thread_store, stopping, root) = (Arc::clone(&store), Arc::clone(&self.stopping), self.root.clone());
+        let (open_sender, open_result) = mpsc::channel();
         let work = move || {
             // An error is the answer to the viewer's request.
-            let source = Source::open(&root, &path).map_err(|error| opened.send(Err(error)));
+            let source = Source::open(&root, &path).map_err(|error| open_sender.send(Err(error)));
             if let Ok(source) = source {
-                let _ = opened.send(Ok(()));
-                source.follow(&theirs, &stopping);
+                let _ = open_sender.send(Ok(()));
+                source.follow(&thread_store, &stopping);
             }
         };
         std::thread::Builder::new().name("follow".to_owned()).spawn(work)?;
-        has_opened.recv().map_err(io::Error::other)??;
-        let server = Arc::new(far::Server::new(store));
+        open_result.recv().map_err(io::Error::other)??;
+        let server = Arc::new(TraceServer::new(store));
         traces.insert(trace.to_owned(), Arc::clone(&server));
         Ok(server)
     }
 }
 
+/// A trace that is followed: a trace folder of ours, or a file in a foreign format.
 enum Source {
     Folder(Box<TraceReader>),
     Foreign(Box<import::Import>),
 }
 
 impl Source {
-    /// Opens the trace at a path, if it is one of those below the root.
+    /// Opens the trace at a path, which must be one of the traces below the root.
     fn open(root: &Path, path: &Path) -> io::Result<Source> {
         let trace = locate::traces_below(root)?.traces.into_iter().find(|trace| trace.path == path);
         let trace = trace.ok_or(io::ErrorKind::NotFound)?;
@@ -118,27 +121,27 @@ impl Source {
         while !stopping.load(Ordering::Acquire) {
             let update: Option<Update> = match &mut self {
                 Source::Folder(reader) => reader.poll_staged().ok(),
-                Source::Foreign(import) => import.poll_staged().ok().map(|batch| live_until_read(batch).into()),
+                Source::Foreign(import) => import.poll_staged().ok().map(|batch| mark_live_until_read(batch).into()),
             };
             let Some(update) = update else { return };
-            let more = update.has_more();
+            let has_more = update.has_more();
             store.write().apply(update);
             match &self {
-                Source::Foreign(_) if !more => return,
-                _ if !more => std::thread::park_timeout(POLL),
+                Source::Foreign(_) if !has_more => return,
+                _ if !has_more => std::thread::park_timeout(POLL),
                 _ => {}
             }
         }
     }
 }
 
-/// A file that is being read is shown like a trace that grows.
-fn live_until_read(mut batch: Batch) -> Batch {
+/// Marks a trace as live until its file is read to the end, so that viewers follow it.
+fn mark_live_until_read(mut batch: Batch) -> Batch {
     batch.live = Some(batch.has_more());
     batch
 }
 
-impl Served for Folder {
+impl TraceSource for Folder {
     fn list(&self) -> io::Result<Listing> {
         let mut listing = Listing { version: crate::VERSION, ..Listing::default() };
         let lookup = locate::traces_below(&self.root)?;
@@ -150,15 +153,15 @@ impl Served for Folder {
         match sniff(&self.root)? {
             FileKind::TraceFolder | FileKind::Trace(_) => {}
             FileKind::RunFolder | FileKind::Logdir | FileKind::Unknown(_) => {
-                let mut left = MAX_ENTRIES;
-                list_run_files(&self.root, "", MAX_DEPTH, &mut left, &mut listing);
-                listing.is_cut = left == 0 || lookup.is_cut;
+                let mut n_left = MAX_ENTRIES;
+                list_run_files(&self.root, "", MAX_DEPTH, &mut n_left, &mut listing);
+                listing.is_cut = n_left == 0 || lookup.is_cut;
             }
             _ => {
                 // An event file, a graph, or the folder of a SavedModel.
                 let file = if self.root.is_dir() { self.root.join(SAVED_MODEL) } else { self.root.clone() };
                 let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                listing.files.push(file_place(&file, name)?);
+                listing.files.push(describe_file(&file, name)?);
             }
         }
         Ok(listing)
@@ -169,7 +172,7 @@ impl Served for Folder {
     }
 
     fn read(&self, path: &str, offset: u64, length: u32) -> io::Result<Vec<u8>> {
-        let path = self.path_of(path)?;
+        let path = self.local_path(path)?;
         let is_root = path == self.root || path == self.root.join(SAVED_MODEL);
         if !is_root && !is_served(&path) {
             return Err(io::ErrorKind::NotFound.into());
@@ -178,39 +181,39 @@ impl Served for Folder {
     }
 }
 
-fn file_place(path: &Path, name: String) -> io::Result<FilePlace> {
+fn describe_file(path: &Path, name: String) -> io::Result<FilePlace> {
     let metadata = fs::metadata(path)?;
     Ok(FilePlace { path: name, length: metadata.len(), identity: metadata.ino() ^ metadata.dev().rotate_left(32) })
 }
 
-/// Whether a file below a logdir belongs to a run: no other file is served.
+/// Whether a file below a logdir belongs to a run; other files are not served.
 fn is_served(path: &Path) -> bool {
     let is_run_file = RUN_FILES.iter().any(|name| path.ends_with(name));
-    let is_embedding = EMBEDDINGS.iter().any(|end| path.extension() == Some(end.as_ref()));
+    let is_embedding = EMBEDDING_EXTENSIONS.iter().any(|end| path.extension() == Some(end.as_ref()));
     formats::is_event_file_name(path)
         || is_run_file
-        || (is_embedding && path.parent().is_some_and(|folder| folder.join(PROJECTOR).is_file()))
+        || (is_embedding && path.parent().is_some_and(|folder| folder.join(PROJECTOR_CONFIG).is_file()))
 }
 
-/// Adds the files of runs in a folder and below. Entries that cannot be read are left out: they may have been removed
-/// meanwhile.
-fn list_run_files(folder: &Path, name: &str, depth: usize, left: &mut usize, listing: &mut Listing) {
+/// Adds the files of runs in and below a folder to the listing. Leaves out entries that cannot be read, since they may
+/// have been removed meanwhile.
+fn list_run_files(folder: &Path, prefix: &str, depth: usize, n_left: &mut usize, listing: &mut Listing) {
     let Some(depth) = depth.checked_sub(1) else { return };
     let Ok(entries) = fs::read_dir(folder) else { return };
-    let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(*left).collect();
-    *left -= entries.len();
+    let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(*n_left).collect();
+    *n_left -= entries.len();
     entries.sort_unstable();
     for path in entries {
-        let Some(own) = path.file_name().and_then(|own| own.to_str()) else { continue };
-        let below = if name.is_empty() { own.to_owned() } else { format!("{name}/{own}") };
+        let Some(file_name) = path.file_name().and_then(|file_name| file_name.to_str()) else { continue };
+        let relative_name = if prefix.is_empty() { file_name.to_owned() } else { format!("{prefix}/{file_name}") };
         if path.is_dir() {
             if !formats::is_trace_folder(&path) {
-                list_run_files(&path, &below, depth, left, listing);
+                list_run_files(&path, &relative_name, depth, n_left, listing);
             }
             continue;
         }
         if is_served(&path) {
-            listing.files.extend(file_place(&path, below));
+            listing.files.extend(describe_file(&path, relative_name));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The state that all connections of a collector share: the copies by folder, the clocks' files, the counts.
+//! The state that a collector's connections share: the copies by folder, the clocks' files, and the counts.
 
 use crate::error::ServeError;
 use crate::identity::{Clock, ID_BYTES, is_clock_id, to_hex};
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trace_model::clocks;
 use trace_model::clocks::Fact;
-use trace_model::layout::{GATHERED_FILE as FILE, GatheredInfo, read_json};
+use trace_model::layout::{GATHERED_FILE, GatheredInfo, read_json};
 
-/// Folders of one collector, and clocks, at most.
+/// Folders, and clocks, of one collector, at most.
 const MAX_FOLDERS: usize = 4096;
 
 type Mirrors = BTreeMap<String, Arc<Mutex<Mirror>>>;
@@ -30,7 +30,7 @@ pub struct ServerReport {
     pub connections: u64,
     /// Bytes of traces that were received.
     pub bytes: u64,
-    /// Bytes that were received again, and recognised by their position.
+    /// Bytes that were received again, recognised by their position.
     pub repeated: u64,
     /// Connections that were ended because they violated the protocol.
     pub refused: u64,
@@ -49,14 +49,14 @@ pub(crate) struct Hub {
     sync: bool,
     mirrors: Mutex<Mirrors>,
     clocks: Mutex<BTreeMap<String, File>>,
-    /// The counts but `folders` and `turned_away`, which [`crate::Server::progress`] fills in.
+    /// The counts except `folders` and `turned_away`, which [`crate::Server::progress`] fills in.
     pub(crate) report: Mutex<ServerReport>,
     /// The lock on the folder, for as long as the collector lives.
     _lock: File,
 }
 
-/// A connection's right to write into a copy, until the next connection of the same folder.
-pub(crate) struct Turn {
+/// A connection's right to write into a copy, which ends with the next connection of the same folder.
+pub(crate) struct WriteTurn {
     mirror: Arc<Mutex<Mirror>>,
     number: u64,
 }
@@ -66,45 +66,47 @@ impl Hub {
     pub(crate) fn open(dir: &Path, sync: bool) -> Result<Hub, ServeError> {
         let entries = std::fs::create_dir_all(dir).and_then(|()| std::fs::read_dir(dir));
         let mut entries = entries.map_err(|e| ServeError::Folder(dir.to_owned(), e))?;
-        if !dir.join(FILE).is_file() && entries.next().is_some() {
+        if !dir.join(GATHERED_FILE).is_file() && entries.next().is_some() {
             return Err(ServeError::NotEmpty(dir.to_owned()));
         }
         Hub::open_within(dir, sync)
     }
 
-    /// Opens or creates a gathered folder, also in a folder that holds a trace of its own.
+    /// Opens or creates a gathered folder, also in a folder with a trace of this machine.
     pub(crate) fn open_within(dir: &Path, sync: bool) -> Result<Hub, ServeError> {
-        let failed = |e| ServeError::Folder(dir.to_owned(), e);
-        let path = dir.join(FILE);
+        let folder_error = |e| ServeError::Folder(dir.to_owned(), e);
+        let path = dir.join(GATHERED_FILE);
         let mut options = OpenOptions::new();
-        let mut lock = options.read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        let mut lock = options.read(true).write(true).create(true).truncate(false).open(&path).map_err(folder_error)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(ServeError::InUse(dir.to_owned())),
-            Err(TryLockError::Error(e)) => return Err(failed(e)),
+            Err(TryLockError::Error(e)) => return Err(folder_error(e)),
         }
         let clock = Clock::of_this_host();
         match read_json::<GatheredInfo>(&path) {
             // After a restart the machine has another clock: new times could not be compared with those in the folder.
-            Ok(before) if before.clock != clock.id => return Err(ServeError::OtherClock(dir.to_owned())),
+            Ok(stored) if stored.clock != clock.id => return Err(ServeError::OtherClock(dir.to_owned())),
             Ok(_) => {}
             Err(_) if lock.metadata().is_ok_and(|m| m.len() == 0) => {
                 let info = GatheredInfo { version: 1, clock: clock.id.clone() };
                 let text = serde_json::to_string_pretty(&info).map_err(io::Error::from);
-                text.and_then(|text| lock.write_all(text.as_bytes())).and_then(|()| lock.sync_all()).map_err(failed)?;
+                text.and_then(|text| lock.write_all(text.as_bytes()))
+                    .and_then(|()| lock.sync_all())
+                    .map_err(folder_error)?;
             }
-            Err(e) => return Err(failed(e)),
+            Err(e) => return Err(folder_error(e)),
         }
-        let mirrors = Mutex::new(open_mirrors(dir).map_err(failed)?);
+        let mirrors = Mutex::new(open_mirrors(dir).map_err(folder_error)?);
         let (dir, clocks, report) = (dir.to_owned(), Mutex::default(), Mutex::default());
         Ok(Hub { dir, clock, sync, mirrors, clocks, report, _lock: lock })
     }
 
-    /// Accepts a connection's greeting: returns its right to write, and the lengths of the files that the collector
+    /// Accepts a connection's greeting; returns the right to write, and the lengths of the files that the collector
     /// has.
-    pub(crate) fn greet(&self, hello: &Hello) -> Result<(Turn, Vec<FileLength>), MirrorError> {
+    pub(crate) fn greet(&self, hello: &Hello) -> Result<(WriteTurn, Vec<FileLength>), MirrorError> {
         if hello.folder.len() != ID_BYTES || !is_clock_id(&hello.clock) || hello.host.len() > 256 {
-            return Err(MirrorError::Wrong(
+            return Err(MirrorError::Protocol(
                 "a greeting needs a folder's id, a clock's id and a host's name".to_owned(),
             ));
         }
@@ -114,7 +116,7 @@ impl Hub {
             match mirrors.get(&id) {
                 Some(mirror) => Arc::clone(mirror),
                 None if mirrors.len() >= MAX_FOLDERS => {
-                    return Err(MirrorError::Wrong(format!("this collector has {MAX_FOLDERS} folders already")));
+                    return Err(MirrorError::Protocol(format!("this collector has {MAX_FOLDERS} folders already")));
                 }
                 None => {
                     let mirror = Arc::new(Mutex::new(Mirror::create(&mirror_path(&self.dir, hello), hello)?));
@@ -124,24 +126,24 @@ impl Hub {
             }
         };
         let mut open = mirror.lock();
-        let files = open.begin()?;
+        let files = open.begin_connection()?;
         let number = open.turn;
         drop(open);
         self.report.lock().connections += 1;
-        Ok((Turn { mirror, number }, files))
+        Ok((WriteTurn { mirror, number }, files))
     }
 
-    /// Writes the items of a connection; returns the sequence number up to which everything is safe.
-    pub(crate) fn write_items(&self, turn: &Turn, items: Vec<up::What>) -> Result<u64, MirrorError> {
+    /// Writes the items of a connection; returns the sequence number up to which all items are stored.
+    pub(crate) fn write_items(&self, turn: &WriteTurn, items: Vec<up::What>) -> Result<u64, MirrorError> {
         let mut mirror = turn.mirror.lock();
         if mirror.turn != turn.number {
-            return Err(MirrorError::Wrong("another connection sends this folder now".to_owned()));
+            return Err(MirrorError::Protocol("another connection sends this folder now".to_owned()));
         }
-        let taken = mirror.write_items(items, self.sync);
+        let written = mirror.write_items(items, self.sync);
         let mut report = self.report.lock();
         report.repeated += std::mem::take(&mut mirror.repeated);
-        report.failed_writes += u64::from(matches!(taken, Err(MirrorError::Io(..))));
-        let (sequence, bytes) = taken?;
+        report.failed_writes += u64::from(matches!(written, Err(MirrorError::Io(..))));
+        let (sequence, bytes) = written?;
         report.bytes += bytes;
         Ok(sequence)
     }
@@ -162,7 +164,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Writes facts about clocks, derived from messages, to the clocks' files.
+    /// Writes facts about clocks, which were derived from messages, to the clocks' files.
     pub(crate) fn store_facts(&self, facts: &[(String, Fact)]) -> io::Result<()> {
         facts.iter().try_for_each(|(clock, fact)| self.append(clock, &clocks::file::fact_frame(fact)))
     }
@@ -178,7 +180,7 @@ impl Hub {
         clocks.get_mut(clock).map_or(Ok(()), |file| file.write_all(frame))
     }
 
-    /// The number of folders that were ever sent to the collector.
+    /// The number of folders that the collector has received.
     pub(crate) fn n_folders(&self) -> u64 {
         self.mirrors.lock().len() as u64
     }
@@ -188,7 +190,7 @@ impl Hub {
     }
 }
 
-/// The copies in a gathered folder, by the ids of their source folders.
+/// Opens the copies in a gathered folder, by the ids of their source folders.
 fn open_mirrors(dir: &Path) -> io::Result<Mirrors> {
     let mut mirrors = Mirrors::new();
     for entry in std::fs::read_dir(dir)? {

@@ -1,4 +1,4 @@
-//! Identities that outlive connections and kills: a trace folder's id, a machine's clock.
+//! Identities that outlive connections and kills: those of a trace folder and of a machine's clock.
 
 use crate::error::SendError;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -18,7 +18,7 @@ pub(crate) struct FolderId {
 }
 
 impl FolderId {
-    /// Locks the folder for sending and reads its id; makes an id where there is none.
+    /// Locks the folder for sending and reads its id; creates the id where there is none.
     pub(crate) fn claim(trace_dir: &Path) -> Result<FolderId, SendError> {
         let failed = |e| SendError::Folder(trace_dir.to_owned(), e);
         let mut options = OpenOptions::new();
@@ -44,7 +44,7 @@ fn stored_id(file: &mut File) -> io::Result<[u8; ID_BYTES]> {
     if let Some(id) = from_hex(text.trim()) {
         return Ok(id);
     }
-    let id = random()?;
+    let id = random_id()?;
     file.set_len(0)?;
     io::Seek::rewind(file)?;
     file.write_all(to_hex(&id).as_bytes())?;
@@ -52,7 +52,7 @@ fn stored_id(file: &mut File) -> io::Result<[u8; ID_BYTES]> {
     Ok(id)
 }
 
-fn random() -> io::Result<[u8; ID_BYTES]> {
+fn random_id() -> io::Result<[u8; ID_BYTES]> {
     let mut id = [0; ID_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut id)?;
     Ok(id)
@@ -86,14 +86,14 @@ impl Clock {
         let namespace: String = namespace.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
         let id = match boot.trim() {
             // Without a boot id no two processes are known to share a clock: the id is random.
-            "" => format!("unknown-{}", random().map_or_else(|_| std::process::id().to_string(), |id| to_hex(&id))),
+            "" => format!("unknown-{}", random_id().map_or_else(|_| std::process::id().to_string(), |id| to_hex(&id))),
             boot => format!("{boot}-{namespace}"),
         };
         Clock { id, now: events::clock::mono_now }
     }
 }
 
-/// Whether a text from another process may be a clock's id, which becomes part of a file's name.
+/// Whether a text from another process is a valid clock id, which may become part of a file's name.
 pub(crate) fn is_clock_id(id: &str) -> bool {
     (1..=100).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }

@@ -17,18 +17,19 @@ use tonic::transport::server::Connected;
 /// The pause after `accept` failed.
 const ERROR_PAUSE: Duration = Duration::from_millis(50);
 
-pub(crate) trait Wire: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+/// The byte stream of a connection.
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Wire for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> ByteStream for T {}
 
 /// A connection, with a guard that is dropped when the connection ends.
 pub(crate) struct IncomingConnection {
-    stream: Box<dyn Wire>,
+    stream: Box<dyn ByteStream>,
     _guard: Box<dyn Any + Send>,
 }
 
 impl IncomingConnection {
-    /// The connection through standard input and output; `alive` is dropped when it ends.
+    /// Returns the connection through standard input and output, which drops `alive` when it ends.
     pub(crate) fn from_stdio(alive: oneshot::Sender<()>) -> IncomingConnection {
         let stream = Box::new(tokio::io::join(tokio::io::stdin(), tokio::io::stdout()));
         IncomingConnection { stream, _guard: Box::new(alive) }
@@ -63,40 +64,40 @@ impl AsyncWrite for IncomingConnection {
 
 /// Admits connections to a server, up to a maximum at once.
 #[derive(Clone)]
-pub(crate) struct Door {
-    places: Arc<Semaphore>,
-    admitted: mpsc::Sender<io::Result<IncomingConnection>>,
+pub(crate) struct Admission {
+    permits: Arc<Semaphore>,
+    admitted_tx: mpsc::Sender<io::Result<IncomingConnection>>,
     turned_away: Arc<AtomicU64>,
 }
 
-impl Door {
-    /// A door for `places` connections at once, and the stream of admitted connections.
-    pub(crate) fn new(places: usize) -> (Door, ReceiverStream<io::Result<IncomingConnection>>) {
+impl Admission {
+    /// Returns an admission of `permits` connections at once, and the stream of admitted connections.
+    pub(crate) fn new(permits: usize) -> (Admission, ReceiverStream<io::Result<IncomingConnection>>) {
         // A connection in the channel has its permit already: the channel never needs more room.
-        let (admitted, incoming) = mpsc::channel(places);
-        let places = Arc::new(Semaphore::new(places));
-        (Door { places, admitted, turned_away: Arc::default() }, ReceiverStream::new(incoming))
+        let (admitted_tx, incoming) = mpsc::channel(permits);
+        let permits = Arc::new(Semaphore::new(permits));
+        (Admission { permits, admitted_tx, turned_away: Arc::default() }, ReceiverStream::new(incoming))
     }
 
-    /// Admits a connection; closes and counts it where the maximum is reached.
-    pub(crate) fn admit(&self, stream: impl Wire) {
-        let is_admitted = Arc::clone(&self.places).try_acquire_owned().is_ok_and(|place| {
-            let connection = IncomingConnection { stream: Box::new(stream), _guard: Box::new(place) };
-            self.admitted.try_send(Ok(connection)).is_ok()
+    /// Admits a connection; closes and counts it if the maximum is reached.
+    pub(crate) fn admit(&self, stream: impl ByteStream) {
+        let is_admitted = Arc::clone(&self.permits).try_acquire_owned().is_ok_and(|permit| {
+            let connection = IncomingConnection { stream: Box::new(stream), _guard: Box::new(permit) };
+            self.admitted_tx.try_send(Ok(connection)).is_ok()
         });
         self.turned_away.fetch_add(u64::from(!is_admitted), Ordering::Relaxed);
     }
 
     /// Admits the connections to an address until the server ends.
     pub(crate) async fn listen(self, listener: TcpListener) {
-        while !self.admitted.is_closed() {
+        while !self.admitted_tx.is_closed() {
             match listener.accept().await {
                 Ok((stream, _)) => {
                     // Without Nagle's algorithm: clock stamps must not wait for more data.
                     let _ = stream.set_nodelay(true);
                     self.admit(stream);
                 }
-                // Too many open files, or a connection that broke meanwhile: later ones may succeed.
+                // Too many open files, or a connection that broke meanwhile: later connections may succeed.
                 Err(_) => tokio::time::sleep(ERROR_PAUSE).await,
             }
         }

@@ -9,7 +9,7 @@
 //! 4. `receive`, `incoming`, [`Server`]: the collector's side of connections.
 //! 5. `remote`, `folder`, [`Host`]: serve a gathered trace, or a folder of traces and event files, to remote viewers.
 //! 6. [`Connection`], [`LogdirCopy`]: the viewer's side, to an address or through a program's standard input and
-//!    output; [`Scratch`]: the temporary folder of copies.
+//!    output; [`Scratch`]: the temporary folder of a copy.
 //! 7. `error`: the errors of starting a sender and of starting a collector.
 //!
 //! A member of its own, since its gRPC libraries (tonic, hyper, tokio: about 60 crates, a minute of CPU time) would
@@ -53,8 +53,9 @@ pub use server::{Server, ServerOptions};
 pub use transport::{Transport, TransportProvider, transport};
 pub use unsealed::Unsealed;
 
+/// The version of the protocol.
 pub(crate) const VERSION: u32 = 1;
-/// HTTP/2's flow-control windows of a server, bytes: of one stream, and of a connection.
+/// A server's HTTP/2 flow-control windows of one stream and of a connection, bytes.
 pub(crate) const STREAM_WINDOW: u32 = 1 << 20;
 pub(crate) const CONNECTION_WINDOW: u32 = 2 << 20;
 /// The longest message that a collector and its senders accept, bytes.

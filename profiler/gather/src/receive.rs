@@ -1,7 +1,7 @@
 //! The collector's side of sending: greetings, pieces, acknowledgements, stamps.
 
 use crate::VERSION;
-use crate::hub::{Hub, Turn};
+use crate::hub::{Hub, WriteTurn};
 use crate::mirror::MirrorError;
 use crate::wire::{Ack, ClockAsk, ClockTell, Down, Up, Welcome, down, gather_server::Gather, up};
 use std::pin::Pin;
@@ -11,20 +11,21 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-/// The size of a batch of items that are written and synced together, about.
+/// The approximate size of a batch of items, which are written and synced together: bytes, and items.
 const BATCH_BYTES: usize = 4 << 20;
 const BATCH_ITEMS: usize = 1024;
-/// The longest time that a batch waits for the next item.
+/// The longest time for which a batch waits for the next item.
 const BATCH_WAIT: Duration = Duration::from_millis(10);
 /// The silence after which a connection is ended: senders report their state twice a second.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The gRPC service for senders.
 pub(crate) struct Receiver(pub(crate) Arc<Hub>);
 
 impl From<MirrorError> for Status {
     fn from(error: MirrorError) -> Status {
         match error {
-            MirrorError::Wrong(why) => Status::invalid_argument(why),
+            MirrorError::Protocol(why) => Status::invalid_argument(why),
             MirrorError::Io(..) => Status::unavailable(error.to_string()),
         }
     }
@@ -49,7 +50,7 @@ impl Gather for Receiver {
         let hub = Arc::clone(&self.0);
         let greeted = tokio::task::spawn_blocking(move || hub.greet(&hello)).await;
         let (turn, files) = greeted.map_err(|_| Status::internal("greeting failed"))??;
-        let (answers, rest) = mpsc::channel(64);
+        let (answers, answer_stream) = mpsc::channel(64);
         let welcome = Welcome { version: VERSION, files };
         // Cannot fail: the receiver still exists.
         let _ = answers.send(Ok(Down { what: Some(down::What::Welcome(welcome)) })).await;
@@ -57,14 +58,14 @@ impl Gather for Receiver {
         tokio::spawn(async move {
             hub.report.lock().open += 1;
             if let Err(status) = receive(&hub, turn, messages, &answers).await {
-                // A broken connection violates nothing, and failed writes have a count of their own.
-                let broke = matches!(status.code(), Code::Cancelled | Code::Unknown | Code::Unavailable);
-                hub.report.lock().refused += u64::from(!broke);
+                // A broken connection is no violation, and failed writes are counted separately.
+                let is_disconnect = matches!(status.code(), Code::Cancelled | Code::Unknown | Code::Unavailable);
+                hub.report.lock().refused += u64::from(!is_disconnect);
                 let _ = answers.send(Err(status)).await;
             }
             hub.report.lock().open -= 1;
         });
-        Ok(Response::new(Box::pin(ReceiverStream::new(rest))))
+        Ok(Response::new(Box::pin(ReceiverStream::new(answer_stream))))
     }
 
     async fn clock(&self, request: Request<ClockAsk>) -> Result<Response<ClockTell>, Status> {
@@ -78,15 +79,15 @@ impl Gather for Receiver {
 }
 
 async fn next_message(messages: &mut Streaming<Up>) -> Result<Option<Up>, Status> {
-    let message = tokio::time::timeout(PATIENCE, messages.message()).await;
+    let message = tokio::time::timeout(SILENCE_TIMEOUT, messages.message()).await;
     message.map_err(|_| Status::deadline_exceeded("nothing came for 10 s"))?
 }
 
-/// Writes a connection's items in batches until it ends. While a batch is written nothing is read, so that the sender's
-/// window fills up and the sender waits.
+/// Writes a connection's items in batches until the connection ends. Nothing is read while a batch is written, so that
+/// the sender's window fills up and the sender waits.
 async fn receive(
     hub: &Arc<Hub>,
-    turn: Turn,
+    turn: WriteTurn,
     mut messages: Streaming<Up>,
     answers: &mpsc::Sender<Result<Down, Status>>,
 ) -> Result<(), Status> {
@@ -108,8 +109,8 @@ async fn receive(
             }
         }
         let (batch, hub, turn) = (std::mem::take(&mut items), Arc::clone(hub), Arc::clone(&turn));
-        let taken = tokio::task::spawn_blocking(move || hub.write_items(&turn, batch)).await;
-        let sequence = taken.map_err(|_| Status::internal("writing failed"))??;
+        let written = tokio::task::spawn_blocking(move || hub.write_items(&turn, batch)).await;
+        let sequence = written.map_err(|_| Status::internal("writing failed"))??;
         let ack = Down { what: Some(down::What::Ack(Ack { sequence })) };
         if answers.send(Ok(ack)).await.is_err() || has_ended {
             return Ok(());

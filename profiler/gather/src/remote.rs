@@ -1,4 +1,4 @@
-//! The gRPC service for remote viewers, over anything that is [`Served`].
+//! The gRPC service for remote viewers of a [`TraceSource`].
 
 use crate::wire::far_server;
 use crate::wire::{ListRequest, Listing, LookReply, LookRequest, ReadReply, ReadRequest};
@@ -8,27 +8,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tonic::{Request, Response, Status};
-use trace_store::{Store, TraceReader, Update, remote as far};
+use trace_store::remote::Server as TraceServer;
+use trace_store::{Store, TraceReader, Update};
 
 use crate::hub::Hub;
 
 /// The pause between two polls of a growing trace.
 pub(crate) const POLL: Duration = Duration::from_millis(50);
-/// Bytes of a file that one request reads, at most.
+/// The most bytes of a file that one request reads.
 pub(crate) const MAX_READ: u32 = 1 << 20;
 
 /// A source of traces and files for remote viewers. Its functions may block on the disk.
-pub(crate) trait Served: Send + Sync + 'static {
+pub(crate) trait TraceSource: Send + Sync + 'static {
     fn list(&self) -> io::Result<Listing>;
-    /// The answer to a question about a trace.
+    /// Answers a request to the store of a trace.
     fn look(&self, trace: &str, question: &[u8]) -> io::Result<Vec<u8>>;
     fn read(&self, path: &str, offset: u64, length: u32) -> io::Result<Vec<u8>>;
 }
 
 /// The trace that a collector gathers.
-pub(crate) struct Gathered(pub(crate) far::Server);
+pub(crate) struct GatheredTrace(pub(crate) TraceServer);
 
-impl Served for Gathered {
+impl TraceSource for GatheredTrace {
     fn list(&self) -> io::Result<Listing> {
         let traces = vec![crate::wire::TracePlace { path: String::new() }];
         Ok(Listing { version: crate::VERSION, traces, ..Listing::default() })
@@ -44,16 +45,16 @@ impl Served for Gathered {
 }
 
 /// Reads the gathered folder into the store until `stopping` is set, and stores the facts about clocks that its
-/// messages give.
+/// messages imply.
 pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
     let mut reader: Option<TraceReader> = None;
     while !stopping.load(Ordering::Acquire) {
         if reader.is_none() {
             reader = TraceReader::open(hub.dir()).ok();
         }
-        // A failed read is tried again with the next poll.
+        // The next poll repeats a failed read.
         let update = reader.as_mut().and_then(|reader| reader.poll_staged().ok());
-        let more = update.as_ref().is_some_and(Update::has_more);
+        let has_more = update.as_ref().is_some_and(Update::has_more);
         if let Some(update) = update {
             store.write().apply(update);
         }
@@ -62,23 +63,24 @@ pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
             // An error is ignored: later messages give the same facts.
             let _ = hub.store_facts(&facts);
         }
-        if !more {
+        if !has_more {
             std::thread::park_timeout(POLL);
         }
     }
 }
 
-pub(crate) struct RemoteService(pub(crate) Arc<dyn Served>);
+/// The gRPC service for viewers.
+pub(crate) struct RemoteService(pub(crate) Arc<dyn TraceSource>);
 
 impl RemoteService {
     async fn run_blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&dyn Served) -> io::Result<T> + Send + 'static,
+        work: impl FnOnce(&dyn TraceSource) -> io::Result<T> + Send + 'static,
     ) -> Result<Response<T>, Status> {
-        let served = Arc::clone(&self.0);
-        let done = tokio::task::spawn_blocking(move || work(&*served)).await;
-        let done = done.map_err(|_| Status::internal("looking failed"))?;
-        done.map(Response::new).map_err(|error| match error.kind() {
+        let source = Arc::clone(&self.0);
+        let result = tokio::task::spawn_blocking(move || work(&*source)).await;
+        let result = result.map_err(|_| Status::internal("looking failed"))?;
+        result.map(Response::new).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Status::not_found("there is no such trace or file"),
             io::ErrorKind::InvalidInput => Status::invalid_argument(error.to_string()),
             _ => Status::unavailable(error.to_string()),
@@ -94,18 +96,18 @@ impl far_server::Far for RemoteService {
             let text = format!("the viewer speaks version {version}, this program {}", crate::VERSION);
             return Err(Status::failed_precondition(text));
         }
-        self.run_blocking(Served::list).await
+        self.run_blocking(TraceSource::list).await
     }
 
     async fn look(&self, request: Request<LookRequest>) -> Result<Response<LookReply>, Status> {
         let LookRequest { trace, question } = request.into_inner();
-        self.run_blocking(move |served| Ok(LookReply { answer: served.look(&trace, &question)?.into() })).await
+        self.run_blocking(move |source| Ok(LookReply { answer: source.look(&trace, &question)?.into() })).await
     }
 
     async fn read(&self, request: Request<ReadRequest>) -> Result<Response<ReadReply>, Status> {
         let ReadRequest { path, offset, length } = request.into_inner();
-        self.run_blocking(move |served| {
-            Ok(ReadReply { data: served.read(&path, offset, length.min(MAX_READ))?.into() })
+        self.run_blocking(move |source| {
+            Ok(ReadReply { data: source.read(&path, offset, length.min(MAX_READ))?.into() })
         })
         .await
     }

@@ -5,15 +5,15 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Attempts to create a folder that another process sweeps, or to remove one into which another process writes.
+/// Attempts to create a folder that another process may sweep, or to remove one into which another process may write.
 const ATTEMPTS: usize = 10;
 
-/// A folder that only this user can read, among the temporary files. It is removed when this is dropped; the folder of
-/// a killed process is removed when the next folder with its prefix is created.
+/// A temporary folder that only this user can read, removed when this is dropped. The folder of a killed process is
+/// removed when the next folder with its prefix is created.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
-    /// The folder itself, locked: by this other processes see that it is in use, whatever else of it is removed.
+    /// The lock on the folder itself, which shows other processes that the folder is in use.
     _lock: File,
 }
 
@@ -21,28 +21,28 @@ impl Scratch {
     /// Creates an empty folder with a unique name that begins with `prefix`.
     ///
     /// # Errors
-    /// No folder can be created among the temporary files.
+    /// The folder cannot be created.
     pub fn new(prefix: &str) -> io::Result<Scratch> {
         Scratch::create_in(&std::env::temp_dir(), prefix)
     }
 
-    fn create_in(all: &Path, prefix: &str) -> io::Result<Scratch> {
-        sweep(all, prefix);
+    fn create_in(temp_dir: &Path, prefix: &str) -> io::Result<Scratch> {
+        sweep(temp_dir, prefix);
         for _ in 0..ATTEMPTS {
-            let path = all.join(format!("{prefix}{}-{}", std::process::id(), events::clock::wall_now_ns()));
-            let made = Scratch::create(&path);
-            let made =
-                made.map_err(|error| io::Error::new(error.kind(), format!("making {}: {error}", path.display())))?;
-            if let Some(scratch) = made {
+            let path = temp_dir.join(format!("{prefix}{}-{}", std::process::id(), events::clock::wall_now_ns()));
+            let created = Scratch::create(&path);
+            let created =
+                created.map_err(|error| io::Error::new(error.kind(), format!("making {}: {error}", path.display())))?;
+            if let Some(scratch) = created {
                 return Ok(scratch);
             }
         }
-        Err(io::Error::other(format!("a folder in {} went as soon as it was made", all.display())))
+        Err(io::Error::other(format!("a folder in {} went as soon as it was made", temp_dir.display())))
     }
 
-    /// Creates and locks a folder; `None` where another process removed it before it was locked.
+    /// Creates and locks a folder; `None` where another process removed the folder before it was locked.
     fn create(path: &Path) -> io::Result<Option<Scratch>> {
-        // Other users cannot reach the folder's files.
+        // No other user may read the folder's files.
         DirBuilder::new().mode(0o700).create(path)?;
         let lock = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -65,20 +65,20 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes the folders of processes that have ended, which nobody locks. Folders of other users cannot be opened and
+/// Removes the folders of ended processes, which are not locked any more. Folders of other users cannot be opened, and
 /// stay.
-fn sweep(all: &Path, prefix: &str) {
-    for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+fn sweep(temp_dir: &Path, prefix: &str) {
+    for entry in fs::read_dir(temp_dir).into_iter().flatten().flatten() {
         let has_prefix = entry.file_name().to_string_lossy().starts_with(prefix);
         let lock = has_prefix.then(|| File::open(entry.path()).ok()).flatten();
-        // The lock is held until the folder is removed, so that a process that has just created it notices.
+        // Locked until the folder is removed, so that a process that has just created the folder notices.
         if lock.as_ref().is_some_and(|lock| lock.try_lock().is_ok()) {
             remove(&entry.path());
         }
     }
 }
 
-/// Removes a folder. What cannot be removed stays until the next sweep.
+/// Removes a folder; files that cannot be removed stay until the next sweep.
 fn remove(folder: &Path) {
     for _ in 0..ATTEMPTS {
         match fs::remove_dir_all(folder) {

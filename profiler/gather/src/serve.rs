@@ -1,7 +1,7 @@
 //! Serves a path to remote viewers: on an address, or through standard input and output.
 
 use crate::folder::Folder;
-use crate::incoming::{Door, IncomingConnection};
+use crate::incoming::{Admission, IncomingConnection};
 use crate::remote::RemoteService;
 use crate::transport::runtime;
 use crate::wire::far_server::FarServer;
@@ -16,19 +16,19 @@ use tokio_stream::StreamExt;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
-/// Connections of viewers at once, at most.
+/// The most connections of viewers at once.
 const MAX_VIEWERS: usize = 64;
 
 /// Why a path is not served.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// The path cannot be read, or holds nothing that can be shown.
+    /// The path cannot be read, or has no trace, run or graph.
     #[error("{0}: {1}")]
     Path(PathBuf, #[source] io::Error),
-    /// The address cannot be listened at.
+    /// The server cannot listen at the address.
     #[error("cannot listen at {0}: {1}")]
     Listen(SocketAddr, #[source] io::Error),
-    /// The system gives no threads.
+    /// The server's threads cannot be started.
     #[error("cannot start the server's threads: {0}")]
     Threads(#[source] io::Error),
 }
@@ -44,15 +44,15 @@ impl Host {
     /// Serves `path` at `listen`. There is no authentication: whoever reaches the address can read the path.
     ///
     /// # Errors
-    /// The path holds nothing that can be shown, or the address cannot be listened at.
+    /// The path has nothing to serve, or the server cannot listen at the address.
     pub fn start(path: &Path, listen: SocketAddr) -> Result<Host, HostError> {
         let router = router(path)?;
         let runtime = runtime("serve", 2).map_err(HostError::Threads)?;
         let listener = runtime.block_on(tokio::net::TcpListener::bind(listen));
         let listener = listener.map_err(|error| HostError::Listen(listen, error))?;
         let address = listener.local_addr().map_err(|error| HostError::Listen(listen, error))?;
-        let (door, incoming) = Door::new(MAX_VIEWERS);
-        runtime.spawn(door.listen(listener));
+        let (admission, incoming) = Admission::new(MAX_VIEWERS);
+        runtime.spawn(admission.listen(listener));
         runtime.spawn(async move {
             // The server ends with the runtime.
             let _ = router.serve_with_incoming(incoming).await;
@@ -60,7 +60,7 @@ impl Host {
         Ok(Host { address, _runtime: runtime })
     }
 
-    /// The address that is served; where `listen` had port 0, with the port that the system chose.
+    /// The address of the server, with the port that the system chose where `listen` had port 0.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -70,17 +70,17 @@ impl Host {
 /// Serves `path` through standard input and output, until they are closed.
 ///
 /// # Errors
-/// The path holds nothing that can be shown, or the system gives no threads.
+/// The path has nothing to serve, or the server's threads cannot be started.
 pub fn serve_stdio(path: &Path) -> Result<(), HostError> {
     let router = router(path)?;
     let runtime = runtime("serve", 2).map_err(HostError::Threads)?;
     let (alive, ended) = oneshot::channel();
     runtime.block_on(async move {
-        // `pending` keeps the server waiting after its only connection; the connection's end is seen by `ended`.
+        // `pending` keeps the server waiting after its only connection, whose end `ended` reports.
         let pipes = Ok::<_, io::Error>(IncomingConnection::from_stdio(alive));
         let incoming = tokio_stream::once(pipes).chain(tokio_stream::pending());
         tokio::spawn(router.serve_with_incoming(incoming));
-        // Nothing is ever sent: the sender is dropped with the connection.
+        // Completes with an error when the connection drops the sender, which sends nothing.
         let _ = ended.await;
     });
     // Not joined: a read of standard input may still block.

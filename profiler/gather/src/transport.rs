@@ -1,5 +1,5 @@
-//! Connections to a collector: to an address, or made by the caller on request, one after the other, where the
-//! collector has no address. Also the runtime whose threads carry connections.
+//! Connections to a collector: to its address, or, for a collector without an address, connections that the caller
+//! makes on request. Also the runtime whose threads serve connections.
 
 use hyper_util::rt::TokioIo;
 use std::io;
@@ -9,25 +9,25 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc};
 use tonic::transport::{Channel, Endpoint};
 
-/// Connections that wait to be used, at most.
-const WAITING: usize = 16;
+/// The most connections that wait to be used.
+const MAX_WAITING: usize = 16;
 /// The longest wait for a requested connection.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The endpoint of an address; `None` unless it is `HOST:PORT`.
+/// Returns the endpoint of an address; `None` unless the address is `HOST:PORT`.
 pub(crate) fn endpoint(address: &str) -> Option<Endpoint> {
     let (host, port) = address.rsplit_once(':')?;
     let is_address = !host.is_empty() && port.parse::<u16>().is_ok();
     Endpoint::from_shared(format!("http://{address}")).ok().filter(|_| is_address)
 }
 
-/// Starts the threads that carry connections.
+/// Starts the threads that serve connections.
 pub(crate) fn runtime(name: &str, threads: usize) -> io::Result<Runtime> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.worker_threads(threads).max_blocking_threads(32).thread_name(name).enable_all().build()
 }
 
-pub(crate) type Problem = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The end that makes the connections of a [`crate::Sender`].
 #[derive(Clone)]
@@ -41,13 +41,13 @@ pub struct Transport {
 
 /// Creates both ends. `request` is called when a connection is needed; the provider then makes one.
 pub fn transport(request: impl Fn() + Send + Sync + 'static) -> (TransportProvider, Transport) {
-    let (sender, connections) = mpsc::channel(WAITING);
+    let (sender, connections) = mpsc::channel(MAX_WAITING);
     (TransportProvider(sender), Transport { request: Box::new(request), connections: Mutex::new(connections) })
 }
 
 impl TransportProvider {
-    /// Provides a connection whose other end a collector has ([`crate::Server::take`]). A connection that nobody needs
-    /// is closed.
+    /// Provides a connection whose other end a collector has ([`crate::Server::take`]). Closes the connection where it
+    /// is not needed.
     ///
     /// # Errors
     /// The stream cannot be made non-blocking.
@@ -60,10 +60,10 @@ impl TransportProvider {
 }
 
 impl Transport {
-    pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<Channel, Problem> {
+    pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<Channel, BoxedError> {
         let mut connections = self.connections.lock().await;
         (self.request)();
-        let next = tokio::time::timeout(PATIENCE, connections.recv()).await;
+        let next = tokio::time::timeout(CONNECTION_TIMEOUT, connections.recv()).await;
         let stream = next.map_err(|_| "no connection to the collector was made")?.ok_or("nobody makes connections")?;
         drop(connections);
         let mut stream = Some(tokio::net::UnixStream::from_std(stream)?);

@@ -9,14 +9,14 @@ use trace_store::Store;
 /// The name of the folder with the restored files, in the trace folder.
 const SCRATCH: &str = "unsealed";
 
-/// The files that a sealed trace was made from, restored, with the trace folder's own id. They are removed when this is
+/// The restored files from which a sealed trace was made, with the trace folder's id. They are removed when this is
 /// dropped.
 ///
-/// Restored twice they have the same bytes, so that a collector that has some of them continues where it was.
+/// Every restoration gives the same bytes, so that a collector that has some of them continues where it was.
 #[derive(Debug)]
 pub struct Unsealed {
     scratch: PathBuf,
-    /// The id, with the lock that keeps others from sending the trace.
+    /// The id, with the lock that keeps other processes from sending the trace.
     id: FolderId,
 }
 
@@ -26,17 +26,19 @@ impl Unsealed {
     /// # Errors
     /// Another process sends the folder, or it cannot be written.
     pub fn create(trace_dir: &Path, store: &Store) -> Result<Unsealed, SendError> {
-        let failed = |e: io::Error| SendError::Folder(trace_dir.to_owned(), e);
+        let folder_error = |e: io::Error| SendError::Folder(trace_dir.to_owned(), e);
         let id = FolderId::claim(trace_dir)?;
-        let made = Unsealed { scratch: trace_dir.join(SCRATCH), id };
+        let unsealed = Unsealed { scratch: trace_dir.join(SCRATCH), id };
         // A killed process may have left a folder behind.
-        match std::fs::remove_dir_all(made.dir()) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
+        match std::fs::remove_dir_all(unsealed.dir()) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(folder_error(e)),
             _ => {}
         }
-        std::fs::create_dir(made.dir()).map_err(failed)?;
-        trace_store::seal::unseal(store, made.dir()).and_then(|()| made.id.copy_to(made.dir())).map_err(failed)?;
-        Ok(made)
+        std::fs::create_dir(unsealed.dir()).map_err(folder_error)?;
+        trace_store::seal::unseal(store, unsealed.dir())
+            .and_then(|()| unsealed.id.copy_to(unsealed.dir()))
+            .map_err(folder_error)?;
+        Ok(unsealed)
     }
 
     /// The folder to be sent.

@@ -33,7 +33,7 @@ fn three_folders_become_one_trace() {
     folders.iter_mut().for_each(Folder::end);
     for sender in senders {
         let report = sender.finish(PATIENCE);
-        assert!(report.finished && report.taken_back == 0 && report.on_the_way == 0, "{report:?}");
+        assert!(report.finished && report.n_rewound_files == 0 && report.in_flight == 0, "{report:?}");
     }
     let report = server.stop();
     assert_eq!((report.folders, report.refused, report.open), (3, 0, 0), "{report:?}");
@@ -293,7 +293,7 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
             assert_eq!(counts(store), all);
         }
         let report = trace_store::sealing::seal(&run).unwrap();
-        assert_eq!(report.kept, None);
+        assert_eq!(report.removal_obstacle, None);
         assert!(!run.join("gathered.json").exists());
         assert_eq!(counts(&read(&run)), all, "sealed");
         if round == 0 {

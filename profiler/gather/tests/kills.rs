@@ -67,7 +67,7 @@ fn produce(dir: &Path, address: &str) {
     drop(session);
     let collected = collector.stop();
     let report = sender.finish(Duration::from_secs(60));
-    let good = report.finished && report.taken_back == 0 && collected.dropped == 0;
+    let good = report.finished && report.n_rewound_files == 0 && collected.dropped == 0;
     std::fs::write(dir.join("said"), format!("{good} {report:?} {collected:?}")).unwrap();
 }
 

@@ -1,7 +1,7 @@
-//! The library that CUDA's driver loads into a program which knows nothing of us: `CUDA_INJECTION64_PATH` names it, and
-//! the driver calls [`InitializeInjection`] when the program initialises CUDA. `NVTX_INJECTION64_PATH` names it for
-//! NVTX, which calls [`InitializeInjectionNvtx2`] with the first range of each of the program's libraries that has NVTX
-//! in it. `stepscope record` sets both.
+//! The library that CUDA's driver loads into a program that does not use this project: `CUDA_INJECTION64_PATH` names
+//! the library, and the driver calls [`InitializeInjection`] when the program initialises CUDA. `NVTX_INJECTION64_PATH`
+//! names it for NVTX, which calls [`InitializeInjectionNvtx2`] with the first range of each of the program's libraries
+//! that has NVTX in it. `stepscope record` sets both.
 //!
 //! The library records into the folder that `STEPSCOPE_TRACE` names, until the process exits. Errors are reported in
 //! the trace, or on standard error where there is no trace; the program runs on in any case.
@@ -10,7 +10,7 @@
 //! inherits its parent's CUDA state, which does not work in the child, and is not recorded. A program that ends without
 //! its exit handlers (`_exit`, a signal) loses the last quarter of a second.
 
-// The program is another's: standard error is the only place to say why nothing is recorded.
+// In a foreign program standard error is the only place to report why nothing is recorded.
 #![allow(clippy::print_stderr)]
 
 mod process;
@@ -24,45 +24,45 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use cupti::{CuptiLibrary, Recorder};
 use events::control;
 
-/// The id of the process in which [`begin`] ran; 0 before. A forked child inherits its parent's.
-static BEGUN: AtomicU32 = AtomicU32::new(0);
+/// The id of the process in which [`start_recording`] ran; 0 before. A forked child inherits its parent's value.
+static STARTED_PROCESS: AtomicU32 = AtomicU32::new(0);
 /// The process that records, and its recorder, which runs until the process exits.
-static RUNNING: Mutex<Option<(u32, Recorder)>> = Mutex::new(None);
+static RECORDER: Mutex<Option<(u32, Recorder)>> = Mutex::new(None);
 
-/// Called by CUDA's driver, once. Returns 1, since 0 would switch profiling off for others too.
+/// Starts recording; CUDA's driver calls it once. Returns 1, since 0 would switch profiling off for other tools too.
 #[unsafe(no_mangle)]
 pub extern "C" fn InitializeInjection() -> c_int {
     // A panic must not unwind into C.
-    let _ = catch_unwind(begin);
+    let _ = catch_unwind(start_recording);
     1
 }
 
-/// Called by NVTX with its table of functions, which is passed to CUPTI. Returns 1, or 0 where ranges are not recorded.
+/// Passes NVTX's table of functions to CUPTI; NVTX calls it. Returns 1, or 0 where ranges are not recorded.
 ///
 /// # Safety
 /// `get_export_table` is NVTX's function of that name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn InitializeInjectionNvtx2(get_export_table: *const c_void) -> c_int {
-    let attached = catch_unwind(|| {
-        begin();
+    let result = catch_unwind(|| {
+        start_recording();
         let library = if is_running() { CuptiLibrary::find().ok()? } else { return None };
         // SAFETY: as the caller promises.
         unsafe { library.attach_nvtx(get_export_table) }.ok()
     });
-    attached.ok().flatten().unwrap_or(0)
+    result.ok().flatten().unwrap_or(0)
 }
 
-/// Whether this process records itself: a forked child has its parent's recorder, and does not.
+/// Whether this process is recorded. A forked child has its parent's recorder, and is not.
 fn is_running() -> bool {
-    let running = RUNNING.try_lock();
+    let running = RECORDER.try_lock();
     running.is_ok_and(|running| running.as_ref().is_some_and(|(process, _)| *process == std::process::id()))
 }
 
-/// Starts recording where this process does not record yet.
-fn begin() {
+/// Starts recording this process unless it is recorded already.
+fn start_recording() {
     let process = std::process::id();
     // An atomic exchange instead of a lock: starting CUPTI may initialise CUDA, which calls this function again.
-    match BEGUN.swap(process, Ordering::AcqRel) {
+    match STARTED_PROCESS.swap(process, Ordering::AcqRel) {
         0 => {}
         before if before == process => return,
         parent => {
@@ -79,19 +79,19 @@ fn begin() {
             "stepscope: process {process} records by itself: what CUDA does in it is recorded if it starts cupti::Recorder"
         );
     }
-    // The recording threads start with all signals blocked: the program's signals go to its own threads.
-    let blocked = process::SignalsBlocked::begin();
+    // The recording threads start with all signals blocked, so that the program's threads receive its signals.
+    let blocked = process::SignalBlockGuard::block_all();
     if let Err(error) = events::start_from_env() {
         return eprintln!("stepscope: process {process} is not recorded: {error}");
     }
     // Where CUPTI is missing or returns an error, the trace says why.
     let Ok(recorder) = Recorder::find_and_start() else { return };
     drop(blocked);
-    if let Ok(mut running) = RUNNING.lock() {
+    if let Ok(mut running) = RECORDER.lock() {
         *running = Some((process, recorder));
     }
     extern "C" fn at_exit() {
-        let _ = catch_unwind(end);
+        let _ = catch_unwind(stop_recording);
     }
     // Registered after the exit handler of the events session, and so called before it: CUPTI's last records get into
     // the trace. SAFETY: the handler is a plain function of a library that stays loaded.
@@ -100,9 +100,9 @@ fn begin() {
     }
 }
 
-fn end() {
+fn stop_recording() {
     // In a forked child the lock may be held for ever, by a thread that exists only in the parent.
-    let running = RUNNING.try_lock().ok().and_then(|mut running| running.take());
+    let running = RECORDER.try_lock().ok().and_then(|mut running| running.take());
     match running {
         // The report is not needed: losses are noted in the trace.
         Some((process, recorder)) if process == std::process::id() => drop(recorder.stop()),

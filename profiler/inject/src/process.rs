@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Whether this process has the file mapped.
+/// Whether this process has a file mapped into its memory.
 pub fn has_mapped(file: &Path) -> bool {
     let Ok(inode) = file.metadata().map(|metadata| metadata.ino().to_string()) else { return false };
     let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
@@ -16,29 +16,29 @@ pub fn has_mapped(file: &Path) -> bool {
     })
 }
 
-/// Blocks all signals of this thread, and of the threads that it starts meanwhile, until this is dropped.
-pub struct SignalsBlocked {
-    before: Option<libc::sigset_t>,
+/// Blocks all signals of the calling thread, and of the threads that it starts, until this is dropped.
+pub struct SignalBlockGuard {
+    previous_mask: Option<libc::sigset_t>,
 }
 
-impl SignalsBlocked {
-    pub fn begin() -> SignalsBlocked {
-        let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-        // SAFETY: `sigfillset` initialises the first set, and `pthread_sigmask` the second where it gives 0.
-        let before = unsafe {
+impl SignalBlockGuard {
+    pub fn block_all() -> SignalBlockGuard {
+        let (mut all, mut previous_mask) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        // SAFETY: `sigfillset` initialises the first set, and `pthread_sigmask` the second where it returns 0.
+        let previous_mask = unsafe {
             libc::sigfillset(all.as_mut_ptr());
-            let status = libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
-            (status == 0).then(|| before.assume_init())
+            let status = libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), previous_mask.as_mut_ptr());
+            (status == 0).then(|| previous_mask.assume_init())
         };
-        SignalsBlocked { before }
+        SignalBlockGuard { previous_mask }
     }
 }
 
-impl Drop for SignalsBlocked {
+impl Drop for SignalBlockGuard {
     fn drop(&mut self) {
-        if let Some(before) = &self.before {
-            // SAFETY: a set that `pthread_sigmask` gave.
-            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
+        if let Some(previous_mask) = &self.previous_mask {
+            // SAFETY: `pthread_sigmask` has initialised the set.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, previous_mask, std::ptr::null_mut()) };
         }
     }
 }

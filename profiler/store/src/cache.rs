@@ -1,12 +1,13 @@
-//! A cache of the most recently used values, within a budget of bytes.
+//! A cache that evicts the least recently used values to stay within a budget of bytes.
 
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Values by key, of which the least recently used are evicted.
+/// Values by key, of which the least recently used are evicted over `budget` bytes.
 pub(crate) struct Cache<K: Hash + Eq, V> {
     /// The values with their sizes, bytes.
     entries: lru::LruCache<K, (Arc<V>, usize)>,
+    /// Sum of the sizes.
     bytes: usize,
     budget: usize,
 }
@@ -42,12 +43,12 @@ impl<K: Hash + Eq, V> Cache<K, V> {
         self.entries.get(key).map(|(value, _)| Arc::clone(value))
     }
 
-    /// Adds a value of `bytes` bytes, and evicts others.
+    /// Adds a value of `bytes` bytes, and evicts others over the budget.
     pub(crate) fn insert(&mut self, key: K, value: V, bytes: usize) -> Arc<V> {
         let value = Arc::new(value);
         self.bytes += bytes;
-        if let Some((_, before)) = self.entries.put(key, (Arc::clone(&value), bytes)) {
-            self.bytes -= before;
+        if let Some((_, old_bytes)) = self.entries.put(key, (Arc::clone(&value), bytes)) {
+            self.bytes -= old_bytes;
         }
         self.evict();
         value

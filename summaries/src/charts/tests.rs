@@ -19,7 +19,7 @@ fn curves(label: &str, points: Vec<(f64, f64)>, band: Vec<(f64, f64, f64)>) -> S
 fn of_every_shape() -> Vec<Shape> {
     let rows = vec![(10, histogram(0.0)), (20, histogram(3.0))];
     let bars = [("matmul", 3.0), ("relu", 1.0)];
-    let bar = |(name, value): (&str, f64)| Bar { name: name.into(), value, words: format!("{value} ms") };
+    let bar = |(name, value): (&str, f64)| Bar { name: name.into(), value, value_text: format!("{value} ms") };
     vec![
         curves("mlp", vec![(0.0, 1.0), (9.0, 2.0)], vec![(0.0, 0.5, 1.5), (9.0, 1.0, 3.0)]),
         Shape::Ridges(rows.clone()),
@@ -42,7 +42,7 @@ fn odd_data_is_drawn_all_the_same() {
     let points: Vec<(f64, f64)> = (0..).map(f64::from).zip(odd).collect();
     let band: Vec<_> = points.iter().map(|&(x, y)| (x, y - 1.0, y + 1.0)).collect();
     let empty = Histogram::from_buckets(Vec::new());
-    let bars = vec![Bar { name: String::new(), value: f64::NAN, words: String::new() }];
+    let bars = vec![Bar { name: String::new(), value: f64::NAN, value_text: String::new() }];
     let mut shapes = vec![Shape::Bars(bars), Shape::Bars(Vec::new())];
     for points in [Vec::new(), points, vec![(1.0, 1.0)]] {
         shapes.push(curves("a", points, band.clone()));

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::series::ScalarSeries;
 
-/// The value at each step; the newest one where a restart repeats the step.
-pub fn by_step(series: &ScalarSeries) -> BTreeMap<i64, f64> {
+/// Returns the value at each step; where a restart repeats a step, the newest value.
+pub fn values_by_step(series: &ScalarSeries) -> BTreeMap<i64, f64> {
     series.points().map(|p| (p.step, p.value)).collect()
 }
 
-/// The value at `step`, interpolated linearly between the adjacent points; `None` before the first and after the last.
-pub fn interpolated(points: &BTreeMap<i64, f64>, step: i64) -> Option<f64> {
+/// Interpolates the value at `step` linearly between the adjacent points; `None` before the first and after the last.
+pub fn interpolate(points: &BTreeMap<i64, f64>, step: i64) -> Option<f64> {
     let (&x0, &y0) = points.range(..=step).next_back()?;
     let (&x1, &y1) = points.range(step..).next()?;
     if x0 == x1 {
@@ -31,8 +31,8 @@ mod tests {
 
     #[test]
     fn between_two_points() {
-        let points = by_step(&series(&[(0, 1.0), (10, 3.0)]));
-        let at = [-1, 0, 5, 10, 11].map(|step| interpolated(&points, step));
+        let points = values_by_step(&series(&[(0, 1.0), (10, 3.0)]));
+        let at = [-1, 0, 5, 10, 11].map(|step| interpolate(&points, step));
         assert_eq!(at, [None, Some(1.0), Some(2.0), Some(3.0), None]);
     }
 }

@@ -4,27 +4,26 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regex::Regex;
 
-use super::align::{by_step, interpolated};
+use super::align::{interpolate, values_by_step};
 use crate::{run::Run, series::ScalarSeries};
 
 /// The criterion by which runs are grouped.
 #[derive(Debug, Clone)]
 pub enum GroupBy {
-    /// The first capture of the pattern in the run's name, or its whole match when it captures nothing.
+    /// The first capture of the pattern in the run's name, or the entire match of a pattern without captures.
     Name(Regex),
     /// The value of a hyperparameter.
     HParam(String),
 }
 
-/// The runs by group, in the order of `runs`; runs that do not match the pattern or lack the hyperparameter are left
-/// out.
+/// Groups runs, in the order of `runs`; leaves out runs that do not match the pattern or lack the hyperparameter.
 pub fn groups<'a>(runs: impl IntoIterator<Item = &'a Run>, by: &GroupBy) -> BTreeMap<String, Vec<&'a Run>> {
     let mut groups: BTreeMap<String, Vec<&Run>> = BTreeMap::new();
     for run in runs {
         let name = match by {
             GroupBy::Name(pattern) => pattern.captures(&run.name).map(|found| {
-                let whole = found.get(0).map_or("", |m| m.as_str());
-                found.get(1).map_or(whole, |m| m.as_str()).to_owned()
+                let entire_match = found.get(0).map_or("", |m| m.as_str());
+                found.get(1).map_or(entire_match, |m| m.as_str()).to_owned()
             }),
             GroupBy::HParam(hparam) => run.hparams().get(hparam).map(ToString::to_string),
         };
@@ -44,12 +43,12 @@ pub enum Align {
     Interpolated,
 }
 
-/// The range of several series at one step. Values that are not finite take no part.
+/// The range of several series at one step; values that are not finite are ignored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BandPoint {
     /// The step.
     pub step: i64,
-    /// How many series have a finite value here, at least one.
+    /// The number of series with a finite value at this step, at least one.
     pub n: usize,
     /// The mean of these values.
     pub mean: f64,
@@ -61,13 +60,14 @@ pub struct BandPoint {
     pub quantiles: Vec<f64>,
 }
 
-/// The band that `series` span, with these quantiles (0 to 1). After a restart a series counts with its newest values.
+/// Computes the band that `series` span, with these quantiles (0 to 1). After a restart the newest values of a series
+/// count.
 pub fn band(series: &[&ScalarSeries], align: Align, quantiles: &[f64]) -> Vec<BandPoint> {
-    let series: Vec<BTreeMap<i64, f64>> = series.iter().map(|series| by_step(series)).collect();
+    let series: Vec<BTreeMap<i64, f64>> = series.iter().map(|series| values_by_step(series)).collect();
     let steps: BTreeSet<i64> = series.iter().flat_map(BTreeMap::keys).copied().collect();
     let value_at = |points: &BTreeMap<i64, f64>, step: i64| match align {
         Align::Exact => points.get(&step).copied(),
-        Align::Interpolated => interpolated(points, step),
+        Align::Interpolated => interpolate(points, step),
     };
     let point = |step: i64| {
         let mut values: Vec<f64> =
@@ -84,16 +84,16 @@ pub fn band(series: &[&ScalarSeries], align: Align, quantiles: &[f64]) -> Vec<Ba
     steps.into_iter().filter_map(point).collect()
 }
 
-/// The `q`-quantile (0 to 1) of numbers, interpolated linearly between adjacent ones; NaN of no numbers. Reorders
-/// `values`.
+/// Computes the `q`-quantile (0 to 1) of numbers, interpolated linearly between adjacent numbers; NaN for no numbers.
+/// Reorders `values`.
 fn quantile(values: &mut [f64], q: f64) -> f64 {
     if values.is_empty() {
         return f64::NAN;
     }
-    let place = q.clamp(0.0, 1.0) * (values.len() - 1) as f64;
-    let (_, &mut low, above) = values.select_nth_unstable_by(place as usize, f64::total_cmp);
-    let next = above.iter().copied().min_by(f64::total_cmp).unwrap_or(low);
-    if place.fract() == 0.0 { low } else { low + (next - low) * place.fract() }
+    let position = q.clamp(0.0, 1.0) * (values.len() - 1) as f64;
+    let (_, &mut lower, above) = values.select_nth_unstable_by(position as usize, f64::total_cmp);
+    let upper = above.iter().copied().min_by(f64::total_cmp).unwrap_or(lower);
+    if position.fract() == 0.0 { lower } else { lower + (upper - lower) * position.fract() }
 }
 
 #[cfg(test)]

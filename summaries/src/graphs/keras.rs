@@ -13,16 +13,16 @@ use serde_json::Value;
 /// proportion.
 const MAX_NAME: usize = 4_096;
 
-/// Why a configuration gives no graph.
+/// Why a configuration has no graph.
 #[derive(Debug, thiserror::Error)]
 pub enum KerasError {
-    /// Not JSON.
+    /// The configuration is not JSON.
     #[error("not a model's configuration: {0}")]
     Json(#[from] serde_json::Error),
-    /// JSON, but not a model's.
+    /// The JSON is not a model's configuration.
     #[error("not a model's configuration: no layers")]
     NoLayers,
-    /// Names of nested models are longer than any real ones.
+    /// A name within nested models is too long for a real model.
     #[error("a layer's name with its models' is longer than {MAX_NAME} bytes")]
     LongName,
 }
@@ -30,7 +30,7 @@ pub enum KerasError {
 /// The graph of a serialised model.
 pub fn graph(json: &[u8]) -> Result<GraphDef, KerasError> {
     let json: Value = serde_json::from_slice(json)?;
-    let root = Layer::of(&json).ok_or(KerasError::NoLayers)?;
+    let root = Layer::parse(&json).ok_or(KerasError::NoLayers)?;
     let model = root.model.as_ref().ok_or(KerasError::NoLayers)?;
     let mut graph = GraphDef::default();
     model.write(root.name, &[], &mut graph.node)?;
@@ -63,36 +63,36 @@ struct Reference<'a> {
 }
 
 impl<'a> Layer<'a> {
-    fn of(json: &'a Value) -> Option<Self> {
+    fn parse(json: &'a Value) -> Option<Self> {
         let config = json.get("config")?;
-        let text = |of: &'a Value, key: &str| of.get(key).and_then(Value::as_str);
+        let text = |object: &'a Value, key: &str| object.get(key).and_then(Value::as_str);
         let mut inbound = Vec::new();
-        references(json.get("inbound_nodes").unwrap_or(&Value::Null), &mut inbound);
+        collect_references(json.get("inbound_nodes").unwrap_or(&Value::Null), &mut inbound);
         Some(Self {
             name: text(config, "name").or_else(|| text(json, "name")).unwrap_or("model"),
             class: text(json, "class_name").unwrap_or_default(),
             dtype: dtype(config.get("dtype")),
             inbound,
-            model: Model::of(config),
+            model: Model::parse(config),
         })
     }
 }
 
 impl<'a> Model<'a> {
-    fn of(config: &'a Value) -> Option<Self> {
-        let layers: Vec<Layer<'a>> = config.get("layers")?.as_array()?.iter().filter_map(Layer::of).collect();
+    fn parse(config: &'a Value) -> Option<Self> {
+        let layers: Vec<Layer<'a>> = config.get("layers")?.as_array()?.iter().filter_map(Layer::parse).collect();
         let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
-        references(config.get("input_layers").unwrap_or(&Value::Null), &mut inputs);
-        references(config.get("output_layers").unwrap_or(&Value::Null), &mut outputs);
+        collect_references(config.get("input_layers").unwrap_or(&Value::Null), &mut inputs);
+        collect_references(config.get("output_layers").unwrap_or(&Value::Null), &mut outputs);
         let by_name = layers.iter().enumerate().map(|(i, layer)| (layer.name, i)).collect();
         (!layers.is_empty()).then_some(Self { layers, by_name, inputs, outputs })
     }
 
     /// The node that makes output `output` of this model, which is called `scope`.
     fn output(&self, scope: &str, output: usize) -> String {
-        let named = self.outputs.get(output).or(self.outputs.last());
+        let declared_output = self.outputs.get(output).or(self.outputs.last());
         let last = || self.layers.last().map(|last| last.output(scope, 0));
-        named.and_then(|reference| self.node_of(scope, *reference)).or_else(last).unwrap_or_default()
+        declared_output.and_then(|reference| self.node_of(scope, *reference)).or_else(last).unwrap_or_default()
     }
 
     /// The node that makes the output `reference` of a layer in this model; `None` where there is no such layer.
@@ -105,7 +105,7 @@ impl<'a> Model<'a> {
     /// times, those of one call after the other.
     fn write(&self, scope: &str, inputs: &[String], nodes: &mut Vec<NodeDef>) -> Result<(), KerasError> {
         let is_sequential = self.outputs.is_empty();
-        let mut previous = inputs.to_vec();
+        let mut previous_output = inputs.to_vec();
         for layer in &self.layers {
             let name = format!("{scope}/{}", layer.name);
             if name.len() > MAX_NAME {
@@ -114,17 +114,17 @@ impl<'a> Model<'a> {
             let inbound = layer.inbound.iter().filter_map(|reference| self.node_of(scope, *reference));
             let mut layer_inputs: Vec<String> = inbound.collect();
             if is_sequential {
-                layer_inputs.append(&mut previous);
+                layer_inputs.append(&mut previous_output);
             }
-            let places = self.inputs.iter().enumerate().filter(|(_, input)| input.layer == layer.name);
-            for (place, _) in places.filter(|_| !is_sequential) {
-                layer_inputs.extend(inputs.iter().skip(place).step_by(self.inputs.len()).cloned());
+            let input_positions = self.inputs.iter().enumerate().filter(|(_, input)| input.layer == layer.name);
+            for (position, _) in input_positions.filter(|_| !is_sequential) {
+                layer_inputs.extend(inputs.iter().skip(position).step_by(self.inputs.len()).cloned());
             }
             match &layer.model {
                 Some(model) => model.write(&name, &layer_inputs, nodes)?,
                 None => nodes.push(layer.node(name, layer_inputs)),
             }
-            previous = vec![layer.output(scope, 0)];
+            previous_output = vec![layer.output(scope, 0)];
         }
         Ok(())
     }
@@ -156,23 +156,23 @@ impl Layer<'_> {
 
 /// Finds the references to outputs of layers: `["layer", node, output]` of Keras 2 and of models' inputs and outputs,
 /// or the `keras_history` of a tensor in the arguments of a call in Keras 3.
-fn references<'a>(json: &'a Value, found: &mut Vec<Reference<'a>>) {
+fn collect_references<'a>(json: &'a Value, found: &mut Vec<Reference<'a>>) {
     match json {
         Value::Array(items) => {
             if let [Value::String(layer), Value::Number(_), output @ Value::Number(_), rest @ ..] = &items[..] {
                 let output = output.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
                 found.push(Reference { layer, output });
-                return rest.iter().for_each(|item| references(item, found));
+                return rest.iter().for_each(|item| collect_references(item, found));
             }
-            items.iter().for_each(|item| references(item, found));
+            items.iter().for_each(|item| collect_references(item, found));
         }
         Value::Object(fields) => {
             if let Some(history) = fields.get("config").and_then(|config| config.get("keras_history")) {
-                return references(history, found);
+                return collect_references(history, found);
             }
             // Positional arguments come first, as in the call.
-            fields.get("args").into_iter().for_each(|args| references(args, found));
-            fields.iter().filter(|(name, _)| *name != "args").for_each(|(_, value)| references(value, found));
+            fields.get("args").into_iter().for_each(|args| collect_references(args, found));
+            fields.iter().filter(|(name, _)| *name != "args").for_each(|(_, value)| collect_references(value, found));
         }
         _ => {}
     }

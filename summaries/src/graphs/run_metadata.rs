@@ -34,7 +34,7 @@ pub fn has_step_stats(run_metadata: &[u8]) -> bool {
     Fields::new(run_metadata).map_while(Result::ok).any(has_any)
 }
 
-/// All graphs that are not empty; an error says what cannot be decoded.
+/// Decodes all graphs that are not empty; an error names the part that cannot be decoded.
 pub fn graphs(run_metadata: &[u8]) -> Result<Vec<NamedGraph>, String> {
     let (mut before, mut after, mut partitions) = (Vec::new(), Vec::new(), Vec::new());
     for field in Fields::new(run_metadata) {
@@ -53,12 +53,13 @@ pub fn graphs(run_metadata: &[u8]) -> Result<Vec<NamedGraph>, String> {
         }
     }
     // Next to function graphs the partitions are redundant: they are the optimised graphs, cut by device.
-    let of_functions = [("", before), ("optimised", after)];
-    let mut all: Vec<(&'static str, Vec<GraphDef>)> = of_functions.into_iter().filter(|(_, g)| !g.is_empty()).collect();
+    let function_graphs = [("", before), ("optimised", after)];
+    let mut all: Vec<(&'static str, Vec<GraphDef>)> =
+        function_graphs.into_iter().filter(|(_, g)| !g.is_empty()).collect();
     if all.is_empty() && !partitions.is_empty() {
         all.push(("", partitions));
     }
-    Ok(all.into_iter().map(|(part, graphs)| NamedGraph { part, graph: merged(graphs) }).collect())
+    Ok(all.into_iter().map(|(part, graphs)| NamedGraph { part, graph: merge(graphs) }).collect())
 }
 
 fn push(graphs: &mut Vec<GraphDef>, bytes: &[u8]) -> Result<(), String> {
@@ -70,7 +71,7 @@ fn push(graphs: &mut Vec<GraphDef>, bytes: &[u8]) -> Result<(), String> {
 }
 
 /// Merges graphs whose nodes and functions may share names.
-fn merged(mut graphs: Vec<GraphDef>) -> GraphDef {
+fn merge(mut graphs: Vec<GraphDef>) -> GraphDef {
     if graphs.len() == 1 {
         return graphs.swap_remove(0);
     }
@@ -88,7 +89,7 @@ fn merged(mut graphs: Vec<GraphDef>) -> GraphDef {
                     None => format!("{prefix}/{input}"),
                 };
             }
-            call_renamed(&mut node, &renamed);
+            rename_calls(&mut node, &renamed);
             all.node.push(node);
         }
         let into = all.library.get_or_insert_default();
@@ -96,7 +97,7 @@ fn merged(mut graphs: Vec<GraphDef>) -> GraphDef {
             if let Some(signature) = &mut function.signature {
                 rename(&mut signature.name, &renamed);
             }
-            function.node_def.iter_mut().for_each(|node| call_renamed(node, &renamed));
+            function.node_def.iter_mut().for_each(|node| rename_calls(node, &renamed));
             into.function.push(function);
         }
         for mut gradient in library.gradient {
@@ -114,20 +115,20 @@ fn rename(name: &mut String, renamed: &FxHashMap<String, String>) {
     }
 }
 
-/// Has a node call its functions by their new names, whichever attribute names them.
-fn call_renamed(node: &mut NodeDef, renamed: &FxHashMap<String, String>) {
+/// Renames the functions that a node calls, in its op and all its attributes.
+fn rename_calls(node: &mut NodeDef, renamed: &FxHashMap<String, String>) {
     rename(&mut node.op, renamed);
-    node.attr.values_mut().for_each(|attr| in_attr(attr, renamed));
+    node.attr.values_mut().for_each(|attr| rename_in_attr(attr, renamed));
 }
 
-fn in_attr(attr: &mut AttrValue, renamed: &FxHashMap<String, String>) {
-    let in_function = |function: &mut NameAttrList| {
+fn rename_in_attr(attr: &mut AttrValue, renamed: &FxHashMap<String, String>) {
+    let rename_in_function = |function: &mut NameAttrList| {
         rename(&mut function.name, renamed);
-        function.attr.values_mut().for_each(|attr| in_attr(attr, renamed));
+        function.attr.values_mut().for_each(|attr| rename_in_attr(attr, renamed));
     };
     match &mut attr.value {
-        Some(Attr::Func(function)) => in_function(function),
-        Some(Attr::List(list)) => list.func.iter_mut().for_each(in_function),
+        Some(Attr::Func(function)) => rename_in_function(function),
+        Some(Attr::List(list)) => list.func.iter_mut().for_each(rename_in_function),
         _ => {}
     }
 }

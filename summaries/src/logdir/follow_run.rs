@@ -28,21 +28,22 @@ impl Changes {
     }
 }
 
-/// The files that are due in a poll.
-pub(super) struct Turn<'a> {
+/// The state of a poll, which determines the files that are due.
+pub(super) struct PollTurn<'a> {
     pub now_ns: i64,
     pub n_polls: usize,
-    /// The number of polls in which every idle file is looked at once.
+    /// The number of polls in which every idle file is read once.
     pub n_turns: usize,
     /// Files that the system reported.
-    pub touched: &'a FxHashSet<PathBuf>,
+    pub changed_files: &'a FxHashSet<PathBuf>,
 }
 
+/// A run that is followed.
 #[derive(Debug)]
 pub(super) struct RunFollower {
     pub name: String,
     folder: PathBuf,
-    /// In name order.
+    /// The event files in name order.
     pub files: Vec<FileFollower>,
     stage: RunStage,
     is_changed: bool,
@@ -63,8 +64,8 @@ impl RunFollower {
     }
 
     /// Whether any file of the run is due.
-    pub fn is_due(&self, turn: &Turn<'_>, run_idx: usize) -> bool {
-        self.files.iter().enumerate().any(|(i, file)| turn.has(file, run_idx + i))
+    pub fn is_due(&self, turn: &PollTurn<'_>, run_idx: usize) -> bool {
+        self.files.iter().enumerate().any(|(i, file)| turn.includes(file, run_idx + i))
     }
 
     /// Whether a commit would change anything.
@@ -73,16 +74,16 @@ impl RunFollower {
     }
 
     /// Reads up to `allowance` bytes of the files that are due; returns the number of bytes, and whether there is more.
-    pub fn look(&mut self, turn: &Turn<'_>, run_idx: usize, allowance: u64) -> (u64, bool) {
+    pub fn read_new(&mut self, turn: &PollTurn<'_>, run_idx: usize, allowance: u64) -> (u64, bool) {
         let mut n_bytes = 0;
         for (i, file) in self.files.iter_mut().enumerate() {
-            if !turn.has(file, run_idx + i) {
+            if !turn.includes(file, run_idx + i) {
                 continue;
             }
-            let look = file.look(allowance - n_bytes, turn.now_ns, &mut self.stage);
-            self.is_changed |= look.is_changed;
-            n_bytes += look.n_bytes;
-            if look.has_more || n_bytes >= allowance {
+            let report = file.read_new(allowance - n_bytes, turn.now_ns, &mut self.stage);
+            self.is_changed |= report.is_changed;
+            n_bytes += report.n_bytes;
+            if report.has_more || n_bytes >= allowance {
                 return (n_bytes, true);
             }
         }
@@ -105,10 +106,10 @@ impl RunFollower {
     }
 }
 
-impl Turn<'_> {
-    fn has(&self, file: &FileFollower, number: usize) -> bool {
+impl PollTurn<'_> {
+    fn includes(&self, file: &FileFollower, number: usize) -> bool {
         file.is_active(self.now_ns)
             || (self.n_polls + number).is_multiple_of(self.n_turns)
-            || self.touched.contains(&**file.path())
+            || self.changed_files.contains(&**file.path())
     }
 }

@@ -25,8 +25,8 @@ pub struct Neighbours {
     pub distances: Vec<f32>,
 }
 
-/// The square of the distance.
-fn squared(a: &[f32], b: &[f32]) -> f32 {
+/// Computes the square of the Euclidean distance.
+fn squared_distance(a: &[f32], b: &[f32]) -> f32 {
     const LANES: usize = 8;
     let mut sums = [0.0_f32; LANES];
     let (a_chunks, b_chunks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
@@ -40,22 +40,23 @@ fn squared(a: &[f32], b: &[f32]) -> f32 {
     rest + sums.iter().sum::<f32>()
 }
 
-/// The distance by a metric, from the squared Euclidean distance of vectors that `prepared` returned for the metric.
-fn distance(metric: Metric, squared: f32) -> f32 {
+/// Converts the squared Euclidean distance of vectors that [`prepare`] returned to the distance by the metric.
+fn distance(metric: Metric, squared_distance: f32) -> f32 {
     match metric {
-        Metric::Euclidean => squared.sqrt(),
+        Metric::Euclidean => squared_distance.sqrt(),
         // For unit vectors |a - b|^2 = 2 - 2 cos.
-        Metric::Cosine => squared / 2.0,
+        Metric::Cosine => squared_distance / 2.0,
     }
 }
 
-fn prepared(vectors: &Vectors, metric: Metric) -> Vectors {
+/// Returns vectors whose Euclidean distances determine the metric.
+fn prepare(vectors: &Vectors, metric: Metric) -> Vectors {
     if metric == Metric::Cosine { vectors.normalized() } else { vectors.clone() }
 }
 
-/// The `k` nearest neighbours of each vector, or all others if there are fewer; `None` when cancelled.
+/// Finds the `k` nearest neighbours of each vector, or all others if there are fewer; `None` when cancelled.
 pub fn nearest(vectors: &Vectors, k: usize, metric: Metric, progress: &Progress) -> Option<Neighbours> {
-    let vectors = prepared(vectors, metric);
+    let vectors = prepare(vectors, metric);
     let n = vectors.len();
     let k = k.min(n.saturating_sub(1));
     let n_done = AtomicUsize::new(0);
@@ -66,7 +67,7 @@ pub fn nearest(vectors: &Vectors, k: usize, metric: Metric, progress: &Progress)
             if progress.is_cancelled() {
                 return found;
             }
-            closest(&vectors, i, k, &mut best);
+            fill_nearest(&vectors, i, k, &mut best);
             found.extend_from_slice(&best);
             let done = n_done.fetch_add(1, Ordering::Relaxed);
             if done.is_multiple_of(64) {
@@ -82,38 +83,38 @@ pub fn nearest(vectors: &Vectors, k: usize, metric: Metric, progress: &Progress)
     Some(Neighbours {
         k,
         indices: pairs().map(|(_, j)| *j).collect(),
-        distances: pairs().map(|(squared, _)| distance(metric, *squared)).collect(),
+        distances: pairs().map(|(squared_distance, _)| distance(metric, *squared_distance)).collect(),
     })
 }
 
-/// The `k` nearest neighbours of vector `i` with their distances, the nearest first.
+/// Finds the `k` nearest neighbours of vector `i` with their distances, the nearest first.
 ///
 /// # Panics
 /// When there is no such vector.
 pub fn nearest_of(vectors: &Vectors, i: usize, k: usize, metric: Metric) -> Vec<(usize, f32)> {
-    let vectors = prepared(vectors, metric);
+    let vectors = prepare(vectors, metric);
     let mut best = Vec::new();
-    closest(&vectors, i, k.min(vectors.len().saturating_sub(1)), &mut best);
-    best.into_iter().map(|(squared, j)| (j as usize, distance(metric, squared))).collect()
+    fill_nearest(&vectors, i, k.min(vectors.len().saturating_sub(1)), &mut best);
+    best.into_iter().map(|(squared_distance, j)| (j as usize, distance(metric, squared_distance))).collect()
 }
 
 /// Fills `best` with the squared distances and indices of the nearest neighbours of vector `i`.
-fn closest(vectors: &Vectors, i: usize, k: usize, best: &mut Vec<(f32, u32)>) {
+fn fill_nearest(vectors: &Vectors, i: usize, k: usize, best: &mut Vec<(f32, u32)>) {
     best.clear();
     if k == 0 {
         return;
     }
     let row = vectors.row(i);
     for (j, other) in vectors.rows().enumerate().filter(|(j, _)| *j != i) {
-        let squared = squared(row, other);
-        if best.len() == k && squared >= best[k - 1].0 {
+        let squared_distance = squared_distance(row, other);
+        if best.len() == k && squared_distance >= best[k - 1].0 {
             continue;
         }
         if best.len() == k {
             best.pop();
         }
-        let at = best.partition_point(|(known, _)| *known <= squared);
-        best.insert(at, (squared, j as u32));
+        let at = best.partition_point(|(known, _)| *known <= squared_distance);
+        best.insert(at, (squared_distance, j as u32));
     }
 }
 

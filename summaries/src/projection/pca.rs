@@ -3,9 +3,9 @@
 
 use super::vectors::{Position, Progress, Random, Vectors, in_parallel};
 
-/// The most dimensions for which the covariance matrix is formed; above, it is applied vector by vector.
-const MAX_FORMED: usize = 1024;
-/// Directions that are iterated in addition to the requested ones, which converge faster with them.
+/// The most dimensions for which the covariance matrix is computed; above, the covariance is applied vector by vector.
+const MAX_MATRIX_DIMS: usize = 1024;
+/// Directions that are iterated in addition to the requested ones, to make these converge faster.
 const OVERSAMPLING: usize = 8;
 /// The most iteration steps; with a clear gap between eigenvalues a dozen suffice.
 const MAX_STEPS: usize = 500;
@@ -20,7 +20,7 @@ const MAX_SWEEPS: usize = 60;
 const JACOBI_TOLERANCE: f64 = 1e-32;
 /// The dimensions to which t-SNE and UMAP reduce vectors before they search neighbours.
 const REDUCED_DIMS: usize = 50;
-/// The number of vectors above which they do so.
+/// The number of vectors above which t-SNE and UMAP reduce dimensions.
 const REDUCE_ABOVE: usize = 4_000;
 /// The random part of an initial layout, as a share of its standard deviation: equal vectors get different places.
 const JITTER: f32 = 1e-2;
@@ -28,7 +28,7 @@ const JITTER: f32 = 1e-2;
 /// The coordinates of the vectors along the directions in which they vary most.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pca {
-    /// The number of directions: as many as requested, or as many dimensions as there are.
+    /// The number of directions: the requested number, at most the number of dimensions.
     pub n_components: usize,
     /// The projections of each vector on the directions, row by row. The sign of a direction is such that its largest
     /// component is positive.
@@ -37,36 +37,36 @@ pub struct Pca {
     pub explained: Vec<f64>,
 }
 
-/// The first `n_components` principal components; `None` when cancelled.
+/// Computes the first `n_components` principal components; `None` when cancelled.
 pub fn pca(vectors: &Vectors, n_components: usize, progress: &Progress) -> Option<Pca> {
-    let (n, d) = (vectors.len(), vectors.n_dims());
-    let k = n_components.min(d);
+    let (n_vectors, n_dims) = (vectors.len(), vectors.n_dims());
+    let n_kept = n_components.min(n_dims);
     let mean = mean(vectors);
     let centred = Centred { vectors, mean: &mean };
-    let formed = if d <= MAX_FORMED { Some(centred.covariance(progress)?) } else { None };
-    let apply = |directions: &[Vec<f64>]| match &formed {
-        Some(covariance) => directions.iter().map(|q| product(covariance, q)).collect(),
+    let covariance_matrix = if n_dims <= MAX_MATRIX_DIMS { Some(centred.covariance(progress)?) } else { None };
+    let apply = |directions: &[Vec<f64>]| match &covariance_matrix {
+        Some(covariance) => directions.iter().map(|direction| product(covariance, direction)).collect(),
         None => centred.apply(directions),
     };
     let mut random = Random::new(1);
-    let n_directions = (k + OVERSAMPLING).min(d);
-    let mut q: Vec<Vec<f64>> =
-        (0..n_directions).map(|_| (0..d).map(|_| f64::from(random.unit()) - 0.5).collect()).collect();
-    orthonormalize(&mut q);
+    let n_directions = (n_kept + OVERSAMPLING).min(n_dims);
+    let mut basis: Vec<Vec<f64>> =
+        (0..n_directions).map(|_| (0..n_dims).map(|_| f64::from(random.unit()) - 0.5).collect()).collect();
+    orthonormalize(&mut basis);
     let mut values = vec![0.0; n_directions];
     for step in 0..MAX_STEPS {
         if progress.is_cancelled() {
             return None;
         }
         progress.set(step as f32 / MAX_STEPS as f32);
-        let mut z: Vec<Vec<f64>> = apply(&q);
+        let mut next_basis: Vec<Vec<f64>> = apply(&basis);
         // Rayleigh-Ritz: the covariance within the span of the directions, and its eigenvectors.
-        let projected: Vec<Vec<f64>> = q.iter().map(|a| z.iter().map(|b| dot(a, b)).collect()).collect();
+        let projected: Vec<Vec<f64>> = basis.iter().map(|a| next_basis.iter().map(|b| dot(a, b)).collect()).collect();
         let (eigenvalues, eigenvectors) = symmetric_eigen(projected);
-        z = eigenvectors.iter().map(|weights| weighted_sum(&z, weights)).collect();
-        orthonormalize(&mut z);
-        q = z;
-        let changes = eigenvalues.iter().zip(&values).take(k).map(|(a, b): (&f64, &f64)| (a - b).abs());
+        next_basis = eigenvectors.iter().map(|weights| weighted_sum(&next_basis, weights)).collect();
+        orthonormalize(&mut next_basis);
+        basis = next_basis;
+        let changes = eigenvalues.iter().zip(&values).take(n_kept).map(|(a, b): (&f64, &f64)| (a - b).abs());
         let change = changes.fold(0.0, f64::max);
         let scale = eigenvalues.first().copied().unwrap_or(0.0).abs().max(f64::MIN_POSITIVE);
         values = eigenvalues;
@@ -75,13 +75,13 @@ pub fn pca(vectors: &Vectors, n_components: usize, progress: &Progress) -> Optio
         }
     }
     let total_variance = centred.variance();
-    q.truncate(k);
-    q.iter_mut().for_each(|direction| make_positive(direction));
-    let coordinates = (0..n).flat_map(|i| q.iter().map(move |direction| (i, direction)));
+    basis.truncate(n_kept);
+    basis.iter_mut().for_each(|direction| make_positive(direction));
+    let coordinates = (0..n_vectors).flat_map(|i| basis.iter().map(move |direction| (i, direction)));
     let coordinates = coordinates.map(|(i, direction)| centred.project(i, direction) as f32).collect();
     let explained =
-        values.iter().take(k).map(|v| if total_variance > 0.0 { v / total_variance } else { 0.0 }).collect();
-    Some(Pca { n_components: k, coordinates, explained })
+        values.iter().take(n_kept).map(|v| if total_variance > 0.0 { v / total_variance } else { 0.0 }).collect();
+    Some(Pca { n_components: n_kept, coordinates, explained })
 }
 
 fn mean(vectors: &Vectors) -> Vec<f64> {
@@ -211,7 +211,7 @@ fn make_positive(direction: &mut [f64]) {
     }
 }
 
-/// Eigenvalues, the greatest first, and eigenvectors of a small symmetric matrix, by Jacobi's rotations.
+/// Computes eigenvalues, the greatest first, and eigenvectors of a small symmetric matrix by Jacobi's rotations.
 fn symmetric_eigen(mut a: Vec<Vec<f64>>) -> (Vec<f64>, Vec<Vec<f64>>) {
     let n = a.len();
     let mut v: Vec<Vec<f64>> = (0..n).map(|i| (0..n).map(|j| f64::from(u8::from(i == j))).collect()).collect();
@@ -251,9 +251,9 @@ fn rotate(a: &mut [Vec<f64>], v: &mut [Vec<f64>], p: usize, q: usize) {
     }
 }
 
-/// The input of t-SNE and UMAP: many vectors of many dimensions are reduced to their principal components first, which
-/// makes the search for neighbours affordable. `None` when cancelled.
-pub(super) fn reduced(vectors: &Vectors, progress: &Progress) -> Option<Vectors> {
+/// Reduces many vectors of many dimensions to their principal components, before t-SNE and UMAP search neighbours,
+/// which would cost too much otherwise. `None` when cancelled.
+pub(super) fn reduce_dims(vectors: &Vectors, progress: &Progress) -> Option<Vectors> {
     if vectors.len() <= REDUCE_ABOVE || vectors.n_dims() <= REDUCED_DIMS {
         return Some(vectors.clone());
     }
@@ -261,8 +261,8 @@ pub(super) fn reduced(vectors: &Vectors, progress: &Progress) -> Option<Vectors>
     Some(Vectors::new(REDUCED_DIMS, pca.coordinates))
 }
 
-/// The initial layout of t-SNE and UMAP: the first principal components, scaled so that the first has this standard
-/// deviation. `None` when cancelled.
+/// Returns the initial layout of t-SNE and UMAP: the first principal components, scaled so that the first has this
+/// standard deviation. `None` when cancelled.
 pub(super) fn initial_layout(
     vectors: &Vectors,
     n_dims: usize,
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn many_dimensions_need_no_matrix() {
         let mut random = Random::new(5);
-        let d = MAX_FORMED + 1;
+        let d = MAX_MATRIX_DIMS + 1;
         let direction: Vec<f32> = (0..d).map(|_| random.unit()).collect();
         let values = (0..40).flat_map(|i| direction.iter().map(move |x| x * i as f32)).collect();
         let found = pca(&Vectors::new(d, values), 2, &Progress::default()).unwrap();

@@ -7,33 +7,34 @@
 use super::Position;
 
 /// The most points of a leaf.
-const LEAF: usize = 8;
+const MAX_LEAF_POINTS: usize = 8;
 /// Bits per coordinate on the curve.
-const BITS: u32 = 20;
+const BITS_PER_COORDINATE: u32 = 20;
 
+/// A cube of the tree, with the points in it.
 struct Cell {
-    /// The mean of its points.
-    middle: Position,
-    /// The number of its points.
-    n: f32,
-    /// The square of its width.
-    width2: f32,
+    /// The mean of the cell's points.
+    mean: Position,
+    /// The number of the cell's points.
+    n_points: f32,
+    /// The square of the cell's width.
+    squared_width: f32,
     /// The index of the cell after this one and its descendants.
     next: u32,
     /// The range of its points, if the cell is a leaf.
     points: Option<(u32, u32)>,
 }
 
-/// The tree.
+/// A Barnes-Hut tree.
 pub struct Tree {
     cells: Vec<Cell>,
     points: Vec<(u64, u32)>,
     sorted: Vec<Position>,
 }
 
-/// The bits of `x`, with `gap` zeros between.
+/// Spreads the bits of `x`, with `gap` zeros between them.
 fn spread(x: u32, gap: u32) -> u64 {
-    (0..BITS).map(|bit| u64::from(x >> bit & 1) << (bit * (gap + 1))).sum()
+    (0..BITS_PER_COORDINATE).map(|bit| u64::from(x >> bit & 1) << (bit * (gap + 1))).sum()
 }
 
 impl Tree {
@@ -46,7 +47,7 @@ impl Tree {
             }
         }
         let width = (0..n_dims).map(|d| hi[d] - lo[d]).fold(f32::MIN_POSITIVE, f32::max);
-        let scale = ((1_u32 << BITS) - 1) as f32 / width;
+        let scale = ((1_u32 << BITS_PER_COORDINATE) - 1) as f32 / width;
         let code = |place: &Position| {
             let bits = |d: usize| spread(((place[d] - lo[d]) * scale) as u32, n_dims as u32 - 1) << d;
             (0..n_dims).map(bits).sum::<u64>()
@@ -56,23 +57,23 @@ impl Tree {
         let sorted = points.iter().map(|(_, i)| places[*i as usize]).collect();
         let mut tree = Self { cells: Vec::with_capacity(places.len()), points, sorted };
         if !places.is_empty() {
-            tree.add(0, places.len(), width, BITS * n_dims as u32, n_dims as u32);
+            tree.add(0, places.len(), width, BITS_PER_COORDINATE * n_dims as u32, n_dims as u32);
         }
         tree
     }
 
     /// Adds the cell of a range of points that agree in all but the lowest `bits` bits.
     fn add(&mut self, start: usize, end: usize, width: f32, bits: u32, n_dims: u32) {
-        let nth = self.cells.len();
-        let n = (end - start) as f32;
-        let mut middle = [0.0_f32; 3];
+        let cell_idx = self.cells.len();
+        let n_points = (end - start) as f32;
+        let mut mean = [0.0_f32; 3];
         for place in &self.sorted[start..end] {
-            (0..3).for_each(|d| middle[d] += place[d]);
+            (0..3).for_each(|d| mean[d] += place[d]);
         }
-        let middle = middle.map(|sum| sum / n);
-        let is_leaf = end - start <= LEAF || bits == 0;
+        let mean = mean.map(|sum| sum / n_points);
+        let is_leaf = end - start <= MAX_LEAF_POINTS || bits == 0;
         let points = is_leaf.then_some((start as u32, end as u32));
-        self.cells.push(Cell { middle, n, width2: width * width, next: 0, points });
+        self.cells.push(Cell { mean, n_points, squared_width: width * width, next: 0, points });
         if !is_leaf {
             let bits = bits - n_dims;
             let mut from = start;
@@ -83,10 +84,10 @@ impl Tree {
                 from = to;
             }
         }
-        self.cells[nth].next = self.cells.len() as u32;
+        self.cells[cell_idx].next = self.cells.len() as u32;
     }
 
-    /// The points' indices in the order of the curve: neighbours are near each other in memory too.
+    /// Iterates over the points' indices in the order of the curve, in which neighbours are near each other.
     pub fn order(&self) -> impl ExactSizeIterator<Item = usize> {
         self.points.iter().map(|(_, i)| *i as usize)
     }
@@ -95,11 +96,11 @@ impl Tree {
     /// `q = 1 / (1 + distance^2)`. Cells that look smaller than `theta` count as one.
     pub fn repulsion(&self, at: Position, theta: f32) -> ([f32; 3], f32) {
         let (mut force, mut sum) = ([0.0_f32; 3], 0.0_f32);
-        let theta2 = theta * theta;
+        let squared_theta = theta * theta;
         let mut i = 0;
         while let Some(cell) = self.cells.get(i) {
-            let d = [at[0] - cell.middle[0], at[1] - cell.middle[1], at[2] - cell.middle[2]];
-            let distance2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+            let d = [at[0] - cell.mean[0], at[1] - cell.mean[1], at[2] - cell.mean[2]];
+            let squared_distance = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
             if let Some((start, end)) = cell.points {
                 for other in &self.sorted[start as usize..end as usize] {
                     let d = [at[0] - other[0], at[1] - other[1], at[2] - other[2]];
@@ -108,16 +109,16 @@ impl Tree {
                     (0..3).for_each(|k| force[k] += q * q * d[k]);
                 }
                 i = cell.next as usize;
-            } else if cell.width2 < theta2 * distance2 {
-                let q = 1.0 / (1.0 + distance2);
-                sum += cell.n * q;
-                (0..3).for_each(|k| force[k] += cell.n * q * q * d[k]);
+            } else if cell.squared_width < squared_theta * squared_distance {
+                let q = 1.0 / (1.0 + squared_distance);
+                sum += cell.n_points * q;
+                (0..3).for_each(|k| force[k] += cell.n_points * q * q * d[k]);
                 i = cell.next as usize;
             } else {
                 i += 1;
             }
         }
-        // Without the point itself, which adds no force but q = 1.
+        // The sum excludes the point itself, which adds no force but q = 1.
         (force, sum - 1.0)
     }
 }

@@ -3,15 +3,15 @@
 
 use super::{
     neighbours::{Metric, Neighbours, nearest},
-    pca::{initial_layout, reduced},
+    pca::{initial_layout, reduce_dims},
     tree::Tree,
     vectors::{Position, Progress, Vectors, in_parallel},
 };
 
-/// How a layout is made.
+/// The options of t-SNE.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TsneOptions {
-    /// 2 or 3.
+    /// The number of dimensions of the layout, 2 or 3.
     pub n_dims: usize,
     /// The effective number of neighbours of each vector, usually 5 to 50.
     pub perplexity: f32,
@@ -38,7 +38,7 @@ const INITIAL_DEVIATION: f32 = 1e-4;
 /// Steps between two layouts that `show` receives.
 const SHOWN_EVERY: usize = 10;
 
-/// Lays vectors out; `show` receives intermediate layouts. `None` when cancelled.
+/// Lays vectors out by t-SNE; `show` receives intermediate layouts. `None` when cancelled.
 pub fn tsne(
     vectors: &Vectors,
     options: TsneOptions,
@@ -49,10 +49,10 @@ pub fn tsne(
     if n < 3 {
         return initial_layout(vectors, options.n_dims, 1.0, progress);
     }
-    let vectors = reduced(vectors, progress)?;
+    let vectors = reduce_dims(vectors, progress)?;
     let perplexity = options.perplexity.clamp(1.0, (n - 1) as f32 / 3.0 + 0.5);
-    let found = nearest(&vectors, (3.0 * perplexity).ceil() as usize, options.metric, progress)?;
-    let edges = symmetric(n, &found, &affinities(&found, perplexity));
+    let neighbours = nearest(&vectors, (3.0 * perplexity).ceil() as usize, options.metric, progress)?;
+    let edges = symmetrize_edges(n, &neighbours, &affinities(&neighbours, perplexity));
     let mut places = initial_layout(&vectors, options.n_dims, INITIAL_DEVIATION, progress)?;
     let mut descent = Descent::new(n);
     for step in 0..options.n_steps {
@@ -71,8 +71,8 @@ pub fn tsne(
     Some(places)
 }
 
-/// For each vector the probabilities of its neighbours: those of a Gaussian whose width gives them the perplexity.
-fn affinities(found: &Neighbours, perplexity: f32) -> Vec<f32> {
+/// Computes the probabilities of each vector's neighbours: those of a Gaussian whose width gives the perplexity.
+fn affinities(neighbours: &Neighbours, perplexity: f32) -> Vec<f32> {
     let goal = f64::from(perplexity).ln();
     let row = |distances: &[f32]| {
         let squares: Vec<f64> = distances.iter().map(|d| f64::from(*d).powi(2)).collect();
@@ -98,20 +98,20 @@ fn affinities(found: &Neighbours, perplexity: f32) -> Vec<f32> {
         let sum: f64 = weights.iter().sum();
         weights.into_iter().map(move |w| (w / sum) as f32)
     };
-    found.distances.chunks(found.k.max(1)).flat_map(row).collect()
+    neighbours.distances.chunks(neighbours.k.max(1)).flat_map(row).collect()
 }
 
-/// Neighbours of each point with their weights, both ways.
+/// The weighted edges between neighbours, in both directions, by point.
 struct Edges {
     starts: Vec<usize>,
     /// Point and weight; all weights sum up to 1.
     ends: Vec<(u32, f32)>,
 }
 
-fn symmetric(n: usize, found: &Neighbours, weights: &[f32]) -> Edges {
+fn symmetrize_edges(n: usize, neighbours: &Neighbours, weights: &[f32]) -> Edges {
     let mut pairs: Vec<(u32, u32, f32)> = Vec::with_capacity(2 * weights.len());
-    for (at, (j, w)) in found.indices.iter().zip(weights).enumerate() {
-        let (i, w) = ((at / found.k) as u32, w / (2.0 * n as f32));
+    for (at, (j, w)) in neighbours.indices.iter().zip(weights).enumerate() {
+        let (i, w) = ((at / neighbours.k) as u32, w / (2.0 * n as f32));
         pairs.extend([(i, *j, w), (*j, i, w)]);
     }
     pairs.sort_unstable_by_key(|(i, j, _)| (*i, *j));
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn picks_have_the_perplexity() {
-        let found = nearest(&clusters(30), 30, Metric::Euclidean, &Progress::default()).unwrap();
-        for row in affinities(&found, 10.0).chunks(30) {
+        let neighbours = nearest(&clusters(30), 30, Metric::Euclidean, &Progress::default()).unwrap();
+        for row in affinities(&neighbours, 10.0).chunks(30) {
             let entropy: f32 = row.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
             assert!((entropy.exp() - 10.0).abs() < 0.01, "{}", entropy.exp());
         }

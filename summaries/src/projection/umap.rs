@@ -3,15 +3,15 @@
 
 use super::{
     neighbours::{Metric, Neighbours, nearest},
-    pca::{initial_layout, reduced},
+    pca::{initial_layout, reduce_dims},
     vectors::{Position, Progress, Random, Vectors},
 };
 use std::collections::BTreeMap;
 
-/// How a layout is made.
+/// The options of UMAP.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UmapOptions {
-    /// 2 or 3.
+    /// The number of dimensions of the layout, 2 or 3.
     pub n_dims: usize,
     /// The number of neighbours of each vector: few show detail, many the global structure.
     pub n_neighbours: usize,
@@ -32,7 +32,7 @@ const A: f32 = 1.576_943;
 const B: f32 = 0.895_061;
 /// Random vectors that repel for each neighbour that attracts.
 const NEGATIVE_SAMPLES: usize = 5;
-/// The farthest that a coordinate moves in one step.
+/// The largest move of a coordinate in one step.
 const MAX_MOVE: f32 = 4.0;
 /// The number of vectors above which fewer epochs suffice.
 const FEW_EPOCHS_ABOVE: usize = 10_000;
@@ -41,7 +41,7 @@ const INITIAL_DEVIATION: f32 = 4.0;
 /// Epochs between two layouts that `show` receives.
 const SHOWN_EVERY: usize = 5;
 
-/// Lays vectors out; `show` receives intermediate layouts. `None` when cancelled.
+/// Lays vectors out by UMAP; `show` receives intermediate layouts. `None` when cancelled.
 pub fn umap(
     vectors: &Vectors,
     options: UmapOptions,
@@ -49,19 +49,19 @@ pub fn umap(
     mut show: impl FnMut(&[Position]),
 ) -> Option<Vec<Position>> {
     let n = vectors.len();
-    let vectors = reduced(vectors, progress)?;
-    let found = nearest(&vectors, options.n_neighbours.max(2) - 1, options.metric, progress)?;
+    let vectors = reduce_dims(vectors, progress)?;
+    let neighbours = nearest(&vectors, options.n_neighbours.max(2) - 1, options.metric, progress)?;
     let mut places = initial_layout(&vectors, options.n_dims, INITIAL_DEVIATION, progress)?;
     let n_epochs = options.n_epochs.unwrap_or(if n > FEW_EPOCHS_ABOVE { 200 } else { 500 });
-    let mut edges = schedule(&graph(&found), n_epochs);
+    let mut edges = schedule_edges(&membership_graph(&neighbours), n_epochs);
     let mut random = Random::new(11);
     for epoch in 0..n_epochs {
         if progress.is_cancelled() {
             return None;
         }
         let rate = 1.0 - epoch as f32 / n_epochs as f32;
-        for edge in edges.iter_mut().filter(|edge| edge.next <= epoch as f32) {
-            edge.next += edge.every;
+        for edge in edges.iter_mut().filter(|edge| edge.next_epoch <= epoch as f32) {
+            edge.next_epoch += edge.period;
             pull(&mut places, edge.i as usize, edge.j as usize, rate);
             for _ in 0..NEGATIVE_SAMPLES {
                 let other = random.below(n);
@@ -78,11 +78,11 @@ pub fn umap(
     Some(places)
 }
 
-/// The weight of each pair, the smaller index first: the probabilistic union of the two directed memberships.
-fn graph(found: &Neighbours) -> BTreeMap<(u32, u32), f32> {
+/// Computes the weight of each pair, the smaller index first: the probabilistic union of both directed memberships.
+fn membership_graph(neighbours: &Neighbours) -> BTreeMap<(u32, u32), f32> {
     let mut directed: BTreeMap<(u32, u32), f32> = BTreeMap::new();
-    let k = found.k.max(1);
-    for (i, (distances, indices)) in found.distances.chunks(k).zip(found.indices.chunks(k)).enumerate() {
+    let k = neighbours.k.max(1);
+    for (i, (distances, indices)) in neighbours.distances.chunks(k).zip(neighbours.indices.chunks(k)).enumerate() {
         for (weight, j) in memberships(distances).into_iter().zip(indices) {
             directed.insert((i as u32, *j), weight);
         }
@@ -95,8 +95,8 @@ fn graph(found: &Neighbours) -> BTreeMap<(u32, u32), f32> {
     out
 }
 
-/// The membership of each neighbour: 1 for the nearest, falling with distance so that the sum is log2 of the number of
-/// neighbours and the vector itself.
+/// Computes the membership of each neighbour: 1 for the nearest, falling with distance so that the sum is log2 of the
+/// number of neighbours and the vector itself.
 fn memberships(distances: &[f32]) -> Vec<f32> {
     let goal = ((distances.len() + 1) as f64).log2();
     let nearest = f64::from(distances.iter().copied().find(|d| *d > 0.0).unwrap_or(0.0));
@@ -122,24 +122,24 @@ fn memberships(distances: &[f32]) -> Vec<f32> {
     beyond.into_iter().map(|d| weight(d, sigma) as f32).collect()
 }
 
-/// A directed edge.
+/// A directed edge, and the epochs in which it attracts.
 struct Edge {
     i: u32,
     j: u32,
     /// Epochs between two turns of the edge: fewer for heavier edges.
-    every: f32,
-    /// The epoch of its next turn.
-    next: f32,
+    period: f32,
+    /// The epoch of the edge's next turn.
+    next_epoch: f32,
 }
 
-/// The edges of each pair in both directions; edges too light to have a turn are left out.
-fn schedule(graph: &BTreeMap<(u32, u32), f32>, n_epochs: usize) -> Vec<Edge> {
-    let greatest = graph.values().copied().fold(0.0, f32::max);
-    let with_turns = graph.iter().filter(|(_, weight)| **weight * n_epochs as f32 >= greatest);
+/// Returns the edges of each pair in both directions; leaves out edges that are too light to have a turn.
+fn schedule_edges(membership_graph: &BTreeMap<(u32, u32), f32>, n_epochs: usize) -> Vec<Edge> {
+    let greatest = membership_graph.values().copied().fold(0.0, f32::max);
+    let with_turns = membership_graph.iter().filter(|(_, weight)| **weight * n_epochs as f32 >= greatest);
     let mut edges: Vec<Edge> = with_turns
         .flat_map(|(&(i, j), weight)| {
-            let every = greatest / weight;
-            [(i, j), (j, i)].map(|(i, j)| Edge { i, j, every, next: every })
+            let period = greatest / weight;
+            [(i, j), (j, i)].map(|(i, j)| Edge { i, j, period, next_epoch: period })
         })
         .collect();
     edges.sort_by_key(|edge| (edge.i, edge.j));
@@ -167,7 +167,7 @@ fn pull(places: &mut [Position], i: usize, j: usize, rate: f32) {
     }
 }
 
-/// Moves `i` away from another.
+/// Moves vector `i` away from another.
 fn push(places: &mut [Position], i: usize, other: usize, rate: f32) {
     let (d, distance2) = difference(places, i, other);
     if distance2 <= 0.0 {

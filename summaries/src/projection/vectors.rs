@@ -24,22 +24,22 @@ impl Vectors {
         Self { n_dims, values }
     }
 
-    /// How many rows.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.values.len() / self.n_dims.max(1)
     }
 
-    /// Whether there is none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// Numbers of a row.
+    /// The number of numbers in a row.
     pub fn n_dims(&self) -> usize {
         self.n_dims
     }
 
-    /// A row.
+    /// The numbers of a row.
     ///
     /// # Panics
     /// When there is no such row.
@@ -74,7 +74,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Requests the computation to end; it soon returns `None`.
+    /// Requests the computation to end, which then soon returns `None`.
     pub fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
@@ -120,11 +120,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number in `[0, 1)`.
+    /// Returns a number in `[0, 1)`.
     pub(super) fn unit(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1_u64 << 24) as f32
     }
 
+    /// Returns a number in `0..n`.
     pub(super) fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }

@@ -12,8 +12,8 @@ use prost::Message;
 use crate::{damage::DamageKind, histogram::Histogram, tensor};
 
 /// Decodes TensorFlow 1's form: limits, counts and totals.
-pub(super) fn of_proto(bytes: &[u8], into: &mut Histogram) -> Result<(), DamageKind> {
-    if let Some((totals, limits, counts)) = packed(bytes) {
+pub(super) fn decode_proto(bytes: &[u8], into: &mut Histogram) -> Result<(), DamageKind> {
+    if let Some((totals, limits, counts)) = parse_packed(bytes) {
         let numbers = |bytes| f64s(bytes).ok_or(DamageKind::Undecodable);
         let (limits, counts) = (numbers(limits)?, numbers(counts)?);
         return set_limits(into, &totals, limits, counts);
@@ -23,7 +23,7 @@ pub(super) fn of_proto(bytes: &[u8], into: &mut Histogram) -> Result<(), DamageK
 }
 
 /// Decodes TensorFlow 2's form: a tensor of shape `[k, 3]`.
-pub(super) fn of_tensor(bytes: &[u8], into: &mut Histogram) -> Result<(), DamageKind> {
+pub(super) fn decode_tensor(bytes: &[u8], into: &mut Histogram) -> Result<(), DamageKind> {
     if let Some((dtype, content)) = tensor::content_of_rows(bytes, 3) {
         match dtype {
             DataType::DtFloat => {
@@ -62,8 +62,8 @@ fn set_limits(
     Ok(())
 }
 
-/// Totals, and the bytes of limits and counts; `None` where these are not packed in one field each.
-fn packed(proto: &[u8]) -> Option<(HistogramProto, &[u8], &[u8])> {
+/// Parses the totals, and finds the bytes of limits and counts; `None` unless each of the two is packed in one field.
+fn parse_packed(proto: &[u8]) -> Option<(HistogramProto, &[u8], &[u8])> {
     let mut totals = HistogramProto::default();
     let (mut limits, mut counts) = (None, None);
     for field in Fields::new(proto) {
@@ -134,7 +134,7 @@ mod tests {
             bytes[at] ^= flip;
             let expected = TensorProto::decode(&bytes[..]).ok().and_then(|proto| expected_of_tensor(&proto));
             let mut found = Histogram::default();
-            let result = of_tensor(&bytes, &mut found);
+            let result = decode_tensor(&bytes, &mut found);
             prop_assert_eq!(result.ok().map(|()| found.bits()), expected.map(|expected| expected.bits()));
         }
 
@@ -163,7 +163,7 @@ mod tests {
                 histogram
             });
             let mut found = Histogram::default();
-            let result = of_proto(&bytes, &mut found);
+            let result = decode_proto(&bytes, &mut found);
             prop_assert_eq!(result.ok().map(|()| found.bits()), expected.map(|expected| expected.bits()));
         }
     }

@@ -9,11 +9,11 @@ use formats::wire::{Fields, Value};
 
 use crate::{series::Point, tensor};
 
-/// Field 1 of an event, its wall time: key and 8 bytes. Then the key of field 2, the step.
-const WALL: Range<usize> = 1..9;
+/// The bytes of an event's wall time, field 1, after its key; the key of the step, field 2, follows.
+const WALL_RANGE: Range<usize> = 1..9;
 const WALL_KEY: u8 = 1 << 3 | 1;
 const STEP_KEY: u8 = 2 << 3;
-const STEP: usize = WALL.end + 1;
+const STEP_BEGIN: usize = WALL_RANGE.end + 1;
 
 /// The last record of a tag, with the ranges of its step and its number.
 #[derive(Debug)]
@@ -24,34 +24,36 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// The form of an event with wall time, step and a summary of one value, in this order, as all writers write it.
-    /// `None` for other events, and for values that are no number of 4 or 8 bytes.
-    pub fn of(record: &[u8]) -> Option<Self> {
-        if record.first() != Some(&WALL_KEY) || record.get(WALL.end) != Some(&STEP_KEY) {
+    /// Returns the form of an event with wall time, step and a summary of one value, in this order, as all writers
+    /// write it. `None` for other events, and for values that are not a number of 4 or 8 bytes.
+    pub fn from_record(record: &[u8]) -> Option<Self> {
+        if record.first() != Some(&WALL_KEY) || record.get(WALL_RANGE.end) != Some(&STEP_KEY) {
             return None;
         }
-        let n_step = record[STEP..].iter().take(10).position(|byte| *byte < 0x80)? + 1;
-        let step = STEP..STEP + n_step;
+        let n_step = record[STEP_BEGIN..].iter().take(10).position(|byte| *byte < 0x80)? + 1;
+        let step = STEP_BEGIN..STEP_BEGIN + n_step;
         let value = only_field(only_field(&record[step.end..], 5)?, 1)?;
-        let number = number(value)?;
+        let number = number_bytes(value)?;
         // `number` is a subslice of `record`, so that the difference of the pointers is its position.
         let begin = number.as_ptr() as usize - record.as_ptr() as usize;
         Some(Self { record: record.into(), step, number: begin..begin + number.len() })
     }
 
-    /// The point of a record of this form; `None` for any other record.
+    /// Returns the point of a record of this form; `None` for any other record.
     #[inline]
     pub fn point(&self, record: &[u8]) -> Option<Point> {
         let known = &*self.record;
-        if record.len() != known.len() || record[0] != WALL_KEY || record[WALL.end] != STEP_KEY {
+        if record.len() != known.len() || record[0] != WALL_KEY || record[WALL_RANGE.end] != STEP_KEY {
             return None;
         }
-        let step = step(&record[self.step.clone()])?;
-        let between = self.step.end..self.number.start;
-        if record[between.clone()] != known[between] || record[self.number.end..] != known[self.number.end..] {
+        let step = parse_step(&record[self.step.clone()])?;
+        let between_numbers = self.step.end..self.number.start;
+        if record[between_numbers.clone()] != known[between_numbers]
+            || record[self.number.end..] != known[self.number.end..]
+        {
             return None;
         }
-        let wall = f64::from_le_bytes(record[WALL].try_into().ok()?);
+        let wall = f64::from_le_bytes(record[WALL_RANGE].try_into().ok()?);
         let number = &record[self.number.clone()];
         let value = match number.len() {
             4 => f64::from(f32::from_le_bytes(number.try_into().ok()?)),
@@ -61,9 +63,9 @@ impl Form {
     }
 }
 
-/// A varint that takes all of `bytes`.
+/// Parses a varint that fills `bytes`; `None` for a shorter or longer one.
 #[inline]
-fn step(bytes: &[u8]) -> Option<i64> {
+fn parse_step(bytes: &[u8]) -> Option<i64> {
     let (last, more) = bytes.split_last()?;
     let mut value = 0_u64;
     for (i, byte) in more.iter().enumerate() {
@@ -75,7 +77,7 @@ fn step(bytes: &[u8]) -> Option<i64> {
     (*last < 0x80).then(|| (value | u64::from(*last) << (7 * more.len())) as i64)
 }
 
-/// The bytes of a message's only field, if it has this number.
+/// Returns the bytes of a message's only field, if the field has this number.
 fn only_field(message: &[u8], field_number: u32) -> Option<&[u8]> {
     let mut fields = Fields::new(message);
     match (fields.next()?.ok()?, fields.next()) {
@@ -84,8 +86,8 @@ fn only_field(message: &[u8], field_number: u32) -> Option<&[u8]> {
     }
 }
 
-/// The bytes of the number of a `Summary.Value`; if several fields have one, the last counts.
-fn number(value: &[u8]) -> Option<&[u8]> {
+/// Returns the bytes of the number of a `Summary.Value`; if several fields have a number, those of the last.
+fn number_bytes(value: &[u8]) -> Option<&[u8]> {
     let mut fields = Fields::new(value);
     let mut number = None;
     while let Some(field) = fields.next() {
@@ -152,7 +154,7 @@ mod tests {
             i in 0_usize..5,
             (at, flip) in (0_usize..200, 1_u8..),
         ) {
-            let form = Form::of(&event(steps.0, walls.0, vec![forms(numbers.0)[i].clone()])).unwrap();
+            let form = Form::from_record(&event(steps.0, walls.0, vec![forms(numbers.0)[i].clone()])).unwrap();
             let mut record = event(steps.1, walls.1, vec![forms(numbers.1)[i].clone()]);
             let value = if [2, 4].contains(&i) { numbers.1 } else { f64::from(numbers.1 as f32) };
             let given = form.point(&record);
@@ -166,7 +168,7 @@ mod tests {
             record[at] ^= flip;
             if let (Some(point), Ok(event)) = (form.point(&record), Event::decode(&record[..])) {
                 prop_assert_eq!((point.step, point.wall.to_bits()), (event.step, event.wall_time.to_bits()));
-                let is_number = WALL.contains(&at) || form.step.contains(&at) || form.number.contains(&at);
+                let is_number = WALL_RANGE.contains(&at) || form.step.contains(&at) || form.number.contains(&at);
                 prop_assert!(is_number, "byte {} is no part of a number", at);
             }
         }
@@ -184,11 +186,11 @@ mod tests {
             event(1, 1.0, vec![histogram]),
         ];
         for record in records {
-            assert!(Form::of(&record).is_none());
+            assert!(Form::from_record(&record).is_none());
         }
         let whole = event(1, 1.0, vec![x()]);
-        assert!((0..whole.len()).all(|n| Form::of(&whole[..n]).is_none()));
+        assert!((0..whole.len()).all(|n| Form::from_record(&whole[..n]).is_none()));
         let shaped = TensorProto { dtype: DataType::DtFloat.into(), float_val: vec![1.0, 2.0], ..Default::default() };
-        assert!(Form::of(&event(1, 1.0, vec![tensor(shaped)])).is_none());
+        assert!(Form::from_record(&event(1, 1.0, vec![tensor(shaped)])).is_none());
     }
 }

@@ -139,7 +139,7 @@ impl SummaryWriter {
 
     /// Adds precision and recall at `n_thresholds` thresholds of `predictions` (0 to 1) against `labels`.
     pub fn add_pr_curve(&self, tag: &str, labels: &[bool], predictions: &[f32], n_thresholds: usize, step: i64) {
-        let curve = PrCurve::of(labels.iter().copied().zip(predictions.iter().copied()), n_thresholds);
+        let curve = PrCurve::from_predictions(labels.iter().copied().zip(predictions.iter().copied()), n_thresholds);
         let rows = [
             &curve.true_positives,
             &curve.false_positives,

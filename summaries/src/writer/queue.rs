@@ -6,14 +6,14 @@ use events::clock;
 use formats::{event_file::EventFile, tfrecord::append_record};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// How a writer trades delay for throughput.
+/// The trade-off of a writer between delay and throughput.
 #[derive(Debug, Clone)]
 pub struct WriterOptions {
     /// The longest time that a record waits in the queue.
     pub flush_every: Duration,
     /// The capacity of the queue, bytes.
     pub queue_bytes: usize,
-    /// How long a caller waits for a full queue before its record is dropped.
+    /// The longest time for which a caller waits for a full queue before its record is dropped.
     pub max_wait: Duration,
 }
 
@@ -23,6 +23,7 @@ impl Default for WriterOptions {
     }
 }
 
+/// The queue of one event file.
 #[derive(Debug)]
 pub(super) struct Queue {
     options: WriterOptions,
@@ -39,10 +40,10 @@ struct State {
     bytes: Vec<u8>,
     n_records: u64,
     /// The number of records that were queued, and of those that were written or lost.
-    n_in: u64,
-    n_out: u64,
+    n_queued: u64,
+    n_finished: u64,
     /// Whether a caller waits, so that the thread writes at once.
-    is_hurried: bool,
+    is_urgent: bool,
     is_closed: bool,
     n_lost: u64,
     first_error: Option<Arc<io::Error>>,
@@ -70,10 +71,10 @@ impl Queue {
         }
         append_record(&mut state.bytes, record);
         state.n_records += 1;
-        state.n_in += 1;
+        state.n_queued += 1;
         let is_first = state.n_records == 1;
-        state.is_hurried |= state.bytes.len() > self.options.queue_bytes / 2;
-        if is_first || state.is_hurried {
+        state.is_urgent |= state.bytes.len() > self.options.queue_bytes / 2;
+        if is_first || state.is_urgent {
             self.work.notify_one();
         }
     }
@@ -90,7 +91,7 @@ impl Queue {
             let Some(left) = self.options.max_wait.checked_sub(waited).filter(|left| !left.is_zero()) else {
                 return false;
             };
-            state.is_hurried = true;
+            state.is_urgent = true;
             self.work.notify_one();
             self.progress.wait_for(state, left);
         }
@@ -100,9 +101,9 @@ impl Queue {
     /// Waits until all records that are queued now are written or lost.
     pub fn flush(&self) {
         let mut state = self.state.lock();
-        let n_in = state.n_in;
-        while state.n_out < n_in {
-            state.is_hurried = true;
+        let n_queued = state.n_queued;
+        while state.n_finished < n_queued {
+            state.is_urgent = true;
             self.work.notify_one();
             self.progress.wait(&mut state);
         }
@@ -123,11 +124,11 @@ impl Queue {
     /// Writes records to `file` until the queue is closed and empty; runs in the writing thread.
     pub fn write_to(&self, mut file: EventFile) {
         let mut batch = Vec::new();
-        while let Some(n_records) = self.take(&mut batch) {
+        while let Some(n_records) = self.take_batch(&mut batch) {
             let result = file.write(&batch);
             batch.clear();
             let mut state = self.state.lock();
-            state.n_out += n_records;
+            state.n_finished += n_records;
             if let Err(error) = result {
                 state.lose(n_records, error);
             }
@@ -138,7 +139,7 @@ impl Queue {
 
     /// Waits `flush_every` for further records after the first, then swaps the queued records into `batch`; returns
     /// their number, `None` at the end.
-    fn take(&self, batch: &mut Vec<u8>) -> Option<u64> {
+    fn take_batch(&self, batch: &mut Vec<u8>) -> Option<u64> {
         let mut state = self.state.lock();
         while state.n_records == 0 {
             if state.is_closed {
@@ -147,12 +148,12 @@ impl Queue {
             self.work.wait(&mut state);
         }
         let begin_ns = clock::mono_now();
-        while !state.is_hurried && !state.is_closed {
+        while !state.is_urgent && !state.is_closed {
             let waited = Duration::from_nanos((clock::mono_now() - begin_ns).max(0) as u64);
             let Some(left) = self.options.flush_every.checked_sub(waited).filter(|left| !left.is_zero()) else { break };
             self.work.wait_for(&mut state, left);
         }
-        state.is_hurried = false;
+        state.is_urgent = false;
         std::mem::swap(&mut state.bytes, batch);
         let n_records = std::mem::take(&mut state.n_records);
         drop(state);

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::{sync::Arc, thread::JoinHandle};
 use summaries::{
     Embedding,
-    projection::{Position, Progress, TsneOptions, UmapOptions, along, pca, tsne, umap},
+    projection::{Position, Progress, TsneOptions, UmapOptions, pca, project_on_axes, tsne, umap},
 };
 
 /// A method of layout with its options.
@@ -72,7 +72,7 @@ impl Worker {
                 Method::Umap(options) => umap(&embedding.vectors, options, &theirs, show).map(|p| (p, Vec::new())),
                 Method::Along(axes) => {
                     let groups = axes.each_ref().map(|axis| axis.each_ref().map(Vec::as_slice));
-                    Some((along(&embedding.vectors, groups), Vec::new()))
+                    Some((project_on_axes(&embedding.vectors, groups), Vec::new()))
                 }
             };
             if let Some((places, explained)) = result {

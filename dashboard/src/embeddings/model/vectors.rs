@@ -82,7 +82,7 @@ impl Value for ColorBy {
         }
     }
 
-    fn of_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+    fn from_texts<'a>(mut texts: impl Iterator<Item = &'a str>) -> Option<Self> {
         let column: i64 = texts.next()?.parse().ok()?;
         Some(usize::try_from(column).map_or(Self::Nothing, Self::Column))
     }

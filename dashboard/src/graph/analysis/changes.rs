@@ -68,7 +68,7 @@ impl Changes {
 
     /// Whether there is another graph to compare with.
     pub fn is_requested(&self) -> bool {
-        self.comparison.asked().is_some()
+        self.comparison.last_question().is_some()
     }
 
     pub fn diff(&self) -> Option<&GraphDiff> {

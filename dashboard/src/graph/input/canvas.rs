@@ -12,7 +12,7 @@ use std::sync::Arc;
 use ui::{
     format,
     theme::{metrics, palette},
-    widgets::{describe, keys_are_free, named, pointer},
+    widgets::{describe, is_keyboard_free, named, pointer},
 };
 
 /// Boxes in view that the accessibility tree lists; outer and larger ones first.
@@ -159,7 +159,7 @@ fn move_camera(graph: &mut GraphView, ui: &Ui, canvas: &Response, model: &Model,
 
 fn keys(graph: &mut GraphView, ui: &Ui, model: &Arc<Model>, view: Rect) {
     let elsewhere = ui.input(|i| i.pointer.latest_pos()).is_some_and(|at| !ui.max_rect().union(view).contains(at));
-    if !keys_are_free(ui) || elsewhere {
+    if !is_keyboard_free(ui) || elsewhere {
         return;
     }
     let pressed = |key| ui.input(|i| i.key_pressed(key) && i.modifiers.is_none());

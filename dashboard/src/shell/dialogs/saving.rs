@@ -100,7 +100,7 @@ impl PendingSaves {
     }
 
     fn shapes_of(&mut self, ctx: &egui::Context, name: String, rect: Rect) {
-        export::want_shapes(ctx, true);
+        export::request_shapes(ctx, true);
         self.vectors = Some((name, rect, ctx.cumulative_frame_nr()));
         ctx.request_repaint();
     }
@@ -123,7 +123,7 @@ impl PendingSaves {
         }
         let is_painted = |(.., requested): &mut (String, Rect, u64)| ui.ctx().cumulative_frame_nr() > *requested;
         if let Some((name, rect, _)) = self.vectors.take_if(is_painted) {
-            export::want_shapes(ui.ctx(), false);
+            export::request_shapes(ui.ctx(), false);
             let background = palette(ui).panel;
             let text = ui.ctx().graphics(|graphics| {
                 let shapes = graphics.get(ui.layer_id()).into_iter().flat_map(egui::layers::PaintList::all_entries);

@@ -107,12 +107,15 @@ impl Layout {
             }
             Self::Tabs { front, parts } => {
                 let children = all(parts, tiles);
+                if children.is_empty() {
+                    return None;
+                }
                 let id = tiles.insert_tab_tile(children.iter().map(|(_, id)| *id).collect());
                 let active = children.iter().find(|(nth, _)| nth == front).map(|(_, id)| *id);
                 if let (Some(active), Some(Tile::Container(Container::Tabs(tabs)))) = (active, tiles.get_mut(id)) {
                     tabs.set_active(active);
                 }
-                (!children.is_empty()).then_some(id)
+                Some(id)
             }
             Self::Row { shares, parts } | Self::Column { shares, parts } => {
                 let dir = if matches!(self, Self::Row { .. }) { LinearDir::Horizontal } else { LinearDir::Vertical };
@@ -167,8 +170,13 @@ mod tests {
         ] {
             let layout: Layout = serde_json::from_str(text).unwrap();
             let tree = layout.tree(ViewKind::ALL);
-            let mut kinds: Vec<ViewKind> =
-                tree.tiles.tiles().filter_map(|t| if let Tile::Pane(kind) = t { Some(*kind) } else { None }).collect();
+            let (mut kinds, mut below_root) = (Vec::new(), vec![tree.root().unwrap()]);
+            while let Some(id) = below_root.pop() {
+                match tree.tiles.get(id).unwrap() {
+                    Tile::Pane(kind) => kinds.push(*kind),
+                    Tile::Container(container) => below_root.extend(container.children()),
+                }
+            }
             kinds.sort_unstable();
             assert_eq!(kinds, ViewKind::ALL, "{text}");
             assert!(!tree.is_empty());

@@ -32,29 +32,29 @@ pub struct Areas {
 
 impl Areas {
     /// Divides the canvas.
-    pub fn new(all: Rect) -> Self {
-        let left = all.left() + metrics::TRACK_LABELS_W.min(all.width() * 0.4);
-        let minimap = Rect::from_min_max(all.min, pos2(all.right(), all.top() + metrics::MINIMAP_H));
+    pub fn new(canvas: Rect) -> Self {
+        let left = canvas.left() + metrics::TRACK_LABELS_W.min(canvas.width() * 0.4);
+        let minimap = Rect::from_min_max(canvas.min, pos2(canvas.right(), canvas.top() + metrics::MINIMAP_H));
         let ruler_h = metrics::RULER_H + metrics::LANE_H;
-        let ruler = Rect::from_min_size(pos2(left, minimap.bottom() + 1.0), vec2(all.right() - left, ruler_h));
+        let ruler = Rect::from_min_size(pos2(left, minimap.bottom() + 1.0), vec2(canvas.right() - left, ruler_h));
         let top = ruler.bottom() + metrics::GAP;
-        let body = Rect::from_min_max(pos2(left, top), all.max.max(pos2(left, top)));
-        let labels = Rect::from_min_max(pos2(all.left(), top), body.left_bottom());
+        let body = Rect::from_min_max(pos2(left, top), canvas.max.max(pos2(left, top)));
+        let labels = Rect::from_min_max(pos2(canvas.left(), top), body.left_bottom());
         Self { minimap, ruler, body, labels }
     }
 
-    /// Ruler and rows.
+    /// The ruler and the rows, where x is a time.
     pub fn timed(&self) -> Rect {
         Rect::from_min_max(self.ruler.min, self.body.max)
     }
 
     /// Whether a point has a time: in the ruler or the rows.
-    pub fn have_time(&self, at: Pos2) -> bool {
-        self.body.contains(at) || self.ruler.contains(at)
+    pub fn has_time(&self, pos: Pos2) -> bool {
+        self.body.contains(pos) || self.ruler.contains(pos)
     }
 }
 
-/// The trace that a canvas shows, with what is known about it.
+/// The trace that a canvas shows, with its findings, arrows and bookmarks.
 pub struct Content<'a> {
     pub trace_idx: usize,
     pub store: &'a Store,
@@ -63,11 +63,12 @@ pub struct Content<'a> {
     /// The latest results of the analysis, which may be of an earlier view or version of the trace.
     pub findings: Option<&'a Findings>,
     /// Whether slices that do not match the search are dimmed.
-    pub dims: bool,
+    pub dims_others: bool,
     /// The rectangle of the panel, with toolbar and details.
     pub panel: Rect,
     /// The slice that made the selected slice ready.
-    pub before: Option<SliceRef>,
+    pub predecessor: Option<SliceRef>,
+    /// The arrows from and to the selected slice.
     pub arrows: &'a [Arrow],
     pub notes: Vec<Note>,
 }
@@ -80,7 +81,7 @@ impl Content<'_> {
 
     /// The slices that match the search; `None` without a search.
     fn matches(&self) -> Option<&Matches> {
-        self.findings.map(|f| &*f.matches).filter(|_| self.dims)
+        self.findings.map(|f| &*f.matches).filter(|_| self.dims_others)
     }
 }
 
@@ -91,7 +92,7 @@ pub struct FrameContext<'a> {
     pub state: &'a State,
     pub layout: &'a RowLayout,
     /// Indices of the rows on the screen.
-    pub visible: Range<usize>,
+    pub visible_rows: Range<usize>,
     pub areas: Areas,
     /// Times and row sizes in points.
     pub frame: Frame,
@@ -111,9 +112,9 @@ impl<'a> FrameContext<'a> {
             pixels_per_point: ui.pixels_per_point(),
             sizes: sizes(ui),
         };
-        let visible = layout.visible(state.scroll, state.scroll + areas.body.height());
+        let visible_rows = layout.visible_rows(state.scroll, state.scroll + areas.body.height());
         let (palette, tags) = (palette(ui), Tags::default());
-        Self { content, state, layout, visible, areas, frame, palette, pointer: None, tags }
+        Self { content, state, layout, visible_rows, areas, frame, palette, pointer: None, tags }
     }
 
     pub fn store(&self) -> &'a Store {
@@ -132,38 +133,38 @@ impl<'a> FrameContext<'a> {
     }
 
     /// Whether there are more rows than fit.
-    pub fn scrolls(&self) -> bool {
+    pub fn is_scrollable(&self) -> bool {
         self.layout.height() > self.areas.body.height()
     }
 
     /// Whether a time range touches the view.
-    pub fn is_seen(&self, range: &Range<i64>) -> bool {
+    pub fn is_in_view(&self, range: &Range<i64>) -> bool {
         range.end > self.frame.view.start && range.start < self.frame.view.end
     }
 
     /// The lane or counter at a point.
-    pub fn row_at(&self, at: Pos2) -> Option<Hit> {
-        self.layout.hit(at.y - self.top()).filter(|_| self.areas.body.contains(at))
+    pub fn row_at(&self, pos: Pos2) -> Option<Hit> {
+        self.layout.hit(pos.y - self.top()).filter(|_| self.areas.body.contains(pos))
     }
 
-    /// The slice at a point, or else near it.
-    pub fn slice_at(&self, at: Pos2, slack_px: f32) -> Option<SliceRef> {
-        let Hit::Lane { track, lane } = self.row_at(at)? else { return None };
+    /// The slice at a point, or else the nearest one at most `slack_px` points away.
+    pub fn slice_at(&self, pos: Pos2, slack_px: f32) -> Option<SliceRef> {
+        let Hit::Lane { track, lane } = self.row_at(pos)? else { return None };
         let scale = &self.frame.scale;
-        find::slice_at(self.store(), track, lane, scale.time_from_x(at.x), scale.ns_of_px(slack_px))
+        find::slice_at(self.store(), track, lane, scale.time_from_x(pos.x), scale.ns_of_px(slack_px))
     }
 
-    /// The rectangle of a time range in a lane. Off the screen it lies at the edge.
+    /// The rectangle of a time range in a lane; a range outside the view becomes a pixel at the edge.
     pub fn rect(&self, track: u32, lane: u32, range: &Range<i64>) -> Option<Rect> {
-        let band = self.layout.lane(TrackId(track), lane)?;
+        let band = self.layout.lane_band(TrackId(track), lane)?;
         let (x0, x1) = self.frame.edges(range.start, range.end);
         let y = self.top() + band.top;
         Some(Rect::from_min_max(pos2(x0, y), pos2(x1, y + band.height - 1.0)))
     }
 
-    /// The rectangle of a time range in the lane of what runs on a track.
+    /// The rectangle of a time range in the outermost lane of a track's work.
     pub fn work_rect(&self, track: u32, range: &Range<i64>) -> Option<Rect> {
-        let (Row::Track { work_lane, .. }, _) = self.layout.of_track(TrackId(track))? else { return None };
+        let (Row::Track { work_lane, .. }, _) = self.layout.track_row(TrackId(track))? else { return None };
         self.rect(track, *work_lane, range)
     }
 
@@ -172,7 +173,7 @@ impl<'a> FrameContext<'a> {
     }
 }
 
-/// The sizes of rows; lanes are as dense as controls are.
+/// The sizes of rows, at the density of the controls.
 pub fn sizes(ui: &Ui) -> Sizes {
     let density = ui.spacing().interact_size.y / metrics::ROW_H;
     Sizes {

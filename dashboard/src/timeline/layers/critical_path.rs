@@ -13,7 +13,7 @@ impl Layer for CriticalPaths {
         let (store, view, p) = (ctx.store(), ctx.frame.view, ctx.palette);
         let paths = ctx.content.findings.filter(|_| ctx.state.critical).map_or(&[][..], |f| &f.paths);
         let mut mesh = Mesh::default();
-        for path in paths.iter().filter(|path| ctx.is_seen(&path.range)) {
+        for path in paths.iter().filter(|path| ctx.is_in_view(&path.range)) {
             let mut last_end: Option<(u32, Pos2)> = None;
             let mut last_line = Rect::NOTHING;
             let from = path.segments.partition_point(|s| s.end <= view.start);

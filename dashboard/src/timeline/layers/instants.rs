@@ -11,13 +11,14 @@ use trace_model::{Category, InstantEvent};
 use trace_store::{Store, Track};
 use ui::theme::metrics;
 
-fn in_range<'a>(track: &'a Track, range: &Range<i64>) -> &'a [InstantEvent] {
+/// The instants of a track in a time range.
+fn instants_in<'a>(track: &'a Track, range: &Range<i64>) -> &'a [InstantEvent] {
     let from = track.instants.partition_point(|i| i.time < range.start);
     let to = track.instants.partition_point(|i| i.time < range.end);
     &track.instants[from..to.max(from)]
 }
 
-/// Whether an instant has a mark: stamps of transfers are arrows instead, and finite values of a node are no event.
+/// Whether an instant has a mark: stamps of transfers are arrows instead, and a node's finite values are no event.
 fn is_shown(store: &Store, instant: &InstantEvent) -> bool {
     store.sites().get(instant.site as usize).is_none_or(|s| match s.category {
         Category::Transfer | Category::RemoteTransfer => false,
@@ -34,16 +35,16 @@ impl Layer for Instants {
         let frame = &ctx.frame;
         let pixel_ns = frame.scale.ns_of_px(1.0 / frame.pixels_per_point).max(1);
         let mut mesh = Mesh::default();
-        for (row, position) in ctx.layout.iter(ctx.visible.clone()) {
+        for (row, position) in ctx.layout.iter(ctx.visible_rows.clone()) {
             let Row::Track { track, .. } = row else { continue };
-            let Some(t) = ctx.store().track(*track) else { continue };
+            let Some(track_data) = ctx.store().track(*track) else { continue };
             let y = ctx.top() + position.top;
-            let mut drawn_to = i64::MIN;
-            for instant in in_range(t, &frame.view.range()) {
-                if instant.time < drawn_to || !is_shown(ctx.store(), instant) {
+            let mut next_time = i64::MIN;
+            for instant in instants_in(track_data, &frame.view.range()) {
+                if instant.time < next_time || !is_shown(ctx.store(), instant) {
                     continue;
                 }
-                drawn_to = instant.time.saturating_add(pixel_ns);
+                next_time = instant.time.saturating_add(pixel_ns);
                 let x = frame.scale.x_from_time(instant.time);
                 let first = mesh.vertices.len() as u32;
                 for corner in [pos2(x - metrics::MARK, y), pos2(x + metrics::MARK, y), pos2(x, y + 1.5 * metrics::MARK)]
@@ -56,8 +57,8 @@ impl Layer for Instants {
         painter.add(mesh);
     }
 
-    fn hit<'a>(&self, ctx: &'a FrameContext<'_>, at: Pos2) -> Option<Tooltip<'a>> {
-        let instant = instant_at(ctx, at)?;
+    fn tooltip<'a>(&self, ctx: &'a FrameContext<'_>, pos: Pos2) -> Option<Tooltip<'a>> {
+        let instant = instant_at(ctx, pos)?;
         let site = ctx.store().sites().get(instant.site as usize);
         Some(Box::new(move |ui| {
             ui.label(site.map_or("?", |s| &s.name));
@@ -69,14 +70,14 @@ impl Layer for Instants {
 }
 
 /// The instant whose mark is at a point.
-fn instant_at<'a>(ctx: &FrameContext<'a>, at: Pos2) -> Option<&'a InstantEvent> {
-    let Hit::Lane { track, .. } = ctx.row_at(at)? else { return None };
+fn instant_at<'a>(ctx: &FrameContext<'a>, pos: Pos2) -> Option<&'a InstantEvent> {
+    let Hit::Lane { track, .. } = ctx.row_at(pos)? else { return None };
     let (store, scale) = (ctx.store(), &ctx.frame.scale);
     let rect = ctx.rect(track.0, 0, &ctx.frame.view.range())?;
-    if at.y > rect.top() + 1.5 * metrics::MARK {
+    if pos.y > rect.top() + 1.5 * metrics::MARK {
         return None;
     }
-    let (time, slack) = (scale.time_from_x(at.x), scale.ns_of_px(metrics::MARK).max(1));
-    let near = in_range(store.track(track)?, &(time.saturating_sub(slack)..time.saturating_add(slack)));
+    let (time, slack) = (scale.time_from_x(pos.x), scale.ns_of_px(metrics::MARK).max(1));
+    let near = instants_in(store.track(track)?, &(time.saturating_sub(slack)..time.saturating_add(slack)));
     near.iter().filter(|i| is_shown(store, i)).min_by_key(|i| (i.time - time).abs())
 }

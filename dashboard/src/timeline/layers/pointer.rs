@@ -9,8 +9,8 @@ use ui::theme::metrics;
 pub struct PointerTime;
 
 impl Layer for PointerTime {
-    fn tag(&self, ctx: &FrameContext<'_>, painter: &Painter, tags: &mut Tags) {
-        let Some(x) = x(ctx) else { return };
+    fn add_tags(&self, ctx: &FrameContext<'_>, painter: &Painter, tags: &mut Tags) {
+        let Some(x) = pointer_x(ctx) else { return };
         let text = ticks::position_in_view(ctx.frame.scale.time_from_x(x), &ctx.frame.scale);
         let y = ctx.areas.ruler.top() + 1.0;
         let gap = 2.0 * metrics::GAP;
@@ -18,17 +18,18 @@ impl Layer for PointerTime {
         if x > (ctx.frame.scale.left() + ctx.frame.scale.right()) / 2.0 {
             sides.reverse();
         }
-        tags.put_somewhere(painter, text, &sides, ctx.palette);
+        tags.add_near(painter, text, &sides, ctx.palette);
     }
 
     fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
-        let Some(x) = x(ctx) else { return };
+        let Some(x) = pointer_x(ctx) else { return };
         let line = Stroke::new(metrics::HAIRLINE, ctx.palette.text_weak.gamma_multiply(0.7));
         let y = ctx.areas.ruler.top()..=ctx.areas.body.bottom();
         painter.vline(painter.round_to_pixel_center(x), y, line);
     }
 }
 
-fn x(ctx: &FrameContext<'_>) -> Option<f32> {
-    ctx.pointer.filter(|at| ctx.areas.have_time(*at)).map(|at| at.x)
+/// The x of the pointer, where it points at a time.
+fn pointer_x(ctx: &FrameContext<'_>) -> Option<f32> {
+    ctx.pointer.filter(|pos| ctx.areas.has_time(*pos)).map(|pos| pos.x)
 }

@@ -4,15 +4,17 @@ use super::{FrameContext, Layer, Tags};
 use egui::{Align2, Painter, Rect, Stroke, pos2};
 use ui::{format, theme::metrics};
 
+/// The band of the selected range.
 pub struct SelectedRange;
 
 impl Layer for SelectedRange {
-    fn tag(&self, ctx: &FrameContext<'_>, painter: &Painter, tags: &mut Tags) {
+    fn add_tags(&self, ctx: &FrameContext<'_>, painter: &Painter, tags: &mut Tags) {
         let Some((range, (x0, x1))) = ctx.state.range.as_ref().zip(edges(ctx)) else { return };
         // Over the middle of the visible part of the range.
         let ruler = ctx.areas.ruler;
-        let at = pos2((x0.max(ruler.left()) + x1.min(ruler.right())) / 2.0, ruler.top() + 1.0);
-        tags.place(painter, format::duration_ns(range.end - range.start), &[(at, Align2::CENTER_TOP)], ctx.palette);
+        let pos = pos2((x0.max(ruler.left()) + x1.min(ruler.right())) / 2.0, ruler.top() + 1.0);
+        let text = format::duration_ns(range.end - range.start);
+        tags.add_if_free(painter, text, &[(pos, Align2::CENTER_TOP)], ctx.palette);
     }
 
     fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
@@ -27,6 +29,6 @@ impl Layer for SelectedRange {
 
 /// The range's visible edges on the screen; `None` where the range is outside the view.
 fn edges(ctx: &FrameContext<'_>) -> Option<(f32, f32)> {
-    let range = ctx.state.range.as_ref().filter(|range| ctx.is_seen(range))?;
+    let range = ctx.state.range.as_ref().filter(|range| ctx.is_in_view(range))?;
     Some(ctx.frame.edges(range.start, range.end))
 }

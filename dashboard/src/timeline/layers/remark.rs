@@ -8,23 +8,23 @@ use ui::{
     theme::{Palette, metrics},
 };
 
-/// The note.
+/// The note about missing stalls or slices.
 pub struct Remark;
 
 impl Layer for Remark {
     fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
         let Some(findings) = ctx.content.findings else { return };
         if let Some(text) = far::note(findings.residency) {
-            remark(painter, text, ctx.palette);
+            paint_note(painter, text, ctx.palette);
         } else if let Some(ns) = findings.stalls.only_last_ns {
-            let last = format::duration_ns(ns);
-            let text = format!("Stalls shown for the last {last}. Zoom in to analyse other ranges.");
-            remark(painter, &text, ctx.palette);
+            let analysed = format::duration_ns(ns);
+            let text = format!("Stalls shown for the last {analysed}. Zoom in to analyse other ranges.");
+            paint_note(painter, &text, ctx.palette);
         }
     }
 }
 
-fn remark(painter: &Painter, text: &str, p: &Palette) {
+fn paint_note(painter: &Painter, text: &str, p: &Palette) {
     let room = painter.clip_rect().shrink(metrics::PAD);
     let galley = painter.layout(text.to_owned(), label_font(), p.text_strong, room.width());
     let rect = Align2::LEFT_BOTTOM.anchor_size(room.left_bottom(), galley.size());

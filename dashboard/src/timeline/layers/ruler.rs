@@ -16,17 +16,17 @@ impl Layer for Ruler {
         let ticks_top = areas.ruler.top();
         for tick in &ruler.ticks {
             let x = painter.round_to_pixel_center(frame.scale.x_from_time(tick.time));
-            let (length, color) = if tick.labelled { (metrics::PAD, p.text_weak) } else { (metrics::GAP, p.border) };
+            let (length, color) = if tick.has_label { (metrics::PAD, p.text_weak) } else { (metrics::GAP, p.border) };
             painter.vline(x, ticks_top..=ticks_top + length, Stroke::new(metrics::HAIRLINE, color));
-            if tick.labelled {
+            if tick.has_label {
                 painter.vline(x, areas.body.y_range(), Stroke::new(metrics::HAIRLINE, p.grid));
                 let text = ticks::position(tick.time, ruler.step);
-                let at = pos2(x + metrics::GAP, ticks_top + 2.0);
+                let text_pos = pos2(x + metrics::GAP, ticks_top + 2.0);
                 let galley = painter.layout_no_wrap(text, FontId::proportional(metrics::TEXT_TICK), p.text_weak);
-                let rect = Rect::from_min_size(at, galley.size());
+                let rect = Rect::from_min_size(text_pos, galley.size());
                 // A label that is cut off would show another time.
                 if !ctx.tags.covers(rect) && rect.right() <= areas.ruler.right() {
-                    painter.galley(at, galley, p.text_weak);
+                    painter.galley(text_pos, galley, p.text_weak);
                 }
             }
         }

@@ -37,14 +37,14 @@ impl Layer for SlicesLayer {
             color_by: ctx.state.color_by,
             matches: scene.matches.map(|m| std::ptr::from_ref(m) as usize),
             palette: ctx.palette.id(),
-            shapes: export::wants_shapes(painter.ctx()),
+            shapes_only: export::wants_shapes(painter.ctx()),
         };
         self.picture.paint(painter, key, &scene);
     }
 
-    fn hit<'a>(&self, ctx: &'a FrameContext<'_>, pos: Pos2) -> Option<Tooltip<'a>> {
+    fn tooltip<'a>(&self, ctx: &'a FrameContext<'_>, pos: Pos2) -> Option<Tooltip<'a>> {
         let Hit::Lane { track, lane } = ctx.row_at(pos)? else { return None };
-        let Some(slice) = ctx.slice_at(pos, 1.0) else { return between_waits(ctx, track, pos) };
+        let Some(slice) = ctx.slice_at(pos, 1.0) else { return cpu_run_tooltip(ctx, track, pos) };
         let time = ctx.frame.scale.time_from_x(pos.x);
         match merged_at(ctx, track, lane, time) {
             Some((span, top)) => Some(Box::new(move |ui| merged_ui(ui, ctx, &span, &top))),
@@ -59,7 +59,7 @@ impl Layer for SlicesLayer {
 }
 
 /// The tooltip with the CPU of a thread between two waits for a CPU, where only these waits are recorded.
-fn between_waits<'a>(ctx: &'a FrameContext<'_>, track: TrackId, pos: Pos2) -> Option<Tooltip<'a>> {
+fn cpu_run_tooltip<'a>(ctx: &'a FrameContext<'_>, track: TrackId, pos: Pos2) -> Option<Tooltip<'a>> {
     let store = ctx.store();
     let track = store.track(track).filter(|track| is_scheduling(store, track))?;
     let (cpu, run) = cpu_run_at(store, track, ctx.frame.scale.time_from_x(pos.x), 1)?;
@@ -70,7 +70,7 @@ fn between_waits<'a>(ctx: &'a FrameContext<'_>, track: TrackId, pos: Pos2) -> Op
     }))
 }
 
-/// The span at `time` that merges several slices, with the slice that stands for them.
+/// The span at `time` that merges several slices, with its top slice.
 fn merged_at(ctx: &FrameContext<'_>, track: TrackId, lane: u32, time: i64) -> Option<(Span, SliceRef)> {
     let lane = ctx.store().track(track)?.lanes.get(lane as usize)?;
     let slack = ctx.frame.scale.ns_of_px(1.0);
@@ -81,7 +81,7 @@ fn merged_at(ctx: &FrameContext<'_>, track: TrackId, lane: u32, time: i64) -> Op
     Some((*span, lane.slice(span.top)?))
 }
 
-/// The tooltip of several merged slices.
+/// Shows the tooltip of several merged slices.
 fn merged_ui(ui: &mut Ui, ctx: &FrameContext<'_>, span: &Span, top: &SliceRef) {
     ui.label(format::count_of(u64::from(span.count), "slice"));
     let length = span.end - span.start;

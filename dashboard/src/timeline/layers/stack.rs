@@ -1,4 +1,4 @@
-//! All layers in their order.
+//! All layers, in the order in which they are painted.
 
 use super::{
     Areas, ClippedLayer, Layer, counters, critical_path, flows, instants, minimap, notes, open_slices, pointer, range,
@@ -12,8 +12,8 @@ fn clipped(area: Area, layer: impl Layer + 'static) -> ClippedLayer {
     ClippedLayer { layer: Box::new(layer), area }
 }
 
-/// Every layer, from the lowest to the highest. The pointer acts on the highest layer that answers; in the ruler, texts
-/// of lower layers get their positions first.
+/// Every layer, from the lowest to the highest. The highest layer that has a tooltip or command at the pointer gets the
+/// pointer; in the ruler, lower layers place their texts first.
 pub fn all() -> Vec<ClippedLayer> {
     let (body, timed): (Area, Area) = (|areas| areas.body, Areas::timed);
     vec![
@@ -28,7 +28,7 @@ pub fn all() -> Vec<ClippedLayer> {
         clipped(body, remark::Remark),
         clipped(body, critical_path::CriticalPaths),
         clipped(timed, range::SelectedRange),
-        clipped(body, stalls::StallBlame),
+        clipped(body, stalls::StallCulprit),
         clipped(body, flows::Flows),
         clipped(body, selection::SelectedSlice),
         clipped(timed, notes::Notes),

@@ -19,6 +19,7 @@ fn is_lost(cause: Cause) -> bool {
     !matches!(cause, Cause::NothingReady | Cause::StepBegin | Cause::StepEnd)
 }
 
+/// The colour of a stall with this cause.
 pub fn color(cause: Cause, p: &Palette) -> Color32 {
     if is_lost(cause) { p.error } else { mix(p.stripe, p.warning, 0.7) }
 }
@@ -38,8 +39,8 @@ impl Layer for StallBands {
                 _ => (color(stall.cause, p), if is_lost(stall.cause) { 0.28 } else { 0.14 }),
             };
             mesh.add_colored_rect(rect, color.gamma_multiply(strength));
-            let line = Rect::from_min_max(rect.min, pos2(rect.right(), rect.top() + 2.0));
-            mesh.add_colored_rect(line, color);
+            let top_edge = Rect::from_min_max(rect.min, pos2(rect.right(), rect.top() + 2.0));
+            mesh.add_colored_rect(top_edge, color);
             if rect.width() >= 1.5 * metrics::LABEL_MIN_W {
                 labels.push((rect, stall.cause.to_string()));
             }
@@ -50,8 +51,8 @@ impl Layer for StallBands {
         }
     }
 
-    fn hit<'a>(&self, ctx: &'a FrameContext<'_>, at: Pos2) -> Option<Tooltip<'a>> {
-        let (stall, p) = (stall_at(ctx, at)?, ctx.palette);
+    fn tooltip<'a>(&self, ctx: &'a FrameContext<'_>, pos: Pos2) -> Option<Tooltip<'a>> {
+        let (stall, p) = (stall_at(ctx, pos)?, ctx.palette);
         Some(Box::new(move |ui| {
             ui.set_max_width(ui.spacing().tooltip_width);
             let text = with_names(&stall.text(ctx.store()), metrics::TEXT, p.text_strong);
@@ -60,21 +61,21 @@ impl Layer for StallBands {
         }))
     }
 
-    fn click(&self, ctx: &FrameContext<'_>, at: Pos2) -> Option<Command> {
-        let stall = stall_at(ctx, at)?;
-        let slice = ctx.slice_at(at, metrics::CLICK_SLACK);
+    fn click(&self, ctx: &FrameContext<'_>, pos: Pos2) -> Option<Command> {
+        let stall = stall_at(ctx, pos)?;
+        let slice = ctx.slice_at(pos, metrics::CLICK_SLACK);
         let is_idle = slice.is_none_or(|s| ctx.store().category(&s) == Category::Wait);
         is_idle.then(|| Command::SelectStall(Box::new(stall.clone())))
     }
 }
 
 /// The arrow from the culprit to the end of the stall that is selected or under the pointer, and outlines of both.
-pub struct StallBlame;
+pub struct StallCulprit;
 
-impl Layer for StallBlame {
+impl Layer for StallCulprit {
     fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
-        let pointed = || ctx.pointer.and_then(|at| stall_at(ctx, at));
-        let Some(stall) = ctx.state.stall.as_deref().or_else(pointed) else { return };
+        let hovered = || ctx.pointer.and_then(|pos| stall_at(ctx, pos));
+        let Some(stall) = ctx.state.stall.as_deref().or_else(hovered) else { return };
         let color = color(stall.cause, ctx.palette);
         let outline = |rect| painter.rect_stroke(rect, 1.0, Stroke::new(metrics::LINE, color), StrokeKind::Outside);
         let Some(rect) = ctx.work_rect(stall.track.0, &(stall.start..stall.end)) else { return };
@@ -86,16 +87,17 @@ impl Layer for StallBlame {
     }
 }
 
+/// The rectangle of a stall; `None` where it is outside the view or too narrow.
 fn band(ctx: &FrameContext<'_>, stall: &Stall) -> Option<Rect> {
     let range = stall.start..stall.end;
-    let rect = ctx.is_seen(&range).then(|| ctx.work_rect(stall.track.0, &range))??;
+    let rect = ctx.is_in_view(&range).then(|| ctx.work_rect(stall.track.0, &range))??;
     (rect.width() >= metrics::STALL_MIN_W).then_some(rect)
 }
 
 /// The stall whose band is at a point; of overlapping bands the shortest stall.
-fn stall_at<'a>(ctx: &'a FrameContext<'_>, at: Pos2) -> Option<&'a Stall> {
-    if !ctx.areas.body.contains(at) {
+fn stall_at<'a>(ctx: &'a FrameContext<'_>, pos: Pos2) -> Option<&'a Stall> {
+    if !ctx.areas.body.contains(pos) {
         return None;
     }
-    ctx.content.stalls().iter().rev().find(|s| band(ctx, s).is_some_and(|rect| rect.contains(at)))
+    ctx.content.stalls().iter().rev().find(|s| band(ctx, s).is_some_and(|rect| rect.contains(pos)))
 }

@@ -1,4 +1,4 @@
-//! Steps: label and step on the summaries' axis, in the lower half of the ruler.
+//! Steps: their labels with the step of the summaries' x axis, in the lower half of the ruler.
 
 use super::{FrameContext, Layer};
 use crate::timeline::raster::{fitted, label_font};
@@ -8,6 +8,7 @@ use ui::{
     theme::{metrics, mix},
 };
 
+/// The strip of steps.
 pub struct Steps;
 
 impl Layer for Steps {
@@ -17,18 +18,18 @@ impl Layer for Steps {
         let strip =
             Rect::from_min_max(pos2(areas.ruler.left(), areas.ruler.bottom() - metrics::LANE_H), areas.ruler.max);
         painter.rect_filled(strip, 0.0, p.stripe);
-        let all = store.steps();
+        let steps = store.steps();
         let mut mesh = Mesh::default();
         let mut labels = Vec::new();
-        let mut i = all.partition_point(|s| s.end <= frame.view.start);
-        while let Some(step) = all.get(i).filter(|s| s.start < frame.view.end) {
+        let mut i = steps.partition_point(|s| s.end <= frame.view.start);
+        while let Some(step) = steps.get(i).filter(|s| s.start < frame.view.end) {
             let (x0, x1) = frame.edges(step.start, step.end);
             let next = if x1 - x0 > 2.0 {
                 i + 1
             } else {
                 // Steps that begin in one pixel share one mark.
-                let pixel = frame.scale.ns_of_px(1.0);
-                all.partition_point(|s| s.start < step.start.saturating_add(pixel)).max(i + 1)
+                let pixel_ns = frame.scale.ns_of_px(1.0);
+                steps.partition_point(|s| s.start < step.start.saturating_add(pixel_ns)).max(i + 1)
             };
             let fill = if i.is_multiple_of(2) { p.hovered } else { mix(p.hovered, p.border, 0.6) };
             mesh.add_colored_rect(Rect::from_x_y_ranges(x0..=x1, strip.y_range()), fill);

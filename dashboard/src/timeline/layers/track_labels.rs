@@ -19,35 +19,35 @@ pub fn track_labels_ui(ui: &mut Ui, ctx: &FrameContext<'_>) -> Vec<Command> {
     let (area, top, store) = (ctx.areas.labels, ctx.top(), ctx.store());
     let track_uses = ctx.content.findings.map_or(&[][..], |f| &f.track_use);
     let mut out = Vec::new();
-    let mut clipped = ui.new_child(egui::UiBuilder::new().max_rect(area));
-    clipped.set_clip_rect(area.intersect(ui.clip_rect()));
-    for (row, position) in ctx.layout.iter(ctx.visible.clone()) {
+    let mut labels_ui = ui.new_child(egui::UiBuilder::new().max_rect(area));
+    labels_ui.set_clip_rect(area.intersect(ui.clip_rect()));
+    for (row, position) in ctx.layout.iter(ctx.visible_rows.clone()) {
         let rect = Rect::from_min_size(pos2(area.left(), top + position.top), vec2(area.width(), position.height));
         match row {
             Row::Process { process, title, n_tracks, folded } => {
                 let description = format!("{title}, {}", format::count_of(*n_tracks as u64, "track"));
-                let response = heading(&mut clipped, rect, title, *folded, &description);
+                let response = heading(&mut labels_ui, rect, title, *folded, &description);
                 if response.clicked() {
                     out.push(Command::ToggleProcess(*process));
                 }
             }
-            Row::Pins => plain_heading(&clipped, rect, "Pinned"),
+            Row::Pins => plain_heading(&labels_ui, rect, "Pinned"),
             Row::Host { host, n_processes, folded } => {
                 let description =
                     format!("host {host}, {}", format::count_of_irregular(*n_processes as u64, "process", "processes"));
-                if heading(&mut clipped, rect, host, *folded, &description).clicked() {
+                if heading(&mut labels_ui, rect, host, *folded, &description).clicked() {
                     out.push(Command::ToggleHost(host.clone()));
                 }
             }
             Row::Track { track, folded, foldable, pinned, .. } => {
-                let Some(t) = store.track(*track) else { continue };
+                let Some(info) = store.track(*track) else { continue };
                 let track_use = track_uses.iter().find(|u| u.track == *track);
                 let response =
-                    track_name(&mut clipped, rect, position.lane_h, t, track_use, foldable.then_some(*folded));
+                    track_name(&mut labels_ui, rect, position.lane_h, info, track_use, foldable.then_some(*folded));
                 if response.clicked() && *foldable {
                     out.push(Command::ToggleTrack(track.0));
                 }
-                let entries = menu_of(track.0, *foldable, *folded, *pinned);
+                let entries = menu_entries(track.0, *foldable, *folded, *pinned);
                 response.context_menu(|ui| {
                     for (text, command) in &entries {
                         if ui.button(*text).clicked() {
@@ -57,16 +57,16 @@ pub fn track_labels_ui(ui: &mut Ui, ctx: &FrameContext<'_>) -> Vec<Command> {
                     }
                 });
             }
-            Row::Counter { title, .. } => counter_name(&clipped, rect, title),
+            Row::Counter { title, .. } => counter_name(&labels_ui, rect, title),
         }
     }
     out
 }
 
 /// The entries of a track's menu.
-fn menu_of(track: u32, foldable: bool, folded: bool, pinned: bool) -> Vec<(&'static str, Command)> {
+fn menu_entries(track: u32, foldable: bool, folded: bool, pinned: bool) -> Vec<(&'static str, Command)> {
     let fold = foldable.then_some((if folded { "Unfold" } else { "Fold" }, Command::ToggleTrack(track)));
-    let others = [
+    let fixed = [
         (if pinned { "Unpin" } else { "Pin to the top" }, Command::TogglePin(track)),
         ("Move up", Command::MoveTrack { track, up: true }),
         ("Move down", Command::MoveTrack { track, up: false }),
@@ -74,7 +74,7 @@ fn menu_of(track: u32, foldable: bool, folded: bool, pinned: bool) -> Vec<(&'sta
         ("Shorter lanes", Command::ResizeTrack { track, taller: false }),
         ("Hide track", Command::HideTrack(track)),
     ];
-    fold.into_iter().chain(others).collect()
+    fold.into_iter().chain(fixed).collect()
 }
 
 /// Paints a heading that cannot be folded.
@@ -87,15 +87,16 @@ fn plain_heading(ui: &Ui, rect: Rect, title: &str) {
 
 /// Paints the triangle that shows whether a row is folded, around `pos`.
 fn fold_marker(painter: &Painter, pos: Pos2, folded: bool, color: Color32) {
-    let r = metrics::GAP;
+    let radius = metrics::GAP;
     let points = if folded {
-        vec![pos + vec2(-r * 0.6, -r), pos + vec2(r, 0.0), pos + vec2(-r * 0.6, r)]
+        vec![pos + vec2(-radius * 0.6, -radius), pos + vec2(radius, 0.0), pos + vec2(-radius * 0.6, radius)]
     } else {
-        vec![pos + vec2(-r, -r * 0.6), pos + vec2(r, -r * 0.6), pos + vec2(0.0, r)]
+        vec![pos + vec2(-radius, -radius * 0.6), pos + vec2(radius, -radius * 0.6), pos + vec2(0.0, radius)]
     };
     painter.add(Shape::convex_polygon(points, color, Stroke::NONE));
 }
 
+/// Shows a heading that folds on a click.
 fn heading(ui: &mut Ui, rect: Rect, title: &str, folded: bool, description: &str) -> Response {
     let p = palette(ui);
     let id = ui.scope_id().with(("process", title));
@@ -112,8 +113,8 @@ fn heading(ui: &mut Ui, rect: Rect, title: &str, folded: bool, description: &str
     response.on_hover_text(description)
 }
 
-/// Paints a track's name with a bar and the percentage of its busy time in the view. `folded`: `None` for a single
-/// lane.
+/// Shows a track's name with a bar and the percentage of its busy time in the view. `folded`: `None` where the track
+/// has a single lane.
 fn track_name(
     ui: &mut Ui,
     rect: Rect,
@@ -126,11 +127,11 @@ fn track_name(
     let id = ui.scope_id().with(("track", track.id));
     let response = ui.interact(rect, id, Sense::click());
     let busy = track_use.map(|u| format::percent(u.utilisation));
-    let state = folded.map_or("", |f| if f { ", folded" } else { ", unfolded" });
-    let dropped =
+    let fold_text = folded.map_or("", |f| if f { ", folded" } else { ", unfolded" });
+    let dropped_text =
         if track.dropped > 0 { format!(", {} events dropped", format::count(track.dropped)) } else { String::new() };
     let busy_text = busy.as_ref().map(|b| format!(", {b} busy")).unwrap_or_default();
-    named(&response, Role::Button, &format!("Track {}{busy_text}{dropped}{state}", track.name));
+    named(&response, Role::Button, &format!("Track {}{busy_text}{dropped_text}{fold_text}", track.name));
     if response.hovered() && folded.is_some() {
         ui.painter().rect_filled(rect, 0.0, p.hovered);
     }
@@ -187,6 +188,6 @@ fn track_name(
 fn counter_name(ui: &Ui, rect: Rect, title: &str) {
     let p = palette(ui);
     let row = Rect::from_min_size(rect.min, vec2(rect.width(), metrics::LANE_H));
-    let room = Rect::from_min_max(row.min + vec2(2.0 * metrics::GAP_WIDE, 0.0), row.max - vec2(metrics::PAD, 0.0));
-    text_elided(ui, title, room, p.text);
+    let text_rect = Rect::from_min_max(row.min + vec2(2.0 * metrics::GAP_WIDE, 0.0), row.max - vec2(metrics::PAD, 0.0));
+    text_elided(ui, title, text_rect, p.text);
 }

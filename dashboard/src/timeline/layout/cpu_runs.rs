@@ -15,18 +15,18 @@ pub struct CpuRun {
 }
 
 /// A thread by host and thread id, which is unique on the host.
-type Thread<'a> = (&'a str, u32);
+type ThreadKey<'a> = (&'a str, u32);
 
 /// The intervals of all threads in a view.
 pub struct CpuRuns<'a> {
     store: &'a Store,
-    runs: FxHashMap<Thread<'a>, Vec<CpuRun>>,
+    runs: FxHashMap<ThreadKey<'a>, Vec<CpuRun>>,
 }
 
 impl<'a> CpuRuns<'a> {
     /// Collects the intervals in a frame's view.
     pub fn new(store: &'a Store, frame: &Frame) -> Self {
-        let mut runs: FxHashMap<Thread<'a>, Vec<CpuRun>> = FxHashMap::default();
+        let mut runs: FxHashMap<ThreadKey<'a>, Vec<CpuRun>> = FxHashMap::default();
         let mut spans = Vec::new();
         for track in cpu_tracks(store) {
             let cpu = cpu_number(track);
@@ -34,24 +34,24 @@ impl<'a> CpuRuns<'a> {
                 spans.clear();
                 lane.spans(frame.view.range(), frame.width_px(), &mut spans);
                 for span in &spans {
-                    let Some(top) = lane.slice_now(span.top) else { continue };
+                    let Some(top) = lane.slice_if_resident(span.top) else { continue };
                     let (x0, x1) = frame.edges(span.start, span.end);
                     runs.entry((host_of(store, track), top.correlation)).or_default().push(CpuRun { x0, x1, cpu });
                 }
             }
         }
-        runs.values_mut().for_each(|list| list.sort_by(|a, b| a.x0.total_cmp(&b.x0)));
+        runs.values_mut().for_each(|thread_runs| thread_runs.sort_by(|a, b| a.x0.total_cmp(&b.x0)));
         Self { store, runs }
     }
 
-    /// The intervals of a track's thread between `x0` and `x1`, clipped to these.
-    pub fn between(&self, track: u32, x0: f32, x1: f32) -> impl Iterator<Item = CpuRun> + '_ {
+    /// The intervals of a track's thread that overlap `x0..x1`, clipped to that range.
+    pub fn overlapping(&self, track: u32, x0: f32, x1: f32) -> impl Iterator<Item = CpuRun> + '_ {
         let thread = self.store.tracks().get(track as usize).filter(|t| t.tid > 0);
-        let list = thread.and_then(|t| self.runs.get(&(host_of(self.store, t), t.tid))).map_or(&[][..], Vec::as_slice);
-        // A thread runs on one CPU at a time, so ends are sorted as starts are, up to a pixel of rounding: hence the
-        // step back.
-        let first = list.partition_point(|run| run.x1 <= x0).saturating_sub(1);
-        let touching = list[first..].iter().take_while(move |run| run.x0 < x1).filter(move |run| run.x1 > x0);
+        let runs = thread.and_then(|t| self.runs.get(&(host_of(self.store, t), t.tid))).map_or(&[][..], Vec::as_slice);
+        // A thread runs on one CPU at a time, so ends are sorted as starts are. As edges are rounded to pixels, the
+        // search goes back by one.
+        let first = runs.partition_point(|run| run.x1 <= x0).saturating_sub(1);
+        let touching = runs[first..].iter().take_while(move |run| run.x0 < x1).filter(move |run| run.x1 > x0);
         touching.map(move |run| CpuRun { x0: run.x0.max(x0), x1: run.x1.min(x1), cpu: run.cpu })
     }
 }
@@ -66,9 +66,9 @@ mod tests {
         let store = two_cpus();
         let runs = CpuRuns::new(&store, &frame(0, 100_000, 100.0));
         let thread = store.tracks().iter().find(|t| t.name == "worker").unwrap().id.0;
-        let got: Vec<CpuRun> = runs.between(thread, 10.0, 80.0).collect();
+        let got: Vec<CpuRun> = runs.overlapping(thread, 10.0, 80.0).collect();
         let want = [CpuRun { x0: 10.0, x1: 40.0, cpu: 0 }, CpuRun { x0: 60.0, x1: 80.0, cpu: 1 }];
         assert_eq!(got, want);
-        assert_eq!(runs.between(thread, 41.0, 59.0).count(), 0, "it ran nowhere");
+        assert_eq!(runs.overlapping(thread, 41.0, 59.0).count(), 0, "it ran nowhere");
     }
 }

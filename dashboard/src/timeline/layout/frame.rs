@@ -29,9 +29,9 @@ impl Frame {
     /// Left and right edge of a time range, clipped to the view and at least a physical pixel apart.
     pub fn edges(&self, start: i64, end: i64) -> (f32, f32) {
         let (left, right) = (self.scale.left(), self.scale.right());
-        let least = 1.0 / self.pixels_per_point;
-        let x0 = self.scale.x_from_time(start).clamp(left, right - least);
+        let pixel = 1.0 / self.pixels_per_point;
+        let x0 = self.scale.x_from_time(start).clamp(left, right - pixel);
         let x1 = self.scale.x_from_time(end).clamp(left, right);
-        (x0, x1.max(x0 + least))
+        (x0, x1.max(x0 + pixel))
     }
 }

@@ -1,7 +1,7 @@
 //! Geometry: where rows, slices and times are on the screen. No egui; colours come later.
 //!
-//! Points are egui's logical pixels. A lane asks its level of detail for the spans of the view at the width in physical
-//! pixels, so a lane gives at most about two bars per physical pixel, however many slices it holds.
+//! Points are egui's logical pixels. A lane is read at the LOD level of the physical pixels, so that it has at most
+//! about two bars per physical pixel, however many slices it contains.
 
 pub mod bars;
 pub mod counters;

@@ -57,6 +57,7 @@ pub struct RowLayout {
 }
 
 impl RowLayout {
+    /// Stacks the rows with a gap below each.
     pub fn new(rows: Rows, sizes: &Sizes) -> Self {
         let (mut top, mut row_of_track) = (0.0, FxHashMap::default());
         let position = |(row_idx, row): (usize, &Row)| {
@@ -82,13 +83,14 @@ impl RowLayout {
         self.positions.last().map_or(0.0, RowPosition::bottom)
     }
 
-    /// Indices of the rows that touch the heights `from..to`.
-    pub fn visible(&self, from: f32, to: f32) -> Range<usize> {
+    /// Indices of the rows that touch the heights `from..to` below the top of all rows.
+    pub fn visible_rows(&self, from: f32, to: f32) -> Range<usize> {
         let first = self.positions.partition_point(|p| p.bottom() <= from);
         let last = self.positions.partition_point(|p| p.top < to);
         first..last.max(first)
     }
 
+    /// The rows in `range` with their positions.
     pub fn iter(&self, range: Range<usize>) -> impl Iterator<Item = (&Row, &RowPosition)> {
         self.rows.list[range.clone()].iter().zip(&self.positions[range])
     }
@@ -108,14 +110,14 @@ impl RowLayout {
     }
 
     /// The row of a track and its position; `None` where the track has no row.
-    pub fn of_track(&self, track: TrackId) -> Option<(&Row, &RowPosition)> {
+    pub fn track_row(&self, track: TrackId) -> Option<(&Row, &RowPosition)> {
         let row_idx = *self.row_of_track.get(&track)?;
         Some((self.rows.list.get(row_idx)?, self.positions.get(row_idx)?))
     }
 
     /// The band of a lane, or of its track's outermost lane where the track is folded.
-    pub fn lane(&self, track: TrackId, lane: u32) -> Option<LaneBand> {
-        let (Row::Track { lanes, .. }, position) = self.of_track(track)? else { return None };
+    pub fn lane_band(&self, track: TrackId, lane: u32) -> Option<LaneBand> {
+        let (Row::Track { lanes, .. }, position) = self.track_row(track)? else { return None };
         Some(position.lane(lanes.iter().position(|shown| *shown == lane).unwrap_or(0)))
     }
 }

@@ -9,10 +9,10 @@ use super::{
 use crate::timeline::{
     model::{Folding, Query, find::matches, rows::rows},
     raster::{SourceVersion, span_buffer::SpanBuffer},
-    testing::{NO, SIZES, demo, frame, one_track, slice},
+    testing::{SIZES, demo, frame, one_track, slice},
 };
 use proptest::prelude::*;
-use trace_model::TrackId;
+use trace_model::{NO_NODE, TrackId};
 use trace_store::Store;
 
 fn row_layout(store: &Store) -> RowLayout {
@@ -36,26 +36,26 @@ fn rows_stack_without_overlap_and_cull_exactly() {
         let (from, to) = (from as f32, from as f32 + 25.0);
         let brute: Vec<usize> =
             (0..positions.len()).filter(|i| positions[*i].bottom() > from && positions[*i].top < to).collect();
-        assert_eq!(rows.visible(from, to).collect::<Vec<_>>(), brute);
+        assert_eq!(rows.visible_rows(from, to).collect::<Vec<_>>(), brute);
     }
     assert_eq!(rows.hit(25.0), Some(Hit::Lane { track: TrackId(0), lane: 0 }));
     assert_eq!(rows.hit(21.0), None, "the gap");
     assert_eq!(rows.hit(46.0 + 19.0), Some(Hit::Lane { track: TrackId(2), lane: 1 }));
     assert_eq!(rows.hit(1e6), None);
-    assert_eq!(rows.lane(TrackId(2), 1), Some(LaneBand { top: 46.0 + 18.0, height: 18.0 }));
+    assert_eq!(rows.lane_band(TrackId(2), 1), Some(LaneBand { top: 46.0 + 18.0, height: 18.0 }));
 }
 
 #[test]
 fn bars_have_exact_edges_when_zoomed_in() {
     let store = demo(1);
     let bars = all_bars(&store, &frame(0, 100_000, 1000.0));
-    let of = |track: u32, y: f32| {
-        let on = bars.iter().filter(move |b| b.slices.track == track && b.band.top == y);
-        on.map(|b| (b.x0, b.x1, b.slices.count)).collect::<Vec<_>>()
+    let bars_at = |track: u32, y: f32| {
+        let bars = bars.iter().filter(move |b| b.slices.track == track && b.band.top == y);
+        bars.map(|b| (b.x0, b.x1, b.slices.count)).collect::<Vec<_>>()
     };
-    assert_eq!(of(0, 24.0), [(100.0, 980.0, 1)]);
-    assert_eq!(of(2, 46.0), [(200.0, 720.0, 1), (720.0, 800.0, 1), (820.0, 950.0, 1)]);
-    assert_eq!(of(2, 64.0), [(850.0, 900.0, 1)]);
+    assert_eq!(bars_at(0, 24.0), [(100.0, 980.0, 1)]);
+    assert_eq!(bars_at(2, 46.0), [(200.0, 720.0, 1), (720.0, 800.0, 1), (820.0, 950.0, 1)]);
+    assert_eq!(bars_at(2, 64.0), [(850.0, 900.0, 1)]);
     assert!(bars.iter().all(|b| b.slices.density == 1.0));
 }
 
@@ -91,7 +91,7 @@ proptest! {
         let events: Vec<_> = gaps.iter().map(|(gap, dur)| {
             let begin = at + gap;
             at = begin + dur;
-            slice(begin, at, 1, NO, 0)
+            slice(begin, at, 1, NO_NODE, 0)
         }).collect();
         let store = one_track(events);
         let frame = frame(start, start + len, 700.0);
@@ -111,7 +111,7 @@ proptest! {
 #[test]
 fn a_bar_at_the_edge_keeps_what_shares_its_pixel() {
     // A pixel is 200 ns: both are one bar, though the first ends where the view begins.
-    let store = one_track(vec![slice(35_544, 35_619, 1, NO, 0), slice(35_622, 35_745, 1, NO, 0)]);
+    let store = one_track(vec![slice(35_544, 35_619, 1, NO_NODE, 0), slice(35_622, 35_745, 1, NO_NODE, 0)]);
     let bars = all_bars(&store, &frame(35_619, 175_620, 700.0));
     assert_eq!(bars.iter().map(|b| (b.x0, b.slices.count)).collect::<Vec<_>>(), [(0.0, 2)]);
 }
@@ -132,7 +132,9 @@ fn matches_merge_below_a_pixel_and_keep_their_count() {
 #[test]
 fn counters_hold_their_value_and_keep_spikes() {
     let frame = frame(100, 200, 100.0);
-    let columns = |t: &[i64], v: &[f64]| counter_columns(&[t], &[v], &frame);
+    let columns = |t: &[i64], v: &[f64]| {
+        counter_columns(&[t], &[v], &frame).iter().map(|c| (c.x, c.min, c.max)).collect::<Vec<_>>()
+    };
     assert_eq!(columns(&[], &[]), []);
     assert_eq!(columns(&[50], &[3.0]), [(0.0, 3.0, 3.0), (100.0, 3.0, 3.0)], "held from before the view");
     assert_eq!(columns(&[300], &[3.0]), [], "nothing known yet");

@@ -6,11 +6,12 @@
 use super::viewport::{Scale, Viewport};
 use std::ops::Range;
 
+/// A tick of the ruler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
     /// ns from the trace's origin.
     pub time: i64,
-    pub labelled: bool,
+    pub has_label: bool,
 }
 
 /// The ticks of a view, and their step.
@@ -33,7 +34,7 @@ pub fn ruler(view: Viewport, scale: &Scale) -> Ruler {
     let ticks = (0..n)
         .filter_map(|i| first.checked_add(i.checked_mul(minor)?))
         .filter(|time| (view.start..view.end).contains(time))
-        .map(|time| Tick { time, labelled: time.rem_euclid(step) == 0 })
+        .map(|time| Tick { time, has_label: time.rem_euclid(step) == 0 })
         .collect();
     Ruler { step, ticks }
 }
@@ -52,12 +53,13 @@ fn nice_step(ns: i64) -> i64 {
     }
 }
 
+/// The distance of all ticks, for a distance of those with labels.
 fn minor_step(step: i64) -> i64 {
-    let mut lead = step;
-    while lead >= 10 {
-        lead /= 10;
+    let mut first_digit = step;
+    while first_digit >= 10 {
+        first_digit /= 10;
     }
-    let parts = if lead == 2 { 4 } else { 5 };
+    let parts = if first_digit == 2 { 4 } else { 5 };
     if step % parts == 0 { step / parts } else { step }
 }
 
@@ -72,16 +74,16 @@ pub fn position(time: i64, step: i64) -> String {
     };
     let abs = time.unsigned_abs();
     let sign = if time < 0 { "-" } else { "" };
-    let whole = ui::format::count(abs / unit_ns);
+    let whole_units = ui::format::count(abs / unit_ns);
     let unit_digits = unit_ns.ilog10() as usize;
     let step_digits = step.unsigned_abs().max(1).ilog10() as usize;
     // A step of 20 µs in ms needs two decimals: the unit has 6 digits, the step 4.
     let decimals = unit_digits.saturating_sub(step_digits);
     if decimals == 0 {
-        return format!("{sign}{whole} {unit}");
+        return format!("{sign}{whole_units} {unit}");
     }
     let fraction = abs % unit_ns / 10_u64.pow((unit_digits - decimals) as u32);
-    format!("{sign}{whole}.{fraction:0decimals$} {unit}")
+    format!("{sign}{whole_units}.{fraction:0decimals$} {unit}")
 }
 
 /// A time as text, exact to about a tenth of a pixel.
@@ -134,13 +136,13 @@ mod tests {
             let view = Viewport { start: -7, end: len - 7 };
             let scale = Scale::new(view, 0.0, 1920.0);
             let ruler = ruler(view, &scale);
-            let xs: Vec<f32> = ruler.ticks.iter().filter(|t| t.labelled).map(|t| scale.x_from_time(t.time)).collect();
+            let xs: Vec<f32> = ruler.ticks.iter().filter(|t| t.has_label).map(|t| scale.x_from_time(t.time)).collect();
             assert!(!xs.is_empty(), "no label in {len} ns");
             assert!(xs.windows(2).all(|w| w[1] - w[0] >= LABEL_PX * 0.99), "{len}: {xs:?}");
             assert!(ruler.ticks.len() < 400);
             let labels: Vec<String> = ruler.ticks.iter().map(|t| position(t.time, ruler.step)).collect();
             let distinct: std::collections::BTreeSet<&String> =
-                ruler.ticks.iter().zip(&labels).filter(|(t, _)| t.labelled).map(|(_, l)| l).collect();
+                ruler.ticks.iter().zip(&labels).filter(|(t, _)| t.has_label).map(|(_, l)| l).collect();
             assert_eq!(distinct.len(), xs.len(), "{labels:?}");
             len = len * 3 + 1;
         }

@@ -30,6 +30,7 @@ impl Viewport {
         self.end.saturating_sub(self.start)
     }
 
+    /// The view as a range, ns.
     pub fn range(self) -> Range<i64> {
         self.start..self.end
     }
@@ -158,12 +159,12 @@ impl Scale {
         self.start.saturating_add((f64::from(x - self.left) * self.ns_per_px).floor() as i64)
     }
 
-    /// Time per point, ns.
+    /// The time per point, ns.
     pub fn ns_per_px(&self) -> f64 {
         self.ns_per_px
     }
 
-    /// Time that `px` points cover, ns, at least 1.
+    /// The time that `px` points cover, ns; at least 1.
     pub fn ns_of_px(&self, px: f32) -> i64 {
         (f64::from(px) * self.ns_per_px).ceil().max(1.0) as i64
     }
@@ -181,46 +182,49 @@ impl Scale {
     }
 }
 
-/// A view that moves to its target smoothly. Input during the move applies to the target, so that it never waits for
-/// the move to end.
+/// A view that moves to its target smoothly. Input during the move applies to the target, so that no input waits for
+/// the end of the move.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EasedViewport {
     from: Viewport,
     target: Viewport,
-    since: f64,
+    /// The start of the move on the frame's clock, seconds.
+    start_s: f64,
 }
 
 impl EasedViewport {
+    /// A view that does not move.
     pub fn resting(view: Viewport) -> Self {
-        Self { from: view, target: view, since: f64::NEG_INFINITY }
+        Self { from: view, target: view, start_s: f64::NEG_INFINITY }
     }
 
     /// The view at `now`, seconds on the frame's clock.
     pub fn view(&self, now: f64) -> Viewport {
-        let t = ((now - self.since) / EASE_S).clamp(0.0, 1.0);
+        let t = ((now - self.start_s) / EASE_S).clamp(0.0, 1.0);
         // Cubic ease-out.
         self.from.lerp(self.target, 1.0 - (1.0 - t).powi(3))
     }
 
+    /// The view at the end of the move.
     pub fn target(&self) -> Viewport {
         self.target
     }
 
-    /// Shifts the move by `ns` in the trace.
+    /// Shifts both views of the move by `ns`.
     #[must_use]
     pub fn shifted(&self, ns: i64) -> Self {
-        Self { from: self.from.shifted(ns), target: self.target.shifted(ns), since: self.since }
+        Self { from: self.from.shifted(ns), target: self.target.shifted(ns), start_s: self.start_s }
     }
 
     /// Whether `now` is during a move.
     pub fn is_moving(&self, now: f64) -> bool {
-        self.from != self.target && now - self.since < EASE_S
+        self.from != self.target && now - self.start_s < EASE_S
     }
 
     /// Starts a move from the view at `now` to `target`.
     pub fn glide(&mut self, target: Viewport, now: f64) {
         if target != self.target {
-            *self = Self { from: self.view(now), target, since: now };
+            *self = Self { from: self.view(now), target, start_s: now };
         }
     }
 

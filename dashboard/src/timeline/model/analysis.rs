@@ -1,4 +1,4 @@
-//! Analyses that take longer than a frame: use of tracks, statistics of the selected range, matches of a query.
+//! Analyses that take longer than a frame: utilisation of tracks, statistics of the selected range, matches of a query.
 //! Pure functions of the request, for a background thread.
 
 use super::{
@@ -34,18 +34,21 @@ pub struct Question {
     pub trace_idx: usize,
     pub version: u64,
     pub view: Range<i64>,
+    /// The selected range.
     pub range: Option<Range<i64>>,
     pub query: Query,
+    /// Whether critical paths are requested.
     pub critical: bool,
+    /// Whether log messages are requested.
     pub log: bool,
     /// Whether the trace grows.
     pub is_live: bool,
 }
 
 impl background::Question for Question {
-    fn urgency(&self, asked: &Self) -> Urgency {
-        let is_same = Self { version: self.version, view: self.view.clone(), ..asked.clone() } == *self;
-        match self.is_moved(asked) {
+    fn urgency(&self, previous: &Self) -> Urgency {
+        let is_same = Self { version: self.version, view: self.view.clone(), ..previous.clone() } == *self;
+        match self.is_moved(previous) {
             _ if !is_same => Urgency::AtOnce,
             true => Urgency::Soon,
             // A live trace changes all the time, which alone is not urgent.
@@ -57,12 +60,13 @@ impl background::Question for Question {
 impl Question {
     /// Whether the user moved the view and waits for its findings. A view that moves with the end of a growing trace,
     /// or still contains the previous view, is not urgent. (Slices loaded from disk change the trace's version too.)
-    fn is_moved(&self, asked: &Self) -> bool {
-        let is_elsewhere = self.view.start > asked.view.start || self.view.end < asked.view.end;
-        asked.version == self.version || is_elsewhere && !self.is_live
+    fn is_moved(&self, previous: &Self) -> bool {
+        let is_elsewhere = self.view.start > previous.view.start || self.view.end < previous.view.end;
+        previous.version == self.version || is_elsewhere && !self.is_live
     }
 }
 
+/// The stalls of a range.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stalls {
     /// The longest stalls, at most [`TOP_STALLS`], longest first.
@@ -73,6 +77,7 @@ pub struct Stalls {
     pub only_last_ns: Option<i64>,
 }
 
+/// The statistics of a range.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RangeFacts {
     pub range: Range<i64>,
@@ -88,6 +93,7 @@ pub struct RangeFacts {
     pub flame: Vec<FlameBox>,
     /// Whether the flame graph lacks slices because there were too many.
     pub flame_is_cut: bool,
+    /// The flame graph of the samples.
     pub samples: Vec<FlameBox>,
     pub stalls: Stalls,
 }
@@ -113,44 +119,44 @@ pub struct Request {
     pub question: Question,
     pub store: Shared<Store>,
     /// The previous findings, parts of which may still be valid.
-    pub before: Option<Arc<Findings>>,
+    pub previous: Option<Arc<Findings>>,
 }
 
 /// Computes the findings, reusing the valid parts of the previous ones.
 pub fn answer(request: Request) -> Findings {
-    // Recursive: a loader that waits to write must not hold up the window behind this read.
+    // Recursive: a loader that waits to write must not block the window behind this read.
     let store = request.store.read_recursive();
-    let q = request.question;
-    let question = Question { version: store.version(), ..q };
+    let question = Question { version: store.version(), ..request.question };
     let q = &question;
-    let before = request.before.filter(|b| (b.question.trace_idx, b.question.version) == (q.trace_idx, q.version));
-    let before = before.as_deref();
-    let same_view = before.filter(|b| b.question.view == q.view);
+    let same_version = |f: &Arc<Findings>| (f.question.trace_idx, f.question.version) == (q.trace_idx, q.version);
+    let previous = request.previous.filter(same_version);
+    let previous = previous.as_deref();
+    let same_view = previous.filter(|f| f.question.view == q.view);
     let residency = store.residency(&q.view);
-    let (on_screen, uses) = match same_view {
-        Some(b) => (Arc::clone(&b.stalls), Arc::clone(&b.track_use)),
+    let (stalls, track_use) = match same_view {
+        Some(f) => (Arc::clone(&f.stalls), Arc::clone(&f.track_use)),
         None if residency != Residency::Resident => Default::default(),
         None => (Arc::new(stalls_of(&store, &q.view)), Arc::new(track_use(&store, q.view.clone()))),
     };
-    let range = match (&q.range, before.and_then(|b| b.range.as_ref())) {
-        (Some(range), Some(known)) if known.range == *range => Some(Arc::clone(known)),
+    let range = match (&q.range, previous.and_then(|f| f.range.as_ref())) {
+        (Some(range), Some(cached)) if cached.range == *range => Some(Arc::clone(cached)),
         (Some(range), _) => Some(Arc::new(range_facts(&store, range))),
         (None, _) => None,
     };
-    let matches = match before.filter(|b| b.question.query == q.query) {
-        Some(b) => Arc::clone(&b.matches),
+    let matches = match previous.filter(|f| f.question.query == q.query) {
+        Some(f) => Arc::clone(&f.matches),
         None => Arc::new(find::matches(&store, &q.query)),
     };
-    let paths = match same_view.filter(|b| b.question.critical || !q.critical) {
-        Some(b) => Arc::clone(&b.paths),
+    let paths = match same_view.filter(|f| f.question.critical || !q.critical) {
+        Some(f) => Arc::clone(&f.paths),
         None if q.critical && residency == Residency::Resident => Arc::new(paths_of(&store, &q.view)),
         None => Arc::default(),
     };
-    let log = match before.and_then(|b| b.log.as_ref()) {
-        Some(known) => Some(Arc::clone(known)),
+    let log = match previous.and_then(|f| f.log.as_ref()) {
+        Some(cached) => Some(Arc::clone(cached)),
         None => q.log.then(|| Arc::new(log::lines(&store))),
     };
-    Findings { residency, stalls: on_screen, track_use: uses, range, matches, paths, log, question }
+    Findings { residency, stalls, track_use, range, matches, paths, log, question }
 }
 
 /// Statistics of a range. Reads every slice in the range.
@@ -174,46 +180,46 @@ fn range_facts(store: &Store, range: &Range<i64>) -> RangeFacts {
     }
 }
 
-/// The critical paths of the last [`MAX_PATHS`] steps in a range; of the range itself where it has no steps.
+/// The critical paths of the last [`MAX_PATHS`] steps in a range, or of the range itself where it has no steps.
 fn paths_of(store: &Store, range: &Range<i64>) -> Vec<CriticalPath> {
     let touching = store.steps().iter().rev().filter(|s| s.start < range.end && s.end > range.start);
     let first = touching.take(MAX_PATHS).last().map_or(range.start, |s| s.start.max(range.start));
     critical_paths(store, first..range.end)
 }
 
-/// The end of a range that is analysed at once: at most `max_steps` steps and [`MAX_SLICES`] slices, but at least one
-/// step.
-pub fn recent(store: &Store, whole: &Range<i64>, max_steps: usize) -> Range<i64> {
-    let touching = store.steps().iter().filter(|s| s.start < whole.end && s.end > whole.start);
+/// Returns the last part of a range, short enough to be analysed at once: at most `max_steps` steps and [`MAX_SLICES`]
+/// slices, but at least one step.
+pub fn recent(store: &Store, range: &Range<i64>, max_steps: usize) -> Range<i64> {
+    let touching = store.steps().iter().filter(|s| s.start < range.end && s.end > range.start);
     let starts: Vec<i64> = touching.map(|s| s.start).collect();
-    latest(&starts, whole, max_steps, |range| find::count_in(store, range) <= MAX_SLICES)
+    last_part(&starts, range, max_steps, |part| find::count_in(store, part) <= MAX_SLICES)
 }
 
-/// The longest end of a range for which `fits` returns true: the last steps, at most `max_steps` and at least one;
-/// without steps, the last part of the time. `starts`: where the steps begin.
-fn latest(starts: &[i64], whole: &Range<i64>, max_steps: usize, fits: impl Fn(&Range<i64>) -> bool) -> Range<i64> {
-    let from = |start: i64| start.max(whole.start)..whole.end;
-    if starts.len() <= max_steps && fits(whole) {
-        return whole.clone();
+/// Returns the longest part at the end of a range for which `fits` returns true: the last steps, at most `max_steps`
+/// and at least one; without steps, the last part of the time. `starts`: the starts of the steps, ns.
+fn last_part(starts: &[i64], range: &Range<i64>, max_steps: usize, fits: impl Fn(&Range<i64>) -> bool) -> Range<i64> {
+    let part_from = |start: i64| start.max(range.start)..range.end;
+    if starts.len() <= max_steps && fits(range) {
+        return range.clone();
     }
-    let last = &starts[starts.len().saturating_sub(max_steps)..];
-    if let Some(&newest) = last.last() {
-        let first = last.partition_point(|&start| !fits(&from(start)));
-        return from(last.get(first).copied().unwrap_or(newest));
+    let last_starts = &starts[starts.len().saturating_sub(max_steps)..];
+    if let Some(&newest) = last_starts.last() {
+        let first = last_starts.partition_point(|&start| !fits(&part_from(start)));
+        return part_from(last_starts.get(first).copied().unwrap_or(newest));
     }
-    let (mut too_early, mut fitting) = (whole.start, whole.end);
+    let (mut too_early, mut fitting) = (range.start, range.end);
     while fitting - too_early > 1 {
         let middle = too_early + (fitting - too_early) / 2;
-        if fits(&from(middle)) { fitting = middle } else { too_early = middle }
+        if fits(&part_from(middle)) { fitting = middle } else { too_early = middle }
     }
-    from(fitting)
+    part_from(fitting)
 }
 
-/// The stalls of the [`recent`] steps of a range.
+/// The stalls of the [`recent_part`] steps of a range.
 pub fn stalls_of(store: &Store, range: &Range<i64>) -> Stalls {
-    let recent = recent(store, range, MAX_STEPS);
-    let only_last_ns = (recent.start > range.start).then(|| recent.end - recent.start);
-    let mut top = stalls(store, recent);
+    let recent_part = recent_part(store, range, MAX_STEPS);
+    let only_last_ns = (recent_part.start > range.start).then(|| recent_part.end - recent_part.start);
+    let mut top = stalls(store, recent_part);
     let by_cause = by_cause(&top);
     top.truncate(TOP_STALLS);
     Stalls { top, by_cause, only_last_ns }
@@ -225,24 +231,24 @@ mod tests {
 
     #[test]
     fn a_moved_view_is_not_one_that_grows() {
-        let of = |version, view: Range<i64>, is_live| Question { version, view, is_live, ..Question::default() };
-        let is_moved = |question: Question| question.is_moved(&of(1, 0..100, true));
-        assert!(is_moved(of(1, 40..60, true)) && is_moved(of(1, 0..200, false)));
-        assert!(is_moved(of(2, 40..60, false)), "closer, and slices came from the disk");
-        assert!(!is_moved(of(2, 40..140, true)), "follows the end");
-        assert!(!is_moved(of(2, -1..120, false)), "all of a trace that is read");
+        let question = |version, view: Range<i64>, is_live| Question { version, view, is_live, ..Question::default() };
+        let is_moved = |moved: Question| moved.is_moved(&question(1, 0..100, true));
+        assert!(is_moved(question(1, 40..60, true)) && is_moved(question(1, 0..200, false)));
+        assert!(is_moved(question(2, 40..60, false)), "closer, and slices came from the disk");
+        assert!(!is_moved(question(2, 40..140, true)), "follows the end");
+        assert!(!is_moved(question(2, -1..120, false)), "all of a trace that is read");
     }
 
     #[test]
     fn of_many_slices_those_of_the_last_steps() {
         let starts = [0, 100, 200, 300];
         let at_most = |n: i64| move |range: &Range<i64>| range.end - range.start <= n;
-        assert_eq!(latest(&starts, &(0..400), 9, at_most(400)), 0..400);
-        assert_eq!(latest(&starts, &(0..400), 9, at_most(250)), 200..400);
-        assert_eq!(latest(&starts, &(0..400), 9, at_most(10)), 300..400, "one step, however large");
-        assert_eq!(latest(&[], &(0..400), 9, at_most(150)), 250..400, "no steps: the last part");
-        assert_eq!(latest(&[], &(0..400), 9, |_| false), 400..400);
-        assert_eq!(latest(&starts, &(0..400), 2, at_most(400)), 200..400);
-        assert_eq!(latest(&[], &(7..7), 9, |_| true), 7..7);
+        assert_eq!(last_part(&starts, &(0..400), 9, at_most(400)), 0..400);
+        assert_eq!(last_part(&starts, &(0..400), 9, at_most(250)), 200..400);
+        assert_eq!(last_part(&starts, &(0..400), 9, at_most(10)), 300..400, "one step, however large");
+        assert_eq!(last_part(&[], &(0..400), 9, at_most(150)), 250..400, "no steps: the last part");
+        assert_eq!(last_part(&[], &(0..400), 9, |_| false), 400..400);
+        assert_eq!(last_part(&starts, &(0..400), 2, at_most(400)), 200..400);
+        assert_eq!(last_part(&[], &(7..7), 9, |_| true), 7..7);
     }
 }

@@ -25,7 +25,7 @@ pub struct DurationHistogram {
     pub bars: [u32; BARS],
 }
 
-/// The durations of every name in a range, the greatest total time first. Reads every slice: off the UI thread.
+/// The durations of every name in a range, the greatest total time first. Reads every slice: not for the UI thread.
 pub fn duration_histograms(store: &Store, range: &Range<i64>) -> Vec<DurationHistogram> {
     let empty = |site: &SiteInfo| DurationHistogram {
         name: site.name.clone(),
@@ -43,12 +43,12 @@ pub fn duration_histograms(store: &Store, range: &Range<i64>) -> Vec<DurationHis
         let Some(site) = store.sites().get(slice.site as usize).filter(|s| s.category != Category::Wait) else {
             continue;
         };
-        let Some(slot) = rows.get_mut(slice.site as usize) else { continue };
-        let row = slot.get_or_insert_with(|| empty(site));
+        let Some(row) = rows.get_mut(slice.site as usize) else { continue };
+        let row = row.get_or_insert_with(|| empty(site));
         let dur = slice.dur().max(0);
         row.count += 1;
         row.total_ns += slice.end.min(range.end) - slice.start.max(range.start);
-        // A sum until all slices are read; divided below.
+        // The sum, until it is divided below.
         row.mean_ns = row.mean_ns.saturating_add(dur);
         row.min_ns = row.min_ns.min(dur);
         row.max_ns = row.max_ns.max(dur);

@@ -33,6 +33,7 @@ const MAX_ARG_LEN: usize = 400;
 /// CPUs of a slice that are listed, at most.
 const MAX_CPUS: usize = 4;
 
+/// A fact without a link.
 fn fact(name: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Fact {
     Fact { name: name.into(), value: value.into(), link: None }
 }
@@ -64,7 +65,7 @@ pub fn facts(store: &Store, slice: &SliceRef, arrows: &[Arrow]) -> Vec<Fact> {
         out.push(fact_with_link("Node", node.name.clone(), Link::Node(node.name.as_str().into())));
     }
     if let Some(site) = site {
-        out.push(fact(what_it_is(category), &site.name));
+        out.push(fact(kind_label(category), &site.name));
     }
     out.push(fact("Duration", exact(slice.dur())));
     let self_ns = find::self_ns(store, slice);
@@ -74,7 +75,7 @@ pub fn facts(store: &Store, slice: &SliceRef, arrows: &[Arrow]) -> Vec<Fact> {
     out.push(fact("Start", exact(slice.start)));
     if category == Category::Op {
         out.push(fact("Waited in queue", exact(store.queue_wait_ns(slice))));
-        out.push(predecessor(store, slice));
+        out.push(predecessor_fact(store, slice));
     }
     if category == Category::Shard {
         out.push(fact("Rows of work", format::count(u64::from(slice.arg as u32))));
@@ -85,17 +86,18 @@ pub fn facts(store: &Store, slice: &SliceRef, arrows: &[Arrow]) -> Vec<Fact> {
     if let Some(step) = store.step_id_of(slice) {
         out.push(step_fact(store, slice, step));
     }
-    out.extend(place(store, slice));
-    out.extend(ran_on(store, slice));
+    out.extend(place_facts(store, slice));
+    out.extend(cpus_fact(store, slice));
     if let (Category::Other, Some(site)) = (category, site) {
         out.push(fact("Category", &site.category_name));
     }
     out.extend(arrows.iter().map(|arrow| arrow_fact(store, arrow)));
-    out.extend(arguments(store, slice));
+    out.extend(argument_facts(store, slice));
     out
 }
 
-fn what_it_is(category: Category) -> &'static str {
+/// The label of a slice's site name.
+fn kind_label(category: Category) -> &'static str {
     match category {
         Category::Op => "Op",
         Category::Shard => "Part of op",
@@ -111,7 +113,7 @@ fn what_it_is(category: Category) -> &'static str {
 }
 
 /// The CPUs that the slice's thread ran on during the slice, where scheduling was recorded.
-fn ran_on(store: &Store, slice: &SliceRef) -> Option<Fact> {
+fn cpus_fact(store: &Store, slice: &SliceRef) -> Option<Fact> {
     let cpus = cpu_runs::shares(store, slice)?;
     let share = |ns: i64| format::percent(ns as f64 / slice.dur().max(1) as f64);
     let mut parts: Vec<String> =
@@ -119,41 +121,41 @@ fn ran_on(store: &Store, slice: &SliceRef) -> Option<Fact> {
     if cpus.len() > MAX_CPUS {
         parts.push(format!("{} more", cpus.len() - MAX_CPUS));
     }
-    let off = slice.dur() - cpus.iter().map(|(_, ns)| ns).sum::<i64>();
-    if off > 0 {
-        parts.push(format!("no CPU ({})", share(off)));
+    let off_cpu_ns = slice.dur() - cpus.iter().map(|(_, ns)| ns).sum::<i64>();
+    if off_cpu_ns > 0 {
+        parts.push(format!("no CPU ({})", share(off_cpu_ns)));
     }
     Some(fact("Ran on", parts.join(", ")))
 }
 
 /// A fact such as `Led to`: the slice at the arrow's other end and the time between the two.
 fn arrow_fact(store: &Store, arrow: &Arrow) -> Fact {
-    let apart = arrow.other.time - arrow.here.time;
-    let order = if apart < 0 { "before" } else { "after" };
-    let apart = match arrow.error_ns {
-        0 => format::duration_ns(apart.abs()),
-        error => format!("{} ± {}", format::duration_ns(apart.abs()), format::duration_ns(error)),
+    let distance_ns = arrow.other_end.time - arrow.this_end.time;
+    let order = if distance_ns < 0 { "before" } else { "after" };
+    let distance = match arrow.error_ns {
+        0 => format::duration_ns(distance_ns.abs()),
+        error => format!("{} ± {}", format::duration_ns(distance_ns.abs()), format::duration_ns(error)),
     };
-    let whose = arrow.slice.map_or_else(
-        || store.track(arrow.other.track).map_or_else(String::new, |t| t.name.clone()),
+    let other_name = arrow.other_slice.map_or_else(
+        || store.track(arrow.other_end.track).map_or_else(String::new, |t| t.name.clone()),
         |s| store.slice_name(&s).to_owned(),
     );
     let name = if arrow.leaves { "Led to" } else { "Came from" };
     Fact {
         name: name.into(),
-        value: format!("{whose}, {apart} {order} ({})", arrow.name),
-        link: arrow.slice.map(Link::Slice),
+        value: format!("{other_name}, {distance} {order} ({})", arrow.name),
+        link: arrow.other_slice.map(Link::Slice),
     }
 }
 
 /// The slice's arguments, as the trace's source wrote them.
-fn arguments(store: &Store, slice: &SliceRef) -> Vec<Fact> {
+fn argument_facts(store: &Store, slice: &SliceRef) -> Vec<Fact> {
     let Some(text) = store.args().get(slice.args).filter(|t| !t.is_empty()) else { return Vec::new() };
-    let Ok(serde_json::Value::Object(all)) = serde_json::from_str(&text) else {
+    let Ok(serde_json::Value::Object(arguments)) = serde_json::from_str(&text) else {
         return vec![fact("Arguments", shorten(&text))];
     };
-    let more = all.len().saturating_sub(MAX_ARGS);
-    let mut out: Vec<Fact> = all
+    let n_more = arguments.len().saturating_sub(MAX_ARGS);
+    let mut out: Vec<Fact> = arguments
         .into_iter()
         .take(MAX_ARGS)
         .map(|(name, value)| match value {
@@ -161,8 +163,8 @@ fn arguments(store: &Store, slice: &SliceRef) -> Vec<Fact> {
             other => fact(name, shorten(&other.to_string())),
         })
         .collect();
-    if more > 0 {
-        out.push(fact("Arguments", format!("and {more} more")));
+    if n_more > 0 {
+        out.push(fact("Arguments", format!("and {n_more} more")));
     }
     out
 }
@@ -171,7 +173,8 @@ fn shorten(text: &str) -> String {
     format::shortened(text, MAX_ARG_LEN).into_owned()
 }
 
-fn predecessor(store: &Store, slice: &SliceRef) -> Fact {
+/// The slice or node that made an op ready.
+fn predecessor_fact(store: &Store, slice: &SliceRef) -> Fact {
     if slice.correlation == u32::MAX {
         return fact(MADE_READY, "the start of the step");
     }
@@ -199,19 +202,20 @@ fn step_fact(store: &Store, slice: &SliceRef, id: u32) -> Fact {
     }
 }
 
-fn place(store: &Store, slice: &SliceRef) -> Vec<Fact> {
+/// The device and the thread, stream or track that a slice ran on.
+fn place_facts(store: &Store, slice: &SliceRef) -> Vec<Fact> {
     let mut out = Vec::new();
     if let Some(node) = store.node_of(slice).filter(|n| !n.device.is_empty()) {
         out.push(fact("Device", &node.device));
     }
     if let Some(track) = store.track(TrackId(slice.id.track)) {
-        let what = match track.kind {
+        let label = match track.kind {
             TrackKind::Thread | TrackKind::Worker => "Thread",
             TrackKind::Stream => "Stream",
             _ => "Track",
         };
         let name = if track.tid > 0 { format!("{} ({})", track.name, track.tid) } else { track.name.clone() };
-        out.push(fact(what, name));
+        out.push(fact(label, name));
         if !track.device.is_empty() {
             out.push(fact("Device", &track.device));
         }
@@ -243,7 +247,7 @@ mod tests {
     fn a_slice_has_its_cpus() {
         let store = cpu_runs::tests::two_cpus();
         let op = store.tracks().iter().find(|t| t.name == "worker").unwrap().lanes[0].slice(0).unwrap();
-        let fact = ran_on(&store, &op).unwrap();
+        let fact = cpus_fact(&store, &op).unwrap();
         assert_eq!((&*fact.name, &*fact.value), ("Ran on", "CPU 0 (40.0 %), CPU 1 (40.0 %), no CPU (20.0 %)"));
     }
 
@@ -282,7 +286,7 @@ mod tests {
         let store = store_of(batch);
         let send = store.tracks()[0].lanes[0].slice(0).unwrap();
         let mut errors: Vec<(i64, i64)> =
-            arrows_of(&store, &send).iter().map(|arrow| (arrow.other.time, arrow.error_ns)).collect();
+            arrows_of(&store, &send).iter().map(|arrow| (arrow.other_end.time, arrow.error_ns)).collect();
         errors.sort_unstable();
         assert_eq!(errors, [(5_000, 1_500), (6_000, 0)], "one host has one clock");
         let facts = facts(&store, &send, &arrows_of(&store, &send));

@@ -1,4 +1,4 @@
-//! Searches for slices: under the pointer, by name, by what made a slice ready, by a query.
+//! Searches for slices: under the pointer, by name, by a query, and for the predecessor and successor of a slice.
 //!
 //! Walks over lanes are bounded by [`SCAN_LIMIT`] slices, so that no key press takes longer than a few milliseconds.
 
@@ -15,22 +15,25 @@ const NEAR_LIMIT: u32 = 4096;
 /// Matches of a query that are stored, at most. Further matches are only counted.
 const MATCH_LIMIT: usize = 1 << 20;
 
-/// The condition for slices that stand out.
+/// The condition for highlighted slices; all parts that are set must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
+    /// A node, or a scope whose nodes match.
     pub node: Option<Arc<str>>,
+    /// An op type.
     pub op: Option<Arc<str>>,
     /// Part of a slice's name or op, lower case.
     pub text: String,
 }
 
 impl Query {
-    /// Whether the query has no condition. Then no slice stands out and none is dimmed.
+    /// Whether the query has no condition. Then no slice is highlighted and none is dimmed.
     pub fn is_empty(&self) -> bool {
         self.node.is_none() && self.op.is_none() && self.text.is_empty()
     }
 }
 
+/// The slices of one lane that match a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneMatches {
     pub track: u32,
@@ -48,47 +51,49 @@ pub struct Matches {
 }
 
 impl Matches {
+    /// The matches in a lane, in order of time.
     pub fn of_lane(&self, track: u32, lane: u32) -> &[SliceRef] {
         self.lanes.iter().find(|l| (l.track, l.lane) == (track, lane)).map_or(&[], |l| &l.slices)
     }
 
     /// The first match that starts after `time`, or the last one before it.
     pub fn neighbour(&self, time: i64, forward: bool) -> Option<SliceRef> {
-        let of_lane = |lane: &LaneMatches| {
+        let lane_neighbour = |lane: &LaneMatches| {
             if forward {
                 lane.slices.get(lane.slices.partition_point(|s| s.start <= time)).copied()
             } else {
                 lane.slices.partition_point(|s| s.start < time).checked_sub(1).map(|i| lane.slices[i])
             }
         };
-        let all = self.lanes.iter().filter_map(of_lane);
-        if forward { all.min_by_key(|s| s.start) } else { all.max_by_key(|s| s.start) }
+        let candidates = self.lanes.iter().filter_map(lane_neighbour);
+        if forward { candidates.min_by_key(|s| s.start) } else { candidates.max_by_key(|s| s.start) }
     }
 }
 
-/// All slices that match. Reads every slice: off the UI thread. An empty query matches nothing.
+/// All slices that match. Reads every slice: not for the UI thread. An empty query matches nothing.
 pub fn matches(store: &Store, query: &Query) -> Matches {
     let mut out = Matches::default();
     if query.is_empty() {
         return out;
     }
-    let nodes: Vec<Verdict> = store.nodes().iter().map(|n| node_verdict(query, &n.name, &n.op)).collect();
+    let nodes: Vec<NodeMatch> = store.nodes().iter().map(|n| node_match(query, &n.name, &n.op)).collect();
     let sites: Vec<bool> =
         store.sites().iter().map(|s| site_matches(query, s.category == Category::Op, &s.name)).collect();
-    let hit = |slice: &SliceRef| {
-        let by_site = sites.get(slice.site as usize).copied().unwrap_or(false);
+    let is_match = |slice: &SliceRef| {
+        let is_site_match = sites.get(slice.site as usize).copied().unwrap_or(false);
         match nodes.get(slice.node as usize) {
-            Some(verdict) => verdict.node && (verdict.text || by_site),
-            None => query.node.is_none() && by_site,
+            Some(node) => node.has_name_and_op && (node.has_text || is_site_match),
+            None => query.node.is_none() && is_site_match,
         }
     };
     // In a long remote trace only resident slices are searched: no others are fetched for a search.
-    let read_slice = if store.residency(&store.range()) == Residency::TooLarge { Lane::slice_now } else { Lane::slice };
+    let read_slice =
+        if store.residency(&store.range()) == Residency::TooLarge { Lane::slice_if_resident } else { Lane::slice };
     let mut n_stored = 0;
     for track in store.tracks() {
         for (lane_idx, lane) in (0_u32..).zip(&track.lanes) {
             let mut found = LaneMatches { track: track.id.0, lane: lane_idx, slices: Vec::new() };
-            for slice in (0..lane.len() as u32).filter_map(|i| read_slice(lane, i)).filter(&hit) {
+            for slice in (0..lane.len() as u32).filter_map(|i| read_slice(lane, i)).filter(&is_match) {
                 out.count += 1;
                 if n_stored < MATCH_LIMIT {
                     n_stored += 1;
@@ -103,17 +108,17 @@ pub fn matches(store: &Store, query: &Query) -> Matches {
     out
 }
 
-/// The result of a query for a node: whether the node matches, and whether its text does.
-struct Verdict {
-    node: bool,
-    text: bool,
+/// The parts of a query that a node matches.
+struct NodeMatch {
+    has_name_and_op: bool,
+    has_text: bool,
 }
 
-fn node_verdict(query: &Query, name: &str, op: &str) -> Verdict {
+fn node_match(query: &Query, name: &str, op: &str) -> NodeMatch {
     let at_or_below = |scope: &Arc<str>| crate::selection::is_at_or_below(scope, name);
-    Verdict {
-        node: query.node.as_ref().is_none_or(at_or_below) && query.op.as_ref().is_none_or(|o| **o == *op),
-        text: query.text.is_empty() || contains(name, &query.text) || contains(op, &query.text),
+    NodeMatch {
+        has_name_and_op: query.node.as_ref().is_none_or(at_or_below) && query.op.as_ref().is_none_or(|o| **o == *op),
+        has_text: query.text.is_empty() || contains(name, &query.text) || contains(op, &query.text),
     }
 }
 
@@ -125,18 +130,18 @@ fn contains(haystack: &str, lower_needle: &str) -> bool {
     haystack.to_lowercase().contains(lower_needle)
 }
 
-/// The slice of a lane that covers `time`, or the one nearest to it within `slack` ns.
-pub fn slice_at(store: &Store, track: TrackId, lane: u32, time: i64, slack: i64) -> Option<SliceRef> {
+/// The slice of a lane that covers `time`, or the one nearest to it within `slack_ns`.
+pub fn slice_at(store: &Store, track: TrackId, lane: u32, time: i64, slack_ns: i64) -> Option<SliceRef> {
     let lane = store.track(track)?.lanes.get(lane as usize)?;
-    let around = time.saturating_sub(slack)..time.saturating_add(slack.max(1));
+    let around = time.saturating_sub(slack_ns)..time.saturating_add(slack_ns.max(1));
     let touching = lane.touching(&around);
     let distance = |s: &SliceRef| (s.start - time).max(time - s.end + 1).max(0);
     let candidates = touching.start..touching.end.min(touching.start.saturating_add(NEAR_LIMIT));
     candidates.filter_map(|i| lane.slice(i)).min_by_key(distance)
 }
 
-/// The slice whose end made an `op` slice ready: of the slices of the node that the trace names, in the same step, the
-/// last that ended before `slice` began.
+/// The slice whose end made an `op` slice ready: the last slice of the node that the trace names, in the same step,
+/// that ended before `slice` began.
 pub fn predecessor(store: &Store, slice: &SliceRef) -> Option<SliceRef> {
     let node = slice.correlation;
     if store.category(slice) != Category::Op || node == u32::MAX {
@@ -187,22 +192,22 @@ pub fn successor(store: &Store, slice: &SliceRef) -> Option<SliceRef> {
     best
 }
 
-/// The least slice by `rank` among the first match of each lane in the order of `walk`. Reads at most [`SCAN_LIMIT`]
+/// The slice of least `rank` among the first match of each lane in the order of `walk`. Reads at most [`SCAN_LIMIT`]
 /// slices.
-fn best<K: Ord, W: Iterator<Item = u32>>(
+fn first_match<K: Ord, W: Iterator<Item = u32>>(
     store: &Store,
     walk: impl Fn(&Lane) -> W,
     is_match: impl Fn(&SliceRef) -> bool,
     rank: impl Fn(&SliceRef) -> K,
 ) -> Option<SliceRef> {
     let mut budget = SCAN_LIMIT;
-    let first = |lane: &Lane| {
+    let first_of_lane = |lane: &Lane| {
         walk(lane).find_map(|i| {
             budget = budget.checked_sub(1)?;
             lane.slice(i).filter(&is_match)
         })
     };
-    store.tracks().iter().flat_map(|t| &t.lanes).filter_map(first).min_by_key(rank)
+    store.tracks().iter().flat_map(|t| &t.lanes).filter_map(first_of_lane).min_by_key(rank)
 }
 
 /// The next or previous slice with the same name on any track, by start.
@@ -211,19 +216,19 @@ pub fn same_name(store: &Store, slice: &SliceRef, forward: bool) -> Option<Slice
     let order = |s: &SliceRef| (s.start, s.id);
     if forward {
         let walk = |lane: &Lane| lane.touching(&(slice.start..i64::MAX));
-        best(store, walk, |s| is_same(s) && order(s) > order(slice), order)
+        first_match(store, walk, |s| is_same(s) && order(s) > order(slice), order)
     } else {
         let walk = |lane: &Lane| lane.touching(&(i64::MIN..slice.start.saturating_add(1))).rev();
-        best(store, walk, |s| is_same(s) && order(s) < order(slice), |s| Reverse(order(s)))
+        first_match(store, walk, |s| is_same(s) && order(s) < order(slice), |s| Reverse(order(s)))
     }
 }
 
-/// Time of a slice outside the slices nested directly in it, ns.
+/// Self time of a slice, outside the slices nested directly in it, ns.
 pub fn self_ns(store: &Store, slice: &SliceRef) -> i64 {
-    let inner = store.track(TrackId(slice.id.track)).and_then(|t| t.lanes.get(slice.id.lane as usize + 1));
+    let inner_lane = store.track(TrackId(slice.id.track)).and_then(|t| t.lanes.get(slice.id.lane as usize + 1));
     let mut spans = Vec::new();
-    if let Some(inner) = inner {
-        inner.spans(slice.start..slice.end, 64, &mut spans);
+    if let Some(lane) = inner_lane {
+        lane.spans(slice.start..slice.end, 64, &mut spans);
     }
     let inside = spans.iter().filter(|s| s.start >= slice.start && s.end <= slice.end);
     let nested: i64 = inside.map(|s| s.busy_ns + s.wait_ns).sum();
@@ -236,7 +241,7 @@ pub fn count_in(store: &Store, range: &Range<i64>) -> u64 {
     lanes.map(|l| l.touching(range)).map(|r| u64::from(r.end - r.start)).sum()
 }
 
-/// The first slice of a node or scope at or after `time`, or else the first of all.
+/// The first slice of a node or scope at or after `time`, or else its first slice in the trace.
 pub fn first_of_node(store: &Store, scope: &str, time: i64) -> Option<SliceRef> {
     let nodes: Vec<bool> = store.nodes().iter().map(|n| crate::selection::is_at_or_below(scope, &n.name)).collect();
     let walk = |lane: &Lane| {
@@ -244,7 +249,7 @@ pub fn first_of_node(store: &Store, scope: &str, time: i64) -> Option<SliceRef> 
         (from..lane.len() as u32).chain(0..from)
     };
     let is_match = |s: &SliceRef| nodes.get(s.node as usize).copied().unwrap_or(false);
-    best(store, walk, is_match, |s| (s.start < time, s.start))
+    first_match(store, walk, is_match, |s| (s.start < time, s.start))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub const MAX_SLICES: usize = 2_000_000;
 /// Levels that are shown, at most.
 const MAX_DEPTH: usize = 64;
 
+/// A box of a flame graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlameBox {
     pub name: String,
@@ -18,12 +19,12 @@ pub struct FlameBox {
     pub depth: usize,
     /// Left edge as a share of the width of all outermost boxes, 0..1.
     pub start: f64,
-    /// Width as a share of the same.
+    /// Width as a share of that width.
     pub width: f64,
-    /// Total weight, with nested boxes: ns, or samples.
+    /// Total weight, including nested boxes: ns, or samples.
     pub total: u64,
     /// Self weight, without nested boxes.
-    pub own: u64,
+    pub self_weight: u64,
     /// The number of slices; 0 for samples.
     pub count: u64,
 }
@@ -31,6 +32,7 @@ pub struct FlameBox {
 #[derive(Default)]
 struct Tree {
     nodes: Vec<Node>,
+    /// The row of each node, by the row of its parent and its site.
     by_key: FxHashMap<(u32, u32), u32>,
 }
 
@@ -39,21 +41,22 @@ struct Node {
     parent: u32,
     depth: usize,
     total: u64,
+    /// Weight of the node's children.
     nested: u64,
     count: u64,
 }
 
 const ROOT: u32 = u32::MAX;
 
-/// The flame graph of a range's slices on all tracks for which `shows` returns true. The flag: whether slices were left
+/// The flame graph of a range's slices on all tracks for which `is_shown` returns true, and whether slices were left
 /// out.
-pub fn of_slices(store: &Store, range: &Range<i64>, shows: impl Fn(u32) -> bool) -> (Vec<FlameBox>, bool) {
+pub fn of_slices(store: &Store, range: &Range<i64>, is_shown: impl Fn(u32) -> bool) -> (Vec<FlameBox>, bool) {
     let mut tree = Tree::default();
     let mut budget = MAX_SLICES;
-    for track in store.tracks().iter().filter(|t| shows(t.id.0)) {
+    for track in store.tracks().iter().filter(|t| is_shown(t.id.0)) {
         // Begin, end and tree node of the slices of the lane above.
         let mut above: Vec<(i64, i64, u32)> = Vec::new();
-        for (nth, lane) in track.lanes.iter().enumerate() {
+        for (lane_idx, lane) in track.lanes.iter().enumerate() {
             let mut current = Vec::new();
             let mut next_above = 0;
             for slice in lane.slices(range) {
@@ -66,7 +69,7 @@ pub fn of_slices(store: &Store, range: &Range<i64>, shows: impl Fn(u32) -> bool)
                 }
                 let parent = above.get(next_above).filter(|(start, end, _)| *start <= slice.start && slice.end <= *end);
                 if parent.is_none()
-                    && nth > 0
+                    && lane_idx > 0
                     && !above.is_empty()
                     && above.get(next_above).is_some_and(|(s, ..)| *s < slice.end)
                 {
@@ -86,6 +89,7 @@ pub fn of_slices(store: &Store, range: &Range<i64>, shows: impl Fn(u32) -> bool)
 }
 
 impl Tree {
+    /// Adds a slice's time within `range` to its node; returns the node's row.
     fn add(&mut self, store: &Store, parent: u32, slice: &SliceRef, range: &Range<i64>) -> u32 {
         let depth = self.nodes.get(parent as usize).map_or(0, |p| p.depth + 1);
         let nodes = &mut self.nodes;
@@ -105,17 +109,17 @@ impl Tree {
     }
 }
 
-/// Boxes next to each other, the heaviest first.
+/// The boxes of nodes; siblings are adjacent, the heaviest first.
 fn boxes(nodes: Vec<Node>) -> Vec<FlameBox> {
     let weights: Vec<_> = nodes.iter().map(|n| (n.parent, n.depth, n.total)).collect();
     let starts = left_edges(&weights);
-    let all: u64 = nodes.iter().filter(|n| n.parent == ROOT).map(|n| n.total).sum();
-    let share = |weight: u64| weight as f64 / all.max(1) as f64;
+    let total: u64 = nodes.iter().filter(|n| n.parent == ROOT).map(|n| n.total).sum();
+    let share = |weight: u64| weight as f64 / total.max(1) as f64;
     let out = nodes.into_iter().zip(starts).map(|(n, start)| FlameBox {
         start: share(start),
         width: share(n.total),
         total: n.total,
-        own: n.total.saturating_sub(n.nested),
+        self_weight: n.total.saturating_sub(n.nested),
         count: n.count,
         name: n.name,
         depth: n.depth,
@@ -125,11 +129,11 @@ fn boxes(nodes: Vec<Node>) -> Vec<FlameBox> {
 
 /// The flame graph of a range's samples by call stack.
 pub fn of_samples(store: &Store, range: &Range<i64>) -> Vec<FlameBox> {
-    let node = |n: FlameNode| {
+    let to_node = |n: FlameNode| {
         let (parent, nested) = (n.parent.map_or(ROOT, |p| p as u32), n.total - n.own);
         Node { name: n.name, parent, depth: n.depth, total: n.total, nested, count: 0 }
     };
-    boxes(trace_analysis::flame(store, &[], range.clone()).into_iter().map(node).collect())
+    boxes(trace_analysis::flame(store, &[], range.clone()).into_iter().map(to_node).collect())
 }
 
 /// The left edge of each node, given its parent, depth and weight; siblings from the heaviest to the lightest.
@@ -162,7 +166,7 @@ mod tests {
         assert!(!is_cut);
         let product = find("MatMul", 0);
         assert_eq!((product.total, product.count), (3 * (50_000 + 13_000), 6));
-        assert_eq!(product.own, 3 * (50_000 + 13_000 - 10_000 - 5_000));
+        assert_eq!(product.self_weight, 3 * (50_000 + 13_000 - 10_000 - 5_000));
         let shard = find("MatMul", 1);
         assert_eq!((shard.total, shard.count), (3 * 15_000, 6));
         assert!(shard.start >= product.start && shard.start + shard.width <= product.start + product.width + 1e-9);

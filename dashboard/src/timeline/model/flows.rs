@@ -4,19 +4,20 @@ use super::find;
 use trace_model::{Category, Flow, FlowEnd, SliceRef, TrackId, Transfer};
 use trace_store::Store;
 
-/// Arrows of a slice that are shown, at most, in each direction.
-const MAX_SHOWN: usize = 32;
+/// Arrows of a slice that are shown in each direction, at most.
+const MAX_ARROWS: usize = 32;
 
+/// A flow with one end in the selected slice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrow {
     /// The flow's name: `edge`, `launch`.
     pub name: String,
     /// Whether the arrow leaves the slice, rather than enters it.
     pub leaves: bool,
-    pub other: FlowEnd,
-    pub here: FlowEnd,
+    pub other_end: FlowEnd,
+    pub this_end: FlowEnd,
     /// The slice at the other end.
-    pub slice: Option<SliceRef>,
+    pub other_slice: Option<SliceRef>,
     /// The greatest possible difference between the ends' clocks, ns; 0 on one host.
     pub error_ns: i64,
 }
@@ -32,13 +33,13 @@ fn clock_error_ns(store: &Store, a: TrackId, b: TrackId) -> i64 {
     i64::try_from(bound(a).saturating_add(bound(b))).unwrap_or(i64::MAX)
 }
 
-/// The innermost slice of a track that covers a time. Flows begin and end at the edges of slices: a slice's end counts
-/// as inside.
+/// The innermost slice that covers a flow's end. Flows begin and end at the edges of slices, so a slice's end counts as
+/// inside.
 fn slice_at(store: &Store, end: FlowEnd) -> Option<SliceRef> {
     let track = store.track(end.track)?;
-    let at_edge = |s: &SliceRef| s.start <= end.time && end.time <= s.end;
+    let covers_end = |s: &SliceRef| s.start <= end.time && end.time <= s.end;
     let window = end.time.saturating_sub(1)..end.time.saturating_add(1);
-    track.lanes.iter().rev().find_map(|lane| lane.slices(&window).filter(at_edge).last())
+    track.lanes.iter().rev().find_map(|lane| lane.slices(&window).filter(covers_end).last())
 }
 
 /// The arrows with one end in the slice but in none nested in it. Reads every flow: not for every frame.
@@ -55,12 +56,13 @@ pub fn arrows_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
         if store.sites().get(*site as usize).is_some_and(|s| s.category.is_transfer()) {
             continue;
         }
-        for (leaves, here, other) in [(true, from, to), (false, to, from)] {
-            if n_shown[usize::from(leaves)] < MAX_SHOWN && is_in_slice(here) {
+        for (leaves, this_end, other_end) in [(true, from, to), (false, to, from)] {
+            if n_shown[usize::from(leaves)] < MAX_ARROWS && is_in_slice(this_end) {
                 n_shown[usize::from(leaves)] += 1;
                 let name = store.sites().get(*site as usize).map_or_else(String::new, |s| s.name.clone());
-                let error_ns = clock_error_ns(store, here.track, other.track);
-                out.push(Arrow { name, leaves, other: *other, here: *here, slice: slice_at(store, *other), error_ns });
+                let error_ns = clock_error_ns(store, this_end.track, other_end.track);
+                let other_slice = slice_at(store, *other_end);
+                out.push(Arrow { name, leaves, other_end: *other_end, this_end: *this_end, other_slice, error_ns });
             }
         }
     }
@@ -71,7 +73,7 @@ pub fn arrows_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
 /// without arrows was caused by the op that made it ready.
 pub fn neighbour(store: &Store, slice: &SliceRef, forward: bool) -> Option<SliceRef> {
     let arrows = arrows_of(store, slice).into_iter().filter(|a| a.leaves == forward);
-    let others = arrows.filter_map(|a| a.slice).filter(|s| s.id != slice.id);
+    let others = arrows.filter_map(|a| a.other_slice).filter(|s| s.id != slice.id);
     if forward {
         others.min_by_key(|s| s.start).or_else(|| find::successor(store, slice))
     } else {
@@ -86,17 +88,18 @@ fn transfers_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
     if store.category(slice) != Category::Op || store.node_of(slice).is_none() {
         return Vec::new();
     }
-    let of_step = store.transfers().iter().filter(|t| Some(t.step_id) == step);
+    let step_transfers = store.transfers().iter().filter(|t| Some(t.step_id) == step);
     let arrow = |t: &Transfer| {
         let leaves = t.sender == slice.node;
         let from = FlowEnd { track: t.from?, time: t.left? };
         let to = FlowEnd { track: t.to?, time: t.unblocked? };
-        let (here, other) = if leaves { (from, to) } else { (to, from) };
+        let (this_end, other_end) = if leaves { (from, to) } else { (to, from) };
         let name = ui::format::bytes(u64::from(t.bytes));
-        let error_ns = clock_error_ns(store, here.track, other.track);
-        Some(Arrow { name, leaves, other, here, slice: slice_at(store, other), error_ns })
+        let error_ns = clock_error_ns(store, this_end.track, other_end.track);
+        Some(Arrow { name, leaves, other_end, this_end, other_slice: slice_at(store, other_end), error_ns })
     };
-    of_step.filter(|t| t.sender == slice.node || t.receiver == slice.node).filter_map(arrow).take(MAX_SHOWN).collect()
+    let of_node = step_transfers.filter(|t| t.sender == slice.node || t.receiver == slice.node);
+    of_node.filter_map(arrow).take(MAX_ARROWS).collect()
 }
 
 #[cfg(test)]
@@ -119,10 +122,10 @@ mod tests {
         assert_eq!(arrows_of(&store, &at(0, 0)), [], "the launch inside has it");
         let out = arrows_of(&store, &at(0, 1));
         assert_eq!(out.len(), 1);
-        assert_eq!((out[0].name.as_str(), out[0].leaves, out[0].slice), ("ac2g", true, Some(at(1, 0))));
+        assert_eq!((out[0].name.as_str(), out[0].leaves, out[0].other_slice), ("ac2g", true, Some(at(1, 0))));
         let back = arrows_of(&store, &at(1, 0));
         assert_eq!(back.len(), 1, "an arrow without its tail is none");
-        assert_eq!((back[0].leaves, back[0].slice), (false, Some(at(0, 1))));
+        assert_eq!((back[0].leaves, back[0].other_slice), (false, Some(at(0, 1))));
     }
 
     #[test]
@@ -145,8 +148,8 @@ mod tests {
         let [send, recv] = [0, 1].map(|track: usize| store.tracks()[track].lanes[0].slice(0).unwrap());
         let there = arrows_of(&store, &send);
         assert_eq!(there.len(), 1, "the flow of the same transfer is no second arrow");
-        assert_eq!((there[0].name.as_str(), there[0].leaves, there[0].other.time), ("288 B", true, 40));
+        assert_eq!((there[0].name.as_str(), there[0].leaves, there[0].other_end.time), ("288 B", true, 40));
         let back = arrows_of(&store, &recv);
-        assert_eq!((back[0].leaves, back[0].slice), (false, Some(send)));
+        assert_eq!((back[0].leaves, back[0].other_slice), (false, Some(send)));
     }
 }

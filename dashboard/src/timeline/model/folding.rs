@@ -1,4 +1,4 @@
-//! The user's arrangement of the rows: what is folded, hidden, pinned, moved and filtered, and the height of lanes.
+//! The user's arrangement of the rows: folded, hidden, pinned, moved and filtered tracks, and the height of lanes.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ pub struct Folding {
     revision: u64,
 }
 
-// Addresses do not contain order and hosts: the user's own stay in force.
+// Addresses do not contain order and hosts: following a link does not change them.
 address_fields!(Folding {
     "tracks" = filter: Filter,
     "hidden" = hidden: BTreeSet<u32>,
@@ -48,6 +48,7 @@ address_fields!(Folding {
 });
 
 impl Folding {
+    /// Folds a host, or unfolds it.
     pub fn toggle_host(&mut self, host: &str) {
         if !self.hosts.remove(host) {
             self.hosts.insert(host.to_owned());
@@ -58,7 +59,7 @@ impl Folding {
     /// Pins a track above all others, or unpins it.
     pub fn toggle_pin(&mut self, track: u32) {
         match self.pinned.iter().position(|t| *t == track) {
-            Some(at) => _ = self.pinned.remove(at),
+            Some(i) => _ = self.pinned.remove(i),
             None => self.pinned.push(track),
         }
         self.revision += 1;
@@ -66,8 +67,8 @@ impl Folding {
 
     /// Makes a track's lanes taller or shorter.
     pub fn resize(&mut self, track: u32, taller: bool) {
-        let now = self.heights.get(&track).copied().unwrap_or(NORMAL_HEIGHT);
-        let next = if taller { (now + 1).min(HEIGHTS.len() as u32 - 1) } else { now.saturating_sub(1) };
+        let current = self.heights.get(&track).copied().unwrap_or(NORMAL_HEIGHT);
+        let next = if taller { (current + 1).min(HEIGHTS.len() as u32 - 1) } else { current.saturating_sub(1) };
         self.heights.insert(track, next);
         self.heights.retain(|_, height| *height != NORMAL_HEIGHT);
         self.revision += 1;
@@ -78,14 +79,14 @@ impl Folding {
         HEIGHTS[(self.heights.get(&track).copied().unwrap_or(NORMAL_HEIGHT) as usize).min(HEIGHTS.len() - 1)]
     }
 
-    /// Moves a track by one row among the pinned tracks or within its process. `shown`: the tracks of all rows, in
-    /// order.
-    pub fn move_track(&mut self, store: &Store, shown: &[TrackId], track: u32, up: bool) {
+    /// Moves a track by one row among the pinned tracks or within its process. `row_tracks`: the tracks of all rows,
+    /// in order.
+    pub fn move_track(&mut self, store: &Store, row_tracks: &[TrackId], track: u32, up: bool) {
         let swap = |list: &mut [u32]| {
-            let Some(at) = list.iter().position(|t| *t == track) else { return false };
-            let other = if up { at.checked_sub(1) } else { Some(at + 1).filter(|i| *i < list.len()) };
+            let Some(i) = list.iter().position(|t| *t == track) else { return false };
+            let other = if up { i.checked_sub(1) } else { Some(i + 1).filter(|i| *i < list.len()) };
             other.is_some_and(|other| {
-                list.swap(at, other);
+                list.swap(i, other);
                 true
             })
         };
@@ -93,9 +94,9 @@ impl Folding {
             swap(&mut self.pinned)
         } else {
             let Some(process) = store.tracks().get(track as usize).map(|t| t.process) else { return };
-            let of_process =
+            let is_of_process =
                 |id: &&TrackId| store.track(**id).is_some_and(|t| t.process == process) && !self.pinned.contains(&id.0);
-            let mut order: Vec<u32> = shown.iter().filter(of_process).map(|id| id.0).collect();
+            let mut order: Vec<u32> = row_tracks.iter().filter(is_of_process).map(|id| id.0).collect();
             let is_changed = swap(&mut order);
             self.order.extend(order.into_iter().zip(0..));
             is_changed
@@ -111,21 +112,25 @@ impl Folding {
         }
     }
 
+    /// Folds a process, or unfolds it.
     pub fn toggle_process(&mut self, process: u32) {
         toggle(&mut self.processes, process);
         self.revision += 1;
     }
 
+    /// Folds a track, or unfolds it.
     pub fn toggle_track(&mut self, track: u32) {
         toggle(&mut self.tracks, track);
         self.revision += 1;
     }
 
+    /// Hides a track.
     pub fn hide(&mut self, track: u32) {
         self.hidden.insert(track);
         self.revision += 1;
     }
 
+    /// Shows the hidden tracks.
     pub fn show_all(&mut self) {
         self.hidden.clear();
         self.revision += 1;
@@ -141,13 +146,13 @@ impl Folding {
     pub fn reveal(&mut self, store: &Store, track: u32) {
         let Some(t) = store.tracks().get(track as usize) else { return };
         let host = store.processes().get(t.process as usize).map_or("", |p| &p.host);
-        let removed = [
+        let is_removed = [
             self.hosts.remove(host),
             self.processes.remove(&t.process),
             self.tracks.remove(&track),
             self.hidden.remove(&track),
         ];
-        self.revision += u64::from(removed.contains(&true));
+        self.revision += u64::from(is_removed.contains(&true));
         if !self.filter.matches(&t.name) {
             self.set_filter("");
         }

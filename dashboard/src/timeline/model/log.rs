@@ -20,7 +20,7 @@ pub struct LogLine {
     pub args: u32,
 }
 
-/// All messages by time: instants, except samples, stamps of transfers and reports of finite values.
+/// The newest messages by time: instants, except samples, stamps of transfers and reports of finite values.
 pub fn lines(store: &Store) -> Vec<LogLine> {
     let is_message = |i: &trace_model::InstantEvent| {
         store.sites().get(i.site as usize).is_some_and(|s| match s.category {
@@ -29,15 +29,15 @@ pub fn lines(store: &Store) -> Vec<LogLine> {
             _ => false,
         })
     };
-    let of_track = |t: &'_ trace_store::Track| {
+    let track_lines = |t: &'_ trace_store::Track| {
         let messages = t.instants.iter().filter(|i| is_message(i));
         messages.map(|i| LogLine { time: i.time, track: t.id, site: i.site, args: i.args }).collect::<Vec<_>>()
     };
-    let mut all: Vec<LogLine> = store.tracks().iter().flat_map(of_track).collect();
-    all.sort_by_key(|line| line.time);
-    let over = all.len().saturating_sub(MAX_LINES);
-    all.drain(..over);
-    all
+    let mut lines: Vec<LogLine> = store.tracks().iter().flat_map(track_lines).collect();
+    lines.sort_by_key(|line| line.time);
+    let n_excess = lines.len().saturating_sub(MAX_LINES);
+    lines.drain(..n_excess);
+    lines
 }
 
 /// The text of a message, or else its name.

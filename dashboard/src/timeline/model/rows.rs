@@ -14,6 +14,7 @@ use ui::{
     natural::{self, Natural},
 };
 
+/// A row of the timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
     /// A heading over the pinned tracks.
@@ -28,11 +29,12 @@ pub enum Row {
         n_tracks: usize,
         folded: bool,
     },
+    /// A track with its visible lanes.
     Track {
         track: TrackId,
         /// The visible lanes, outermost first.
         lanes: Vec<u32>,
-        /// The outermost lane below the slices of whole steps. Stalls are gaps in this lane.
+        /// The outermost lane below the slices of steps. Stalls are gaps in this lane.
         work_lane: u32,
         folded: bool,
         foldable: bool,
@@ -45,6 +47,7 @@ pub enum Row {
         /// Row of the store's counters.
         counter: usize,
         title: String,
+        /// Whether the values are bytes.
         bytes: bool,
     },
 }
@@ -62,14 +65,15 @@ pub struct Rows {
 impl Rows {
     /// The tracks with a row, in order.
     pub fn tracks(&self) -> Vec<TrackId> {
-        let of = |row: &Row| if let Row::Track { track, .. } = row { Some(*track) } else { None };
-        self.list.iter().filter_map(of).collect()
+        let track_of = |row: &Row| if let Row::Track { track, .. } = row { Some(*track) } else { None };
+        self.list.iter().filter_map(track_of).collect()
     }
 }
 
+/// The rows of a store in the user's arrangement.
 pub fn rows(store: &Store, folding: &Folding) -> Rows {
     let mut out = Rows::default();
-    let pinned = folding.pinned.iter().filter_map(|t| store.tracks().get(*t as usize)).filter(|t| has_anything(t));
+    let pinned = folding.pinned.iter().filter_map(|t| store.tracks().get(*t as usize)).filter(|t| is_listed(t));
     let pinned: Vec<Row> =
         pinned.filter(|t| !folding.hidden.contains(&t.id.0)).map(|t| track_row(store, t, folding)).collect();
     if !pinned.is_empty() {
@@ -85,18 +89,18 @@ pub fn rows(store: &Store, folding: &Folding) -> Rows {
     }
     for host in &hosts {
         let folded = folding.hosts.contains(*host);
-        let heading_at = out.list.len();
+        let heading_idx = out.list.len();
         let mut n_processes = 0;
         for (process, info) in (0_u32..).zip(store.processes()).filter(|(_, p)| p.host == **host) {
-            let before = out.list.len();
+            let n_rows = out.list.len();
             n_processes += usize::from(process_rows(store, folding, process, info, &mut out));
             if folded {
-                out.list.truncate(before);
+                out.list.truncate(n_rows);
             }
         }
         if hosts.len() > 1 && n_processes > 0 {
             let host = if host.is_empty() { "no host".to_owned() } else { (*host).to_owned() };
-            out.list.insert(heading_at, Row::Host { host, n_processes, folded });
+            out.list.insert(heading_idx, Row::Host { host, n_processes, folded });
         }
     }
     out
@@ -104,20 +108,20 @@ pub fn rows(store: &Store, folding: &Folding) -> Rows {
 
 /// Adds the rows of a process; returns whether it has any.
 fn process_rows(store: &Store, folding: &Folding, process: u32, info: &trace_model::Process, out: &mut Rows) -> bool {
-    let of_process = || store.tracks().iter().filter(move |t| t.process == process && has_anything(t));
+    let process_tracks = || store.tracks().iter().filter(move |t| t.process == process && is_listed(t));
     let folded = folding.processes.contains(&process);
-    let n_tracks = of_process().count();
-    let counters = store.counters().iter().any(|c| c.process == process);
-    if n_tracks == 0 && !counters {
+    let n_tracks = process_tracks().count();
+    let has_counters = store.counters().iter().any(|c| c.process == process);
+    if n_tracks == 0 && !has_counters {
         return false;
     }
-    let hidden = |t: &&Track| folding.hidden.contains(&t.id.0);
+    let is_hidden = |t: &&Track| folding.hidden.contains(&t.id.0);
     let matches = |t: &&Track| folding.filter.matches(&t.name);
     let is_filtered = !folding.filter.text().is_empty();
-    out.hidden.extend(of_process().filter(hidden).map(|t| t.id));
-    out.n_filtered += of_process().filter(|t| !matches(t)).count();
-    let elsewhere = |t: &&Track| hidden(t) || folding.pinned.contains(&t.id.0);
-    let mut tracks: Vec<&Track> = of_process().filter(|t| !elsewhere(t) && matches(t)).collect();
+    out.hidden.extend(process_tracks().filter(is_hidden).map(|t| t.id));
+    let is_elsewhere = |t: &&Track| is_hidden(t) || folding.pinned.contains(&t.id.0);
+    out.n_filtered += process_tracks().filter(|t| !is_elsewhere(t) && !matches(t)).count();
+    let mut tracks: Vec<&Track> = process_tracks().filter(|t| !is_elsewhere(t) && matches(t)).collect();
     if is_filtered && tracks.is_empty() {
         return false;
     }
@@ -160,8 +164,8 @@ fn kind_order(kind: TrackKind) -> u8 {
 
 /// The counters of a process, by name.
 fn counter_rows(store: &Store, process: u32) -> Vec<Row> {
-    let of_process = store.counters().iter().enumerate().filter(|(_, c)| c.process == process);
-    let mut rows: Vec<(String, usize, bool)> = of_process
+    let counters = store.counters().iter().enumerate().filter(|(_, c)| c.process == process);
+    let mut rows: Vec<(String, usize, bool)> = counters
         .map(|(counter, c)| {
             let site = store.sites().get(c.site as usize);
             let bytes = site.is_some_and(|s| s.category == Category::Alloc);
@@ -179,29 +183,31 @@ fn short_device(name: &str) -> &str {
     name.rsplit('/').next().map_or(name, |last| last.strip_prefix("device:").unwrap_or(last))
 }
 
-fn has_anything(track: &Track) -> bool {
+/// Whether a track has a row: slices, instants or dropped events.
+fn is_listed(track: &Track) -> bool {
     track.n_slices() > 0 || !track.open.is_empty() || !track.instants.is_empty() || track.dropped > 0
 }
 
+/// The row of a track, with its lanes in use.
 fn track_row(store: &Store, track: &Track, folding: &Folding) -> Row {
-    let deepest_open = track.open.iter().map(|o| u32::from(o.depth) + 1).max().unwrap_or(0);
-    let n = deepest_open.max(track.lanes.len() as u32);
-    let in_use = |lane: &u32| {
+    let n_open_lanes = track.open.iter().map(|o| u32::from(o.depth) + 1).max().unwrap_or(0);
+    let n_lanes = n_open_lanes.max(track.lanes.len() as u32);
+    let is_used = |lane: &u32| {
         track.lanes.get(*lane as usize).is_some_and(|l| !l.is_empty())
             || track.open.iter().any(|o| u32::from(o.depth) == *lane)
     };
-    let mut lanes: Vec<u32> = (0..n).filter(in_use).collect();
+    let mut lanes: Vec<u32> = (0..n_lanes).filter(is_used).collect();
     if lanes.is_empty() {
         lanes.push(0);
     }
     // Slices of steps, and a stream's annotations, cover the slices of work.
-    let lies_over = |lane: &u32| {
+    let covers_work = |lane: &u32| {
         let first = track.lanes.get(*lane as usize).and_then(|l| l.slice(0));
         first.map(|s| store.category(&s)).is_some_and(|category| {
             category == Category::Step || (track.kind == TrackKind::Stream && category == Category::Other)
         })
     };
-    let work_lane = lanes.iter().copied().find(|lane| !lies_over(lane)).unwrap_or(lanes[0]);
+    let work_lane = lanes.iter().copied().find(|lane| !covers_work(lane)).unwrap_or(lanes[0]);
     let foldable = lanes.len() > 1;
     let folded = foldable && folding.tracks.contains(&track.id.0);
     if folded {
@@ -220,13 +226,13 @@ fn short_command(command: &str) -> &str {
 /// The timeline in one sentence, for assistive technology and tests.
 pub fn summary(store: &Store, rows: &Rows, view: &str, n_paths: usize) -> String {
     use format::count_of;
-    let shown = rows.list.iter().filter(|r| matches!(r, Row::Track { .. })).count() as u64;
-    let slices: usize = store.tracks().iter().map(Track::n_slices).sum();
+    let n_tracks = rows.list.iter().filter(|r| matches!(r, Row::Track { .. })).count() as u64;
+    let n_slices: usize = store.tracks().iter().map(Track::n_slices).sum();
     let paths = match n_paths {
         0 => String::new(),
         n => format!(", {} marked", count_of(n as u64, "critical path")),
     };
-    format!("Timeline: {}, {}, view {view}{paths}", count_of(shown, "track"), count_of(slices as u64, "slice"))
+    format!("Timeline: {}, {}, view {view}{paths}", count_of(n_tracks, "track"), count_of(n_slices as u64, "slice"))
 }
 
 #[cfg(test)]

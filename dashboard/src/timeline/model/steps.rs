@@ -5,6 +5,7 @@ use trace_model::Step;
 use trace_store::Store;
 use ui::format;
 
+/// One of two compared steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComparedStep {
     /// The step's name: `train 12`.
@@ -19,7 +20,7 @@ impl ComparedStep {
     }
 }
 
-/// The step that covers a time, or else the one with the nearest start.
+/// The step that covers a time, or else the step with the nearest start.
 pub fn step_near(store: &Store, time: i64) -> Option<&Step> {
     let covering = store.steps().iter().rev().find(|s| (s.start..s.end).contains(&time));
     covering.or_else(|| store.steps().iter().min_by_key(|s| s.start.abs_diff(time)))
@@ -30,7 +31,7 @@ fn kind(store: &Store, step: &Step) -> (u32, u32) {
     (store.tracks().get(step.slice.track as usize).map_or(u32::MAX, |t| t.process), step.site)
 }
 
-/// Another step of the same trace and kind: the one of median length, or else the next or previous one.
+/// Another step of the same trace and kind: the step of median length, or else the next or previous step.
 pub fn other_step<'a>(store: &'a Store, step: &Step) -> Option<&'a Step> {
     let steps_of_kind = store.steps().iter().filter(|s| kind(store, s) == kind(store, step));
     let typical = median(steps_of_kind.collect()).filter(|s| s.start != step.start);
@@ -40,7 +41,7 @@ pub fn other_step<'a>(store: &'a Store, step: &Step) -> Option<&'a Step> {
     })
 }
 
-/// The step of another trace with the same number, or else the one of median length.
+/// The step of another trace with the same number, or else the step of median length.
 pub fn same_step<'a>(store: &'a Store, step: &Step) -> Option<&'a Step> {
     let same_number = store.steps().iter().find(|s| s.summary_step == step.summary_step);
     same_number.or_else(|| median(store.steps().iter().collect()))

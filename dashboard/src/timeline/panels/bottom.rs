@@ -26,6 +26,7 @@ pub struct SliceDetails {
     pub arrows: Vec<Arrow>,
 }
 
+/// The panel below the canvas, with the cached facts about the selected slice.
 #[derive(Default)]
 pub struct BottomPanel {
     details: Option<SliceDetails>,
@@ -37,7 +38,7 @@ impl BottomPanel {
         self.details.as_ref().filter(|d| d.trace_idx == trace_idx && Some(d.slice) == slice)
     }
 
-    /// Shows the panel if there is a selection or a comparison.
+    /// Shows the panel if there is a selection or a comparison; returns its commands for the upper canvas.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
@@ -46,31 +47,31 @@ impl BottomPanel {
         mut compare: Option<&mut Compare>,
         selection: &mut Selection,
     ) -> Vec<Command> {
-        let below = compare.as_deref().filter(|c| c.has_selection());
-        let (trace_idx, store, picked): (usize, &Store, &State) = match below {
+        let lower = compare.as_deref().filter(|c| c.has_selection());
+        let (trace_idx, store, selected_state): (usize, &Store, &State) = match lower {
             Some(c) => (c.trace_idx, &cx.data.traces[c.trace_idx].store, &c.state),
             None => (cx.trace_idx, cx.store, state),
         };
-        let is_below = below.is_some();
-        let (slice, stall) = (picked.slice(store), picked.stall.clone());
+        let is_in_lower = lower.is_some();
+        let (slice, stall) = (selected_state.selected_slice(store), selected_state.stall.clone());
         let has_details = slice.is_some() || stall.is_some();
         if !has_details && state.range.is_none() && compare.is_none() {
             return Vec::new();
         }
         if let Some(slice) = &slice {
-            self.describe(trace_idx, store, slice);
+            self.update_details(trace_idx, store, slice);
         }
-        let (mut of_picked, mut out) = (Vec::new(), Vec::new());
+        let (mut details_commands, mut out) = (Vec::new(), Vec::new());
         side(ui, Edge::Bottom, "timeline details", Extent::Share(metrics::DETAILS_SHARE), |ui| {
             let n_columns = usize::from(has_details) + usize::from(state.range.is_some() || compare.is_some());
             columns(ui, n_columns, |columns| {
                 if let (true, Some(left)) = (has_details, columns.first_mut()) {
                     if let Some(stall) = &stall {
-                        of_picked.extend(stalls::details_ui(left, store, stall));
+                        details_commands.extend(stalls::details_ui(left, store, stall));
                     }
                     if let Some((slice, details)) = slice.as_ref().zip(self.details.as_ref()) {
                         ScrollArea::both().id_salt("details").auto_shrink([false, false]).show(left, |ui| {
-                            of_picked.extend(details_ui(ui, store.slice_name(slice), &details.facts, selection));
+                            details_commands.extend(details_ui(ui, store.slice_name(slice), &details.facts, selection));
                         });
                     }
                 }
@@ -85,15 +86,15 @@ impl BottomPanel {
                 }
             });
         });
-        match compare.filter(|_| is_below) {
-            Some(compare) => compare.queue(of_picked),
-            None => out.extend(of_picked),
+        match compare.filter(|_| is_in_lower) {
+            Some(compare) => compare.queue(details_commands),
+            None => out.extend(details_commands),
         }
         out
     }
 
     /// Updates the facts about a slice, once for each version of its trace.
-    fn describe(&mut self, trace_idx: usize, store: &Store, slice: &SliceRef) {
+    fn update_details(&mut self, trace_idx: usize, store: &Store, slice: &SliceRef) {
         let version = store.version();
         if self.details(trace_idx, Some(slice.id)).is_none_or(|d| d.version != version) {
             let arrows = arrows_of(store, slice);

@@ -1,5 +1,5 @@
 //! A comparison of two steps: a second picture below the first, of another step of the same trace or of another trace.
-//! Both move and zoom together.
+//! Both have the same zoom and move as one.
 
 use super::{
     TraceContext,
@@ -39,6 +39,7 @@ pub struct Compare {
     canvas: Canvas,
     analyser: Analyser,
     table: CompareTable,
+    /// Commands for the next frame.
     commands: Vec<Command>,
     /// The rectangle of the lower picture in the previous frame.
     rect: Rect,
@@ -50,19 +51,19 @@ pub struct CompareResponse {
     /// Commands for the upper picture.
     pub commands: Vec<Command>,
     /// Whether something was selected in the lower picture.
-    pub selected: bool,
+    pub has_selected: bool,
 }
 
 impl Compare {
     /// Compares the selected step, or the step in the middle of the view, with the same step of another trace; without
     /// another trace, with a typical step of this one.
     pub fn start(data: &Data, trace_idx: usize, store: &Store, state: &State) -> Result<Self, &'static str> {
-        let other = (0..data.traces.len()).find(|i| *i != trace_idx && !data.traces[*i].store.tracks().is_empty());
-        let above = step_near(store, focus(store, state));
-        if above.is_none() && other.is_none() {
+        let other_idx = (0..data.traces.len()).find(|i| *i != trace_idx && !data.traces[*i].store.tracks().is_empty());
+        let above = step_near(store, focus_time(store, state));
+        if above.is_none() && other_idx.is_none() {
             return Err("The trace has no steps: open another one to compare it with");
         }
-        let below_idx = other.unwrap_or(trace_idx);
+        let below_idx = other_idx.unwrap_or(trace_idx);
         let mut compare = Self::with_trace(data, below_idx);
         compare.steps = above.and_then(|step| pair(store, step, &data.traces[below_idx].store, below_idx == trace_idx));
         Ok(compare)
@@ -105,7 +106,7 @@ impl Compare {
     }
 
     /// The union of both traces' ranges, in times of A.
-    pub fn reach(&self, upper: &TraceContext<'_>) -> Range<i64> {
+    pub fn view_bounds(&self, upper: &TraceContext<'_>) -> Range<i64> {
         let below: &Store = &upper.data.traces[self.trace_idx].store;
         let shift = self.shift(upper.store, below);
         union(upper.trace_range, &shifted(&below.range(), shift.saturating_neg()))
@@ -122,17 +123,17 @@ impl Compare {
     }
 
     /// The part of `panel` above the lower picture, as of the previous frame.
-    pub fn rest_of(&self, panel: Rect) -> Rect {
+    pub fn rect_above(&self, panel: Rect) -> Rect {
         if self.rect.is_positive() { Rect::from_min_max(panel.min, self.rect.right_top()) } else { panel }
     }
 
-    /// Replaces step A (0) or B (1) by the next or previous step.
-    pub fn go_to_step(&mut self, upper: &TraceContext<'_>, which: usize, forward: bool) {
+    /// Replaces step A (`step_idx` 0) or B (1) by the next or previous step.
+    pub fn go_to_step(&mut self, upper: &TraceContext<'_>, step_idx: usize, forward: bool) {
         let below: &Store = &upper.data.traces[self.trace_idx].store;
-        let store = if which == 0 { upper.store } else { below };
+        let store = if step_idx == 0 { upper.store } else { below };
         let Some(steps) = &mut self.steps else { return };
-        if let Some(step) = neighbour(store, &steps[which].range, forward) {
-            steps[which] = ComparedStep::new(store, step);
+        if let Some(step) = neighbour(store, &steps[step_idx].range, forward) {
+            steps[step_idx] = ComparedStep::new(store, step);
         }
     }
 
@@ -148,7 +149,7 @@ impl Compare {
         let store: &Store = &trace.store;
         let mut response = CompareResponse::default();
         self.rect = ui.max_rect();
-        ui.horizontal(|ui| self.bar(ui, upper, &mut response));
+        ui.horizontal(|ui| self.controls_ui(ui, upper, &mut response));
         let shift = self.shift(upper.store, store);
         self.state.eased = state.eased.shifted(shift);
         self.state.range = state.range.as_ref().map(|r| shifted(r, shift));
@@ -164,41 +165,42 @@ impl Compare {
         };
         let findings = analyser::findings(&mut self.analyser, ui.ctx(), &trace.store, question);
         let trace_range = store.range();
-        let reach = union(&trace_range, &shifted(upper.trace_range, shift));
-        let slice = self.state.slice(store);
+        let view_bounds = union(&trace_range, &shifted(upper.trace_range, shift));
+        let slice = self.state.selected_slice(store);
         let arrows = slice.map(|slice| arrows_of(store, &slice)).unwrap_or_default();
-        let before = slice.and_then(|slice| predecessor_of(&facts(store, &slice, &arrows)));
+        let predecessor = slice.and_then(|slice| predecessor_of(&facts(store, &slice, &arrows)));
         let content = Content {
             trace_idx: self.trace_idx,
             store,
             trace_range: &trace_range,
             findings: findings.as_deref().filter(|f| f.question.trace_idx == self.trace_idx),
-            dims: false,
+            dims_others: false,
             panel: self.rect,
-            before,
+            predecessor,
             arrows: &arrows,
             notes: selection.notes.of(&trace.path).to_vec(),
         };
         let (commands, trace_idx) = (std::mem::take(&mut self.commands), self.trace_idx);
-        let mut stands_out = false;
+        let mut is_highlighted = false;
         self.canvas.ui(ui, &content, &mut self.state, commands, |state, command| {
-            let Some(command) = state.resolved(command, store) else { return };
-            shared_selection::pass_on(&command, trace_idx, store, selection, &mut stands_out);
-            response.selected |= command.selects();
+            let Some(command) = state.resolve(command, store) else { return };
+            shared_selection::publish(&command, trace_idx, store, selection, &mut is_highlighted);
+            response.has_selected |= command.selects();
             if command.is_shared() {
                 response.commands.push(command.shifted(shift.saturating_neg()));
             } else {
-                state.apply(command, store, &reach, upper.now);
+                state.apply(command, store, &view_bounds, upper.now);
             }
         });
-        response.selected &= self.has_selection();
+        response.has_selected &= self.has_selection();
         if self.state.eased.target() != view {
             response.commands.push(Command::View(self.state.eased.target().shifted(shift.saturating_neg())));
         }
         response
     }
 
-    fn bar(&mut self, ui: &mut Ui, upper: &TraceContext<'_>, response: &mut CompareResponse) {
+    /// Shows the controls: the lower trace, the two steps and their difference.
+    fn controls_ui(&mut self, ui: &mut Ui, upper: &TraceContext<'_>, response: &mut CompareResponse) {
         let p = palette(ui);
         if ui.small_button("x").on_hover_text("End the comparison (V)").clicked() {
             response.commands.push(Command::ToggleCompare);
@@ -208,15 +210,15 @@ impl Compare {
             ui.label("The traces are aligned at their start");
             return;
         };
-        for (which, what, step) in [(0, "A", &above), (1, "B", &below)] {
-            ui.colored_label(p.text_weak, what);
+        for (step_idx, name, step) in [(0, "A", &above), (1, "B", &below)] {
+            ui.colored_label(p.text_weak, name);
             for (text, forward, hint) in [("<", false, "Previous step"), (">", true, "Next step")] {
-                let button = ui.small_button(text).on_hover_text(format!("{hint}, {what}"));
-                named(&button, Role::Button, &format!("{hint}, {what}"));
+                let button = ui.small_button(text).on_hover_text(format!("{hint}, {name}"));
+                named(&button, Role::Button, &format!("{hint}, {name}"));
                 if button.clicked() {
-                    self.go_to_step(upper, which, forward);
+                    self.go_to_step(upper, step_idx, forward);
                     let steps = self.steps.as_ref().map(|m| m[0].range.clone());
-                    response.commands.extend(steps.filter(|_| which == 0).map(Command::Show));
+                    response.commands.extend(steps.filter(|_| step_idx == 0).map(Command::Show));
                 }
             }
             ui.label(RichText::new(&step.name).color(p.text_strong));
@@ -226,6 +228,7 @@ impl Compare {
         ui.label(difference(&above.range, &below.range));
     }
 
+    /// Shows the choice of the lower trace; a new choice finds the step's counterpart there.
     fn trace_choice(&mut self, ui: &mut Ui, upper: &TraceContext<'_>) {
         let (data, mut chosen) = (upper.data, self.trace_idx);
         trace_choice(ui, "B", data, &mut chosen);
@@ -268,8 +271,8 @@ fn pair(above: &Store, step: &Step, below: &Store, is_same_trace: bool) -> Optio
 }
 
 /// The start of the selected slice or stall, or else the middle of the view.
-fn focus(store: &Store, state: &State) -> i64 {
-    let slice = state.slice(store).map(|s| s.start);
+fn focus_time(store: &Store, state: &State) -> i64 {
+    let slice = state.selected_slice(store).map(|s| s.start);
     let stall = || state.stall.as_ref().map(|s| s.start);
     let view = state.eased.target();
     slice.or_else(stall).unwrap_or_else(|| view.start.saturating_add(view.ns() / 2))
@@ -282,7 +285,7 @@ fn union(a: &Range<i64>, b: &Range<i64>) -> Range<i64> {
 
 #[cfg(test)]
 impl Compare {
-    /// Middle of a lane relative to the top of all rows.
+    /// The y of a lane's middle, below the top of all rows.
     pub fn lane_middle(&self, track: u32, lane: u32) -> Option<f32> {
         self.canvas.lane_middle(track, lane)
     }

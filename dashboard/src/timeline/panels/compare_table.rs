@@ -50,7 +50,7 @@ impl NameRow {
     }
 }
 
-/// The latest table, computed off the UI thread.
+/// The latest table, computed in a background thread.
 #[derive(Default)]
 pub struct CompareTable(Refresher<TableKey, TableRequest, Table>);
 
@@ -62,7 +62,7 @@ impl CompareTable {
         let text = format!("{title}, B against A: {}", difference(&key.ranges[0], &key.ranges[1]));
         heading(ui, text);
         let request = |key, _| TableRequest { key, stores: stores() };
-        let table = self.0.ask(ui.ctx(), ("timeline comparison", answer), 0.0, key.clone(), request);
+        let table = self.0.ask(ui.ctx(), ("timeline comparison", compute_table), 0.0, key.clone(), request);
         // While the view moves or a trace grows, the previous table stays on the screen.
         match table.filter(|table| table.key.traces == key.traces) {
             Some(table) => rows_ui(ui, &table.rows),
@@ -71,7 +71,8 @@ impl CompareTable {
     }
 }
 
-fn answer(request: TableRequest) -> Table {
+/// Sums the slices of each name in both ranges; the greatest difference comes first.
+fn compute_table(request: TableRequest) -> Table {
     let [above, below] = &request.stores;
     let mut rows: FxHashMap<(String, String), NameRow> = FxHashMap::default();
     for (side, store, range) in [(0, above, &request.key.ranges[0]), (1, below, &request.key.ranges[1])] {
@@ -85,8 +86,8 @@ fn answer(request: TableRequest) -> Table {
         }
     }
     let mut rows: Vec<NameRow> = rows.into_values().collect();
-    let most = |row: &NameRow| Reverse(row.delta_ns().abs());
-    rows.sort_by(|a, b| most(a).cmp(&most(b)).then_with(|| natural::order(&a.name, &b.name)));
+    let descending_delta = |row: &NameRow| Reverse(row.delta_ns().abs());
+    rows.sort_by(|a, b| descending_delta(a).cmp(&descending_delta(b)).then_with(|| natural::order(&a.name, &b.name)));
     Table { key: request.key, rows }
 }
 
@@ -119,12 +120,12 @@ fn rows_ui(ui: &mut Ui, rows: &[NameRow]) {
 
 /// The difference between the lengths of B and A: `290 µs slower (18 %)`.
 pub fn difference(a: &Range<i64>, b: &Range<i64>) -> String {
-    let (a, b) = (a.end - a.start, b.end - b.start);
-    let share = format::percent((b - a).abs() as f64 / a.max(1) as f64);
-    match b.cmp(&a) {
+    let (a_ns, b_ns) = (a.end - a.start, b.end - b.start);
+    let share = format::percent((b_ns - a_ns).abs() as f64 / a_ns.max(1) as f64);
+    match b_ns.cmp(&a_ns) {
         std::cmp::Ordering::Equal => "same duration".to_owned(),
-        std::cmp::Ordering::Greater => format!("{} slower ({share})", format::duration_ns(b - a)),
-        std::cmp::Ordering::Less => format!("{} faster ({share})", format::duration_ns(a - b)),
+        std::cmp::Ordering::Greater => format!("{} slower ({share})", format::duration_ns(b_ns - a_ns)),
+        std::cmp::Ordering::Less => format!("{} faster ({share})", format::duration_ns(a_ns - b_ns)),
     }
 }
 
@@ -138,7 +139,7 @@ mod tests {
         let (above, below) = (ReadGuard::owned(demo(3)), ReadGuard::owned(demo(2)));
         let ranges = [104_000..203_000, 0..300_000];
         let key = TableKey { traces: [0, 1], versions: [0, 0], ranges: ranges.clone() };
-        let table = answer(TableRequest { key, stores: [above.shared(), below.shared()] });
+        let table = compute_table(TableRequest { key, stores: [above.shared(), below.shared()] });
         let expected = |store: &Store, range: &Range<i64>, row: &NameRow| {
             let found = duration_histograms(store, range)
                 .into_iter()

@@ -10,6 +10,7 @@ use crate::{
 use egui::Ui;
 use ui::{theme::metrics, widgets::heading};
 
+/// Shows a slice's facts below its name; returns the commands of clicks.
 pub fn details_ui(ui: &mut Ui, title: &str, facts: &[Fact], selection: &mut Selection) -> Vec<Command> {
     let mut out = Vec::new();
     ui.horizontal(|ui| {
@@ -49,8 +50,8 @@ fn fact_ui(ui: &mut Ui, fact: &Fact, selection: &mut Selection, out: &mut Vec<Co
             if ui.link(&**node).on_hover_text("Highlight all slices of this node").clicked() {
                 out.push(Command::SelectNode(Some(node.clone())));
             }
-            for (view, what) in [(ViewKind::Graph, "graph"), (ViewKind::Scalars, "summaries")] {
-                if ui.small_button(what).on_hover_text(format!("Show this node in {}", view.title())).clicked() {
+            for (view, label) in [(ViewKind::Graph, "graph"), (ViewKind::Scalars, "summaries")] {
+                if ui.small_button(label).on_hover_text(format!("Show this node in {}", view.title())).clicked() {
                     out.push(Command::SelectNode(Some(node.clone())));
                     selection.show(view);
                 }

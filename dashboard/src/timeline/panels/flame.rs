@@ -8,8 +8,8 @@ use ui::{
     widgets::describe,
 };
 
-/// Shows the boxes. `weight` formats a weight.
-pub fn flame_ui(ui: &mut Ui, what: &str, boxes: &[FlameBox], weight: impl Fn(u64) -> String) {
+/// Shows the boxes. `contents`: `slices` or `samples`, for assistive technology. `weight` formats a weight.
+pub fn flame_ui(ui: &mut Ui, contents: &str, boxes: &[FlameBox], weight: impl Fn(u64) -> String) {
     let p = palette(ui);
     let depth = boxes.iter().map(|b| b.depth + 1).max().unwrap_or(0);
     let size = vec2(ui.available_width(), depth as f32 * metrics::LANE_H);
@@ -17,7 +17,7 @@ pub fn flame_ui(ui: &mut Ui, what: &str, boxes: &[FlameBox], weight: impl Fn(u64
     describe(&response, || {
         let top = boxes.iter().filter(|b| b.depth == 0).max_by_key(|b| b.total);
         let top = top.map_or_else(String::new, |b| format!(", most in {}: {}", b.name, weight(b.total)));
-        format!("Flame graph of {what}: {}{top}", format::count_of_irregular(boxes.len() as u64, "box", "boxes"))
+        format!("Flame graph of {contents}: {}{top}", format::count_of_irregular(boxes.len() as u64, "box", "boxes"))
     });
     let rect_of = |b: &FlameBox| {
         let x = |share: f64| rect.left() + (share * f64::from(rect.width())) as f32;
@@ -49,7 +49,7 @@ pub fn flame_ui(ui: &mut Ui, what: &str, boxes: &[FlameBox], weight: impl Fn(u64
     response.on_hover_ui_at_pointer(|ui| {
         ui.label(&hovered.name);
         ui.label(format!("{} ({})", weight(hovered.total), format::percent(hovered.width)));
-        ui.colored_label(palette(ui).text_weak, format!("{} in itself", weight(hovered.own)));
+        ui.colored_label(palette(ui).text_weak, format!("{} in itself", weight(hovered.self_weight)));
         if hovered.count > 0 {
             ui.colored_label(palette(ui).text_weak, format::count_of(hovered.count, "slice"));
         }

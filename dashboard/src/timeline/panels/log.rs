@@ -9,11 +9,11 @@ use egui::{Align, Label, RichText, ScrollArea, Sense, Ui};
 use trace_store::Store;
 use ui::theme::{metrics, palette};
 
-/// Shows the list. `cursor`: the time to scroll to, the pointer's.
+/// Shows the list. `cursor`: the pointer's time, to which the list scrolls.
 pub fn panel_ui(ui: &mut Ui, store: &Store, lines: Option<&[LogLine]>, cursor: Option<i64>) -> Vec<Command> {
     let mut out = Vec::new();
     let p = palette(ui);
-    // Otherwise short messages would make the panel narrow.
+    // Without a minimum, short messages would make the panel narrow.
     ui.set_min_width(ui.available_width());
     let Some(lines) = lines else {
         ui.label("Loading…");
@@ -24,16 +24,16 @@ pub fn panel_ui(ui: &mut Ui, store: &Store, lines: Option<&[LogLine]>, cursor: O
         return out;
     }
     // The last message before the pointer's time.
-    let at = cursor.map(|time| lines.partition_point(|l| l.time <= time).saturating_sub(1));
+    let current = cursor.map(|time| lines.partition_point(|l| l.time <= time).saturating_sub(1));
     let row_h = metrics::ROW_H;
     let mut area = ScrollArea::vertical().id_salt("log").auto_shrink(false);
     let id = ui.scope_id().with("log follows");
-    let before: Option<usize> = ui.data(|d| d.get_temp(id)).flatten();
-    if at != before {
-        ui.data_mut(|d| d.insert_temp(id, at));
-        if let Some(at) = at {
+    let previous: Option<usize> = ui.data(|d| d.get_temp(id)).flatten();
+    if current != previous {
+        ui.data_mut(|d| d.insert_temp(id, current));
+        if let Some(i) = current {
             let middle = (ui.available_height() - row_h) / 2.0;
-            area = area.vertical_scroll_offset((at as f32 * row_h - middle).max(0.0));
+            area = area.vertical_scroll_offset((i as f32 * row_h - middle).max(0.0));
         }
     }
     ui.spacing_mut().item_spacing.y = 0.0;
@@ -42,7 +42,8 @@ pub fn panel_ui(ui: &mut Ui, store: &Store, lines: Option<&[LogLine]>, cursor: O
             let line = &lines[i];
             let site = store.sites().get(line.site as usize);
             let message = text(store, line);
-            let frame = egui::Frame::new().fill(if at == Some(i) { p.selected } else { egui::Color32::TRANSPARENT });
+            let fill = if current == Some(i) { p.selected } else { egui::Color32::TRANSPARENT };
+            let frame = egui::Frame::new().fill(fill);
             let row = frame.show(ui, |ui| {
                 ui.horizontal(|ui| {
                     ui.set_min_height(row_h);

@@ -17,7 +17,7 @@ use crate::{Data, data::TraceData};
 use std::ops::Range;
 use trace_store::Store;
 
-/// A trace in one frame.
+/// The input of the panels in a frame: the trace with its findings.
 pub struct TraceContext<'a> {
     pub data: &'a Data,
     pub trace_idx: usize,

@@ -20,7 +20,7 @@ use ui::{
     widgets::heading,
 };
 
-/// Shows the details. `facts`: `None` while they are being computed.
+/// Shows the details; returns the commands of clicks. `facts`: `None` while the facts are being computed.
 pub fn range_ui(
     ui: &mut Ui,
     store: &Store,
@@ -49,9 +49,9 @@ pub fn range_ui(
         return out;
     }
     let ops = facts.ops.iter().filter(|o| o.category == "op");
-    let (n_ops, total) = ops.fold((0, 0), |(n, ns), o| (n + o.figures.count, ns + o.figures.total_ns));
+    let (n_ops, ops_ns) = ops.fold((0, 0), |(n, ns), o| (n + o.figures.count, ns + o.figures.total_ns));
     let slices = format::count_of(facts.n_slices, "slice");
-    ui.label(format!("{slices}, {} taking {}", format::count_of(n_ops, "op"), format::duration_ns(total)));
+    ui.label(format!("{slices}, {} taking {}", format::count_of(n_ops, "op"), format::duration_ns(ops_ns)));
     ui.horizontal_wrapped(|ui| {
         for tab in RangeTab::all() {
             if ui.selectable_label(state.range_tab == tab, tab.title()).clicked() {
@@ -62,7 +62,7 @@ pub fn range_ui(
     ScrollArea::both().id_salt(("range facts", state.range_tab.title())).auto_shrink([false, false]).show(ui, |ui| {
         match state.range_tab {
             RangeTab::Ops => ops_ui(ui, store, facts, &mut out),
-            RangeTab::Names => names_ui(ui, facts, state.durations_of.as_deref(), &mut out),
+            RangeTab::Names => names_ui(ui, facts, state.durations_name.as_deref(), &mut out),
             RangeTab::Tracks => tracks_ui(ui, store, facts, &mut out),
             RangeTab::Flame => {
                 if facts.flame_is_cut {
@@ -87,6 +87,7 @@ pub fn range_ui(
     out
 }
 
+/// Shows the ops and the longest stalls.
 fn ops_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>) {
     grid(ui, "range ops", &["Name", "Category", "Count", "Total", "Self", "Share"], |ui| {
         for op in facts.ops.iter().take(MAX_OPS) {
@@ -120,7 +121,7 @@ const MAX_STALLS: usize = 10;
 /// Names that are listed, at most.
 const MAX_NAMES: usize = 100;
 
-/// Shows names, and the histogram of the durations of one of them.
+/// Shows the durations by name, and a histogram for the chosen name.
 fn names_ui(ui: &mut Ui, facts: &RangeFacts, chosen: Option<&str>, out: &mut Vec<Command>) {
     // The default is a name with several slices, as one slice has no distribution.
     let default = || facts.names.iter().find(|n| n.count > 1).or(facts.names.first());
@@ -149,16 +150,17 @@ fn names_ui(ui: &mut Ui, facts: &RangeFacts, chosen: Option<&str>, out: &mut Vec
     }
 }
 
+/// Shows the utilisation of each track.
 fn tracks_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>) {
     grid(ui, "range tracks", &["Track", "Busy", "Waiting", "Utilisation"], |ui| {
-        for used in &facts.tracks {
-            let name = store.track(used.track).map_or("?", |t| &t.name);
+        for track_use in &facts.tracks {
+            let name = store.track(track_use.track).map_or("?", |t| &t.name);
             if ui.link(name).on_hover_text("Scroll to this track").clicked() {
-                out.push(Command::RevealTrack(used.track.0));
+                out.push(Command::RevealTrack(track_use.track.0));
             }
-            number(ui, format::duration_ns(used.busy_ns));
-            number(ui, format::duration_ns(used.wait_ns));
-            number(ui, format::percent(used.utilisation));
+            number(ui, format::duration_ns(track_use.busy_ns));
+            number(ui, format::duration_ns(track_use.wait_ns));
+            number(ui, format::percent(track_use.utilisation));
             end_row(ui);
         }
     });
@@ -179,8 +181,8 @@ pub(super) fn grid(ui: &mut Ui, id: &str, titles: &[&str], rows: impl FnOnce(&mu
     });
 }
 
-/// Ends a row with an empty cell, as the last column takes the remaining width, where a right-aligned number would be
-/// far away.
+/// Ends a row with an empty cell. The last column takes the remaining width, where a right-aligned number would be far
+/// from the others.
 pub(super) fn end_row(ui: &mut Ui) {
     ui.label("");
     ui.end_row();

@@ -23,9 +23,9 @@ pub fn details_ui(ui: &mut Ui, store: &Store, stall: &Stall) -> Vec<Command> {
             ui.label(value);
             ui.end_row();
         }
-        for (what, id) in [("Culprit", stall.culprit), ("Next slice", stall.blocked)] {
+        for (label, id) in [("Culprit", stall.culprit), ("Next slice", stall.blocked)] {
             let Some(slice) = id.and_then(|id| store.slice(id)) else { continue };
-            ui.weak(what);
+            ui.weak(label);
             if ui.link(store.slice_name(&slice)).on_hover_text("Go to that slice").clicked() {
                 out.push(Command::Reveal(slice.id));
             }
@@ -35,7 +35,7 @@ pub fn details_ui(ui: &mut Ui, store: &Store, stall: &Stall) -> Vec<Command> {
     out
 }
 
-/// Lists at most `max` stalls; returns the one that was clicked.
+/// Lists at most `max` stalls; returns the stall that was clicked.
 pub fn list_ui<'a>(ui: &mut Ui, store: &Store, stalls: &'a [Stall], max: usize) -> Option<&'a Stall> {
     let p = palette(ui);
     let mut clicked = None;

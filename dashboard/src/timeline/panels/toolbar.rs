@@ -15,24 +15,25 @@ use ui::{
     address::Choice as _,
     format,
     theme::palette,
-    widgets::{at_the_end, focus_all, group},
+    widgets::{focus_all, group, trailing_text},
 };
 
+/// The search box and its results.
 pub struct SearchState<'a> {
     pub text: &'a mut String,
     /// Whether to put the text cursor into the search box.
-    pub focus: bool,
+    pub takes_focus: bool,
     /// The number of matching slices; `None` while the search runs.
     pub count: Option<u64>,
-    /// The node or op whose slices stand out because another panel selected it.
-    pub picked: Option<&'a str>,
+    /// The node or op that another panel selected, whose slices are highlighted.
+    pub highlight: Option<&'a str>,
 }
 
 /// The user's actions in a frame.
 #[derive(Default)]
 pub struct ToolbarResponse {
     pub commands: Vec<Command>,
-    /// Go to the next (true) or the previous match.
+    /// A request to go to the next (true) or the previous match.
     pub go_to_match: Option<bool>,
 }
 
@@ -48,16 +49,16 @@ pub struct ToolbarContext<'a> {
 
 /// Shows all controls, and the range of time on the screen at their end.
 pub fn toolbar_ui(ui: &mut Ui, cx: &ToolbarContext<'_>, mut search: SearchState<'_>) -> ToolbarResponse {
-    let mut result = ToolbarResponse::default();
-    let out = &mut result.commands;
+    let mut response = ToolbarResponse::default();
+    let out = &mut response.commands;
     group(ui, "view", |ui| view_ui(ui, cx, out));
     group(ui, "marks", |ui| marks_ui(ui, cx, out));
     group(ui, "filter", |ui| filter_ui(ui, cx.state, out));
-    group(ui, "search", |ui| search_ui(ui, &mut search, &mut result));
-    state_ui(ui, cx, search.picked, &mut result.commands);
+    group(ui, "search", |ui| search_ui(ui, &mut search, &mut response));
+    state_ui(ui, cx, search.highlight, &mut response.commands);
     let view = cx.state.eased.view(cx.now);
     at_the_end(ui, &format!("{} ({})", ticks::range_text(&view.range()), format::duration_ns(view.ns())));
-    result
+    response
 }
 
 /// Buttons that fit the view or follow a live trace.
@@ -111,9 +112,9 @@ fn filter_ui(ui: &mut Ui, state: &State, out: &mut Vec<Command>) {
 }
 
 /// The highlighted node or op, the number of tracks that are not visible, and the notice.
-fn state_ui(ui: &mut Ui, cx: &ToolbarContext<'_>, picked: Option<&str>, out: &mut Vec<Command>) {
+fn state_ui(ui: &mut Ui, cx: &ToolbarContext<'_>, highlight: Option<&str>, out: &mut Vec<Command>) {
     let p = palette(ui);
-    if let Some(name) = picked {
+    if let Some(name) = highlight {
         let chip = Button::new(RichText::new(format!("{name}  ×")).color(p.accent));
         if ui.add(chip).on_hover_text("Its slices are highlighted. Click to clear (Esc)").clicked() {
             out.push(Command::SelectNode(None));
@@ -138,7 +139,7 @@ fn search_ui(ui: &mut Ui, search: &mut SearchState<'_>, result: &mut ToolbarResp
     let edit = TextEdit::singleline(search.text).hint_text("Search slices (/)").desired_width(150.0);
     let response = ui.add(edit);
     let response = response.accessible_name("Search slices");
-    if search.focus {
+    if search.takes_focus {
         focus_all(&response, search.text);
     }
     if response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter)) {

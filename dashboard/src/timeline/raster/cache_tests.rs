@@ -1,4 +1,4 @@
-//! Tests of the cache against what it draws afresh.
+//! Tests of the cache against a cache that draws everything anew.
 
 use super::*;
 use crate::timeline::{
@@ -11,7 +11,7 @@ use ui::theme::Palette;
 
 const WIDTH: usize = 100;
 
-/// Slices stand out by which one they are.
+/// Each slice has its own colour.
 fn style(slices: &Slices) -> BarStyle {
     BarStyle { full: Some(Palette::of(true).fill(slices.top as usize)), middle: None }
 }
@@ -27,18 +27,18 @@ impl Fixture {
         Self { cache: RasterCache::default(), store: one_track(events) }
     }
 
-    /// Shows a view: its pixels, and its wide slices.
+    /// Shows a view; returns its pixels, and the edges of its wide slices.
     fn view(&mut self, start: i64, ns: i64, max_side: usize) -> (Vec<Color32>, Vec<(f32, f32)>) {
         let rows = rows(&self.store, &Folding::default());
         let frame = frame(start, start + ns, WIDTH as f32);
         let rows = RowLayout::new(rows, &frame.sizes);
         let palette = Palette::of(true);
         let scene = Scene { store: &self.store, layout: &rows, matches: None, palette };
-        let key = RasterKey { rows: 0..rows.positions.len(), ns, px: WIDTH, ..RasterKey::default() };
+        let key = RasterKey { rows: 0..rows.positions.len(), view_ns: ns, view_px: WIDTH, ..RasterKey::default() };
         assert!(self.cache.show(&Context::default(), max_side, key, &scene, &frame, style));
-        let (view, room) = (self.cache.view.clone(), self.cache.room);
-        let pixels = view.map(|column| self.cache.pixels[slot(column, room)]).collect();
-        let wide = self.cache.wide(&rows.positions, &frame).map(|bar| (bar.x0, bar.x1)).collect();
+        let (view, capacity) = (self.cache.view.clone(), self.cache.capacity);
+        let pixels = view.map(|column| self.cache.pixels[slot(column, capacity)]).collect();
+        let wide = self.cache.wide_bars(&rows.positions, &frame).map(|bar| (bar.x0, bar.x1)).collect();
         (pixels, wide)
     }
 }
@@ -59,10 +59,10 @@ fn what_a_texture_cannot_hold_is_not_shown() {
     let frame = frame(0, 1_000, WIDTH as f32);
     let rows = RowLayout::new(rows, &frame.sizes);
     let scene = Scene { store: &shown.store, layout: &rows, matches: None, palette: Palette::of(true) };
-    let key = RasterKey { rows: 0..rows.positions.len(), ns: 1_000, px: WIDTH, ..RasterKey::default() };
+    let key = RasterKey { rows: 0..rows.positions.len(), view_ns: 1_000, view_px: WIDTH, ..RasterKey::default() };
     for max_side in [0, WIDTH - 1] {
         assert!(!shown.cache.show(&Context::default(), max_side, key.clone(), &scene, &frame, style));
-        assert_eq!(shown.cache.wide(&rows.positions, &frame).count(), 0);
+        assert_eq!(shown.cache.wide_bars(&rows.positions, &frame).count(), 0);
     }
 }
 
@@ -70,16 +70,17 @@ fn what_a_texture_cannot_hold_is_not_shown() {
 fn what_moves_is_coarse_and_exact_again_in_the_next_frame() {
     let store = one_track((0..1_000).map(|i| slice(i * 100, i * 100 + i % 60, 1, u32::MAX, 0)).collect());
     let rows = rows(&store, &Folding::default());
-    let px = 2 * IN_MOTION;
+    let px = 2 * MAX_COLUMNS_IN_MOTION;
     let frame = frame(0, 100_000, px as f32);
     let rows = RowLayout::new(rows, &frame.sizes);
     let scene = Scene { store: &store, layout: &rows, matches: None, palette: Palette::of(true) };
     let (mut cache, ctx) = (RasterCache::default(), Context::default());
     ctx.input_mut(|i| i.max_texture_side = 2 * px);
     let mut show = |in_motion| {
-        let key = RasterKey { rows: 0..rows.positions.len(), ns: 100_000, px, in_motion, ..RasterKey::default() };
+        let rows_key = RasterKey { rows: 0..rows.positions.len(), ..RasterKey::default() };
+        let key = RasterKey { view_ns: 100_000, view_px: px, in_motion, ..rows_key };
         assert!(cache.show(&ctx, 2 * px, key, &scene, &frame, style));
-        let wide: Vec<Bar> = cache.wide(&rows.positions, &frame).collect();
+        let wide: Vec<Bar> = cache.wide_bars(&rows.positions, &frame).collect();
         (cache.is_coarse(), cache.pixels[..cache.view.end as usize].to_vec(), wide)
     };
     let ((is_coarse, coarse, wide), (stays_coarse, fine, still_wide)) = (show(true), show(false));

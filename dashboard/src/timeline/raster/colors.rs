@@ -5,10 +5,10 @@ use crate::timeline::{command::ColorBy, layout::Slices, model::cpu_runs::cpu_num
 use egui::Color32;
 use trace_model::{Category, TrackKind};
 use trace_store::Store;
-use ui::theme::{Palette, laid_over, mix};
+use ui::theme::{Palette, blend_over, mix};
 
 /// Opacity of dimmed slices.
-const DIMMED: f32 = 0.22;
+const DIM_OPACITY: f32 = 0.22;
 
 /// The colours of slices, computed once per picture.
 pub struct Colors<'a> {
@@ -27,24 +27,25 @@ pub struct Colors<'a> {
     min_opacity: f32,
     /// The colour of threads that ran, where only scheduling is recorded.
     cpu_run: Color32,
-    quiet: Color32,
+    /// The colour of waits.
+    wait: Color32,
+    /// The colour of work where only stalls have colours.
     muted: Color32,
 }
 
 impl<'a> Colors<'a> {
     /// Computes the colours of a store.
     pub fn new(store: &'a Store, palette: &Palette, by: ColorBy) -> Self {
-        let of_site = |s: &trace_model::SiteInfo| {
-            let quiet = is_quiet(s.category);
+        let site_color = |s: &trace_model::SiteInfo| {
             // A step covers everything below it, so its colour is near the background.
             let fill = match (s.category, by) {
                 (Category::Step, _) => mix(palette.stripe, palette.aggregate, 0.5),
                 (_, ColorBy::Category) => palette.mark_of_name(&s.category_name),
                 _ => palette.mark_of_name(&s.name),
             };
-            (fill, quiet)
+            (fill, is_wait(s.category))
         };
-        let of_track = |t: &trace_store::Track| match by {
+        let track_color = |t: &trace_store::Track| match by {
             ColorBy::Device if t.device.is_empty() => mix(palette.stripe, palette.aggregate, 0.8),
             ColorBy::Device => palette.mark_of_name(&t.device),
             ColorBy::Pool => palette.mark_of_name(pool_of(&t.name)),
@@ -53,21 +54,21 @@ impl<'a> Colors<'a> {
             ColorBy::Cpu => mix(palette.stripe, palette.aggregate, 0.6),
             _ => palette.mark(t.id.0 as usize),
         };
-        let of_node = |n: &trace_model::NodeInfo| match by {
+        let node_color = |n: &trace_model::NodeInfo| match by {
             ColorBy::Device => palette.mark_of_name(&n.device),
             _ => palette.aggregate,
         };
         Self {
             store,
             by,
-            sites: store.sites().iter().map(of_site).collect(),
-            nodes: store.nodes().iter().map(of_node).collect(),
-            tracks: store.tracks().iter().map(of_track).collect(),
+            sites: store.sites().iter().map(site_color).collect(),
+            nodes: store.nodes().iter().map(node_color).collect(),
+            tracks: store.tracks().iter().map(track_color).collect(),
             by_number: (0..12).map(|i| palette.mark(i)).collect(),
             background: palette.stripe,
-            min_opacity: palette.least_density(),
+            min_opacity: palette.min_opacity(),
             cpu_run: palette.good,
-            quiet: mix(palette.stripe, palette.aggregate, 0.4),
+            wait: mix(palette.stripe, palette.aggregate, 0.4),
             muted: mix(palette.stripe, palette.aggregate, 0.6),
         }
     }
@@ -79,7 +80,7 @@ impl<'a> Colors<'a> {
 
     /// The colour of a thread's run on a CPU. As waits have all other colours, it is the same for all CPUs unless
     /// slices are coloured by CPU.
-    pub fn of_cpu_run(&self, cpu: usize) -> Color32 {
+    pub fn cpu_run(&self, cpu: usize) -> Color32 {
         match self.by {
             ColorBy::Cpu => self.by_number(cpu),
             _ => self.cpu_run,
@@ -87,26 +88,27 @@ impl<'a> Colors<'a> {
     }
 
     /// Whether the slices are waits.
-    pub fn is_quiet(&self, slices: &Slices) -> bool {
+    pub fn is_wait(&self, slices: &Slices) -> bool {
         self.sites.get(slices.site as usize).is_some_and(|s| s.1)
     }
 
+    /// The colours of a bar.
     pub fn style(&self, slices: &Slices, dim: bool) -> BarStyle {
         let fill = self.fill(slices, dim);
-        match self.is_quiet(slices) {
+        match self.is_wait(slices) {
             true => BarStyle { full: None, middle: Some(fill) },
-            false if slices.waiting == 0.0 => BarStyle { full: Some(fill), middle: None },
-            false => BarStyle { full: Some(fill), middle: Some(self.wait_over(fill, slices.waiting, dim)) },
+            false if slices.wait_share == 0.0 => BarStyle { full: Some(fill), middle: None },
+            false => BarStyle { full: Some(fill), middle: Some(self.wait_over(fill, slices.wait_share, dim)) },
         }
     }
 
     fn fill(&self, slices: &Slices, dim: bool) -> Color32 {
-        let track = || self.tracks.get(slices.track as usize).copied().unwrap_or(self.quiet);
+        let track_color = || self.tracks.get(slices.track as usize).copied().unwrap_or(self.wait);
         let full = match self.by {
-            _ if self.is_quiet(slices) => self.quiet,
-            ColorBy::Op | ColorBy::Category => self.sites.get(slices.site as usize).map_or(self.quiet, |s| s.0),
-            ColorBy::Device => self.nodes.get(slices.node as usize).copied().unwrap_or_else(track),
-            ColorBy::Track | ColorBy::Pool | ColorBy::Process | ColorBy::Cpu => track(),
+            _ if self.is_wait(slices) => self.wait,
+            ColorBy::Op | ColorBy::Category => self.sites.get(slices.site as usize).map_or(self.wait, |s| s.0),
+            ColorBy::Device => self.nodes.get(slices.node as usize).copied().unwrap_or_else(track_color),
+            ColorBy::Track | ColorBy::Pool | ColorBy::Process | ColorBy::Cpu => track_color(),
             ColorBy::Step => self.by_number(slices.step(self.store).unwrap_or(0) as usize),
             // Only stalls have colours.
             ColorBy::Cause => self.muted,
@@ -116,22 +118,22 @@ impl<'a> Colors<'a> {
 
     /// The colour of a wait that shares a bar with work of the colour `fill`, as opaque as its share of the time.
     fn wait_over(&self, fill: Color32, share: f32, dim: bool) -> Color32 {
-        let quiet = if dim { mix(self.background, self.quiet, DIMMED) } else { self.quiet };
-        laid_over(fill, quiet, (256.0 * share) as u32)
+        let wait = if dim { mix(self.background, self.wait, DIM_OPACITY) } else { self.wait };
+        laid_over(fill, wait, (256.0 * share) as u32)
     }
 
     /// The colour of merged slices, or of one below a pixel: as opaque as the share of busy time, but always visible.
     pub fn fade(&self, full: Color32, density: f32, dim: bool) -> Color32 {
         let color = if density < 1.0 {
-            laid_over(self.background, full, (256.0 * egui::lerp(self.min_opacity..=1.0, density)) as u32)
+            blend_over(self.background, full, (256.0 * egui::lerp(self.min_opacity..=1.0, density)) as u32)
         } else {
             full
         };
-        if dim { mix(self.background, color, DIMMED) } else { color }
+        if dim { mix(self.background, color, DIM_OPACITY) } else { color }
     }
 }
 
-/// The name of a pool: a thread's name without its number.
+/// The name of a thread's pool: the thread's name without its number.
 fn pool_of(name: &str) -> &str {
     name.trim_end_matches(|c: char| {
         c.is_ascii_digit() || c == ')' || c == '(' || c == '-' || c == '_' || c == ' ' || c == '#'
@@ -139,6 +141,6 @@ fn pool_of(name: &str) -> &str {
 }
 
 /// Whether slices of a category are drawn as waits.
-fn is_quiet(category: Category) -> bool {
+fn is_wait(category: Category) -> bool {
     category == Category::Wait
 }

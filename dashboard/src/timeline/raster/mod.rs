@@ -1,4 +1,4 @@
-//! Pixels: the slices of all visible rows as a picture, cached until something that it depends on changes.
+//! Pixels: the slices of all visible rows as a picture, cached until one of its inputs changes.
 
 pub mod cache;
 pub mod colors;

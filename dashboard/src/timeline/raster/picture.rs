@@ -1,5 +1,5 @@
-//! The picture of the slices of all visible rows with their labels: wide slices as one mesh, narrow ones as pixels. It
-//! is cached until its key changes.
+//! The picture of the slices of all visible rows with their labels: wide slices as one mesh, narrow ones as pixels. The
+//! picture is cached until its key changes.
 
 use super::{
     cache::{RasterCache, RasterKey},
@@ -30,25 +30,27 @@ pub struct PictureKey {
     pub source: SourceVersion,
     /// The view and its scale.
     pub frame: Frame,
+    /// The rectangle of the rows.
     pub body: Rect,
     pub scroll: f32,
     pub color_by: ColorBy,
-    /// Identifies the matches that stand out; `None` where nothing is dimmed.
+    /// Identifies the highlighted matches; `None` where nothing is dimmed.
     pub matches: Option<usize>,
     pub palette: usize,
     /// Whether to draw shapes only, for an export of vectors.
-    pub shapes: bool,
+    pub shapes_only: bool,
 }
 
 impl PictureKey {
     /// The key of the pixels of narrow slices.
-    fn raster(&self, rows: Range<usize>, dim: bool, in_motion: bool) -> RasterKey {
-        let (ns, px) = (self.frame.view.ns(), self.frame.width_px());
-        RasterKey { source: self.source, rows, ns, px, color_by: self.color_by, palette: self.palette, dim, in_motion }
+    fn raster_key(&self, rows: Range<usize>, dim: bool, in_motion: bool) -> RasterKey {
+        let (view_ns, view_px) = (self.frame.view.ns(), self.frame.width_px());
+        let Self { source, color_by, palette, .. } = *self;
+        RasterKey { source, rows, view_ns, view_px, color_by, palette, dim, in_motion }
     }
 }
 
-/// Bars that are painted together: wide ones as rectangles, with narrow ones as strips over them.
+/// A group of bars: wide ones as rectangles, with narrow ones as strips over them.
 #[derive(Default)]
 struct BarImage {
     mesh: Arc<Mesh>,
@@ -103,35 +105,35 @@ impl Picture {
     fn build(&mut self, painter: &Painter, key: &PictureKey, scene: &Scene<'_>) {
         let ctx = painter.ctx();
         let colors = Colors::new(scene.store, scene.palette, key.color_by);
-        let visible = scene.layout.visible(key.scroll, key.scroll + key.body.height());
-        let max_side = if key.shapes { 0 } else { ctx.input(|i| i.max_texture_side) };
-        let image = || BarImageBuilder::new(&key.frame, max_side);
+        let visible = scene.layout.visible_rows(key.scroll, key.scroll + key.body.height());
+        let max_side = if key.shapes_only { 0 } else { ctx.input(|i| i.max_texture_side) };
+        let new_image = || BarImageBuilder::new(&key.frame, max_side);
         self.labels.start(key.source.trace_idx, key.frame.pixels_per_point);
         let (frame, dim) = (&key.frame, scene.matches.is_some());
-        let threads = scheduling(scene, visible.clone());
+        let threads = scheduling_tracks(scene, visible.clone());
         let by_cpu = key.color_by == ColorBy::Cpu;
         let cpu_runs = (by_cpu || !threads.is_empty()).then(|| CpuRuns::new(scene.store, frame));
-        let mut drawing = Drawing { painter, key, scene, colors, image: image(), labels: &mut self.labels };
-        lane_backgrounds(&mut drawing.image.mesh, scene, visible.clone(), key);
+        let mut drawing = Drawing { painter, key, scene, colors, image: new_image(), labels: &mut self.labels };
+        add_lane_backgrounds(&mut drawing.image.mesh, scene, visible.clone(), key);
         if let Some(cpu_runs) = &cpu_runs {
             drawing.add_cpu_runs(&threads, cpu_runs, dim);
         }
-        let in_motion = self.key.is_some_and(|last| last.frame.view.ns() != frame.view.ns());
-        let (source, raster_key) = (key.source, key.raster(visible.clone(), dim, in_motion));
+        let in_motion = self.key.is_some_and(|previous| previous.frame.view.ns() != frame.view.ns());
+        let (source, raster_key) = (key.source, key.raster_key(visible.clone(), dim, in_motion));
         let has_pixels = self.raster.show(ctx, max_side, raster_key, scene, frame, |s| drawing.colors.style(s, dim));
         if has_pixels {
-            drawing.add(self.raster.wide(&scene.layout.positions, frame), dim);
+            drawing.add(self.raster.wide_bars(&scene.layout.positions, frame), dim);
         } else {
             drawing.add(bars(&mut self.spans, source, scene, visible.clone(), frame), dim);
         }
-        self.below.set(ctx, std::mem::replace(&mut drawing.image, image()));
+        self.below.set(ctx, std::mem::replace(&mut drawing.image, new_image()));
         if let Some(cpu_runs) = cpu_runs.as_ref().filter(|_| by_cpu) {
             drawing.add_cpus_of_slices(bars(&mut self.spans, source, scene, visible.clone(), frame), cpu_runs, dim);
         }
         if let Some(matches) = scene.matches {
-            let mut found = Vec::new();
-            match_bars(scene.store, matches, scene.layout, visible, frame, &mut found);
-            drawing.add(found.into_iter(), false);
+            let mut highlighted = Vec::new();
+            match_bars(scene.store, matches, scene.layout, visible, frame, &mut highlighted);
+            drawing.add(highlighted.into_iter(), false);
         }
         self.above.set(ctx, drawing.image);
     }
@@ -168,25 +170,25 @@ impl Drawing<'_> {
         LaneBand { top: self.top() + lane.top, height: lane.height - self.image.pixel }
     }
 
-    /// Adds bars, with labels where there is room; dimmed bars have none. Returns the number of bars.
+    /// Adds bars, with labels where there is room; dimmed bars have none.
     fn add(&mut self, bars: impl Iterator<Item = Bar>, dim: bool) {
         for bar in bars {
             let style = self.colors.style(&bar.slices, dim);
             self.image.add(self.on_screen(bar.band), bar.x0, bar.x1, style);
             let is_wide = bar.x1 - bar.x0 >= metrics::LABEL_MIN_W && bar.band.height >= metrics::TEXT_SMALL;
             if let Some(fill) = style.full.filter(|_| is_wide && bar.slices.count == 1 && !dim)
-                && self.labels.have_room()
+                && self.labels.has_room()
             {
-                self.label(&bar, fill);
+                self.add_label(&bar, fill);
             }
         }
     }
 
     /// Adds the label of a bar, if its name fits when shortened.
-    fn label(&mut self, bar: &Bar, fill: Color32) {
-        let room = bar.x1 - bar.x0 - 2.0 * metrics::GAP;
-        let full = name_of(self.scene.store, &bar.slices);
-        if let Some(text) = self.labels.fit(self.painter, (bar.slices.node, bar.slices.site), full, room) {
+    fn add_label(&mut self, bar: &Bar, fill: Color32) {
+        let width = bar.x1 - bar.x0 - 2.0 * metrics::GAP;
+        let name = name_of(self.scene.store, &bar.slices);
+        if let Some(text) = self.labels.fit(self.painter, (bar.slices.node, bar.slices.site), name, width) {
             let pos = self.label_pos(bar.x0, bar.band);
             self.labels.all.push(Label { track: bar.slices.track, pos, text, color: on_fill(fill) });
         }
@@ -196,17 +198,17 @@ impl Drawing<'_> {
         pos2(x0 + metrics::GAP, self.top() + lane.top + (lane.height - metrics::TEXT_SMALL) / 2.0 - 1.5)
     }
 
-    /// Adds the runs of threads of which only the waits for a CPU are recorded.
+    /// Adds the CPU runs of threads for which only the waits for a CPU are recorded.
     fn add_cpu_runs(&mut self, threads: &[(u32, RowPosition)], cpu_runs: &CpuRuns<'_>, dim: bool) {
         let (left, right) = (self.key.body.left(), self.key.body.right());
         for (track, position) in threads {
             let band = position.lane(0);
-            for run in cpu_runs.between(*track, left, right) {
-                let fill = self.colors.fade(self.colors.of_cpu_run(run.cpu), 1.0, dim);
+            for run in cpu_runs.overlapping(*track, left, right) {
+                let fill = self.colors.fade(self.colors.cpu_run(run.cpu), 1.0, dim);
                 let style = BarStyle { full: Some(fill), middle: None };
                 self.image.add(self.on_screen(band), run.x0, run.x1, style);
-                let has_room = run.x1 - run.x0 >= metrics::LABEL_MIN_W && band.height >= metrics::TEXT_SMALL;
-                if has_room && !dim && self.labels.have_room() {
+                let is_wide = run.x1 - run.x0 >= metrics::LABEL_MIN_W && band.height >= metrics::TEXT_SMALL;
+                if is_wide && !dim && self.labels.has_room() {
                     let pos = self.label_pos(run.x0, band);
                     let text = format!("CPU {}", run.cpu).into();
                     self.labels.all.push(Label { track: *track, pos, text, color: on_fill(fill) });
@@ -215,17 +217,17 @@ impl Drawing<'_> {
         }
     }
 
-    /// Adds the CPUs of each slice over the slices, and adapts the colours of the labels to them.
+    /// Draws the colours of each slice's CPUs over the slice, and adapts the colours of the labels.
     fn add_cpus_of_slices(&mut self, bars: impl Iterator<Item = Bar>, cpu_runs: &CpuRuns<'_>, dim: bool) {
-        for bar in bars.filter(|bar| !self.colors.is_quiet(&bar.slices)) {
+        for bar in bars.filter(|bar| !self.colors.is_wait(&bar.slices)) {
             let lane = self.on_screen(bar.band);
-            for run in cpu_runs.between(bar.slices.track, bar.x0, bar.x1) {
+            for run in cpu_runs.overlapping(bar.slices.track, bar.x0, bar.x1) {
                 let fill = self.colors.fade(self.colors.by_number(run.cpu), bar.slices.density, dim);
                 self.image.add(lane, run.x0, run.x1, BarStyle { full: Some(fill), middle: None });
             }
         }
         for label in &mut self.labels.all {
-            if let Some(run) = cpu_runs.between(label.track, label.pos.x, label.pos.x + 1.0).next() {
+            if let Some(run) = cpu_runs.overlapping(label.track, label.pos.x, label.pos.x + 1.0).next() {
                 label.color = on_fill(self.colors.by_number(run.cpu));
             }
         }
@@ -233,8 +235,8 @@ impl Drawing<'_> {
 }
 
 /// The visible tracks on which only a thread's waits for a CPU are recorded, with their positions.
-fn scheduling(scene: &Scene<'_>, visible: Range<usize>) -> Vec<(u32, RowPosition)> {
-    // Most traces have no scheduling, so that the search is skipped.
+fn scheduling_tracks(scene: &Scene<'_>, visible: Range<usize>) -> Vec<(u32, RowPosition)> {
+    // Most traces have no scheduling, for which the search is skipped.
     if !scene.store.sites().iter().any(|site| site.category == Category::OffCpu) {
         return Vec::new();
     }
@@ -272,6 +274,7 @@ impl BarImageBuilder {
     }
 }
 
+/// The name of a bar's top slice: its node's, or else its site's.
 fn name_of<'a>(store: &'a Store, slices: &Slices) -> &'a str {
     match store.nodes().get(slices.node as usize) {
         Some(node) => &node.name,
@@ -279,8 +282,8 @@ fn name_of<'a>(store: &'a Store, slices: &Slices) -> &'a str {
     }
 }
 
-/// Adds a background for each track and counter, which shows the lanes that belong together.
-fn lane_backgrounds(mesh: &mut Mesh, scene: &Scene<'_>, visible: Range<usize>, key: &PictureKey) {
+/// Adds a background for each track and counter, which joins the lanes of a track.
+fn add_lane_backgrounds(mesh: &mut Mesh, scene: &Scene<'_>, visible: Range<usize>, key: &PictureKey) {
     let top = key.body.top() - key.scroll;
     for (row, position) in scene.layout.iter(visible) {
         if let Row::Track { .. } | Row::Counter { .. } = row {

@@ -9,7 +9,7 @@ use ui::theme::Palette;
 pub struct Scene<'a> {
     pub store: &'a Store,
     pub layout: &'a RowLayout,
-    /// The slices that stand out; `None` where nothing is dimmed.
+    /// The highlighted slices; `None` where nothing is dimmed.
     pub matches: Option<&'a Matches>,
     pub palette: &'a Palette,
 }

@@ -1,5 +1,5 @@
 //! Spans of the view and of some time around it, cached while the view moves: no lane is read again until the view
-//! leaves them.
+//! leaves that time.
 //!
 //! The merging of slices depends on the length of a pixel and not on the start of the view, so that spans stay valid
 //! while the zoom is the same.
@@ -13,10 +13,10 @@ use trace_model::TrackId;
 use trace_model::lod::Span;
 use trace_store::Store;
 
-/// The view's length as a multiple of the margin that is read on either side.
-const MARGIN: i64 = 4;
+/// The view's length divided by the margin that is read on either side.
+const MARGIN_DIVISOR: i64 = 4;
 
-/// The version of a picture's source: of another version, everything cached is stale.
+/// The version of a picture's source; a change makes everything cached stale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceVersion {
     pub trace_idx: usize,
@@ -27,28 +27,32 @@ pub struct SourceVersion {
 
 /// The inputs of the cached spans, except the start of the view.
 #[derive(PartialEq, Eq)]
-struct Key {
+struct BufferKey {
     source: SourceVersion,
     rows: Range<usize>,
     view_ns: i64,
     view_px: usize,
 }
 
-struct Lane {
-    /// Index of the row, and of the lane in the row.
+/// A lane with its cached spans.
+struct BufferedLane {
     row: usize,
+    /// Index among the row's visible lanes.
     row_lane: usize,
     track: TrackId,
     lane: u32,
+    /// Indices in the buffer's spans.
     spans: Range<usize>,
 }
 
+/// The cached spans of a picture.
 #[derive(Default)]
 pub struct SpanBuffer {
-    key: Option<Key>,
+    key: Option<BufferKey>,
+    /// The range of time of the spans, ns.
     window: Range<i64>,
     spans: Vec<Span>,
-    lanes: Vec<Lane>,
+    lanes: Vec<BufferedLane>,
 }
 
 impl SpanBuffer {
@@ -62,14 +66,14 @@ impl SpanBuffer {
         frame: &Frame,
     ) -> impl Iterator<Item = LaneSpans<'_>> {
         let view = frame.view.range();
-        let key = Key { source, rows: range.clone(), view_ns: frame.view.ns(), view_px: frame.width_px() };
+        let key = BufferKey { source, rows: range.clone(), view_ns: frame.view.ns(), view_px: frame.width_px() };
         if self.key.as_ref() != Some(&key) || view.start < self.window.start || self.window.end < view.end {
-            self.fetch(store, layout, range, frame);
+            self.read_spans(store, layout, range, frame);
             self.key = Some(key);
         }
-        let all = &self.spans;
+        let all_spans = &self.spans;
         self.lanes.iter().map(move |lane| {
-            let spans = &all[lane.spans.clone()];
+            let spans = &all_spans[lane.spans.clone()];
             let first = spans.partition_point(|s| s.end <= view.start && s.start < view.start);
             let last = spans.partition_point(|s| s.start < view.end);
             let spans = &spans[first..last.max(first)];
@@ -77,22 +81,23 @@ impl SpanBuffer {
         })
     }
 
-    fn fetch(&mut self, store: &Store, layout: &RowLayout, range: Range<usize>, frame: &Frame) {
-        let (view, px) = (frame.view.range(), frame.width_px());
-        let margin = frame.view.ns() / MARGIN;
+    /// Reads the spans of the rows in `range`, with a margin on either side of the view.
+    fn read_spans(&mut self, store: &Store, layout: &RowLayout, range: Range<usize>, frame: &Frame) {
+        let (view, view_px) = (frame.view.range(), frame.width_px());
+        let margin = frame.view.ns() / MARGIN_DIVISOR;
         self.window = view.start.saturating_sub(margin)..view.end.saturating_add(margin);
-        let px = px + 2 * (px as i64 / MARGIN) as usize;
+        let px = view_px + 2 * (view_px as i64 / MARGIN_DIVISOR) as usize;
         self.spans.clear();
         self.lanes.clear();
         for row in range {
             let Row::Track { track, lanes, .. } = &layout.rows.list[row] else { continue };
-            let Some(t) = store.track(*track) else { continue };
+            let Some(track_data) = store.track(*track) else { continue };
             for (row_lane, &lane_idx) in lanes.iter().enumerate() {
-                let Some(lane) = t.lanes.get(lane_idx as usize) else { continue };
+                let Some(lane) = track_data.lanes.get(lane_idx as usize) else { continue };
                 let first = self.spans.len();
                 lane.spans(self.window.clone(), px, &mut self.spans);
                 let spans = first..self.spans.len();
-                self.lanes.push(Lane { row, row_lane, track: *track, lane: lane_idx, spans });
+                self.lanes.push(BufferedLane { row, row_lane, track: *track, lane: lane_idx, spans });
             }
         }
     }

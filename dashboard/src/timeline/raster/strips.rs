@@ -1,8 +1,8 @@
 //! Narrow bars as pixels, for bars that are drawn in each frame: two strips of pixels for each lane, one stretched over
 //! the lane's height and one over its middle, where waits are.
 //!
-//! A rectangle would be four corners and six indices, over a hundred bytes that every frame copies and checks; its
-//! pixels are eight bytes.
+//! A rectangle takes four corners and six indices, over a hundred bytes that every frame copies and checks; the
+//! pixels of a narrow bar take eight bytes.
 
 use crate::timeline::layout::{Frame, LaneBand};
 use egui::{Color32, ColorImage, Context, Mesh, Painter, Rect, Shape, TextureHandle, TextureOptions, pos2};
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use ui::theme::{UNTINTED, metrics};
 
 /// Width up to which a bar is drawn into its lane's strip, physical pixels.
-pub const WIDEST_PX: f32 = 3.0;
+pub const MAX_NARROW_PX: f32 = 3.0;
 
 /// The rectangle of a lane between two edges.
 pub fn full_rect(lane: LaneBand, x0: f32, x1: f32) -> Rect {
@@ -23,6 +23,7 @@ pub fn middle_rect(lane: LaneBand, x0: f32, x1: f32) -> Rect {
     Rect::from_min_max(pos2(x0, top), pos2(x1, top + metrics::WAIT_H))
 }
 
+/// The colours of a bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BarStyle {
     /// The colour of the work; `None` where the bar is a wait.
@@ -36,11 +37,13 @@ pub struct Strips {
     left: f32,
     pixels_per_point: f32,
     width: usize,
-    most: usize,
+    /// Lanes for which the texture has room.
+    max_lanes: usize,
     pixels: Vec<Color32>,
     lanes: Vec<LaneBand>,
     /// The index of each lane's strips, by the lane's top and height.
     index: FxHashMap<(u32, u32), usize>,
+    /// The lane of the last bar, and the index of its strips.
     last: Option<(LaneBand, usize)>,
 }
 
@@ -52,7 +55,7 @@ impl Strips {
             left: frame.scale.left(),
             pixels_per_point: frame.pixels_per_point,
             width,
-            most: if width <= max_side { max_side / 2 } else { 0 },
+            max_lanes: if width <= max_side { max_side / 2 } else { 0 },
             pixels: Vec::new(),
             lanes: Vec::new(),
             index: FxHashMap::default(),
@@ -62,14 +65,14 @@ impl Strips {
 
     /// Draws a bar if it is narrow enough and its strips have room; returns whether it was drawn.
     pub fn fill(&mut self, lane: LaneBand, x0: f32, x1: f32, style: BarStyle) -> bool {
-        if (x1 - x0) * self.pixels_per_point > WIDEST_PX {
+        if (x1 - x0) * self.pixels_per_point > MAX_NARROW_PX {
             return false;
         }
-        let Some(nth) = self.index_of(lane) else { return false };
-        let column = |x: f32| ((x - self.left) * self.pixels_per_point + 0.5).max(0.0) as usize;
-        let from = column(x0).min(self.width - 1);
-        let to = column(x1).clamp(from + 1, self.width);
-        let (full, middle) = self.pixels[2 * nth * self.width..].split_at_mut(self.width);
+        let Some(lane_idx) = self.index_of(lane) else { return false };
+        let column_from_x = |x: f32| ((x - self.left) * self.pixels_per_point + 0.5).max(0.0) as usize;
+        let from = column_from_x(x0).min(self.width - 1);
+        let to = column_from_x(x1).clamp(from + 1, self.width);
+        let (full, middle) = self.pixels[2 * lane_idx * self.width..].split_at_mut(self.width);
         if let Some(color) = style.full {
             full[from..to].fill(color);
         }
@@ -82,28 +85,29 @@ impl Strips {
 
     /// The index of a lane's strips, which are added if they are missing.
     fn index_of(&mut self, lane: LaneBand) -> Option<usize> {
-        if let Some((last, nth)) = self.last
+        if let Some((last, lane_idx)) = self.last
             && last == lane
         {
-            return Some(nth);
+            return Some(lane_idx);
         }
-        let n = self.lanes.len();
+        let n_lanes = self.lanes.len();
         let key = (lane.top.to_bits(), lane.height.to_bits());
-        let nth = match self.index.get(&key) {
-            Some(known) => *known,
-            None if n >= self.most => return None,
+        let lane_idx = match self.index.get(&key) {
+            Some(existing) => *existing,
+            None if n_lanes >= self.max_lanes => return None,
             None => {
-                self.index.insert(key, n);
+                self.index.insert(key, n_lanes);
                 self.lanes.push(lane);
-                self.pixels.resize(2 * (n + 1) * self.width, Color32::TRANSPARENT);
-                n
+                self.pixels.resize(2 * (n_lanes + 1) * self.width, Color32::TRANSPARENT);
+                n_lanes
             }
         };
-        self.last = Some((lane, nth));
-        Some(nth)
+        self.last = Some((lane, lane_idx));
+        Some(lane_idx)
     }
 }
 
+/// Strips as a texture, with the rectangles that show it.
 #[derive(Default)]
 pub struct StripTexture {
     texture: Option<TextureHandle>,
@@ -114,15 +118,15 @@ impl StripTexture {
     /// Replaces the strips.
     pub fn set(&mut self, ctx: &Context, strips: Strips) {
         self.mesh = None;
-        let n = 2 * strips.lanes.len();
-        if n == 0 {
+        let n_strips = 2 * strips.lanes.len();
+        if n_strips == 0 {
             self.texture = None;
             return;
         }
-        let image = ColorImage::new([strips.width, n], strips.pixels);
+        let image = ColorImage::new([strips.width, n_strips], strips.pixels);
         match &mut self.texture {
             Some(texture) => texture.set(image, TextureOptions::NEAREST),
-            none => *none = Some(ctx.load_texture("slices", image, TextureOptions::NEAREST)),
+            empty => *empty = Some(ctx.load_texture("slices", image, TextureOptions::NEAREST)),
         }
         let Some(texture) = &self.texture else { return };
         let mut mesh = Mesh::with_texture(texture.id());
@@ -130,7 +134,7 @@ impl StripTexture {
         let rects =
             strips.lanes.iter().flat_map(|l| [full_rect(*l, strips.left, right), middle_rect(*l, strips.left, right)]);
         for (i, rect) in rects.enumerate() {
-            let (v0, v1) = (i as f32 / n as f32, (i + 1) as f32 / n as f32);
+            let (v0, v1) = (i as f32 / n_strips as f32, (i + 1) as f32 / n_strips as f32);
             mesh.add_rect_with_uv(rect, Rect::from_min_max(pos2(0.0, v0), pos2(1.0, v1)), UNTINTED);
         }
         self.mesh = Some(mesh.into());

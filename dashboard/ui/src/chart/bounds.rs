@@ -48,8 +48,8 @@ impl Value for Scale {
         (*self == Self::Log10).texts()
     }
 
-    fn of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self> {
-        bool::of_texts(texts).map(|is_log| if is_log { Self::Log10 } else { Self::Linear })
+    fn from_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Self> {
+        bool::from_texts(texts).map(|is_log| if is_log { Self::Log10 } else { Self::Linear })
     }
 }
 
@@ -100,29 +100,30 @@ impl Bounds {
     /// Zooms by `factor` (above 1 shows less); the point at (`across`, `up`) stays where it is. Unchanged where the
     /// result would be finer than floating point can distinguish.
     pub fn zoomed(&self, factor: [f64; 2], across: f64, up: f64) -> Self {
-        let around = |[lo, hi]: [f64; 2], factor: f64, at: f64| {
-            let pivot = lo + at * (hi - lo);
+        let zoom_axis = |[lo, hi]: [f64; 2], factor: f64, share: f64| {
+            let pivot = lo + share * (hi - lo);
             [pivot - (pivot - lo) / factor, pivot + (hi - pivot) / factor]
         };
-        let zoomed = Self { x: around(self.x, factor[0], across), y: around(self.y, factor[1], up) };
+        let zoomed = Self { x: zoom_axis(self.x, factor[0], across), y: zoom_axis(self.y, factor[1], up) };
         if zoomed.is_usable() { zoomed } else { *self }
     }
 
     /// Moves by shares of width and height.
     pub fn moved(&self, across: f64, up: f64) -> Self {
-        let shift = |[lo, hi]: [f64; 2], by: f64| {
-            let by = by * (hi - lo);
-            [lo + by, hi + by]
+        let shift = |[lo, hi]: [f64; 2], share: f64| {
+            let delta = share * (hi - lo);
+            [lo + delta, hi + delta]
         };
         Self { x: shift(self.x, across), y: shift(self.y, up) }
     }
 }
 
-/// Least and greatest of the values; an empty interval without any.
+/// The least and the greatest of the values; an empty interval where there are none.
 pub fn extent(values: impl IntoIterator<Item = f64>) -> [f64; 2] {
     values.into_iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], value| [lo.min(value), hi.max(value)])
 }
 
+/// Widens an extent by `margin` times its length; an empty extent gets a length.
 fn widened([lo, hi]: [f64; 2], margin: f64) -> [f64; 2] {
     if !(lo.is_finite() && hi.is_finite() && lo <= hi) {
         return [0.0, 1.0];

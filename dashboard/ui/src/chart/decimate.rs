@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 /// Points per column up to which points are read one by one.
-const SPARSE: usize = 64;
+const MAX_SPARSE_POINTS: usize = 64;
 
 /// The columns of pixels under a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,10 +49,11 @@ pub struct Mark {
     pub kind: MarkKind,
 }
 
-/// Connected lines and marks. It is cleared and filled again, so that memory is reused.
+/// Connected lines and marks. Clear and fill them again to reuse their memory.
 #[derive(Clone, Debug, Default)]
 pub struct Polylines {
     points: Vec<[f64; 2]>,
+    /// The index of each line's first point.
     starts: Vec<usize>,
     marks: Vec<Mark>,
 }
@@ -84,8 +85,8 @@ impl Polylines {
     /// Adds the curve of `rows`, whose x never decreases. Columns of few points are treated as in [`add`](Self::add).
     /// Of a column of many points the first, least, greatest and last value are looked up, so that the time depends on
     /// the columns and not on the points. `extent` returns the least and greatest value of rows that are all finite.
-    /// `place` maps a value to plot space and is monotonic; columns with values without a place are read point by
-    /// point.
+    /// `to_plot` maps a value to plot space and is monotonic; columns with values that have no place there are read
+    /// point by point.
     pub fn add_numbers(
         &mut self,
         rows: Range<usize>,
@@ -93,18 +94,18 @@ impl Polylines {
         x: impl Fn(usize) -> f64,
         value: impl Fn(usize) -> f64,
         extent: impl Fn(Range<usize>) -> Option<[f64; 2]>,
-        place: impl Fn(f64) -> f64,
+        to_plot: impl Fn(f64) -> f64,
     ) {
         let first = rows.start + lower_bound(rows.len(), |i| x(rows.start + i) < window.lo).saturating_sub(1);
         let end = (rows.start + lower_bound(rows.len(), |i| x(rows.start + i) <= window.hi) + 1).min(rows.end);
-        if end.saturating_sub(first) <= SPARSE * window.n_columns as usize {
-            return self.add(rows.len(), window, |i| (x(rows.start + i), place(value(rows.start + i))));
+        if end.saturating_sub(first) <= MAX_SPARSE_POINTS * window.n_columns as usize {
+            return self.add(rows.len(), window, |i| (x(rows.start + i), to_plot(value(rows.start + i))));
         }
         self.starts.push(self.points.len());
         let mut row = first;
         for column in -1..=i64::from(window.n_columns) {
             let next = row + lower_bound(end - row, |i| window.column(x(row + i)) <= column);
-            self.add_column(row..next, window, &x, &value, &extent, &place);
+            self.add_column(row..next, window, &x, &value, &extent, &to_plot);
             row = next;
         }
     }
@@ -117,13 +118,13 @@ impl Polylines {
         x: &impl Fn(usize) -> f64,
         value: &impl Fn(usize) -> f64,
         extent: &impl Fn(Range<usize>) -> Option<[f64; 2]>,
-        place: &impl Fn(f64) -> f64,
+        to_plot: &impl Fn(f64) -> f64,
     ) {
-        let xy = |row: usize| (x(row), place(value(row)));
-        if rows.len() <= SPARSE {
+        let xy = |row: usize| (x(row), to_plot(value(row)));
+        if rows.len() <= MAX_SPARSE_POINTS {
             return self.add_points(rows, window, xy);
         }
-        let ends = extent(rows.clone()).map(|ends| ends.map(place)).filter(|ends| ends.iter().all(|y| y.is_finite()));
+        let ends = extent(rows.clone()).map(|ends| ends.map(to_plot)).filter(|ends| ends.iter().all(|y| y.is_finite()));
         let Some([least, greatest]) = ends else { return self.add_points(rows, window, xy) };
         let (first, last) = (xy(rows.start), xy(rows.end - 1));
         let middle = x(rows.start + rows.len() / 2);
@@ -143,7 +144,7 @@ impl Polylines {
     /// Adds rows to the current line.
     fn add_points(&mut self, rows: Range<usize>, window: XWindow, xy: impl Fn(usize) -> (f64, f64)) {
         let mut bucket: Option<Bucket> = None;
-        let mut marked = self.marks.last().map(|mark| (window.column(mark.x), mark.kind));
+        let mut last_mark = self.marks.last().map(|mark| (window.column(mark.x), mark.kind));
         for i in rows {
             let (x, y) = xy(i);
             let column = window.column(x);
@@ -159,8 +160,8 @@ impl Polylines {
                     f64::NEG_INFINITY => MarkKind::NegInf,
                     _ => MarkKind::Nan,
                 };
-                if marked != Some((column, kind)) {
-                    marked = Some((column, kind));
+                if last_mark != Some((column, kind)) {
+                    last_mark = Some((column, kind));
                     self.marks.push(Mark { x, kind });
                 }
                 continue;
@@ -183,39 +184,41 @@ impl Polylines {
 /// The points of one column.
 struct Bucket {
     column: i64,
-    n: u32,
+    n_points: u32,
     first: [f64; 2],
     last: [f64; 2],
-    /// Least and greatest y, each with its x and its place in the column.
+    /// The point of least y, with its index in the column.
     least: ([f64; 2], u32),
+    /// The point of greatest y, with its index in the column.
     greatest: ([f64; 2], u32),
 }
 
 impl Bucket {
     fn new(column: i64, x: f64, y: f64) -> Self {
-        let p = [x, y];
-        Self { column, n: 1, first: p, last: p, least: (p, 0), greatest: (p, 0) }
+        let point = [x, y];
+        Self { column, n_points: 1, first: point, last: point, least: (point, 0), greatest: (point, 0) }
     }
 
     fn add(&mut self, x: f64, y: f64) {
-        let p = [x, y];
+        let point = [x, y];
         if y < self.least.0[1] {
-            self.least = (p, self.n);
+            self.least = (point, self.n_points);
         }
         if y > self.greatest.0[1] {
-            self.greatest = (p, self.n);
+            self.greatest = (point, self.n_points);
         }
-        self.last = p;
-        self.n += 1;
+        self.last = point;
+        self.n_points += 1;
     }
 
+    /// Adds the points that stay to `out`, in their order.
     fn flush(self, out: &mut Vec<[f64; 2]>) {
-        let (a, b) =
-            if self.least.1 <= self.greatest.1 { (self.least, self.greatest) } else { (self.greatest, self.least) };
+        let extremes =
+            if self.least.1 <= self.greatest.1 { [self.least, self.greatest] } else { [self.greatest, self.least] };
         out.push(self.first);
-        let last_idx = self.n - 1;
-        for (point, place) in [a, b] {
-            if place != 0 && place != last_idx && out.last() != Some(&point) {
+        let last_idx = self.n_points - 1;
+        for (point, idx) in extremes {
+            if idx != 0 && idx != last_idx && out.last() != Some(&point) {
                 out.push(point);
             }
         }

@@ -14,11 +14,11 @@ const CORNERS: [[f32; 2]; 8] = [
     [0.707, -0.707],
 ];
 
-/// Adds a dot.
-pub fn add(mesh: &mut Mesh, at: Pos2, radius: f32, color: Color32) {
+/// Adds a dot around `center`.
+pub fn add(mesh: &mut Mesh, center: Pos2, radius: f32, color: Color32) {
     let first = mesh.vertices.len() as u32;
     for [x, y] in CORNERS {
-        mesh.colored_vertex(at + radius * vec2(x, y), color);
+        mesh.colored_vertex(center + radius * vec2(x, y), color);
     }
     for i in 1..CORNERS.len() as u32 - 1 {
         mesh.add_triangle(first, first + i, first + i + 1);

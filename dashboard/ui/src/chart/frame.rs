@@ -47,7 +47,7 @@ impl Frame {
         self.inner.left() + self.bounds.across(x).clamp(-1.0, 2.0) as f32 * self.inner.width()
     }
 
-    /// The screen y of a plot-space y, limited as the rasteriser fails on far greater coordinates.
+    /// The screen y of a plot-space y. The limit is necessary as the rasteriser fails on far greater coordinates.
     pub fn y(&self, plot_y: f64) -> f32 {
         self.inner.bottom() - self.bounds.up(plot_y).clamp(-1e4, 1e4) as f32 * self.inner.height()
     }

@@ -10,7 +10,7 @@ use egui::{PointerButton, Pos2, Rect, Response, Stroke, StrokeKind, Ui};
 pub enum Command {
     /// Shows these bounds.
     Show(Bounds),
-    /// Fits everything and follows growth.
+    /// Fits all data, also data that arrives later.
     Fit,
 }
 
@@ -26,15 +26,16 @@ pub fn gestures(ui: &Ui, response: &Response, frame: &Frame) -> Option<Command> 
         let up = f64::from((inner.bottom() - at.y) / inner.height());
         return Some(Command::Show(frame.bounds.zoomed([f64::from(zoom); 2], across, up)));
     }
-    let panning = response.dragged_by(PointerButton::Middle) || (shift && response.dragged_by(PointerButton::Primary));
-    if panning {
-        let by = response.drag_delta();
-        let moved = frame.bounds.moved(f64::from(-by.x / inner.width()), f64::from(by.y / inner.height()));
+    let is_pan = response.dragged_by(PointerButton::Middle) || (shift && response.dragged_by(PointerButton::Primary));
+    if is_pan {
+        let delta = response.drag_delta();
+        let moved = frame.bounds.moved(f64::from(-delta.x / inner.width()), f64::from(delta.y / inner.height()));
         return Some(Command::Show(moved));
     }
     zoom_box(ui, response, frame, shift)
 }
 
+/// Handles the drag of a zoom box and paints the box; returns the bounds to show at its end.
 fn zoom_box(ui: &Ui, response: &Response, frame: &Frame, shift: bool) -> Option<Command> {
     let start_id = response.id.with("zoom box");
     if response.drag_started_by(PointerButton::Primary) && !shift {
@@ -42,8 +43,8 @@ fn zoom_box(ui: &Ui, response: &Response, frame: &Frame, shift: bool) -> Option<
         ui.data_mut(|d| d.insert_temp(start_id, start));
     }
     let start = ui.data(|d| d.get_temp::<Pos2>(start_id))?;
-    let now = response.interact_pointer_pos().or_else(|| ui.input(|i| i.pointer.latest_pos()))?;
-    let mut rect = Rect::from_two_pos(start, now).intersect(frame.inner);
+    let pointer = response.interact_pointer_pos().or_else(|| ui.input(|i| i.pointer.latest_pos()))?;
+    let mut rect = Rect::from_two_pos(start, pointer).intersect(frame.inner);
     let is_flat = rect.height() < metrics::ZOOM_BOX_MIN;
     if is_flat {
         (rect.min.y, rect.max.y) = (frame.inner.top(), frame.inner.bottom());
@@ -59,11 +60,12 @@ fn zoom_box(ui: &Ui, response: &Response, frame: &Frame, shift: bool) -> Option<
     None
 }
 
+/// The bounds of a zoom box; a flat box zooms only x.
 fn bounds_of(frame: &Frame, rect: Rect, is_flat: bool) -> Bounds {
     let inner = frame.inner;
-    let across = |x: f32| frame.bounds.x_at(f64::from((x - inner.left()) / inner.width()));
-    let up = |y: f32| frame.bounds.y_at(f64::from((inner.bottom() - y) / inner.height()));
-    let y = if is_flat { frame.bounds.y } else { [up(rect.bottom()), up(rect.top())] };
-    let bounds = Bounds { x: [across(rect.left()), across(rect.right())], y };
+    let plot_x = |x: f32| frame.bounds.x_at(f64::from((x - inner.left()) / inner.width()));
+    let plot_y = |y: f32| frame.bounds.y_at(f64::from((inner.bottom() - y) / inner.height()));
+    let y = if is_flat { frame.bounds.y } else { [plot_y(rect.bottom()), plot_y(rect.top())] };
+    let bounds = Bounds { x: [plot_x(rect.left()), plot_x(rect.right())], y };
     if bounds.is_usable() { bounds } else { frame.bounds }
 }

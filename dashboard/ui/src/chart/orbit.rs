@@ -1,4 +1,4 @@
-//! A camera on a scene of three dimensions: a drag turns it, Ctrl and the wheel zoom, Shift and a drag move it.
+//! An orbit camera on a 3-D scene: a drag turns the scene, Ctrl and the wheel zoom, Shift and a drag move it.
 
 use crate::command::Entry;
 use egui::{PointerButton, Pos2, Rect, Response, Ui, Vec2};
@@ -11,14 +11,14 @@ pub const GESTURES: [Entry; 3] = [
 ];
 
 /// Angle of a drag over the entire height, radians.
-const TURN: f32 = 3.0;
+const DRAG_ANGLE: f32 = 3.0;
 /// Distance of the eye from the middle of a scene of size 1.
-const EYE: f32 = 3.0;
+const EYE_DISTANCE: f32 = 3.0;
 
 /// The camera.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Orbit {
-    /// Angles to the side and up, radians.
+    /// Angles around the upright axis and upwards, radians.
     pub angles: [f32; 2],
     /// Magnification; above 1 is closer.
     pub zoom: f32,
@@ -36,16 +36,16 @@ impl Orbit {
     /// Handles the gestures; returns whether the camera moved. In two dimensions a drag moves the picture instead of
     /// turning it.
     pub fn input(&mut self, ui: &Ui, response: &Response, is_flat: bool) -> bool {
-        let before = *self;
+        let previous = *self;
         let height = response.rect.height().max(1.0);
         let (shift, zoom) = ui.input(|i| (i.modifiers.shift, i.zoom_delta()));
-        let is_moved = shift || is_flat || response.dragged_by(PointerButton::Middle);
-        if response.dragged() && is_moved {
+        let is_move = shift || is_flat || response.dragged_by(PointerButton::Middle);
+        if response.dragged() && is_move {
             self.shift += response.drag_delta() / height;
         } else if response.dragged() {
-            let by = response.drag_delta() / height * TURN;
-            self.angles[0] += by.x;
-            self.angles[1] = (self.angles[1] + by.y).clamp(-1.55, 1.55);
+            let turn = response.drag_delta() / height * DRAG_ANGLE;
+            self.angles[0] += turn.x;
+            self.angles[1] = (self.angles[1] + turn.y).clamp(-1.55, 1.55);
         }
         if let (true, Some(at)) = (zoom != 1.0, response.hover_pos()) {
             let zoomed = (self.zoom * zoom).clamp(0.05, 500.0);
@@ -57,11 +57,11 @@ impl Orbit {
         if response.double_clicked() {
             *self = Self::default();
         }
-        *self != before
+        *self != previous
     }
 
     /// The screen position of a point in the unit ball, and its depth: greater is farther.
-    pub fn place(&self, rect: Rect, [x, y, z]: [f32; 3], is_flat: bool) -> (Pos2, f32) {
+    pub fn project(&self, rect: Rect, [x, y, z]: [f32; 3], is_flat: bool) -> (Pos2, f32) {
         let scale = 0.45 * rect.height().min(rect.width()) * self.zoom;
         let middle = rect.center() + self.shift * rect.height();
         if is_flat {
@@ -71,8 +71,8 @@ impl Orbit {
             ([self.angles[0].sin(), self.angles[0].cos()], [self.angles[1].sin(), self.angles[1].cos()]);
         let (x, z) = (cos_a * x + sin_a * z, cos_a * z - sin_a * x);
         let (y, z) = (cos_b * y - sin_b * z, cos_b * z + sin_b * y);
-        let nearness = EYE / (EYE - z).max(0.2);
-        (middle + scale * nearness * Vec2::new(x, -y), -z)
+        let perspective = EYE_DISTANCE / (EYE_DISTANCE - z).max(0.2);
+        (middle + scale * perspective * Vec2::new(x, -y), -z)
     }
 }
 
@@ -85,12 +85,12 @@ mod tests {
     fn straight_ahead_is_as_it_is_and_near_things_are_larger() {
         let rect = Rect::from_min_size(pos2(0.0, 0.0), vec2(100.0, 100.0));
         let ahead = Orbit { angles: [0.0, 0.0], ..Orbit::default() };
-        let (pos, depth) = ahead.place(rect, [1.0, 0.0, 0.0], false);
+        let (pos, depth) = ahead.project(rect, [1.0, 0.0, 0.0], false);
         assert!(pos.distance(pos2(95.0, 50.0)) < 1e-3 && depth == 0.0);
-        let (near, depth) = ahead.place(rect, [0.5, 0.5, 0.5], false);
+        let (near, depth) = ahead.project(rect, [0.5, 0.5, 0.5], false);
         assert!(near.x > 72.6 && near.y < 27.4 && depth < 0.0, "{near:?}");
         let aside = Orbit { angles: [std::f32::consts::FRAC_PI_2, 0.0], ..ahead };
-        let (pos, _) = aside.place(rect, [1.0, 0.0, 0.0], false);
+        let (pos, _) = aside.project(rect, [1.0, 0.0, 0.0], false);
         assert!(pos.distance(pos2(50.0, 50.0)) < 1e-2, "turned away: {pos:?}");
     }
 }

@@ -3,7 +3,7 @@
 //! A line is the area that a round pen covers on its way. Each column of pixels is divided into [`PARTS`] vertical
 //! parts. In each the pen covers an interval, which is computed exactly; a pixel's coverage is the mean over its parts.
 
-use crate::theme::laid_over;
+use crate::theme::blend_over;
 use egui::{Color32, ColorImage};
 
 /// Parts of a column of pixels.
@@ -13,16 +13,18 @@ const PARTS: usize = 3;
 pub struct LineRaster {
     size: [usize; 2],
     pixels: Vec<Color32>,
-    /// For each part of a column, the interval that the line covers, then the pen. Empty where the end is less than the
-    /// start.
+    /// For each part of a column, the interval of y that the line covers; empty where the end is less than the start.
     line: Vec<[f32; 2]>,
+    /// For each part of a column, the interval of y that the pen covers.
     pen: Vec<[f32; 2]>,
-    /// For each row, the covered share of the column's pixel.
-    covered: Vec<f32>,
+    /// For each row, the covered share of the pixel in the current column.
+    coverage: Vec<f32>,
 }
 
+/// An interval without values.
 const EMPTY: [f32; 2] = [f32::INFINITY, f32::NEG_INFINITY];
 
+/// The smallest interval that contains both.
 fn union(a: [f32; 2], b: [f32; 2]) -> [f32; 2] {
     [a[0].min(b[0]), a[1].max(b[1])]
 }
@@ -32,33 +34,33 @@ impl LineRaster {
     pub fn new(size: [usize; 2]) -> Self {
         let [width, height] = size;
         let (line, pen) = (vec![EMPTY; width * PARTS], vec![EMPTY; width * PARTS]);
-        Self { size, pixels: vec![Color32::TRANSPARENT; width * height], line, pen, covered: vec![0.0; height] }
+        Self { size, pixels: vec![Color32::TRANSPARENT; width * height], line, pen, coverage: vec![0.0; height] }
     }
 
     /// Draws a connected line over the picture: points in pixels from the left and top, whose x never decreases. Parts
     /// outside the picture are left out; a single point is a dot of the pen.
     pub fn line(&mut self, points: impl Iterator<Item = [f32; 2]>, width: f32, color: Color32) {
         self.line.fill(EMPTY);
-        let mut before: Option<[f32; 2]> = None;
-        let mut is_lone = true;
+        let mut previous: Option<[f32; 2]> = None;
+        let mut is_single = true;
         for point in points {
-            if let Some(before) = before {
-                self.segment(before, point);
-                is_lone = false;
+            if let Some(previous) = previous {
+                self.add_segment(previous, point);
+                is_single = false;
             }
-            before = Some(point);
+            previous = Some(point);
         }
-        if let Some(lone) = before.filter(|_| is_lone) {
-            self.segment(lone, lone);
+        if let Some(dot) = previous.filter(|_| is_single) {
+            self.add_segment(dot, dot);
         }
-        self.follow(width / 2.0);
+        self.sweep_pen(width / 2.0);
         for column in 0..self.size[0] {
             self.blend(column, color);
         }
     }
 
     /// Adds the interval of each part that a segment crosses.
-    fn segment(&mut self, [xa, ya]: [f32; 2], [xb, yb]: [f32; 2]) {
+    fn add_segment(&mut self, [xa, ya]: [f32; 2], [xb, yb]: [f32; 2]) {
         let (xa, xb) = (xa * PARTS as f32, xb * PARTS as f32);
         let slope = if xb > xa { (yb - ya) / (xb - xa) } else { 0.0 };
         if xb < 0.0 || xa >= self.line.len() as f32 {
@@ -67,29 +69,29 @@ impl LineRaster {
         let last = (xb as usize).min(self.line.len() - 1);
         for part in xa.max(0.0) as usize..=last {
             let y = |x: f32| ya + (x - xa) * slope;
-            let enters = if (part as f32) < xa { ya } else { y(part as f32) };
-            let leaves = if part as f32 + 1.0 > xb { yb } else { y(part as f32 + 1.0) };
-            self.line[part] = union(self.line[part], [enters.min(leaves), enters.max(leaves)]);
+            let y_enter = if (part as f32) < xa { ya } else { y(part as f32) };
+            let y_leave = if part as f32 + 1.0 > xb { yb } else { y(part as f32 + 1.0) };
+            self.line[part] = union(self.line[part], [y_enter.min(y_leave), y_enter.max(y_leave)]);
         }
     }
 
     /// Extends the line's intervals to the pen's: the union of the adjacent parts' intervals, each longer by the pen's
     /// height at that distance.
-    fn follow(&mut self, radius: f32) {
+    fn sweep_pen(&mut self, radius: f32) {
         self.pen.fill(EMPTY);
-        let reach = (radius * PARTS as f32) as usize;
-        for offset in 0..=reach {
-            let away = offset as f32 / PARTS as f32;
-            let half = (radius * radius - away * away).max(0.0).sqrt();
+        let n_offsets = (radius * PARTS as f32) as usize;
+        for offset in 0..=n_offsets {
+            let distance = offset as f32 / PARTS as f32;
+            let half_height = (radius * radius - distance * distance).max(0.0).sqrt();
             for part in 0..self.line.len() {
                 let [lo, hi] = self.line[part];
                 if lo > hi {
                     continue;
                 }
-                let covered = [lo - half, hi + half];
-                for to in [part.checked_sub(offset), Some(part + offset).filter(|to| *to < self.pen.len())] {
-                    let Some(to) = to else { continue };
-                    self.pen[to] = union(self.pen[to], covered);
+                let covered = [lo - half_height, hi + half_height];
+                for target in [part.checked_sub(offset), Some(part + offset).filter(|i| *i < self.pen.len())] {
+                    let Some(target) = target else { continue };
+                    self.pen[target] = union(self.pen[target], covered);
                 }
             }
         }
@@ -108,13 +110,13 @@ impl LineRaster {
             (top, bottom) = (top.min(rows.start), bottom.max(rows.end));
             for row in rows {
                 let share = hi.min(row as f32 + 1.0) - lo.max(row as f32);
-                self.covered[row] += share / PARTS as f32;
+                self.coverage[row] += share / PARTS as f32;
             }
         }
         for row in top..bottom {
-            let share = std::mem::take(&mut self.covered[row]);
+            let share = std::mem::take(&mut self.coverage[row]);
             let pixel = &mut self.pixels[row * width + column];
-            *pixel = laid_over(*pixel, color, (share * 256.0 + 0.5) as u32);
+            *pixel = blend_over(*pixel, color, (share * 256.0 + 0.5) as u32);
         }
     }
 

@@ -1,4 +1,4 @@
-//! An area between two lines as one mesh.
+//! An area between two lines as one mesh, a triangle strip.
 
 use egui::{Color32, Mesh, Pos2};
 
@@ -8,9 +8,9 @@ pub fn strip(pairs: impl Iterator<Item = [Pos2; 2]>, color: Color32) -> Mesh {
     for (i, pair) in pairs.enumerate() {
         pair.into_iter().for_each(|point| mesh.colored_vertex(point, color));
         if i > 0 {
-            let v = 2 * i as u32;
-            mesh.add_triangle(v - 2, v - 1, v);
-            mesh.add_triangle(v - 1, v, v + 1);
+            let first = 2 * i as u32;
+            mesh.add_triangle(first - 2, first - 1, first);
+            mesh.add_triangle(first - 1, first, first + 1);
         }
     }
     mesh

@@ -30,11 +30,11 @@ pub fn ticks(unit: Unit, lo: f64, hi: f64, n: usize) -> Vec<Tick> {
     if !(span.is_finite() && span > 0.0) || n == 0 {
         return Vec::new();
     }
-    let rough = span / n as f64;
+    let min_step = span / n as f64;
     let step = match unit {
-        Unit::Number => round_step(rough),
-        Unit::Whole => round_step(rough).max(1.0),
-        Unit::Seconds | Unit::Wall => time_step(rough),
+        Unit::Number => round_step(min_step),
+        Unit::Whole => round_step(min_step).max(1.0),
+        Unit::Seconds | Unit::Wall => time_step(min_step),
     };
     let first = (lo / step).ceil();
     let n_lines = ((hi / step).floor() - first + 1.0).clamp(0.0, 4.0 * n as f64 + 4.0) as usize;
@@ -55,7 +55,7 @@ pub fn log_ticks(lo: f64, hi: f64, n: usize) -> Vec<Tick> {
     }
     let stride = (span / n as f64).ceil().max(1.0);
     let factors: &[f64] = if span < 0.7 {
-        return ticks_of_values(lo, hi, n);
+        return linear_ticks_on_log(lo, hi, n);
     } else if span < 3.0 {
         &[1.0, 2.0, 5.0]
     } else {
@@ -75,7 +75,8 @@ pub fn log_ticks(lo: f64, hi: f64, n: usize) -> Vec<Tick> {
     out
 }
 
-fn ticks_of_values(lo: f64, hi: f64, n: usize) -> Vec<Tick> {
+/// Ticks at round values of a logarithmic axis that shows less than a decade.
+fn linear_ticks_on_log(lo: f64, hi: f64, n: usize) -> Vec<Tick> {
     let mut lines = ticks(Unit::Number, 10f64.powf(lo), 10f64.powf(hi), n);
     lines.retain(|tick| tick.at > 0.0);
     for tick in &mut lines {
@@ -93,22 +94,23 @@ fn log_label(value: f64) -> String {
     }
 }
 
-/// The least 1, 2 or 5 times a power of ten that is at least `rough`.
-fn round_step(rough: f64) -> f64 {
-    let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0].into_iter().map(|m| m * power).find(|step| *step >= rough * (1.0 - 1e-9));
+/// The least 1, 2 or 5 times a power of ten that is at least `min_step`.
+fn round_step(min_step: f64) -> f64 {
+    let power = 10f64.powf(min_step.log10().floor());
+    let step = [1.0, 2.0, 5.0].into_iter().map(|m| m * power).find(|step| *step >= min_step * (1.0 - 1e-9));
     step.unwrap_or(10.0 * power)
 }
 
-fn time_step(rough: f64) -> f64 {
+/// The least usual step of seconds, minutes, hours or days that is at least `min_step`, seconds.
+fn time_step(min_step: f64) -> f64 {
     const STEPS: [f64; 17] = [
         1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0,
         43_200.0, 86_400.0,
     ];
-    if rough <= 0.5 {
-        return round_step(rough);
+    if min_step <= 0.5 {
+        return round_step(min_step);
     }
-    STEPS.into_iter().find(|step| *step >= rough).unwrap_or_else(|| 86_400.0 * round_step(rough / 86_400.0))
+    STEPS.into_iter().find(|step| *step >= min_step).unwrap_or_else(|| 86_400.0 * round_step(min_step / 86_400.0))
 }
 
 fn label(unit: Unit, at: f64, step: f64) -> String {
@@ -123,15 +125,15 @@ fn label(unit: Unit, at: f64, step: f64) -> String {
 fn number(at: f64, step: f64) -> String {
     let is_zero = at.abs() < step * 1e-6;
     let at = if is_zero { 0.0 } else { at };
-    let reach = at.abs().max(step);
+    let magnitude = at.abs().max(step);
     if is_zero && step >= 1.0 {
         return "0".to_owned();
     }
-    if !(1e-4..1e15).contains(&reach) {
-        let digits = (reach.log10().floor() - (step.log10() + 1e-9).floor()).max(0.0) as usize;
+    if !(1e-4..1e15).contains(&magnitude) {
+        let digits = (magnitude.log10().floor() - (step.log10() + 1e-9).floor()).max(0.0) as usize;
         return if is_zero { "0".to_owned() } else { format!("{at:.digits$e}") };
     }
-    let (unit, suffix) = match reach {
+    let (unit, suffix) = match magnitude {
         1e9.. => (1e9, "G"),
         1e6.. => (1e6, "M"),
         _ => (1.0, ""),

@@ -8,13 +8,13 @@ fn shapes_id() -> egui::Id {
     egui::Id::NULL.with("shapes are taken")
 }
 
-/// Requests that panels paint shapes instead of pictures, until it is called with false.
-pub fn want_shapes(ctx: &egui::Context, wanted: bool) {
-    ctx.data_mut(|data| data.insert_temp(shapes_id(), wanted));
+/// Requests that panels paint shapes instead of pictures, until a call with false.
+pub fn request_shapes(ctx: &egui::Context, is_requested: bool) {
+    ctx.data_mut(|data| data.insert_temp(shapes_id(), is_requested));
 }
 
 /// Whether shapes are requested.
-pub fn wants_shapes(ctx: &egui::Context) -> bool {
+pub fn has_shapes_request(ctx: &egui::Context) -> bool {
     ctx.data(|data| data.get_temp(shapes_id())).unwrap_or(false)
 }
 
@@ -35,7 +35,7 @@ fn card_id() -> egui::Id {
 }
 
 /// Requests that the window saves a card, in this frame or the next.
-pub fn ask_for_card(ctx: &egui::Context, card: Card) {
+pub fn request_card(ctx: &egui::Context, card: Card) {
     ctx.data_mut(|data| data.insert_temp(card_id(), Some(card)));
 }
 

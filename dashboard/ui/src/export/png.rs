@@ -3,15 +3,15 @@
 use egui::{ColorImage, Rect};
 use std::io;
 
-/// The pixels of `rect` (in points) of a screenshot of the whole window, as a PNG file.
+/// The pixels of `rect` (in points) of a screenshot of the window, as a PNG file.
 ///
 /// # Errors
-/// When nothing of the rectangle is in the picture, or it cannot be encoded.
+/// When no part of the rectangle is in the screenshot, or the pixels cannot be encoded.
 pub fn encode(image: &ColorImage, rect: Rect, pixels_per_point: f32) -> io::Result<Vec<u8>> {
     let [width, height] = image.size;
-    let pixel = |points: f32, most: usize| ((points * pixels_per_point).round().max(0.0) as usize).min(most);
-    let (x0, x1) = (pixel(rect.left(), width), pixel(rect.right(), width));
-    let (y0, y1) = (pixel(rect.top(), height), pixel(rect.bottom(), height));
+    let to_pixels = |points: f32, max: usize| ((points * pixels_per_point).round().max(0.0) as usize).min(max);
+    let (x0, x1) = (to_pixels(rect.left(), width), to_pixels(rect.right(), width));
+    let (y0, y1) = (to_pixels(rect.top(), height), to_pixels(rect.bottom(), height));
     if x0 >= x1 || y0 >= y1 {
         return Err(io::Error::other("the panel is not on the screen"));
     }

@@ -1,4 +1,4 @@
-//! The shapes of a panel as an SVG document: what the window paints, as vectors with text that stays text.
+//! The shapes of a panel as an SVG document: vectors, and text as text.
 
 use egui::{
     Color32, Pos2, Rect, Shape, Stroke, Vec2,
@@ -20,7 +20,7 @@ pub fn document<'a>(shapes: impl Iterator<Item = &'a ClippedShape>, rect: Rect, 
             let id = out.clip_id(clip);
             let _ = writeln!(out.body, "<g clip-path=\"url(#c{id})\">");
         }
-        out.shape(shape);
+        out.write_shape(shape);
         if needs_clip {
             out.body.push_str("</g>\n");
         }
@@ -39,6 +39,7 @@ pub fn document<'a>(shapes: impl Iterator<Item = &'a ClippedShape>, rect: Rect, 
     head + &out.body + "</svg>\n"
 }
 
+/// A document under construction.
 struct Writer {
     rect: Rect,
     body: String,
@@ -46,6 +47,7 @@ struct Writer {
 }
 
 impl Writer {
+    /// The index of a clip rectangle, which is added if it is missing.
     fn clip_id(&mut self, clip: Rect) -> usize {
         let existing = self.clips.iter().rposition(|c| *c == clip);
         existing.unwrap_or_else(|| {
@@ -54,12 +56,12 @@ impl Writer {
         })
     }
 
-    fn shape(&mut self, shape: &Shape) {
+    fn write_shape(&mut self, shape: &Shape) {
         match shape {
             // Panels paint no bands; the contents of a callback are unknown.
             Shape::Noop | Shape::Callback(_) | Shape::Band(_) => {}
-            Shape::Vec(all) => all.iter().for_each(|s| self.shape(s)),
-            Shape::Rect(rect) => self.rect(rect),
+            Shape::Vec(shapes) => shapes.iter().for_each(|s| self.write_shape(s)),
+            Shape::Rect(rect) => self.write_rect(rect),
             Shape::Circle(c) => {
                 let (Pos2 { x, y }, r, paint) =
                     (self.to_document(c.center), c.radius, fill_and_stroke(c.fill, c.stroke));
@@ -78,16 +80,19 @@ impl Writer {
                     fill_and_stroke(Color32::TRANSPARENT, *stroke)
                 );
             }
-            Shape::Path(path) => self.path(path),
-            Shape::Text(text) => self.text(text),
-            Shape::Mesh(mesh) => self.mesh(mesh),
+            Shape::Path(path) => self.write_path(path),
+            Shape::Text(text) => self.write_text(text),
+            Shape::Mesh(mesh) => self.write_mesh(mesh),
             Shape::QuadraticBezier(QuadraticBezierShape { points, fill, stroke, .. }) => {
-                self.curve('Q', points, *fill, stroke);
+                self.write_curve('Q', points, *fill, stroke);
             }
-            Shape::CubicBezier(CubicBezierShape { points, fill, stroke, .. }) => self.curve('C', points, *fill, stroke),
+            Shape::CubicBezier(CubicBezierShape { points, fill, stroke, .. }) => {
+                self.write_curve('C', points, *fill, stroke);
+            }
         }
     }
 
+    /// A position of the screen in the document.
     fn to_document(&self, pos: Pos2) -> Pos2 {
         pos - self.rect.min.to_vec2()
     }
@@ -98,26 +103,26 @@ impl Writer {
         text.join(" ")
     }
 
-    fn rect(&mut self, shape: &RectShape) {
+    fn write_rect(&mut self, shape: &RectShape) {
         let (Pos2 { x, y }, Vec2 { x: w, y: h }) = (self.to_document(shape.rect.min), shape.rect.size());
         let (radius, paint) = (shape.corner_radius.average(), fill_and_stroke(shape.fill, shape.stroke));
         let at = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\"");
         let _ = writeln!(self.body, "<rect {at} rx=\"{radius:.1}\" {paint}/>");
     }
 
-    fn path(&mut self, path: &PathShape) {
+    fn write_path(&mut self, path: &PathShape) {
         let (points, name) = (self.points(&path.points), if path.closed { "polygon" } else { "polyline" });
         let _ =
             writeln!(self.body, "<{name} points=\"{points}\" {}/>", fill_and_stroke(path.fill, solid(&path.stroke)));
     }
 
-    fn curve(&mut self, letter: char, points: &[Pos2], fill: Color32, stroke: &PathStroke) {
+    fn write_curve(&mut self, letter: char, points: &[Pos2], fill: Color32, stroke: &PathStroke) {
         let Some((first, rest)) = points.split_first() else { return };
         let (first, rest) = (self.points(&[*first]), self.points(rest));
         let _ = writeln!(self.body, "<path d=\"M{first} {letter}{rest}\" {}/>", fill_and_stroke(fill, solid(stroke)));
     }
 
-    fn text(&mut self, text: &TextShape) {
+    fn write_text(&mut self, text: &TextShape) {
         for row in &text.galley.rows {
             let mut words = row.row.text();
             words.truncate(words.trim_end().len());
@@ -128,8 +133,8 @@ impl Writer {
             // Labels have one format. Of several formats the first is used for the entire text.
             let format = text.galley.job.sections.first();
             let size = format.map_or(12.0, |s| s.format.font_id.size);
-            let own = format.map(|s| s.format.color).filter(|c| *c != Color32::PLACEHOLDER);
-            let color = text.override_text_color.or(own).unwrap_or(text.fallback_color);
+            let text_color = format.map(|s| s.format.color).filter(|c| *c != Color32::PLACEHOLDER);
+            let color = text.override_text_color.or(text_color).unwrap_or(text.fallback_color);
             let baseline = at.y + row.row.glyphs.first().map_or(row.row.size.y, |g| g.pos.y);
             let _ = writeln!(
                 self.body,
@@ -144,13 +149,13 @@ impl Writer {
     }
 
     /// Writes a mesh as quads of one colour (slices) or as triangles. Textured meshes (fonts, images) are left out.
-    fn mesh(&mut self, mesh: &Mesh) {
+    fn write_mesh(&mut self, mesh: &Mesh) {
         if mesh.texture_id != egui::TextureId::default() {
             return;
         }
         let vertex = |i: u32| mesh.vertices.get(i as usize);
-        let mut rest = &mesh.indices[..];
-        while let Some((triangle, tail)) = rest.split_at_checked(3) {
+        let mut indices = &mesh.indices[..];
+        while let Some((triangle, tail)) = indices.split_at_checked(3) {
             let corners: Vec<_> = triangle.iter().filter_map(|i| vertex(*i)).collect();
             let [a, b, c] = corners[..] else { return };
             // A rectangle is two triangles of its four corners, in the order left top, right top, left bottom, right
@@ -164,11 +169,11 @@ impl Writer {
                 let (Pos2 { x, y }, w, h) = (self.to_document(a.pos), b.pos.x - a.pos.x, c.pos.y - a.pos.y);
                 let at = format!("x=\"{x:.2}\" y=\"{y:.1}\" width=\"{w:.2}\" height=\"{h:.1}\"");
                 let _ = writeln!(self.body, "<rect {at} {}/>", paint("fill", a.color));
-                rest = &tail[3..];
+                indices = &tail[3..];
             } else {
                 let points = self.points(&[a.pos, b.pos, c.pos]);
                 let _ = writeln!(self.body, "<polygon points=\"{points}\" {}/>", paint("fill", a.color));
-                rest = tail;
+                indices = tail;
             }
         }
     }
@@ -190,12 +195,13 @@ fn fill_and_stroke(fill: Color32, stroke: Stroke) -> String {
     out
 }
 
-fn paint(what: &str, color: Color32) -> String {
+/// A colour as attributes `fill` or `stroke`.
+fn paint(attribute: &str, color: Color32) -> String {
     let [r, g, b, a] = color.to_srgba_unmultiplied();
     match a {
-        0 => format!("{what}=\"none\""),
-        255 => format!("{what}=\"#{r:02x}{g:02x}{b:02x}\""),
-        _ => format!("{what}=\"#{r:02x}{g:02x}{b:02x}\" {what}-opacity=\"{:.3}\"", f32::from(a) / 255.0),
+        0 => format!("{attribute}=\"none\""),
+        255 => format!("{attribute}=\"#{r:02x}{g:02x}{b:02x}\""),
+        _ => format!("{attribute}=\"#{r:02x}{g:02x}{b:02x}\" {attribute}-opacity=\"{:.3}\"", f32::from(a) / 255.0),
     }
 }
 
@@ -229,7 +235,7 @@ mod tests {
         Palette::of(true).fill(idx)
     }
 
-    /// The document of what `paint` paints into a 100 by 50 area that begins at (10, 10).
+    /// Returns the document of the shapes that `paint` adds in an area of 100 by 50 points at (10, 10).
     fn check(paint: impl Fn(&egui::Painter)) -> String {
         let ctx = egui::Context::default();
         let mut out = String::new();

@@ -1,7 +1,7 @@
-//! The system's fonts, for letters that the window's own lack: Chinese, Japanese, Korean, Arabic, emoji and all others.
+//! The system's fonts, for letters that the built-in fonts lack: Chinese, Japanese, Korean, Arabic, emoji and others.
 //!
-//! The search starts when the first such letter is to be painted. A thread asks the system, and until it has an answer
-//! the letter is a box; no frame waits for it. A letter that no font has stays a box, and [`SystemFonts::missing`]
+//! The search starts when the first such letter is to be painted. A thread asks the system; until the answer
+//! comes, the letter is a box, and no frame waits. A letter that no font has stays a box, and [`SystemFonts::missing`]
 //! reports it.
 
 use egui::{Context, FallbackRequest, FontFamily, FontInsert, FontProvider};
@@ -24,7 +24,7 @@ const MAX_LISTED: usize = 6;
 /// A letter with its combining marks, and the family of fonts to look in.
 type LetterRequest = (FontFamily, String);
 /// Opens the system's fonts, which may take long.
-type Open = Box<dyn FnOnce() -> Arc<dyn FontProvider> + Send>;
+type OpenFonts = Box<dyn FnOnce() -> Arc<dyn FontProvider> + Send>;
 
 /// The search for fonts of missing letters. Dropping it ends its thread.
 pub struct SystemFonts {
@@ -35,10 +35,14 @@ pub struct SystemFonts {
 #[derive(Default)]
 struct FontState {
     /// The function that opens the fonts; `None` once the first letter was missing.
-    open: Option<(Context, Open)>,
+    open: Option<(Context, OpenFonts)>,
+    /// Requests to the thread; `None` while the thread does not run.
     queue: Option<Sender<LetterRequest>>,
+    /// Letters that were looked for.
     requested: FxHashSet<(FontFamily, char)>,
+    /// The fonts found so far, with the family that each extends.
     fonts: Vec<(FontFamily, FontInsert)>,
+    /// Letters that no font has.
     missing: BTreeSet<char>,
 }
 
@@ -51,7 +55,7 @@ impl SystemFonts {
     /// Installs the fonts that `open` returns as the last resort of `ctx`. A thread calls `open` when the first letter
     /// is missing.
     pub fn install_from(ctx: &Context, open: impl FnOnce() -> Arc<dyn FontProvider> + Send + 'static) -> Self {
-        let open: (_, Open) = (ctx.clone(), Box::new(open));
+        let open: (_, OpenFonts) = (ctx.clone(), Box::new(open));
         let state = Arc::new(Mutex::new(FontState { open: Some(open), ..FontState::default() }));
         ctx.set_font_providers(vec![Arc::new(Fallback(Arc::clone(&state)))]);
         Self { state }
@@ -83,19 +87,19 @@ impl SystemFonts {
 
 impl Drop for SystemFonts {
     fn drop(&mut self) {
-        // Ends the thread, which holds the window's context as this does.
+        // Ends the thread, which has a reference to the window's context.
         let mut state = self.state.lock();
         (state.open, state.queue) = (None, None);
     }
 }
 
-/// egui's request for a font, in the middle of a frame.
+/// The provider that egui asks for fonts of missing letters, in the middle of a frame.
 struct Fallback(Arc<Mutex<FontState>>);
 
 impl FontProvider for Fallback {
     fn fonts_for_family(&self, family: &FontFamily) -> Vec<FontInsert> {
         let state = self.0.lock();
-        state.fonts.iter().filter(|(of, _)| of == family).map(|(_, font)| font.clone()).collect()
+        state.fonts.iter().filter(|(font_family, _)| font_family == family).map(|(_, font)| font.clone()).collect()
     }
 
     /// Always `None`: the font is added to the family once it is found.
@@ -122,16 +126,16 @@ impl FontProvider for Fallback {
 }
 
 /// Searches for requested letters until the window closes.
-fn search(ctx: &Context, state: &Arc<Mutex<FontState>>, requests: &Receiver<LetterRequest>, open: Open) {
-    let system = open();
+fn search(ctx: &Context, state: &Arc<Mutex<FontState>>, requests: &Receiver<LetterRequest>, open: OpenFonts) {
+    let provider = open();
     while let Ok(first) = requests.recv() {
         let mut is_new = false;
-        // All letters that a frame needs are answered together, as each new font lays all text out anew.
+        // All letters that a frame needs are handled as a group, as each new font lays all text out anew.
         for (family, cluster) in std::iter::once(first).chain(requests.try_iter()) {
-            let font = system.font_for(&FallbackRequest { cluster: &cluster, family: &family });
+            let font = provider.font_for(&FallbackRequest { cluster: &cluster, family: &family });
             let mut state = state.lock();
             match font {
-                Some(font) if !state.fonts.iter().any(|(of, other)| *of == family && other.name == font.name) => {
+                Some(font) if !state.fonts.iter().any(|(f, other)| *f == family && other.name == font.name) => {
                     state.fonts.push((family, font));
                     is_new = true;
                 }

@@ -1,4 +1,4 @@
-//! Colours of series beyond a scheme's own: each looks as different as possible from all before it.
+//! Colours of series beyond those of a scheme: each looks as different as possible from all before it.
 //!
 //! Distances are Euclidean in Oklab (Björn Ottosson, "A perceptual color space for image processing", 2020).
 
@@ -15,40 +15,40 @@ const CHROMA: [f32; 2] = [0.09, 0.16];
 /// Least WCAG contrast of a series with its background: 3 (criterion 1.4.11) with room for rounding.
 const MIN_CONTRAST: f32 = 3.05;
 
-/// A colour that may be added.
+/// A colour that may be added to a palette.
 struct Candidate {
     color: Color32,
     lab: [f32; 3],
-    /// Distance to the nearest colour that is taken already.
+    /// Oklab distance to the nearest colour of the palette.
     distance: f32,
 }
 
 /// Extends the `first` colours of a palette to [`N_SERIES`]; returns the added ones. Series are drawn on `canvas` and
 /// `raised`; `aggregate` is the grey of aggregates, which no series may resemble.
 pub(super) fn extend_series_colors([canvas, raised, aggregate]: [Color32; 3], first: &[Color32]) -> Vec<Color32> {
-    let stands_out = |color: &Color32| [canvas, raised].iter().all(|back| contrast(*color, *back) >= MIN_CONTRAST);
+    let is_visible = |color: &Color32| [canvas, raised].iter().all(|back| contrast(*color, *back) >= MIN_CONTRAST);
     let color_at = |hue: usize, lightness: f32, chroma: f32| {
         let (sin, cos) = (std::f32::consts::TAU * hue as f32 / N_HUES as f32).sin_cos();
         from_oklab([lightness, chroma * cos, chroma * sin])
     };
     let grid =
         (0..N_HUES).flat_map(|hue| LIGHTNESS.iter().flat_map(move |l| CHROMA.iter().map(move |c| (hue, *l, *c))));
-    let colors = grid.filter_map(|(hue, l, c)| color_at(hue, l, c)).filter(stands_out);
+    let colors = grid.filter_map(|(hue, l, c)| color_at(hue, l, c)).filter(is_visible);
     let mut candidates: Vec<Candidate> =
         colors.map(|color| Candidate { color, lab: oklab(color), distance: f32::INFINITY }).collect();
-    first.iter().chain([&aggregate]).for_each(|color| take(&mut candidates, *color));
+    first.iter().chain([&aggregate]).for_each(|color| lower_distances(&mut candidates, *color));
     let mut added = Vec::new();
     while first.len() + added.len() < N_SERIES {
         let farthest =
             candidates.iter().max_by(|a, b| a.distance.total_cmp(&b.distance)).map_or(aggregate, |c| c.color);
-        take(&mut candidates, farthest);
+        lower_distances(&mut candidates, farthest);
         added.push(farthest);
     }
     added
 }
 
-/// Lowers the candidates' distances where `color`, which is taken from now on, is the nearest.
-fn take(candidates: &mut [Candidate], color: Color32) {
+/// Lowers the distances of the candidates to which `color`, the newest colour of the palette, is the nearest.
+fn lower_distances(candidates: &mut [Candidate], color: Color32) {
     let lab = oklab(color);
     candidates.iter_mut().for_each(|c| c.distance = c.distance.min(distance(c.lab, lab)));
 }
@@ -65,10 +65,12 @@ fn luminance(color: Color32) -> f32 {
     0.2126 * linear.r() + 0.7152 * linear.g() + 0.0722 * linear.b()
 }
 
+/// Euclidean distance of two Oklab colours.
 fn distance(a: [f32; 3], b: [f32; 3]) -> f32 {
     (0..3).map(|i| (a[i] - b[i]).powi(2)).sum::<f32>().sqrt()
 }
 
+/// Lightness, a and b of a colour in Oklab.
 fn oklab(color: Color32) -> [f32; 3] {
     let c = Rgba::from(color);
     let (r, g, b) = (c.r(), c.g(), c.b());
@@ -82,7 +84,7 @@ fn oklab(color: Color32) -> [f32; 3] {
     ]
 }
 
-/// The sRGB colour at a place of Oklab; `None` outside sRGB.
+/// The sRGB colour of an Oklab colour; `None` outside sRGB.
 fn from_oklab([l, a, b]: [f32; 3]) -> Option<Color32> {
     let (x, y, z) = (
         (l + 0.396_337_78 * a + 0.215_803_76 * b).powi(3),

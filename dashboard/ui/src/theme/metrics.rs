@@ -12,11 +12,11 @@ pub const SCALE: [f32; 2] = [0.5, 3.0];
 /// Difference between two scales.
 pub const SCALE_STEP: f32 = 0.1;
 
-/// Body text.
+/// Size of body text.
 pub const TEXT: f32 = 13.0;
-/// Labels in charts, secondary text.
+/// Size of labels in charts and of secondary text.
 pub const TEXT_SMALL: f32 = 11.5;
-/// Titles of cards and sections.
+/// Size of the titles of cards and sections.
 pub const TEXT_TITLE: f32 = 14.0;
 /// Sizes of headings in Markdown, from the largest of six levels on.
 pub const HEADINGS: [f32; 6] = [24.0, 19.0, 16.0, 14.5, 13.0, 12.0];
@@ -24,14 +24,14 @@ pub const HEADINGS: [f32; 6] = [24.0, 19.0, 16.0, 14.5, 13.0, 12.0];
 pub const BOLD_SHARE: f32 = 0.07;
 /// Radius of the dot before a list's item in Markdown.
 pub const BULLET: f32 = 2.0;
-/// The start screen's title.
+/// Size of the start screen's title.
 pub const TEXT_HERO: f32 = 22.0;
 
-/// Between neighbours that belong together.
+/// Gap between controls of a group.
 pub const GAP: f32 = 4.0;
-/// Between groups.
+/// Gap between groups.
 pub const GAP_WIDE: f32 = 12.0;
-/// Inside panels and cards.
+/// Padding inside panels and cards.
 pub const PAD: f32 = 8.0;
 /// Corner radius of cards and buttons.
 pub const RADIUS: u8 = 4;
@@ -45,7 +45,7 @@ pub const TAB_BAR_H: f32 = 28.0;
 /// Width of the lists at the side (runs, tags).
 pub const SIDE_W: f32 = 216.0;
 /// Greatest share of a panel's width that such a list takes by default,
-pub const SIDE_USUAL_SHARE: f32 = 0.36;
+pub const SIDE_DEFAULT_SHARE: f32 = 0.36;
 /// and after the user has resized it.
 pub const SIDE_SHARE: f32 = 0.75;
 /// Least width of such a list, if the panel has room.
@@ -94,7 +94,7 @@ pub const CARD_CHART_TALL_H: f32 = 380.0;
 /// Least width of slices and nodes with a label.
 pub const LABEL_MIN_W: f32 = 36.0;
 
-/// Labels of axes.
+/// Size of the labels of axes.
 pub const TEXT_TICK: f32 = 10.5;
 /// Room for the labels of a y axis.
 pub const AXIS_LABEL_W: f32 = 46.0;
@@ -132,7 +132,7 @@ pub const STALL_MIN_W: f32 = 3.0;
 /// Least length of a drag; a shorter one is a click.
 pub const CLICK_SLACK: f32 = 4.0;
 
-/// Between an icon button's edge and its icon.
+/// Distance from an icon button's edge to its icon.
 pub const ICON_INSET: f32 = 5.0;
 /// Line width of icons.
 pub const ICON_LINE: f32 = 1.4;
@@ -153,7 +153,7 @@ pub const MENU_H: f32 = 400.0;
 pub const PALETTE_ROWS: usize = 14;
 /// Distance of the command palette from the top of the window,
 pub const PALETTE_TOP: f32 = 72.0;
-/// and the greatest share of the window's height that it is.
+/// and the greatest share of the window's height that this distance takes.
 pub const PALETTE_TOP_SHARE: f32 = 0.1;
 /// Least number of rows of a list in a dialog.
 pub const LIST_ROWS_MIN: f32 = 3.0;
@@ -167,9 +167,9 @@ pub const START_TOP_SHARE: f32 = 0.12;
 pub const PROGRESS_W: f32 = 96.0;
 /// Width of the column of keys in the list of shortcuts,
 pub const KEY_COLUMN_W: f32 = 150.0;
-/// and the greatest share of the list's width that it is.
+/// and the greatest share of the list's width that the column takes.
 pub const KEY_COLUMN_SHARE: f32 = 0.4;
-/// Between docked panels.
+/// Gap between docked panels.
 pub const TILE_GAP: f32 = 3.0;
 
 /// Width of a filter above cards.
@@ -184,7 +184,7 @@ pub const FIGURE_W: f32 = 96.0;
 pub const PICK_SLACK: f32 = 8.0;
 /// Width of a slider,
 pub const SLIDER_W: f32 = 120.0;
-/// and the greatest share of a row's width that it is.
+/// and the greatest share of a row's width that the slider takes.
 pub const SLIDER_SHARE: f32 = 0.35;
 /// Height of a card's title.
 pub const CARD_HEADER_H: f32 = 26.0;

@@ -1,6 +1,6 @@
 //! The appearance of the window: the only place that names colours and sizes.
 //!
-//! Views ask [`fn@palette`] for the colours of the theme in force and take sizes from [`metrics`].
+//! Panels read the colours of the current theme from [`fn@palette`] and sizes from [`metrics`].
 
 mod fonts;
 mod hues;
@@ -55,7 +55,7 @@ impl Theme {
 pub enum Density {
     /// Shows the most on the screen.
     Compact,
-    /// In between.
+    /// Between the other two.
     #[default]
     Normal,
     /// Large controls and wide gaps.
@@ -99,13 +99,16 @@ pub fn rgb(red: u8, green: u8, blue: u8) -> egui::Color32 {
 
 /// Blends `share` of 256 parts of a colour over another one. Both colours are premultiplied, so that no channel
 /// overflows.
-pub fn laid_over(below: egui::Color32, above: egui::Color32, share: u32) -> egui::Color32 {
+pub fn blend_over(below: egui::Color32, above: egui::Color32, share: u32) -> egui::Color32 {
     let share = share.min(256);
-    let rest = 256 - (u32::from(above.a()) * share + 127) / 255;
+    let below_share = 256 - (u32::from(above.a()) * share + 127) / 255;
     let [below, above] = [below, above].map(|color| u32::from_le_bytes(color.to_array()));
     // Two channels at a time: neither sum exceeds 16 bits.
-    let even = |color: u32| color & 0x00ff_00ff;
-    let [low, high] = [0, 8].map(|bits| even((even(below >> bits) * rest + even(above >> bits) * share) >> 8) << bits);
+    let even_channels = |color: u32| color & 0x00ff_00ff;
+    let [low, high] = [0, 8].map(|bits| {
+        let [below, above] = [below, above].map(|color| even_channels(color >> bits));
+        even_channels((below * below_share + above * share) >> 8) << bits
+    });
     let [r, g, b, a] = (low | high).to_le_bytes();
     egui::Color32::from_rgba_premultiplied(r, g, b, a)
 }
@@ -132,7 +135,7 @@ mod tests {
                 let expected = |i: usize| {
                     f64::from(below.to_array()[i]) * (1.0 - part * opaque) + f64::from(above.to_array()[i]) * part
                 };
-                let got = laid_over(below, above, share).to_array();
+                let got = blend_over(below, above, share).to_array();
                 for (i, got) in got.into_iter().enumerate() {
                     assert!((f64::from(got) - expected(i)).abs() < 1.6, "{below:?} {above:?} {share}: {got}");
                 }

@@ -37,29 +37,31 @@ impl Deref for Palette {
 }
 
 /// The palettes by [`ColorScheme`], the dark one first.
-static ALL: LazyLock<[[Palette; 2]; 3]> = LazyLock::new(|| {
+static PALETTES: LazyLock<[[Palette; 2]; 3]> = LazyLock::new(|| {
     [OKABE_ITO, TOL, TENSORBOARD].map(|schemes| {
-        array::from_fn(|nth| {
-            let colors = [&DARK, &LIGHT][nth].map(rgb, |argb| {
+        array::from_fn(|theme| {
+            let colors = [&DARK, &LIGHT][theme].map(rgb, |argb| {
                 let [alpha, red, green, blue] = argb.to_be_bytes();
                 Color32::from_rgba_premultiplied(red, green, blue, alpha)
             });
-            Palette { colors, scheme: schemes[nth].map(rgb), extra_series: OnceLock::new() }
+            Palette { colors, scheme: schemes[theme].map(rgb), extra_series: OnceLock::new() }
         })
     })
 });
 
+/// An opaque colour from `0xRRGGBB`.
 fn rgb(color: u32) -> Color32 {
     let [red, green, blue] = channels(color);
     Color32::from_rgb(red, green, blue)
 }
 
 thread_local! {
+    /// The current scheme. Thread-local, as only the thread that draws uses colours.
     static SCHEME: Cell<ColorScheme> = const { Cell::new(ColorScheme::OkabeIto) };
 }
 
 impl ColorScheme {
-    /// Puts the colours in force, in this thread.
+    /// Makes the scheme current in this thread.
     pub fn apply(self) {
         SCHEME.set(self);
     }
@@ -68,7 +70,7 @@ impl ColorScheme {
 impl Palette {
     /// The palette of the dark or the light theme.
     pub fn of(dark: bool) -> &'static Self {
-        &ALL[SCHEME.get() as usize][usize::from(!dark)]
+        &PALETTES[SCHEME.get() as usize][usize::from(!dark)]
     }
 
     /// Identifies the palette in the keys of cached pictures.
@@ -81,9 +83,9 @@ impl Palette {
         if idx == NO_COLOR {
             return self.aggregate;
         }
-        let (nth, series) = (idx % N_SERIES, &self.scheme.series);
+        let (idx, series) = (idx % N_SERIES, &self.scheme.series);
         let extend = || hues::extend_series_colors([self.canvas, self.raised, self.aggregate], series);
-        series.get(nth).copied().unwrap_or_else(|| self.extra_series.get_or_init(extend)[nth - series.len()])
+        series.get(idx).copied().unwrap_or_else(|| self.extra_series.get_or_init(extend)[idx - series.len()])
     }
 
     /// The colour of a value at `share` (0 to 1) of the way from the least to the greatest; NaN and infinity are grey.
@@ -91,9 +93,9 @@ impl Palette {
         if !share.is_finite() {
             return self.aggregate;
         }
-        let place = share.clamp(0.0, 1.0) * (self.ramp.len() - 1) as f64;
-        let below = (place as usize).min(self.ramp.len() - 2);
-        mix(self.ramp[below], self.ramp[below + 1], (place - below as f64) as f32)
+        let position = share.clamp(0.0, 1.0) * (self.ramp.len() - 1) as f64;
+        let below = (position as usize).min(self.ramp.len() - 2);
+        mix(self.ramp[below], self.ramp[below + 1], (position - below as f64) as f32)
     }
 
     /// The fill of the `idx`-th category of nodes; fills repeat after twelve.
@@ -116,13 +118,13 @@ impl Palette {
         self.mark(hash_of(name))
     }
 
-    /// As [`mark_of_name`](Self::mark_of_name), but never grey: for slices that stand out among grey ones.
+    /// As [`mark_of_name`](Self::mark_of_name), but never grey, for highlighted slices among grey ones.
     pub fn vivid_mark_of_name(&self, name: &str) -> Color32 {
         self.mark(hash_of(name) % (self.scheme.marks.len() - 1))
     }
 
     /// The opacity of a bar in whose pixels hardly any slice ran; the opacity grows to 1 with the share of time.
-    pub fn least_density(&self) -> f32 {
+    pub fn min_opacity(&self) -> f32 {
         if self.dark { 0.3 } else { 0.8 }
     }
 }
@@ -133,7 +135,7 @@ fn hash_of(name: &str) -> usize {
     (hash >> 32) as usize
 }
 
-/// Black or white, whichever stands out more on `fill`.
+/// Black or white, whichever has the greater contrast with `fill`.
 pub fn on_fill(fill: Color32) -> Color32 {
     if contrast(fill, Color32::BLACK) >= contrast(fill, Color32::WHITE) { rgb(0x0b0e12) } else { Color32::WHITE }
 }
@@ -143,7 +145,7 @@ pub fn mix(a: Color32, b: Color32, t: f32) -> Color32 {
     a.lerp_to_gamma(b, t.clamp(0.0, 1.0))
 }
 
-/// A surface of this colour in light of 0 (from the side) to 1 (from the front); none is black.
+/// The colour of a surface in `light` from 0 (from the side) to 1 (from the front); no surface is black.
 pub fn shaded(color: Color32, light: f32) -> Color32 {
     mix(Color32::BLACK, color, 0.35 + 0.65 * light)
 }
@@ -154,7 +156,7 @@ mod tests {
 
     #[test]
     fn text_has_contrast_on_every_background() {
-        for p in ALL.as_flattened() {
+        for p in PALETTES.as_flattened() {
             for background in [p.canvas, p.panel, p.raised, p.hovered, p.stripe] {
                 for text in [p.text, p.text_weak, p.text_strong, p.accent, p.good, p.warning, p.error] {
                     let c = contrast(text, background);
@@ -166,7 +168,7 @@ mod tests {
 
     #[test]
     fn curves_stand_out_and_fills_carry_text() {
-        for p in ALL.as_flattened() {
+        for p in PALETTES.as_flattened() {
             for color in (0..N_SERIES).map(|idx| p.series(idx)) {
                 for background in [p.canvas, p.raised] {
                     let c = contrast(color, background);

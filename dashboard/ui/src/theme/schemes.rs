@@ -1,4 +1,4 @@
-//! The sets of colours that the settings offer for runs, curves, slices and nodes (`base/palette` has them).
+//! The colour schemes that the settings offer; `base/palette` defines their colours.
 
 use crate::address::Choice;
 use serde::{Deserialize, Serialize};

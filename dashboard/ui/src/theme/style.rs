@@ -1,9 +1,9 @@
-//! The palette and the sizes put into egui's style, once for each theme.
+//! egui's style of each theme, from the palette and the metrics.
 
 use super::{Palette, metrics};
 use egui::{CornerRadius, FontFamily, FontId, Margin, Stroke, Style, TextStyle, Visuals, vec2};
 
-/// Puts both themes into `ctx`. Call once, before the first frame.
+/// Sets both themes of `ctx`. Call once, before the first frame.
 pub fn install(ctx: &egui::Context) {
     // Names come from files: a letter that no font has is drawn as a box, in debug builds too.
     ctx.set_missing_glyph_policy(egui::epaint::text::MissingGlyphPolicy::Tofu);
@@ -32,7 +32,7 @@ fn fill_style(style: &mut Style, p: &Palette) {
     style.visuals = visuals(p);
 }
 
-/// Gaps and heights, `factor` times the normal ones.
+/// Sets gaps and heights to `factor` times the normal ones.
 pub(super) fn fill_spacing(style: &mut Style, factor: f32) {
     style.spacing.item_spacing = vec2(metrics::PAD, metrics::GAP * factor);
     style.spacing.button_padding = vec2(metrics::PAD, 2.0 * factor);

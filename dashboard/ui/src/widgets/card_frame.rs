@@ -26,7 +26,7 @@ pub struct CardFrame<'a> {
 
 /// The clicks in a card's title row.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct CardHeader {
+pub struct CardClicks {
     /// Whether the title was clicked.
     pub is_clicked: bool,
     /// Whether the button that toggles the width was clicked.
@@ -36,9 +36,9 @@ pub struct CardHeader {
 }
 
 impl CardFrame<'_> {
-    /// Draws the background and the title row with `values` at its right; returns the clicks and the room for the
-    /// chart.
-    pub fn ui(&self, ui: &mut Ui, values: impl FnOnce(&mut Ui)) -> (CardHeader, Rect) {
+    /// Draws the background and the title row with `values` at its right; returns the clicks and the rectangle of
+    /// the chart.
+    pub fn ui(&self, ui: &mut Ui, values: impl FnOnce(&mut Ui)) -> (CardClicks, Rect) {
         let p = palette(ui);
         let rect = ui.max_rect();
         let radius = f32::from(metrics::RADIUS);
@@ -48,26 +48,26 @@ impl CardFrame<'_> {
         let inner = header.shrink2(vec2(metrics::PAD, 0.0));
         let (mut is_width_toggled, mut is_pin_toggled) = (false, false);
         let builder = UiBuilder::new().max_rect(inner).layout(Layout::right_to_left(Align::Center));
-        let right = ui.scope_builder(builder, |ui| {
+        let controls = ui.scope_builder(builder, |ui| {
             is_width_toggled = self.width_button(ui);
             is_pin_toggled = self.pin_button(ui);
             let save = icon_button(ui, Icon::Save, &format!("Save {}", self.tag), false);
             Popup::menu(&save).show(|ui| self.save_menu(ui, rect));
-            let room = ui.available_rect_before_wrap();
-            let for_values = Rect::from_min_max(egui::pos2(room.center().x, room.top()), room.max);
-            let builder = UiBuilder::new().max_rect(for_values).layout(Layout::right_to_left(Align::Center));
+            let remaining = ui.available_rect_before_wrap();
+            let values_rect = Rect::from_min_max(egui::pos2(remaining.center().x, remaining.top()), remaining.max);
+            let builder = UiBuilder::new().max_rect(values_rect).layout(Layout::right_to_left(Align::Center));
             ui.scope_builder(builder, |ui| {
                 values(ui);
                 ui.min_rect().left()
             })
             .inner
         });
-        let title =
-            Rect::from_min_max(inner.min, egui::pos2(right.inner.min(right.response.rect.right()), inner.bottom()));
-        let is_clicked = self.title(ui, title, rect);
+        let title_right = controls.inner.min(controls.response.rect.right());
+        let title_rect = Rect::from_min_max(inner.min, egui::pos2(title_right, inner.bottom()));
+        let is_clicked = self.title_ui(ui, title_rect, rect);
         let mut chart = rect;
         chart.min.y = header.bottom();
-        (CardHeader { is_clicked, is_width_toggled, is_pin_toggled }, chart.shrink2(vec2(1.0, 2.0)))
+        (CardClicks { is_clicked, is_width_toggled, is_pin_toggled }, chart.shrink2(vec2(1.0, 2.0)))
     }
 
     /// Shows the button that toggles the card's width; returns whether it was clicked.
@@ -83,7 +83,8 @@ impl CardFrame<'_> {
         icon_button(ui, Icon::Pin, &format!("{what} {}", self.tag), is_pinned).clicked()
     }
 
-    fn title(&self, ui: &Ui, rect: Rect, card: Rect) -> bool {
+    /// Shows the title; returns whether it was clicked.
+    fn title_ui(&self, ui: &Ui, rect: Rect, card: Rect) -> bool {
         let p = palette(ui);
         let response = ui.interact(rect, ui.scope_id().with("title"), Sense::click());
         named(&response, Role::Link, self.tag);
@@ -101,7 +102,7 @@ impl CardFrame<'_> {
     fn save_menu(&self, ui: &mut Ui, card: Rect) {
         for (text, as_vectors) in [("Save this card as PNG", false), ("Save this card as SVG", true)] {
             if ui.button(text).clicked() {
-                export::ask_for_card(ui.ctx(), export::Card { name: self.tag.to_owned(), rect: card, as_vectors });
+                export::request_card(ui.ctx(), export::Card { name: self.tag.to_owned(), rect: card, as_vectors });
                 ui.close();
             }
         }

@@ -6,19 +6,19 @@ use egui::{Align, Layout, Rect, Ui, UiBuilder, pos2};
 /// which stretches the words of wrapped text.
 pub fn columns<R>(ui: &mut Ui, n: usize, contents: impl FnOnce(&mut [Ui]) -> R) -> R {
     let n = n.max(1);
-    let (room, gap) = (ui.available_rect_before_wrap(), ui.spacing().item_spacing.x);
-    let width = ((room.width() - gap * (n - 1) as f32) / n as f32).max(0.0);
-    let column = |nth: usize| {
-        let left = room.left() + nth as f32 * (width + gap);
-        Rect::from_min_max(pos2(left, room.top()), pos2(left + width, room.bottom()))
+    let (area, gap) = (ui.available_rect_before_wrap(), ui.spacing().item_spacing.x);
+    let width = ((area.width() - gap * (n - 1) as f32) / n as f32).max(0.0);
+    let column_rect = |i: usize| {
+        let left = area.left() + i as f32 * (width + gap);
+        Rect::from_min_max(pos2(left, area.top()), pos2(left + width, area.bottom()))
     };
     let layout = Layout::top_down(Align::Min);
-    let mut all: Vec<Ui> = (0..n)
-        .map(|nth| ui.new_child(UiBuilder::new().id_salt(("column", nth)).max_rect(column(nth)).layout(layout)))
+    let mut columns: Vec<Ui> = (0..n)
+        .map(|i| ui.new_child(UiBuilder::new().id_salt(("column", i)).max_rect(column_rect(i)).layout(layout)))
         .collect();
-    let result = contents(&mut all);
-    let bottom = all.iter().map(|column| column.min_rect().bottom()).fold(room.top(), f32::max);
-    ui.advance_cursor_after_rect(Rect::from_min_max(room.min, pos2(room.right(), bottom)));
+    let result = contents(&mut columns);
+    let bottom = columns.iter().map(|column| column.min_rect().bottom()).fold(area.top(), f32::max);
+    ui.advance_cursor_after_rect(Rect::from_min_max(area.min, pos2(area.right(), bottom)));
     result
 }
 

@@ -38,7 +38,7 @@ pub trait Column<R: ?Sized> {
     }
 }
 
-/// These columns of the rows as CSV.
+/// Returns the rows with these columns as CSV.
 pub fn csv<'a, R: 'a, C: Column<R>>(columns: &[C], rows: impl IntoIterator<Item = &'a R>) -> String {
     let titles: Vec<String> = columns.iter().map(|column| export::csv_field(&column.csv_title())).collect();
     let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
@@ -68,6 +68,7 @@ pub struct DataTable<'a, R, C> {
     columns: &'a [C],
     rows: &'a [R],
     order: Option<&'a [usize]>,
+    /// Column indices with widths other than the default.
     widths: Vec<(usize, Width)>,
 }
 
@@ -90,8 +91,8 @@ impl<'a, R, C: Column<R> + Clone> DataTable<'a, R, C> {
         self
     }
 
-    /// Shows the table. `sorted`: for the column that the rows are sorted by, whether they descend; `cell` draws a
-    /// cell.
+    /// Shows the table. `sorted`: whether the rows descend, for the column by which they are sorted; `cell` draws
+    /// a cell.
     pub fn show(
         self,
         ui: &mut Ui,
@@ -137,7 +138,7 @@ impl<'a, R, C: Column<R> + Clone> DataTable<'a, R, C> {
     }
 
     fn builder<'b>(&self, ui: &'b mut Ui) -> TableBuilder<'b> {
-        let width = |(i, column): (usize, &C)| match self.widths.iter().find(|(of, _)| *of == i) {
+        let width = |(i, column): (usize, &C)| match self.widths.iter().find(|(column_idx, _)| *column_idx == i) {
             Some((_, width)) => *width,
             None if column.is_text() => word_column(metrics::NAME_W),
             None => figure_column(ui, &column.title()),

@@ -17,7 +17,7 @@ pub struct Dialog<'a> {
 pub struct DialogResponse<R> {
     /// The return value of the contents.
     pub inner: R,
-    /// Whether the user closed it.
+    /// Whether the user closed the dialog.
     pub is_closed: bool,
 }
 
@@ -45,9 +45,9 @@ impl<'a> Dialog<'a> {
     /// Shows the dialog while `is_open`, which it clears when the user closes it; returns the value of the contents.
     pub fn show_while<R>(self, is_open: &mut bool, ctx: &Context, contents: impl FnOnce(&mut Ui) -> R) -> Option<R> {
         is_open.then(|| {
-            let shown = self.show(ctx, contents);
-            *is_open = !shown.is_closed;
-            shown.inner
+            let response = self.show(ctx, contents);
+            *is_open = !response.is_closed;
+            response.inner
         })
     }
 
@@ -62,33 +62,33 @@ impl<'a> Dialog<'a> {
         if self.at_top {
             area = area.anchor(Align2::CENTER_TOP, [0.0, top]);
         }
-        let mut is_crossed = false;
+        let mut has_clicked_close = false;
         let modal = Modal::new(Id::unique(self.id)).area(area).frame(frame).show(ctx, |ui| {
             ui.set_width(self.width.min(room.x));
-            let begin = ui.cursor().top();
+            let content_top = ui.cursor().top();
             if let Some(title) = self.title {
-                is_crossed = header(ui, title);
+                has_clicked_close = header(ui, title);
             }
-            let height = (room.y - (ui.cursor().top() - begin)).max(metrics::ROW_H);
+            let height = (room.y - (ui.cursor().top() - content_top)).max(metrics::ROW_H);
             scroll_area(ui, [true, true], height).auto_shrink([false, true]).show(ui, contents).inner
         });
-        DialogResponse { is_closed: is_crossed || modal.should_close(), inner: modal.inner }
+        DialogResponse { is_closed: has_clicked_close || modal.should_close(), inner: modal.inner }
     }
 }
 
 /// Shows the title and the cross; returns whether the cross was clicked.
 fn header(ui: &mut Ui, title: &str) -> bool {
-    let shown = ui.horizontal(|ui| {
+    let row = ui.horizontal(|ui| {
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            let is_crossed = icon_button(ui, Icon::Close, &format!("Close {title}"), false).clicked();
+            let has_clicked_close = icon_button(ui, Icon::Close, &format!("Close {title}"), false).clicked();
             ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
                 let text = RichText::new(title).size(metrics::TEXT_TITLE).color(palette(ui).text_strong);
                 ui.add(Label::new(text).truncate());
             });
-            is_crossed
+            has_clicked_close
         })
         .inner
     });
     ui.add_space(metrics::GAP);
-    shown.inner
+    row.inner
 }

@@ -85,13 +85,13 @@ const STROKES: &[(Icon, &str)] = &[
 pub fn paint(painter: &Painter, icon: Icon, rect: Rect, color: Color32) {
     let stroke = Stroke::new(metrics::ICON_LINE, color);
     let at = |x: f32, y: f32| pos2(rect.left() + x * rect.width(), rect.top() + y * rect.height());
-    let path = STROKES.iter().find(|(of, _)| *of == icon).map_or("", |(_, path)| path);
+    let path = STROKES.iter().find(|(stroked, _)| *stroked == icon).map_or("", |(_, path)| path);
     for line in path.split('M').skip(1) {
         let numbers: Vec<f32> = line.split(' ').filter_map(|number| number.parse().ok()).collect();
         let points = numbers.as_chunks::<2>().0.iter().map(|[x, y]| at(x / 100.0, y / 100.0));
         painter.line(points.collect(), stroke);
     }
-    let dot = |x: f32, y: f32, lines: f32| _ = painter.circle_filled(at(x, y), lines * metrics::ICON_LINE, color);
+    let dot = |x: f32, y: f32, n_lines: f32| _ = painter.circle_filled(at(x, y), n_lines * metrics::ICON_LINE, color);
     match icon {
         Icon::Help => dot(0.5, 0.92, 1.0),
         Icon::Warning => dot(0.5, 0.77, 0.8),

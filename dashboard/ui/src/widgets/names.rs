@@ -1,11 +1,11 @@
-//! Sentences with names between backticks, which the screen shows in the mono font instead.
+//! Sentences with names between backticks, which the screen shows in the monospace font without backticks.
 
 use egui::{
     Color32, FontId,
     text::{LayoutJob, TextFormat},
 };
 
-/// Lays out a sentence. A single backtick stays as it is.
+/// Lays out a sentence. A backtick without a partner stays.
 pub fn with_names(text: &str, size: f32, color: Color32) -> LayoutJob {
     let mut job = LayoutJob::default();
     let mut append =

@@ -2,7 +2,7 @@
 
 use egui::{ScrollArea, Ui, style::ScrollStyle};
 
-/// A scroll area that scrolls in these directions (across, down) and is at most `height` high. It shrinks to its
+/// A scroll area that scrolls in these directions (across, down), is at most `height` high and shrinks to its
 /// contents.
 pub fn scroll_area(ui: &mut Ui, directions: [bool; 2], height: f32) -> ScrollArea {
     // A thin bar in the colour of text: visible, but not prominent until the pointer reaches it.

@@ -4,10 +4,10 @@ use super::named;
 use crate::theme::{metrics, palette};
 use egui::{Align, Layout, Sense, Ui, vec2};
 
-/// The order of a table's rows.
+/// The column by which a table is sorted, and the direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SortOrder<C> {
-    /// The column.
+    /// The column by which the rows are sorted.
     pub column: C,
     /// Whether the greatest value comes first.
     pub descending: bool,
@@ -34,12 +34,12 @@ pub fn sort_heading(ui: &mut Ui, title: &str, help: &str, is_text: bool, sorted:
         }
         let button = egui::Button::new(title).frame(false).selected(sorted.is_some()).truncate();
         let response = ui.add(button).on_hover_text(help);
-        let how = match sorted {
+        let direction = match sorted {
             None => "",
             Some(true) => ", sorted, highest first",
             Some(false) => ", sorted, lowest first",
         };
-        named(&response, egui::Role::Button, &format!("Sort by {title}{how}"));
+        named(&response, egui::Role::Button, &format!("Sort by {title}{direction}"));
         response.clicked()
     })
 }
@@ -54,8 +54,8 @@ pub fn aligned_cell<R>(ui: &mut Ui, is_text: bool, contents: impl FnOnce(&mut Ui
 /// Paints a triangle that points in the direction in which the column increases.
 fn sort_mark(ui: &mut Ui, descending: bool) {
     let (rect, _) = ui.allocate_exact_size(vec2(metrics::PAD, metrics::PAD), Sense::hover());
-    let (c, r) = (rect.center(), metrics::GAP * 0.75);
-    let dy = if descending { r } else { -r };
-    let points = vec![c + vec2(-r, -dy * 0.6), c + vec2(r, -dy * 0.6), c + vec2(0.0, dy)];
+    let (center, radius) = (rect.center(), metrics::GAP * 0.75);
+    let dy = if descending { radius } else { -radius };
+    let points = vec![center + vec2(-radius, -dy * 0.6), center + vec2(radius, -dy * 0.6), center + vec2(0.0, dy)];
     ui.painter().add(egui::Shape::convex_polygon(points, palette(ui).text_weak, egui::Stroke::NONE));
 }

@@ -1,5 +1,5 @@
-//! Columns of tables. Figures are never cut: a column is as wide as its figures, and a table that is wider than its
-//! room scrolls.
+//! Columns of tables. Figures are never cut: a column is as wide as its figures, and a table that is wider than the
+//! available width scrolls.
 
 use super::scroll_area;
 use crate::theme::metrics;
@@ -10,8 +10,8 @@ use egui_extras::Column;
 /// can widen it.
 pub fn figure_column(ui: &Ui, heading: &str) -> Column {
     let font = FontId::proportional(metrics::TEXT);
-    let heading = ui.painter().layout_no_wrap(heading.to_owned(), font, egui::Color32::PLACEHOLDER).size().x;
-    let width = (heading + 2.0 * metrics::PAD).ceil();
+    let heading_w = ui.painter().layout_no_wrap(heading.to_owned(), font, egui::Color32::PLACEHOLDER).size().x;
+    let width = (heading_w + 2.0 * metrics::PAD).ceil();
     // Unclipped contents widen a column, and the table remembers the width of resizable columns.
     Column::initial(width).at_least(width).resizable(true)
 }
@@ -21,7 +21,7 @@ pub fn word_column(width: f32) -> Column {
     Column::initial(width).at_least(metrics::VALUE_W).resizable(true).clip(true)
 }
 
-/// A column of names, each after a swatch: by default as wide as the longest, but limited to a share of the room.
+/// A column of names, each after a swatch: by default as wide as the longest name, at most a share of `ui`'s width.
 pub fn names_column<'a>(ui: &Ui, names: impl Iterator<Item = &'a str>) -> Column {
     let longest = names.max_by_key(|name| name.chars().count()).unwrap_or_default();
     let font = FontId::proportional(metrics::TEXT);

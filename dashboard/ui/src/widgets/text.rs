@@ -5,25 +5,21 @@ use super::named;
 use crate::theme::{metrics, palette};
 use egui::{Color32, FontId, Galley, Rect, Response, RichText, Role, Ui};
 
-/// Share of the room that the begin of a cut text gets.
+/// Share of the width that the start of a cut text gets.
 const HEAD_SHARE: f32 = 0.4;
 
-/// Paints one line in `rect`, centred vertically, with an ellipsis in its middle where it does not fit.
+/// Paints one line in `rect`, centred vertically, with an ellipsis in the middle where the text does not fit.
 pub fn text_elided(ui: &Ui, text: &str, rect: Rect, color: Color32) {
-    line_of(ui, text, rect, color, without_middle);
+    paint_line(ui, text, rect, color, elide_middle);
 }
 
-/// Paints one line in `rect`, centred vertically. Where it does not fit, the part around the byte `differs_at` stays,
-/// from which on it differs from adjacent lines.
+/// Paints one line in `rect`, centred vertically. Where the line does not fit, the part around the byte `differs_at`
+/// stays, from which on the line differs from adjacent ones.
 pub fn text_elided_at(ui: &Ui, text: &str, rect: Rect, color: Color32, differs_at: usize) {
-    let nth = text.char_indices().take_while(|(at, _)| *at < differs_at).count();
-    line_of(
-        ui,
-        text,
-        rect,
-        color,
-        |line, room| if nth == 0 { without_middle(line, room) } else { excerpt(line, room, nth) },
-    );
+    let char_idx = text.char_indices().take_while(|(byte, _)| *byte < differs_at).count();
+    paint_line(ui, text, rect, color, |line, width| {
+        if char_idx == 0 { elide_middle(line, width) } else { excerpt(line, width, char_idx) }
+    });
 }
 
 /// Shows a heading.
@@ -34,7 +30,8 @@ pub fn heading(ui: &mut Ui, text: impl Into<RichText>) -> Response {
     response
 }
 
-fn line_of(ui: &Ui, text: &str, rect: Rect, color: Color32, shorten: impl Fn(&Galley, f32) -> String) {
+/// Paints one line, shortened where it does not fit.
+fn paint_line(ui: &Ui, text: &str, rect: Rect, color: Color32, shorten: impl Fn(&Galley, f32) -> String) {
     let painter = ui.painter();
     let font = FontId::proportional(metrics::TEXT);
     let mut galley = painter.layout_no_wrap(text.to_owned(), font.clone(), color);
@@ -45,26 +42,26 @@ fn line_of(ui: &Ui, text: &str, rect: Rect, color: Color32, shorten: impl Fn(&Ga
     painter.with_clip_rect(rect.intersect(ui.clip_rect())).galley(pos, galley, color);
 }
 
-/// The letters of a line that fit into `room`, from its begin and its end.
-fn without_middle(line: &Galley, room: f32) -> String {
+/// The letters from the start and the end of a line that fit into `width`, with an ellipsis between them.
+fn elide_middle(line: &Galley, width: f32) -> String {
     let glyphs = || line.rows.iter().flat_map(|row| &row.glyphs);
-    let head: Vec<char> = glyphs().take_while(|g| g.max_x() <= room * HEAD_SHARE).map(|g| g.chr).collect();
-    let used = glyphs().nth(head.len()).map_or(0.0, |g| g.pos.x);
-    let cut = line.size().x - (room - used).max(0.0);
-    let tail = glyphs().skip(head.len()).skip_while(|g| g.pos.x < cut).map(|g| g.chr);
+    let head: Vec<char> = glyphs().take_while(|g| g.max_x() <= width * HEAD_SHARE).map(|g| g.chr).collect();
+    let head_w = glyphs().nth(head.len()).map_or(0.0, |g| g.pos.x);
+    let tail_left = line.size().x - (width - head_w).max(0.0);
+    let tail = glyphs().skip(head.len()).skip_while(|g| g.pos.x < tail_left).map(|g| g.chr);
     head.iter().copied().chain(['…']).chain(tail).collect()
 }
 
-/// The letters of a line that fit into `room`: those from the `nth` on up to their share of the room, and as many
+/// The letters of a line that fit into `width`: those from `char_idx` on up to their share of the width, and as many
 /// before them as fit.
-fn excerpt(line: &Galley, room: f32, nth: usize) -> String {
+fn excerpt(line: &Galley, width: f32, char_idx: usize) -> String {
     let glyphs: Vec<_> = line.rows.iter().flat_map(|row| &row.glyphs).collect();
-    let nth = nth.min(glyphs.len().saturating_sub(1));
-    let Some(from) = glyphs.get(nth).map(|glyph| glyph.pos.x) else { return String::new() };
-    let fits = glyphs[nth..].iter().take_while(|glyph| glyph.max_x() - from <= room * (1.0 - HEAD_SHARE)).count();
-    let end = nth + fits.max(1);
+    let char_idx = char_idx.min(glyphs.len().saturating_sub(1));
+    let Some(from) = glyphs.get(char_idx).map(|glyph| glyph.pos.x) else { return String::new() };
+    let n_fits = glyphs[char_idx..].iter().take_while(|g| g.max_x() - from <= width * (1.0 - HEAD_SHARE)).count();
+    let end = char_idx + n_fits.max(1);
     let right = glyphs[end - 1].max_x();
-    let start = glyphs.iter().position(|glyph| right - glyph.pos.x <= room).unwrap_or(nth).min(nth);
+    let start = glyphs.iter().position(|glyph| right - glyph.pos.x <= width).unwrap_or(char_idx).min(char_idx);
     let ellipsis = |is_cut: bool| is_cut.then_some('…');
     let letters = glyphs[start..end].iter().map(|glyph| glyph.chr);
     ellipsis(start > 0).into_iter().chain(letters).chain(ellipsis(end < glyphs.len())).collect()
@@ -75,7 +72,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    /// Runs a test with what lays out a line.
+    /// Runs a test with a function that lays out a line.
     fn with_lines(test: impl Fn(&dyn Fn(&str) -> Arc<Galley>)) {
         let ctx = egui::Context::default();
         let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
@@ -108,14 +105,14 @@ mod tests {
             let full = line("tensorboardX_summaries/both/a");
             for part in [0.3, 0.5, 0.8] {
                 let room = full.size().x * part;
-                let short = without_middle(&full, room);
+                let short = elide_middle(&full, room);
                 let (head, tail) = short.split_once('…').unwrap();
                 let is_whole = full.text().starts_with(head) && full.text().ends_with(tail);
                 assert!(is_whole && tail.len() > head.len(), "{short}");
                 let width = line(head).size().x + line(tail).size().x;
                 assert!((room * 0.7..=room + 1.0).contains(&width), "{short}: {width} of {room}");
             }
-            assert_eq!(without_middle(&full, 0.0), "…");
+            assert_eq!(elide_middle(&full, 0.0), "…");
         });
     }
 }

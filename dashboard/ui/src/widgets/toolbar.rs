@@ -1,5 +1,5 @@
 //! The controls at the top of a panel. They take a limited share of the panel's height, in entire lines, so that the
-//! contents have room. Where that is too little, a button shows the rest, and the wheel scrolls to it.
+//! contents have room. Where the share is too small, a button shows the other lines, and the wheel scrolls to them.
 
 use super::{Icon, icon_button, scroll_area};
 use crate::theme::{metrics, palette};
@@ -19,28 +19,28 @@ pub fn toolbar<R>(ui: &mut Ui, contents: impl FnOnce(&mut Ui) -> R) -> R {
     let margin = Margin::symmetric(metrics::PAD as i8, metrics::GAP as i8);
     let frame = Frame::new().fill(palette(ui).panel).inner_margin(margin);
     let id = ui.scope_id().with("bar");
-    let last: BarState = ui.data(|data| data.get_temp(id)).unwrap_or_default();
+    let previous: BarState = ui.data(|data| data.get_temp(id)).unwrap_or_default();
     let (line, gap) = (ui.spacing().interact_size.y, ui.spacing().item_spacing.y);
-    let share = if last.is_open { metrics::TOOLBAR_OPEN_SHARE } else { metrics::TOOLBAR_SHARE };
+    let share = if previous.is_open { metrics::TOOLBAR_OPEN_SHARE } else { metrics::TOOLBAR_SHARE };
     let n_lines = ((ui.available_height() * share + gap) / (line + gap)).floor().max(1.0);
     let max_height = n_lines * (line + gap) - gap;
     // A height that exceeds the limit by less than a gap includes a horizontal scroll bar, not another line.
-    let is_cut = last.height > max_height + gap;
-    let mut next = BarState { is_open: last.is_open && (is_cut || last.height > line + gap), ..last };
+    let is_cut = previous.height > max_height + gap;
+    let mut next = BarState { is_open: previous.is_open && (is_cut || previous.height > line + gap), ..previous };
     let has_button = is_cut || next.is_open;
     let panel = Panel::top("toolbar").frame(frame).show(ui, |ui| {
         let room = ui.available_rect_before_wrap();
-        let (for_button, mut for_lines) = (vec2(line, line), room);
+        let (button_size, mut lines_rect) = (vec2(line, line), room);
         if has_button {
-            for_lines.max.x -= for_button.x + gap;
+            lines_rect.max.x -= button_size.x + gap;
         }
-        let lines = ui.scope_builder(UiBuilder::new().max_rect(for_lines), |ui| {
+        let lines = ui.scope_builder(UiBuilder::new().max_rect(lines_rect), |ui| {
             scroll_area(ui, [true, true], max_height).auto_shrink([false, true]).show(ui, contents)
         });
         next.height = lines.inner.content_size.y;
         if has_button {
             let button_rect =
-                egui::Rect::from_min_size(egui::pos2(room.right() - for_button.x, room.top()), for_button);
+                egui::Rect::from_min_size(egui::pos2(room.right() - button_size.x, room.top()), button_size);
             let label = if next.is_open { "Fewer controls" } else { "More controls" };
             let button = ui.scope_builder(UiBuilder::new().max_rect(button_rect), |ui| {
                 icon_button(ui, Icon::More, label, next.is_open)
@@ -49,48 +49,49 @@ pub fn toolbar<R>(ui: &mut Ui, contents: impl FnOnce(&mut Ui) -> R) -> R {
         }
         lines.inner.inner
     });
-    if next != last {
+    if next != previous {
         ui.data_mut(|data| data.insert_temp(id, next));
         ui.request_repaint();
     }
     panel.inner
 }
 
-/// Shows controls as a group in a row that wraps (`horizontal_wrapped`): on the next line if they do not fit into this
-/// one, and on several lines if they fit into none. A line separates the group from controls before it.
+/// Shows controls as a group in a row that wraps (`horizontal_wrapped`): on the next line if the group does not fit
+/// into this one, and on several lines if the group is wider than a line. A separator follows controls before it.
 pub fn group<R>(ui: &mut Ui, name: &'static str, contents: impl FnOnce(&mut Ui) -> R) -> R {
     let id = ui.scope_id().with(("together", name));
-    let known: Option<f32> = ui.data(|data| data.get_temp(id));
-    let (whole, gap) = (ui.max_rect().width(), ui.spacing().item_spacing.x);
+    let stored_width: Option<f32> = ui.data(|data| data.get_temp(id));
+    let (row_width, gap) = (ui.max_rect().width(), ui.spacing().item_spacing.x);
     let separator = metrics::GAP_WIDE;
-    if is_begun(ui) {
-        if known.is_some_and(|width| width + separator + gap > ui.available_size_before_wrap().x) {
+    if has_widget(ui) {
+        if stored_width.is_some_and(|width| width + separator + gap > ui.available_size_before_wrap().x) {
             ui.end_row();
         } else {
             ui.add(egui::Separator::default().spacing(separator));
         }
     }
-    let wraps = known.is_some_and(|width| width > whole);
+    let wraps = stored_width.is_some_and(|width| width > row_width);
     let layout = Layout::left_to_right(Align::Center).with_main_wrap(wraps);
     let size = vec2(ui.available_size_before_wrap().x, ui.spacing().interact_size.y);
     let group = ui.allocate_ui_with_layout(size, layout, |ui| {
-        ui.spacing_mut().slider_width = metrics::SLIDER_W.min(whole * metrics::SLIDER_SHARE);
+        ui.spacing_mut().slider_width = metrics::SLIDER_W.min(row_width * metrics::SLIDER_SHARE);
         contents(ui)
     });
     let width = group.response.rect.width().ceil();
-    if !wraps && known != Some(width) {
+    if !wraps && stored_width != Some(width) {
         ui.data_mut(|data| data.insert_temp(id, width));
         ui.request_repaint();
     }
     group.inner
 }
 
-/// Shows text at the right end of a row that wraps, or on the next line if it does not fit.
-pub fn at_the_end(ui: &mut Ui, text: &str) {
-    if is_begun(ui) && ui.available_size_before_wrap().x < metrics::BAR_NOTE_W {
+/// Shows text at the right end of a row that wraps, or on the next line if the text does not fit.
+pub fn trailing_text(ui: &mut Ui, text: &str) {
+    if has_widget(ui) && ui.available_size_before_wrap().x < metrics::BAR_NOTE_W {
         ui.end_row();
     }
-    let layout = if is_begun(ui) { Layout::right_to_left(Align::Center) } else { Layout::left_to_right(Align::Center) };
+    let layout =
+        if has_widget(ui) { Layout::right_to_left(Align::Center) } else { Layout::left_to_right(Align::Center) };
     let size = vec2(ui.available_size_before_wrap().x, ui.spacing().interact_size.y);
     ui.allocate_ui_with_layout(size, layout, |ui| {
         ui.add(egui::Label::new(RichText::new(text).color(palette(ui).text_weak)).truncate());
@@ -98,6 +99,6 @@ pub fn at_the_end(ui: &mut Ui, text: &str) {
 }
 
 /// Whether the current line already has a widget.
-fn is_begun(ui: &Ui) -> bool {
+fn has_widget(ui: &Ui) -> bool {
     ui.cursor().left() > ui.max_rect().left() + 1.0
 }

@@ -1,4 +1,4 @@
-//! Findings about several devices or processes: communication that no compute hides, and who comes last.
+//! Findings about several devices or processes: communication that no compute hides, and the process that comes last.
 
 use super::facts::{Facts, Finding, MAX_SLICES, shorten};
 use crate::activity::{Activities, Activity};
@@ -9,21 +9,21 @@ use crate::stalls::cause::Cause;
 use text::duration;
 use trace_model::SliceRef;
 
-/// The share of a device's time from which on exposed communication is reported even where the path does not lead
+/// The minimum share of a device's time at which exposed communication is reported, even if the path does not lead
 /// through it.
-const MIN_EXPOSED: f64 = 0.1;
+const MIN_EXPOSED_SHARE: f64 = 0.1;
 /// The title of a finding about exposed communication.
-const EXPOSED: &str = "exposed communication";
+const EXPOSED_TITLE: &str = "exposed communication";
 
-pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
+pub(super) fn add_findings(facts: &Facts<'_>, found: &mut Vec<Finding>) {
     if let Some((exposed, collectives)) = exposed_communication(facts) {
         if is_mostly_within(facts, PathKind::Stall(Cause::Unexplained), collectives) {
-            // Streams that waited for communication without a record of it: the same time, reported better.
+            // The streams waited for communication without a record of the wait: the same time, explained better.
             found.retain(|f| f.title != "unexplained");
         }
-        // The path may lead through all of the communication, through some, or, where every rank waits for another,
-        // through none: of the two findings the larger one stays.
-        match found.iter_mut().find(|f| f.title == EXPOSED) {
+        // The path may lead through all of the communication, through some, or, if every rank waits for another,
+        // through none. The larger of the two findings stays.
+        match found.iter_mut().find(|f| f.title == EXPOSED_TITLE) {
             Some(on_path) if on_path.saves_ns >= exposed.saves_ns => {}
             Some(on_path) => *on_path = exposed,
             None => found.push(exposed),
@@ -40,27 +40,27 @@ fn exposed_share(device: &DeviceBreakdown) -> f64 {
 /// collectives.
 fn exposed_communication(facts: &Facts<'_>) -> Option<(Finding, Vec<(i64, i64)>)> {
     let worst = facts.devices.iter().max_by(|a, b| exposed_share(a).total_cmp(&exposed_share(b)))?;
-    if exposed_share(worst) < MIN_EXPOSED {
+    if exposed_share(worst) < MIN_EXPOSED_SHARE {
         return None;
     }
-    let n = facts.devices.iter().filter(|device| exposed_share(device) >= MIN_EXPOSED).count();
+    let n = facts.devices.iter().filter(|device| exposed_share(device) >= MIN_EXPOSED_SHARE).count();
     let slices = collectives(facts, worst);
     let range = slices.first().map_or(worst.times.range.clone(), |longest| longest.start..longest.end);
     let exposed_ns = worst.times.communication_exposed_ns;
     let mut finding =
-        facts.finding(EXPOSED, exposed_ns, range, slices.iter().take(MAX_SLICES).map(|slice| slice.id).collect());
+        facts.finding(EXPOSED_TITLE, exposed_ns, range, slices.iter().take(MAX_SLICES).map(|slice| slice.id).collect());
     let process = facts.store.processes().get(worst.process as usize);
-    let of = process.map_or_else(String::new, |p| format!(" of {} on {}", p.title(), p.host));
+    let owner = process.map_or_else(String::new, |p| format!(" of {} on {}", p.title(), p.host));
     let others = match facts.devices.len() {
         1 => String::new(),
-        all => format!("; {n} of {all} devices spend {:.0} % or more so", MIN_EXPOSED * 100.0),
+        all => format!("; {n} of {all} devices spend {:.0} % or more so", MIN_EXPOSED_SHARE * 100.0),
     };
     let longest = slices.first().map_or_else(String::new, |slice| {
         let name = shorten(facts.store.slice_name(slice));
         format!(" The longest of {}, {}, is `{name}`.", slices.len(), duration(slice.dur()))
     });
     finding.text = format!(
-        "{:.1} % of the time of {}{of} is communication that no compute hides, {}{others}.{longest} Larger buckets that start \
+        "{:.1} % of the time of {}{owner} is communication that no compute hides, {}{others}.{longest} Larger buckets that start \
          earlier, fewer bytes, or peers that come at the same time help.",
         exposed_share(worst) * 100.0,
         worst.device,
@@ -99,7 +99,7 @@ fn straggler(facts: &Facts<'_>) -> Option<Finding> {
     let late_ns: i64 = times.iter().map(|l| l.late_ns).sum();
     let process = facts.store.processes().get(worst.process as usize)?;
     let slices = times.iter().take(MAX_SLICES).map(|l| l.slice).collect();
-    // Waits for collectives of several streams may overlap: the time is saved once.
+    // Waits for collectives of several streams may overlap; their time is counted once.
     let waits = times.iter().filter_map(|l| {
         let last = facts.store.slice(l.slice)?.start;
         Some((last - l.late_ns, last))

@@ -11,9 +11,9 @@ use text::duration;
 use trace_model::SliceId;
 use trace_store::Store;
 
-/// Slices that a finding lists as evidence, at most.
+/// Maximum number of slices that a finding lists as evidence.
 pub(super) const MAX_SLICES: usize = 5;
-/// Characters of a name that a sentence quotes, at most.
+/// Maximum number of characters of a name that a sentence quotes.
 const MAX_NAME: usize = 120;
 /// The share of the critical path below which a finding is left out.
 pub(super) const MIN_SHARE: f64 = 0.01;
@@ -48,7 +48,7 @@ pub(crate) struct Facts<'a> {
 
 impl Facts<'_> {
     /// The length of the critical path without the profiler's own work, ns.
-    pub(super) fn total(&self) -> i64 {
+    pub(super) fn path_ns(&self) -> i64 {
         let segments = self.paths.iter().flat_map(|p| &p.segments);
         segments.filter(|segment| segment.kind != PathKind::Profiler).map(Segment::dur).sum()
     }
@@ -57,15 +57,15 @@ impl Facts<'_> {
         self.paths.iter().any(|p| p.step_id.is_some())
     }
 
-    /// A finding without its sentence, with its saving cut to the length of the critical path.
+    /// Returns a finding without its text, with its saving cut to the length of the critical path.
     pub(super) fn finding(&self, title: &str, saves_ns: i64, range: Range<i64>, slices: Vec<SliceId>) -> Finding {
-        let total = self.total();
-        let saves_ns = saves_ns.clamp(0, total);
-        let share = saves_ns as f64 / total.max(1) as f64;
+        let path_ns = self.path_ns();
+        let saves_ns = saves_ns.clamp(0, path_ns);
+        let share = saves_ns as f64 / path_ns.max(1) as f64;
         Finding { title: title.to_owned(), text: String::new(), saves_ns, share, range, slices }
     }
 
-    /// A total time as text: per step where the paths are those of several steps.
+    /// Returns a total time as text, per step if the paths are those of several steps.
     pub(super) fn per_step(&self, ns: i64) -> String {
         let steps: FxHashSet<u32> = self.paths.iter().filter_map(|p| p.step_id).collect();
         match steps.len() {
@@ -75,7 +75,7 @@ impl Facts<'_> {
     }
 }
 
-/// A name cut to [`MAX_NAME`] characters: those of kernels have hundreds.
+/// Returns a name cut to [`MAX_NAME`] characters, since names of kernels may have hundreds.
 pub(super) fn shorten(name: &str) -> String {
     match name.char_indices().nth(MAX_NAME) {
         Some((end, _)) => format!("{}…", &name[..end]),
@@ -83,8 +83,8 @@ pub(super) fn shorten(name: &str) -> String {
     }
 }
 
-/// The slices of the longest segments, the longest first.
-pub(super) fn slices(store: &Store, segments: &[&Segment]) -> Vec<SliceId> {
+/// Returns the slices of the longest segments, the longest first.
+pub(super) fn evidence_slices(store: &Store, segments: &[&Segment]) -> Vec<SliceId> {
     let mut slices: Vec<SliceId> = Vec::new();
     for id in segments.iter().filter_map(|s| s.slice) {
         if slices.len() < MAX_SLICES && !slices.contains(&id) {

@@ -21,12 +21,12 @@ pub use facts::Finding;
 
 /// All findings, the one that saves most first.
 pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
-    let mut found = path::findings(facts);
-    devices::add(facts, &mut found);
-    program::add(facts, &mut found);
-    found.retain(|f| f.share >= facts::MIN_SHARE);
-    found.sort_by(|a, b| b.saves_ns.cmp(&a.saves_ns).then_with(|| a.title.cmp(&b.title)));
-    found
+    let mut findings = path::findings(facts);
+    devices::add_findings(facts, &mut findings);
+    program::add_findings(facts, &mut findings);
+    findings.retain(|f| f.share >= facts::MIN_SHARE);
+    findings.sort_by(|a, b| b.saves_ns.cmp(&a.saves_ns).then_with(|| a.title.cmp(&b.title)));
+    findings
 }
 
 #[cfg(test)]

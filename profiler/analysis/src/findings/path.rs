@@ -1,7 +1,7 @@
 //! Findings from the critical path: its delays by kind, and its slow ops.
 
-use super::facts::{Facts, Finding, MIN_SHARE, shorten, slices};
-use super::words::{SegmentGroup, words_of};
+use super::facts::{Facts, Finding, MIN_SHARE, evidence_slices, shorten};
+use super::words::{SegmentGroup, texts_of};
 use crate::activity::{Activities, Activity};
 use crate::critical::{PathKind, Segment};
 use crate::ops::OpRow;
@@ -12,8 +12,8 @@ use text::duration;
 use trace_model::{Category, SliceRef, TrackId};
 use trace_store::Store;
 
-/// The duration from which on a launch is not explained by launch overhead (2 to 100 µs, by HTA and NVIDIA): the work,
-/// or the call itself, waited for something else.
+/// The maximum duration that launch overhead explains (2 to 100 µs, by HTA and NVIDIA, with a margin). In a longer
+/// launch the work, or the call itself, waited for something else.
 const LONG_LAUNCH_NS: i64 = 1_000_000;
 
 pub(super) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
@@ -25,9 +25,9 @@ pub(super) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
         groups.entry((kind, group)).or_default().push(segment);
     }
     let (has_steps, has_scheduling) = (facts.has_steps(), has_scheduling(facts.store));
-    let of_group =
-        |((kind, group), segments)| Some(finding(facts, words_of(kind, group, has_steps, has_scheduling)?, segments));
-    let mut found: Vec<Finding> = groups.into_iter().filter_map(of_group).collect();
+    let group_finding =
+        |((kind, group), segments)| Some(finding(facts, texts_of(kind, group, has_steps, has_scheduling)?, segments));
+    let mut found: Vec<Finding> = groups.into_iter().filter_map(group_finding).collect();
     found.extend(facts.ops.iter().filter_map(|op| slow_op(facts, op)));
     found
 }
@@ -41,7 +41,7 @@ fn group_of(store: &Store, activities: &Activities<'_>, segment: &Segment) -> Se
             if is_call { SegmentGroup::LongCall } else { SegmentGroup::LateWork }
         }
         PathKind::Stall(Cause::ScheduledOut) => {
-            if slice.is_some_and(|slice| activities.of(&slice) == Activity::Asleep) {
+            if slice.is_some_and(|slice| activities.get(&slice) == Activity::Asleep) {
                 SegmentGroup::Asleep
             } else {
                 SegmentGroup::Usual
@@ -59,7 +59,7 @@ fn finding(facts: &Facts<'_>, (title, advice): (&str, Advice), mut segments: Vec
     segments.sort_by_key(|s| (Reverse(s.dur()), s.start));
     let time: i64 = segments.iter().map(|s| s.dur()).sum();
     let range = segments.first().map_or(0..0, |longest| longest.start..longest.end);
-    let mut found = facts.finding(title, time, range, slices(facts.store, &segments));
+    let mut found = facts.finding(title, time, range, evidence_slices(facts.store, &segments));
     let location =
         segments.first().map_or_else(String::new, |longest| locate_longest(facts.store, longest, segments.len()));
     let (what, time, share) = (advice.problem.text(facts.has_steps()), facts.per_step(time), found.share * 100.0);
@@ -67,16 +67,16 @@ fn finding(facts: &Facts<'_>, (title, advice): (&str, Advice), mut segments: Vec
     found
 }
 
-/// The sentence that says where the longest segment is: ` The longest of 12, 3.4 ms, at `f` on main.`
+/// Returns the sentence that locates the longest segment: ` The longest of 12, 3.4 ms, at `f` on main.`
 fn locate_longest(store: &Store, longest: &Segment, n: usize) -> String {
     let culprit = longest.slice.and_then(|id| store.slice(id));
     let track = culprit.map_or(longest.track, |slice| TrackId(slice.id.track));
     let track = store.track(track).map_or("?", |t| t.name.trim());
-    let around = || enclosing(store, longest.track, longest.start);
+    let enclosing_slice = || enclosing(store, longest.track, longest.start);
     let name = |slice: &SliceRef| shorten(store.slice_name(slice));
     let place = match culprit {
         Some(slice) => format!("at `{}` on {track}", name(&slice)),
-        None => match around() {
+        None => match enclosing_slice() {
             Some(slice) => format!("within `{}` on {track}", name(&slice)),
             None => return String::new(),
         },
@@ -103,7 +103,7 @@ fn slow_op(facts: &Facts<'_>, op: &OpRow) -> Option<Finding> {
         let site = slice.and_then(|slice| facts.store.sites().get(slice.site as usize));
         site.is_some_and(|site| site.name == op.name && site.category_name == op.category)
     };
-    let total = facts.total().max(1) as f64;
+    let total = facts.path_ns().max(1) as f64;
     if (op.critical_ns / 2) as f64 / total < MIN_SHARE {
         return None;
     }
@@ -117,7 +117,7 @@ fn slow_op(facts: &Facts<'_>, op: &OpRow) -> Option<Finding> {
     };
     let range = longest.start..longest.end;
     let title = format!("slow {}", op.category);
-    let mut found = facts.finding(&title, op.critical_ns / 2, range, slices(facts.store, &segments));
+    let mut found = facts.finding(&title, op.critical_ns / 2, range, evidence_slices(facts.store, &segments));
     found.text = format!(
         "{what} {:.1} % of the critical path in {} {times}; a 2× speed-up would save {}.",
         op.critical_ns as f64 * 100.0 / total,

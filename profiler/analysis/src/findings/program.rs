@@ -1,4 +1,4 @@
-//! Findings about a program without steps: its hottest functions, by samples, and what its threads waited for, by the
+//! Findings about a program without steps: its hottest functions, by samples, and the waits of its threads, by the
 //! scheduler.
 
 use super::facts::{Facts, Finding, shorten};
@@ -12,14 +12,14 @@ use text::duration;
 use trace_model::{ThreadState, TrackId};
 use trace_store::Store;
 
-/// Functions that are reported, at most.
+/// Maximum number of functions that are reported.
 const MAX_FUNCTIONS: usize = 3;
-/// A thread that ran for less than 1/20 of the busiest thread's time is a helper: its sleep keeps nobody waiting.
+/// A thread that ran for less than 1/20 of the busiest thread's time is a helper, for whose sleep nothing waits.
 const HELPER_FRACTION: i64 = 20;
-/// Callers that are reported with a function, at most.
+/// Maximum number of callers that are reported with a function.
 const MAX_CALLERS: usize = 3;
 
-pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
+pub(super) fn add_findings(facts: &Facts<'_>, found: &mut Vec<Finding>) {
     if !facts.store.steps().is_empty() {
         return;
     }
@@ -36,6 +36,7 @@ pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
 /// A sample: the thread's track, the time and the row of the stack.
 type Sample = (TrackId, i64, u32);
 
+/// The samples of a range.
 struct Samples {
     all: Vec<Sample>,
     /// The time on a CPU that one sample stands for, ns.
@@ -45,7 +46,7 @@ struct Samples {
 /// The samples in which one function was the innermost.
 #[derive(Default)]
 struct Function {
-    n: usize,
+    n_samples: usize,
     /// The interval that each sample stands for, on any thread.
     intervals: Vec<(i64, i64)>,
     by_track: FxHashMap<TrackId, usize>,
@@ -55,16 +56,16 @@ struct Function {
 impl Samples {
     fn new(store: &Store, range: &Range<i64>) -> Samples {
         let mut all: Vec<Sample> = Vec::new();
-        let mut between: Vec<i64> = Vec::new();
+        let mut distances: Vec<i64> = Vec::new();
         for track in store.tracks() {
-            let before = all.len();
+            let n_before = all.len();
             all.extend(samples(store, track, range).map(|(time, stack)| (track.id, time, stack)));
-            between.extend(all[before..].windows(2).map(|pair| pair[1].1 - pair[0].1));
+            distances.extend(all[n_before..].windows(2).map(|pair| pair[1].1 - pair[0].1));
         }
-        // Samples of a thread that runs on are one period apart, those of a thread that sleeps between them more: the
-        // lower quartile.
-        between.sort_unstable();
-        Samples { all, period_ns: between.get(between.len() / 4).copied().unwrap_or(0) }
+        // Samples of a thread that runs are one period apart, samples of a thread that sleeps between them further. The
+        // lower quartile is therefore the period.
+        distances.sort_unstable();
+        Samples { all, period_ns: distances.get(distances.len() / 4).copied().unwrap_or(0) }
     }
 
     /// The findings about the functions with the most samples of their own.
@@ -72,24 +73,24 @@ impl Samples {
         let mut functions: FxHashMap<String, Function> = FxHashMap::default();
         let mut names: FxHashMap<u32, String> = FxHashMap::default();
         for (track, time, stack) in &self.all {
-            let name = names.entry(*stack).or_insert_with(|| leaf(facts.store, *stack));
+            let name = names.entry(*stack).or_insert_with(|| leaf_name(facts.store, *stack));
             let function = functions.entry(name.clone()).or_default();
-            function.n += 1;
+            function.n_samples += 1;
             function.intervals.push((time - self.period_ns, *time));
             *function.by_track.entry(*track).or_default() += 1;
             *function.by_stack.entry(*stack).or_default() += 1;
         }
         let mut functions: Vec<(String, Function)> = functions.into_iter().collect();
-        functions.sort_by(|(a_name, a), (b_name, b)| b.n.cmp(&a.n).then_with(|| a_name.cmp(b_name)));
+        functions.sort_by(|(a_name, a), (b_name, b)| b.n_samples.cmp(&a.n_samples).then_with(|| a_name.cmp(b_name)));
         let hottest = functions.into_iter().take(MAX_FUNCTIONS);
         hottest.map(|(name, function)| self.hot_function(facts, &name, &function)).collect()
     }
 
     fn hot_function(&self, facts: &Facts<'_>, name: &str, function: &Function) -> Finding {
-        let ran_ns = union_ns(function.intervals.clone());
+        let running_ns = union_ns(function.intervals.clone());
         let intervals = || function.intervals.iter();
         let range = intervals().map(|r| r.0).min().unwrap_or(0)..intervals().map(|r| r.1).max().unwrap_or(0);
-        let mut finding = facts.finding("hot function", ran_ns / 2, range, Vec::new());
+        let mut finding = facts.finding("hot function", running_ns / 2, range, Vec::new());
         let thread = most_frequent(&function.by_track).and_then(|track| facts.store.track(track));
         let threads = function.by_track.len();
         let on = match (thread, threads) {
@@ -102,10 +103,10 @@ impl Samples {
         finding.text = format!(
             "`{}`{callers} has {:.1} % of the samples ({} of {}, {} on a CPU){on}. A 2× speed-up would save {}.",
             shorten(name),
-            function.n as f64 * 100.0 / self.all.len().max(1) as f64,
-            function.n,
+            function.n_samples as f64 * 100.0 / self.all.len().max(1) as f64,
+            function.n_samples,
             self.all.len(),
-            duration(function.n as i64 * self.period_ns),
+            duration(function.n_samples as i64 * self.period_ns),
             duration(finding.saves_ns),
         );
         finding
@@ -114,12 +115,12 @@ impl Samples {
     /// The function with the most samples of a thread in the intervals `parts`, and the number of those samples.
     fn hottest_during(&self, store: &Store, track: TrackId, parts: &[(i64, i64)]) -> Option<(String, usize)> {
         let is_inside = |time: i64| {
-            let begun = parts.partition_point(|(start, _)| *start <= time);
-            begun.checked_sub(1).is_some_and(|i| time < parts[i].1)
+            let n_begun = parts.partition_point(|(start, _)| *start <= time);
+            n_begun.checked_sub(1).is_some_and(|i| time < parts[i].1)
         };
         let mut by_name: FxHashMap<String, usize> = FxHashMap::default();
         for (_, _, stack) in self.all.iter().filter(|(sampled, time, _)| *sampled == track && is_inside(*time)) {
-            *by_name.entry(leaf(store, *stack)).or_default() += 1;
+            *by_name.entry(leaf_name(store, *stack)).or_default() += 1;
         }
         by_name.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)))
     }
@@ -130,7 +131,7 @@ fn most_frequent<K: Copy + Ord>(counts: &FxHashMap<K, usize>) -> Option<K> {
     counts.iter().max_by_key(|(key, n)| (**n, Reverse(**key))).map(|(key, _)| *key)
 }
 
-fn leaf(store: &Store, stack: u32) -> String {
+fn leaf_name(store: &Store, stack: u32) -> String {
     stack_names(store, stack).pop().unwrap_or_else(|| "(no stack)".to_owned())
 }
 
@@ -149,12 +150,11 @@ fn name_of(store: &Store, track: TrackId) -> &str {
     store.track(track).map_or("?", |track| thread_name(&track.name))
 }
 
-/// Kernel threads of Linux, by the beginnings of their names. They sleep until they have work: nobody waits for their
-/// sleep.
+/// Prefixes of the names of Linux's kernel threads, which sleep until they have work.
 const KERNEL_THREADS: &str = "cpuhp/ irq/ jbd2/ kcompactd khugepaged ksoftirqd/ kswapd kthreadd kworker/ migration/ mmcqd/ \
                              rcu_ rcuc/ rcuop/ rcuos/ swapper watchdog/";
 
-/// The threads whose sleep may delay the program: the first of each process, and those that ran for long.
+/// The threads whose sleep may delay the program: the first thread of each process, and threads that ran for long.
 fn main_threads<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = &'a ThreadTimes> {
     let busiest = facts.threads.iter().map(|t| t.running_ns).max().unwrap_or(0);
     facts.threads.iter().filter(move |t| {
@@ -168,8 +168,8 @@ fn main_threads<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = &'a ThreadTime
     })
 }
 
-/// The slices in which a thread was off the CPU in a state, cut to the range, by start: begin, end and the thread that
-/// woke or preempted it.
+/// The intervals in which a thread was off the CPU in a state, cut to the range, in order: start, end, and the thread
+/// that woke or preempted it.
 fn off_cpu(facts: &Facts<'_>, thread: &ThreadTimes, state: ThreadState) -> Vec<(i64, i64, u32)> {
     let Some(track) = facts.store.track(thread.track) else { return Vec::new() };
     let slices = track.lanes.iter().flat_map(|lane| lane.slices(&facts.range));
@@ -215,14 +215,14 @@ fn find_longest_sleep(facts: &Facts<'_>, samples: &Samples) -> Option<Finding> {
 /// The finding about the thread that waited longest for a CPU, and the thread that preempted it most.
 fn find_longest_cpu_wait(facts: &Facts<'_>) -> Option<Finding> {
     let thread = facts.threads.iter().max_by_key(|t| (t.ready_ns, Reverse(t.track))).filter(|t| t.ready_ns > 0)?;
-    let taken = off_cpu(facts, thread, ThreadState::Preempted);
-    let mut takers: FxHashMap<u32, i64> = FxHashMap::default();
-    taken.iter().for_each(|(start, end, by)| *takers.entry(*by).or_default() += end - start);
-    let longest = taken.iter().copied().chain(off_cpu(facts, thread, ThreadState::Runnable));
-    let range = longest.max_by_key(|(start, end, _)| end - start).map_or(facts.range.clone(), |l| l.0..l.1);
+    let preemptions = off_cpu(facts, thread, ThreadState::Preempted);
+    let mut preemptors: FxHashMap<u32, i64> = FxHashMap::default();
+    preemptions.iter().for_each(|(start, end, by)| *preemptors.entry(*by).or_default() += end - start);
+    let waits = preemptions.iter().copied().chain(off_cpu(facts, thread, ThreadState::Runnable));
+    let range = waits.max_by_key(|(start, end, _)| end - start).map_or(facts.range.clone(), |l| l.0..l.1);
     let mut finding = facts.finding("no CPU", thread.ready_ns, range, Vec::new());
-    let taker = takers.into_iter().max_by_key(|(thread, ns)| (*ns, Reverse(*thread)));
-    let taker = taker.filter(|(thread, _)| *thread != 0).map_or_else(String::new, |(thread, ns)| {
+    let preemptor = preemptors.into_iter().max_by_key(|(thread, ns)| (*ns, Reverse(*thread)));
+    let preemptor = preemptor.filter(|(thread, _)| *thread != 0).map_or_else(String::new, |(thread, ns)| {
         let track = facts.store.tracks().iter().find(|t| t.tid == thread);
         let who = track
             .map_or_else(|| format!("thread {thread}, of another program"), |t| format!("`{}`", thread_name(&t.name)));
@@ -230,7 +230,7 @@ fn find_longest_cpu_wait(facts: &Facts<'_>) -> Option<Finding> {
     });
     let name = name_of(facts.store, thread.track);
     finding.text = format!(
-        "`{name}` could run for {} longer than it did, and had no CPU{taker}. Fewer threads than cores, or pinned ones, help.",
+        "`{name}` could run for {} longer than it did, and had no CPU{preemptor}. Fewer threads than cores, or pinned ones, help.",
         duration(thread.ready_ns),
     );
     Some(finding)

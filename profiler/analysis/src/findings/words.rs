@@ -7,6 +7,7 @@ use crate::stalls::cause::{Advice, Cause};
 /// Groups of segments of one kind that need different remedies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum SegmentGroup {
+    /// Segments with the usual remedy of their kind.
     Usual,
     /// A launching call that took long, because the call itself waited.
     LongCall,
@@ -16,9 +17,9 @@ pub(super) enum SegmentGroup {
     Asleep,
 }
 
-/// Title and sentences of a group of segments. `None` for ops and kernels, which are reported one by one, for threads
-/// of which only scheduling is known, whose functions are reported by samples, and for the profiler's own work.
-pub(super) fn words_of(
+/// Returns title and sentences for a group of segments. `None` for ops and kernels, which are reported one by one, for
+/// threads whose scheduling alone is known, since samples report their functions, and for the profiler's own work.
+pub(super) fn texts_of(
     kind: PathKind,
     group: SegmentGroup,
     has_steps: bool,

@@ -23,7 +23,7 @@ macro_rules! causes {
 pub struct CauseInfo {
     /// The cause in one or two words: `dependency wait`.
     pub title: &'static str,
-    /// The part of a gap that has this cause.
+    /// The parts of gaps that have this cause.
     pub help: &'static str,
     /// The sentences of a finding; `None` for a cause that is no finding by itself.
     pub advice: Option<Advice>,
@@ -61,7 +61,7 @@ const fn wait_advice(what: &'static str, remedy: &'static str) -> Option<Advice>
     Some(Advice { problem: Problem::Waits(what), remedy })
 }
 
-const fn sentence(what: &'static str, remedy: &'static str) -> Option<Advice> {
+const fn sentence_advice(what: &'static str, remedy: &'static str) -> Option<Advice> {
     Some(Advice { problem: Problem::Sentence(what), remedy })
 }
 
@@ -72,18 +72,18 @@ causes! {
     Network, "network", "a value was on its way between processes, or a collective ran with all its peers", wait_advice("for values on their way between processes", "Fewer or smaller transfers, or sending earlier, helps.");
     Dma, "DMA", "memory was copied, or a value went between devices of one process", wait_advice("for values on their way between devices", "Keep what exchanges values on one device.");
     Synchronisation, "synchronisation", "a host or stream waited for a kernel, or the wait was about to return", wait_advice("for synchronisation calls to return", "Fewer synchronisations (`.item()`, blocking copies) help.");
-    ScheduledOut, "scheduled out", "the operating system did not run the thread", sentence("The thread that everything waited for could run, and had no CPU", "Fewer threads than cores, or pinned ones, help.");
+    ScheduledOut, "scheduled out", "the operating system did not run the thread", sentence_advice("The thread that everything waited for could run, and had no CPU", "Fewer threads than cores, or pinned ones, help.");
     QueueEmpty, "queue empty", "an op waited for a row of a queue; the culprit is the wait, which names the queue", wait_advice("for a queue that is not filled in time", "More threads that fill it, or a larger queue, helps.");
     QueueFull, "queue full", "an op waited for room in a queue; the culprit is the wait. A step that waits for room is ahead of who takes from the queue: nobody waits for it", None;
     OtherStep, "cross-step wait", "an op waited for a lock that another step holds, or for gradients that others bring", wait_advice("for what other steps hold or bring: locks, gradients", "Shorter locked parts help; late gradients point to a slow peer.");
-    Launch, "launch overhead", "from the launching call's begin to the work's; what a call that began before took longer than the work that the stream had; or up to 10 us between two pieces of queued work. Calls that give the device no work (`cudaEventRecord`, ...) are host code", sentence("Devices wait between the launch of work and its begin", "Fused kernels or captured graphs launch less.");
-    Dispatch, "dispatch", "work was ready, and no worker took it: the executor, or an op before it in the queue (the culprit)", sentence("Ops were ready and not started, since all workers were busy or the executor was", "More workers, or fewer and larger ops, help.");
+    Launch, "launch overhead", "from the launching call's begin to the work's; what a call that began before took longer than the work that the stream had; or up to 10 us between two pieces of queued work. Calls that give the device no work (`cudaEventRecord`, ...) are host code", sentence_advice("Devices wait between the launch of work and its begin", "Fused kernels or captured graphs launch less.");
+    Dispatch, "dispatch", "work was ready, and no worker took it: the executor, or an op before it in the queue (the culprit)", sentence_advice("Ops were ready and not started, since all workers were busy or the executor was", "More workers, or fewer and larger ops, help.");
     Memory, "memory", "memory was allocated or freed (`cudaMalloc`, ...)", None;
-    WakeUp, "wake-up", "work was ready while its worker slept", sentence("What was waited for was there, and its thread still slept", "Larger pieces of work, or threads that spin before they sleep, help.");
+    WakeUp, "wake-up", "work was ready while its worker slept", sentence_advice("What was waited for was there, and its thread still slept", "Larger pieces of work, or threads that spin before they sleep, help.");
     NothingReady, "nothing ready", "the step had no more work for this worker while others ran. Culprit: the longest of what ran", None;
-    StepBegin, "step begins", "before the first op of the step: feeds, the plan", sentence("Time passes in steps before their first op", "Larger steps, or fewer feeds, help.");
-    StepEnd, "step ends", "after the last op of the step: fetches, cleaning up", sentence("Time passes in steps after their last op", "Larger steps, or fewer fetches, help.");
-    Unexplained, "unexplained", "the trace does not say", sentence("The trace does not say what was waited for", "Record more: scheduling (`record --sched`), device activity, or the host's functions.");
+    StepBegin, "step begins", "before the first op of the step: feeds, the plan", sentence_advice("Time passes in steps before their first op", "Larger steps, or fewer feeds, help.");
+    StepEnd, "step ends", "after the last op of the step: fetches, cleaning up", sentence_advice("Time passes in steps after their last op", "Larger steps, or fewer fetches, help.");
+    Unexplained, "unexplained", "the trace does not say", sentence_advice("The trace does not say what was waited for", "Record more: scheduling (`record --sched`), device activity, or the host's functions.");
 }
 
 impl Cause {

@@ -1,4 +1,4 @@
-//! Gaps: the times at which a busy track did no work, and their steps.
+//! Gaps: the intervals in which a busy track did no work, and their steps.
 
 use crate::deps::Deps;
 use crate::lines::{Line, LineKind, PieceId};
@@ -6,23 +6,23 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use trace_model::Step;
 
-/// A time at which a line did no work.
+/// An interval in which a line did no work.
 pub(super) struct Gap {
     pub line: u32,
     pub range: Range<i64>,
-    /// The piece that ran after the gap; `None` where the step had no more work for the track.
+    /// The piece that ran after the gap; `None` if the step had no more work for the track.
     pub next: Option<PieceId>,
-    /// Index of the process's windows; `None` where the track does not work in steps.
+    /// Index of the process's windows; `None` if the track does not work in steps.
     pub window: Option<u32>,
 }
 
-/// A time in which one or more overlapping steps of one process ran.
+/// An interval in which one or more overlapping steps of one process ran.
 pub(super) struct Window {
     pub range: Range<i64>,
     /// Rows of the store's steps.
     pub steps: Vec<u32>,
-    /// From the first start to the last end of any worker's work or of a wait for a queue after it; inverted where
-    /// nothing ran.
+    /// The range from the first start of any worker's work to the last end of work or of a wait for a queue after it;
+    /// inverted if nothing ran.
     pub active: Range<i64>,
 }
 
@@ -97,7 +97,7 @@ impl Windows {
         self.by_process.get(&process)?.get(row as usize)
     }
 
-    /// Replaces the content of `gaps` with the gaps of a line that touch the range.
+    /// Replaces the contents of `gaps` by the gaps of a line that touch the range.
     pub(super) fn find_gaps(&self, deps: &Deps<'_>, line_idx: u32, range: &Range<i64>, gaps: &mut Vec<Gap>) {
         let line = deps.lines.line(line_idx);
         gaps.clear();
@@ -118,22 +118,22 @@ impl Windows {
         let is_caller = self.callers.contains(&line.track.0);
         let mut piece = 0;
         for (row, window) in windows.iter().enumerate() {
-            let before = gaps.len();
+            let n_before = gaps.len();
             let first = piece;
             gaps_within(line, line_idx, &window.range, Some(row as u32), &mut piece, gaps);
-            // A thread that starts steps of its own (the one that initialised the variables) does not wait for the
-            // steps of others.
+            // A thread that starts steps of its own (such as the one that initialised the variables) does not wait for
+            // the steps of other threads.
             let is_caller_of = |step: &u32| deps.store.steps()[*step as usize].slice.track == line.track.0;
             let has_part = || line.pieces[first..piece].iter().any(|p| p.end > window.range.start);
             if is_caller && !window.steps.iter().any(is_caller_of) && !has_part() {
-                gaps.truncate(before);
+                gaps.truncate(n_before);
             }
         }
     }
 }
 
-/// Adds the gaps of a line in a window. `piece` is the first piece that may touch the window; it is moved to the first
-/// that may touch the next window.
+/// Adds the gaps of a line in a window. `piece` is the first piece that may touch the window; it is advanced to the
+/// first piece that may touch the next window.
 fn gaps_within(
     line: &Line,
     line_idx: u32,
@@ -163,16 +163,16 @@ fn gaps_within(
     }
 }
 
-/// Steps that overlap at one time, at most: of more, only the last to begin are considered.
+/// Maximum number of overlapping steps that are considered: those that began last.
 const MAX_CONCURRENT: usize = 64;
 
-/// The step in which a gap lies: of several that overlap, that of the piece after the gap, else the one that began
-/// last.
+/// The step in which a gap lies. Of several overlapping steps, this is the step of the piece after the gap, else the
+/// step that began last.
 pub(super) fn step_of<'a>(deps: &Deps<'a>, window: &Window, gap: &Gap) -> Option<&'a Step> {
     let step = |row: &u32| &deps.store.steps()[*row as usize];
-    let begun = window.steps.partition_point(|row| step(row).start < gap.range.end);
-    let last = window.steps[..begun].iter().rev().take(MAX_CONCURRENT).map(step);
+    let n_begun = window.steps.partition_point(|row| step(row).start < gap.range.end);
+    let last = window.steps[..n_begun].iter().rev().take(MAX_CONCURRENT).map(step);
     let mut touching = last.filter(|s| s.end > gap.range.start);
-    let next = gap.next.and_then(|at| deps.store.step_id_of(deps.lines.slice(at)));
+    let next = gap.next.and_then(|piece_id| deps.store.step_id_of(deps.lines.slice(piece_id)));
     touching.clone().find(|s| Some(s.id) == next).or_else(|| touching.next())
 }

@@ -1,10 +1,9 @@
 //! Stalls: for each gap on a busy track, why nothing ran there, and which slice is to blame.
 //!
-//! A gap is a time in which a track does no work: a worker in a step, a stream between two kernels, a host's thread
-//! that waits. It is divided into parts, each with one cause; the parts of a gap follow each other and add up to it
-//! exactly, and what cannot be explained is a part of its own. The walk is backward, from what ran after the gap to its
-//! last-arriving predecessor, and on to that one's predecessor, until the gap's beginning is reached
-//! (`analysis::walk`).
+//! A gap is an interval in which a track does no work: a worker in a step, a stream between two kernels, a host's
+//! thread that waits. A gap is divided into parts, each with one cause. The parts follow each other and add up to the
+//! gap exactly; time that cannot be explained is a part of its own. The parts are found by a backward walk, from the
+//! slice after the gap to its last-arriving predecessor, and on from there, until the gap's start is reached (`walk`).
 //!
 //! Pure functions over the store; docs/use/analysis.md has the definitions.
 
@@ -33,18 +32,18 @@ pub struct CauseTotal {
     pub total_ns: i64,
 }
 
-/// The stalls that touch the half-open range, longest first. Gaps are whole, not cut at the range: a worker's to the
-/// ends of its steps, a stream's or a thread's as far as one length of the range beyond it.
+/// The stalls that touch the half-open range, longest first. Gaps are not cut at the range: a worker's gap extends to
+/// the ends of its steps, the gap of a stream or a thread at most one length of the range beyond it.
 #[must_use]
 pub fn stalls(store: &Store, range: Range<i64>) -> Vec<Stall> {
     let deps = Deps::new(store, &widen_to_steps(store, &range));
     stalls_of(&deps, range)
 }
 
-/// As [`stalls`], from an existing index. The lines are shared out over all cores.
+/// As [`stalls`], from an existing index. The lines are divided among all cores.
 pub(crate) fn stalls_of(deps: &Deps<'_>, range: Range<i64>) -> Vec<Stall> {
     let windows = gaps::Windows::new(deps, &range);
-    let of_line = |(blame, gaps): &mut (blame::Blame<'_, '_>, Vec<gaps::Gap>), line: u32| {
+    let explain_line = |(blame, gaps): &mut (blame::Blame<'_, '_>, Vec<gaps::Gap>), line: u32| {
         windows.find_gaps(deps, line, &range, gaps);
         for gap in gaps.drain(..) {
             blame.explain_gap(&gap);
@@ -53,13 +52,15 @@ pub(crate) fn stalls_of(deps: &Deps<'_>, range: Range<i64>) -> Vec<Stall> {
         std::mem::take(&mut blame.stalls)
     };
     let lines = (0..deps.lines.lines.len() as u32).into_par_iter();
-    let found: Vec<Vec<Stall>> = lines.map_init(|| (blame::Blame::new(deps, &windows), Vec::new()), of_line).collect();
+    let found: Vec<Vec<Stall>> =
+        lines.map_init(|| (blame::Blame::new(deps, &windows), Vec::new()), explain_line).collect();
     longest_first(&found)
 }
 
-/// Sorts by length, stably. A stall has a hundred bytes: only the lengths are sorted, and each stall is cloned once.
-fn longest_first(of_lines: &[Vec<Stall>]) -> Vec<Stall> {
-    let stalls: Vec<&Stall> = of_lines.iter().flatten().collect();
+/// Sorts by length, stably. Since a stall has a hundred bytes, only the lengths are sorted, and each stall is cloned
+/// once.
+fn longest_first(stalls_by_line: &[Vec<Stall>]) -> Vec<Stall> {
+    let stalls: Vec<&Stall> = stalls_by_line.iter().flatten().collect();
     let mut order: Vec<KeyedRow> = stalls.iter().map(|stall| radix::key(!stall.dur())).zip(0..).collect();
     radix::sort(&mut order, &mut Vec::new());
     order.into_par_iter().map(|(_, i)| stalls[i as usize].clone()).collect()

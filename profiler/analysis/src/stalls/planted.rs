@@ -1,5 +1,5 @@
-//! Simulated schedules with planted delays. The simulator knows why each thing began when it did, since it made it
-//! wait: it keeps the history of causes forward in time, where the analysis looks back from the records alone.
+//! Simulated schedules with planted delays. The simulator makes each piece of work wait, so it knows the causes of
+//! every delay. It records the history of causes forward in time, while the analysis looks back from the records alone.
 
 use super::{Cause, stalls};
 use proptest::prelude::*;
@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use trace_store::testkit;
 
-/// Parts of time without holes, each with its cause, up to some moment.
+/// Intervals without holes, each with its cause, up to some time.
 type History = Vec<(i64, i64, Cause)>;
 
-fn then(history: &History, until: i64, cause: Cause) -> History {
+fn extend_history(history: &History, until: i64, cause: Cause) -> History {
     let mut history = history.clone();
     let from = history.last().map_or(0, |last| last.1);
     if from < until {
@@ -19,7 +19,7 @@ fn then(history: &History, until: i64, cause: Cause) -> History {
     history
 }
 
-/// The part of a history that lies in a gap; neighbours of one cause as one.
+/// The part of a history that lies in a gap, with adjacent intervals of one cause merged.
 fn within(history: &History, gap: (i64, i64)) -> History {
     let mut found = History::new();
     for (start, end, cause) in history {
@@ -33,11 +33,11 @@ fn within(history: &History, gap: (i64, i64)) -> History {
     found
 }
 
-/// Gaps by track and begin, with their parts.
+/// Gaps by track and start, with their parts.
 type Gaps = BTreeMap<(String, i64), History>;
 
-/// The parts that the analysis finds for the gaps that have an answer.
-fn found(text: &str, want: &Gaps) -> Gaps {
+/// The parts that the analysis finds for the gaps with an expected result.
+fn analysed_gaps(text: &str, want: &Gaps) -> Gaps {
     let store = testkit::store(text);
     let mut gaps = Gaps::new();
     for stall in stalls(&store, store.range()) {
@@ -56,13 +56,13 @@ fn found(text: &str, want: &Gaps) -> Gaps {
 /// An act of a host.
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Runs something for so long; the cause when a stream waits for it.
+    /// Runs code: duration, and the cause of the stall of a stream that waits for it.
     Host(i64, Cause),
-    /// Launches work that takes so long on a stream, after a latency.
+    /// Launches work of a duration on a stream, after a latency.
     Launch { stream: usize, dur: i64, latency: i64 },
-    /// Waits for a stream, and returns so much later.
+    /// Waits for a stream, and returns `late` after its work ended.
     Sync { stream: usize, late: i64 },
-    /// Lets a stream's next work wait for what another has been given so far.
+    /// Lets a stream's next work wait for the work that was launched on another stream before.
     Event { waits: usize, records: usize },
 }
 
@@ -76,19 +76,20 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// When something was done, and the history of why it did not begin before.
+/// The end of a piece of work, and the history of causes for which it did not start earlier.
 #[derive(Clone, Default)]
 struct Completion {
     at: i64,
-    why_begun: History,
+    start_history: History,
 }
 
 #[derive(Default)]
 struct Host {
     text: String,
     now: i64,
-    why: History,
-    calls: u32,
+    /// Why the host did not come to `now` earlier.
+    history: History,
+    n_calls: u32,
     streams: [Option<Completion>; 3],
     /// The work that each stream's next work waits for.
     awaited: [Option<Completion>; 3],
@@ -97,8 +98,8 @@ struct Host {
 
 impl Host {
     fn call(&mut self) -> u32 {
-        self.calls += 1;
-        self.calls
+        self.n_calls += 1;
+        self.n_calls
     }
 
     fn act(&mut self, act: Act) {
@@ -111,7 +112,7 @@ impl Host {
                     _ => "python: code",
                 };
                 let _ = writeln!(self.text, "main {what} {now}..{}", now + dur);
-                self.goes_on(now + dur, cause);
+                self.advance(now + dur, cause);
             }
             Act::Launch { stream, dur, latency } => self.launch(stream, dur, latency),
             Act::Sync { stream, late } => self.sync(stream, late),
@@ -120,8 +121,8 @@ impl Host {
                 let _ = writeln!(self.text, "main launch: cudaEventRecord {now}..{} c {record}", now + 1);
                 let _ = writeln!(self.text, "gpu{waits} wait {0}..{0} for {records} record {record}", now + 1);
                 let _ = writeln!(self.text, "main launch: cudaStreamWaitEvent {}..{}", now + 1, now + 2);
-                self.goes_on(now + 2, Cause::HostLate);
-                // A stream waits for all events that were reported to it; what another has is in order.
+                self.advance(now + 2, Cause::HostLate);
+                // A stream waits for all events that it was told to wait for; the work of another stream is in order.
                 if waits != records
                     && let Some(work) = &self.streams[records]
                     && self.awaited[waits].as_ref().is_none_or(|other| other.at < work.at)
@@ -132,8 +133,8 @@ impl Host {
         }
     }
 
-    fn goes_on(&mut self, until: i64, cause: Cause) {
-        self.why = then(&self.why, until, cause);
+    fn advance(&mut self, until: i64, cause: Cause) {
+        self.history = extend_history(&self.history, until, cause);
         self.now = until;
     }
 
@@ -142,14 +143,18 @@ impl Host {
         let (before, event) = (self.streams[stream].clone(), self.awaited[stream].take());
         let free = before.as_ref().map_or(0, |b| b.at);
         let start = (now + latency).max(free + 1).max(event.as_ref().map_or(0, |e| e.at + 1));
-        // Whichever came last; between equals what the work itself needed.
-        let mut last = (now, then(&self.why, start, Cause::Launch));
+        // The last arrival decides; of equal arrivals, the need of the work itself.
+        let mut last = (now, extend_history(&self.history, start, Cause::Launch));
         if let Some(event) = event.filter(|e| e.at >= last.0) {
-            let why = then(&event.why_begun, event.at, Cause::Synchronisation);
-            last = (event.at, then(&why, start, Cause::Synchronisation));
+            let why = extend_history(&event.start_history, event.at, Cause::Synchronisation);
+            last = (event.at, extend_history(&why, start, Cause::Synchronisation));
         }
         if let Some(before) = before.filter(|b| b.at > last.0) {
-            last.1 = then(&then(&before.why_begun, before.at, Cause::InputLate), start, Cause::Launch);
+            last.1 = extend_history(
+                &extend_history(&before.start_history, before.at, Cause::InputLate),
+                start,
+                Cause::Launch,
+            );
         }
         if free > 0 {
             self.gaps.insert((format!("gpu{stream}"), free), within(&last.1, (free, start)));
@@ -157,8 +162,8 @@ impl Host {
         let end = start + dur;
         let _ = writeln!(self.text, "main launch: cudaLaunchKernel {now}..{} c {call}", now + 2);
         let _ = writeln!(self.text, "gpu{stream} kernel: k{call} {start}..{end} c {call}");
-        self.streams[stream] = Some(Completion { at: end, why_begun: last.1 });
-        self.goes_on(now + 2, Cause::Launch);
+        self.streams[stream] = Some(Completion { at: end, start_history: last.1 });
+        self.advance(now + 2, Cause::Launch);
     }
 
     fn sync(&mut self, stream: usize, late: i64) {
@@ -167,13 +172,13 @@ impl Host {
         let end = now.max(work.at) + late;
         let _ = writeln!(self.text, "main synced {now}..{end} for {stream} c {call}");
         if work.at > now {
-            self.why = then(&work.why_begun, work.at, Cause::Synchronisation);
+            self.history = extend_history(&work.start_history, work.at, Cause::Synchronisation);
         }
-        self.goes_on(end, Cause::Synchronisation);
+        self.advance(end, Cause::Synchronisation);
     }
 }
 
-/// An op: which worker runs it, what makes it ready, how long nobody takes it, how long it runs.
+/// An op: worker, distance back to the op that makes it ready, delay before a worker takes it, duration.
 type Op = (usize, usize, i64, i64);
 
 #[derive(Default)]
@@ -192,19 +197,20 @@ impl Workers {
         let before = self.workers[worker].clone();
         let free = before.as_ref().map_or(0, |b| b.at);
         let start = ready.max(free) + late;
-        let needed = by.map(|by| then(&self.ops[by].why_begun, ready, Cause::InputLate)).unwrap_or_default();
+        let needed =
+            by.map(|by| extend_history(&self.ops[by].start_history, ready, Cause::InputLate)).unwrap_or_default();
         let why = match before {
-            Some(before) if free > ready => then(&before.why_begun, free, Cause::Dispatch),
+            Some(before) if free > ready => extend_history(&before.start_history, free, Cause::Dispatch),
             _ => needed,
         };
-        let why = then(&why, start, Cause::Dispatch);
+        let why = extend_history(&why, start, Cause::Dispatch);
         if free > 0 && start > free {
             self.gaps.insert((format!("w{worker}"), free), within(&why, (free, start)));
         }
         let (end, wait) = (start + dur, start - ready);
         let by = by.map_or_else(String::new, |by| format!("by n{by}x"));
         let _ = writeln!(self.text, "w{worker} n{id}x {start}..{end} {by} queue {wait}");
-        let done = Completion { at: end, why_begun: why };
+        let done = Completion { at: end, start_history: why };
         self.workers[worker] = Some(done.clone());
         self.ops.push(done);
     }
@@ -221,7 +227,7 @@ proptest! {
             host.act(act);
         }
         prop_assume!(!host.text.is_empty());
-        prop_assert_eq!(found(&host.text, &host.gaps), host.gaps, "in\n{}", host.text);
+        prop_assert_eq!(analysed_gaps(&host.text, &host.gaps), host.gaps, "in\n{}", host.text);
     }
 
     /// Workers that take ops late, or from behind others.
@@ -231,6 +237,6 @@ proptest! {
         for op in ops {
             workers.run(op);
         }
-        prop_assert_eq!(found(&workers.text, &workers.gaps), workers.gaps, "in\n{}", workers.text);
+        prop_assert_eq!(analysed_gaps(&workers.text, &workers.gaps), workers.gaps, "in\n{}", workers.text);
     }
 }

@@ -11,19 +11,19 @@ use trace_store::Store;
 pub struct Stall {
     /// The track that did no work.
     pub track: TrackId,
-    /// The step's id, where the track works in steps.
+    /// The step's id, if the track works in steps.
     pub step_id: Option<u32>,
     /// The gap of which this is a part.
     pub gap: Range<i64>,
-    /// Begin, ns from the origin.
+    /// Start, ns from the origin.
     pub start: i64,
     /// End (not included).
     pub end: i64,
     /// The cause.
     pub cause: Cause,
-    /// The slice that is to blame: draw an arrow from it.
+    /// The slice that is to blame, from which the flow is drawn.
     pub culprit: Option<SliceId>,
-    /// The slice that ran after the gap: the arrow's head.
+    /// The slice that ran after the gap, to which the flow is drawn.
     pub blocked: Option<SliceId>,
 }
 
@@ -39,7 +39,7 @@ impl Stall {
     pub fn text(&self, store: &Store) -> String {
         let slice = |id: Option<SliceId>| id.and_then(|id| store.slice(id));
         let (culprit, next) = (slice(self.culprit), slice(self.blocked));
-        let me = track(store, self.track.0);
+        let this_track = track(store, self.track.0);
         let next = next.map_or_else(|| "the next work".to_owned(), |n| op(store, &n));
         let other = culprit.map(|c| format!("{} on {}", op(store, &c), track(store, c.id.track)));
         let time = duration(self.dur());
@@ -49,54 +49,62 @@ impl Stall {
             step.map_or_else(|| "the step".to_owned(), |s| format!("{label} step {}", s.summary_step))
         };
         match (self.cause, other) {
-            (Cause::InputLate, Some(other)) => format!("{me} waited for {other}"),
-            (Cause::InputLate, None) => format!("{me} waited for an input of {next}"),
+            (Cause::InputLate, Some(other)) => format!("{this_track} waited for {other}"),
+            (Cause::InputLate, None) => format!("{this_track} waited for an input of {next}"),
             (Cause::HostLate, Some(other)) => {
-                format!("{me} had no work: its host ran {other} before it launched {next}")
+                format!("{this_track} had no work: its host ran {other} before it launched {next}")
             }
             (Cause::HostLate, None) => {
-                format!("{me} had no work: its host ran code without slices of its own before it launched {next}")
+                format!(
+                    "{this_track} had no work: its host ran code without slices of its own before it launched {next}"
+                )
             }
-            (Cause::PeerLate, None) => format!("{me} waited {time} for a peer, which left no slice of what it did"),
+            (Cause::PeerLate, None) => {
+                format!("{this_track} waited {time} for a peer, which left no slice of what it did")
+            }
             (Cause::PeerLate, Some(_)) => {
                 let (what, who) =
                     culprit.map_or_else(Default::default, |c| (op(store, &c), process(store, c.id.track)));
-                format!("{me} waited for a peer: {who} was at {what}")
+                format!("{this_track} waited for a peer: {who} was at {what}")
             }
-            (Cause::Network, Some(other)) => format!("{me} waited {time} for data on the way from {other}"),
-            (Cause::Network, None) => format!("{me} waited {time} for data on the way"),
-            (Cause::Dma, Some(other)) => format!("{me} waited for memory to be copied: {other}"),
-            (Cause::Dma, None) => format!("{me} waited {time} for memory to be copied"),
-            (Cause::Synchronisation, Some(other)) => format!("{me} waited in a synchronisation: {other}"),
-            (Cause::Synchronisation, None) => format!("{me} waited {time} for a synchronisation to return"),
+            (Cause::Network, Some(other)) => format!("{this_track} waited {time} for data on the way from {other}"),
+            (Cause::Network, None) => format!("{this_track} waited {time} for data on the way"),
+            (Cause::Dma, Some(other)) => format!("{this_track} waited for memory to be copied: {other}"),
+            (Cause::Dma, None) => format!("{this_track} waited {time} for memory to be copied"),
+            (Cause::Synchronisation, Some(other)) => format!("{this_track} waited in a synchronisation: {other}"),
+            (Cause::Synchronisation, None) => format!("{this_track} waited {time} for a synchronisation to return"),
             (Cause::ScheduledOut, _) => {
                 let thread = scheduled_out_thread(store, self);
-                format!("{me} waited {time} while the operating system did not run {thread}")
+                format!("{this_track} waited {time} while the operating system did not run {thread}")
             }
             (Cause::QueueEmpty | Cause::QueueFull | Cause::OtherStep, _) => {
                 let site = culprit.and_then(|c| store.sites().get(c.site as usize)).map_or("?", |s| &s.name);
                 let waiting = culprit.map_or_else(|| "an op".to_owned(), |c| op(store, &c));
-                format!("{me} had nothing to do while {waiting} waited {time}: {site}")
+                format!("{this_track} had nothing to do while {waiting} waited {time}: {site}")
             }
             (Cause::Launch, Some(other)) => format!("{next} began {time} after its launch, {other}"),
-            (Cause::Launch, None) => format!("{me} took {time} to begin {next}, which was launched"),
+            (Cause::Launch, None) => format!("{this_track} took {time} to begin {next}, which was launched"),
             (Cause::Dispatch, Some(other)) if culprit.is_some_and(|c| c.end <= self.start) => {
-                format!("{me} took {time} to start {next}, which {other} had made ready")
+                format!("{this_track} took {time} to start {next}, which {other} had made ready")
             }
             (Cause::Dispatch, Some(other)) if culprit.is_some_and(|c| c.start < self.end) => {
                 format!("{next} was ready, and queued behind {other}")
             }
             (Cause::Dispatch, Some(other)) => {
-                format!("{me} waited for {other}, which was ready {time} before it started")
+                format!("{this_track} waited for {other}, which was ready {time} before it started")
             }
-            (Cause::Dispatch, None) => format!("{me} took {time} to start {next}, which was ready"),
-            (Cause::Memory, other) => format!("{me} waited for memory: {}", other.unwrap_or_else(|| time.clone())),
-            (Cause::WakeUp, _) => format!("{me} slept for {time} while {next} was ready"),
-            (Cause::NothingReady, Some(other)) => format!("{me} had no op to run: the longest of what ran was {other}"),
-            (Cause::NothingReady, None) => format!("{me} had no op to run"),
+            (Cause::Dispatch, None) => format!("{this_track} took {time} to start {next}, which was ready"),
+            (Cause::Memory, other) => {
+                format!("{this_track} waited for memory: {}", other.unwrap_or_else(|| time.clone()))
+            }
+            (Cause::WakeUp, _) => format!("{this_track} slept for {time} while {next} was ready"),
+            (Cause::NothingReady, Some(other)) => {
+                format!("{this_track} had no op to run: the longest of what ran was {other}")
+            }
+            (Cause::NothingReady, None) => format!("{this_track} had no op to run"),
             (Cause::StepBegin, _) => format!("{} had not started its first op", step()),
             (Cause::StepEnd, _) => format!("{} had no op left", step()),
-            (Cause::Unexplained, _) => format!("{me} ran nothing for {time}, and the trace does not say why"),
+            (Cause::Unexplained, _) => format!("{this_track} ran nothing for {time}, and the trace does not say why"),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Turns records into tracks: the work of devices on their streams, the calls on their threads, NVTX ranges, and the
-//! arrows between calls and their work.
+//! flows from calls to their work.
 //!
-//! Records come a buffer at a time, and related records may come in any order and in different buffers. So a buffer is
-//! read twice, first for what other records refer to (contexts, events, correlations). A record whose other half has
-//! not come waits in a bounded table, whose evictions are counted.
+//! Records come a buffer at a time, and related records may come in any order and in different buffers. So each buffer
+//! is read twice: first the contexts, events and correlations that other records refer to, then the rest. A record
+//! whose counterpart has not come yet waits in a bounded table, whose evictions are counted.
 //!
 //! Slices have the categories of an imported trace of PyTorch's profiler (`kernel`, `copy`, `launch`, `sync`), so that
 //! the analyses treat both alike.
@@ -35,17 +35,18 @@ pub struct Report {
     pub calls: u64,
     /// Ranges and marks of NVTX.
     pub ranges: u64,
-    /// Arrows from a call to its work.
+    /// Flows from a call to its work.
     pub flows: u64,
     /// Waits of streams and of the host.
     pub waits: u64,
-    /// Work whose call is not in the trace.
+    /// Work items whose launching call is not in the trace.
     pub without_call: u64,
     /// Records without a time, left out.
     pub without_time: u64,
-    /// The number of works that begin before their launching call, and the largest difference, ns: the error of the
-    /// device's clock.
-    pub early: (u64, i64),
+    /// The number of works that begin before their launching call, an error of the device's clock.
+    pub n_early: u64,
+    /// The largest time by which a work begins before its launching call, ns.
+    pub max_early_ns: i64,
     /// Ranges that began and did not end.
     pub unended: u64,
     /// Records that could not be read.
@@ -58,28 +59,28 @@ pub struct Report {
 
 /// `CUPTI_ACTIVITY_FLAG_MARKER_COLOR_ARGB`: the marker has a colour.
 const COLOR_ARGB: u32 = 2;
-/// Calls, and works, whose other half has not come, at most.
+/// Calls that wait for their work, and work that waits for its call, at most.
 const MAX_PENDING: usize = 1 << 18;
-/// Events whose last recording is stored, at most.
+/// CUDA events whose last recording is stored, at most.
 const MAX_EVENTS: usize = 1 << 16;
 
-/// The recording of an event: the call's correlation and the stream.
+/// The last recording of a CUDA event: the call's correlation id and the stream.
 #[derive(Clone, Copy)]
 struct EventRecording {
     correlation: u32,
     stream: u32,
 }
 
-/// How a synchronisation names its event.
+/// The key by which a synchronisation names its CUDA event.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum EventKey {
     /// The id of one recording.
     Sync(u64),
-    /// Context and event, which is recorded again and again: the last recording counts.
+    /// Context and event handle; a handle is recorded again and again, and its last recording counts.
     Handle(u32, u32),
 }
 
-/// A call's beginning, for the arrow from it.
+/// The thread and begin of a call, from which a flow starts.
 #[derive(Clone, Copy)]
 struct Launch {
     thread: u32,
@@ -97,7 +98,7 @@ pub(crate) struct Translator {
     events: RecentMap<EventKey, EventRecording, MAX_EVENTS>,
     nodes: RecentMap<u32, NodeId, MAX_PENDING>,
     launches: RecentMap<u32, Launch, MAX_PENDING>,
-    /// By correlation, the streams and begins of works whose call has not come yet.
+    /// Stream and begin of the work whose call has not come yet, by correlation id.
     pending_work: RecentMap<u32, Vec<(StreamLocation, u64)>, MAX_PENDING>,
     report: Report,
 }
@@ -109,12 +110,9 @@ impl Translator {
     }
 
     pub(crate) fn report(&self) -> Report {
-        let n_evicted_work = self.pending_work.n_evicted + self.ranges.open.n_evicted;
-        Report {
-            no_track: self.tracks.n_refused,
-            without_call: self.report.without_call + n_evicted_work,
-            ..self.report.clone()
-        }
+        let n_evicted = self.pending_work.n_evicted + self.ranges.open.n_evicted;
+        let (no_track, without_call) = (self.tracks.n_refused, self.report.without_call + n_evicted);
+        Report { no_track, without_call, ..self.report.clone() }
     }
 
     pub(crate) fn translate(&mut self, records: &[Record], unread: &UnreadCounts, library: &dyn Library) {
@@ -150,7 +148,7 @@ impl Translator {
         self.tracks.close();
     }
 
-    /// Stores what other records refer to.
+    /// Stores the contexts, names, events and correlations that other records refer to.
     fn store_references(&mut self, record: &Record, library: &dyn Library) {
         match *record {
             Record::Context { context, device } => _ = self.contexts.insert(context, device),
@@ -198,7 +196,7 @@ impl Translator {
         self.nodes.get(correlation).copied().unwrap_or(NodeId::NONE)
     }
 
-    /// Whether a record has a time; counts it where not.
+    /// Whether a record has a time; counts records without one.
     fn is_timed(&mut self, span: Span) -> bool {
         let is_timed = span.start != 0 && span.end != 0;
         self.report.without_time += u64::from(!is_timed);
@@ -237,7 +235,7 @@ impl Translator {
         }
     }
 
-    /// Stores a call, and writes the arrows to its works that came before it.
+    /// Stores a call, and writes the flows to its work that came before it.
     fn add_launch(&mut self, correlation: u32, launch: Launch) {
         // A driver's call within a runtime's has the same correlation: the outer call comes first and stays.
         self.launches.entry(correlation, || launch);
@@ -246,7 +244,7 @@ impl Translator {
         }
     }
 
-    /// Writes the arrow from a work's call; where the call has not come yet, the work waits for it.
+    /// Writes the flow from a call to its work; work whose call has not come yet waits for it.
     fn add_work(&mut self, correlation: u32, location: StreamLocation, start: u64) {
         self.report.works += 1;
         if correlation == 0 {
@@ -260,13 +258,15 @@ impl Translator {
 
     fn write_flow(&mut self, correlation: u32, launch: Launch, location: StreamLocation, start: u64) {
         let site = self.site("cuda", "launch");
-        let at = |kind, at| move |track: &mut events::Track| track.point(kind, at, site, NodeId::NONE, correlation, "");
-        self.tracks.write(TrackKey::Calls(launch.thread), at(Kind::FlowOut, launch.start));
-        self.tracks.write(TrackKey::Stream(location), at(Kind::FlowIn, start));
+        let point =
+            |kind, time| move |track: &mut events::Track| track.point(kind, time, site, NodeId::NONE, correlation, "");
+        self.tracks.write(TrackKey::Calls(launch.thread), point(Kind::FlowOut, launch.start));
+        self.tracks.write(TrackKey::Stream(location), point(Kind::FlowIn, start));
         self.report.flows += 1;
         if start < launch.start {
             let early_ns = self.clock.ns(launch.start).saturating_sub(self.clock.ns(start));
-            self.report.early = (self.report.early.0 + 1, self.report.early.1.max(early_ns));
+            self.report.n_early += 1;
+            self.report.max_early_ns = self.report.max_early_ns.max(early_ns);
         }
     }
 

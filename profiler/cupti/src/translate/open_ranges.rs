@@ -4,9 +4,10 @@ use crate::recent::RecentMap;
 use crate::record::Payload;
 use rustc_hash::FxHashMap;
 
-/// Open ranges, at most; the oldest are evicted.
+/// Open ranges, at most; beyond, the oldest is evicted.
 const MAX_OPEN: usize = 1 << 16;
 
+/// The colour, category and payload of a marker.
 #[derive(Clone, Copy, Default)]
 pub(super) struct MarkerAttrs {
     pub(super) color: Option<u32>,
@@ -14,7 +15,9 @@ pub(super) struct MarkerAttrs {
     pub(super) payload: Payload,
 }
 
+/// A range that has begun and not ended, or a mark.
 pub(super) struct OpenRange {
+    /// The begin, ticks.
     pub(super) time: u64,
     pub(super) name: String,
     pub(super) domain: Option<String>,
@@ -23,7 +26,7 @@ pub(super) struct OpenRange {
     pub(super) depth: u32,
 }
 
-/// The open ranges by id, the colours, categories and payloads by id, and each thread's depth.
+/// The open ranges and the attributes of markers by marker id, and the number of open ranges by thread.
 #[derive(Default)]
 pub(super) struct NvtxRanges {
     pub(super) open: RecentMap<u32, OpenRange, MAX_OPEN>,

@@ -13,7 +13,7 @@ use events::track::TrackSlice;
 use events::{Kind, NodeId, clock};
 use serde_json::{Map, Value};
 
-/// Flags of a marker.
+/// Flags of a marker (`CUpti_ActivityFlag`): a mark, the begin of a range, the end of a range.
 const MARK: u32 = 1;
 const BEGIN: u32 = 2;
 const END: u32 = 4;
@@ -30,9 +30,9 @@ impl Translator {
             let name = library.text(name).unwrap_or_default();
             let depth = thread.map_or(0, |thread| {
                 let depth = self.ranges.depth.entry(thread).or_default();
-                let before = *depth;
+                let outer_depth = *depth;
                 *depth += u32::from(flags & BEGIN != 0);
-                before
+                outer_depth
             });
             let range = OpenRange { time, name, domain: library.text(domain), thread, depth };
             if flags & BEGIN != 0 {
@@ -89,7 +89,7 @@ impl Translator {
         self.report.ranges += 1;
     }
 
-    /// Ends the open ranges now, and counts them.
+    /// Ends the open ranges at the current time, and counts them.
     pub(super) fn close_ranges(&mut self) {
         let now = clock::now();
         let open: Vec<_> = self.ranges.open.drain().collect();

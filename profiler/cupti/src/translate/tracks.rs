@@ -7,16 +7,17 @@ use rustc_hash::FxHashMap;
 
 /// The order of the first stream's track: streams come after threads.
 const FIRST_STREAM: i32 = 1 << 24;
-/// Tracks, at most: each has a ring of its own.
+/// Tracks of one process, at most, since each takes the memory of a ring.
 const MAX_TRACKS: usize = 512;
 
+/// The content of a track.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum TrackKey {
     Stream(StreamLocation),
-    /// A device's waits that belong to no stream.
+    /// The waits on a device that belong to no stream.
     Waits(u32),
     Calls(u32),
-    /// The NVTX ranges of a thread; `None`: those of the process.
+    /// The NVTX ranges of a thread, or of the process (`None`).
     Ranges(Option<u32>),
     Overhead,
 }
@@ -27,9 +28,9 @@ pub(super) struct Tracks {
     open: FxHashMap<TrackKey, Track>,
     devices: FxHashMap<u32, String>,
     names: FxHashMap<Object, String>,
-    /// The context in which a stream of this device and number was seen first: streams of other contexts name theirs.
+    /// The first context by device and stream number; the names of streams in further contexts include the context.
     first_context: FxHashMap<(u32, u32), u32>,
-    /// Events for which no track could be opened.
+    /// The number of events for which no track could be opened.
     pub(super) n_refused: u64,
 }
 
@@ -47,7 +48,7 @@ impl Tracks {
         self.open.clear();
     }
 
-    /// Writes to a track, which is opened where necessary; counts the event where it cannot be opened.
+    /// Writes to the track of `key` and opens it if necessary; counts the event where the track cannot be opened.
     pub(super) fn write(&mut self, key: TrackKey, write: impl FnOnce(&mut Track)) {
         if !self.open.contains_key(&key)
             && self.open.len() < MAX_TRACKS
@@ -101,7 +102,7 @@ impl Tracks {
         }
     }
 
-    /// The name of a thread: that of NVTX, else the system's.
+    /// Returns the thread's NVTX name, else the system's.
     fn thread(&self, tid: u32) -> String {
         let named =
             self.names.iter().find(|(object, _)| matches!(object, Object::Thread { thread, .. } if *thread == tid));

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// Numbers of `CUpti_ActivitySynchronizationType`.
 const EVENT_SYNCHRONIZE: u32 = 1;
 const STREAM_WAIT_EVENT: u32 = 2;
-/// CUPTI's "no stream", in 32 bits.
+/// `CUPTI_SYNCHRONIZATION_INVALID_VALUE` as a stream: the wait belongs to no stream.
 const NO_STREAM: u32 = u32::MAX;
 
 impl Translator {
@@ -52,7 +52,7 @@ impl Translator {
         let ns = self.clock.ns(span.end).saturating_sub(self.clock.ns(span.start));
         let mut args = json!({"correlation": correlation, "context": location.context, "bytes": bytes});
         if ns > 0 {
-            // Bytes in a nanosecond are gigabytes in a second; three digits say enough.
+            // Bytes per nanosecond are gigabytes per second; three decimals suffice.
             let rate = (bytes as f64 / ns as f64 * 1000.0).round() / 1000.0;
             args["memory bandwidth (GB/s)"] = json!(rate);
         }
@@ -81,7 +81,7 @@ impl Translator {
         }
     }
 
-    /// Writes a device's work as a slice of its stream, and the arrow from its call.
+    /// Writes a device's work as a slice of its stream, and the flow from its call.
     #[allow(clippy::too_many_arguments)] // a record's fields
     fn write_work(
         &mut self,
@@ -99,8 +99,8 @@ impl Translator {
         self.add_work(correlation, location, span.start);
     }
 
-    /// Writes a wait with the work that it waited for. The arguments are named as PyTorch's profiler names them: the
-    /// analysis reads both.
+    /// Writes a wait and the work that it waited for. The arguments have the names that PyTorch's profiler uses, since
+    /// the analysis reads the traces of both.
     pub(super) fn write_synchronization(&mut self, record: &Record) {
         let Record::Synchronization { sync_type, span, correlation, context, stream, event, sync_id } = *record else {
             return;
@@ -128,7 +128,7 @@ impl Translator {
         let site = self.site("sync", kind);
         let slice = slice(span, site, correlation, &args);
         let device = self.contexts.get(&context).copied().unwrap_or(0);
-        // Only a stream's own wait lies on the stream, which runs nothing meanwhile.
+        // Only `cudaStreamWaitEvent` blocks the stream itself: its slice lies on the stream, the others on the device.
         let stream =
             stream.filter(|_| sync_type == STREAM_WAIT_EVENT).map(|stream| StreamLocation { device, context, stream });
         let track = stream.map_or(TrackKey::Waits(device), TrackKey::Stream);

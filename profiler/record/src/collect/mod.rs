@@ -4,7 +4,7 @@
 //! wait for it: when it is late or cannot write, their rings fill up, and they count the records that they drop.
 //!
 //! After a crash of the collector, of a traced program or of both, every published record is in a chunk file, in a ring
-//! file, or (between the write and the consumption) in both; sequence numbers identify it.
+//! file, or (between the write and the consumption) in both; sequence numbers identify duplicates.
 
 mod drain;
 mod flight;
@@ -26,17 +26,18 @@ use std::thread::JoinHandle;
 /// Why collecting did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
-    /// Another collector works there, or the folder cannot be written.
+    /// Another collector works in the folder, or the folder cannot be written.
     #[error("cannot collect in {0}: {1}")]
     Claim(PathBuf, #[source] events::control::ClaimError),
-    /// The chunk file cannot be made.
+    /// The chunk file cannot be created.
     #[error("cannot write a chunk file in {0}: {1}")]
     File(PathBuf, #[source] io::Error),
-    /// The system gives no thread.
+    /// The collector's thread cannot be started.
     #[error("cannot start the collector's thread: {0}")]
     Thread(#[source] io::Error),
 }
 
+/// The state that the caller and the collector's thread share.
 struct Shared {
     stopping: AtomicBool,
     report: Mutex<CollectorReport>,
@@ -58,7 +59,7 @@ impl Collector {
         Collector::start_with(trace_dir, options, None)
     }
 
-    /// As [`start`](Self::start), with tracks that a recorder fills from outside.
+    /// Starts collecting as [`start`](Self::start) does, and writes tracks that a recorder fills.
     ///
     /// # Errors
     /// Those of [`start`](Self::start).

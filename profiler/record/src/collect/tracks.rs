@@ -1,7 +1,7 @@
-//! Tracks without a ring: threads, CPUs and disks as a recorder sees them from outside.
+//! Tracks without a ring: threads, CPUs and disks that a recorder observes from outside.
 //!
-//! They are written as rings of the recorder's process: a meta file with names and clock, and chunks. So readers need
-//! nothing more for them than the entries [`Entry::Track`] and [`Entry::Other`].
+//! The tracks are written as rings of the recorder's process, into a meta file with names and clock, and into chunks.
+//! So readers need only the entries [`Entry::Track`] and [`Entry::Other`] in addition.
 
 use events::clock::Source as ClockSource;
 use events::meta::{self, Entry, NoteKind, TrackKind};
@@ -12,13 +12,13 @@ use std::io;
 use std::path::Path;
 use trace_model::chunks::{self, ChunkHeader, FLAG_LAST};
 
-/// Records of a track that wait for the next write, at most; further ones are dropped and counted. Only a full disk
+/// The most records of a track that wait for the next write; further records are dropped and counted. Only a full disk
 /// makes so many wait.
 const MAX_WAITING: usize = 1 << 18;
 /// The time between two clock anchors, ns.
 const ANCHOR_NS: i64 = 1_000_000_000;
 
-/// A track's number: that of its ring in the files.
+/// The number of a track, which is its ring's number in the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TrackNo(u32);
 
@@ -31,14 +31,14 @@ struct UnwrittenRecords {
     dropped: u64,
 }
 
-/// Tracks of the collector's own, as rings of one more process.
+/// Tracks without a ring, written as the rings of one more process.
 pub struct Tracks {
     pid: u32,
     made: u64,
     meta: meta::Writer,
     sites: FxHashMap<(&'static str, String), SiteId>,
-    waiting: Vec<UnwrittenRecords>,
-    /// The first and the last anchor of the clock, which give its rate.
+    unwritten: Vec<UnwrittenRecords>,
+    /// The first and the last anchor of the clock, which determine its rate.
     first_anchor: events::Anchor,
     last_anchor: events::Anchor,
     is_ns: bool,
@@ -66,21 +66,21 @@ impl Tracks {
         meta.append(&Entry::Anchor(first_anchor));
         let last_anchor = anchor(is_ns);
         meta.append(&Entry::Anchor(last_anchor));
-        let (sites, waiting) = (FxHashMap::default(), Vec::new());
+        let (sites, unwritten) = (FxHashMap::default(), Vec::new());
         let made = first_anchor.ticks + 1;
-        Ok(Tracks { pid, made, meta, sites, waiting, first_anchor, last_anchor, is_ns, n_slices: 0 })
+        Ok(Tracks { pid, made, meta, sites, unwritten, first_anchor, last_anchor, is_ns, n_slices: 0 })
     }
 
-    /// The id of the process whose rings the tracks are in the files.
+    /// The id of the process to which the tracks belong in the files.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
     /// Adds a track.
-    pub fn track(&mut self, kind: TrackKind, process: u32, tid: u32, order: i32, name: &str) -> TrackNo {
-        let track = TrackNo(self.waiting.len() as u32);
-        self.waiting.push(UnwrittenRecords::default());
+    pub fn add_track(&mut self, kind: TrackKind, process: u32, tid: u32, order: i32, name: &str) -> TrackNo {
+        let track = TrackNo(self.unwritten.len() as u32);
+        self.unwritten.push(UnwrittenRecords::default());
         self.rename(track, kind, process, tid, order, name);
         track
     }
@@ -91,7 +91,7 @@ impl Tracks {
     }
 
     /// Names a process that is recorded from outside.
-    pub fn process(&mut self, pid: u32, name: &str) {
+    pub fn name_process(&mut self, pid: u32, name: &str) {
         self.meta.append(&Entry::Other { pid, name: name.to_owned() });
     }
 
@@ -101,11 +101,11 @@ impl Tracks {
     }
 
     /// Writes further entries to the meta file: frames, stacks, symbols.
-    pub fn entries(&mut self, entries: impl Iterator<Item = Entry>) {
+    pub fn append_entries(&mut self, entries: impl Iterator<Item = Entry>) {
         self.meta.append_all(entries);
     }
 
-    /// The site with this category and name, which is written if new.
+    /// Returns the site with this category and name; writes it if new.
     pub fn site(&mut self, category: &'static str, name: &str) -> SiteId {
         if let Some(id) = self.sites.get(&(category, name.to_owned())) {
             return *id;
@@ -117,7 +117,7 @@ impl Tracks {
     }
 
     /// Adds a slice, in ticks.
-    pub fn slice(&mut self, track: TrackNo, begin: u64, end: u64, site: SiteId, correlation: u32, arg: u64) {
+    pub fn add_slice(&mut self, track: TrackNo, begin: u64, end: u64, site: SiteId, correlation: u32, arg: u64) {
         let ticks = end.saturating_sub(begin);
         let word = |kind| site_word(kind, 0, site);
         let slice = Record { begin, dur: 0, site: word(Kind::Slice), node: NodeId::NONE.get(), correlation, arg };
@@ -131,49 +131,49 @@ impl Tracks {
     }
 
     /// Adds an event without duration, at a time in ticks.
-    pub fn point(&mut self, kind: Kind, track: TrackNo, at: u64, site: SiteId, correlation: u32, arg: u64) {
+    pub fn add_point(&mut self, kind: Kind, track: TrackNo, at: u64, site: SiteId, correlation: u32, arg: u64) {
         let site = site_word(kind, 0, site);
         self.push(track, &[Record { begin: at, dur: 0, site, node: NodeId::NONE.get(), correlation, arg }]);
     }
 
     fn push(&mut self, track: TrackNo, records: &[Record]) {
-        let Some(waiting) = self.waiting.get_mut(track.0 as usize) else { return };
-        if waiting.records.len() + records.len() > MAX_WAITING {
-            waiting.dropped += records.len() as u64;
+        let Some(unwritten) = self.unwritten.get_mut(track.0 as usize) else { return };
+        if unwritten.records.len() + records.len() > MAX_WAITING {
+            unwritten.dropped += records.len() as u64;
         } else {
-            waiting.records.extend_from_slice(records);
+            unwritten.records.extend_from_slice(records);
         }
     }
 
-    /// The ticks at a time of `CLOCK_MONOTONIC_RAW`, accurate to tens of nanoseconds.
+    /// Converts a time of `CLOCK_MONOTONIC_RAW` to ticks, accurate to tens of nanoseconds.
     #[must_use]
     pub fn ticks_at(&self, mono_ns: i64) -> u64 {
         if self.is_ns {
             return mono_ns.max(0).unsigned_abs();
         }
         let (from, to) = (self.first_anchor, self.last_anchor);
-        let run = i128::from(to.mono_ns.saturating_sub(from.mono_ns)).max(1);
-        let rise = i128::from(to.ticks.saturating_sub(from.ticks));
-        let ticks = i128::from(to.ticks) + (i128::from(mono_ns) - i128::from(to.mono_ns)) * rise / run;
+        let span_ns = i128::from(to.mono_ns.saturating_sub(from.mono_ns)).max(1);
+        let span_ticks = i128::from(to.ticks.saturating_sub(from.ticks));
+        let ticks = i128::from(to.ticks) + (i128::from(mono_ns) - i128::from(to.mono_ns)) * span_ticks / span_ns;
         u64::try_from(ticks).unwrap_or(0)
     }
 
-    /// Appends the waiting records to `batch`, as chunks; returns the number of records of each track. `last`: no
+    /// Appends the waiting records to `batch`, as chunks; returns the number of records of each track. `is_last`: no
     /// record will follow.
-    pub(crate) fn append_chunks(&self, last: bool, written_ns: i64, batch: &mut Vec<Record>) -> Vec<usize> {
-        for (ring, waiting) in self.waiting.iter().enumerate() {
-            let n_chunks = waiting.records.len().div_ceil(chunks::MAX_RECORDS).max(usize::from(last));
+    pub(crate) fn append_chunks(&self, is_last: bool, written_ns: i64, batch: &mut Vec<Record>) -> Vec<usize> {
+        for (ring, unwritten) in self.unwritten.iter().enumerate() {
+            let n_chunks = unwritten.records.len().div_ceil(chunks::MAX_RECORDS).max(usize::from(is_last));
             for i in 0..n_chunks {
                 let from = i * chunks::MAX_RECORDS;
-                let part = &waiting.records[from..waiting.records.len().min(from + chunks::MAX_RECORDS)];
+                let part = &unwritten.records[from..unwritten.records.len().min(from + chunks::MAX_RECORDS)];
                 let header = ChunkHeader {
                     pid: self.pid,
                     ring: ring as u32,
                     made: self.made,
-                    first: waiting.first + from as u64,
-                    dropped: waiting.dropped,
+                    first: unwritten.first + from as u64,
+                    dropped: unwritten.dropped,
                     written_ns,
-                    flags: if last && i + 1 == n_chunks { FLAG_LAST } else { 0 },
+                    flags: if is_last && i + 1 == n_chunks { FLAG_LAST } else { 0 },
                     ..ChunkHeader::default()
                 };
                 let at = chunks::begin_chunk(batch);
@@ -181,20 +181,20 @@ impl Tracks {
                 chunks::end_chunk(header, at, batch);
             }
         }
-        self.waiting.iter().map(|w| w.records.len()).collect()
+        self.unwritten.iter().map(|w| w.records.len()).collect()
     }
 
     /// Removes the first records of each track, which were written.
     pub(crate) fn remove_written(&mut self, counts: &[usize]) {
-        for (waiting, n) in self.waiting.iter_mut().zip(counts) {
-            waiting.records.drain(..n);
-            waiting.first += *n as u64;
+        for (unwritten, n) in self.unwritten.iter_mut().zip(counts) {
+            unwritten.records.drain(..n);
+            unwritten.first += *n as u64;
         }
     }
 
     /// The number of records that were dropped.
     pub(crate) fn dropped(&self) -> u64 {
-        self.waiting.iter().map(|w| w.dropped).sum()
+        self.unwritten.iter().map(|w| w.dropped).sum()
     }
 
     /// The current time in ticks.
@@ -203,18 +203,18 @@ impl Tracks {
         if self.is_ns { clock::mono_now().max(0).unsigned_abs() } else { clock::now() }
     }
 
-    /// Writes a clock anchor where the last one is old enough, or `last` is set.
-    pub(crate) fn write_anchor_if_due(&mut self, last: bool) {
+    /// Writes a clock anchor if the previous one is old enough, or `is_last` is set.
+    pub(crate) fn write_anchor_if_due(&mut self, is_last: bool) {
         let age = clock::mono_now() - self.last_anchor.mono_ns;
         // The first anchors follow each other quickly, so that the rate is soon accurate.
         let since_first = self.last_anchor.mono_ns - self.first_anchor.mono_ns;
-        if last || age > ANCHOR_NS.min((10 * since_first).max(10_000_000)) {
+        if is_last || age > ANCHOR_NS.min((10 * since_first).max(10_000_000)) {
             self.last_anchor = anchor(self.is_ns);
             self.meta.append(&Entry::Anchor(self.last_anchor));
         }
     }
 
-    /// The number of slices since the previous call.
+    /// Takes the number of slices since the previous call.
     pub(crate) fn take_n_slices(&mut self) -> u64 {
         std::mem::take(&mut self.n_slices)
     }

@@ -6,7 +6,7 @@
 
 use super::kinds::{CounterSet, Kind};
 use crate::sample::perf;
-use crate::sample::perf::{Observed, RingTarget};
+use crate::sample::perf::{ObservedThreads, RingTarget};
 use perf_event::{Builder, Counter, ReadFormat, SampleFlag, Sampler};
 use rustc_hash::FxHashMap;
 use std::io;
@@ -15,19 +15,20 @@ use std::os::fd::AsRawFd;
 /// Readings per second of a thread's CPU time.
 const READINGS_HZ: u64 = 1_000;
 
+/// The open counters of a command or process.
 #[derive(Default)]
 pub(crate) struct Groups {
     pub(crate) rings: Vec<Sampler>,
     pub(crate) kinds: Vec<Kind>,
-    /// Rows of [`Groups::kinds`] by counters' ids.
-    pub(crate) kind_of: FxHashMap<u64, usize>,
+    /// The row in [`Groups::kinds`] of each counter id.
+    pub(crate) row_by_counter: FxHashMap<u64, usize>,
     pub(crate) has_hardware: bool,
     /// Whether the kernel's part is counted, and readings are written when a thread leaves a CPU.
     pub(crate) has_kernel: bool,
     /// The counters that this machine lacks, with the errors.
     pub(crate) missing: Vec<(Kind, io::Error)>,
-    /// Threads that are not counted.
-    pub(crate) left_out: usize,
+    /// The number of threads that are not counted.
+    pub(crate) n_left_out: usize,
     /// The counters other than the leaders, which count as long as they are open.
     _members: Vec<Counter>,
 }
@@ -36,13 +37,13 @@ pub(crate) struct Groups {
 ///
 /// # Errors
 /// The system grants none of them; [`remedy`] says what to do.
-pub(crate) fn open(requested: CounterSet, observed: Observed<'_>) -> io::Result<Groups> {
+pub(crate) fn open(requested: CounterSet, observed: ObservedThreads<'_>) -> io::Result<Groups> {
     open_all(requested, observed, true).or_else(|_| open_all(requested, observed, false))
 }
 
-fn open_all(requested: CounterSet, observed: Observed<'_>, has_kernel: bool) -> io::Result<Groups> {
-    let (targets, left_out) = perf::targets(observed);
-    let mut groups = Groups { has_kernel, left_out, ..Groups::default() };
+fn open_all(requested: CounterSet, observed: ObservedThreads<'_>, has_kernel: bool) -> io::Result<Groups> {
+    let (targets, n_left_out) = perf::targets(observed);
+    let mut groups = Groups { has_kernel, n_left_out, ..Groups::default() };
     let mut kinds = Vec::new();
     for kind in requested.kinds() {
         match probe(kind, has_kernel) {
@@ -58,7 +59,7 @@ fn open_all(requested: CounterSet, observed: Observed<'_>, has_kernel: bool) -> 
             Err(e) if target.thread.is_some() && e.raw_os_error() == Some(libc::ESRCH) => {}
             // The limit of open files is reached: the threads so far are counted.
             Err(e) if target.thread.is_some() && !groups.rings.is_empty() => {
-                groups.left_out += 1;
+                groups.n_left_out += 1;
                 error = e;
             }
             Err(e) => return Err(e),
@@ -72,7 +73,7 @@ fn open_all(requested: CounterSet, observed: Observed<'_>, has_kernel: bool) -> 
     Ok(groups)
 }
 
-/// Whether this machine has the counter.
+/// Checks whether this machine has the counter.
 fn probe(kind: Kind, has_kernel: bool) -> io::Result<()> {
     if !kind.is_supported() {
         return Err(io::Error::from_raw_os_error(libc::ENOENT));
@@ -80,27 +81,27 @@ fn probe(kind: Kind, has_kernel: bool) -> io::Result<()> {
     kind.builder().observe_self().enabled(false).exclude_kernel(!has_kernel).exclude_hv(true).build().map(drop)
 }
 
-/// The counters of a set that this machine has, and the names of the missing ones with their remedies.
+/// Returns the counters of a set that this machine has, and the names of the missing ones with their remedies.
 ///
 /// # Errors
 /// No counter can be opened; the text is the remedy.
 pub fn available(requested: CounterSet) -> Result<(CounterSet, Vec<(String, String)>), String> {
-    let groups = open(requested, Observed::NextCommand).map_err(|error| remedy(&error))?;
-    Ok((CounterSet::of(groups.kinds.iter().copied()), groups.remedies()))
+    let groups = open(requested, ObservedThreads::NextCommand).map_err(|error| remedy(&error))?;
+    Ok((CounterSet::from_kinds(groups.kinds.iter().copied()), groups.remedies()))
 }
 
 impl Groups {
-    /// The missing counters' remedies, each with the names of its counters.
+    /// Returns the remedies of the missing counters, each with the names of its counters.
     pub(crate) fn remedies(&self) -> Vec<(String, String)> {
-        let mut found: Vec<(String, String)> = Vec::new();
+        let mut by_remedy: Vec<(String, String)> = Vec::new();
         for (kind, error) in &self.missing {
             let remedy = remedy_for(error);
-            match found.iter_mut().find(|(_, known)| *known == remedy) {
+            match by_remedy.iter_mut().find(|(_, known)| *known == remedy) {
                 Some((names, _)) => *names += &format!(", {}", kind.name()),
-                None => found.push((kind.name().to_owned(), remedy)),
+                None => by_remedy.push((kind.name().to_owned(), remedy)),
             }
         }
-        found
+        by_remedy
     }
 
     /// Adds the group of one target. A hardware counter for which the first group has no room is left out of all
@@ -132,9 +133,9 @@ impl Groups {
         };
         join(Kind::CONTEXT_SWITCHES)?;
         let is_first = self.rings.is_empty();
-        let mut failed = None;
+        let mut fatal_error = None;
         kinds.retain(|kind| {
-            if failed.is_some() || matches!(*kind, Kind::CPU_CLOCK | Kind::CONTEXT_SWITCHES) {
+            if fatal_error.is_some() || matches!(*kind, Kind::CPU_CLOCK | Kind::CONTEXT_SWITCHES) {
                 return true;
             }
             match join(*kind) {
@@ -144,16 +145,16 @@ impl Groups {
                     false
                 }
                 Err(error) => {
-                    failed = Some(error);
+                    fatal_error = Some(error);
                     true
                 }
             }
         });
-        if let Some(error) = failed {
+        if let Some(error) = fatal_error {
             return Err(error);
         }
         let row = |kind: Kind| kinds.iter().position(|k| *k == kind);
-        self.kind_of.extend(ids.into_iter().filter_map(|(kind, id)| Some((id, row(kind)?))));
+        self.row_by_counter.extend(ids.into_iter().filter_map(|(kind, id)| Some((id, row(kind)?))));
         self.rings.push(ring);
         self._members.extend(members);
         Ok(())

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
+/// The kernel's or the processor's event that a counter counts.
 #[derive(Clone, Copy)]
 enum Event {
     Software(S),
@@ -16,8 +17,8 @@ enum Event {
     FpArith(u8),
 }
 
-/// The counters: name, alias (empty for none; an alias that several share stands for all of them), event.
-const KNOWN: [(&str, &str, Event); 33] = [
+/// The counters: name, alias (empty for none; an alias of several counters stands for all of them), event.
+const COUNTERS: [(&str, &str, Event); 33] = [
     ("task-clock", "", Software(S::TASK_CLOCK)),
     ("cpu-clock", "", Software(S::CPU_CLOCK)),
     ("page-faults", "faults", Software(S::PAGE_FAULTS)),
@@ -56,8 +57,8 @@ const KNOWN: [(&str, &str, Event); 33] = [
 /// The code of [`Event::FpArith`] in Intel's tables.
 const FP_ARITH: u64 = 0xc7;
 
-/// Whether the processor has [`FP_ARITH`], by the flag `adx`, which came with Broadwell too; on others the code may
-/// mean another event.
+/// Whether the processor has [`FP_ARITH`]: Broadwell, which introduced this code, also introduced the flag `adx`. On
+/// other processors the code may mean another event.
 static HAS_FP_ARITH: LazyLock<bool> = LazyLock::new(|| {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let has = |key: &str, word: &str| {
@@ -68,8 +69,9 @@ static HAS_FP_ARITH: LazyLock<bool> = LazyLock::new(|| {
 });
 
 /// The counters to record by default.
-pub const USUAL: &str = "task-clock,page-faults,cycles,instructions,cache-misses,branch-misses";
+pub const DEFAULT_COUNTERS: &str = "task-clock,page-faults,cycles,instructions,cache-misses,branch-misses";
 
+/// A counter, by its row in [`COUNTERS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Kind(u8);
 
@@ -78,19 +80,19 @@ impl Kind {
     pub(crate) const CONTEXT_SWITCHES: Kind = Kind(5);
 
     fn event(self) -> Event {
-        KNOWN[usize::from(self.0)].2
+        COUNTERS[usize::from(self.0)].2
     }
 
     pub(crate) fn name(self) -> &'static str {
-        KNOWN[usize::from(self.0)].0
+        COUNTERS[usize::from(self.0)].0
     }
 
-    /// Whether the processor, not the kernel, counts it.
+    /// Whether the processor counts the event, not the kernel.
     pub(crate) fn is_hardware(self) -> bool {
         !matches!(self.event(), Software(_))
     }
 
-    /// Whether the code means this counter on this processor.
+    /// Whether the counter's code means this event on this processor.
     pub(crate) fn is_supported(self) -> bool {
         !matches!(self.event(), FpArith(_)) || *HAS_FP_ARITH
     }
@@ -119,14 +121,14 @@ impl CounterSet {
     pub const NONE: CounterSet = CounterSet(0);
 
     /// The names of all counters.
-    fn all_names() -> impl Iterator<Item = &'static str> {
-        KNOWN.iter().map(|(name, ..)| *name)
+    pub fn all_names() -> impl Iterator<Item = &'static str> {
+        COUNTERS.iter().map(|(name, ..)| *name)
     }
 
-    /// The set of [`USUAL`].
+    /// The set of [`DEFAULT_COUNTERS`].
     #[must_use]
-    pub fn usual() -> CounterSet {
-        USUAL.parse().expect("the names are those of the table")
+    pub fn default_counters() -> CounterSet {
+        DEFAULT_COUNTERS.parse().expect("the names are those of the table")
     }
 
     /// Whether the set has no counter.
@@ -135,12 +137,12 @@ impl CounterSet {
         self.0 == 0
     }
 
-    pub(crate) fn of(kinds: impl Iterator<Item = Kind>) -> CounterSet {
+    pub(crate) fn from_kinds(kinds: impl Iterator<Item = Kind>) -> CounterSet {
         CounterSet(kinds.fold(0, |set, kind| set | 1 << kind.0))
     }
 
     pub(crate) fn kinds(self) -> impl Iterator<Item = Kind> {
-        (0..KNOWN.len() as u8).filter(move |n| self.0 >> n & 1 == 1).map(Kind)
+        (0..COUNTERS.len() as u8).filter(move |n| self.0 >> n & 1 == 1).map(Kind)
     }
 
     /// The names of the set's counters.
@@ -158,7 +160,7 @@ impl FromStr for CounterSet {
         for name in text.split(',').map(str::trim) {
             let has_name =
                 |(known, alias, _): &(&str, &str, Event)| *known == name || (!name.is_empty() && *alias == name);
-            let named = (0..KNOWN.len()).filter(|at| has_name(&KNOWN[*at])).fold(0, |set, at| set | 1 << at);
+            let named = (0..COUNTERS.len()).filter(|i| has_name(&COUNTERS[*i])).fold(0, |set, i| set | 1 << i);
             if named == 0 {
                 return Err(UnknownCounter(name.to_owned()));
             }
@@ -183,7 +185,7 @@ mod tests {
         let set: CounterSet = "instructions, cpu-cycles,faults".parse().unwrap();
         assert_eq!(set.to_string(), "page-faults,cycles,instructions");
         assert_eq!((Kind::CPU_CLOCK.name(), Kind::CONTEXT_SWITCHES.name()), ("cpu-clock", "context-switches"));
-        assert_eq!(CounterSet::usual().to_string(), USUAL);
+        assert_eq!(CounterSet::default_counters().to_string(), DEFAULT_COUNTERS);
         let flops: CounterSet = "flops".parse().unwrap();
         assert_eq!(flops.names().count(), 4);
         assert!(flops.kinds().all(Kind::is_hardware) && flops.names().all(|name| name.ends_with("_single")), "{flops}");
@@ -192,6 +194,6 @@ mod tests {
             assert!(error.contains("cache-misses"), "{error}");
         }
         let all: CounterSet = CounterSet::all_names().collect::<Vec<_>>().join(",").parse().unwrap();
-        assert_eq!(all.kinds().count(), KNOWN.len());
+        assert_eq!(all.kinds().count(), COUNTERS.len());
     }
 }

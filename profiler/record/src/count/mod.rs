@@ -11,38 +11,38 @@ mod kinds;
 mod threads;
 
 pub use groups::available;
-pub use kinds::{CounterSet, USUAL, UnknownCounter};
+pub use kinds::{CounterSet, DEFAULT_COUNTERS, UnknownCounter};
 
 use crate::collect::Tracks;
 use crate::sample::parse::{Record, SampleFields};
-use crate::sample::poll::{RingPoll, now};
+use crate::sample::poll::{RingMerger, now};
 use groups::Groups;
 use threads::Threads;
 
-/// The counters of a command's threads while it is watched.
-pub(crate) struct Counting {
+/// The counters of the threads of a watched command.
+pub(crate) struct ThreadCounters {
     groups: Groups,
     pub(crate) threads: Threads,
-    poll: RingPoll,
+    poll: RingMerger,
 }
 
-impl Counting {
-    pub(crate) fn new(groups: Groups) -> Counting {
-        let threads = Threads::new(groups.kinds.clone(), groups.kind_of.clone(), groups.has_hardware);
-        Counting { groups, threads, poll: RingPoll::default() }
+impl ThreadCounters {
+    pub(crate) fn new(groups: Groups) -> ThreadCounters {
+        let threads = Threads::new(groups.kinds.clone(), groups.row_by_counter.clone(), groups.has_hardware);
+        ThreadCounters { groups, threads, poll: RingMerger::default() }
     }
 
     /// Reads the rings' records, adds them to the tracks, and returns them.
-    pub(crate) fn poll(&mut self, last: bool, tracks: &mut Tracks) -> Vec<Record> {
+    pub(crate) fn poll(&mut self, is_last: bool, tracks: &mut Tracks) -> Vec<Record> {
         let until = now();
         self.poll.read(&mut self.groups.rings, SampleFields::Counters);
-        let records = self.poll.take(until, last);
-        records.iter().for_each(|record| self.threads.take(record, tracks));
+        let records = self.poll.take(until, is_last);
+        records.iter().for_each(|record| self.threads.handle_record(record, tracks));
         records
     }
 
-    /// Records that the rings lost, and records of threads beyond [`threads`]' maximum.
+    /// The number of records that the rings lost, and of records of threads beyond the maximum of [`threads`].
     pub(crate) fn lost(&self) -> u64 {
-        self.poll.lost + self.threads.unreported
+        self.poll.lost + self.threads.n_unreported
     }
 }

@@ -21,25 +21,26 @@ use trace_model::scheduling::Comm;
 pub(crate) const CATEGORY: &str = "thread counter";
 /// The order of tracks of counters, after those of samples.
 const ORDER: i32 = 1_000_002;
-/// Threads that are distinguished, at most; records of further threads are counted as lost.
+/// The most threads that are distinguished; records of further threads are counted as lost.
 const MAX_THREADS: usize = 1 << 16;
-/// Stretches on a CPU between two readings, at most; the last one is extended by further ones.
+/// The most stretches on a CPU between two readings; further stretches extend the last one.
 const MAX_STRETCHES: usize = 64;
-/// The running time of a group that no reading may have reported yet, ns.
+/// The running time of a group that readings may not have reported yet, ns.
 const UNREAD_NS: u64 = 2_000_000;
 
+/// The state of one thread.
 #[derive(Default)]
 struct Thread {
     name: Vec<u8>,
     track: Option<TrackNo>,
-    /// Whether the thread has ended; its last values may still come.
-    ended: bool,
-    /// The begin of the current stretch on a CPU.
-    on_since: Option<u64>,
-    /// The stretches on a CPU since the last reading: from, to.
+    /// Whether the thread has ended; the reading of its last values may still come.
+    has_ended: bool,
+    /// The begin of the current stretch on a CPU, ns; `None` while the thread is off the CPU.
+    running_since: Option<u64>,
+    /// Begin and end of each stretch on a CPU since the last reading, ns.
     stretches: Vec<(u64, u64)>,
-    /// The time of the last reading.
-    read_at: u64,
+    /// The time of the last reading, ns.
+    last_reading: u64,
     /// The time that the thread ran with its counters on, ns.
     enabled: u64,
     /// The time that each group (of a CPU) counted, ns, by the leader's id.
@@ -50,6 +51,7 @@ struct Thread {
     counters: Vec<Total>,
 }
 
+/// A counter's total, and the time of its last point, ns.
 #[derive(Clone, Copy, Default)]
 struct Total {
     value: u64,
@@ -58,7 +60,7 @@ struct Total {
 
 impl Thread {
     fn end_stretch(&mut self, time: u64) {
-        let Some(since) = self.on_since.take() else { return };
+        let Some(since) = self.running_since.take() else { return };
         let is_full = self.stretches.len() >= MAX_STRETCHES;
         match self.stretches.last_mut().filter(|_| is_full) {
             Some(last) => last.1 = time,
@@ -82,35 +84,35 @@ impl Thread {
     /// Takes the stretches on a CPU since the last reading, the current one up to `time`.
     fn take_stretches(&mut self, time: u64, running_ns: u64) -> Vec<(u64, u64)> {
         let mut stretches = std::mem::take(&mut self.stretches);
-        if let Some(since) = &mut self.on_since {
+        if let Some(since) = &mut self.running_since {
             stretches.push((*since, time));
             *since = time;
         } else if stretches.is_empty() {
             // No switch was reported: the thread ran for `running_ns` before the reading.
-            stretches.push((time.saturating_sub(running_ns).max(self.read_at), time));
+            stretches.push((time.saturating_sub(running_ns).max(self.last_reading), time));
         }
-        self.read_at = time;
+        self.last_reading = time;
         stretches
     }
 }
 
 impl Total {
-    /// Adds `by` linearly over the stretches; returns the points (time, value).
-    fn rise(&mut self, by: u64, stretches: &[(u64, u64)]) -> Vec<(u64, u64)> {
-        let length = |(from, to): &(u64, u64)| to.saturating_sub(*from);
+    /// Adds `increase` linearly over the stretches; returns the points (time, value).
+    fn rise(&mut self, increase: u64, stretches: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let length = |(begin, end): &(u64, u64)| end.saturating_sub(*begin);
         let total = stretches.iter().map(length).sum::<u64>();
-        let (before, mut passed, mut points) = (self.value, 0, Vec::new());
+        let (before, mut elapsed, mut points) = (self.value, 0, Vec::new());
         for (i, stretch) in stretches.iter().enumerate() {
-            passed += length(stretch);
+            elapsed += length(stretch);
             let is_last = i + 1 == stretches.len();
-            let so_far = if is_last { by } else { share(by, passed, total) };
-            if before + so_far == self.value {
+            let increase_so_far = if is_last { increase } else { share(increase, elapsed, total) };
+            if before + increase_so_far == self.value {
                 continue;
             }
             if self.last_point != Some(stretch.0) {
                 points.push((stretch.0, self.value));
             }
-            self.value = before + so_far;
+            self.value = before + increase_so_far;
             self.last_point = Some(stretch.1);
             points.push((stretch.1, self.value));
         }
@@ -118,47 +120,49 @@ impl Total {
     }
 }
 
-fn share(of: u64, part: u64, total: u64) -> u64 {
-    // At most `of`, since `part` is at most `total`.
-    (u128::from(of) * u128::from(part) / u128::from(total.max(1))) as u64
+/// Returns the share `part / total` of `amount`.
+fn share(amount: u64, part: u64, total: u64) -> u64 {
+    // At most `amount`, since `part` is at most `total`.
+    (u128::from(amount) * u128::from(part) / u128::from(total.max(1))) as u64
 }
 
+/// The counters of all threads.
 pub(crate) struct Threads {
     kinds: Vec<Kind>,
     /// Rows of `kinds` by the ids of the kernel's counters.
-    kind_of: FxHashMap<u64, usize>,
-    /// Whether any is a hardware counter: only these may have to take turns.
+    row_by_counter: FxHashMap<u64, usize>,
+    /// Whether any kind is a hardware counter; only hardware counters may have to take turns.
     has_hardware: bool,
     threads: FxHashMap<u32, Thread>,
     sites: Vec<SiteId>,
-    pub(crate) readings: u64,
-    pub(crate) unreported: u64,
+    pub(crate) n_readings: u64,
+    pub(crate) n_unreported: u64,
     /// The sums of [`Thread::times`] at the readings whose counts were scaled.
     scaled: (u64, u64),
 }
 
 impl Threads {
-    pub(crate) fn new(kinds: Vec<Kind>, kind_of: FxHashMap<u64, usize>, has_hardware: bool) -> Threads {
+    pub(crate) fn new(kinds: Vec<Kind>, row_by_counter: FxHashMap<u64, usize>, has_hardware: bool) -> Threads {
         let (threads, sites) = (FxHashMap::default(), Vec::new());
-        Threads { kinds, kind_of, has_hardware, threads, sites, readings: 0, unreported: 0, scaled: (0, 0) }
+        Threads { kinds, row_by_counter, has_hardware, threads, sites, n_readings: 0, n_unreported: 0, scaled: (0, 0) }
     }
 
-    /// Takes the next record; records must come in order of time.
-    pub(crate) fn take(&mut self, record: &Record, tracks: &mut Tracks) {
-        let from = record.from;
+    /// Handles the next record; records must come in order of time.
+    pub(crate) fn handle_record(&mut self, record: &Record, tracks: &mut Tracks) {
+        let origin = record.origin;
         match &record.event {
-            Event::Reading(reading) => self.read(from, reading, tracks),
+            Event::Reading(reading) => self.read(origin, reading, tracks),
             Event::SwitchIn => {
-                if let Some(thread) = self.thread(from.tid) {
-                    thread.on_since = Some(from.time);
+                if let Some(thread) = self.thread(origin.tid) {
+                    thread.running_since = Some(origin.time);
                 }
             }
             Event::SwitchOut { .. } => {
-                if let Some(thread) = self.thread(from.tid) {
-                    thread.end_stretch(from.time);
+                if let Some(thread) = self.thread(origin.tid) {
+                    thread.end_stretch(origin.time);
                 }
             }
-            Event::Comm { name, exec } => self.rename(from, name, *exec, tracks),
+            Event::Comm { name, is_exec } => self.rename(origin, name, *is_exec, tracks),
             Event::Fork { tid, parent, .. } => {
                 let name = self.threads.get(parent).map_or(Vec::new(), |parent| parent.name.clone());
                 // The id may have been that of an earlier thread.
@@ -169,7 +173,7 @@ impl Threads {
             }
             Event::Exit { tid } => {
                 if let Some(thread) = self.threads.get_mut(tid) {
-                    thread.ended = true;
+                    thread.has_ended = true;
                 }
             }
             _ => {}
@@ -184,63 +188,63 @@ impl Threads {
 
     fn thread(&mut self, tid: u32) -> Option<&mut Thread> {
         if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&tid) {
-            self.threads.retain(|_, thread| !thread.ended);
+            self.threads.retain(|_, thread| !thread.has_ended);
             if self.threads.len() >= MAX_THREADS {
-                self.unreported += 1;
+                self.n_unreported += 1;
                 return None;
             }
         }
         Some(self.threads.entry(tid).or_default())
     }
 
-    fn rename(&mut self, from: Origin, name: &[u8], exec: bool, tracks: &mut Tracks) {
-        let Some(thread) = self.thread(from.tid) else { return };
+    fn rename(&mut self, origin: Origin, name: &[u8], is_exec: bool, tracks: &mut Tracks) {
+        let Some(thread) = self.thread(origin.tid) else { return };
         name.clone_into(&mut thread.name);
-        if exec {
-            thread.on_since.get_or_insert(from.time);
+        if is_exec {
+            thread.running_since.get_or_insert(origin.time);
         }
         if let Some(track) = thread.track {
-            let title = title(Comm::new(name), from.tid);
-            tracks.rename(track, TrackKind::Thread, from.pid, from.tid, ORDER, &title);
+            let title = title(Comm::new(name), origin.tid);
+            tracks.rename(track, TrackKind::Thread, origin.pid, origin.tid, ORDER, &title);
         }
     }
 
-    fn read(&mut self, from: Origin, reading: &Reading, tracks: &mut Tracks) {
+    fn read(&mut self, origin: Origin, reading: &Reading, tracks: &mut Tracks) {
         let (n_kinds, has_hardware) = (self.kinds.len(), self.has_hardware);
         if self.sites.is_empty() {
             self.sites = self.kinds.iter().map(|kind| tracks.site(CATEGORY, kind.name())).collect();
         }
         let Some((group, _)) = reading.values.first() else { return };
-        if self.thread(from.tid).is_none() {
+        if self.thread(origin.tid).is_none() {
             return;
         }
-        let Some(thread) = self.threads.get_mut(&from.tid) else { return };
+        let Some(thread) = self.threads.get_mut(&origin.tid) else { return };
         thread.counters.resize(n_kinds, Total::default());
         thread.enabled = thread.enabled.max(reading.enabled);
         let before = thread.running.insert(*group, reading.running).unwrap_or(0);
-        let stretches = thread.take_stretches(from.time, reading.running.saturating_sub(before));
+        let stretches = thread.take_stretches(origin.time, reading.running.saturating_sub(before));
         let scale = thread.scale().filter(|_| has_hardware);
         if scale.is_some() {
             let (enabled, running) = thread.times();
             self.scaled = (self.scaled.0 + enabled, self.scaled.1 + running);
         }
-        self.readings += 1;
+        self.n_readings += 1;
         for (id, value) in &reading.values {
-            let Some(kind) = self.kind_of.get(id) else { continue };
+            let Some(kind) = self.row_by_counter.get(id) else { continue };
             let rise = value.saturating_sub(thread.values.insert(*id, *value).unwrap_or(0));
             let rise = scale.map_or(rise, |scale| (rise as f64 * scale).round() as u64);
             for (time, value) in thread.counters[*kind].rise(rise, &stretches) {
-                let track = *thread.track.get_or_insert_with(|| track(from, &thread.name, tracks));
+                let track = *thread.track.get_or_insert_with(|| track(origin, &thread.name, tracks));
                 let at = tracks.ticks_at(time.cast_signed());
-                tracks.point(EventKind::Counter, track, at, self.sites[*kind], 0, (value as f64).to_bits());
+                tracks.add_point(EventKind::Counter, track, at, self.sites[*kind], 0, (value as f64).to_bits());
             }
         }
     }
 }
 
-fn track(from: Origin, name: &[u8], tracks: &mut Tracks) -> TrackNo {
-    let name = if name.is_empty() { proc::name(from.tid) } else { Comm::new(name) };
-    tracks.track(TrackKind::Thread, from.pid, from.tid, ORDER, &title(name, from.tid))
+fn track(origin: Origin, name: &[u8], tracks: &mut Tracks) -> TrackNo {
+    let name = if name.is_empty() { proc::name(origin.tid) } else { Comm::new(name) };
+    tracks.add_track(TrackKind::Thread, origin.pid, origin.tid, ORDER, &title(name, origin.tid))
 }
 
 fn title(name: Comm, tid: u32) -> String {
@@ -258,23 +262,23 @@ mod tests {
     const FAULTS: usize = 0;
     const CYCLES: usize = 1;
 
-    fn from(time: u64) -> Origin {
+    fn origin(time: u64) -> Origin {
         Origin { pid: 70, tid: 71, time, cpu: 0 }
     }
 
     fn on(time: u64) -> Record {
-        Record { from: from(time), event: Event::SwitchIn }
+        Record { origin: origin(time), event: Event::SwitchIn }
     }
 
     fn off(time: u64) -> Record {
-        Record { from: from(time), event: Event::SwitchOut { preempted: false } }
+        Record { origin: origin(time), event: Event::SwitchOut { is_preempted: false } }
     }
 
     /// A reading on a CPU, of which the counters' ids are 10 times its number and 1, 2, 3.
     fn reading(time: u64, cpu: u64, (enabled, running): (u64, u64), faults: u64, cycles: u64) -> Record {
         let values = vec![(cpu * 10 + 1, 5), (cpu * 10 + 2, faults), (cpu * 10 + 3, cycles)];
         let event = Event::Reading(Reading { enabled, running, values });
-        Record { from: Origin { cpu: cpu as u32, ..from(time) }, event }
+        Record { origin: Origin { cpu: cpu as u32, ..origin(time) }, event }
     }
 
     /// The points (ns from `zero`, value) of a counter, and the share that was counted.
@@ -283,10 +287,10 @@ mod tests {
         let mut tracks = Tracks::create(dir.path(), 1, "kernel", Source::MonotonicRaw).unwrap();
         let zero = tracks.now();
         let kinds: super::super::CounterSet = "page-faults,cycles".parse().unwrap();
-        let kind_of = [(12, FAULTS), (13, CYCLES), (22, FAULTS), (23, CYCLES)];
-        let mut threads = Threads::new(kinds.kinds().collect(), kind_of.into_iter().collect(), true);
+        let row_by_counter = [(12, FAULTS), (13, CYCLES), (22, FAULTS), (23, CYCLES)];
+        let mut threads = Threads::new(kinds.kinds().collect(), row_by_counter.into_iter().collect(), true);
         for record in records(zero) {
-            threads.take(&record, &mut tracks);
+            threads.handle_record(&record, &mut tracks);
         }
         let tracks = Arc::new(Mutex::new(tracks));
         let collector = Collector::start_with(dir.path(), CollectorOptions::default(), Some(tracks)).unwrap();
@@ -337,7 +341,7 @@ mod tests {
                 on(zero + 4_000),
                 reading(zero + 5_000, 1, (3_000, 2_000), 8, 0),
                 // Its last values, after it ended: of each CPU.
-                Record { from: from(zero + 5_500), event: Event::Exit { tid: 71 } },
+                Record { origin: origin(zero + 5_500), event: Event::Exit { tid: 71 } },
                 reading(zero + 5_500, 1, (3_500, 2_500), 9, 0),
                 reading(zero + 5_500, 2, (3_500, 1_000), 5, 0),
             ]

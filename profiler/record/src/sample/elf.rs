@@ -54,10 +54,10 @@ impl Elf {
         })
     }
 
-    /// The address in the file of the code at an offset, which is a multiple of the page size where a mapping begins.
+    /// Converts the offset at which a mapping begins, a multiple of the page size, to the address in the file.
     pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
-        let holds = |from: u64, len: u64| (from / PAGE * PAGE..from.saturating_add(len)).contains(&offset);
-        let (from, _, address) = self.segments.iter().find(|(from, len, _)| holds(*from, *len))?;
+        let contains_offset = |from: u64, len: u64| (from / PAGE * PAGE..from.saturating_add(len)).contains(&offset);
+        let (from, _, address) = self.segments.iter().find(|(from, len, _)| contains_offset(*from, *len))?;
         Some(address.wrapping_add(offset.wrapping_sub(*from)))
     }
 }

@@ -1,7 +1,7 @@
 //! Decodes the records of perf rings, in the layout of perf_event_open(2) for the fields that [`super::perf`] and
 //! [`groups`](crate::count::groups) request.
 
-/// The fields that each record has: the thread, time and CPU that it is about.
+/// The fields that each record has: the thread, time and CPU of its event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) pid: u32,
@@ -14,8 +14,8 @@ pub(crate) struct Origin {
 /// A sample as the kernel took it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sample {
-    /// The kernel's call chain, innermost first; marks ([`CONTEXT_KERNEL`], [`CONTEXT_USER`]) separate its part and the
-    /// user's.
+    /// The call chain that the kernel followed, innermost first; the marks [`CONTEXT_KERNEL`] and [`CONTEXT_USER`]
+    /// separate the frames of the kernel from those of the program.
     pub(crate) chain: Vec<u64>,
     /// The user's BP, SP and IP.
     pub(crate) registers: Option<[u64; 3]>,
@@ -34,9 +34,10 @@ pub(crate) struct Reading {
     pub(crate) values: Vec<(u64, u64)>,
 }
 
+/// A record of a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    pub(crate) from: Origin,
+    pub(crate) origin: Origin,
     pub(crate) event: Event,
 }
 
@@ -52,12 +53,12 @@ pub(crate) enum Event {
         offset: u64,
         path: String,
     },
-    /// The thread has a new name; `exec`: it executes another program from now on.
+    /// The thread has a new name; with `is_exec` it executes another program from now on.
     Comm {
         name: Vec<u8>,
-        exec: bool,
+        is_exec: bool,
     },
-    /// Thread `tid` of process `pid` was made by thread `parent` of process `parent_pid`.
+    /// Thread `parent` of process `parent_pid` started thread `tid` of process `pid`.
     Fork {
         pid: u32,
         tid: u32,
@@ -69,9 +70,11 @@ pub(crate) enum Event {
     },
     SwitchIn,
     SwitchOut {
-        preempted: bool,
+        is_preempted: bool,
     },
+    /// The number of records that the kernel dropped.
     Lost(u64),
+    /// A record that is not used.
     Other,
 }
 
@@ -83,7 +86,7 @@ pub(crate) enum SampleFields {
     Stack,
     /// A reading of counters.
     Counters,
-    /// The address of a fault, without `ip`.
+    /// The address of a page fault, without the instruction pointer.
     Address,
 }
 
@@ -108,6 +111,7 @@ pub(crate) const CONTEXT_USER: u64 = -512i64 as u64;
 /// The smallest mark, as an unsigned number: every other value is an address.
 pub(crate) const CONTEXT_MAX: u64 = -4095i64 as u64;
 
+/// The bytes of a record that are not read yet.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -141,35 +145,35 @@ pub(crate) fn parse(kind: u32, misc: u16, body: &[u8], fields: SampleFields) -> 
     if kind == SAMPLE {
         return sample(&mut Bytes(body), fields);
     }
-    // Each record that is no sample ends with pid, tid, time, cpu and a reserved word.
+    // All records except samples end with pid, tid, time, cpu and a reserved word.
     let (body, trailer) = body.split_at_checked(body.len().checked_sub(24)?)?;
-    let mut from = origin(&mut Bytes(trailer))?;
+    let mut origin = take_origin(&mut Bytes(trailer))?;
     let mut body = Bytes(body);
     if matches!(kind, COMM | READ | MMAP2) {
-        (from.pid, from.tid) = (body.u32()?, body.u32()?);
+        (origin.pid, origin.tid) = (body.u32()?, body.u32()?);
     }
     let event = match kind {
-        SWITCH if misc & MISC_SWITCH_OUT != 0 => Event::SwitchOut { preempted: misc & MISC_PREEMPT != 0 },
+        SWITCH if misc & MISC_SWITCH_OUT != 0 => Event::SwitchOut { is_preempted: misc & MISC_PREEMPT != 0 },
         SWITCH => Event::SwitchIn,
         LOST => {
             body.u64()?;
             Event::Lost(body.u64()?)
         }
         LOST_SAMPLES => Event::Lost(body.u64()?),
-        COMM => Event::Comm { name: body.text().to_vec(), exec: misc & MISC_EXEC != 0 },
+        COMM => Event::Comm { name: body.text().to_vec(), is_exec: misc & MISC_EXEC != 0 },
         FORK | EXIT => {
             let (pid, parent_pid, tid, parent) = (body.u32()?, body.u32()?, body.u32()?, body.u32()?);
             if kind == FORK { Event::Fork { pid, tid, parent, parent_pid } } else { Event::Exit { tid } }
         }
-        // A thread's last values.
+        // The last values of a thread that has exited.
         READ => Event::Reading(reading(&mut body)?),
         MMAP2 => map(&mut body)?,
         _ => Event::Other,
     };
-    Some(Record { from, event })
+    Some(Record { origin, event })
 }
 
-fn origin(body: &mut Bytes<'_>) -> Option<Origin> {
+fn take_origin(body: &mut Bytes<'_>) -> Option<Origin> {
     Some(Origin { pid: body.u32()?, tid: body.u32()?, time: body.u64()?, cpu: body.u32()? })
 }
 
@@ -195,16 +199,16 @@ fn reading(body: &mut Bytes<'_>) -> Option<Reading> {
 
 fn sample(body: &mut Bytes<'_>, fields: SampleFields) -> Option<Record> {
     if matches!(fields, SampleFields::Chain | SampleFields::Stack) {
-        body.u64()?; // the address: the chain has it too
+        body.u64()?; // the instruction pointer, which the chain has too
     }
     if fields == SampleFields::Address {
         let (pid, tid, time, address) = (body.u32()?, body.u32()?, body.u64()?, body.u64()?);
-        return Some(Record { from: Origin { pid, tid, time, cpu: body.u32()? }, event: Event::Fault(address) });
+        return Some(Record { origin: Origin { pid, tid, time, cpu: body.u32()? }, event: Event::Fault(address) });
     }
-    let from = origin(body)?;
+    let origin = take_origin(body)?;
     body.u32()?;
     if fields == SampleFields::Counters {
-        return Some(Record { from, event: Event::Reading(reading(body)?) });
+        return Some(Record { origin, event: Event::Reading(reading(body)?) });
     }
     let n = body.u64()?;
     let word = |b: &[u8]| b.try_into().map_or(0, u64::from_le_bytes);
@@ -219,7 +223,7 @@ fn sample(body: &mut Bytes<'_>, fields: SampleFields) -> Option<Record> {
         let used = if size > 0 { usize::try_from(body.u64()?).ok()? } else { 0 };
         sample.stack = stack.get(..used)?.to_vec();
     }
-    Some(Record { from, event: Event::Sample(sample) })
+    Some(Record { origin, event: Event::Sample(sample) })
 }
 
 #[cfg(test)]
@@ -235,15 +239,15 @@ mod tests {
 
     /// Checks the event that the words of a record are read as; it is from thread 8 of process 7 on CPU 3 at 99.
     fn check(kind: u32, misc: u16, record: &[u32], fields: SampleFields, event: Event) {
-        let from = Origin { pid: 7, tid: 8, time: 99, cpu: 3 };
-        assert_eq!(parse(kind, misc, &words(record), fields), Some(Record { from, event }));
+        let origin = Origin { pid: 7, tid: 8, time: 99, cpu: 3 };
+        assert_eq!(parse(kind, misc, &words(record), fields), Some(Record { origin, event }));
     }
 
     #[test]
     fn records_as_the_manual_draws_them() {
         let any = SampleFields::Chain;
         check(SWITCH, 0, &TRAILER, any, Event::SwitchIn);
-        check(SWITCH, MISC_SWITCH_OUT | MISC_PREEMPT, &TRAILER, any, Event::SwitchOut { preempted: true });
+        check(SWITCH, MISC_SWITCH_OUT | MISC_PREEMPT, &TRAILER, any, Event::SwitchOut { is_preempted: true });
         let fork = [&[20, 7, 21, 8, 50, 0][..], &TRAILER].concat();
         check(FORK, 0, &fork, any, Event::Fork { pid: 20, tid: 21, parent: 8, parent_pid: 7 });
         let lost = [&[0, 0, 12, 0][..], &TRAILER].concat();

@@ -9,37 +9,39 @@ use perf_event::events::Software;
 use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
 use std::io;
 
-/// Sizes of a ring, bytes, of which the first that the system grants is used. The last is the kernel's default limit
-/// for any user.
+/// The sizes of a ring, bytes; the first size that the system grants is used. The last is the kernel's default limit
+/// for unprivileged users.
 const RING_BYTES: [usize; 3] = [4 << 20, 1 << 20, 512 << 10];
-/// Sizes of a ring where each thread has its own.
+/// The sizes of a ring where each thread has its own ring, bytes.
 const THREAD_RING_BYTES: [usize; 3] = [512 << 10, 256 << 10, 128 << 10];
-/// Bytes of the user's stack that a sample carries, to find callers where the code keeps no frame pointers.
+/// Bytes of the user's stack in a sample, to find callers in code without frame pointers.
 const STACK_BYTES: u32 = 16 << 10;
 /// The registers of x86-64 that unwinding needs: bits `PERF_REG_X86_BP`, `_SP` and `_IP`, which samples have in this
 /// order.
 pub(crate) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 
+/// The events to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PerfOptions {
     /// Samples per second and CPU; `None` for no samples.
     pub(crate) sample_hz: Option<u32>,
     /// Whether context switches are recorded.
-    pub(crate) switches: bool,
+    pub(crate) has_switches: bool,
 }
 
 /// The threads whose events are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Observed<'a> {
+pub(crate) enum ObservedThreads<'a> {
     /// The command that this thread starts next.
     NextCommand,
     /// These threads, which run already.
     Threads(&'a [u32]),
 }
 
-/// Rings of threads that run already, at most; further threads are left out and reported.
+/// The most rings of threads that run already; further threads are left out and reported.
 const MAX_THREAD_RINGS: usize = 512;
 
+/// The open rings of a command or process.
 pub(crate) struct Rings {
     pub(crate) samplers: Vec<Sampler>,
     /// The rings of major page faults.
@@ -49,16 +51,16 @@ pub(crate) struct Rings {
     /// Whether samples have registers and a part of the stack.
     pub(crate) has_stack: bool,
     /// The number of threads without rings.
-    pub(crate) left_out: usize,
+    pub(crate) n_left_out: usize,
 }
 
 /// Opens the rings; those of a command on the thread that will start it.
 ///
 /// # Errors
 /// The system grants none; [`remedy`] says what to do.
-pub(crate) fn open(options: PerfOptions, observed: Observed<'_>) -> io::Result<Rings> {
+pub(crate) fn open(options: PerfOptions, observed: ObservedThreads<'_>) -> io::Result<Rings> {
     let has_stack = options.sample_hz.is_some() && cfg!(target_arch = "x86_64");
-    let (targets, left_out) = targets(observed);
+    let (targets, n_left_out) = targets(observed);
     let targets = || targets.iter().copied();
     let try_all = |has_kernel: bool| -> io::Result<Vec<Sampler>> {
         let mut rings = Vec::new();
@@ -77,7 +79,7 @@ pub(crate) fn open(options: PerfOptions, observed: Observed<'_>) -> io::Result<R
         Err(_) => (try_all(false)?, false),
     };
     let faults = targets().map_while(|target| with_ring(&mut fault_builder(target, has_kernel), target).ok()).collect();
-    Ok(Rings { samplers, faults, has_kernel, has_stack, left_out })
+    Ok(Rings { samplers, faults, has_kernel, has_stack, n_left_out })
 }
 
 /// The target of one ring: a CPU, and a thread that runs already (`None`: the next command).
@@ -87,18 +89,18 @@ pub(crate) struct RingTarget {
     cpu: usize,
 }
 
-/// The targets of the rings, and the number of threads that are left out because there are too many.
-pub(crate) fn targets(observed: Observed<'_>) -> (Vec<RingTarget>, usize) {
+/// Returns the targets of the rings, and the number of threads that are left out because there are too many.
+pub(crate) fn targets(observed: ObservedThreads<'_>) -> (Vec<RingTarget>, usize) {
     let cpus = online_cpus();
-    let (threads, left_out): (Vec<Option<u32>>, usize) = match observed {
-        Observed::NextCommand => (vec![None], 0),
-        Observed::Threads(all) => {
+    let (threads, n_left_out): (Vec<Option<u32>>, usize) = match observed {
+        ObservedThreads::NextCommand => (vec![None], 0),
+        ObservedThreads::Threads(all) => {
             let n_threads = (MAX_THREAD_RINGS / cpus.len()).max(1).min(all.len());
             (all[..n_threads].iter().copied().map(Some).collect(), all.len() - n_threads)
         }
     };
-    let of_thread = |thread: Option<u32>| cpus.iter().map(move |cpu| RingTarget { thread, cpu: *cpu });
-    (threads.into_iter().flat_map(of_thread).collect(), left_out)
+    let targets_of_thread = |thread: Option<u32>| cpus.iter().map(move |cpu| RingTarget { thread, cpu: *cpu });
+    (threads.into_iter().flat_map(targets_of_thread).collect(), n_left_out)
 }
 
 /// Opens an event with the largest ring that the system grants.
@@ -128,7 +130,7 @@ fn builder(options: PerfOptions, target: RingTarget, has_kernel: bool, has_stack
     let event = if options.sample_hz.is_some() { Software::CPU_CLOCK } else { Software::DUMMY };
     let mut builder = Builder::new(event);
     set_common_options(&mut builder, target, has_kernel);
-    builder.task(true).comm(true).comm_exec(true).context_switch(options.switches);
+    builder.task(true).comm(true).comm_exec(true).context_switch(options.has_switches);
     builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU);
     if let Some(hz) = options.sample_hz {
         builder.sample_frequency(u64::from(hz)).mmap(true).mmap2(true);
@@ -148,7 +150,7 @@ fn fault_builder(target: RingTarget, has_kernel: bool) -> Builder<'static> {
     builder
 }
 
-/// The numbers of the CPUs that are online; CPU 0 where they cannot be read.
+/// Reads the numbers of the online CPUs; returns CPU 0 where they cannot be read.
 fn online_cpus() -> Vec<usize> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let mut cpus = Vec::new();

@@ -6,14 +6,14 @@ use perf_event::Sampler;
 
 /// Reads rings poll by poll.
 #[derive(Default)]
-pub(crate) struct RingPoll {
-    /// Records for the next poll, since earlier ones of other CPUs may still come.
+pub(crate) struct RingMerger {
+    /// Records that wait for the next poll, since earlier records of other CPUs may still come.
     waiting: Vec<Record>,
-    /// Records that the rings lost.
+    /// The number of records that the rings lost.
     pub(crate) lost: u64,
 }
 
-impl RingPoll {
+impl RingMerger {
     /// Reads all records of rings whose samples have these fields.
     pub(crate) fn read(&mut self, rings: &mut [Sampler], fields: SampleFields) {
         for ring in rings {
@@ -27,18 +27,18 @@ impl RingPoll {
         }
     }
 
-    /// The records up to a time, in order of time; with `last` all records. `until` must be earlier than the reads, so
-    /// that every ring has been read to it.
-    pub(crate) fn take(&mut self, until: u64, last: bool) -> Vec<Record> {
+    /// Takes the records up to a time, in order of time; with `is_last` all records. `until` must be earlier than the
+    /// reads, so that every ring has been read up to it.
+    pub(crate) fn take(&mut self, until: u64, is_last: bool) -> Vec<Record> {
         // A stable sort: records of one ring with equal times stay in order.
-        self.waiting.sort_by_key(|record| record.from.time);
-        let until = if last { u64::MAX } else { until };
-        let later = self.waiting.split_off(self.waiting.partition_point(|record| record.from.time <= until));
+        self.waiting.sort_by_key(|record| record.origin.time);
+        let until = if is_last { u64::MAX } else { until };
+        let later = self.waiting.split_off(self.waiting.partition_point(|record| record.origin.time <= until));
         std::mem::replace(&mut self.waiting, later)
     }
 }
 
-/// The time on the rings' clock, ns.
+/// Reads the clock of the rings, ns.
 pub(crate) fn now() -> u64 {
     clock::mono_now().max(0).unsigned_abs()
 }

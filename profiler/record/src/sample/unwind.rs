@@ -10,7 +10,7 @@ use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
 use {framehop::Unwinder as _, std::sync::Arc};
 
-/// Frames of a stack, at most.
+/// The most frames of a stack.
 pub(crate) const MAX_FRAMES: usize = 256;
 
 #[derive(Clone, Default)]
@@ -28,7 +28,8 @@ pub(crate) struct Cache {
 
 #[cfg(target_arch = "x86_64")]
 impl Unwinder {
-    /// Adds the code of a file that is mapped at `range`; addresses in the file are larger by `bias` (wrapping).
+    /// Adds the code of a file that is mapped at `range`; addresses in the file are larger than those in memory by
+    /// `bias` (wrapping).
     pub(crate) fn add(&mut self, path: &str, range: Range<u64>, bias: u64, elf: &Elf) {
         use framehop::{ExplicitModuleSectionInfo, Module};
         let info = ExplicitModuleSectionInfo {
@@ -49,8 +50,7 @@ impl Unwinder {
         self.inner.remove_module(start);
     }
 
-    /// The addresses of the user's frames, innermost first: the thread's position, then the return addresses of its
-    /// callers.
+    /// Unwinds the user's frames, innermost first: the address of the thread, then the return addresses of its callers.
     fn frames(&self, sample: &Sample, cache: &mut Cache) -> Vec<u64> {
         let Some([bp, sp, ip]) = sample.registers else { return Vec::new() };
         let registers = framehop::x86_64::UnwindRegsX86_64::new(ip, sp, bp);
@@ -81,7 +81,7 @@ impl Unwinder {
     }
 }
 
-/// The kernel's and the user's frames of a sample, each innermost first.
+/// Returns the kernel's and the user's frames of a sample, each innermost first.
 pub(crate) fn stack(sample: &Sample, unwinder: &Unwinder, cache: &mut Cache) -> (Vec<u64>, Vec<u64>) {
     let (mut kernel, mut user) = (Vec::new(), Vec::new());
     let mut in_kernel = false;

@@ -14,12 +14,12 @@ impl Output for Tracks {
     type Site = SiteId;
 
     fn process_of(&self, _: u32) -> Option<u32> {
-        // Unknown threads belong to other programs: the command's are adopted, or made by a known thread.
+        // Unknown threads belong to other programs: a thread of the command is followed from its start.
         None
     }
 
     fn thread(&mut self, process: u32, thread: u32, name: Comm) -> TrackNo {
-        self.track(TrackKind::Thread, process, thread, ORDER, &title(name, thread))
+        self.add_track(TrackKind::Thread, process, thread, ORDER, &title(name, thread))
     }
 
     fn rename(&mut self, track: TrackNo, process: u32, thread: u32, name: Comm) {
@@ -27,17 +27,17 @@ impl Output for Tracks {
     }
 
     fn process(&mut self, process: u32, name: Comm) {
-        Tracks::process(self, process, &command(process, name));
+        Tracks::name_process(self, process, &command(process, name));
     }
 
     fn cpu(&mut self, cpu: u32) -> TrackNo {
         let order = i32::try_from(cpu).unwrap_or(i32::MAX);
-        self.track(TrackKind::Cpu, self.pid(), 0, order, &format!("CPU {cpu}"))
+        self.add_track(TrackKind::Cpu, self.pid(), 0, order, &format!("CPU {cpu}"))
     }
 
     fn disk(&mut self, device: u32) -> TrackNo {
         let name = format!("disk {}:{}", device >> 20, device & 0xf_ffff);
-        self.track(TrackKind::Async, self.pid(), 0, ORDER, &name)
+        self.add_track(TrackKind::Async, self.pid(), 0, ORDER, &name)
     }
 
     fn site(&mut self, category: &'static str, name: &str) -> SiteId {
@@ -45,11 +45,11 @@ impl Output for Tracks {
     }
 
     fn slice(&mut self, track: TrackNo, begin: u64, end: u64, site: SiteId, correlation: u32, arg: u64) {
-        Tracks::slice(self, track, begin, end, site, correlation, arg);
+        Tracks::add_slice(self, track, begin, end, site, correlation, arg);
     }
 
     fn instant(&mut self, track: TrackNo, time: u64, site: SiteId, correlation: u32, arg: u64) {
-        self.point(Kind::Instant, track, time, site, correlation, arg);
+        self.add_point(Kind::Instant, track, time, site, correlation, arg);
     }
 }
 
@@ -57,7 +57,7 @@ fn title(name: Comm, thread: u32) -> String {
     format!("{} {thread}, scheduling", name.text())
 }
 
-/// The command line of a process, up to 1,000 characters; the name of a process that has ended.
+/// Reads the command line of a process, up to 1,000 characters; returns `name` for a process that has ended.
 fn command(process: u32, name: Comm) -> String {
     let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     let words: Vec<String> = line.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect();

@@ -17,15 +17,17 @@ use trace_model::scheduling::format::{Field, Format};
 use trace_model::scheduling::page::{Layout, Page};
 use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 
-const PREFIX: &str = "stepscope-";
+/// The beginning of the names of this program's instances.
+const NAME_PREFIX: &str = "stepscope-";
 /// The size of a CPU's ring, KiB: 100,000 events and more.
 const RING_KB: u32 = 4096;
-/// Bytes that one poll reads of a CPU's ring, about, at most: bounds the memory.
+/// The bytes after which one poll stops reading a CPU's ring, which bounds the memory.
 const POLL_BYTES: usize = 8 << 20;
 
+/// The root folder of tracefs.
 pub(crate) struct Root {
     path: PathBuf,
-    /// A mount of our own that is attached to no folder, and ends with this descriptor.
+    /// A mount that is attached to no folder, and ends with this descriptor.
     _mount: Option<OwnedFd>,
 }
 
@@ -43,13 +45,13 @@ impl Root {
         Ok(Root { path, _mount: Some(mount) })
     }
 
-    /// The clocks that tracefs offers, as the kernel writes them.
+    /// Reads the clocks that tracefs offers, as the kernel writes them.
     pub(crate) fn clocks(&self) -> io::Result<String> {
         fs::read_to_string(self.path.join("trace_clock"))
     }
 
     /// Removes the instances of recorders that have ended; returns their number.
-    pub(crate) fn remove_stale(&self) -> usize {
+    pub(crate) fn remove_stale_instances(&self) -> usize {
         let Ok(entries) = fs::read_dir(self.path.join("instances")) else { return 0 };
         let names = entries.flatten().filter_map(|e| e.file_name().into_string().ok());
         let stale = names.filter(|name| owner(name).is_some_and(|(pid, born)| events::session::born(pid) != born));
@@ -78,12 +80,14 @@ fn mount() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(mount) })
 }
 
-/// The process id and start time of an instance's recorder; `None` for an instance of another program.
+/// Parses an instance's name into the process id and start time of its recorder; `None` for an instance of another
+/// program.
 fn owner(name: &str) -> Option<(u32, u64)> {
-    let (pid, born) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    let (pid, born) = name.strip_prefix(NAME_PREFIX)?.split_once('-')?;
     Some((pid.parse().ok()?, born.parse().ok()?))
 }
 
+/// A tracefs instance that records scheduling events.
 pub(crate) struct Instance {
     path: PathBuf,
     _root: Root,
@@ -93,12 +97,13 @@ pub(crate) struct Instance {
     cpus: Vec<Ring>,
     page: Vec<u8>,
     /// Events for the next poll, since earlier ones of other CPUs may still come.
-    waiting: Vec<SchedEvent>,
-    /// The begin of the previous poll.
-    polled: u64,
+    pending: Vec<SchedEvent>,
+    /// The time at which the previous poll began.
+    last_poll: u64,
     lost: u64,
 }
 
+/// The kernel's ring of one CPU.
 struct Ring {
     cpu: u32,
     file: File,
@@ -107,14 +112,14 @@ struct Ring {
 impl Instance {
     /// Creates an instance and starts its recording.
     pub(crate) fn start(root: Root) -> io::Result<Instance> {
-        root.remove_stale();
+        root.remove_stale_instances();
         let pid = std::process::id();
-        let path = root.path.join("instances").join(format!("{PREFIX}{pid}-{}", events::session::born(pid)));
+        let path = root.path.join("instances").join(format!("{NAME_PREFIX}{pid}-{}", events::session::born(pid)));
         fs::create_dir(&path)?;
         match Instance::configure(&root, &path) {
             Ok((clock, layout, formats, cpus)) => {
-                let (page, waiting) = (vec![0; 1 << 16], Vec::new());
-                Ok(Instance { path, _root: root, clock, layout, formats, cpus, page, waiting, polled: 0, lost: 0 })
+                let (page, pending) = (vec![0; 1 << 16], Vec::new());
+                Ok(Instance { path, _root: root, clock, layout, formats, cpus, page, pending, last_poll: 0, lost: 0 })
             }
             Err(error) => {
                 // The first error is returned; an instance that cannot be removed is removed by the next recorder.
@@ -161,44 +166,45 @@ impl Instance {
         self.clock
     }
 
-    /// Events that the kernel's rings lost; a loss of unknown size counts as one.
+    /// The number of events that the kernel's rings lost; a loss of unknown size counts as one.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// The events up to the begin of the previous poll, in order of time; with `last` all events. Later events come
-    /// with the next poll, since another CPU may still write earlier ones (one that its hypervisor stopped meanwhile).
-    pub(crate) fn poll(&mut self, last: bool) -> Vec<SchedEvent> {
+    /// Reads events and returns those up to the begin of the previous poll, in order of time; with `is_last` all
+    /// events. The next poll returns the later events, since another CPU, which its hypervisor stopped, may still write
+    /// earlier ones.
+    pub(crate) fn poll(&mut self, is_last: bool) -> Vec<SchedEvent> {
         let now = match self.clock {
             ClockSource::Counter => clock::now(),
             ClockSource::MonotonicRaw => clock::mono_now().max(0).unsigned_abs(),
         };
-        let until = std::mem::replace(&mut self.polled, now);
-        let mut events = std::mem::take(&mut self.waiting);
-        let mut cut = u64::MAX;
+        let until = std::mem::replace(&mut self.last_poll, now);
+        let mut events = std::mem::take(&mut self.pending);
+        let mut time_limit = u64::MAX;
         for ring in &mut self.cpus {
-            let mut taken = 0;
-            while taken < POLL_BYTES {
+            let mut n_read = 0;
+            while n_read < POLL_BYTES {
                 // The ring is empty, or an error (never seen) loses the events of this CPU only.
                 let n = match ring.file.read(&mut self.page) {
                     Ok(0) | Err(_) => break,
                     Ok(n) => n,
                 };
-                taken += n;
+                n_read += n;
                 let Some(mut page) = Page::new(&self.page[..n], self.layout) else { continue };
                 self.lost += if page.lost == u64::MAX { 1 } else { page.lost };
                 let cpu = ring.cpu;
                 events.extend(page.by_ref().filter_map(|(time, event)| self.formats.event(time, cpu, event)));
             }
-            if taken >= POLL_BYTES {
-                // The rest of this ring is later than the last event that was read: nothing after that may be returned
+            if n_read >= POLL_BYTES {
+                // The rest of this ring is later than the last event that was read, so later events may not be returned
                 // yet.
-                cut = cut.min(events.last().map_or(0, |e| e.time));
+                time_limit = time_limit.min(events.last().map_or(0, |e| e.time));
             }
         }
         events.sort_by_key(|e| e.time);
-        let until = if last { u64::MAX } else { until.min(cut) };
-        self.waiting = events.split_off(events.partition_point(|e| e.time <= until));
+        let until = if is_last { u64::MAX } else { until.min(time_limit) };
+        self.pending = events.split_off(events.partition_point(|e| e.time <= until));
         events
     }
 
@@ -213,13 +219,12 @@ impl Drop for Instance {
     fn drop(&mut self) {
         self.stop();
         self.cpus.clear();
-        // An instance can only be removed when none of its files is open. One that stays is removed by the next
-        // recorder.
+        // An instance can be removed only while none of its files is open. The next recorder removes one that stays.
         let _ = fs::remove_dir(&self.path);
     }
 }
 
-/// The kernel's events that are used.
+/// The kernel's events that are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EventKind {
     Switch,
@@ -231,8 +236,8 @@ enum EventKind {
     DiskComplete,
 }
 
-/// The events that are used, with their fields. Switches and wake-ups are required; the others are used where the
-/// kernel has them.
+/// The recorded events, with their folders and fields. Switches and wake-ups are required; the others are recorded
+/// where the kernel has them.
 const EVENTS: [(EventKind, &str, &[&str]); 7] = [
     (EventKind::Switch, "sched/sched_switch", &["prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm"]),
     (EventKind::Waking, "sched/sched_waking", &["pid", "target_cpu"]),
@@ -280,7 +285,7 @@ impl Formats {
 
     fn event(&self, time: u64, cpu: u32, event: &[u8]) -> Option<SchedEvent> {
         let id = event.get(..2).and_then(|b| b.try_into().ok()).map(u16::from_le_bytes)?;
-        let (kind, _, _, fields) = self.events.iter().find(|(_, _, own, _)| *own == id)?;
+        let (kind, _, _, fields) = self.events.iter().find(|(_, _, format_id, _)| *format_id == id)?;
         let current = self.common_pid.number(event) as u32;
         let number = |n: usize| fields[n].number(event);
         let (id_of, name_of) = (|n| number(n) as u32, |n: usize| Comm::new(fields[n].text(event)));

@@ -11,7 +11,7 @@ impl SymbolList {
     /// Parses lines `ffffffff81000000 T name [module]`. The list is empty where the kernel hides its addresses (all
     /// zero).
     pub(super) fn kernel(text: &str) -> SymbolList {
-        SymbolList::of(text.lines().filter_map(|line| {
+        SymbolList::from_rows(text.lines().filter_map(|line| {
             let mut words = line.split_whitespace();
             let address = u64::from_str_radix(words.next()?, 16).ok().filter(|a| *a > 0)?;
             let is_code = matches!(words.next()?, "t" | "T" | "w" | "W");
@@ -19,10 +19,10 @@ impl SymbolList {
         }))
     }
 
-    /// Parses lines `START SIZE name with spaces`, with hexadecimal numbers. Code may be overwritten: of two functions
-    /// at one address the later line counts.
+    /// Parses lines `START SIZE name with spaces`, with hexadecimal numbers. Of two functions at one address the later
+    /// line counts, since code may be overwritten.
     pub(super) fn perf_map(text: &str) -> SymbolList {
-        SymbolList::of(text.lines().filter_map(|line| {
+        SymbolList::from_rows(text.lines().filter_map(|line| {
             let mut words = line.splitn(3, ' ');
             let mut number = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
             let (start, size) = (number()?, number()?);
@@ -30,15 +30,16 @@ impl SymbolList {
         }))
     }
 
-    fn of(rows: impl Iterator<Item = (u64, u64, String)>) -> SymbolList {
+    fn from_rows(rows: impl Iterator<Item = (u64, u64, String)>) -> SymbolList {
         let mut rows: Vec<(u64, u64, String)> = rows.collect();
         rows.sort_by_key(|(start, ..)| *start);
         SymbolList { rows }
     }
 
+    /// Finds the name of the function at an address.
     pub(super) fn find(&self, address: u64) -> Option<&str> {
-        let at = self.rows.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
-        let (_, end, name) = &self.rows[at];
+        let row = self.rows.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
+        let (_, end, name) = &self.rows[row];
         (*end == 0 || address < *end).then_some(name)
     }
 }

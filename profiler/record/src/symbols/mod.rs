@@ -9,15 +9,16 @@ use std::collections::BTreeMap;
 
 /// The module of the kernel's frames.
 pub(crate) const KERNEL: &str = "[kernel]";
-/// Bytes of a symbol list that are read, at most; the kernel's has 10 MB.
+/// The most bytes of a symbol list that are read; the kernel's list has 10 MB.
 const MAX_LIST: u64 = 256 << 20;
 
-/// The file in which process `pid` lists the functions that it generated at run time.
+/// Returns the path of the file in which process `pid` lists the functions that it generated at run time.
 pub(crate) fn perf_map(pid: u32) -> String {
     format!("/tmp/perf-{pid}.map")
 }
 
-/// The symbols of frames (module, address in the module, id), in any order; frames without a name have no symbol.
+/// Looks up the symbols of frames (module, address in the module, id), in any order. A frame without a name gets no
+/// symbol.
 pub(crate) fn resolve<'a>(frames: impl Iterator<Item = (&'a str, u64, u32)>) -> Vec<Entry> {
     let mut by_module: BTreeMap<&str, Vec<(u64, u32)>> = BTreeMap::new();
     for (module, address, id) in frames {
@@ -26,9 +27,9 @@ pub(crate) fn resolve<'a>(frames: impl Iterator<Item = (&'a str, u64, u32)>) -> 
     let mut symbols = Vec::new();
     for (module, frames) in by_module {
         if module == KERNEL {
-            resolve_listed(&SymbolList::kernel(&text("/proc/kallsyms")), &frames, &mut symbols);
+            resolve_listed(&SymbolList::kernel(&read_text("/proc/kallsyms")), &frames, &mut symbols);
         } else if module.starts_with("/tmp/perf-") {
-            resolve_listed(&SymbolList::perf_map(&text(module)), &frames, &mut symbols);
+            resolve_listed(&SymbolList::perf_map(&read_text(module)), &frames, &mut symbols);
         } else if module.starts_with('/') {
             resolve_file(module, &frames, &mut symbols);
         }
@@ -36,8 +37,8 @@ pub(crate) fn resolve<'a>(frames: impl Iterator<Item = (&'a str, u64, u32)>) -> 
     symbols
 }
 
-/// A file's text, empty where it cannot be read; invalid UTF-8 is replaced.
-fn text(path: &str) -> String {
+/// Reads a file's text, empty where the file cannot be read; replaces invalid UTF-8.
+fn read_text(path: &str) -> String {
     use std::io::Read;
     let mut bytes = Vec::new();
     if let Ok(file) = std::fs::File::open(path) {
@@ -97,11 +98,11 @@ mod tests {
         let exe = exe.to_str().unwrap();
         let here = a_function_of_this_program as fn() as usize as u64;
         // Where the executable lies in memory, and which of its bytes.
-        let code = crate::proc::code(std::process::id()).into_iter();
+        let code = crate::proc::code_mappings(std::process::id()).into_iter();
         let mut own = code.filter(|(from, len, ..)| (*from..from + len).contains(&here));
         let (from, len, offset, _) = own.next().unwrap();
         let mut maps = crate::sample::maps::Maps::default();
-        maps.map(1, from, len, offset, exe);
+        maps.add_mapping(1, from, len, offset, exe);
         let address = here.wrapping_add(maps.process(1).find(here).unwrap().bias);
         let found = resolve([(exe, address, 7)].into_iter());
         let Entry::Symbol { frame: 7, inlined: 0, name, file, line } = &found[0] else { panic!("{found:?}") };

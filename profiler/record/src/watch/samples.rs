@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 /// The order of tracks of samples, after those of scheduling.
 const ORDER: i32 = 1_000_001;
 
+/// The samples of a command's threads, with the mappings and stacks that they refer to.
 #[derive(Default)]
 pub(super) struct Samples {
     pub(super) maps: Maps,
@@ -23,44 +24,47 @@ pub(super) struct Samples {
     tracks: FxHashMap<u32, TrackNo>,
     site: Option<SiteId>,
     /// Origin and stack of samples that are not written to a track yet.
-    waiting: Vec<(Origin, u32)>,
-    pub(super) n: u64,
+    unwritten: Vec<(Origin, u32)>,
+    /// The number of samples that were written.
+    pub(super) n_written: u64,
 }
 
 impl Samples {
-    pub(super) fn take(&mut self, from: Origin, sample: &Sample) {
+    pub(super) fn add(&mut self, origin: Origin, sample: &Sample) {
         let (kernel, user) = {
-            let process = self.maps.process(from.pid);
+            let process = self.maps.process(origin.pid);
             unwind::stack(sample, &process.unwinder, &mut self.cache)
         };
         let mut stack = ROOT;
-        // Outermost first. All addresses but the innermost are return addresses: one byte less lies in the call.
-        let calls = |frames: Vec<u64>| (0..frames.len()).rev().map(move |n| frames[n].saturating_sub(u64::from(n > 0)));
-        for address in calls(user) {
-            let (module, at) = self.locate(from.pid, address);
-            stack = self.push(stack, module, at);
+        // Outermost first. All addresses except the innermost are return addresses; the byte before lies in the call.
+        let call_addresses =
+            |frames: Vec<u64>| (0..frames.len()).rev().map(move |i| frames[i].saturating_sub(u64::from(i > 0)));
+        for address in call_addresses(user) {
+            let (module, address_in_file) = self.locate(origin.pid, address);
+            stack = self.push(stack, module, address_in_file);
         }
-        let module = if kernel.is_empty() { 0 } else { self.maps.path(symbols::KERNEL) };
-        for address in calls(kernel) {
+        let module = if kernel.is_empty() { 0 } else { self.maps.path_row(symbols::KERNEL) };
+        for address in call_addresses(kernel) {
             stack = self.push(stack, module, address);
         }
-        self.waiting.push((from, stack));
+        self.unwritten.push((origin, stack));
     }
 
     fn push(&mut self, stack: u32, module: u32, address: u64) -> u32 {
         let path = &self.maps.paths[module as usize];
         let pushed = self.stacks.frame(module, address, path).and_then(|frame| self.stacks.push(stack, frame));
-        self.stacks.cut += u64::from(pushed.is_none());
+        self.stacks.n_cut += u64::from(pushed.is_none());
         pushed.unwrap_or(stack)
     }
 
-    /// The row of the file that is mapped at an address, and the address in the file.
+    /// Returns the row of the file that is mapped at an address, and the address in the file.
     fn locate(&mut self, pid: u32, address: u64) -> (u32, u64) {
-        let found = self.maps.process(pid).find(address).map(|m| (m.path, address.wrapping_add(m.bias)));
+        let found =
+            self.maps.process(pid).find(address).map(|mapping| (mapping.path_row, address.wrapping_add(mapping.bias)));
         match found {
             Some((path, in_file)) if self.maps.paths[path as usize].starts_with('/') => (path, in_file),
-            // Code without a file was generated at run time: its process may write a map of it.
-            _ => (self.maps.path(&symbols::perf_map(pid)), address),
+            // Code without a file was generated at run time, and its process may write a map of its functions.
+            _ => (self.maps.path_row(&symbols::perf_map(pid)), address),
         }
     }
 
@@ -69,21 +73,21 @@ impl Samples {
         // A stack must be in the meta file before a chunk has a record with it.
         let new = self.stacks.take_new();
         if !new.is_empty() {
-            tracks.entries(new.into_iter());
+            tracks.append_entries(new.into_iter());
         }
-        for (from, stack) in std::mem::take(&mut self.waiting) {
+        for (origin, stack) in std::mem::take(&mut self.unwritten) {
             let site = *self.site.get_or_insert_with(|| tracks.site("sample", "CPU clock"));
-            let track = *self.tracks.entry(from.tid).or_insert_with(|| {
-                let title = format!("{} {}, samples", proc::name(from.tid).text(), from.tid);
-                tracks.track(TrackKind::Thread, from.pid, from.tid, ORDER, title.trim_start())
+            let track = *self.tracks.entry(origin.tid).or_insert_with(|| {
+                let title = format!("{} {}, samples", proc::name(origin.tid).text(), origin.tid);
+                tracks.add_track(TrackKind::Thread, origin.pid, origin.tid, ORDER, title.trim_start())
             });
-            let time = tracks.ticks_at(from.time.cast_signed());
-            tracks.point(Kind::Instant, track, time, site, from.cpu, u64::from(stack));
-            self.n += 1;
+            let time = tracks.ticks_at(origin.time.cast_signed());
+            tracks.add_point(Kind::Instant, track, time, site, origin.cpu, u64::from(stack));
+            self.n_written += 1;
         }
     }
 
-    /// The functions of all frames. Reads symbol tables, which may take seconds.
+    /// Looks up the functions of all frames. Reads symbol tables, which may take seconds.
     pub(super) fn symbols(&self) -> Vec<Entry> {
         let paths = &self.maps.paths;
         symbols::resolve(

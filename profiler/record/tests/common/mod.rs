@@ -22,7 +22,7 @@ pub fn watched(command: &mut Command, dir: &Path, options: WatchOptions) -> (Sto
     let watch = Watch::prepare(dir, options).unwrap();
     let collector = Collector::start_with(dir, CollectorOptions::default(), Some(watch.tracks())).unwrap();
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-    watch.command(child.id());
+    watch.set_command(child.id());
     assert!(child.wait().unwrap().success());
     let report = watch.stop();
     let collected = collector.stop();

@@ -1,4 +1,4 @@
-//! Reads the chunk files of a trace folder, in the order in which their collectors began.
+//! Reads the chunk files of a trace folder, in the order in which their collectors started.
 
 use events::Record;
 use std::fs::File;
@@ -14,17 +14,17 @@ const READ_BYTES: u64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct ChunkFile {
     pub(crate) path: PathBuf,
-    /// When the collector began. Only one works at a time, so that files in this order have each ring's records in
-    /// order.
+    /// Start of the collector. Only one collector works at a time, so that files in this order have each ring's records
+    /// in order.
     begun_ns: i64,
     file: File,
     pub(crate) scanner: Scanner,
     pub(crate) error: Option<String>,
 }
 
-/// A chunk that was read.
+/// A chunk that was read and not applied yet.
 #[derive(Debug)]
-pub(crate) struct Staged {
+pub(crate) struct StagedChunk {
     pub(crate) header: ChunkHeader,
     pub(crate) records: Vec<Record>,
     /// Whether the records are damaged, and left out.
@@ -35,8 +35,8 @@ pub(crate) struct Staged {
 #[derive(Debug, Default)]
 pub(crate) struct ChunkFiles {
     files: Vec<ChunkFile>,
-    /// The file that is being read; those before are complete, and their collectors have ended.
-    current: usize,
+    /// Index of the file that is being read. Earlier files are complete, and their collectors have ended.
+    current_idx: usize,
     /// Bytes read so far.
     pub(crate) bytes: u64,
 }
@@ -46,7 +46,7 @@ impl ChunkFiles {
         &self.files
     }
 
-    /// Adds a file, unless it is known or still too short for its header.
+    /// Adds a file, unless it was added before or is still too short for its header.
     pub(crate) fn discover(&mut self, path: &Path) -> io::Result<()> {
         if self.files.iter().any(|f| f.path == path) {
             return Ok(());
@@ -61,7 +61,7 @@ impl ChunkFiles {
         let begun_ns = header[16..24].try_into().map_or(0, i64::from_le_bytes);
         let mut scanner = Scanner::default();
         scanner.feed(&header);
-        let position = self.files.partition_point(|f| f.begun_ns <= begun_ns).max(self.current);
+        let position = self.files.partition_point(|f| f.begun_ns <= begun_ns).max(self.current_idx);
         self.files.insert(position, ChunkFile { path: path.to_owned(), begun_ns, file, scanner, error: None });
         self.bytes += chunks::FILE_HEADER as u64;
         Ok(())
@@ -69,22 +69,22 @@ impl ChunkFiles {
 
     /// Appends the next chunks, with at least `budget` records if there are as many. Returns whether all chunks that
     /// exist now were read.
-    pub(crate) fn read(&mut self, budget: usize, out: &mut Vec<Staged>) -> bool {
-        let mut n = 0;
-        while let Some(file) = self.files.get_mut(self.current) {
+    pub(crate) fn read(&mut self, budget: usize, out: &mut Vec<StagedChunk>) -> bool {
+        let mut n_records = 0;
+        while let Some(file) = self.files.get_mut(self.current_idx) {
             loop {
                 let mut records = Vec::new();
-                while n < budget
-                    && let Some(found) = file.scanner.next(&mut records)
+                while n_records < budget
+                    && let Some(chunk) = file.scanner.next(&mut records)
                 {
-                    let (header, is_damaged) = match found {
+                    let (header, is_damaged) = match chunk {
                         ScannedChunk::Chunk(header) => (header, false),
                         ScannedChunk::BadPayload(header) => (header, true),
                     };
-                    n += records.len();
-                    out.push(Staged { header, records: std::mem::take(&mut records), is_damaged });
+                    n_records += records.len();
+                    out.push(StagedChunk { header, records: std::mem::take(&mut records), is_damaged });
                 }
-                if n >= budget {
+                if n_records >= budget {
                     return false;
                 }
                 let mut piece = Vec::new();
@@ -100,10 +100,10 @@ impl ChunkFiles {
                     }
                 }
             }
-            if self.current + 1 == self.files.len() {
+            if self.current_idx + 1 == self.files.len() {
                 return true;
             }
-            self.current += 1;
+            self.current_idx += 1;
         }
         true
     }

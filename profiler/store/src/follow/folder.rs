@@ -1,6 +1,6 @@
 //! Reads one machine's trace folder.
 
-use super::files::{ChunkFiles, Staged};
+use super::files::{ChunkFiles, StagedChunk};
 use super::notices::{file_name, io_warning};
 use super::process::{Processes, is_running};
 use super::rings::Rings;
@@ -17,9 +17,10 @@ use trace_model::{Batch, Name, RingPosition, TrackKey, Warning, WarningKind};
 /// Events after which a batch ends; a chunk or a ring is not split.
 const BATCH_EVENTS: usize = 1 << 16;
 /// A collector whose last heartbeat is older than this has ended, ns.
-const HEARTBEAT_NS: i64 = 2_000_000_000;
-/// How long records wait for the second clock anchor of their process, ns. The anchor is written after 10 ms.
-const MAX_WAIT_NS: i64 = 1_000_000_000;
+const HEARTBEAT_TIMEOUT_NS: i64 = 2_000_000_000;
+/// The time that records wait at most for the second clock anchor of their process, ns. The anchor is written after
+/// 10 ms.
+const MAX_ANCHOR_WAIT_NS: i64 = 1_000_000_000;
 
 /// Follows the trace folder of one machine.
 #[derive(Default)]
@@ -29,22 +30,26 @@ pub(crate) struct FolderReader {
     processes: Processes,
     chunks: ChunkFiles,
     rings: Rings,
-    /// Chunks of processes whose clock rate is unknown yet, and since when they wait.
-    waiting: Vec<Staged>,
-    waiting_since: Option<i64>,
-    /// Records that were read from rings and not from chunks.
-    recovered: u64,
-    limit_reached: bool,
-    /// Whether all chunks were read: before that, unfinished last bytes of a file are no damage.
-    at_end: bool,
-    live: Option<bool>,
-    /// The sealed folder that was found, and whether it was checked.
-    sealed: Option<(PathBuf, bool)>,
+    /// Chunks of processes whose clock rate is unknown yet.
+    waiting_chunks: Vec<StagedChunk>,
+    /// Time since which chunks wait, ns of CLOCK_MONOTONIC_RAW.
+    waiting_since_ns: Option<i64>,
+    /// Number of records that were read from rings and not from chunks.
+    n_recovered: u64,
+    is_limit_reached: bool,
+    /// Whether all chunks were read. Until then, unfinished last bytes of a file are no damage.
+    is_at_end: bool,
+    /// The last reported state of the trace; `None` before the first report.
+    is_live: Option<bool>,
+    /// The sealed folder, if there is one.
+    sealed_folder: Option<PathBuf>,
+    /// Whether the sealed folder is staged, or has nothing that was not read.
+    is_sealed_checked: bool,
     sealed_bytes: u64,
-    /// The contents of the sealed folder, which the next update has.
-    pub(super) staged: Option<Box<Store>>,
-    /// The collector's state when the trace was opened as ended; no collector is expected then.
-    pub(super) ended: Option<Option<CollectorState>>,
+    /// The contents of the sealed folder, which the next update delivers.
+    pub(super) staged_store: Option<Box<Store>>,
+    /// For a trace that was opened as ended, the last state of its collector, if it left one: no collector is expected.
+    pub(super) final_collector: Option<Option<CollectorState>>,
 }
 
 impl FolderReader {
@@ -52,52 +57,53 @@ impl FolderReader {
     pub(super) fn open(trace_dir: &Path) -> Result<FolderReader, OpenError> {
         let mut reader = FolderReader::open_collected(trace_dir)?;
         if let Some(folder) = find_sealed(trace_dir) {
-            reader.stage(&folder).map_err(|e| OpenError::Io(folder, e))?;
+            reader.stage_sealed(&folder).map_err(|e| OpenError::Io(folder, e))?;
         }
         Ok(reader)
     }
 
     /// Sets that no process collects any more.
     pub(super) fn end(&mut self) {
-        self.ended = Some(self.control.as_ref().map(Control::collector));
+        self.final_collector = Some(self.control.as_ref().map(Control::collector));
     }
 
     /// Opens the files that a collector left in a folder, and ignores a sealed folder.
     pub(super) fn open_collected(trace_dir: &Path) -> Result<FolderReader, OpenError> {
         let mut reader = FolderReader { dir: trace_dir.to_owned(), ..FolderReader::default() };
-        let found = reader.discover(&mut Batch::new()).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
-        if found || find_sealed(trace_dir).is_some() {
+        let has_trace = reader.discover(&mut Batch::new()).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
+        if has_trace || find_sealed(trace_dir).is_some() {
             Ok(reader)
         } else {
             Err(OpenError::NoTrace(trace_dir.to_owned()))
         }
     }
 
-    /// Opens the sealed folder for the next update; rings are read on from where it ends.
-    fn stage(&mut self, folder: &Path) -> io::Result<()> {
+    /// Opens the sealed folder for the next update. Rings are read on from where the sealed trace ends.
+    fn stage_sealed(&mut self, folder: &Path) -> io::Result<()> {
         let sealed = SealedTrace::open(folder)?;
         self.rings.set_positions(&sealed.rings);
         self.sealed_bytes = std::fs::read_dir(folder)?.filter_map(|e| Some(e.ok()?.metadata().ok()?.len())).sum();
-        self.sealed = Some((folder.to_owned(), true));
-        self.staged = Some(Box::new(sealed.store));
+        (self.sealed_folder, self.is_sealed_checked) = (Some(folder.to_owned()), true);
+        self.staged_store = Some(Box::new(sealed.store));
         Ok(())
     }
 
-    /// Up to which record each ring was read.
+    /// The position in each ring up to which records were read.
     pub(super) fn positions(&self) -> Vec<RingPosition> {
         self.rings.positions()
     }
 
     /// The id of a process that may still write into the folder, as far as this machine knows.
     pub(super) fn live_process(&self) -> Option<u32> {
-        let collector = self.ended.flatten().filter(|c| !c.finished && c.pid != 0 && c.pid != std::process::id());
+        let collector =
+            self.final_collector.flatten().filter(|c| !c.finished && c.pid != 0 && c.pid != std::process::id());
         let collector = collector.map(|c| c.pid).filter(|pid| is_running(*pid));
-        collector.or_else(|| self.processes.any_alive())
+        collector.or_else(|| self.processes.live_process())
     }
 
     /// The id of a process that was still writing to a ring when the rings were last read.
     pub(super) fn writing_process(&self) -> Option<u32> {
-        self.rings.any_alive()
+        self.rings.writing_process()
     }
 
     /// Reads new events, about [`BATCH_EVENTS`] at a time.
@@ -106,13 +112,13 @@ impl FolderReader {
     /// Fails if the folder cannot be listed any more.
     pub(super) fn poll_staged(&mut self) -> io::Result<Update> {
         let mut batch = Batch::new();
-        if self.staged.is_some() {
+        if self.staged_store.is_some() {
             batch.more = true;
-            return Ok(Update { replacement: self.staged.take(), batch });
+            return Ok(Update { replacement: self.staged_store.take(), batch });
         }
         self.discover(&mut batch)?;
-        let collector_lives = self.collector_lives();
-        let mut staged = std::mem::take(&mut self.waiting);
+        let is_collector_alive = self.is_collector_alive();
+        let mut staged = std::mem::take(&mut self.waiting_chunks);
         let n_waiting = staged.len();
         let all_read = n_waiting == 0 && self.chunks.read(BATCH_EVENTS, &mut staged);
         let mut n_records: usize = staged.iter().map(|s| s.records.len()).sum();
@@ -120,34 +126,34 @@ impl FolderReader {
         let mut all_peeked = false;
         if all_read {
             (peeks, all_peeked) = self.rings.peek(&self.dir, BATCH_EVENTS.saturating_sub(n_records), &mut batch);
-            n_records += peeks.iter().map(|l| l.records.len()).sum::<usize>();
+            n_records += peeks.iter().map(|peek| peek.records.len()).sum::<usize>();
         }
         self.processes.read_meta(&mut batch);
         let now = events::clock::mono_now();
-        let is_in_time = self.waiting_since.is_none_or(|since| now - since < MAX_WAIT_NS);
-        let may_wait = collector_lives && is_in_time;
+        let is_in_time = self.waiting_since_ns.is_none_or(|since| now - since < MAX_ANCHOR_WAIT_NS);
+        let may_wait = is_collector_alive && is_in_time;
         for chunk in staged {
             self.apply_chunk(chunk, may_wait, &mut batch);
         }
-        self.waiting_since = if self.waiting.is_empty() { None } else { self.waiting_since.or(Some(now)) };
+        self.waiting_since_ns = if self.waiting_chunks.is_empty() { None } else { self.waiting_since_ns.or(Some(now)) };
         for peek in &peeks {
-            self.apply_peek(peek, collector_lives, may_wait, &mut batch);
+            self.apply_peek(peek, is_collector_alive, may_wait, &mut batch);
         }
-        self.at_end = all_read && self.waiting.is_empty();
-        self.warnings(collector_lives, &mut batch);
-        if all_peeked && self.waiting.is_empty() {
+        self.is_at_end = all_read && self.waiting_chunks.is_empty();
+        self.add_warnings(is_collector_alive, &mut batch);
+        if all_peeked && self.waiting_chunks.is_empty() {
             self.report_missing_ends(&mut batch);
         }
         batch.disk_bytes = self.chunks.bytes + self.sealed_bytes;
-        let live = collector_lives || self.rings.any_alive().is_some();
-        if self.live != Some(live) {
-            self.live = Some(live);
-            batch.live = Some(live);
+        let is_live = is_collector_alive || self.rings.writing_process().is_some();
+        if self.is_live != Some(is_live) {
+            self.is_live = Some(is_live);
+            batch.live = Some(is_live);
         }
-        batch.more = n_records > 0 && !(all_read && all_peeked) && self.waiting.is_empty();
-        if self.at_end {
+        batch.more = n_records > 0 && !(all_read && all_peeked) && self.waiting_chunks.is_empty();
+        if self.is_at_end {
             self.check_sealed()?;
-            batch.more |= self.staged.is_some();
+            batch.more |= self.staged_store.is_some();
         }
         Ok(Update::from(batch))
     }
@@ -155,19 +161,18 @@ impl FolderReader {
     /// Opens a sealed folder that appeared while the trace was followed, if it has records that were not read before
     /// their files were removed.
     fn check_sealed(&mut self) -> io::Result<()> {
-        let Some((folder, false)) = &self.sealed else { return Ok(()) };
-        let folder = folder.clone();
-        if self.rings.have_all(&positions(&folder)?) {
-            self.sealed = Some((folder, true));
+        let Some(folder) = self.sealed_folder.clone().filter(|_| !self.is_sealed_checked) else { return Ok(()) };
+        if self.rings.has_read_all(&positions(&folder)?) {
+            self.is_sealed_checked = true;
             return Ok(());
         }
-        self.stage(&folder)
+        self.stage_sealed(&folder)
     }
 
     /// Finds new files. Returns whether the folder has any file of a trace.
     fn discover(&mut self, batch: &mut Batch) -> io::Result<bool> {
-        let mut found = false;
-        let mut failed = |path: &Path, e: io::Error| {
+        let mut has_trace = false;
+        let mut warn = |path: &Path, e: io::Error| {
             // Not found: a ring file that its collector has removed since the folder was listed.
             if e.kind() != io::ErrorKind::NotFound {
                 batch.warnings.push(io_warning(path, &e.to_string()));
@@ -177,49 +182,49 @@ impl FolderReader {
             let path = entry?.path();
             let Some(name) = path.file_name().and_then(|n| n.to_str()) else { continue };
             if let Some(pid) = parse_meta_file(name) {
-                self.processes.discover(pid, &path).unwrap_or_else(|e| failed(&path, e));
+                self.processes.discover(pid, &path).unwrap_or_else(|e| warn(&path, e));
             } else if is_chunk_file(name) {
-                self.chunks.discover(&path).unwrap_or_else(|e| failed(&path, e));
+                self.chunks.discover(&path).unwrap_or_else(|e| warn(&path, e));
             } else if let Some(key) = ring::parse_file_name(name) {
                 self.rings.discover(key);
             } else if name == SEALED_FOLDER {
-                self.sealed.get_or_insert((path, false));
+                self.sealed_folder.get_or_insert(path);
             } else if name != events::control::FILE_NAME {
                 continue;
             }
-            found = true;
+            has_trace = true;
         }
         if self.control.is_none() {
             // Without the control file (missing, foreign, read-only) the trace is read as one without a collector.
             self.control = Control::open(&self.dir).ok();
         }
-        Ok(found)
+        Ok(has_trace)
     }
 
     fn collector(&self) -> Option<CollectorState> {
-        self.ended.unwrap_or_else(|| self.control.as_ref().map(Control::collector))
+        self.final_collector.unwrap_or_else(|| self.control.as_ref().map(Control::collector))
     }
 
-    pub(super) fn collector_lives(&self) -> bool {
-        let Some(collector) = self.collector().filter(|_| self.ended.is_none()) else { return false };
+    pub(super) fn is_collector_alive(&self) -> bool {
+        let Some(collector) = self.collector().filter(|_| self.final_collector.is_none()) else { return false };
         let age = events::clock::mono_now().saturating_sub(collector.heartbeat_ns);
-        collector.pid != 0 && !collector.finished && (0..HEARTBEAT_NS).contains(&age)
+        collector.pid != 0 && !collector.finished && (0..HEARTBEAT_TIMEOUT_NS).contains(&age)
     }
 
-    fn apply_chunk(&mut self, chunk: Staged, may_wait: bool, batch: &mut Batch) {
+    fn apply_chunk(&mut self, chunk: StagedChunk, may_wait: bool, batch: &mut Batch) {
         let header = chunk.header;
         if header.flags & FLAG_LIMIT != 0 {
-            self.limit_reached = true;
+            self.is_limit_reached = true;
             return;
         }
-        let number = self.processes.number(header.pid, header.made);
-        let has_waiting = self.waiting.iter().any(|h| h.header.pid == header.pid);
-        if may_wait && (has_waiting || !self.processes.clock_is_ready(number)) {
-            self.waiting.push(chunk);
+        let number = self.processes.process_number(header.pid, header.made);
+        let has_waiting = self.waiting_chunks.iter().any(|chunk| chunk.header.pid == header.pid);
+        if may_wait && (has_waiting || !self.processes.is_clock_ready(number)) {
+            self.waiting_chunks.push(chunk);
             return;
         }
         // Records that were read from rings before are in chunks now: only those after the last chunk are recovered.
-        self.recovered = 0;
+        self.n_recovered = 0;
         let key = TrackKey { pid: number, ring: header.ring };
         let ring = self.rings.ring(key, header.made);
         if header.flags & FLAG_FLIGHT != 0 {
@@ -229,7 +234,7 @@ impl FolderReader {
             ring.count_missing(header.first, u64::from(header.count));
             &[]
         } else {
-            ring.new_part(header.first, &chunk.records)
+            ring.unread_part(header.first, &chunk.records)
         };
         ring.dropped = ring.dropped.max(header.dropped);
         let is_last = header.flags & FLAG_LAST != 0;
@@ -243,26 +248,26 @@ impl FolderReader {
     }
 
     /// Applies the records of a ring that are not in chunks yet.
-    fn apply_peek(&mut self, peek: &ring::Peek, collector_lives: bool, may_wait: bool, batch: &mut Batch) {
-        let key = TrackKey { pid: self.processes.number(peek.info.pid, peek.info.made), ring: peek.info.ring };
-        if may_wait && !self.processes.clock_is_ready(key.pid) {
+    fn apply_peek(&mut self, peek: &ring::Peek, is_collector_alive: bool, may_wait: bool, batch: &mut Batch) {
+        let key = TrackKey { pid: self.processes.process_number(peek.info.pid, peek.info.made), ring: peek.info.ring };
+        if may_wait && !self.processes.is_clock_ready(key.pid) {
             return;
         }
         let ring = self.rings.ring(key, peek.info.made);
         ring.dropped = ring.dropped.max(peek.dropped);
         // The collector drained records since the chunks were read: the next poll finds them in a chunk.
-        let was_drained = collector_lives && peek.first > ring.next && !peek.overwrites;
+        let was_drained = is_collector_alive && peek.first > ring.next && !peek.overwrites;
         if peek.overwrites {
             ring.skip_to(peek.first);
         }
         if !was_drained && !peek.damaged {
-            let records = ring.new_part(peek.first, &peek.records);
-            self.recovered += records.len() as u64;
+            let records = ring.unread_part(peek.first, &peek.records);
+            self.n_recovered += records.len() as u64;
             self.processes.convert(key, records, &mut ring.decoder, batch);
         }
         let open = self.processes.convert_open(key.pid, &peek.open);
-        let name = (!ring.named).then(|| (peek.info.name.clone(), peek.info.tid));
-        ring.named = true;
+        let name = (!ring.is_named).then(|| (peek.info.name.clone(), peek.info.tid));
+        ring.is_named = true;
         let track = batch.track(key);
         track.dropped = Some(self.rings.dropped(key));
         track.open = Some(if peek.finished { Vec::new() } else { open });
@@ -273,7 +278,7 @@ impl FolderReader {
     }
 
     /// Adds all warnings so far; the store has one for each kind and source.
-    fn warnings(&mut self, collector_lives: bool, batch: &mut Batch) {
+    fn add_warnings(&mut self, is_collector_alive: bool, batch: &mut Batch) {
         for file in self.chunks.files() {
             let name = file_name(&file.path);
             let damage = file.scanner.damage();
@@ -282,17 +287,17 @@ impl FolderReader {
                 let text = format!("{name}: {bytes} damaged bytes skipped in {n} places, the first at byte {at}");
                 batch.warnings.push(Warning::new(WarningKind::Damage, name.clone(), n, text));
             }
-            let torn = file.scanner.n_unfinished_bytes() as u64;
-            if torn > 0 && !collector_lives && self.at_end {
-                let text = format!("{name}: the last chunk was cut while it was written ({torn} bytes)");
+            let n_torn_bytes = file.scanner.n_unfinished_bytes() as u64;
+            if n_torn_bytes > 0 && !is_collector_alive && self.is_at_end {
+                let text = format!("{name}: the last chunk was cut while it was written ({n_torn_bytes} bytes)");
                 batch.warnings.push(Warning::new(WarningKind::TornTail, name.clone(), 1, text));
             }
             if let Some(error) = &file.error {
                 batch.warnings.push(io_warning(&file.path, error));
             }
         }
-        self.rings.warnings(batch);
-        self.processes.warnings(collector_lives, batch);
+        self.rings.add_warnings(batch);
+        self.processes.add_warnings(is_collector_alive, batch);
         let control = self.control.as_ref();
         let lost = control.map(Control::lost).unwrap_or_default();
         if lost.events > 0 {
@@ -302,15 +307,15 @@ impl FolderReader {
             );
             batch.warnings.push(Warning::new(WarningKind::Dropped, "threads without a buffer", lost.events, text));
         }
-        if self.limit_reached {
+        if self.is_limit_reached {
             let text =
                 format!("the trace reached its size limit ({} bytes): recording was switched off", self.chunks.bytes);
             batch.warnings.push(Warning::new(WarningKind::SizeLimit, self.dir.display().to_string(), 1, text));
         }
         let collector = self.collector();
-        let ended_early = collector.is_some_and(|c| c.pid != 0 && !c.finished) && !collector_lives;
-        if ended_early && self.recovered > 0 {
-            let n = self.recovered;
+        let ended_early = collector.is_some_and(|c| c.pid != 0 && !c.finished) && !is_collector_alive;
+        if ended_early && self.n_recovered > 0 {
+            let n = self.n_recovered;
             let text = format!("the collector ended early: {n} events were read from the threads' buffers");
             batch.warnings.push(Warning::new(WarningKind::Recovered, self.dir.display().to_string(), n, text));
         }
@@ -319,11 +324,11 @@ impl FolderReader {
     /// Adds warnings for rings without an end: a collector that finished has written the last chunk of each ring, or
     /// left the ring's file.
     fn report_missing_ends(&self, batch: &mut Batch) {
-        let finished = self.collector().is_some_and(|c| c.finished);
-        if !finished || self.limit_reached {
+        let has_finished = self.collector().is_some_and(|c| c.finished);
+        if !has_finished || self.is_limit_reached {
             return;
         }
-        for key in self.rings.without_end(&self.processes.threads) {
+        for key in self.rings.rings_without_end(&self.processes.threads) {
             let source = format!("end of ring {} of process {}", key.ring, key.pid);
             let text = format!("the {source} is missing from the files");
             batch.warnings.push(Warning::new(WarningKind::Damage, source, 1, text));

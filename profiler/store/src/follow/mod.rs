@@ -17,25 +17,25 @@ mod rings;
 
 use crate::store::{Store, Update};
 use folder::FolderReader;
-use gathered::Gathered;
+use gathered::GatheredReader;
 use std::io;
 use std::path::{Path, PathBuf};
 use trace_model::clocks::Fact;
 use trace_model::layout::{OpenError, find_sealed, is_gathered};
 use trace_model::{Batch, RingPosition};
 
-/// Follows a trace folder. All its updates belong to one store, in order.
+/// Follows a trace folder. All updates are for one store, in order.
 pub struct TraceReader {
     dir: PathBuf,
     source: Source,
-    ended: bool,
+    is_ended: bool,
 }
 
 enum Source {
     /// The trace folder of one machine.
     Folder(Box<FolderReader>),
     /// The trace folders of many processes and hosts.
-    Gathered(Box<Gathered>),
+    Gathered(Box<GatheredReader>),
 }
 
 impl TraceReader {
@@ -46,18 +46,18 @@ impl TraceReader {
     /// Fails if the folder cannot be read or has no trace.
     pub fn open(trace_dir: &Path) -> Result<TraceReader, OpenError> {
         let source = if is_gathered(trace_dir) {
-            let gathered = Gathered::open(trace_dir).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
+            let gathered = GatheredReader::open(trace_dir).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
             Source::Gathered(Box::new(gathered))
         } else {
             Source::Folder(Box::new(FolderReader::open(trace_dir)?))
         };
-        Ok(TraceReader { dir: trace_dir.to_owned(), source, ended: false })
+        Ok(TraceReader { dir: trace_dir.to_owned(), source, is_ended: false })
     }
 
     /// Opens a trace whose collector has ended, with or without finishing it.
     pub(crate) fn open_ended(trace_dir: &Path) -> Result<TraceReader, OpenError> {
         let mut reader = TraceReader::open(trace_dir)?;
-        reader.ended = true;
+        reader.is_ended = true;
         match &mut reader.source {
             Source::Folder(folder) => folder.end(),
             Source::Gathered(gathered) => gathered.end(),
@@ -74,26 +74,26 @@ impl TraceReader {
     }
 
     /// The reader of the trace that this machine records into the folder.
-    fn own_folder(&self) -> Option<&FolderReader> {
+    fn local_folder(&self) -> Option<&FolderReader> {
         match &self.source {
             Source::Folder(folder) => Some(folder),
-            Source::Gathered(gathered) => gathered.own_folder(),
+            Source::Gathered(gathered) => gathered.local_folder(),
         }
     }
 
-    /// Up to which record each ring was read.
+    /// The position in each ring up to which records were read.
     pub(crate) fn positions(&self) -> Vec<RingPosition> {
-        self.own_folder().map_or_else(Vec::new, FolderReader::positions)
+        self.local_folder().map_or_else(Vec::new, FolderReader::positions)
     }
 
     /// The id of a process that may still write into the folder, as far as this machine knows.
     pub(crate) fn live_process(&self) -> Option<u32> {
-        self.own_folder().and_then(FolderReader::live_process)
+        self.local_folder().and_then(FolderReader::live_process)
     }
 
     /// The id of a process that was still writing to a ring when the rings were last read.
     pub(crate) fn writing_process(&self) -> Option<u32> {
-        self.own_folder().and_then(FolderReader::writing_process)
+        self.local_folder().and_then(FolderReader::writing_process)
     }
 
     /// Facts about clocks that messages between hosts of a gathered folder have proved since the last call, each with
@@ -105,7 +105,7 @@ impl TraceReader {
         }
     }
 
-    /// The folder.
+    /// The trace folder.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -126,9 +126,9 @@ impl TraceReader {
     pub fn read_all(&mut self, store: &mut Store) -> io::Result<()> {
         loop {
             let update = self.poll_staged()?;
-            let more = update.has_more();
+            let has_more = update.has_more();
             store.apply(update);
-            if !more {
+            if !has_more {
                 break;
             }
         }
@@ -139,7 +139,7 @@ impl TraceReader {
         Ok(())
     }
 
-    /// Reads new events, about 65,536, for [`Store::apply`]. To be called again at once while [`Update::has_more`].
+    /// Reads new events, about 65,536, for [`Store::apply`]. The caller calls again at once while [`Update::has_more`].
     ///
     /// # Errors
     /// As [`TraceReader::poll`].
@@ -154,7 +154,7 @@ impl TraceReader {
         }
         // The gathered folder was sealed while it was followed: the sealed folder has everything.
         let mut folder = FolderReader::open(&self.dir).map_err(io::Error::other)?;
-        folder.ended = self.ended.then_some(None);
+        folder.final_collector = self.is_ended.then_some(None);
         let update = folder.poll_staged();
         self.source = Source::Folder(Box::new(folder));
         update

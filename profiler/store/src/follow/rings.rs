@@ -1,4 +1,4 @@
-//! Rings of a trace folder: up to which record each was read, which are missing, which are still in its file.
+//! Rings of a trace folder: the position up to which each was read, its missing records, and the records in its file.
 
 use super::notices::io_warning;
 use super::process::is_running;
@@ -14,30 +14,30 @@ use trace_model::{Batch, RingPosition, TrackKey, Warning, WarningKind};
 pub(crate) struct Ring {
     /// Sequence number of the next record.
     pub(crate) next: u64,
-    /// Records that are missing, because they are damaged or were never found.
+    /// Number of records that are missing, because they are damaged or were never found.
     missing: u64,
-    /// Records of a flight recorder that were overwritten.
+    /// Number of records of a flight recorder that were overwritten.
     overwritten: u64,
-    /// Records that the ring could not take.
+    /// Number of records for which the ring had no room.
     pub(crate) dropped: u64,
     pub(crate) decoder: Decoder,
     /// Whether the thread's name was reported.
-    pub(crate) named: bool,
+    pub(crate) is_named: bool,
     /// Whether the last record was read.
     pub(crate) is_complete: bool,
 }
 
 impl Ring {
-    /// The records that were not read before, of those from number `first` on. Counts records that are missing before
-    /// them.
-    pub(crate) fn new_part<'a>(&mut self, first: u64, records: &'a [Record]) -> &'a [Record] {
+    /// Returns the part of `records`, which begin at number `first`, that was not read before. Counts the records that
+    /// are missing before `first`.
+    pub(crate) fn unread_part<'a>(&mut self, first: u64, records: &'a [Record]) -> &'a [Record] {
         self.missing += first.saturating_sub(self.next);
-        let n_known = self.next.saturating_sub(first).min(records.len() as u64) as usize;
+        let n_read = self.next.saturating_sub(first).min(records.len() as u64) as usize;
         self.next = self.next.max(first.saturating_add(records.len() as u64));
-        &records[n_known..]
+        &records[n_read..]
     }
 
-    /// Counts records before number `first` that were not read as overwritten by a flight recorder.
+    /// Counts unread records before number `first` as overwritten by a flight recorder.
     pub(crate) fn skip_to(&mut self, first: u64) {
         self.overwritten += first.saturating_sub(self.next);
         self.next = self.next.max(first);
@@ -54,24 +54,24 @@ impl Ring {
 /// The state of reading a ring's file.
 #[derive(Debug, Default)]
 struct RingFile {
-    /// Whether there is nothing more to read: the file is gone, invalid, or finished and read.
-    is_over: bool,
+    /// Whether the file has nothing more to read: it is removed, invalid, or finished and read.
+    is_exhausted: bool,
     /// Whether the file was removed.
-    is_gone: bool,
+    is_removed: bool,
     /// Whether the thread has ended.
-    finished: bool,
+    is_finished: bool,
     /// Whether the positions in the file make no sense.
-    damaged: bool,
+    is_damaged: bool,
     problem: Option<String>,
 }
 
 /// All rings of a folder.
 #[derive(Debug, Default)]
 pub(crate) struct Rings {
-    /// By number and time of creation: a number is reused after its file was removed.
+    /// Rings by number and time of creation, since a number is reused after its file was removed.
     by_key: BTreeMap<(TrackKey, u64), Ring>,
     files: BTreeMap<(u32, u32), RingFile>,
-    /// The number of files that were read in this pass.
+    /// The number of files that were read in this pass through all files.
     n_peeked: usize,
 }
 
@@ -79,8 +79,8 @@ impl Rings {
     /// Adds a ring file that is in the folder.
     pub(crate) fn discover(&mut self, key: (u32, u32)) {
         let file = self.files.entry(key).or_default();
-        // The file was removed before: the number is reused.
-        if file.is_gone {
+        // A removed file that is there again is a new ring, which reuses the number.
+        if file.is_removed {
             *file = RingFile::default();
         }
     }
@@ -90,7 +90,7 @@ impl Rings {
         self.by_key.entry((key, made)).or_default()
     }
 
-    /// Records that all rings with this number could not take.
+    /// The number of records for which the rings with this number had no room.
     pub(crate) fn dropped(&self, key: TrackKey) -> u64 {
         self.by_key.range((key, 0)..=(key, u64::MAX)).map(|(_, ring)| ring.dropped).sum()
     }
@@ -99,60 +99,60 @@ impl Rings {
     /// read.
     pub(crate) fn peek(&mut self, dir: &Path, budget: usize, batch: &mut Batch) -> (Vec<Peek>, bool) {
         let mut peeks = Vec::new();
-        let mut n = 0;
+        let mut n_records = 0;
         for (key, file) in self.files.iter_mut().skip(self.n_peeked) {
-            if n > budget {
+            if n_records > budget {
                 return (peeks, false);
             }
             self.n_peeked += 1;
-            if file.is_over {
+            if file.is_exhausted {
                 continue;
             }
             let path = ring::path(dir, key.0, key.1);
             match ring::peek(&path) {
                 Ok(peek) if (peek.info.pid, peek.info.ring) == *key => {
-                    file.damaged |= peek.damaged;
+                    file.is_damaged |= peek.damaged;
                     // A finished ring that no collector drains does not change: it need not be read each time.
-                    file.is_over = file.finished && peek.finished;
-                    file.finished = peek.finished;
-                    n += peek.records.len();
+                    file.is_exhausted = file.is_finished && peek.finished;
+                    file.is_finished = peek.finished;
+                    n_records += peek.records.len();
                     peeks.push(peek);
                 }
-                Ok(_) => file.refuse("its header names another ring"),
+                Ok(_) => file.reject("its header names another ring"),
                 Err(RingError::NotReady) => {}
                 Err(RingError::Io(e)) if e.kind() == std::io::ErrorKind::NotFound => {
-                    file.is_over = true;
-                    file.is_gone = true;
+                    file.is_exhausted = true;
+                    file.is_removed = true;
                 }
                 Err(RingError::Io(e)) => batch.warnings.push(io_warning(&path, &e.to_string())),
-                Err(e @ (RingError::Foreign(_) | RingError::Damaged(_))) => file.refuse(&e.to_string()),
+                Err(e @ (RingError::Foreign(_) | RingError::Damaged(_))) => file.reject(&e.to_string()),
             }
         }
         self.n_peeked = 0;
         (peeks, true)
     }
 
-    /// The rings, including `threads`, whose end is neither in a chunk nor in a file, in a trace that its collector
-    /// finished.
-    pub(crate) fn without_end(&self, threads: &BTreeSet<TrackKey>) -> Vec<TrackKey> {
+    /// Returns the rings, including `threads`, whose end is neither in a chunk nor in a file. For a trace that its
+    /// collector finished.
+    pub(crate) fn rings_without_end(&self, threads: &BTreeSet<TrackKey>) -> Vec<TrackKey> {
         let has_end = |key: &TrackKey| {
-            let in_file = self.files.get(&(key.pid, key.ring)).is_some_and(|f| !f.is_gone);
-            in_file || self.by_key.range((*key, 0)..=(*key, u64::MAX)).next_back().is_some_and(|(_, r)| r.is_complete)
+            let has_file = self.files.get(&(key.pid, key.ring)).is_some_and(|f| !f.is_removed);
+            has_file || self.by_key.range((*key, 0)..=(*key, u64::MAX)).next_back().is_some_and(|(_, r)| r.is_complete)
         };
-        let known = self.by_key.keys().map(|(key, _)| *key);
-        let mut keys: Vec<TrackKey> = known.chain(threads.iter().copied()).filter(|key| !has_end(key)).collect();
+        let read_rings = self.by_key.keys().map(|(key, _)| *key);
+        let mut keys: Vec<TrackKey> = read_rings.chain(threads.iter().copied()).filter(|key| !has_end(key)).collect();
         keys.sort_unstable();
         keys.dedup();
         keys
     }
 
     /// The id of a process on this machine that still writes to a ring.
-    pub(crate) fn any_alive(&self) -> Option<u32> {
-        let mut writing = self.files.iter().filter(|(_, f)| !f.is_over && !f.finished);
-        writing.find(|(key, _)| is_running(key.0)).map(|(key, _)| key.0)
+    pub(crate) fn writing_process(&self) -> Option<u32> {
+        let mut open_files = self.files.iter().filter(|(_, f)| !f.is_exhausted && !f.is_finished);
+        open_files.find(|(key, _)| is_running(key.0)).map(|(key, _)| key.0)
     }
 
-    /// Up to which record each ring was read.
+    /// The position in each ring up to which records were read.
     pub(crate) fn positions(&self) -> Vec<RingPosition> {
         let position = |((key, made), ring): (&(TrackKey, u64), &Ring)| RingPosition {
             pid: key.pid,
@@ -171,26 +171,27 @@ impl Rings {
             let ring = self.ring(key, position.made);
             ring.next = ring.next.max(position.next);
             ring.dropped = ring.dropped.max(position.dropped);
-            // The end of the ring is in the sealed trace, or that has a warning about it.
-            (ring.is_complete, ring.named) = (true, true);
+            // The sealed trace has the end of the ring, or a warning that the end is missing.
+            (ring.is_complete, ring.is_named) = (true, true);
         }
     }
 
     /// Whether all records up to these positions were read.
-    pub(crate) fn have_all(&self, positions: &[RingPosition]) -> bool {
+    pub(crate) fn has_read_all(&self, positions: &[RingPosition]) -> bool {
         positions.iter().all(|position| {
             let key = TrackKey { pid: position.pid, ring: position.ring };
             position.next == 0 || self.by_key.get(&(key, position.made)).is_some_and(|r| r.next >= position.next)
         })
     }
 
-    pub(crate) fn warnings(&self, batch: &mut Batch) {
+    /// Adds the warnings so far about rings and their files.
+    pub(crate) fn add_warnings(&self, batch: &mut Batch) {
         for ((pid, ring), file) in &self.files {
             let source = format!("ring-{pid}-{ring}.ring");
             if let Some(problem) = &file.problem {
                 let text = format!("{source}: {problem}; what it held is missing");
                 batch.warnings.push(Warning::new(WarningKind::Damage, source, 1, text));
-            } else if file.damaged {
+            } else if file.is_damaged {
                 let text = format!("{source}: its positions make no sense; what it held is missing");
                 batch.warnings.push(Warning::new(WarningKind::Damage, source, 1, text));
             }
@@ -217,8 +218,8 @@ impl Rings {
 }
 
 impl RingFile {
-    fn refuse(&mut self, problem: &str) {
-        self.is_over = true;
+    fn reject(&mut self, problem: &str) {
+        self.is_exhausted = true;
         self.problem = Some(problem.to_owned());
     }
 }

@@ -1,40 +1,40 @@
 //! A block of a remote lane: consecutive slices with all their fields.
 
-use super::key::{Names, is_time};
+use super::key::{TableSizes, is_time};
 use super::message;
 use crate::store::{Lane, Store};
 use std::ops::Range;
 use trace_model::{NO_ARGS, Site, SliceColumns, SliceDetails, SliceHeader};
 
-/// Slices of a lane, with the texts of their arguments.
+/// Consecutive slices of a lane, with the texts of their arguments.
 #[derive(Debug)]
 pub(super) struct Block {
     /// Ordinal of the first slice.
     first: u64,
-    /// The ordinal up to which the block has all slices of the lane that can be read.
+    /// Ordinal up to which the block has all readable slices of the lane.
     end: u64,
     slices: SliceColumns,
-    /// The arguments of slices; that of number `first_args` is the first.
+    /// The arguments of slices, numbered from `first_args_id` on.
     args: Vec<Box<str>>,
-    first_args: u32,
+    first_args_id: u32,
 }
 
 impl Block {
-    /// The columns of the slices, and their rows from that of a slice on.
+    /// Returns the columns of the slices, and the range of rows from the slice `ordinal` to the end.
     pub(super) fn rows(&self, ordinal: u64) -> Option<(&SliceColumns, Range<usize>)> {
         let row = usize::try_from(ordinal.checked_sub(self.first)?).ok()?;
         (row < self.slices.len()).then(|| (&self.slices, row..self.slices.len()))
     }
 
-    pub(super) fn args(&self, number: u32) -> Option<&str> {
-        self.args.get(number.checked_sub(self.first_args)? as usize).map(AsRef::as_ref)
+    pub(super) fn args(&self, args_id: u32) -> Option<&str> {
+        self.args.get(args_id.checked_sub(self.first_args_id)? as usize).map(AsRef::as_ref)
     }
 
     pub(super) fn n_args(&self) -> u32 {
         self.args.len() as u32
     }
 
-    /// The ordinal up to which the block has all slices of the lane that can be read.
+    /// The ordinal up to which the block has all readable slices of the lane.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
@@ -42,9 +42,9 @@ impl Block {
     /// Numbers the arguments from `first` on.
     pub(super) fn number_args(&mut self, first: u32) {
         for details in self.slices.details.iter_mut().filter(|details| details.args != NO_ARGS) {
-            details.args = details.args - self.first_args + first;
+            details.args = details.args - self.first_args_id + first;
         }
-        self.first_args = first;
+        self.first_args_id = first;
     }
 
     /// Removes the arguments of all slices.
@@ -58,8 +58,8 @@ impl Block {
         size_of::<Block>() + self.slices.bytes() + texts
     }
 
-    /// Checks a message and converts it; `None` if it has slices without one of these ordinals, or makes no sense.
-    pub(super) fn of_message(block: message::Block, ordinals: &Range<u64>, names: Names) -> Option<Block> {
+    /// Converts a message; `None` if the message is invalid, or has slices with ordinals outside these.
+    pub(super) fn from_message(block: message::Block, ordinals: &Range<u64>, tables: TableSizes) -> Option<Block> {
         let n = block.gap.len();
         let lens = [block.length.len(), block.site.len(), block.node.len(), block.correlation.len(), block.arg.len()];
         // There may be fewer rows than ordinals: slices that were evicted or are damaged have none.
@@ -71,7 +71,7 @@ impl Block {
         for i in 0..n {
             let start = previous_end.checked_add(block.gap[i]).filter(|start| i == 0 || *start >= previous_end)?;
             let end = start.checked_add_unsigned(block.length[i]).filter(|end| is_time(start) && is_time(*end))?;
-            let (site, node) = names.check(block.site[i], block.node[i].wrapping_sub(1));
+            let (site, node) = tables.check(block.site[i], block.node[i].wrapping_sub(1));
             let details = SliceDetails { arg: block.arg[i], correlation: block.correlation[i], args: NO_ARGS };
             slices.push(SliceHeader { start, end, site, node }, details);
             previous_end = end;
@@ -83,13 +83,13 @@ impl Block {
             slices.details.get_mut(*row as usize)?.args = number;
         }
         let args = block.args.into_iter().map(String::into_boxed_str).collect();
-        Some(Block { first: block.first, end: block.until, slices, args, first_args: 0 })
+        Some(Block { first: block.first, end: block.until, slices, args, first_args_id: 0 })
     }
 }
 
-/// The message with the slices of a lane that have these ordinals; those that cannot be read end it. Waits for the
-/// disk.
-pub(super) fn message(store: &Store, lane: &Lane, ordinals: &Range<u64>) -> message::Block {
+/// Returns the message with the slices of a lane that have these ordinals, up to the first slice that cannot be read.
+/// Waits for the disk.
+pub(super) fn to_message(store: &Store, lane: &Lane, ordinals: &Range<u64>) -> message::Block {
     let first = ordinals.start.max(lane.evicted());
     let index = |ordinal: u64| u32::try_from(ordinal.saturating_sub(lane.evicted())).unwrap_or(u32::MAX);
     let until = ordinals.end.min(lane.evicted() + lane.len() as u64);

@@ -3,14 +3,14 @@
 use super::block::Block;
 use super::key::{LaneKey, MAX_LEVEL};
 use super::message::{BlockId, TileId};
-use super::pages::{Missing, RemotePages};
+use super::pages::{OnMissing, RemotePages};
 use std::ops::Range;
 use std::sync::Arc;
 use trace_model::layout::BLOCK;
 use trace_model::lod::{Merge, Node};
 use trace_model::{ColdLane, Event, SliceColumns, SliceCursor};
 
-/// A remote lane: its ordinals and times, without its slices.
+/// The ordinals and times of a remote lane, without its slices.
 #[derive(Clone, Debug)]
 pub(crate) struct RemoteLane {
     pub(super) pages: Arc<RemotePages>,
@@ -18,7 +18,7 @@ pub(crate) struct RemoteLane {
     /// Ordinals of the lane's slices.
     pub(super) ordinals: Range<u64>,
     /// All slices as one span.
-    pub(super) all: Node,
+    pub(super) overview: Node,
     /// Number of the block of the first fence.
     pub(super) first_block: u64,
     /// Start of the first slice of each block.
@@ -35,19 +35,19 @@ impl ColdLane for RemoteLane {
     }
 
     fn longest_ns(&self) -> i64 {
-        self.all.longest()
+        self.overview.longest()
     }
 
     fn range(&self) -> Range<i64> {
-        self.all.start..self.all.end
+        self.overview.start..self.overview.end
     }
 
     fn cursor(&self) -> Box<dyn SliceCursor + '_> {
-        Box::new(RemoteCursor { lane: self, missing: Missing::Request, current: None })
+        Box::new(RemoteCursor { lane: self, on_missing: OnMissing::Request, current: None })
     }
 
     fn cursor_in_memory(&self) -> Box<dyn SliceCursor + '_> {
-        Box::new(RemoteCursor { lane: self, missing: Missing::Ignore, current: None })
+        Box::new(RemoteCursor { lane: self, on_missing: OnMissing::Ignore, current: None })
     }
 
     fn is_remote(&self) -> bool {
@@ -60,38 +60,38 @@ impl ColdLane for RemoteLane {
         None
     }
 
-    /// Feeds to `merge` the tiles of the level whose pixels are just not larger than the view's. If some are missing
-    /// they are requested, and the tiles of the lowest higher level that is complete take their place.
+    /// Feeds to `merge` the tiles of the highest level whose pixels are not larger than the view's. If tiles of this
+    /// level are missing, requests them, and feeds the tiles of the lowest higher level that is complete.
     fn walk(&self, view: &Range<i64>, merge: &mut Merge<'_>) {
-        let visible = self.all.start.max(view.start)..self.all.end.saturating_add(1).min(view.end);
+        let visible = self.overview.start.max(view.start)..self.overview.end.saturating_add(1).min(view.end);
         if visible.start >= visible.end {
             return;
         }
         let view_level = merge.pixel().ilog2().min(MAX_LEVEL);
-        let mut walked = false;
+        let mut is_drawn = false;
         self.pages.with_tiles(|tiles| {
             for level in view_level..=MAX_LEVEL {
-                let keys = || TileId::of_view(self.key, level, &visible);
-                let Some(found) = tiles.all_of(keys()) else { continue };
-                for (i, tile) in found.iter().enumerate() {
+                let keys = || TileId::touching(self.key, level, &visible);
+                let Some(level_tiles) = tiles.get_all(keys()) else { continue };
+                for (i, tile) in level_tiles.iter().enumerate() {
                     tile.walk(self.ordinals.start, view, i == 0, merge);
                 }
-                walked = true;
-                let is_best = level == view_level || found.iter().all(|tile| tile.is_exact);
-                if is_best && tiles.are_fresh(keys()) {
+                is_drawn = true;
+                let is_best = level == view_level || level_tiles.iter().all(|tile| tile.is_exact);
+                if is_best && tiles.is_fresh(keys()) {
                     return;
                 }
                 break;
             }
-            tiles.request(TileId::of_view(self.key, view_level, &visible));
+            tiles.request(TileId::touching(self.key, view_level, &visible));
         });
-        if !walked {
-            merge.push(0, 0, self.n_slices(), &self.all);
+        if !is_drawn {
+            merge.push(0, 0, self.n_slices(), &self.overview);
         }
     }
 
     fn remote_blocks(&self, view: &Range<i64>) -> Range<u64> {
-        if view.start >= view.end || self.all.start >= view.end || self.all.end < view.start {
+        if view.start >= view.end || self.overview.start >= view.end || self.overview.end < view.start {
             return 0..0;
         }
         let from = self.fences.partition_point(|fence| *fence < view.start).saturating_sub(1) as u64;
@@ -100,7 +100,7 @@ impl ColdLane for RemoteLane {
     }
 
     fn has_block(&self, number: u64) -> bool {
-        self.block(number, Missing::Request).is_some_and(|block| block.end() >= self.ordinals_of(number).end)
+        self.block(number, OnMissing::Request).is_some_and(|block| block.end() >= self.ordinals_of(number).end)
     }
 }
 
@@ -109,21 +109,22 @@ impl RemoteLane {
         BlockId { track: self.key.0, lane: self.key.1, block }
     }
 
-    fn block(&self, number: u64, missing: Missing) -> Option<Arc<Block>> {
-        self.pages.block(self.block_id(number), self.ordinals_of(number).end, missing)
+    fn block(&self, number: u64, on_missing: OnMissing) -> Option<Arc<Block>> {
+        self.pages.block(self.block_id(number), self.ordinals_of(number).end, on_missing)
     }
 
     /// The ordinals of the lane's slices in a block.
     pub(super) fn ordinals_of(&self, block: u64) -> Range<u64> {
-        let block = self.block_id(block).ordinals();
-        block.start.max(self.ordinals.start)..block.end.min(self.ordinals.end)
+        let of_block = self.block_id(block).ordinals();
+        of_block.start.max(self.ordinals.start)..of_block.end.min(self.ordinals.end)
     }
 }
 
-/// A cursor over a remote lane, with the block that it used last. It never waits: slices of missing blocks are `None`.
+/// A cursor over a remote lane, which never waits: slices of missing blocks are `None`.
 struct RemoteCursor<'a> {
     lane: &'a RemoteLane,
-    missing: Missing,
+    on_missing: OnMissing,
+    /// Number and contents of the block that was used last.
     current: Option<(u64, Option<Arc<Block>>)>,
 }
 
@@ -133,36 +134,37 @@ impl SliceCursor for RemoteCursor<'_> {
         let ordinal = self.lane.ordinals.start.checked_add(index).filter(|o| *o < self.lane.ordinals.end)?;
         let block = ordinal / BLOCK;
         if self.current.as_ref().is_none_or(|(current, _)| *current != block) {
-            self.current = Some((block, self.lane.block(block, self.missing)));
+            self.current = Some((block, self.lane.block(block, self.on_missing)));
         }
         self.current.as_ref()?.1.as_ref()?.rows(ordinal)
     }
 
-    /// If the block that decides is missing: its first slice.
+    /// Returns the start of the block that would decide if that block is missing.
     fn first_touching(&mut self, time: i64) -> u32 {
-        self.first(time, false, |slice| slice.end <= time && slice.start < time)
+        self.partition_point(time, false, |slice| slice.end <= time && slice.start < time)
     }
 
-    /// If the block that decides is missing: its end.
+    /// Returns the end of the block that would decide if that block is missing.
     fn first_from(&mut self, time: i64) -> u32 {
-        self.first(time, true, |slice| slice.start < time)
+        self.partition_point(time, true, |slice| slice.start < time)
     }
 }
 
 impl RemoteCursor<'_> {
-    /// The first slice for which `is_before` is false; it must hold for a prefix of the lane.
-    fn first(&mut self, time: i64, rounds_up: bool, is_before: impl Fn(&Event) -> bool) -> u32 {
+    /// Returns the index of the first slice for which `is_before` is false. `is_before` must hold for a prefix of the
+    /// lane. `time` selects the block; if it is missing, returns its end if `rounds_up`, else its start.
+    fn partition_point(&mut self, time: i64, rounds_up: bool, is_before: impl Fn(&Event) -> bool) -> u32 {
         let index = |ordinal: u64| (ordinal - self.lane.ordinals.start) as u32;
         let Some(fence) = self.lane.fences.partition_point(|fence| *fence < time).checked_sub(1) else { return 0 };
         let ordinals = self.lane.ordinals_of(self.lane.first_block + fence as u64);
         let (mut from, mut to) = (index(ordinals.start), index(ordinals.end.max(ordinals.start)));
-        let rounded = if rounds_up { to } else { from };
+        let if_missing = if rounds_up { to } else { from };
         while from < to {
             let middle = from + (to - from) / 2;
             match self.slice(u64::from(middle)) {
                 Some(slice) if is_before(&slice) => from = middle + 1,
                 Some(_) => to = middle,
-                None => return rounded,
+                None => return if_missing,
             }
         }
         from

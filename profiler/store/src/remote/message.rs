@@ -5,8 +5,8 @@
 
 use prost::{Message, Oneof};
 
-/// Version of these messages. Messages of another version are refused, since their fields have other meanings. The
-/// first version had no version field; the second distinguishes waits from work.
+/// Version of these messages. Messages of another version are refused, since their fields may have other meanings.
+/// Version 1 had no version field; version 2 distinguishes waits from work.
 pub(super) const VERSION: u32 = 2;
 
 #[derive(Clone, PartialEq, Message)]
@@ -58,47 +58,50 @@ pub(super) struct StateRequest {
     #[prost(message, repeated, tag = "2")]
     pub tables: Vec<TableState>,
     #[prost(message, repeated, tag = "3")]
-    pub lanes: Vec<KnownLane>,
+    pub lanes: Vec<ViewerLane>,
 }
 
+/// The part of a lane that the viewer has.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct KnownLane {
+pub(super) struct ViewerLane {
     #[prost(uint32, tag = "1")]
     pub track: u32,
     #[prost(uint32, tag = "2")]
     pub lane: u32,
-    /// The ordinal after its last slice.
+    /// The ordinal after the last slice.
     #[prost(uint64, tag = "3")]
     pub end: u64,
-    /// The number of the block after its last fence.
+    /// The number of the block after the last fence.
     #[prost(uint64, tag = "4")]
     pub blocks: u64,
 }
 
+/// The state of the server's store, without what the viewer has.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct State {
-    /// If it differs from the request's, the trace was replaced and the viewer starts anew.
+    /// Generation of the store. If the request has another one, the trace was replaced and the viewer starts anew.
     #[prost(fixed64, tag = "1")]
     pub generation: u64,
     #[prost(bool, tag = "2")]
     pub live: bool,
     #[prost(uint64, tag = "3")]
     pub disk_bytes: u64,
-    /// All tables; those that the viewer has are without their file.
+    /// All tables; tables that the viewer has are sent without their file.
     #[prost(message, repeated, tag = "4")]
     pub tables: Vec<TableState>,
-    /// Lanes with more slices than the viewer knows.
+    /// Lanes with more slices than the viewer has.
     #[prost(message, repeated, tag = "5")]
     pub lanes: Vec<LaneState>,
 }
 
+/// A table other than the slices.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TableState {
     #[prost(string, tag = "1")]
     pub name: String,
     #[prost(fixed32, tag = "2")]
     pub crc: u32,
-    /// A Parquet file.
+    /// A Parquet file; empty if the receiver has it.
     #[prost(bytes = "bytes", tag = "3")]
     pub file: bytes::Bytes,
 }
@@ -118,7 +121,7 @@ pub(super) struct LaneState {
     /// The number of the block of the first fence.
     #[prost(uint64, tag = "5")]
     pub first_block: u64,
-    /// Start of each block, as the difference from the previous block's.
+    /// Start of each block, as the difference from the previous block's start, ns.
     #[prost(sint64, repeated, tag = "6")]
     pub fences: Vec<i64>,
 }
@@ -146,7 +149,7 @@ pub(super) struct TileId {
     pub index: i64,
 }
 
-/// The first tiles of those that were requested, as many as fit into a response.
+/// The first of the requested tiles, as many as fit into a response.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Tiles {
     /// Numbers of sites and nodes in the server's store.
@@ -164,7 +167,7 @@ pub(super) struct Tile {
     /// Ordinal of the first slice.
     #[prost(uint64, tag = "1")]
     pub first: u64,
-    /// The time from which the first gap counts.
+    /// The time at which the first gap starts.
     #[prost(sint64, tag = "2")]
     pub start: i64,
     /// Whether the first span is the slice before `first`, which reaches into the tile.
@@ -183,8 +186,8 @@ pub(super) struct Tile {
     /// 1 + the row of the node, 0 for none.
     #[prost(uint32, repeated, tag = "8")]
     pub node: Vec<u32>,
-    /// Only for spans of several slices: the total duration of those that work (`busy`) and of those that wait
-    /// (`wait`), the duration of `top` (`longest`), and the position of `top` in the span.
+    /// Only for spans of several slices: the total duration of slices that work (`busy`) and of slices that wait
+    /// (`wait`), ns, the duration of `top` (`longest`), and the position of `top` in the span.
     #[prost(uint64, repeated, tag = "9")]
     pub busy: Vec<u64>,
     #[prost(uint64, repeated, tag = "12")]
@@ -213,7 +216,7 @@ pub(super) struct BlockId {
     pub block: u64,
 }
 
-/// The first blocks of those that were requested, as many as fit into a response.
+/// The first of the requested blocks, as many as fit into a response.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Rows {
     /// Numbers of sites and nodes in the server's store.
@@ -250,8 +253,7 @@ pub(super) struct Block {
     pub args_of: Vec<u32>,
     #[prost(string, repeated, tag = "9")]
     pub args: Vec<String>,
-    /// The ordinal up to which the block has all slices that can be read; if it has fewer slices, the others are
-    /// damaged.
+    /// The ordinal up to which the block has all readable slices; slices that are missing before it are damaged.
     #[prost(uint64, tag = "10")]
     pub until: u64,
 }

@@ -1,7 +1,7 @@
 //! Caches tiles and blocks of a remote trace within a budget of bytes, and collects the requests for missing ones.
 
 use super::block::Block;
-use super::key::{LaneKey, Names};
+use super::key::{LaneKey, TableSizes};
 use super::message::{self, BlockId, RequestKind, ResponseKind, TileId};
 use super::tile::Tile;
 use super::transport::{RemoteError, Transport, call};
@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trace_model::{PageLoader, PagerStats, Warning, WarningKind};
 
 /// Default budget of the cache, bytes.
-const BUDGET: usize = 256 << 20;
-/// Tiles and blocks of one request, at most. The next picture requests again what is left out.
-const TILES_AT_A_TIME: usize = 512;
-const BLOCKS_AT_A_TIME: usize = 16;
+const DEFAULT_BUDGET: usize = 256 << 20;
+/// Maximum number of tiles or blocks of one request. The next picture requests the remaining ones again.
+const MAX_TILES_PER_REQUEST: usize = 512;
+const MAX_BLOCKS_PER_REQUEST: usize = 16;
 
-/// What a cursor does about a block that is not in memory.
+/// The reaction of a cursor to a block that is not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum OnMissing {
     Request,
     Ignore,
 }
@@ -31,12 +31,14 @@ pub(super) enum Missing {
 pub(crate) struct RemotePages {
     transport: Arc<dyn Transport>,
     generation: u64,
-    names: Mutex<Names>,
+    /// Lengths of the tables of the last state.
+    table_sizes: Mutex<TableSizes>,
     cache: Mutex<RemoteCache>,
     requested_blocks: Mutex<BTreeSet<BlockId>>,
     version: AtomicU64,
-    problem: Mutex<Option<String>>,
-    recovered: AtomicBool,
+    /// Why the last request failed.
+    last_error: Mutex<Option<String>>,
+    has_recovered: AtomicBool,
 }
 
 impl std::fmt::Debug for RemotePages {
@@ -49,10 +51,10 @@ struct RemoteCache {
     tiles: Cache<TileId, Tile>,
     requested_tiles: BTreeSet<TileId>,
     /// Cached tiles whose slices may have changed on the server.
-    stale: BTreeSet<TileId>,
+    stale_tiles: BTreeSet<TileId>,
     blocks: Cache<BlockId, Block>,
-    /// The first number of the arguments of each block. Numbers are given in the order in which blocks arrive.
-    args: Vec<(u32, BlockId)>,
+    /// The first number of the arguments of each block. Arguments are numbered in the order in which blocks arrive.
+    first_args_ids: Vec<(u32, BlockId)>,
     n_args: u32,
 }
 
@@ -62,20 +64,20 @@ pub(super) struct Tiles<'a> {
 }
 
 impl Tiles<'_> {
-    /// These tiles; `None` if one is not cached.
-    pub(super) fn all_of(&mut self, keys: impl Iterator<Item = TileId>) -> Option<Vec<Arc<Tile>>> {
+    /// Returns these tiles; `None` if one is not cached.
+    pub(super) fn get_all(&mut self, keys: impl Iterator<Item = TileId>) -> Option<Vec<Arc<Tile>>> {
         keys.map(|key| self.cache.tiles.get(&key)).collect()
     }
 
     /// Whether none of these tiles is stale.
-    pub(super) fn are_fresh(&self, mut keys: impl Iterator<Item = TileId>) -> bool {
-        keys.all(|key| !self.cache.stale.contains(&key))
+    pub(super) fn is_fresh(&self, mut keys: impl Iterator<Item = TileId>) -> bool {
+        keys.all(|key| !self.cache.stale_tiles.contains(&key))
     }
 
     /// Requests those of these tiles that are not cached, or stale.
     pub(super) fn request(&mut self, keys: impl Iterator<Item = TileId>) {
         for key in keys {
-            if self.cache.stale.contains(&key) || !self.cache.tiles.contains(&key) {
+            if self.cache.stale_tiles.contains(&key) || !self.cache.tiles.contains(&key) {
                 self.cache.requested_tiles.insert(key);
             }
         }
@@ -87,19 +89,19 @@ impl RemotePages {
         RemotePages {
             transport,
             generation,
-            names: Mutex::default(),
+            table_sizes: Mutex::default(),
             cache: Mutex::new(RemoteCache {
-                tiles: Cache::new(BUDGET / 2),
+                tiles: Cache::new(DEFAULT_BUDGET / 2),
                 requested_tiles: BTreeSet::new(),
-                stale: BTreeSet::new(),
-                blocks: Cache::new(BUDGET / 2),
-                args: Vec::new(),
+                stale_tiles: BTreeSet::new(),
+                blocks: Cache::new(DEFAULT_BUDGET / 2),
+                first_args_ids: Vec::new(),
                 n_args: 0,
             }),
             requested_blocks: Mutex::default(),
             version: AtomicU64::new(0),
-            problem: Mutex::default(),
-            recovered: AtomicBool::new(false),
+            last_error: Mutex::default(),
+            has_recovered: AtomicBool::new(false),
         }
     }
 
@@ -107,88 +109,88 @@ impl RemotePages {
         self.generation
     }
 
-    pub(super) fn set_names(&self, names: Names) {
-        *self.names.lock() = names;
+    pub(super) fn set_table_sizes(&self, sizes: TableSizes) {
+        *self.table_sizes.lock() = sizes;
     }
 
     /// Returns whether requests succeed again after a failure, once for each recovery.
-    pub(super) fn take_recovered(&self) -> bool {
-        self.recovered.swap(false, Ordering::Relaxed)
+    pub(super) fn take_recovery(&self) -> bool {
+        self.has_recovered.swap(false, Ordering::Relaxed)
     }
 
     /// Marks as stale the tiles of these lanes that reach out of the lane's unchanged range of time.
-    pub(super) fn set_changed(&self, unchanged: &FxHashMap<LaneKey, Range<i64>>) {
+    pub(super) fn mark_stale(&self, unchanged: &FxHashMap<LaneKey, Range<i64>>) {
         let mut cache = self.cache.lock();
-        let RemoteCache { tiles, stale, .. } = &mut *cache;
-        stale.retain(|tile| tiles.contains(tile));
+        let RemoteCache { tiles, stale_tiles, .. } = &mut *cache;
+        stale_tiles.retain(|tile| tiles.contains(tile));
         let reaches_out = |tile: &&TileId| {
             let unchanged = unchanged.get(&(tile.track, tile.lane));
             unchanged.is_some_and(|range| tile.range().start < range.start || tile.range().end > range.end)
         };
-        stale.extend(tiles.keys().filter(reaches_out));
+        stale_tiles.extend(tiles.keys().filter(reaches_out));
     }
 
     pub(super) fn with_tiles(&self, draw: impl FnOnce(&mut Tiles<'_>)) {
         draw(&mut Tiles { cache: &mut self.cache.lock() });
     }
 
-    /// A block, if it is cached. It is requested if it is missing, or ends before the ordinal `end`.
-    pub(super) fn block(&self, key: BlockId, end: u64, missing: Missing) -> Option<Arc<Block>> {
-        let found = self.cache.lock().blocks.get(&key);
-        let is_complete = found.as_deref().is_some_and(|block| block.end() >= end);
-        if !is_complete && missing == Missing::Request {
+    /// Returns a block, if it is cached. Requests a block that is missing, or ends before the ordinal `end`.
+    pub(super) fn block(&self, key: BlockId, end: u64, on_missing: OnMissing) -> Option<Arc<Block>> {
+        let cached = self.cache.lock().blocks.get(&key);
+        let is_complete = cached.as_deref().is_some_and(|block| block.end() >= end);
+        if !is_complete && on_missing == OnMissing::Request {
             self.requested_blocks.lock().insert(key);
         }
-        found
+        cached
     }
 
-    /// The numbers of names; `None` if the server has more. The response is dropped then, since it may refer to names
-    /// that only the next state has.
-    fn names_of(&self, sites: u32, nodes: u32) -> Option<Names> {
-        let names = *self.names.lock();
-        (names == Names { sites, nodes }).then_some(names)
+    /// Returns the lengths of the tables; `None` if the server's tables are longer. Its response is dropped then, since
+    /// the response may refer to rows that only the next state has.
+    fn matching_sizes(&self, n_sites: u32, n_nodes: u32) -> Option<TableSizes> {
+        let sizes = *self.table_sizes.lock();
+        (sizes == TableSizes { n_sites, n_nodes }).then_some(sizes)
     }
 
-    /// Fetches [`TILES_AT_A_TIME`] of the requested tiles. Returns whether one arrived.
+    /// Fetches [`MAX_TILES_PER_REQUEST`] of the requested tiles. Returns whether one arrived.
     fn load_tiles(&self) -> Result<bool, RemoteError> {
         let requested = std::mem::take(&mut self.cache.lock().requested_tiles);
-        let keys: Vec<TileId> = requested.into_iter().take(TILES_AT_A_TIME).collect();
+        let keys: Vec<TileId> = requested.into_iter().take(MAX_TILES_PER_REQUEST).collect();
         if keys.is_empty() {
             return Ok(false);
         }
         let request = message::TilesRequest { generation: self.generation, tiles: keys.clone() };
-        let ResponseKind::Tiles(answer) = call(&*self.transport, RequestKind::Tiles(request))? else {
+        let ResponseKind::Tiles(response) = call(&*self.transport, RequestKind::Tiles(request))? else {
             return Err(RemoteError::Invalid("an answer is not to its request"));
         };
-        let Some(names) = self.names_of(answer.sites, answer.nodes) else { return Ok(false) };
+        let Some(sizes) = self.matching_sizes(response.sites, response.nodes) else { return Ok(false) };
         let mut cache = self.cache.lock();
-        for (key, tile) in keys.iter().zip(&answer.tiles) {
-            // No limit of ordinals: the lane may have grown since its state was fetched.
-            let tile = Tile::of_message(tile, u64::MAX, names)
+        for (key, tile) in keys.iter().zip(&response.tiles) {
+            // Ordinals have no limit: the lane may have grown since its state was fetched.
+            let tile = Tile::from_message(tile, u64::MAX, sizes)
                 .ok_or(RemoteError::Invalid("the spans of a tile make no sense"))?;
-            cache.stale.remove(key);
+            cache.stale_tiles.remove(key);
             let bytes = tile.bytes();
             cache.tiles.insert(*key, tile, bytes);
         }
-        Ok(!answer.tiles.is_empty())
+        Ok(!response.tiles.is_empty())
     }
 
-    /// Fetches [`BLOCKS_AT_A_TIME`] of the requested blocks. Returns whether one arrived.
+    /// Fetches [`MAX_BLOCKS_PER_REQUEST`] of the requested blocks. Returns whether one arrived.
     fn load_blocks(&self) -> Result<bool, RemoteError> {
         let requested = std::mem::take(&mut *self.requested_blocks.lock());
-        let keys: Vec<BlockId> = requested.into_iter().take(BLOCKS_AT_A_TIME).collect();
+        let keys: Vec<BlockId> = requested.into_iter().take(MAX_BLOCKS_PER_REQUEST).collect();
         if keys.is_empty() {
             return Ok(false);
         }
         let request = message::RowsRequest { generation: self.generation, blocks: keys.clone() };
-        let ResponseKind::Rows(answer) = call(&*self.transport, RequestKind::Rows(request))? else {
+        let ResponseKind::Rows(response) = call(&*self.transport, RequestKind::Rows(request))? else {
             return Err(RemoteError::Invalid("an answer is not to its request"));
         };
-        let Some(names) = self.names_of(answer.sites, answer.nodes) else { return Ok(false) };
+        let Some(sizes) = self.matching_sizes(response.sites, response.nodes) else { return Ok(false) };
         let mut cache = self.cache.lock();
-        let n = answer.blocks.len();
-        for (key, block) in keys.iter().zip(answer.blocks) {
-            let mut block = Block::of_message(block, &key.ordinals(), names)
+        let n = response.blocks.len();
+        for (key, block) in keys.iter().zip(response.blocks) {
+            let mut block = Block::from_message(block, &key.ordinals(), sizes)
                 .ok_or(RemoteError::Invalid("the rows of a block make no sense"))?;
             cache.number_args(&mut block, *key);
             let bytes = block.bytes();
@@ -198,17 +200,17 @@ impl RemotePages {
     }
 }
 
-/// Numbers from this one on are those of arguments in memory ([`Args`](trace_model::Args)).
+/// Numbers from this one on stand for arguments in memory ([`Args`](trace_model::Args)).
 const FIRST_RESIDENT_ARGS: u32 = 1 << 31;
 
 impl RemoteCache {
-    /// Gives the arguments of a block the next numbers; a block for which no numbers are left loses its arguments.
+    /// Assigns the next numbers to the arguments of a block. A block for which no numbers are left loses its arguments.
     fn number_args(&mut self, block: &mut Block, key: BlockId) {
         let end = self.n_args.checked_add(block.n_args()).filter(|end| *end < FIRST_RESIDENT_ARGS);
         let Some(end) = end else { return block.drop_args() };
         block.number_args(self.n_args);
         if end > self.n_args {
-            self.args.push((self.n_args, key));
+            self.first_args_ids.push((self.n_args, key));
             self.n_args = end;
         }
     }
@@ -236,17 +238,17 @@ impl PageLoader for RemotePages {
 
     fn load_requested(&self) -> bool {
         let loaded = self.load_tiles().and_then(|tiles| Ok(tiles | self.load_blocks()?));
-        let mut problem = self.problem.lock();
+        let mut last_error = self.last_error.lock();
         let changed = match loaded {
             Ok(changed) => {
-                let recovers = changed && problem.take().is_some();
-                self.recovered.fetch_or(recovers, Ordering::Relaxed);
+                let recovers = changed && last_error.take().is_some();
+                self.has_recovered.fetch_or(recovers, Ordering::Relaxed);
                 changed
             }
             Err(error) => {
                 let error = error.to_string();
-                let is_new = problem.as_ref() != Some(&error);
-                *problem = Some(error);
+                let is_new = last_error.as_ref() != Some(&error);
+                *last_error = Some(error);
                 is_new
             }
         };
@@ -260,8 +262,8 @@ impl PageLoader for RemotePages {
 
     fn args(&self, number: u32) -> Option<String> {
         let mut cache = self.cache.lock();
-        let i = cache.args.partition_point(|(first, _)| *first <= number).checked_sub(1)?;
-        let (_, key) = cache.args[i];
+        let i = cache.first_args_ids.partition_point(|(first, _)| *first <= number).checked_sub(1)?;
+        let (_, key) = cache.first_args_ids[i];
         cache.blocks.get(&key)?.args(number).map(ToOwned::to_owned)
     }
 
@@ -274,9 +276,9 @@ impl PageLoader for RemotePages {
     }
 
     fn damage(&self) -> Option<Warning> {
-        let problem = self.problem.lock().clone()?;
+        let error = self.last_error.lock().clone()?;
         let source = self.transport.location();
-        let text = format!("{source}: {problem}; what is shown may be coarse or old");
+        let text = format!("{source}: {error}; what is shown may be coarse or old");
         Some(Warning::new(WarningKind::Damage, source, 1, text))
     }
 

@@ -1,9 +1,9 @@
-//! The process that has the trace: responds to requests for a store.
+//! The server, in the process that has the trace: responds to requests for a store.
 
 use super::key::{LaneKey, MAX_LEVEL, TILE_PX, tile_ns};
 use super::message::{
-    Block, KnownLane, LaneState, Request, RequestKind, Response, ResponseKind, Rows, RowsRequest, State, StateRequest,
-    TableState, Tiles, TilesRequest, VERSION,
+    Block, LaneState, Request, RequestKind, Response, ResponseKind, Rows, RowsRequest, State, StateRequest, TableState,
+    Tiles, TilesRequest, VERSION, ViewerLane,
 };
 use super::{block, tile};
 use crate::seal;
@@ -14,10 +14,10 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use trace_model::layout::BLOCK;
 
-/// Bytes of a response after which tiles and blocks are left out; the viewer requests them again.
-const MAX_RESPONSE: usize = 8 << 20;
-/// Tables are encoded again after this many times the duration of encoding them, so that a trace that changes all the
-/// time takes a twentieth of a core.
+/// Bytes of a response after which tiles and blocks are left out; the viewer requests these again.
+const MAX_RESPONSE_BYTES: usize = 8 << 20;
+/// Tables are encoded again after this many times the duration of encoding them, so that encoding the tables of a trace
+/// that changes constantly takes a twentieth of a core.
 const PAUSE_FACTOR: i64 = 20;
 
 /// Responds to requests for a store, which another thread fills.
@@ -26,30 +26,30 @@ pub struct Server {
     store: Arc<RwLock<Store>>,
     /// Distinguishes this store from that of an earlier server.
     nonce: u64,
-    tables: Mutex<Tables>,
+    tables: Mutex<EncodedTables>,
 }
 
 /// The tables other than the slices, as they were last encoded.
 #[derive(Debug, Default)]
-struct Tables {
+struct EncodedTables {
     /// Version, generation and numbers of names of the store that was encoded.
     source: Option<(u64, u64, NameCounts)>,
     files: Vec<TableState>,
-    /// When the tables may be encoded again, ns of the monotonic clock.
+    /// Earliest time at which the tables are encoded again, ns of the monotonic clock.
     due_ns: i64,
 }
 
 impl Server {
-    /// A server for `store`.
+    /// Returns a server for `store`.
     #[must_use]
     pub fn new(store: Arc<RwLock<Store>>) -> Server {
-        // Unique: no two servers on a machine start in the same nanosecond with the same process id.
+        // This is unique: no two servers on a machine start in the same nanosecond with the same process id.
         let nonce = (events::clock::wall_now_ns().unsigned_abs() << 8) ^ u64::from(std::process::id());
         Server { store, nonce, tables: Mutex::default() }
     }
 
-    /// The response to a request of a [`Viewer`](super::Viewer). The response to an invalid request says so. May wait
-    /// for the disk.
+    /// Returns the response to a request of a [`Viewer`](super::Viewer): an error if the request is invalid.
+    /// May wait for the disk.
     #[must_use]
     pub fn respond(&self, request: &[u8]) -> Vec<u8> {
         let request = Request::decode(request).ok().filter(|request| request.version == VERSION);
@@ -69,25 +69,25 @@ impl Server {
     fn state(&self, request: &StateRequest) -> Result<State, String> {
         let store = self.store.read();
         let generation = self.generation(&store);
-        let is_known = request.generation == generation;
-        let known_lanes: FxHashMap<LaneKey, &KnownLane> =
-            request.lanes.iter().filter(|_| is_known).map(|lane| ((lane.track, lane.lane), lane)).collect();
+        let is_same_trace = request.generation == generation;
+        let viewer_lanes: FxHashMap<LaneKey, &ViewerLane> =
+            request.lanes.iter().filter(|_| is_same_trace).map(|lane| ((lane.track, lane.lane), lane)).collect();
         let mut tables = self.tables(&store)?;
         for table in &mut tables {
             let is_same = |known: &TableState| known.name == table.name && known.crc == table.crc;
-            if is_known && request.tables.iter().any(is_same) {
+            if is_same_trace && request.tables.iter().any(is_same) {
                 table.file.clear();
             }
         }
-        let lanes = store.tracks().iter().flat_map(|track| (0..).zip(&track.lanes).map(|l| (track.id.0, l)));
+        let lanes = store.tracks().iter().flat_map(|track| (0..).zip(&track.lanes).map(|lane| (track.id.0, lane)));
         let lanes = lanes
-            .filter_map(|(track, (row, lane))| lane_state(&store, lane, track, row, known_lanes.get(&(track, row))));
+            .filter_map(|(track, (row, lane))| lane_state(&store, lane, track, row, viewer_lanes.get(&(track, row))));
         let (live, disk_bytes) = (store.is_live(), store.stats().disk_bytes);
         Ok(State { generation, live, disk_bytes, tables, lanes: lanes.collect() })
     }
 
-    /// The encoded tables. They are encoded again if the store changed and that is due, or if names or generation
-    /// changed.
+    /// Returns the encoded tables. Encodes them again if names or the generation changed, or if the store changed and
+    /// encoding is due.
     fn tables(&self, store: &Store) -> Result<Vec<TableState>, String> {
         let mut tables = self.tables.lock();
         let source = (store.version(), store.generation(), name_counts(store));
@@ -121,7 +121,7 @@ impl Server {
         let (sites, nodes) = (store.sites().len() as u32, store.nodes().len() as u32);
         let (mut response, mut bytes) = (Tiles { sites, nodes, tiles: Vec::new() }, 0);
         for id in &request.tiles {
-            if bytes >= MAX_RESPONSE {
+            if bytes >= MAX_RESPONSE_BYTES {
                 break;
             }
             let lane = self.lane(&store, request.generation, id.track, id.lane)?;
@@ -129,7 +129,7 @@ impl Server {
             if id.level > MAX_LEVEL || range.start >= range.end {
                 return Err("there is no such tile".to_owned());
             }
-            let tile = tile::message(&store, lane, &range, tile_ns(id.level) / TILE_PX);
+            let tile = tile::to_message(&store, lane, &range, tile_ns(id.level) / TILE_PX);
             bytes += tile.encoded_len();
             response.tiles.push(tile);
         }
@@ -140,12 +140,12 @@ impl Server {
         let store = self.store.read();
         let (mut blocks, mut bytes): (Vec<Block>, _) = (Vec::new(), 0);
         for id in &request.blocks {
-            if bytes >= MAX_RESPONSE {
+            if bytes >= MAX_RESPONSE_BYTES {
                 break;
             }
             let lane = self.lane(&store, request.generation, id.track, id.lane)?;
             let first = id.block.checked_mul(BLOCK).ok_or("there is no such block")?;
-            let block = block::message(&store, lane, &(first..first.saturating_add(BLOCK)));
+            let block = block::to_message(&store, lane, &(first..first.saturating_add(BLOCK)));
             bytes += block.encoded_len();
             blocks.push(block);
         }
@@ -161,16 +161,22 @@ fn name_counts(store: &Store) -> NameCounts {
     [store.sites().len(), store.nodes().len(), store.tracks().len(), store.processes().len()]
 }
 
-/// The state of a lane; `None` if the viewer knows all its slices.
-fn lane_state(store: &Store, lane: &Lane, track: u32, row: u32, known: Option<&&KnownLane>) -> Option<LaneState> {
+/// Returns the state of a lane; `None` if the viewer has all its slices.
+fn lane_state(
+    store: &Store,
+    lane: &Lane,
+    track: u32,
+    row: u32,
+    viewer_lane: Option<&&ViewerLane>,
+) -> Option<LaneState> {
     let range = lane.range()?;
     let end = lane.evicted() + lane.len() as u64;
-    if known.is_some_and(|known| known.end == end) {
+    if viewer_lane.is_some_and(|viewer| viewer.end == end) {
         return None;
     }
-    // One more than the end: the last slice may have no duration, and would begin after the range.
-    let all = tile::message(store, lane, &(range.start..range.end.saturating_add(1)), i64::MAX);
-    let first_block = known.map_or(0, |known| known.blocks).max(lane.evicted() / BLOCK);
+    // The range includes its end, since a last slice without duration begins there.
+    let all = tile::to_message(store, lane, &(range.start..range.end.saturating_add(1)), i64::MAX);
+    let first_block = viewer_lane.map_or(0, |viewer| viewer.blocks).max(lane.evicted() / BLOCK);
     let mut previous = 0;
     let fences = lane.block_starts(first_block).map(|start| {
         let gap = start - previous;

@@ -1,13 +1,13 @@
 //! A tile: spans of a lane that the server made from its pyramids, and that the viewer draws.
 
-use super::key::{Names, TILE_PX, is_time};
+use super::key::{TILE_PX, TableSizes, is_time};
 use super::message;
 use crate::store::{Lane, Store};
 use std::ops::Range;
 use trace_model::lod::{Merge, Node, Span};
 use trace_model::{Site, SliceHeader};
 
-/// Spans of a tile, at most: two a pixel, one at each end, and the slice that reaches in.
+/// Maximum number of spans of a tile: two per pixel, one at each end, and the slice that reaches in.
 const MAX_SPANS: usize = 2 * TILE_PX as usize + 3;
 
 /// Consecutive spans of a lane.
@@ -16,7 +16,7 @@ pub(super) struct Tile {
     /// Ordinal of the first slice that begins in the tile.
     first: u64,
     /// The slice before `first`, if it reaches into the tile.
-    before: Option<Node>,
+    previous: Option<Node>,
     /// The spans with their numbers of slices.
     spans: Vec<(Node, u32)>,
     /// Whether each span is one slice.
@@ -24,20 +24,19 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// Feeds the spans that touch a view to `merge`. `base` is the ordinal of the lane's index 0. `is_first` says
-    /// whether this is the first tile of the view: only there is the slice that reaches in fed, since the tile before
-    /// has it otherwise.
-    pub(super) fn walk(&self, base: u64, view: &Range<i64>, is_first: bool, merge: &mut Merge<'_>) {
+    /// Feeds the spans that touch a view to `merge`. `base_ordinal` is the ordinal of the lane's index 0. The slice
+    /// that reaches in is fed only if `is_first`, for the first tile of the view, since another tile has it otherwise.
+    pub(super) fn walk(&self, base_ordinal: u64, view: &Range<i64>, is_first: bool, merge: &mut Merge<'_>) {
         let mut feed = |ordinal: u64, node: &Node, count: u32| {
             let touches = node.start < view.end && (node.end > view.start || node.start >= view.start);
-            if let Some(index) = ordinal.checked_sub(base).and_then(|index| u32::try_from(index).ok())
+            if let Some(index) = ordinal.checked_sub(base_ordinal).and_then(|index| u32::try_from(index).ok())
                 && touches
             {
                 merge.push(index, 0, count as usize, node);
             }
         };
-        if let Some(before) = self.before.as_ref().filter(|_| is_first) {
-            feed(self.first.wrapping_sub(1), before, 1);
+        if let Some(previous) = self.previous.as_ref().filter(|_| is_first) {
+            feed(self.first.wrapping_sub(1), previous, 1);
         }
         let mut ordinal = self.first;
         for (node, count) in &self.spans {
@@ -46,7 +45,7 @@ impl Tile {
         }
     }
 
-    /// The span with its number of slices, if the tile has just one: the state of a lane is such a tile.
+    /// Returns the span with its number of slices, if the tile has just one: the overview of a lane is such a tile.
     pub(super) fn only_span(&self) -> Option<(Node, u32)> {
         (self.spans.len() == 1).then(|| self.spans[0])
     }
@@ -55,9 +54,8 @@ impl Tile {
         size_of::<Tile>() + self.spans.capacity() * size_of::<(Node, u32)>()
     }
 
-    /// Checks a message and converts it; `None` if it makes no sense. Ordinals of slices have to be below
-    /// `end_ordinal`.
-    pub(super) fn of_message(tile: &message::Tile, end_ordinal: u64, names: Names) -> Option<Tile> {
+    /// Converts a message; `None` if the message is invalid. Ordinals of slices have to be below `end_ordinal`.
+    pub(super) fn from_message(tile: &message::Tile, end_ordinal: u64, tables: TableSizes) -> Option<Tile> {
         let n = tile.gap.len();
         let lens = [tile.length.len(), tile.count.len(), tile.site.len(), tile.node.len()];
         let n_joined = tile.count.iter().filter(|count| **count > 1).count();
@@ -66,24 +64,24 @@ impl Tile {
             return None;
         }
         let (mut end, mut ordinal, mut i_joined) = (tile.start, tile.first, 0);
-        let (mut before, mut spans) = (None, Vec::with_capacity(n));
+        let (mut previous, mut spans) = (None, Vec::with_capacity(n));
         for i in 0..n {
             let start = end.checked_add(tile.gap[i]).filter(|start| *start >= end || (i == 0 && tile.before))?;
             let length = i64::try_from(tile.length[i]).ok()?;
             end = start.checked_add(length).filter(|end| is_time(start) && is_time(*end))?;
-            let (site, node) = names.check(tile.site[i], tile.node[i].wrapping_sub(1));
+            let (site, node) = tables.check(tile.site[i], tile.node[i].wrapping_sub(1));
             let count = tile.count[i];
             if count == 0 {
                 return None;
             }
             let mut span = Span { count, ..Span::from_slice(SliceHeader { start, end, site, node }, 0) };
             if count > 1 {
-                let ns = |list: &[u64]| i64::try_from(list[i_joined]).ok().filter(|ns| *ns <= length);
-                (span.busy_ns, span.wait_ns) = (ns(&tile.busy)?, ns(&tile.wait)?);
-                (span.top_ns, span.top) = (ns(&tile.longest)?, tile.top[i_joined]);
+                let duration = |list: &[u64]| i64::try_from(list[i_joined]).ok().filter(|ns| *ns <= length);
+                (span.busy_ns, span.wait_ns) = (duration(&tile.busy)?, duration(&tile.wait)?);
+                (span.top_ns, span.top) = (duration(&tile.longest)?, tile.top[i_joined]);
                 i_joined += 1;
                 let max_top_ns = if span.waits { span.wait_ns } else { span.busy_ns };
-                // The top waits only if no slice works.
+                // The top slice waits only if no slice of the span works.
                 let is_contradictory = span.waits && span.busy_ns > 0;
                 if is_contradictory
                     || span.busy_ns + span.wait_ns > length
@@ -94,30 +92,31 @@ impl Tile {
                 }
             }
             if i == 0 && tile.before {
-                before = Some(Node::from_span(&span, 0));
+                previous = Some(Node::from_span(&span, 0));
                 continue;
             }
             ordinal = ordinal.checked_add(u64::from(count)).filter(|ordinal| *ordinal <= end_ordinal)?;
             spans.push((Node::from_span(&span, 0), count));
         }
-        Some(Tile { first: tile.first, before, spans, is_exact: n_joined == 0 })
+        Some(Tile { first: tile.first, previous, spans, is_exact: n_joined == 0 })
     }
 }
 
-/// The message with the slices of a lane that begin in a range of time, as spans of at most `pixel` ns. Waits for the
-/// disk.
-pub(super) fn message(store: &Store, lane: &Lane, range: &Range<i64>, pixel: i64) -> message::Tile {
+/// Returns the message with the slices of a lane that begin in a range of time, as spans of at most `pixel_ns`. Waits
+/// for the disk.
+pub(super) fn to_message(store: &Store, lane: &Lane, range: &Range<i64>, pixel_ns: i64) -> message::Tile {
     let mut spans = Vec::new();
-    let (first, before) = lane.begun_in(range, pixel, &mut spans);
+    let (first, previous) = lane.spans_beginning_in(range, pixel_ns, &mut spans);
     let mut tile = message::Tile {
         first: lane.evicted() + u64::from(first),
         start: range.start,
-        before: before.is_some(),
+        before: previous.is_some(),
         ..message::Tile::default()
     };
-    let before = before.map(|s| Span::from_slice(SliceHeader::from_event(&s, store.sites()), first.wrapping_sub(1)));
+    let previous =
+        previous.map(|s| Span::from_slice(SliceHeader::from_event(&s, store.sites()), first.wrapping_sub(1)));
     let mut previous_end = range.start;
-    for span in before.iter().chain(&spans) {
+    for span in previous.iter().chain(&spans) {
         tile.gap.push(span.start.saturating_sub(previous_end));
         tile.length.push(span.end.abs_diff(span.start));
         tile.count.push(span.count);

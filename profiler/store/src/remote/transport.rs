@@ -1,4 +1,4 @@
-//! How requests reach the process that has the trace.
+//! Transports, which carry requests to the process that has the trace.
 
 use super::message::{Request, RequestKind, Response, ResponseKind, VERSION};
 use bytes::Bytes;
@@ -9,7 +9,7 @@ pub trait Transport: Send + Sync {
     /// Sends a request, waits, and returns the response of [`Server::respond`](super::Server::respond).
     ///
     /// # Errors
-    /// Says why no response was received.
+    /// Fails if no response was received.
     fn request(&self, request: &[u8]) -> Result<Bytes, RemoteError>;
 
     /// Location of the trace, for messages.
@@ -22,7 +22,7 @@ pub enum RemoteError {
     /// The connection failed or was lost.
     #[error("{0}")]
     Connection(String),
-    /// The server's reason for not responding.
+    /// The server refused the request, for this reason.
     #[error("the other side says: {0}")]
     Answer(String),
     /// The response is invalid, or belongs to another request.
@@ -42,6 +42,6 @@ pub(super) fn call(transport: &dyn Transport, kind: RequestKind) -> Result<Respo
     }
     match response.kind.ok_or(RemoteError::Invalid("it is empty"))? {
         ResponseKind::Problem(problem) => Err(RemoteError::Answer(problem)),
-        other => Ok(other),
+        kind => Ok(kind),
     }
 }

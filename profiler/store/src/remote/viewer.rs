@@ -1,8 +1,8 @@
-//! The process that shows the trace: keeps a store with remote lanes up to date.
+//! The viewer, in the process that shows the trace: keeps a store with remote lanes up to date.
 
-use super::key::{LaneKey, Names, is_time};
+use super::key::{LaneKey, TableSizes, is_time};
 use super::lane::RemoteLane;
-use super::message::{KnownLane, LaneState, RequestKind, ResponseKind, State, StateRequest, TableState};
+use super::message::{LaneState, RequestKind, ResponseKind, State, StateRequest, TableState, ViewerLane};
 use super::pages::RemotePages;
 use super::tile::Tile;
 use super::transport::{RemoteError, Transport, call};
@@ -16,27 +16,28 @@ use std::sync::Arc;
 use trace_model::layout::BLOCK;
 use trace_model::{Batch, ColdLane};
 
-/// Fetches the state of a remote trace, again and again.
+/// Follows a remote trace: fetches its state whenever it is polled.
 pub struct Viewer {
     transport: Arc<dyn Transport>,
     pages: Option<Arc<RemotePages>>,
     /// Checksum and Parquet file of each table, by name.
     tables: FxHashMap<String, (u32, Bytes)>,
     lanes: BTreeMap<LaneKey, RemoteLane>,
-    live: Option<bool>,
+    /// The last reported state of the trace; `None` before the first report.
+    is_live: Option<bool>,
 }
 
 impl Viewer {
-    /// A viewer of the trace behind `transport`; sends no request yet.
+    /// Returns a viewer of the trace behind `transport`, without sending a request.
     #[must_use]
     pub fn new(transport: Arc<dyn Transport>) -> Viewer {
-        Viewer { transport, pages: None, tables: FxHashMap::default(), lanes: BTreeMap::new(), live: None }
+        Viewer { transport, pages: None, tables: FxHashMap::default(), lanes: BTreeMap::new(), is_live: None }
     }
 
-    /// Fetches what has changed as an update for [`Store::apply`], which is empty if nothing has.
+    /// Fetches the changes as an update for [`Store::apply`], which is empty if nothing has changed.
     ///
     /// # Errors
-    /// Fails if no response was received, or an invalid one. The store that was made last can still be used.
+    /// Fails if no response was received, or an invalid one. The last store remains usable.
     pub fn poll(&mut self) -> Result<Update, RemoteError> {
         let ResponseKind::State(state) = call(&*self.transport, RequestKind::State(self.request()))? else {
             return Err(RemoteError::Invalid("it is not to its request"));
@@ -47,12 +48,12 @@ impl Viewer {
         }
         let is_changed = !state.lanes.is_empty()
             || state.tables.iter().any(|table| !table.file.is_empty())
-            || self.live != Some(state.live)
-            || self.pages.as_ref().is_some_and(|pages| pages.take_recovered());
+            || self.is_live != Some(state.live)
+            || self.pages.as_ref().is_some_and(|pages| pages.take_recovery());
         if is_changed { self.apply_state(state).inspect_err(|_| self.reset()) } else { Ok(Update::default()) }
     }
 
-    /// Makes the next request one for the complete state.
+    /// Forgets the generation, so that the next request is for the complete state.
     fn reset(&mut self) {
         self.pages = None;
     }
@@ -60,11 +61,11 @@ impl Viewer {
     fn request(&self) -> StateRequest {
         let tables =
             self.tables.iter().map(|(name, (crc, _))| TableState { name: name.clone(), crc: *crc, file: Bytes::new() });
-        let lanes = self.lanes.iter().map(|((track, lane), known)| KnownLane {
+        let lanes = self.lanes.iter().map(|((track, lane), remote)| ViewerLane {
             track: *track,
             lane: *lane,
-            end: known.ordinals.end,
-            blocks: known.first_block + known.fences.len() as u64,
+            end: remote.ordinals.end,
+            blocks: remote.first_block + remote.fences.len() as u64,
         });
         let generation = self.pages.as_ref().map_or(0, |pages| pages.generation());
         StateRequest { generation, tables: tables.collect(), lanes: lanes.collect() }
@@ -84,43 +85,48 @@ impl Viewer {
         }
         let files = self.tables.iter().map(|(name, (_, file))| (name.clone(), file.clone())).collect();
         let mut contents = seal::contents_of(&files).map_err(RemoteError::Table)?;
-        let names = Names { sites: contents.sites.len() as u32, nodes: contents.nodes.len() as u32 };
+        let sizes = TableSizes { n_sites: contents.sites.len() as u32, n_nodes: contents.nodes.len() as u32 };
         let mut unchanged = FxHashMap::default();
         for lane in state.lanes {
-            let range = self.apply_lane(&pages, &lane, names).ok_or(RemoteError::Invalid("a lane makes no sense"))?;
+            let range = self.apply_lane(&pages, &lane, sizes).ok_or(RemoteError::Invalid("a lane makes no sense"))?;
             unchanged.extend(range.map(|range| ((lane.track, lane.lane), range)));
         }
-        pages.set_changed(&unchanged);
-        pages.set_names(names);
-        // The tables of a live trace may be older than its lanes, and so may their range.
+        pages.mark_stale(&unchanged);
+        pages.set_table_sizes(sizes);
+        // The tables of a live trace, and with them the trace's range, may be older than its lanes.
         for lane in self.lanes.values() {
             let range = lane.range();
             contents.range = contents.range.start.min(range.start)..contents.range.end.max(range.end);
         }
-        // A lane whose track the tables lack is added with a later state.
+        // `set_lane` ignores a lane whose track the tables lack; the lane is added with a later state.
         for ((track, lane), remote) in &self.lanes {
             contents.set_lane(*track, *lane, || Box::new(remote.clone()));
         }
         contents.pager = Some(pages);
-        self.live = Some(state.live);
+        self.is_live = Some(state.live);
         let batch = Batch { live: Some(state.live), disk_bytes: state.disk_bytes, ..Batch::default() };
-        Ok(Update { replacement: Some(Box::new(Store::of_contents(contents))), batch })
+        Ok(Update { replacement: Some(Box::new(Store::from_contents(contents))), batch })
     }
 
-    /// Checks the state of a lane and stores it; `None` if it makes no sense. Returns the range of time in which a lane
-    /// that was known did not change.
-    fn apply_lane(&mut self, pages: &Arc<RemotePages>, state: &LaneState, names: Names) -> Option<Option<Range<i64>>> {
+    /// Stores the state of a lane; `None` if the state is invalid. Returns the range of time in which a lane that the
+    /// viewer had before did not change.
+    fn apply_lane(
+        &mut self,
+        pages: &Arc<RemotePages>,
+        state: &LaneState,
+        sizes: TableSizes,
+    ) -> Option<Option<Range<i64>>> {
         let key = (state.track, state.lane);
-        let all = Tile::of_message(state.all.as_ref()?, u64::MAX, names)?;
-        let (all, n) = all.only_span()?;
-        let ordinals = state.first..state.first.checked_add(u64::from(n))?;
+        let tile = Tile::from_message(state.all.as_ref()?, u64::MAX, sizes)?;
+        let (overview, n_slices) = tile.only_span()?;
+        let ordinals = state.first..state.first.checked_add(u64::from(n_slices))?;
         let previous = self.lanes.remove(&key);
         let (mut first_block, mut fences) = (state.first_block, Vec::new());
         let mut unchanged = None;
         if let Some(previous) = previous {
-            // Slices may have been evicted at the begin, and appended at the end.
-            let begin = if ordinals.start > previous.ordinals.start { all.start } else { i64::MIN };
-            unchanged = Some(begin..previous.all.end);
+            // Slices may have been evicted at the start, and appended at the end.
+            let start = if ordinals.start > previous.ordinals.start { overview.start } else { i64::MIN };
+            unchanged = Some(start..previous.overview.end);
             if state.first_block == previous.first_block + previous.fences.len() as u64 {
                 first_block = previous.first_block;
                 fences = Arc::unwrap_or_clone(previous.fences);
@@ -139,7 +145,7 @@ impl Viewer {
             return None;
         }
         let (pages, fences) = (Arc::clone(pages), Arc::new(fences));
-        self.lanes.insert(key, RemoteLane { pages, key, ordinals, all, first_block, fences });
+        self.lanes.insert(key, RemoteLane { pages, key, ordinals, overview, first_block, fences });
         Some(unchanged)
     }
 }

@@ -1,4 +1,4 @@
-//! The tables of a store as Arrow record batches, with the rows and columns of a sealed trace's files: SQL reads them.
+//! The tables of a store as Arrow record batches, for SQL, with the rows and columns of a sealed trace's files.
 
 use super::checksums::{Checksums, FILE_NAME, read_part};
 use super::columns::read;
@@ -6,7 +6,7 @@ use super::names::Names;
 use super::row_group::RowGroup;
 use super::schema::{MetaRow, RingRow, SIDES, SLICES, TABLES, version_of};
 use super::table::{StoredRow, Table};
-use super::table_columns::{FINAL, Sink, Source, columns, write_sides};
+use super::table_columns::{FINAL_TABLES, RowSink, RowSource, columns, write_sides};
 use super::{SealError, writer};
 use crate::store::Store;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
@@ -20,21 +20,21 @@ use std::sync::Arc;
 use trace_model::layout::{SEALED_FOLDER, find_sealed, is_chunk_file, is_meta_file, is_ring_file};
 use trace_model::{SliceHeader, SliceRef};
 
-/// Rows of a record batch, at most.
+/// Maximum number of rows of a record batch.
 const BATCH_ROWS: usize = 1 << 14;
-/// [`check`] reads files up to this many bytes entirely, larger ones only from their last checksummed part on.
+/// [`check`] reads files of up to this many bytes entirely, and only the last checksummed part of larger ones.
 const MAX_CHECKED_BYTES: u64 = 1 << 30;
 
-/// A callback that takes a batch and returns whether it takes more.
-pub type Take<'a> = &'a mut dyn FnMut(RecordBatch) -> bool;
+/// A callback that is given a batch and returns whether it accepts another one.
+pub type BatchVisitor<'a> = &'a mut dyn FnMut(RecordBatch) -> bool;
 
-/// All tables of a trace, except those that only this program reads.
+/// All tables of a trace, except `rings`, which only this program reads.
 #[must_use]
 pub fn tables() -> &'static [Table] {
     const { &TABLES }
 }
 
-/// Writes every table but the slices as a Parquet file in memory; returns them with the names of their tables.
+/// Writes every table but the slices as a Parquet file in memory; returns the names of the tables with their files.
 ///
 /// # Errors
 /// Fails if a table's columns cannot be encoded.
@@ -59,8 +59,8 @@ fn table_file(store: &Store, table: Table) -> Result<Bytes, SealError> {
 ///
 /// # Errors
 /// Fails if the columns of a batch differ in length.
-pub fn batches(store: &Store, table: &str, take: Take<'_>) -> Result<(), SealError> {
-    let names = &Names::of(store);
+pub fn batches(store: &Store, table: &str, take: BatchVisitor<'_>) -> Result<(), SealError> {
+    let names = &Names::from_store(store);
     if table == SLICES.name {
         return slices(store, names, take);
     }
@@ -68,9 +68,9 @@ pub fn batches(store: &Store, table: &str, take: Take<'_>) -> Result<(), SealErr
         return write_sides(store, &mut OneTable { table, names, take });
     }
     let final_table = if table == MetaRow::TABLE.name {
-        Some((MetaRow::TABLE, columns::<MetaRow<'_>, _>(&writer::meta(store, store.stats().slices), names)))
+        Some((MetaRow::TABLE, columns::<MetaRow<'_>, _>(&writer::meta_rows(store, store.stats().slices), names)))
     } else {
-        FINAL.into_iter().find(|(t, _)| t.name == table).map(|(table, columns)| (table, columns(store, names)))
+        FINAL_TABLES.into_iter().find(|(t, _)| t.name == table).map(|(table, columns)| (table, columns(store, names)))
     };
     if let Some((table, columns)) = final_table {
         take(RecordBatch::try_new(table.schema(), columns)?);
@@ -78,15 +78,15 @@ pub fn batches(store: &Store, table: &str, take: Take<'_>) -> Result<(), SealErr
     Ok(())
 }
 
-/// A sink that passes on the rows of one side table and ignores the others.
+/// A sink that passes on the rows of one side table and ignores all other rows.
 struct OneTable<'a> {
     table: &'a str,
     names: &'a Names,
-    take: Take<'a>,
+    take: BatchVisitor<'a>,
 }
 
-impl Sink for OneTable<'_> {
-    fn take<T: Source>(&mut self, rows: impl Iterator<Item = T>) -> Result<(), SealError> {
+impl RowSink for OneTable<'_> {
+    fn append_rows<T: RowSource>(&mut self, rows: impl Iterator<Item = T>) -> Result<(), SealError> {
         let table = T::Row::TABLE;
         if table.name != self.table {
             return Ok(());
@@ -95,12 +95,12 @@ impl Sink for OneTable<'_> {
     }
 }
 
-/// Passes `rows` to `take` as batches of at most [`BATCH_ROWS`], until it takes no more.
+/// Passes `rows` to `take` as batches of at most [`BATCH_ROWS`], until `take` accepts no more.
 fn take_batches<T>(
     table: Table,
     mut rows: impl Iterator<Item = T>,
     columns: impl Fn(&[T]) -> Vec<ArrayRef>,
-    take: Take<'_>,
+    take: BatchVisitor<'_>,
 ) -> Result<(), SealError> {
     let schema = table.schema();
     loop {
@@ -111,8 +111,8 @@ fn take_batches<T>(
     }
 }
 
-/// Passes all slices to `take`: one part of the time after another, and within a part lane by lane.
-fn slices(store: &Store, names: &Names, take: Take<'_>) -> Result<(), SealError> {
+/// Passes all slices to `take`, one part of the time range after another, and within a part lane by lane.
+fn slices(store: &Store, names: &Names, take: BatchVisitor<'_>) -> Result<(), SealError> {
     let range = store.range();
     let parts = store.parts(range.start..range.end.saturating_add(1));
     let begins_in = |part: &Range<i64>, slice: &SliceRef| slice.start >= part.start || part.start == range.start;
@@ -133,10 +133,10 @@ fn slices(store: &Store, names: &Names, take: Take<'_>) -> Result<(), SealError>
     take_batches(SLICES, rows, columns, take)
 }
 
-/// The folder with the files of the sealed trace at `path`, if it holds the entire trace; `None` if rings or chunk
-/// files lie next to it, whose events were collected after it was sealed.
+/// Returns the folder with the files of the sealed trace at `path`, if it has the entire trace; `None` if there are
+/// rings or chunk files next to the folder, whose events were collected after it was sealed.
 #[must_use]
-pub fn whole_folder(path: &Path) -> Option<PathBuf> {
+pub fn complete_folder(path: &Path) -> Option<PathBuf> {
     let folder = find_sealed(path).filter(|folder| folder.join(FILE_NAME).is_file())?;
     let is_inner = folder.file_name().is_some_and(|name| name == SEALED_FOLDER);
     let trace = if is_inner { folder.parent()? } else { return Some(folder) };
@@ -149,7 +149,7 @@ pub fn whole_folder(path: &Path) -> Option<PathBuf> {
 /// Checks the files of a sealed folder against its list of checksums. Of files over 1 GiB only the footer is checked.
 ///
 /// # Errors
-/// Names the first file that differs from what was written, and why.
+/// Fails with the first file that differs from the written one, and the difference.
 pub fn check(folder: &Path) -> Result<(), String> {
     let list = std::fs::read_to_string(folder.join(FILE_NAME)).map_err(|e| format!("{FILE_NAME}: {e}"))?;
     let sums = Checksums::parse(&list).ok_or_else(|| format!("{FILE_NAME}: it is damaged"))?;
@@ -175,6 +175,6 @@ fn check_file(sums: &Checksums, folder: &Path, name: &str) -> Result<(), super::
     let file = File::open(folder.join(name))?;
     sums.check_len(&file, name)?;
     let parts = sums.file_parts(name).unwrap_or_default();
-    let skipped = if file.metadata()?.len() > MAX_CHECKED_BYTES { parts.len().saturating_sub(1) } else { 0 };
-    parts[skipped..].iter().try_for_each(|part| read_part(&file, *part).map(|_| ()))
+    let n_skipped = if file.metadata()?.len() > MAX_CHECKED_BYTES { parts.len().saturating_sub(1) } else { 0 };
+    parts[n_skipped..].iter().try_for_each(|part| read_part(&file, *part).map(|_| ()))
 }

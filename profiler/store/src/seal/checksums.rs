@@ -29,16 +29,16 @@ const TITLE: &str = "stepscope checksums 1\n";
 /// A range of bytes of a file, with its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FilePart {
-    pub(super) from: u64,
+    pub(super) offset: u64,
     pub(super) len: u64,
     pub(super) crc: u32,
 }
 
-/// A file that is being written, and the checksums of its parts. `from`, `len` and `crc` are those of the current part.
+/// A file that is being written, and the checksums of its parts. `offset`, `len` and `crc` are of the current part.
 #[derive(Debug)]
 pub(super) struct ChecksummedFile {
     file: File,
-    from: u64,
+    offset: u64,
     len: u64,
     crc: u32,
     parts: Vec<FilePart>,
@@ -46,14 +46,14 @@ pub(super) struct ChecksummedFile {
 
 impl ChecksummedFile {
     pub(super) fn new(file: File) -> ChecksummedFile {
-        ChecksummedFile { file, from: 0, len: 0, crc: 0, parts: Vec::new() }
+        ChecksummedFile { file, offset: 0, len: 0, crc: 0, parts: Vec::new() }
     }
 
     /// Ends the current part.
     pub(super) fn end_part(&mut self) {
-        let ChecksummedFile { from, len, crc, .. } = *self;
-        self.parts.push(FilePart { from, len, crc });
-        (self.from, self.len, self.crc) = (from + len, 0, 0);
+        let ChecksummedFile { offset, len, crc, .. } = *self;
+        self.parts.push(FilePart { offset, len, crc });
+        (self.offset, self.len, self.crc) = (offset + len, 0, 0);
     }
 
     /// Ends the last part, waits until the file is on disk, and returns the parts.
@@ -92,8 +92,7 @@ pub(super) enum PartError {
     NotListed,
 }
 
-/// The list of checksums of a sealed trace, by file. With it, ranges that are fetched from a remote file can be
-/// checked.
+/// The checksums of a sealed trace's files, with which ranges that are fetched from remote files can be checked too.
 #[derive(Clone, Debug, Default)]
 pub struct Checksums {
     files: BTreeMap<String, Vec<FilePart>>,
@@ -107,13 +106,13 @@ impl Checksums {
         self.files.insert(name.to_owned(), parts);
     }
 
-    /// The list as text.
+    /// Formats the list.
     pub(super) fn text(&self) -> String {
         let mut text = TITLE.to_owned();
         for (name, parts) in &self.files {
-            for FilePart { from, len, crc } in parts {
+            for FilePart { offset, len, crc } in parts {
                 // Writing to a string cannot fail.
-                let _ = writeln!(text, "{crc:08x} {from} {len} {name}");
+                let _ = writeln!(text, "{crc:08x} {offset} {len} {name}");
             }
         }
         let crc = crc32c::crc32c(text.as_bytes());
@@ -131,16 +130,16 @@ impl Checksums {
         }
         let mut sums = Checksums::default();
         for line in body.strip_prefix(TITLE)?.lines() {
-            let [crc, from, len, name] = line.splitn(4, ' ').collect::<Vec<_>>().try_into().ok()?;
+            let [crc, offset, len, name] = line.splitn(4, ' ').collect::<Vec<_>>().try_into().ok()?;
             let crc = u32::from_str_radix(crc, 16).ok()?;
-            let part = FilePart { from: from.parse().ok()?, len: len.parse().ok()?, crc };
+            let part = FilePart { offset: offset.parse().ok()?, len: len.parse().ok()?, crc };
             sums.files.entry(name.to_owned()).or_default().push(part);
         }
         Some(sums)
     }
 
-    /// Bytes of all files together.
-    pub(super) fn total(&self) -> u64 {
+    /// Total number of bytes of all files.
+    pub(super) fn total_bytes(&self) -> u64 {
         self.files.values().flatten().map(|part| part.len).sum()
     }
 
@@ -157,38 +156,38 @@ impl Checksums {
         read_part(&file, *part)
     }
 
-    /// The bytes of a file's last part, which has the footer: of `slices.parquet` page index and footer, of another
-    /// file all bytes. The range ends at the expected length of the file. `None` if the list lacks the file.
+    /// The range of a file's last part, which has the footer: page index and footer of `slices.parquet`, all bytes of
+    /// another file. The range ends at the expected length of the file. `None` if the list lacks the file.
     #[must_use]
-    pub fn end_of(&self, file: &str) -> Option<Range<u64>> {
+    pub fn footer_of(&self, file: &str) -> Option<Range<u64>> {
         let part = self.file_parts(file)?.last()?;
-        Some(part.from..part.from.checked_add(part.len)?)
+        Some(part.offset..part.offset.checked_add(part.len)?)
     }
 
-    /// Whether `bytes` are those of the range [`end_of`](Self::end_of) a file, by length and checksum.
+    /// Whether `bytes` are the range of [`footer_of`](Self::footer_of) a file, by length and checksum.
     #[must_use]
-    pub fn is_end_of(&self, file: &str, bytes: &[u8]) -> bool {
+    pub fn is_footer_of(&self, file: &str, bytes: &[u8]) -> bool {
         let part = self.file_parts(file).and_then(|parts| parts.last());
         part.is_some_and(|part| part.len == bytes.len() as u64 && part.crc == crc32c::crc32c(bytes))
     }
 
-    /// Checks that a file is as long as its parts together.
+    /// Checks that a file ends where its last part ends.
     pub(super) fn check_len(&self, file: &File, name: &str) -> Result<(), PartError> {
         let last = self.file_parts(name).and_then(|parts| parts.last()).ok_or(PartError::NotListed)?;
-        let (actual, expected) = (file.metadata()?.len(), last.from + last.len);
+        let (actual, expected) = (file.metadata()?.len(), last.offset + last.len);
         if actual == expected { Ok(()) } else { Err(PartError::Length { actual, expected }) }
     }
 }
 
-/// Reads and checks a part. Its length is compared with the file's before memory is allocated, since the list may lie.
+/// Reads and checks a part. The part's length is checked before memory is allocated, since the list may be wrong.
 pub(super) fn read_part(file: &File, part: FilePart) -> Result<Bytes, PartError> {
     let actual = file.metadata()?.len();
-    let expected = part.from.checked_add(part.len).ok_or(PartError::Damaged)?;
+    let expected = part.offset.checked_add(part.len).ok_or(PartError::Damaged)?;
     if actual < expected {
         return Err(PartError::Length { actual, expected });
     }
     let mut bytes = vec![0; part.len as usize];
-    file.read_exact_at(&mut bytes, part.from)?;
+    file.read_exact_at(&mut bytes, part.offset)?;
     if crc32c::crc32c(&bytes) == part.crc { Ok(bytes.into()) } else { Err(PartError::Damaged) }
 }
 
@@ -201,14 +200,18 @@ mod tests {
         let mut sums = Checksums::default();
         sums.add(
             "a b.parquet",
-            vec![FilePart { from: 0, len: 5, crc: 0xdead_beef }, FilePart { from: 5, len: 9, crc: 1 }],
+            vec![FilePart { offset: 0, len: 5, crc: 0xdead_beef }, FilePart { offset: 5, len: 9, crc: 1 }],
         );
-        sums.add("lod.bin", vec![FilePart { from: 0, len: 0, crc: 0 }]);
+        sums.add("lod.bin", vec![FilePart { offset: 0, len: 0, crc: 0 }]);
         let text = sums.text();
         let remote = Checksums::parse(&text).unwrap();
         assert_eq!(remote.files, sums.files);
-        assert_eq!((remote.end_of("a b.parquet"), remote.end_of("c")), (Some(5..14), None));
-        assert!(remote.is_end_of("lod.bin", b"") && !remote.is_end_of("lod.bin", b"x") && !remote.is_end_of("c", b""));
+        assert_eq!((remote.footer_of("a b.parquet"), remote.footer_of("c")), (Some(5..14), None));
+        assert!(
+            remote.is_footer_of("lod.bin", b"")
+                && !remote.is_footer_of("lod.bin", b"x")
+                && !remote.is_footer_of("c", b"")
+        );
         for i in 0..text.len() {
             assert!(Checksums::parse(&text[..i]).is_none());
             let mut bytes = text.clone().into_bytes();

@@ -1,4 +1,4 @@
-//! Readers of columns that accept any width of integer and any kind of string, so that other programs' files can be
+//! Column readers that accept integers of any width and strings of any encoding, so that files of other programs can be
 //! read.
 
 use arrow_array::cast::AsArray;
@@ -55,11 +55,12 @@ pub(super) fn read(bytes: Bytes) -> Result<Vec<RecordBatch>, TableError> {
 #[derive(Clone)]
 pub(super) struct Ints {
     values: Vec<i64>,
-    valid: Option<arrow_array::BooleanArray>,
+    /// Whether each row is not null; `None` if no row is null.
+    validity: Option<arrow_array::BooleanArray>,
 }
 
 impl Ints {
-    pub(super) fn of(batch: &RecordBatch, name: &'static str) -> Result<Ints, TableError> {
+    pub(super) fn open(batch: &RecordBatch, name: &'static str) -> Result<Ints, TableError> {
         let column = batch.column_by_name(name).ok_or(TableError::Column(name))?;
         macro_rules! widen {
             ($type:ty) => {
@@ -77,41 +78,45 @@ impl Ints {
             DataType::UInt64 => widen!(UInt64Type),
             _ => return Err(TableError::Column(name)),
         };
-        let valid = column.nulls().map(|nulls| arrow_array::BooleanArray::new(nulls.inner().clone(), None));
-        Ok(Ints { values, valid })
+        let validity = column.nulls().map(|nulls| arrow_array::BooleanArray::new(nulls.inner().clone(), None));
+        Ok(Ints { values, validity })
     }
 
-    /// Opens a column that may be missing: all its rows are null then.
-    pub(super) fn or_null(batch: &RecordBatch, name: &'static str) -> Result<Ints, TableError> {
+    /// Opens a column; if the file lacks the column, all rows are null.
+    pub(super) fn open_or_null(batch: &RecordBatch, name: &'static str) -> Result<Ints, TableError> {
         match batch.column_by_name(name) {
-            Some(_) => Ints::of(batch, name),
-            None => Ok(Ints { values: Vec::new(), valid: None }),
+            Some(_) => Ints::open(batch, name),
+            None => Ok(Ints { values: Vec::new(), validity: None }),
         }
     }
 
     /// The value of a row; `None` for null.
     #[inline]
     pub(super) fn get(&self, row: usize) -> Option<i64> {
-        if self.valid.as_ref().is_some_and(|valid| !valid.value(row)) { None } else { self.values.get(row).copied() }
+        if self.validity.as_ref().is_some_and(|validity| !validity.value(row)) {
+            None
+        } else {
+            self.values.get(row).copied()
+        }
     }
 
     /// The value of a row; 0 for null.
     #[inline]
-    pub(super) fn at(&self, row: usize) -> i64 {
+    pub(super) fn value(&self, row: usize) -> i64 {
         self.get(row).unwrap_or(0)
     }
 
     /// The values of all rows; 0 for null.
     pub(super) fn or_zero(self) -> Vec<i64> {
-        match &self.valid {
-            Some(_) => (0..self.values.len()).map(|row| self.at(row)).collect(),
+        match &self.validity {
+            Some(_) => (0..self.values.len()).map(|row| self.value(row)).collect(),
             None => self.values,
         }
     }
 
     /// The values of all rows as `u32`; `u32::MAX` for null.
     pub(super) fn ids(&self) -> Vec<u32> {
-        match &self.valid {
+        match &self.validity {
             Some(_) => (0..self.values.len()).map(|row| self.id(row)).collect(),
             None => self.values.iter().map(|v| *v as u32).collect(),
         }
@@ -125,7 +130,7 @@ impl Ints {
 }
 
 /// Opens several columns with the same function.
-pub(super) fn zip_rows<'a, T, const N: usize>(
+pub(super) fn open_columns<'a, T, const N: usize>(
     batch: &'a RecordBatch,
     names: [&'static str; N],
     open: fn(&'a RecordBatch, &'static str) -> Result<T, TableError>,
@@ -138,14 +143,14 @@ pub(super) fn zip_rows<'a, T, const N: usize>(
 pub(super) struct Floats<'a>(&'a Float64Array);
 
 impl<'a> Floats<'a> {
-    pub(super) fn of(batch: &'a RecordBatch, name: &'static str) -> Result<Floats<'a>, TableError> {
+    pub(super) fn open(batch: &'a RecordBatch, name: &'static str) -> Result<Floats<'a>, TableError> {
         let column = batch.column_by_name(name).ok_or(TableError::Column(name))?;
         Ok(Floats(column.as_primitive_opt::<Float64Type>().ok_or(TableError::Column(name))?))
     }
 
-    /// Opens a column that may be missing.
-    pub(super) fn or_null(batch: &'a RecordBatch, name: &'static str) -> Result<Option<Floats<'a>>, TableError> {
-        batch.column_by_name(name).map(|_| Floats::of(batch, name)).transpose()
+    /// Opens a column; `None` if the file lacks the column.
+    pub(super) fn open_or_null(batch: &'a RecordBatch, name: &'static str) -> Result<Option<Floats<'a>>, TableError> {
+        batch.column_by_name(name).map(|_| Floats::open(batch, name)).transpose()
     }
 
     /// The value of a row; `None` for null.
@@ -158,25 +163,25 @@ impl<'a> Floats<'a> {
 /// A column of strings.
 #[derive(Clone, Copy)]
 pub(super) struct Texts<'a> {
-    /// `None` if the file lacks the column: all its rows are null then.
+    /// `None` if the file lacks the column, so that all rows are null.
     column: Option<&'a ArrayRef>,
 }
 
 impl<'a> Texts<'a> {
-    pub(super) fn of(batch: &'a RecordBatch, name: &'static str) -> Result<Texts<'a>, TableError> {
+    pub(super) fn open(batch: &'a RecordBatch, name: &'static str) -> Result<Texts<'a>, TableError> {
         let column = batch.column_by_name(name).ok_or(TableError::Column(name))?;
         let is_text = |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
         match column.data_type() {
             DataType::Dictionary(key, value) if **key == DataType::Int32 && is_text(value) => {}
-            other if is_text(other) => {}
+            data_type if is_text(data_type) => {}
             _ => return Err(TableError::Column(name)),
         }
         Ok(Texts { column: Some(column) })
     }
 
-    /// Opens a column that may be missing: all its rows are null then.
-    pub(super) fn or_null(batch: &'a RecordBatch, name: &'static str) -> Result<Texts<'a>, TableError> {
-        if batch.column_by_name(name).is_some() { Texts::of(batch, name) } else { Ok(Texts { column: None }) }
+    /// Opens a column; if the file lacks the column, all rows are null.
+    pub(super) fn open_or_null(batch: &'a RecordBatch, name: &'static str) -> Result<Texts<'a>, TableError> {
+        if batch.column_by_name(name).is_some() { Texts::open(batch, name) } else { Ok(Texts { column: None }) }
     }
 
     /// The text of a row; `None` for null.
@@ -189,12 +194,12 @@ impl<'a> Texts<'a> {
     }
 
     /// The text of a row; empty for null.
-    pub(super) fn at(&self, row: usize) -> &'a str {
+    pub(super) fn value(&self, row: usize) -> &'a str {
         self.get(row).unwrap_or("")
     }
 
     /// The dictionary and, for each row, the key into it, `u32::MAX` for null; `None` if the column has no dictionary.
-    /// With it a reader resolves each distinct text once.
+    /// With the dictionary a reader resolves each distinct text once.
     pub(super) fn keys(&self) -> Option<(Vec<u32>, &'a ArrayRef)> {
         let by_dictionary = self.column?.as_dictionary_opt::<Int32Type>()?;
         let (keys, values) = (by_dictionary.keys(), by_dictionary.keys().values());

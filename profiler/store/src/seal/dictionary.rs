@@ -1,9 +1,9 @@
-//! Encodes a column of few distinct values as Parquet's dictionary and data pages. Each row gives its value as a small
-//! number that is the same for equal values: a row of a table of names, a track, a lane.
+//! Encodes a column of few distinct values as Parquet's dictionary and data pages. The value of each row is a small
+//! number, which is the same for equal values: a row of a table of names, a track, a lane.
 //!
 //! The `parquet` crate's writer hashes every value to find its dictionary key, and compares it with the minimum and
-//! maximum so far. For the nine such columns of slices that was most of the cost of writing; here it is one look-up in
-//! an array.
+//! maximum so far. For the nine such columns of slices this was most of the cost of writing. Here a value costs one
+//! look-up in an array.
 //!
 //! ```text
 //! dictionary page   the distinct values in the order in which they first occur, PLAIN
@@ -26,15 +26,14 @@ use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
-/// The number, and the key, of a row that is null.
+/// The number of a row that is null, and also its key.
 pub(super) const NULL: u32 = u32::MAX;
-/// Rows of a data page, as in the columns that the `parquet` crate writes: a range of rows is then one page of each
-/// column.
+/// Rows of a data page: as many as the `parquet` crate writes, so that a range of rows is one page of each column.
 const PAGE_ROWS: usize = 20_000;
-/// Bytes of a text in statistics; longer ones are cut.
+/// Maximum number of bytes of a text in statistics; longer texts are cut.
 const STATISTICS_BYTES: usize = 64;
 /// Compression level of zstd.
-const LEVEL: i32 = 1;
+const ZSTD_LEVEL: i32 = 1;
 
 /// The values that the numbers of a column stand for.
 #[derive(Clone, Copy)]
@@ -52,35 +51,35 @@ pub(super) struct Chunk {
 }
 
 /// Encodes columns one after another, and reuses its buffers.
-pub(super) struct Coder {
+pub(super) struct DictionaryEncoder {
     zstd: zstd::bulk::Compressor<'static>,
     /// Dictionary key of each number, or [`NULL`].
-    key_of: Vec<u32>,
+    key_by_number: Vec<u32>,
     /// The dictionary: the number of each key.
     distinct: Vec<u32>,
     /// Dictionary key of each row.
     keys: Vec<u32>,
-    /// Definition levels of a page (0 null, 1 not), later its keys without nulls.
+    /// Definition levels of a page (0 for null, else 1), then its keys without nulls.
     levels: Vec<u32>,
     /// A page before compression.
-    plain: Vec<u8>,
+    uncompressed: Vec<u8>,
 }
 
-impl Coder {
-    pub(super) fn new() -> Result<Coder> {
-        Ok(Coder {
-            zstd: zstd::bulk::Compressor::new(LEVEL)?,
-            key_of: Vec::new(),
+impl DictionaryEncoder {
+    pub(super) fn new() -> Result<DictionaryEncoder> {
+        Ok(DictionaryEncoder {
+            zstd: zstd::bulk::Compressor::new(ZSTD_LEVEL)?,
+            key_by_number: Vec::new(),
             distinct: Vec::new(),
             keys: Vec::new(),
             levels: Vec::new(),
-            plain: Vec::new(),
+            uncompressed: Vec::new(),
         })
     }
 
-    /// Encodes a column from the numbers of its rows. Memory grows with the largest; [`NULL`] only in a nullable
-    /// column.
-    pub(super) fn column(
+    /// Encodes a column from the numbers of its rows, which may be [`NULL`] in a nullable column. Memory grows with the
+    /// largest number.
+    pub(super) fn encode(
         &mut self,
         descr: &ColumnDescPtr,
         numbers: impl Iterator<Item = u32>,
@@ -88,9 +87,9 @@ impl Coder {
     ) -> Result<Chunk> {
         self.assign_keys(numbers);
         let mut out = TrackedWrite::new(Vec::new());
-        let mut pages = SerializedPageWriter::new(&mut out);
-        let mut pages = Pages {
-            out: &mut pages,
+        let mut page_writer = SerializedPageWriter::new(&mut out);
+        let mut pages = PagesWriter {
+            out: &mut page_writer,
             index: OffsetIndexBuilder::new(),
             compressed: 0,
             uncompressed: 0,
@@ -107,9 +106,9 @@ impl Coder {
         let n_nulls = keys.iter().filter(|key| **key == NULL).count();
         let rows_written = keys.len() as u64;
         self.keys = keys;
-        let Pages { index, compressed, uncompressed, stats, data_offset, .. } = pages;
+        let PagesWriter { index, compressed, uncompressed, stats, data_offset, .. } = pages;
         let metadata = ColumnChunkMetaData::builder(descr.clone())
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
             .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY])
             .set_page_encoding_stats(stats)
             .set_total_compressed_size(compressed)
@@ -133,7 +132,7 @@ impl Coder {
     /// Builds the dictionary, and finds the key of each row.
     fn assign_keys(&mut self, numbers: impl Iterator<Item = u32>) {
         for number in self.distinct.drain(..) {
-            self.key_of[number as usize] = NULL;
+            self.key_by_number[number as usize] = NULL;
         }
         self.keys.clear();
         for number in numbers {
@@ -141,10 +140,10 @@ impl Coder {
                 self.keys.push(NULL);
                 continue;
             }
-            if self.key_of.len() <= number as usize {
-                self.key_of.resize(number as usize + 1, NULL);
+            if self.key_by_number.len() <= number as usize {
+                self.key_by_number.resize(number as usize + 1, NULL);
             }
-            let key = &mut self.key_of[number as usize];
+            let key = &mut self.key_by_number[number as usize];
             if *key == NULL {
                 *key = self.distinct.len() as u32;
                 self.distinct.push(number);
@@ -153,54 +152,54 @@ impl Coder {
         }
     }
 
-    fn dictionary_page(&mut self, values: Values<'_>, pages: &mut Pages<'_, '_>) -> Result<()> {
-        self.plain.clear();
+    fn dictionary_page(&mut self, values: Values<'_>, pages: &mut PagesWriter<'_, '_>) -> Result<()> {
+        self.uncompressed.clear();
         for number in &self.distinct {
             match values {
-                Values::Numbers => self.plain.extend_from_slice(&number.to_le_bytes()),
+                Values::Numbers => self.uncompressed.extend_from_slice(&number.to_le_bytes()),
                 Values::Texts(texts) => {
                     let text = texts.value(*number as usize);
-                    self.plain.extend_from_slice(&(text.len() as u32).to_le_bytes());
-                    self.plain.extend_from_slice(text.as_bytes());
+                    self.uncompressed.extend_from_slice(&(text.len() as u32).to_le_bytes());
+                    self.uncompressed.extend_from_slice(text.as_bytes());
                 }
             }
         }
-        let buf = self.zstd.compress(&self.plain)?.into();
+        let buf = self.zstd.compress(&self.uncompressed)?.into();
         let (num_values, encoding) = (self.distinct.len() as u32, Encoding::PLAIN);
-        pages.write(Page::DictionaryPage { buf, num_values, encoding, is_sorted: false }, self.plain.len(), 0)
+        pages.write(Page::DictionaryPage { buf, num_values, encoding, is_sorted: false }, self.uncompressed.len(), 0)
     }
 
-    fn data_page(&mut self, keys: &[u32], may_be_null: bool, pages: &mut Pages<'_, '_>) -> Result<()> {
-        self.plain.clear();
+    fn data_page(&mut self, keys: &[u32], may_be_null: bool, pages: &mut PagesWriter<'_, '_>) -> Result<()> {
+        self.uncompressed.clear();
         let encoding = if self.distinct.is_empty() { Encoding::PLAIN } else { Encoding::RLE_DICTIONARY };
         if may_be_null {
             self.levels.clear();
             self.levels.extend(keys.iter().map(|key| u32::from(*key != NULL)));
-            self.plain.extend_from_slice(&[0; 4]);
-            runs::encode(&self.levels, 1, &mut self.plain);
-            let len = self.plain.len() as u32 - 4;
-            self.plain[..4].copy_from_slice(&len.to_le_bytes());
+            self.uncompressed.extend_from_slice(&[0; 4]);
+            runs::encode(&self.levels, 1, &mut self.uncompressed);
+            let len = self.uncompressed.len() as u32 - 4;
+            self.uncompressed[..4].copy_from_slice(&len.to_le_bytes());
         }
         if !self.distinct.is_empty() {
             let width = runs::width(self.distinct.len());
-            self.plain.push(width as u8);
+            self.uncompressed.push(width as u8);
             if keys.contains(&NULL) {
                 self.levels.clear();
                 self.levels.extend(keys.iter().filter(|key| **key != NULL));
-                runs::encode(&self.levels, width, &mut self.plain);
+                runs::encode(&self.levels, width, &mut self.uncompressed);
             } else {
-                runs::encode(keys, width, &mut self.plain);
+                runs::encode(keys, width, &mut self.uncompressed);
             }
         }
         let page = Page::DataPage {
-            buf: self.zstd.compress(&self.plain)?.into(),
+            buf: self.zstd.compress(&self.uncompressed)?.into(),
             num_values: keys.len() as u32,
             encoding,
             def_level_encoding: Encoding::RLE,
             rep_level_encoding: Encoding::RLE,
             statistics: None,
         };
-        pages.write(page, self.plain.len(), keys.len())
+        pages.write(page, self.uncompressed.len(), keys.len())
     }
 
     /// Statistics for the footer: minimum, maximum and the number of nulls.
@@ -212,23 +211,23 @@ impl Coder {
                 Statistics::int32(min, max, None, Some(n_nulls), false)
             }
             Values::Texts(texts) => {
-                let texts_used = || self.distinct.iter().map(|number| texts.value(*number as usize));
-                let (min, max) = (texts_used().min().unwrap_or_default(), texts_used().max().unwrap_or_default());
-                let cut = &min[..min.floor_char_boundary(STATISTICS_BYTES)];
+                let used_texts = || self.distinct.iter().map(|number| texts.value(*number as usize));
+                let (min, max) = (used_texts().min().unwrap_or_default(), used_texts().max().unwrap_or_default());
+                let min_prefix = &min[..min.floor_char_boundary(STATISTICS_BYTES)];
                 let has_values = !self.distinct.is_empty();
                 let bytes = |text: &str| ByteArray::from(text);
                 // A prefix of the minimum is still a lower bound; no prefix of the maximum is an upper bound.
                 let max_or_none = Some(bytes(max)).filter(|_| has_values && max.len() <= STATISTICS_BYTES);
-                let min_or_none = has_values.then(|| bytes(cut));
+                let min_or_none = has_values.then(|| bytes(min_prefix));
                 let statistics = ValueStatistics::new(min_or_none, max_or_none, None, Some(n_nulls), false);
-                Statistics::ByteArray(statistics.with_min_is_exact(has_values && cut.len() == min.len()))
+                Statistics::ByteArray(statistics.with_min_is_exact(has_values && min_prefix.len() == min.len()))
             }
         }
     }
 }
 
 /// The pages of a column as they are written, and their sizes and offsets for the footer.
-struct Pages<'a, 'w> {
+struct PagesWriter<'a, 'w> {
     out: &'a mut SerializedPageWriter<'w, Vec<u8>>,
     index: OffsetIndexBuilder,
     compressed: i64,
@@ -238,7 +237,7 @@ struct Pages<'a, 'w> {
     data_offset: i64,
 }
 
-impl Pages<'_, '_> {
+impl PagesWriter<'_, '_> {
     fn write(&mut self, page: Page, uncompressed: usize, n_rows: usize) -> Result<()> {
         let (page_type, encoding) = (page.page_type(), page.encoding());
         let spec = self.out.write_page(CompressedPage::new(page, uncompressed))?;

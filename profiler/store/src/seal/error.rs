@@ -1,4 +1,4 @@
-//! Why a trace was not sealed.
+//! The error of sealing.
 
 use std::io;
 use std::path::PathBuf;

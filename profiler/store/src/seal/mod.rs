@@ -52,18 +52,18 @@ mod verify;
 mod writer;
 
 pub(crate) use batches::side_files;
-pub use batches::{Take, batches, check, tables, whole_folder};
+pub use batches::{BatchVisitor, batches, check, complete_folder, tables};
 pub use checksums::Checksums;
 pub use error::SealError;
 pub use open::is_sealed;
 pub(crate) use open::{SealedTrace, contents_of, positions};
-pub use pager::{BUDGET, Pager};
+pub use pager::{DEFAULT_BUDGET, Pager};
 pub(crate) use place::{kill_point, sync_folder};
 pub(crate) use sources::sources_of;
 pub use table::{Column, Kind, Table};
 pub use unseal::unseal;
 pub(crate) use writer::write_all;
-pub use writer::{Sealed, SealedWriter, write};
+pub use writer::{SealedSizes, SealedWriter, write};
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use super::checksums::{Checksums, FILE_NAME, FilePart, PartError};
 use super::columns::{self, TableError};
 use super::paged_lane::PagedLane;
 use super::pager::{Pager, SlicesFile};
-use super::pyramids::Pyramids;
+use super::pyramids::SidecarWriter;
 use super::resolver::Resolver;
 use super::row_group::RowGroup;
 use super::schema::{self, SLICES};
@@ -27,22 +27,23 @@ pub fn is_sealed(folder: &Path) -> bool {
     folder.join(SLICES.file_name()).is_file() && folder.join(FILE_NAME).is_file()
 }
 
-/// What is always read of a sealed folder: everything but the slices.
-pub(super) struct Opened {
-    pub(super) parts: Contents,
+/// The contents of a sealed folder, without the slices.
+pub(super) struct FolderContents {
+    pub(super) contents: Contents,
     pub(super) names: Resolver,
     pub(super) slices: Option<SlicesFile>,
     pub(super) rings: Vec<RingPosition>,
-    /// What is wrong with the files, a line for each.
+    /// Problems of the files, each as `FILE: TEXT`.
     pub(super) problems: Vec<String>,
     /// Whether the tables of names and tracks were read: without them slices cannot be put on lanes.
     pub(super) has_names: bool,
-    /// Length of `slices.parquet` and CRC-32C of its footer: the sidecar has to have the same.
+    /// Length of `slices.parquet` and CRC-32C of its footer, which the sidecar has to name.
     slices_key: (u64, u32),
 }
 
-/// Where the tables are read from.
+/// The files of the tables.
 enum Files<'a> {
+    /// A folder, with its checksums if there are any.
     Folder(&'a Path, Option<Checksums>),
     /// Parquet files by the names of their tables.
     Memory(&'a FxHashMap<String, Bytes>),
@@ -59,7 +60,7 @@ impl Files<'_> {
     }
 }
 
-/// Reads tables and collects what is wrong with them.
+/// Reads tables, and collects their problems.
 struct TableReader<'a> {
     files: Files<'a>,
     problems: Vec<String>,
@@ -67,7 +68,7 @@ struct TableReader<'a> {
 
 impl TableReader<'_> {
     /// Passes the rows of a table to `each`, batch by batch. Returns whether the table could be used.
-    fn table(&mut self, table: Table, mut each: impl FnMut(&RecordBatch) -> Result<(), TableError>) -> bool {
+    fn read_table(&mut self, table: Table, mut each: impl FnMut(&RecordBatch) -> Result<(), TableError>) -> bool {
         let name = table.file_name();
         let result = self.files.read(table).map_err(TableError::from).and_then(columns::read);
         let result = result.and_then(|batches| batches.iter().try_for_each(&mut each));
@@ -77,8 +78,8 @@ impl TableReader<'_> {
         result.is_ok()
     }
 
-    /// Opens `slices.parquet` and checks its footer; returns the file with its [key](Opened::slices_key).
-    fn slices(&mut self) -> Option<(SlicesFile, (u64, u32))> {
+    /// Opens `slices.parquet` and checks its footer; returns the file with its [key](FolderContents::slices_key).
+    fn open_slices(&mut self) -> Option<(SlicesFile, (u64, u32))> {
         let Files::Folder(folder, sums) = &self.files else { return None };
         let name = SLICES.file_name();
         let open = || -> Result<(SlicesFile, (u64, u32)), TableError> {
@@ -105,9 +106,9 @@ impl TableReader<'_> {
     }
 }
 
-impl Opened {
-    /// Reads all but the slices.
-    pub(super) fn read(folder: &Path) -> std::io::Result<Opened> {
+impl FolderContents {
+    /// Reads all tables but the slices.
+    pub(super) fn read(folder: &Path) -> std::io::Result<FolderContents> {
         std::fs::read_dir(folder)?;
         let mut problems = Vec::new();
         let sums = match std::fs::read(folder.join(FILE_NAME)) {
@@ -118,33 +119,33 @@ impl Opened {
             Err(_) => None,
         };
         let has_checksums = sums.is_some();
-        let mut reading = TableReader { files: Files::Folder(folder, sums), problems };
-        let mut parts = Contents::default();
+        let mut reader = TableReader { files: Files::Folder(folder, sums), problems };
+        let mut contents = Contents::default();
         let mut rings = Vec::new();
-        let version = if has_checksums { read_names(&mut reading, &mut parts) } else { None };
+        let version = if has_checksums { read_names(&mut reader, &mut contents) } else { None };
         let has_names = version.is_some();
         if let Some(version) = version {
-            read_sides(&mut reading, &mut parts, version);
-            reading.table(schema::RingRow::TABLE, |batch| table_rows::rings(batch, &mut rings));
+            read_sides(&mut reader, &mut contents, version);
+            reader.read_table(schema::RingRow::TABLE, |batch| table_rows::rings(batch, &mut rings));
         }
-        let (slices, slices_key) = reading.slices().map_or((None, (0, 0)), |(file, key)| (Some(file), key));
-        let names = Resolver::of(&parts.sites, &parts.nodes);
-        Ok(Opened { parts, names, slices, rings, problems: reading.problems, has_names, slices_key })
+        let (slices, slices_key) = reader.open_slices().map_or((None, (0, 0)), |(file, key)| (Some(file), key));
+        let names = Resolver::new(&contents.sites, &contents.nodes);
+        Ok(FolderContents { contents, names, slices, rings, problems: reader.problems, has_names, slices_key })
     }
 }
 
-/// Reads the tables without which slices cannot be put on lanes. Returns the format's version, `None` if one is
+/// Reads the tables without which slices cannot be put on lanes. Returns the format's version; `None` if a table is
 /// unusable.
-fn read_names(reading: &mut TableReader<'_>, parts: &mut Contents) -> Option<u32> {
+fn read_names(reader: &mut TableReader<'_>, contents: &mut Contents) -> Option<u32> {
     let mut format = String::new();
-    let is_read = reading.table(schema::MetaRow::TABLE, |batch| {
+    let is_read = reader.read_table(schema::MetaRow::TABLE, |batch| {
         for schema::MetaRow { key, value } in schema::MetaRow::read(batch)? {
             let number = || value.parse::<i64>().map_err(|_| TableError::Rows("a number is none"));
             match key {
                 "format" => format = value.to_owned(),
-                "origin_ns" => parts.origin = number()?,
-                "first_ns" => parts.range.start = number()?,
-                "last_ns" => parts.range.end = number()?,
+                "origin_ns" => contents.origin = number()?,
+                "first_ns" => contents.range.start = number()?,
+                "last_ns" => contents.range.end = number()?,
                 _ => {}
             }
         }
@@ -152,64 +153,65 @@ fn read_names(reading: &mut TableReader<'_>, parts: &mut Contents) -> Option<u32
     });
     let version = schema::version_of(&format);
     if is_read && version.is_none() {
-        reading
+        reader
             .problems
             .push(format!("{}: this program does not know the format {format:?}", schema::MetaRow::TABLE.file_name()));
     }
     let has_names = version.is_some()
-        && reading.table(schema::ProcessRow::TABLE, |batch| table_rows::processes(batch, &mut parts.processes))
-        && reading.table(schema::SiteRow::TABLE, |batch| table_rows::sites(batch, &mut parts.sites))
-        && reading.table(schema::NodeRow::TABLE, |batch| table_rows::nodes(batch, &mut parts.nodes))
-        && reading.table(schema::TrackRow::TABLE, |batch| table_rows::tracks(batch, &mut parts.tracks));
+        && reader.read_table(schema::ProcessRow::TABLE, |batch| table_rows::processes(batch, &mut contents.processes))
+        && reader.read_table(schema::SiteRow::TABLE, |batch| table_rows::sites(batch, &mut contents.sites))
+        && reader.read_table(schema::NodeRow::TABLE, |batch| table_rows::nodes(batch, &mut contents.nodes))
+        && reader.read_table(schema::TrackRow::TABLE, |batch| table_rows::tracks(batch, &mut contents.tracks));
     version.filter(|_| has_names)
 }
 
 /// Reads the tables that a trace can lack; the rows of an unusable table are missing.
-fn read_sides(reading: &mut TableReader<'_>, parts: &mut Contents, version: u32) {
-    reading.table(schema::StepRow::TABLE, |batch| table_rows::steps(batch, &mut parts.steps));
-    reading.table(schema::FlowRow::TABLE, |batch| table_rows::flows(batch, &mut parts.flows));
-    reading.table(schema::CounterRow::TABLE, |batch| table_rows::points(batch, &mut parts.points));
-    reading.table(schema::MemoryRow::TABLE, |batch| table_rows::memory(batch, &mut parts.memory));
-    reading.table(schema::TransferRow::TABLE, |batch| table_rows::transfers(batch, &mut parts.transfers));
-    reading.table(schema::WarningRow::TABLE, |batch| table_rows::warnings(batch, &mut parts.warnings));
+fn read_sides(reader: &mut TableReader<'_>, contents: &mut Contents, version: u32) {
+    reader.read_table(schema::StepRow::TABLE, |batch| table_rows::steps(batch, &mut contents.steps));
+    reader.read_table(schema::FlowRow::TABLE, |batch| table_rows::flows(batch, &mut contents.flows));
+    reader.read_table(schema::CounterRow::TABLE, |batch| table_rows::points(batch, &mut contents.points));
+    reader.read_table(schema::MemoryRow::TABLE, |batch| table_rows::memory(batch, &mut contents.memory));
+    reader.read_table(schema::TransferRow::TABLE, |batch| table_rows::transfers(batch, &mut contents.transfers));
+    reader.read_table(schema::WarningRow::TABLE, |batch| table_rows::warnings(batch, &mut contents.warnings));
     let mut args = table_rows::ArgsRows::default();
-    reading.table(schema::InstantRow::TABLE, |batch| table_rows::instants(batch, parts, &mut args));
+    reader.read_table(schema::InstantRow::TABLE, |batch| table_rows::instants(batch, contents, &mut args));
     if version >= schema::StackRow::TABLE.since {
-        let frames = &mut parts.frames;
-        reading.table(schema::FrameRow::TABLE, |batch| table_rows::frames(batch, frames));
-        reading.table(schema::FunctionRow::TABLE, |batch| table_rows::functions(batch, frames));
-        reading.table(schema::StackRow::TABLE, |batch| table_rows::stacks(batch, frames.len(), &mut parts.stacks));
+        let frames = &mut contents.frames;
+        reader.read_table(schema::FrameRow::TABLE, |batch| table_rows::frames(batch, frames));
+        reader.read_table(schema::FunctionRow::TABLE, |batch| table_rows::functions(batch, frames));
+        reader
+            .read_table(schema::StackRow::TABLE, |batch| table_rows::stacks(batch, frames.len(), &mut contents.stacks));
     }
-    reading.table(schema::OpenRow::TABLE, |batch| table_rows::open_slices(batch, parts));
+    reader.read_table(schema::OpenRow::TABLE, |batch| table_rows::open_slices(batch, contents));
 }
 
 /// Reads the tables other than the slices from Parquet files in memory, by table name.
 ///
 /// # Errors
-/// Names a table that cannot be used, and why.
+/// Fails with a table that cannot be used, and why.
 pub(crate) fn contents_of(tables: &FxHashMap<String, Bytes>) -> Result<Contents, String> {
-    let mut reading = TableReader { files: Files::Memory(tables), problems: Vec::new() };
-    let mut parts = Contents::default();
-    if let Some(version) = read_names(&mut reading, &mut parts) {
-        read_sides(&mut reading, &mut parts, version);
+    let mut reader = TableReader { files: Files::Memory(tables), problems: Vec::new() };
+    let mut contents = Contents::default();
+    if let Some(version) = read_names(&mut reader, &mut contents) {
+        read_sides(&mut reader, &mut contents, version);
     }
-    reading.problems.pop().map_or(Ok(parts), Err)
+    reader.problems.pop().map_or(Ok(contents), Err)
 }
 
-/// Reads up to which record each ring of the trace folder is in a sealed folder.
+/// Reads the position up to which a sealed folder has the records of each ring of the trace folder.
 pub(crate) fn positions(folder: &Path) -> std::io::Result<Vec<RingPosition>> {
     let list = std::fs::read_to_string(folder.join(FILE_NAME))?;
-    let mut reading = TableReader { files: Files::Folder(folder, Checksums::parse(&list)), problems: Vec::new() };
+    let mut reader = TableReader { files: Files::Folder(folder, Checksums::parse(&list)), problems: Vec::new() };
     let mut rings = Vec::new();
-    reading.table(schema::RingRow::TABLE, |batch| table_rows::rings(batch, &mut rings));
+    reader.read_table(schema::RingRow::TABLE, |batch| table_rows::rings(batch, &mut rings));
     Ok(rings)
 }
 
-/// An open sealed trace; its slices stay on disk.
+/// An open sealed trace, whose slices stay on disk.
 #[derive(Debug)]
 pub(crate) struct SealedTrace {
     pub(crate) store: Store,
-    /// Up to which record each ring of the trace folder is in the sealed trace.
+    /// The position up to which the sealed trace has the records of each ring of the trace folder.
     pub(crate) rings: Vec<RingPosition>,
 }
 
@@ -219,7 +221,8 @@ impl SealedTrace {
     /// # Errors
     /// Fails if the folder cannot be listed.
     pub(crate) fn open(folder: &Path) -> std::io::Result<SealedTrace> {
-        let Opened { mut parts, names, slices, rings, mut problems, has_names, slices_key } = Opened::read(folder)?;
+        let FolderContents { mut contents, names, slices, rings, mut problems, has_names, slices_key } =
+            FolderContents::read(folder)?;
         let store = match slices {
             Some(file) if has_names => {
                 let sidecar = match Sidecar::open(&folder.join(SIDECAR), slices_key.0, slices_key.1) {
@@ -233,12 +236,12 @@ impl SealedTrace {
                     }
                 };
                 if let Some(sidecar) = sidecar {
-                    add_lanes(&mut parts, Pager::new(file, names, Arc::new(sidecar)));
+                    add_lanes(&mut contents, Pager::new(file, names, Arc::new(sidecar)));
                 }
-                Store::of_contents(parts)
+                Store::from_contents(parts)
             }
             Some(file) => super::foreign::store(folder, file, &mut problems),
-            None => Store::of_contents(parts),
+            None => Store::from_contents(parts),
         };
         Ok(SealedTrace { store: store.with_warnings(warnings(folder, problems)), rings })
     }
@@ -252,16 +255,16 @@ fn warnings(folder: &Path, problems: Vec<String>) -> impl Iterator<Item = Warnin
     })
 }
 
-/// Adds to the tracks their lanes, as the sidecar lists them.
-fn add_lanes(parts: &mut Contents, pager: Pager) {
+/// Adds the lanes that the sidecar lists to their tracks.
+fn add_lanes(contents: &mut Contents, pager: Pager) {
     let pager = Arc::new(pager);
     for entry in pager.sidecar().lanes() {
-        parts.set_lane(entry.track, entry.lane, || Box::new(PagedLane::new(&pager, *entry)));
+        contents.set_lane(entry.track, entry.lane, || Box::new(PagedLane::new(&pager, *entry)));
     }
-    parts.pager = Some(pager);
+    contents.pager = Some(pager);
 }
 
-/// Rebuilds the sidecar, and writes it into the folder; it stays in memory if that fails.
+/// Rebuilds the sidecar, and writes it into the folder. If writing fails, the sidecar stays in memory.
 fn rebuild_sidecar(
     folder: &Path,
     file: &SlicesFile,
@@ -278,7 +281,7 @@ fn rebuild_sidecar(
             {
                 return Some(sidecar);
             }
-            Sidecar::of_bytes(&bytes, key.0, key.1).ok()
+            Sidecar::from_bytes(&bytes, key.0, key.1).ok()
         }
         Err(problem) => {
             problems.push(format!("{}: {problem}; the timeline is empty", SLICES.file_name()));
@@ -294,20 +297,20 @@ fn build_sidecar(
     key: (u64, u32),
     problems: &mut Vec<String>,
 ) -> Result<Vec<u8>, TableError> {
-    let failed = |e| TableError::Part(PartError::Io(e));
-    let mut pyramids = Pyramids::new(Vec::new(), Layout::default().min_headers).map_err(failed)?;
-    let mut end_of: FxHashMap<(u32, u32), i64> = FxHashMap::default();
+    let io_error = |e| TableError::Part(PartError::Io(e));
+    let mut pyramids = SidecarWriter::new(Vec::new(), Layout::default().min_headers).map_err(io_error)?;
+    let mut lane_ends: FxHashMap<(u32, u32), i64> = FxHashMap::default();
     for group in 0..file.parts.len() {
-        match file.read(group).and_then(|batch| RowGroup::of(&batch, names)) {
+        match file.read(group).and_then(|batch| RowGroup::from_batch(&batch, names)) {
             Ok(rows) => {
                 let keys = rows.track.iter().copied().zip(rows.lane.iter().copied());
                 for (i, key) in keys.enumerate() {
                     let Some(slice) = rows.slices.header(i) else { break };
-                    let previous_end = end_of.insert(key, slice.end).unwrap_or(i64::MIN);
+                    let previous_end = lane_ends.insert(key, slice.end).unwrap_or(i64::MIN);
                     if slice.start < previous_end {
                         return Err(TableError::Rows("the slices of a lane overlap"));
                     }
-                    pyramids.push(key.0, key.1, slice, rows.has_args(i)).map_err(failed)?;
+                    pyramids.push(key.0, key.1, slice, rows.has_args(i)).map_err(io_error)?;
                 }
             }
             // Only the slices of this row group are missing.
@@ -315,5 +318,5 @@ fn build_sidecar(
         }
         pyramids.end_group();
     }
-    pyramids.finish(key.0, key.1).map_err(failed)
+    pyramids.finish(key.0, key.1).map_err(io_error)
 }

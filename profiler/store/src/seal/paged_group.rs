@@ -17,29 +17,29 @@ pub(crate) struct PagedGroup {
 }
 
 impl PagedGroup {
-    /// Orders rows by lane. Fails if the lanes' slices are not those that the sidecar was made from.
-    pub(super) fn of(
+    /// Orders rows by lane. Fails if the sidecar was made from other slices.
+    pub(super) fn from_rows(
         rows: RowGroup,
         sidecar: &Sidecar,
         lanes: &LaneRows,
         group: u32,
     ) -> Result<PagedGroup, TableError> {
-        let wrong = TableError::Rows("they are not those that the sidecar was made from");
+        let mismatch = TableError::Rows("they are not those that the sidecar was made from");
         let n = rows.slices.len();
         let mut counts = vec![0u32; sidecar.lanes().len()];
         let mut lane_rows = Vec::with_capacity(n);
         for key in rows.track.iter().copied().zip(rows.lane.iter().copied()) {
-            let Some(row) = lanes.get(&key) else { return Err(wrong) };
+            let Some(row) = lanes.get(&key) else { return Err(mismatch) };
             counts[*row as usize] += 1;
             lane_rows.push(*row);
         }
         let mut offset = 0;
         for (row, count) in counts.iter_mut().enumerate() {
-            let n = std::mem::replace(count, offset);
-            if n > 0 && !is_expected(sidecar, row, group, offset, n) {
-                return Err(wrong);
+            let n_slices = std::mem::replace(count, offset);
+            if n_slices > 0 && !is_expected(sidecar, row, group, offset, n_slices) {
+                return Err(mismatch);
             }
-            offset += n;
+            offset += n_slices;
         }
         let first_args = sidecar.groups().get(group as usize).map_or(NO_ARGS, |g| g.first_args);
         let mut slices = SliceColumns::zeroed(n);
@@ -56,13 +56,13 @@ impl PagedGroup {
         }
         let with_args =
             |args: ArrayRef| ((0..args.len() as u32).filter(|i| args.is_valid(*i as usize)).collect(), args);
-        Ok(PagedGroup { slices, args: rows.args.map(with_args), first_args })
+        Ok(PagedGroup { slices, args: rows.args.map(with_args), first_args_id: first_args })
     }
 
-    /// The arguments with a number; `None` if another row group has them.
-    pub(super) fn args(&self, number: u32) -> Option<&str> {
+    /// Returns the arguments with a number; `None` if another row group has them.
+    pub(super) fn args(&self, args_id: u32) -> Option<&str> {
         let (rows, column) = self.args.as_ref()?;
-        text(column, *rows.get(number.checked_sub(self.first_args)? as usize)? as usize)
+        text(column, *rows.get(args_id.checked_sub(self.first_args_id)? as usize)? as usize)
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -71,7 +71,7 @@ impl PagedGroup {
     }
 }
 
-/// Row in the sidecar of each (track, lane).
+/// Rows in the sidecar, by (track, lane).
 pub(super) type LaneRows = rustc_hash::FxHashMap<(u32, u32), u32>;
 
 /// Whether the sidecar says that a row group has `n` slices of a lane, from row `offset` on.

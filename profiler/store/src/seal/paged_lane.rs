@@ -1,4 +1,4 @@
-//! A lane whose slices are on disk: its pyramid is mapped, its columns are loaded by row group.
+//! A lane whose slices are on disk: the pyramid is mapped, and the columns are loaded by row group.
 
 use super::paged_group::PagedGroup;
 use super::pager::Pager;
@@ -26,14 +26,14 @@ impl PagedLane {
         PagedLane { pager: Arc::clone(pager), entry }
     }
 
-    fn cursor_with(&self, missing: Missing) -> PagedCursor<'_> {
+    fn cursor_with(&self, on_missing: OnMissing) -> PagedCursor<'_> {
         let sidecar = self.pager.sidecar();
         PagedCursor {
             lane: self,
             segments: sidecar.segments(&self.entry),
             pieces: sidecar.pieces(&self.entry),
             headers: sidecar.headers(&self.entry),
-            missing,
+            on_missing,
             current: None,
         }
     }
@@ -53,17 +53,17 @@ impl ColdLane for PagedLane {
     }
 
     fn cursor(&self) -> Box<dyn SliceCursor + '_> {
-        Box::new(self.cursor_with(Missing::Read))
+        Box::new(self.cursor_with(OnMissing::Read))
     }
 
     fn cursor_in_memory(&self) -> Box<dyn SliceCursor + '_> {
-        Box::new(self.cursor_with(Missing::Ignore))
+        Box::new(self.cursor_with(OnMissing::Ignore))
     }
 
     /// Requests missing row groups if all row groups of the view fit into memory together.
     fn walk(&self, view: &Range<i64>, merge: &mut Merge<'_>) {
-        let missing = if self.pager.has_room_for(view) { Missing::Request } else { Missing::Ignore };
-        let mut cursor = self.cursor_with(missing);
+        let on_missing = if self.pager.has_room_for(view) { OnMissing::Request } else { OnMissing::Ignore };
+        let mut cursor = self.cursor_with(on_missing);
         let (first, last) = (cursor.first_touching(view.start), cursor.first_from(view.end));
         cursor.walk(first..last, merge);
     }
@@ -73,18 +73,18 @@ impl ColdLane for PagedLane {
     }
 
     fn start_of(&self, index: usize) -> Option<i64> {
-        self.cursor_with(Missing::Read).start_of(index)
+        self.cursor_with(OnMissing::Read).start_of(index)
     }
 }
 
-/// What a cursor does when it needs a row group that is not in memory.
+/// The reaction of a cursor to a row group that is not in memory.
 #[derive(Clone, Copy, Debug)]
-enum Missing {
-    /// Read it, and wait.
+enum OnMissing {
+    /// Read the row group, and wait.
     Read,
-    /// Request it, and go on without its slices.
+    /// Request the row group, and continue without its slices.
     Request,
-    /// Go on without its slices.
+    /// Continue without the row group's slices.
     Ignore,
 }
 
@@ -95,7 +95,7 @@ struct PagedCursor<'a> {
     pieces: &'a [Piece],
     /// All slices of a sparse lane; `None` for another lane.
     headers: Option<&'a [SliceHeader]>,
-    missing: Missing,
+    on_missing: OnMissing,
     current: Option<CurrentGroup>,
 }
 
@@ -107,23 +107,23 @@ struct CurrentGroup {
 }
 
 impl CurrentGroup {
-    /// The row of a slice in the group.
+    /// Returns the row of a slice in the group.
     fn row(&self, ordinal: u64) -> usize {
         (ordinal - self.ordinals.start) as usize + self.offset as usize
     }
 }
 
 impl<'a> PagedCursor<'a> {
-    /// The row group that has the slice with this ordinal.
+    /// Returns the row group that has the slice with this ordinal.
     #[inline]
     fn group_with(&mut self, ordinal: u64) -> Option<&CurrentGroup> {
         if self.current.as_ref().is_none_or(|current| !current.ordinals.contains(&ordinal)) {
-            self.current = Some(self.find(ordinal)?);
+            self.current = Some(self.find_group(ordinal)?);
         }
         self.current.as_ref()
     }
 
-    fn find(&self, ordinal: u64) -> Option<CurrentGroup> {
+    fn find_group(&self, ordinal: u64) -> Option<CurrentGroup> {
         let n = self.lane.entry.n;
         let i = self.pieces.partition_point(|piece| piece.first <= ordinal).checked_sub(1)?;
         let piece = self.pieces[i];
@@ -133,15 +133,15 @@ impl<'a> PagedCursor<'a> {
             return None;
         }
         let pager = &self.lane.pager;
-        let group = match self.missing {
-            Missing::Read => pager.load(piece.group),
-            Missing::Request => pager.peek(piece.group, true),
-            Missing::Ignore => pager.peek(piece.group, false),
+        let group = match self.on_missing {
+            OnMissing::Read => pager.load(piece.group),
+            OnMissing::Request => pager.peek(piece.group, true),
+            OnMissing::Ignore => pager.peek(piece.group, false),
         };
         Some(CurrentGroup { ordinals, offset: piece.offset, group })
     }
 
-    /// The columns of these slices, if one row group in memory has them all.
+    /// Returns the columns of these slices, if one row group in memory has all of them.
     fn columns(&mut self, ordinals: &Range<u64>) -> Option<Columns<'_>> {
         if self.headers.is_some() {
             return None;
@@ -172,10 +172,10 @@ impl<'a> PagedCursor<'a> {
         }
     }
 
-    /// The first slice for which `is_before` is false. `is_before` must hold for a prefix of the lane: for all slices
-    /// that end before `time`, for none that starts at `time` or later. Where a slice that decides is not in memory,
-    /// the result is rounded up or down to a leaf's boundary, so that a range between two results lacks no slice.
-    fn first(&mut self, time: i64, rounds_up: bool, is_before: impl Fn(&SliceHeader) -> bool) -> u32 {
+    /// Returns the first slice for which `is_before` is false. `is_before` must hold for a prefix of the lane: for all
+    /// slices that end before `time`, for none that starts at `time` or later. If a slice that decides is not in
+    /// memory, rounds up or down to a leaf's boundary, so that a range between two results lacks no slice.
+    fn partition_point(&mut self, time: i64, rounds_up: bool, is_before: impl Fn(&SliceHeader) -> bool) -> u32 {
         let n = self.lane.entry.n;
         if let Some(headers) = self.headers {
             return headers.partition_point(is_before) as u32;
@@ -191,7 +191,7 @@ impl<'a> PagedCursor<'a> {
         to as u32
     }
 
-    /// Ordinal of the first slice of the first leaf that does not end before `time`.
+    /// Returns the ordinal of the first slice of the first leaf that does not end before `time`.
     fn leaf_by_end(&self, time: i64) -> u64 {
         let idx = self.segments.partition_point(|s| s.end < time);
         let Some(segment) = self.segments.get(idx) else { return self.lane.entry.n };
@@ -199,7 +199,7 @@ impl<'a> PagedCursor<'a> {
         (idx * SEGMENT + leaves.partition_point(|leaf| leaf.end < time) * LEAF) as u64
     }
 
-    /// Ordinal of the first slice of the first leaf that starts at `time` or later.
+    /// Returns the ordinal of the first slice of the first leaf that starts at `time` or later.
     fn leaf_by_start(&self, time: i64) -> u64 {
         let next = self.segments.partition_point(|s| s.start < time);
         let Some(idx) = next.checked_sub(1) else { return 0 };
@@ -207,13 +207,13 @@ impl<'a> PagedCursor<'a> {
         (idx * SEGMENT + leaves.partition_point(|leaf| leaf.start < time) * LEAF) as u64
     }
 
-    /// Slices in a segment.
-    fn n_in(&self, segment: usize) -> usize {
+    /// Number of slices in a segment.
+    fn n_in_segment(&self, segment: usize) -> usize {
         (self.lane.entry.n as usize - segment * SEGMENT).min(SEGMENT)
     }
 
     fn levels(&self, idx: usize, segment: &SegmentEntry) -> [Nodes<'a>; LEVELS] {
-        self.lane.pager.sidecar().levels(segment, self.n_in(idx))
+        self.lane.pager.sidecar().levels(segment, self.n_in_segment(idx))
     }
 
     /// Feeds the slices with these indices to `merge`.
@@ -221,8 +221,8 @@ impl<'a> PagedCursor<'a> {
         for part in segment_parts(indices.start as usize..indices.end as usize) {
             let (idx, base) = (part.start / SEGMENT, part.start / SEGMENT * SEGMENT);
             let Some(segment) = self.segments.get(idx) else { return };
-            let (n, levels) = (self.n_in(idx), self.levels(idx, segment));
-            let mut segment = PagedSegment { first: base as u64, n, levels, slices: self };
+            let (n_slices, levels) = (self.n_in_segment(idx), self.levels(idx, segment));
+            let mut segment = PagedSegment { first_ordinal: base as u64, n_slices, levels, cursor: self };
             walk(&mut segment, base as u32, part.start - base..part.end - base, merge);
         }
     }
@@ -237,25 +237,25 @@ impl SliceCursor for PagedCursor<'_> {
     }
 
     fn first_touching(&mut self, time: i64) -> u32 {
-        self.first(time, false, |slice| slice.end <= time && slice.start < time)
+        self.partition_point(time, false, |slice| slice.end <= time && slice.start < time)
     }
 
     fn first_from(&mut self, time: i64) -> u32 {
-        self.first(time, true, |slice| slice.start < time)
+        self.partition_point(time, true, |slice| slice.start < time)
     }
 }
 
 /// A segment of a paged lane.
 struct PagedSegment<'s, 'a> {
-    first: u64,
-    n: usize,
+    first_ordinal: u64,
+    n_slices: usize,
     levels: [Nodes<'a>; LEVELS],
-    slices: &'s mut PagedCursor<'a>,
+    cursor: &'s mut PagedCursor<'a>,
 }
 
 impl SliceSource for PagedSegment<'_, '_> {
     fn n_slices(&self) -> usize {
-        self.n
+        self.n_slices
     }
 
     #[inline]

@@ -24,15 +24,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use trace_model::{PageLoader, PagerStats, SliceDetails, SliceHeader, Warning, WarningKind};
 
 /// Default budget for row groups in memory, bytes: about six million slices.
-pub const BUDGET: usize = 256 << 20;
+pub const DEFAULT_BUDGET: usize = 256 << 20;
 /// Bytes of a slice in memory, without arguments.
 const SLICE_BYTES: usize = size_of::<SliceHeader>() + size_of::<SliceDetails>();
-/// Bytes of a slice in the size of a part of the trace: [`SLICE_BYTES`], and some for arguments.
+/// Estimate of the bytes of a slice with its arguments, by which the trace is split into parts.
 const PART_SLICE_BYTES: usize = 48;
-/// Page requests that are served before the picture is drawn again.
-const REQUESTS_AT_A_TIME: usize = 4;
+/// Maximum number of page requests that are served before the picture is drawn again.
+const MAX_LOADS_PER_CALL: usize = 4;
 
-/// Rows of a row group, at most: one batch has to hold it.
+/// Maximum number of rows of a row group, which has to fit into one batch.
 const MAX_GROUP_ROWS: usize = 1 << 20;
 
 /// An open `slices.parquet`.
@@ -40,23 +40,24 @@ const MAX_GROUP_ROWS: usize = 1 << 20;
 pub(super) struct SlicesFile {
     pub(super) file: File,
     pub(super) metadata: ArrowReaderMetadata,
-    /// The bytes of each row group, with their checksum.
+    /// The ranges of bytes of the row groups, with their checksums.
     pub(super) parts: Vec<FilePart>,
 }
 
-/// Reads row groups when they are needed; shared by the lanes of a store.
+/// Reads row groups on demand. The lanes of a store share it.
 pub struct Pager {
     file: SlicesFile,
     names: Resolver,
     sidecar: Arc<Sidecar>,
-    lanes: LaneRows,
+    lane_rows: LaneRows,
     cache: Mutex<Cache<u32, PagedGroup>>,
     /// Row groups that are damaged, and why.
-    damaged: Mutex<BTreeMap<u32, String>>,
-    /// Row groups that were needed for a picture and not in memory.
+    damaged_groups: Mutex<BTreeMap<u32, String>>,
+    /// Row groups that a picture needed and that were not in memory.
     requests: Mutex<BTreeSet<u32>>,
-    /// Grows when requested row groups were loaded.
+    /// Grows whenever requested row groups were loaded.
     version: AtomicU64,
+    /// Number of row groups that were read.
     loads: AtomicU64,
 }
 
@@ -68,43 +69,43 @@ impl std::fmt::Debug for Pager {
 
 impl Pager {
     pub(super) fn new(file: SlicesFile, names: Resolver, sidecar: Arc<Sidecar>) -> Pager {
-        let lanes = sidecar.lanes().iter().enumerate().map(|(row, lane)| ((lane.track, lane.lane), row as u32));
+        let lane_rows = sidecar.lanes().iter().enumerate().map(|(row, lane)| ((lane.track, lane.lane), row as u32));
         Pager {
-            lanes: lanes.collect(),
+            lane_rows: lane_rows.collect(),
             file,
             names,
             sidecar,
-            cache: Mutex::new(Cache::new(BUDGET)),
-            damaged: Mutex::default(),
+            cache: Mutex::new(Cache::new(DEFAULT_BUDGET)),
+            damaged_groups: Mutex::default(),
             requests: Mutex::default(),
             version: AtomicU64::new(0),
             loads: AtomicU64::new(0),
         }
     }
 
-    /// Whether all row groups of a view fit into the budget together: else drawing would evict what it has just read.
+    /// Whether the budget has room for all row groups of a view. If not, drawing would evict what was just read.
     pub(super) fn has_room_for(&self, view: &Range<i64>) -> bool {
-        let shown = self.sidecar.groups().iter().filter(|g| g.start < view.end && g.end >= view.start);
-        let bytes: usize = shown.map(|g| g.rows as usize * SLICE_BYTES).sum();
+        let groups_in_view = self.sidecar.groups().iter().filter(|g| g.start < view.end && g.end >= view.start);
+        let bytes: usize = groups_in_view.map(|g| g.rows as usize * SLICE_BYTES).sum();
         bytes <= self.cache.lock().budget()
     }
 
-    /// A row group, if it is in memory; else it is requested if `requests` says so.
-    pub(super) fn peek(&self, group: u32, requests: bool) -> Option<Arc<PagedGroup>> {
-        let found = self.cache.lock().get(&group);
-        if found.is_none() && requests && !self.damaged.lock().contains_key(&group) {
+    /// Returns a row group if it is in memory; requests a missing one if `should_request`.
+    pub(super) fn peek(&self, group: u32, should_request: bool) -> Option<Arc<PagedGroup>> {
+        let cached = self.cache.lock().get(&group);
+        if cached.is_none() && should_request && !self.damaged_groups.lock().contains_key(&group) {
             self.requests.lock().insert(group);
         }
-        found
+        cached
     }
 
-    /// A row group, read if it is not in memory; `None` where it is damaged.
+    /// Returns a row group, which is read if it is not in memory; `None` if the row group is damaged.
     pub(super) fn load(&self, group: u32) -> Option<Arc<PagedGroup>> {
-        let found = self.cache.lock().get(&group);
-        if found.is_some() || self.damaged.lock().contains_key(&group) {
-            return found;
+        let cached = self.cache.lock().get(&group);
+        if cached.is_some() || self.damaged_groups.lock().contains_key(&group) {
+            return cached;
         }
-        // Without the lock: two threads may read the same group, which costs time only.
+        // The lock is not held: two threads may read the same group, which only costs time.
         let read = self.read(group);
         self.loads.fetch_add(1, Ordering::Relaxed);
         match read {
@@ -113,15 +114,15 @@ impl Pager {
                 Some(self.cache.lock().insert(group, read, bytes))
             }
             Err(problem) => {
-                self.damaged.lock().insert(group, problem.to_string());
+                self.damaged_groups.lock().insert(group, problem.to_string());
                 None
             }
         }
     }
 
     fn read(&self, group: u32) -> Result<PagedGroup, TableError> {
-        let rows = RowGroup::of(&self.file.read(group as usize)?, &self.names)?;
-        PagedGroup::of(rows, &self.sidecar, &self.lanes, group)
+        let rows = RowGroup::from_batch(&self.file.read(group as usize)?, &self.names)?;
+        PagedGroup::from_rows(rows, &self.sidecar, &self.lane_rows, group)
     }
 
     pub(super) fn sidecar(&self) -> &Sidecar {
@@ -144,14 +145,14 @@ impl PageLoader for Pager {
     }
 
     fn load_requested(&self) -> bool {
-        // The next picture requests again what is not served here, if it still needs it.
+        // Requests that are not served here are dropped: the next picture repeats those that it needs.
         let requests = std::mem::take(&mut *self.requests.lock());
-        let mut has_more = false;
-        for group in requests.into_iter().take(REQUESTS_AT_A_TIME) {
-            has_more |= self.load(group).is_some();
+        let mut has_loaded = false;
+        for group in requests.into_iter().take(MAX_LOADS_PER_CALL) {
+            has_loaded |= self.load(group).is_some();
         }
-        self.version.fetch_add(u64::from(has_more), Ordering::Release);
-        has_more
+        self.version.fetch_add(u64::from(has_loaded), Ordering::Release);
+        has_loaded
     }
 
     fn has_requests(&self) -> bool {
@@ -159,9 +160,9 @@ impl PageLoader for Pager {
     }
 
     fn damage(&self) -> Option<Warning> {
-        let damaged = self.damaged.lock();
-        let (group, problem) = damaged.first_key_value()?;
-        let count = damaged.len() as u64;
+        let damaged_groups = self.damaged_groups.lock();
+        let (group, problem) = damaged_groups.first_key_value()?;
+        let count = damaged_groups.len() as u64;
         let text = format!(
             "slices.parquet: {count} row groups cannot be read, their slices are missing (row group {group}: {problem})"
         );
@@ -171,15 +172,15 @@ impl PageLoader for Pager {
     fn check_all(&self) {
         for (group, part) in (0..).zip(&self.file.parts) {
             if let Err(problem) = read_part(&self.file.file, *part) {
-                self.damaged.lock().insert(group, problem.to_string());
+                self.damaged_groups.lock().insert(group, problem.to_string());
             }
         }
     }
 
-    fn args(&self, number: u32) -> Option<String> {
+    fn args(&self, args_id: u32) -> Option<String> {
         let groups = self.sidecar.groups();
-        let group = groups.partition_point(|g| g.first_args <= number).checked_sub(1)?;
-        self.load(group as u32)?.args(number).map(ToOwned::to_owned)
+        let group = groups.partition_point(|g| g.first_args <= args_id).checked_sub(1)?;
+        self.load(group as u32)?.args(args_id).map(ToOwned::to_owned)
     }
 
     fn memory_bytes(&self) -> usize {
@@ -189,7 +190,7 @@ impl PageLoader for Pager {
     fn part_starts(&self) -> Vec<i64> {
         let groups = self.sidecar.groups();
         let budget = self.cache.lock().budget();
-        // Half of the budget: row groups of the parts before and after are in memory too.
+        // A part may use half of the budget, since row groups of its neighbours are in memory too.
         let groups_per_part = (budget / 2 / (super::table::GROUP_ROWS * PART_SLICE_BYTES)).max(1);
         groups.iter().step_by(groups_per_part).map(|g| g.start).collect()
     }
@@ -199,15 +200,15 @@ impl SlicesFile {
     /// Reads and checks a row group.
     pub(super) fn read(&self, group: usize) -> Result<RecordBatch, TableError> {
         let part = *self.parts.get(group).ok_or(TableError::Rows("there is no such row group"))?;
-        let bytes = FileRange { from: part.from, bytes: read_part(&self.file, part)? };
+        let bytes = FileRange { offset: part.offset, bytes: read_part(&self.file, part)? };
         let schema = self.metadata.parquet_schema();
-        let all_null = |column: &ColumnChunkMetaData| {
+        let is_all_null = |column: &ColumnChunkMetaData| {
             let nulls = column.statistics().and_then(Statistics::null_count_opt);
             column.column_path().string() == "args" && nulls == Some(column.num_values() as u64)
         };
         let columns = self.metadata.metadata().row_group(group).columns();
         let projection =
-            columns.iter().enumerate().filter(|(_, c)| c.column_path().string() != "depth" && !all_null(c));
+            columns.iter().enumerate().filter(|(_, c)| c.column_path().string() != "depth" && !is_all_null(c));
         let mask = ProjectionMask::leaves(schema, projection.map(|(i, _)| i));
         let n = usize::try_from(self.metadata.metadata().row_group(group).num_rows()).unwrap_or(0);
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, self.metadata.clone())
@@ -223,15 +224,15 @@ impl SlicesFile {
     }
 }
 
-/// A range of a file's bytes in memory, which is read at the file's offsets.
+/// A range of a file's bytes in memory, which is addressed by offsets in the file.
 struct FileRange {
-    from: u64,
+    offset: u64,
     bytes: Bytes,
 }
 
 impl Length for FileRange {
     fn len(&self) -> u64 {
-        self.from + self.bytes.len() as u64
+        self.offset + self.bytes.len() as u64
     }
 }
 
@@ -239,18 +240,19 @@ impl ChunkReader for FileRange {
     type T = bytes::buf::Reader<Bytes>;
 
     fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
-        let begin = start.checked_sub(self.from).and_then(|begin| usize::try_from(begin).ok());
-        let begin = begin.filter(|begin| *begin <= self.bytes.len()).ok_or_else(outside)?;
+        let begin = start.checked_sub(self.offset).and_then(|begin| usize::try_from(begin).ok());
+        let begin = begin.filter(|begin| *begin <= self.bytes.len()).ok_or_else(outside_error)?;
         Ok(bytes::Buf::reader(self.bytes.slice(begin..)))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        let begin = start.checked_sub(self.from).and_then(|begin| usize::try_from(begin).ok()).ok_or_else(outside)?;
-        let end = begin.checked_add(length).filter(|end| *end <= self.bytes.len()).ok_or_else(outside)?;
+        let begin =
+            start.checked_sub(self.offset).and_then(|begin| usize::try_from(begin).ok()).ok_or_else(outside_error)?;
+        let end = begin.checked_add(length).filter(|end| *end <= self.bytes.len()).ok_or_else(outside_error)?;
         Ok(self.bytes.slice(begin..end))
     }
 }
 
-fn outside() -> ParquetError {
+fn outside_error() -> ParquetError {
     ParquetError::EOF("a column is outside of its row group".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Replaces a sealed folder in one step: at every moment either the old or the new one exists.
+//! Replaces a sealed folder in one step, so that at every moment either the old or the new folder exists.
 
 use super::checksums;
 use super::sidecar::SIDECAR;
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The path at which a folder is built: next to `folder`, on the same disk.
+/// Returns the path at which a folder is built: next to `folder`, on the same disk.
 pub(super) fn scratch_next_to(folder: &Path) -> PathBuf {
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
@@ -28,7 +28,7 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Moves `new` to `folder`. An existing folder is removed if it is empty or a sealed one; any other is an error.
+/// Moves `new` to `folder`. Removes an existing folder that is empty or sealed; fails if another folder is there.
 pub(super) fn replace(new: &Path, folder: &Path) -> io::Result<()> {
     let parent = match folder.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -47,7 +47,7 @@ pub(super) fn replace(new: &Path, folder: &Path) -> io::Result<()> {
     sync_folder(parent)
 }
 
-/// Whether a folder holds nothing but files of a sealed trace.
+/// Whether all files of a folder are those of a sealed trace.
 fn is_replaceable(folder: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
@@ -63,12 +63,12 @@ fn is_replaceable(folder: &Path) -> io::Result<bool> {
 fn exchange(a: &Path, b: &Path) -> io::Result<()> {
     let c_path = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput);
     let (a, b) = (c_path(a)?, c_path(b)?);
-    // SAFETY: both are strings that end with a zero and live through the call.
+    // SAFETY: both pointers are to strings that end with a zero and live through the call.
     let rc = unsafe { libc::renameat2(libc::AT_FDCWD, a.as_ptr(), libc::AT_FDCWD, b.as_ptr(), libc::RENAME_EXCHANGE) };
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A point at which a test can end the process: `STEPSCOPE_TEST_KILL_AT` names it.
+/// Ends the process if a test wants it at this point, by `STEPSCOPE_TEST_KILL_AT`.
 pub(crate) fn kill_point(name: &str) {
     #[cfg(test)]
     if std::env::var("STEPSCOPE_TEST_KILL_AT").is_ok_and(|at| at == name) {

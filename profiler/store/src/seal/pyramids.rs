@@ -1,18 +1,18 @@
 //! Builds the sidecar from slices in the order of `slices.parquet`.
 //!
-//! The lower nodes of a segment are written when it is complete. In memory remain the open segment of each lane, the
-//! upper nodes (2.4 KB for 16,384 slices), the directory, and all slices of the lanes that are sparse so far.
+//! The lower nodes of a segment are written when the segment is complete. In memory remain the open segment of each
+//! lane, the upper nodes (2.4 KB for 16,384 slices), the directory, and all slices of the lanes that are sparse so far.
 
-use super::sidecar::{GroupEntry, LaneEntry, MAGIC, Piece, SegmentEntry, Trailer, UPPER, VERSION};
+use super::sidecar::{FIRST_UPPER_LEVEL, GroupEntry, LaneEntry, MAGIC, Piece, SegmentEntry, Trailer, VERSION};
 use rustc_hash::FxHashMap;
 use std::io::{self, Write};
 use trace_model::SliceHeader;
 use trace_model::layout::SEGMENT;
 use trace_model::lod::{LEVELS, Leaf, NarrowNode, Node, Pyramid};
 
-/// A sidecar has the headers of one in so many slices, those of sparse lanes.
+/// A sidecar has the headers of at most one in this many slices: those of the sparse lanes.
 const SLICES_PER_HEADER: usize = 16;
-/// Headers in a sidecar, at most.
+/// Maximum number of headers in a sidecar.
 const MAX_HEADERS: usize = 2 << 20;
 
 /// A lane that is being built.
@@ -22,9 +22,9 @@ struct LaneBuilder {
     pyramid: Pyramid,
     leaf: Leaf,
     segment_start: i64,
-    /// Complete segments, and their upper nodes. Until [`Pyramids::finish`] a segment's `upper` is an offset in
-    /// `upper`.
+    /// Complete segments, whose `upper` is an offset in [`LaneBuilder::upper`] until [`SidecarWriter::finish`].
     segments: Vec<SegmentEntry>,
+    /// Upper nodes of the complete segments.
     upper: Vec<u8>,
     pieces: Vec<Piece>,
     /// All slices of the lane, as long as it is sparse.
@@ -34,22 +34,24 @@ struct LaneBuilder {
 }
 
 /// Writes a sidecar to `out`.
-pub(super) struct Pyramids<W> {
+pub(super) struct SidecarWriter<W> {
     out: W,
-    /// Bytes that were written, and their CRC-32C.
+    /// Number of bytes that were written.
     offset: u64,
+    /// CRC-32C of these bytes.
     crc: u32,
     lanes: Vec<LaneBuilder>,
     /// Row in `lanes` of each (track, lane).
     row_of: FxHashMap<(u32, u32), u32>,
     groups: Vec<GroupEntry>,
     /// Rows of the lanes that have slices in the current row group.
-    touched: Vec<u32>,
+    touched_lanes: Vec<u32>,
     /// The current row group.
     group: GroupEntry,
-    /// Slices with arguments in the current row group, and in those before.
-    group_args: u32,
-    args_before: u32,
+    /// Number of slices with arguments in the current row group.
+    n_group_args: u32,
+    /// Number of slices with arguments in the earlier row groups.
+    n_earlier_args: u32,
     n_slices: usize,
     n_headers: usize,
     min_headers: usize,
@@ -57,8 +59,8 @@ pub(super) struct Pyramids<W> {
     lower: Vec<u8>,
 }
 
-/// Appends nodes; narrow ones have their times from `start`, the segment's.
-fn append(nodes: &[Node], start: i64, is_narrow: bool, out: &mut Vec<u8>) {
+/// Appends nodes. Times of narrow nodes are relative to `start`, the start of the segment.
+fn append_nodes(nodes: &[Node], start: i64, is_narrow: bool, out: &mut Vec<u8>) {
     if is_narrow {
         for narrow in nodes.iter().filter_map(|node| NarrowNode::from_node(node, start)) {
             out.extend_from_slice(bytemuck::bytes_of(&narrow));
@@ -71,19 +73,19 @@ fn append(nodes: &[Node], start: i64, is_narrow: bool, out: &mut Vec<u8>) {
 /// A row group without slices.
 const NO_GROUP: GroupEntry = GroupEntry { start: i64::MAX, end: i64::MIN, first_args: 0, rows: 0 };
 
-impl<W: Write> Pyramids<W> {
-    pub(super) fn new(out: W, min_headers: usize) -> io::Result<Pyramids<W>> {
-        let mut pyramids = Pyramids {
+impl<W: Write> SidecarWriter<W> {
+    pub(super) fn new(out: W, min_headers: usize) -> io::Result<SidecarWriter<W>> {
+        let mut pyramids = SidecarWriter {
             out,
             offset: 0,
             crc: 0,
             lanes: Vec::new(),
-            row_of: FxHashMap::default(),
+            lane_rows: FxHashMap::default(),
             groups: Vec::new(),
-            touched: Vec::new(),
+            touched_lanes: Vec::new(),
             group: NO_GROUP,
-            group_args: 0,
-            args_before: 0,
+            n_group_args: 0,
+            n_earlier_args: 0,
             n_slices: 0,
             n_headers: 0,
             min_headers,
@@ -103,14 +105,14 @@ impl<W: Write> Pyramids<W> {
     /// Appends a slice to its lane.
     pub(super) fn push(&mut self, track: u32, lane: u32, slice: SliceHeader, has_args: bool) -> io::Result<()> {
         let n_lanes = self.lanes.len() as u32;
-        let row = *self.row_of.entry((track, lane)).or_insert(n_lanes);
+        let row = *self.lane_rows.entry((track, lane)).or_insert(n_lanes);
         if row == n_lanes {
             let entry = LaneEntry { track, lane, start: slice.start, ..LaneEntry::default() };
             self.lanes.push(LaneBuilder { entry, headers: Some(Vec::new()), ..LaneBuilder::default() });
         }
         let lane = &mut self.lanes[row as usize];
         if lane.n_in_group == 0 {
-            self.touched.push(row);
+            self.touched_lanes.push(row);
         }
         lane.n_in_group += 1;
         lane.entry.n += 1;
@@ -129,7 +131,7 @@ impl<W: Write> Pyramids<W> {
         self.group.start = self.group.start.min(slice.start);
         self.group.end = self.group.end.max(slice.end);
         self.group.rows += 1;
-        self.group_args += u32::from(has_args);
+        self.n_group_args += u32::from(has_args);
         self.n_slices += 1;
         if lane.entry.n.is_multiple_of(SEGMENT as u64) {
             self.end_segment(row)?;
@@ -144,17 +146,17 @@ impl<W: Write> Pyramids<W> {
         (self.n_slices / SLICES_PER_HEADER).min(MAX_HEADERS).max(self.min_headers)
     }
 
-    /// Drops the headers of the lanes with the most slices, down to half of the limit, so that this is rarely done.
+    /// Drops the headers of the lanes with the most slices, down to half of the limit, so that it is rarely called.
     fn drop_dense_headers(&mut self) {
-        let mut room = self.max_headers() / 2;
+        let mut n_free = self.max_headers() / 2;
         let mut sizes: Vec<(u64, usize)> = self.lanes.iter().enumerate().map(|(i, l)| (l.entry.n, i)).collect();
         sizes.sort_unstable();
         self.n_headers = 0;
         for (n, i) in sizes {
             let lane = &mut self.lanes[i];
-            match room.checked_sub(n as usize) {
+            match n_free.checked_sub(n as usize) {
                 Some(rest) if lane.headers.is_some() => {
-                    room = rest;
+                    n_free = rest;
                     self.n_headers += n as usize;
                 }
                 _ => lane.headers = None,
@@ -174,13 +176,14 @@ impl<W: Write> Pyramids<W> {
         let is_narrow = ends.into_iter().flatten().all(|node| NarrowNode::from_node(node, start).is_some());
         let node_bytes = if is_narrow { size_of::<NarrowNode>() } else { size_of::<Node>() } as u32;
         lane.segments.push(SegmentEntry { lower: self.offset, upper, start, end, node_bytes, zero: 0 });
-        let mut bytes = std::mem::take(&mut lane.upper);
-        (UPPER..LEVELS).for_each(|level| append(pyramid.level(level), start, is_narrow, &mut bytes));
-        bytes.resize(bytes.len().next_multiple_of(8), 0);
-        lane.upper = bytes;
+        let mut upper_bytes = std::mem::take(&mut lane.upper);
+        (FIRST_UPPER_LEVEL..LEVELS)
+            .for_each(|level| append_nodes(pyramid.level(level), start, is_narrow, &mut upper_bytes));
+        upper_bytes.resize(upper_bytes.len().next_multiple_of(8), 0);
+        lane.upper = upper_bytes;
         let mut bytes = std::mem::take(&mut self.lower);
         bytes.clear();
-        (0..UPPER).for_each(|level| append(pyramid.level(level), start, is_narrow, &mut bytes));
+        (0..FIRST_UPPER_LEVEL).for_each(|level| append_nodes(pyramid.level(level), start, is_narrow, &mut bytes));
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         self.write(&bytes)?;
         self.lower = bytes;
@@ -190,17 +193,17 @@ impl<W: Write> Pyramids<W> {
     /// Ends the current row group.
     pub(super) fn end_group(&mut self) {
         let mut offset = 0;
-        self.touched.sort_unstable();
-        for row in self.touched.drain(..) {
+        self.touched_lanes.sort_unstable();
+        for row in self.touched_lanes.drain(..) {
             let lane = &mut self.lanes[row as usize];
             let (first, group) = (lane.entry.n - lane.n_in_group, self.groups.len() as u32);
             lane.pieces.push(Piece { first, group, offset });
             offset += lane.n_in_group as u32;
             lane.n_in_group = 0;
         }
-        self.groups.push(GroupEntry { first_args: self.args_before, ..self.group });
+        self.groups.push(GroupEntry { first_args: self.n_earlier_args, ..self.group });
         self.group = NO_GROUP;
-        self.args_before = self.args_before.saturating_add(std::mem::take(&mut self.group_args));
+        self.n_earlier_args = self.n_earlier_args.saturating_add(std::mem::take(&mut self.n_group_args));
     }
 
     /// Writes open segments, upper nodes, headers, directory and trailer; returns the output.

@@ -1,7 +1,7 @@
 //! A row group of `slices.parquet`: its slices in the order of the file, converted to and from the table's columns.
 
 use super::columns::{Ints, TableError, Texts};
-use super::dictionary::{Chunk, Coder, Values};
+use super::dictionary::{Chunk, DictionaryEncoder, Values};
 use super::names::{NameColumn, Names};
 use super::resolver::Resolver;
 use arrow_array::cast::AsArray;
@@ -9,13 +9,13 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, UInt32A
 use std::sync::Arc;
 use trace_model::{Category, NO_ARGS, Site, SiteInfo, SliceColumns, SliceDetails, SliceHeader, SliceRef};
 
-/// Slices in the order of the file. Their `args` are [`NO_ARGS`]; the texts of their arguments are in a column.
+/// Slices in the order of the file. Their `args` are [`NO_ARGS`], since the texts of arguments are in a column.
 #[derive(Default)]
 pub(super) struct RowGroup {
     pub(super) track: Vec<u32>,
     pub(super) lane: Vec<u32>,
     pub(super) slices: SliceColumns,
-    /// `None` where no slice has arguments.
+    /// Texts of arguments; `None` if no slice has any.
     pub(super) args: Option<ArrayRef>,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Column<'a> {
 }
 
 impl Column<'_> {
-    /// The column as an Arrow array.
+    /// Returns the column as an Arrow array.
     fn array(self) -> ArrayRef {
         match self {
             Column::Values(array) => array,
@@ -45,17 +45,17 @@ impl Column<'_> {
     /// Encodes the column with a dictionary; `None` for [`Column::Values`], which Arrow's writer encodes.
     pub(super) fn encode(
         &self,
-        coder: &mut Coder,
+        encoder: &mut DictionaryEncoder,
         descr: &parquet::schema::types::ColumnDescPtr,
     ) -> parquet::errors::Result<Option<Chunk>> {
         let chunk = match self {
             Column::Values(_) => return Ok(None),
-            Column::Numbers(numbers) => coder.column(descr, numbers.iter().copied(), Values::Numbers),
+            Column::Numbers(numbers) => encoder.encode(descr, numbers.iter().copied(), Values::Numbers),
             Column::Sites(sites, names) => {
-                coder.column(descr, sites.iter().map(|site| names.number(site.row())), Values::Texts(names.texts()))
+                encoder.encode(descr, sites.iter().map(|site| names.number(site.row())), Values::Texts(names.texts()))
             }
             Column::Nodes(rows, names) => {
-                coder.column(descr, rows.iter().map(|row| names.number(*row)), Values::Texts(names.texts()))
+                encoder.encode(descr, rows.iter().map(|row| names.number(*row)), Values::Texts(names.texts()))
             }
         };
         chunk.map(Some)
@@ -63,13 +63,13 @@ impl Column<'_> {
 }
 
 impl RowGroup {
-    /// An empty row group with room for `n` slices.
+    /// Returns an empty row group with room for `n` slices.
     pub(super) fn with_capacity(n: usize) -> RowGroup {
         let (track, lane) = (Vec::with_capacity(n), Vec::with_capacity(n));
         RowGroup { track, lane, slices: SliceColumns::with_capacity(n), args: None }
     }
 
-    /// Appends a slice of a store. `header` is the slice's.
+    /// Appends a slice of a store, whose header is `header`.
     pub(super) fn push(&mut self, slice: &SliceRef, header: SliceHeader) {
         self.track.push(slice.id.track);
         self.lane.push(slice.id.lane);
@@ -77,25 +77,25 @@ impl RowGroup {
     }
 
     /// Reads a row group from its columns.
-    pub(super) fn of(batch: &RecordBatch, names: &Resolver) -> Result<RowGroup, TableError> {
+    pub(super) fn from_batch(batch: &RecordBatch, names: &Resolver) -> Result<RowGroup, TableError> {
         let n = batch.num_rows();
-        let (start, dur) = (Ints::of(batch, "ts_ns")?.or_zero(), Ints::of(batch, "dur_ns")?.or_zero());
-        let (step, arg) = (Ints::of(batch, "step")?, Ints::of(batch, "arg")?.or_zero());
-        let correlation = Ints::of(batch, "correlation")?.or_zero();
-        let sites = names.sites(&Texts::of(batch, "category")?, &Texts::of(batch, "name")?, n);
-        let (op, node) = (Texts::of(batch, "op")?, Texts::of(batch, "node")?);
+        let (start, dur) = (Ints::open(batch, "ts_ns")?.or_zero(), Ints::open(batch, "dur_ns")?.or_zero());
+        let (step, arg) = (Ints::open(batch, "step")?, Ints::open(batch, "arg")?.or_zero());
+        let correlation = Ints::open(batch, "correlation")?.or_zero();
+        let sites = names.sites(&Texts::open(batch, "category")?, &Texts::open(batch, "name")?, n);
+        let (op, node) = (Texts::open(batch, "op")?, Texts::open(batch, "node")?);
         let details = |i: usize| {
             let step = step.get(i).map(|step| step as u32);
             let arg = join_arg(sites[i].1, step, arg[i].cast_unsigned());
             SliceDetails { arg, correlation: correlation[i] as u32, args: NO_ARGS }
         };
         Ok(RowGroup {
-            track: Ints::of(batch, "track_id")?.ids(),
-            lane: Ints::of(batch, "lane")?.ids(),
+            track: Ints::open(batch, "track_id")?.ids(),
+            lane: Ints::open(batch, "lane")?.ids(),
             slices: SliceColumns {
                 end: start.iter().zip(dur).map(|(start, dur)| start.saturating_add(dur.max(0))).collect(),
                 start,
-                node: names.nodes(&op, &node, &Texts::of(batch, "device")?, n),
+                node: names.nodes(&op, &node, &Texts::open(batch, "device")?, n),
                 details: (0..n).map(details).collect(),
                 site: sites.into_iter().map(|(site, _)| site).collect(),
             },
@@ -108,7 +108,7 @@ impl RowGroup {
         self.args.as_ref().is_some_and(|args| args.is_valid(i))
     }
 
-    /// A checksum over slices and arguments.
+    /// Computes a checksum over slices and arguments.
     pub(super) fn checksum(&self) -> u32 {
         let parts = [bytemuck::cast_slice(&self.track), bytemuck::cast_slice(&self.lane)];
         let sum = parts.into_iter().fold(self.slices.checksum(), crc32c::crc32c_append);
@@ -122,7 +122,7 @@ impl RowGroup {
         crc32c::crc32c_append(sum, range.and_then(|range| args.value_data().get(range)).unwrap_or_default())
     }
 
-    /// The columns in the table's order. Moves `start` and `args` out, so it is called once.
+    /// Returns the columns in the table's order. May be called once, since it moves `start` and `args` out.
     pub(super) fn columns<'a>(&'a mut self, sites: &[SiteInfo], names: &'a Names) -> [Column<'a>; 14] {
         let RowGroup { track, lane, slices: SliceColumns { start, end, site, node, details }, args } = self;
         let category = |site: Site| sites.get(site.row() as usize).map_or(Category::Other, |site| site.category);
@@ -144,21 +144,21 @@ impl RowGroup {
             Column::Nodes(node, &names.node_devices),
             Column::Values(Arc::new(steps)),
             Column::Values(Arc::new(correlations)),
-            // `depth`: a slice is on the lane of its depth, or on a later one if that was taken.
+            // `depth`: a slice is on the lane of its depth, or on a later lane if that lane was occupied.
             Column::Numbers(lane),
             Column::Values(Arc::new(arg_values)),
             Column::Values(args),
         ]
     }
 
-    /// The columns as arrays.
+    /// Returns the columns as arrays.
     pub(super) fn arrays(mut self, sites: &[SiteInfo], names: &Names) -> Vec<ArrayRef> {
         self.columns(sites, names).into_iter().map(Column::array).collect()
     }
 }
 
-/// The columns `step` and `arg` of a slice. An op's `arg` has the step in its upper 32 bits, a step's is its
-/// `correlation`.
+/// Returns the columns `step` and `arg` of a slice. The step of an op is in the upper 32 bits of `arg`, the step of a
+/// step slice is its `correlation`.
 fn step_and_arg(category: Category, details: &SliceDetails) -> (Option<u32>, u64) {
     let SliceDetails { arg, correlation, .. } = *details;
     match category {
@@ -168,7 +168,7 @@ fn step_and_arg(category: Category, details: &SliceDetails) -> (Option<u32>, u64
     }
 }
 
-/// The inverse of [`step_and_arg`]: a slice's `arg` from the two columns.
+/// Returns a slice's `arg` from the two columns: the inverse of [`step_and_arg`].
 pub(super) fn join_arg(category: Category, step: Option<u32>, arg: u64) -> u64 {
     match category {
         Category::Op | Category::Shard => u64::from(step.unwrap_or(0)) << 32 | arg & u64::from(u32::MAX),

@@ -5,7 +5,7 @@
 //!         varint n << 1 | 1  | n * 8 numbers of `width` bits, packed    distinct numbers; zeros fill up the last eight
 //! ```
 
-/// Equal numbers that make a run of their own, at least.
+/// Minimum length of a run of equal numbers.
 const MIN_EQUAL: usize = 8;
 
 /// Appends numbers below `1 << width` as runs.
@@ -14,22 +14,22 @@ pub(super) fn encode(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     while let Some(first) = rest.first() {
         let n_equal = rest.iter().take_while(|n| *n == first).count();
         if n_equal >= MIN_EQUAL || n_equal == rest.len() {
-            varint((n_equal as u64) << 1, out);
+            append_varint((n_equal as u64) << 1, out);
             out.extend_from_slice(&first.to_le_bytes()[..width.div_ceil(8) as usize]);
             rest = &rest[n_equal..];
             continue;
         }
         let (packed, after) = rest.split_at(packed_len(rest));
-        varint((packed.len().div_ceil(8) as u64) << 1 | 1, out);
+        append_varint((packed.len().div_ceil(8) as u64) << 1 | 1, out);
         pack(packed, width, out);
         rest = after;
     }
 }
 
-/// How many numbers at the front are packed: groups of eight, up to the first group of equal numbers.
+/// Returns the number of leading numbers to pack: groups of eight, up to the first group of equal numbers.
 fn packed_len(numbers: &[u32]) -> usize {
-    let begins_run = |eight: &[u32]| eight.len() == 8 && eight.iter().all(|n| *n == eight[0]);
-    let n = numbers.chunks(8).take_while(|eight| !begins_run(eight)).count();
+    let is_run = |group: &[u32]| group.len() == 8 && group.iter().all(|n| *n == group[0]);
+    let n = numbers.chunks(8).take_while(|group| !is_run(group)).count();
     (n * 8).min(numbers.len())
 }
 
@@ -50,7 +50,8 @@ fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     out.resize(len, 0);
 }
 
-fn varint(mut n: u64, out: &mut Vec<u8>) {
+/// Appends a number in LEB128.
+fn append_varint(mut n: u64, out: &mut Vec<u8>) {
     while n >= 0x80 {
         out.push(n as u8 | 0x80);
         n >>= 7;
@@ -58,7 +59,7 @@ fn varint(mut n: u64, out: &mut Vec<u8>) {
     out.push(n as u8);
 }
 
-/// Bits of the largest of `n` dictionary keys.
+/// Returns the number of bits of the largest of `n` dictionary keys.
 pub(super) fn width(n: usize) -> u32 {
     usize::BITS - n.saturating_sub(1).leading_zeros()
 }
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The runs as the format's text defines them, read without any of the above.
+    /// Decodes runs as the format's specification defines them, without the code above.
     fn decode(bytes: &[u8], width: u32, n: usize) -> Vec<u32> {
         let (mut at, mut out) = (0, Vec::new());
         while out.len() < n {
@@ -100,8 +101,9 @@ mod tests {
         #[test]
         fn numbers_come_back(runs in prop::collection::vec((any::<u32>(), 1usize..40), 0..60), width in 0u32..=32) {
             let mask = (1u64 << width) - 1;
-            let of_run = |(number, n): (u32, usize)| std::iter::repeat_n((u64::from(number) & mask) as u32, n % 11 * n / 5 + 1);
-            let numbers: Vec<u32> = runs.into_iter().flat_map(of_run).collect();
+            let run =
+                |(number, n): (u32, usize)| std::iter::repeat_n((u64::from(number) & mask) as u32, n % 11 * n / 5 + 1);
+            let numbers: Vec<u32> = runs.into_iter().flat_map(run).collect();
             let mut bytes = Vec::new();
             encode(&numbers, width, &mut bytes);
             prop_assert_eq!(decode(&bytes, width, numbers.len()), numbers);

@@ -10,18 +10,18 @@ use trace_model::{
     TrackId, Transfer, Warning,
 };
 
-/// The name of the format in the table `meta`; the version follows it.
+/// The name of the format in the table `meta`, before the version.
 pub(super) const FORMAT: &str = "stepscope trace";
-/// The format's version that is written. Version 1 has no call stacks, and no arguments of instants.
+/// The version of the format that is written. Version 1 has no call stacks, and no arguments of instants.
 pub(super) const VERSION: u32 = 2;
 
-/// The version in the `format` of `meta`, if this program can read it.
+/// Returns the version in the `format` of `meta`, if this program can read that version.
 pub(super) fn version_of(format: &str) -> Option<u32> {
     let version = format.strip_prefix(FORMAT)?.trim().parse().ok()?;
     (1..=VERSION).contains(&version).then_some(version)
 }
 
-/// The slices. `row_group` writes and reads them, faster than the macro's code for the other tables.
+/// The slices. `row_group` writes and reads them, faster than the code that the macro makes for the other tables.
 pub(super) const SLICES: Table = Table {
     name: "slices",
     about: "work with a begin and an end",
@@ -217,7 +217,7 @@ table!(MetaRow<'a>, &'a (String, String) as (key, value),
     value: &'a str = value, "the value";
 });
 
-/// The side tables: a writer appends their rows as they come, and need not keep them. In the order of writing.
+/// The side tables, in the order of writing. A writer appends their rows as they arrive, and need not store them.
 pub(super) const SIDES: [Table; 5] =
     [InstantRow::TABLE, CounterRow::TABLE, FlowRow::TABLE, MemoryRow::TABLE, TransferRow::TABLE];
 

@@ -14,9 +14,9 @@
 //!             start i64 | end i64 | busy i64 | wait i64 | longest i64 | top u32 | site and mark u32 |
 //!             node u32 | 0 u32
 //!           headers: all slices of each sparse lane, 24 bytes:  start i64 | end i64 | site and mark u32 | node u32
-//!           The mark is the site's highest bit: the slice waits. `busy` and `wait` are the total durations of slices that
-//!           work and of those that wait. `top` is the longest slice that works, else the longest; `longest` is its
-//!           duration.
+//!           The mark is the site's highest bit: the slice waits. `busy` and `wait` are the total durations of the
+//!           slices that work and that wait. `top` is the longest slice that works, else the longest slice;
+//!           `longest` is the duration of `top`.
 //!           the directory:
 //!             groups    24 bytes per row group:  first ts i64 | last end i64 | first args row u32 | rows u32
 //!             lanes     72 bytes per lane:       slices u64 | longest i64 | start i64 | end i64 | first segment u64 |
@@ -29,15 +29,15 @@
 //!           length of slices.parquet u64 | CRC-32C of its footer u32 | version u32 | 0 u32 | CRC-32C of all before u32
 //! ```
 //!
-//! A *piece* is the slices of a lane in a row group; `offset` is the row of the first when the group is ordered by
-//! lane. The *sparse* lanes are those with the fewest slices, together a sixteenth of all slices (65,536 at least, two
-//! million at most): a lane of steps has one slice in each row group, and a picture of all steps must not read the
+//! A *piece* is the slices of a lane in a row group; `offset` is the row of the first slice when the group is ordered
+//! by lane. The *sparse* lanes are those with the fewest slices, together a sixteenth of all slices (65,536 at least,
+//! two million at most): a lane of steps has one slice in each row group, and a picture of all steps must not read the
 //! entire file.
 //!
 //! Upper nodes lie together because a picture of an entire long trace needs no other nodes.
 //!
-//! The file is derived from `slices.parquet` alone and can be rebuilt, so a sidecar of another version is rebuilt, not
-//! read. Versions before the third did not distinguish waits from work.
+//! The file is derived from `slices.parquet` alone, so a sidecar of another version is rebuilt, not read. Versions 1
+//! and 2 did not distinguish waits from work.
 
 use bytemuck::{Pod, Zeroable};
 use memmap2::{Mmap, MmapMut};
@@ -56,8 +56,8 @@ pub(super) const SIDECAR: &str = "lod.bin";
 pub(super) const MAGIC: [u8; 8] = *b"STPLOD01";
 /// The version that is written and read.
 pub(super) const VERSION: u32 = 3;
-/// The first level whose nodes are upper ones.
-pub(super) const UPPER: usize = 2;
+/// The first level of the upper nodes.
+pub(super) const FIRST_UPPER_LEVEL: usize = 2;
 
 /// A row group in the directory.
 #[repr(C)]
@@ -123,14 +123,14 @@ pub(super) struct Trailer {
 }
 
 /// Length of the trailer, bytes.
-pub(super) const TRAILER: usize = size_of::<Trailer>();
-const _: () = assert!(TRAILER == 64);
+pub(super) const TRAILER_BYTES: usize = size_of::<Trailer>();
+const _: () = assert!(TRAILER_BYTES == 64);
 
 /// An open sidecar whose checksum and directory were checked.
 #[derive(Debug)]
 pub(crate) struct Sidecar {
     bytes: Mmap,
-    /// Whether it was rebuilt and could not be written to a file.
+    /// Whether the sidecar was rebuilt and could not be written to a file.
     is_in_memory: bool,
     directory: usize,
     n_groups: usize,
@@ -151,24 +151,24 @@ pub(super) enum SidecarError {
 }
 
 impl Sidecar {
-    /// Opens and checks a file. It is read for the check, so that no page of the mapping is resident before it is
-    /// needed.
+    /// Opens and checks a file. The check reads the file instead of the mapping, so that no page of the mapping is
+    /// resident before it is needed.
     pub(super) fn open(path: &Path, slices_len: u64, slices_crc: u32) -> Result<Sidecar, SidecarError> {
         let file = File::open(path)?;
         let len = file.metadata()?.len();
-        if len < (MAGIC.len() + TRAILER) as u64 {
+        if len < (MAGIC.len() + TRAILER_BYTES) as u64 {
             return Err(SidecarError::Damaged("it is too short"));
         }
         let crc = checksum(&file, len - 4)?;
         // SAFETY: the file is never written in place: it was made under another name and renamed. Another program
-        // that truncates it while it is mapped can end this process, as with any mapped file.
+        // that truncates the file while it is mapped can end this process, as with any mapped file.
         let bytes = unsafe { Mmap::map(&file)? };
         Sidecar::check(bytes, false, crc, slices_len, slices_crc)
     }
 
-    /// A sidecar from the bytes of one that was just built.
-    pub(super) fn of_bytes(bytes: &[u8], slices_len: u64, slices_crc: u32) -> Result<Sidecar, SidecarError> {
-        if bytes.len() < MAGIC.len() + TRAILER {
+    /// Returns a sidecar from the bytes that were just built.
+    pub(super) fn from_bytes(bytes: &[u8], slices_len: u64, slices_crc: u32) -> Result<Sidecar, SidecarError> {
+        if bytes.len() < MAGIC.len() + TRAILER_BYTES {
             return Err(SidecarError::Damaged("it is too short"));
         }
         let mut map = MmapMut::map_anon(bytes.len())?;
@@ -184,9 +184,9 @@ impl Sidecar {
         slices_len: u64,
         slices_crc: u32,
     ) -> Result<Sidecar, SidecarError> {
-        let all = &bytes[..];
-        let trailer: Trailer = bytemuck::pod_read_unaligned(&all[all.len() - TRAILER..]);
-        if all[..8] != MAGIC {
+        let file = &bytes[..];
+        let trailer: Trailer = bytemuck::pod_read_unaligned(&file[file.len() - TRAILER_BYTES..]);
+        if file[..8] != MAGIC {
             return Err(SidecarError::Damaged("it is no sidecar"));
         }
         if trailer.crc != crc {
@@ -198,7 +198,7 @@ impl Sidecar {
         if (trailer.slices_len, trailer.slices_crc) != (slices_len, slices_crc) {
             return Err(SidecarError::Damaged("it belongs to another slices.parquet"));
         }
-        let count = |n: u64| usize::try_from(n).ok().filter(|n| *n <= all.len());
+        let count = |n: u64| usize::try_from(n).ok().filter(|n| *n <= file.len());
         let counts = [trailer.directory, trailer.n_groups, trailer.n_lanes, trailer.n_segments, trailer.n_pieces];
         let [Some(directory), Some(n_groups), Some(n_lanes), Some(n_segments), Some(n_pieces)] = counts.map(count)
         else {
@@ -211,7 +211,7 @@ impl Sidecar {
     /// Whether all entries point into the file and to existing entries, so that the accessors need not check.
     fn is_consistent(&self) -> bool {
         let (n_segments, n_pieces) = (self.n_segments as u64, self.n_pieces as u64);
-        let end = self.parts()[3].end;
+        let end = self.directory_ranges()[3].end;
         let is_inside = |from: u64, len: u64| from.checked_add(len).is_some_and(|to| to <= self.directory as u64);
         let is_lane_valid = |lane: &LaneEntry| {
             let segments = lane.n.div_ceil(SEGMENT as u64);
@@ -227,7 +227,7 @@ impl Sidecar {
                 && are_headers_valid
         };
         self.directory.is_multiple_of(8)
-            && end == self.bytes.len() - TRAILER
+            && end == self.bytes.len() - TRAILER_BYTES
             && self.lanes().iter().all(is_lane_valid)
             && self.all_segments().len() == self.n_segments
             && self.all_segments().iter().all(|s| {
@@ -239,7 +239,7 @@ impl Sidecar {
     }
 
     /// The ranges of groups, lanes, segments and pieces in the file.
-    fn parts(&self) -> [Range<usize>; 4] {
+    fn directory_ranges(&self) -> [Range<usize>; 4] {
         let mut begin = self.directory;
         [
             (self.n_groups, size_of::<GroupEntry>()),
@@ -254,24 +254,24 @@ impl Sidecar {
         })
     }
 
-    fn part<T: Pod>(&self, part: Range<usize>) -> &[T] {
-        self.bytes.get(part).and_then(|bytes| bytemuck::try_cast_slice(bytes).ok()).unwrap_or(&[])
+    fn entries<T: Pod>(&self, range: Range<usize>) -> &[T] {
+        self.bytes.get(range).and_then(|bytes| bytemuck::try_cast_slice(bytes).ok()).unwrap_or(&[])
     }
 
     pub(super) fn groups(&self) -> &[GroupEntry] {
-        self.part(self.parts()[0].clone())
+        self.entries(self.directory_ranges()[0].clone())
     }
 
     pub(super) fn lanes(&self) -> &[LaneEntry] {
-        self.part(self.parts()[1].clone())
+        self.entries(self.directory_ranges()[1].clone())
     }
 
     fn all_segments(&self) -> &[SegmentEntry] {
-        self.part(self.parts()[2].clone())
+        self.entries(self.directory_ranges()[2].clone())
     }
 
     fn all_pieces(&self) -> &[Piece] {
-        self.part(self.parts()[3].clone())
+        self.entries(self.directory_ranges()[3].clone())
     }
 
     pub(super) fn segments(&self, lane: &LaneEntry) -> &[SegmentEntry] {
@@ -287,36 +287,36 @@ impl Sidecar {
     /// All slices of a sparse lane; `None` for another lane.
     pub(super) fn headers(&self, lane: &LaneEntry) -> Option<&[SliceHeader]> {
         let (from, len) = (lane.headers as usize, lane.n as usize * size_of::<SliceHeader>());
-        (from > 0).then(|| self.part(from..from + len))
+        (from > 0).then(|| self.entries(from..from + len))
     }
 
     /// The nodes of a segment of `n` slices, by level.
     pub(super) fn levels(&self, segment: &SegmentEntry, n: usize) -> [Nodes<'_>; LEVELS] {
         let (lens, mut begin) = (level_lens(n), segment.lower as usize);
         std::array::from_fn(|level| {
-            if level == UPPER {
+            if level == FIRST_UPPER_LEVEL {
                 begin = segment.upper as usize;
             }
             let part = begin..begin + lens[level] * segment.node_bytes as usize;
             begin = part.end;
             if segment.node_bytes as usize == size_of::<Node>() {
-                Nodes::Wide(self.part(part))
+                Nodes::Wide(self.entries(part))
             } else {
-                Nodes::Narrow(self.part(part), segment.start)
+                Nodes::Narrow(self.entries(part), segment.start)
             }
         })
     }
 
-    /// Bytes in memory, without a mapped file's.
+    /// Bytes in memory, without those of a mapped file.
     pub(super) fn memory_bytes(&self) -> usize {
         if self.is_in_memory { self.bytes.len() } else { 0 }
     }
 }
 
-/// Bytes that are read at a time for the checksum.
+/// Number of bytes that are read at a time for the checksum.
 const READ_BYTES: usize = 1 << 20;
 
-/// CRC-32C of the first `len` bytes of a file.
+/// Computes the CRC-32C of the first `len` bytes of a file.
 fn checksum(file: &File, len: u64) -> io::Result<u32> {
     let mut input = file.take(len);
     let mut buffer = vec![0; READ_BYTES];

@@ -1,13 +1,13 @@
 //! Writes `slices.parquet` and the sidecar from slices that are pushed roughly in order of time.
 //!
-//! Each row group is ordered by start. Across row groups the order is by start as far as a window of 524,288 slices can
-//! sort them: a slice that is pushed later still (an outer slice is known at its end) goes into the next row group. The
-//! slices of one lane are pushed in order of their starts, and keep that order in the file.
+//! Each row group is ordered by start. Across row groups slices are ordered by start as far as a window of 524,288
+//! slices can sort them: a slice that is pushed even later (an outer slice is pushed when it ends) goes into the next
+//! row group. The slices of one lane are pushed in order of their starts, and have this order in the file.
 
 use super::SealError;
 use super::checksums;
 use super::names::Names;
-use super::pyramids::Pyramids;
+use super::pyramids::SidecarWriter;
 use super::row_group::RowGroup;
 use super::row_group_writer::RowGroupWriter;
 use super::sidecar::SIDECAR;
@@ -21,17 +21,17 @@ use std::sync::Arc;
 use trace_model::radix::KeyedRow;
 use trace_model::{ArgsReader, Event, NO_ARGS, SliceHeader, SliceRef, radix};
 
-/// Row groups that the window holds before slices are written.
+/// Number of row groups in the window before slices are written.
 const WINDOW_GROUPS: usize = 4;
-/// Row groups that the window holds after slices were written, at least.
+/// Minimum number of row groups that remain in the window after slices were written.
 const RETAINED_GROUPS: usize = 2;
 
-/// How the files are laid out.
+/// The layout of the files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// Slices of a row group.
+    /// Number of slices of a row group.
     pub(super) group_rows: usize,
-    /// Headers that the sidecar may always have.
+    /// Number of headers that the sidecar may have at least, however few slices there are.
     pub(super) min_headers: usize,
 }
 
@@ -41,54 +41,56 @@ impl Default for Layout {
     }
 }
 
-/// Slices that are not written yet. Their `args` are rows of the texts in the window, or of the store that is written.
+/// Slices that are not written yet. Their `args` are rows of the texts in the window, or of a store's arguments.
 #[derive(Default)]
 struct Window {
     slices: Vec<SliceRef>,
-    /// The texts one after another, and the end of each.
+    /// The texts one after another.
     text: String,
-    ends: Vec<usize>,
+    /// The end of each text.
+    text_ends: Vec<usize>,
 }
 
 impl Window {
     fn push(&mut self, slice: SliceRef, args: Option<&str>) {
-        let n_texts = self.ends.len() as u32;
+        let n_texts = self.text_ends.len() as u32;
         let event = Event { args: if args.is_some() { n_texts } else { NO_ARGS }, ..slice.event };
         self.slices.push(SliceRef { event, ..slice });
         if let Some(args) = args {
             self.text.push_str(args);
-            self.ends.push(self.text.len());
+            self.text_ends.push(self.text.len());
         }
     }
 
     fn args(&self, row: u32) -> Option<&str> {
-        let end = *self.ends.get(row as usize)?;
-        let start = row.checked_sub(1).map_or(0, |previous| self.ends[previous as usize]);
+        let end = *self.text_ends.get(row as usize)?;
+        let start = row.checked_sub(1).map_or(0, |previous| self.text_ends[previous as usize]);
         self.text.get(start..end)
     }
 
     fn clear(&mut self) {
         self.slices.clear();
         self.text.clear();
-        self.ends.clear();
+        self.text_ends.clear();
     }
 }
 
 /// The reader of a store's arguments; `None` if slices are streamed, whose arguments are in the window.
-pub(super) type MaybeReader<'r, 'a> = Option<&'r mut ArgsReader<'a>>;
+pub(super) type StoreArgs<'r, 'a> = Option<&'r mut ArgsReader<'a>>;
 
-/// What was written to the two files.
+/// The two files that were written.
 pub(super) struct WrittenFiles {
     pub(super) slices: Vec<checksums::FilePart>,
     pub(super) sidecar_bytes: u64,
-    /// A checksum over the rows of each row group, to compare with what is read back.
+    /// A checksum over the rows of each row group, to compare with the rows that are read back.
     pub(super) checksums: Vec<u32>,
     pub(super) rows: u64,
 }
 
+/// Writes `slices.parquet` and the sidecar.
 pub(super) struct SliceWriter {
     file: RowGroupWriter,
-    pyramids: Pyramids<BufWriter<File>>,
+    pyramids: SidecarWriter<BufWriter<File>>,
     window: Window,
     /// Rows of the window, ordered by start.
     order: Vec<KeyedRow>,
@@ -106,19 +108,20 @@ impl SliceWriter {
         let sidecar = BufWriter::with_capacity(1 << 17, sidecar);
         Ok(SliceWriter {
             file: RowGroupWriter::create(folder)?,
-            pyramids: Pyramids::new(sidecar, layout.min_headers).map_err(|e| SealError::Io(path, e))?,
+            pyramids: SidecarWriter::new(sidecar, layout.min_headers).map_err(|e| SealError::Io(path, e))?,
             window: Window::default(),
             order: Vec::new(),
-            spare: Default::default(),
+            spare_order: Vec::new(),
+            spare_window: Window::default(),
             checksums: Vec::new(),
             rows: 0,
             group_rows: layout.group_rows,
         })
     }
 
-    /// How many slices can be pushed out of order between two calls of [`SliceWriter::write_ready`] and still be
-    /// sorted.
-    pub(super) fn slack(&self) -> usize {
+    /// Returns the number of slices that can be pushed out of order between two calls of [`SliceWriter::write_ready`]
+    /// and still be sorted.
+    pub(super) fn max_disorder(&self) -> usize {
         (WINDOW_GROUPS - RETAINED_GROUPS) * self.group_rows / 2
     }
 
@@ -127,8 +130,8 @@ impl SliceWriter {
         self.window.push(slice, args);
     }
 
-    /// Appends a slice of a store to its lane; its arguments are read when it is written.
-    pub(super) fn push_of_store(&mut self, slice: SliceRef) {
+    /// Appends a slice of a store to its lane. Its arguments are read when the slice is written.
+    pub(super) fn push_from_store(&mut self, slice: SliceRef) {
         self.window.slices.push(slice);
     }
 
@@ -137,31 +140,31 @@ impl SliceWriter {
         &mut self,
         store: &Store,
         names: &Names,
-        args: MaybeReader<'_, '_>,
+        args: StoreArgs<'_, '_>,
     ) -> Result<(), SealError> {
         let n = self.window.slices.len();
         if n < WINDOW_GROUPS * self.group_rows {
             return Ok(());
         }
-        self.write_first((n / self.group_rows - RETAINED_GROUPS) * self.group_rows, store, names, args)
+        self.write_earliest((n / self.group_rows - RETAINED_GROUPS) * self.group_rows, store, names, args)
     }
 
-    /// Writes the `n` slices of the window that start first, as row groups; the others remain, ordered by start.
-    fn write_first(
+    /// Writes the `n` earliest slices of the window as row groups. The others remain, ordered by start.
+    fn write_earliest(
         &mut self,
         n: usize,
         store: &Store,
         names: &Names,
-        mut args: MaybeReader<'_, '_>,
+        mut args: StoreArgs<'_, '_>,
     ) -> Result<(), SealError> {
         self.order.clear();
         self.order.extend(self.window.slices.iter().map(|slice| radix::key(slice.start)).zip(0..));
-        radix::sort(&mut self.order, &mut self.spare.0);
+        radix::sort(&mut self.order, &mut self.spare_order);
         let order = std::mem::take(&mut self.order);
         for group in order[..n].chunks(self.group_rows) {
             self.write_group(group, store, names, args.as_deref_mut())?;
         }
-        let mut retained = std::mem::take(&mut self.spare.1);
+        let mut retained = std::mem::take(&mut self.spare_window);
         for (_, row) in &order[n..] {
             let slice = self.window.slices[*row as usize];
             match args {
@@ -170,7 +173,7 @@ impl SliceWriter {
             }
         }
         self.window.clear();
-        self.spare.1 = std::mem::replace(&mut self.window, retained);
+        self.spare_window = std::mem::replace(&mut self.window, retained);
         self.order = order;
         Ok(())
     }
@@ -180,7 +183,7 @@ impl SliceWriter {
         rows: &[KeyedRow],
         store: &Store,
         names: &Names,
-        mut args: MaybeReader<'_, '_>,
+        mut args: StoreArgs<'_, '_>,
     ) -> Result<(), SealError> {
         let mut group = RowGroup::with_capacity(rows.len());
         let mut texts = StringBuilder::with_capacity(rows.len(), 0);
@@ -209,16 +212,16 @@ impl SliceWriter {
         mut self,
         store: &Store,
         names: &Names,
-        args: MaybeReader<'_, '_>,
+        args: StoreArgs<'_, '_>,
     ) -> Result<WrittenFiles, SealError> {
-        self.write_first(self.window.slices.len(), store, names, args)?;
+        self.write_earliest(self.window.slices.len(), store, names, args)?;
         let slices = self.file.finish()?;
-        let (len, crc) = slices.last().map_or((0, 0), |footer| (footer.from + footer.len, footer.crc));
-        let failed = |e| SealError::Io(SIDECAR.into(), e);
-        let sidecar = self.pyramids.finish(len, crc).map_err(failed)?;
-        let sidecar = sidecar.into_inner().map_err(|e| failed(e.into_error()))?;
-        sidecar.sync_all().map_err(failed)?;
-        let sidecar_bytes = sidecar.metadata().map_err(failed)?.len();
+        let (len, crc) = slices.last().map_or((0, 0), |footer| (footer.offset + footer.len, footer.crc));
+        let io_error = |e| SealError::Io(SIDECAR.into(), e);
+        let sidecar = self.pyramids.finish(len, crc).map_err(io_error)?;
+        let sidecar = sidecar.into_inner().map_err(|e| io_error(e.into_error()))?;
+        sidecar.sync_all().map_err(io_error)?;
+        let sidecar_bytes = sidecar.metadata().map_err(io_error)?.len();
         Ok(WrittenFiles { slices, sidecar_bytes, checksums: self.checksums, rows: self.rows })
     }
 }

@@ -1,4 +1,5 @@
-//! Declares a table of a sealed trace once: its schema, encoding, writer, reader, SQL listing and documentation follow.
+//! Declares the tables of a sealed trace. Schema, encoding, writer, reader, SQL listing and documentation of a table
+//! follow from its declaration.
 
 use super::columns::{Floats, Ints, TableError, Texts};
 use super::names::{Names, text_column};
@@ -11,7 +12,7 @@ use parquet::schema::types::ColumnPath;
 use std::sync::Arc;
 use trace_model::TrackId;
 
-/// Rows of a row group of `slices.parquet`.
+/// Number of rows of a row group of `slices.parquet`.
 pub(super) const GROUP_ROWS: usize = 1 << 17;
 
 /// Type of a column's values.
@@ -27,9 +28,9 @@ pub enum Kind {
     U64,
     /// A floating-point number of 64 bits.
     F64,
-    /// Text that repeats: it has a dictionary.
+    /// Text that repeats, and therefore has a dictionary.
     Text,
-    /// Text that hardly repeats: it has no dictionary.
+    /// Text that hardly repeats, and therefore has no dictionary.
     LongText,
 }
 
@@ -85,7 +86,7 @@ impl Column {
 /// A table and its columns.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Name; that of the file is the same with `.parquet`.
+    /// Name, which with `.parquet` is also the name of the file.
     pub name: &'static str,
     /// Meaning of a row.
     pub about: &'static str,
@@ -107,7 +108,7 @@ impl Table {
         Arc::new(Schema::new(self.columns.iter().map(Column::field).collect::<Vec<_>>()))
     }
 
-    /// How Parquet encodes the columns: numbers that grow as differences, repeating values by dictionary, zstd for all.
+    /// The encoding of the columns: differences for numbers that grow, a dictionary for repeating values, zstd for all.
     pub(super) fn properties(&self) -> ParquetResult<WriterProperties> {
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
@@ -137,7 +138,7 @@ impl Table {
 pub(super) trait StoredRow<'a>: Sized {
     const TABLE: Table;
 
-    /// The columns of rows.
+    /// Returns the columns of these rows.
     fn arrays(rows: &[Self], names: &Names) -> Vec<ArrayRef>;
 
     /// Reads the rows of a batch.
@@ -155,12 +156,12 @@ pub(super) trait Cell<'a>: Copy {
     fn read(reader: &Self::Reader, row: usize) -> Self;
 }
 
-/// A row of another table; `u32::MAX`, which is null in the file, for none.
+/// A row of another table; `u32::MAX` for none, which is null in the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Id(pub(super) u32);
 
-/// Implements [`Cell`]: type, kind, whether it is nullable, array from values, reader, how that is opened, how a row is
-/// read.
+/// Implements [`Cell`] for types, each with its kind, whether values may be null, the expression that makes an array,
+/// the reader, the function that opens a reader, and the expression that reads a row.
 macro_rules! cells {
     ($($type:ty: $kind:ident, $is_nullable:literal, |$values:ident| $array:expr, $reader:ty, $open:expr, |$column:ident, $row:ident| $value:expr;)*) => {$(
         impl<'a> Cell<'a> for $type {
@@ -185,21 +186,21 @@ macro_rules! cells {
 }
 
 cells! {
-    u32: U32, false, |v| Arc::new(UInt32Array::from_iter_values(v)), Ints, Ints::of, |ints, row| ints.id(row);
-    u64: U64, false, |v| Arc::new(UInt64Array::from_iter_values(v)), Ints, Ints::of, |ints, row| ints.at(row).cast_unsigned();
-    i32: I32, false, |v| Arc::new(Int32Array::from_iter_values(v)), Ints, Ints::of, |ints, row| ints.at(row) as i32;
-    i64: I64, false, |v| Arc::new(Int64Array::from_iter_values(v)), Ints, Ints::of, |ints, row| ints.at(row);
-    f64: F64, false, |v| Arc::new(Float64Array::from_iter_values(v)), Floats<'a>, Floats::of, |floats, row| floats.get(row).unwrap_or(0.0);
-    Option<u64>: U64, true, |v| Arc::new(UInt64Array::from_iter(v)), Ints, Ints::or_null, |ints, row| ints.get(row).map(i64::cast_unsigned);
-    Option<i64>: I64, true, |v| Arc::new(Int64Array::from_iter(v)), Ints, Ints::or_null, |ints, row| ints.get(row);
-    Option<f64>: F64, true, |v| Arc::new(Float64Array::from_iter(v)), Option<Floats<'a>>, Floats::or_null, |floats, row| floats.as_ref()?.get(row);
-    Id: U32, true, |v| Arc::new(UInt32Array::from_iter(v.map(Id::get))), Ints, Ints::or_null, |ints, row| Id(ints.id(row));
-    &'a str: Text, false, |v| text_column(v.map(Some)), Texts<'a>, Texts::of, |texts, row| texts.at(row);
-    Option<&'a str>: Text, true, |v| text_column(v), Texts<'a>, Texts::or_null, |texts, row| texts.get(row);
+    u32: U32, false, |v| Arc::new(UInt32Array::from_iter_values(v)), Ints, Ints::open, |ints, row| ints.id(row);
+    u64: U64, false, |v| Arc::new(UInt64Array::from_iter_values(v)), Ints, Ints::open, |ints, row| ints.value(row).cast_unsigned();
+    i32: I32, false, |v| Arc::new(Int32Array::from_iter_values(v)), Ints, Ints::open, |ints, row| ints.value(row) as i32;
+    i64: I64, false, |v| Arc::new(Int64Array::from_iter_values(v)), Ints, Ints::open, |ints, row| ints.value(row);
+    f64: F64, false, |v| Arc::new(Float64Array::from_iter_values(v)), Floats<'a>, Floats::open, |floats, row| floats.get(row).unwrap_or(0.0);
+    Option<u64>: U64, true, |v| Arc::new(UInt64Array::from_iter(v)), Ints, Ints::open_or_null, |ints, row| ints.get(row).map(i64::cast_unsigned);
+    Option<i64>: I64, true, |v| Arc::new(Int64Array::from_iter(v)), Ints, Ints::open_or_null, |ints, row| ints.get(row);
+    Option<f64>: F64, true, |v| Arc::new(Float64Array::from_iter(v)), Option<Floats<'a>>, Floats::open_or_null, |floats, row| floats.as_ref()?.get(row);
+    Id: U32, true, |v| Arc::new(UInt32Array::from_iter(v.map(Id::get))), Ints, Ints::open_or_null, |ints, row| Id(ints.id(row));
+    &'a str: Text, false, |v| text_column(v.map(Some)), Texts<'a>, Texts::open, |texts, row| texts.value(row);
+    Option<&'a str>: Text, true, |v| text_column(v), Texts<'a>, Texts::open_or_null, |texts, row| texts.get(row);
 }
 
 impl Id {
-    /// The row; `None` for none.
+    /// The row, if there is one.
     pub(super) fn get(self) -> Option<u32> {
         (self.0 != u32::MAX).then_some(self.0)
     }
@@ -211,7 +212,7 @@ impl From<Option<TrackId>> for Id {
     }
 }
 
-/// Cells with names for other programs. This program reads the row of the site or node instead of the name.
+/// Defines cells with names for other programs. This program reads the row of the site or node instead of the name.
 macro_rules! name_cells {
     ($($(#[$about:meta])* $type:ident, $is_nullable:literal, $names:ident;)*) => {$(
         $(#[$about])*
@@ -247,8 +248,8 @@ name_cells! {
     NodeName, true, node_names;
 }
 
-/// Declares a table by the type of its rows: what a row is made from, the table's name, the meaning of a row, the first
-/// version that has the table; and of each column type, value, meaning, and after a semicolon the unit.
+/// Declares a table by the type of its rows: the value that a row is made from, the table's name, the meaning of a row,
+/// the first version that has the table; and for each column type, value, meaning, and after a semicolon the unit.
 macro_rules! table {
     ($row:ident $(<$life:lifetime>)?, $from:ty as $source:pat, $name:literal, $about:literal, since $since:literal, {
         $($field:ident: $type:ty = $value:expr, $meaning:literal;)*

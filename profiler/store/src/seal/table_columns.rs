@@ -11,43 +11,43 @@ use crate::store::{PlacedInstant, SideRows, Store, Track};
 use arrow_array::ArrayRef;
 use trace_model::{Counter, Flow, InstantEvent, MemoryEvent, Point, RingPosition, Transfer};
 
-/// What a row of a side table is made from.
-pub(super) trait Source: Sized {
+/// A store's row that becomes a row of a side table.
+pub(super) trait RowSource: Sized {
     type Row<'a>: StoredRow<'a> + From<&'a Self>
     where
         Self: 'a;
 
-    /// The table's columns, with these rows.
+    /// Returns the table's columns, with these rows.
     fn columns(rows: &[Self], names: &Names) -> Vec<ArrayRef> {
         columns::<Self::Row<'_>, _>(rows, names)
     }
 }
 
-impl Source for PlacedInstant {
+impl RowSource for PlacedInstant {
     type Row<'a> = InstantRow<'a>;
 }
 
-impl Source for Point {
+impl RowSource for Point {
     type Row<'a> = CounterRow;
 }
 
-impl Source for Flow {
+impl RowSource for Flow {
     type Row<'a> = FlowRow;
 }
 
-impl Source for MemoryEvent {
+impl RowSource for MemoryEvent {
     type Row<'a> = MemoryRow;
 }
 
-impl Source for Transfer {
+impl RowSource for Transfer {
     type Row<'a> = TransferRow;
 }
 
-impl Source for RingPosition {
+impl RowSource for RingPosition {
     type Row<'a> = RingRow;
 }
 
-/// The columns of a table, with these rows.
+/// Returns the columns of a table, with these rows.
 pub(super) fn columns<'a, R: StoredRow<'a> + From<T>, T>(
     rows: impl IntoIterator<Item = T>,
     names: &Names,
@@ -55,13 +55,13 @@ pub(super) fn columns<'a, R: StoredRow<'a> + From<T>, T>(
     R::arrays(&rows.into_iter().map(R::from).collect::<Vec<_>>(), names)
 }
 
-/// Takes the rows of side tables.
-pub(super) trait Sink {
-    fn take<T: Source>(&mut self, rows: impl Iterator<Item = T>) -> Result<(), SealError>;
+/// Receives the rows of side tables.
+pub(super) trait RowSink {
+    fn append_rows<T: RowSource>(&mut self, rows: impl Iterator<Item = T>) -> Result<(), SealError>;
 }
 
 /// Passes to `out` a store's rows of the [side tables](super::schema::SIDES).
-pub(super) fn write_sides(store: &Store, out: &mut impl Sink) -> Result<(), SealError> {
+pub(super) fn write_sides(store: &Store, out: &mut impl RowSink) -> Result<(), SealError> {
     let placed = |track: &Track, event: &InstantEvent| {
         let args = store.args().get(event.args).map(Into::into);
         PlacedInstant { track: track.id, event: *event, args }
@@ -70,27 +70,27 @@ pub(super) fn write_sides(store: &Store, out: &mut impl Sink) -> Result<(), Seal
         let key = c.key();
         c.time.clone().into_iter().zip(c.value.clone()).map(move |(time, value)| Point { key, time, value })
     };
-    out.take(store.tracks().iter().flat_map(|t| t.instants.iter().map(move |i| placed(t, i))))?;
-    out.take(store.counters().iter().flat_map(points))?;
-    out.take(store.flows().copied())?;
-    out.take(store.memory().iter().copied())?;
-    out.take(store.transfers().iter().copied())
+    out.append_rows(store.tracks().iter().flat_map(|t| t.instants.iter().map(move |i| placed(t, i))))?;
+    out.append_rows(store.counters().iter().flat_map(points))?;
+    out.append_rows(store.flows().copied())?;
+    out.append_rows(store.memory().iter().copied())?;
+    out.append_rows(store.transfers().iter().copied())
 }
 
 /// Passes to `out` rows of the side tables that were drained from a store.
-pub(super) fn write_rows(rows: SideRows, out: &mut impl Sink) -> Result<(), SealError> {
-    out.take(rows.instants.into_iter())?;
-    out.take(rows.points.into_iter())?;
-    out.take(rows.flows.into_iter())?;
-    out.take(rows.memory.into_iter())?;
-    out.take(rows.transfers.into_iter())
+pub(super) fn write_rows(rows: SideRows, out: &mut impl RowSink) -> Result<(), SealError> {
+    out.append_rows(rows.instants.into_iter())?;
+    out.append_rows(rows.points.into_iter())?;
+    out.append_rows(rows.flows.into_iter())?;
+    out.append_rows(rows.memory.into_iter())?;
+    out.append_rows(rows.transfers.into_iter())
 }
 
 /// A table that is written in one piece when the trace is complete, and the function that makes its columns.
 pub(super) type FinalTable = (Table, fn(&Store, &Names) -> Vec<ArrayRef>);
 
 /// The tables that are written when the trace is complete.
-pub(super) const FINAL: [FinalTable; 10] = [
+pub(super) const FINAL_TABLES: [FinalTable; 10] = [
     (TrackRow::TABLE, |store, names| {
         let process = |track: &Track| store.processes().get(track.process as usize);
         columns::<TrackRow<'_>, _>(store.tracks().iter().map(|track| (track, process(track))), names)

@@ -4,7 +4,7 @@ use super::SealError;
 use super::checksums::{ChecksummedFile, FilePart};
 use super::names::Names;
 use super::table::Table;
-use super::table_columns::Source;
+use super::table_columns::RowSource;
 use arrow_array::{ArrayRef, RecordBatch};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, ArrowWriterOptions};
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 /// Rows that are converted to columns at a time.
 const CHUNK_ROWS: usize = 1 << 16;
 
+/// A Parquet file that is being written, with its checksums.
 pub(super) struct TableFile {
     table: Table,
     path: PathBuf,
@@ -40,7 +41,7 @@ impl TableFile {
     }
 
     /// Appends rows, [`CHUNK_ROWS`] at a time.
-    pub(super) fn append<T: Source>(
+    pub(super) fn append<T: RowSource>(
         &mut self,
         mut rows: impl Iterator<Item = T>,
         names: &Names,

@@ -17,7 +17,7 @@ use trace_model::{
 
 type Result<T = ()> = std::result::Result<T, TableError>;
 
-fn track(id: Id) -> Option<TrackId> {
+fn track_id(id: Id) -> Option<TrackId> {
     id.get().map(TrackId)
 }
 
@@ -80,7 +80,7 @@ pub(super) fn steps(batch: &RecordBatch, out: &mut Vec<Step>) -> Result {
 }
 
 pub(super) fn flows(batch: &RecordBatch, out: &mut Vec<Flow>) -> Result {
-    let end = |id: Id, time: Option<i64>| Some(FlowEnd { track: track(id)?, time: time? });
+    let end = |id: Id, time: Option<i64>| Some(FlowEnd { track: track_id(id)?, time: time? });
     out.extend(FlowRow::read(batch)?.into_iter().map(|row| Flow {
         scope: row.process_id.0,
         site: row.site_id,
@@ -93,7 +93,7 @@ pub(super) fn flows(batch: &RecordBatch, out: &mut Vec<Flow>) -> Result {
 
 pub(super) fn points(batch: &RecordBatch, out: &mut Vec<Point>) -> Result {
     out.extend(CounterRow::read(batch)?.into_iter().map(|row| {
-        let key = CounterKey { process: row.process_id, site: row.site_id, track: track(row.track_id) };
+        let key = CounterKey { process: row.process_id, site: row.site_id, track: track_id(row.track_id) };
         Point { key, time: row.ts_ns, value: row.value }
     }));
     Ok(())
@@ -156,8 +156,8 @@ pub(super) fn functions(batch: &RecordBatch, frames: &mut [Frame]) -> Result {
 pub(super) fn stacks(batch: &RecordBatch, n_frames: usize, out: &mut Vec<Stack>) -> Result {
     for row in StackRow::read(batch)? {
         let stack = Stack { parent: row.parent_id.0, frame: row.frame_id };
-        let has_caller = stack.parent == NO_STACK || (stack.parent as usize) < out.len();
-        if !has_caller || stack.frame as usize >= n_frames {
+        let is_parent_valid = stack.parent == NO_STACK || (stack.parent as usize) < out.len();
+        if !is_parent_valid || stack.frame as usize >= n_frames {
             return Err(TableError::Rows("a caller or frame is unknown"));
         }
         out.push(stack);
@@ -184,8 +184,8 @@ pub(super) fn transfers(batch: &RecordBatch, out: &mut Vec<Transfer>) -> Result 
         bytes: row.bytes,
         sender: row.sender_node_id.0,
         receiver: row.receiver_node_id.0,
-        from: track(row.from_track_id),
-        to: track(row.to_track_id),
+        from: track_id(row.from_track_id),
+        to: track_id(row.to_track_id),
         enqueued: row.enqueued_ns,
         sent: row.sent_ns,
         left: row.left_ns,

@@ -407,7 +407,7 @@ fn a_kill_at_any_step_leaves_a_readable_trace() {
         assert_eq!(output.status.success(), at == "nowhere", "{at}: {}", String::from_utf8_lossy(&output.stdout));
         assert_eq!(summary(&open(&trace)), before, "killed at {at}");
         let report = seal(&trace).unwrap();
-        assert_eq!(report.kept, None);
+        assert_eq!(report.removal_obstacle, None);
         assert_eq!(summary(&open(&trace)), before, "sealed after a kill at {at}");
         let mut left: Vec<String> =
             fs::read_dir(&trace).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();

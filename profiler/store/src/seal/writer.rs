@@ -5,10 +5,10 @@ use super::checksums::{Checksums, FILE_NAME};
 use super::names::Names;
 use super::place::{kill_point, replace, scratch_next_to, sync_folder, write_synced};
 use super::schema::{FORMAT, MetaRow, RingRow, SIDES, VERSION};
-use super::slice_writer::{Layout, MaybeReader, SliceWriter};
+use super::slice_writer::{Layout, SliceWriter, StoreArgs};
 use super::sources::SOURCES;
 use super::table::{StoredRow, Table};
-use super::table_columns::{FINAL, Sink, Source, columns, write_rows, write_sides};
+use super::table_columns::{FINAL_TABLES, RowSink, RowSource, columns, write_rows, write_sides};
 use super::table_file::TableFile;
 use crate::store::{Lane, Store, StoreOptions, Update};
 use arrow_array::ArrayRef;
@@ -18,13 +18,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use trace_model::RingPosition;
 
-/// Flows and transfers that wait for their other end, at most.
+/// Maximum number of flows, and of transfers, that wait for their other end.
 const MAX_PENDING: usize = 1 << 16;
 
-/// What was written.
+/// The sizes of a sealed folder that was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sealed {
-    /// Slices.
+pub struct SealedSizes {
+    /// Number of slices.
     pub slices: u64,
     /// Bytes of the Parquet files.
     pub parquet_bytes: u64,
@@ -32,28 +32,28 @@ pub struct Sealed {
     pub sidecar_bytes: u64,
 }
 
-/// Writes batches into a sealed folder. Batches are applied in the order of their reading, as to a [`Store`]; the
-/// events of a track are in the order of their ends, or of their starts.
+/// Writes batches into a sealed folder. Batches are applied in the order in which they were read, as to a [`Store`].
+/// The events of a track are in the order of their ends, or of their starts.
 ///
 /// In memory are names, steps, half a million slices that are not written yet, and the open segments of the pyramids.
-/// [`SealedWriter::finish`] makes the folder appear in one step; a writer that is dropped before leaves no files.
+/// [`SealedWriter::finish`] makes the folder appear in one step. A writer that is dropped earlier leaves no files.
 pub struct SealedWriter {
     folder: PathBuf,
-    scratch: Scratch,
+    scratch: ScratchGuard,
     store: Store,
     names: Names,
     slices: SliceWriter,
     /// The files of [`SIDES`].
-    sides: Vec<TableFile>,
+    side_files: Vec<TableFile>,
     rings: Vec<RingPosition>,
-    /// Gathered folders that are sealed into it.
+    /// Gathered folders that are sealed into the trace.
     sources: Vec<String>,
 }
 
-/// The folder in which the files are written; removed when it is dropped.
-struct Scratch(PathBuf);
+/// Removes the folder in which the files are written when it is dropped.
+struct ScratchGuard(PathBuf);
 
-impl Drop for Scratch {
+impl Drop for ScratchGuard {
     fn drop(&mut self) {
         // If this fails, the next writer removes the folder.
         let _ = fs::remove_dir_all(&self.0);
@@ -61,7 +61,7 @@ impl Drop for Scratch {
 }
 
 impl SealedWriter {
-    /// Begins a sealed folder at `folder`, which [`SealedWriter::finish`] makes or replaces.
+    /// Begins to write a sealed folder, which [`SealedWriter::finish`] puts at `folder`.
     ///
     /// # Errors
     /// Fails if no folder can be written next to `folder`.
@@ -79,10 +79,10 @@ impl SealedWriter {
         let store = Store::with_options(StoreOptions::UNBOUNDED);
         Ok(SealedWriter {
             folder: folder.to_owned(),
-            names: Names::of(&store),
+            names: Names::from_store(&store),
             slices: SliceWriter::create(&scratch, layout)?,
-            sides: SIDES.into_iter().map(|table| TableFile::create(&scratch, table)).collect::<Result<_, _>>()?,
-            scratch: Scratch(scratch),
+            side_files: SIDES.into_iter().map(|table| TableFile::create(&scratch, table)).collect::<Result<_, _>>()?,
+            scratch: ScratchGuard(scratch),
             store,
             rings: Vec::new(),
             sources: Vec::new(),
@@ -104,21 +104,22 @@ impl SealedWriter {
         &self.store
     }
 
-    fn write_ready(&mut self, pending: usize) -> Result<(), SealError> {
+    /// Writes all rows but the last `n_pending` flows and transfers.
+    fn write_ready(&mut self, n_pending: usize) -> Result<(), SealError> {
         let (store, slices) = (&mut self.store, &mut self.slices);
-        let side = store.drain_side(pending);
+        let side = store.drain_side(n_pending);
         store.drain_slices(|slice, args| slices.push(slice, args));
         self.names.refresh(store);
         slices.write_ready(store, &self.names, None)?;
-        write_rows(side, &mut SideFiles(&mut self.sides, &self.names))
+        write_rows(side, &mut SideFiles(&mut self.side_files, &self.names))
     }
 
-    /// Sets up to which record the rings of a trace folder were read.
+    /// Sets the position up to which each ring of a trace folder was read.
     pub(crate) fn set_rings(&mut self, rings: Vec<RingPosition>) {
         self.rings = rings;
     }
 
-    /// Sets which gathered folders are sealed into it.
+    /// Sets the gathered folders that are sealed into the trace.
     pub(crate) fn set_sources(&mut self, sources: Vec<String>) {
         self.sources = sources;
     }
@@ -126,28 +127,33 @@ impl SealedWriter {
     /// Writes the remaining rows, reads all files back to compare them, and puts the folder in place.
     ///
     /// # Errors
-    /// As [`SealedWriter::apply`]; or if the files that are read back differ from what was written. No folder appears
-    /// then, and an existing one is unchanged.
-    pub fn finish(mut self) -> Result<Sealed, SealError> {
+    /// As [`SealedWriter::apply`]; or if the files that are read back differ from the written rows. Then no folder
+    /// appears, and an existing folder is unchanged.
+    pub fn finish(mut self) -> Result<SealedSizes, SealError> {
         self.write_ready(0)?;
         let store = std::mem::take(&mut self.store);
         self.commit(&store, None)
     }
 
-    /// Ends all files, verifies them, puts the folder in place.
-    fn commit(self, store: &Store, args: MaybeReader<'_, '_>) -> Result<Sealed, SealError> {
-        let SealedWriter { folder, scratch, names, slices, sides, rings, sources, .. } = self;
+    /// Ends all files, verifies them, and puts the folder in place.
+    fn commit(self, store: &Store, args: StoreArgs<'_, '_>) -> Result<SealedSizes, SealError> {
+        let SealedWriter { folder, scratch, names, slices, side_files, rings, sources, .. } = self;
         let path = scratch.0.clone();
         let written = slices.finish(store, &names, args)?;
         let mut sums = Checksums::default();
         sums.add(&super::schema::SLICES.file_name(), written.slices.clone());
-        for file in sides {
+        for file in side_files {
             sums.add(&file.table().file_name(), file.finish()?);
         }
-        for (table, of_store) in FINAL {
-            write_table(&path, table, of_store(store, &names), &mut sums)?;
+        for (table, make_columns) in FINAL_TABLES {
+            write_table(&path, table, make_columns(store, &names), &mut sums)?;
         }
-        write_table(&path, MetaRow::TABLE, columns::<MetaRow<'_>, _>(&meta(store, written.rows), &names), &mut sums)?;
+        write_table(
+            &path,
+            MetaRow::TABLE,
+            columns::<MetaRow<'_>, _>(&meta_rows(store, written.rows), &names),
+            &mut sums,
+        )?;
         write_table(&path, RingRow::TABLE, columns::<RingRow, _>(&rings, &names), &mut sums)?;
         let failed = |e| SealError::Io(path.clone(), e);
         if !sources.is_empty() {
@@ -160,52 +166,56 @@ impl SealedWriter {
         kill_point("verified");
         replace(&path, &folder).map_err(|e| SealError::Io(folder, e))?;
         kill_point("placed");
-        Ok(Sealed { slices: written.rows, parquet_bytes: sums.total(), sidecar_bytes: written.sidecar_bytes })
+        Ok(SealedSizes {
+            slices: written.rows,
+            parquet_bytes: sums.total_bytes(),
+            sidecar_bytes: written.sidecar_bytes,
+        })
     }
 }
 
-/// Writes everything that a store holds as a sealed folder, which is made or replaced.
+/// Writes the contents of a store as a sealed folder. Replaces an existing sealed folder.
 ///
 /// # Errors
 /// As [`SealedWriter::finish`].
-pub fn write(store: &Store, folder: &Path) -> Result<Sealed, SealError> {
+pub fn write(store: &Store, folder: &Path) -> Result<SealedSizes, SealError> {
     write_all(store, SealedWriter::create(folder)?)
 }
 
-/// Slices of one lane that are copied from a store in a row, at most.
-const MAX_RUN: usize = 256;
+/// Maximum number of slices of one lane that are copied from a store in a row.
+const MAX_RUN_LEN: usize = 256;
 
-/// Writes everything that a store holds to a new writer.
-pub(crate) fn write_all(store: &Store, mut writer: SealedWriter) -> Result<Sealed, SealError> {
-    writer.names = Names::of(store);
-    let mut next: BinaryHeap<_> = BinaryHeap::new();
+/// Writes the contents of a store with a new writer.
+pub(crate) fn write_all(store: &Store, mut writer: SealedWriter) -> Result<SealedSizes, SealError> {
+    writer.names = Names::from_store(store);
+    let mut next_slices: BinaryHeap<_> = BinaryHeap::new();
     let lanes: Vec<&Lane> = store.tracks().iter().flat_map(|track| &track.lanes).collect();
     // Slices whose row group is damaged are left out; the store has a warning about them.
-    let readable = |i: usize, from: usize| {
+    let first_readable = |i: usize, from: usize| {
         (from..lanes[i].len()).find_map(|index| Some(Reverse((lanes[i].slice(index as u32)?.start, i, index))))
     };
-    // Slices of a lane that are pushed at a time: as many as the window can still sort.
-    let n_at_once = (writer.slices.slack() / lanes.len().max(1)).clamp(1, MAX_RUN);
+    // Slices of a lane that are pushed in a row: as many as the window can still sort.
+    let run_len = (writer.slices.max_disorder() / lanes.len().max(1)).clamp(1, MAX_RUN_LEN);
     let mut args = store.args().reader();
-    next.extend((0..lanes.len()).filter_map(|i| readable(i, 0)));
-    while let Some(Reverse((_, i, from))) = next.pop() {
+    next_slices.extend((0..lanes.len()).filter_map(|i| first_readable(i, 0)));
+    while let Some(Reverse((_, i, from))) = next_slices.pop() {
         let lane = lanes[i];
-        let to = (from + n_at_once).min(lane.len());
+        let to = (from + run_len).min(lane.len());
         for slice in (from..to).filter_map(|index| lane.slice(index as u32)) {
-            writer.slices.push_of_store(slice);
+            writer.slices.push_from_store(slice);
         }
         writer.slices.write_ready(store, &writer.names, Some(&mut args))?;
-        next.extend(readable(i, to));
+        next_slices.extend(first_readable(i, to));
     }
-    write_sides(store, &mut SideFiles(&mut writer.sides, &writer.names))?;
+    write_sides(store, &mut SideFiles(&mut writer.side_files, &writer.names))?;
     writer.commit(store, Some(&mut args))
 }
 
 /// The files of the side tables, and the names that their rows refer to.
 struct SideFiles<'a>(&'a mut [TableFile], &'a Names);
 
-impl Sink for SideFiles<'_> {
-    fn take<T: Source>(&mut self, rows: impl Iterator<Item = T>) -> Result<(), SealError> {
+impl RowSink for SideFiles<'_> {
+    fn append_rows<T: RowSource>(&mut self, rows: impl Iterator<Item = T>) -> Result<(), SealError> {
         let has_table = |file: &&mut TableFile| file.table().name == T::Row::TABLE.name;
         self.0.iter_mut().find(has_table).map_or(Ok(()), |file| file.append(rows, self.1))
     }
@@ -220,7 +230,7 @@ fn write_table(folder: &Path, table: Table, columns: Vec<ArrayRef>, sums: &mut C
 }
 
 /// The rows of the table `meta`: keys and values.
-pub(super) fn meta(store: &Store, slices: u64) -> Vec<(String, String)> {
+pub(super) fn meta_rows(store: &Store, slices: u64) -> Vec<(String, String)> {
     let range = store.range();
     let mut hosts: Vec<&str> = store.processes().iter().map(|p| p.host.as_str()).collect();
     hosts.sort_unstable();

@@ -6,7 +6,7 @@
 mod gathered;
 
 use crate::follow::TraceReader;
-use crate::seal::{SealError, Sealed, SealedWriter, kill_point, sync_folder, write_all};
+use crate::seal::{SealError, SealedSizes, SealedWriter, kill_point, sync_folder, write_all};
 use crate::store::{Store, StoreOptions};
 use events::control::{ClaimError, Collector};
 use std::fs;
@@ -18,23 +18,23 @@ use trace_model::layout::{SEALED_FOLDER, find_sealed, is_chunk_file, is_meta_fil
 /// The result of sealing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SealReport {
-    /// The sealed folder that was written; `None` if everything was sealed before.
-    pub sealed: Option<Sealed>,
+    /// Sizes of the sealed folder that was written; `None` if everything was sealed before.
+    pub sealed: Option<SealedSizes>,
     /// Bytes of collected files that were removed.
     pub removed_bytes: u64,
-    /// Why the collected files were not removed.
-    pub kept: Option<String>,
+    /// Why the collected files were not removed; `None` if they were.
+    pub removal_obstacle: Option<String>,
 }
 
-/// Seals the trace in a folder, with those that were gathered into it. No process may record or collect into it
-/// meanwhile.
+/// Seals the trace in a folder, with the traces that were gathered into it. No process may record or collect into the
+/// folder meanwhile.
 ///
 /// Memory is bounded as with [`SealedWriter`]. The collected files of a damaged trace are not removed, since another
-/// program may be able to read more of them.
+/// program may recover more of them.
 ///
 /// # Errors
 /// Fails if a process records or collects, if files cannot be read or written, or if the written files do not read back
-/// correctly. The trace is as readable as before then.
+/// correctly. The trace then is as readable as before.
 pub fn seal(trace_dir: &Path) -> Result<SealReport, SealError> {
     let mut reader = TraceReader::open_ended(trace_dir)?;
     let busy = |why: String| SealError::Busy(trace_dir.to_owned(), why);
@@ -45,87 +45,88 @@ pub fn seal(trace_dir: &Path) -> Result<SealReport, SealError> {
     if let Some(pid) = reader.live_process() {
         return Err(busy(format!("process {pid} lives")));
     }
-    let gathering = gathered::claim(trace_dir).map_err(|e| match e.kind() {
+    let gathered_lock = gathered::lock(trace_dir).map_err(|e| match e.kind() {
         io::ErrorKind::WouldBlock => busy("traces of other hosts are gathered into it".to_owned()),
         _ => SealError::Io(trace_dir.to_owned(), e),
     })?;
     let sealed_positions = if find_sealed(trace_dir).is_some() { Some(reader.positions()) } else { None };
     let folder = trace_dir.join(SEALED_FOLDER);
     let io_failed = |e| SealError::Io(trace_dir.to_owned(), e);
-    let (sealed, kept) = match sealed_positions {
-        None => stream(&mut reader, &folder).map(|(sealed, kept)| (Some(sealed), kept))?,
+    let (sealed, removal_obstacle) = match sealed_positions {
+        None => seal_stream(&mut reader, &folder).map(|(sealed, obstacle)| (Some(sealed), obstacle))?,
         Some(sealed_positions) => {
             let mut store = Store::with_options(StoreOptions::UNBOUNDED);
             reader.read_all(&mut store).map_err(io_failed)?;
-            let kept = problem(&reader, &store)?;
+            let obstacle = removal_obstacle(&reader, &store)?;
             let rings = reader.positions();
             if rings == sealed_positions && reader.sources().is_empty() {
-                (None, kept)
+                (None, obstacle)
             } else {
                 let mut writer = SealedWriter::create(&folder)?;
                 writer.set_rings(rings);
-                writer.set_sources(gathered::names(trace_dir, &reader.sources()));
-                (Some(write_all(&store, writer)?), kept)
+                writer.set_sources(gathered::source_names(trace_dir, &reader.sources()));
+                (Some(write_all(&store, writer)?), obstacle)
             }
         }
     };
     kill_point("sealed");
     let mut removed_bytes = 0;
-    if kept.is_none() {
+    if removal_obstacle.is_none() {
         removed_bytes = remove_collected(trace_dir).map_err(io_failed)?;
-        if gathering.is_some() {
-            removed_bytes += gathered::remove(trace_dir).map_err(io_failed)?;
+        if gathered_lock.is_some() {
+            removed_bytes += gathered::remove_sources(trace_dir).map_err(io_failed)?;
         }
     }
     claim.finish();
-    Ok(SealReport { sealed, removed_bytes, kept })
+    Ok(SealReport { sealed, removed_bytes, removal_obstacle })
 }
 
 /// Reads the trace batch by batch into a sealed folder.
-fn stream(reader: &mut TraceReader, folder: &Path) -> Result<(Sealed, Option<String>), SealError> {
+fn seal_stream(reader: &mut TraceReader, folder: &Path) -> Result<(SealedSizes, Option<String>), SealError> {
     let mut writer = SealedWriter::create(folder)?;
     kill_point("begun");
     loop {
         let update = reader.poll_staged().map_err(|e| SealError::Io(reader.dir().to_owned(), e))?;
-        let more = update.has_more();
+        let has_more = update.has_more();
         writer.apply(update)?;
-        if !more {
+        if !has_more {
             break;
         }
     }
-    let kept = problem(reader, writer.store())?;
+    let obstacle = removal_obstacle(reader, writer.store())?;
     writer.set_rings(reader.positions());
-    writer.set_sources(gathered::names(reader.dir(), &reader.sources()));
+    writer.set_sources(gathered::source_names(reader.dir(), &reader.sources()));
     kill_point("written");
-    Ok((writer.finish()?, kept))
+    Ok((writer.finish()?, obstacle))
 }
 
-/// Why the collected files cannot be removed: they have damage. Fails if they could not be read, or are still written.
-fn problem(reader: &TraceReader, store: &Store) -> Result<Option<String>, SealError> {
+/// Returns the damage because of which the collected files cannot be removed. Fails if the files could not be read, or
+/// are still being written.
+fn removal_obstacle(reader: &TraceReader, store: &Store) -> Result<Option<String>, SealError> {
     if let Some(pid) = reader.writing_process() {
         return Err(SealError::Busy(reader.dir().to_owned(), format!("process {pid} writes")));
     }
-    let find = |kinds: &[WarningKind]| store.warnings().iter().find(|w| kinds.contains(&w.kind));
-    if let Some(warning) = find(&[WarningKind::Io]) {
+    let find_warning = |kinds: &[WarningKind]| store.warnings().iter().find(|w| kinds.contains(&w.kind));
+    if let Some(warning) = find_warning(&[WarningKind::Io]) {
         return Err(SealError::Io(PathBuf::from(&warning.source), io::Error::other(warning.text.clone())));
     }
-    Ok(find(&[WarningKind::Damage, WarningKind::UnknownName]).map(|warning| warning.text.clone()))
+    Ok(find_warning(&[WarningKind::Damage, WarningKind::UnknownName]).map(|warning| warning.text.clone()))
 }
 
 /// Removes chunks, then rings, then meta files, so that the remaining files are readable at every moment. Returns the
-/// bytes.
+/// number of bytes removed.
 fn remove_collected(trace_dir: &Path) -> io::Result<u64> {
-    let mut removed = 0;
+    let mut removed_bytes = 0;
     for is_of_kind in [is_chunk_file as fn(&str) -> bool, is_ring_file, is_meta_file] {
         for entry in fs::read_dir(trace_dir)? {
             let entry = entry?;
             if entry.file_name().to_str().is_some_and(is_of_kind) {
-                removed += entry.metadata()?.len();
+                removed_bytes += entry.metadata()?.len();
                 fs::remove_file(entry.path())?;
                 kill_point("removed");
             }
         }
     }
     sync_folder(trace_dir)?;
-    Ok(removed)
+    Ok(removed_bytes)
 }

@@ -8,29 +8,29 @@ use trace_model::{
     OpenSlice, Process, SiteInfo, Step, TrackEvents, TrackId, TrackKey, TrackKind, Warning, WarningKind,
 };
 
-/// Times beyond this (73 years) are damage; they are clamped, so that no sum of durations overflows.
-const MAX_TIME: i64 = 1 << 61;
-/// Bytes in use are recorded in units of so many bytes, plus 1; 0 stands for none.
-const IN_USE_UNIT: f64 = 64.0;
+/// Times beyond this (73 years), ns, are damage. They are clamped, so that no sum of durations overflows.
+const MAX_TIME_NS: i64 = 1 << 61;
+/// Unit of the bytes in use that an allocation reports, which are `correlation - 1` units; 0 stands for no report.
+const IN_USE_UNIT_BYTES: f64 = 64.0;
 
 impl Store {
     pub(super) fn apply_update(&mut self, update: Update) -> bool {
         let Update { replacement, batch } = update;
         let mut changed = !batch.names.is_empty() || replacement.is_some();
         if let Some(store) = replacement {
-            self.replace_by(*store);
+            self.replace_contents(*store);
         }
         changed |= self.report_damage();
         for name in batch.names {
-            self.register(name);
+            self.register_name(name);
         }
         if self.origin.is_none() {
             let starts = batch.tracks.values().flat_map(|t| t.events.iter().map(|e| e.start));
             self.origin = batch.origin.or_else(|| starts.min());
         }
         if let Some(live) = batch.live {
-            changed |= self.live != live;
-            self.live = live;
+            changed |= self.is_live != live;
+            self.is_live = live;
         }
         self.disk_bytes = self.disk_bytes.max(batch.disk_bytes);
         let first_args = self.args.append(&batch.args);
@@ -47,7 +47,7 @@ impl Store {
         changed
     }
 
-    fn register(&mut self, name: Name) {
+    fn register_name(&mut self, name: Name) {
         match name {
             Name::Process { pid, host, name, ns_per_tick } => {
                 let row = self.process_row(pid) as usize;
@@ -98,9 +98,10 @@ impl Store {
         }
     }
 
+    /// Returns the row of a process; adds one if the process is new.
     fn process_row(&mut self, pid: u32) -> u32 {
         let processes = &mut self.processes;
-        *self.process_of.entry(pid).or_insert_with(|| {
+        *self.process_rows.entry(pid).or_insert_with(|| {
             let (host, name) = (String::new(), format!("process {pid}"));
             processes.push(Process { pid, host, name, clock: None, ns_per_tick: 1.0, is_recorder: false });
             processes.len() as u32 - 1
@@ -108,13 +109,13 @@ impl Store {
     }
 
     fn track_row(&mut self, key: TrackKey) -> u32 {
-        if let Some(row) = self.track_of.get(&key) {
+        if let Some(row) = self.track_rows.get(&key) {
             return *row;
         }
         let process = self.process_row(key.pid);
         let row = self.tracks.len() as u32;
         self.tracks.push(Track::new(TrackId(row), key, process));
-        self.track_of.insert(key, row);
+        self.track_rows.insert(key, row);
         row
     }
 
@@ -126,13 +127,13 @@ impl Store {
             self.apply_event(row, key.pid, &Event { args, ..*event });
         }
         if let Some(open) = input.open {
-            let with_rows = |o: OpenSlice| OpenSlice {
+            let to_rows = |o: OpenSlice| OpenSlice {
                 start: self.time(o.start),
                 site: self.site_row(key.pid, o.site),
                 node: self.node_row(key.pid, o.node),
                 ..o
             };
-            let open: Vec<OpenSlice> = open.into_iter().map(with_rows).collect();
+            let open: Vec<OpenSlice> = open.into_iter().map(to_rows).collect();
             let track = &mut self.tracks[row as usize];
             changed |= track.open != open;
             track.open = open;
@@ -145,7 +146,7 @@ impl Store {
             let text = format!("{source}: its buffer was full, {dropped} events were not recorded");
             changed |= self.warnings.set(Warning { kind: WarningKind::Dropped, source, count: dropped, text });
         }
-        self.keep_budget(row);
+        self.enforce_budget(row);
         changed
     }
 
@@ -154,12 +155,12 @@ impl Store {
         format!("{} ({})", track.name, track.key.pid)
     }
 
-    /// A time as ns from the origin.
+    /// Converts a time of CLOCK_MONOTONIC_RAW to ns from the origin.
     fn time(&self, mono_ns: i64) -> i64 {
-        mono_ns.saturating_sub(self.origin_ns()).clamp(-MAX_TIME, MAX_TIME)
+        mono_ns.saturating_sub(self.origin_ns()).clamp(-MAX_TIME_NS, MAX_TIME_NS)
     }
 
-    /// The row of a site by the process's id; one with a made-up name if the process has not registered it.
+    /// Returns the row of a process's site; adds one with a placeholder name if it is not registered.
     fn site_row(&mut self, pid: u32, id: u32) -> u32 {
         if let Some(row) = self.sites.find(pid, id) {
             return row;
@@ -169,7 +170,7 @@ impl Store {
         self.sites.register(pid, id, format!("?{pid}\0{id}"), || SiteInfo::new("", &name))
     }
 
-    /// As [`Store::site_row`], of a node.
+    /// Returns the row of a process's node, as [`Store::site_row`].
     fn node_row(&mut self, pid: u32, id: u32) -> u32 {
         if id == NO_NODE {
             return NO_NODE;
@@ -232,11 +233,11 @@ impl Store {
                 let bytes = if event.kind == EventKind::Alloc { bytes } else { -bytes };
                 let node = self.node_row(pid, event.node);
                 let key = CounterKey { process: self.tracks[track as usize].process, site, track: None };
-                let in_use = event.correlation.checked_sub(1).map(|n| f64::from(n) * IN_USE_UNIT);
-                let old_points = in_use.map_or(0, |in_use| self.counters.push(key, start, in_use, keep));
+                let in_use = event.correlation.checked_sub(1).map(|n| f64::from(n) * IN_USE_UNIT_BYTES);
+                let n_points = in_use.map_or(0, |in_use| self.counters.push(key, start, in_use, keep));
                 self.memory.push_back(MemoryEvent { time: start, track: TrackId(track), site, node, bytes });
-                let old = if self.memory.len() > keep { self.memory.pop_front() } else { None };
-                old_points + u64::from(old.is_some())
+                let evicted = if self.memory.len() > keep { self.memory.pop_front() } else { None };
+                n_points + u64::from(evicted.is_some())
             }
         };
         self.count_evicted("counters, flows and memory events", n_evicted);
@@ -259,7 +260,7 @@ impl Store {
         self.count_evicted("transfers", n_evicted);
     }
 
-    /// The row of the track with a process's waits that block no thread. No ring has its number, `u32::MAX`.
+    /// Returns the row of the track of a process's waits that block no thread. Its ring, `u32::MAX`, is of no thread.
     fn parked_row(&mut self, pid: u32) -> u32 {
         let row = self.track_row(TrackKey { pid, ring: u32::MAX });
         let track = &mut self.tracks[row as usize];
@@ -269,7 +270,7 @@ impl Store {
         row
     }
 
-    /// Adds a slice whose times and site were converted to the store's.
+    /// Adds a slice whose times are relative to the origin, and whose site is a row of the store.
     fn apply_slice(&mut self, track: u32, pid: u32, event: &Event) {
         let mut slice = Event { node: self.node_row(pid, event.node), ..*event };
         let category = self.sites.rows()[slice.site as usize].category;
@@ -293,13 +294,14 @@ impl Store {
         if category == Category::Step {
             let Event { correlation, arg, site, start, end, .. } = slice;
             let step = Step { id: correlation, summary_step: arg as i64, site, start, end, slice: id };
-            let is_next = self.late_steps.is_empty() && self.steps.last().is_none_or(|last| last.start <= step.start);
-            if is_next { self.steps.push(step) } else { self.late_steps.push(step) }
+            let is_in_order =
+                self.late_steps.is_empty() && self.steps.last().is_none_or(|last| last.start <= step.start);
+            if is_in_order { self.steps.push(step) } else { self.late_steps.push(step) }
         }
     }
 
-    /// Merges steps that arrived out of order into the others. While more batches follow this is done only once they
-    /// are a quarter of the others, so that each step is moved a few times only.
+    /// Merges steps that arrived out of order into the others. While `more` batches follow, late steps are merged only
+    /// once they are a quarter of the others, so that each step is moved a few times only.
     fn merge_late_steps(&mut self, more: bool) {
         if self.late_steps.is_empty() || (more && self.late_steps.len() < self.steps.len() / 4) {
             return;
@@ -325,7 +327,7 @@ impl Store {
 
     /// Evicts the oldest counter points, flows, transfers and memory events over the budget, after the contents were
     /// replaced.
-    pub(super) fn keep_side_budget(&mut self) {
+    pub(super) fn enforce_side_budget(&mut self) {
         let keep = self.options.events_per_kind;
         let n_over = self.memory.len().saturating_sub(keep);
         self.memory.drain(..n_over);
@@ -334,9 +336,9 @@ impl Store {
         self.count_evicted("counters, flows, transfers and memory events", n);
     }
 
-    /// Evicts the oldest slices and instants of a track, and steps, that are over the budget, and sets the warnings
-    /// about it.
-    pub(super) fn keep_budget(&mut self, track: u32) {
+    /// Evicts the oldest slices and instants of a track, and the oldest steps, over the budget, and sets the warnings
+    /// about evicted and clipped rows.
+    pub(super) fn enforce_budget(&mut self, track: u32) {
         let options = self.options;
         let title = self.track_title(track);
         let track = &mut self.tracks[track as usize];
@@ -365,7 +367,8 @@ impl Store {
     }
 }
 
-/// Evicts all but the last `keep` rows once there are twice as many, so that the cost per row is constant.
+/// Evicts all but the last `keep` rows once there are twice as many, so that the cost per row is constant. Returns the
+/// number of evicted rows.
 fn evict_oldest<T>(rows: &mut Vec<T>, keep: usize) -> u64 {
     if rows.len() / 2 < keep.max(1) {
         return 0;

@@ -55,7 +55,7 @@ pub(crate) struct SideRows {
 }
 
 impl Contents {
-    /// Sets a lane of a track, whose slices are not in memory. Does nothing for an unknown track, and for a lane from
+    /// Sets a lane whose slices are not in memory. Does nothing for an unknown track, and for a lane from
     /// [`MAX_LANES`] on.
     pub(crate) fn set_lane(&mut self, track: u32, lane: u32, slices: impl FnOnce() -> Box<dyn ColdLane>) {
         let Some(lanes) = self.tracks.get_mut(track as usize).map(|track| &mut track.lanes) else { return };
@@ -65,13 +65,13 @@ impl Contents {
         while lanes.len() <= lane as usize {
             lanes.push(Lane::new(track, lanes.len() as u32));
         }
-        lanes[lane as usize] = Lane::of_cold(track, lane, slices());
+        lanes[lane as usize] = Lane::from_cold(track, lane, slices());
     }
 }
 
 impl Store {
-    /// A store with these contents and without a budget.
-    pub(crate) fn of_contents(mut contents: Contents) -> Store {
+    /// Returns a store with these contents and without a budget.
+    pub(crate) fn from_contents(mut contents: Contents) -> Store {
         let mut args = Args::with_pager(contents.pager.clone());
         let first_args = args.append(&contents.args);
         for instant in contents.tracks.iter_mut().flat_map(|t| &mut t.instants).filter(|i| i.args != NO_ARGS) {
@@ -87,27 +87,27 @@ impl Store {
             options: StoreOptions::UNBOUNDED,
             origin: (has_events || contents.origin != 0).then_some(contents.origin),
             range: has_events.then_some(contents.range),
-            process_of: contents.processes.iter().enumerate().map(|(row, p)| (p.pid, row as u32)).collect(),
+            process_rows: contents.processes.iter().enumerate().map(|(row, p)| (p.pid, row as u32)).collect(),
             processes: contents.processes,
-            sites: Table::of_rows(contents.sites, site_key),
-            nodes: Table::of_rows(contents.nodes, node_key),
-            track_of: contents.tracks.iter().map(|t| (t.key, t.id.0)).collect(),
+            sites: Table::from_rows(contents.sites, site_key),
+            nodes: Table::from_rows(contents.nodes, node_key),
+            track_rows: contents.tracks.iter().map(|t| (t.key, t.id.0)).collect(),
             slices_total: contents.tracks.iter().map(|t| t.n_slices() as u64).sum(),
             tracks: contents.tracks,
             steps: contents.steps,
             counters,
-            flows: Flows::of_rows(contents.flows),
-            transfers: Transfers::of_rows(contents.transfers),
+            flows: Flows::from_rows(contents.flows),
+            transfers: Transfers::from_rows(contents.transfers),
             memory: contents.memory.into(),
             args,
-            stacks: Stacks::of_rows(contents.frames, contents.stacks),
-            warnings: Warnings::of_rows(contents.warnings),
+            stacks: Stacks::from_rows(contents.frames, contents.stacks),
+            warnings: Warnings::from_rows(contents.warnings),
             pager: contents.pager,
             ..Store::default()
         }
     }
 
-    /// Adds warnings.
+    /// Returns the store with these warnings added.
     pub(crate) fn with_warnings(mut self, warnings: impl Iterator<Item = Warning>) -> Store {
         for warning in warnings {
             self.warnings.set(warning);
@@ -116,11 +116,11 @@ impl Store {
     }
 
     /// Replaces the contents by those of another store, within the budget of this one.
-    pub(super) fn replace_by(&mut self, other: Store) {
+    pub(super) fn replace_contents(&mut self, other: Store) {
         let (options, version, generation) = (self.options, self.version, self.generation + 1);
         *self = Store { options, version, generation, ..other };
-        self.keep_side_budget();
-        (0..self.tracks.len() as u32).for_each(|track| self.keep_budget(track));
+        self.enforce_side_budget();
+        (0..self.tracks.len() as u32).for_each(|track| self.enforce_budget(track));
     }
 
     /// Passes all slices in memory to `take`, lane by lane, with the texts of their arguments, and removes them.
@@ -132,9 +132,9 @@ impl Store {
         }
     }
 
-    /// Removes and returns the rows other than slices. The last `pending` flows and transfers stay, since their other
+    /// Removes and returns the rows other than slices. The last `n_pending` flows and transfers stay, since their other
     /// end may still arrive.
-    pub(crate) fn drain_side(&mut self, pending: usize) -> SideRows {
+    pub(crate) fn drain_side(&mut self, n_pending: usize) -> SideRows {
         let mut rows = SideRows::default();
         for track in &mut self.tracks {
             let id = track.id;
@@ -144,8 +144,8 @@ impl Store {
             }));
         }
         rows.points = self.counters.drain();
-        rows.flows = self.flows.drain(pending);
-        rows.transfers = self.transfers.drain(pending);
+        rows.flows = self.flows.drain(n_pending);
+        rows.transfers = self.transfers.drain(n_pending);
         rows.memory = self.memory.drain(..).collect();
         rows
     }

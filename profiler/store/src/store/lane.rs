@@ -24,13 +24,13 @@ use trace_model::{ColdLane, Event, SiteInfo, SliceColumns, SliceCursor, SliceDet
 pub struct Lane {
     track: u32,
     lane: u32,
-    /// The cold slices.
+    /// Slices that are loaded on demand.
     cold: Option<Box<dyn ColdLane>>,
     segments: VecDeque<Segment>,
-    /// Ordinal of the slice at index 0.
+    /// Number of evicted slices, which is the ordinal of the slice at index 0.
     evicted: u64,
-    /// Longest slice ever appended, ns.
-    longest: i64,
+    /// Duration of the longest slice ever appended.
+    longest_ns: i64,
     /// End of the last slice ever appended.
     last_end: Option<i64>,
 }
@@ -41,9 +41,9 @@ impl Lane {
     }
 
     /// A lane of a sealed or remote trace.
-    pub(crate) fn of_cold(track: u32, lane: u32, cold: Box<dyn ColdLane>) -> Lane {
-        let (longest, last_end, evicted) = (cold.longest_ns(), Some(cold.range().end), cold.evicted());
-        Lane { track, lane, longest, last_end, evicted, cold: Some(cold), ..Lane::default() }
+    pub(crate) fn from_cold(track: u32, lane: u32, cold: Box<dyn ColdLane>) -> Lane {
+        let (longest_ns, last_end, evicted) = (cold.longest_ns(), Some(cold.range().end), cold.evicted());
+        Lane { track, lane, longest_ns, last_end, evicted, cold: Some(cold), ..Lane::default() }
     }
 
     /// Number of retained slices.
@@ -80,10 +80,10 @@ impl Lane {
     /// Duration of the longest slice that the lane ever had, ns; an upper bound for a remote lane.
     #[must_use]
     pub fn longest_ns(&self) -> i64 {
-        self.longest
+        self.longest_ns
     }
 
-    /// From the first slice's start to the last one's end; `None` without slices.
+    /// The range from the first slice's start to the last slice's end; `None` without slices.
     #[must_use]
     pub fn range(&self) -> Option<Range<i64>> {
         let cold = self.cold.as_ref().map(|cold| cold.range());
@@ -105,7 +105,7 @@ impl Lane {
 
     /// As [`Lane::slice`], but `None` for a slice that is not in memory.
     #[must_use]
-    pub fn slice_now(&self, index: u32) -> Option<SliceRef> {
+    pub fn slice_if_resident(&self, index: u32) -> Option<SliceRef> {
         match &self.cold {
             Some(cold) if (index as usize) < cold.n_slices() => {
                 Some(self.slice_ref(index, cold.cursor_in_memory().slice(u64::from(index))?))
@@ -154,13 +154,13 @@ impl Lane {
 
     /// As [`Lane::touching`] for the resident slices; indices count from the first resident one.
     fn resident_touching(&self, view: &Range<i64>) -> Range<u32> {
-        let first = self.partition(|slices, i| slices.end[i] <= view.start && slices.start[i] < view.start);
-        let last = self.partition(|slices, i| slices.start[i] < view.end);
+        let first = self.partition_point(|slices, i| slices.end[i] <= view.start && slices.start[i] < view.start);
+        let last = self.partition_point(|slices, i| slices.start[i] < view.end);
         first..last.max(first)
     }
 
-    /// Index among the resident slices of the first for which `is_before` is false; it must hold for a prefix.
-    fn partition(&self, is_before: impl Fn(&SliceColumns, usize) -> bool) -> u32 {
+    /// Index among the resident slices of the first for which `is_before` is false. `is_before` must hold for a prefix.
+    fn partition_point(&self, is_before: impl Fn(&SliceColumns, usize) -> bool) -> u32 {
         let segment_idx = self.segments.partition_point(|s| s.len() > 0 && is_before(&s.slices, s.len() - 1));
         let Some(segment) = self.segments.get(segment_idx) else {
             return (self.len() - self.n_cold()) as u32;
@@ -249,17 +249,22 @@ impl Lane {
         });
     }
 
-    /// Appends the slices that begin in a range of time, as spans of at most `pixel` ns. Returns the index of the
-    /// first, and the slice before it if it reaches into the range. Waits for the disk; appends nothing for a remote
-    /// lane.
-    pub(crate) fn begun_in(&self, range: &Range<i64>, pixel: i64, out: &mut Vec<Span>) -> (u32, Option<SliceRef>) {
+    /// Appends the slices that begin in a range of time, as spans of at most `pixel_ns`. Returns the index of the first
+    /// one, and the slice before it if that slice reaches into the range. Waits for the disk; appends nothing for a
+    /// remote lane.
+    pub(crate) fn spans_beginning_in(
+        &self,
+        range: &Range<i64>,
+        pixel_ns: i64,
+        out: &mut Vec<Span>,
+    ) -> (u32, Option<SliceRef>) {
         if self.cold.as_ref().is_some_and(|cold| cold.is_remote()) {
             return (0, None);
         }
         let touching = self.touching(range);
         let previous = self.slices_at(touching.clone()).take_while(|slice| slice.start < range.start).last();
         let first = previous.and_then(|slice| self.index_of(slice.id)).map_or(touching.start, |index| index + 1);
-        collect_spans(pixel, out, |merge| {
+        collect_spans(pixel_ns, out, |merge| {
             let n_cold = self.n_cold() as u32;
             if let Some(cold) = &self.cold {
                 cold.walk_blocking(first.min(n_cold)..touching.end.min(n_cold), merge);
@@ -310,7 +315,7 @@ impl Lane {
             self.segments.push_back(Segment::with_capacity(capacity));
         }
         let ordinal = self.evicted + self.len() as u64;
-        self.longest = self.longest.max(slice.dur());
+        self.longest_ns = self.longest_ns.max(slice.dur());
         self.last_end = Some(slice.end);
         if let Some(segment) = self.segments.back_mut() {
             segment.push(SliceHeader::from_event(slice, sites), SliceDetails::from_event(slice));

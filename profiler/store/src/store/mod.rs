@@ -129,13 +129,14 @@ pub struct Store {
     range: Option<Range<i64>>,
     version: u64,
     generation: u64,
-    live: bool,
+    is_live: bool,
     processes: Vec<Process>,
-    process_of: FxHashMap<u32, u32>,
+    /// Rows of processes by their numbers.
+    process_rows: FxHashMap<u32, u32>,
     sites: Table<SiteInfo>,
     nodes: Table<NodeInfo>,
     tracks: Vec<Track>,
-    track_of: FxHashMap<TrackKey, u32>,
+    track_rows: FxHashMap<TrackKey, u32>,
     steps: Vec<Step>,
     /// Steps that began before the last of [`Store::steps`], until they are merged into them.
     late_steps: Vec<Step>,
@@ -172,13 +173,13 @@ impl Store {
         changed
     }
 
-    /// A number that grows with every change: what a view computed is valid as long as it stays the same.
+    /// A number that grows with every change: results that a view computed are valid while the number stays the same.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version + self.pager.as_ref().map_or(0, |pager| pager.version())
     }
 
-    /// How often all contents were replaced: rows and identities are valid within one generation.
+    /// The number of times that all contents were replaced: rows and identities are valid within one generation.
     #[must_use]
     pub(crate) fn generation(&self) -> u64 {
         self.generation
@@ -191,8 +192,8 @@ impl Store {
         self.pager.as_ref()
     }
 
-    /// Splits a range of time into parts whose slices fit into memory, in order. A caller that needs all lanes of a
-    /// long range takes them part by part. There is one part if no slices are on disk.
+    /// Splits a range of time into consecutive parts whose slices fit into memory. A caller that needs all lanes of a
+    /// long range reads them part by part. There is one part if no slices are on disk.
     #[must_use]
     pub fn parts(&self, range: Range<i64>) -> Vec<Range<i64>> {
         let mut cuts = self.pager.as_ref().map_or_else(Vec::new, |pager| pager.part_starts());
@@ -203,19 +204,19 @@ impl Store {
         cuts.windows(2).map(|cut| cut[0]..cut[1]).collect()
     }
 
-    /// Residency of the slices that touch a range, for a caller that needs them all. Missing slices of a remote trace
-    /// are requested, unless they are too many.
+    /// Residency of the slices that touch a range, for a caller that needs all of them. Requests missing slices of a
+    /// remote trace, unless they are too many.
     #[must_use]
     pub fn residency(&self, range: &Range<i64>) -> Residency {
         let lanes = || self.tracks.iter().flat_map(|track| &track.lanes).filter_map(Lane::cold);
-        let n: u64 = lanes().map(|lane| lane.remote_blocks(range)).map(|blocks| blocks.end - blocks.start).sum();
-        if n * BLOCK > MAX_REMOTE_SLICES {
+        let n_blocks: u64 = lanes().map(|lane| lane.remote_blocks(range)).map(|blocks| blocks.end - blocks.start).sum();
+        if n_blocks * BLOCK > MAX_REMOTE_SLICES {
             return Residency::TooLarge;
         }
         // `has_block` requests a missing block, so it is called for every block.
-        let missing =
+        let n_missing =
             lanes().flat_map(|lane| lane.remote_blocks(range).filter(|block| !lane.has_block(*block))).count();
-        if missing == 0 { Residency::Resident } else { Residency::Loading }
+        if n_missing == 0 { Residency::Resident } else { Residency::Loading }
     }
 
     /// The origin of all times, ns of CLOCK_MONOTONIC_RAW on the trace's host. 0 until the first event.
@@ -224,7 +225,7 @@ impl Store {
         self.origin.unwrap_or(0)
     }
 
-    /// From the first start to the last end of all events; `0..0` without events.
+    /// The range from the first start to the last end of all events; `0..0` without events.
     #[must_use]
     pub fn range(&self) -> Range<i64> {
         self.range.clone().unwrap_or(0..0)
@@ -233,10 +234,10 @@ impl Store {
     /// Whether the trace is still being written.
     #[must_use]
     pub fn is_live(&self) -> bool {
-        self.live
+        self.is_live
     }
 
-    /// All tracks; a row is a [`TrackId`], and does not change.
+    /// All tracks. A track's row is its [`TrackId`], which does not change.
     #[must_use]
     pub fn tracks(&self) -> &[Track] {
         &self.tracks
@@ -248,7 +249,7 @@ impl Store {
         self.tracks.get(id.0 as usize)
     }
 
-    /// Processes; [`Track::process`] is a row.
+    /// Processes, which [`Track::process`] indexes.
     #[must_use]
     pub fn processes(&self) -> &[Process] {
         &self.processes
@@ -260,26 +261,26 @@ impl Store {
         &self.steps
     }
 
-    /// The step with this id that covers `time`; if none does, the last step with this id.
+    /// The step with this id that covers `time`, else the last step with this id.
     #[must_use]
     pub fn step(&self, step_id: u32, time: i64) -> Option<&Step> {
-        let mut found = None;
+        let mut last_with_id = None;
         for step in self.steps.iter().rev().filter(|s| s.id == step_id) {
             if (step.start..step.end).contains(&time) {
                 return Some(step);
             }
-            found.get_or_insert(step);
+            last_with_id.get_or_insert(step);
         }
-        found
+        last_with_id
     }
 
-    /// Graph nodes; [`Event::node`](trace_model::Event::node) is a row.
+    /// Graph nodes, which [`Event::node`](trace_model::Event::node) indexes.
     #[must_use]
     pub fn nodes(&self) -> &[NodeInfo] {
         self.nodes.rows()
     }
 
-    /// Call sites; [`Event::site`](trace_model::Event::site) is a row.
+    /// Sites, which [`Event::site`](trace_model::Event::site) indexes.
     #[must_use]
     pub fn sites(&self) -> &[SiteInfo] {
         self.sites.rows()
@@ -325,19 +326,19 @@ impl Store {
         &self.args
     }
 
-    /// Call stacks; the `arg` of an instant in category `sample` is a row, or [`NO_STACK`](trace_model::NO_STACK).
+    /// Call stacks. The `arg` of an instant of category `sample` is a row, or [`NO_STACK`](trace_model::NO_STACK).
     #[must_use]
     pub fn stacks(&self) -> &[Stack] {
         self.stacks.stacks()
     }
 
-    /// Frames of call stacks; [`Stack::frame`] is a row.
+    /// Frames of call stacks, which [`Stack::frame`] indexes.
     #[must_use]
     pub fn frames(&self) -> &[Frame] {
         self.stacks.frames()
     }
 
-    /// Problems of which the user has to know, in the order of their first report.
+    /// Problems that the user has to know about, in the order of their first report.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         self.warnings.rows()
@@ -393,7 +394,7 @@ impl Store {
         }
     }
 
-    /// How long an `op` slice was ready before it ran, ns; 0 for others.
+    /// The time that an `op` slice was ready before it ran, ns; 0 for other slices.
     #[must_use]
     pub fn queue_wait_ns(&self, slice: &SliceRef) -> i64 {
         match self.category(slice) {

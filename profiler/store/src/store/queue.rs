@@ -1,4 +1,4 @@
-//! A queue of rows that are completed later: a row is found by its key, and the oldest rows are evicted.
+//! A queue of rows that are completed later: rows are found by key, and the oldest are evicted.
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use std::hash::Hash;
 pub(super) struct KeyedQueue<K, V> {
     rows: VecDeque<V>,
     evicted: u64,
-    /// Of the latest row with a key, its number since the first row ever.
+    /// The latest row with each key, as its number since the first row that was ever pushed.
     by_key: FxHashMap<K, u64>,
 }
 
@@ -20,9 +20,9 @@ impl<K, V> Default for KeyedQueue<K, V> {
 }
 
 impl<K: Hash + Eq, V> KeyedQueue<K, V> {
-    /// A queue with these rows; `key` is `None` for a row that is complete.
-    pub(super) fn of_rows(rows: Vec<V>, key: impl Fn(&V) -> Option<K>) -> KeyedQueue<K, V> {
-        let by_key = rows.iter().zip(0..).filter_map(|(row, n)| Some((key(row)?, n))).collect();
+    /// Returns a queue of these rows; `key_of` returns `None` for a row that is complete.
+    pub(super) fn from_rows(rows: Vec<V>, key_of: impl Fn(&V) -> Option<K>) -> KeyedQueue<K, V> {
+        let by_key = rows.iter().zip(0..).filter_map(|(row, n)| Some((key_of(row)?, n))).collect();
         KeyedQueue { rows: rows.into(), evicted: 0, by_key }
     }
 
@@ -49,10 +49,10 @@ impl<K: Hash + Eq, V> KeyedQueue<K, V> {
         self.rows.push_back(row);
     }
 
-    /// Removes and returns the oldest row; `key` computes a row's key.
-    pub(super) fn pop(&mut self, key: impl Fn(&V) -> K) -> Option<V> {
+    /// Removes and returns the oldest row; `key_of` computes a row's key.
+    pub(super) fn pop(&mut self, key_of: impl Fn(&V) -> K) -> Option<V> {
         let oldest = self.rows.pop_front()?;
-        let key = key(&oldest);
+        let key = key_of(&oldest);
         if self.by_key.get(&key) == Some(&self.evicted) {
             self.by_key.remove(&key);
         }

@@ -72,7 +72,7 @@ impl Counters {
 /// (scope, site, correlation), as in [`Flow`].
 pub(crate) type FlowKey = (u32, u32, u32);
 
-/// Flows. Their ends are paired by key, never by order.
+/// Flows, whose ends are paired by key, never by order.
 #[derive(Debug, Default)]
 pub(crate) struct Flows(KeyedQueue<FlowKey, Flow>);
 
@@ -85,8 +85,8 @@ fn is_complete(flow: &Flow) -> bool {
 }
 
 impl Flows {
-    pub(crate) fn of_rows(rows: Vec<Flow>) -> Flows {
-        Flows(KeyedQueue::of_rows(rows, |flow| (!is_complete(flow)).then(|| flow_key(flow))))
+    pub(crate) fn from_rows(rows: Vec<Flow>) -> Flows {
+        Flows(KeyedQueue::from_rows(rows, |flow| (!is_complete(flow)).then(|| flow_key(flow))))
     }
 
     pub(crate) fn rows(&self) -> &VecDeque<Flow> {
@@ -97,10 +97,10 @@ impl Flows {
         self.0.bytes()
     }
 
-    /// Removes and returns the oldest flows, as long as they are complete or more than `pending` are left.
-    pub(crate) fn drain(&mut self, pending: usize) -> Vec<Flow> {
+    /// Removes and returns the oldest flows, as long as they are complete or more than `n_pending` are left.
+    pub(crate) fn drain(&mut self, n_pending: usize) -> Vec<Flow> {
         let mut rows = Vec::new();
-        while self.rows().front().is_some_and(|flow| self.rows().len() > pending || is_complete(flow)) {
+        while self.rows().front().is_some_and(|flow| self.rows().len() > n_pending || is_complete(flow)) {
             rows.extend(self.0.pop(flow_key));
         }
         rows
@@ -112,11 +112,11 @@ impl Flows {
         (0..n_over).filter_map(|_| self.0.pop(flow_key)).count() as u64
     }
 
-    /// Adds an end. Returns the number of flows that were evicted to retain at most `keep`.
+    /// Adds an end of a flow: its beginning if `is_tail`. Returns the number of flows evicted to retain at most `keep`.
     pub(crate) fn push(&mut self, key: FlowKey, end: FlowEnd, is_tail: bool, keep: usize) -> u64 {
-        let same_end = self.0.get_mut(&key).map(|flow| if is_tail { &mut flow.from } else { &mut flow.to });
-        if let Some(missing) = same_end.filter(|end| end.is_none()) {
-            *missing = Some(end);
+        let end_slot = self.0.get_mut(&key).map(|flow| if is_tail { &mut flow.from } else { &mut flow.to });
+        if let Some(slot) = end_slot.filter(|slot| slot.is_none()) {
+            *slot = Some(end);
             self.0.remove_key(&key);
             return 0;
         }
@@ -135,7 +135,7 @@ pub(crate) struct Warnings {
 }
 
 impl Warnings {
-    pub(crate) fn of_rows(rows: Vec<Warning>) -> Warnings {
+    pub(crate) fn from_rows(rows: Vec<Warning>) -> Warnings {
         let by_source = rows.iter().enumerate().map(|(row, w)| ((w.kind, w.source.clone()), row)).collect();
         Warnings { rows, by_source }
     }

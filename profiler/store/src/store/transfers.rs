@@ -4,28 +4,32 @@ use super::queue::KeyedQueue;
 use std::collections::VecDeque;
 use trace_model::{EventKind, NO_NODE, TrackId, Transfer};
 
-/// A stamp of a transfer, as it was emitted.
+/// A stamp of a transfer, as its producer emitted it.
 pub(crate) struct Stamp<'a> {
+    /// Row of the process; `u32::MAX` for a transfer between processes.
     pub scope: u32,
     pub track: TrackId,
     pub kind: EventKind,
+    /// Name of the site: which of the transfer's stamps this is.
     pub name: &'a str,
     pub node: u32,
+    /// Number that all stamps of the transfer have.
     pub number: u32,
+    /// Step id in the upper half, bytes in the lower.
     pub arg: u64,
     pub time: i64,
 }
 
 /// Transfers, in the order in which their first stamps were read.
 #[derive(Debug, Default)]
-pub(crate) struct Transfers(KeyedQueue<Key, Transfer>);
+pub(crate) struct Transfers(KeyedQueue<TransferKey, Transfer>);
 
 /// (scope, number, step). Several processes may use the same number, but hardly in the same step.
-type Key = (u32, u32, u32);
+type TransferKey = (u32, u32, u32);
 
 impl Transfers {
-    pub(crate) fn of_rows(rows: Vec<Transfer>) -> Transfers {
-        Transfers(KeyedQueue::of_rows(rows, |transfer| Some(key(transfer))))
+    pub(crate) fn from_rows(rows: Vec<Transfer>) -> Transfers {
+        Transfers(KeyedQueue::from_rows(rows, |transfer| Some(transfer_key(transfer))))
     }
 
     pub(crate) fn rows(&self) -> &VecDeque<Transfer> {
@@ -38,27 +42,27 @@ impl Transfers {
 
     /// Adds a stamp. Returns the number of transfers that were evicted to retain at most `keep`.
     pub(crate) fn push(&mut self, stamp: &Stamp<'_>, keep: usize) -> u64 {
-        let mut transfer = unstamped(stamp);
-        if self.0.get_mut(&key(&transfer)).is_some_and(|known| add_stamp(known, stamp)) {
+        let mut transfer = new_transfer(stamp);
+        if self.0.get_mut(&transfer_key(&transfer)).is_some_and(|existing| add_stamp(existing, stamp)) {
             return 0;
         }
         // A new transfer; its number may have been used before, since it wraps around after four billion.
         if !add_stamp(&mut transfer, stamp) {
             return 0;
         }
-        self.0.push(key(&transfer), transfer);
+        self.0.push(transfer_key(&transfer), transfer);
         self.drain(keep).len() as u64
     }
 
     /// Removes and returns all but the last `keep` transfers.
     pub(crate) fn drain(&mut self, keep: usize) -> Vec<Transfer> {
         let n_over = self.rows().len().saturating_sub(keep);
-        (0..n_over).filter_map(|_| self.0.pop(key)).collect()
+        (0..n_over).filter_map(|_| self.0.pop(transfer_key)).collect()
     }
 }
 
-/// The transfer that `stamp` belongs to, without stamps.
-fn unstamped(stamp: &Stamp<'_>) -> Transfer {
+/// Returns a transfer with the identity of the one that `stamp` belongs to, without stamps.
+fn new_transfer(stamp: &Stamp<'_>) -> Transfer {
     Transfer {
         scope: stamp.scope,
         number: stamp.number,
@@ -70,11 +74,11 @@ fn unstamped(stamp: &Stamp<'_>) -> Transfer {
     }
 }
 
-fn key(transfer: &Transfer) -> Key {
+fn transfer_key(transfer: &Transfer) -> TransferKey {
     (transfer.scope, transfer.number, transfer.step_id)
 }
 
-/// Sets a stamp of a transfer. Returns false if that stamp is set already, or if `stamp` is not one of a transfer.
+/// Sets a stamp of a transfer. Returns false if the transfer has this stamp already, or the stamp's name is unknown.
 fn add_stamp(transfer: &mut Transfer, stamp: &Stamp<'_>) -> bool {
     let (slot, node) = match (stamp.name, stamp.kind) {
         ("enqueue", _) => (&mut transfer.enqueued, &mut transfer.sender),
@@ -109,13 +113,14 @@ mod tests {
     #[test]
     fn stamps_of_two_processes_are_joined_by_number_and_step() {
         let mut transfers = Transfers::default();
-        let of = |name, kind, step: u64, time| Stamp { scope: u32::MAX, arg: step << 32, ..stamp(name, kind, 1, time) };
+        let step_stamp =
+            |name, kind, step: u64, time| Stamp { scope: u32::MAX, arg: step << 32, ..stamp(name, kind, 1, time) };
         // Another process has the same number in another step; one process's stamps all come before the other's.
         for step in [5, 6] {
-            transfers.push(&of("send", EventKind::Instant, step, 10 * step as i64), 10);
+            transfers.push(&step_stamp("send", EventKind::Instant, step, 10 * step as i64), 10);
         }
         for step in [6, 5] {
-            transfers.push(&of("arrive", EventKind::Instant, step, 10 * step as i64 + 3), 10);
+            transfers.push(&step_stamp("arrive", EventKind::Instant, step, 10 * step as i64 + 3), 10);
         }
         let found = transfers.rows().iter().map(|t| (t.step_id, t.sent, t.arrived));
         assert_eq!(found.collect::<Vec<_>>(), [(5, Some(50), Some(53)), (6, Some(60), Some(63))]);
@@ -124,7 +129,7 @@ mod tests {
     #[test]
     fn stamps_of_one_number_are_one_transfer_in_any_order() {
         let mut transfers = Transfers::default();
-        let of = |number, at| {
+        let stamps_of = |number, at| {
             [
                 stamp("arrive", EventKind::Instant, number, at + 30),
                 stamp("edge", EventKind::FlowIn, number, at + 40),
@@ -133,7 +138,7 @@ mod tests {
                 stamp("edge", EventKind::FlowOut, number, at + 20),
             ]
         };
-        for stamp in of(1, 0).iter().chain(&of(2, 5)) {
+        for stamp in stamps_of(1, 0).iter().chain(&stamps_of(2, 5)) {
             transfers.push(stamp, 10);
         }
         assert_eq!(transfers.rows().len(), 2);
@@ -141,7 +146,7 @@ mod tests {
         assert_eq!((first.sender, first.receiver, first.step_id, first.bytes), (7, 8, 5, 64));
         let stamps = [first.enqueued, first.sent, first.left, first.arrived, first.unblocked];
         assert_eq!(stamps, [Some(0), Some(10), Some(20), Some(30), Some(40)]);
-        // The number again: another transfer. Others unknown: none.
+        // A number that is used again is another transfer; a stamp of an unknown name is ignored.
         transfers.push(&stamp("send", EventKind::Instant, 1, 99), 10);
         transfers.push(&stamp("pigeon", EventKind::Instant, 3, 99), 10);
         assert_eq!((transfers.rows().len(), transfers.rows()[2].sent), (3, Some(99)));

@@ -1,30 +1,30 @@
 //! Sizes in the graph, in points at zoom 1.
 
-/// Between boxes of a rank.
+/// Gap between boxes of a rank.
 pub const NODE_GAP: f32 = 14.0;
-/// Between an edge and its neighbours in a rank.
+/// Gap between an edge and its neighbours in a rank.
 pub const EDGE_GAP: f32 = 9.0;
-/// Between ranks.
+/// Gap between ranks.
 pub const RANK_GAP: f32 = 30.0;
-/// Between parts that no edge joins.
+/// Gap between parts that no edge joins.
 pub const PART_GAP: f32 = 26.0;
 /// Room that a port takes on a border.
 pub const PORT_W: f32 = 10.0;
-/// Inside an open scope.
+/// Padding inside an open scope.
 pub const SCOPE_PAD: f32 = 16.0;
-/// Left and right of the line at the side area.
+/// Gap left and right of the line at the side area.
 pub const SIDE_GAP: f32 = 16.0;
-/// Title of an open scope.
+/// Height of the title of an open scope.
 pub const TITLE_H: f32 = 24.0;
 /// Least width of an open scope.
 pub const SCOPE_MIN_W: f32 = 140.0;
-/// The line "and N more".
+/// Height of the line "and N more".
 pub const MORE_H: f32 = 28.0;
-/// A closed scope of one node; it grows with the logarithm of the count up to [`SCOPE_MAX_H`].
+/// Height of a closed scope of one node; grows with the logarithm of the node count up to [`SCOPE_MAX_H`].
 pub const SCOPE_H: f32 = 36.0;
-/// Highest closed scope.
+/// Greatest height of a closed scope.
 pub const SCOPE_MAX_H: f32 = 60.0;
-/// Next to the label of a closed scope: the button and the count.
+/// Width next to the label of a closed scope, for the button and the count.
 pub const BOX_PAD: f32 = 58.0;
 /// Least width of a closed scope.
 pub const BOX_MIN_W: f32 = 84.0;
@@ -32,7 +32,7 @@ pub const BOX_MIN_W: f32 = 84.0;
 pub const BOX_MAX_W: f32 = 220.0;
 /// Height of a node.
 pub const OP_H: f32 = 22.0;
-/// Next to the label of a node.
+/// Width next to the label of a node.
 pub const OP_PAD: f32 = 20.0;
 /// Least width of a node.
 pub const OP_MIN_W: f32 = 44.0;
@@ -44,11 +44,11 @@ pub const CHAR_W: f32 = 6.6;
 pub const NOTE_W: f32 = 74.0;
 /// Height of an annotation.
 pub const NOTE_H: f32 = 13.0;
-/// Text of labels at zoom 1.
+/// Size of the text of labels.
 pub const LABEL: f32 = 12.0;
-/// Text of counts, annotations and shapes at zoom 1.
+/// Size of the text of counts, annotations and shapes.
 pub const LABEL_SMALL: f32 = 9.5;
-/// Thinnest and thickest edge.
+/// Least and greatest width of an edge.
 pub const EDGE_W: [f32; 2] = [1.0, 6.0];
 /// Length of an arrow head.
 pub const ARROW: f32 = 6.0;
@@ -60,7 +60,7 @@ pub const MINIMAP_H: f32 = 140.0;
 pub const DETAILS_W: f32 = 300.0;
 /// Height of the bars of the selected item's steps.
 pub const STEPS_H: f32 = 56.0;
-/// Button that opens and closes a scope.
+/// Side of the button that opens and closes a scope.
 pub const BUTTON: f32 = 14.0;
-/// From a scope's border to the frame that marks a loop or a conditional.
+/// Distance from a scope's border to the frame that marks a loop or a conditional.
 pub const CONTROL_FRAME: f32 = 3.0;

@@ -27,8 +27,8 @@ use tracks::Tracks;
 
 /// Bytes that one call reads, approximately.
 const PART: u64 = 4 << 20;
-/// Depth of packets in compressed packets, at most.
-const MAX_UNPACKED: u64 = 256 << 20;
+/// Bytes that a compressed packet expands to, at most.
+const MAX_UNPACKED_BYTES: u64 = 256 << 20;
 
 pub(super) struct Perfetto {
     window: Window,
@@ -70,7 +70,7 @@ impl Perfetto {
 
     fn read_packets(&mut self, from: impl Read, stage: &mut Stage) {
         let mut bytes = Vec::new();
-        if from.take(MAX_UNPACKED).read_to_end(&mut bytes).is_err() {
+        if from.take(MAX_UNPACKED_BYTES).read_to_end(&mut bytes).is_err() {
             stage.problems.count_at(Problem::BadCompression, self.window.offset());
         }
         let mut rest = &*bytes;
@@ -214,11 +214,12 @@ impl Reader for Perfetto {
                 Next::Other(n) if n <= self.window.bytes().len() => self.window.consume(n),
                 Next::More(n) | Next::Other(n) if n <= MAX_EVENT => {
                     if !self.window.fill(n)? {
-                        if next_is_cut(self.window.bytes()) {
+                        // What is left may be a short packet: only its key was in the window before.
+                        if is_cut(self.window.bytes()) {
                             stage.problems.count_at(Problem::Truncated, self.window.offset());
+                            self.window.consume(usize::MAX);
+                            return Ok(false);
                         }
-                        self.window.consume(usize::MAX);
-                        return Ok(false);
                     }
                 }
                 _ => {
@@ -242,9 +243,13 @@ impl Reader for Perfetto {
     }
 }
 
-/// Whether the last bytes of the file are a truncated packet.
-fn next_is_cut(bytes: &[u8]) -> bool {
-    !matches!(next_packet(bytes), Next::Packet { .. })
+/// Whether the file ends within the next field.
+fn is_cut(bytes: &[u8]) -> bool {
+    match next_packet(bytes) {
+        Next::More(_) => true,
+        Next::Other(n) => n > bytes.len(),
+        Next::Packet { .. } | Next::Bad => false,
+    }
 }
 
 impl Perfetto {
